@@ -1,0 +1,53 @@
+//! The words of Cohabit: ids, time, resources, job specifications, and the messages between clients, head and workers.
+//!
+//! Everything here is plain data with `serde`. This crate reads no clock, opens no file and knows no other crate of
+//! the workspace; `clippy.toml` beside its manifest holds it to that.
+#![warn(missing_docs)]
+
+mod amounts;
+mod ids;
+mod job;
+mod log;
+mod model;
+mod node;
+mod order;
+mod outcome;
+mod progress;
+mod record;
+mod reference;
+mod report;
+mod request;
+mod state;
+mod story;
+mod time;
+mod token;
+
+pub use amounts::{Bytes, ParseAmountError, Share};
+pub use ids::{
+    AttemptId, ClientKey, DeviceId, Incarnation, JobId, NodeId, ParseIdError, RankId, Ticket, WorkerKey,
+};
+pub use job::{
+    ActorWork, Array, Command, Dependency, FunctionWork, IndexRange, JobSpec, Launch, Retry, Signal, Stop,
+    Warning, When, Work,
+};
+pub use log::{AtEnd, LogChunk, LogPosition, LogRecord, LogRequest, LogStream};
+pub use model::{Family, ModelDescription, Stage};
+pub use node::{
+    Demand, Device, DeviceKind, Gpus, HeldRank, Inventory, Phase, Placement, RankPlacement, Sharing,
+};
+pub use order::{Order, RankRun, RunOrder, StopReason};
+pub use outcome::{Outcome, StartFailure};
+pub use progress::{Progress, ProgressOf};
+pub use record::{
+    ArraySummary, AttemptRecord, DeviceRecord, JobRecord, NodeRecord, NodeState, Predicted, RankRecord,
+};
+pub use reference::{JobRef, ParseRefError};
+pub use report::Report;
+pub use request::{
+    Answer, By, Estimate, Filter, JobChange, ListPage, Notice, Query, Refusal, RefusalCode, Reply, Request,
+    Role, Submit, Verdict, Watched,
+};
+pub use state::{JobState, ReasonCode};
+pub use story::{Cause, Chapter, Happening};
+pub use time::{Span, Time};
+pub use token::{TokenAnswer, TokenRecord, TokenRequest};

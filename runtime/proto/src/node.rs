@@ -1,0 +1,193 @@
+//! Machines and what they offer; what a job demands of them; and where its ranks go.
+
+use serde::{Deserialize, Serialize};
+
+use crate::{Bytes, DeviceId, NodeId, RankId, Share, Time};
+
+/// What a job needs on each of its nodes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+pub struct Demand {
+    /// How many nodes, all at once.
+    pub nodes: u32,
+    /// Devices on each node.
+    pub gpus: Gpus,
+    /// Memory on each device; not limited without it.
+    pub gpu_memory: Option<Bytes>,
+    /// Processor cores on each node; 0 claims none.
+    pub cpus: u32,
+    /// Host memory on each node; 0 claims none.
+    pub memory: Bytes,
+    /// Whether others may join its devices.
+    pub sharing: Sharing,
+}
+
+/// How many devices on a node.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Gpus {
+    /// A part of one device, less than the whole.
+    Part(Share),
+    /// This many whole devices; 0 runs beside them all.
+    Whole(u32),
+}
+
+/// Whether others may join the devices of a job that asks for a part of one.
+#[derive(Debug, Default, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Sharing {
+    /// Others may use what is left.
+    #[default]
+    Shared,
+    /// Nobody else.
+    Exclusive,
+}
+
+impl Default for Demand {
+    fn default() -> Demand {
+        Demand {
+            nodes: 1,
+            gpus: Gpus::Whole(1),
+            gpu_memory: None,
+            cpus: 0,
+            memory: Bytes::ZERO,
+            sharing: Sharing::Shared,
+        }
+    }
+}
+
+impl Demand {
+    /// Refuses what makes no sense, in words for the person who asked.
+    ///
+    /// # Errors
+    /// What is wrong and what to do.
+    pub fn check(&self) -> Result<(), String> {
+        if self.nodes == 0 {
+            return Err("a job needs at least one node".into());
+        }
+        match self.gpus {
+            Gpus::Part(share) if share.0 == 0 || share >= Share::WHOLE => Err(format!(
+                "a part of a GPU lies between 0 and 1, not at {share}: ask for 0.5 or for whole ones"
+            )),
+            Gpus::Whole(0) if self.gpu_memory.is_some() => {
+                Err("GPU memory was asked for, but no GPU: add --gpus".into())
+            }
+            Gpus::Part(_) | Gpus::Whole(_) => Ok(()),
+        }
+    }
+
+    /// How many devices are occupied on each node.
+    #[must_use]
+    pub const fn devices(&self) -> u32 {
+        match self.gpus {
+            Gpus::Part(_) => 1,
+            Gpus::Whole(count) => count,
+        }
+    }
+
+    /// How much of each of those devices.
+    #[must_use]
+    pub const fn share(&self) -> Share {
+        match (self.gpus, self.sharing) {
+            (Gpus::Part(share), Sharing::Shared) => share,
+            (Gpus::Part(_), Sharing::Exclusive) | (Gpus::Whole(_), _) => Share::WHOLE,
+        }
+    }
+}
+
+/// What a device really is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum DeviceKind {
+    /// An NVIDIA GPU.
+    Gpu,
+    /// A host slot: a pseudo-device, so that a machine without a GPU can run jobs.
+    Host,
+    /// A made-up GPU for trying things out: jobs really run, its limits are only bookkeeping.
+    Fake,
+}
+
+/// A device that a node offers.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Device {
+    /// Unique within the node.
+    pub id: DeviceId,
+    /// What it really is.
+    pub kind: DeviceKind,
+    /// For people: `NVIDIA H200`, `host slot`.
+    pub model: String,
+    /// Its memory; a host slot has none of its own to count.
+    pub memory: Option<Bytes>,
+}
+
+/// What a worker says about its machine when it joins.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Inventory {
+    /// For people: the host name unless the worker was given another.
+    pub name: String,
+    /// Where other nodes reach this one.
+    pub address: String,
+    /// Processor cores.
+    pub cpus: u32,
+    /// Host memory.
+    pub memory: Bytes,
+    /// In the order in which they are filled.
+    pub devices: Vec<Device>,
+    /// Version of the worker.
+    pub build: String,
+    /// Ranks that it holds, and those whose end it has yet to see acknowledged.
+    pub held: Vec<HeldRank>,
+}
+
+/// A rank that a joining worker holds.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct HeldRank {
+    /// Which.
+    pub rank: RankId,
+    /// How far it is.
+    pub phase: Phase,
+}
+
+/// How far a held rank is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Phase {
+    /// Its executor is being started.
+    Starting,
+    /// It runs since then.
+    Running(Time),
+    /// It ended; the report follows.
+    Ended,
+}
+
+/// Where a job goes: one part for each node, in the order of node ranks.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Placement {
+    /// One for each node.
+    pub parts: Vec<RankPlacement>,
+}
+
+/// What a job gets on one node.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct RankPlacement {
+    /// The node.
+    pub node: NodeId,
+    /// Devices there; empty for a job that needs none.
+    pub devices: Vec<DeviceId>,
+    /// How much of each of them.
+    pub share: Share,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_part_lies_strictly_between_nothing_and_all() {
+        let part = |share| Demand { gpus: Gpus::Part(Share(share)), ..Demand::default() };
+        assert!(part(0).check().is_err());
+        assert!(part(1_000).check().is_err());
+        assert_eq!(part(500).check(), Ok(()));
+        assert_eq!(part(500).share(), Share(500));
+        assert_eq!(Demand { sharing: Sharing::Exclusive, ..part(500) }.share(), Share::WHOLE);
+    }
+}

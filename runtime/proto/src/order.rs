@@ -1,0 +1,89 @@
+//! What the head tells a worker.
+
+use serde::{Deserialize, Serialize};
+
+use crate::{AttemptId, DeviceId, JobSpec, RankId, Share};
+
+/// From head to worker. An order that names an attempt is fenced by it.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub enum Order {
+    /// Start these ranks.
+    Run(Box<RunOrder>),
+    /// Stop all ranks of this attempt here, by the stop sequence of its job.
+    Stop {
+        /// Which attempt.
+        attempt: AttemptId,
+        /// Why.
+        why: StopReason,
+    },
+    /// The end of this rank is durably known: it may be forgotten.
+    Acknowledge(RankId),
+}
+
+/// Start the ranks of an attempt that fall to this worker.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct RunOrder {
+    /// The attempt.
+    pub attempt: AttemptId,
+    /// The job as submitted.
+    pub spec: JobSpec,
+    /// Who submitted it.
+    pub user: String,
+    /// All nodes of the attempt, by address, in the order of node ranks.
+    pub nodes: Vec<String>,
+    /// How many ranks the attempt has on all nodes together.
+    pub world_size: u32,
+    /// The ranks to start here.
+    pub ranks: Vec<RankRun>,
+}
+
+/// One rank to start.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct RankRun {
+    /// Its number in the attempt.
+    pub rank: u32,
+    /// Its number on this node.
+    pub local_rank: u32,
+    /// This node's number in the attempt.
+    pub node_rank: u32,
+    /// Its devices.
+    pub devices: Vec<DeviceId>,
+    /// How much of each.
+    pub share: Share,
+}
+
+/// Why an attempt is stopped.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum StopReason {
+    /// Its user, or an admin, cancelled the job.
+    Cancelled,
+    /// It ran for as long as it may.
+    TimeLimit,
+    /// Its user, or an admin, wants it started anew.
+    Requeued,
+    /// Another rank of the attempt ended badly, or was lost.
+    GangBroken,
+    /// The policy gives its devices to another job.
+    Preempted,
+    /// The head no longer knows this attempt, or has started another.
+    Superseded,
+    /// The worker lost the head for longer than `orphan-grace`.
+    Orphaned,
+}
+
+impl StopReason {
+    /// A clause for people: "was stopped because …".
+    #[must_use]
+    pub const fn clause(self) -> &'static str {
+        match self {
+            StopReason::Cancelled => "it was cancelled",
+            StopReason::TimeLimit => "it reached its time limit",
+            StopReason::Requeued => "it was requeued",
+            StopReason::GangBroken => "another rank of the same attempt ended",
+            StopReason::Preempted => "its devices were given to another job",
+            StopReason::Superseded => "the head had given it up",
+            StopReason::Orphaned => "its worker could not reach the head for too long",
+        }
+    }
+}

@@ -1,0 +1,100 @@
+//! How a rank ended.
+
+use std::fmt;
+
+use serde::{Deserialize, Serialize};
+
+use crate::Signal;
+
+/// How a rank ended, as its executor saw it.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Outcome {
+    /// It exited with this code.
+    Exited(i32),
+    /// A signal ended it.
+    Signalled(Signal),
+    /// It never ran.
+    NotStarted(StartFailure),
+    /// Its executor vanished without leaving an outcome.
+    Lost(String),
+}
+
+/// Why a rank never ran.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum StartFailure {
+    /// No such program.
+    CommandNotFound(String),
+    /// The program may not be executed.
+    NotExecutable(String),
+    /// The working directory is not there, or may not be entered.
+    WorkdirMissing(String),
+    /// A device it was given is not there.
+    DeviceMissing(String),
+    /// Anything else, in words.
+    Other(String),
+}
+
+impl Outcome {
+    /// Whether it did what it should.
+    #[must_use]
+    pub const fn succeeded(&self) -> bool {
+        matches!(self, Outcome::Exited(0))
+    }
+
+    /// The code by which shells would report this end: its own, 128 + signal, 125 to 127.
+    #[must_use]
+    pub const fn shell_code(&self) -> i32 {
+        match self {
+            Outcome::Exited(code) => *code,
+            Outcome::Signalled(signal) => 128 + signal.0,
+            Outcome::NotStarted(StartFailure::CommandNotFound(_)) => 127,
+            Outcome::NotStarted(StartFailure::NotExecutable(_)) => 126,
+            Outcome::NotStarted(_) | Outcome::Lost(_) => 125,
+        }
+    }
+}
+
+/// A clause for people: "it …".
+impl fmt::Display for Outcome {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Outcome::Exited(code) => write!(f, "exited with code {code}"),
+            Outcome::Signalled(signal) => write!(f, "was ended by {signal}"),
+            Outcome::NotStarted(failure) => write!(f, "could not be started: {failure}"),
+            Outcome::Lost(detail) => write!(f, "was lost: {detail}"),
+        }
+    }
+}
+
+impl fmt::Display for StartFailure {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            StartFailure::CommandNotFound(program) => {
+                write!(f, "there is no command '{program}' on the worker")
+            }
+            StartFailure::NotExecutable(program) => write!(f, "'{program}' may not be executed"),
+            StartFailure::WorkdirMissing(path) => {
+                write!(f, "the working directory '{path}' cannot be entered on the worker")
+            }
+            StartFailure::DeviceMissing(device) => write!(f, "the worker has no device '{device}'"),
+            StartFailure::Other(detail) => f.write_str(detail),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_end_has_the_code_that_shells_use() {
+        let not_started = |failure| Outcome::NotStarted(failure).shell_code();
+        assert_eq!(Outcome::Exited(7).shell_code(), 7);
+        assert_eq!(Outcome::Signalled(Signal::KILL).shell_code(), 137);
+        assert_eq!(not_started(StartFailure::CommandNotFound("x".into())), 127);
+        assert_eq!(not_started(StartFailure::NotExecutable("x".into())), 126);
+        assert_eq!(not_started(StartFailure::WorkdirMissing("x".into())), 125);
+    }
+}

@@ -1,0 +1,246 @@
+//! What the head tells about jobs and nodes: records, as shown by `list`, `show` and `nodes` and kept in the history.
+
+use std::collections::BTreeMap;
+
+use serde::{Deserialize, Serialize};
+
+use crate::{
+    Demand, Device, DeviceId, JobId, JobState, NodeId, Outcome, Progress, ReasonCode, Share, Signal, Span,
+    StopReason, Time,
+};
+
+/// All there is to tell about a job, an array as a whole, or a member.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct JobRecord {
+    /// Which job.
+    pub id: JobId,
+    /// Its name.
+    pub name: String,
+    /// Who submitted it.
+    pub user: String,
+    /// Its group of recurring jobs.
+    pub group: Option<String>,
+    /// Its state.
+    pub state: JobState,
+    /// Why, for programs.
+    pub reason_code: ReasonCode,
+    /// Why, for people.
+    pub reason: String,
+    /// The command as typed.
+    pub work: String,
+    /// What it needs.
+    pub demand: Demand,
+    /// Its priority.
+    pub priority: i32,
+    /// How long an attempt may run.
+    pub time_limit: Option<Span>,
+    /// The folder it starts in.
+    pub workdir: String,
+    /// The number of the latest attempt; 0 before the first.
+    pub attempt: u32,
+    /// Every attempt, the oldest first.
+    pub attempts: Vec<AttemptRecord>,
+    /// How it exited, once it did: the first code that is not 0 among its ranks.
+    pub exit_code: Option<i32>,
+    /// The signal that ended it, if one did.
+    pub signal: Option<Signal>,
+    /// When it was submitted.
+    pub submitted_at: Time,
+    /// When its latest attempt was placed.
+    pub started_at: Option<Time>,
+    /// When it ended.
+    pub ended_at: Option<Time>,
+    /// Other jobs on the same devices now.
+    pub sharing_with: Vec<JobId>,
+    /// What was predicted at submission.
+    pub predicted: Option<Predicted>,
+    /// How far it is.
+    pub progress: Option<Progress>,
+    /// Its members, if it is an array as a whole.
+    pub array: Option<ArraySummary>,
+    /// Grows with every change that a watcher should see.
+    pub revision: u64,
+}
+
+/// One try to run a job.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct AttemptRecord {
+    /// From 1.
+    pub attempt: u32,
+    /// When it was placed.
+    pub started_at: Time,
+    /// When its last rank ended.
+    pub ended_at: Option<Time>,
+    /// Why it was stopped, if it was.
+    pub stopped: Option<StopReason>,
+    /// Its ranks.
+    pub ranks: Vec<RankRecord>,
+}
+
+/// One process of an attempt.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct RankRecord {
+    /// The node's name.
+    pub node: String,
+    /// Its devices there.
+    pub devices: Vec<DeviceId>,
+    /// How much of each.
+    pub share: Share,
+    /// How it ended.
+    pub outcome: Option<Outcome>,
+}
+
+/// What was predicted for a job.
+#[derive(Debug, Default, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Predicted {
+    /// Training iterations.
+    pub iterations: Option<u64>,
+    /// Time it runs for when alone.
+    pub runtime: Option<Span>,
+    /// When it may start.
+    pub starts_at: Option<Time>,
+    /// When it may end.
+    pub ends_at: Option<Time>,
+}
+
+/// The members of an array by state.
+#[derive(Debug, Default, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ArraySummary {
+    /// How many there are.
+    pub members: u64,
+    /// How many are in each state; states with none are left out.
+    pub states: BTreeMap<JobState, u64>,
+}
+
+impl ArraySummary {
+    /// Members that ended, in whatever way.
+    #[must_use]
+    pub fn ended(&self) -> u64 {
+        self.states.iter().filter(|(state, _)| state.is_terminal()).map(|(_, count)| count).sum()
+    }
+}
+
+impl JobRecord {
+    /// The latest attempt.
+    #[must_use]
+    pub fn latest(&self) -> Option<&AttemptRecord> {
+        self.attempts.last()
+    }
+
+    /// Names of the nodes of the latest attempt, each once.
+    #[must_use]
+    pub fn nodes(&self) -> Vec<String> {
+        let mut nodes: Vec<String> = Vec::new();
+        for rank in self.latest().map_or(&[][..], |attempt| &attempt.ranks) {
+            if !nodes.contains(&rank.node) {
+                nodes.push(rank.node.clone());
+            }
+        }
+        nodes
+    }
+
+    /// Devices of the latest attempt.
+    #[must_use]
+    pub fn devices(&self) -> Vec<DeviceId> {
+        self.latest()
+            .map_or(&[][..], |attempt| &attempt.ranks)
+            .iter()
+            .flat_map(|rank| rank.devices.clone())
+            .collect()
+    }
+
+    /// The exit code that `run` and `wait` pass on: the job's own, 128 + signal, 124 to 127, or 0.
+    ///
+    /// None while the job lives.
+    #[must_use]
+    pub fn shell_code(&self) -> Option<i32> {
+        if !self.state.is_terminal() {
+            return None;
+        }
+        Some(match (self.state, self.reason_code) {
+            (JobState::Completed, _) => 0,
+            (JobState::Timeout, _) => 124,
+            (_, ReasonCode::CommandNotFound) => 127,
+            (_, ReasonCode::NotExecutable) => 126,
+            (JobState::Cancelled, _) => 130,
+            _ => match (self.signal, self.exit_code) {
+                (Some(signal), _) => 128 + signal.0,
+                (None, Some(code)) if code != 0 => code,
+                (None, _) if self.array.is_some() => 1,
+                (None, _) => 125,
+            },
+        })
+    }
+}
+
+/// All there is to tell about a node.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct NodeRecord {
+    /// Which.
+    pub id: NodeId,
+    /// Its name.
+    pub name: String,
+    /// Its state.
+    pub state: NodeState,
+    /// Where other nodes reach it.
+    pub address: String,
+    /// Version of its worker.
+    pub build: String,
+    /// Its cores.
+    pub cpus: u32,
+    /// Cores that jobs claim.
+    pub cpus_used: u32,
+    /// Its memory.
+    pub memory: crate::Bytes,
+    /// Memory that jobs claim.
+    pub memory_used: crate::Bytes,
+    /// Its devices and who is on them.
+    pub devices: Vec<DeviceRecord>,
+    /// Jobs that run on it.
+    pub jobs: Vec<JobId>,
+    /// When its state last changed.
+    pub since: Time,
+}
+
+/// A device and who is on it.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct DeviceRecord {
+    /// The device.
+    pub device: Device,
+    /// How much of it is taken.
+    pub used: Share,
+    /// How much of its memory jobs claim.
+    pub memory_used: crate::Bytes,
+    /// Its co-location set.
+    pub jobs: Vec<JobId>,
+}
+
+/// The state of a node.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "SCREAMING_SNAKE_CASE")]
+pub enum NodeState {
+    /// Connected, takes jobs.
+    Up,
+    /// Connected, takes no new jobs; some still run.
+    Draining,
+    /// Connected, takes no new jobs; none runs.
+    Drained,
+    /// Its link broke; its attempts are not given up yet.
+    Unreachable,
+    /// Gone; its attempts were given up.
+    Lost,
+}
+
+impl NodeState {
+    /// The word that people and scripts see.
+    #[must_use]
+    pub const fn word(self) -> &'static str {
+        match self {
+            NodeState::Up => "UP",
+            NodeState::Draining => "DRAINING",
+            NodeState::Drained => "DRAINED",
+            NodeState::Unreachable => "UNREACHABLE",
+            NodeState::Lost => "LOST",
+        }
+    }
+}

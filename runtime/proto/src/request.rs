@@ -1,0 +1,257 @@
+//! What clients ask of the head, and what it answers.
+//!
+//! A [`Request`] changes something, enters the journal and is answered by a [`Reply`]. A [`Query`] only reads and is
+//! answered by an [`Answer`]. A refusal is a reply with a code and a sentence, never a broken connection.
+
+use std::fmt;
+
+use serde::{Deserialize, Serialize};
+
+use crate::{Chapter, JobId, JobRecord, JobRef, JobSpec, JobState, NodeRecord, Span, Time};
+
+/// Who asks, as the token says.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct By {
+    /// The token's name.
+    pub user: String,
+    /// The token's role.
+    pub role: Role,
+}
+
+/// What a token allows.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Role {
+    /// Join as a worker; nothing else.
+    Worker,
+    /// Submit jobs and change one's own.
+    User,
+    /// Everything.
+    Admin,
+}
+
+impl fmt::Display for Role {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Role::Worker => "worker",
+            Role::User => "user",
+            Role::Admin => "admin",
+        })
+    }
+}
+
+/// A change that a client asks for.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub enum Request {
+    /// Run a job.
+    Submit(Box<Submit>),
+    /// Apply this change to each of these jobs.
+    Change(JobChange, Vec<JobId>),
+    /// Give a node no new jobs.
+    Drain(String),
+    /// Give a node jobs again.
+    Resume(String),
+}
+
+/// A job to run.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Submit {
+    /// The job.
+    pub spec: JobSpec,
+    /// A second submission by the same user with the same key is answered with the first one's number.
+    pub idempotency_key: Option<String>,
+    /// What is expected of the job; filled in by the head before the request enters the journal.
+    pub estimate: Option<Estimate>,
+}
+
+/// What is expected of a job, frozen when it is submitted.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Estimate {
+    /// Training iterations.
+    pub iterations: Option<u64>,
+    /// Time it runs for when alone.
+    pub runtime: Option<Span>,
+    /// What the estimate rests on, for `explain`.
+    pub basis: String,
+}
+
+/// A change to existing jobs.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum JobChange {
+    /// End it, by the stop sequence if it runs.
+    Cancel,
+    /// Do not start it.
+    Hold,
+    /// Start it after all.
+    Release,
+    /// Stop it if it runs, and queue it again; also revives a job that ended.
+    Requeue,
+}
+
+impl JobChange {
+    /// The verb: "cannot …".
+    #[must_use]
+    pub const fn verb(self) -> &'static str {
+        match self {
+            JobChange::Cancel => "cancel",
+            JobChange::Hold => "hold",
+            JobChange::Release => "release",
+            JobChange::Requeue => "requeue",
+        }
+    }
+}
+
+/// The answer to a [`Request`].
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub enum Reply {
+    /// The job is durably known under this number.
+    Accepted {
+        /// The job, or the array as a whole.
+        job: JobId,
+        /// How many members it has; 1 for a plain job.
+        members: u64,
+    },
+    /// What became of the change, for each job in the order asked.
+    Changed(Vec<(JobId, Verdict)>),
+    /// The node's name.
+    Node(String),
+    /// Nothing was changed.
+    Refused(Refusal),
+}
+
+/// What became of a change to one job.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Verdict {
+    /// It is done, or under way.
+    Done,
+    /// It already is so.
+    Already,
+    /// It cannot be done.
+    Refused(Refusal),
+}
+
+/// Why something was not done.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, thiserror::Error)]
+#[error("{message}")]
+pub struct Refusal {
+    /// For programs.
+    pub code: RefusalCode,
+    /// For people: what was wrong, where, and what to do.
+    pub message: String,
+}
+
+impl Refusal {
+    /// A refusal with this code and sentence.
+    #[must_use]
+    pub fn new(code: RefusalCode, message: impl Into<String>) -> Refusal {
+        Refusal { code, message: message.into() }
+    }
+}
+
+/// Why something was not done, for programs.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum RefusalCode {
+    /// The request makes no sense.
+    Invalid,
+    /// No node of the cluster can ever meet it.
+    Unsatisfiable,
+    /// There is no such job, node or token.
+    NotFound,
+    /// A name fits several jobs.
+    Ambiguous,
+    /// The token does not allow it.
+    NotAllowed,
+    /// The job is in a state in which that cannot be done.
+    WrongState,
+    /// The head cannot do it now; trying later may help.
+    Unavailable,
+    /// The head is at fault.
+    Internal,
+}
+
+/// A question that changes nothing.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub enum Query {
+    /// Which jobs these references mean.
+    Resolve(Vec<JobRef>),
+    /// Jobs, newest last.
+    List(Filter),
+    /// All about these jobs.
+    Show(Vec<JobId>),
+    /// Why a job waits, or why it ended as it did.
+    Explain(JobId),
+    /// All nodes.
+    Nodes,
+    /// Records of these jobs whose revision is no longer the known one; waits a while for a change.
+    Watch(Vec<Watched>),
+}
+
+/// A job and the revision of it that the client has seen; 0 for none.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Watched {
+    /// Which job.
+    pub job: JobId,
+    /// What was seen last.
+    pub revision: u64,
+}
+
+/// Which jobs to list.
+#[derive(Debug, Default, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Filter {
+    /// Any of these states; empty for every state.
+    pub states: Vec<JobState>,
+    /// Only of this user.
+    pub user: Option<String>,
+    /// Only with this name.
+    pub name: Option<String>,
+    /// Only those live now, or ended after this time; no limit without it.
+    pub ended_after: Option<Time>,
+    /// Only after this job; how pages follow one another.
+    pub after: Option<JobId>,
+    /// Members of this array instead of whole arrays.
+    pub members_of: Option<u64>,
+    /// At most this many.
+    pub limit: u32,
+}
+
+/// The answer to a [`Query`].
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub enum Answer {
+    /// The jobs meant, in the order asked.
+    Resolved(Vec<JobId>),
+    /// A page of jobs.
+    Listed(ListPage),
+    /// The records asked for or changed.
+    Jobs(Vec<JobRecord>),
+    /// The explanation and the whole story.
+    Explained {
+        /// Sentences with numbers.
+        sentences: Vec<String>,
+        /// Everything that happened.
+        story: Vec<Chapter>,
+    },
+    /// All nodes.
+    Nodes(Vec<NodeRecord>),
+    /// It cannot be answered.
+    Refused(Refusal),
+}
+
+/// A page of jobs.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct ListPage {
+    /// Newest last; attempts and stories are left out.
+    pub jobs: Vec<JobRecord>,
+    /// Whether there are more after the last of them.
+    pub more: bool,
+}
+
+/// From head to client, pushed: something about a job changed.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub enum Notice {
+    /// The job changed; its record now has this revision.
+    Changed(u64),
+    /// The job ended: the final record, for the history.
+    Ended(Box<JobRecord>),
+}

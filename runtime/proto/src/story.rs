@@ -1,0 +1,184 @@
+//! The story of a job: what happened to it, when, and because of what.
+//!
+//! Chapters are facts with numbers; their sentences are made here, so that every screen tells the same.
+
+use std::fmt;
+
+use serde::{Deserialize, Serialize};
+
+use crate::{
+    AttemptId, DeviceId, JobId, JobState, Outcome, RankId, ReasonCode, Share, Span, StopReason, Ticket, Time,
+};
+
+/// One thing that happened to a job.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Chapter {
+    /// When, by the head's clock.
+    pub at: Time,
+    /// What made it happen.
+    pub cause: Cause,
+    /// What happened.
+    pub happening: Happening,
+}
+
+/// What made a chapter happen.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Cause {
+    /// A request of this user.
+    User(String),
+    /// The plan that answered this ticket.
+    Plan(Ticket),
+    /// A report of, or the state of the link to, this node.
+    Node(String),
+    /// The end of this job.
+    Job(JobId),
+    /// A deadline that came.
+    Clock,
+}
+
+/// What happened to a job.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Happening {
+    /// It was submitted.
+    Submitted,
+    /// It was put on hold.
+    Held,
+    /// It was released.
+    Released,
+    /// An attempt was placed.
+    Placed {
+        /// Which attempt.
+        attempt: AttemptId,
+        /// Names of the nodes.
+        nodes: Vec<String>,
+        /// All devices.
+        devices: Vec<DeviceId>,
+        /// How much of each.
+        share: Share,
+        /// Time since it could first have run.
+        waited: Span,
+        /// Why the policy chose so.
+        why: String,
+    },
+    /// A rank runs.
+    Started(RankId),
+    /// The attempt is being stopped.
+    Stopping(AttemptId, StopReason),
+    /// A rank ended.
+    RankEnded {
+        /// Which rank.
+        rank: RankId,
+        /// How.
+        outcome: Outcome,
+    },
+    /// The worker that holds the attempt cannot be reached.
+    NodeUnreachable {
+        /// Its name.
+        node: String,
+        /// After this long its attempts are given up.
+        patience: Span,
+    },
+    /// The worker came back, and the attempt still runs.
+    Adopted(AttemptId),
+    /// The attempt was given up with its node.
+    AttemptLost {
+        /// Which attempt.
+        attempt: AttemptId,
+        /// Why.
+        detail: String,
+    },
+    /// It waits for another attempt.
+    Requeued {
+        /// The attempt that ended.
+        attempt: AttemptId,
+        /// Pause before the next.
+        pause: Span,
+        /// Failures that counted so far.
+        failures: u32,
+        /// Failures that may count.
+        limit: u32,
+    },
+    /// A report of an attempt that is over was dropped.
+    StaleReport(RankId),
+    /// An action of a plan no longer fitted and was dropped.
+    PlanDropped(String),
+    /// It ended.
+    Ended {
+        /// How.
+        state: JobState,
+        /// Why.
+        reason: ReasonCode,
+    },
+}
+
+impl Cause {
+    fn clause(&self) -> String {
+        match self {
+            Cause::User(user) => format!("by {user}"),
+            Cause::Plan(ticket) => format!("by plan {}", ticket.0),
+            Cause::Node(node) => format!("reported by {node}"),
+            Cause::Job(job) => format!("because of job {job}"),
+            Cause::Clock => "by the clock".into(),
+        }
+    }
+}
+
+fn listed<T: fmt::Display>(items: &[T]) -> String {
+    items.iter().map(ToString::to_string).collect::<Vec<_>>().join(", ")
+}
+
+impl fmt::Display for Happening {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Happening::Submitted => f.write_str("submitted"),
+            Happening::Held => f.write_str("put on hold"),
+            Happening::Released => f.write_str("released"),
+            Happening::Placed { attempt, nodes, devices, share, waited, why } => {
+                let what = match devices.len() {
+                    0 => "without a device".to_owned(),
+                    _ if *share == Share::WHOLE => format!("with {}", listed(devices)),
+                    _ => format!("with {share} of {}", listed(devices)),
+                };
+                write!(
+                    f,
+                    "attempt {} placed on {} {what} after waiting {waited}",
+                    attempt.attempt,
+                    listed(nodes)
+                )?;
+                if why.is_empty() { Ok(()) } else { write!(f, ": {why}") }
+            }
+            Happening::Started(rank) => write!(f, "attempt {} rank {} runs", rank.attempt.attempt, rank.rank),
+            Happening::Stopping(attempt, why) => {
+                write!(f, "attempt {} is being stopped because {}", attempt.attempt, why.clause())
+            }
+            Happening::RankEnded { rank, outcome } => {
+                write!(f, "attempt {} rank {} {outcome}", rank.attempt.attempt, rank.rank)
+            }
+            Happening::NodeUnreachable { node, patience } => {
+                write!(f, "node {node} cannot be reached; given up after {patience}")
+            }
+            Happening::Adopted(attempt) => {
+                write!(f, "attempt {} still runs and was adopted", attempt.attempt)
+            }
+            Happening::AttemptLost { attempt, detail } => {
+                write!(f, "attempt {} given up: {detail}", attempt.attempt)
+            }
+            Happening::Requeued { attempt, pause, failures, limit } => write!(
+                f,
+                "queued again after attempt {}, not before {pause} have passed ({failures} of {limit} retries used)",
+                attempt.attempt
+            ),
+            Happening::StaleReport(rank) => write!(f, "a late report of {rank} was ignored"),
+            Happening::PlanDropped(why) => write!(f, "a planned step no longer fitted: {why}"),
+            Happening::Ended { state, reason } => write!(f, "ended as {state} ({reason})"),
+        }
+    }
+}
+
+impl fmt::Display for Chapter {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} ({})", self.happening, self.cause.clause())
+    }
+}

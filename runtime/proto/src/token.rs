@@ -1,0 +1,58 @@
+//! Tokens: who may do what. Their secrets appear once, in the answer to their creation.
+
+use serde::{Deserialize, Serialize};
+
+use crate::{Role, Span, Time};
+
+/// What an admin asks about tokens.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub enum TokenRequest {
+    /// Make one.
+    Create {
+        /// Whose it is: the user's name on jobs; unique.
+        name: String,
+        /// What it allows.
+        role: Role,
+        /// How long it is good for; for ever without it.
+        expires_in: Option<Span>,
+    },
+    /// List all.
+    List,
+    /// Make this one worthless, at once.
+    Revoke(String),
+}
+
+/// The answer.
+#[derive(Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub enum TokenAnswer {
+    /// The whole text of the new token: `cohabit1.<fingerprint>.<secret>`.
+    Created(String),
+    /// All tokens, without secrets.
+    Listed(Vec<TokenRecord>),
+    /// It is worthless now.
+    Revoked,
+}
+
+/// A token without its secret.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct TokenRecord {
+    /// Whose it is.
+    pub name: String,
+    /// What it allows.
+    pub role: Role,
+    /// When it was made.
+    pub created_at: Time,
+    /// When it ceases to be good.
+    pub expires_at: Option<Time>,
+}
+
+/// Never shows the secret.
+impl std::fmt::Debug for TokenAnswer {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            TokenAnswer::Created(_) => f.write_str("Created(secret)"),
+            TokenAnswer::Listed(tokens) => f.debug_tuple("Listed").field(tokens).finish(),
+            TokenAnswer::Revoked => f.write_str("Revoked"),
+        }
+    }
+}
