@@ -1,11 +1,12 @@
 //! A small actor runtime for Cohabit's daemons. *Actors own IO, cores own rules.*
 //!
-//! An [`Actor`] handles one typed message at a time from a bounded mailbox. An [`Address`] tells or asks it, and does
-//! not show whether the actor is here or on another node. Every actor supervises the actors that it spawns
-//! ([`supervisor`] has the drawing), a [`Registry`] names them, and a [`System`] is the root of it all.
+//! An [`Actor`] handles one typed message at a time from a bounded mailbox. An [`Address`] tells or asks it,
+//! and does not show whether the actor is here or on another node. Every actor supervises the actors that it
+//! spawns ([`supervisor`] has the drawing), a [`Registry`] names them, and a [`System`] is the root of it
+//! all.
 //!
-//! It never decides anything about jobs or devices, never opens a socket (see [`Deliver`] for what a link has to
-//! provide), and never holds more messages than the spawner allowed.
+//! It never decides anything about jobs or devices, never opens a socket (see [`Deliver`] for what a link has
+//! to provide), and never holds more messages than the spawner allowed.
 //!
 //! ```
 //! use cohabit_actor::{Actor, Context, Failure, Reply, Spec, System};

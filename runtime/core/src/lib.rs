@@ -3,7 +3,32 @@
 //! All change enters by one door, [`Head::handle`]; everything else only reads. Effects are data that the daemon, or
 //! the simulator, carries out in order. The head reads no clock, knows no socket and calls no policy: it asks for a
 //! plan and checks the answer.
+//!
+//! ```text
+//!  Event ──> turn ──> submit · change · workers · planning · alarms ──> lifecycle ──> [Effect]
+//!                                                                   answer · record · explain <── Query
+//! ```
 
+mod alarms;
+mod answer;
+mod change;
+mod check;
 mod door;
+mod explain;
+mod head;
+mod job;
+mod lifecycle;
+mod node;
+mod planning;
+mod record;
+mod resolve;
+mod submission;
+mod submit;
+mod turn;
+mod workers;
 
 pub use door::{Config, Effect, Event, Why};
+pub use head::Head;
+
+#[cfg(test)]
+mod tests;

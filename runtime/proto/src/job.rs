@@ -4,6 +4,7 @@
 
 use std::collections::BTreeMap;
 use std::fmt;
+use std::ops::RangeInclusive;
 
 use serde::{Deserialize, Serialize};
 
@@ -119,6 +120,14 @@ pub struct IndexRange {
     pub last: u32,
     /// At least 1.
     pub step: u32,
+}
+
+/// One member for each index, all at once if there is room.
+impl From<RangeInclusive<u32>> for Array {
+    fn from(indices: RangeInclusive<u32>) -> Array {
+        let (first, last) = indices.into_inner();
+        Array { ranges: vec![IndexRange { first, last, step: 1 }], at_once: None }
+    }
 }
 
 impl Array {

@@ -47,7 +47,7 @@ pub use request::{
     Answer, By, Estimate, Filter, JobChange, ListPage, Notice, Query, Refusal, RefusalCode, Reply, Request,
     Role, Submit, Verdict, Watched,
 };
-pub use state::{JobState, ReasonCode};
+pub use state::{JobState, Life, ReasonCode};
 pub use story::{Cause, Chapter, Happening};
 pub use time::{Span, Time};
 pub use token::{TokenAnswer, TokenRecord, TokenRequest};

@@ -31,6 +31,35 @@ pub enum Gpus {
     Whole(u32),
 }
 
+/// As people write it: whole devices, or a part of one below 1.
+impl TryFrom<f64> for Gpus {
+    type Error = String;
+    fn try_from(amount: f64) -> Result<Gpus, String> {
+        let thousandths = (amount * 1_000.0).round();
+        match () {
+            () if amount > 0.0 && amount < 1.0 && (1.0..1_000.0).contains(&thousandths) => {
+                Ok(Gpus::Part(Share(thousandths as u32)))
+            }
+            () if amount >= 0.0 && amount.fract() == 0.0 && amount <= f64::from(u32::MAX) => {
+                Ok(Gpus::Whole(amount as u32))
+            }
+            () => Err(format!(
+                "{amount} is no number of GPUs: ask for a part of one like 0.5, or for whole ones"
+            )),
+        }
+    }
+}
+
+/// Whole devices, or a part of one below 1.
+impl From<Gpus> for f64 {
+    fn from(gpus: Gpus) -> f64 {
+        match gpus {
+            Gpus::Part(share) => share.as_f64(),
+            Gpus::Whole(count) => f64::from(count),
+        }
+    }
+}
+
 /// Whether others may join the devices of a job that asks for a part of one.
 #[derive(Debug, Default, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
@@ -180,6 +209,17 @@ pub struct RankPlacement {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_number_of_gpus_is_a_part_of_one_or_whole_ones() {
+        for (amount, gpus) in [(0.0, Gpus::Whole(0)), (0.5, Gpus::Part(Share(500))), (4.0, Gpus::Whole(4))] {
+            assert_eq!(Gpus::try_from(amount), Ok(gpus));
+            assert_eq!(f64::from(gpus), amount);
+        }
+        for bad in [-1.0, 1.5, 1e-9, 0.9999, f64::NAN, f64::INFINITY, 1e12] {
+            assert!(Gpus::try_from(bad).is_err(), "{bad}");
+        }
+    }
 
     #[test]
     fn a_part_lies_strictly_between_nothing_and_all() {

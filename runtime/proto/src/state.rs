@@ -33,6 +33,17 @@ pub enum JobState {
     Preempted,
 }
 
+/// The three parts of a job's life.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Life {
+    /// Holds nothing yet.
+    Waiting,
+    /// An attempt of it has its place in the cluster.
+    Placed,
+    /// Nothing will happen to it any more, unless it is requeued.
+    Ended,
+}
+
 impl JobState {
     /// Every state, in the order of a job's life.
     pub const ALL: [JobState; 11] = [
@@ -49,19 +60,26 @@ impl JobState {
         JobState::Preempted,
     ];
 
-    /// Whether nothing will happen to the job any more.
+    /// Which part of a job's life it belongs to.
     #[must_use]
-    pub const fn is_terminal(self) -> bool {
+    pub const fn life(self) -> Life {
         match self {
-            JobState::Pending | JobState::Held | JobState::Running | JobState::Completing => false,
+            JobState::Pending | JobState::Held => Life::Waiting,
+            JobState::Running | JobState::Completing => Life::Placed,
             JobState::Completed
             | JobState::Failed
             | JobState::Cancelled
             | JobState::Timeout
             | JobState::NodeFail
             | JobState::OutOfMemory
-            | JobState::Preempted => true,
+            | JobState::Preempted => Life::Ended,
         }
+    }
+
+    /// Whether nothing will happen to the job any more.
+    #[must_use]
+    pub const fn is_terminal(self) -> bool {
+        matches!(self.life(), Life::Ended)
     }
 
     /// The word that people and scripts see.

@@ -131,6 +131,14 @@ impl Mul<u64> for Span {
     }
 }
 
+/// A point of the calendar as a live cluster counts it: since the Unix epoch.
+impl From<std::time::SystemTime> for Time {
+    fn from(at: std::time::SystemTime) -> Time {
+        let since = at.duration_since(std::time::UNIX_EPOCH).unwrap_or_default();
+        Time::EPOCH + Span::from(since)
+    }
+}
+
 impl From<std::time::Duration> for Span {
     fn from(duration: std::time::Duration) -> Span {
         Span(u64::try_from(duration.as_micros()).unwrap_or(u64::MAX))

@@ -1,0 +1,96 @@
+//! One incarnation of an actor, from `started` to `stopped`.
+//!
+//! ```text
+//! started ─► serving ──context.stop()──► mailbox dropped ─► children stop ───────────────┐
+//!               │                                                                        ├─► stopped
+//!               └──shutdown requested─► children stop, still serving ─► mailbox drained ─┘
+//! ```
+//!
+//! Any error on the way ends the incarnation without `stopped`. Restarting is never its business.
+
+use crate::{Actor, Context, Failure, Mailbox};
+use futures::FutureExt;
+use std::time::Duration;
+use tokio::task::JoinHandle;
+use tokio::time::Instant;
+
+pub(crate) struct Life<'a, A: Actor> {
+    pub(crate) actor: A,
+    pub(crate) mailbox: &'a mut Mailbox<A::Message>,
+    pub(crate) context: &'a mut Context<A>,
+    pub(crate) grace: Duration,
+}
+
+impl<A: Actor> Life<'_, A> {
+    pub(crate) async fn run(mut self) -> Result<(), Failure> {
+        self.actor.started(self.context).await?;
+        self.serve().await?;
+        if self.context.goes_on() {
+            self.wind_down().await?;
+        }
+        if !self.context.goes_on() {
+            self.leave().await;
+        }
+        self.actor.stopped().await;
+        Ok(())
+    }
+
+    /// Handles messages until the actor stops itself or is to stop.
+    async fn serve(&mut self) -> Result<(), Failure> {
+        let shutdown = self.context.shutdown();
+        while self.context.goes_on() {
+            let message = tokio::select! {
+                biased;
+                () = shutdown.requested() => return Ok(()),
+                failure = self.context.trouble() => return Err(failure),
+                Some(message) = self.mailbox.receive() => message,
+            };
+            self.actor.handle(message, self.context).await?;
+        }
+        Ok(())
+    }
+
+    /// The supervisor's stop. Children may still have something to tell, so the actor listens until they are
+    /// gone.
+    async fn wind_down(&mut self) -> Result<(), Failure> {
+        let mut children = self.stop_children();
+        while self.context.goes_on() {
+            let message = tokio::select! {
+                biased;
+                _ = &mut children => break,
+                failure = self.context.trouble() => return Err(failure),
+                Some(message) = self.mailbox.receive() => message,
+            };
+            self.actor.handle(message, self.context).await?;
+        }
+        self.drain().await
+    }
+
+    async fn drain(&mut self) -> Result<(), Failure> {
+        self.mailbox.close();
+        while self.context.goes_on() {
+            let Some(message) = self.mailbox.receive().await else { break };
+            self.actor.handle(message, self.context).await?;
+        }
+        Ok(())
+    }
+
+    /// The actor's own stop. Nobody may wait for it any more, so what is in the mailbox goes first.
+    async fn leave(&mut self) {
+        self.mailbox.close();
+        while let Some(Some(message)) = self.mailbox.receive().now_or_never() {
+            drop(message);
+        }
+        // An error would say that the task was cancelled, which only the end of the process does.
+        let _ = self.stop_children().await;
+    }
+
+    /// Stops the children in a task, so that the actor can handle messages meanwhile. They have half of the
+    /// actor's time: a child that hangs must not take the actor's own orderly end away.
+    fn stop_children(&self) -> JoinHandle<Vec<String>> {
+        let now = Instant::now();
+        let deadline = self.context.shutdown().deadline_within(self.grace);
+        let halfway = now + deadline.saturating_duration_since(now) / 2;
+        tokio::spawn(self.context.children().stop(halfway))
+    }
+}

@@ -1,0 +1,199 @@
+//! Why a job waits, or why it ended as it did: codes for programs, sentences with numbers for people.
+
+use std::cmp::Reverse;
+
+use cohabit_proto::{Chapter, Happening, JobId, JobState, Life, Outcome, ReasonCode, Span, Time};
+
+use crate::head::Head;
+use crate::job::{Attempt, Job};
+use crate::submission::Submission;
+
+impl Head {
+    /// Everything that happened to a job, the oldest first; the submission itself is told for all members of an array.
+    pub fn story(&self, id: JobId) -> Vec<Chapter> {
+        let Some(submission) = self.submissions.get(&id.number) else { return Vec::new() };
+        let first = Chapter {
+            at: submission.submitted_at,
+            cause: cohabit_proto::Cause::User(submission.user.clone()),
+            happening: Happening::Submitted,
+        };
+        let rest = self.jobs.get(&id).map_or(&[][..], |job| &job.story);
+        std::iter::once(first).chain(rest.iter().cloned()).collect()
+    }
+
+    /// Sentences with numbers: why it waits, how it runs, or why it ended as it did.
+    pub(crate) fn sentences(&self, now: Time, id: JobId) -> Option<Vec<String>> {
+        let submission = self.submissions.get(&id.number)?;
+        let Some(job) = self.jobs.get(&id) else { return self.array_sentences(now, id) };
+        let (code, reason) = self.reason(now, id, job);
+        let opening = match job.state.life() {
+            Life::Waiting => format!(
+                "Job {id} is {} and has been waiting for {} since it was submitted.",
+                job.state,
+                now.since(submission.submitted_at)
+            ),
+            Life::Placed => format!(
+                "Job {id} is {}, for {} in attempt {}.",
+                job.state,
+                job.live_attempt().map_or(Span::ZERO, |attempt| now.since(attempt.started_at)),
+                job.attempts.len()
+            ),
+            Life::Ended => {
+                format!("Job {id} ended as {} after {} attempt(s).", job.state, job.attempts.len())
+            }
+        };
+        let mut sentences = vec![opening, format!("{}. ({code})", capitalised(&reason))];
+        sentences.extend(self.queue_sentences(id, job));
+        sentences.extend(estimate_sentence(submission));
+        Some(sentences)
+    }
+
+    fn array_sentences(&self, now: Time, id: JobId) -> Option<Vec<String>> {
+        let record = self.record(now, id)?;
+        let mut sentences = vec![format!("Array {id}: {}.", record.reason)];
+        let submission = self.submissions.get(&id.number)?;
+        let unlike =
+            |member: &JobId| self.jobs.get(member).is_some_and(|job| job.state != JobState::Completed);
+        if let Some(member) = submission.jobs(id.number).into_iter().find(unlike) {
+            sentences.extend(self.sentences(now, member)?);
+        }
+        Some(sentences)
+    }
+
+    /// Why a job is in its state.
+    pub(crate) fn reason(&self, now: Time, id: JobId, job: &Job) -> (ReasonCode, String) {
+        match job.state.life() {
+            Life::Waiting if job.state == JobState::Held => {
+                (ReasonCode::HeldByUser, "it is on hold: release it to let it run".into())
+            }
+            Life::Waiting => self.waiting_reason(now, id, job),
+            Life::Placed => (job.reason, running_reason(job)),
+            Life::Ended => (job.reason, self.end_reason(id, job)),
+        }
+    }
+
+    fn waiting_reason(&self, now: Time, id: JobId, job: &Job) -> (ReasonCode, String) {
+        if !job.waits_for.is_empty() {
+            let earlier: Vec<String> = job.waits_for.iter().map(ToString::to_string).collect();
+            return (
+                ReasonCode::WaitingForDependency,
+                format!("it waits for the end of job {}", earlier.join(", ")),
+            );
+        }
+        if let Some(at) = job.not_before.filter(|at| *at > now) {
+            let wait = at.since(now);
+            return match job.attempts.is_empty() {
+                true => (ReasonCode::WaitingForBegin, format!("it may begin in {wait}")),
+                false => (ReasonCode::WaitingForRetry, format!("its next attempt may begin in {wait}")),
+            };
+        }
+        let submission = &self.submissions[&id.number];
+        if submission.may_place() == 0 {
+            let limit = submission.placed();
+            let why = format!("{limit} members of its array run, and no more may at once");
+            return (ReasonCode::WaitingForArrayLimit, why);
+        }
+        if !self.nodes.values().any(crate::node::Node::takes_jobs) {
+            return (ReasonCode::WaitingForNodes, "no worker is connected that takes jobs".into());
+        }
+        match self.live.waits.get(&id) {
+            Some((code, why)) => (*code, why.clone()),
+            None => self.turn_reason(id),
+        }
+    }
+
+    fn turn_reason(&self, id: JobId) -> (ReasonCode, String) {
+        match self.ahead_of(id) {
+            0 => (ReasonCode::WaitingForTurn, "it is next in line".into()),
+            1 => (ReasonCode::WaitingForTurn, "1 job is ahead of it in the queue".into()),
+            ahead => (ReasonCode::WaitingForTurn, format!("{ahead} jobs are ahead of it in the queue")),
+        }
+    }
+
+    /// How many jobs stand before this one by priority and time of submission.
+    fn ahead_of(&self, id: JobId) -> usize {
+        let rank = |id: &JobId| {
+            let submission = &self.submissions[&id.number];
+            (Reverse(submission.spec.priority), submission.submitted_at, *id)
+        };
+        let own = rank(&id);
+        self.eligible.iter().filter(|other| rank(other) < own).count()
+    }
+
+    /// For a waiting job: who holds the devices, and until when as far as is known.
+    fn queue_sentences(&self, id: JobId, job: &Job) -> Option<String> {
+        if job.state != JobState::Pending || !self.eligible.contains(&id) {
+            return None;
+        }
+        let placed: std::collections::BTreeSet<JobId> =
+            self.nodes.values().flat_map(|node| node.jobs.iter().copied()).collect();
+        let soonest = placed
+            .iter()
+            .filter_map(|other| {
+                let progress =
+                    self.live.progress.get(&other.attempt(self.jobs[other].live_attempt()?.number))?;
+                Some((progress.remaining()?, *other))
+            })
+            .min();
+        let ahead = self.ahead_of(id);
+        let ends = soonest
+            .map(|(left, other)| format!(" The first to end by its own progress is job {other}, in {left}."));
+        Some(format!("{ahead} job(s) are ahead of it and {} run.{}", placed.len(), ends.unwrap_or_default()))
+    }
+
+    fn end_reason(&self, id: JobId, job: &Job) -> String {
+        let limit = self.submissions[&id.number].spec.retry.limit;
+        let retries = match limit {
+            0 => String::new(),
+            _ => format!("; {} of {limit} retries were used", job.failures),
+        };
+        match (job.reason, job.attempts.last()) {
+            (ReasonCode::DependencyFailed, _) => "a job it depends on ended in the wrong way".into(),
+            (ReasonCode::CancelledByUser, None) => "it was cancelled before it ran".into(),
+            (ReasonCode::CancelledByUser, Some(attempt)) => {
+                format!("it was cancelled after {}", ran_for(attempt))
+            }
+            (ReasonCode::TimeLimit, Some(attempt)) => format!(
+                "it reached its time limit of {} after {}",
+                self.submissions[&id.number].spec.time_limit.unwrap_or_default(),
+                ran_for(attempt)
+            ),
+            (_, Some(attempt)) => format!("{}{retries}", last_words(attempt)),
+            (reason, None) => format!("it never ran: {reason}"),
+        }
+    }
+}
+
+fn running_reason(job: &Job) -> String {
+    let Some(attempt) = job.live_attempt() else { return "it is between two attempts".into() };
+    let mut nodes: Vec<&str> = attempt.ranks.iter().map(|rank| rank.node_name.as_str()).collect();
+    nodes.dedup();
+    match attempt.stopping {
+        Some(why) => format!("it is being stopped on {} because {}", nodes.join(", "), why.clause()),
+        None => format!("it runs on {}", nodes.join(", ")),
+    }
+}
+
+/// What the rank that decided the end had to say.
+fn last_words(attempt: &Attempt) -> String {
+    let number = attempt.first_failure.unwrap_or(0);
+    let Some(rank) = attempt.ranks.get(number as usize) else { return "it had no rank".into() };
+    let outcome = rank.outcome().map_or_else(|| "has not ended".to_owned(), Outcome::to_string);
+    let who = if attempt.ranks.len() > 1 { format!("rank {number}") } else { "it".into() };
+    format!("{who} {outcome} on {} after {}", rank.node_name, ran_for(attempt))
+}
+
+fn ran_for(attempt: &Attempt) -> Span {
+    attempt.ended_at.unwrap_or(attempt.started_at).since(attempt.started_at)
+}
+
+fn estimate_sentence(submission: &Submission) -> Option<String> {
+    let estimate = submission.estimate.as_ref()?;
+    let runtime = estimate.runtime?;
+    Some(format!("It was expected to run for {runtime}, going by {}.", estimate.basis))
+}
+
+fn capitalised(sentence: &str) -> String {
+    let mut chars = sentence.chars();
+    chars.next().map(|first| first.to_uppercase().chain(chars).collect()).unwrap_or_default()
+}

@@ -1,0 +1,135 @@
+//! The head's state, and its door.
+//!
+//! What replay must restore is serialised; what the next report or plan brings again is `Live` and is not.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use cohabit_proto::{AttemptId, JobId, NodeId, Progress, ReasonCode, Ticket, Time, WorkerKey};
+use serde::{Deserialize, Serialize};
+
+use crate::alarms::Alarm;
+use crate::door::{Config, Effect, Event, Why};
+use crate::job::Job;
+use crate::node::Node;
+use crate::submission::Submission;
+use crate::turn::Turn;
+
+/// A cluster's head: every job and node it knows.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub struct Head {
+    pub(crate) config: Config,
+    pub(crate) last_number: u64,
+    pub(crate) last_ticket: u64,
+    /// The question that the policy has not answered yet.
+    pub(crate) open_ticket: Option<Ticket>,
+    /// Whether something changed since that question was asked.
+    pub(crate) plan_wanted: bool,
+    /// When the policy wants to be asked again.
+    pub(crate) wake: Option<Time>,
+    /// By job number.
+    pub(crate) submissions: BTreeMap<u64, Submission>,
+    /// Plain jobs and members of arrays; an array as a whole is only a submission.
+    pub(crate) jobs: BTreeMap<JobId, Job>,
+    /// Pending jobs that nothing but room keeps waiting.
+    pub(crate) eligible: BTreeSet<JobId>,
+    /// Jobs that have not ended.
+    pub(crate) unended: BTreeSet<JobId>,
+    /// Ended jobs by the time of their end.
+    pub(crate) ended: BTreeSet<(Time, JobId)>,
+    /// Who waits for the end of a job, or of an array as a whole.
+    pub(crate) dependents: BTreeMap<JobId, BTreeSet<JobId>>,
+    /// Earlier submissions by user and idempotency key.
+    pub(crate) keys: BTreeMap<String, BTreeMap<String, u64>>,
+    pub(crate) nodes: BTreeMap<NodeId, Node>,
+    /// How many nodes ever joined; gives each its place in the order.
+    pub(crate) nodes_joined: u64,
+    pub(crate) alarms: BTreeSet<(Time, Alarm)>,
+    #[serde(skip)]
+    pub(crate) live: Live,
+}
+
+/// What is not worth a place in the journal.
+#[derive(Debug, Default, Clone)]
+pub(crate) struct Live {
+    pub(crate) progress: BTreeMap<AttemptId, Progress>,
+    /// Grows with each change of a job or an array as a whole; never repeats, so a watcher cannot miss one.
+    pub(crate) revisions: BTreeMap<JobId, u64>,
+    /// Why jobs wait, in the words of the last plan.
+    pub(crate) waits: BTreeMap<JobId, (ReasonCode, String)>,
+}
+
+impl Default for Head {
+    fn default() -> Head {
+        Head::new()
+    }
+}
+
+impl Head {
+    /// A head that knows nothing yet.
+    pub fn new() -> Head {
+        Head {
+            config: Config::default(),
+            last_number: 0,
+            last_ticket: 0,
+            open_ticket: None,
+            plan_wanted: false,
+            wake: None,
+            submissions: BTreeMap::new(),
+            jobs: BTreeMap::new(),
+            eligible: BTreeSet::new(),
+            unended: BTreeSet::new(),
+            ended: BTreeSet::new(),
+            dependents: BTreeMap::new(),
+            keys: BTreeMap::new(),
+            nodes: BTreeMap::new(),
+            nodes_joined: 0,
+            alarms: BTreeSet::new(),
+            live: Live::default(),
+        }
+    }
+
+    /// The one door: lets an event happen and appends what is to be done about it.
+    pub fn handle(&mut self, now: Time, event: Event, out: &mut Vec<Effect>) {
+        Turn::new(self, now, out).take(event);
+    }
+
+    /// When to send the next [`Event::Alarm`], and what for.
+    pub fn deadline(&self) -> Option<(Time, Why)> {
+        let alarm = self.alarms.first().map(|(at, alarm)| (*at, alarm.why()));
+        let wake = self.wake.map(|at| (at, Why::Wake));
+        let retention =
+            self.ended.first().map(|(ended_at, _)| (*ended_at + self.config.retention, Why::Retention));
+        [alarm, wake, retention].into_iter().flatten().min_by_key(|(at, _)| *at)
+    }
+
+    /// Every job that has not ended.
+    pub fn live_jobs(&self) -> impl Iterator<Item = JobId> + '_ {
+        self.unended.iter().copied()
+    }
+
+    /// Every job that ended and is still in memory.
+    pub fn ended_jobs(&self) -> impl Iterator<Item = JobId> + '_ {
+        self.ended.iter().map(|(_, job)| *job)
+    }
+
+    /// Whether a job occupies its place in the cluster now.
+    pub fn is_placed(&self, job: JobId) -> bool {
+        self.jobs.get(&job).is_some_and(|job| job.live_attempt().is_some())
+    }
+
+    /// The revision of a job or of an array as a whole: differs after every change, and is never 0.
+    pub fn revision(&self, job: JobId) -> Option<u64> {
+        let known = self.jobs.contains_key(&job) || self.is_array(job);
+        known.then(|| self.live.revisions.get(&job).copied().unwrap_or(1))
+    }
+
+    /// The link of a node, while there is one.
+    pub fn link_of(&self, node: NodeId) -> Option<WorkerKey> {
+        self.nodes.get(&node)?.key()
+    }
+
+    /// Whether the id stands for an array as a whole.
+    pub(crate) fn is_array(&self, job: JobId) -> bool {
+        job.index.is_none() && self.submissions.get(&job.number).is_some_and(|it| it.spec.array.is_some())
+    }
+}

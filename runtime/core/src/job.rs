@@ -1,0 +1,140 @@
+//! One job, or one member of an array, with its attempts.
+
+use std::collections::BTreeSet;
+
+use cohabit_proto::{
+    Chapter, DeviceId, JobId, JobState, NodeId, Outcome, Placement, Progress, ReasonCode, Signal, StopReason,
+    Time,
+};
+use serde::{Deserialize, Serialize};
+
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub(crate) struct Job {
+    pub(crate) state: JobState,
+    /// Why it ended, or why it is pending beyond what can be seen elsewhere.
+    pub(crate) reason: ReasonCode,
+    /// Earlier jobs whose end it waits for.
+    pub(crate) waits_for: BTreeSet<JobId>,
+    /// Not before this time.
+    pub(crate) not_before: Option<Time>,
+    /// Since when it could have run.
+    pub(crate) eligible_at: Time,
+    pub(crate) attempts: Vec<Attempt>,
+    /// Attempts that failed by their own fault since it was last queued by a user.
+    pub(crate) failures: u32,
+    /// Attempts that were lost with their node.
+    pub(crate) node_failures: u32,
+    pub(crate) exit_code: Option<i32>,
+    pub(crate) signal: Option<Signal>,
+    pub(crate) ended_at: Option<Time>,
+    pub(crate) story: Vec<Chapter>,
+}
+
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub(crate) struct Attempt {
+    /// From 1.
+    pub(crate) number: u32,
+    pub(crate) placement: Placement,
+    pub(crate) started_at: Time,
+    pub(crate) ended_at: Option<Time>,
+    /// Why the head stops it.
+    pub(crate) stopping: Option<StopReason>,
+    /// Why a worker says that it stopped a rank of it.
+    pub(crate) stopped: Option<StopReason>,
+    pub(crate) ranks: Vec<Rank>,
+    /// The first rank that ended badly, in time.
+    pub(crate) first_failure: Option<u32>,
+    /// The last that was heard of it.
+    pub(crate) progress: Option<Progress>,
+}
+
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub(crate) struct Rank {
+    pub(crate) node: NodeId,
+    /// The node's name then.
+    pub(crate) node_name: String,
+    pub(crate) devices: Vec<DeviceId>,
+    pub(crate) phase: RankPhase,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) enum RankPhase {
+    /// The worker was, or will be, told to start it.
+    Ordered,
+    /// The worker says that it runs.
+    Running,
+    /// It ended, or was given up.
+    Ended(Outcome),
+}
+
+impl Rank {
+    pub(crate) fn is_live(&self) -> bool {
+        !matches!(self.phase, RankPhase::Ended(_))
+    }
+
+    pub(crate) fn outcome(&self) -> Option<&Outcome> {
+        match &self.phase {
+            RankPhase::Ended(outcome) => Some(outcome),
+            RankPhase::Ordered | RankPhase::Running => None,
+        }
+    }
+}
+
+impl Attempt {
+    pub(crate) fn is_live(&self) -> bool {
+        self.ended_at.is_none()
+    }
+
+    /// Nodes on which ranks of it still live, each once.
+    pub(crate) fn live_nodes(&self) -> BTreeSet<NodeId> {
+        self.ranks.iter().filter(|rank| rank.is_live()).map(|rank| rank.node).collect()
+    }
+
+    /// Why it was stopped, as far as that explains its end: a worker saw it, or the head will have it so anyway.
+    pub(crate) fn effective_stop(&self) -> Option<StopReason> {
+        match (self.stopped, self.stopping) {
+            (Some(_), Some(ours)) => Some(ours),
+            (Some(theirs), None) => Some(theirs),
+            (None, Some(StopReason::Requeued)) => Some(StopReason::Requeued),
+            (None, Some(ours))
+                if self.ranks.iter().any(|rank| !rank.outcome().is_some_and(Outcome::succeeded)) =>
+            {
+                Some(ours)
+            }
+            (None, _) => None,
+        }
+    }
+}
+
+impl Job {
+    pub(crate) fn new(state: JobState, eligible_at: Time) -> Job {
+        Job {
+            state,
+            reason: ReasonCode::WaitingForTurn,
+            waits_for: BTreeSet::new(),
+            not_before: None,
+            eligible_at,
+            attempts: Vec::new(),
+            failures: 0,
+            node_failures: 0,
+            exit_code: None,
+            signal: None,
+            ended_at: None,
+            story: Vec::new(),
+        }
+    }
+
+    pub(crate) fn live_attempt(&self) -> Option<&Attempt> {
+        self.attempts.last().filter(|attempt| attempt.is_live())
+    }
+
+    pub(crate) fn live_attempt_mut(&mut self) -> Option<&mut Attempt> {
+        self.attempts.last_mut().filter(|attempt| attempt.is_live())
+    }
+
+    /// Whether nothing but room keeps it waiting.
+    pub(crate) fn is_eligible(&self, now: Time) -> bool {
+        let due = self.not_before.is_none_or(|at| at <= now);
+        self.state == JobState::Pending && self.waits_for.is_empty() && due
+    }
+}

@@ -1,0 +1,310 @@
+//! The life of a job: pending, placed, stopped, ended, queued again.
+//!
+//! Every change of state goes through `set_state`, so that the counts of arrays, the sets of live and ended jobs and
+//! the watchers always agree.
+
+use cohabit_proto::{
+    Cause, Chapter, Happening, JobId, JobState, NodeId, Notice, Order, Outcome, Placement, RankId,
+    ReasonCode, Span, StartFailure, StopReason, Time,
+};
+use cohabit_scheduler::Fact;
+
+use crate::alarms::Alarm;
+use crate::door::Effect;
+use crate::job::{Attempt, Job, RankPhase};
+use crate::submit::satisfies;
+use crate::turn::Turn;
+
+/// A job that goes round in circles does not fill the memory: its first chapter and the latest ones are kept.
+const STORY_LIMIT: usize = 200;
+
+/// What follows the end of an attempt.
+enum Verdict {
+    End(JobState, ReasonCode),
+    /// Again, after a pause.
+    Again(Span),
+}
+
+impl Turn<'_> {
+    pub(crate) fn tell(&mut self, id: JobId, happening: Happening) {
+        let chapter = Chapter { at: self.now, cause: self.cause.clone(), happening };
+        let Some(job) = self.head.jobs.get_mut(&id) else { return };
+        if job.story.len() >= STORY_LIMIT {
+            job.story.remove(1);
+        }
+        job.story.push(chapter);
+    }
+
+    pub(crate) fn job_mut(&mut self, id: JobId) -> &mut Job {
+        self.head.jobs.get_mut(&id).expect("the caller found this job")
+    }
+
+    pub(crate) fn set_state(&mut self, id: JobId, to: JobState) {
+        let now = self.now;
+        let job = self.job_mut(id);
+        let from = std::mem::replace(&mut job.state, to);
+        let ended_before = job.ended_at;
+        job.ended_at = if to.is_terminal() { Some(now) } else { None };
+        if let Some(ended_at) = ended_before {
+            self.head.ended.remove(&(ended_at, id));
+        }
+        if to.is_terminal() {
+            self.head.unended.remove(&id);
+            self.head.ended.insert((now, id));
+        } else {
+            self.head.unended.insert(id);
+        }
+        if let Some(submission) = self.head.submissions.get_mut(&id.number) {
+            submission.count(Some(from), Some(to));
+        }
+        self.changed(id);
+    }
+
+    /// Recomputes whether only room keeps the job waiting.
+    pub(crate) fn refresh_eligibility(&mut self, id: JobId) {
+        let now = self.now;
+        let Some(job) = self.head.jobs.get_mut(&id) else { return };
+        if !job.is_eligible(now) {
+            self.head.eligible.remove(&id);
+            self.head.live.waits.remove(&id);
+            return;
+        }
+        if self.head.eligible.insert(id) {
+            job.eligible_at = now;
+            self.head.plan_wanted = true;
+        }
+    }
+
+    pub(crate) fn start(&mut self, id: JobId, placement: Placement, why: String) {
+        let now = self.now;
+        let (attempt, orders) = self.head.new_attempt(id, placement, now);
+        let happening = self.head.placed_chapter(id, &attempt, now, why);
+        let demand = self.head.submissions[&id.number].spec.demand;
+        for part in &attempt.placement.parts {
+            self.head.nodes.get_mut(&part.node).expect("a checked placement").take(id, &demand, part);
+        }
+        self.head.eligible.remove(&id);
+        self.head.live.waits.remove(&id);
+        let job = self.job_mut(id);
+        job.reason = ReasonCode::Running;
+        job.not_before = None;
+        job.attempts.push(attempt);
+        self.tell(id, happening);
+        self.set_state(id, JobState::Running);
+        self.observe(Fact::Placed(id));
+        for (key, order) in orders {
+            self.effect(Effect::Tell(key, Order::Run(Box::new(order))));
+        }
+    }
+
+    pub(crate) fn stop_attempt(&mut self, id: JobId, why: StopReason) {
+        let Some(attempt) = self.job_mut(id).live_attempt_mut() else { return };
+        attempt.stopping = Some(why);
+        let (number, nodes) = (attempt.number, attempt.live_nodes());
+        self.job_mut(id).reason = ReasonCode::Stopping;
+        self.tell(id, Happening::Stopping(id.attempt(number), why));
+        self.set_state(id, JobState::Completing);
+        for node in nodes {
+            self.order_stop(node, id, number, why);
+        }
+    }
+
+    pub(crate) fn order_stop(&mut self, node: NodeId, id: JobId, attempt: u32, why: StopReason) {
+        if let Some(key) = self.head.link_of(node) {
+            self.effect(Effect::Tell(key, Order::Stop { attempt: id.attempt(attempt), why }));
+        }
+    }
+
+    /// A rank of the live attempt ended, or was given up.
+    pub(crate) fn rank_ended(&mut self, rank: RankId, outcome: Outcome) {
+        let id = rank.attempt.job;
+        self.tell(id, Happening::RankEnded { rank, outcome: outcome.clone() });
+        let attempt = self.job_mut(id).live_attempt_mut().expect("the caller found the live attempt");
+        let failed = !outcome.succeeded();
+        if let Some(known) = attempt.ranks.get_mut(rank.rank as usize) {
+            known.phase = RankPhase::Ended(outcome);
+        }
+        if failed && attempt.first_failure.is_none() {
+            attempt.first_failure = Some(rank.rank);
+        }
+        if attempt.ranks.iter().all(|rank| !rank.is_live()) {
+            self.attempt_ended(id);
+        } else if failed && attempt.stopping.is_none() {
+            self.stop_attempt(id, StopReason::GangBroken);
+        }
+    }
+
+    fn attempt_ended(&mut self, id: JobId) {
+        let now = self.now;
+        let progress = self.head.jobs[&id].live_attempt().map(|attempt| id.attempt(attempt.number));
+        let heard = progress.and_then(|attempt| self.head.live.progress.remove(&attempt));
+        let attempt = self.job_mut(id).live_attempt_mut().expect("the caller found the live attempt");
+        attempt.ended_at = Some(now);
+        attempt.progress = attempt.progress.take().or(heard);
+        let attempt = attempt.clone();
+        self.release(id, &attempt);
+        match self.verdict(id, &attempt) {
+            Verdict::End(state, reason) => self.end_job(id, state, reason),
+            Verdict::Again(pause) => self.queue_again(id, attempt.number, pause),
+        }
+    }
+
+    fn release(&mut self, id: JobId, attempt: &Attempt) {
+        let demand = self.head.submissions[&id.number].spec.demand;
+        for part in &attempt.placement.parts {
+            if let Some(node) = self.head.nodes.get_mut(&part.node) {
+                node.release(id, &demand, part);
+            }
+        }
+        self.head.plan_wanted = true;
+    }
+
+    fn verdict(&mut self, id: JobId, attempt: &Attempt) -> Verdict {
+        match attempt.effective_stop() {
+            Some(StopReason::Cancelled) => Verdict::End(JobState::Cancelled, ReasonCode::CancelledByUser),
+            Some(StopReason::TimeLimit) => Verdict::End(JobState::Timeout, ReasonCode::TimeLimit),
+            Some(StopReason::Requeued | StopReason::Preempted) => Verdict::Again(Span::ZERO),
+            Some(StopReason::Superseded | StopReason::Orphaned) => self.node_failed(id, ReasonCode::NodeLost),
+            Some(StopReason::GangBroken) | None => self.verdict_by_outcome(id, attempt),
+        }
+    }
+
+    /// The first rank that ended badly speaks for all.
+    fn verdict_by_outcome(&mut self, id: JobId, attempt: &Attempt) -> Verdict {
+        let culprit = attempt.first_failure.and_then(|rank| attempt.ranks.get(rank as usize)?.outcome());
+        let job = self.job_mut(id);
+        match culprit {
+            None => {
+                job.exit_code = Some(0);
+                job.signal = None;
+                Verdict::End(JobState::Completed, ReasonCode::Completed)
+            }
+            Some(Outcome::Lost(_)) => self.node_failed(id, ReasonCode::ExecutorLost),
+            Some(Outcome::Exited(code)) => {
+                (job.exit_code, job.signal) = (Some(*code), None);
+                self.failed(id, ReasonCode::ExitCode)
+            }
+            Some(Outcome::Signalled(signal)) => {
+                (job.exit_code, job.signal) = (None, Some(*signal));
+                self.failed(id, ReasonCode::Signalled)
+            }
+            Some(Outcome::NotStarted(failure)) => {
+                let reason = start_failure(failure);
+                (job.exit_code, job.signal) = (None, None);
+                self.failed(id, reason)
+            }
+        }
+    }
+
+    /// The job's own fault: counts against its retries.
+    fn failed(&mut self, id: JobId, reason: ReasonCode) -> Verdict {
+        let retry = self.head.submissions[&id.number].spec.retry;
+        let job = self.job_mut(id);
+        if job.failures >= retry.limit {
+            return Verdict::End(JobState::Failed, reason);
+        }
+        job.failures += 1;
+        Verdict::Again(retry.pause(job.failures))
+    }
+
+    /// Not the job's fault: counts against the cluster's patience with it.
+    fn node_failed(&mut self, id: JobId, reason: ReasonCode) -> Verdict {
+        let limit = self.head.config.node_failures;
+        let job = self.job_mut(id);
+        job.node_failures += 1;
+        match job.node_failures > limit {
+            true => Verdict::End(JobState::NodeFail, reason),
+            false => Verdict::Again(Span::ZERO),
+        }
+    }
+
+    fn queue_again(&mut self, id: JobId, attempt: u32, pause: Span) {
+        let limit = self.head.submissions[&id.number].spec.retry.limit;
+        let failures = self.head.jobs[&id].failures;
+        self.tell(id, Happening::Requeued { attempt: id.attempt(attempt), pause, failures, limit });
+        self.wait_until(id, self.now + pause);
+    }
+
+    fn wait_until(&mut self, id: JobId, at: Time) {
+        let now = self.now;
+        let job = self.job_mut(id);
+        job.not_before = Some(at).filter(|at| *at > now);
+        job.reason = ReasonCode::WaitingForTurn;
+        if at > now {
+            self.set_alarm(at, Alarm::Job(id));
+        }
+        self.set_state(id, JobState::Pending);
+        self.observe(Fact::Requeued(id));
+        self.refresh_eligibility(id);
+    }
+
+    /// A job that ended is queued as if it were new; attempts go on counting.
+    pub(crate) fn revive(&mut self, id: JobId) {
+        let attempt = self.head.jobs[&id].attempts.last().map_or(0, |attempt| attempt.number);
+        let limit = self.head.submissions[&id.number].spec.retry.limit;
+        let job = self.job_mut(id);
+        (job.failures, job.node_failures) = (0, 0);
+        (job.exit_code, job.signal) = (None, None);
+        job.waits_for.clear();
+        let pause = Span::ZERO;
+        self.tell(id, Happening::Requeued { attempt: id.attempt(attempt), pause, failures: 0, limit });
+        self.wait_until(id, self.now);
+    }
+
+    pub(crate) fn end_job(&mut self, id: JobId, state: JobState, reason: ReasonCode) {
+        self.job_mut(id).reason = reason;
+        self.tell(id, Happening::Ended { state, reason });
+        self.set_state(id, state);
+        self.refresh_eligibility(id);
+        self.observe(Fact::Ended(id));
+        self.publish_end(id);
+        self.just_ended.push_back((id, state));
+    }
+
+    fn publish_end(&mut self, id: JobId) {
+        if let Some(record) = self.head.record(self.now, id) {
+            self.effect(Effect::Publish(id, Notice::Ended(Box::new(record))));
+        }
+    }
+
+    /// Tells dependents, one end after the other: a long chain that falls must not become a deep recursion.
+    pub(crate) fn settle_ends(&mut self) {
+        while let Some((id, state)) = self.just_ended.pop_front() {
+            self.wake_dependents(id, state);
+            let array = JobId::new(id.number);
+            if let (Some(_), Some(state)) = (id.index, self.head.final_state(array)) {
+                self.publish_end(array);
+                self.wake_dependents(array, state);
+            }
+        }
+    }
+
+    fn wake_dependents(&mut self, earlier: JobId, state: JobState) {
+        self.cause = Cause::Job(earlier);
+        for dependent in self.head.dependents.remove(&earlier).unwrap_or_default() {
+            self.dependency_ended(dependent, earlier, state);
+        }
+    }
+
+    pub(crate) fn dependency_ended(&mut self, id: JobId, earlier: JobId, state: JobState) {
+        let depends_on = &self.head.submissions[&id.number].spec.depends_on;
+        let satisfied = depends_on.iter().filter(|it| it.job == earlier).all(|it| satisfies(it.when, state));
+        let Some(job) = self.head.jobs.get_mut(&id) else { return };
+        if !job.waits_for.remove(&earlier) || job.state.is_terminal() {
+            return;
+        }
+        match satisfied {
+            true => self.refresh_eligibility(id),
+            false => self.end_job(id, JobState::Cancelled, ReasonCode::DependencyFailed),
+        }
+    }
+}
+
+const fn start_failure(failure: &StartFailure) -> ReasonCode {
+    match failure {
+        StartFailure::CommandNotFound(_) => ReasonCode::CommandNotFound,
+        StartFailure::NotExecutable(_) => ReasonCode::NotExecutable,
+        StartFailure::WorkdirMissing(_) => ReasonCode::WorkdirMissing,
+        StartFailure::DeviceMissing(_) | StartFailure::Other(_) => ReasonCode::CouldNotStart,
+    }
+}

@@ -1,0 +1,201 @@
+//! One node: its link, and the ledger of what its jobs hold.
+//!
+//! A placed attempt holds its part of a node until its last rank has ended or was given up; the ledger is the only
+//! record of what is free.
+
+use std::collections::BTreeSet;
+
+use cohabit_proto::{
+    Bytes, Demand, Device, DeviceRecord, Inventory, JobId, NodeId, NodeRecord, NodeState, RankPlacement,
+    Share, Time, WorkerKey,
+};
+use cohabit_scheduler::{DeviceView, NodeView};
+use serde::{Deserialize, Serialize};
+
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub(crate) struct Node {
+    pub(crate) name: String,
+    /// Its place in the order of nodes.
+    pub(crate) ordinal: u64,
+    pub(crate) address: String,
+    pub(crate) build: String,
+    pub(crate) cpus: u32,
+    pub(crate) memory: Bytes,
+    pub(crate) link: Link,
+    pub(crate) intake: Intake,
+    /// When the link last changed.
+    pub(crate) since: Time,
+    pub(crate) cpus_used: u32,
+    pub(crate) memory_used: Bytes,
+    pub(crate) devices: Vec<DeviceUse>,
+    /// Jobs whose live attempt has a part here.
+    pub(crate) jobs: BTreeSet<JobId>,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) enum Link {
+    Up(WorkerKey),
+    /// Broken; the key is the last one, to tell newer links from older.
+    Broken(WorkerKey),
+    /// Broken for so long that its attempts were given up.
+    Lost(WorkerKey),
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) enum Intake {
+    Open,
+    /// Drained: no new jobs.
+    Closed,
+}
+
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub(crate) struct DeviceUse {
+    pub(crate) device: Device,
+    pub(crate) used: Share,
+    pub(crate) memory_used: Bytes,
+    /// Its co-location set.
+    pub(crate) residents: BTreeSet<JobId>,
+}
+
+impl Node {
+    pub(crate) fn new(name: String, ordinal: u64, key: WorkerKey, inventory: &Inventory, now: Time) -> Node {
+        let mut node = Node {
+            name,
+            ordinal,
+            address: String::new(),
+            build: String::new(),
+            cpus: 0,
+            memory: Bytes::ZERO,
+            link: Link::Up(key),
+            intake: Intake::Open,
+            since: now,
+            cpus_used: 0,
+            memory_used: Bytes::ZERO,
+            devices: Vec::new(),
+            jobs: BTreeSet::new(),
+        };
+        node.learn(inventory);
+        node
+    }
+
+    /// Takes over what the worker says of its machine; what jobs hold of known devices stays booked.
+    pub(crate) fn learn(&mut self, inventory: &Inventory) {
+        self.address.clone_from(&inventory.address);
+        self.build.clone_from(&inventory.build);
+        self.cpus = inventory.cpus;
+        self.memory = inventory.memory;
+        let old = std::mem::take(&mut self.devices);
+        let booked = |device: &Device| match old.iter().find(|known| known.device.id == device.id) {
+            Some(known) => DeviceUse { device: device.clone(), ..known.clone() },
+            None => DeviceUse {
+                device: device.clone(),
+                used: Share::default(),
+                memory_used: Bytes::ZERO,
+                residents: BTreeSet::new(),
+            },
+        };
+        self.devices = inventory.devices.iter().map(booked).collect();
+    }
+
+    /// The link, while there is one.
+    pub(crate) fn key(&self) -> Option<WorkerKey> {
+        match self.link {
+            Link::Up(key) => Some(key),
+            Link::Broken(_) | Link::Lost(_) => None,
+        }
+    }
+
+    /// The newest link there ever was.
+    pub(crate) fn last_key(&self) -> WorkerKey {
+        match self.link {
+            Link::Up(key) | Link::Broken(key) | Link::Lost(key) => key,
+        }
+    }
+
+    pub(crate) fn is_lost(&self) -> bool {
+        matches!(self.link, Link::Lost(_))
+    }
+
+    pub(crate) fn takes_jobs(&self) -> bool {
+        self.key().is_some() && self.intake == Intake::Open
+    }
+
+    pub(crate) fn take(&mut self, job: JobId, demand: &Demand, part: &RankPlacement) {
+        self.jobs.insert(job);
+        self.cpus_used += demand.cpus;
+        self.memory_used = self.memory_used + demand.memory;
+        for device in self.devices.iter_mut().filter(|it| part.devices.contains(&it.device.id)) {
+            device.used += part.share;
+            device.memory_used = device.memory_used + demand.gpu_memory.unwrap_or_default();
+            device.residents.insert(job);
+        }
+    }
+
+    pub(crate) fn release(&mut self, job: JobId, demand: &Demand, part: &RankPlacement) {
+        if !self.jobs.remove(&job) {
+            return;
+        }
+        self.cpus_used = self.cpus_used.saturating_sub(demand.cpus);
+        self.memory_used = self.memory_used.minus(demand.memory);
+        for device in self.devices.iter_mut().filter(|it| part.devices.contains(&it.device.id)) {
+            if device.residents.remove(&job) {
+                device.used = device.used.minus(part.share);
+                device.memory_used = device.memory_used.minus(demand.gpu_memory.unwrap_or_default());
+            }
+        }
+    }
+
+    pub(crate) fn view(&self, id: NodeId) -> NodeView {
+        let device = |it: &DeviceUse| DeviceView {
+            id: it.device.id.clone(),
+            kind: it.device.kind,
+            model: it.device.model.clone(),
+            free: Share::WHOLE.minus(it.used),
+            memory: it.device.memory,
+            memory_free: it.device.memory.map(|memory| memory.minus(it.memory_used)),
+            residents: it.residents.iter().copied().collect(),
+        };
+        NodeView {
+            id,
+            name: self.name.clone(),
+            cpus: self.cpus,
+            cpus_free: self.cpus.saturating_sub(self.cpus_used),
+            memory: self.memory,
+            memory_free: self.memory.minus(self.memory_used),
+            devices: self.devices.iter().map(device).collect(),
+        }
+    }
+
+    pub(crate) fn state(&self) -> NodeState {
+        match (self.link, self.intake) {
+            (Link::Up(_), Intake::Open) => NodeState::Up,
+            (Link::Up(_), Intake::Closed) if self.jobs.is_empty() => NodeState::Drained,
+            (Link::Up(_), Intake::Closed) => NodeState::Draining,
+            (Link::Broken(_), _) => NodeState::Unreachable,
+            (Link::Lost(_), _) => NodeState::Lost,
+        }
+    }
+
+    pub(crate) fn record(&self, id: NodeId) -> NodeRecord {
+        let device = |it: &DeviceUse| DeviceRecord {
+            device: it.device.clone(),
+            used: it.used,
+            memory_used: it.memory_used,
+            jobs: it.residents.iter().copied().collect(),
+        };
+        NodeRecord {
+            id,
+            name: self.name.clone(),
+            state: self.state(),
+            address: self.address.clone(),
+            build: self.build.clone(),
+            cpus: self.cpus,
+            cpus_used: self.cpus_used,
+            memory: self.memory,
+            memory_used: self.memory_used,
+            devices: self.devices.iter().map(device).collect(),
+            jobs: self.jobs.iter().copied().collect(),
+            since: self.since,
+        }
+    }
+}

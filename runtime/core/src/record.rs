@@ -1,0 +1,178 @@
+//! Records: what the head tells about a job, an array as a whole, or a node.
+
+use cohabit_proto::{
+    ArraySummary, AttemptRecord, JobId, JobRecord, NodeId, NodeRecord, Predicted, Progress, RankId,
+    RankRecord, ReasonCode, Share, Time, WorkerKey,
+};
+
+use crate::head::Head;
+use crate::job::{Attempt, Job};
+use crate::submission::Submission;
+
+impl Head {
+    /// All there is to tell about a job, a member, or an array as a whole.
+    pub fn record(&self, now: Time, id: JobId) -> Option<JobRecord> {
+        let submission = self.submissions.get(&id.number)?;
+        match self.jobs.get(&id) {
+            Some(job) => Some(self.job_record(now, id, submission, job)),
+            None => self.is_array(id).then(|| self.array_record(id, submission)),
+        }
+    }
+
+    fn job_record(&self, now: Time, id: JobId, submission: &Submission, job: &Job) -> JobRecord {
+        let attempts: Vec<AttemptRecord> = job.attempts.iter().map(attempt_record).collect();
+        let (reason_code, reason) = self.reason(now, id, job);
+        let progress = self.progress_of(id, job);
+        JobRecord {
+            state: job.state,
+            reason_code,
+            reason,
+            attempt: attempts.last().map_or(0, |attempt| attempt.attempt),
+            exit_code: job.exit_code,
+            signal: job.signal,
+            started_at: attempts.last().map(|attempt| attempt.started_at),
+            ended_at: job.ended_at,
+            sharing_with: self.sharing_with(id, job),
+            predicted: predicted(now, submission, job, progress.as_ref()),
+            progress,
+            attempts,
+            ..self.blank(id, submission)
+        }
+    }
+
+    fn array_record(&self, id: JobId, submission: &Submission) -> JobRecord {
+        let state = submission.state();
+        let summary = submission.summary();
+        let members = || submission.jobs(id.number).into_iter().filter_map(|member| self.jobs.get(&member));
+        let ended = submission.has_ended();
+        let worst = || members().find(|job| job.state == state);
+        let (reason_code, reason) = array_reason(&summary, worst());
+        JobRecord {
+            state,
+            reason_code,
+            reason,
+            exit_code: if ended { worst().and_then(|job| job.exit_code) } else { None },
+            signal: if ended { worst().and_then(|job| job.signal) } else { None },
+            started_at: members().filter_map(|job| Some(job.attempts.first()?.started_at)).min(),
+            ended_at: if ended { members().filter_map(|job| job.ended_at).max() } else { None },
+            array: Some(summary),
+            ..self.blank(id, submission)
+        }
+    }
+
+    /// What a record says whatever the state.
+    fn blank(&self, id: JobId, submission: &Submission) -> JobRecord {
+        let spec = &submission.spec;
+        JobRecord {
+            id,
+            name: spec.name.clone(),
+            user: submission.user.clone(),
+            group: spec.group.clone(),
+            state: cohabit_proto::JobState::Pending,
+            reason_code: ReasonCode::WaitingForTurn,
+            reason: String::new(),
+            work: spec.work.title(),
+            demand: spec.demand,
+            priority: spec.priority,
+            time_limit: spec.time_limit,
+            workdir: spec.workdir.clone(),
+            attempt: 0,
+            attempts: Vec::new(),
+            exit_code: None,
+            signal: None,
+            submitted_at: submission.submitted_at,
+            started_at: None,
+            ended_at: None,
+            sharing_with: Vec::new(),
+            predicted: None,
+            progress: None,
+            array: None,
+            revision: self.revision(id).unwrap_or(1),
+        }
+    }
+
+    fn progress_of(&self, id: JobId, job: &Job) -> Option<Progress> {
+        let attempt = job.attempts.last()?;
+        self.live.progress.get(&id.attempt(attempt.number)).or(attempt.progress.as_ref()).cloned()
+    }
+
+    fn sharing_with(&self, id: JobId, job: &Job) -> Vec<JobId> {
+        let parts = job.live_attempt().map_or(&[][..], |attempt| &attempt.placement.parts);
+        let on_its_devices = parts.iter().flat_map(|part| {
+            let devices = self.nodes.get(&part.node).map_or(&[][..], |node| &node.devices);
+            devices
+                .iter()
+                .filter(|it| part.devices.contains(&it.device.id))
+                .flat_map(|it| it.residents.iter().copied())
+        });
+        let others: std::collections::BTreeSet<JobId> = on_its_devices.filter(|other| *other != id).collect();
+        others.into_iter().collect()
+    }
+
+    /// All nodes, in the order in which they joined.
+    pub fn node_records(&self) -> Vec<NodeRecord> {
+        let mut nodes: Vec<_> = self.nodes.iter().collect();
+        nodes.sort_by_key(|(_, node)| node.ordinal);
+        nodes.into_iter().map(|(id, node)| node.record(*id)).collect()
+    }
+
+    /// The node that holds, or held, a rank: its name, and its link while there is one.
+    pub fn worker_of(&self, rank: RankId) -> Option<(String, Option<WorkerKey>)> {
+        let attempts = &self.jobs.get(&rank.attempt.job)?.attempts;
+        let attempt = attempts.iter().find(|attempt| attempt.number == rank.attempt.attempt)?;
+        let rank = attempt.ranks.get(rank.rank as usize)?;
+        Some((rank.node_name.clone(), self.link_of(rank.node)))
+    }
+
+    /// The node with this name, if it is linked: where the logs of jobs that left the memory may still be.
+    pub fn node_named(&self, name: &str) -> Option<NodeId> {
+        self.nodes.iter().find(|(_, node)| node.name == name).map(|(id, _)| *id)
+    }
+}
+
+fn attempt_record(attempt: &Attempt) -> AttemptRecord {
+    let share = |node| {
+        let part = attempt.placement.parts.iter().find(|part| part.node == node);
+        part.map_or(Share::WHOLE, |part| part.share)
+    };
+    let rank = |rank: &crate::job::Rank| RankRecord {
+        node: rank.node_name.clone(),
+        devices: rank.devices.clone(),
+        share: share(rank.node),
+        outcome: rank.outcome().cloned(),
+    };
+    AttemptRecord {
+        attempt: attempt.number,
+        started_at: attempt.started_at,
+        ended_at: attempt.ended_at,
+        stopped: attempt.effective_stop(),
+        ranks: attempt.ranks.iter().map(rank).collect(),
+    }
+}
+
+/// What was frozen at submission, corrected by what the job itself reports.
+fn predicted(
+    now: Time,
+    submission: &Submission,
+    job: &Job,
+    progress: Option<&Progress>,
+) -> Option<Predicted> {
+    let estimate = submission.estimate.as_ref();
+    let running = job.live_attempt();
+    let by_progress = || Some(progress?.at + progress?.remaining()?);
+    let by_estimate = || Some((running?.started_at + estimate?.runtime?).max(now));
+    let predicted = Predicted {
+        iterations: estimate.and_then(|it| it.iterations),
+        runtime: estimate.and_then(|it| it.runtime),
+        starts_at: None,
+        ends_at: running.and_then(|_| by_progress().or_else(by_estimate)),
+    };
+    (predicted != Predicted::default()).then_some(predicted)
+}
+
+fn array_reason(summary: &ArraySummary, worst: Option<&Job>) -> (ReasonCode, String) {
+    let counts: Vec<String> =
+        summary.states.iter().map(|(state, count)| format!("{count} {state}")).collect();
+    let code = worst.map_or(ReasonCode::WaitingForTurn, |job| job.reason);
+    (code, format!("{} of {} members have ended: {}", summary.ended(), summary.members, counts.join(", ")))
+}

@@ -1,0 +1,96 @@
+//! What was submitted: shared by all members of an array.
+
+use std::collections::BTreeMap;
+use std::sync::{Arc, OnceLock};
+
+use cohabit_proto::{ArraySummary, Estimate, JobId, JobSpec, JobState, Time};
+use cohabit_scheduler::JobTraits;
+use serde::{Deserialize, Serialize};
+
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub(crate) struct Submission {
+    pub(crate) spec: JobSpec,
+    pub(crate) user: String,
+    pub(crate) submitted_at: Time,
+    pub(crate) estimate: Option<Estimate>,
+    pub(crate) idempotency_key: Option<String>,
+    /// Jobs by state: the members of an array, or the one plain job.
+    pub(crate) states: BTreeMap<JobState, u64>,
+    #[serde(skip)]
+    pub(crate) traits: OnceLock<Arc<JobTraits>>,
+}
+
+impl Submission {
+    /// The ids of its jobs.
+    pub(crate) fn jobs(&self, number: u64) -> Vec<JobId> {
+        match &self.spec.array {
+            Some(array) => array.indices().map(|index| JobId::member(number, index)).collect(),
+            None => vec![JobId::new(number)],
+        }
+    }
+
+    pub(crate) fn traits(&self) -> Arc<JobTraits> {
+        let make = || {
+            Arc::new(JobTraits {
+                user: self.user.clone(),
+                group: self.spec.group.clone(),
+                model: self.spec.model.clone(),
+                estimate: self.estimate.clone(),
+                time_limit: self.spec.time_limit,
+            })
+        };
+        self.traits.get_or_init(make).clone()
+    }
+
+    /// Counts a job's change of state; either side is missing when it comes or goes.
+    pub(crate) fn count(&mut self, from: Option<JobState>, to: Option<JobState>) {
+        if let Some(count) = from.and_then(|from| self.states.get_mut(&from)) {
+            *count -= 1;
+        }
+        if let Some(to) = to {
+            *self.states.entry(to).or_default() += 1;
+        }
+        self.states.retain(|_, count| *count > 0);
+    }
+
+    fn in_state(&self, state: JobState) -> u64 {
+        self.states.get(&state).copied().unwrap_or(0)
+    }
+
+    /// How many of its members hold devices.
+    pub(crate) fn placed(&self) -> u64 {
+        self.in_state(JobState::Running) + self.in_state(JobState::Completing)
+    }
+
+    /// How many more of its members may be placed.
+    pub(crate) fn may_place(&self) -> u64 {
+        let limit = self.spec.array.as_ref().and_then(|array| array.at_once);
+        limit.map_or(u64::MAX, |limit| u64::from(limit).saturating_sub(self.placed()))
+    }
+
+    pub(crate) fn has_ended(&self) -> bool {
+        self.states.keys().all(|state| state.is_terminal())
+    }
+
+    pub(crate) fn summary(&self) -> ArraySummary {
+        ArraySummary { members: self.states.values().sum(), states: self.states.clone() }
+    }
+
+    /// One state for all members: what most needs saying while some live, the worst end afterwards.
+    pub(crate) fn state(&self) -> JobState {
+        const ORDER: [JobState; 11] = [
+            JobState::Running,
+            JobState::Completing,
+            JobState::Pending,
+            JobState::Held,
+            JobState::Failed,
+            JobState::NodeFail,
+            JobState::OutOfMemory,
+            JobState::Timeout,
+            JobState::Preempted,
+            JobState::Cancelled,
+            JobState::Completed,
+        ];
+        ORDER.into_iter().find(|state| self.in_state(*state) > 0).unwrap_or(JobState::Pending)
+    }
+}
