@@ -22,3 +22,6 @@ pub use plan::{Action, Plan, Wait};
 pub use policies::{POLICY_NAMES, UnknownPolicy, policy_by_name};
 pub use policy::{Fact, Policy};
 pub use view::{DeviceView, JobTraits, NodeView, PendingJob, RunningJob, View};
+
+#[cfg(test)]
+mod tests;

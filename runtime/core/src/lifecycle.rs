@@ -56,6 +56,9 @@ impl Turn<'_> {
         }
         if let Some(submission) = self.head.submissions.get_mut(&id.number) {
             submission.count(Some(from), Some(to));
+            if to.is_terminal() {
+                submission.hear(id, to);
+            }
         }
         self.changed(id);
     }
@@ -79,7 +82,9 @@ impl Turn<'_> {
         let now = self.now;
         let (attempt, orders) = self.head.new_attempt(id, placement, now);
         let happening = self.head.placed_chapter(id, &attempt, now, why);
-        let demand = self.head.submissions[&id.number].spec.demand;
+        let submission = self.head.submissions.get_mut(&id.number).expect("a job has a submission");
+        submission.started_at = submission.started_at.or(Some(now));
+        let demand = submission.spec.demand;
         for part in &attempt.placement.parts {
             self.head.nodes.get_mut(&part.node).expect("a checked placement").take(id, &demand, part);
         }
@@ -249,6 +254,19 @@ impl Turn<'_> {
         let pause = Span::ZERO;
         self.tell(id, Happening::Requeued { attempt: id.attempt(attempt), pause, failures: 0, limit });
         self.wait_until(id, self.now);
+        self.choose_speaker(id.number);
+    }
+
+    /// A revived member no longer speaks for its array.
+    fn choose_speaker(&mut self, number: u64) {
+        let members = self.head.jobs.range(JobId::new(number)..=JobId::member(number, u32::MAX));
+        let ended: Vec<_> =
+            members.filter(|(_, job)| job.state.is_terminal()).map(|(id, job)| (*id, job.state)).collect();
+        let submission = self.head.submissions.get_mut(&number).expect("a job has a submission");
+        submission.speaker = None;
+        for (id, state) in ended {
+            submission.hear(id, state);
+        }
     }
 
     pub(crate) fn end_job(&mut self, id: JobId, state: JobState, reason: ReasonCode) {

@@ -41,23 +41,29 @@ impl Head {
     }
 
     fn array_record(&self, id: JobId, submission: &Submission) -> JobRecord {
-        let state = submission.state();
         let summary = submission.summary();
-        let members = || submission.jobs(id.number).into_iter().filter_map(|member| self.jobs.get(&member));
-        let ended = submission.has_ended();
-        let worst = || members().find(|job| job.state == state);
-        let (reason_code, reason) = array_reason(&summary, worst());
+        let speaker = submission.speaker.and_then(|(member, _)| self.jobs.get(&member));
+        let last = speaker.filter(|_| submission.has_ended());
+        let (reason_code, reason) = array_reason(&summary, speaker);
         JobRecord {
-            state,
+            state: submission.state(),
             reason_code,
             reason,
-            exit_code: if ended { worst().and_then(|job| job.exit_code) } else { None },
-            signal: if ended { worst().and_then(|job| job.signal) } else { None },
-            started_at: members().filter_map(|job| Some(job.attempts.first()?.started_at)).min(),
-            ended_at: if ended { members().filter_map(|job| job.ended_at).max() } else { None },
+            exit_code: last.and_then(|job| job.exit_code),
+            signal: last.and_then(|job| job.signal),
+            started_at: submission.started_at,
+            ended_at: last.and_then(|_| self.last_end(id)),
             array: Some(summary),
             ..self.blank(id, submission)
         }
+    }
+
+    /// When the last member of an array that has ended did so.
+    fn last_end(&self, array: JobId) -> Option<Time> {
+        self.jobs
+            .range(array..=JobId::member(array.number, u32::MAX))
+            .filter_map(|(_, job)| job.ended_at)
+            .max()
     }
 
     /// What a record says whatever the state.
@@ -170,9 +176,9 @@ fn predicted(
     (predicted != Predicted::default()).then_some(predicted)
 }
 
-fn array_reason(summary: &ArraySummary, worst: Option<&Job>) -> (ReasonCode, String) {
+fn array_reason(summary: &ArraySummary, speaker: Option<&Job>) -> (ReasonCode, String) {
     let counts: Vec<String> =
         summary.states.iter().map(|(state, count)| format!("{count} {state}")).collect();
-    let code = worst.map_or(ReasonCode::WaitingForTurn, |job| job.reason);
+    let code = speaker.map_or(ReasonCode::WaitingForTurn, |job| job.reason);
     (code, format!("{} of {} members have ended: {}", summary.ended(), summary.members, counts.join(", ")))
 }

@@ -16,6 +16,10 @@ pub(crate) struct Submission {
     pub(crate) idempotency_key: Option<String>,
     /// Jobs by state: the members of an array, or the one plain job.
     pub(crate) states: BTreeMap<JobState, u64>,
+    /// When the first of them was placed.
+    pub(crate) started_at: Option<Time>,
+    /// The member whose end was the worst so far: it speaks for an array as a whole.
+    pub(crate) speaker: Option<(JobId, JobState)>,
     #[serde(skip)]
     pub(crate) traits: OnceLock<Arc<JobTraits>>,
 }
@@ -78,19 +82,32 @@ impl Submission {
 
     /// One state for all members: what most needs saying while some live, the worst end afterwards.
     pub(crate) fn state(&self) -> JobState {
-        const ORDER: [JobState; 11] = [
-            JobState::Running,
-            JobState::Completing,
-            JobState::Pending,
-            JobState::Held,
-            JobState::Failed,
-            JobState::NodeFail,
-            JobState::OutOfMemory,
-            JobState::Timeout,
-            JobState::Preempted,
-            JobState::Cancelled,
-            JobState::Completed,
-        ];
-        ORDER.into_iter().find(|state| self.in_state(*state) > 0).unwrap_or(JobState::Pending)
+        BY_URGENCY.into_iter().find(|state| self.in_state(*state) > 0).unwrap_or(JobState::Pending)
     }
+
+    /// Lets a member that ended speak for the array, if its end is worse than those before.
+    pub(crate) fn hear(&mut self, member: JobId, state: JobState) {
+        if self.speaker.is_none_or(|(_, worst)| urgency(state) < urgency(worst)) {
+            self.speaker = Some((member, state));
+        }
+    }
+}
+
+/// What most needs saying comes first.
+const BY_URGENCY: [JobState; 11] = [
+    JobState::Running,
+    JobState::Completing,
+    JobState::Pending,
+    JobState::Held,
+    JobState::Failed,
+    JobState::NodeFail,
+    JobState::OutOfMemory,
+    JobState::Timeout,
+    JobState::Preempted,
+    JobState::Cancelled,
+    JobState::Completed,
+];
+
+fn urgency(state: JobState) -> Option<usize> {
+    BY_URGENCY.iter().position(|it| *it == state)
 }

@@ -62,6 +62,8 @@ impl Turn<'_> {
             estimate: submit.estimate,
             idempotency_key: submit.idempotency_key,
             states: Default::default(),
+            started_at: None,
+            speaker: None,
             traits: Default::default(),
         };
         let depends_on = submission.spec.depends_on.clone();

@@ -1,0 +1,62 @@
+//! Whatever the cluster and the queue, a plan never promises what is not there.
+
+use cohabit_proto::{Bytes, Demand};
+use proptest::prelude::*;
+
+use super::kit::*;
+use crate::{Action, FreeNodes, NodeView, View};
+
+fn demands() -> impl Strategy<Value = Demand> {
+    let gpus = prop_oneof![(1_u32..1_000).prop_map(part), (0_u32..5).prop_map(gpus)];
+    let amounts = (0_u32..4, 0_u32..10, prop::option::of(1_u64..100));
+    (gpus, amounts).prop_map(|(demand, (nodes, cpus, memory))| Demand {
+        nodes: nodes.max(1),
+        cpus,
+        gpu_memory: memory.filter(|_| demand.devices() > 0).map(|gib| Bytes(gib << 30)),
+        ..demand
+    })
+}
+
+fn nodes() -> impl Strategy<Value = Vec<NodeView>> {
+    let devices = prop::collection::vec(prop_oneof![Just(1_000_u32), 0_u32..1_000], 0..5);
+    prop::collection::vec(devices, 0..5)
+        .prop_map(|all| all.iter().enumerate().map(|(number, free)| node(number as u8, free)).collect())
+}
+
+fn views() -> impl Strategy<Value = View> {
+    (nodes(), prop::collection::vec(demands(), 0..20)).prop_map(|(nodes, demands)| {
+        let jobs = demands.into_iter().zip(1..).map(|(demand, number)| job(number, demand)).collect();
+        view(nodes, jobs)
+    })
+}
+
+proptest! {
+    #[test]
+    fn every_action_fits_what_those_before_it_left(view in views()) {
+        let mut free = FreeNodes::new(&view.nodes);
+        for action in plan(&view).actions {
+            let Action::Place { job, placement, .. } = action else { panic!("nothing runs that could be stopped") };
+            let demand = view.pending.iter().find(|it| it.id == job).unwrap().demand;
+            prop_assert_eq!(free.fits(&demand, &placement), Ok(()));
+            free.take(&demand, &placement);
+        }
+    }
+
+    #[test]
+    fn an_empty_cluster_that_could_hold_the_first_job_starts_it(view in views()) {
+        let emptied = View { nodes: view.nodes.iter().map(emptied).collect(), ..view };
+        let Some(first) = emptied.pending.first() else { return Ok(()) };
+        let could = FreeNodes::new(&emptied.nodes).could_ever_hold(&first.demand);
+        prop_assert_eq!(placed(&plan(&emptied)).first() == Some(&first.id.number), could);
+    }
+
+    #[test]
+    fn the_same_view_gets_the_same_plan(view in views()) {
+        prop_assert_eq!(plan(&view), plan(&view));
+    }
+}
+
+fn emptied(node: &NodeView) -> NodeView {
+    let whole = vec![1_000; node.devices.len()];
+    NodeView { id: node.id, name: node.name.clone(), ..super::kit::node(1, &whole) }
+}
