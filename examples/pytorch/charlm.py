@@ -1,0 +1,130 @@
+"""Trains a character-level language model with PyTorch, on the GPU where there is one.
+
+The text, the options and the manners are those of the `charlm` program beside it, written in Rust. The
+network is PyTorch's own GRU with an embedding before it, and the random numbers are PyTorch's too, so the
+figures differ a little.
+"""
+
+import argparse
+import collections
+import math
+import pathlib
+
+import job_protocol  # Before PyTorch, whose import takes a while: see there.
+
+import torch
+from torch import nn
+
+TEXT = pathlib.Path(__file__).resolve().parent.parent / "data" / "alice.txt"
+TEST_PART = 10  # The last tenth of the text is kept for the test.
+PASSAGE_LENGTH = 48
+STEPS_PER_LINE = 20
+FOR_SAMPLE, FOR_FIRST_STEP = 0, 1
+
+
+class Network(nn.Module):
+    """One layer of gated recurrent units; each character goes in as a row of a table."""
+
+    def __init__(self, alphabet_size, hidden):
+        super().__init__()
+        self.embedding = nn.Embedding(alphabet_size, hidden)
+        self.recurrent = nn.GRU(hidden, hidden, batch_first=True)
+        self.output = nn.Linear(hidden, alphabet_size)
+
+    def forward(self, characters, state=None):
+        states, state = self.recurrent(self.embedding(characters), state)
+        return self.output(states), state
+
+
+def main():
+    options = parse_options()
+    torch.manual_seed(options.seed)
+    torch.set_num_threads(options.threads)
+    device = job_protocol.device()
+    text = TEXT.read_text()
+    alphabet = sorted(set(text))
+    numbers = torch.tensor([alphabet.index(letter) for letter in text], device=device)
+    training, test = numbers[: -(len(text) // TEST_PART)], numbers[-(len(text) // TEST_PART) :]
+    model = Network(len(alphabet), options.hidden).to(device)
+    describe(training, model, device)
+
+    def loss_of_step(step):
+        generator = job_protocol.random_generator(options.seed, FOR_FIRST_STEP + step)
+        starts = torch.randint(len(training) - PASSAGE_LENGTH, (options.batch_size,), generator=generator)
+        return passage_loss(model, training, starts.to(device))
+
+    def line_after(step, loss):
+        if step % STEPS_PER_LINE == 0 or step == options.steps:
+            job_protocol.say(f"step {step:>5}/{options.steps}  loss {loss.item():.4f}")
+
+    job_protocol.train(
+        model,
+        torch.optim.Adam(model.parameters(), options.learning_rate),
+        loss_of_step,
+        options.steps,
+        job_protocol.Checkpoints(options.checkpoint, "charlm", options_by_flag(options)),
+        device,
+        options.checkpoint_seconds,
+        line_after,
+    )
+    job_protocol.say(f"loss {test_loss(model, test):.3f} nats per character on text never seen in training")
+    job_protocol.say(f"---\n{sample(model, alphabet, options, device)}\n---")
+
+
+def parse_options():
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--steps", type=job_protocol.count, default=300, help="may be raised when resuming")
+    parser.add_argument("--learning-rate", type=job_protocol.positive_number, default=0.005)
+    parser.add_argument("--hidden", type=job_protocol.count, default=128, help="width of the recurrent layer")
+    parser.add_argument("--batch-size", type=job_protocol.count, default=32, help="passages in a step")
+    parser.add_argument("--sample-length", type=job_protocol.count, default=300, help="characters to write")
+    parser.add_argument("--temperature", type=job_protocol.positive_number, default=0.7, help="boldness")
+    job_protocol.add_run_options(parser)
+    return parser.parse_args()
+
+
+def options_by_flag(options):
+    """What a checkpoint must agree with; the number of steps and the writing at the end are free."""
+    return {
+        "--batch-size": options.batch_size,
+        "--hidden": options.hidden,
+        "--learning-rate": options.learning_rate,
+        "--seed": options.seed,
+    }
+
+
+def describe(training, model, device):
+    parameters = sum(parameter.numel() for parameter in model.parameters())
+    parts = [count / len(training) for count in collections.Counter(training.tolist()).values()]
+    entropy = -sum(part * math.log(part) for part in parts)
+    job_protocol.say(f"{len(training)} characters, {parameters} parameters, on {device}")
+    job_protocol.say(f"guessing by letter frequency alone has a loss of {entropy:.3f} nats per character")
+
+
+def passage_loss(model, text, starts):
+    """The mean loss over passages that all start at a state of zeros, in nats per character."""
+    passages = text[starts[:, None] + torch.arange(PASSAGE_LENGTH + 1, device=text.device)]
+    scores, _ = model(passages[:, :-1])
+    return nn.functional.cross_entropy(scores.flatten(0, 1), passages[:, 1:].flatten())
+
+
+@torch.no_grad()
+def test_loss(model, test):
+    starts = torch.arange(0, len(test) - PASSAGE_LENGTH, PASSAGE_LENGTH, device=test.device)
+    return passage_loss(model, test, starts).item()
+
+
+@torch.no_grad()
+def sample(model, alphabet, options, device):
+    generator = job_protocol.random_generator(options.seed, FOR_SAMPLE)
+    number, state, letters = alphabet.index("\n"), None, []
+    for _ in range(options.sample_length):
+        scores, state = model(torch.tensor([[number]], device=device), state)
+        odds = torch.softmax(scores[0, -1].cpu() / options.temperature, dim=0)
+        number = torch.multinomial(odds, 1, generator=generator).item()
+        letters.append(alphabet[number])
+    return "".join(letters)
+
+
+if __name__ == "__main__":
+    main()

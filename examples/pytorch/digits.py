@@ -1,0 +1,113 @@
+"""Trains a small network on handwritten digits with PyTorch, on the GPU where there is one.
+
+The network, the data, the options and the manners are those of the `digits` program beside it, written in
+Rust; the random numbers are PyTorch's own, so the figures differ a little.
+"""
+
+import argparse
+import math
+import pathlib
+
+import job_protocol  # Before PyTorch, whose import takes a while: see there.
+
+import torch
+from torch import nn
+
+DIGITS = pathlib.Path(__file__).resolve().parent.parent / "data" / "digits.bin"
+PIXELS, CLASSES, BRIGHTEST = 64, 10, 16
+TEST_PART = 5  # One image in five is kept for the test.
+FOR_SPLIT, FOR_FIRST_EPOCH = 0, 1
+
+
+def main():
+    options = parse_options()
+    torch.manual_seed(options.seed)
+    torch.set_num_threads(options.threads)
+    device = job_protocol.device()
+    (pixels, labels), test = split_images(options.seed, device)
+    model = network(options.hidden).to(device)
+    steps_per_epoch = math.ceil(len(labels) / options.batch_size)
+    total_steps = options.epochs * steps_per_epoch
+    job_protocol.say(f"{len(labels)} images, {parameter_count(model)} parameters, on {device}")
+
+    def loss_of_step(step):
+        epoch, batch = divmod(step, steps_per_epoch)
+        generator = job_protocol.random_generator(options.seed, FOR_FIRST_EPOCH + epoch)
+        order = torch.randperm(len(labels), generator=generator)
+        numbers = order[batch * options.batch_size :][: options.batch_size].to(device)
+        return nn.functional.cross_entropy(model(pixels[numbers]), labels[numbers])
+
+    def line_after(step, loss):
+        if step % steps_per_epoch == 0:
+            epoch, part = step // steps_per_epoch, accuracy(model, test)
+            job_protocol.say(
+                f"epoch {epoch:>3}/{options.epochs}  step {step:>5}/{total_steps}  "
+                f"loss {loss.item():.4f}  test accuracy {100 * part:.1f}%"
+            )
+
+    job_protocol.train(
+        model,
+        torch.optim.Adam(model.parameters(), options.learning_rate),
+        loss_of_step,
+        total_steps,
+        job_protocol.Checkpoints(options.checkpoint, "digits", options_by_flag(options)),
+        device,
+        options.checkpoint_seconds,
+        line_after,
+    )
+    part, images = accuracy(model, test), len(test[1])
+    job_protocol.say(f"accuracy {100 * part:.1f}% on {images} images never seen in training")
+
+
+def parse_options():
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--epochs", type=job_protocol.count, default=100, help="may be raised when resuming")
+    parser.add_argument("--learning-rate", type=job_protocol.positive_number, default=0.001)
+    parser.add_argument("--hidden", type=job_protocol.count, default=256, help="width of both hidden layers")
+    parser.add_argument("--batch-size", type=job_protocol.count, default=32, help="images in a step")
+    job_protocol.add_run_options(parser)
+    return parser.parse_args()
+
+
+def options_by_flag(options):
+    """What a checkpoint must agree with; the number of epochs is free."""
+    return {
+        "--batch-size": options.batch_size,
+        "--hidden": options.hidden,
+        "--learning-rate": options.learning_rate,
+        "--seed": options.seed,
+    }
+
+
+def split_images(seed, device):
+    """Pixels and labels of the images to learn, and of those to be tested on."""
+    records = torch.frombuffer(bytearray(DIGITS.read_bytes()), dtype=torch.uint8).view(-1, PIXELS + 1)
+    order = torch.randperm(len(records), generator=job_protocol.random_generator(seed, FOR_SPLIT))
+    records = records[order].to(device)
+    pixels, labels = records[:, :PIXELS].float() / BRIGHTEST, records[:, PIXELS].long()
+    tested = len(records) // TEST_PART
+    return (pixels[tested:], labels[tested:]), (pixels[:tested], labels[:tested])
+
+
+def network(hidden):
+    return nn.Sequential(
+        nn.Linear(PIXELS, hidden),
+        nn.ReLU(),
+        nn.Linear(hidden, hidden),
+        nn.ReLU(),
+        nn.Linear(hidden, CLASSES),
+    )
+
+
+def parameter_count(model):
+    return sum(parameter.numel() for parameter in model.parameters())
+
+
+@torch.no_grad()
+def accuracy(model, images):
+    pixels, labels = images
+    return (model(pixels).argmax(dim=1) == labels).float().mean().item()
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,18 @@
+//! Trains a character-level language model: `cargo run --release --bin charlm -- --help`.
+
+use std::process::ExitCode;
+
+use clap::Parser;
+use cohabit_examples::train::{self, CharlmOptions, Program};
+
+/// Train a small language model on a few pages of English, letter by letter, and let it write.
+#[derive(Parser)]
+#[command(name = "charlm", version)]
+struct Arguments {
+    #[command(flatten)]
+    options: CharlmOptions,
+}
+
+fn main() -> ExitCode {
+    train::run(&Program::Charlm(Arguments::parse().options))
+}

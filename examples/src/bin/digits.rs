@@ -1,0 +1,18 @@
+//! Trains a small network on handwritten digits: `cargo run --release --bin digits -- --help`.
+
+use std::process::ExitCode;
+
+use clap::Parser;
+use cohabit_examples::train::{self, DigitsOptions, Program};
+
+/// Train a small network on 1,797 handwritten digits and print how many it reads right.
+#[derive(Parser)]
+#[command(name = "digits", version)]
+struct Arguments {
+    #[command(flatten)]
+    options: DigitsOptions,
+}
+
+fn main() -> ExitCode {
+    train::run(&Program::Digits(Arguments::parse().options))
+}

@@ -1,0 +1,133 @@
+//! The Adam optimizer (Kingma and Ba 2015, algorithm 1) with moments that can be saved.
+//!
+//! Candle's own AdamW keeps its moments to itself, so a training resumed with it forgets them and ends with
+//! other weights. Here they are plain tensors by parameter name, and the number of steps is the training's
+//! own.
+
+use std::collections::BTreeMap;
+
+use anyhow::{Context as _, Result};
+use candle_core::Tensor;
+use candle_core::backprop::GradStore;
+
+use super::parameters::Parameters;
+
+const FIRST_DECAY: f64 = 0.9;
+const SECOND_DECAY: f64 = 0.999;
+const EPSILON: f64 = 1e-8;
+
+const FIRST_PREFIX: &str = "adam.first.";
+const SECOND_PREFIX: &str = "adam.second.";
+
+/// The running means of the gradients and of their squares, by parameter name.
+pub(crate) struct Adam {
+    learning_rate: f64,
+    first: BTreeMap<String, Tensor>,
+    second: BTreeMap<String, Tensor>,
+}
+
+impl Adam {
+    pub(crate) fn new(parameters: &Parameters, learning_rate: f64) -> Result<Self> {
+        let zeros = || -> Result<BTreeMap<_, _>> {
+            parameters
+                .iter()
+                .map(|(name, variable)| Ok((name.to_owned(), variable.zeros_like()?.detach())))
+                .collect()
+        };
+        Ok(Self { learning_rate, first: zeros()?, second: zeros()? })
+    }
+
+    /// Moves every parameter against its gradient; `step` counts from 1.
+    ///
+    /// A parameter without a gradient is an error: some of candle's fused operations give none and stay
+    /// silent.
+    pub(crate) fn update(&mut self, parameters: &Parameters, gradients: &GradStore, step: u64) -> Result<()> {
+        let steps = step as f64;
+        let first_scale = 1.0 / (1.0 - FIRST_DECAY.powf(steps));
+        let second_scale = 1.0 / (1.0 - SECOND_DECAY.powf(steps));
+        for (name, variable) in parameters.iter() {
+            let gradient =
+                gradients.get(variable).with_context(|| format!("parameter {name} got no gradient"))?;
+            // A gradient still knows what it was made from; a moment that kept it would hold every step in
+            // memory.
+            let gradient = gradient.detach();
+            let first = decayed(&mut self.first, name, FIRST_DECAY, &gradient)?;
+            let second = decayed(&mut self.second, name, SECOND_DECAY, &gradient.sqr()?)?;
+            let direction = ((first * first_scale)? / ((second * second_scale)?.sqrt()? + EPSILON)?)?;
+            variable.set(&(variable.as_detached_tensor() - (direction * self.learning_rate)?)?)?;
+        }
+        Ok(())
+    }
+
+    /// The moments under names of their own, for a checkpoint.
+    pub(crate) fn tensors(&self) -> impl Iterator<Item = (String, Tensor)> {
+        let first = self.first.iter().map(|(name, moment)| (format!("{FIRST_PREFIX}{name}"), moment.clone()));
+        let second =
+            self.second.iter().map(|(name, moment)| (format!("{SECOND_PREFIX}{name}"), moment.clone()));
+        first.chain(second)
+    }
+
+    /// Takes the moments back from a checkpoint; on an error nothing has changed.
+    pub(crate) fn restore(
+        &mut self,
+        parameters: &Parameters,
+        saved: &BTreeMap<String, Tensor>,
+    ) -> Result<()> {
+        let first = parameters.matching(saved, FIRST_PREFIX)?;
+        let second = parameters.matching(saved, SECOND_PREFIX)?;
+        (self.first, self.second) = (first, second);
+        Ok(())
+    }
+}
+
+/// Replaces a running mean by `decay · mean + (1 − decay) · value` and returns it.
+fn decayed<'a>(
+    means: &'a mut BTreeMap<String, Tensor>,
+    name: &str,
+    decay: f64,
+    value: &Tensor,
+) -> Result<&'a Tensor> {
+    let mean = means.get_mut(name).with_context(|| format!("no moment for parameter {name}"))?;
+    *mean = ((&*mean * decay)? + (value * (1.0 - decay))?)?;
+    Ok(mean)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// With an empty history Adam's first step is the learning rate against the sign of the gradient.
+    #[test]
+    fn the_first_step_has_the_length_of_the_learning_rate() {
+        let mut parameters = Parameters::new(1);
+        let weights = parameters.zeros("weights", 2).unwrap();
+        let slopes = Tensor::new(&[3.0f32, -0.5], weights.device()).unwrap();
+        let gradients = (&weights * &slopes).unwrap().sum_all().unwrap().backward().unwrap();
+        Adam::new(&parameters, 0.1).unwrap().update(&parameters, &gradients, 1).unwrap();
+        let moved: Vec<f32> = weights.to_vec1().unwrap();
+        assert!((moved[0] + 0.1).abs() < 1e-6 && (moved[1] - 0.1).abs() < 1e-6, "{moved:?}");
+    }
+
+    /// A moment that led back to its gradient would keep every step's tensors alive.
+    #[test]
+    fn moments_do_not_remember_where_they_come_from() {
+        let mut parameters = Parameters::new(1);
+        let (left, right) =
+            (parameters.uniform("left", (2, 3), 1.0), parameters.uniform("right", (3, 2), 1.0));
+        let product = left.unwrap().matmul(&right.unwrap()).unwrap();
+        let gradients = product.sum_all().unwrap().backward().unwrap();
+        let mut adam = Adam::new(&parameters, 0.1).unwrap();
+        adam.update(&parameters, &gradients, 1).unwrap();
+        assert!(adam.tensors().all(|(_, moment)| !moment.track_op()));
+    }
+
+    #[test]
+    fn a_parameter_without_a_gradient_is_an_error() {
+        let mut parameters = Parameters::new(1);
+        let used = parameters.zeros("used", 2).unwrap();
+        parameters.zeros("unused", 2).unwrap();
+        let gradients = used.sum_all().unwrap().backward().unwrap();
+        let error = Adam::new(&parameters, 0.1).unwrap().update(&parameters, &gradients, 1).unwrap_err();
+        assert_eq!(error.to_string(), "parameter unused got no gradient");
+    }
+}

@@ -1,0 +1,178 @@
+//! The loop that all programs share: resume, step, report, save, and end when asked to.
+//!
+//! A step is a pure function of the parameters, the moments and the number of the step; that is why a
+//! training that was interrupted and resumed ends with the same bits. The loop never looks at the clock but
+//! to decide when to save.
+
+use std::collections::BTreeMap;
+use std::time::{Duration, Instant};
+
+use anyhow::{Result, anyhow, ensure};
+use candle_core::Tensor;
+
+use super::adam::Adam;
+use super::checkpoint::{Checkpoint, CheckpointStore, Found};
+use super::job::{Job, warn};
+use super::options::RunOptions;
+use super::parameters::Parameters;
+use super::progress::ProgressLine;
+
+const WEIGHT_PREFIX: &str = "weight.";
+
+/// What the loop asks of a network with its examples.
+pub(crate) trait Task {
+    /// The program's name, which its checkpoint carries too.
+    const NAME: &str;
+
+    /// What is trained.
+    fn parameters(&self) -> &Parameters;
+
+    /// Steps in the whole training.
+    fn total_steps(&self) -> u64;
+
+    /// The loss on the examples of a step, counted from 0: a scalar that leads back to the parameters.
+    fn loss(&self, step: u64) -> Result<Tensor>;
+
+    /// What to print once `steps` are done, if anything.
+    fn line_after(&self, steps: u64, loss: f32) -> Result<Option<String>>;
+}
+
+/// How a training came to its end.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Ending {
+    /// All steps are done.
+    Finished,
+    /// SIGTERM came first.
+    Terminated,
+}
+
+/// Trains `task` to its end; `options` are those that decide what is computed, by flag.
+pub(crate) fn train<T: Task>(
+    task: &T,
+    learning_rate: f64,
+    options: BTreeMap<String, String>,
+    run: &RunOptions,
+    job: &mut Job,
+) -> Result<Ending> {
+    let store =
+        run.checkpoint_folder.as_deref().map(|folder| CheckpointStore::open(folder, T::NAME)).transpose()?;
+    let optimizer = Adam::new(task.parameters(), learning_rate)?;
+    let mut trainer = Trainer { task, optimizer, store, options, steps: 0, saved_steps: 0 };
+    trainer.resume(job)?;
+    trainer.run(Duration::from_secs(run.checkpoint_seconds), job)
+}
+
+struct Trainer<'a, T> {
+    task: &'a T,
+    optimizer: Adam,
+    store: Option<CheckpointStore>,
+    options: BTreeMap<String, String>,
+    /// Steps done.
+    steps: u64,
+    /// Steps done in the newest checkpoint.
+    saved_steps: u64,
+}
+
+impl<T: Task> Trainer<'_, T> {
+    fn resume(&mut self, job: &mut Job) -> Result<()> {
+        let Some(store) = self.store.clone() else { return Ok(()) };
+        let restored = match store.find(&self.options)? {
+            Found::Nothing => return Ok(()),
+            Found::Damaged(damage) => Err(anyhow!(damage)),
+            Found::Checkpoint(checkpoint) => self.restore(&checkpoint),
+        };
+        match restored {
+            Ok(()) => job.say(&format!("resumed at step {}", self.steps)),
+            Err(damage) => warn(&format!(
+                "warning: ignoring the damaged checkpoint {} ({damage:#}): starting at step 0",
+                store.path().display()
+            )),
+        }
+        Ok(())
+    }
+
+    /// Takes everything from the checkpoint or, on an error, nothing.
+    fn restore(&mut self, checkpoint: &Checkpoint) -> Result<()> {
+        let parameters = self.task.parameters();
+        let weights = parameters.matching(&checkpoint.tensors, WEIGHT_PREFIX)?;
+        self.optimizer.restore(parameters, &checkpoint.tensors)?;
+        parameters.set(&weights)?;
+        (self.steps, self.saved_steps) = (checkpoint.step, checkpoint.step);
+        Ok(())
+    }
+
+    fn run(&mut self, save_interval: Duration, job: &mut Job) -> Result<Ending> {
+        let mut save_at = Instant::now() + save_interval;
+        while self.steps < self.task.total_steps() {
+            if job.stop_signals.is_terminated() {
+                self.save_for_the_end(job)?;
+                return Ok(Ending::Terminated);
+            }
+            if job.stop_signals.take_warning() {
+                self.save_for_a_warning(job);
+            }
+            if Instant::now() >= save_at {
+                self.save_if_possible();
+                save_at = Instant::now() + save_interval;
+            }
+            self.step(job)?;
+        }
+        self.save()?;
+        Ok(Ending::Finished)
+    }
+
+    fn step(&mut self, job: &mut Job) -> Result<()> {
+        let loss = self.task.loss(self.steps)?;
+        let gradients = loss.backward()?;
+        let loss = loss.to_scalar::<f32>()?;
+        ensure!(
+            loss.is_finite(),
+            "the loss at step {} is {loss}: try a lower --learning-rate",
+            self.steps + 1
+        );
+        self.optimizer.update(self.task.parameters(), &gradients, self.steps + 1)?;
+        self.steps += 1;
+        job.progress.report(ProgressLine { step: self.steps, total: self.task.total_steps(), loss });
+        if let Some(line) = self.task.line_after(self.steps, loss)? {
+            job.say(&line);
+        }
+        Ok(())
+    }
+
+    fn save_for_the_end(&mut self, job: &mut Job) -> Result<()> {
+        self.save()?;
+        job.say(&format!("asked to end after step {}: {}", self.steps, self.what_is_saved()));
+        Ok(())
+    }
+
+    fn save_for_a_warning(&mut self, job: &mut Job) {
+        self.save_if_possible();
+        job.say(&format!("warned after step {}: {}, going on", self.steps, self.what_is_saved()));
+    }
+
+    fn what_is_saved(&self) -> String {
+        match &self.store {
+            Some(_) => format!("checkpoint of step {}", self.saved_steps),
+            None => "no --checkpoint folder, nothing saved".to_owned(),
+        }
+    }
+
+    /// A full disk is no reason to throw away a training that could still finish.
+    fn save_if_possible(&mut self) {
+        if let Err(error) = self.save() {
+            warn(&format!("warning: {error:#}"));
+        }
+    }
+
+    fn save(&mut self) -> Result<()> {
+        let Some(store) = &self.store else { return Ok(()) };
+        if self.saved_steps == self.steps && self.steps > 0 {
+            return Ok(());
+        }
+        let mut tensors = self.task.parameters().tensors(WEIGHT_PREFIX)?;
+        tensors.extend(self.optimizer.tensors());
+        store.save(&Checkpoint { step: self.steps, options: self.options.clone(), tensors })?;
+        self.saved_steps = self.steps;
+        Ok(())
+    }
+}
