@@ -1,7 +1,7 @@
 //! What is free while a plan is being made: a copy of the view's nodes from which placed jobs are taken.
 //!
-//! This is the one place that knows whether a demand fits a node; the head uses it to check plans and to refuse, at
-//! submission, what no node can ever hold.
+//! This is the one place that knows whether a demand fits a node; the head uses it to check plans and to
+//! refuse, at submission, what no node can ever hold.
 
 use std::fmt;
 

@@ -1,8 +1,8 @@
 //! Cohabit's scheduling policies: what a policy sees, what it answers, and the policies themselves.
 //!
-//! A policy is a pure function of what it saw: no clock, no randomness of its own, no IO. The same object runs in the
-//! simulator and in the live head. Its answer is only a proposal: the head checks every action against its own state
-//! and drops what no longer fits.
+//! A policy is a pure function of what it saw: no clock, no randomness of its own, no IO. The same object
+//! runs in the simulator and in the live head. Its answer is only a proposal: the head checks every action
+//! against its own state and drops what no longer fits.
 #![warn(missing_docs)]
 
 mod estimator;

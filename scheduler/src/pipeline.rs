@@ -1,7 +1,7 @@
 //! Most policies change only the order of jobs, or only the choice of their place: a pipeline joins the two.
 //!
-//! The pipeline is strict: when the first job in the order has no room, those behind it wait, so that no large job
-//! starves. Only a job that the nodes now present could not even hold when empty is passed over.
+//! The pipeline is strict: when the first job in the order has no room, those behind it wait, so that no
+//! large job starves. Only a job that the nodes now present could not even hold when empty is passed over.
 
 use std::cmp::Reverse;
 

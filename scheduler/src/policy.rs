@@ -6,8 +6,9 @@ use crate::{Plan, View};
 
 /// Something that happened, told in order between two plans.
 ///
-/// Facts let a policy keep its own books without scanning the view. They are hints: after a restart of the head a
-/// policy hears only `Submitted` and `Placed` for the jobs that live, so the view must be enough to go on.
+/// Facts let a policy keep its own books without scanning the view. They are hints: after a restart of the
+/// head a policy hears only `Submitted` and `Placed` for the jobs that live, so the view must be enough to go
+/// on.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Fact {
     /// A job became known.

@@ -14,8 +14,8 @@ pub struct View {
     pub now: Time,
     /// Nodes that take jobs, in the order in which they first joined.
     pub nodes: Vec<NodeView>,
-    /// Jobs that could start now if there were room, in order of submission. An array shows no more members at once
-    /// than could possibly start.
+    /// Jobs that could start now if there were room, in order of submission. An array shows no more members
+    /// at once than could possibly start.
     pub pending: Vec<PendingJob>,
     /// Jobs that hold devices, in order of submission.
     pub running: Vec<RunningJob>,

@@ -13,8 +13,8 @@ pub enum Event {
     Configured(Config),
     /// A client asks for a change.
     Client(ClientKey, By, Request),
-    /// A worker joined, and holds what its inventory says: every rank it was ever told to start and is not in there
-    /// does not run and never will.
+    /// A worker joined, and holds what its inventory says: every rank it was ever told to start and is not in
+    /// there does not run and never will.
     Joined(WorkerKey, Inventory),
     /// A worker's link broke.
     Lost(WorkerKey, String),
@@ -59,8 +59,8 @@ pub enum Why {
 /// What the head's operator may set.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Config {
-    /// After this long an unreachable node's attempts are given up. Must exceed the workers' `orphan-grace` and the
-    /// longest stop sequence, else an attempt could run twice.
+    /// After this long an unreachable node's attempts are given up. Must exceed the workers' `orphan-grace`
+    /// and the longest stop sequence, else an attempt could run twice.
     pub lost_after: Span,
     /// How long ended jobs stay in memory; the history keeps them longer.
     pub retention: Span,

@@ -9,7 +9,8 @@ use crate::job::{Attempt, Job};
 use crate::submission::Submission;
 
 impl Head {
-    /// Everything that happened to a job, the oldest first; the submission itself is told for all members of an array.
+    /// Everything that happened to a job, the oldest first; the submission itself is told for all members of
+    /// an array.
     pub fn story(&self, id: JobId) -> Vec<Chapter> {
         let Some(submission) = self.submissions.get(&id.number) else { return Vec::new() };
         let first = Chapter {

@@ -90,7 +90,8 @@ impl Attempt {
         self.ranks.iter().filter(|rank| rank.is_live()).map(|rank| rank.node).collect()
     }
 
-    /// Why it was stopped, as far as that explains its end: a worker saw it, or the head will have it so anyway.
+    /// Why it was stopped, as far as that explains its end: a worker saw it, or the head will have it so
+    /// anyway.
     pub(crate) fn effective_stop(&self) -> Option<StopReason> {
         match (self.stopped, self.stopping) {
             (Some(_), Some(ours)) => Some(ours),

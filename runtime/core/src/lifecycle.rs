@@ -1,7 +1,7 @@
 //! The life of a job: pending, placed, stopped, ended, queued again.
 //!
-//! Every change of state goes through `set_state`, so that the counts of arrays, the sets of live and ended jobs and
-//! the watchers always agree.
+//! Every change of state goes through `set_state`, so that the counts of arrays, the sets of live and ended
+//! jobs and the watchers always agree.
 
 use cohabit_proto::{
     Cause, Chapter, Happening, JobId, JobState, NodeId, Notice, Order, Outcome, Placement, RankId,
@@ -141,12 +141,11 @@ impl Turn<'_> {
 
     fn attempt_ended(&mut self, id: JobId) {
         let now = self.now;
-        let progress = self.head.jobs[&id].live_attempt().map(|attempt| id.attempt(attempt.number));
-        let heard = progress.and_then(|attempt| self.head.live.progress.remove(&attempt));
         let attempt = self.job_mut(id).live_attempt_mut().expect("the caller found the live attempt");
         attempt.ended_at = Some(now);
-        attempt.progress = attempt.progress.take().or(heard);
         let attempt = attempt.clone();
+        // What is not journaled must not outlive the attempt, else replay would tell another story.
+        self.head.live.progress.remove(&id.attempt(attempt.number));
         self.release(id, &attempt);
         match self.verdict(id, &attempt) {
             Verdict::End(state, reason) => self.end_job(id, state, reason),

@@ -1,7 +1,7 @@
 //! One node: its link, and the ledger of what its jobs hold.
 //!
-//! A placed attempt holds its part of a node until its last rank has ended or was given up; the ledger is the only
-//! record of what is free.
+//! A placed attempt holds its part of a node until its last rank has ended or was given up; the ledger is the
+//! only record of what is free.
 
 use std::collections::BTreeSet;
 

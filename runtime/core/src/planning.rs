@@ -1,7 +1,8 @@
 //! Questions to the policy, and its answers.
 //!
-//! At most one question is open. What happens meanwhile is remembered as one wish for another. An answer is checked
-//! action by action against the present state; what no longer fits is dropped, and the job's story says so.
+//! At most one question is open. What happens meanwhile is remembered as one wish for another. An answer is
+//! checked action by action against the present state; what no longer fits is dropped, and the job's story
+//! says so.
 
 use std::ops::Bound;
 

@@ -163,7 +163,8 @@ impl Head {
         state.is_terminal().then_some(state)
     }
 
-    /// Refuses what the nodes could not hold even if nothing ran on them. While no node is known, anything may come.
+    /// Refuses what the nodes could not hold even if nothing ran on them. While no node is known, anything
+    /// may come.
     pub(crate) fn check_satisfiable(&self, demand: &Demand) -> Result<(), Refusal> {
         let present: Vec<(_, &Node)> = self.nodes.iter().filter(|(_, node)| !node.is_lost()).collect();
         let views: Vec<_> = present.iter().map(|(id, node)| node.view(**id)).collect();

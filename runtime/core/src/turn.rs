@@ -1,6 +1,7 @@
 //! One turn of the state machine: an event, its time, and the effects it has.
 //!
-//! Everything that changes the head does so through a turn, so that time, cause and effects need not be handed around.
+//! Everything that changes the head does so through a turn, so that time, cause and effects need not be
+//! handed around.
 
 use std::collections::VecDeque;
 

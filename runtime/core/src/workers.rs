@@ -1,7 +1,7 @@
 //! Workers come, report and go.
 //!
-//! A link is fenced by its key: what an older link says is dropped. A joining worker tells every rank it holds, so
-//! that head and worker agree again after whatever happened in between.
+//! A link is fenced by its key: what an older link says is dropped. A joining worker tells every rank it
+//! holds, so that head and worker agree again after whatever happened in between.
 
 use std::collections::BTreeSet;
 
@@ -52,7 +52,8 @@ impl Turn<'_> {
         self.head.nodes.insert(key.node, node);
     }
 
-    /// Ranks that the worker should hold: those it does not are gone, the others are adopted and stopped if need be.
+    /// Ranks that the worker should hold: those it does not are gone, the others are adopted and stopped if
+    /// need be.
     fn settle_missing(&mut self, node: NodeId, held: &BTreeSet<RankId>, was_gone: bool) {
         for id in self.head.nodes[&node].jobs.clone() {
             let Some(attempt) = self.head.jobs[&id].live_attempt().cloned() else { continue };

@@ -1,7 +1,8 @@
 //! Names of things: jobs, attempts, ranks, nodes, links, devices.
 //!
-//! Ids that people meet have one text form (`12`, `12.5`, `12.5#2`, `12.5#2/0`), used in JSON, logs and on the
-//! command line alike; binary encodings carry the fields. Ids come from outside: nothing here draws random numbers.
+//! Ids that people meet have one text form (`12`, `12.5`, `12.5#2`, `12.5#2/0`), used in JSON, logs and on
+//! the command line alike; binary encodings carry the fields. Ids come from outside: nothing here draws
+//! random numbers.
 
 use std::fmt;
 use std::str::FromStr;
@@ -159,7 +160,8 @@ text_or_fields!(JobId, (number: u64, index: Option<u32>));
 text_or_fields!(AttemptId, (job: JobId, attempt: u32));
 text_or_fields!(RankId, (attempt: AttemptId, rank: u32));
 
-/// A machine that runs a worker. Drawn once by the worker and kept in its state folder, so it survives restarts.
+/// A machine that runs a worker. Drawn once by the worker and kept in its state folder, so it survives
+/// restarts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct NodeId(pub Uuid);

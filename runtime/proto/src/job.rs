@@ -1,6 +1,7 @@
 //! What a user submits: the job specification.
 //!
-//! A specification is checked once, at the edge that wrote it (`JobSpec::check`), and never changed afterwards.
+//! A specification is checked once, at the edge that wrote it (`JobSpec::check`), and never changed
+//! afterwards.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -69,7 +70,8 @@ pub enum Work {
 pub struct Command {
     /// Program, then arguments; never empty.
     pub argv: Vec<String>,
-    /// The text of the script that `argv[0]` names, as it was at submission: later edits do not change the job.
+    /// The text of the script that `argv[0]` names, as it was at submission: later edits do not change the
+    /// job.
     pub script: Option<String>,
 }
 
@@ -180,7 +182,8 @@ pub enum When {
 /// What happens after an attempt failed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Retry {
-    /// How many more attempts a failing job gets. Attempts lost with their node or stopped by us do not count.
+    /// How many more attempts a failing job gets. Attempts lost with their node or stopped by us do not
+    /// count.
     pub limit: u32,
     /// Pause before the first retry; it doubles each time.
     pub backoff: Span,
@@ -195,7 +198,8 @@ impl Default for Retry {
 }
 
 impl Retry {
-    /// The pause before retry number `retry`, from 1: the back-off doubled for each earlier one, up to the cap.
+    /// The pause before retry number `retry`, from 1: the back-off doubled for each earlier one, up to the
+    /// cap.
     #[must_use]
     pub fn pause(&self, retry: u32) -> Span {
         let doublings = retry.saturating_sub(1).min(40);

@@ -1,7 +1,8 @@
-//! The words of Cohabit: ids, time, resources, job specifications, and the messages between clients, head and workers.
+//! The words of Cohabit: ids, time, resources, job specifications, and the messages between clients, head and
+//! workers.
 //!
-//! Everything here is plain data with `serde`. This crate reads no clock, opens no file and knows no other crate of
-//! the workspace; `clippy.toml` beside its manifest holds it to that.
+//! Everything here is plain data with `serde`. This crate reads no clock, opens no file and knows no other
+//! crate of the workspace; `clippy.toml` beside its manifest holds it to that.
 #![warn(missing_docs)]
 
 mod amounts;

@@ -1,7 +1,7 @@
 //! What ranks print, on its way from a worker's files to a client.
 //!
-//! Logs never touch the head's core: clients pull them piece by piece, so a slow reader slows nobody. A position is an
-//! offset into everything the rank ever printed; it stays valid when old pieces are dropped.
+//! Logs never touch the head's core: clients pull them piece by piece, so a slow reader slows nobody. A
+//! position is an offset into everything the rank ever printed; it stays valid when old pieces are dropped.
 
 use serde::{Deserialize, Serialize};
 

@@ -1,4 +1,5 @@
-//! What the head tells about jobs and nodes: records, as shown by `list`, `show` and `nodes` and kept in the history.
+//! What the head tells about jobs and nodes: records, as shown by `list`, `show` and `nodes` and kept in the
+//! history.
 
 use std::collections::BTreeMap;
 

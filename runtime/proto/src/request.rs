@@ -1,7 +1,8 @@
 //! What clients ask of the head, and what it answers.
 //!
-//! A [`Request`] changes something, enters the journal and is answered by a [`Reply`]. A [`Query`] only reads and is
-//! answered by an [`Answer`]. A refusal is a reply with a code and a sentence, never a broken connection.
+//! A [`Request`] changes something, enters the journal and is answered by a [`Reply`]. A [`Query`] only reads
+//! and is answered by an [`Answer`]. A refusal is a reply with a code and a sentence, never a broken
+//! connection.
 
 use std::fmt;
 

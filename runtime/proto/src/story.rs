@@ -167,7 +167,7 @@ impl fmt::Display for Happening {
             }
             Happening::Requeued { attempt, pause, failures, limit } => write!(
                 f,
-                "queued again after attempt {}, not before {pause} have passed ({failures} of {limit} retries used)",
+                "queued again after attempt {}, with a pause of {pause} ({failures} of {limit} retries used)",
                 attempt.attempt
             ),
             Happening::StaleReport(rank) => write!(f, "a late report of {rank} was ignored"),

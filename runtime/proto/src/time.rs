@@ -1,7 +1,8 @@
 //! Model time: points and spans in whole microseconds.
 //!
-//! `Time` has no `now()`: cores receive it as an argument, shells read a clock once for each event. In a live cluster
-//! the epoch is the Unix epoch, so that a time can be shown without knowing the cluster; in simulation it is the start.
+//! `Time` has no `now()`: cores receive it as an argument, shells read a clock once for each event. In a live
+//! cluster the epoch is the Unix epoch, so that a time can be shown without knowing the cluster; in
+//! simulation it is the start.
 
 use std::fmt;
 use std::ops::{Add, AddAssign, Mul, Sub};
@@ -71,7 +72,8 @@ impl Span {
         Span(secs.saturating_mul(1_000_000))
     }
 
-    /// The nearest span to this many seconds; zero for negative and not-a-number, the longest span for infinity.
+    /// The nearest span to this many seconds; zero for negative and not-a-number, the longest span for
+    /// infinity.
     #[must_use]
     pub fn from_secs_f64(secs: f64) -> Span {
         Span((secs * 1e6).round() as u64)

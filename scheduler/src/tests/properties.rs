@@ -35,7 +35,7 @@ proptest! {
     fn every_action_fits_what_those_before_it_left(view in views()) {
         let mut free = FreeNodes::new(&view.nodes);
         for action in plan(&view).actions {
-            let Action::Place { job, placement, .. } = action else { panic!("nothing runs that could be stopped") };
+            let Action::Place { job, placement, .. } = action else { panic!("nothing runs to be stopped") };
             let demand = view.pending.iter().find(|it| it.id == job).unwrap().demand;
             prop_assert_eq!(free.fits(&demand, &placement), Ok(()));
             free.take(&demand, &placement);
