@@ -171,6 +171,14 @@ fn progress_is_kept_and_foreign_progress_is_not() {
     let record = test.record(id);
     assert_eq!(record.progress.unwrap().step, 5);
     assert_eq!(record.predicted.unwrap().ends_at, Some(test.now + Span::from_secs(5)));
-    test.ended(rank(1, 1), Outcome::Exited(0), None);
-    assert_eq!(test.record(id).progress.unwrap().step, 5, "the last progress outlives the attempt");
+    let last = Some(Progress { step: 10, ..progress.clone() });
+    let ended = Report::Ended {
+        rank: rank(1, 1),
+        outcome: Outcome::Exited(0),
+        stopped: None,
+        progress: last,
+        at: test.now,
+    };
+    test.event(Event::Report(key(1, 1), ended));
+    assert_eq!(test.record(id).progress.unwrap().step, 10, "the last progress outlives the attempt");
 }
