@@ -3,10 +3,14 @@
 use std::collections::BTreeMap;
 
 use cohabit_proto::{
-    DeviceId, JobSpec, Order, Outcome, Progress, RankId, Report, Share, Signal, Span, StartFailure, Time,
+    DeviceId, JobSpec, Order, Outcome, Progress, RankId, Report, Share, Signal, Span, StartFailure,
+    StopReason, Time,
 };
 
 /// What can happen to a worker.
+///
+/// Orders come from the present link only: once [`crate::Worker::held`] was taken for the next greeting, an order of
+/// an earlier link must not come any more, for the head counts on what it was told.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Event {
     /// The head ordered something.
@@ -16,10 +20,10 @@ pub enum Event {
     /// The rank's process could not be started; nothing of it is left.
     SpawnFailed(RankId, StartFailure),
     /// The rank ended, and nothing of it is left.
-    Exited(RankId, Outcome),
+    Exited(RankId, Ending),
     /// The rank reported progress.
     Progress(RankId, Progress),
-    /// An executor of an earlier worker daemon was found. Comes only before the first `Linked`.
+    /// An executor of an earlier worker daemon was found, or what one left behind. Comes only before the first `held`.
     Found(Box<FoundRank>),
     /// The head welcomed this worker: it knows what `Worker::held` told it.
     Linked,
@@ -32,13 +36,13 @@ pub enum Event {
 /// What a worker does.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Effect {
-    /// Tell the head; dropped while there is no link, and told again when there is one where it matters.
+    /// Tell the head. Comes only while there is a link; what matters is told again with each new one.
     Report(Report),
     /// Start an executor with this rank.
     Spawn(Box<RankStart>),
     /// Send a signal.
     Signal(RankId, Signal, Target),
-    /// Tell the rank's executor whether the head can be reached: an executor left alone for `orphan-grace` stops
+    /// Tell the executor of a rank that runs whether the head can be reached: an executor left alone for `orphan-grace` stops
     /// its rank by itself, whether or not a worker daemon is alive then.
     Lease(RankId, Lease),
     /// The end of the rank is acknowledged: its outcome file may go. Logs and checkpoints stay.
@@ -46,7 +50,8 @@ pub enum Effect {
 }
 
 /// Who of a rank's processes receives a signal.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
+#[serde(rename_all = "snake_case")]
 pub enum Target {
     /// The rank's whole process group.
     Group,
@@ -55,7 +60,8 @@ pub enum Target {
 }
 
 /// Whether the head can be reached.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
+#[serde(rename_all = "snake_case")]
 pub enum Lease {
     /// It can: the executor's clock stops.
     Held,
@@ -76,8 +82,20 @@ pub struct RankStart {
     pub devices: Vec<DeviceId>,
     /// How much of each.
     pub share: Share,
-    /// What the core adds to the environment: `COHABIT_*` but for paths, and `SLURM_*` if asked for.
+    /// What the core adds to the environment: all but paths, devices and the rendezvous port.
     pub environment: BTreeMap<String, String>,
+}
+
+/// How and when a rank ended, as its executor writes it down.
+#[derive(Debug, Clone, PartialEq, serde::Serialize, serde::Deserialize)]
+pub struct Ending {
+    /// How.
+    pub outcome: Outcome,
+    /// Why the executor stopped it, if it did so by itself: [`StopReason::Orphaned`]. The reasons of stops that the
+    /// worker's core ordered are added by the core.
+    pub stopped: Option<StopReason>,
+    /// When.
+    pub at: Time,
 }
 
 /// A rank whose executor, or whose outcome, an earlier worker daemon left behind.
@@ -88,7 +106,7 @@ pub struct FoundRank {
     /// When it started to run.
     pub started_at: Time,
     /// How it ended, if it did.
-    pub outcome: Option<Outcome>,
+    pub ending: Option<Ending>,
     /// The last that was heard of it.
     pub progress: Option<Progress>,
 }
@@ -96,7 +114,7 @@ pub struct FoundRank {
 /// What the worker's operator may set.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Config {
-    /// How often progress is reported.
+    /// How often progress is reported at most.
     pub heartbeat: Span,
     /// Devices that exist here; an order that names another is refused.
     pub devices: Vec<DeviceId>,

@@ -4,5 +4,13 @@
 //! that the worker's shell, or the simulator's fake machine, carries out. It reads no clock and knows no process.
 
 mod door;
+mod environment;
+mod progress;
+mod rank;
+mod stopping;
+#[cfg(test)]
+mod tests;
+mod worker;
 
-pub use door::{Config, Effect, Event, FoundRank, Lease, RankStart, Target};
+pub use door::{Config, Effect, Ending, Event, FoundRank, Lease, RankStart, Target};
+pub use worker::Worker;

@@ -1,0 +1,110 @@
+//! Where the head is and who asks: an address and a token, given or found.
+//!
+//! They are found the way the command line finds them: environment variables first, then the state folder of
+//! a head on the same machine. Tokens are read from files only, never from variables or arguments, which
+//! others can see.
+
+use std::env;
+use std::ffi::OsString;
+use std::fs;
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
+
+use cohabit_net::{Endpoint, Token};
+
+use crate::Error;
+
+/// Where the head is, and the token to show there.
+#[derive(Debug, Clone)]
+pub struct Connect {
+    /// `host:port`.
+    pub head: String,
+    /// What says who asks.
+    pub token: Token,
+}
+
+impl Connect {
+    /// The head and token that the environment names: `COHABIT_HEAD` and `COHABIT_TOKEN_FILE`, and for what
+    /// is not set the state folder of a head on this machine (`COHABIT_STATE`, or
+    /// [`Connect::default_state_dir`]).
+    ///
+    /// # Errors
+    /// [`Error::Configuration`] if there is no address or no readable token.
+    pub fn from_environment() -> Result<Connect, Error> {
+        Connect::found_by(|name| env::var_os(name).filter(|value| !value.is_empty()))
+    }
+
+    /// The head whose state folder this is, as its admin.
+    ///
+    /// # Errors
+    /// [`Error::Configuration`] if no head has started with it, or its files may not be read.
+    pub fn local(state_dir: impl AsRef<Path>) -> Result<Connect, Error> {
+        let state_dir = state_dir.as_ref();
+        Ok(Connect { head: address_in(state_dir)?, token: token_at(&state_dir.join("admin.token"))? })
+    }
+
+    /// Where a head keeps its state unless told otherwise: `/var/lib/cohabit` for root, else
+    /// `~/.local/share/cohabit`.
+    ///
+    /// # Errors
+    /// [`Error::Configuration`] if there is no home folder.
+    pub fn default_state_dir() -> Result<PathBuf, Error> {
+        let is_root = fs::metadata("/proc/self").is_ok_and(|process| process.uid() == 0);
+        if is_root {
+            return Ok(PathBuf::from("/var/lib/cohabit"));
+        }
+        let home = env::home_dir().ok_or_else(|| {
+            Error::Configuration(
+                "there is no home folder: set HOME, or COHABIT_STATE to the head's state folder".into(),
+            )
+        })?;
+        Ok(home.join(".local/share/cohabit"))
+    }
+
+    fn found_by(variable: impl Fn(&str) -> Option<OsString>) -> Result<Connect, Error> {
+        let state_dir =
+            || variable("COHABIT_STATE").map_or_else(Connect::default_state_dir, |dir| Ok(dir.into()));
+        let head = match variable("COHABIT_HEAD") {
+            Some(head) => head.into_string().map_err(|head| {
+                Error::Configuration(format!("COHABIT_HEAD is not text: {}", head.to_string_lossy()))
+            })?,
+            None => address_in(&state_dir()?)?,
+        };
+        let token_file = match variable("COHABIT_TOKEN_FILE") {
+            Some(file) => PathBuf::from(file),
+            None => state_dir()?.join("admin.token"),
+        };
+        Ok(Connect { head, token: token_at(&token_file)? })
+    }
+}
+
+impl From<Connect> for Endpoint {
+    fn from(connect: Connect) -> Endpoint {
+        Endpoint { address: connect.head, token: connect.token }
+    }
+}
+
+/// The address that a head leaves in its state folder.
+fn address_in(state_dir: &Path) -> Result<String, Error> {
+    let file = state_dir.join("address");
+    let text = fs::read_to_string(&file).map_err(|error| {
+        Error::Configuration(format!(
+            "no head is known: COHABIT_HEAD is not set and {} cannot be read ({error}); name the head by \
+             COHABIT_HEAD=HOST:PORT, or start one on this machine",
+            file.display()
+        ))
+    })?;
+    Ok(text.trim().to_owned())
+}
+
+fn token_at(file: &Path) -> Result<Token, Error> {
+    Token::read_file(file).map_err(|error| {
+        Error::Configuration(format!(
+            "no usable token in {}: {error}; COHABIT_TOKEN_FILE names another file",
+            file.display()
+        ))
+    })
+}
+
+#[cfg(test)]
+mod tests;

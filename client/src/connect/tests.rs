@@ -1,0 +1,75 @@
+//! Where heads and tokens are found, told by a made-up environment and folders of its own.
+
+use std::os::unix::fs::PermissionsExt;
+
+use tempfile::TempDir;
+
+use super::*;
+
+const TEXT: &str = "cohabit1.0000000000000000000000000000000000000000000000000000000000000001.\
+                    0000000000000000000000000000000000000000000000000000000000000002";
+
+/// The state folder of a head at this address.
+fn state_of(address: &str) -> TempDir {
+    let folder = tempfile::tempdir().unwrap();
+    fs::write(folder.path().join("address"), format!("{address}\n")).unwrap();
+    write_token(&folder.path().join("admin.token"), TEXT);
+    folder
+}
+
+fn write_token(file: &Path, text: &str) {
+    fs::write(file, format!("{text}\n")).unwrap();
+    fs::set_permissions(file, fs::Permissions::from_mode(0o600)).unwrap();
+}
+
+fn found(variables: &[(&str, &Path)]) -> Result<Connect, Error> {
+    Connect::found_by(|name| Some(variables.iter().find(|(known, _)| *known == name)?.1.into()))
+}
+
+fn trouble(result: Result<Connect, Error>) -> String {
+    match result {
+        Err(Error::Configuration(message)) => message,
+        Err(other) => panic!("another error: {other}"),
+        Ok(_) => panic!("nothing was wrong"),
+    }
+}
+
+#[test]
+fn a_state_folder_tells_address_and_token() {
+    let state = state_of("127.0.0.1:4711");
+    for connect in [Connect::local(state.path()), found(&[("COHABIT_STATE", state.path())])] {
+        let connect = connect.unwrap();
+        assert_eq!((connect.head.as_str(), connect.token.expose().as_str()), ("127.0.0.1:4711", TEXT));
+    }
+}
+
+#[test]
+fn variables_go_before_the_state_folder() {
+    let state = state_of("127.0.0.1:4711");
+    let other = TEXT.replace("02", "03");
+    let file = state.path().join("mine.token");
+    write_token(&file, &other);
+    let head = Path::new("gpu-head:7070");
+    let connect =
+        found(&[("COHABIT_STATE", state.path()), ("COHABIT_HEAD", head), ("COHABIT_TOKEN_FILE", &file)]);
+    let connect = connect.unwrap();
+    assert_eq!((connect.head.as_str(), connect.token.expose()), ("gpu-head:7070", other));
+}
+
+#[test]
+fn without_a_head_the_message_says_where_was_looked_and_what_helps() {
+    let empty = tempfile::tempdir().unwrap();
+    let message = trouble(found(&[("COHABIT_STATE", empty.path())]));
+    assert!(message.contains(&empty.path().join("address").display().to_string()), "{message}");
+    assert!(message.contains("COHABIT_HEAD=HOST:PORT"), "{message}");
+}
+
+#[test]
+fn a_token_that_others_may_read_is_refused_with_the_command_that_helps() {
+    let state = state_of("127.0.0.1:4711");
+    let file = state.path().join("admin.token");
+    fs::set_permissions(&file, fs::Permissions::from_mode(0o644)).unwrap();
+    let message = trouble(Connect::local(state.path()));
+    assert!(message.contains("chmod 600"), "{message}");
+    assert!(!message.contains("0002"), "{message}");
+}

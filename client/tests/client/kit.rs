@@ -1,0 +1,240 @@
+//! The fake head and the words of the tests.
+//!
+//! A test gives the head its answers, either as a list or as a function of the call, and looks at the calls
+//! that arrived. A head whose list is used up keeps its callers waiting, as a head does that has no news.
+
+use std::collections::VecDeque;
+use std::future::pending;
+use std::net::SocketAddr;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex};
+
+use cohabit_client::proto::{
+    Answer, Demand, JobId, JobRecord, JobState, LogChunk, LogRecord, LogRequest, LogStream, Query,
+    ReasonCode, Refusal, RefusalCode, Reply, Request, Role, Time, TokenAnswer, TokenRequest,
+};
+use cohabit_client::{Client, Connect, Token};
+use cohabit_net::{ClientService, Context, Identity, Incoming, Listener, TokenStore};
+use tempfile::TempDir;
+use tokio::sync::watch;
+use tokio::task::JoinHandle;
+
+/// What a client asked.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) enum Call {
+    Request(Request),
+    Query(Query),
+    ReadLog(LogRequest),
+    Token(TokenRequest),
+}
+
+/// What the fake head does about a call.
+#[derive(Debug, Clone)]
+pub(crate) enum Turn {
+    Reply(Reply),
+    Answer(Answer),
+    Log(LogChunk),
+    Token(TokenAnswer),
+    Refuse(Refusal),
+    /// Breaks the caller's connection.
+    Cut,
+    /// Keeps the caller waiting.
+    Wait,
+}
+
+/// A head's state folder, which survives the head.
+pub(crate) struct Cluster {
+    folder: TempDir,
+    tokens: TokenStore,
+    pub(crate) token: Token,
+}
+
+/// A listener whose answers are made up.
+pub(crate) struct FakeHead {
+    pub(crate) address: SocketAddr,
+    calls: Arc<Mutex<Vec<Call>>>,
+    connections: Arc<AtomicUsize>,
+    accepting: JoinHandle<()>,
+    cut: watch::Sender<u64>,
+}
+
+impl Cluster {
+    pub(crate) fn new() -> Cluster {
+        let folder = tempfile::tempdir().unwrap();
+        let identity = Identity::open_or_create(folder.path()).unwrap();
+        let tokens = TokenStore::open(&folder.path().join("tokens"), identity.fingerprint()).unwrap();
+        let token = tokens.create("ada", Role::Admin, None, Time::EPOCH).unwrap();
+        Cluster { folder, tokens, token }
+    }
+
+    /// A head that answers with these turns, one after another.
+    pub(crate) async fn head(&self, turns: impl IntoIterator<Item = Turn>) -> FakeHead {
+        self.head_at("127.0.0.1:0".parse().unwrap(), turns).await
+    }
+
+    pub(crate) async fn head_at(
+        &self,
+        address: SocketAddr,
+        turns: impl IntoIterator<Item = Turn>,
+    ) -> FakeHead {
+        let mut turns: VecDeque<Turn> = turns.into_iter().collect();
+        self.head_with(address, move |_| turns.pop_front().unwrap_or(Turn::Wait)).await
+    }
+
+    /// A head that answers with what this makes of a call.
+    pub(crate) async fn head_with(
+        &self,
+        address: SocketAddr,
+        turn: impl FnMut(&Call) -> Turn + Send + 'static,
+    ) -> FakeHead {
+        let identity = Identity::open_or_create(self.folder.path()).unwrap();
+        let mut listener = Listener::bind(address, &identity, self.tokens.clone()).await.unwrap();
+        let (address, calls, cut) = (listener.local_addr(), Arc::default(), watch::Sender::new(0));
+        let service =
+            Script { calls: Arc::clone(&calls), turn: Arc::new(Mutex::new(turn)), cut: cut.clone() };
+        let connections = Arc::new(AtomicUsize::new(0));
+        let accepted = Arc::clone(&connections);
+        let accepting = tokio::spawn(async move {
+            loop {
+                if let Incoming::Client(peer) = listener.accept().await {
+                    accepted.fetch_add(1, Ordering::SeqCst);
+                    let (service, mut cut) = (service.clone(), service.cut.subscribe());
+                    tokio::spawn(async move {
+                        tokio::select! { _ = peer.serve(service) => {}, _ = cut.changed() => {} }
+                    });
+                }
+            }
+        });
+        FakeHead { address, calls, connections, accepting, cut }
+    }
+
+    pub(crate) fn client_of(&self, address: SocketAddr) -> Client {
+        Client::disconnected(Connect { head: address.to_string(), token: self.token.clone() })
+    }
+}
+
+impl FakeHead {
+    /// The calls that arrived, pings left out.
+    pub(crate) fn calls(&self) -> Vec<Call> {
+        self.calls.lock().unwrap().clone()
+    }
+
+    /// How often a client connected.
+    pub(crate) fn connections(&self) -> usize {
+        self.connections.load(Ordering::SeqCst)
+    }
+
+    /// Breaks all connections.
+    pub(crate) fn cut(&self) {
+        self.cut.send_modify(|cuts| *cuts += 1);
+    }
+
+    /// Ends the head and all its connections; its port is free when this returns.
+    pub(crate) async fn stop(self) {
+        self.accepting.abort();
+        assert!(self.accepting.await.unwrap_err().is_cancelled());
+        self.cut.send_modify(|cuts| *cuts += 1);
+    }
+}
+
+/// The service of a fake head.
+struct Script<F> {
+    calls: Arc<Mutex<Vec<Call>>>,
+    turn: Arc<Mutex<F>>,
+    cut: watch::Sender<u64>,
+}
+
+impl<F> Clone for Script<F> {
+    fn clone(&self) -> Self {
+        Script { calls: Arc::clone(&self.calls), turn: Arc::clone(&self.turn), cut: self.cut.clone() }
+    }
+}
+
+impl<F: FnMut(&Call) -> Turn> Script<F> {
+    async fn turn(self, call: Call) -> Result<Turn, Refusal> {
+        let turn = (self.turn.lock().unwrap())(&call);
+        self.calls.lock().unwrap().push(call);
+        match turn {
+            Turn::Reply(_) | Turn::Answer(_) | Turn::Log(_) | Turn::Token(_) => return Ok(turn),
+            Turn::Refuse(refusal) => return Err(refusal),
+            Turn::Cut => self.cut.send_modify(|cuts| *cuts += 1),
+            Turn::Wait => {}
+        }
+        pending().await
+    }
+}
+
+impl<F: FnMut(&Call) -> Turn + Send + 'static> ClientService for Script<F> {
+    async fn request(self, _: Context, request: Request) -> Result<Reply, Refusal> {
+        let turn = self.turn(Call::Request(request)).await?;
+        let Turn::Reply(reply) = turn else { panic!("{turn:?} is no reply") };
+        Ok(reply)
+    }
+
+    async fn query(self, _: Context, query: Query) -> Result<Answer, Refusal> {
+        let turn = self.turn(Call::Query(query)).await?;
+        let Turn::Answer(answer) = turn else { panic!("{turn:?} is no answer") };
+        Ok(answer)
+    }
+
+    async fn read_log(self, _: Context, request: LogRequest) -> Result<LogChunk, Refusal> {
+        let turn = self.turn(Call::ReadLog(request)).await?;
+        let Turn::Log(chunk) = turn else { panic!("{turn:?} is no piece of a log") };
+        Ok(chunk)
+    }
+
+    async fn token(self, _: Context, request: TokenRequest) -> Result<TokenAnswer, Refusal> {
+        let turn = self.turn(Call::Token(request)).await?;
+        let Turn::Token(answer) = turn else { panic!("{turn:?} is no answer about tokens") };
+        Ok(answer)
+    }
+
+    async fn ping(self, _: Context) {}
+}
+
+/// Job 7 in this state; in its first attempt unless it waits.
+pub(crate) fn record(state: JobState, revision: u64) -> JobRecord {
+    let attempt = u32::from(!matches!(state, JobState::Pending | JobState::Held));
+    JobRecord {
+        id: JobId::new(7),
+        name: "train".into(),
+        user: "ada".into(),
+        group: None,
+        state,
+        reason_code: ReasonCode::WaitingForTurn,
+        reason: String::new(),
+        work: "train".into(),
+        demand: Demand::default(),
+        priority: 0,
+        time_limit: None,
+        workdir: "/".into(),
+        attempt,
+        attempts: Vec::new(),
+        exit_code: None,
+        signal: None,
+        submitted_at: Time::EPOCH,
+        started_at: None,
+        ended_at: None,
+        sharing_with: Vec::new(),
+        predicted: None,
+        progress: None,
+        array: None,
+        revision,
+    }
+}
+
+/// An answer with these records.
+pub(crate) fn jobs(records: impl IntoIterator<Item = JobRecord>) -> Turn {
+    Turn::Answer(Answer::Jobs(records.into_iter().collect()))
+}
+
+/// A piece of output up to this position.
+pub(crate) fn printed(text: &str, next: u64) -> LogChunk {
+    let record = LogRecord { stream: LogStream::Stdout, at: Time::EPOCH, bytes: text.into() };
+    let records = if text.is_empty() { Vec::new() } else { vec![record] };
+    LogChunk { records, next, dropped: 0, complete: false }
+}
+
+pub(crate) fn refusal(code: RefusalCode) -> Refusal {
+    Refusal::new(code, format!("refused as {code:?}"))
+}

@@ -1,0 +1,122 @@
+//! Watching and waiting: what is told, what is not told twice, and what becomes of a watch when the link
+//! breaks.
+
+use cohabit_client::Error;
+use cohabit_client::proto::{Answer, JobId, JobRecord, JobState, Progress, Query, RefusalCode, Watched};
+use futures::TryStreamExt;
+
+use crate::kit::{Call, Cluster, Turn, jobs, record, refusal};
+
+const SEVEN: JobId = JobId::new(7);
+
+fn show(numbers: &[u64]) -> Call {
+    Call::Query(Query::Show(numbers.iter().copied().map(JobId::new).collect()))
+}
+
+fn watch(known: &[(u64, u64)]) -> Call {
+    let watched = |&(number, revision): &(u64, u64)| Watched { job: JobId::new(number), revision };
+    Call::Query(Query::Watch(known.iter().map(watched).collect()))
+}
+
+fn numbered(number: u64, state: JobState, revision: u64) -> JobRecord {
+    JobRecord { id: JobId::new(number), ..record(state, revision) }
+}
+
+fn at_step(step: u64, revision: u64) -> JobRecord {
+    let progress = Some(Progress { step, ..Progress::default() });
+    JobRecord { progress, ..record(JobState::Running, revision) }
+}
+
+async fn states(records: impl futures::TryStream<Ok = JobRecord, Error = Error>) -> Vec<JobState> {
+    records.map_ok(|record| record.state).try_collect().await.unwrap()
+}
+
+#[tokio::test]
+async fn a_watch_tells_each_change_once_and_ends_with_the_job() {
+    let cluster = Cluster::new();
+    let pending = record(JobState::Pending, 1);
+    let turns = [
+        jobs([pending.clone()]),
+        jobs([pending.clone()]),
+        jobs([]),
+        jobs([record(JobState::Running, 2)]),
+        jobs([record(JobState::Completed, 3)]),
+    ];
+    let head = cluster.head(turns).await;
+    let told = states(cluster.client_of(head.address).watch(SEVEN)).await;
+    assert_eq!(told, [JobState::Pending, JobState::Running, JobState::Completed]);
+    let expected = [show(&[7]), watch(&[(7, 1)]), watch(&[(7, 1)]), watch(&[(7, 1)]), watch(&[(7, 2)])];
+    assert_eq!(head.calls(), expected);
+}
+
+#[tokio::test]
+async fn after_a_broken_link_everything_is_asked_anew_but_not_told_anew() {
+    let cluster = Cluster::new();
+    // The head comes back with revisions of its own, one of which happens to be known.
+    let turns = [
+        jobs([record(JobState::Running, 5)]),
+        Turn::Cut,
+        jobs([record(JobState::Running, 2)]),
+        Turn::Cut,
+        jobs([record(JobState::Completed, 2)]),
+    ];
+    let head = cluster.head(turns).await;
+    let told = states(cluster.client_of(head.address).watch(SEVEN)).await;
+    assert_eq!(told, [JobState::Running, JobState::Completed]);
+    assert_eq!(head.calls(), [show(&[7]), watch(&[(7, 5)]), show(&[7]), watch(&[(7, 2)]), show(&[7])]);
+}
+
+#[tokio::test]
+async fn waiting_for_several_asks_about_those_left_and_answers_in_order() {
+    let cluster = Cluster::new();
+    let turns = [
+        jobs([
+            numbered(3, JobState::Running, 1),
+            numbered(1, JobState::Failed, 4),
+            numbered(2, JobState::Pending, 1),
+        ]),
+        jobs([numbered(2, JobState::Completed, 2)]),
+        jobs([numbered(3, JobState::Cancelled, 2)]),
+    ];
+    let head = cluster.head(turns).await;
+    let ended = cluster.client_of(head.address).wait(&[3, 1, 2].map(JobId::new)).await.unwrap();
+    let ended: Vec<_> = ended.iter().map(|record| (record.id.number, record.state)).collect();
+    assert_eq!(ended, [(3, JobState::Cancelled), (1, JobState::Failed), (2, JobState::Completed)]);
+    assert_eq!(head.calls(), [show(&[3, 1, 2]), watch(&[(3, 1), (2, 1)]), watch(&[(3, 1)])]);
+}
+
+#[tokio::test]
+async fn waiting_for_nothing_asks_nothing() {
+    let cluster = Cluster::new();
+    let head = cluster.head([]).await;
+    assert_eq!(cluster.client_of(head.address).wait(&[]).await.unwrap(), []);
+    assert_eq!(head.calls(), []);
+}
+
+#[tokio::test]
+async fn progress_is_told_when_it_is_new() {
+    let cluster = Cluster::new();
+    let completed = JobRecord { progress: at_step(20, 0).progress, ..record(JobState::Completed, 5) };
+    let turns = [
+        jobs([record(JobState::Running, 1)]),
+        jobs([at_step(10, 2)]),
+        jobs([JobRecord { priority: 9, ..at_step(10, 3) }]),
+        jobs([at_step(20, 4)]),
+        jobs([completed]),
+    ];
+    let head = cluster.head(turns).await;
+    let progress = cluster.client_of(head.address).progress(SEVEN);
+    let steps: Vec<u64> = progress.map_ok(|progress| progress.step).try_collect().await.unwrap();
+    assert_eq!(steps, [10, 20]);
+}
+
+#[tokio::test]
+async fn a_watch_of_no_job_ends_with_the_refusal() {
+    let cluster = Cluster::new();
+    let refused = Turn::Answer(Answer::Refused(refusal(RefusalCode::NotFound)));
+    let head = cluster.head([refused]).await;
+    let mut watch = cluster.client_of(head.address).watch(SEVEN);
+    let first = watch.try_next().await;
+    assert!(matches!(&first, Err(Error::Refused(why)) if why.code == RefusalCode::NotFound), "{first:?}");
+    assert!(watch.try_next().await.unwrap().is_none());
+}

@@ -1,0 +1,166 @@
+//! How clients and workers dial a head: TCP, TLS pinned by the token, hello, and then the services of the
+//! link.
+//!
+//! One attempt, under time limits; whoever wants more tries again with a [`Backoff`](crate::Backoff) for as
+//! long as [`LinkError::trouble`] says that this may help.
+
+use std::future::pending;
+use std::io;
+use std::sync::Arc;
+use std::time::Duration;
+
+use futures::{SinkExt, StreamExt};
+use tarpc::client::{Config, NewClient};
+use tarpc::server::Serve;
+use tokio::net::TcpStream;
+use tokio::time::timeout;
+use tokio_rustls::TlsConnector;
+use tokio_rustls::client::TlsStream;
+
+use crate::duplex::{Duplex, duplex};
+use crate::hello::{Hello, HelloAnswer, Purpose, UnsealError, Welcome, WorkerHello, seal, unseal};
+use crate::link::{self, Closed};
+use crate::message::Nothing;
+use crate::services::{
+    ClientServiceClient, ClientServiceResponse, HeadServiceClient, HeadServiceResponse, WorkerService,
+    WorkerServiceRequest,
+};
+use crate::wire::{Frames, MAX_FRAME, frames};
+use crate::{Fingerprint, LinkError, Token, socket, tls};
+
+/// How long the connection, the TLS handshake, and the answer to the hello may take each.
+const LIMIT: Duration = Duration::from_secs(10);
+
+/// Which head, and by what right.
+#[derive(Debug, Clone)]
+pub struct Endpoint {
+    /// `HOST:PORT`.
+    pub address: String,
+    /// The token.
+    pub token: Token,
+}
+
+/// A worker's side of its link. It ends when the last clone of `head` is dropped.
+pub struct WorkerLink {
+    /// What to tell the head by.
+    pub head: HeadServiceClient,
+    /// What the head said.
+    pub welcome: Welcome,
+    /// Resolves when the link has ended.
+    pub closed: Closed,
+}
+
+/// Dials as a client. The link ends when the last clone of the returned client is dropped.
+///
+/// # Errors
+/// Why there is no link, and what to do.
+pub async fn connect_client(endpoint: &Endpoint) -> Result<(ClientServiceClient, Welcome), LinkError> {
+    let (frames, welcome) = Dial(endpoint).link(Purpose::Client).await?;
+    let (ports, pump): (Duplex<Nothing, ClientServiceResponse>, _) = duplex(frames, None);
+    let NewClient { client, dispatch } = ClientServiceClient::new(Config::default(), ports.called);
+    tokio::spawn(link::run(pump, dispatch, pending(), pending()));
+    Ok((client, welcome))
+}
+
+/// Dials as a worker, and serves the head's orders over the same connection.
+///
+/// # Errors
+/// Why there is no link, and what to do.
+pub async fn connect_worker<S: WorkerService + Clone + Send + 'static>(
+    endpoint: &Endpoint,
+    hello: WorkerHello,
+    service: S,
+) -> Result<WorkerLink, LinkError> {
+    let (frames, welcome) = Dial(endpoint).link(Purpose::Worker(Box::new(hello))).await?;
+    let (ports, pump): (Duplex<WorkerServiceRequest, HeadServiceResponse>, _) = duplex(frames, None);
+    let NewClient { client: head, dispatch } = HeadServiceClient::new(Config::default(), ports.called);
+    let serves = link::serve(ports.served, move |context, request| {
+        link::answering(service.clone().serve().serve(context, request))
+    });
+    let closed = link::spawn(link::run(pump, dispatch, serves, pending()));
+    Ok(WorkerLink { head, welcome, closed })
+}
+
+/// One attempt to reach a head.
+struct Dial<'a>(&'a Endpoint);
+
+impl Dial<'_> {
+    async fn link(&self, purpose: Purpose) -> Result<(Frames<TlsStream<TcpStream>>, Welcome), LinkError> {
+        self.check_address()?;
+        let stream = self.secure(self.reach().await?).await?;
+        let mut frames = frames(stream, MAX_FRAME);
+        let hello = Hello { secret: self.0.token.secret(), purpose };
+        let frame = seal(&hello).map_err(|error| self.broken(error))?;
+        let answer = timeout(LIMIT, async {
+            frames.send(frame).await?;
+            frames.next().await.unwrap_or(Err(io::ErrorKind::UnexpectedEof.into()))
+        });
+        let answer = answer.await.map_err(|_late| self.broken("it did not answer the hello"))?;
+        let answer = answer.map_err(|error| self.broken(format!("it hung up over the hello: {error}")))?;
+        Ok((frames, self.welcome(&answer)?))
+    }
+
+    fn check_address(&self) -> Result<(), LinkError> {
+        let parts = self.0.address.rsplit_once(':');
+        match parts.map(|(host, port)| (host.is_empty(), port.parse::<u16>())) {
+            Some((false, Ok(_))) => Ok(()),
+            None | Some((true, _) | (_, Err(_))) => Err(LinkError::BadAddress { address: self.address() }),
+        }
+    }
+
+    async fn reach(&self) -> Result<TcpStream, LinkError> {
+        let connected = timeout(LIMIT, TcpStream::connect(&self.0.address)).await;
+        connected
+            .unwrap_or_else(|_late| Err(io::ErrorKind::TimedOut.into()))
+            .and_then(|stream| socket::set_up(&stream).map(|()| stream))
+            .map_err(|source| LinkError::Unreachable { address: self.address(), source })
+    }
+
+    async fn secure(&self, stream: TcpStream) -> Result<TlsStream<TcpStream>, LinkError> {
+        let config = tls::client_config(self.pin()).map_err(|error| self.broken(error))?;
+        let handshake = TlsConnector::from(Arc::new(config)).connect(tls::head_name(), stream);
+        let shaken =
+            timeout(LIMIT, handshake).await.map_err(|_late| self.broken("it did not answer in TLS"))?;
+        shaken.map_err(|error| self.insecure(&error))
+    }
+
+    fn insecure(&self, error: &io::Error) -> LinkError {
+        let address = self.address();
+        match error.get_ref().and_then(|inner| inner.downcast_ref::<rustls::Error>()) {
+            None => self.broken(format!("it hung up over the TLS handshake: {error}")),
+            Some(error) if tls::is_pin_mismatch(error) => {
+                LinkError::WrongCluster { address, expected: self.pin() }
+            }
+            Some(error) if tls::is_bad_certificate(error) => {
+                LinkError::BadCertificate { address, reason: error.to_string() }
+            }
+            Some(error) => LinkError::NotCohabit { address, reason: error.to_string() },
+        }
+    }
+
+    fn welcome(&self, answer: &[u8]) -> Result<Welcome, LinkError> {
+        let address = self.address();
+        match unseal(answer) {
+            Ok(HelloAnswer::Welcome(welcome)) => Ok(welcome),
+            Ok(HelloAnswer::Refused { code, message }) => Err(LinkError::Refused { address, code, message }),
+            Err(UnsealError::OtherVersion { theirs, build }) => {
+                Err(LinkError::OtherVersion { address, theirs, build })
+            }
+            Err(error @ (UnsealError::NotCohabit | UnsealError::Garbled(_))) => {
+                Err(LinkError::NotCohabit { address, reason: error.to_string() })
+            }
+        }
+    }
+
+    fn broken(&self, reason: impl ToString) -> LinkError {
+        LinkError::Broken { address: self.address(), reason: reason.to_string() }
+    }
+
+    fn address(&self) -> String {
+        self.0.address.clone()
+    }
+
+    const fn pin(&self) -> Fingerprint {
+        self.0.token.fingerprint()
+    }
+}

@@ -1,0 +1,127 @@
+//! One connection, two directions of calls: what comes in is sorted to the client and to the service on this
+//! side, what either of them sends goes out in order.
+//!
+//! Each gets a [`Port`]: a tarpc transport over two small queues. Messages become bytes in the port, so that
+//! one which is too long fails its own call. The queues are those of `futures`, because tarpc spins for ever
+//! over a sink whose `poll_flush` is ready while its `poll_ready` is not; theirs never is.
+
+use std::io;
+use std::pin::Pin;
+use std::task::{Context, Poll, ready};
+
+use futures::channel::mpsc;
+use futures::{Sink, SinkExt, Stream, StreamExt, stream};
+use serde::de::DeserializeOwned;
+use tarpc::{ClientMessage, Response};
+use tokio::io::{AsyncRead, AsyncWrite};
+use tokio_util::bytes::Bytes;
+
+use crate::link::LinkEnd;
+use crate::message::{Arrived, Message, Outgoing};
+use crate::wire::{self, Frames};
+
+/// Messages that wait between the connection and a port, in each direction.
+const QUEUE: usize = 32;
+
+/// One side's end of a link: `called` for its client, `served` for its service.
+pub(crate) struct Duplex<Served, Answered> {
+    pub(crate) called: Port<Response<Answered>>,
+    pub(crate) served: Port<ClientMessage<Served>>,
+}
+
+/// A tarpc transport on which `In` arrives.
+pub(crate) struct Port<In> {
+    arriving: mpsc::Receiver<In>,
+    leaving: mpsc::Sender<Bytes>,
+}
+
+/// The two ports of a connection, and what moves messages between it and them for as long as it is polled.
+/// The greeting leaves before everything else.
+pub(crate) fn duplex<Served, Answered>(
+    frames: Frames<impl AsyncRead + AsyncWrite + Unpin>,
+    greeting: Option<Bytes>,
+) -> (Duplex<Served, Answered>, impl Future<Output = LinkEnd>)
+where
+    Served: DeserializeOwned,
+    Answered: DeserializeOwned,
+{
+    let (leaving, to_send) = mpsc::channel(QUEUE);
+    let (to_client, for_client) = mpsc::channel(QUEUE);
+    let (to_service, for_service) = mpsc::channel(QUEUE);
+    let ports = Duplex {
+        called: Port { arriving: for_client, leaving: leaving.clone() },
+        served: Port { arriving: for_service, leaving },
+    };
+    let (sink, stream) = frames.split();
+    let to_send = stream::iter(greeting).chain(to_send).map(Ok);
+    let pump = async move {
+        tokio::select! {
+            end = sort(stream, to_client, to_service) => end,
+            sent = to_send.forward(sink) => {
+                sent.map_or_else(|error| LinkEnd::of(&error), |()| LinkEnd::ClosedHere)
+            }
+        }
+    };
+    (ports, pump)
+}
+
+/// Brings each frame to the port that it is for, until the connection ends.
+async fn sort<Served, Answered>(
+    mut frames: impl Stream<Item = io::Result<impl AsRef<[u8]>>> + Unpin,
+    mut to_client: mpsc::Sender<Response<Answered>>,
+    mut to_service: mpsc::Sender<ClientMessage<Served>>,
+) -> LinkEnd
+where
+    Served: DeserializeOwned,
+    Answered: DeserializeOwned,
+{
+    while let Some(frame) = frames.next().await {
+        let message: Message<Served, Answered> = match frame.map(|frame| wire::decode(frame.as_ref())) {
+            Err(error) => return LinkEnd::of(&error),
+            Ok(Err(error)) => return LinkEnd::Broken(error.to_string()),
+            Ok(Ok(message)) => message,
+        };
+        let taken = match message.into() {
+            Arrived::Answered(answer) => to_client.send(answer).await,
+            Arrived::Served(call) => to_service.send(call).await,
+        };
+        if taken.is_err() {
+            return LinkEnd::ClosedHere;
+        }
+    }
+    LinkEnd::ClosedByPeer
+}
+
+impl<In> Stream for Port<In> {
+    type Item = io::Result<In>;
+
+    fn poll_next(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Option<Self::Item>> {
+        self.arriving.poll_next_unpin(context).map(|message| message.map(Ok))
+    }
+}
+
+impl<In, Out: Outgoing> Sink<Out> for Port<In> {
+    type Error = io::Error;
+
+    fn poll_ready(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Poll::Ready(ready!(self.leaving.poll_ready(context)).map_err(closed))
+    }
+
+    fn start_send(mut self: Pin<&mut Self>, message: Out) -> io::Result<()> {
+        let bytes =
+            message.into_bytes().map_err(|error| io::Error::new(io::ErrorKind::InvalidData, error))?;
+        self.leaving.start_send(bytes).map_err(closed)
+    }
+
+    fn poll_flush(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
+        self.leaving.poll_flush_unpin(context).map_err(closed)
+    }
+
+    fn poll_close(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
+        self.leaving.poll_close_unpin(context).map_err(closed)
+    }
+}
+
+fn closed(_: mpsc::SendError) -> io::Error {
+    io::Error::new(io::ErrorKind::BrokenPipe, "the link has ended")
+}

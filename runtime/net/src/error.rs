@@ -1,0 +1,201 @@
+//! What can go wrong with a link, and with the files behind it; each error says what to do.
+//!
+//! A program asks [`LinkError::trouble`] whether trying again can help. No error carries a secret.
+
+use std::io;
+use std::path::{Path, PathBuf};
+
+use tarpc::client::RpcError;
+
+use crate::{DEFAULT_PORT, Fingerprint, PROTOCOL_VERSION, RefusedCode};
+
+/// Why there is no link, or no link any more.
+#[derive(Debug, thiserror::Error)]
+pub enum LinkError {
+    /// The text is no address.
+    #[error("'{address}' is no address of a head: write HOST:PORT, such as gpu-head:{DEFAULT_PORT}")]
+    BadAddress {
+        /// What was given.
+        address: String,
+    },
+    /// The address cannot be listened on.
+    #[error("cannot listen on {address} ({source}): stop what uses it, or choose another with --listen")]
+    Bind {
+        /// Where.
+        address: String,
+        /// What the system said.
+        source: io::Error,
+    },
+    /// Nothing answers there.
+    #[error(
+        "cannot reach a head at {address} ({source}): check that it runs, and the address and the firewall"
+    )]
+    Unreachable {
+        /// Where.
+        address: String,
+        /// What the system said.
+        source: io::Error,
+    },
+    /// Something answers, but not in our language.
+    #[error("what answers at {address} is not a Cohabit head ({reason}): check host and port")]
+    NotCohabit {
+        /// Where.
+        address: String,
+        /// How it showed.
+        reason: String,
+    },
+    /// A head, or something that looks like one, of another cluster than the token's.
+    #[error(
+        "the head at {address} does not belong to the cluster of this token ({expected}): \
+         check the address, or get a token of that cluster; if neither changed, somebody may be in between"
+    )]
+    WrongCluster {
+        /// Where.
+        address: String,
+        /// What the token says.
+        expected: Fingerprint,
+    },
+    /// The head's certificate is of the right cluster, but not good.
+    #[error(
+        "the certificate of the head at {address} is not good ({reason}): check the clocks of both machines"
+    )]
+    BadCertificate {
+        /// Where.
+        address: String,
+        /// Why.
+        reason: String,
+    },
+    /// Both sides speak, but other versions.
+    #[error(
+        "the head at {address} runs cohabit {build} and speaks protocol {theirs}, \
+         this is cohabit {ours_build} and speaks protocol {ours}: upgrade {older}",
+        ours = PROTOCOL_VERSION,
+        ours_build = crate::hello::BUILD,
+        older = crate::hello::older(*theirs, "the head", "this one")
+    )]
+    OtherVersion {
+        /// Where.
+        address: String,
+        /// The head's protocol.
+        theirs: u32,
+        /// The head's build.
+        build: String,
+    },
+    /// The head understood, and refused.
+    #[error("the head at {address} refused: {message}")]
+    Refused {
+        /// Where.
+        address: String,
+        /// Why, for programs.
+        code: RefusedCode,
+        /// Why and what to do, for people.
+        message: String,
+    },
+    /// The connection ended, or went wrong, before or after the hello.
+    #[error("the link to {address} broke ({reason}); trying again may help")]
+    Broken {
+        /// Where.
+        address: String,
+        /// How.
+        reason: String,
+    },
+}
+
+/// What kind of trouble it is, for exit codes and for those who reconnect.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Trouble {
+    /// The head cannot be reached now: trying again may help. Exit code 69.
+    Unreachable,
+    /// The token does not allow it: trying again does not help. Exit code 77.
+    NotAllowed,
+    /// Something is set up wrongly: trying again does not help. Exit code 78.
+    BadConfiguration,
+}
+
+impl LinkError {
+    /// What kind of trouble it is.
+    #[must_use]
+    pub fn trouble(&self) -> Trouble {
+        match self {
+            LinkError::Unreachable { .. } | LinkError::Broken { .. } => Trouble::Unreachable,
+            LinkError::Refused { code, .. } => code.trouble(),
+            LinkError::BadAddress { .. }
+            | LinkError::Bind { .. }
+            | LinkError::NotCohabit { .. }
+            | LinkError::WrongCluster { .. }
+            | LinkError::BadCertificate { .. }
+            | LinkError::OtherVersion { .. } => Trouble::BadConfiguration,
+        }
+    }
+
+    /// A call over an existing link failed.
+    #[must_use]
+    pub fn of_call(address: &str, error: &RpcError) -> LinkError {
+        LinkError::Broken { address: address.to_owned(), reason: error.to_string() }
+    }
+}
+
+impl Trouble {
+    /// The exit code that scripts see.
+    #[must_use]
+    pub const fn exit_code(self) -> u8 {
+        match self {
+            Trouble::Unreachable => 69,
+            Trouble::NotAllowed => 77,
+            Trouble::BadConfiguration => 78,
+        }
+    }
+}
+
+/// Why a file of the state folder cannot be used.
+#[derive(Debug, thiserror::Error)]
+pub enum StateError {
+    /// It cannot be read.
+    #[error("cannot read {} ({source})", path.display())]
+    Read {
+        /// Which.
+        path: PathBuf,
+        /// What the system said.
+        source: io::Error,
+    },
+    /// It cannot be written.
+    #[error("cannot write {} ({source})", path.display())]
+    Write {
+        /// Which.
+        path: PathBuf,
+        /// What the system said.
+        source: io::Error,
+    },
+    /// Others than its owner may read a secret.
+    #[error("others may read {} (mode {mode:o}): run chmod 600 {}", path.display(), path.display())]
+    Exposed {
+        /// Which.
+        path: PathBuf,
+        /// Its permissions.
+        mode: u32,
+    },
+    /// It does not hold what it should.
+    #[error("{} is not usable: {reason}", path.display())]
+    Invalid {
+        /// Which.
+        path: PathBuf,
+        /// What is wrong and what to do.
+        reason: String,
+    },
+}
+
+impl StateError {
+    pub(crate) fn read(path: &Path) -> impl FnOnce(io::Error) -> StateError + use<> {
+        let path = path.to_owned();
+        move |source| StateError::Read { path, source }
+    }
+
+    pub(crate) fn write(path: &Path) -> impl FnOnce(io::Error) -> StateError + use<> {
+        let path = path.to_owned();
+        move |source| StateError::Write { path, source }
+    }
+
+    pub(crate) fn invalid(path: &Path, reason: impl std::fmt::Display) -> StateError {
+        StateError::Invalid { path: path.to_owned(), reason: reason.to_string() }
+    }
+}

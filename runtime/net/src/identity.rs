@@ -1,0 +1,260 @@
+//! Who a head is: the cluster's CA, made on the first start, and the certificate that the CA gave to the
+//! head.
+//!
+//! The CA is what clients know by its fingerprint; it is never replaced, because every token would be
+//! worthless then. The head's certificate is made anew whenever it is missing, unusable or near its end. All
+//! four files are private.
+
+use std::path::{Path, PathBuf};
+use std::time::{Duration, SystemTime};
+
+use rcgen::{
+    BasicConstraints, CertificateParams, DnType, ExtendedKeyUsagePurpose, IsCa, Issuer, KeyPair,
+    KeyUsagePurpose,
+};
+use rustls::pki_types::pem::PemObject;
+use rustls::pki_types::{CertificateDer, PrivateKeyDer, UnixTime};
+
+use crate::{Fingerprint, StateError, private_file, tls};
+
+/// Clocks that are behind by less than this accept a new certificate.
+const BACKDATED: Duration = Duration::from_secs(86_400);
+/// How long a head's certificate is good for.
+const LIFETIME: Duration = Duration::from_secs(5 * 365 * 86_400);
+/// A certificate that ends within this time is made anew.
+const RENEWAL: Duration = Duration::from_secs(365 * 86_400);
+
+/// The cluster's CA and the head's certificate.
+pub struct Identity {
+    fingerprint: Fingerprint,
+    chain: Vec<CertificateDer<'static>>,
+    key: PrivateKeyDer<'static>,
+}
+
+impl Identity {
+    /// Reads the identity that lies in this folder, or makes one. Waits for the disk.
+    ///
+    /// # Errors
+    /// When a file cannot be read or written, others may read it, or the CA's files do not fit together.
+    pub fn open_or_create(folder: &Path) -> Result<Identity, StateError> {
+        private_file::create_folder(folder)?;
+        let authority = Authority::open_or_create(folder)?;
+        match authority.kept_certificate(folder) {
+            Some(identity) => Ok(identity),
+            None => authority.new_certificate(folder),
+        }
+    }
+
+    /// What clients know the cluster by.
+    #[must_use]
+    pub const fn fingerprint(&self) -> Fingerprint {
+        self.fingerprint
+    }
+
+    /// The head's certificate, then the CA's.
+    pub(crate) fn chain(&self) -> Vec<CertificateDer<'static>> {
+        self.chain.clone()
+    }
+
+    pub(crate) fn key(&self) -> PrivateKeyDer<'static> {
+        self.key.clone_key()
+    }
+
+    /// Whether clients that pinned this CA would accept the certificate at that time.
+    fn is_good(&self, at: SystemTime) -> bool {
+        let since_epoch = at.duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
+        tls::verify_chain(
+            self.fingerprint,
+            &self.chain[0],
+            &self.chain[1..],
+            UnixTime::since_unix_epoch(since_epoch),
+        )
+        .is_ok()
+            && tls::server_config(self).is_ok()
+    }
+}
+
+/// Shows the fingerprint only.
+impl std::fmt::Debug for Identity {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "Identity({})", self.fingerprint)
+    }
+}
+
+/// The CA, able to sign.
+struct Authority {
+    certificate: CertificateDer<'static>,
+    key: KeyPair,
+}
+
+impl Authority {
+    fn open_or_create(folder: &Path) -> Result<Authority, StateError> {
+        let (certificate_path, key_path) = (folder.join("ca.pem"), folder.join("ca.key"));
+        let Some(certificate) = private_file::read(&certificate_path)? else {
+            return Authority::create(&certificate_path, &key_path);
+        };
+        let advice =
+            "restore it from a backup, or remove ca.pem too: a new cluster begins then, with new tokens";
+        let key = private_file::read(&key_path)?
+            .ok_or_else(|| StateError::invalid(&key_path, format!("it is missing; {advice}")))?;
+        let broken =
+            |path: &Path| StateError::invalid(path, format!("it holds no PEM of the right kind; {advice}"));
+        let certificate =
+            CertificateDer::from_pem_slice(&certificate).map_err(|_| broken(&certificate_path))?;
+        let key = str::from_utf8(&key).ok().and_then(|key| KeyPair::from_pem(key).ok());
+        Ok(Authority { certificate, key: key.ok_or_else(|| broken(&key_path))? })
+    }
+
+    /// The key first: a crash in between leaves a key that nobody trusts yet.
+    fn create(certificate_path: &Path, key_path: &Path) -> Result<Authority, StateError> {
+        let key = KeyPair::generate().map_err(|error| StateError::invalid(key_path, error))?;
+        let certificate =
+            ca_params().self_signed(&key).map_err(|error| StateError::invalid(certificate_path, error))?;
+        private_file::replace(key_path, key.serialize_pem().as_bytes())?;
+        private_file::replace(certificate_path, certificate.pem().as_bytes())?;
+        Ok(Authority { certificate: certificate.der().clone(), key })
+    }
+
+    fn fingerprint(&self) -> Fingerprint {
+        Fingerprint::of(&self.certificate)
+    }
+
+    /// The certificate of an earlier start, if it is good for long enough. What is wrong with it does not
+    /// matter.
+    fn kept_certificate(&self, folder: &Path) -> Option<Identity> {
+        let certificate = private_file::read(&head_certificate(folder)).ok()??;
+        let key = private_file::read(&head_key(folder)).ok()??;
+        let identity = self.identity(
+            CertificateDer::from_pem_slice(&certificate).ok()?,
+            PrivateKeyDer::from_pem_slice(&key).ok()?,
+        );
+        identity.is_good(SystemTime::now() + RENEWAL).then_some(identity)
+    }
+
+    fn new_certificate(&self, folder: &Path) -> Result<Identity, StateError> {
+        let (certificate_path, key_path) = (head_certificate(folder), head_key(folder));
+        let broken = |error: rcgen::Error| StateError::invalid(&certificate_path, error);
+        let key = KeyPair::generate().map_err(broken)?;
+        let issuer = Issuer::new(ca_params(), &self.key);
+        let certificate = head_params().and_then(|params| params.signed_by(&key, &issuer)).map_err(broken)?;
+        let key_der = PrivateKeyDer::from_pem_slice(key.serialize_pem().as_bytes())
+            .map_err(|error| StateError::invalid(&key_path, error))?;
+        let identity = self.identity(certificate.der().clone(), key_der);
+        if !identity.is_good(SystemTime::now()) {
+            let reason = "it does not belong to ca.pem; restore the two from one backup";
+            return Err(StateError::invalid(&folder.join("ca.key"), reason));
+        }
+        private_file::replace(&key_path, key.serialize_pem().as_bytes())?;
+        private_file::replace(&certificate_path, certificate.pem().as_bytes())?;
+        tracing::info!(cluster = %identity.fingerprint, "made a certificate for this head");
+        Ok(identity)
+    }
+
+    fn identity(&self, certificate: CertificateDer<'static>, key: PrivateKeyDer<'static>) -> Identity {
+        Identity { fingerprint: self.fingerprint(), chain: vec![certificate, self.certificate.clone()], key }
+    }
+}
+
+fn head_certificate(folder: &Path) -> PathBuf {
+    folder.join("head.pem")
+}
+
+fn head_key(folder: &Path) -> PathBuf {
+    folder.join("head.key")
+}
+
+/// The CA's subject is the same in every cluster: it is known by its fingerprint, never by its name.
+fn ca_params() -> CertificateParams {
+    let mut params = CertificateParams::default();
+    params.distinguished_name.push(DnType::CommonName, "Cohabit cluster CA");
+    params.is_ca = IsCa::Ca(BasicConstraints::Constrained(0));
+    params.key_usages = vec![KeyUsagePurpose::KeyCertSign];
+    params
+}
+
+fn head_params() -> Result<CertificateParams, rcgen::Error> {
+    let mut params = CertificateParams::new([tls::HEAD_NAME.to_owned()])?;
+    params.distinguished_name.push(DnType::CommonName, "Cohabit head");
+    params.use_authority_key_identifier_extension = true;
+    params.key_usages = vec![KeyUsagePurpose::DigitalSignature];
+    params.extended_key_usages = vec![ExtendedKeyUsagePurpose::ServerAuth];
+    params.not_before = (SystemTime::now() - BACKDATED).into();
+    params.not_after = (SystemTime::now() + LIFETIME).into();
+    Ok(params)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+    use std::os::unix::fs::MetadataExt;
+
+    use super::*;
+
+    const FILES: [&str; 4] = ["ca.pem", "ca.key", "head.pem", "head.key"];
+
+    #[test]
+    fn the_first_start_makes_private_files_and_the_second_keeps_them() {
+        let folder = tempfile::tempdir().unwrap();
+        let state = folder.path().join("tls");
+        let first = Identity::open_or_create(&state).unwrap();
+        let kept = FILES.map(|file| fs::read(state.join(file)).unwrap());
+        assert_eq!(Identity::open_or_create(&state).unwrap().fingerprint(), first.fingerprint());
+        assert_eq!(FILES.map(|file| fs::read(state.join(file)).unwrap()), kept);
+        assert_eq!(fs::metadata(&state).unwrap().mode() & 0o777, 0o700);
+        for file in FILES {
+            assert_eq!(fs::metadata(state.join(file)).unwrap().mode() & 0o777, 0o600, "{file}");
+        }
+    }
+
+    #[test]
+    fn a_broken_or_foreign_head_certificate_is_made_anew_and_the_cluster_stays() {
+        let (folder, other) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+        let fingerprint = Identity::open_or_create(folder.path()).unwrap().fingerprint();
+        Identity::open_or_create(other.path()).unwrap();
+        let good = fs::read(folder.path().join("head.pem")).unwrap();
+        for replacement in [b"nonsense".to_vec(), fs::read(other.path().join("head.pem")).unwrap()] {
+            fs::write(folder.path().join("head.pem"), replacement).unwrap();
+            let identity = Identity::open_or_create(folder.path()).unwrap();
+            assert_eq!(identity.fingerprint(), fingerprint);
+            assert!(identity.is_good(SystemTime::now()));
+            assert_ne!(fs::read(folder.path().join("head.pem")).unwrap(), good);
+        }
+    }
+
+    #[test]
+    fn a_certificate_is_renewed_a_year_before_its_end() {
+        let folder = tempfile::tempdir().unwrap();
+        let identity = Identity::open_or_create(folder.path()).unwrap();
+        assert!(identity.is_good(SystemTime::now() - BACKDATED / 2));
+        assert!(identity.is_good(SystemTime::now() + LIFETIME - BACKDATED));
+        assert!(!identity.is_good(SystemTime::now() + LIFETIME + BACKDATED));
+
+        let authority = Authority::open_or_create(folder.path()).unwrap();
+        let key = KeyPair::generate().unwrap();
+        let mut params = head_params().unwrap();
+        params.not_after = (SystemTime::now() + RENEWAL - BACKDATED).into();
+        let ending = params.signed_by(&key, &Issuer::new(ca_params(), &authority.key)).unwrap();
+        fs::write(folder.path().join("head.pem"), ending.pem()).unwrap();
+        fs::write(folder.path().join("head.key"), key.serialize_pem()).unwrap();
+        assert!(authority.kept_certificate(folder.path()).is_none());
+        let renewed = Identity::open_or_create(folder.path()).unwrap();
+        assert!(renewed.is_good(SystemTime::now() + RENEWAL));
+    }
+
+    #[test]
+    fn a_missing_or_foreign_ca_key_is_refused_and_nothing_is_overwritten() {
+        let (folder, other) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+        Identity::open_or_create(folder.path()).unwrap();
+        Identity::open_or_create(other.path()).unwrap();
+        let ca = fs::read(folder.path().join("ca.pem")).unwrap();
+        fs::remove_file(folder.path().join("head.pem")).unwrap();
+
+        fs::copy(other.path().join("ca.key"), folder.path().join("ca.key")).unwrap();
+        let foreign = Identity::open_or_create(folder.path()).unwrap_err().to_string();
+        assert!(foreign.contains("does not belong to ca.pem"), "{foreign}");
+        fs::remove_file(folder.path().join("ca.key")).unwrap();
+        let missing = Identity::open_or_create(folder.path()).unwrap_err().to_string();
+        assert!(missing.contains("ca.key") && missing.contains("backup"), "{missing}");
+        assert_eq!(fs::read(folder.path().join("ca.pem")).unwrap(), ca);
+    }
+}

@@ -1,0 +1,116 @@
+//! A link at work: the connection, the client and the service on it, and whatever may cut it, as one task.
+//!
+//! They end together, whichever is first: the connection breaks, the last clone of the client is dropped,
+//! somebody closes the link, or its token is no longer good. Calls in flight fail then, and handlers are
+//! dropped.
+
+use std::io;
+use std::panic::AssertUnwindSafe;
+
+use futures::future::{BoxFuture, Shared};
+use futures::{FutureExt, StreamExt};
+use serde::Serialize;
+use tarpc::context::Context;
+use tarpc::server::{BaseChannel, Channel};
+use tarpc::{ClientMessage, RequestName, ServerError};
+
+use crate::TokenEnd;
+use crate::duplex::Port;
+use crate::message::failure;
+
+/// Calls of one peer that are handled at once; a client of ours never has more under way.
+const MOST_CALLS: usize = 1_024;
+
+/// Why a link ended.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum LinkEnd {
+    /// This side closed it, or dropped its client.
+    #[error("it was closed here")]
+    ClosedHere,
+    /// The other side closed it, or is gone.
+    #[error("the other side closed it")]
+    ClosedByPeer,
+    /// The other side's token was revoked.
+    #[error("its token was revoked")]
+    TokenRevoked,
+    /// The other side's token expired.
+    #[error("its token has expired")]
+    TokenExpired,
+    /// Something went wrong.
+    #[error("it broke: {0}")]
+    Broken(String),
+}
+
+/// Resolves when a link has ended; clones resolve alike.
+pub type Closed = Shared<BoxFuture<'static, LinkEnd>>;
+
+impl LinkEnd {
+    /// What an error of the connection means.
+    pub(crate) fn of(error: &io::Error) -> LinkEnd {
+        let gone = [io::ErrorKind::UnexpectedEof, io::ErrorKind::ConnectionReset, io::ErrorKind::BrokenPipe];
+        if gone.contains(&error.kind()) { LinkEnd::ClosedByPeer } else { LinkEnd::Broken(error.to_string()) }
+    }
+}
+
+impl From<TokenEnd> for LinkEnd {
+    fn from(end: TokenEnd) -> LinkEnd {
+        match end {
+            TokenEnd::Revoked => LinkEnd::TokenRevoked,
+            TokenEnd::Expired => LinkEnd::TokenExpired,
+        }
+    }
+}
+
+/// Serves the calls of a port until it ends; dropped, it drops every handler.
+pub(crate) async fn serve<Request, Answer, Handler>(port: Port<ClientMessage<Request>>, handler: Handler)
+where
+    Request: RequestName + Send + 'static,
+    Answer: Serialize + Send + 'static,
+    Handler: Fn(Context, Request) -> BoxFuture<'static, Result<Answer, ServerError>> + Clone + Send + 'static,
+{
+    BaseChannel::with_defaults(port)
+        .max_concurrent_requests(MOST_CALLS)
+        .execute(tarpc::server::serve(handler))
+        .for_each(|handling| async {
+            tokio::spawn(handling);
+        })
+        .await;
+}
+
+/// Runs a handler; its panic becomes an error of the call, where tarpc would leave the caller waiting.
+pub(crate) fn answering<Answer>(
+    handling: impl Future<Output = Result<Answer, ServerError>> + Send + 'static,
+) -> BoxFuture<'static, Result<Answer, ServerError>> {
+    AssertUnwindSafe(handling)
+        .catch_unwind()
+        .map(|handled| {
+            handled.unwrap_or_else(|_panic| {
+                tracing::error!("a handler panicked; its caller was told, the link lives on");
+                Err(failure("the other side failed while it handled the call; its log says more".to_owned()))
+            })
+        })
+        .boxed()
+}
+
+/// Drives all parts of a link until the first of them ends.
+pub(crate) async fn run(
+    pump: impl Future<Output = LinkEnd>,
+    calls: impl Future,
+    serves: impl Future<Output = ()>,
+    cut: impl Future<Output = LinkEnd>,
+) -> LinkEnd {
+    tokio::select! {
+        biased;
+        end = cut => end,
+        // Before the other two: they end when the connection does, but only the pump knows why.
+        end = pump => end,
+        _done = calls => LinkEnd::ClosedHere,
+        () = serves => LinkEnd::ClosedHere,
+    }
+}
+
+/// Runs a link in a task of its own.
+pub(crate) fn spawn(link: impl Future<Output = LinkEnd> + Send + 'static) -> Closed {
+    let task = tokio::spawn(link);
+    async move { task.await.unwrap_or_else(|error| LinkEnd::Broken(error.to_string())) }.boxed().shared()
+}

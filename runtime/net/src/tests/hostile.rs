@@ -1,0 +1,145 @@
+//! Whoever sends nonsense, or nothing, harms nobody else.
+
+use std::sync::Arc;
+
+use futures::{SinkExt, StreamExt};
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::TcpStream;
+use tokio_rustls::TlsConnector;
+use tokio_util::bytes::Bytes as Frame;
+
+use super::refusals::secured;
+use super::*;
+use crate::hello::{Hello, HelloAnswer, Purpose, seal, unseal};
+use crate::message::{Message, Nothing};
+use crate::services::{ClientServiceRequest, ClientServiceResponse};
+use crate::tls;
+use crate::wire::{self, Frames};
+
+type RawLink = Frames<tokio_rustls::client::TlsStream<TcpStream>>;
+
+/// Sends these bytes in the clear; the head hangs up.
+async fn send_in_the_clear(head: &TestHead, bytes: &[u8]) {
+    let mut stream = TcpStream::connect(&head.address).await.unwrap();
+    stream.write_all(bytes).await.unwrap();
+    let mut rest = Vec::new();
+    let _reset_or_end = in_time(stream.read_to_end(&mut rest)).await;
+}
+
+/// A client that has said hello and may say anything now.
+async fn raw_client(head: &TestHead, name: &str) -> RawLink {
+    let token = head.endpoint(name, Role::User, None).token;
+    let mut frames = wire::frames(secured(&head.address, token.fingerprint()).await, wire::MAX_FRAME);
+    let hello = Hello { secret: token.secret(), purpose: Purpose::Client };
+    frames.send(seal(&hello).unwrap()).await.unwrap();
+    let answer = in_time(frames.next()).await.unwrap().unwrap();
+    assert!(matches!(unseal(&answer), Ok(HelloAnswer::Welcome(_))));
+    frames
+}
+
+#[tokio::test]
+async fn garbage_and_plain_http_are_hung_up_on() {
+    let head = TestHead::start().await;
+    send_in_the_clear(&head, b"GET / HTTP/1.1\r\nHost: head\r\n\r\n").await;
+    send_in_the_clear(&head, &[0; 4_096]).await;
+    send_in_the_clear(&head, &[0xff; 65_536]).await;
+    head.assert_serves("ada").await;
+}
+
+#[tokio::test]
+async fn a_frame_of_enormous_length_is_hung_up_on_before_and_after_the_hello() {
+    let mut head = TestHead::start().await;
+    let token = head.endpoint("ada", Role::User, None).token;
+    let mut stream = secured(&head.address, token.fingerprint()).await;
+    stream.write_all(&u32::MAX.to_be_bytes()).await.unwrap();
+    let mut rest = Vec::new();
+    let _reset_or_end = in_time(stream.read_to_end(&mut rest)).await;
+    assert_eq!(rest, b"");
+
+    let mut frames = raw_client(&head, "bea").await;
+    frames.get_mut().write_all(&u32::MAX.to_be_bytes()).await.unwrap();
+    assert!(matches!(head.next_end().await, LinkEnd::Broken(reason) if reason.contains("frame size")));
+    head.assert_serves("cleo").await;
+}
+
+#[tokio::test]
+async fn silence_after_half_a_hello_keeps_nobody_out_for_longer_than_the_limit() {
+    let limits = Limits { greeting: Duration::from_millis(300), greetings: 2, ..Limits::default() };
+    let head = TestHead::start_within(limits).await;
+    let token = head.endpoint("ada", Role::User, None).token;
+    let mut half = secured(&head.address, token.fingerprint()).await;
+    half.write_all(&[0, 0, 1, 0, b'C', b'O', b'H']).await.unwrap();
+    let mut mute = TcpStream::connect(&head.address).await.unwrap();
+    // Both places are taken: this one waits for the limit of those before it, and is served then.
+    head.assert_serves("bea").await;
+    let mut rest = Vec::new();
+    let _reset_or_end = in_time(half.read_to_end(&mut rest)).await;
+    let _reset_or_end = in_time(mute.read_to_end(&mut rest)).await;
+    assert_eq!(rest, b"");
+}
+
+#[tokio::test]
+async fn a_client_whose_hello_is_long_is_refused() {
+    let head = TestHead::start().await;
+    let token = head.endpoint("ada", Role::User, None).token;
+    let mut frames = wire::frames(secured(&head.address, token.fingerprint()).await, wire::MAX_FRAME);
+    frames.send(Frame::from(vec![7; (1 << 20) + 1])).await.unwrap();
+    assert!(!matches!(in_time(frames.next()).await, Some(Ok(_))));
+    head.assert_serves("bea").await;
+}
+
+#[tokio::test]
+async fn a_hostile_deadline_is_capped_and_the_link_lives_on() {
+    let head = TestHead::start().await;
+    let mut frames = raw_client(&head, "ada").await;
+    for (id, time_left) in [(1, Span::from_micros(u64::MAX)), (2, Span::from_secs(100 * 365 * 86_400))] {
+        let request = ClientServiceRequest::Query { query: Query::Explain(JobId::new(1)) };
+        let call: Message<_, Nothing> = Message::Call { id, time_left, trace: Default::default(), request };
+        frames.send(wire::encode(&call).unwrap()).await.unwrap();
+        let answer = in_time(frames.next()).await.unwrap().unwrap();
+        let message: Message<Nothing, ClientServiceResponse> = wire::decode(&answer).unwrap();
+        let Message::Answer { id: answered, answer: Ok(ClientServiceResponse::Query(Ok(answer))) } = message
+        else {
+            panic!("{message:?}")
+        };
+        let Answer::Explained { sentences, .. } = answer else { panic!("{answer:?}") };
+        let left: u64 = sentences[1].parse().unwrap();
+        assert!(answered == id && left <= 86_400, "{answered} {left}");
+    }
+}
+
+#[tokio::test]
+async fn a_frame_that_is_no_message_ends_its_own_link_only() {
+    let mut head = TestHead::start().await;
+    let bystander = head.client("ada").await;
+    let mut frames = raw_client(&head, "bea").await;
+    frames.send(Frame::from(vec![0xff; 1_000])).await.unwrap();
+    assert!(matches!(head.next_end().await, LinkEnd::Broken(reason) if reason.contains("no message")));
+    bystander.ping(patient()).await.unwrap();
+}
+
+#[tokio::test]
+async fn an_answer_to_nothing_ends_its_own_link_only() {
+    let mut head = TestHead::start().await;
+    let mut frames = raw_client(&head, "ada").await;
+    let answer: Message<Nothing, ()> = Message::Answer { id: 1, answer: Ok(()) };
+    frames.send(wire::encode(&answer).unwrap()).await.unwrap();
+    assert!(matches!(head.next_end().await, LinkEnd::Broken(_)));
+    head.assert_serves("bea").await;
+}
+
+#[tokio::test]
+async fn tls_of_an_earlier_version_is_hung_up_on() {
+    let head = TestHead::start().await;
+    let provider = Arc::new(rustls::crypto::ring::default_provider());
+    let config = rustls::ClientConfig::builder_with_provider(provider)
+        .with_protocol_versions(&[&rustls::version::TLS12])
+        .unwrap()
+        .with_root_certificates(rustls::RootCertStore::empty())
+        .with_no_client_auth();
+    let stream = TcpStream::connect(&head.address).await.unwrap();
+    let shaken = TlsConnector::from(Arc::new(config)).connect(tls::head_name(), stream).await;
+    let error = shaken.map(drop).unwrap_err().to_string();
+    assert!(error.contains("ProtocolVersion"), "{error}");
+    head.assert_serves("ada").await;
+}

@@ -1,0 +1,196 @@
+//! Whoever has no business here is told why and what to do, at both ends.
+
+use futures::{SinkExt, StreamExt};
+use std::sync::Arc;
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::{TcpListener, TcpStream};
+use tokio_rustls::{TlsAcceptor, TlsConnector};
+
+use super::*;
+use crate::hello::{HelloAnswer, LONGEST_HELLO, of_another_version, unseal};
+
+use crate::{Fingerprint, LinkError, RefusedCode, Token, Trouble, tls, wire};
+
+async fn refusal(endpoint: &Endpoint) -> LinkError {
+    in_time(connect_client(endpoint)).await.map(drop).expect_err("it is refused")
+}
+
+fn code_of(error: &LinkError) -> RefusedCode {
+    let LinkError::Refused { code, .. } = error else { panic!("{error}") };
+    *code
+}
+
+#[tokio::test]
+async fn an_unknown_token_is_refused() {
+    let (head, other) = (TestHead::start().await, TestHead::start().await);
+    let stranger = other.endpoint("ada", Role::User, None).token;
+    let mut endpoint = head.endpoint("ada", Role::User, None);
+    let secret = stranger.expose().rsplit_once('.').unwrap().1.to_owned();
+    endpoint.token = format!("cohabit1.{}.{secret}", endpoint.token.fingerprint()).parse().unwrap();
+    let error = refusal(&endpoint).await;
+    assert_eq!((code_of(&error), error.trouble()), (RefusedCode::UnknownToken, Trouble::NotAllowed));
+    assert!(error.to_string().contains("ask an admin"), "{error}");
+    assert!(!error.to_string().contains(&secret));
+    head.assert_serves("bea").await;
+}
+
+#[tokio::test]
+async fn an_expired_token_is_refused_as_expired() {
+    let head = TestHead::start().await;
+    let endpoint = head.endpoint("ada", Role::User, Some(Span::ZERO));
+    let error = refusal(&endpoint).await;
+    assert_eq!((code_of(&error), error.trouble()), (RefusedCode::ExpiredToken, Trouble::NotAllowed));
+    assert!(error.to_string().contains("expired"), "{error}");
+}
+
+#[tokio::test]
+async fn a_token_is_only_good_for_what_its_role_allows() {
+    let mut head = TestHead::start().await;
+    let error = refusal(&head.endpoint("node-a", Role::Worker, None)).await;
+    assert_eq!(code_of(&error), RefusedCode::WrongRole);
+    let user = head.endpoint("ada", Role::User, None);
+    let error = connect_worker(&user, hello(), head.worker_service()).await.err().unwrap();
+    assert_eq!(code_of(&error), RefusedCode::WrongRole);
+    assert!(error.to_string().contains("'ada' is for a user: use one for a worker"), "{error}");
+
+    let admin = head.endpoint("root", Role::Admin, None);
+    connect_client(&admin).await.unwrap();
+    connect_worker(&admin, hello(), head.worker_service()).await.unwrap();
+    in_time(head.workers.recv()).await.unwrap();
+}
+
+#[tokio::test]
+async fn a_head_of_another_cluster_is_refused_by_the_client_before_it_says_anything() {
+    let (head, other) = (TestHead::start().await, TestHead::start().await);
+    let mut endpoint = head.endpoint("ada", Role::User, None);
+    endpoint.address = other.address.clone();
+    let error = refusal(&endpoint).await;
+    assert!(matches!(error, LinkError::WrongCluster { .. }), "{error}");
+    assert_eq!(error.trouble(), Trouble::BadConfiguration);
+    assert!(error.to_string().contains(&endpoint.token.fingerprint().to_string()), "{error}");
+}
+
+#[tokio::test]
+async fn a_certificate_that_the_pinned_ca_did_not_sign_is_refused() {
+    let folders = [tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap()];
+    let [ours, theirs] = folders.each_ref().map(|folder| Identity::open_or_create(folder.path()).unwrap());
+    let now = rustls::pki_types::UnixTime::now();
+    // Somebody in between who presents our CA's public certificate beside one of his own.
+    let error =
+        tls::verify_chain(ours.fingerprint(), &theirs.chain()[0], &ours.chain()[1..], now).unwrap_err();
+    assert!(tls::is_bad_certificate(&error) && !tls::is_pin_mismatch(&error), "{error}");
+    tls::verify_chain(ours.fingerprint(), &ours.chain()[0], &ours.chain()[1..], now).unwrap();
+    // The CA itself is no head.
+    assert!(tls::verify_chain(ours.fingerprint(), &ours.chain()[1], &ours.chain()[1..], now).is_err());
+}
+
+#[tokio::test]
+async fn nobody_there_is_unreachable_and_a_bad_address_is_told() {
+    let head = TestHead::start().await;
+    let token = head.endpoint("ada", Role::User, None).token;
+    let free = TcpListener::bind("127.0.0.1:0").await.unwrap().local_addr().unwrap();
+    let gone = Endpoint { address: free.to_string(), token: token.clone() };
+    let error = refusal(&gone).await;
+    assert!(matches!(error, LinkError::Unreachable { .. }), "{error}");
+    assert_eq!((error.trouble(), error.trouble().exit_code()), (Trouble::Unreachable, 69));
+    for address in ["", "head", ":7070", "head:", "head:port", "head:70700"] {
+        let error = refusal(&Endpoint { address: address.into(), token: token.clone() }).await;
+        assert!(matches!(error, LinkError::BadAddress { .. }), "{address}: {error}");
+    }
+}
+
+#[tokio::test]
+async fn something_that_is_no_head_is_called_so() {
+    let head = TestHead::start().await;
+    let token = head.endpoint("ada", Role::User, None).token;
+    let web = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let address = web.local_addr().unwrap().to_string();
+    let serve = async {
+        let (mut stream, _) = web.accept().await.unwrap();
+        stream.read_u8().await.unwrap();
+        stream.write_all(b"HTTP/1.1 400 Bad Request\r\n\r\n").await.unwrap();
+        stream
+    };
+    let endpoint = Endpoint { address, token };
+    let (error, _stream) = tokio::join!(refusal(&endpoint), serve);
+    assert!(matches!(error, LinkError::NotCohabit { .. }), "{error}");
+    assert_eq!(error.trouble().exit_code(), 78);
+}
+
+#[tokio::test]
+async fn a_head_of_another_version_is_told_with_both_versions_and_what_to_upgrade() {
+    for (version, build, advice) in [(2, "9.9.9", "upgrade this one"), (0, "0.0.1", "upgrade the head")] {
+        let folder = tempfile::tempdir().unwrap();
+        let identity = Identity::open_or_create(folder.path()).unwrap();
+        let socket = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let address = socket.local_addr().unwrap().to_string();
+        let acceptor = TlsAcceptor::from(Arc::new(tls::server_config(&identity).unwrap()));
+        let answer = async {
+            let stream = acceptor.accept(socket.accept().await.unwrap().0).await.unwrap();
+            let mut frames = wire::frames(stream, LONGEST_HELLO);
+            frames.next().await.unwrap().unwrap();
+            frames.send(of_another_version(version, build)).await.unwrap();
+            frames
+        };
+        let token = some_token(identity.fingerprint());
+        let endpoint = Endpoint { address, token };
+        let (error, _frames) = tokio::join!(refusal(&endpoint), answer);
+        let text = error.to_string();
+        for part in [&format!("cohabit {build} and speaks protocol {version}"), "speaks protocol 1", advice] {
+            assert!(text.contains(part), "{part} in: {text}");
+        }
+    }
+}
+
+/// A token that no head knows.
+fn some_token(fingerprint: Fingerprint) -> Token {
+    format!("cohabit1.{fingerprint}.{}", "5".repeat(64)).parse().unwrap()
+}
+
+#[tokio::test]
+async fn a_client_of_another_version_is_answered_in_a_layout_that_it_can_read() {
+    let head = TestHead::start().await;
+    let fingerprint = head.endpoint("ada", Role::User, None).token.fingerprint();
+    let mut frames = wire::frames(secured(&head.address, fingerprint).await, LONGEST_HELLO);
+    frames.send(of_another_version(2, "9.9.9")).await.unwrap();
+    let answer = in_time(frames.next()).await.unwrap().unwrap();
+    assert_eq!(&answer[..12], b"COHABIT\n\0\0\0\x01");
+    let HelloAnswer::Refused { message, .. } = unseal(&answer).unwrap() else { panic!("refused") };
+    assert!(
+        message.contains("cohabit 9.9.9 and speaks protocol 2") && message.contains("protocol 1"),
+        "{message}"
+    );
+    assert!(in_time(frames.next()).await.is_none());
+    head.assert_serves("bea").await;
+}
+
+/// A TLS connection to a head on which nothing was said yet.
+pub(super) async fn secured(
+    address: &str,
+    fingerprint: Fingerprint,
+) -> tokio_rustls::client::TlsStream<TcpStream> {
+    let connector = TlsConnector::from(Arc::new(tls::client_config(fingerprint).unwrap()));
+    let stream = TcpStream::connect(address).await.unwrap();
+    connector.connect(tls::head_name(), stream).await.unwrap()
+}
+
+#[tokio::test]
+async fn a_full_head_says_so_and_has_room_again_when_somebody_left() {
+    let mut head = TestHead::start_within(Limits { connections: 1, ..Limits::default() }).await;
+    let first = head.client("ada").await;
+    let endpoint = head.endpoint("bea", Role::User, None);
+    let error = refusal(&endpoint).await;
+    assert_eq!((code_of(&error), error.trouble()), (RefusedCode::Busy, Trouble::Unreachable));
+    drop(first);
+    head.next_end().await;
+    connect_client(&endpoint).await.unwrap();
+}
+
+#[tokio::test]
+async fn a_port_in_use_is_told_with_what_to_do() {
+    let head = TestHead::start().await;
+    let folder = tempfile::tempdir().unwrap();
+    let identity = Identity::open_or_create(folder.path()).unwrap();
+    let error = Listener::bind(head.address.clone(), &identity, head.tokens.clone()).await.err().unwrap();
+    assert!(error.to_string().contains(&head.address) && error.to_string().contains("--listen"), "{error}");
+}

@@ -1,0 +1,290 @@
+//! The tokens that a head accepts. The file and the memory hold only the SHA-256 of each secret: who reads
+//! them can join nothing.
+//!
+//! A verification compares with every entry and stops at none, so its duration tells nothing. Every change is
+//! written before it counts, and reaches open links at once: a link ends with its token, revoked or expired.
+
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use cohabit_proto::{By, Refusal, RefusalCode, Role, Span, Time, TokenRecord};
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
+use subtle::{Choice, ConditionallySelectable, ConstantTimeEq};
+use tokio::sync::watch;
+
+use crate::fingerprint::{from_hex, to_hex};
+use crate::token::Secret;
+use crate::{Fingerprint, StateError, Token, clock, private_file};
+
+/// The layout of the file; a larger number is of a later version.
+const SCHEMA: u32 = 1;
+/// Names end up in tables and in the stories of jobs.
+const LONGEST_NAME: usize = 64;
+/// The wall clock may be set meanwhile: an expiry is looked at again at least this often.
+const LONGEST_NAP: Duration = Duration::from_secs(30);
+
+/// The tokens of a cluster; clones share them. Its methods that change something wait for the disk.
+#[derive(Clone)]
+pub struct TokenStore(Arc<Shared>);
+
+struct Shared {
+    path: PathBuf,
+    fingerprint: Fingerprint,
+    entries: watch::Sender<Vec<Entry>>,
+    /// Held while the file is written, so that changes follow one another.
+    writing: Mutex<()>,
+}
+
+#[derive(Clone, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Entry {
+    #[serde(rename = "token")]
+    record: TokenRecord,
+    #[serde(rename = "sha256", serialize_with = "write_digest", deserialize_with = "read_digest")]
+    digest: [u8; 32],
+}
+
+#[derive(Serialize, Deserialize)]
+struct Stored {
+    schema: u32,
+    tokens: Vec<Entry>,
+}
+
+/// Why a token was not made or revoked.
+#[derive(Debug, thiserror::Error)]
+pub enum TokenStoreError {
+    /// Another token has this name.
+    #[error("there already is a token named '{0}': choose another name, or revoke that one first")]
+    NameTaken(String),
+    /// No token can have this name.
+    #[error("a token's name has 1 to {LONGEST_NAME} letters, digits and characters of '-_.@', unlike '{0}'")]
+    BadName(String),
+    /// No token has this name.
+    #[error("there is no token named '{0}': see cohabit token list")]
+    Unknown(String),
+    /// The system has no randomness.
+    #[error("the system gives no random numbers: a token cannot be made")]
+    NoRandomness,
+    /// The file cannot be used.
+    #[error(transparent)]
+    File(#[from] StateError),
+}
+
+/// Why a secret is not accepted.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+pub enum VerifyError {
+    /// It never was, or is not any more.
+    #[error("the token is not known here, or was revoked: ask an admin for another")]
+    Unknown,
+    /// It was good until then.
+    #[error("the token has expired: ask an admin for another")]
+    Expired,
+}
+
+/// Why a token that was good no longer is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum TokenEnd {
+    /// Somebody revoked it.
+    Revoked,
+    /// Its time is over.
+    Expired,
+}
+
+/// An accepted token: who it is, and which entry to watch. A later token of the same name is another one.
+#[derive(Clone)]
+pub(crate) struct Grant {
+    pub(crate) by: By,
+    digest: [u8; 32],
+}
+
+impl TokenStore {
+    /// Opens the tokens of the cluster with this fingerprint, or begins with none.
+    ///
+    /// # Errors
+    /// When the file cannot be read, is exposed, is corrupt, or was written by a later version. It stays
+    /// untouched.
+    pub fn open(path: &Path, fingerprint: Fingerprint) -> Result<TokenStore, StateError> {
+        let entries = private_file::read(path)?.map_or(Ok(Vec::new()), |bytes| read_entries(path, &bytes))?;
+        Ok(TokenStore(Arc::new(Shared {
+            path: path.to_owned(),
+            fingerprint,
+            entries: watch::Sender::new(entries),
+            writing: Mutex::new(()),
+        })))
+    }
+
+    /// Makes a token. What comes back is the only place where its secret ever is.
+    ///
+    /// # Errors
+    /// When the name is taken or unfit, or the file cannot be written.
+    pub fn create(
+        &self,
+        name: &str,
+        role: Role,
+        expires_in: Option<Span>,
+        now: Time,
+    ) -> Result<Token, TokenStoreError> {
+        check_name(name)?;
+        let secret = Secret::draw().map_err(|_| TokenStoreError::NoRandomness)?;
+        let expires_at = expires_in.map(|span| now + span);
+        let record = TokenRecord { name: name.to_owned(), role, created_at: now, expires_at };
+        self.change(|entries| {
+            if entries.iter().any(|entry| entry.record.name == name) {
+                return Err(TokenStoreError::NameTaken(name.to_owned()));
+            }
+            entries.push(Entry { record, digest: secret.digest() });
+            Ok(())
+        })?;
+        Ok(Token::new(self.0.fingerprint, secret))
+    }
+
+    /// Makes a token worthless, at once, for open links too.
+    ///
+    /// # Errors
+    /// When there is none of this name, or the file cannot be written.
+    pub fn revoke(&self, name: &str) -> Result<(), TokenStoreError> {
+        self.change(|entries| {
+            let place = entries.iter().position(|entry| entry.record.name == name);
+            entries.remove(place.ok_or_else(|| TokenStoreError::Unknown(name.to_owned()))?);
+            Ok(())
+        })
+    }
+
+    /// All tokens, the oldest first, without secrets.
+    #[must_use]
+    pub fn list(&self) -> Vec<TokenRecord> {
+        self.0.entries.borrow().iter().map(|entry| entry.record.clone()).collect()
+    }
+
+    /// Whether there is a token of this name that has not expired.
+    #[must_use]
+    pub fn is_valid(&self, name: &str, now: Time) -> bool {
+        self.0.entries.borrow().iter().any(|entry| entry.record.name == name && !entry.is_expired(now))
+    }
+
+    /// Who a token's owner is.
+    ///
+    /// # Errors
+    /// When the token is not accepted, or not any more.
+    pub fn verify(&self, token: &Token, now: Time) -> Result<By, VerifyError> {
+        self.admit(token.secret(), now).map(|grant| grant.by)
+    }
+
+    pub(crate) fn admit(&self, secret: Secret, now: Time) -> Result<Grant, VerifyError> {
+        let digest = secret.digest();
+        let entries = self.0.entries.borrow();
+        let entry = find(&entries, &digest).ok_or(VerifyError::Unknown)?;
+        if entry.is_expired(now) {
+            return Err(VerifyError::Expired);
+        }
+        let by = By { user: entry.record.name.clone(), role: entry.record.role };
+        Ok(Grant { by, digest })
+    }
+
+    /// Waits until an accepted token is no longer good.
+    pub(crate) async fn ended(&self, grant: &Grant) -> TokenEnd {
+        let mut changes = self.0.entries.subscribe();
+        loop {
+            let nap = match remaining(&changes.borrow_and_update(), grant, clock::now()) {
+                Err(end) => return end,
+                Ok(left) => left.map_or(LONGEST_NAP, |left| Duration::from(left).min(LONGEST_NAP)),
+            };
+            // The sender lives in `self`: a change, or the end of the nap.
+            let _ = tokio::time::timeout(nap, changes.changed()).await;
+        }
+    }
+
+    fn change(
+        &self,
+        change: impl FnOnce(&mut Vec<Entry>) -> Result<(), TokenStoreError>,
+    ) -> Result<(), TokenStoreError> {
+        let _writing = self.0.writing.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut entries = self.0.entries.borrow().clone();
+        change(&mut entries)?;
+        let stored = Stored { schema: SCHEMA, tokens: entries };
+        let text = serde_json::to_vec_pretty(&stored).expect("names, times and digits have a JSON form");
+        private_file::replace(&self.0.path, &text)?;
+        self.0.entries.send_replace(stored.tokens);
+        Ok(())
+    }
+}
+
+impl Entry {
+    fn is_expired(&self, now: Time) -> bool {
+        self.record.expires_at.is_some_and(|end| end <= now)
+    }
+}
+
+/// Compares with every entry, whether or not one was found before, and each in constant time.
+fn find<'a>(entries: &'a [Entry], digest: &[u8; 32]) -> Option<&'a Entry> {
+    let mut found = u64::MAX;
+    for (place, entry) in (0u64..).zip(entries) {
+        let same: Choice = entry.digest.ct_eq(digest);
+        found.conditional_assign(&place, same);
+    }
+    entries.get(usize::try_from(found).ok()?)
+}
+
+/// How long the grant is still good; none for ever.
+fn remaining(entries: &[Entry], grant: &Grant, now: Time) -> Result<Option<Span>, TokenEnd> {
+    let entry = find(entries, &grant.digest).ok_or(TokenEnd::Revoked)?;
+    if entry.is_expired(now) {
+        return Err(TokenEnd::Expired);
+    }
+    Ok(entry.record.expires_at.map(|end| end.since(now)))
+}
+
+fn check_name(name: &str) -> Result<(), TokenStoreError> {
+    let fits = |c: char| c.is_ascii_alphanumeric() || "-_.@".contains(c);
+    if name.is_empty() || name.len() > LONGEST_NAME || !name.chars().all(fits) {
+        return Err(TokenStoreError::BadName(name.to_owned()));
+    }
+    Ok(())
+}
+
+fn read_entries(path: &Path, bytes: &[u8]) -> Result<Vec<Entry>, StateError> {
+    let advice = "restore it from a backup, or remove it: all tokens are worthless then";
+    #[derive(Deserialize)]
+    struct Schema {
+        schema: u32,
+    }
+    let invalid = |error| StateError::invalid(path, format!("{error}; {advice}"));
+    let Schema { schema } = serde_json::from_slice(bytes).map_err(invalid)?;
+    if schema != SCHEMA {
+        let reason =
+            format!("its schema is {schema}, this version writes {SCHEMA}: run the version that wrote it");
+        return Err(StateError::invalid(path, reason));
+    }
+    serde_json::from_slice(bytes).map(|stored: Stored| stored.tokens).map_err(invalid)
+}
+
+fn write_digest<S: Serializer>(digest: &[u8; 32], to: S) -> Result<S::Ok, S::Error> {
+    to.serialize_str(&to_hex(digest))
+}
+
+fn read_digest<'de, D: Deserializer<'de>>(from: D) -> Result<[u8; 32], D::Error> {
+    let text = String::deserialize(from)?;
+    from_hex(&text).ok_or_else(|| serde::de::Error::custom("a digest has 64 hexadecimal digits"))
+}
+
+impl From<TokenStoreError> for Refusal {
+    fn from(error: TokenStoreError) -> Refusal {
+        let code = match error {
+            TokenStoreError::NameTaken(_) | TokenStoreError::BadName(_) => RefusalCode::Invalid,
+            TokenStoreError::Unknown(_) => RefusalCode::NotFound,
+            TokenStoreError::NoRandomness | TokenStoreError::File(_) => RefusalCode::Internal,
+        };
+        Refusal::new(code, error.to_string())
+    }
+}
+
+/// Says how many there are.
+impl std::fmt::Debug for TokenStore {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "TokenStore({} tokens)", self.0.entries.borrow().len())
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,159 @@
+//! What the store accepts, what it keeps, and what it never shows.
+
+use std::fs;
+use std::os::unix::fs::{MetadataExt, PermissionsExt};
+
+use super::*;
+
+const NOW: Time = Time::from_micros(1_000_000);
+
+fn path(folder: &tempfile::TempDir) -> PathBuf {
+    folder.path().join("tokens.json")
+}
+
+fn open(folder: &tempfile::TempDir) -> TokenStore {
+    TokenStore::open(&path(folder), Fingerprint::of(b"ca")).unwrap()
+}
+
+#[test]
+fn a_token_is_verified_as_its_owner_also_after_a_restart() {
+    let folder = tempfile::tempdir().unwrap();
+    let store = open(&folder);
+    let (ada, root) = (
+        store.create("ada", Role::User, None, NOW).unwrap(),
+        store.create("root", Role::Admin, None, NOW).unwrap(),
+    );
+    for store in [store, open(&folder)] {
+        assert_eq!(store.verify(&ada, NOW), Ok(By { user: "ada".into(), role: Role::User }));
+        assert_eq!(store.verify(&root, NOW), Ok(By { user: "root".into(), role: Role::Admin }));
+        assert!(store.is_valid("ada", NOW) && !store.is_valid("bea", NOW));
+        let names: Vec<_> = store.list().into_iter().map(|record| record.name).collect();
+        assert_eq!(names, ["ada", "root"]);
+    }
+}
+
+#[test]
+fn neither_the_file_nor_debug_holds_the_secret() {
+    let folder = tempfile::tempdir().unwrap();
+    let store = open(&folder);
+    let token = store.create("ada", Role::User, None, NOW).unwrap();
+    let text = token.expose();
+    let secret = text.rsplit_once('.').unwrap().1;
+    let stored = fs::read_to_string(path(&folder)).unwrap();
+    assert!(stored.contains("\"ada\""));
+    for shown in [stored, format!("{token:?} {store:?} {:?}", store.list())] {
+        assert!(!shown.contains(secret), "{shown}");
+    }
+}
+
+#[test]
+fn a_token_is_good_until_it_expires() {
+    let folder = tempfile::tempdir().unwrap();
+    let store = open(&folder);
+    let token = store.create("ada", Role::User, Some(Span::from_secs(60)), NOW).unwrap();
+    assert!(store.verify(&token, NOW + Span::from_secs(59)).is_ok());
+    assert_eq!(store.verify(&token, NOW + Span::from_secs(60)), Err(VerifyError::Expired));
+    assert!(!store.is_valid("ada", NOW + Span::from_secs(60)));
+    let for_ever = store.create("bea", Role::User, Some(Span::from_micros(u64::MAX)), NOW).unwrap();
+    assert!(store.verify(&for_ever, NOW).is_ok());
+}
+
+#[test]
+fn a_revoked_token_is_unknown_and_its_name_is_free_again() {
+    let folder = tempfile::tempdir().unwrap();
+    let store = open(&folder);
+    let (old, other) = (
+        store.create("ada", Role::User, None, NOW).unwrap(),
+        store.create("bea", Role::User, None, NOW).unwrap(),
+    );
+    store.revoke("ada").unwrap();
+    let new = store.create("ada", Role::Admin, None, NOW).unwrap();
+    for store in [store, open(&folder)] {
+        assert_eq!(store.verify(&old, NOW), Err(VerifyError::Unknown));
+        assert_eq!(store.verify(&new, NOW).map(|by| by.role), Ok(Role::Admin));
+        assert!(store.verify(&other, NOW).is_ok());
+    }
+}
+
+#[test]
+fn names_are_unique_short_and_plain() {
+    let folder = tempfile::tempdir().unwrap();
+    let store = open(&folder);
+    store.create("ada", Role::User, None, NOW).unwrap();
+    let taken = store.create("ada", Role::Worker, None, NOW);
+    assert!(matches!(taken, Err(TokenStoreError::NameTaken(_))));
+    for name in ["", "two words", "a\nb", "\u{1b}[2J", "é", &"x".repeat(65)] {
+        let refused = store.create(name, Role::User, None, NOW);
+        assert!(matches!(refused, Err(TokenStoreError::BadName(_))), "{name}");
+    }
+    assert!(matches!(store.revoke("bea"), Err(TokenStoreError::Unknown(_))));
+    assert_eq!(store.list().len(), 1);
+}
+
+#[test]
+fn the_file_is_private_and_replaced_in_one_step() {
+    let folder = tempfile::tempdir().unwrap();
+    let store = open(&folder);
+    store.create("ada", Role::User, None, NOW).unwrap();
+    let before = fs::metadata(path(&folder)).unwrap();
+    store.create("bea", Role::User, None, NOW).unwrap();
+    let after = fs::metadata(path(&folder)).unwrap();
+    assert_eq!(after.mode() & 0o777, 0o600);
+    assert_ne!(before.ino(), after.ino(), "a new file took its place");
+    assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 1);
+}
+
+#[test]
+fn a_change_that_cannot_be_written_does_not_count() {
+    let folder = tempfile::tempdir().unwrap();
+    let store = open(&folder);
+    let token = store.create("ada", Role::User, None, NOW).unwrap();
+    // A folder in the place of the fresh file stops the owner and the superuser alike.
+    fs::create_dir(folder.path().join("tokens.json.new")).unwrap();
+    assert!(matches!(store.revoke("ada"), Err(TokenStoreError::File(StateError::Write { .. }))));
+    assert!(store.create("bea", Role::User, None, NOW).is_err());
+    assert!(store.verify(&token, NOW).is_ok());
+    assert_eq!(store.list().len(), 1);
+}
+
+#[test]
+fn a_corrupt_exposed_or_later_file_is_refused_and_stays_as_it_is() {
+    let folder = tempfile::tempdir().unwrap();
+    let refused = || TokenStore::open(&path(&folder), Fingerprint::of(b"ca")).unwrap_err().to_string();
+    for (content, reason) in [
+        ("{ half", "restore it from a backup"),
+        (r#"{"schema": 1, "tokens": [{"sha256": "xyz"}]}"#, "restore it from a backup"),
+        (r#"{"schema": 9, "tokens": {}}"#, "its schema is 9"),
+    ] {
+        private_file::replace(&path(&folder), content.as_bytes()).unwrap();
+        let error = refused();
+        assert!(error.contains(reason) && error.contains("tokens.json"), "{error}");
+        assert_eq!(fs::read_to_string(path(&folder)).unwrap(), content);
+    }
+    fs::set_permissions(path(&folder), fs::Permissions::from_mode(0o644)).unwrap();
+    assert!(refused().contains("chmod 600"));
+}
+
+#[tokio::test]
+async fn who_waits_for_a_tokens_end_hears_of_its_revocation() {
+    let folder = tempfile::tempdir().unwrap();
+    let store = open(&folder);
+    let (ada, bea) = (
+        store.create("ada", Role::User, None, NOW).unwrap(),
+        store.create("bea", Role::User, None, NOW).unwrap(),
+    );
+    let grant = |token: &Token| store.admit(token.secret(), NOW).unwrap();
+    let (ada, bea) = (grant(&ada), grant(&bea));
+    let revoke = async { store.revoke("ada").unwrap() };
+    let (end, ()) = tokio::join!(store.ended(&ada), revoke);
+    assert_eq!(end, TokenEnd::Revoked);
+    assert_eq!(store.ended(&ada).await, TokenEnd::Revoked);
+    assert!(futures::poll!(std::pin::pin!(store.ended(&bea))).is_pending());
+}
+
+#[test]
+fn troubles_become_refusals_that_say_the_same() {
+    let refusal = Refusal::from(TokenStoreError::Unknown("ada".into()));
+    assert_eq!(refusal.code, RefusalCode::NotFound);
+    assert!(refusal.message.contains("no token named 'ada'"), "{refusal}");
+}

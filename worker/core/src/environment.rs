@@ -1,0 +1,101 @@
+//! What a rank finds in its environment: its own words, torchrun's where a launcher expects them, and Slurm's on request.
+//!
+//! Paths and `CUDA_VISIBLE_DEVICES` depend on the machine and are added by the worker's shell.
+
+use std::collections::BTreeMap;
+
+use cohabit_proto::{Launch, RankRun, RunOrder, Time};
+
+/// Everything that this order and this rank have to say, if the rank starts now.
+pub(crate) fn environment(now: Time, order: &RunOrder, run: &RankRun) -> BTreeMap<String, String> {
+    let mut environment = own(now, order, run);
+    match order.spec.launch {
+        Launch::PerGpu => environment.extend(torchrun(order, run)),
+        Launch::PerNode => environment.extend(launcher(order, run)),
+    }
+    if order.spec.slurm_environment {
+        environment.extend(slurm(now, order, run));
+    }
+    environment.into_iter().map(|(name, value)| (name.to_owned(), value)).collect()
+}
+
+type Variables = BTreeMap<&'static str, String>;
+
+fn own(now: Time, order: &RunOrder, run: &RankRun) -> Variables {
+    let mut variables = Variables::from([
+        ("COHABIT_JOB_ID", order.attempt.job.to_string()),
+        ("COHABIT_JOB_NAME", order.spec.name.clone()),
+        ("COHABIT_ATTEMPT", order.attempt.attempt.to_string()),
+        ("COHABIT_NODE_RANK", run.node_rank.to_string()),
+        ("COHABIT_NNODES", order.nodes.len().to_string()),
+        ("COHABIT_RANK", run.rank.to_string()),
+        ("COHABIT_WORLD_SIZE", order.world_size.to_string()),
+        ("COHABIT_SHARE", run.share.to_string()),
+        ("COHABIT_SUBMIT_DIR", order.spec.workdir.clone()),
+    ]);
+    variables.extend(order.attempt.job.index.map(|index| ("COHABIT_ARRAY_INDEX", index.to_string())));
+    variables.extend(stop_at(now, order).map(|at| ("COHABIT_STOP_AT", at)));
+    variables
+}
+
+/// The end of the time limit in seconds since the epoch; the process itself starts a little later.
+fn stop_at(now: Time, order: &RunOrder) -> Option<String> {
+    order.spec.time_limit.map(|limit| ((now + limit).as_micros() / 1_000_000).to_string())
+}
+
+/// What `torchrun` gives to the ranks that it starts.
+fn torchrun(order: &RunOrder, run: &RankRun) -> Variables {
+    let mut variables = Variables::from([
+        ("RANK", run.rank.to_string()),
+        ("WORLD_SIZE", order.world_size.to_string()),
+        ("LOCAL_RANK", run.local_rank.to_string()),
+        ("LOCAL_WORLD_SIZE", order.ranks.len().to_string()),
+        ("GROUP_RANK", run.node_rank.to_string()),
+        ("GROUP_WORLD_SIZE", order.nodes.len().to_string()),
+        ("ROLE_RANK", run.rank.to_string()),
+        ("ROLE_WORLD_SIZE", order.world_size.to_string()),
+        ("TORCHELASTIC_RUN_ID", order.attempt.job.to_string()),
+        ("TORCHELASTIC_RESTART_COUNT", order.attempt.attempt.saturating_sub(1).to_string()),
+        ("TORCHELASTIC_MAX_RESTARTS", order.spec.retry.limit.to_string()),
+    ]);
+    variables.extend(master(order));
+    variables
+}
+
+/// What a command that is itself a launcher needs to find its like on the other nodes.
+fn launcher(order: &RunOrder, run: &RankRun) -> Variables {
+    let mut variables = Variables::from([
+        ("NODE_RANK", run.node_rank.to_string()),
+        ("NNODES", order.nodes.len().to_string()),
+        ("NPROC_PER_NODE", run.devices.len().max(1).to_string()),
+    ]);
+    variables.extend(master(order));
+    variables
+}
+
+fn master(order: &RunOrder) -> Option<(&'static str, String)> {
+    order.nodes.first().map(|address| ("MASTER_ADDR", address.clone()))
+}
+
+/// The same facts under the names that scripts written for Slurm look for.
+fn slurm(now: Time, order: &RunOrder, run: &RankRun) -> Variables {
+    let job = order.attempt.job;
+    let mut variables = Variables::from([
+        ("SLURM_JOB_ID", job.number.to_string()),
+        ("SLURM_JOB_NAME", order.spec.name.clone()),
+        ("SLURM_RESTART_COUNT", order.attempt.attempt.saturating_sub(1).to_string()),
+        ("SLURM_NODEID", run.node_rank.to_string()),
+        ("SLURM_JOB_NUM_NODES", order.nodes.len().to_string()),
+        ("SLURM_NNODES", order.nodes.len().to_string()),
+        ("SLURM_PROCID", run.rank.to_string()),
+        ("SLURM_LOCALID", run.local_rank.to_string()),
+        ("SLURM_NTASKS", order.world_size.to_string()),
+        ("SLURM_SUBMIT_DIR", order.spec.workdir.clone()),
+    ]);
+    if let Some(index) = job.index {
+        variables.insert("SLURM_ARRAY_JOB_ID", job.number.to_string());
+        variables.insert("SLURM_ARRAY_TASK_ID", index.to_string());
+    }
+    variables.extend(stop_at(now, order).map(|at| ("SLURM_JOB_END_TIME", at)));
+    variables
+}

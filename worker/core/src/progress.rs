@@ -1,0 +1,37 @@
+//! When progress is reported: what changed since the last batch, no more often than once in a heartbeat.
+
+use std::collections::BTreeSet;
+
+use cohabit_proto::{AttemptId, Span, Time};
+
+/// The attempts whose progress the head does not know yet.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct Batch {
+    heartbeat: Span,
+    changed: BTreeSet<AttemptId>,
+    next_at: Time,
+}
+
+impl Batch {
+    pub(crate) const fn new(heartbeat: Span) -> Batch {
+        Batch { heartbeat, changed: BTreeSet::new(), next_at: Time::EPOCH }
+    }
+
+    pub(crate) fn changed(&mut self, attempt: AttemptId) {
+        self.changed.insert(attempt);
+    }
+
+    /// When the next batch goes, if there is something to tell.
+    pub(crate) fn deadline(&self) -> Option<Time> {
+        (!self.changed.is_empty()).then_some(self.next_at)
+    }
+
+    /// What to tell now, if it is time.
+    pub(crate) fn take(&mut self, now: Time) -> BTreeSet<AttemptId> {
+        if self.deadline().is_none_or(|due_at| due_at > now) {
+            return BTreeSet::new();
+        }
+        self.next_at = now + self.heartbeat;
+        std::mem::take(&mut self.changed)
+    }
+}

@@ -1,0 +1,119 @@
+//! One rank on this worker: starting, running, or ended and not yet acknowledged.
+
+use cohabit_proto::{Phase, Progress, RankId, Report, Span, Stop, StopReason, Time};
+
+use crate::stopping::Sequence;
+use crate::{Ending, FoundRank, RankStart};
+
+/// A rank that this worker holds.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct Held {
+    pub(crate) life: Life,
+    /// The last that was heard of it.
+    pub(crate) progress: Option<Progress>,
+    stop: Stop,
+    time_limit: Option<Span>,
+}
+
+/// How far a rank is.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) enum Life {
+    /// Its executor is being started; a stop that was ordered meanwhile follows its start.
+    Starting { stop: Option<StopReason> },
+    /// Its process runs.
+    Running { started_at: Time, sequence: Sequence },
+    /// It ended; kept until the head has acknowledged it.
+    Ended(Ending),
+}
+
+impl Held {
+    pub(crate) fn starting(start: &RankStart) -> Held {
+        Held {
+            life: Life::Starting { stop: None },
+            progress: None,
+            stop: start.spec.stop,
+            time_limit: start.spec.time_limit,
+        }
+    }
+
+    /// What an earlier daemon left behind. It may have died between stopping the rank at its limit and hearing of the
+    /// end: a rank that lived past its limit was stopped because of it.
+    pub(crate) fn found(found: FoundRank) -> Held {
+        let mut held = Held::starting(&found.start);
+        held.progress = found.progress;
+        let sequence = held.sequence(found.started_at);
+        held.life = match found.ending {
+            None => Life::Running { started_at: found.started_at, sequence },
+            Some(ending) => {
+                let overdue = held.limit_at(found.started_at).is_some_and(|limit_at| limit_at <= ending.at);
+                let stopped = ending.stopped.or(overdue.then_some(StopReason::TimeLimit));
+                Life::Ended(Ending { stopped, ..ending })
+            }
+        };
+        held
+    }
+
+    /// Its process runs since `started_at`.
+    pub(crate) fn start(&mut self, started_at: Time) {
+        self.life = Life::Running { started_at, sequence: self.sequence(started_at) };
+    }
+
+    /// It ended; the first reason to stop it is the one that is told.
+    pub(crate) fn end(&mut self, ending: Ending) {
+        let stopped = self.stop_reason().or(ending.stopped);
+        self.life = Life::Ended(Ending { stopped, ..ending });
+    }
+
+    pub(crate) const fn is_live(&self) -> bool {
+        match self.life {
+            Life::Starting { .. } | Life::Running { .. } => true,
+            Life::Ended(_) => false,
+        }
+    }
+
+    pub(crate) const fn phase(&self) -> Phase {
+        match self.life {
+            Life::Starting { .. } => Phase::Starting,
+            Life::Running { started_at, .. } => Phase::Running(started_at),
+            Life::Ended(_) => Phase::Ended,
+        }
+    }
+
+    pub(crate) fn deadline(&self) -> Option<Time> {
+        match &self.life {
+            Life::Running { sequence, .. } => sequence.deadline(),
+            Life::Starting { .. } | Life::Ended(_) => None,
+        }
+    }
+
+    /// What the head has to know of it, as often as it takes.
+    pub(crate) fn report(&self, rank: RankId) -> Option<Report> {
+        match &self.life {
+            Life::Starting { .. } => None,
+            Life::Running { started_at, .. } => Some(Report::Started { rank, at: *started_at }),
+            Life::Ended(ending) => Some(Report::Ended {
+                rank,
+                outcome: ending.outcome.clone(),
+                stopped: ending.stopped,
+                progress: self.progress.clone(),
+                at: ending.at,
+            }),
+        }
+    }
+
+    fn stop_reason(&self) -> Option<StopReason> {
+        match &self.life {
+            Life::Starting { stop } => *stop,
+            Life::Running { sequence, .. } => sequence.reason(),
+            Life::Ended(ending) => ending.stopped,
+        }
+    }
+
+    fn sequence(&self, started_at: Time) -> Sequence {
+        Sequence::new(self.stop, self.limit_at(started_at))
+    }
+
+    fn limit_at(&self, started_at: Time) -> Option<Time> {
+        self.time_limit.map(|limit| started_at + limit)
+    }
+}

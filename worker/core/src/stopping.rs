@@ -1,0 +1,91 @@
+//! How a running rank is stopped: warning signal, SIGTERM, grace, SIGKILL, and SIGKILL again until it is gone.
+//!
+//! A stop begins with an order or with the time limit. The warning of a time limit comes so early that SIGTERM falls
+//! on the limit. Once begun, a sequence neither starts over nor grows longer, whatever else is asked.
+
+use cohabit_proto::{Signal, Span, Stop, StopReason, Time};
+
+use crate::Target;
+
+/// How long SIGKILL may take before it is sent again.
+const KILL_AGAIN: Span = Span::from_secs(10);
+
+/// What is sent to a rank.
+pub(crate) type Sent = (Signal, Target);
+
+/// The way of one running rank to its end by force.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct Sequence {
+    terms: Stop,
+    limit_at: Option<Time>,
+    stopping: Option<Stopping>,
+}
+
+/// A stop that has begun.
+#[derive(Debug, Clone, PartialEq)]
+struct Stopping {
+    why: StopReason,
+    next: Step,
+    due_at: Time,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq)]
+enum Step {
+    Terminate,
+    Kill,
+}
+
+impl Sequence {
+    pub(crate) const fn new(terms: Stop, limit_at: Option<Time>) -> Sequence {
+        Sequence { terms, limit_at, stopping: None }
+    }
+
+    /// Why the rank is being stopped, if it is.
+    pub(crate) fn reason(&self) -> Option<StopReason> {
+        self.stopping.as_ref().map(|stopping| stopping.why)
+    }
+
+    /// When the next step is due.
+    pub(crate) fn deadline(&self) -> Option<Time> {
+        match &self.stopping {
+            Some(stopping) => Some(stopping.due_at),
+            None => self.limit_at.map(|limit| limit - self.terms.warning.map_or(Span::ZERO, |w| w.before)),
+        }
+    }
+
+    /// Begins the sequence, unless it has begun.
+    pub(crate) fn begin(&mut self, now: Time, why: StopReason) -> Vec<Sent> {
+        match (&self.stopping, self.terms.warning) {
+            (Some(_), _) => Vec::new(),
+            (None, Some(warning)) => {
+                let due_at = (now + warning.before).min(self.limit_at.unwrap_or(Time::NEVER)).max(now);
+                self.stopping = Some(Stopping { why, next: Step::Terminate, due_at });
+                vec![(warning.signal, Target::Group)]
+            }
+            (None, None) => self.terminate(now, why),
+        }
+    }
+
+    /// Takes the step that is due, if one is.
+    pub(crate) fn advance(&mut self, now: Time) -> Vec<Sent> {
+        if self.deadline().is_none_or(|due_at| due_at > now) {
+            return Vec::new();
+        }
+        match self.stopping.as_ref().map(|stopping| (stopping.why, stopping.next)) {
+            None => self.begin(now, StopReason::TimeLimit),
+            Some((why, Step::Terminate)) => self.terminate(now, why),
+            Some((why, Step::Kill)) => self.kill(now, why),
+        }
+    }
+
+    /// A stopped process cannot react to SIGTERM before it goes on.
+    fn terminate(&mut self, now: Time, why: StopReason) -> Vec<Sent> {
+        self.stopping = Some(Stopping { why, next: Step::Kill, due_at: now + self.terms.grace });
+        vec![(Signal::TERM, Target::Group), (Signal::CONT, Target::Group)]
+    }
+
+    fn kill(&mut self, now: Time, why: StopReason) -> Vec<Sent> {
+        self.stopping = Some(Stopping { why, next: Step::Kill, due_at: now + KILL_AGAIN });
+        vec![(Signal::KILL, Target::Everything)]
+    }
+}

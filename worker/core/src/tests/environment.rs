@@ -1,0 +1,117 @@
+//! What ranks find in their environment.
+
+use std::collections::BTreeMap;
+
+use cohabit_proto::{JobId, Launch, RankRun, RunOrder, Share};
+
+use super::kit::{at, limited, order, spec};
+use crate::environment::environment;
+
+/// The second of two nodes with two devices each.
+fn second_node(mut order: RunOrder) -> RunOrder {
+    order.attempt = JobId::member(7, 5).attempt(2);
+    order.nodes.push("10.0.0.2".into());
+    order.world_size = 4;
+    order.ranks = vec![2, 3].into_iter().map(|rank| on_second_node(&order, rank)).collect();
+    order
+}
+
+fn on_second_node(order: &RunOrder, rank: u32) -> RankRun {
+    RankRun { rank, local_rank: rank - 2, node_rank: 1, ..order.ranks[0].clone() }
+}
+
+fn of_last_rank(order: &RunOrder) -> BTreeMap<String, String> {
+    environment(at(1_000), order, order.ranks.last().unwrap())
+}
+
+#[track_caller]
+fn says(environment: &BTreeMap<String, String>, expected: &[(&str, &str)]) {
+    let expected = expected.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned()));
+    assert_eq!(*environment, expected.collect());
+}
+
+#[test]
+fn a_plain_job_gets_our_words_and_those_of_a_launcher() {
+    says(
+        &of_last_rank(&order(spec(), 1)),
+        &[
+            ("COHABIT_ATTEMPT", "1"),
+            ("COHABIT_JOB_ID", "7"),
+            ("COHABIT_JOB_NAME", "train"),
+            ("COHABIT_NNODES", "1"),
+            ("COHABIT_NODE_RANK", "0"),
+            ("COHABIT_RANK", "0"),
+            ("COHABIT_SHARE", "1"),
+            ("COHABIT_SUBMIT_DIR", "/home/ada"),
+            ("COHABIT_WORLD_SIZE", "1"),
+            ("MASTER_ADDR", "10.0.0.1"),
+            ("NNODES", "1"),
+            ("NODE_RANK", "0"),
+            ("NPROC_PER_NODE", "1"),
+        ],
+    );
+}
+
+#[test]
+fn a_rank_for_each_device_gets_the_set_of_torchrun() {
+    let mut spec = limited(60, None);
+    spec.launch = Launch::PerGpu;
+    spec.retry.limit = 3;
+    let mut environment = of_last_rank(&second_node(order(spec, 2)));
+    environment.retain(|name, _| !name.starts_with("COHABIT_"));
+    says(
+        &environment,
+        &[
+            ("GROUP_RANK", "1"),
+            ("GROUP_WORLD_SIZE", "2"),
+            ("LOCAL_RANK", "1"),
+            ("LOCAL_WORLD_SIZE", "2"),
+            ("MASTER_ADDR", "10.0.0.1"),
+            ("RANK", "3"),
+            ("ROLE_RANK", "3"),
+            ("ROLE_WORLD_SIZE", "4"),
+            ("TORCHELASTIC_MAX_RESTARTS", "3"),
+            ("TORCHELASTIC_RESTART_COUNT", "1"),
+            ("TORCHELASTIC_RUN_ID", "7.5"),
+            ("WORLD_SIZE", "4"),
+        ],
+    );
+}
+
+#[test]
+fn members_limits_and_parts_are_told() {
+    let mut order = second_node(order(limited(60, None), 2));
+    order.ranks[1].share = Share(250);
+    let environment = of_last_rank(&order);
+    let value = |name: &str| environment.get(name).map(String::as_str);
+    assert_eq!(value("COHABIT_JOB_ID"), Some("7.5"));
+    assert_eq!(value("COHABIT_ARRAY_INDEX"), Some("5"));
+    assert_eq!(value("COHABIT_STOP_AT"), Some("1060"));
+    assert_eq!(value("COHABIT_SHARE"), Some("0.25"));
+}
+
+#[test]
+fn slurm_names_come_on_request() {
+    let mut spec = limited(60, None);
+    spec.slurm_environment = true;
+    let mut environment = of_last_rank(&second_node(order(spec, 2)));
+    environment.retain(|name, _| name.starts_with("SLURM_"));
+    says(
+        &environment,
+        &[
+            ("SLURM_ARRAY_JOB_ID", "7"),
+            ("SLURM_ARRAY_TASK_ID", "5"),
+            ("SLURM_JOB_END_TIME", "1060"),
+            ("SLURM_JOB_ID", "7"),
+            ("SLURM_JOB_NAME", "train"),
+            ("SLURM_JOB_NUM_NODES", "2"),
+            ("SLURM_LOCALID", "1"),
+            ("SLURM_NNODES", "2"),
+            ("SLURM_NODEID", "1"),
+            ("SLURM_NTASKS", "4"),
+            ("SLURM_PROCID", "3"),
+            ("SLURM_RESTART_COUNT", "1"),
+            ("SLURM_SUBMIT_DIR", "/home/ada"),
+        ],
+    );
+}

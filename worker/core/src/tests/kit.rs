@@ -1,0 +1,203 @@
+//! Scenario words: a worker to which things happen, and the complete list of what it does about them.
+
+use cohabit_proto::{
+    AttemptId, DeviceId, JobId, JobSpec, Order, Outcome, Progress, RankId, RankRun, Report, RunOrder, Share,
+    Signal, Span, StartFailure, StopReason, Time, Warning,
+};
+
+use crate::{Config, Effect, Ending, Event, FoundRank, Lease, RankStart, Target, Worker};
+
+/// A worker, the time, and what it did since the last look.
+pub(super) struct TestWorker {
+    pub(super) worker: Worker,
+    now: Time,
+    effects: Vec<Effect>,
+}
+
+/// The attempt that most tests are about.
+pub(super) const ATTEMPT: AttemptId = JobId::new(7).attempt(1);
+/// Its only, or first, rank.
+pub(super) const RANK: RankId = ATTEMPT.rank(0);
+
+pub(super) const fn secs(secs: u64) -> Span {
+    Span::from_secs(secs)
+}
+
+pub(super) const fn at(secs: u64) -> Time {
+    Time::from_micros(secs * 1_000_000)
+}
+
+pub(super) fn spec() -> JobSpec {
+    JobSpec::command(vec!["/bin/train".into()], "/home/ada".into())
+}
+
+/// A job with a time limit, a warning ahead of SIGTERM, and a grace of 30 s.
+pub(super) fn limited(limit: u64, warning: Option<u64>) -> JobSpec {
+    let mut spec = spec();
+    spec.time_limit = Some(secs(limit));
+    spec.stop.warning = warning.map(|before| Warning { signal: Signal::USR1, before: secs(before) });
+    spec
+}
+
+/// An order for the given number of ranks, each with a device of its own.
+pub(super) fn order(spec: JobSpec, ranks: u32) -> RunOrder {
+    let run = |rank| RankRun {
+        rank,
+        local_rank: rank,
+        node_rank: 0,
+        devices: vec![DeviceId(format!("gpu-{rank}"))],
+        share: Share::WHOLE,
+    };
+    RunOrder {
+        attempt: ATTEMPT,
+        spec,
+        user: "ada".into(),
+        nodes: vec!["10.0.0.1".into()],
+        world_size: ranks,
+        ranks: (0..ranks).map(run).collect(),
+    }
+}
+
+pub(super) fn step(step: u64) -> Progress {
+    Progress { step, ..Progress::default() }
+}
+
+pub(super) fn started(rank: RankId, secs: u64) -> Effect {
+    Effect::Report(Report::Started { rank, at: at(secs) })
+}
+
+pub(super) fn ended(rank: RankId, outcome: Outcome, stopped: Option<StopReason>, secs: u64) -> Effect {
+    Effect::Report(Report::Ended { rank, outcome, stopped, progress: None, at: at(secs) })
+}
+
+pub(super) fn term(rank: RankId) -> [Effect; 2] {
+    [Effect::Signal(rank, Signal::TERM, Target::Group), Effect::Signal(rank, Signal::CONT, Target::Group)]
+}
+
+pub(super) fn kill(rank: RankId) -> [Effect; 1] {
+    [Effect::Signal(rank, Signal::KILL, Target::Everything)]
+}
+
+pub(super) fn warn(rank: RankId) -> [Effect; 1] {
+    [Effect::Signal(rank, Signal::USR1, Target::Group)]
+}
+
+pub(super) fn lease(rank: RankId, lease: Lease) -> Effect {
+    Effect::Lease(rank, lease)
+}
+
+/// A rank that an earlier daemon started at second 10.
+pub(super) fn found(spec: JobSpec, ending: Option<Ending>) -> FoundRank {
+    let start = RankStart {
+        rank: RANK,
+        spec,
+        user: "ada".into(),
+        devices: vec![DeviceId("gpu-0".into())],
+        share: Share::WHOLE,
+        environment: [].into(),
+    };
+    FoundRank { start, started_at: at(10), ending, progress: None }
+}
+
+impl TestWorker {
+    /// A worker with two devices and a heartbeat of 5 s, without a link.
+    pub(super) fn unlinked() -> TestWorker {
+        let devices = vec![DeviceId("gpu-0".into()), DeviceId("gpu-1".into())];
+        let worker = Worker::new(Config { heartbeat: secs(5), devices });
+        TestWorker { worker, now: at(100), effects: Vec::new() }
+    }
+
+    /// The same with a link; its time is 100 s.
+    pub(super) fn linked() -> TestWorker {
+        TestWorker::unlinked().link()
+    }
+
+    /// A linked worker with one running rank of this job, and nothing else said about it.
+    pub(super) fn running(spec: JobSpec) -> TestWorker {
+        let mut worker = TestWorker::linked().run(order(spec, 1)).spawned(0);
+        worker.effects.clear();
+        worker
+    }
+
+    /// A linked worker with an attempt of two running ranks.
+    pub(super) fn both_running() -> TestWorker {
+        let mut worker = TestWorker::linked().run(order(spec(), 2)).spawned(0).spawned(1);
+        worker.effects.clear();
+        worker
+    }
+
+    pub(super) fn event(mut self, event: Event) -> TestWorker {
+        self.worker.handle(self.now, event, &mut self.effects);
+        self.worker.check();
+        self
+    }
+
+    pub(super) fn run(self, order: RunOrder) -> TestWorker {
+        self.event(Event::Order(Order::Run(Box::new(order))))
+    }
+
+    pub(super) fn spawned(self, rank: u32) -> TestWorker {
+        self.event(Event::Spawned(ATTEMPT.rank(rank)))
+    }
+
+    pub(super) fn spawn_failed(self, rank: u32, failure: StartFailure) -> TestWorker {
+        self.event(Event::SpawnFailed(ATTEMPT.rank(rank), failure))
+    }
+
+    pub(super) fn stop(self, why: StopReason) -> TestWorker {
+        self.event(Event::Order(Order::Stop { attempt: ATTEMPT, why }))
+    }
+
+    pub(super) fn exited(self, rank: u32, outcome: Outcome) -> TestWorker {
+        let ending = Ending { outcome, stopped: None, at: self.now };
+        self.event(Event::Exited(ATTEMPT.rank(rank), ending))
+    }
+
+    pub(super) fn acknowledge(self, rank: u32) -> TestWorker {
+        self.event(Event::Order(Order::Acknowledge(ATTEMPT.rank(rank))))
+    }
+
+    pub(super) fn progress(self, rank: u32, progress: Progress) -> TestWorker {
+        self.event(Event::Progress(ATTEMPT.rank(rank), progress))
+    }
+
+    pub(super) fn link(self) -> TestWorker {
+        self.event(Event::Linked)
+    }
+
+    pub(super) fn unlink(self) -> TestWorker {
+        self.event(Event::Unlinked)
+    }
+
+    /// Time goes on, with an alarm at every deadline on the way.
+    pub(super) fn until(mut self, secs: u64) -> TestWorker {
+        while let Some(due_at) = self.worker.deadline().filter(|due_at| *due_at <= at(secs)) {
+            self.now = self.now.max(due_at);
+            self = self.event(Event::Alarm);
+        }
+        self.now = at(secs);
+        self
+    }
+
+    /// All that it did since the last look, and nothing else.
+    #[track_caller]
+    pub(super) fn does<E: Into<Vec<Effect>>>(mut self, expected: E) -> TestWorker {
+        assert_eq!(std::mem::take(&mut self.effects), expected.into());
+        self
+    }
+
+    #[track_caller]
+    pub(super) fn does_nothing(self) -> TestWorker {
+        self.does([])
+    }
+
+    #[track_caller]
+    pub(super) fn spawns(mut self, expected: &[RankId]) -> TestWorker {
+        let spawned = std::mem::take(&mut self.effects).into_iter().map(|effect| {
+            let Effect::Spawn(start) = &effect else { panic!("{effect:?} instead of a spawn") };
+            start.rank
+        });
+        assert_eq!(spawned.collect::<Vec<_>>(), expected);
+        self
+    }
+}

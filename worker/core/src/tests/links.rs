@@ -1,0 +1,125 @@
+//! Lost links, restarted daemons: leases, what is told again, and what was left behind.
+
+use cohabit_proto::{Outcome, ProgressOf, Report, StopReason};
+
+use super::kit::*;
+use crate::{Effect, Ending, Event, Lease};
+
+const LOST: Outcome = Outcome::Exited(143);
+
+fn ending(stopped: Option<StopReason>, secs: u64) -> Ending {
+    Ending { outcome: LOST, stopped, at: at(secs) }
+}
+
+#[test]
+fn a_lost_link_orphans_what_runs_and_a_new_one_takes_it_back() {
+    TestWorker::running(spec())
+        .unlink()
+        .does([lease(RANK, Lease::Orphaned)])
+        .until(160)
+        .link()
+        .does([lease(RANK, Lease::Held), started(RANK, 100)]);
+}
+
+#[test]
+fn an_end_is_told_with_every_new_link_until_it_is_acknowledged() {
+    let end = || ended(RANK, LOST, None, 100);
+    TestWorker::running(spec())
+        .unlink()
+        .does([lease(RANK, Lease::Orphaned)])
+        .exited(0, LOST)
+        .does_nothing()
+        .link()
+        .does([end()])
+        .unlink()
+        .link()
+        .does([end()])
+        .acknowledge(0)
+        .does([Effect::Forget(RANK)])
+        .unlink()
+        .link()
+        .does_nothing();
+}
+
+#[test]
+fn what_starts_without_a_link_is_an_orphan_at_once() {
+    TestWorker::linked()
+        .run(order(spec(), 1))
+        .spawns(&[RANK])
+        .unlink()
+        .does_nothing()
+        .spawned(0)
+        .does([lease(RANK, Lease::Orphaned)])
+        .link()
+        .does([lease(RANK, Lease::Held), started(RANK, 100)]);
+}
+
+#[test]
+fn progress_waits_for_a_link_and_is_told_again_with_it() {
+    let batch = |progress| Effect::Report(Report::Progress(vec![ProgressOf { attempt: ATTEMPT, progress }]));
+    let relinked = [lease(RANK, Lease::Orphaned), lease(RANK, Lease::Held), started(RANK, 100)];
+    TestWorker::running(spec())
+        .progress(0, step(1))
+        .until(101)
+        .does([batch(step(1))])
+        .unlink()
+        .until(200)
+        .link()
+        .does(relinked)
+        .until(201)
+        .does([batch(step(1))]);
+}
+
+#[test]
+fn an_orphan_that_its_executor_stopped_says_so() {
+    TestWorker::running(spec())
+        .unlink()
+        .event(Event::Exited(RANK, ending(Some(StopReason::Orphaned), 240)))
+        .does([lease(RANK, Lease::Orphaned)])
+        .link()
+        .does([ended(RANK, LOST, Some(StopReason::Orphaned), 240)]);
+}
+
+#[test]
+fn a_found_rank_runs_on_and_keeps_its_time_limit() {
+    TestWorker::unlinked()
+        .event(Event::Found(Box::new(found(limited(300, None), None))))
+        .does_nothing()
+        .link()
+        .does([lease(RANK, Lease::Held), started(RANK, 10)])
+        .until(309)
+        .does_nothing()
+        .until(310)
+        .does(term(RANK));
+}
+
+#[test]
+fn a_found_end_is_told() {
+    TestWorker::unlinked()
+        .event(Event::Found(Box::new(found(spec(), Some(ending(None, 90))))))
+        .link()
+        .does([ended(RANK, LOST, None, 90)])
+        .acknowledge(0)
+        .does([Effect::Forget(RANK)]);
+}
+
+#[test]
+fn a_found_end_past_the_limit_was_a_stop_at_the_limit() {
+    let told = |ended_at, stopped| {
+        TestWorker::unlinked()
+            .event(Event::Found(Box::new(found(limited(300, None), Some(ending(None, ended_at))))))
+            .link()
+            .does([ended(RANK, LOST, stopped, ended_at)]);
+    };
+    told(309, None);
+    told(310, Some(StopReason::TimeLimit));
+}
+
+#[test]
+fn the_time_limit_holds_without_a_link() {
+    TestWorker::running(limited(300, None))
+        .unlink()
+        .does([lease(RANK, Lease::Orphaned)])
+        .until(400)
+        .does(term(RANK));
+}

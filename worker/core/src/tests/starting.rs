@@ -1,0 +1,137 @@
+//! From an order to the acknowledged end.
+
+use cohabit_proto::{HeldRank, Outcome, Phase, ProgressOf, Report, StartFailure, StopReason};
+
+use super::kit::*;
+use crate::Effect;
+
+#[test]
+fn a_rank_is_spawned_reported_and_kept_until_its_end_is_acknowledged() {
+    TestWorker::linked()
+        .run(order(spec(), 1))
+        .spawns(&[RANK])
+        .until(101)
+        .spawned(0)
+        .does([started(RANK, 101)])
+        .acknowledge(0)
+        .does_nothing()
+        .until(200)
+        .exited(0, Outcome::Exited(3))
+        .does([ended(RANK, Outcome::Exited(3), None, 200)])
+        .acknowledge(0)
+        .does([Effect::Forget(RANK)])
+        .acknowledge(0)
+        .does_nothing();
+}
+
+#[test]
+fn a_repeated_order_starts_nothing_twice_and_repeats_what_has_ended() {
+    TestWorker::linked()
+        .run(order(spec(), 2))
+        .spawns(&[RANK, ATTEMPT.rank(1)])
+        .spawned(0)
+        .exited(0, Outcome::Exited(0))
+        .does([started(RANK, 100), ended(RANK, Outcome::Exited(0), None, 100)])
+        .run(order(spec(), 2))
+        .does([ended(RANK, Outcome::Exited(0), None, 100)]);
+}
+
+#[test]
+fn an_order_that_names_an_unknown_device_starts_nothing() {
+    let missing = || Outcome::NotStarted(StartFailure::DeviceMissing("gpu-2".into()));
+    TestWorker::linked()
+        .run(order(spec(), 3))
+        .does([0, 1, 2].map(|rank| ended(ATTEMPT.rank(rank), missing(), None, 100)));
+}
+
+#[test]
+fn a_failed_start_is_an_end() {
+    let failure = StartFailure::CommandNotFound("train".into());
+    TestWorker::linked()
+        .run(order(spec(), 1))
+        .spawns(&[RANK])
+        .spawn_failed(0, failure.clone())
+        .does([ended(RANK, Outcome::NotStarted(failure.clone()), None, 100)])
+        .spawn_failed(0, failure)
+        .spawned(0)
+        .exited(0, Outcome::Exited(0))
+        .does_nothing();
+}
+
+#[test]
+fn a_rank_that_ends_before_its_start_was_seen_has_ended() {
+    TestWorker::linked()
+        .run(order(spec(), 1))
+        .spawns(&[RANK])
+        .exited(0, Outcome::Exited(0))
+        .does([ended(RANK, Outcome::Exited(0), None, 100)])
+        .spawned(0)
+        .does_nothing();
+}
+
+#[test]
+fn the_end_of_one_rank_leaves_the_others_to_the_head() {
+    TestWorker::both_running()
+        .exited(1, Outcome::Exited(1))
+        .does([ended(ATTEMPT.rank(1), Outcome::Exited(1), None, 100)])
+        .until(200)
+        .does_nothing()
+        .stop(StopReason::GangBroken)
+        .does(term(RANK))
+        .exited(0, Outcome::Exited(0))
+        .does([ended(RANK, Outcome::Exited(0), Some(StopReason::GangBroken), 200)]);
+}
+
+#[test]
+fn what_is_held_is_listed_with_how_far_it_is() {
+    let test = TestWorker::linked().run(order(spec(), 2)).spawned(1);
+    let held = |rank, phase| HeldRank { rank: ATTEMPT.rank(rank), phase };
+    assert_eq!(test.worker.held(), [held(0, Phase::Starting), held(1, Phase::Running(at(100)))]);
+    let test = test.exited(1, Outcome::Exited(0)).spawned(0).exited(0, Outcome::Exited(0)).acknowledge(0);
+    assert_eq!(test.worker.held(), [held(1, Phase::Ended)]);
+}
+
+#[test]
+fn progress_is_told_once_in_a_heartbeat_and_only_where_it_changed() {
+    let batch = |progress| Effect::Report(Report::Progress(vec![ProgressOf { attempt: ATTEMPT, progress }]));
+    TestWorker::running(spec())
+        .progress(0, step(1))
+        .does_nothing()
+        .until(101)
+        .does([batch(step(1))])
+        .progress(0, step(2))
+        .progress(0, step(3))
+        .until(104)
+        .does_nothing()
+        .until(120)
+        .does([batch(step(3))]);
+}
+
+#[test]
+fn the_lowest_rank_that_reports_speaks_for_its_attempt() {
+    let batch = |progress| Effect::Report(Report::Progress(vec![ProgressOf { attempt: ATTEMPT, progress }]));
+    TestWorker::both_running()
+        .progress(1, step(5))
+        .until(101)
+        .does([batch(step(5))])
+        .progress(0, step(4))
+        .progress(1, step(6))
+        .until(110)
+        .does([batch(step(4))])
+        .progress(1, step(7))
+        .until(120)
+        .does_nothing();
+}
+
+#[test]
+fn the_last_progress_is_part_of_the_end() {
+    TestWorker::running(spec()).progress(0, step(9)).exited(0, Outcome::Exited(0)).until(200).does([
+        Effect::Report(Report::Ended {
+            rank: RANK,
+            outcome: Outcome::Exited(0),
+            stopped: None,
+            progress: Some(step(9)),
+            at: at(100),
+        }),
+    ]);
+}

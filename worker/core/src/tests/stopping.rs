@@ -1,0 +1,135 @@
+//! Stop sequences: their steps, their times, and the reason that is told at the end.
+
+use cohabit_proto::{Outcome, Signal, Span, StopReason};
+
+use super::kit::*;
+
+const TERMINATED: Outcome = Outcome::Signalled(Signal::TERM);
+
+#[test]
+fn a_stop_terminates_then_kills_then_kills_again() {
+    TestWorker::running(spec())
+        .stop(StopReason::Cancelled)
+        .does(term(RANK))
+        .until(129)
+        .does_nothing()
+        .until(130)
+        .does(kill(RANK))
+        .until(140)
+        .does(kill(RANK))
+        .exited(0, Outcome::Signalled(Signal::KILL))
+        .does([ended(RANK, Outcome::Signalled(Signal::KILL), Some(StopReason::Cancelled), 140)])
+        .until(1_000)
+        .does_nothing();
+}
+
+#[test]
+fn a_warning_comes_its_span_ahead_of_sigterm() {
+    TestWorker::running(limited(10_000, Some(60)))
+        .stop(StopReason::Preempted)
+        .does(warn(RANK))
+        .until(159)
+        .does_nothing()
+        .until(160)
+        .does(term(RANK))
+        .exited(0, Outcome::Exited(0))
+        .does([ended(RANK, Outcome::Exited(0), Some(StopReason::Preempted), 160)]);
+}
+
+#[test]
+fn at_the_time_limit_sigterm_falls_on_the_limit() {
+    TestWorker::running(limited(300, Some(60)))
+        .until(339)
+        .does_nothing()
+        .until(340)
+        .does(warn(RANK))
+        .until(399)
+        .does_nothing()
+        .until(400)
+        .does(term(RANK))
+        .exited(0, TERMINATED)
+        .does([ended(RANK, TERMINATED, Some(StopReason::TimeLimit), 400)]);
+}
+
+#[test]
+fn a_limit_shorter_than_its_warning_warns_at_once() {
+    TestWorker::running(limited(10, Some(60))).until(100).does(warn(RANK)).until(110).does(term(RANK));
+}
+
+#[test]
+fn a_limit_without_a_warning_terminates() {
+    TestWorker::running(limited(10, None)).until(109).does_nothing().until(110).does(term(RANK));
+}
+
+#[test]
+fn a_second_reason_changes_nothing() {
+    TestWorker::running(limited(300, Some(60)))
+        .until(350)
+        .does(warn(RANK))
+        .stop(StopReason::Cancelled)
+        .does_nothing()
+        .until(400)
+        .does(term(RANK))
+        .stop(StopReason::Requeued)
+        .does_nothing()
+        .exited(0, TERMINATED)
+        .does([ended(RANK, TERMINATED, Some(StopReason::TimeLimit), 400)]);
+}
+
+#[test]
+fn a_warning_never_outlasts_the_time_limit() {
+    TestWorker::running(limited(30, Some(20)))
+        .until(105)
+        .stop(StopReason::Cancelled)
+        .does(warn(RANK))
+        .until(125)
+        .does(term(RANK));
+    TestWorker::running(limited(100, Some(90)))
+        .until(105)
+        .stop(StopReason::Cancelled)
+        .does(warn(RANK))
+        .until(195)
+        .does(term(RANK))
+        .until(200)
+        .does_nothing();
+}
+
+#[test]
+fn a_stop_during_the_start_follows_the_start() {
+    TestWorker::linked()
+        .run(order(spec(), 1))
+        .spawns(&[RANK])
+        .stop(StopReason::Cancelled)
+        .stop(StopReason::Requeued)
+        .does_nothing()
+        .until(103)
+        .spawned(0)
+        .does([vec![started(RANK, 103)], term(RANK).into()].concat())
+        .exited(0, TERMINATED)
+        .does([ended(RANK, TERMINATED, Some(StopReason::Cancelled), 103)]);
+}
+
+#[test]
+fn a_stop_of_what_is_not_here_is_ignored() {
+    TestWorker::linked().stop(StopReason::Superseded).does_nothing();
+    TestWorker::running(spec())
+        .exited(0, TERMINATED)
+        .does([ended(RANK, TERMINATED, None, 100)])
+        .stop(StopReason::Superseded)
+        .until(1_000)
+        .does_nothing();
+}
+
+#[test]
+fn all_ranks_of_the_attempt_are_stopped() {
+    TestWorker::both_running()
+        .stop(StopReason::GangBroken)
+        .does([term(RANK), term(ATTEMPT.rank(1))].concat());
+}
+
+#[test]
+fn without_grace_sigkill_follows_at_once() {
+    let mut spec = spec();
+    spec.stop.grace = Span::ZERO;
+    TestWorker::running(spec).stop(StopReason::Cancelled).does(term(RANK)).until(100).does(kill(RANK));
+}
