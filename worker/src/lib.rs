@@ -1,1 +1,21 @@
-//! Placeholder until this crate is written.
+//! The worker of a Cohabit cluster: the daemon, and the executors that hold its ranks.
+//!
+//! [`WorkerDaemon`] joins a machine to a cluster and runs ranks by the head's orders; [`executor`] is the
+//! process that holds one rank and outlives the daemon. What they share is a folder for each rank: what to
+//! start, what it printed, how it ended. Decisions are made in `cohabit-worker-core`; here are processes,
+//! files, devices and the link.
+
+mod clock;
+mod daemon;
+mod executor;
+mod files;
+mod log;
+mod process;
+mod progress;
+mod rank_folder;
+mod wire;
+
+pub use daemon::{DeviceSpec, ParseDeviceSpecError, WorkerDaemon, WorkerError, WorkerOptions};
+pub use executor::executor;
+pub use files::FileError;
+pub use log::LogLimits;

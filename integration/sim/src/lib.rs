@@ -1,1 +1,49 @@
-//! Placeholder until this crate is written.
+//! A whole Cohabit cluster in one process, under virtual time.
+//!
+//! The production head, worker cores and policies run on machines, a network and clients that are simulated: one
+//! thread, no clock, one agenda. [`swarm`] draws clusters, jobs and trouble from seeds and checks from outside that
+//! every promise holds; [`run`] lets any [`Scenario`] happen.
+//!
+//! ```text
+//!  seed ──> draw ──> Scenario ──> world (agenda) ──> head · worker cores · policy · machines · clients ──> Run
+//!                                   └─ checks after each start of a rank, and at the end
+//! ```
+
+mod agenda;
+mod alarm;
+mod checks;
+mod clients;
+mod digest;
+mod draw;
+mod failure;
+mod happening;
+mod head;
+mod law;
+mod link;
+mod machine;
+mod node;
+mod process;
+mod program;
+mod random;
+mod recorder;
+mod run;
+mod scenario;
+mod shape;
+mod swarm;
+#[cfg(test)]
+mod tests;
+mod world;
+
+pub use digest::Digest;
+pub use draw::Options;
+pub use failure::{Failure, FailureKind};
+pub use law::{FairShares, Law};
+pub use machine::Disk;
+pub use program::{OnTerm, Program, Start};
+pub use random::Random;
+pub use recorder::Keep;
+pub use run::{Run, run, run_twice};
+pub use scenario::{Act, Scenario, Submission};
+pub use shape::Shape;
+pub use swarm::{Failed, Summary, command, swarm};
+pub use world::Tally;

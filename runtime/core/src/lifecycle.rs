@@ -304,8 +304,10 @@ impl Turn<'_> {
     }
 
     pub(crate) fn dependency_ended(&mut self, id: JobId, earlier: JobId, state: JobState) {
-        let depends_on = &self.head.submissions[&id.number].spec.depends_on;
-        let satisfied = depends_on.iter().filter(|it| it.job == earlier).all(|it| satisfies(it.when, state));
+        // One that was cancelled meanwhile may have been forgotten before the job that it waited for ended.
+        let Some(submission) = self.head.submissions.get(&id.number) else { return };
+        let depends_on = submission.spec.depends_on.iter().filter(|it| it.job == earlier);
+        let satisfied = depends_on.map(|it| it.when).all(|when| satisfies(when, state));
         let Some(job) = self.head.jobs.get_mut(&id) else { return };
         if !job.waits_for.remove(&earlier) || job.state.is_terminal() {
             return;

@@ -1,8 +1,11 @@
 //! Whoever sends nonsense, or nothing, harms nobody else.
 
+use std::io::ErrorKind;
+use std::mem::MaybeUninit;
 use std::sync::Arc;
 
 use futures::{SinkExt, StreamExt};
+use socket2::SockRef;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 use tokio_rustls::TlsConnector;
@@ -72,10 +75,17 @@ async fn silence_after_half_a_hello_keeps_nobody_out_for_longer_than_the_limit()
     let mut mute = TcpStream::connect(&head.address).await.unwrap();
     // Both places are taken: this one waits for the limit of those before it, and is served then.
     head.assert_serves("bea").await;
+    assert!(has_ended(half.get_ref().0));
     let mut rest = Vec::new();
     let _reset_or_end = in_time(half.read_to_end(&mut rest)).await;
     let _reset_or_end = in_time(mute.read_to_end(&mut rest)).await;
     assert_eq!(rest, b"");
+}
+
+/// Whether the other side has closed this connection by now.
+fn has_ended(stream: &TcpStream) -> bool {
+    let peeked = SockRef::from(stream).peek(&mut [MaybeUninit::uninit()]);
+    !peeked.is_err_and(|error| error.kind() == ErrorKind::WouldBlock)
 }
 
 #[tokio::test]

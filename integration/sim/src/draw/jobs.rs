@@ -1,0 +1,126 @@
+//! Jobs of all kinds, and the people who change their minds about them.
+//!
+//! Every job fits the cluster when it is empty, so that every one that is accepted can end; some only by a cancellation,
+//! which comes in the end at the latest.
+
+use cohabit_proto::{
+    Array, Bytes, Demand, Gpus, JobChange, JobSpec, Launch, Retry, Share, Sharing, Signal, Span, Stop, Time,
+    Warning, When,
+};
+
+use super::moment;
+use crate::program::{OnTerm, Program, Start};
+use crate::random::Random;
+use crate::scenario::{Act, Scenario, Submission};
+use crate::shape::Shape;
+
+/// Submits so many jobs.
+pub(super) fn submit(seed: u64, count: u32, scenario: &mut Scenario) {
+    let mut random = Random::stream(seed, "jobs");
+    let mut times: Vec<Time> = (0..count).map(|_| moment(&mut random, scenario)).collect();
+    times.sort_unstable();
+    for at in times {
+        let index = scenario.submissions.len();
+        let spec = spec(&mut random, at, &scenario.shapes);
+        let user = (*random.pick(&["ada", "grace", "alan"])).to_owned();
+        let after =
+            if index > 0 && random.chance(0.15) { vec![dependency(&mut random, index)] } else { vec![] };
+        scenario.submissions.push(Submission { spec, user, after });
+        scenario.acts.push((at, Act::Submit(index)));
+    }
+}
+
+/// Cancels, holds, releases and requeues; drains nodes and resumes them.
+pub(super) fn change_minds(seed: u64, scenario: &mut Scenario) {
+    let mut random = Random::stream(seed, "people");
+    let changes = [JobChange::Cancel, JobChange::Hold, JobChange::Release, JobChange::Requeue];
+    for _ in 0..random.between(0, 1 + scenario.submissions.len() as u64 / 2) {
+        let change = Act::Change { change: *random.pick(&changes), pick: random.between(0, 1_000) };
+        scenario.acts.push((moment(&mut random, scenario), change));
+    }
+    for _ in 0..random.between(0, 2) {
+        let node = random.between(0, scenario.shapes.len() as u64 - 1) as usize;
+        scenario.acts.push((moment(&mut random, scenario), Act::Drain(node)));
+        scenario.acts.push((moment(&mut random, scenario), Act::Resume(node)));
+    }
+}
+
+fn dependency(random: &mut Random, index: usize) -> (usize, When) {
+    let when = *random.pick(&[When::AfterOk, When::AfterAny, When::AfterNotOk]);
+    (random.between(0, index as u64 - 1) as usize, when)
+}
+
+fn spec(random: &mut Random, at: Time, shapes: &[Shape]) -> JobSpec {
+    JobSpec {
+        demand: demand(random, shapes),
+        launch: if random.chance(0.2) { Launch::PerGpu } else { Launch::PerNode },
+        array: random.chance(0.12).then(|| array(random)),
+        begin: random.chance(0.1).then(|| at + random.span((Span::from_secs(1), Span::from_secs(900)))),
+        priority: random.between(0, 4) as i32 - 2,
+        time_limit: random.chance(0.25).then(|| random.span((Span::from_secs(5), Span::from_secs(600)))),
+        retry: Retry {
+            limit: random.between(0, 3) as u32,
+            backoff: random.span((Span::from_secs(1), Span::from_secs(30))),
+            backoff_cap: Span::from_secs(120),
+        },
+        stop: stop(random),
+        held: random.chance(0.05),
+        ..program(random).job()
+    }
+}
+
+fn program(random: &mut Random) -> Program {
+    let starting = random.span((Span::from_millis(10), Span::from_secs(3)));
+    let ending = random.span((Span::from_millis(1), Span::from_secs(90)));
+    let alone = random.span((Span::from_millis(100), Span::from_secs(1_500)));
+    Program {
+        alone: if random.chance(0.94) { alone } else { Program::ENDLESS },
+        busy: 0.1 + 0.9 * random.fraction(),
+        start: if random.chance(0.95) { Start::Takes(starting) } else { Start::Fails(starting) },
+        exit: if random.chance(0.85) { 0 } else { random.between(1, 255) as i32 },
+        failing_attempts: if random.chance(0.2) { random.between(1, 3) as u32 } else { 0 },
+        on_term: *random.pick(&[OnTerm::Dies(ending), OnTerm::Saves(ending), OnTerm::Ignores]),
+        on_kill: if random.chance(0.9) { Span::from_millis(20) } else { Span::from_secs(15) },
+    }
+}
+
+fn stop(random: &mut Random) -> Stop {
+    let warning = Warning { signal: Signal::USR1, before: Span::from_secs(random.between(0, 60)) };
+    Stop { warning: random.chance(0.3).then_some(warning), grace: Span::from_secs(random.between(0, 45)) }
+}
+
+fn array(random: &mut Random) -> Array {
+    let mut array = Array::from(0..=random.between(1, 8) as u32);
+    array.at_once = random.chance(0.5).then(|| random.between(1, 3) as u32);
+    array
+}
+
+/// What these machines have, or a part of it.
+fn demand(random: &mut Random, shapes: &[Shape]) -> Demand {
+    let nodes = if shapes.len() > 1 && random.chance(0.15) { 2 } else { 1 };
+    let mut hosts: Vec<&Shape> = shapes.iter().collect();
+    let hosts: Vec<&Shape> =
+        (0..nodes).map(|_| hosts.swap_remove(random.between(0, hosts.len() as u64 - 1) as usize)).collect();
+    let least = |of: fn(&Shape) -> u64| hosts.iter().map(|shape| of(shape)).min().unwrap_or_default();
+    let gpus = gpus(random, least(|shape| u64::from(shape.devices)));
+    let device_memory = least(|shape| shape.device_memory.map_or(u64::MAX >> 1, |memory| memory.0));
+    let wants_memory = gpus != Gpus::Whole(0) && random.chance(0.4);
+    Demand {
+        nodes,
+        gpus,
+        gpu_memory: wants_memory.then(|| Bytes(random.between(0, device_memory.min(80 << 30)))),
+        cpus: if random.chance(0.4) {
+            random.between(0, least(|shape| u64::from(shape.cpus))) as u32
+        } else {
+            0
+        },
+        memory: Bytes(if random.chance(0.4) { random.between(0, least(|shape| shape.memory.0)) } else { 0 }),
+        sharing: if random.chance(0.1) { Sharing::Exclusive } else { Sharing::Shared },
+    }
+}
+
+fn gpus(random: &mut Random, most: u64) -> Gpus {
+    let part = Share(*random.pick(&[100, 250, 300, 500, 500, 700, 999]));
+    let whole = random.between(0, most) as u32;
+    *random.pick(&[Gpus::Part(part), Gpus::Part(part), Gpus::Whole(1), Gpus::Whole(whole)])
+}

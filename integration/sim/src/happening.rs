@@ -1,0 +1,88 @@
+//! What can happen in a simulated cluster.
+
+use cohabit_proto::{By, ClientKey, Inventory, Order, RankId, Reply, Report, Request, Ticket, WorkerKey};
+use cohabit_scheduler::Plan;
+
+use crate::alarm::Setting;
+use crate::link::Side;
+use crate::machine::Pulse;
+use crate::scenario::Act;
+
+/// A link between a worker and the head.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) struct LinkId(pub(crate) u64);
+
+/// Something that happens at a certain time.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) enum Happening {
+    /// Something from outside.
+    Act(Act),
+    /// At the head, in the given one of its lives.
+    Head(u64, AtHead),
+    /// At a node's worker daemon, in the given one of its lives.
+    Daemon(usize, u64, AtDaemon),
+    /// To a rank on this node.
+    Machine(usize, Pulse),
+    /// A machine that was down is up again.
+    PowerOn(usize),
+    /// The head that was down is up again.
+    HeadBack,
+    /// A worker daemon that was down is up again, unless its machine has met another fate since.
+    DaemonBack(usize, u64),
+    /// Something comes to an end of a link.
+    Arrival(LinkId, Message),
+    /// An end of a link notices that the link is broken.
+    Broken(LinkId, Side),
+    /// A request comes to the head.
+    Request(ClientKey, By, Request),
+    /// A reply comes to its client.
+    Reply(ClientKey, Reply),
+    /// A client that has no reply to this submission yet asks again.
+    Impatience(usize),
+    /// From here on nothing bad happens.
+    Quiet,
+    /// Somebody looks whether everything has ended, and releases what is held.
+    Tidy,
+}
+
+/// What happens at the head.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) enum AtHead {
+    Alarm(Setting),
+    Planned(Ticket, Plan),
+    /// A link that it closed itself is gone.
+    Closed(WorkerKey),
+}
+
+/// What happens at a worker daemon.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) enum AtDaemon {
+    Alarm(Setting),
+    /// It tries to reach the head.
+    Dial,
+    /// The outcome of a rank is deleted.
+    Forget(RankId),
+}
+
+/// What travels on links.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) enum Message {
+    /// To the head: the greeting.
+    Hello(Box<Inventory>),
+    /// To the head.
+    Report(Report),
+    /// To the worker: the answer to its greeting.
+    Welcome,
+    /// To the worker.
+    Order(Order),
+}
+
+impl Message {
+    /// Where it travels to.
+    pub(crate) const fn to(&self) -> Side {
+        match self {
+            Message::Hello(_) | Message::Report(_) => Side::Head,
+            Message::Welcome | Message::Order(_) => Side::Worker,
+        }
+    }
+}

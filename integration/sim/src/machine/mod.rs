@@ -1,0 +1,236 @@
+//! A fake machine: devices, executors with their processes, and the outcomes that its disk keeps.
+//!
+//! It answers the effects of a worker core as a real machine would. Executors live on when the worker daemon dies, and
+//! end their ranks themselves when nobody has reached them for too long. Nothing here knows the head.
+
+mod accounts;
+mod rates;
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use cohabit_proto::{Outcome, RankId, Signal, Span, StopReason, Time};
+use cohabit_worker_core::{Event, FoundRank, Lease, RankStart};
+
+use self::accounts::Accounts;
+use crate::law::Law;
+use crate::process::{CutShort, Life, Process, shown};
+use crate::random::Random;
+use crate::shape::Shape;
+
+/// A machine and what runs on it.
+#[derive(Debug)]
+pub(crate) struct Machine {
+    shape: Shape,
+    law: Arc<dyn Law>,
+    orphan_grace: Span,
+    processes: BTreeMap<RankId, Process>,
+    accounts: Accounts,
+}
+
+/// What a machine brings about: later happenings of its own, and events for the worker daemon.
+#[derive(Debug, Default)]
+pub(crate) struct Outbox {
+    pub(crate) pulses: Vec<(Time, Pulse)>,
+    pub(crate) events: Vec<Event>,
+}
+
+/// Something that happens to one rank on its machine.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct Pulse {
+    rank: RankId,
+    beat: Beat,
+}
+
+#[derive(Debug, Clone, PartialEq)]
+enum Beat {
+    /// Its start is over.
+    Start,
+    /// Its work is done, unless it was timed anew.
+    Finish { timing: u64 },
+    /// It ends because of a signal.
+    End(Outcome),
+    /// It says how far it is.
+    Progress,
+    /// Its executor waited long enough, unless somebody came.
+    OrphanStop { leases: u64 },
+}
+
+impl Outbox {
+    fn pulse(&mut self, at: Time, rank: RankId, beat: Beat) {
+        self.pulses.push((at, Pulse { rank, beat }));
+    }
+}
+
+/// What became of a machine's disk while it was down.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Disk {
+    /// All is still there.
+    Kept,
+    /// The machine was set up anew, and is another node now.
+    Wiped,
+}
+
+impl Machine {
+    pub(crate) fn new(shape: Shape, law: Arc<dyn Law>, orphan_grace: Span) -> Machine {
+        Machine { shape, law, orphan_grace, processes: BTreeMap::new(), accounts: Accounts::default() }
+    }
+
+    /// Starts an executor with this rank.
+    ///
+    /// # Errors
+    /// If it is there already.
+    pub(crate) fn spawn(&mut self, now: Time, start: RankStart, out: &mut Outbox) -> Result<(), String> {
+        let rank = start.rank;
+        let process = Process::new(start);
+        out.pulse(now + process.program.start.result().0, rank, Beat::Start);
+        match self.processes.insert(rank, process) {
+            Some(earlier) => Err(format!("{} is spawned again", shown(rank, &earlier))),
+            None => Ok(()),
+        }
+    }
+
+    pub(crate) fn signal(&mut self, now: Time, rank: RankId, signal: Signal, out: &mut Outbox) {
+        let Some(process) = self.processes.get(&rank).filter(|process| process.runs()) else { return };
+        let end = match signal {
+            Signal::KILL => Some((process.program.on_kill, Outcome::Signalled(Signal::KILL))),
+            Signal::TERM => process.program.on_term.end(),
+            _ => None,
+        };
+        if let Some((delay, outcome)) = end {
+            out.pulse(now + delay, rank, Beat::End(outcome));
+        }
+    }
+
+    pub(crate) fn lease(&mut self, now: Time, rank: RankId, lease: Lease, out: &mut Outbox) {
+        let Some(process) = self.processes.get_mut(&rank).filter(|process| process.is_live()) else { return };
+        let orphaned = lease == Lease::Orphaned;
+        if process.orphaned() == orphaned {
+            return;
+        }
+        process.leases += 1;
+        if orphaned {
+            out.pulse(now + self.orphan_grace, rank, Beat::OrphanStop { leases: process.leases });
+        }
+    }
+
+    pub(crate) fn forget(&mut self, rank: RankId) {
+        if self.processes.get(&rank).is_some_and(|process| !process.is_live()) {
+            self.processes.remove(&rank);
+        }
+    }
+
+    pub(crate) fn pulse(&mut self, now: Time, pulse: Pulse, out: &mut Outbox) {
+        let rank = pulse.rank;
+        let Some(process) = self.processes.get(&rank).filter(|process| process.is_live()) else { return };
+        match pulse.beat {
+            Beat::Start if process.life == Life::Starting => self.start(now, rank, out),
+            Beat::Finish { timing } if process.work.timing == timing => {
+                let left = process.work.left_at(now);
+                assert!(left.abs() < 1e-3, "{rank} is done with {left} s of its work left");
+                self.end(now, rank, process.program.outcome(rank.attempt.attempt), out);
+            }
+            Beat::End(outcome) => self.end(now, rank, outcome, out),
+            Beat::Progress => self.progress(now, rank, out),
+            Beat::OrphanStop { leases } if process.leases == leases && process.orphaned() => {
+                self.stop_orphan(now, rank, out);
+            }
+            Beat::Start | Beat::Finish { .. } | Beat::OrphanStop { .. } => {}
+        }
+    }
+
+    /// The worker daemon died: executors notice, and starts that were under way end in one of several ways.
+    pub(crate) fn daemon_died(&mut self, now: Time, random: &mut Random, out: &mut Outbox) {
+        let live = self.processes.iter().filter(|(_, process)| process.is_live());
+        for (rank, runs) in live.map(|(rank, process)| (*rank, process.runs())).collect::<Vec<_>>() {
+            match (runs, random.pick(&CutShort::ALL)) {
+                (true, _) => self.lease(now, rank, Lease::Orphaned, out),
+                (false, CutShort::GoesOn) => {
+                    self.start(now, rank, out);
+                    self.lease(now, rank, Lease::Orphaned, out);
+                }
+                (false, CutShort::Remains) => {
+                    self.end(now, rank, Outcome::Lost("it left no outcome".into()), out)
+                }
+                (false, CutShort::Vanishes) => _ = self.processes.remove(&rank),
+            }
+        }
+    }
+
+    /// Everything that runs is gone at once.
+    pub(crate) fn power_off(&mut self, now: Time, disk: Disk) {
+        for (rank, process) in self.processes.iter_mut().filter(|(_, process)| process.is_live()) {
+            let outcome = Outcome::Lost("the machine went down".into());
+            self.accounts.close(now, *rank, process, &outcome);
+            process.life = Life::Ended(process.ending(now, outcome));
+        }
+        if disk == Disk::Wiped {
+            self.processes.clear();
+        }
+    }
+
+    /// What a starting worker daemon finds.
+    pub(crate) fn found(&self) -> impl Iterator<Item = FoundRank> {
+        self.processes.values().filter_map(Process::found)
+    }
+
+    /// What runs, or is about to.
+    pub(crate) fn live(&self) -> impl Iterator<Item = (&RankId, &Process)> {
+        self.processes.iter().filter(|(_, process)| process.is_live())
+    }
+
+    /// Whether nothing runs and nothing waits to be forgotten.
+    pub(crate) fn is_clean(&self) -> bool {
+        self.processes.is_empty()
+    }
+
+    pub(crate) const fn shape(&self) -> &Shape {
+        &self.shape
+    }
+
+    pub(crate) const fn accounts(&self) -> &Accounts {
+        &self.accounts
+    }
+
+    fn start(&mut self, now: Time, rank: RankId, out: &mut Outbox) {
+        let Some(process) = self.processes.get_mut(&rank) else { return };
+        match process.program.start.result().1 {
+            Ok(()) => {
+                process.life = Life::Running(now);
+                out.pulse(now + process.progress_every(), rank, Beat::Progress);
+                out.events.push(Event::Spawned(rank));
+                self.retime(now, out);
+            }
+            Err(failure) => {
+                let outcome = Outcome::NotStarted(failure.clone());
+                self.accounts.close(now, rank, process, &outcome);
+                process.life = Life::Ended(process.ending(now, outcome));
+                out.events.push(Event::SpawnFailed(rank, failure));
+            }
+        }
+    }
+
+    fn end(&mut self, now: Time, rank: RankId, outcome: Outcome, out: &mut Outbox) {
+        let Some(process) = self.processes.get_mut(&rank) else { return };
+        self.accounts.close(now, rank, process, &outcome);
+        let ending = process.ending(now, outcome);
+        process.life = Life::Ended(ending.clone());
+        out.events.push(Event::Exited(rank, ending));
+        self.retime(now, out);
+    }
+
+    fn progress(&self, now: Time, rank: RankId, out: &mut Outbox) {
+        let Some(process) = self.processes.get(&rank) else { return };
+        out.events.push(Event::Progress(rank, process.progress(now)));
+        out.pulse(now + process.progress_every(), rank, Beat::Progress);
+    }
+
+    /// The executor's own stop sequence: SIGTERM, the job's grace, SIGKILL.
+    fn stop_orphan(&mut self, now: Time, rank: RankId, out: &mut Outbox) {
+        let Some(process) = self.processes.get_mut(&rank) else { return };
+        process.stopped = Some(StopReason::Orphaned);
+        let killed_at = now + process.start.spec.stop.grace + process.program.on_kill;
+        out.pulse(killed_at, rank, Beat::End(Outcome::Signalled(Signal::KILL)));
+        self.signal(now, rank, Signal::TERM, out);
+    }
+}

@@ -1,0 +1,128 @@
+//! A node: a machine, the worker daemon on it, and what the two keep across their deaths.
+
+use cohabit_proto::{DeviceId, Incarnation, Inventory, NodeId, Span, Time, WorkerKey};
+use cohabit_worker_core::{Config, Effect, Event, Worker};
+
+use crate::alarm::AlarmClock;
+use crate::failure::{Failure, FailureKind, guarded};
+use crate::happening::LinkId;
+use crate::machine::Machine;
+
+/// A node.
+#[derive(Debug)]
+pub(crate) struct Node {
+    pub(crate) id: NodeId,
+    pub(crate) machine: Machine,
+    pub(crate) power: Power,
+    pub(crate) daemon: Option<Daemon>,
+    /// Counts the lives of its daemon; what belongs to an earlier one is void.
+    pub(crate) life: u64,
+    /// No link can be made before.
+    pub(crate) cut_until: Time,
+    incarnation: u64,
+    heartbeat: Span,
+}
+
+/// Whether the machine is on.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Power {
+    On,
+    /// It will come back by itself.
+    Off,
+    /// It will not.
+    Gone,
+}
+
+/// A worker daemon that runs.
+#[derive(Debug)]
+pub(crate) struct Daemon {
+    pub(crate) worker: Worker,
+    pub(crate) link: Link,
+    pub(crate) alarm: AlarmClock,
+}
+
+/// The daemon's link to the head.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Link {
+    None,
+    /// The greeting is on its way.
+    Greeting(LinkId),
+    Welcomed(LinkId),
+}
+
+impl Link {
+    pub(crate) const fn id(self) -> Option<LinkId> {
+        match self {
+            Link::None => None,
+            Link::Greeting(id) | Link::Welcomed(id) => Some(id),
+        }
+    }
+}
+
+impl Node {
+    pub(crate) const fn new(id: NodeId, machine: Machine, heartbeat: Span) -> Node {
+        Node {
+            id,
+            machine,
+            power: Power::On,
+            daemon: None,
+            life: 0,
+            cut_until: Time::EPOCH,
+            incarnation: 0,
+            heartbeat,
+        }
+    }
+
+    /// The machine was set up anew.
+    pub(crate) const fn rename(&mut self, id: NodeId) {
+        self.id = id;
+        self.incarnation = 0;
+    }
+
+    /// A new daemon, before it has looked around.
+    pub(crate) fn start_daemon(&mut self) {
+        let devices: Vec<DeviceId> = self.machine.shape().devices().into_iter().map(|it| it.id).collect();
+        let worker = Worker::new(Config { heartbeat: self.heartbeat, devices });
+        self.life += 1;
+        self.daemon = Some(Daemon { worker, link: Link::None, alarm: AlarmClock::default() });
+    }
+
+    /// The key of its next link.
+    pub(crate) fn next_key(&mut self) -> WorkerKey {
+        self.incarnation += 1;
+        WorkerKey { node: self.id, incarnation: Incarnation(self.incarnation) }
+    }
+
+    /// What it says of itself; nothing while no daemon runs.
+    pub(crate) fn inventory(&self) -> Option<Inventory> {
+        let (daemon, shape) = (self.daemon.as_ref()?, self.machine.shape());
+        Some(Inventory {
+            name: shape.name.clone(),
+            address: format!("{}.example", shape.name),
+            cpus: shape.cpus,
+            memory: shape.memory,
+            devices: shape.devices(),
+            build: "simulated".into(),
+            held: daemon.worker.held(),
+        })
+    }
+}
+
+impl Node {
+    /// What has not come to its end here.
+    pub(crate) fn unfinished(&self) -> Option<String> {
+        let name = &self.machine.shape().name;
+        let Some(daemon) = &self.daemon else { return Some(format!("no daemon runs on {name}")) };
+        let left = !self.machine.is_clean() || !daemon.worker.held().is_empty();
+        left.then(|| format!("{name} holds {:?}", daemon.worker.held()))
+    }
+}
+
+impl Daemon {
+    pub(crate) fn handle(&mut self, now: Time, event: Event) -> Result<Vec<Effect>, Failure> {
+        let mut effects = Vec::new();
+        guarded(FailureKind::Crash, now, || self.worker.handle(now, event, &mut effects))?;
+        guarded(FailureKind::Invariant, now, || self.worker.check())?;
+        Ok(effects)
+    }
+}

@@ -1,0 +1,142 @@
+//! One rank on a fake machine: its executor and the process that the executor holds.
+//!
+//! Its work shrinks at a rate that the machine sets anew whenever the company on its devices changes.
+
+use cohabit_proto::{Outcome, Phase, Progress, RankId, Span, StopReason, Time};
+use cohabit_worker_core::{Ending, FoundRank, RankStart};
+
+use crate::program::Program;
+
+/// A rank that was spawned, until its outcome is forgotten.
+#[derive(Debug, Clone)]
+pub(crate) struct Process {
+    pub(crate) start: RankStart,
+    pub(crate) program: Program,
+    pub(crate) life: Life,
+    /// Counts how often the executor's clock was started or stopped; it runs at odd numbers.
+    pub(crate) leases: u64,
+    /// Whether the executor stops the rank by itself.
+    pub(crate) stopped: Option<StopReason>,
+    pub(crate) work: Work,
+}
+
+/// How far a process is.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) enum Life {
+    Starting,
+    Running(Time),
+    Ended(Ending),
+}
+
+/// What is left to do, in seconds alone, and how fast it is done.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(crate) struct Work {
+    left: f64,
+    rate: f64,
+    as_of: Time,
+    /// Counts the changes of the rate.
+    pub(crate) timing: u64,
+}
+
+impl Work {
+    const fn new(alone: f64) -> Work {
+        Work { left: alone, rate: 0.0, as_of: Time::EPOCH, timing: 0 }
+    }
+
+    /// Sets the rate; answers when the work will be done, if that has changed.
+    pub(crate) fn retime(&mut self, now: Time, rate: f64) -> Option<Time> {
+        if rate == self.rate {
+            return None;
+        }
+        *self = Work { left: self.left_at(now), rate, as_of: now, timing: self.timing + 1 };
+        Some(now + Span::from_secs_f64(self.left / rate))
+    }
+
+    pub(crate) fn left_at(&self, now: Time) -> f64 {
+        self.left - self.rate * now.since(self.as_of).as_secs_f64()
+    }
+}
+
+impl Process {
+    pub(crate) fn new(start: RankStart) -> Process {
+        let program = Program::of(&start.spec);
+        let work = Work::new(program.alone.as_secs_f64());
+        Process { start, program, life: Life::Starting, leases: 0, stopped: None, work }
+    }
+
+    pub(crate) const fn is_live(&self) -> bool {
+        match self.life {
+            Life::Starting | Life::Running(_) => true,
+            Life::Ended(_) => false,
+        }
+    }
+
+    pub(crate) const fn runs(&self) -> bool {
+        matches!(self.life, Life::Running(_))
+    }
+
+    pub(crate) const fn orphaned(&self) -> bool {
+        self.leases % 2 == 1
+    }
+
+    pub(crate) fn ending(&self, now: Time, outcome: Outcome) -> Ending {
+        Ending { outcome, stopped: self.stopped, at: now }
+    }
+
+    /// How far it is by its own word: in thousandths of its work.
+    pub(crate) fn progress(&self, now: Time) -> Progress {
+        let done = 1.0 - self.work.left_at(now) / self.program.alone.as_secs_f64().max(1e-9);
+        Progress {
+            step: (done.max(0.0) * 1_000.0) as u64,
+            total: Some(1_000),
+            at: now,
+            ..Progress::default()
+        }
+    }
+
+    /// How often it says so.
+    pub(crate) fn progress_every(&self) -> Span {
+        Span::from_secs_f64(self.program.alone.as_secs_f64() / 4.0).max(Span::from_secs(5))
+    }
+
+    /// What a worker daemon finds of it on its start; nothing of a process that is not yet there.
+    pub(crate) fn found(&self) -> Option<FoundRank> {
+        let (started_at, ending) = match &self.life {
+            Life::Starting => return None,
+            Life::Running(started_at) => (*started_at, None),
+            Life::Ended(ending) => (ending.at, Some(ending.clone())),
+        };
+        Some(FoundRank { start: self.start.clone(), started_at, ending, progress: None })
+    }
+
+    /// Device time that it used until now, in thousandths of a device times microseconds.
+    pub(crate) fn device_time(&self, now: Time) -> u64 {
+        let Life::Running(started_at) = self.life else { return 0 };
+        now.since(started_at).as_micros() * u64::from(self.start.share.0) * self.start.devices.len() as u64
+    }
+}
+
+/// What becomes of a rank whose start the death of its worker daemon cut short.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum CutShort {
+    /// The executor had got its orders and starts it nevertheless.
+    GoesOn,
+    /// A folder without an outcome is left.
+    Remains,
+    /// No trace is left.
+    Vanishes,
+}
+
+impl CutShort {
+    pub(crate) const ALL: [CutShort; 3] = [CutShort::GoesOn, CutShort::Remains, CutShort::Vanishes];
+}
+
+/// For messages: the rank and how far it is.
+pub(crate) fn shown(rank: RankId, process: &Process) -> String {
+    let phase = match &process.life {
+        Life::Starting => Phase::Starting,
+        Life::Running(since) => Phase::Running(*since),
+        Life::Ended(_) => Phase::Ended,
+    };
+    format!("{rank} ({phase:?})")
+}

@@ -1,0 +1,150 @@
+//! Everything about a run that is decided beforehand: machines, jobs, and what happens to them from outside.
+//!
+//! What is drawn while it runs (delays above all) comes from the seed. A scenario without faults and with the
+//! submissions of a trace is an evaluation.
+
+use std::sync::Arc;
+
+use cohabit_core::Config;
+use cohabit_proto::{JobChange, JobSpec, Span, Time, When};
+
+use crate::law::{FairShares, Law};
+use crate::machine::Disk;
+use crate::shape::Shape;
+
+/// A cluster and its fate.
+#[derive(Debug, Clone)]
+pub struct Scenario {
+    /// The machines.
+    pub shapes: Vec<Shape>,
+    /// How processes on one device slow each other down.
+    pub law: Arc<dyn Law>,
+    /// The head's settings.
+    pub config: Config,
+    /// The policy's name.
+    pub policy: String,
+    /// How long an executor waits for somebody to come.
+    pub orphan_grace: Span,
+    /// How often workers report progress.
+    pub heartbeat: Span,
+    /// The head takes a snapshot after so many events.
+    pub snapshot_every: usize,
+    /// How long messages travel.
+    pub delay: (Span, Span),
+    /// How long the policy thinks.
+    pub planning: (Span, Span),
+    /// The jobs, in the order of submission.
+    pub submissions: Vec<Submission>,
+    /// What happens from outside.
+    pub acts: Vec<(Time, Act)>,
+    /// From here on nothing bad happens, all that is endless is cancelled, and all that was accepted has to end.
+    pub quiet_at: Time,
+    /// How long the end may take from there.
+    pub patience: Span,
+}
+
+/// A job that somebody submits.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Submission {
+    /// The job; what it depends on is added when it is submitted.
+    pub spec: JobSpec,
+    /// Who submits it.
+    pub user: String,
+    /// Earlier submissions that it depends on.
+    pub after: Vec<(usize, When)>,
+}
+
+/// Something that happens from outside.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Act {
+    /// This submission is made.
+    Submit(usize),
+    /// A change of one of the jobs accepted so far.
+    Change {
+        /// Which change.
+        change: JobChange,
+        /// Which of the jobs: the remainder by their number counts.
+        pick: u64,
+    },
+    /// A node shall get no new jobs.
+    Drain(usize),
+    /// A node shall get jobs again.
+    Resume(usize),
+    /// The head dies and comes back.
+    CrashHead {
+        /// So many more events are handled: of the effects of the first only some are carried out, then none.
+        effects_lost: u32,
+        /// How long it is gone.
+        down_for: Span,
+    },
+    /// A worker daemon dies and comes back; its executors live on.
+    CrashWorker {
+        /// Where.
+        node: usize,
+        /// How long it is gone.
+        down_for: Span,
+    },
+    /// A machine goes down with everything on it.
+    CrashMachine {
+        /// Which.
+        node: usize,
+        /// How long it is gone; without it, until somebody sets it up anew.
+        down_for: Option<Span>,
+        /// What its disk keeps.
+        disk: Disk,
+    },
+    /// A worker's link breaks, and no new one can be made for a while.
+    Cut {
+        /// Whose.
+        node: usize,
+        /// For how long.
+        length: Span,
+        /// When the head notices.
+        head_notices: Span,
+        /// When the worker notices.
+        worker_notices: Span,
+    },
+}
+
+impl Scenario {
+    /// A calm cluster of these machines, with nothing to do.
+    #[must_use]
+    pub fn calm(shapes: Vec<Shape>) -> Scenario {
+        Scenario {
+            shapes,
+            law: Arc::new(FairShares::default()),
+            config: Config::default(),
+            policy: "fifo".into(),
+            orphan_grace: Span::from_secs(120),
+            heartbeat: Span::from_secs(5),
+            snapshot_every: 100,
+            delay: (Span::from_micros(100), Span::from_millis(2)),
+            planning: (Span::from_millis(1), Span::from_millis(5)),
+            submissions: Vec::new(),
+            acts: Vec::new(),
+            quiet_at: Time::EPOCH,
+            patience: Span::from_secs(10 * 86_400),
+        }
+    }
+
+    /// Somebody submits this job.
+    #[must_use]
+    pub fn submit(mut self, at: Time, spec: JobSpec) -> Scenario {
+        self.acts.push((at, Act::Submit(self.submissions.len())));
+        self.submissions.push(Submission { spec, user: "ada".into(), after: Vec::new() });
+        self
+    }
+
+    /// Something happens from outside.
+    #[must_use]
+    pub fn act(mut self, at: Time, act: Act) -> Scenario {
+        self.acts.push((at, act));
+        self
+    }
+
+    /// Nothing bad happens from here on.
+    #[must_use]
+    pub fn quiet(self, quiet_at: Time) -> Scenario {
+        Scenario { quiet_at, ..self }
+    }
+}

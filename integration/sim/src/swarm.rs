@@ -1,0 +1,112 @@
+//! Many seeds, each run twice, and what came of them.
+
+use std::ops::Range;
+
+use serde::Serialize;
+
+use crate::draw::Options;
+use crate::failure::{Failure, FailureKind};
+use crate::recorder::Keep;
+use crate::run::{Run, run_twice};
+
+/// What came of many seeds.
+#[derive(Debug, Default, Clone, PartialEq, Serialize)]
+pub struct Summary {
+    /// How many seeds were run.
+    pub seeds: u64,
+    /// Those that failed.
+    pub failed: Vec<Failed>,
+    /// Events that cores handled, in one of the two runs of each seed.
+    pub events: u64,
+    /// Ranks that were started.
+    pub ranks: u64,
+    /// Head, daemons and machines that crashed.
+    pub crashes: u64,
+    /// Links that broke.
+    pub breaks: u64,
+    /// Time that passed in the clusters, in seconds.
+    pub simulated_s: f64,
+}
+
+/// A seed that failed.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Failed {
+    /// Which.
+    pub seed: u64,
+    /// The kind of failure, for scripts.
+    pub kind: &'static str,
+    /// When, by the simulated clock.
+    pub at_s: f64,
+    /// What was seen.
+    pub detail: String,
+    /// The last chapters of some jobs.
+    pub chapters: Vec<String>,
+    /// What repeats it.
+    pub command: String,
+    #[serde(skip)]
+    exit_code: u8,
+}
+
+/// Runs each of these seeds twice.
+#[must_use]
+pub fn swarm(seeds: Range<u64>, options: &Options) -> Summary {
+    let mut summary = Summary::default();
+    for seed in seeds {
+        summary.add(seed, options, run_twice(seed, options, Keep::Nothing));
+    }
+    summary
+}
+
+/// The command that repeats a seed.
+#[must_use]
+pub fn command(seed: u64, options: &Options) -> String {
+    let nodes = options.nodes.map(|nodes| format!(" --nodes {nodes}")).unwrap_or_default();
+    let jobs = options.jobs.map(|jobs| format!(" --jobs {jobs}")).unwrap_or_default();
+    format!("cargo run --release -p cohabit-sim -- repeat --seed {seed}{nodes}{jobs}")
+}
+
+impl Summary {
+    /// Adds a seed.
+    pub fn add(&mut self, seed: u64, options: &Options, run: Run) {
+        self.seeds += 1;
+        self.events += run.tally.events;
+        self.ranks += run.tally.ranks;
+        self.crashes += run.tally.crashes;
+        self.breaks += run.tally.breaks;
+        self.simulated_s += run.simulated.as_secs_f64();
+        self.failed.extend(run.failure.map(|failure| Failed::new(seed, options, failure, run.chapters)));
+    }
+
+    /// Adds what came of other seeds.
+    pub fn join(&mut self, other: Summary) {
+        self.seeds += other.seeds;
+        self.events += other.events;
+        self.ranks += other.ranks;
+        self.crashes += other.crashes;
+        self.breaks += other.breaks;
+        self.simulated_s += other.simulated_s;
+        self.failed.extend(other.failed);
+        self.failed.sort_by_key(|failed| failed.seed);
+    }
+
+    /// 0 if all held, or else the smallest of the failures' codes.
+    #[must_use]
+    pub fn exit_code(&self) -> u8 {
+        self.failed.iter().map(|failed| failed.exit_code).min().unwrap_or(0)
+    }
+}
+
+impl Failed {
+    fn new(seed: u64, options: &Options, failure: Failure, chapters: Vec<String>) -> Failed {
+        let kind: FailureKind = failure.kind;
+        Failed {
+            seed,
+            kind: kind.code(),
+            at_s: failure.at.as_secs_f64(),
+            detail: failure.detail,
+            chapters,
+            command: command(seed, options),
+            exit_code: kind.exit_code(),
+        }
+    }
+}

@@ -1,0 +1,52 @@
+//! The checkers see what they are there to see.
+
+use cohabit_proto::{Bytes, Span};
+
+use super::kit::*;
+use crate::failure::FailureKind;
+use crate::scenario::Act;
+
+#[test]
+fn a_head_without_the_patience_it_needs_runs_a_job_twice() {
+    let mut scenario = cluster(2).submit(at(50), work(2_000)).act(at(100), cut(0, 3_000, 0, 0));
+    scenario.config.lost_after = secs(60);
+    let failure = failed(scenario);
+    assert_eq!(failure.kind, FailureKind::Invariant);
+    assert_eq!(failure.detail, "attempts 1#1 and 1#2 of one job run at once");
+}
+
+#[test]
+fn a_job_that_does_not_end_is_named_with_its_reason() {
+    let mut scenario = cluster(1).submit(at(50), work(100_000)).quiet(at(60));
+    scenario.patience = Span::from_secs(1_000);
+    let failure = failed(scenario);
+    assert_eq!(failure.kind, FailureKind::NeverEnded);
+    assert!(failure.detail.starts_with("job 1 is RUNNING: "), "{}", failure.detail);
+}
+
+#[test]
+#[should_panic(expected = "there is no policy 'tea leaves'")]
+fn a_policy_that_nobody_knows_is_refused() {
+    let mut scenario = cluster(1);
+    scenario.policy = "tea leaves".into();
+    failed(scenario);
+}
+
+#[test]
+fn a_machine_counts_what_it_really_holds() {
+    let mut machine = super::machine::machine();
+    let mut spec = work_on(600, 10);
+    spec.demand.gpu_memory = Some(Bytes(10 << 30));
+    super::machine::spawn(&mut machine, start(1, spec.clone(), &["node-0"]));
+    assert_eq!(machine.overload(), None);
+    super::machine::spawn(&mut machine, start(2, spec, &["node-0"]));
+    let overload = machine.overload().expect("it holds too much");
+    assert_eq!(overload, "1.2 and 20 GiB of device node-0 are taken");
+}
+
+#[test]
+fn a_change_of_nothing_is_nothing() {
+    let cancel = Act::Change { change: cohabit_proto::JobChange::Cancel, pick: 3 };
+    let run = held(cluster(1).act(at(10), cancel));
+    assert_eq!((run.jobs.len(), run.tally.ranks), (0, 0));
+}

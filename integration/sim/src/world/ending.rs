@@ -1,0 +1,84 @@
+//! Whether everything has come to its end, and whether the accounts are right then.
+
+use cohabit_proto::{Chapter, JobChange, JobId, JobRecord, Request};
+
+use super::{TIDY_EVERY, World};
+use crate::checks;
+use crate::failure::{Failure, FailureKind};
+use crate::happening::Happening;
+use crate::node::Node;
+
+impl World {
+    /// Looks whether all has ended; if not, releases what is held, cancels what is endless, and looks again.
+    pub(super) fn tidy(&mut self) -> Result<(), Failure> {
+        let left = self.left();
+        let reasons = checks::reasons(self.head.head(), self.now);
+        self.invariant(reasons)?;
+        if left.is_empty() {
+            self.finished = true;
+            return Ok(());
+        }
+        if self.now >= self.settings.gives_up_at {
+            return Err(self.failure(FailureKind::NeverEnded, left.join("; ")));
+        }
+        self.agenda.put(self.now + TIDY_EVERY, Happening::Tidy);
+        for node in 0..self.nodes.len() {
+            self.administer(Request::Resume(self.nodes[node].id.to_string()))?;
+        }
+        self.administer(Request::Change(JobChange::Cancel, self.clients.endless()))?;
+        self.administer(Request::Change(JobChange::Release, self.clients.accepted()))
+    }
+
+    /// What has not come to its end.
+    fn left(&self) -> Vec<String> {
+        let mut left = Vec::new();
+        if !self.head.is_up() {
+            left.push("the head is down".to_owned());
+        }
+        if !self.clients.all_answered() {
+            left.push("a submission was never answered".to_owned());
+        }
+        left.extend(self.live_jobs().map(|job| checks::unended(self.head.head(), self.now, job)));
+        left.extend(self.nodes.iter().filter_map(Node::unfinished));
+        left
+    }
+
+    fn live_jobs(&self) -> impl Iterator<Item = JobId> {
+        self.head.head().live_jobs()
+    }
+
+    /// When all has ended: the journal tells the same, the accounts are right, every question has an answer.
+    pub(super) fn verify(&mut self) -> Result<(), Failure> {
+        self.head.recovered(self.now)?;
+        let head = self.head.head();
+        let jobs = self.clients.accepted();
+        let checked = checks::ends(head, self.now, self.settings.retention, &jobs)
+            .and_then(|()| checks::device_time(head, self.now, &self.nodes))
+            .and_then(|()| checks::outcomes(head, self.now, &self.nodes))
+            .and_then(|()| checks::cancellations(head, self.now, self.clients.cancelled()))
+            .and_then(|()| checks::answers(head, self.now, &jobs));
+        self.invariant(checked)
+    }
+
+    /// What is known of everything that was accepted.
+    pub(crate) fn records(&self) -> Vec<JobRecord> {
+        let head = self.head.head();
+        self.clients.accepted().into_iter().filter_map(|job| head.record(self.now, job)).collect()
+    }
+
+    /// The last chapters of the jobs that have not ended, or else of all; and the answer to why.
+    pub(crate) fn chapters(&self) -> Vec<String> {
+        let head = self.head.head();
+        let mut jobs: Vec<JobId> = self.live_jobs().take(5).collect();
+        if jobs.is_empty() {
+            jobs = self.clients.accepted().into_iter().rev().take(3).collect();
+        }
+        let told = |job: JobId| {
+            let story = head.story(job);
+            let last = &story[story.len().saturating_sub(12)..];
+            let line = |it: &Chapter| format!("{:>14.6}  job {job}: {it}", it.at.as_secs_f64());
+            last.iter().map(line).collect::<Vec<_>>()
+        };
+        jobs.into_iter().flat_map(told).collect()
+    }
+}

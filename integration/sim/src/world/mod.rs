@@ -1,0 +1,191 @@
+//! The whole cluster under virtual time: one agenda, one happening after the other.
+//!
+//! Each happening is handed to the production core that it concerns, and what the core wants done becomes new
+//! happenings. Cores, policy and machines never see the agenda, and nothing here decides what they decide.
+
+mod ending;
+mod fate;
+mod head;
+mod network;
+mod requests;
+mod workers;
+
+use std::collections::BTreeMap;
+
+use cohabit_core::Event;
+use cohabit_proto::{NodeId, Span, Time};
+
+use crate::agenda::Agenda;
+use crate::clients::Clients;
+use crate::digest::Digest;
+use crate::failure::{Failure, FailureKind, guarded};
+use crate::happening::{AtDaemon, AtHead, Happening, LinkId};
+use crate::head::HeadHost;
+use crate::link::Link;
+use crate::machine::Machine;
+use crate::node::Node;
+use crate::random::Random;
+use crate::recorder::{Keep, Recorder};
+use crate::scenario::Scenario;
+
+/// How often somebody looks whether everything has ended.
+const TIDY_EVERY: Span = Span::from_secs(600);
+
+/// A cluster.
+pub(crate) struct World {
+    now: Time,
+    agenda: Agenda<Happening>,
+    head: HeadHost,
+    nodes: Vec<Node>,
+    links: BTreeMap<LinkId, Link>,
+    clients: Clients,
+    delays: Random,
+    planning: Random,
+    breaks: Random,
+    settings: Settings,
+    machines_set_up: u128,
+    finished: bool,
+    pub(crate) tally: Tally,
+    pub(crate) digest: Digest,
+    pub(crate) recorder: Recorder,
+}
+
+struct Settings {
+    delay: (Span, Span),
+    planning: (Span, Span),
+    gives_up_at: Time,
+    retention: Span,
+}
+
+/// What was counted.
+#[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
+pub struct Tally {
+    /// Events that cores handled.
+    pub events: u64,
+    /// Ranks that were started.
+    pub ranks: u64,
+    /// Head, daemons and machines that crashed.
+    pub crashes: u64,
+    /// Links that broke.
+    pub breaks: u64,
+}
+
+impl World {
+    pub(crate) fn new(seed: u64, scenario: Scenario, keep: Keep) -> World {
+        let head = HeadHost::new(&scenario);
+        let mut world = World {
+            now: Time::EPOCH,
+            agenda: Agenda::new(),
+            head,
+            nodes: Vec::new(),
+            links: BTreeMap::new(),
+            clients: Clients::new(scenario.submissions),
+            delays: Random::stream(seed, "delays"),
+            planning: Random::stream(seed, "planning"),
+            breaks: Random::stream(seed, "breaks"),
+            settings: Settings {
+                delay: scenario.delay,
+                planning: scenario.planning,
+                gives_up_at: scenario.quiet_at + scenario.patience,
+                retention: scenario.config.retention,
+            },
+            machines_set_up: 0,
+            finished: false,
+            tally: Tally::default(),
+            digest: Digest::new(),
+            recorder: Recorder::new(keep),
+        };
+        world.agenda.put(Time::EPOCH, Happening::HeadBack);
+        for shape in scenario.shapes {
+            let machine = Machine::new(shape, scenario.law.clone(), scenario.orphan_grace);
+            let id = world.new_node_id();
+            world.nodes.push(Node::new(id, machine, scenario.heartbeat));
+            world.agenda.put(Time::EPOCH, Happening::DaemonBack(world.nodes.len() - 1, 0));
+        }
+        for (at, act) in scenario.acts {
+            world.agenda.put(at, Happening::Act(act));
+        }
+        world.agenda.put(scenario.quiet_at, Happening::Quiet);
+        world.agenda.put(scenario.quiet_at, Happening::Tidy);
+        world
+    }
+
+    /// Lets everything happen until all has ended.
+    pub(crate) fn run(&mut self) -> Result<(), Failure> {
+        while !self.finished {
+            let Some((at, what)) = self.agenda.next() else {
+                return Err(self.failure(FailureKind::NeverEnded, "nothing happens any more".into()));
+            };
+            self.now = at;
+            guarded(FailureKind::Crash, at, || self.happen(what))??;
+        }
+        self.verify()
+    }
+
+    pub(crate) const fn now(&self) -> Time {
+        self.now
+    }
+
+    fn happen(&mut self, what: Happening) -> Result<(), Failure> {
+        match what {
+            Happening::Act(act) => self.act(act),
+            Happening::Head(life, at_head) if self.head.is_up() && self.head.life == life => {
+                self.at_head(at_head)
+            }
+            Happening::Daemon(node, life, at_daemon) if self.is_alive(node, life) => {
+                self.at_daemon(node, at_daemon)
+            }
+            Happening::Head(..) | Happening::Daemon(..) => Ok(()),
+            Happening::Machine(node, pulse) => self.at_machine(node, pulse),
+            Happening::PowerOn(node) => self.power_on(node),
+            Happening::HeadBack => self.head_back(),
+            Happening::DaemonBack(node, life) => self.daemon_back(node, life),
+            Happening::Arrival(link, message) => self.arrival(link, message),
+            Happening::Broken(link, side) => self.broken(link, side),
+            Happening::Request(client, by, request) => self.head_event(Event::Client(client, by, request)),
+            Happening::Reply(client, reply) => self.reply(client, reply),
+            Happening::Impatience(index) => self.submit(index),
+            Happening::Quiet => self.quiet(),
+            Happening::Tidy => self.tidy(),
+        }
+    }
+
+    fn at_head(&mut self, what: AtHead) -> Result<(), Failure> {
+        match what {
+            AtHead::Alarm(setting) if self.head.alarm.rings(setting) => self.head_alarm(),
+            AtHead::Alarm(_) => Ok(()),
+            AtHead::Planned(ticket, plan) => self.head_event(Event::Planned(ticket, plan)),
+            AtHead::Closed(key) => self.head_event(Event::Lost(key, "the head closed the link".into())),
+        }
+    }
+
+    fn at_daemon(&mut self, node: usize, what: AtDaemon) -> Result<(), Failure> {
+        match what {
+            AtDaemon::Alarm(setting) => self.daemon_alarm(node, setting),
+            AtDaemon::Dial => self.dial(node),
+            AtDaemon::Forget(rank) => {
+                self.nodes[node].machine.forget(rank);
+                Ok(())
+            }
+        }
+    }
+
+    /// Puts down something that happens when a message has travelled.
+    fn after_travel(&mut self, what: Happening) {
+        let delay = self.delays.span(self.settings.delay);
+        self.agenda.put(self.now + delay, what);
+    }
+
+    const fn new_node_id(&mut self) -> NodeId {
+        self.machines_set_up += 1;
+        NodeId(uuid::Uuid::from_u128(self.machines_set_up))
+    }
+
+    const fn failure(&self, kind: FailureKind, detail: String) -> Failure {
+        Failure { kind, at: self.now, detail }
+    }
+
+    fn invariant(&self, held: Result<(), String>) -> Result<(), Failure> {
+        held.map_err(|detail| self.failure(FailureKind::Invariant, detail))
+    }
+}

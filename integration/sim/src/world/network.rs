@@ -1,0 +1,134 @@
+//! Links between workers and the head: calls, greetings, messages, breaks.
+
+use cohabit_core::Event as HeadEvent;
+use cohabit_proto::Span;
+use cohabit_worker_core::Event as WorkerEvent;
+
+use super::World;
+use crate::failure::Failure;
+use crate::happening::{AtDaemon, Happening, LinkId, Message};
+use crate::link::{Link, Side};
+use crate::node::Link as DaemonLink;
+
+/// How long a worker waits before it calls again.
+const CALL_AGAIN: (Span, Span) = (Span::from_millis(500), Span::from_secs(20));
+
+/// Until when a side notices that the other has vanished without a word.
+const HEARTBEATS_MISSED: (Span, Span) = (Span::from_secs(1), Span::from_secs(30));
+
+impl World {
+    pub(super) fn send(&mut self, id: LinkId, message: Message) {
+        let delay = self.delays.span(self.settings.delay);
+        let arrival = self.links.get_mut(&id).and_then(|link| link.send(self.now, message.to(), delay));
+        if let Some(at) = arrival {
+            self.agenda.put(at, Happening::Arrival(id, message));
+        }
+    }
+
+    pub(super) fn arrival(&mut self, id: LinkId, message: Message) -> Result<(), Failure> {
+        let Some(link) = self.links.get_mut(&id) else { return Ok(()) };
+        if !link.arrives(self.now, message.to()) {
+            return Ok(());
+        }
+        let (node, key) = (link.node, link.key);
+        match message {
+            Message::Hello(inventory) => {
+                self.head.sessions.insert(key, id);
+                self.send(id, Message::Welcome);
+                self.head_event(HeadEvent::Joined(key, *inventory))
+            }
+            Message::Report(report) => self.head_event(HeadEvent::Report(key, report)),
+            Message::Welcome => {
+                if let Some(daemon) = &mut self.nodes[node].daemon {
+                    daemon.link = DaemonLink::Welcomed(id);
+                }
+                self.worker_event(node, WorkerEvent::Linked)
+            }
+            Message::Order(order) => self.worker_event(node, WorkerEvent::Order(order)),
+        }
+    }
+
+    pub(super) fn dial_soon(&mut self, node: usize) {
+        let pause = self.delays.span(CALL_AGAIN);
+        let dial = Happening::Daemon(node, self.nodes[node].life, AtDaemon::Dial);
+        self.agenda.put(self.now + pause, dial);
+    }
+
+    pub(super) fn dial(&mut self, node: usize) -> Result<(), Failure> {
+        let caller = &mut self.nodes[node];
+        let Some(daemon) = caller.daemon.as_mut().filter(|daemon| daemon.link == DaemonLink::None) else {
+            return Ok(());
+        };
+        if !self.head.is_up() || self.now < caller.cut_until {
+            self.dial_soon(node);
+            return Ok(());
+        }
+        let id = LinkId(self.links.len() as u64);
+        daemon.link = DaemonLink::Greeting(id);
+        let key = caller.next_key();
+        let inventory = caller.inventory().expect("its daemon runs");
+        self.links.insert(id, Link::new(node, key));
+        self.send(id, Message::Hello(Box::new(inventory)));
+        Ok(())
+    }
+
+    /// One side closes its end. The other hears of it after what still arrives.
+    pub(super) fn hang_up(&mut self, id: LinkId, side: Side) {
+        let until = self.now + self.breaks.span(self.settings.delay);
+        let Some(link) = self.links.get_mut(&id) else { return };
+        if link.close(side) {
+            self.tally.breaks += 1;
+            link.cut(side.other(), until);
+            self.agenda.put(until, Happening::Broken(id, side.other()));
+        }
+    }
+
+    /// One side goes down with its machine. Nobody closes anything: the other notices by and by.
+    pub(super) fn vanish(&mut self, id: LinkId, side: Side) {
+        let until = self.now + self.breaks.span(self.settings.delay);
+        let Some(link) = self.links.get_mut(&id) else { return };
+        if link.close(side) {
+            self.tally.breaks += 1;
+            link.cut(side.other(), until);
+            let notices = self.breaks.span(HEARTBEATS_MISSED);
+            self.agenda.put(until + notices, Happening::Broken(id, side.other()));
+        }
+    }
+
+    /// The connection itself breaks; each side notices in its own time.
+    pub(super) fn tear(&mut self, id: LinkId, head_notices: Span, worker_notices: Span) {
+        self.tally.breaks += 1;
+        for (side, notices) in [(Side::Head, head_notices), (Side::Worker, worker_notices)] {
+            let until = self.now + self.breaks.span(self.settings.delay);
+            if let Some(link) = self.links.get_mut(&id) {
+                link.cut(side, until);
+            }
+            self.agenda.put(until.max(self.now + notices), Happening::Broken(id, side));
+        }
+    }
+
+    pub(super) fn broken(&mut self, id: LinkId, side: Side) -> Result<(), Failure> {
+        let Some(link) = self.links.get_mut(&id) else { return Ok(()) };
+        if !link.close(side) {
+            return Ok(());
+        }
+        let (node, key) = (link.node, link.key);
+        match side {
+            Side::Head if self.head.sessions.remove(&key).is_some() => {
+                self.head_event(HeadEvent::Lost(key, "the link broke".into()))
+            }
+            Side::Head => Ok(()),
+            Side::Worker => self.link_lost(node),
+        }
+    }
+
+    fn link_lost(&mut self, node: usize) -> Result<(), Failure> {
+        let Some(daemon) = &mut self.nodes[node].daemon else { return Ok(()) };
+        let link = std::mem::replace(&mut daemon.link, DaemonLink::None);
+        if let DaemonLink::Welcomed(_) = link {
+            self.worker_event(node, WorkerEvent::Unlinked)?;
+        }
+        self.dial_soon(node);
+        Ok(())
+    }
+}

@@ -1,0 +1,39 @@
+//! What clients ask of the head, and what they hear.
+
+use cohabit_proto::{ClientKey, Reply, Request, Span};
+
+use super::World;
+use crate::checks;
+use crate::clients::Asked;
+use crate::failure::Failure;
+use crate::happening::Happening;
+
+/// How long a client waits for a reply before it asks again.
+const CLIENT_PATIENCE: Span = Span::from_secs(30);
+
+impl World {
+    /// Asks until there is a reply.
+    pub(super) fn submit(&mut self, index: usize) -> Result<(), Failure> {
+        if self.clients.is_open(index) {
+            let asked = self.clients.submit(index);
+            asked.into_iter().for_each(|asked| self.ask(asked));
+            self.agenda.put(self.now + CLIENT_PATIENCE, Happening::Impatience(index));
+        }
+        Ok(())
+    }
+
+    pub(super) fn administer(&mut self, request: Request) -> Result<(), Failure> {
+        let asked = self.clients.administer(request);
+        self.ask(asked);
+        Ok(())
+    }
+
+    pub(super) fn ask(&mut self, (client, by, request): Asked) {
+        self.after_travel(Happening::Request(client, by, request));
+    }
+
+    pub(super) fn reply(&mut self, client: ClientKey, reply: Reply) -> Result<(), Failure> {
+        let heard = self.clients.reply(self.now, client, reply);
+        self.invariant(heard.and_then(|()| checks::reasons(self.head.head(), self.now)))
+    }
+}

@@ -1,0 +1,107 @@
+//! Worker daemons and machines in the simulated cluster.
+
+use cohabit_worker_core::{Effect, Event};
+
+use super::World;
+use crate::alarm::Setting;
+use crate::checks;
+use crate::failure::{Failure, FailureKind};
+use crate::happening::{AtDaemon, Happening, Message};
+use crate::machine::{Outbox, Pulse};
+
+impl World {
+    pub(super) fn is_alive(&self, node: usize, life: u64) -> bool {
+        self.nodes[node].life == life && self.nodes[node].daemon.is_some()
+    }
+
+    /// Something happens to a worker daemon, if it is there.
+    pub(super) fn worker_event(&mut self, node: usize, event: Event) -> Result<(), Failure> {
+        let Some(daemon) = &mut self.nodes[node].daemon else { return Ok(()) };
+        self.tally.events += 1;
+        self.digest.happened(self.now, &event);
+        self.recorder.note(self.now, || format!("worker {node} <- {event:?}"));
+        let effects = daemon.handle(self.now, event)?;
+        self.digest.happened(self.now, &effects);
+        for effect in effects {
+            self.worker_effect(node, effect)?;
+        }
+        self.set_daemon_alarm(node);
+        Ok(())
+    }
+
+    pub(super) fn daemon_alarm(&mut self, node: usize, setting: Setting) -> Result<(), Failure> {
+        let Some(daemon) = &mut self.nodes[node].daemon else { return Ok(()) };
+        if !daemon.alarm.rings(setting) {
+            return Ok(());
+        }
+        self.worker_event(node, Event::Alarm)?;
+        match self.nodes[node].daemon.as_ref().and_then(|daemon| daemon.worker.deadline()) {
+            // Steps of a stop sequence without grace follow one another at the same time.
+            Some(at) if at < self.now => {
+                let detail = format!("an alarm left the deadline of worker {node} where it was: {at:?}");
+                Err(self.failure(FailureKind::Invariant, detail))
+            }
+            Some(_) | None => Ok(()),
+        }
+    }
+
+    fn set_daemon_alarm(&mut self, node: usize) {
+        let life = self.nodes[node].life;
+        let Some(daemon) = &mut self.nodes[node].daemon else { return };
+        let deadline = daemon.worker.deadline();
+        if let Some((at, setting)) = daemon.alarm.set(self.now, deadline) {
+            self.agenda.put(at, Happening::Daemon(node, life, AtDaemon::Alarm(setting)));
+        }
+    }
+
+    fn worker_effect(&mut self, node: usize, effect: Effect) -> Result<(), Failure> {
+        self.recorder.note(self.now, || format!("worker {node} -> {effect:?}"));
+        let mut out = Outbox::default();
+        let machine = &mut self.nodes[node].machine;
+        match effect {
+            Effect::Report(report) => {
+                if let Some(link) = self.nodes[node].daemon.as_ref().and_then(|daemon| daemon.link.id()) {
+                    self.send(link, Message::Report(report));
+                }
+            }
+            Effect::Spawn(start) => {
+                self.tally.ranks += 1;
+                let spawned = machine.spawn(self.now, *start, &mut out);
+                self.invariant(spawned.and_then(|()| checks::what_runs(&self.nodes)))?;
+            }
+            Effect::Signal(rank, signal, _) => machine.signal(self.now, rank, signal, &mut out),
+            Effect::Lease(rank, lease) => machine.lease(self.now, rank, lease, &mut out),
+            Effect::Forget(rank) => {
+                let life = self.nodes[node].life;
+                self.after_travel(Happening::Daemon(node, life, AtDaemon::Forget(rank)));
+            }
+        }
+        self.machine_outbox(node, out)
+    }
+
+    pub(super) fn at_machine(&mut self, node: usize, pulse: Pulse) -> Result<(), Failure> {
+        let mut out = Outbox::default();
+        self.nodes[node].machine.pulse(self.now, pulse, &mut out);
+        self.machine_outbox(node, out)
+    }
+
+    /// What happens while no daemon is there is found by the next one.
+    pub(super) fn machine_outbox(&mut self, node: usize, out: Outbox) -> Result<(), Failure> {
+        for (at, pulse) in out.pulses {
+            self.agenda.put(at, Happening::Machine(node, pulse));
+        }
+        for event in out.events {
+            self.worker_event(node, event)?;
+        }
+        Ok(())
+    }
+
+    /// A new daemon finds what is left of earlier ones, then calls the head.
+    pub(super) fn start_daemon(&mut self, node: usize) -> Result<(), Failure> {
+        self.nodes[node].start_daemon();
+        for found in self.nodes[node].machine.found().collect::<Vec<_>>() {
+            self.worker_event(node, Event::Found(Box::new(found)))?;
+        }
+        self.dial(node)
+    }
+}

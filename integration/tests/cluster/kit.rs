@@ -1,0 +1,250 @@
+//! A cluster of real processes, and the words of its tests.
+
+use std::io::{BufRead, BufReader, Read};
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Output, Stdio};
+use std::time::{Duration, Instant};
+
+use nix::sys::signal::{Signal, kill};
+use nix::unistd::Pid;
+use serde_json::Value;
+use tempfile::TempDir;
+
+/// Longer than anything here takes on a busy machine.
+pub(crate) const PATIENCE: Duration = Duration::from_secs(60);
+
+pub(crate) struct Cluster {
+    folder: TempDir,
+    head: Daemon,
+    workers: Vec<Daemon>,
+}
+
+/// A daemon, and how to start it again.
+struct Daemon {
+    arguments: Vec<String>,
+    process: Child,
+    ready: String,
+}
+
+/// The binary, which `cargo test` has built beside the tests.
+pub(crate) fn binary() -> PathBuf {
+    let tests = std::env::current_exe().unwrap();
+    let binary = tests.parent().and_then(Path::parent).unwrap().join("cohabit");
+    assert!(
+        binary.exists(),
+        "{} is missing: run `cargo build` or `cargo test --workspace`",
+        binary.display()
+    );
+    binary
+}
+
+/// The command line with a clean environment, so that the developer's own settings change nothing.
+pub(crate) fn cohabit(folder: &Path) -> Command {
+    let mut command = Command::new(binary());
+    command.env_clear().current_dir(folder).stdin(Stdio::null());
+    command.env("PATH", std::env::var("PATH").unwrap()).env("HOME", folder);
+    command
+}
+
+impl Daemon {
+    fn start(folder: &Path, arguments: Vec<String>) -> Daemon {
+        let mut command = cohabit(folder);
+        command.env("DAEMON_SECRET", "never for jobs").args(&arguments).stdout(Stdio::piped());
+        let log =
+            std::fs::OpenOptions::new().create(true).append(true).open(folder.join("daemons.log")).unwrap();
+        let mut process = command.stderr(log).spawn().unwrap();
+        let mut ready = String::new();
+        BufReader::new(process.stdout.take().unwrap()).read_line(&mut ready).unwrap();
+        let log = || std::fs::read_to_string(folder.join("daemons.log")).unwrap();
+        assert!(ready.starts_with("ready"), "{arguments:?} said {ready:?} and logged\n{}", log());
+        Daemon { arguments, process, ready }
+    }
+
+    fn signal(&mut self, signal: Signal) {
+        kill(Pid::from_raw(self.process.id() as i32), signal).unwrap();
+        self.process.wait().unwrap();
+    }
+}
+
+impl Cluster {
+    /// A head, and a worker for each of these device specifications.
+    pub(crate) fn start(devices: &[&str]) -> Cluster {
+        let folder = tempfile::tempdir().unwrap();
+        let arguments = ["head", "start", "--listen", "127.0.0.1:0", "--state", "head"].map(str::to_owned);
+        let head = Daemon::start(folder.path(), arguments.to_vec());
+        let mut cluster = Cluster { folder, head, workers: Vec::new() };
+        // A restarted head has to be where its workers look for it.
+        let address = cluster.address();
+        cluster.head.arguments[3] = address;
+        for devices in devices {
+            cluster.add_worker(devices);
+        }
+        cluster
+    }
+
+    pub(crate) fn add_worker(&mut self, devices: &str) {
+        let number = self.workers.len();
+        let (name, state) = (format!("node{number}"), format!("worker{number}"));
+        let address = self.address();
+        let arguments =
+            ["worker", "start", "--join", &address, "--token-file", "head/worker.token", "--state", &state];
+        let more = ["--name", &name, "--devices", devices];
+        let arguments = arguments.iter().chain(&more).map(|it| (*it).to_owned()).collect();
+        self.workers.push(Daemon::start(self.folder.path(), arguments));
+    }
+
+    pub(crate) fn folder(&self) -> &Path {
+        self.folder.path()
+    }
+
+    /// Where the head listens, as its ready line says.
+    pub(crate) fn address(&self) -> String {
+        let at = self.head.ready.find("127.0.0.1:").expect("the ready line names the address");
+        self.head.ready[at..].chars().take_while(|c| c.is_ascii_digit() || ".:".contains(*c)).collect()
+    }
+
+    pub(crate) fn ready_line(&self) -> &str {
+        &self.head.ready
+    }
+
+    pub(crate) fn kill_head(&mut self) {
+        self.head.signal(Signal::SIGKILL);
+    }
+
+    pub(crate) fn restart_head(&mut self) {
+        self.head = Daemon::start(self.folder.path(), self.head.arguments.clone());
+    }
+
+    pub(crate) fn kill_worker(&mut self, number: usize) {
+        self.workers[number].signal(Signal::SIGKILL);
+    }
+
+    pub(crate) fn stop_worker(&mut self, number: usize) {
+        self.workers[number].signal(Signal::SIGTERM);
+    }
+
+    pub(crate) fn restart_worker(&mut self, number: usize) {
+        let arguments = self.workers[number].arguments.clone();
+        self.workers[number] = Daemon::start(self.folder.path(), arguments);
+    }
+
+    /// The command line, connected by the head's state folder, not run yet.
+    pub(crate) fn command(&self, arguments: &[&str]) -> Command {
+        let mut command = cohabit(self.folder.path());
+        command.env("COHABIT_STATE", self.folder.path().join("head")).args(arguments);
+        command
+    }
+
+    pub(crate) fn run(&self, arguments: &[&str]) -> Ran {
+        Ran::from(self.command(arguments).output().unwrap())
+    }
+
+    /// What a command that must succeed prints.
+    pub(crate) fn ok(&self, arguments: &[&str]) -> String {
+        let ran = self.run(arguments);
+        assert_eq!(ran.code, 0, "{arguments:?} failed: {}", ran.stderr);
+        ran.stdout
+    }
+
+    pub(crate) fn json(&self, arguments: &[&str]) -> Value {
+        let arguments = [arguments, &["--output", "json"]].concat();
+        serde_json::from_str(&self.ok(&arguments)).unwrap()
+    }
+
+    /// Submits `sh -c SCRIPT` with these flags; the job's number.
+    pub(crate) fn submit(&self, flags: &[&str], script: &str) -> String {
+        let arguments = [&["submit", "--output", "quiet"], flags, &["--", "sh", "-c", script]].concat();
+        self.ok(&arguments).trim().to_owned()
+    }
+
+    pub(crate) fn show(&self, job: &str) -> Value {
+        self.json(&["show", job])
+    }
+
+    pub(crate) fn state(&self, job: &str) -> String {
+        self.show(job)["state"].as_str().unwrap().to_owned()
+    }
+
+    /// Waits for the job's end; its final document.
+    pub(crate) fn end(&self, job: &str) -> Value {
+        self.run(&["wait", job]);
+        let shown = self.show(job);
+        assert!(!shown["ended_at"].is_null(), "{shown}");
+        shown
+    }
+
+    pub(crate) fn until_state(&self, job: &str, state: &str) {
+        until(&format!("job {job} is {state}"), || self.state(job) == state);
+    }
+
+    /// A path inside the cluster's folder, for jobs to write to.
+    pub(crate) fn path(&self, name: &str) -> String {
+        self.folder.path().join(name).display().to_string()
+    }
+
+    pub(crate) fn until_file(&self, name: &str) {
+        until(&format!("{name} exists"), || self.folder.path().join(name).exists());
+    }
+
+    pub(crate) fn read(&self, name: &str) -> String {
+        std::fs::read_to_string(self.folder.path().join(name)).unwrap()
+    }
+}
+
+/// What a command did.
+pub(crate) struct Ran {
+    pub(crate) code: i32,
+    pub(crate) stdout: String,
+    pub(crate) stderr: String,
+}
+
+impl From<Output> for Ran {
+    fn from(output: Output) -> Ran {
+        Ran {
+            code: output.status.code().unwrap_or(-1),
+            stdout: String::from_utf8_lossy(&output.stdout).into_owned(),
+            stderr: String::from_utf8_lossy(&output.stderr).into_owned(),
+        }
+    }
+}
+
+/// Waits until it is so.
+pub(crate) fn until(what: &str, holds: impl Fn() -> bool) {
+    let begin = Instant::now();
+    while !holds() {
+        assert!(begin.elapsed() < PATIENCE, "never: {what}");
+        std::thread::sleep(Duration::from_millis(20));
+    }
+}
+
+/// Processes on this machine whose environment or command line mentions the text.
+pub(crate) fn processes_with(mark: &str) -> Vec<i32> {
+    let mentions = |pid: &i32| {
+        let read = |name: &str| {
+            let mut bytes = Vec::new();
+            let opened = std::fs::File::open(format!("/proc/{pid}/{name}"));
+            let _ = opened.and_then(|mut file| file.read_to_end(&mut bytes));
+            String::from_utf8_lossy(&bytes).contains(mark)
+        };
+        read("cmdline") || read("environ")
+    };
+    let entries = std::fs::read_dir("/proc").unwrap();
+    let pids = entries.filter_map(|entry| entry.ok()?.file_name().to_str()?.parse().ok());
+    pids.filter(mentions).collect()
+}
+
+/// Ends what a failed test would leave behind: daemons, executors and ranks, all found by the cluster's
+/// folder.
+impl Drop for Cluster {
+    fn drop(&mut self) {
+        for daemon in self.workers.iter_mut().chain([&mut self.head]) {
+            let _ = daemon.process.kill();
+            let _ = daemon.process.wait();
+        }
+        for pid in processes_with(&self.folder.path().display().to_string()) {
+            if pid != std::process::id() as i32 {
+                let _ = kill(Pid::from_raw(pid), Signal::SIGKILL);
+            }
+        }
+    }
+}

@@ -1,0 +1,16 @@
+//! The real binary as real processes on loopback: a head, workers, and the command line, as people use them.
+//!
+//! Every cluster lives in a temporary folder and on a port of its own. Nothing sleeps to be right: tests wait
+//! for what they expect, and fail when it does not come within a generous time.
+#![expect(clippy::unwrap_used, reason = "a test that cannot go on ends here")]
+
+mod arrays;
+mod bad_input;
+mod demo;
+mod documents;
+mod faults;
+mod jobs;
+mod kit;
+mod logs;
+mod sdk;
+mod tokens;

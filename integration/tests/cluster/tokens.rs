@@ -1,0 +1,72 @@
+//! Who may do what.
+
+use std::os::unix::fs::PermissionsExt;
+
+use crate::kit::*;
+
+/// Writes a new token to a file that only we may read.
+fn token(cluster: &Cluster, file: &str, flags: &[&str]) -> String {
+    let text = cluster.ok(&[&["token", "create"], flags].concat());
+    let path = cluster.folder().join(file);
+    std::fs::write(&path, text).unwrap();
+    std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o600)).unwrap();
+    path.display().to_string()
+}
+
+#[test]
+fn secrets_are_readable_by_their_owner_alone_and_stored_nowhere_else() {
+    let cluster = Cluster::start(&[]);
+    for file in ["admin.token", "worker.token", "tokens.json", "tls/ca.key", "journal.sqlite"] {
+        let mode = std::fs::metadata(cluster.folder().join("head").join(file)).unwrap().permissions().mode();
+        assert_eq!(mode & 0o077, 0, "{file} has mode {mode:o}");
+    }
+    let secret = cluster.read("head/admin.token").trim().rsplit('.').next().unwrap().to_owned();
+    assert!(secret.len() >= 32);
+    for file in ["head/tokens.json", "daemons.log"] {
+        assert!(!cluster.read(file).contains(&secret), "{file} holds the secret");
+    }
+    assert!(!cluster.ready_line().contains(&secret));
+}
+
+#[test]
+fn a_users_token_works_until_it_is_revoked() {
+    let cluster = Cluster::start(&["host:1"]);
+    let bob = token(&cluster, "bob", &["--role", "user", "--name", "bob"]);
+    let job =
+        cluster.ok(&["submit", "--token-file", &bob, "--output", "quiet", "--", "true"]).trim().to_owned();
+    assert_eq!(cluster.end(&job)["user"], "bob");
+    let drained = cluster.run(&["worker", "drain", "--token-file", &bob, "node0"]);
+    assert_eq!(drained.code, 77, "{}", drained.stderr);
+    assert_eq!(cluster.run(&["token", "list", "--token-file", &bob]).code, 77);
+    cluster.ok(&["token", "revoke", "bob"]);
+    let refused = cluster.run(&["list", "--token-file", &bob]);
+    assert_eq!(refused.code, 77, "{}", refused.stderr);
+}
+
+#[test]
+fn a_user_cannot_touch_anothers_jobs() {
+    let cluster = Cluster::start(&["host:1"]);
+    let job = cluster.submit(&["--hold"], "true");
+    let bob = token(&cluster, "bob", &["--role", "user", "--name", "bob"]);
+    let refused = cluster.run(&["cancel", "--token-file", &bob, &job]);
+    assert_eq!(refused.code, 77, "{}", refused.stderr);
+    assert_eq!(cluster.state(&job), "HELD");
+}
+
+#[test]
+fn wrong_expired_and_careless_tokens_are_refused_in_words() {
+    let cluster = Cluster::start(&[]);
+    let expired = token(&cluster, "expired", &["--role", "user", "--name", "eve", "--expires", "1s"]);
+    until("it expires", || cluster.run(&["list", "--token-file", &expired]).code == 77);
+    let good = cluster.read("head/admin.token");
+    let wrong = cluster.folder().join("wrong");
+    let mut text: Vec<char> = good.trim().chars().collect();
+    let last = text.last_mut().unwrap();
+    *last = if *last == 'a' { 'b' } else { 'a' };
+    std::fs::write(&wrong, text.iter().collect::<String>()).unwrap();
+    std::fs::set_permissions(&wrong, std::fs::Permissions::from_mode(0o600)).unwrap();
+    assert_eq!(cluster.run(&["list", "--token-file", "wrong"]).code, 77);
+    std::fs::set_permissions(&wrong, std::fs::Permissions::from_mode(0o644)).unwrap();
+    let careless = cluster.run(&["list", "--token-file", "wrong"]);
+    assert!(careless.stderr.contains("chmod 600"), "{}", careless.stderr);
+}

@@ -1,0 +1,55 @@
+//! `submit` and `run`: a job's flags, what is to happen around its submission, and the command.
+
+use clap::Args;
+
+use super::{ConnectionArguments, DisplayArguments, JobArguments};
+use crate::script::Script;
+
+/// Arguments of `submit`.
+#[derive(Debug, Args)]
+#[command(args_override_self = true)]
+pub(crate) struct SubmitArguments {
+    #[command(flatten)]
+    pub(crate) following: Following,
+    #[command(flatten)]
+    pub(crate) submission: Submission,
+}
+
+/// Arguments of `run`.
+#[derive(Debug, Args)]
+#[command(args_override_self = true)]
+pub(crate) struct RunArguments {
+    #[command(flatten)]
+    pub(crate) submission: Submission,
+}
+
+/// What happens after the submission.
+#[derive(Debug, Args)]
+pub(crate) struct Following {
+    /// Wait until the job has ended, and exit with its code
+    #[arg(long)]
+    pub(crate) wait: bool,
+}
+
+/// What `submit` and `run` have in common.
+#[derive(Debug, Args)]
+pub(crate) struct Submission {
+    /// Program and arguments; a script that starts with #! travels with the job
+    #[arg(value_name = "CMD", required = true, trailing_var_arg = true)]
+    pub(crate) command: Vec<String>,
+    /// Check the job here and against the nodes, show it, and submit nothing
+    #[arg(long)]
+    pub(crate) dry_run: bool,
+    /// A second submission with this key makes no second job
+    #[arg(long, value_name = "KEY")]
+    pub(crate) idempotency_key: Option<String>,
+    #[command(flatten)]
+    pub(crate) job: JobArguments,
+    #[command(flatten)]
+    pub(crate) connection: ConnectionArguments,
+    #[command(flatten)]
+    pub(crate) display: DisplayArguments,
+    /// The script that the command names, once it has been read.
+    #[arg(skip)]
+    pub(crate) script: Option<Script>,
+}

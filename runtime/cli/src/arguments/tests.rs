@@ -1,0 +1,93 @@
+use clap::CommandFactory as _;
+
+use super::*;
+
+fn parse(words: &str) -> Result<Verb, clap::Error> {
+    CommandLine::try_parse_from(["cohabit"].into_iter().chain(words.split_whitespace())).map(|line| line.verb)
+}
+
+fn refusal(words: &str) -> String {
+    parse(words).unwrap_err().to_string()
+}
+
+/// The help of a command, as on a terminal that is 100 columns wide.
+fn help(path: &[&str]) -> String {
+    let mut command = CommandLine::command().term_width(100);
+    command.build();
+    let found = path.iter().fold(&mut command, |command, name| command.find_subcommand_mut(name).unwrap());
+    found.render_help().to_string()
+}
+
+#[test]
+fn the_definitions_are_sound() {
+    CommandLine::command().debug_assert();
+}
+
+#[test]
+fn help_says_what_there_is() {
+    insta::assert_snapshot!("help_submit", help(&["submit"]));
+    insta::assert_snapshot!("help_list", help(&["list"]));
+    #[cfg(feature = "demo")]
+    insta::assert_snapshot!("help", help(&[]));
+    #[cfg(feature = "head")]
+    insta::assert_snapshot!("help_head_start", help(&["head", "start"]));
+    #[cfg(feature = "worker")]
+    insta::assert_snapshot!("help_worker_start", help(&["worker", "start"]));
+}
+
+#[test]
+fn every_command_says_what_it_does() {
+    for command in CommandLine::command().get_subcommands() {
+        assert!(command.get_about().is_some(), "{}", command.get_name());
+    }
+}
+
+#[test]
+fn a_slip_is_answered_with_the_nearest() {
+    assert!(refusal("submit --gpu-memory 2G x").contains("'--gpu-mem'"));
+    assert!(refusal("lst").contains("'list'"));
+    assert!(refusal("list --outptu json").contains("'--output'"));
+}
+
+#[test]
+fn wrong_values_are_refused_with_how_to_write_them() {
+    for (words, advice) in [
+        ("submit --gpus 1.5 x", "ask for 0.5, 1 or 2"),
+        ("submit --time 90 x", "90s for seconds"),
+        ("submit --array 5-1 x", "write 1-5"),
+        ("submit --mem lots x", "like 20G"),
+        ("submit --begin later x", "now+1h"),
+        ("submit --depends-on after:3 x", "afterok, afterany or afternotok"),
+        ("submit --stop-signal NOPE x", "SIGUSR1@60s"),
+        ("submit --launch many x", "per-node, per-gpu"),
+        ("submit", "<CMD>"),
+        ("show", "<ID>"),
+        ("show 1.x", "names no job"),
+        ("list --state SLEEPING", "PENDING"),
+        ("token create --role king", "worker, user, admin"),
+        ("logs --tail x 1", "--tail"),
+    ] {
+        let refusal = refusal(words);
+        assert!(refusal.contains(advice), "{words}: {refusal}");
+    }
+}
+
+#[test]
+fn list_takes_states_and_a_path_for_the_folder() {
+    let Ok(Verb::List(arguments)) = parse("list --state running,failed --state ./here") else { panic!() };
+    assert_eq!(arguments.states().len(), 2);
+    assert_eq!(arguments.connection().state, Some("./here".into()));
+}
+
+#[test]
+fn the_queue_goes_by_the_names_people_know() {
+    for words in ["list", "ls", "queue"] {
+        assert!(matches!(parse(words), Ok(Verb::List(_))), "{words}");
+    }
+}
+
+#[test]
+fn dependencies_are_a_list_or_said_again() {
+    let Ok(Verb::Submit(arguments)) = parse("submit -d 1,afterany:2 -d 3 x") else { panic!() };
+    assert_eq!(arguments.submission.job.depends_on.len(), 3);
+}

@@ -1,0 +1,155 @@
+//! Reads the command line, and for `submit` and `run` once more with the flags of the script put before those typed:
+//! of two that say different things, the later wins.
+
+use std::ffi::OsString;
+use std::path::Path;
+use std::process::ExitCode;
+
+use clap::Parser as _;
+
+use crate::arguments::{CommandLine, Format, Submission, Verb};
+use crate::failure::{Failure, Trouble};
+use crate::output;
+use crate::script::Script;
+
+/// The program's name and the verb: what stands before the flags.
+const BEFORE_FLAGS: usize = 2;
+
+/// Why there is nothing to do.
+#[derive(Debug)]
+pub(crate) enum Unread {
+    /// It cannot be understood, or only help was asked for.
+    Clap(clap::Error, Format),
+    /// The script that it names cannot be read.
+    Script(Failure, Format),
+}
+
+/// What these words ask for.
+pub(crate) fn read(words: Vec<OsString>) -> Result<Verb, Unread> {
+    let mut verb = parse(&words)?;
+    let format = verb.format();
+    let fail = |failure| Unread::Script(failure, format);
+    let Some(script) = verb.submission().map_or(Ok(None), |submission| script_of(submission)).map_err(fail)? else { return Ok(verb) };
+    let flags = script.flags().map_err(fail)?;
+    if !flags.is_empty() {
+        verb = parse(&with_flags(&words, flags))?;
+    }
+    if let Some(submission) = verb.submission() {
+        submission.script = Some(script);
+    }
+    Ok(verb)
+}
+
+fn parse(words: &[OsString]) -> Result<Verb, Unread> {
+    let parsed = CommandLine::try_parse_from(words);
+    Ok(parsed.map_err(|error| Unread::Clap(error, format_of(words)))?.verb)
+}
+
+fn script_of(submission: &Submission) -> Result<Option<Script>, Failure> {
+    match submission.command.first() {
+        Some(program) if !program.is_empty() => Script::at(Path::new(program)),
+        Some(_) | None => Ok(None),
+    }
+}
+
+fn with_flags(words: &[OsString], flags: Vec<String>) -> Vec<OsString> {
+    let (before, typed) = words.split_at(BEFORE_FLAGS.min(words.len()));
+    before.iter().cloned().chain(flags.into_iter().map(Into::into)).chain(typed.iter().cloned()).collect()
+}
+
+/// The format that was asked for, when the rest could not be understood.
+fn format_of(words: &[OsString]) -> Format {
+    let ours = words.iter().take_while(|word| *word != "--");
+    let pairs = ours.clone().zip(ours.clone().skip(1));
+    let is_json = ours.clone().any(|word| word == "--output=json")
+        || pairs.into_iter().any(|(flag, value)| flag == "--output" && value == "json");
+    if is_json { Format::Json } else { Format::Table }
+}
+
+impl Unread {
+    /// Says so, and gives the exit code: 0 for help that was asked for.
+    pub(crate) fn tell(self) -> ExitCode {
+        let (failure, format) = match self {
+            Unread::Script(failure, format) => (failure, format),
+            Unread::Clap(error, Format::Json) if error.use_stderr() => {
+                let text = error.to_string();
+                let message = text.strip_prefix("error: ").unwrap_or(&text).trim();
+                (Failure::new(Trouble::Usage, message), Format::Json)
+            }
+            Unread::Clap(error, _) => {
+                // A reader that went away needs no help.
+                let _ = error.print();
+                return u8::try_from(error.exit_code()).unwrap_or(2).into();
+            }
+        };
+        output::failure(&failure, format);
+        failure.exit_code()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+
+    use cohabit_client::proto::{Gpus, Share, Span};
+
+    use super::*;
+
+    fn read_words(words: &[&str]) -> Result<Verb, Unread> {
+        read(words.iter().map(Into::into).collect())
+    }
+
+    fn submission(words: &[&str]) -> Submission {
+        let verb = read_words(words).unwrap();
+        let Verb::Submit(arguments) = verb else { panic!("{verb:?}") };
+        arguments.submission
+    }
+
+    #[test]
+    fn flags_of_the_script_hold_unless_the_command_line_says_otherwise() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("train.sh");
+        fs::write(&path, "#!/bin/sh\n#COHABIT --gpus 0.5 --time 1h --env A=1\n").unwrap();
+        let path = path.to_str().unwrap();
+
+        let read = submission(&["cohabit", "submit", "--time", "2h", "--env", "B=2", path, "--gpus", "9"]);
+        assert_eq!(read.job.gpus, Some(Gpus::Part(Share(500))));
+        assert_eq!(read.job.time, Some(Span::from_secs(7_200)));
+        assert_eq!(read.job.env.len(), 2);
+        assert_eq!(read.command, [path, "--gpus", "9"]);
+        assert!(read.script.is_some());
+    }
+
+    #[test]
+    fn everything_behind_the_command_belongs_to_it() {
+        let read =
+            submission(&["cohabit", "submit", "--gpus", "1", "python", "train.py", "--gpus", "4", "--help"]);
+        assert_eq!(read.command, ["python", "train.py", "--gpus", "4", "--help"]);
+        let read = submission(&["cohabit", "submit", "--", "-x", "--", "y"]);
+        assert_eq!(read.command, ["-x", "--", "y"]);
+        assert!(read.script.is_none());
+    }
+
+    #[test]
+    fn a_bad_line_of_the_script_is_an_error_of_its_own() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("train.sh");
+        fs::write(&path, "#!/bin/sh\n#SBATCH --partition=gpu\n").unwrap();
+        let unread = read_words(&["cohabit", "run", "--output", "json", path.to_str().unwrap()]).unwrap_err();
+        let Unread::Script(failure, format) = unread else { panic!("{unread:?}") };
+        assert_eq!(format, Format::Json);
+        assert!(failure.message.contains("train.sh:2: #SBATCH --partition is not understood"), "{failure}");
+    }
+
+    #[test]
+    fn json_is_recognised_in_words_that_make_no_sense() {
+        let format = |words: &[&str]| {
+            let unread = read_words(words).unwrap_err();
+            let Unread::Clap(_, format) = unread else { panic!("{unread:?}") };
+            format
+        };
+        assert_eq!(format(&["cohabit", "list", "--nonsense", "--output", "json"]), Format::Json);
+        assert_eq!(format(&["cohabit", "list", "--nonsense", "--output=json"]), Format::Json);
+        assert_eq!(format(&["cohabit", "submit", "--nonsense", "--", "x", "--output=json"]), Format::Table);
+    }
+}

@@ -1,0 +1,156 @@
+//! Shows jobs while they run: bars on a terminal, a line for each thing that happens anywhere else.
+
+use std::collections::BTreeMap;
+use std::io::{self, IsTerminal as _};
+use std::time::Instant;
+
+use cohabit_client::proto::{JobId, JobRecord, JobState};
+use indicatif::{MultiProgress, ProgressBar, ProgressStyle};
+
+use crate::failure::Failure;
+use crate::output;
+use crate::render::progress_text;
+
+/// How jobs are shown.
+pub(super) enum Display {
+    Bars(BTreeMap<JobId, ProgressBar>),
+    Lines(Lines),
+}
+
+/// What was told of each job.
+pub(super) struct Lines {
+    started: Instant,
+    names: BTreeMap<JobId, String>,
+    told: BTreeMap<JobId, Told>,
+}
+
+/// A line is worth printing when one of these changes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct Told {
+    state: JobState,
+    quarters: u64,
+}
+
+impl Display {
+    /// For jobs with these names, on what stdout and stderr are.
+    pub(super) fn new(names: BTreeMap<JobId, String>) -> Display {
+        if io::stdout().is_terminal() && io::stderr().is_terminal() {
+            return Display::Bars(bars(&names));
+        }
+        Display::Lines(Lines { started: Instant::now(), names, told: BTreeMap::new() })
+    }
+
+    /// Shows what a job is at now.
+    pub(super) fn show(&mut self, job: &JobRecord) -> Result<(), Failure> {
+        match self {
+            Display::Bars(bars) => {
+                if let Some(bar) = bars.get(&job.id) {
+                    set(bar, job);
+                }
+                Ok(())
+            }
+            Display::Lines(lines) => lines.news(job).map_or(Ok(()), |line| output::data(&line)),
+        }
+    }
+
+    /// Leaves the screen as it is.
+    pub(super) fn end(&self) {
+        if let Display::Bars(bars) = self {
+            bars.values().for_each(ProgressBar::abandon);
+        }
+    }
+}
+
+fn bars(names: &BTreeMap<JobId, String>) -> BTreeMap<JobId, ProgressBar> {
+    let style = ProgressStyle::with_template("  {prefix:14} [{bar:30}] {pos:>5}/{len:5} {msg}");
+    let style = style.unwrap_or_else(|_| ProgressStyle::default_bar()).progress_chars("=> ");
+    let all = MultiProgress::new();
+    let bar = |name: &String| {
+        let bar = all.add(ProgressBar::new(0).with_style(style.clone()).with_prefix(name.clone()));
+        bar.set_message(JobState::Pending.word());
+        bar
+    };
+    names.iter().map(|(id, name)| (*id, bar(name))).collect()
+}
+
+fn set(bar: &ProgressBar, job: &JobRecord) {
+    if let Some(progress) = &job.progress {
+        bar.set_length(progress.total.unwrap_or(progress.step));
+        bar.set_position(progress.step);
+    }
+    bar.set_message(summary(job));
+}
+
+/// `RUNNING    loss 0.0412  4.2 s left`
+fn summary(job: &JobRecord) -> String {
+    let progress = job.progress.as_ref();
+    let loss = progress.and_then(|progress| progress.metrics.get("loss"));
+    let left = progress.filter(|_| job.state == JobState::Running).and_then(|progress| progress.remaining());
+    let parts = [
+        Some(format!("{:9}", job.state)),
+        loss.map(|loss| format!("loss {loss:.4}")),
+        left.map(|left| format!("{left} left")),
+    ];
+    parts.into_iter().flatten().collect::<Vec<_>>().join("  ")
+}
+
+impl Lines {
+    /// A line, if there is anything new.
+    fn news(&mut self, job: &JobRecord) -> Option<String> {
+        let done = job
+            .progress
+            .as_ref()
+            .and_then(|progress| Some((progress.step * 4).checked_div(progress.total?)?));
+        let told = Told { state: job.state, quarters: done.unwrap_or(0) };
+        let is_new = self.told.insert(job.id, told) != Some(told);
+        is_new.then(|| self.line(job))
+    }
+
+    fn line(&self, job: &JobRecord) -> String {
+        let name = self.names.get(&job.id).map_or("", String::as_str);
+        let progress = job.progress.as_ref().map_or(String::new(), progress_text);
+        let line =
+            format!("{:6.1} s  {name:14} {:9}  {progress}", self.started.elapsed().as_secs_f64(), job.state);
+        line.trim_end().to_owned()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::render::samples::running;
+
+    fn lines() -> Lines {
+        let names = [(running().id, "digits 0.01".to_owned())].into();
+        Lines { started: Instant::now(), names, told: BTreeMap::new() }
+    }
+
+    #[test]
+    fn a_line_is_printed_for_each_quarter_and_each_state() {
+        let mut lines = lines();
+        let at = |step, state| {
+            let mut job = JobRecord { state, ..running() };
+            if let Some(progress) = &mut job.progress {
+                progress.step = step;
+            }
+            job
+        };
+        let mut is_told = |step, state| lines.news(&at(step, state)).is_some();
+        assert!(is_told(10, JobState::Running));
+        assert!(!is_told(249, JobState::Running));
+        assert!(is_told(250, JobState::Running));
+        assert!(is_told(250, JobState::Completed));
+        assert!(!is_told(250, JobState::Completed));
+    }
+
+    #[test]
+    fn a_line_says_who_and_how_far() {
+        let line = lines().line(&running());
+        assert!(line.contains("digits 0.01") && line.contains("42% 420/1000 loss 0.4123"), "{line}");
+    }
+
+    #[test]
+    fn a_bar_says_state_loss_and_what_is_left() {
+        assert_eq!(summary(&running()), "RUNNING    loss 0.4123  3 min 52 s left");
+    }
+}

@@ -1,0 +1,102 @@
+//! What ran where, when and with what result, and what sharing gained.
+
+use cohabit_client::proto::{JobRecord, LogPosition, Span, Time};
+use cohabit_client::{Client, LogOptions};
+use futures::TryStreamExt as _;
+
+use crate::failure::Failure;
+use crate::output::Screen;
+use crate::render::table;
+
+const HEADINGS: [&str; 8] = ["JOB", "TRAINING", "STATE", "NODE", "DEVICE", "STARTED", "RUNTIME", "RESULT"];
+/// Lines at the end of a job's output among which its result is.
+const LAST_LINES: u64 = 40;
+/// How the training programs end the line with their result.
+const RESULT_ENDS: &str = " never seen in training";
+
+/// The report on jobs that have ended.
+pub(super) async fn report(client: &Client, ended: &[JobRecord]) -> Result<String, Failure> {
+    let mut results = Vec::new();
+    for job in ended {
+        results.push(result(&last_lines(client, job).await?).unwrap_or_default());
+    }
+    Ok(format!("\n{}\n{}", jobs_table(ended, &results, Screen::of_stdout()), gain(ended)))
+}
+
+async fn last_lines(client: &Client, job: &JobRecord) -> Result<String, Failure> {
+    let options = LogOptions { from: LogPosition::Tail(LAST_LINES), ..LogOptions::default() };
+    let records: Vec<_> = client.logs(job.id, options).try_collect().await?;
+    let bytes: Vec<u8> = records.into_iter().flat_map(|record| record.bytes).collect();
+    Ok(String::from_utf8_lossy(&bytes).into_owned())
+}
+
+/// `accuracy 97.8%` of `accuracy 97.8% on 360 images never seen in training`.
+fn result(output: &str) -> Option<String> {
+    let line = output.lines().rfind(|line| line.ends_with(RESULT_ENDS))?;
+    Some(line.split(" on ").next().unwrap_or(line).to_owned())
+}
+
+fn jobs_table(ended: &[JobRecord], results: &[String], screen: Screen) -> String {
+    let begin = begin(ended);
+    let mut table = table::table(&HEADINGS, screen);
+    for (job, result) in ended.iter().zip(results) {
+        let devices: Vec<String> = job.devices().iter().map(ToString::to_string).collect();
+        table.add_row([
+            job.id.to_string(),
+            job.name.clone(),
+            job.state.to_string(),
+            job.nodes().join(","),
+            devices.join(","),
+            job.started_at.map_or(String::new(), |at| format!("+{:.1} s", at.since(begin).as_secs_f64())),
+            runtime(job).map_or(String::new(), |span| format!("{:.1} s", span.as_secs_f64())),
+            result.clone(),
+        ]);
+    }
+    table::text(&table)
+}
+
+fn begin(ended: &[JobRecord]) -> Time {
+    ended.iter().filter_map(|job| job.started_at).min().unwrap_or(Time::EPOCH)
+}
+
+fn runtime(job: &JobRecord) -> Option<Span> {
+    Some(job.ended_at?.since(job.started_at?))
+}
+
+/// From measured times alone.
+fn gain(ended: &[JobRecord]) -> String {
+    let end = ended.iter().filter_map(|job| job.ended_at).max().unwrap_or(Time::EPOCH);
+    let together = end.since(begin(ended)).as_secs_f64();
+    let apart: f64 = ended.iter().filter_map(runtime).map(Span::as_secs_f64).sum();
+    format!(
+        "Together they took {together:.1} s. One after another, as without sharing, the same runs add up to {apart:.1} s: \
+         {:.1} times as long.\n(Both were measured here; beside another job a run takes somewhat longer than alone.)",
+        apart / together.max(f64::EPSILON),
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::render::samples::{at, running};
+
+    fn ended(started: u64, ended: u64) -> JobRecord {
+        JobRecord { started_at: Some(at(started)), ended_at: Some(at(ended)), ..running() }
+    }
+
+    #[test]
+    fn the_result_is_what_the_program_said_at_its_end() {
+        let digits = "epoch  60/60  loss 0.01\naccuracy 97.8% on 360 images never seen in training\n";
+        assert_eq!(result(digits).as_deref(), Some("accuracy 97.8%"));
+        let charlm = "loss 1.912 nats per character on text never seen in training\n---\non and on\n---\n";
+        assert_eq!(result(charlm).as_deref(), Some("loss 1.912 nats per character"));
+        assert_eq!(result("killed\n"), None);
+    }
+
+    #[test]
+    fn the_gain_compares_the_whole_with_the_sum_of_its_parts() {
+        let gain = gain(&[ended(0, 10), ended(0, 10), ended(10, 20)]);
+        assert!(gain.starts_with("Together they took 20.0 s."), "{gain}");
+        assert!(gain.contains("add up to 30.0 s: 1.5 times as long"), "{gain}");
+    }
+}

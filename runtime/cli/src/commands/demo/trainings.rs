@@ -1,0 +1,72 @@
+//! What the demo trains: the same network with several learning rates, and a language model.
+
+use std::env;
+use std::path::Path;
+use std::time::Duration;
+
+use cohabit_client::{Client, Job, JobBuilder};
+
+use crate::failure::{Failure, Trouble};
+
+/// A part of a slot for each job: two share one.
+const SHARE: f64 = 0.5;
+/// Far above what a slow machine needs; a job that hangs must not hang the demo.
+const TIME_LIMIT: Duration = Duration::from_secs(300);
+/// How long a job that is stopped may take; the programs save a checkpoint and go.
+const DIGITS_EPOCHS: &str = "60";
+const CHARLM_STEPS: &str = "200";
+
+/// One training job.
+pub(super) struct Training {
+    program: &'static str,
+    length_flag: &'static str,
+    length: &'static str,
+    learning_rate: &'static str,
+}
+
+/// In the order in which they are submitted; the longest first, so that none is left alone at the end.
+pub(super) fn trainings() -> Vec<Training> {
+    let charlm = ["0.005", "0.002"].map(|learning_rate| Training {
+        program: "charlm",
+        length_flag: "--steps",
+        length: CHARLM_STEPS,
+        learning_rate,
+    });
+    let digits = ["0.0003", "0.001", "0.003", "0.01", "0.03"].map(|learning_rate| Training {
+        program: "digits",
+        length_flag: "--epochs",
+        length: DIGITS_EPOCHS,
+        learning_rate,
+    });
+    charlm.into_iter().chain(digits).collect()
+}
+
+impl Training {
+    pub(super) fn name(&self) -> String {
+        format!("{} {}", self.program, self.learning_rate)
+    }
+
+    /// Submits this program itself, as one of its training programs.
+    pub(super) async fn submit(&self, client: &Client, folder: &Path) -> Result<Job, Failure> {
+        let program = env::current_exe().map_err(|error| {
+            Failure::new(Trouble::InputOutput, format!("this program cannot tell where it lies: {error}"))
+        })?;
+        let program = program.into_os_string().into_string().map_err(|path| {
+            Failure::configuration(format!("the path of this program is not text: {}", path.display()))
+        })?;
+        let job = JobBuilder::new(program)
+            .args([
+                "train",
+                self.program,
+                self.length_flag,
+                self.length,
+                "--learning-rate",
+                self.learning_rate,
+            ])
+            .name(self.name())
+            .gpus(SHARE)
+            .time_limit(TIME_LIMIT)
+            .workdir(folder);
+        Ok(job.submit(client).await?)
+    }
+}

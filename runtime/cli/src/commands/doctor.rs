@@ -1,0 +1,52 @@
+//! `doctor`: looks at this machine and says what to change; it changes nothing itself.
+//!
+//! Each file below looks at one matter. What cannot be looked at is a finding too, never a silent pass.
+
+mod findings;
+mod folder;
+mod gpus;
+mod head;
+mod limits;
+mod processes;
+
+use std::process::ExitCode;
+
+use self::findings::{Finding, Findings, Judgement};
+use crate::arguments::{DoctorArguments, Format};
+use crate::connect::{settings, state_folder};
+use crate::failure::Failure;
+use crate::output::{self, Screen};
+use crate::render::documents::versioned;
+
+/// Something is broken.
+const EXIT_BROKEN: u8 = 78;
+
+pub(super) async fn doctor(arguments: DoctorArguments) -> Result<ExitCode, Failure> {
+    let settings = settings(&arguments.connection)?;
+    let state = state_folder(&settings)?;
+    let mut findings = folder::look(&state);
+    findings.extend(head::look(&settings).await);
+    findings.extend(gpus::look());
+    findings.extend(processes::look());
+    findings.extend(limits::look());
+    tell(&Findings { findings }, arguments.display.output)
+}
+
+fn tell(findings: &Findings, format: Format) -> Result<ExitCode, Failure> {
+    let is_broken = |finding: &&Finding| finding.judgement == Judgement::Broken;
+    match format {
+        Format::Json => output::document(&versioned(findings))?,
+        Format::Table | Format::Wide => output::data(&findings.table(Screen::of_stdout()))?,
+        Format::Quiet => {
+            findings
+                .findings
+                .iter()
+                .filter(is_broken)
+                .try_for_each(|finding| output::data(finding.matter))?;
+        }
+    }
+    match findings.findings.iter().any(|finding| is_broken(&finding)) {
+        true => Ok(EXIT_BROKEN.into()),
+        false => Ok(ExitCode::SUCCESS),
+    }
+}

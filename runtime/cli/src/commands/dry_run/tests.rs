@@ -1,0 +1,50 @@
+use cohabit_client::proto::{Bytes, Demand};
+
+use super::*;
+use crate::render::samples::nodes;
+
+fn spec(demand: Demand) -> JobSpec {
+    JobSpec { demand, ..JobSpec::command(vec!["train".into()], "/home/ada".into()) }
+}
+
+fn fitting(demand: Demand) -> Result<Vec<String>, Failure> {
+    fitting_nodes(&spec(demand), &nodes())
+}
+
+#[test]
+fn nodes_that_are_large_enough_fit() {
+    let two = Demand { gpus: Gpus::Whole(2), ..Demand::default() };
+    assert_eq!(fitting(two).unwrap(), ["gpu1"]);
+    let large = Demand { gpu_memory: Some(Bytes(100 << 30)), ..Demand::default() };
+    assert_eq!(fitting(large).unwrap(), ["gpu1", "trial"]);
+    assert_eq!(fitting(Demand { nodes: 2, ..Demand::default() }).unwrap(), ["gpu1", "trial"]);
+}
+
+#[test]
+fn what_no_node_can_meet_is_refused_with_the_largest_there_is() {
+    for demand in [
+        Demand { gpus: Gpus::Whole(4), ..Demand::default() },
+        Demand { nodes: 3, ..Demand::default() },
+        Demand { cpus: 65, ..Demand::default() },
+        Demand { memory: Bytes(1 << 50), ..Demand::default() },
+        Demand { gpus: Gpus::Whole(3), gpu_memory: Some(Bytes(1 << 50)), ..Demand::default() },
+    ] {
+        let failure = fitting(demand).unwrap_err();
+        assert_eq!(failure.trouble, Trouble::Impossible("unsatisfiable"));
+        assert!(failure.message.contains("the largest node is gpu1 with 3 devices"), "{failure}");
+    }
+}
+
+#[test]
+fn before_the_first_worker_joins_anything_may_wait() {
+    let any = spec(Demand { gpus: Gpus::Whole(9), ..Demand::default() });
+    let plan = Plan::new(&any, "key", fitting_nodes(&any, &[]).unwrap());
+    assert!(plan.words().contains("It has to wait for a worker to join."), "{}", plan.words());
+}
+
+#[test]
+fn the_document_says_what_would_be_submitted() {
+    let spec = spec(Demand { gpus: Gpus::Part(cohabit_client::proto::Share(500)), ..Demand::default() });
+    let plan = Plan::new(&spec, "key", vec!["gpu1".into()]);
+    insta::assert_snapshot!("dry_run_json", serde_json::to_string_pretty(&versioned(plan)).unwrap());
+}

@@ -1,0 +1,88 @@
+//! What the verbs do: one file for each, and the dispatch between them.
+//!
+//! A command ends with an exit code or with a failure; it prints through `output` alone.
+
+mod change;
+mod completions;
+#[cfg(feature = "demo")]
+mod demo;
+mod doctor;
+mod dry_run;
+#[cfg(feature = "worker")]
+mod executor;
+mod explain;
+#[cfg(feature = "head")]
+mod head;
+mod list;
+mod logs;
+mod nodes;
+mod run;
+mod show;
+mod submission;
+mod submit;
+mod token;
+#[cfg(feature = "demo")]
+mod train;
+#[cfg(all(feature = "head", feature = "worker"))]
+mod up;
+mod wait;
+mod worker;
+
+use std::process::ExitCode;
+
+use cohabit_client::proto::{JobChange, Time};
+use jiff::Timestamp;
+
+use crate::arguments::Verb;
+use crate::failure::{Failure, Trouble};
+
+/// Does what was asked for.
+pub(crate) fn dispatch(verb: Verb) -> Result<ExitCode, Failure> {
+    match verb {
+        Verb::Submit(arguments) => finish(submit::submit(arguments)),
+        Verb::Run(arguments) => finish(run::run(arguments)),
+        Verb::List(arguments) => finish(list::list(arguments)),
+        Verb::Show(arguments) => finish(show::show(arguments)),
+        Verb::Logs(arguments) => finish(logs::logs(arguments)),
+        Verb::Wait(arguments) => finish(wait::wait(arguments)),
+        Verb::Cancel(arguments) => finish(change::change(JobChange::Cancel, arguments)),
+        Verb::Hold(arguments) => finish(change::change(JobChange::Hold, arguments)),
+        Verb::Release(arguments) => finish(change::change(JobChange::Release, arguments)),
+        Verb::Requeue(arguments) => finish(change::change(JobChange::Requeue, arguments)),
+        Verb::Explain(arguments) => finish(explain::explain(arguments)),
+        Verb::Nodes(arguments) => finish(nodes::nodes(arguments)),
+        Verb::Token(arguments) => finish(token::token(arguments.verb)),
+        Verb::Worker(arguments) => worker::worker(arguments.verb),
+        Verb::Doctor(arguments) => finish(doctor::doctor(arguments)),
+        Verb::Completions(arguments) => completions::completions(arguments.shell),
+        #[cfg(feature = "head")]
+        Verb::Head(arguments) => head::head(arguments.verb),
+        #[cfg(all(feature = "head", feature = "worker"))]
+        Verb::Up(arguments) => up::up(arguments),
+        #[cfg(feature = "worker")]
+        Verb::Executor(arguments) => Ok(executor::executor(&arguments.folder)),
+        #[cfg(feature = "demo")]
+        Verb::Demo(arguments) => demo::demo(arguments),
+        #[cfg(feature = "demo")]
+        Verb::Train(arguments) => Ok(train::train(&arguments.program)),
+    }
+}
+
+/// Drives a client command to its end, on this thread.
+fn finish(command: impl Future<Output = Result<ExitCode, Failure>>) -> Result<ExitCode, Failure> {
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().map_err(|error| {
+        Failure::new(Trouble::InputOutput, format!("the system gives no event queue: {error}"))
+    })?;
+    runtime.block_on(command)
+}
+
+/// The present, as the cluster counts time.
+fn now() -> Time {
+    Time::from_micros(u64::try_from(Timestamp::now().as_microsecond()).unwrap_or(0))
+}
+
+/// A job's code as this program's own.
+fn exit_code(shell_code: i32) -> ExitCode {
+    // Codes are bytes: what does not fit is cut as shells cut it.
+    ExitCode::from((shell_code & 0xff) as u8)
+}

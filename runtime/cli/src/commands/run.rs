@@ -1,0 +1,88 @@
+//! `run`: submits a job, shows what it prints while it prints it, and ends with its code.
+//!
+//! The first Ctrl-C cancels the job and waits for its end; the second leaves at once.
+
+use std::pin::pin;
+use std::process::ExitCode;
+
+use cohabit_client::proto::{JobChange, JobId, JobSpec, JobState, Launch};
+use cohabit_client::{Client, Job, LogOptions};
+use futures::TryStreamExt as _;
+use futures::stream;
+use tokio::signal::unix::{SignalKind, signal};
+
+use super::{dry_run, exit_code, logs, submission};
+use crate::arguments::RunArguments;
+use crate::connect::connect;
+use crate::failure::{Failure, Trouble};
+use crate::output;
+
+pub(super) async fn run(arguments: RunArguments) -> Result<ExitCode, Failure> {
+    let format = arguments.submission.display.output;
+    let is_dry = arguments.submission.dry_run;
+    let client = connect(&arguments.submission.connection).await?;
+    let submission = submission::prepare(&client, arguments.submission).await?;
+    if is_dry {
+        return dry_run::dry_run(&client, &submission, format).await;
+    }
+    let mut interrupts = signal(SignalKind::interrupt()).map_err(|error| {
+        Failure::new(Trouble::InputOutput, format!("Ctrl-C cannot be watched for: {error}"))
+    })?;
+    let job = client.submit(&submission).await?;
+    output::message(&format!("job {} submitted", job.id()));
+
+    let mut followed = pin!(follow(&client, &job, submission.spec()));
+    tokio::select! {
+        ended = &mut followed => return ended,
+        _ = interrupts.recv() => {}
+    }
+    output::message(&format!("cancelling job {}; press Ctrl-C again to leave at once", job.id()));
+    let cancelled = async {
+        client.change(JobChange::Cancel, &[job.id()]).await?;
+        followed.await
+    };
+    let how = tokio::select! {
+        ended = cancelled => ended.map(|_| "was cancelled")?,
+        _ = interrupts.recv() => "is being cancelled",
+    };
+    Err(Failure::new(Trouble::Interrupted, format!("interrupted: job {} {how}", job.id())))
+}
+
+/// Shows the job's output until it has ended, and says how.
+async fn follow(client: &Client, job: &Job, spec: &JobSpec) -> Result<ExitCode, Failure> {
+    match spec.array {
+        None => show_output(client, job.id(), spec).await?,
+        Some(_) => output::message("an array's output is not shown: see `cohabit logs ID.INDEX`"),
+    }
+    let ended = job.wait().await?;
+    if ended.state != JobState::Completed {
+        output::message(&format!("job {} {}: {}", ended.id, ended.state, ended.reason));
+    }
+    Ok(exit_code(ended.shell_code().unwrap_or(0)))
+}
+
+/// The output of all ranks as it comes. Output that cannot be had is no reason to lose sight of the job.
+async fn show_output(client: &Client, job: JobId, spec: &JobSpec) -> Result<(), Failure> {
+    let of_rank = |rank| client.log_parts(job, LogOptions { rank, ..LogOptions::follow() });
+    let mut parts = stream::select_all((0..ranks(spec)).map(of_rank));
+    loop {
+        match parts.try_next().await {
+            Ok(Some(part)) => logs::print(&part)?,
+            Ok(None) => return Ok(()),
+            Err(error) => {
+                output::message(&format!("the output cannot be shown any more: {error}"));
+                return Ok(());
+            }
+        }
+    }
+}
+
+const fn ranks(spec: &JobSpec) -> u32 {
+    match spec.launch {
+        Launch::PerNode => spec.demand.nodes,
+        Launch::PerGpu => {
+            let on_each_node = spec.demand.devices();
+            spec.demand.nodes.saturating_mul(if on_each_node == 0 { 1 } else { on_each_node })
+        }
+    }
+}

@@ -1,0 +1,41 @@
+//! What `submit` and `run` have in common: from arguments to a job that can be submitted.
+
+use cohabit_client::proto::{Dependency, JobSpec};
+use cohabit_client::{Client, Submission};
+
+use crate::arguments;
+use crate::failure::Failure;
+use crate::output;
+use crate::specification::{Surroundings, specify};
+use crate::values::WrittenDependency;
+
+/// The job that the arguments describe, with its dependencies looked up at the head.
+pub(super) async fn prepare(
+    client: &Client,
+    arguments: arguments::Submission,
+) -> Result<Submission, Failure> {
+    if let Some(script) = &arguments.script {
+        for line in script.late_directives() {
+            output::message(&format!(
+                "note: line {line} of the script is not read, because it stands behind the first command"
+            ));
+        }
+    }
+    let described = specify(&arguments.job, arguments.command, arguments.script, &Surroundings::here()?)?;
+    let depends_on = dependencies(client, &arguments.job.depends_on).await?;
+    let submission = Submission::new(JobSpec { depends_on, ..described })?;
+    Ok(match arguments.idempotency_key {
+        Some(key) => submission.with_key(key),
+        None => submission,
+    })
+}
+
+/// A reference may mean several jobs: all of them have to end.
+async fn dependencies(client: &Client, written: &[WrittenDependency]) -> Result<Vec<Dependency>, Failure> {
+    let mut dependencies = Vec::new();
+    for dependency in written {
+        let jobs = client.resolve(std::slice::from_ref(&dependency.job)).await?;
+        dependencies.extend(jobs.into_iter().map(|job| Dependency { job, when: dependency.when }));
+    }
+    Ok(dependencies)
+}

@@ -1,0 +1,113 @@
+//! `token`: makes, lists and revokes tokens. A secret is printed once, on stdout, and never again.
+
+use std::process::ExitCode;
+
+use cohabit_client::Client;
+use cohabit_client::proto::{Role, TokenAnswer, TokenRecord, TokenRequest};
+use jiff::tz::TimeZone;
+use serde::Serialize;
+
+use crate::arguments::{Format, TokenCreateArguments, TokenListArguments, TokenRevokeArguments, TokenVerb};
+use crate::connect::connect;
+use crate::failure::{Failure, Trouble};
+use crate::output::{self, Screen};
+use crate::render::documents::{TokenTold, Tokens, versioned};
+use crate::render::tokens_table::tokens_table;
+
+pub(super) async fn token(verb: TokenVerb) -> Result<ExitCode, Failure> {
+    match verb {
+        TokenVerb::Create(arguments) => create(arguments).await?,
+        TokenVerb::List(arguments) => list(arguments).await?,
+        TokenVerb::Revoke(arguments) => revoke(arguments).await?,
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+/// `{"name", "role", "token"}`
+#[derive(Serialize)]
+struct Created {
+    name: String,
+    role: String,
+    token: String,
+}
+
+async fn create(arguments: TokenCreateArguments) -> Result<(), Failure> {
+    let client = connect(&arguments.connection).await?;
+    let role = Role::from(arguments.role);
+    let name = match arguments.name {
+        Some(name) => name,
+        None => free_name(role, &listed(&client).await?),
+    };
+    let request = TokenRequest::Create { name: name.clone(), role, expires_in: arguments.expires };
+    let TokenAnswer::Created(token) = client.tokens(request).await? else { return Err(misunderstood()) };
+    match arguments.display.output {
+        Format::Json => output::document(&versioned(Created { name, role: role.to_string(), token })),
+        Format::Quiet => output::data(&token),
+        Format::Table | Format::Wide => {
+            output::message(&format!("token '{name}' for a {role}; keep it in a file with mode 0600:"));
+            output::data(&token)
+        }
+    }
+}
+
+/// `worker-1`, or the next that is free.
+fn free_name(role: Role, taken: &[TokenRecord]) -> String {
+    let name = |number: usize| format!("{role}-{number}");
+    let is_free = |name: &String| taken.iter().all(|token| token.name != *name);
+    (1..).map(name).find(is_free).expect("there are more numbers than tokens")
+}
+
+async fn listed(client: &Client) -> Result<Vec<TokenRecord>, Failure> {
+    match client.tokens(TokenRequest::List).await? {
+        TokenAnswer::Listed(tokens) => Ok(tokens),
+        TokenAnswer::Created(_) | TokenAnswer::Revoked => Err(misunderstood()),
+    }
+}
+
+async fn list(arguments: TokenListArguments) -> Result<(), Failure> {
+    let tokens = listed(&connect(&arguments.connection).await?).await?;
+    match arguments.display.output {
+        Format::Table | Format::Wide => {
+            output::data(&tokens_table(&tokens, &TimeZone::system(), Screen::of_stdout()))
+        }
+        Format::Json => {
+            output::document(&versioned(Tokens { tokens: tokens.iter().map(TokenTold::from).collect() }))
+        }
+        Format::Quiet => tokens.iter().try_for_each(|token| output::data(&token.name)),
+    }
+}
+
+async fn revoke(arguments: TokenRevokeArguments) -> Result<(), Failure> {
+    let client = connect(&arguments.connection).await?;
+    client.tokens(TokenRequest::Revoke(arguments.name.clone())).await?;
+    match arguments.display.output {
+        Format::Json => {
+            output::document(&versioned(serde_json::json!({ "name": arguments.name, "revoked": true })))
+        }
+        Format::Quiet => Ok(()),
+        Format::Table | Format::Wide => output::data(&format!("Token '{}' is worthless now", arguments.name)),
+    }
+}
+
+fn misunderstood() -> Failure {
+    Failure::new(Trouble::Protocol, "the head answered something else than was asked about tokens")
+}
+
+#[cfg(test)]
+mod tests {
+    use cohabit_client::proto::Time;
+
+    use super::*;
+
+    #[test]
+    fn a_token_without_a_name_gets_the_first_free_one() {
+        let taken = |name: &str| TokenRecord {
+            name: name.into(),
+            role: Role::User,
+            created_at: Time::EPOCH,
+            expires_at: None,
+        };
+        assert_eq!(free_name(Role::Worker, &[]), "worker-1");
+        assert_eq!(free_name(Role::User, &[taken("user-1"), taken("user-3")]), "user-2");
+    }
+}

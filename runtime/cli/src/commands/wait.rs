@@ -1,0 +1,19 @@
+//! `wait`: until jobs have ended; ends with the first code among them that is not 0.
+
+use std::process::ExitCode;
+
+use cohabit_client::proto::JobRecord;
+
+use super::{exit_code, list};
+use crate::arguments::WaitArguments;
+use crate::connect::connect;
+use crate::failure::Failure;
+
+pub(super) async fn wait(arguments: WaitArguments) -> Result<ExitCode, Failure> {
+    let client = connect(&arguments.connection).await?;
+    let ids = client.resolve(&arguments.jobs.references).await?;
+    let ended = client.wait(&ids).await?;
+    list::tell(&ended, arguments.display.output)?;
+    let codes = ended.iter().filter_map(JobRecord::shell_code);
+    Ok(exit_code(codes.into_iter().find(|code| *code != 0).unwrap_or(0)))
+}

@@ -1,0 +1,87 @@
+use std::fs;
+
+use super::*;
+
+/// Settings with one flag layer, these variables, and these files of a folder.
+fn settings(
+    flags: &[(Key, &str)],
+    variables: &[(&str, &str)],
+    files: &[(&str, &str)],
+) -> Result<Settings, Failure> {
+    let folder = tempfile::tempdir().unwrap();
+    let paths: Vec<PathBuf> = files
+        .iter()
+        .map(|(name, text)| {
+            let path = folder.path().join(name);
+            fs::write(&path, text).unwrap();
+            path
+        })
+        .collect();
+    let flags = flags.iter().map(|(key, text)| (*key, (*text).to_owned())).collect();
+    let variable =
+        |name: &str| variables.iter().find(|(known, _)| *known == name).map(|(_, value)| (*value).to_owned());
+    Settings::layered(flags, variable, &paths)
+}
+
+fn text(settings: &Settings, key: Key) -> &str {
+    settings.find(key).map_or("", |setting| setting.text)
+}
+
+#[test]
+fn what_is_said_nearer_to_the_command_wins() {
+    let files = [
+        ("near.toml", "head = 'near:1'\ndevices = 'host:1'"),
+        ("far.toml", "head = 'far:1'\njoin = 'far:2'"),
+    ];
+    let flag = [(Key::Head, "flag:1")];
+    let variable = [("COHABIT_HEAD", "variable:1")];
+
+    assert_eq!(text(&settings(&flag, &variable, &files).unwrap(), Key::Head), "flag:1");
+    assert_eq!(text(&settings(&[], &variable, &files).unwrap(), Key::Head), "variable:1");
+    let of_files = settings(&[], &[], &files).unwrap();
+    assert_eq!(text(&of_files, Key::Head), "near:1");
+    assert_eq!(text(&of_files, Key::Join), "far:2");
+    assert_eq!(text(&of_files, Key::State), "");
+}
+
+#[test]
+fn an_unknown_key_is_refused_with_its_line_and_the_nearest() {
+    let message =
+        settings(&[], &[], &[("c.toml", "head = 'a:1'\n\norphan_grace = '3m'")]).unwrap_err().message;
+    assert!(
+        message.ends_with("c.toml:3: there is no setting 'orphan_grace'; did you mean 'orphan-grace'?"),
+        "{message}"
+    );
+}
+
+#[test]
+fn what_is_no_toml_or_no_plain_value_is_refused_with_its_line() {
+    let refused = |text| settings(&[], &[], &[("c.toml", text)]).unwrap_err();
+    assert!(refused("head = 'a:1'\nhead").message.contains("c.toml:2: "));
+    assert!(refused("head = ['a']").message.contains("c.toml:1: head needs a text or a number"));
+    assert_eq!(refused("[head]").trouble, crate::failure::Trouble::Configuration);
+}
+
+#[test]
+fn a_wrong_value_is_reported_with_its_place() {
+    let settings =
+        settings(&[], &[("COHABIT_LOST_AFTER", "300")], &[("c.toml", "orphan-grace = 5")]).unwrap();
+    let of = |key| settings.checked(key, crate::values::span).unwrap_err().message;
+    assert!(of(Key::LostAfter).starts_with("COHABIT_LOST_AFTER: '300' has no unit"));
+    assert!(of(Key::OrphanGrace).starts_with("orphan-grace in "));
+}
+
+#[test]
+fn paths_in_a_file_are_relative_to_it() {
+    let settings =
+        settings(&[(Key::State, "here")], &[], &[("c.toml", "token-file = 'secrets/token'")]).unwrap();
+    assert_eq!(settings.path(Key::State), Some("here".into()));
+    let token_file = settings.path(Key::TokenFile).unwrap();
+    assert!(token_file.is_absolute() && token_file.ends_with("secrets/token"));
+}
+
+#[test]
+fn a_missing_file_says_nothing() {
+    let none = Settings::layered(Written::new(), |_| None, &["/nonexistent/c.toml".into()]).unwrap();
+    assert!(none.find(Key::Head).is_none());
+}

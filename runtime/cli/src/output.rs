@@ -1,0 +1,97 @@
+//! Everything that the program prints: data on stdout, messages on stderr.
+//!
+//! The only module that writes to either. Colours go to terminals alone and honour `NO_COLOR`; whoever reads us may go
+//! away at any time, which ends the program quietly.
+
+use std::io::{self, ErrorKind, Write};
+
+use cohabit_client::proto::LogStream;
+use comfy_table::Table;
+use serde::Serialize;
+
+use crate::arguments::Format;
+use crate::failure::{Failure, Trouble};
+
+/// What the screen can do.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Screen {
+    /// Its width; none where lines may be as long as they like.
+    pub(crate) width: Option<u16>,
+    /// Whether it shows colours.
+    pub(crate) colour: Colour,
+}
+
+/// Whether there are colours.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Colour {
+    Shown,
+    None,
+}
+
+impl Screen {
+    /// What stdout is connected to.
+    pub(crate) fn of_stdout() -> Screen {
+        let colour = match anstream::AutoStream::choice(&io::stdout()) {
+            anstream::ColorChoice::Never => Colour::None,
+            anstream::ColorChoice::Auto
+            | anstream::ColorChoice::AlwaysAnsi
+            | anstream::ColorChoice::Always => Colour::Shown,
+        };
+        Screen { width: Table::new().width(), colour }
+    }
+}
+
+/// Prints data.
+pub(crate) fn data(text: &str) -> Result<(), Failure> {
+    let newline = if text.is_empty() || text.ends_with('\n') { "" } else { "\n" };
+    bytes(LogStream::Stdout, format!("{text}{newline}").as_bytes())
+}
+
+/// Prints a document.
+pub(crate) fn document(document: &impl Serialize) -> Result<(), Failure> {
+    let text = serde_json::to_string_pretty(document).map_err(unwritable)?;
+    data(&text)
+}
+
+/// Prints a document as one line.
+pub(crate) fn line(document: &impl Serialize) -> Result<(), Failure> {
+    let text = serde_json::to_string(document).map_err(unwritable)?;
+    data(&text)
+}
+
+fn unwritable(error: serde_json::Error) -> Failure {
+    Failure::new(Trouble::Internal, format!("a document cannot be written: {error}"))
+}
+
+/// Prints what a job printed, as it is.
+pub(crate) fn bytes(stream: LogStream, bytes: &[u8]) -> Result<(), Failure> {
+    let written = match stream {
+        LogStream::Stdout => written(&mut io::stdout().lock(), bytes),
+        LogStream::Stderr => written(&mut io::stderr().lock(), bytes),
+    };
+    written.map_err(|error| {
+        if error.kind() == ErrorKind::BrokenPipe {
+            return Failure::new(Trouble::ClosedPipe, "nobody reads the output any more");
+        }
+        Failure::new(Trouble::InputOutput, format!("the output cannot be written: {error}"))
+    })
+}
+
+fn written(to: &mut impl Write, bytes: &[u8]) -> io::Result<()> {
+    to.write_all(bytes)?;
+    to.flush()
+}
+
+/// Tells something on stderr; if nobody listens, it is lost.
+pub(crate) fn message(text: &str) {
+    let _ = writeln!(anstream::stderr(), "{text}");
+}
+
+/// Tells of a failure, in the form that was asked for.
+pub(crate) fn failure(failure: &Failure, format: Format) {
+    match format {
+        _ if failure.trouble == Trouble::ClosedPipe => {}
+        Format::Json => message(&failure.document().to_string()),
+        Format::Table | Format::Wide | Format::Quiet => message(&format!("error: {}", failure.message)),
+    }
+}

@@ -1,0 +1,347 @@
+//! Documents for scripts: `"schema": 1`, times in RFC 3339 UTC, durations in seconds, sizes in bytes.
+//!
+//! Stable once released. They are types of their own, so that the protocol can change without changing them.
+
+use std::collections::BTreeMap;
+
+use cohabit_client::Explanation;
+use cohabit_client::proto::{
+    AttemptRecord, Chapter, DeviceKind, DeviceRecord, JobChange, JobId, JobRecord, JobState, NodeRecord,
+    Outcome, Progress, RankRecord, ReasonCode, Share, Span, StopReason, TokenRecord, Verdict,
+};
+use serde::Serialize;
+
+use super::moment;
+
+/// Any document: its fields, and which version of them.
+#[derive(Debug, Serialize)]
+pub(crate) struct Versioned<T> {
+    schema: u32,
+    #[serde(flatten)]
+    content: T,
+}
+
+/// The first version of this document.
+pub(crate) const fn versioned<T>(content: T) -> Versioned<T> {
+    Versioned { schema: 1, content }
+}
+
+/// `{"jobs": […]}`
+#[derive(Debug, Serialize)]
+pub(crate) struct Jobs {
+    pub(crate) jobs: Vec<Job>,
+}
+
+/// A job.
+#[derive(Debug, Serialize)]
+pub(crate) struct Job {
+    id: JobId,
+    name: String,
+    user: String,
+    state: JobState,
+    reason: String,
+    reason_code: ReasonCode,
+    work: String,
+    attempt: u32,
+    attempts: Vec<Attempt>,
+    exit_code: Option<i32>,
+    signal: Option<i32>,
+    submitted_at: String,
+    started_at: Option<String>,
+    ended_at: Option<String>,
+    nodes: Vec<String>,
+    devices: Vec<String>,
+    share: Option<f64>,
+    sharing_with: Vec<JobId>,
+    predicted: Option<Prediction>,
+    progress: Option<ProgressNow>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    array: Option<Members>,
+}
+
+#[derive(Debug, Serialize)]
+struct Attempt {
+    attempt: u32,
+    started_at: String,
+    ended_at: Option<String>,
+    stopped: Option<StopReason>,
+    ranks: Vec<Rank>,
+}
+
+#[derive(Debug, Serialize)]
+struct Rank {
+    rank: usize,
+    node: String,
+    devices: Vec<String>,
+    share: f64,
+    exit_code: Option<i32>,
+    signal: Option<i32>,
+    failure: Option<String>,
+}
+
+#[derive(Debug, Serialize)]
+struct Prediction {
+    iterations: Option<u64>,
+    runtime_s: Option<f64>,
+    /// Not predicted yet; the key is there so that scripts need not change.
+    slowdown: Option<f64>,
+    /// Likewise.
+    gpu_memory: Option<u64>,
+    starts_at: Option<String>,
+    ends_at: Option<String>,
+}
+
+#[derive(Debug, Serialize)]
+struct ProgressNow {
+    step: u64,
+    total: Option<u64>,
+    rate: Option<f64>,
+    eta_s: Option<f64>,
+    metrics: BTreeMap<String, f64>,
+}
+
+#[derive(Debug, Serialize)]
+struct Members {
+    members: u64,
+    states: BTreeMap<JobState, u64>,
+}
+
+impl From<&JobRecord> for Job {
+    fn from(job: &JobRecord) -> Job {
+        Job {
+            id: job.id,
+            name: job.name.clone(),
+            user: job.user.clone(),
+            state: job.state,
+            reason: job.reason.clone(),
+            reason_code: job.reason_code,
+            work: job.work.clone(),
+            attempt: job.attempt,
+            attempts: job.attempts.iter().map(Attempt::from).collect(),
+            exit_code: job.exit_code,
+            signal: job.signal.map(|signal| signal.0),
+            submitted_at: moment(job.submitted_at),
+            started_at: job.started_at.map(moment),
+            ended_at: job.ended_at.map(moment),
+            nodes: job.nodes(),
+            devices: job.devices().into_iter().map(|device| device.0).collect(),
+            share: share(job).map(Share::as_f64),
+            sharing_with: job.sharing_with.clone(),
+            predicted: job.predicted.as_ref().map(|predicted| Prediction {
+                iterations: predicted.iterations,
+                runtime_s: predicted.runtime.map(Span::as_secs_f64),
+                slowdown: None,
+                gpu_memory: None,
+                starts_at: predicted.starts_at.map(moment),
+                ends_at: predicted.ends_at.map(moment),
+            }),
+            progress: job.progress.as_ref().map(ProgressNow::from),
+            array: job
+                .array
+                .as_ref()
+                .map(|array| Members { members: array.members, states: array.states.clone() }),
+        }
+    }
+}
+
+/// How much of its devices the latest attempt has; none without devices.
+fn share(job: &JobRecord) -> Option<Share> {
+    let ranks = &job.latest()?.ranks;
+    ranks.iter().find(|rank| !rank.devices.is_empty()).map(|rank| rank.share)
+}
+
+impl From<&AttemptRecord> for Attempt {
+    fn from(attempt: &AttemptRecord) -> Attempt {
+        Attempt {
+            attempt: attempt.attempt,
+            started_at: moment(attempt.started_at),
+            ended_at: attempt.ended_at.map(moment),
+            stopped: attempt.stopped,
+            ranks: attempt.ranks.iter().enumerate().map(Rank::from).collect(),
+        }
+    }
+}
+
+impl From<(usize, &RankRecord)> for Rank {
+    fn from((number, rank): (usize, &RankRecord)) -> Rank {
+        let (exit_code, signal, failure) = match &rank.outcome {
+            None => (None, None, None),
+            Some(Outcome::Exited(code)) => (Some(*code), None, None),
+            Some(Outcome::Signalled(signal)) => (None, Some(signal.0), None),
+            Some(Outcome::NotStarted(failure)) => (None, None, Some(failure.to_string())),
+            Some(Outcome::Lost(detail)) => (None, None, Some(detail.clone())),
+        };
+        Rank {
+            rank: number,
+            node: rank.node.clone(),
+            devices: rank.devices.iter().map(|device| device.0.clone()).collect(),
+            share: rank.share.as_f64(),
+            exit_code,
+            signal,
+            failure,
+        }
+    }
+}
+
+impl From<&Progress> for ProgressNow {
+    fn from(progress: &Progress) -> ProgressNow {
+        ProgressNow {
+            step: progress.step,
+            total: progress.total,
+            rate: progress.rate,
+            eta_s: progress.remaining().map(Span::as_secs_f64),
+            metrics: progress.metrics.clone(),
+        }
+    }
+}
+
+/// `{"nodes": […]}`
+#[derive(Debug, Serialize)]
+pub(crate) struct Nodes {
+    pub(crate) nodes: Vec<Node>,
+}
+
+/// A node.
+#[derive(Debug, Serialize)]
+pub(crate) struct Node {
+    id: String,
+    name: String,
+    state: &'static str,
+    since: String,
+    address: String,
+    build: String,
+    cpus: u32,
+    cpus_used: u32,
+    memory: u64,
+    memory_used: u64,
+    devices: Vec<DeviceNow>,
+    jobs: Vec<JobId>,
+}
+
+#[derive(Debug, Serialize)]
+struct DeviceNow {
+    id: String,
+    kind: DeviceKind,
+    model: String,
+    memory: Option<u64>,
+    memory_used: u64,
+    used: f64,
+    jobs: Vec<JobId>,
+}
+
+impl From<&NodeRecord> for Node {
+    fn from(node: &NodeRecord) -> Node {
+        Node {
+            id: node.id.to_string(),
+            name: node.name.clone(),
+            state: node.state.word(),
+            since: moment(node.since),
+            address: node.address.clone(),
+            build: node.build.clone(),
+            cpus: node.cpus,
+            cpus_used: node.cpus_used,
+            memory: node.memory.0,
+            memory_used: node.memory_used.0,
+            devices: node.devices.iter().map(DeviceNow::from).collect(),
+            jobs: node.jobs.clone(),
+        }
+    }
+}
+
+impl From<&DeviceRecord> for DeviceNow {
+    fn from(record: &DeviceRecord) -> DeviceNow {
+        DeviceNow {
+            id: record.device.id.0.clone(),
+            kind: record.device.kind,
+            model: record.device.model.clone(),
+            memory: record.device.memory.map(|memory| memory.0),
+            memory_used: record.memory_used.0,
+            used: record.used.as_f64(),
+            jobs: record.jobs.clone(),
+        }
+    }
+}
+
+/// `{"id", "members"}`: a job that was submitted.
+#[derive(Debug, Serialize)]
+pub(crate) struct Submitted {
+    pub(crate) id: JobId,
+    pub(crate) members: u64,
+}
+
+/// `{"changes": […]}`
+#[derive(Debug, Serialize)]
+pub(crate) struct Changes {
+    pub(crate) changes: Vec<Change>,
+}
+
+/// What became of a change to one job.
+#[derive(Debug, Serialize)]
+pub(crate) struct Change {
+    id: JobId,
+    change: JobChange,
+    verdict: &'static str,
+    message: Option<String>,
+}
+
+impl Change {
+    pub(crate) fn new(change: JobChange, id: JobId, verdict: &Verdict) -> Change {
+        let (word, message) = match verdict {
+            Verdict::Done => ("done", None),
+            Verdict::Already => ("already", None),
+            Verdict::Refused(refusal) => ("refused", Some(refusal.message.clone())),
+        };
+        Change { id, change, verdict: word, message }
+    }
+}
+
+/// `{"id", "sentences", "story"}`
+#[derive(Debug, Serialize)]
+pub(crate) struct Explained {
+    id: JobId,
+    sentences: Vec<String>,
+    story: Vec<ChapterTold>,
+}
+
+#[derive(Debug, Serialize)]
+struct ChapterTold {
+    at: String,
+    text: String,
+}
+
+impl Explained {
+    pub(crate) fn new(id: JobId, explanation: Explanation) -> Explained {
+        let told = |chapter: &Chapter| ChapterTold { at: moment(chapter.at), text: chapter.to_string() };
+        Explained {
+            id,
+            sentences: explanation.sentences,
+            story: explanation.story.iter().map(told).collect(),
+        }
+    }
+}
+
+/// `{"tokens": […]}`
+#[derive(Debug, Serialize)]
+pub(crate) struct Tokens {
+    pub(crate) tokens: Vec<TokenTold>,
+}
+
+/// A token without its secret.
+#[derive(Debug, Serialize)]
+pub(crate) struct TokenTold {
+    name: String,
+    role: String,
+    created_at: String,
+    expires_at: Option<String>,
+}
+
+impl From<&TokenRecord> for TokenTold {
+    fn from(token: &TokenRecord) -> TokenTold {
+        TokenTold {
+            name: token.name.clone(),
+            role: token.role.to_string(),
+            created_at: moment(token.created_at),
+            expires_at: token.expires_at.map(moment),
+        }
+    }
+}

@@ -1,0 +1,118 @@
+//! One job in full, for people: what `show` shows.
+
+use cohabit_client::proto::{AttemptRecord, JobRecord, RankRecord, Share, Span, Time};
+use jiff::tz::TimeZone;
+
+use super::clock;
+use super::jobs_table::{gpus, runtime};
+use super::progress::{figures, progress_text};
+
+/// Lines of a heading and a text each.
+pub(crate) fn job_sheet(job: &JobRecord, now: Time, zone: &TimeZone) -> String {
+    let mut lines = vec![format!("job {} {} {}", job.id, job.name, job.state)];
+    let mut line = |heading: &str, text: String| {
+        if !text.is_empty() {
+            lines.push(format!("  {:<12}{text}", format!("{heading}:")));
+        }
+    };
+    let at = |time: Option<Time>| time.map_or(String::new(), |time| clock(time, zone));
+    let length = |span: Option<Span>| span.map_or(String::new(), |span| span.to_string());
+    line("reason", format!("{} ({})", job.reason, job.reason_code));
+    line("command", job.work.clone());
+    line("user", job.user.clone());
+    line("group", job.group.clone().unwrap_or_default());
+    line("folder", job.workdir.clone());
+    line("needs", needs(job));
+    line("time limit", length(job.time_limit));
+    line("submitted", at(Some(job.submitted_at)));
+    line("started", at(job.started_at));
+    line("ended", at(job.ended_at));
+    line("runtime", length(runtime(job, now)));
+    line("members", members(job));
+    line("predicted", predicted(job, zone));
+    line("progress", progress(job));
+    line("beside", job.sharing_with.iter().map(ToString::to_string).collect::<Vec<_>>().join(", "));
+    for attempt in &job.attempts {
+        attempt_lines(attempt, zone, &mut lines);
+    }
+    lines.join("\n") + "\n"
+}
+
+fn needs(job: &JobRecord) -> String {
+    let demand = &job.demand;
+    let mut needs = vec![match gpus(job).as_str() {
+        "0" => "no GPU".to_owned(),
+        "1" => "1 GPU".to_owned(),
+        count => format!("{count} GPUs"),
+    }];
+    if demand.nodes > 1 {
+        needs.push(format!("{} nodes", demand.nodes));
+    }
+    if let Some(memory) = demand.gpu_memory {
+        needs.push(format!("{memory} on each GPU"));
+    }
+    if demand.cpus > 0 {
+        needs.push(format!("{} cores", demand.cpus));
+    }
+    if demand.memory.0 > 0 {
+        needs.push(format!("{} of host memory", demand.memory));
+    }
+    if job.priority != 0 {
+        needs.push(format!("priority {}", job.priority));
+    }
+    needs.join(", ")
+}
+
+fn members(job: &JobRecord) -> String {
+    job.array.as_ref().map_or(String::new(), |array| {
+        let states = array.states.iter().map(|(state, count)| format!("{count} {state}"));
+        format!("{}: {}", array.members, states.collect::<Vec<_>>().join(", "))
+    })
+}
+
+fn predicted(job: &JobRecord, zone: &TimeZone) -> String {
+    let Some(predicted) = &job.predicted else { return String::new() };
+    let parts = [
+        predicted.iterations.map(|count| format!("{count} iterations")),
+        predicted.runtime.map(|span| format!("runs for {span}")),
+        predicted.starts_at.map(|time| format!("starts at {}", clock(time, zone))),
+        predicted.ends_at.map(|time| format!("ends at {}", clock(time, zone))),
+    ];
+    parts.into_iter().flatten().collect::<Vec<_>>().join(", ")
+}
+
+fn progress(job: &JobRecord) -> String {
+    let Some(progress) = &job.progress else { return String::new() };
+    let mut parts = vec![progress_text(progress)];
+    parts.extend(progress.rate.map(|rate| format!("{} steps/s", figures(rate))));
+    if !job.state.is_terminal() {
+        parts.extend(progress.remaining().map(|span| format!("{span} left")));
+    }
+    parts.join(", ")
+}
+
+fn attempt_lines(attempt: &AttemptRecord, zone: &TimeZone, lines: &mut Vec<String>) {
+    let end = match (attempt.ended_at, attempt.stopped) {
+        (None, None) => String::new(),
+        (None, Some(why)) => format!(", is being stopped because {}", why.clause()),
+        (Some(at), None) => format!(", ended {}", clock(at, zone)),
+        (Some(at), Some(why)) => format!(", stopped {} because {}", clock(at, zone), why.clause()),
+    };
+    lines.push(format!("  attempt {}: started {}{end}", attempt.attempt, clock(attempt.started_at, zone)));
+    for (number, rank) in attempt.ranks.iter().enumerate() {
+        lines.push(format!("    rank {number} on {}{}", place(rank), outcome(rank)));
+    }
+}
+
+fn place(rank: &RankRecord) -> String {
+    let devices = rank.devices.iter().map(ToString::to_string).collect::<Vec<_>>().join(", ");
+    match rank.share {
+        _ if rank.devices.is_empty() => rank.node.clone(),
+        Share::WHOLE => format!("{} with {devices}", rank.node),
+        share => format!("{} with {share} of {devices}", rank.node),
+    }
+}
+
+fn outcome(rank: &RankRecord) -> String {
+    rank.outcome.as_ref().map_or(String::new(), |outcome| format!(" {outcome}"))
+}

@@ -1,0 +1,108 @@
+//! Jobs, a line for each: what `list` and `wait` show.
+
+use cohabit_client::proto::{Gpus, JobRecord, Span, Time};
+use comfy_table::{Cell, Row};
+use jiff::tz::TimeZone;
+
+use super::progress::progress_text;
+use super::{clock, table};
+use crate::output::Screen;
+
+/// How much of each job is shown.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Columns {
+    Usual,
+    Wide,
+}
+
+const USUAL: [&str; 8] = ["ID", "NAME", "USER", "STATE", "RUNTIME", "ETA", "NODE", "DETAIL"];
+const WIDE: [&str; 13] = [
+    "ID",
+    "NAME",
+    "USER",
+    "STATE",
+    "RUNTIME",
+    "ETA",
+    "NODE",
+    "DETAIL",
+    "GPUS",
+    "PRIORITY",
+    "GROUP",
+    "SUBMITTED",
+    "COMMAND",
+];
+
+/// The table as of `now`, with the viewer's clock.
+pub(crate) fn jobs_table(
+    jobs: &[JobRecord],
+    columns: Columns,
+    now: Time,
+    zone: &TimeZone,
+    screen: Screen,
+) -> String {
+    let headings: &[&str] = match columns {
+        Columns::Usual => &USUAL,
+        Columns::Wide => &WIDE,
+    };
+    let mut table = table::table(headings, screen);
+    for job in jobs {
+        let mut row = usual_row(job, now);
+        if columns == Columns::Wide {
+            add_wide_cells(&mut row, job, zone);
+        }
+        table.add_row(row);
+    }
+    table::text(&table)
+}
+
+fn usual_row(job: &JobRecord, now: Time) -> Row {
+    let mut row = Row::new();
+    row.add_cell(Cell::new(job.id))
+        .add_cell(Cell::new(&job.name))
+        .add_cell(Cell::new(&job.user))
+        .add_cell(table::state(job.state))
+        .add_cell(Cell::new(runtime(job, now).map_or(String::new(), |span| span.to_string())))
+        .add_cell(Cell::new(remaining(job).map_or(String::new(), |span| span.to_string())))
+        .add_cell(Cell::new(job.nodes().join(",")))
+        .add_cell(Cell::new(detail(job)));
+    row
+}
+
+fn add_wide_cells(row: &mut Row, job: &JobRecord, zone: &TimeZone) {
+    row.add_cell(Cell::new(gpus(job)))
+        .add_cell(Cell::new(job.priority))
+        .add_cell(Cell::new(job.group.as_deref().unwrap_or("")))
+        .add_cell(Cell::new(clock(job.submitted_at, zone)))
+        .add_cell(Cell::new(&job.work));
+}
+
+/// How long the latest attempt has run, or ran.
+pub(crate) fn runtime(job: &JobRecord, now: Time) -> Option<Span> {
+    Some(job.ended_at.unwrap_or(now).since(job.started_at?))
+}
+
+/// How much longer it will run, while it does.
+fn remaining(job: &JobRecord) -> Option<Span> {
+    let is_live = !job.state.is_terminal();
+    job.progress.as_ref().filter(|_| is_live)?.remaining()
+}
+
+/// What is most worth knowing: members, progress, or why it waits or ended.
+fn detail(job: &JobRecord) -> String {
+    if let Some(array) = &job.array {
+        let ended = format!("{}/{} ended", array.ended(), array.members);
+        return if job.state.is_terminal() { job.reason.clone() } else { ended };
+    }
+    match &job.progress {
+        Some(progress) if !job.state.is_terminal() => progress_text(progress),
+        Some(_) | None => job.reason.clone(),
+    }
+}
+
+/// Devices on all nodes together.
+pub(crate) fn gpus(job: &JobRecord) -> String {
+    match job.demand.gpus {
+        Gpus::Part(share) => share.to_string(),
+        Gpus::Whole(count) => count.saturating_mul(job.demand.nodes).to_string(),
+    }
+}

@@ -1,0 +1,35 @@
+//! Points in time: RFC 3339 in UTC for scripts, the reader's own clock for people.
+
+use cohabit_client::proto::Time;
+use jiff::Timestamp;
+use jiff::tz::TimeZone;
+
+fn timestamp(time: Time) -> Timestamp {
+    i64::try_from(time.as_micros())
+        .ok()
+        .and_then(|micros| Timestamp::from_microsecond(micros).ok())
+        .unwrap_or(Timestamp::MAX)
+}
+
+/// For scripts: `2026-11-21T08:19:41.25Z`.
+pub(crate) fn moment(time: Time) -> String {
+    timestamp(time).to_string()
+}
+
+/// For people: `2026-11-21 09:19:41`.
+pub(crate) fn clock(time: Time, zone: &TimeZone) -> String {
+    timestamp(time).to_zoned(zone.clone()).strftime("%Y-%m-%d %H:%M:%S").to_string()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn scripts_get_utc_and_people_their_own_clock() {
+        let time = Time::from_micros(1_795_250_000_250_000);
+        assert_eq!(moment(time), "2026-11-21T08:33:20.25Z");
+        assert_eq!(clock(time, &TimeZone::fixed(jiff::tz::offset(2))), "2026-11-21 10:33:20");
+        assert_eq!(moment(Time::NEVER), Timestamp::MAX.to_string());
+    }
+}

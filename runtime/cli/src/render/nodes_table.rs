@@ -1,0 +1,96 @@
+//! Nodes, a line for each, and in the wide form a line for each device.
+
+use cohabit_client::proto::{DeviceKind, DeviceRecord, JobId, NodeRecord};
+use comfy_table::{Cell, Row};
+use jiff::tz::TimeZone;
+
+use super::jobs_table::Columns;
+use super::{clock, table};
+use crate::output::Screen;
+
+const NODES: [&str; 7] = ["NODE", "STATE", "DEVICES", "IN USE", "CORES", "MEMORY", "JOBS"];
+const DEVICES: [&str; 10] =
+    ["NODE", "STATE", "SINCE", "ADDRESS", "BUILD", "DEVICE", "KIND", "MEMORY", "IN USE", "JOBS"];
+
+/// The table, with the viewer's clock.
+pub(crate) fn nodes_table(nodes: &[NodeRecord], columns: Columns, zone: &TimeZone, screen: Screen) -> String {
+    match columns {
+        Columns::Usual => {
+            let mut table = table::table(&NODES, screen);
+            table.add_rows(nodes.iter().map(node_row));
+            table::text(&table)
+        }
+        Columns::Wide => {
+            let mut table = table::table(&DEVICES, screen);
+            table.add_rows(nodes.iter().flat_map(|node| device_rows(node, zone)));
+            table::text(&table)
+        }
+    }
+}
+
+fn node_row(node: &NodeRecord) -> Row {
+    let used: f64 = node.devices.iter().map(|device| device.used.as_f64()).sum();
+    let mut row = Row::new();
+    row.add_cell(Cell::new(&node.name))
+        .add_cell(table::node_state(node.state))
+        .add_cell(Cell::new(devices(node)))
+        .add_cell(Cell::new(format!("{}/{}", (used * 1_000.0).round() / 1_000.0, node.devices.len())))
+        .add_cell(Cell::new(format!("{}/{}", node.cpus_used, node.cpus)))
+        .add_cell(Cell::new(format!("{}/{}", node.memory_used, node.memory)))
+        .add_cell(Cell::new(listed(&node.jobs)));
+    row
+}
+
+/// `2x NVIDIA H200, 1x host slot`.
+fn devices(node: &NodeRecord) -> String {
+    let mut counts: Vec<(String, usize)> = Vec::new();
+    for device in &node.devices {
+        let model = model(device);
+        match counts.iter_mut().find(|(known, _)| *known == model) {
+            Some((_, count)) => *count += 1,
+            None => counts.push((model, 1)),
+        }
+    }
+    counts.iter().map(|(model, count)| format!("{count}x {model}")).collect::<Vec<_>>().join(", ")
+}
+
+/// Made-up GPUs say so wherever they are shown.
+fn model(device: &DeviceRecord) -> String {
+    match device.device.kind {
+        DeviceKind::Gpu | DeviceKind::Host => device.device.model.clone(),
+        DeviceKind::Fake => format!("{} (made up)", device.device.model),
+    }
+}
+
+fn device_rows(node: &NodeRecord, zone: &TimeZone) -> Vec<Row> {
+    let start = || {
+        let mut row = Row::new();
+        row.add_cell(Cell::new(&node.name))
+            .add_cell(table::node_state(node.state))
+            .add_cell(Cell::new(clock(node.since, zone)))
+            .add_cell(Cell::new(&node.address))
+            .add_cell(Cell::new(&node.build));
+        row
+    };
+    if node.devices.is_empty() {
+        return vec![start()];
+    }
+    let with_device = |device: &DeviceRecord| {
+        let mut row = start();
+        row.add_cell(Cell::new(&device.device.id))
+            .add_cell(Cell::new(model(device)))
+            .add_cell(Cell::new(memory(device)))
+            .add_cell(Cell::new(device.used))
+            .add_cell(Cell::new(listed(&device.jobs)));
+        row
+    };
+    node.devices.iter().map(with_device).collect()
+}
+
+fn memory(device: &DeviceRecord) -> String {
+    device.device.memory.map_or(String::new(), |memory| format!("{}/{memory}", device.memory_used))
+}
+
+fn listed(jobs: &[JobId]) -> String {
+    jobs.iter().map(ToString::to_string).collect::<Vec<_>>().join(",")
+}

@@ -1,0 +1,189 @@
+//! Fixed records for the snapshot tests.
+
+use std::collections::BTreeMap;
+
+use cohabit_client::proto::{
+    ArraySummary, AttemptRecord, Bytes, Demand, Device, DeviceId, DeviceKind, DeviceRecord, Gpus, JobId,
+    JobRecord, JobState, NodeId, NodeRecord, NodeState, Outcome, Predicted, Progress, RankRecord, ReasonCode,
+    Role, Share, Signal, Span, Time, TokenRecord,
+};
+
+/// So many seconds after the morning of 21 November 2026.
+pub(crate) fn at(seconds: u64) -> Time {
+    Time::from_micros(1_795_250_000_000_000) + Span::from_secs(seconds)
+}
+
+/// Waits, and has never run.
+pub(crate) fn pending() -> JobRecord {
+    JobRecord {
+        id: JobId::new(14),
+        name: "eval".into(),
+        user: "ada".into(),
+        group: None,
+        state: JobState::Pending,
+        reason_code: ReasonCode::WaitingForDevices,
+        reason: "waits for 2 devices on one node; the most that is free is 1".into(),
+        work: "python eval.py".into(),
+        demand: Demand { gpus: Gpus::Whole(2), ..Demand::default() },
+        priority: 0,
+        time_limit: None,
+        workdir: "/home/ada".into(),
+        attempt: 0,
+        attempts: Vec::new(),
+        exit_code: None,
+        signal: None,
+        submitted_at: at(5),
+        started_at: None,
+        ended_at: None,
+        sharing_with: Vec::new(),
+        predicted: None,
+        progress: None,
+        array: None,
+        revision: 1,
+    }
+}
+
+/// Runs, in its second attempt, on half a device, beside another job.
+pub(crate) fn running() -> JobRecord {
+    let metrics = BTreeMap::from([("accuracy".to_owned(), 0.9), ("loss".to_owned(), 0.4123)]);
+    JobRecord {
+        id: JobId::new(12),
+        name: "resnet".into(),
+        group: Some("nightly".into()),
+        state: JobState::Running,
+        reason_code: ReasonCode::Running,
+        reason: "runs on one node".into(),
+        work: "python train.py --lr 0.1".into(),
+        demand: Demand {
+            gpus: Gpus::Part(Share(500)),
+            gpu_memory: Some(Bytes(20 << 30)),
+            cpus: 4,
+            memory: Bytes(16 << 30),
+            ..Demand::default()
+        },
+        priority: 10,
+        time_limit: Some(Span::from_secs(7_200)),
+        attempt: 2,
+        attempts: vec![
+            attempt(1, 10, Some(60), Some(Outcome::Signalled(Signal::KILL))),
+            attempt(2, 70, None, None),
+        ],
+        submitted_at: at(0),
+        started_at: Some(at(70)),
+        sharing_with: vec![JobId::new(13)],
+        predicted: Some(Predicted {
+            iterations: Some(1_000),
+            runtime: Some(Span::from_secs(600)),
+            starts_at: Some(at(10)),
+            ends_at: Some(at(610)),
+        }),
+        progress: Some(Progress { step: 420, total: Some(1_000), rate: Some(2.5), metrics, at: at(100) }),
+        ..pending()
+    }
+}
+
+fn attempt(number: u32, started: u64, ended: Option<u64>, outcome: Option<Outcome>) -> AttemptRecord {
+    AttemptRecord {
+        attempt: number,
+        started_at: at(started),
+        ended_at: ended.map(at),
+        stopped: None,
+        ranks: vec![RankRecord {
+            node: "gpu1".into(),
+            devices: vec![DeviceId("GPU-5e1".into())],
+            share: Share(500),
+            outcome,
+        }],
+    }
+}
+
+/// An array of which a third has ended.
+pub(crate) fn array() -> JobRecord {
+    let states = BTreeMap::from([
+        (JobState::Completed, 36),
+        (JobState::Failed, 1),
+        (JobState::Running, 4),
+        (JobState::Pending, 59),
+    ]);
+    JobRecord {
+        id: JobId::new(9),
+        name: "sweep".into(),
+        state: JobState::Running,
+        reason_code: ReasonCode::Running,
+        reason: "4 of 100 members run".into(),
+        work: "./sweep.sh".into(),
+        demand: Demand::default(),
+        started_at: Some(at(1)),
+        array: Some(ArraySummary { members: 100, states }),
+        ..pending()
+    }
+}
+
+/// Ended badly.
+pub(crate) fn failed() -> JobRecord {
+    JobRecord {
+        id: JobId::member(7, 3),
+        name: "broken".into(),
+        state: JobState::Failed,
+        reason_code: ReasonCode::ExitCode,
+        reason: "exited with code 3".into(),
+        work: "false".into(),
+        demand: Demand { gpus: Gpus::Whole(0), ..Demand::default() },
+        attempt: 1,
+        attempts: vec![attempt(1, 10, Some(12), Some(Outcome::Exited(3)))],
+        exit_code: Some(3),
+        started_at: Some(at(10)),
+        ended_at: Some(at(12)),
+        ..pending()
+    }
+}
+
+/// Two machines: one with real devices, one that is drained and has a made-up one.
+pub(crate) fn nodes() -> Vec<NodeRecord> {
+    let device = |id: &str, kind, model: &str, memory, used, jobs: &[u64]| DeviceRecord {
+        device: Device { id: DeviceId(id.into()), kind, model: model.into(), memory },
+        used: Share(used),
+        memory_used: Bytes(20 << 30),
+        jobs: jobs.iter().copied().map(JobId::new).collect(),
+    };
+    let large = Some(Bytes(141 << 30));
+    let node = |name: &str, state, devices: Vec<DeviceRecord>, jobs: &[u64]| NodeRecord {
+        id: NodeId(Default::default()),
+        name: name.into(),
+        state,
+        address: format!("{name}.lab"),
+        build: "0.1.0".into(),
+        cpus: 64,
+        cpus_used: 4,
+        memory: Bytes(512 << 30),
+        memory_used: Bytes(16 << 30),
+        devices,
+        jobs: jobs.iter().copied().map(JobId::new).collect(),
+        since: at(0),
+    };
+    vec![
+        node(
+            "gpu1",
+            NodeState::Up,
+            vec![
+                device("GPU-5e1", DeviceKind::Gpu, "NVIDIA H200", large, 1_000, &[12, 13]),
+                device("GPU-77c", DeviceKind::Gpu, "NVIDIA H200", large, 250, &[15]),
+                device("host-0", DeviceKind::Host, "host slot", None, 0, &[]),
+            ],
+            &[12, 13, 15],
+        ),
+        node(
+            "trial",
+            NodeState::Drained,
+            vec![device("sim-0", DeviceKind::Fake, "H200", large, 0, &[])],
+            &[],
+        ),
+    ]
+}
+
+/// One for ever, one not.
+pub(crate) fn tokens() -> Vec<TokenRecord> {
+    let token =
+        |name: &str, role, expires_at| TokenRecord { name: name.into(), role, created_at: at(0), expires_at };
+    vec![token("admin", Role::Admin, None), token("ada", Role::User, Some(at(2_592_000)))]
+}

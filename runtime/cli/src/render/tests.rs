@@ -1,0 +1,98 @@
+use jiff::tz::TimeZone;
+use serde::Serialize;
+
+use super::documents::{Change, Changes, Job, Jobs, Node, Nodes, TokenTold, Tokens, versioned};
+use super::job_sheet::job_sheet;
+use super::jobs_table::{Columns, jobs_table};
+use super::nodes_table::nodes_table;
+use super::samples::{array, at, failed, nodes, pending, running, tokens};
+use super::tokens_table::tokens_table;
+use crate::output::{Colour, Screen};
+
+const PIPE: Screen = Screen { width: None, colour: Colour::None };
+
+fn listed(columns: Columns, screen: Screen) -> String {
+    jobs_table(&[failed(), array(), running(), pending()], columns, at(100), &TimeZone::UTC, screen)
+}
+
+fn json(document: impl Serialize) -> String {
+    serde_json::to_string_pretty(&versioned(document)).unwrap()
+}
+
+#[test]
+fn a_list_says_what_is_most_worth_knowing() {
+    insta::assert_snapshot!("list", listed(Columns::Usual, PIPE));
+}
+
+#[test]
+fn a_wide_list_says_more() {
+    insta::assert_snapshot!("list_wide", listed(Columns::Wide, PIPE));
+}
+
+#[test]
+fn a_list_fits_a_terminal() {
+    let text = listed(Columns::Usual, Screen { width: Some(80), ..PIPE });
+    assert!(text.lines().all(|line| line.chars().count() <= 80), "{text}");
+}
+
+#[test]
+fn an_empty_list_is_only_its_headings() {
+    let text = jobs_table(&[], Columns::Usual, at(0), &TimeZone::UTC, PIPE);
+    assert_eq!(
+        text.split_whitespace().collect::<Vec<_>>().join(" "),
+        "ID NAME USER STATE RUNTIME ETA NODE DETAIL"
+    );
+}
+
+#[test]
+fn colours_are_for_screens_that_show_them() {
+    assert!(!listed(Columns::Usual, PIPE).contains('\u{1b}'));
+    assert!(listed(Columns::Usual, Screen { colour: Colour::Shown, ..PIPE }).contains('\u{1b}'));
+}
+
+#[test]
+fn a_sheet_tells_all_about_a_job() {
+    let sheets =
+        [running(), failed(), array(), pending()].map(|job| job_sheet(&job, at(100), &TimeZone::UTC));
+    insta::assert_snapshot!("show", sheets.join("\n"));
+}
+
+#[test]
+fn the_document_of_a_job_is_the_contract() {
+    insta::assert_snapshot!("show_json", json(Job::from(&running())));
+    insta::assert_snapshot!("show_json_failed", json(Job::from(&failed())));
+}
+
+#[test]
+fn the_document_of_a_list_holds_jobs() {
+    let document = serde_json::to_value(versioned(Jobs { jobs: vec![Job::from(&array())] })).unwrap();
+    assert_eq!(document["schema"], 1);
+    assert_eq!(document["jobs"][0]["id"], "9");
+    assert_eq!(document["jobs"][0]["array"]["members"], 100);
+    assert_eq!(document["jobs"][0]["array"]["states"]["FAILED"], 1);
+}
+
+#[test]
+fn nodes_are_shown_as_lines_and_as_a_document() {
+    let table = |columns| nodes_table(&nodes(), columns, &TimeZone::UTC, PIPE);
+    insta::assert_snapshot!("nodes", format!("{}\n{}", table(Columns::Usual), table(Columns::Wide)));
+    insta::assert_snapshot!("nodes_json", json(Nodes { nodes: nodes().iter().map(Node::from).collect() }));
+}
+
+#[test]
+fn tokens_are_shown_without_secrets() {
+    insta::assert_snapshot!("tokens", tokens_table(&tokens(), &TimeZone::UTC, PIPE));
+    insta::assert_snapshot!(
+        "tokens_json",
+        json(Tokens { tokens: tokens().iter().map(TokenTold::from).collect() })
+    );
+}
+
+#[test]
+fn a_change_is_told_for_each_job() {
+    use cohabit_client::proto::{JobChange, JobId, Refusal, RefusalCode, Verdict};
+    let refused = Verdict::Refused(Refusal::new(RefusalCode::WrongState, "it ended already"));
+    let changes = [(1, Verdict::Done), (2, Verdict::Already), (3, refused)]
+        .map(|(job, verdict)| Change::new(JobChange::Hold, JobId::new(job), &verdict));
+    insta::assert_snapshot!("change_json", json(Changes { changes: changes.into() }));
+}

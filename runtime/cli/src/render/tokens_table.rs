@@ -1,0 +1,17 @@
+//! Tokens, a line for each, without their secrets.
+
+use cohabit_client::proto::TokenRecord;
+use jiff::tz::TimeZone;
+
+use super::{clock, table};
+use crate::output::Screen;
+
+/// The table, with the viewer's clock.
+pub(crate) fn tokens_table(tokens: &[TokenRecord], zone: &TimeZone, screen: Screen) -> String {
+    let mut table = table::table(&["NAME", "ROLE", "CREATED", "EXPIRES"], screen);
+    for token in tokens {
+        let expires = token.expires_at.map_or("never".to_owned(), |at| clock(at, zone));
+        table.add_row([token.name.clone(), token.role.to_string(), clock(token.created_at, zone), expires]);
+    }
+    table::text(&table)
+}

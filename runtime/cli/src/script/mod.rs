@@ -1,0 +1,127 @@
+//! Scripts: their text travels with the job, and lines like `#COHABIT --gpus 0.5` at their top are flags.
+//!
+//! Directives stand before the first command, as in Slurm. Each line is checked by itself, so that an error can name
+//! it; what is unknown is an error and never ignored. Flags on the command line come later and win.
+
+mod slurm;
+
+use std::fs;
+use std::io::Read;
+use std::path::{Path, PathBuf};
+
+use clap::{Args as _, Command};
+
+use crate::arguments::JobArguments;
+use crate::failure::Failure;
+
+/// Larger files that start with `#!` are programs with a script in front; they stay where they are.
+const LONGEST_SCRIPT: u64 = 1 << 20;
+
+const OURS: &str = "#COHABIT";
+const SLURM: &str = "#SBATCH";
+
+/// A script that a command names.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Script {
+    path: PathBuf,
+    text: String,
+}
+
+impl Script {
+    /// The script with this path, if it is a text file that starts with `#!`.
+    pub(crate) fn at(path: &Path) -> Result<Option<Script>, Failure> {
+        let unreadable =
+            |error| Failure::invalid(format!("the script {} cannot be read: {error}", path.display()));
+        let Ok(mut file) = fs::File::open(path) else { return Ok(None) };
+        if !file.metadata().is_ok_and(|metadata| metadata.is_file() && metadata.len() <= LONGEST_SCRIPT) {
+            return Ok(None);
+        }
+        let mut bytes = Vec::new();
+        file.read_to_end(&mut bytes).map_err(unreadable)?;
+        let text =
+            String::from_utf8(bytes).ok().filter(|text| text.starts_with("#!") && !text.contains('\0'));
+        Ok(text.map(|text| Script { path: path.to_owned(), text }))
+    }
+
+    pub(crate) fn into_text(self) -> String {
+        self.text
+    }
+
+    /// The flags that its directives mean, in their order.
+    pub(crate) fn flags(&self) -> Result<Vec<String>, Failure> {
+        let mut flags = Vec::new();
+        for (line, directive) in directives(&self.text) {
+            let refuse = |why| Failure::invalid(format!("{}:{line}: {why}", self.path.display()));
+            flags.extend(directive.flags().map_err(refuse)?);
+        }
+        Ok(flags)
+    }
+
+    /// Lines of directives that stand behind the first command and are not read.
+    pub(crate) fn late_directives(&self) -> Vec<usize> {
+        let header = header_length(&self.text);
+        let lines = self.text.lines().enumerate().skip(header);
+        lines.filter(|(_, line)| line.starts_with(OURS)).map(|(number, _)| number + 1).collect()
+    }
+}
+
+/// One directive line, without its marker.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Directive<'a> {
+    Ours(&'a str),
+    Slurm(&'a str),
+}
+
+/// Directives with their lines, from 1.
+fn directives(text: &str) -> impl Iterator<Item = (usize, Directive<'_>)> {
+    let header = text.lines().take(header_length(text)).enumerate();
+    header.filter_map(|(number, line)| Some((number + 1, directive(line)?)))
+}
+
+/// How many lines stand before the first command.
+fn header_length(text: &str) -> usize {
+    text.lines().take_while(|line| line.starts_with('#') || line.trim().is_empty()).count()
+}
+
+fn directive(line: &str) -> Option<Directive<'_>> {
+    let after = |marker| {
+        line.strip_prefix(marker).filter(|rest: &&str| rest.is_empty() || rest.starts_with([' ', '\t']))
+    };
+    after(OURS).map(Directive::Ours).or_else(|| after(SLURM).map(Directive::Slurm))
+}
+
+impl Directive<'_> {
+    fn flags(self) -> Result<Vec<String>, String> {
+        let (Directive::Ours(text) | Directive::Slurm(text)) = self;
+        let words = shlex::split(text).ok_or("a quotation mark is not closed")?;
+        let flags = match self {
+            Directive::Ours(_) => words,
+            Directive::Slurm(_) => slurm::translate(&words)?,
+        };
+        check(&flags)?;
+        Ok(flags)
+    }
+}
+
+/// Whether these are flags of a job, by the reader of the command line itself.
+fn check(flags: &[String]) -> Result<(), String> {
+    let reader =
+        JobArguments::augment_args(Command::new("script").no_binary_name(true).disable_help_flag(true));
+    match reader.try_get_matches_from(flags) {
+        Ok(_) => Ok(()),
+        Err(error) => Err(first_sentence(&error.to_string())),
+    }
+}
+
+/// What `clap` says, without its heading and the usage of a command that nobody typed.
+fn first_sentence(error: &str) -> String {
+    let told = error.strip_prefix("error: ").unwrap_or(error);
+    let lines = told.lines().map(str::trim).take_while(|line| !line.starts_with("Usage:"));
+    lines
+        .filter(|line| !line.is_empty() && !line.starts_with("For more information"))
+        .collect::<Vec<_>>()
+        .join("; ")
+}
+
+#[cfg(test)]
+mod tests;

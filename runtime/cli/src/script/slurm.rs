@@ -1,0 +1,187 @@
+//! The common subset of `#SBATCH`, in our flags.
+//!
+//! Only what means the same here is taken. What Slurm has and we have not is refused by name, with what to do instead.
+
+use crate::nearest::nearest;
+use crate::values::in_seconds;
+
+/// An option of `sbatch` that means something here.
+struct Known {
+    short: &'static str,
+    long: &'static str,
+    meaning: Meaning,
+}
+
+#[derive(Clone, Copy)]
+enum Meaning {
+    /// Our flag with the same value.
+    Same(&'static str),
+    /// Our flags, by the value.
+    Value(fn(&str) -> Result<Vec<String>, String>),
+    /// Our flag; there is no value.
+    Switch(&'static str),
+}
+
+const fn known(short: &'static str, long: &'static str, meaning: Meaning) -> Known {
+    Known { short, long, meaning }
+}
+
+const KNOWN: [Known; 16] = [
+    known("-J", "--job-name", Meaning::Same("--name")),
+    known("-t", "--time", Meaning::Value(time)),
+    known("-c", "--cpus-per-task", Meaning::Same("--cpus")),
+    known("", "--mem", Meaning::Value(memory)),
+    known("", "--gres", Meaning::Value(generic_resource)),
+    known("-G", "--gpus", Meaning::Value(|value| count("--gpus", value))),
+    known("", "--gpus-per-node", Meaning::Value(|value| count("--gpus-per-node", value))),
+    known("-a", "--array", Meaning::Same("--array")),
+    known("-d", "--dependency", Meaning::Value(dependency)),
+    known("-N", "--nodes", Meaning::Value(|value| count("--nodes", value))),
+    known("-n", "--ntasks", Meaning::Value(one_task)),
+    known("", "--ntasks-per-node", Meaning::Value(one_task)),
+    known("-D", "--chdir", Meaning::Same("--workdir")),
+    known("-b", "--begin", Meaning::Value(begin)),
+    known("", "--signal", Meaning::Value(signal)),
+    known("-H", "--hold", Meaning::Switch("--hold")),
+];
+
+/// Our flags for the words of one `#SBATCH` line.
+pub(super) fn translate(words: &[String]) -> Result<Vec<String>, String> {
+    let mut words = words.iter();
+    let mut flags = Vec::new();
+    while let Some(word) = words.next() {
+        let (name, joined) = split(word)?;
+        let known = find(name).ok_or_else(|| unknown(name))?;
+        let mut value = || match joined {
+            Some(value) => Ok(value),
+            None => words.next().map(String::as_str).ok_or_else(|| format!("{name} needs a value")),
+        };
+        match known.meaning {
+            Meaning::Same(flag) => flags.extend([flag.to_owned(), value()?.to_owned()]),
+            Meaning::Value(flags_for) => flags.extend(flags_for(value()?)?),
+            Meaning::Switch(flag) => flags.push(flag.to_owned()),
+        }
+    }
+    Ok(flags)
+}
+
+/// `--name=value`, `--name`, `-Nvalue` or `-N`.
+fn split(word: &str) -> Result<(&str, Option<&str>), String> {
+    if word.starts_with("--") {
+        return Ok(word.split_once('=').map_or((word, None), |(name, value)| (name, Some(value))));
+    }
+    match word.char_indices().nth(2) {
+        _ if !word.starts_with('-') || word.len() < 2 => Err(format!("'{word}' is no option of sbatch")),
+        None => Ok((word, None)),
+        Some((end, _)) => Ok((&word[..end], Some(&word[end..]))),
+    }
+}
+
+fn find(name: &str) -> Option<&'static Known> {
+    KNOWN.iter().find(|known| known.long == name || (known.short == name && !name.is_empty()))
+}
+
+fn unknown(name: &str) -> String {
+    let advice = match name {
+        "-o" | "--output" | "-e" | "--error" => {
+            "output is kept by the cluster: remove it and use `cohabit logs`"
+        }
+        "-p" | "--partition" | "-A" | "--account" | "-q" | "--qos" => {
+            "there are no partitions or accounts here: remove it"
+        }
+        "--exclusive" => {
+            "it means whole nodes in Slurm: for GPUs that nobody else may join write #COHABIT --exclusive"
+        }
+        "--nice" => "write #COHABIT --priority",
+        _ => match nearest(name, KNOWN.iter().map(|known| known.long)) {
+            Some(nearest) => return format!("#SBATCH {name} is not understood; did you mean {nearest}?"),
+            None => "remove it, or write what it should do as #COHABIT flags",
+        },
+    };
+    format!("#SBATCH {name} is not understood: {advice}")
+}
+
+/// Minutes, `MM:SS`, `HH:MM:SS`, `D-HH`, `D-HH:MM` or `D-HH:MM:SS`.
+fn time(value: &str) -> Result<Vec<String>, String> {
+    let seconds = seconds(value)
+        .ok_or_else(|| format!("'{value}' is no time as Slurm writes it: 90, 02:00:00 or 1-12"))?;
+    Ok(vec!["--time".into(), format!("{seconds}s")])
+}
+
+fn seconds(value: &str) -> Option<u64> {
+    let (days, clock) = value.split_once('-').map_or((None, value), |(days, clock)| (Some(days), clock));
+    let numbers = clock.split(':').map(|part| part.parse().ok()).collect::<Option<Vec<u64>>>()?;
+    let days = days.map(str::parse::<u64>).transpose().ok()?;
+    match (days, numbers.as_slice()) {
+        (None, &[minutes]) => in_seconds(0, 0, minutes, 0),
+        (None, &[minutes, seconds]) => in_seconds(0, 0, minutes, seconds),
+        (Some(days), &[hours]) => in_seconds(days, hours, 0, 0),
+        (Some(days), &[hours, minutes]) => in_seconds(days, hours, minutes, 0),
+        (days, &[hours, minutes, seconds]) => in_seconds(days.unwrap_or(0), hours, minutes, seconds),
+        _ => None,
+    }
+}
+
+/// Megabytes unless it says otherwise; 0 means the whole node in Slurm.
+fn memory(value: &str) -> Result<Vec<String>, String> {
+    if value == "0" {
+        return Err("--mem=0 asks for a whole node, which cannot be had here: ask for an amount".into());
+    }
+    let has_unit = value.ends_with(|last: char| last.is_ascii_alphabetic());
+    Ok(vec!["--mem".into(), if has_unit { value.to_owned() } else { format!("{value}M") }])
+}
+
+/// `gpu`, `gpu:2`.
+fn generic_resource(value: &str) -> Result<Vec<String>, String> {
+    match value.split(':').collect::<Vec<_>>().as_slice() {
+        ["gpu"] => count("--gpus-per-node", "1"),
+        ["gpu", number] => count("--gpus-per-node", number),
+        _ => Err(format!("--gres={value} is not understood: only gpu:COUNT is, without a type of GPU")),
+    }
+}
+
+fn count(flag: &str, value: &str) -> Result<Vec<String>, String> {
+    match value.parse::<u32>() {
+        Ok(count) => Ok(vec![flag.to_owned(), count.to_string()]),
+        Err(_) => Err(format!("'{value}' is no plain number: types and ranges are not understood")),
+    }
+}
+
+fn one_task(value: &str) -> Result<Vec<String>, String> {
+    match value {
+        "1" => Ok(Vec::new()),
+        _ => Err(format!(
+            "{value} tasks cannot be had: one process is started on each node, or with #COHABIT --launch per-gpu one for each GPU"
+        )),
+    }
+}
+
+/// `afterok:12:13,afterany:14`.
+fn dependency(value: &str) -> Result<Vec<String>, String> {
+    let mut all = Vec::new();
+    for clause in value.split(',') {
+        let (when, jobs) = clause
+            .split_once(':')
+            .ok_or_else(|| format!("the dependency '{clause}' is not understood: write afterok:ID"))?;
+        all.extend(jobs.split(':').map(|job| format!("{when}:{job}")));
+    }
+    Ok(vec!["--depends-on".into(), all.join(",")])
+}
+
+/// Slurm counts `now+60` in seconds.
+fn begin(value: &str) -> Result<Vec<String>, String> {
+    let is_bare =
+        value.strip_prefix("now+").is_some_and(|later| later.bytes().all(|byte| byte.is_ascii_digit()));
+    Ok(vec!["--begin".into(), if is_bare { format!("{value}s") } else { value.to_owned() }])
+}
+
+/// `USR1@90`: seconds.
+fn signal(value: &str) -> Result<Vec<String>, String> {
+    if value.contains(':') {
+        return Err(format!(
+            "--signal={value} is not understood: the signal goes to all processes, so leave out 'B:'"
+        ));
+    }
+    let has_time = value.contains('@');
+    Ok(vec!["--stop-signal".into(), if has_time { format!("{value}s") } else { value.to_owned() }])
+}

@@ -1,0 +1,103 @@
+//! `--begin`: the earliest time at which a job may start.
+//!
+//! What was written is kept as it was meant, and becomes a point in time once, when the job is submitted.
+
+use cohabit_client::proto::{Span, Time};
+use jiff::civil::{self, DateTime};
+use jiff::{Timestamp, ToSpan as _, Zoned};
+
+use super::span::span;
+
+/// A begin time as written.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(crate) enum Begin {
+    /// A point in time with its offset: `2026-11-22T08:00:00Z`.
+    At(Timestamp),
+    /// A date and time where the submitter is: `2026-11-22T08:00`.
+    Local(DateTime),
+    /// The next time that the submitter's clock shows this: `08:00`.
+    Next(civil::Time),
+    /// This long after the submission: `now+1h`.
+    After(Span),
+}
+
+/// Reads a begin time.
+pub(crate) fn begin(text: &str) -> Result<Begin, String> {
+    if let Some(later) = text.strip_prefix("now") {
+        return match later.strip_prefix('+') {
+            Some(length) => span(length).map(Begin::After),
+            None if later.is_empty() => Ok(Begin::After(Span::ZERO)),
+            None => Err(refusal(text)),
+        };
+    }
+    None.or_else(|| text.parse().ok().map(Begin::At))
+        .or_else(|| text.parse().ok().filter(|_| text.contains('-')).map(Begin::Local))
+        .or_else(|| text.parse().ok().filter(|_| text.contains(':')).map(Begin::Next))
+        .ok_or_else(|| refusal(text))
+}
+
+fn refusal(text: &str) -> String {
+    format!("'{text}' is no time to begin: write it like now+1h, 08:00 or 2026-11-22T08:00:00Z")
+}
+
+impl Begin {
+    /// The point in time that was meant by somebody who wrote it at `now`.
+    pub(crate) fn resolve(self, now: &Zoned) -> Result<Time, String> {
+        let unclear = |error: jiff::Error| format!("the begin time cannot be worked out: {error}");
+        let at = match self {
+            Begin::After(length) => return Ok(time_of(now.timestamp()) + length),
+            Begin::At(at) => at,
+            Begin::Local(local) => local.to_zoned(now.time_zone().clone()).map_err(unclear)?.timestamp(),
+            Begin::Next(clock) => next(clock, now).map_err(unclear)?.timestamp(),
+        };
+        Ok(time_of(at))
+    }
+}
+
+fn next(clock: civil::Time, now: &Zoned) -> Result<Zoned, jiff::Error> {
+    let today = now.with().time(clock).build()?;
+    if today > *now { Ok(today) } else { today.checked_add(1.day()) }
+}
+
+/// Times before 1970 lie in the past all the same.
+fn time_of(at: Timestamp) -> Time {
+    Time::from_micros(u64::try_from(at.as_microsecond()).unwrap_or(0))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Noon on a day in Berlin, an hour ahead of UTC.
+    fn noon() -> Zoned {
+        "2026-11-21T12:00:00+01:00[Europe/Berlin]".parse().unwrap()
+    }
+
+    fn resolved(text: &str) -> String {
+        let time = begin(text).unwrap().resolve(&noon()).unwrap();
+        Timestamp::from_microsecond(time.as_micros() as i64).unwrap().to_string()
+    }
+
+    #[test]
+    fn every_form_means_a_point_in_time() {
+        assert_eq!(resolved("now+90s"), "2026-11-21T11:01:30Z");
+        assert_eq!(resolved("2026-11-22T08:00:00Z"), "2026-11-22T08:00:00Z");
+        assert_eq!(resolved("2026-11-22T08:00:00+05:00"), "2026-11-22T03:00:00Z");
+        assert_eq!(resolved("2026-11-22T08:00"), "2026-11-22T07:00:00Z");
+        assert_eq!(resolved("13:00"), "2026-11-21T12:00:00Z");
+    }
+
+    #[test]
+    fn a_clock_time_that_is_past_means_tomorrow() {
+        assert_eq!(resolved("08:00"), "2026-11-22T07:00:00Z");
+        assert_eq!(resolved("12:00"), "2026-11-22T11:00:00Z");
+    }
+
+    #[test]
+    fn other_texts_are_refused_with_examples() {
+        for bad in ["", "tomorrow", "25:00", "now-1h", "now1h", "2026-13-01T00:00", "12"] {
+            assert!(begin(bad).is_err(), "{bad}");
+        }
+        assert!(begin("now+90").unwrap_err().contains("has no unit"));
+    }
+}

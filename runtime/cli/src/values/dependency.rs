@@ -1,0 +1,49 @@
+//! `--depends-on`: a job that has to end first, by any reference that people use for jobs.
+//!
+//! The head knows which job a reference means, so what was written is kept until the job is submitted.
+
+use cohabit_client::proto::{JobRef, When};
+
+/// A dependency as written.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct WrittenDependency {
+    /// Which job.
+    pub(crate) job: JobRef,
+    /// How it has to end.
+    pub(crate) when: When,
+}
+
+/// Reads `12`, `afterok:12`, `afterany:last`, `afternotok:12.5`.
+pub(crate) fn dependency(text: &str) -> Result<WrittenDependency, String> {
+    let (when, job) = match text.split_once(':') {
+        None => (When::AfterOk, text),
+        Some(("afterok", job)) => (When::AfterOk, job),
+        Some(("afterany", job)) => (When::AfterAny, job),
+        Some(("afternotok", job)) => (When::AfterNotOk, job),
+        Some((other, _)) => {
+            return Err(format!("'{other}' is no way to end: use afterok, afterany or afternotok"));
+        }
+    };
+    Ok(WrittenDependency { job: job.parse().map_err(|error| format!("{error}"))?, when })
+}
+
+#[cfg(test)]
+mod tests {
+    use cohabit_client::proto::JobId;
+
+    use super::*;
+
+    #[test]
+    fn a_dependency_wants_success_unless_it_says_otherwise() {
+        let read = |text: &str| dependency(text).map(|read| (read.job, read.when));
+        assert_eq!(read("12"), Ok((JobRef::Id(JobId::new(12)), When::AfterOk)));
+        assert_eq!(read("afterany:last"), Ok((JobRef::Last(0), When::AfterAny)));
+        assert_eq!(read("afternotok:12.5"), Ok((JobRef::Id(JobId::member(12, 5)), When::AfterNotOk)));
+    }
+
+    #[test]
+    fn other_conditions_and_references_are_refused() {
+        assert!(dependency("after:12").unwrap_err().contains("afterok, afterany or afternotok"));
+        assert!(dependency("afterok:").unwrap_err().contains("names no job"));
+    }
+}

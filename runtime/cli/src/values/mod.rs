@@ -1,0 +1,20 @@
+//! What people write after flags and in files, read into the words of the protocol.
+//!
+//! Every reader takes the text and gives the value or a sentence for the person who wrote it: what is wrong and how to
+//! write it. None of them looks at a clock, at files or at the environment.
+
+mod array;
+mod begin;
+mod dependency;
+mod gpus;
+mod span;
+mod stop_signal;
+mod variable;
+
+pub(crate) use self::array::array;
+pub(crate) use self::begin::{Begin, begin};
+pub(crate) use self::dependency::{WrittenDependency, dependency};
+pub(crate) use self::gpus::{gpus, on_each_node};
+pub(crate) use self::span::{in_seconds, span};
+pub(crate) use self::stop_signal::stop_signal;
+pub(crate) use self::variable::{Variable, variable};

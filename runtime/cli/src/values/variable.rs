@@ -1,0 +1,38 @@
+//! `--env`: a variable for the job, given in full or taken over from the submitter's environment.
+
+/// A variable as written.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum Variable {
+    /// `NAME=VALUE`.
+    Set(String, String),
+    /// `NAME`: with the value that it has where the job is submitted.
+    TakeOver(String),
+}
+
+/// Reads `NAME=VALUE` or `NAME`.
+pub(crate) fn variable(text: &str) -> Result<Variable, String> {
+    let (name, value) = match text.split_once('=') {
+        Some((name, value)) => (name, Some(value)),
+        None => (text, None),
+    };
+    if name.is_empty() {
+        return Err(format!("'{text}' names no variable: write NAME=VALUE, or NAME to take over its value"));
+    }
+    Ok(match value {
+        Some(value) => Variable::Set(name.to_owned(), value.to_owned()),
+        None => Variable::TakeOver(name.to_owned()),
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn values_may_hold_anything() {
+        assert_eq!(variable("A=b=c "), Ok(Variable::Set("A".into(), "b=c ".into())));
+        assert_eq!(variable("A="), Ok(Variable::Set("A".into(), String::new())));
+        assert_eq!(variable("A"), Ok(Variable::TakeOver("A".into())));
+        assert!(variable("=x").is_err());
+    }
+}

@@ -1,0 +1,297 @@
+//! The driver: the one task that owns the head's state machine.
+//!
+//! ```text
+//! requests, reports, links, plans, alarms ──> batch ──> journal ──> Head::handle ──> effects ──> everywhere
+//! ```
+//!
+//! What queues up while one batch becomes durable is the next batch, so a busy head commits for many at once. Nothing
+//! is answered, ordered or published before its cause is durable. The driver decides nothing about jobs.
+
+mod batch;
+mod describe;
+mod effects;
+mod message;
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use cohabit_actor::{Actor, Address, Context, Failure, Reply as ReplyTo, Timer};
+use cohabit_core::{Event, Head};
+use cohabit_proto::{By, ClientKey, Query, Reply, Report, Request, Span, Ticket, Time, WorkerKey};
+use cohabit_scheduler::Fact;
+
+use crate::clock::Clock;
+use crate::estimates::Estimates;
+use crate::journal::{Commit, Entry, Write};
+use crate::planner::{Memory, Planned, Planner};
+use crate::watchers::Watchers;
+use batch::{Batch, Pending};
+use describe::Line;
+pub(crate) use message::{Found, Message, Session, ToWorker, Whose};
+
+/// How many messages may wait for the driver.
+pub(crate) const CAPACITY: usize = 1_024;
+/// How often the history is pruned.
+const PRUNING: Duration = Duration::from_secs(3_600);
+
+/// What the driver starts with.
+pub(crate) struct Parts {
+    pub(crate) head: Head,
+    pub(crate) clock: Clock,
+    pub(crate) config: cohabit_core::Config,
+    pub(crate) journal: Address<Commit>,
+    pub(crate) planner: Planner,
+    pub(crate) estimates: Estimates,
+    pub(crate) watchers: Watchers,
+    /// A snapshot is taken after so many events.
+    pub(crate) snapshot_every: u64,
+    /// How many events there are since the last one.
+    pub(crate) since_snapshot: u64,
+    /// How long the history keeps jobs.
+    pub(crate) history_retention: Span,
+}
+
+/// Owns the head.
+pub(crate) struct Driver {
+    parts: Parts,
+    /// The links of workers.
+    sessions: BTreeMap<WorkerKey, Session>,
+    /// Requests that wait for their reply.
+    clients: BTreeMap<ClientKey, ReplyTo<Reply>>,
+    last_client: u64,
+    batch: Batch,
+    /// The latest question of the head to the policy, still to be asked.
+    question: Option<Ticket>,
+    /// Writes for the history, still to be told to the journal.
+    history: Vec<Write>,
+    alarm: Option<(Time, Timer)>,
+}
+
+impl Driver {
+    pub(crate) fn new(parts: Parts) -> Driver {
+        Driver {
+            parts,
+            sessions: BTreeMap::new(),
+            clients: BTreeMap::new(),
+            last_client: 0,
+            batch: Batch::default(),
+            question: None,
+            history: Vec::new(),
+            alarm: None,
+        }
+    }
+
+    fn take(&mut self, message: Message) {
+        match message {
+            Message::Request { by, request, reply_to } => self.request(by, request, reply_to),
+            Message::Query { by, query, reply_to } => reply_to.send(self.answer(&by, &query)),
+            Message::Known(jobs, reply_to) => {
+                let known = |job: &_| self.parts.head.revision(*job).is_some();
+                reply_to.send(jobs.into_iter().filter(known).collect());
+            }
+            Message::Find(whose, reply_to) => reply_to.send(self.find(&whose)),
+            Message::Joined { key, inventory, session, handled } => {
+                self.sessions.insert(key, session);
+                self.queue(Event::Joined(key, inventory), Some(handled));
+            }
+            Message::Lost(key, why) => {
+                self.sessions.remove(&key);
+                self.queue(Event::Lost(key, why), None);
+            }
+            Message::Reports(key, reports, handled) => self.reports(key, reports, handled),
+            Message::Planned(planned) => self.planned(planned),
+            Message::Alarm(set_for) => self.alarm_rang(set_for),
+            Message::Prune => self.prune(),
+            Message::Flush => {}
+        }
+    }
+
+    fn request(&mut self, by: By, mut request: Request, reply_to: ReplyTo<Reply>) {
+        if let Request::Submit(submit) = &mut request {
+            self.parts.estimates.fill(&by.user, submit);
+        }
+        self.last_client += 1;
+        let client = ClientKey(self.last_client);
+        self.clients.insert(client, reply_to);
+        self.queue(Event::Client(client, by, request), None);
+    }
+
+    fn answer(&mut self, by: &By, query: &Query) -> cohabit_proto::Answer {
+        let now = self.parts.clock.now();
+        self.parts.head.answer(now, by, query)
+    }
+
+    /// The session of the worker that holds, or held, something.
+    fn find(&self, whose: &Whose) -> Option<Found> {
+        let head = &self.parts.head;
+        let (node, link) = match whose {
+            Whose::Rank(rank) => head.worker_of(*rank)?,
+            Whose::Node(name) => (name.clone(), head.link_of(head.node_named(name)?)),
+        };
+        let session = link.and_then(|key| self.sessions.get(&key)).map(|session| session.orders.clone());
+        Some(Found { node, session })
+    }
+
+    fn reports(&mut self, key: WorkerKey, mut reports: Vec<Report>, handled: ReplyTo<()>) {
+        let Some(last) = reports.pop() else { return handled.send(()) };
+        reports.into_iter().for_each(|report| self.queue(Event::Report(key, report), None));
+        self.queue(Event::Report(key, last), Some(handled));
+    }
+
+    fn planned(&mut self, planned: Planned) {
+        if planned.memory == Memory::Lost {
+            self.tell_policy_what_lives();
+        }
+        self.queue(Event::Planned(planned.ticket, planned.plan), None);
+    }
+
+    /// A policy that remembers nothing hears of the jobs that live.
+    fn tell_policy_what_lives(&mut self) {
+        let now = self.parts.clock.now();
+        for job in self.parts.head.live_jobs() {
+            self.parts.planner.observe(now, Fact::Submitted(job));
+            if self.parts.head.is_placed(job) {
+                self.parts.planner.observe(now, Fact::Placed(job));
+            }
+        }
+    }
+
+    fn queue(&mut self, event: Event, handled: Option<ReplyTo<()>>) {
+        let entry = Entry { at: self.parts.clock.now(), event };
+        tracing::debug!(at = entry.at.as_micros(), "event: {}", Line(&entry.event));
+        self.batch.push(Pending { entry, handled });
+    }
+
+    /// Makes the batch durable, lets it happen, and does what is to be done about it.
+    async fn flush(&mut self) -> Result<(), Failure> {
+        let batch = self.batch.take();
+        self.make_durable(&batch).await?;
+        for Pending { entry, handled } in batch {
+            self.handle(entry);
+            if let Some(handled) = handled {
+                handled.send(());
+            }
+        }
+        self.keep_history().await
+    }
+
+    async fn make_durable(&mut self, batch: &[Pending]) -> Result<(), Failure> {
+        let writes: Vec<Write> = batch
+            .iter()
+            .filter(|it| is_journaled(&it.entry.event))
+            .map(|it| Write::Event(it.entry.clone()))
+            .collect();
+        if writes.is_empty() {
+            return Ok(());
+        }
+        self.parts.since_snapshot += writes.len() as u64;
+        self.parts.journal.ask(|durable| Commit { writes, durable: Some(durable) }).await?;
+        Ok(())
+    }
+
+    fn handle(&mut self, entry: Entry) {
+        let mut effects = Vec::new();
+        self.parts.head.handle(entry.at, entry.event, &mut effects);
+        for effect in effects {
+            tracing::debug!("effect: {}", Line(&effect));
+            self.perform(entry.at, effect);
+        }
+    }
+
+    /// Nobody waits for these writes: what a crash loses of them is written again at the next start.
+    async fn keep_history(&mut self) -> Result<(), Failure> {
+        let mut writes = std::mem::take(&mut self.history);
+        if self.parts.since_snapshot >= self.parts.snapshot_every {
+            self.parts.since_snapshot = 0;
+            let head = serde_json::to_string(&self.parts.head)?;
+            writes.push(Write::Snapshot { at: self.parts.clock.now(), head });
+        }
+        if !writes.is_empty() {
+            self.parts.journal.tell(Commit { writes, durable: None }).await?;
+        }
+        Ok(())
+    }
+
+    /// Asks the policy once for all that a batch changed, with the view as it is now.
+    fn plan(&mut self, context: &mut Context<Driver>) {
+        let Some(ticket) = self.question.take() else { return };
+        let view = self.parts.head.view(self.parts.clock.now());
+        let planned = self.parts.planner.ask(ticket, view);
+        let driver = context.address().clone();
+        context.alongside(async move {
+            // A driver that has stopped wants no plan.
+            let _ = driver.tell(Message::Planned(planned.await)).await;
+        });
+    }
+
+    /// An alarm that was set anew meanwhile, or rings too early because the clock was set back, is none.
+    fn alarm_rang(&mut self, set_for: Time) {
+        if self.alarm.take_if(|(at, _)| *at == set_for).is_some() && set_for <= self.parts.clock.now() {
+            self.queue(Event::Alarm, None);
+        }
+    }
+
+    /// Sets the alarm to the head's deadline.
+    fn arm(&mut self, context: &mut Context<Driver>) {
+        let deadline = self.parts.head.deadline().map(|(at, _)| at);
+        if self.alarm.as_ref().map(|(at, _)| *at) == deadline {
+            return;
+        }
+        if let Some((_, timer)) = self.alarm.take() {
+            timer.cancel();
+        }
+        self.alarm = deadline.map(|at| {
+            let left = at.since(self.parts.clock.now()).min(LONGEST_WAIT);
+            (at, context.send_after(left.into(), Message::Alarm(at)))
+        });
+    }
+
+    /// Goes with the next batch: a head to which nothing happens has nothing to prune.
+    fn prune(&mut self) {
+        let kept_since = self.parts.clock.now() - self.parts.history_retention;
+        self.history.push(Write::Prune(kept_since));
+    }
+}
+
+/// Timers refuse spans of many years; one that ends early is set again.
+const LONGEST_WAIT: Span = Span::from_secs(86_400);
+
+/// Progress is worth nothing after a restart: the next report brings it again.
+fn is_journaled(event: &Event) -> bool {
+    !matches!(event, Event::Report(_, Report::Progress(_)))
+}
+
+impl Actor for Driver {
+    type Message = Message;
+
+    async fn started(&mut self, context: &mut Context<Driver>) -> Result<(), Failure> {
+        self.tell_policy_what_lives();
+        self.queue(Event::Configured(self.parts.config.clone()), None);
+        self.prune();
+        self.flush().await?;
+        self.plan(context);
+        self.arm(context);
+        context.send_every(PRUNING, || Message::Prune);
+        Ok(())
+    }
+
+    async fn handle(&mut self, message: Message, context: &mut Context<Driver>) -> Result<(), Failure> {
+        let end = batch::end_of(&message);
+        self.take(message);
+        if self.batch.is_complete(end, context.address()) {
+            self.flush().await?;
+            self.plan(context);
+        }
+        if self.batch.is_empty() {
+            self.arm(context);
+        }
+        Ok(())
+    }
+
+    /// What had come before the stop still happens.
+    async fn stopped(&mut self) {
+        if let Err(failure) = self.flush().await {
+            tracing::error!(%failure, "the last events could not be written");
+        }
+    }
+}

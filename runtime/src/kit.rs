@@ -1,0 +1,151 @@
+//! Scenario words for the tests of this crate: a journal in a folder, and events of a small cluster.
+
+pub(crate) mod cluster;
+
+use std::path::PathBuf;
+
+use cohabit_core::{Config, Event, Head};
+use cohabit_proto::{
+    By, Bytes, ClientKey, Device, DeviceId, DeviceKind, Incarnation, Inventory, JobSpec, NodeId, Outcome,
+    Placement, RankId, RankPlacement, Report, Request, Role, Share, Span, Submit, Ticket, Time, WorkerKey,
+};
+use cohabit_scheduler::{Action, Plan, View};
+use tempfile::TempDir;
+use uuid::Uuid;
+
+use crate::journal::{Entry, Journal, SqliteJournal, Write};
+
+/// A folder with a journal in it.
+pub(crate) struct TestJournal {
+    _folder: TempDir,
+    pub(crate) path: PathBuf,
+}
+
+impl TestJournal {
+    pub(crate) fn new() -> TestJournal {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("journal.sqlite");
+        TestJournal { _folder: folder, path }
+    }
+
+    /// A journal of these events, a second apart.
+    pub(crate) fn of(events: Vec<Event>) -> TestJournal {
+        let journal = TestJournal::new();
+        journal.open().commit(&writes(events)).unwrap();
+        journal
+    }
+
+    pub(crate) fn open(&self) -> SqliteJournal {
+        SqliteJournal::open(&self.path).unwrap()
+    }
+
+    /// Does something to the file that only a person with a tool would do.
+    pub(crate) fn meddle(&self, sql: &str) {
+        rusqlite::Connection::open(&self.path).unwrap().execute_batch(sql).unwrap();
+    }
+
+    /// What a person's question to the file gives: the columns of the first row, as text.
+    pub(crate) fn ask(&self, sql: &str) -> Vec<Option<String>> {
+        let connection = rusqlite::Connection::open(&self.path).unwrap();
+        let mut query = connection.prepare(sql).unwrap();
+        let columns = query.column_count();
+        let text = |value: rusqlite::types::Value| match value {
+            rusqlite::types::Value::Null => None,
+            rusqlite::types::Value::Integer(number) => Some(number.to_string()),
+            rusqlite::types::Value::Real(number) => Some(number.to_string()),
+            rusqlite::types::Value::Text(text) => Some(text),
+            rusqlite::types::Value::Blob(_) => panic!("no column holds bytes"),
+        };
+        query.query_row([], |row| (0..columns).map(|column| row.get(column).map(text)).collect()).unwrap()
+    }
+}
+
+/// The moment this many seconds after 2026-01-01 00:00 UTC.
+pub(crate) fn at(secs: u64) -> Time {
+    Time::from_micros(1_767_225_600_000_000) + Span::from_secs(secs)
+}
+
+pub(crate) fn writes(events: Vec<Event>) -> Vec<Write> {
+    (0..).zip(events).map(|(secs, event)| Write::Event(Entry { at: at(secs), event })).collect()
+}
+
+pub(crate) fn ada() -> By {
+    By { user: "ada".into(), role: Role::User }
+}
+
+pub(crate) fn node() -> NodeId {
+    NodeId(Uuid::from_u128(7))
+}
+
+pub(crate) fn key() -> WorkerKey {
+    WorkerKey { node: node(), incarnation: Incarnation(1) }
+}
+
+/// A machine with two host slots.
+pub(crate) fn inventory() -> Inventory {
+    let slot = |n| Device {
+        id: DeviceId(format!("host-{n}")),
+        kind: DeviceKind::Host,
+        model: "host slot".into(),
+        memory: None,
+    };
+    Inventory {
+        name: "box".into(),
+        address: "127.0.0.1".into(),
+        cpus: 8,
+        memory: Bytes(16 << 30),
+        devices: vec![slot(0), slot(1)],
+        build: "test".into(),
+        held: vec![],
+    }
+}
+
+pub(crate) fn spec() -> JobSpec {
+    JobSpec::command(vec!["/bin/train".into(), "--fast".into()], "/tmp".into())
+}
+
+pub(crate) fn submit() -> Submit {
+    Submit { spec: spec(), idempotency_key: None, estimate: None }
+}
+
+pub(crate) fn submitted(client: u64) -> Event {
+    Event::Client(ClientKey(client), ada(), Request::Submit(Box::new(submit())))
+}
+
+pub(crate) fn planned(ticket: u64, job: &str) -> Event {
+    let part = RankPlacement { node: node(), devices: vec![DeviceId("host-0".into())], share: Share::WHOLE };
+    let place = Action::Place {
+        job: job.parse().unwrap(),
+        placement: Placement { parts: vec![part] },
+        why: "it is first".into(),
+    };
+    Event::Planned(Ticket(ticket), Plan { actions: vec![place], ..Plan::default() })
+}
+
+pub(crate) fn ended(rank: &str, outcome: Outcome) -> Event {
+    let rank: RankId = rank.parse().unwrap();
+    Event::Report(key(), Report::Ended { rank, outcome, stopped: None, progress: None, at: at(0) })
+}
+
+/// One job from its submission to its end, in seven events.
+pub(crate) fn one_job() -> Vec<Event> {
+    let rank = "1#1/0".parse().unwrap();
+    vec![
+        Event::Configured(Config::default()),
+        Event::Joined(key(), inventory()),
+        submitted(1),
+        planned(1, "1"),
+        Event::Report(key(), Report::Started { rank, at: at(4) }),
+        ended("1#1/0", Outcome::Exited(0)),
+        submitted(2),
+    ]
+}
+
+/// What a policy sees when one job waits for a machine that is free.
+pub(crate) fn pending_view() -> View {
+    let mut head = Head::new();
+    for event in one_job().drain(..3) {
+        head.handle(at(0), event, &mut Vec::new());
+    }
+    head.view(at(1))
+}

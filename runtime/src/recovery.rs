@@ -1,0 +1,79 @@
+//! A head from its journal: the newest snapshot, and what happened since, through the head's own door.
+//!
+//! There is no second code that restores. Effects of the replay are thrown away: workers that join again say what
+//! runs, and clients ask again. Only records of jobs that ended are kept, for the history may have missed them.
+
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::path::Path;
+
+use cohabit_core::{Effect, Head};
+use cohabit_proto::{JobRecord, Notice, Time};
+
+use crate::HeadError;
+use crate::journal::{Entry, Journal, Snapshot};
+
+/// A head that goes on where its journal ends.
+pub(crate) struct Recovered {
+    /// The head.
+    pub(crate) head: Head,
+    /// When the last event happened.
+    pub(crate) last: Time,
+    /// Jobs that ended since the snapshot, the earliest first.
+    pub(crate) ended: Vec<JobRecord>,
+    /// How many events there were since the snapshot.
+    pub(crate) replayed: u64,
+}
+
+/// Loads the head that wrote this journal.
+pub(crate) fn recover(path: &Path, journal: &impl Journal) -> Result<Recovered, HeadError> {
+    let loaded = journal.load()?;
+    let (head, last) = match loaded.snapshot {
+        Some(snapshot) => (head_of(path, &snapshot)?, snapshot.at),
+        None => (Head::new(), Time::EPOCH),
+    };
+    let mut recovered = Recovered { head, last, ended: Vec::new(), replayed: 0 };
+    for (sequence, entry) in loaded.tail {
+        recovered.replay(entry).map_err(|()| {
+            corrupt(
+                path,
+                format!("event {sequence} cannot be replayed: this version of Cohabit panics over it"),
+            )
+        })?;
+    }
+    Ok(recovered)
+}
+
+impl Recovered {
+    fn replay(&mut self, entry: Entry) -> Result<(), ()> {
+        let mut effects = Vec::new();
+        let handle = || self.head.handle(entry.at, entry.event, &mut effects);
+        catch_unwind(AssertUnwindSafe(handle)).map_err(drop)?;
+        self.last = entry.at;
+        self.replayed += 1;
+        self.ended.extend(effects.into_iter().filter_map(ended));
+        Ok(())
+    }
+}
+
+/// The record of a job that just ended.
+fn ended(effect: Effect) -> Option<JobRecord> {
+    match effect {
+        Effect::Publish(_, Notice::Ended(record)) => Some(*record),
+        Effect::Publish(_, Notice::Changed(_))
+        | Effect::Tell(..)
+        | Effect::Answer(..)
+        | Effect::Plan(_)
+        | Effect::Observe(_)
+        | Effect::Close(..) => None,
+    }
+}
+
+fn head_of(path: &Path, snapshot: &Snapshot) -> Result<Head, HeadError> {
+    serde_json::from_str(&snapshot.head).map_err(|error| {
+        corrupt(path, format!("the snapshot after event {} cannot be read: {error}", snapshot.sequence))
+    })
+}
+
+fn corrupt(path: &Path, what: String) -> HeadError {
+    HeadError::Corrupt { path: path.to_owned(), what }
+}

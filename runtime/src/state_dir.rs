@@ -1,0 +1,152 @@
+//! The state folder: what lies where, that only its owner may look, and that only one head uses it.
+//!
+//! ```text
+//! tls/             the cluster's CA and the head's certificate
+//! tokens.json      digests of the tokens
+//! admin.token      for people on this machine       worker.token     for workers
+//! journal.sqlite   what happened, and the history   address          where the running head listens
+//! lock             held by the head that uses the folder
+//! ```
+
+use std::fs::{self, DirBuilder, File, OpenOptions};
+use std::io::{self, Write};
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
+use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt};
+use std::path::{Path, PathBuf};
+
+use nix::errno::Errno;
+use nix::fcntl::{Flock, FlockArg};
+
+use crate::HeadError;
+
+mod file_system;
+
+/// A state folder that nobody else uses.
+#[derive(Debug)]
+pub(crate) struct StateDir {
+    path: PathBuf,
+    _lock: Flock<File>,
+}
+
+impl StateDir {
+    /// Takes possession of the folder, which is made if it is not there.
+    pub(crate) fn open(path: &Path) -> Result<StateDir, HeadError> {
+        DirBuilder::new().recursive(true).mode(0o700).create(path).map_err(HeadError::state(path))?;
+        check_private(path)?;
+        file_system::check_local(path)?;
+        Ok(StateDir { path: path.to_owned(), _lock: lock(path)? })
+    }
+
+    pub(crate) fn identity(&self) -> PathBuf {
+        self.path.join("tls")
+    }
+
+    pub(crate) fn tokens(&self) -> PathBuf {
+        self.path.join("tokens.json")
+    }
+
+    pub(crate) fn admin_token(&self) -> PathBuf {
+        self.path.join("admin.token")
+    }
+
+    pub(crate) fn worker_token(&self) -> PathBuf {
+        self.path.join("worker.token")
+    }
+
+    pub(crate) fn journal(&self) -> PathBuf {
+        self.path.join("journal.sqlite")
+    }
+
+    fn address(&self) -> PathBuf {
+        self.path.join("address")
+    }
+
+    /// Tells programs on this machine where to reach the head.
+    pub(crate) fn publish_address(&self, address: SocketAddr) -> Result<(), HeadError> {
+        let (path, address) = (self.address(), from_here(address));
+        // Written beside and renamed, so that nobody ever reads half an address.
+        let draft = self.path.join("address.new");
+        let write = || {
+            let mut file =
+                OpenOptions::new().write(true).create(true).truncate(true).mode(0o600).open(&draft)?;
+            writeln!(file, "{address}")?;
+            fs::rename(&draft, &path)
+        };
+        write().map_err(HeadError::state(&path))
+    }
+
+    /// The head no longer listens anywhere.
+    pub(crate) fn withdraw_address(&self) -> Result<(), HeadError> {
+        let path = self.address();
+        match fs::remove_file(&path) {
+            Err(error) if error.kind() != io::ErrorKind::NotFound => Err(HeadError::state(&path)(error)),
+            Ok(()) | Err(_) => Ok(()),
+        }
+    }
+}
+
+/// A head that listens everywhere is reached on loopback.
+fn from_here(address: SocketAddr) -> SocketAddr {
+    let ip = match address.ip() {
+        IpAddr::V4(ip) if ip.is_unspecified() => Ipv4Addr::LOCALHOST.into(),
+        IpAddr::V6(ip) if ip.is_unspecified() => Ipv6Addr::LOCALHOST.into(),
+        ip @ (IpAddr::V4(_) | IpAddr::V6(_)) => ip,
+    };
+    SocketAddr::new(ip, address.port())
+}
+
+/// Who could replace files here could become the head.
+fn check_private(path: &Path) -> Result<(), HeadError> {
+    let mode = fs::metadata(path).map_err(HeadError::state(path))?.mode();
+    if mode & 0o022 == 0 { Ok(()) } else { Err(HeadError::Exposed { path: path.to_owned() }) }
+}
+
+fn lock(path: &Path) -> Result<Flock<File>, HeadError> {
+    let file = path.join("lock");
+    let opened = OpenOptions::new().create(true).append(true).mode(0o600).open(&file);
+    let opened = opened.map_err(HeadError::state(&file))?;
+    Flock::lock(opened, FlockArg::LockExclusiveNonblock).map_err(|(_, error)| {
+        if error == Errno::EWOULDBLOCK {
+            HeadError::InUse { path: path.to_owned() }
+        } else {
+            HeadError::state(&file)(error.into())
+        }
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use std::os::unix::fs::PermissionsExt;
+
+    use super::*;
+
+    #[test]
+    fn two_heads_never_share_a_folder() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("deep/state");
+        let first = StateDir::open(&path).unwrap();
+        assert_eq!(fs::metadata(&path).unwrap().mode() & 0o777, 0o700);
+        assert!(matches!(StateDir::open(&path), Err(HeadError::InUse { .. })));
+        drop(first);
+        StateDir::open(&path).unwrap();
+    }
+
+    #[test]
+    fn a_folder_that_others_may_write_is_refused_with_what_to_do() {
+        let folder = tempfile::tempdir().unwrap();
+        fs::set_permissions(folder.path(), fs::Permissions::from_mode(0o777)).unwrap();
+        let refusal = StateDir::open(folder.path()).unwrap_err().to_string();
+        assert!(refusal.contains("chmod 700"), "{refusal}");
+    }
+
+    #[test]
+    fn the_address_comes_and_goes() {
+        let folder = tempfile::tempdir().unwrap();
+        let state = StateDir::open(folder.path()).unwrap();
+        state.publish_address("0.0.0.0:7070".parse().unwrap()).unwrap();
+        assert_eq!(fs::read_to_string(folder.path().join("address")).unwrap(), "127.0.0.1:7070\n");
+        state.withdraw_address().unwrap();
+        state.withdraw_address().unwrap();
+        assert!(!folder.path().join("address").exists());
+    }
+}

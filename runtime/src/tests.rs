@@ -1,0 +1,9 @@
+//! The whole daemon over real links on loopback.
+
+mod history;
+mod jobs;
+mod planning;
+mod rate;
+mod refusals;
+mod restarts;
+mod workers;

@@ -1,0 +1,67 @@
+//! An actor on a thread of its own, for work that blocks: it is told by an address like any other actor.
+//!
+//! It never restarts what runs on it, and never waits for a thread unless asked to.
+
+use std::io;
+use std::thread::JoinHandle;
+
+use cohabit_actor::{Address, Mailbox, mailbox};
+use futures::FutureExt;
+use futures::executor::block_on;
+use futures::future::Fuse;
+use tokio::sync::oneshot;
+
+/// A thread that works on what its address is told. Dropping this asks it to finish, and waits for nothing.
+#[derive(Debug)]
+pub(crate) struct Thread {
+    _stop: oneshot::Sender<()>,
+    handle: JoinHandle<()>,
+}
+
+/// The thread's end of its mailbox.
+pub(crate) struct Inbox<M> {
+    mailbox: Mailbox<M>,
+    stop: Fuse<oneshot::Receiver<()>>,
+}
+
+/// Runs `body` on a new thread with the mailbox of the address, which has room for `capacity` messages.
+pub(crate) fn spawn<M: Send + 'static>(
+    name: &str,
+    capacity: usize,
+    body: impl FnOnce(Inbox<M>) + Send + 'static,
+) -> io::Result<(Address<M>, Thread)> {
+    let (address, mailbox) = mailbox(capacity);
+    let (stop, stopped) = oneshot::channel();
+    let inbox = Inbox { mailbox, stop: stopped.fuse() };
+    let handle = std::thread::Builder::new().name(name.to_owned()).spawn(move || body(inbox))?;
+    Ok((address, Thread { _stop: stop, handle }))
+}
+
+impl Thread {
+    /// Asks the thread to finish what is in its mailbox, and waits until it has ended.
+    pub(crate) fn join(self) {
+        drop(self._stop);
+        // A panic of the thread has been printed, and was seen by those who waited for its answers.
+        let _ = self.handle.join();
+    }
+}
+
+impl<M> Inbox<M> {
+    /// The next message; none when no more will come.
+    pub(crate) fn next(&mut self) -> Option<M> {
+        block_on(async {
+            tokio::select! {
+                biased;
+                message = self.mailbox.receive() => return message,
+                _ = &mut self.stop => {}
+            }
+            self.mailbox.close();
+            self.mailbox.receive().await
+        })
+    }
+
+    /// The next message, if there is one now.
+    pub(crate) fn next_queued(&mut self) -> Option<M> {
+        self.mailbox.receive().now_or_never().flatten()
+    }
+}

@@ -1,0 +1,223 @@
+//! The driver: gives the worker core its events one after the other, and does what it says, in order.
+//!
+//! It never waits for a rank or for the link: both have room for what it tells them, and a link that is too
+//! slow for its reports is dropped, after which everything that matters is told again over the next one.
+
+use std::collections::BTreeMap;
+use std::fmt;
+use std::time::Duration;
+
+use cohabit_actor::{Actor, Address, Context, Failure, Reply, Spec, Timer};
+use cohabit_proto::{HeldRank, Incarnation, Order, RankId, Report, Time};
+use cohabit_worker_core::{Effect, Event, RankStart, Worker};
+use tokio::sync::mpsc;
+use tokio::sync::mpsc::error::TrySendError;
+
+use super::environment::Surroundings;
+use super::rank::{Origin, Rank, RankMessage};
+use super::recovery;
+use crate::clock;
+use crate::rank_folder::RankFolder;
+use crate::wire::Command;
+
+/// Commands that may wait for a rank's executor; the core sends a handful in all.
+const COMMANDS: usize = 64;
+
+/// What the driver is told.
+pub(crate) enum DriverMessage {
+    /// Something happened to a rank.
+    Happened(Event),
+    /// The link is about to greet the head: what is held? Orders of earlier links are void from now on.
+    Greeting(Reply<Vec<HeldRank>>),
+    /// The head welcomed this link; reports go this way.
+    Linked(Incarnation, mpsc::Sender<Report>),
+    /// Orders that came over this link.
+    Ordered(Incarnation, Vec<Order>),
+    /// This link has ended.
+    Unlinked(Incarnation),
+    /// The core's deadline came.
+    Alarm,
+}
+
+/// Owner of the worker core.
+pub(crate) struct Driver {
+    worker: Worker,
+    surroundings: Surroundings,
+    ranks: BTreeMap<RankId, Address<RankMessage>>,
+    link: Option<Present>,
+    /// The latest time that the core was given.
+    now: Time,
+    alarm: Option<(Time, Timer)>,
+}
+
+/// The link that the core knows of.
+struct Present {
+    incarnation: Incarnation,
+    /// None when it is being dropped.
+    reports: Option<mpsc::Sender<Report>>,
+}
+
+impl Driver {
+    pub(crate) fn new(worker: Worker, surroundings: Surroundings) -> Driver {
+        Driver { worker, surroundings, ranks: BTreeMap::new(), link: None, now: Time::EPOCH, alarm: None }
+    }
+}
+
+impl Actor for Driver {
+    type Message = DriverMessage;
+
+    /// What earlier daemons left comes before everything else.
+    async fn started(&mut self, context: &mut Context<Self>) -> Result<(), Failure> {
+        for recovered in recovery::recover(&self.surroundings.state).await {
+            if let Some(connection) = recovered.connection {
+                self.hold(context, recovered.found.start.rank, Origin::Found(connection));
+            }
+            self.handle_event(context, Event::Found(Box::new(recovered.found)));
+        }
+        Ok(())
+    }
+
+    async fn handle(&mut self, message: DriverMessage, context: &mut Context<Self>) -> Result<(), Failure> {
+        match message {
+            DriverMessage::Happened(event) => self.handle_event(context, event),
+            DriverMessage::Greeting(reply_to) => {
+                self.unlink(context);
+                reply_to.send(self.worker.held());
+            }
+            DriverMessage::Linked(incarnation, reports) => {
+                self.link = Some(Present { incarnation, reports: Some(reports) });
+                self.handle_event(context, Event::Linked);
+            }
+            DriverMessage::Ordered(from, orders) if self.is_linked_by(from) => {
+                orders.into_iter().for_each(|order| self.handle_event(context, Event::Order(order)));
+            }
+            DriverMessage::Unlinked(from) if self.is_linked_by(from) => self.unlink(context),
+            DriverMessage::Ordered(from, _) | DriverMessage::Unlinked(from) => {
+                tracing::debug!(link = from.0, "a late word of an earlier link is ignored");
+            }
+            DriverMessage::Alarm => {
+                self.alarm = None;
+                self.handle_event(context, Event::Alarm);
+            }
+        }
+        Ok(())
+    }
+}
+
+impl Driver {
+    fn is_linked_by(&self, incarnation: Incarnation) -> bool {
+        self.link.as_ref().is_some_and(|link| link.incarnation == incarnation)
+    }
+
+    fn unlink(&mut self, context: &mut Context<Self>) {
+        if self.link.take().is_some() {
+            self.handle_event(context, Event::Unlinked);
+        }
+    }
+
+    /// The one way into the core.
+    fn handle_event(&mut self, context: &mut Context<Self>, event: Event) {
+        tracing::debug!(event = %Shown(&event));
+        self.now = self.now.max(clock::now());
+        let mut effects = Vec::new();
+        self.worker.handle(self.now, event, &mut effects);
+        for effect in effects {
+            tracing::debug!(effect = %Shown(&effect));
+            self.perform(context, effect);
+        }
+        self.set_alarm(context);
+    }
+
+    fn perform(&mut self, context: &Context<Self>, effect: Effect) {
+        match effect {
+            Effect::Report(report) => self.report(report),
+            Effect::Spawn(start) => self.spawn(context, *start),
+            Effect::Signal(rank, signal, target) => self.command(rank, Command::Signal(signal, target)),
+            Effect::Lease(rank, lease) => self.command(rank, Command::Lease(lease)),
+            Effect::Forget(rank) => self.forget(rank),
+        }
+    }
+
+    /// A link that cannot take a report has seen its last: without its sender it ends.
+    fn report(&mut self, report: Report) {
+        let Some(link) = &mut self.link else { return };
+        let refused = link.reports.as_ref().and_then(|reports| reports.try_send(report).err());
+        if let Some(TrySendError::Full(_)) = refused {
+            tracing::warn!(link = link.incarnation.0, "the head takes no reports: the link is dropped");
+            link.reports = None;
+        }
+    }
+
+    fn spawn(&mut self, context: &Context<Self>, start: RankStart) {
+        self.hold(context, start.rank, Origin::Ordered(Box::new(start), self.surroundings.clone()));
+    }
+
+    fn hold(&mut self, context: &Context<Self>, id: RankId, origin: Origin) {
+        let rank = Rank::new(id, self.folder_of(id), origin, context.address().clone());
+        let address = context.spawn_once(Spec::new(id.to_string(), COMMANDS), rank);
+        self.ranks.insert(id, address);
+    }
+
+    fn folder_of(&self, rank: RankId) -> RankFolder {
+        RankFolder::of(&self.surroundings.state.ranks(), rank)
+    }
+
+    fn command(&mut self, rank: RankId, command: Command) {
+        let told = self.ranks.get(&rank).map(|address| address.try_tell(RankMessage::Pass(command)));
+        if !matches!(told, Some(Ok(()))) {
+            tracing::debug!(%rank, ?command, "there is no executor any more to pass this on to");
+        }
+    }
+
+    fn forget(&mut self, rank: RankId) {
+        self.ranks.remove(&rank);
+        if let Err(error) = self.folder_of(rank).acknowledge() {
+            tracing::warn!(%rank, %error, "an acknowledged rank will be told of again");
+        }
+    }
+
+    fn set_alarm(&mut self, context: &mut Context<Self>) {
+        let due_at = self.worker.deadline();
+        if self.alarm.as_ref().map(|(at, _)| *at) == due_at {
+            return;
+        }
+        if let Some((_, timer)) = self.alarm.take() {
+            timer.cancel();
+        }
+        self.alarm = due_at.map(|at| {
+            let pause: Duration = at.since(clock::now()).into();
+            (at, context.send_after(pause, DriverMessage::Alarm))
+        });
+    }
+}
+
+/// For the log, without what users have in their environment.
+struct Shown<'a, T>(&'a T);
+
+impl fmt::Display for Shown<'_, Event> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.0 {
+            Event::Order(Order::Run(order)) => write!(f, "Order(Run({}))", order.attempt),
+            Event::Found(found) => write!(f, "Found({})", found.start.rank),
+            event @ (Event::Order(Order::Stop { .. } | Order::Acknowledge(_))
+            | Event::Spawned(_)
+            | Event::SpawnFailed(..)
+            | Event::Exited(..)
+            | Event::Progress(..)
+            | Event::Linked
+            | Event::Unlinked
+            | Event::Alarm) => write!(f, "{event:?}"),
+        }
+    }
+}
+
+impl fmt::Display for Shown<'_, Effect> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.0 {
+            Effect::Spawn(start) => write!(f, "Spawn({})", start.rank),
+            effect @ (Effect::Report(_) | Effect::Signal(..) | Effect::Lease(..) | Effect::Forget(_)) => {
+                write!(f, "{effect:?}")
+            }
+        }
+    }
+}

@@ -1,0 +1,209 @@
+//! The complete environment of a rank: the basics of a login, what the job asked for, what the core says, and
+//! the paths and devices of this machine. Nothing else of the daemon's own environment gets through.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::{Path, PathBuf};
+
+use cohabit_proto::{AttemptId, Device, DeviceId, DeviceKind, Span};
+use cohabit_worker_core::RankStart;
+
+use super::WorkerOptions;
+use super::state::StateFolder;
+use crate::files::{At, FileError};
+use crate::log::LogLimits;
+use crate::rank_folder::{RankFolder, Start};
+
+/// What a program expects of any login.
+const BASICS: [&str; 9] = ["PATH", "HOME", "USER", "LOGNAME", "SHELL", "LANG", "LC_ALL", "TZ", "TMPDIR"];
+
+/// Where programs are looked for when the daemon itself was not told.
+const SEARCH_PATH: &str = "/usr/local/bin:/usr/bin:/bin";
+
+/// Rendezvous ports begin at torchrun's own, and stay below those that systems hand out by themselves.
+const FIRST_PORT: u64 = 29_500;
+const PORTS: u64 = 3_000;
+
+/// What all ranks of this worker have in common.
+#[derive(Debug, Clone)]
+pub(crate) struct Surroundings {
+    pub(crate) state: StateFolder,
+    pub(crate) executor_program: PathBuf,
+    orphan_grace: Span,
+    log: LogLimits,
+    basics: BTreeMap<String, String>,
+    gpus: BTreeSet<DeviceId>,
+}
+
+impl Surroundings {
+    pub(crate) fn new(options: &WorkerOptions, state: &StateFolder, devices: &[Device]) -> Surroundings {
+        let gpus = devices.iter().filter(|device| device.kind == DeviceKind::Gpu);
+        Surroundings {
+            state: state.clone(),
+            executor_program: options.executor_program.clone(),
+            orphan_grace: options.orphan_grace,
+            log: options.log,
+            basics: basics(|name| std::env::var(name).ok()),
+            gpus: gpus.map(|device| device.id.clone()).collect(),
+        }
+    }
+
+    pub(crate) fn folder_of(&self, start: &RankStart) -> RankFolder {
+        RankFolder::of(&self.state.ranks(), start.rank)
+    }
+
+    /// All that the executor of this rank needs; makes the folder for its checkpoints.
+    pub(crate) fn prepare(&self, rank: RankStart) -> Result<Start, FileError> {
+        let folder = self.folder_of(&rank);
+        let checkpoints = match &rank.spec.checkpoint {
+            Some(place) => Path::new(&rank.spec.workdir).join(place),
+            None => self.state.checkpoints_of(rank.rank.attempt.job),
+        };
+        std::fs::create_dir_all(&checkpoints).at("create the folder for checkpoints", &checkpoints)?;
+        let mut environment = self.basics.clone();
+        environment.extend(rank.spec.environment.clone());
+        environment.extend(rank.environment.clone());
+        environment.extend(self.visible_devices(&rank.devices));
+        let paths = [("COHABIT_CHECKPOINT_DIR", checkpoints), ("COHABIT_PROGRESS", folder.progress())];
+        environment.extend(paths.map(|(name, path)| (name.to_owned(), path.to_string_lossy().into_owned())));
+        if environment.contains_key("MASTER_ADDR") {
+            let port = || rendezvous_port(rank.rank.attempt).to_string();
+            environment.entry("MASTER_PORT".into()).or_insert_with(port);
+        }
+        Ok(Start { rank, environment, orphan_grace: self.orphan_grace, log: self.log })
+    }
+
+    /// Which GPUs a rank may see: on a machine with GPUs a rank without any sees none.
+    fn visible_devices(&self, devices: &[DeviceId]) -> BTreeMap<String, String> {
+        if self.gpus.is_empty() {
+            return BTreeMap::new();
+        }
+        let own: Vec<&str> =
+            devices.iter().filter(|id| self.gpus.contains(id)).map(|id| id.0.as_str()).collect();
+        BTreeMap::from([
+            ("CUDA_VISIBLE_DEVICES".to_owned(), own.join(",")),
+            ("CUDA_DEVICE_ORDER".to_owned(), "PCI_BUS_ID".to_owned()),
+        ])
+    }
+}
+
+fn basics(look: impl Fn(&str) -> Option<String>) -> BTreeMap<String, String> {
+    let known = BASICS.iter().filter_map(|name| Some(((*name).to_owned(), look(name)?)));
+    let mut basics: BTreeMap<String, String> = known.collect();
+    basics.entry("PATH".into()).or_insert_with(|| SEARCH_PATH.into());
+    basics
+}
+
+/// The same on every node of an attempt, and most likely another for the next attempt beside it.
+fn rendezvous_port(attempt: AttemptId) -> u64 {
+    let index = attempt.job.index.map_or(0, u64::from);
+    let mixed = attempt
+        .job
+        .number
+        .wrapping_mul(31)
+        .wrapping_add(index)
+        .wrapping_mul(31)
+        .wrapping_add(attempt.attempt.into());
+    FIRST_PORT + mixed % PORTS
+}
+
+#[cfg(test)]
+mod tests {
+    use cohabit_proto::{JobId, JobSpec, Share};
+
+    use super::*;
+
+    fn rank(spec: JobSpec, devices: &[&str]) -> RankStart {
+        RankStart {
+            rank: JobId::new(12).attempt(1).rank(0),
+            spec,
+            user: "ada".into(),
+            devices: devices.iter().map(|id| DeviceId((*id).into())).collect(),
+            share: Share::WHOLE,
+            environment: BTreeMap::from([
+                ("COHABIT_JOB_ID".into(), "12".into()),
+                ("MASTER_ADDR".into(), "a".into()),
+            ]),
+        }
+    }
+
+    /// A worker in a folder of its own, which lasts as long as the first of the pair.
+    fn surroundings(gpus: &[&str]) -> (tempfile::TempDir, Surroundings) {
+        let folder = tempfile::tempdir().unwrap();
+        let surroundings = Surroundings {
+            state: StateFolder::open(folder.path()).unwrap().0,
+            executor_program: "/bin/true".into(),
+            orphan_grace: Span::from_secs(1),
+            log: LogLimits::default(),
+            basics: basics(|name| (name == "HOME" || name == "SECRET").then(|| "/home/ada".into())),
+            gpus: gpus.iter().map(|id| DeviceId((*id).into())).collect(),
+        };
+        (folder, surroundings)
+    }
+
+    fn sleeper() -> JobSpec {
+        JobSpec::command(vec!["sleep".into()], "/".into())
+    }
+
+    #[test]
+    fn only_the_basics_of_the_daemon_get_through() {
+        let (_folder, surroundings) = surroundings(&[]);
+        let start = surroundings.prepare(rank(sleeper(), &["host-0"])).unwrap();
+        let names: Vec<&str> = start.environment.keys().map(String::as_str).collect();
+        let expected = [
+            "COHABIT_CHECKPOINT_DIR",
+            "COHABIT_JOB_ID",
+            "COHABIT_PROGRESS",
+            "HOME",
+            "MASTER_ADDR",
+            "MASTER_PORT",
+            "PATH",
+        ];
+        assert_eq!(names, expected);
+        assert_eq!(start.environment["PATH"], SEARCH_PATH);
+        assert!(start.environment["COHABIT_PROGRESS"].ends_with("/ranks/12/1/0/progress"));
+    }
+
+    #[test]
+    fn a_job_may_change_the_basics_but_not_what_we_say() {
+        let (_folder, surroundings) = surroundings(&[]);
+        let mut spec = sleeper();
+        let asked = [("HOME", "/else"), ("COHABIT_JOB_ID", "13"), ("MASTER_PORT", "1234")];
+        spec.environment = asked.map(|(name, value)| (name.to_owned(), value.to_owned())).into();
+        let environment = surroundings.prepare(rank(spec, &[])).unwrap().environment;
+        assert_eq!((environment["HOME"].as_str(), environment["COHABIT_JOB_ID"].as_str()), ("/else", "12"));
+        assert_eq!(environment["MASTER_PORT"], "1234");
+    }
+
+    #[test]
+    fn a_rank_sees_its_own_gpus_and_no_others() {
+        let (_folder, surroundings) = surroundings(&["GPU-a", "GPU-b"]);
+        let seen = |devices: &[&str]| {
+            surroundings.prepare(rank(sleeper(), devices)).unwrap().environment["CUDA_VISIBLE_DEVICES"]
+                .clone()
+        };
+        assert_eq!(seen(&["GPU-b", "GPU-a"]), "GPU-b,GPU-a");
+        assert_eq!(seen(&[]), "");
+    }
+
+    #[test]
+    fn checkpoints_go_where_the_job_says() {
+        let (folder, surroundings) = surroundings(&[]);
+        let elsewhere = folder.path().join("else/where").to_str().unwrap().to_owned();
+        let spec = JobSpec { checkpoint: Some(elsewhere.clone()), ..sleeper() };
+        let start = surroundings.prepare(rank(spec, &[])).unwrap();
+        assert_eq!(start.environment["COHABIT_CHECKPOINT_DIR"], elsewhere);
+        assert!(Path::new(&elsewhere).is_dir());
+    }
+
+    #[test]
+    fn attempts_beside_each_other_meet_at_different_ports() {
+        let job = JobId::new(7);
+        let ports = [
+            rendezvous_port(job.attempt(1)),
+            rendezvous_port(job.attempt(2)),
+            rendezvous_port(JobId::new(8).attempt(1)),
+        ];
+        assert!(ports[0] != ports[1] && ports[1] != ports[2] && ports[0] != ports[2]);
+        assert!(ports.iter().all(|port| (29_500..32_500).contains(port)));
+    }
+}

@@ -1,0 +1,82 @@
+//! What this machine is and has, as the head learns it.
+
+use std::io;
+use std::net::UdpSocket;
+use std::thread::available_parallelism;
+
+use cohabit_proto::{Bytes, Device, HeldRank, Inventory};
+use procfs::Current;
+
+use super::{WorkerError, WorkerOptions};
+
+/// Everything of the inventory that does not change while the daemon runs.
+#[derive(Debug, Clone)]
+pub(crate) struct Machine {
+    pub(crate) name: String,
+    /// Where other nodes reach it, if the operator has said so.
+    address: Option<String>,
+    cpus: u32,
+    memory: Bytes,
+    pub(crate) devices: Vec<Device>,
+}
+
+impl Machine {
+    /// Looks around.
+    pub(crate) async fn look(options: &WorkerOptions) -> Result<Machine, WorkerError> {
+        let (spec, library) = (options.devices.clone(), options.nvml_library.clone());
+        let devices = tokio::task::spawn_blocking(move || spec.devices(library.as_deref())).await;
+        let cpus = available_parallelism().map_err(WorkerError::Machine)?;
+        Ok(Machine {
+            name: options.name.clone().map_or_else(host_name, Ok)?,
+            address: options.address.clone(),
+            cpus: u32::try_from(cpus.get()).unwrap_or(u32::MAX),
+            memory: memory()?,
+            devices: devices.map_err(|panic| WorkerError::Machine(panic.into()))?,
+        })
+    }
+
+    /// What a greeting to this head says.
+    pub(crate) fn inventory(&self, head: &str, held: Vec<HeldRank>) -> Inventory {
+        Inventory {
+            name: self.name.clone(),
+            address: self
+                .address
+                .clone()
+                .or_else(|| local_address(head))
+                .unwrap_or_else(|| self.name.clone()),
+            cpus: self.cpus,
+            memory: self.memory,
+            devices: self.devices.clone(),
+            build: env!("CARGO_PKG_VERSION").to_owned(),
+            held,
+        }
+    }
+}
+
+fn host_name() -> Result<String, WorkerError> {
+    let name = nix::unistd::gethostname().map_err(|errno| WorkerError::Machine(errno.into()))?;
+    Ok(name.to_string_lossy().into_owned())
+}
+
+fn memory() -> Result<Bytes, WorkerError> {
+    let memory = procfs::Meminfo::current().map_err(|error| WorkerError::Machine(io::Error::other(error)))?;
+    Ok(Bytes(memory.mem_total))
+}
+
+/// The address from which this machine reaches the head. Nothing is sent for it.
+fn local_address(head: &str) -> Option<String> {
+    let socket = UdpSocket::bind(("0.0.0.0", 0)).and_then(|socket| socket.connect(head).map(|()| socket));
+    let socket = socket.or_else(|_| UdpSocket::bind(("::", 0)).and_then(|s| s.connect(head).map(|()| s)));
+    Some(socket.ok()?.local_addr().ok()?.ip().to_string())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_head_on_this_machine_is_reached_from_this_machine() {
+        assert_eq!(local_address("127.0.0.1:7070").as_deref(), Some("127.0.0.1"));
+        assert_eq!(local_address("no such host"), None);
+    }
+}

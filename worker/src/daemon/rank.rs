@@ -1,0 +1,187 @@
+//! One rank as the daemon sees it: starts its executor or takes it over, passes words both ways, and finds
+//! out how it ended.
+//!
+//! The end of the connection is the end of the rank: how it ended is in its folder then. An executor that
+//! left nothing there was lost, and whatever it held is killed before that is told.
+
+use cohabit_actor::{Actor, Address, Context, Failure};
+use cohabit_proto::{Outcome, RankId, StartFailure};
+use cohabit_worker_core::{Ending, Event, Lease, RankStart};
+use tokio::io::AsyncWriteExt;
+use tokio::net::unix::OwnedWriteHalf;
+
+use super::driver::DriverMessage;
+use super::ending;
+use super::environment::Surroundings;
+use super::spawn::{self, Connection, SpawnError, Words};
+use crate::clock;
+use crate::rank_folder::{Ended, RankFolder};
+use crate::wire::{Command, Word, line};
+
+/// What the actor of a rank is told.
+pub(crate) enum RankMessage {
+    /// Tell the executor.
+    Pass(Command),
+    /// The executor said this.
+    Said(Word),
+    /// The connection has ended.
+    HungUp,
+}
+
+/// How the daemon comes to a rank.
+pub(crate) enum Origin {
+    /// By an order to start it.
+    Ordered(Box<RankStart>, Surroundings),
+    /// By finding its executor.
+    Found(Connection),
+}
+
+/// One rank.
+pub(crate) struct Rank {
+    id: RankId,
+    folder: RankFolder,
+    /// None once the rank is held.
+    origin: Option<Origin>,
+    driver: Address<DriverMessage>,
+    commands: Option<OwnedWriteHalf>,
+    life: Life,
+}
+
+/// What the core knows.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Life {
+    Starting,
+    Running,
+}
+
+impl Rank {
+    pub(crate) fn new(
+        id: RankId,
+        folder: RankFolder,
+        origin: Origin,
+        driver: Address<DriverMessage>,
+    ) -> Rank {
+        let life = match origin {
+            Origin::Ordered(..) => Life::Starting,
+            Origin::Found(_) => Life::Running,
+        };
+        Rank { id, folder, origin: Some(origin), driver, commands: None, life }
+    }
+}
+
+impl Actor for Rank {
+    type Message = RankMessage;
+
+    async fn started(&mut self, context: &mut Context<Self>) -> Result<(), Failure> {
+        match self.origin.take() {
+            Some(Origin::Found(connection)) => self.attach(context, connection),
+            Some(Origin::Ordered(start, surroundings)) => match spawn::spawn(*start, surroundings).await {
+                Ok(connection) => {
+                    self.attach(context, connection);
+                    // The order came from the head, just now.
+                    self.pass(Command::Lease(Lease::Held)).await;
+                }
+                Err(error) => {
+                    self.not_started(&error).await;
+                    context.stop();
+                }
+            },
+            None => {}
+        }
+        Ok(())
+    }
+
+    async fn handle(&mut self, message: RankMessage, context: &mut Context<Self>) -> Result<(), Failure> {
+        match message {
+            RankMessage::Pass(command) => self.pass(command).await,
+            RankMessage::Said(Word::Started(_)) => self.runs().await,
+            RankMessage::Said(Word::Progress(progress)) => {
+                self.tell(Event::Progress(self.id, progress)).await
+            }
+            RankMessage::HungUp => {
+                self.over(ending::of(&self.folder).await).await;
+                context.stop();
+            }
+        }
+        Ok(())
+    }
+}
+
+impl Rank {
+    fn attach(&mut self, context: &mut Context<Self>, connection: Connection) {
+        self.commands = Some(connection.commands);
+        context.alongside(listen(connection.words, context.address().clone()));
+    }
+
+    /// What is in the folder by now must not be taken for a rank that was lost.
+    async fn not_started(&self, error: &SpawnError) {
+        tracing::warn!(rank = %self.id, %error, "an executor could not be started");
+        let failure = StartFailure::Other(error.to_string());
+        match error {
+            SpawnError::Held(_) => {}
+            SpawnError::File(_) | SpawnError::CutShort(_) | SpawnError::Connection(_) => {
+                let ended = Ended::without_start(Outcome::NotStarted(failure.clone()), clock::now());
+                // Where even that cannot be written, there is hardly a folder to be found.
+                let _ = self.folder.write_ended(&ended);
+            }
+        }
+        self.tell(Event::SpawnFailed(self.id, failure)).await;
+    }
+
+    /// If the executor is gone, the end of the connection will say so.
+    async fn pass(&mut self, command: Command) {
+        if let Some(commands) = &mut self.commands
+            && let Err(error) = commands.write_all(&line(&command)).await
+        {
+            tracing::debug!(rank = %self.id, ?command, %error, "the executor cannot be told");
+        }
+    }
+
+    async fn runs(&mut self) {
+        if self.life == Life::Starting {
+            self.life = Life::Running;
+            tracing::info!(rank = %self.id, "runs");
+            self.tell(Event::Spawned(self.id)).await;
+        }
+    }
+
+    async fn over(&mut self, ended: Ended) {
+        tracing::info!(rank = %self.id, outcome = %ended.ending.outcome, "is over");
+        match (ended.started_at, ended.ending.outcome) {
+            (None, Outcome::NotStarted(failure)) => self.tell(Event::SpawnFailed(self.id, failure)).await,
+            (_, outcome) => {
+                if ended.started_at.is_some() {
+                    self.runs().await;
+                }
+                if let Some(progress) = ended.progress {
+                    self.tell(Event::Progress(self.id, progress)).await;
+                }
+                let ending = Ending { outcome, ..ended.ending };
+                self.tell(Event::Exited(self.id, ending)).await;
+            }
+        }
+    }
+
+    /// Without a driver the daemon is stopping, and the next one will find the rank.
+    async fn tell(&self, event: Event) {
+        let _ = self.driver.tell(DriverMessage::Happened(event)).await;
+    }
+}
+
+/// Hears the executor out. A word of another version is passed over.
+async fn listen(mut words: Words, rank: Address<RankMessage>) {
+    while let Ok(Some(text)) = words.next_line().await {
+        let told = match serde_json::from_str(&text) {
+            Ok(word) => rank.tell(RankMessage::Said(word)).await,
+            Err(error) => {
+                tracing::warn!(%error, "an executor says what makes no sense");
+                Ok(())
+            }
+        };
+        if told.is_err() {
+            return;
+        }
+    }
+    // Without an actor nobody waits for the end.
+    let _ = rank.tell(RankMessage::HungUp).await;
+}

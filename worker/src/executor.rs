@@ -1,0 +1,170 @@
+//! The executor: a process that holds one rank, and outlives the daemon that started it.
+//!
+//! It starts the rank, keeps what it prints, follows its progress, passes signals on, and writes down how it
+//! ended once nothing of it is left. It knows no head and no job but its own: what to do is in its folder,
+//! and whoever connects to the socket there may command it. When nobody who knows the head does so for too
+//! long, it stops the rank by itself.
+//!
+//! It is a sub-reaper: whatever the rank leaves behind becomes its child, so that nothing escapes.
+
+mod family;
+mod holder;
+mod launch;
+mod lease;
+mod output;
+mod socket;
+
+use std::fmt;
+use std::io;
+use std::os::fd::AsFd;
+use std::os::unix::net::UnixListener;
+use std::path::Path;
+use std::process::{Child, ExitCode};
+use std::time::Duration;
+
+use cohabit_proto::Outcome;
+use cohabit_worker_core::Ending;
+use nix::unistd::Pid;
+use tokio::signal::unix::{Signal, SignalKind, signal};
+use tokio::sync::{mpsc, watch};
+use tokio::time::{Instant, sleep};
+
+use crate::clock::now;
+use crate::files::FileError;
+use crate::log::LogWriter;
+use crate::process::Identity;
+use crate::progress::{ProgressFile, Tracker};
+use crate::rank_folder::{Ended, RankFolder, Start};
+use family::Family;
+use holder::{Force, Holder};
+use lease::OrphanClock;
+use output::Output;
+use socket::{Status, serve};
+
+/// How often, a second apart, it is tried to write down how the rank ended: a full disk may have room again.
+const WRITE_ATTEMPTS: u32 = 600;
+
+/// Commands that may wait to be obeyed.
+const COMMANDS: usize = 64;
+
+/// Why an executor gave up.
+#[derive(Debug, thiserror::Error)]
+enum ExecutorError {
+    #[error(transparent)]
+    File(#[from] FileError),
+    #[error("there is no start.json in the folder")]
+    NothingToStart,
+    #[error("the rank was given up before it could start")]
+    GivenUp,
+    #[error("the system refuses what an executor needs: {0}")]
+    System(#[from] io::Error),
+}
+
+/// Runs the rank that is described in this folder until nothing of it is left.
+///
+/// To be called first thing in a process of its own, whose standard input is the listening socket of the
+/// folder. The result says whether the end of the rank was written down, not how it ended.
+#[must_use]
+pub fn executor(folder: &Path) -> ExitCode {
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
+    let ran = runtime.map_err(ExecutorError::from).and_then(|runtime| {
+        let ran = runtime.block_on(run(&RankFolder::new(folder)));
+        runtime.shutdown_background();
+        ran
+    });
+    match ran {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            complain(&error);
+            ExitCode::FAILURE
+        }
+    }
+}
+
+async fn run(folder: &RankFolder) -> Result<(), ExecutorError> {
+    detach()?;
+    let listener = listener()?;
+    folder.write_identity(&Identity::own()?)?;
+    let start = folder.start()?.ok_or(ExecutorError::NothingToStart)?;
+    if folder.is_over() {
+        return Err(ExecutorError::GivenUp);
+    }
+    let progress_file = ProgressFile::create(folder.progress())?;
+    let log = LogWriter::create(&folder.log(), start.log)?;
+    let deaths = signal(SignalKind::child())?;
+    match launch::launch(folder, &start) {
+        Ok(child) => hold(folder, &start, child, Kept { listener, progress_file, log, deaths }).await,
+        Err(failure) => write_down(folder, &Ended::without_start(Outcome::NotStarted(failure), now())).await,
+    }
+}
+
+/// Leaves the session of the daemon, so that no terminal can end us; lives on through signals meant for its
+/// group; and adopts what the rank leaves behind.
+fn detach() -> Result<(), ExecutorError> {
+    // It fails only where we lead a session already, which is as good.
+    let _ = nix::unistd::setsid();
+    for kind in [SignalKind::hangup(), SignalKind::interrupt(), SignalKind::terminate(), SignalKind::quit()] {
+        // Once listened to, a signal no longer ends the process; and unlike an ignored one it is not
+        // inherited.
+        drop(signal(kind)?);
+    }
+    nix::sys::prctl::set_child_subreaper(true).map_err(io::Error::from)?;
+    Ok(())
+}
+
+/// The socket that the daemon bound before it started us.
+fn listener() -> Result<tokio::net::UnixListener, ExecutorError> {
+    let listener = UnixListener::from(io::stdin().as_fd().try_clone_to_owned()?);
+    listener.set_nonblocking(true)?;
+    Ok(tokio::net::UnixListener::from_std(listener)?)
+}
+
+/// What is made ready before the rank is started.
+struct Kept {
+    listener: tokio::net::UnixListener,
+    progress_file: ProgressFile,
+    log: LogWriter,
+    deaths: Signal,
+}
+
+async fn hold(folder: &RankFolder, start: &Start, mut child: Child, kept: Kept) -> Result<(), ExecutorError> {
+    let started_at = now();
+    let (stdout, stderr) = child.stdout.take().zip(child.stderr.take()).expect("both were asked to be pipes");
+    let (status, told) = watch::channel(Status { started_at, progress: None });
+    let (hearer, heard) = mpsc::channel(COMMANDS);
+    tokio::spawn(serve(kept.listener, told, hearer));
+    let holder = Holder {
+        family: Family::of(Pid::from_raw(child.id().cast_signed())),
+        output: Output::keep(stdout, stderr, kept.log)?,
+        progress_file: kept.progress_file,
+        tracker: Tracker::default(),
+        status: status.clone(),
+        orphan_clock: OrphanClock::running(Instant::now(), start.orphan_grace.into()),
+        grace: start.rank.spec.stop.grace.into(),
+        force: Force::default(),
+    };
+    let over = holder.hold(kept.deaths, heard).await;
+    let ending = Ending { outcome: over.outcome, stopped: over.stopped, at: over.at };
+    write_down(folder, &Ended { ending, started_at: Some(started_at), progress: over.progress }).await?;
+    // Connections end with it, and not before there is an outcome to look at.
+    drop(status);
+    Ok(())
+}
+
+async fn write_down(folder: &RankFolder, ended: &Ended) -> Result<(), ExecutorError> {
+    let mut attempts = 1;
+    while let Err(error) = folder.write_ended(ended) {
+        if attempts == WRITE_ATTEMPTS {
+            return Err(error.into());
+        }
+        attempts += 1;
+        sleep(Duration::from_secs(1)).await;
+    }
+    Ok(())
+}
+
+/// The only words of an executor: what keeps it from its work.
+#[expect(clippy::print_stderr, reason = "the daemon makes a file of it, for whoever looks into a lost rank")]
+fn complain(trouble: &impl fmt::Display) {
+    eprintln!("executor {}: {trouble}", std::process::id());
+}

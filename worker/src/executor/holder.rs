@@ -1,0 +1,190 @@
+//! Holds a rank from its start until nothing of it is left: one loop over all that can happen meanwhile.
+//!
+//! The rank has ended when its first process has ended *and* every other one is gone: those that remain are
+//! asked to end, and killed when they do not. Programs that were being stopped keep the rest of their grace
+//! for that, because a shell dies at once of the SIGTERM by which its children write their checkpoints.
+
+use std::future::pending;
+use std::time::Duration;
+
+use cohabit_proto::{Outcome, Progress, StopReason, Time};
+use cohabit_worker_core::{Lease, Target};
+use nix::sys::signal::Signal;
+use tokio::signal::unix;
+use tokio::sync::{mpsc, watch};
+use tokio::time::{Instant, MissedTickBehavior, interval, sleep_until};
+
+use super::complain;
+use super::family::Family;
+use super::lease::OrphanClock;
+use super::output::Output;
+use super::socket::{Heard, Status};
+use crate::clock::now;
+use crate::progress::{ProgressFile, Tracker};
+use crate::wire::Command;
+
+/// What remains after the end of a rank that nobody stopped has this long to end.
+const LEFTOVER_GRACE: Duration = Duration::from_secs(2);
+
+/// How often progress is looked for, and told; also how often what should be gone is looked for.
+pub(crate) const LOOK: Duration = Duration::from_millis(200);
+
+/// Between two rounds of killing.
+const KILL_AGAIN: Duration = Duration::from_millis(100);
+
+/// A rank that runs.
+pub(crate) struct Holder {
+    pub(crate) family: Family,
+    pub(crate) output: Output,
+    pub(crate) progress_file: ProgressFile,
+    pub(crate) tracker: Tracker,
+    pub(crate) status: watch::Sender<Status>,
+    pub(crate) orphan_clock: OrphanClock,
+    /// From SIGTERM to SIGKILL, by the job's own stop sequence.
+    pub(crate) grace: Duration,
+    pub(crate) force: Force,
+}
+
+/// How far the rank is being made to end.
+#[derive(Debug, Default)]
+pub(crate) struct Force {
+    /// When the group was last asked to end.
+    asked_at: Option<Instant>,
+    /// When everything is killed.
+    kill_at: Option<Instant>,
+    /// Why, if nobody but this executor wanted it.
+    stopped: Option<StopReason>,
+}
+
+/// How the rank ended.
+pub(crate) struct Over {
+    pub(crate) outcome: Outcome,
+    pub(crate) stopped: Option<StopReason>,
+    pub(crate) progress: Option<Progress>,
+    pub(crate) at: Time,
+}
+
+impl Holder {
+    /// Returns when nothing of the rank is left.
+    pub(crate) async fn hold(mut self, mut deaths: unix::Signal, mut heard: mpsc::Receiver<Heard>) -> Over {
+        let mut look = interval(LOOK);
+        look.set_missed_tick_behavior(MissedTickBehavior::Delay);
+        let outcome = loop {
+            self.reap();
+            if let Some(outcome) = self.family.outcome().cloned().filter(|_| self.family.living().is_empty())
+            {
+                break outcome;
+            }
+            tokio::select! {
+                // What was heard counts before what the clock says.
+                biased;
+                _ = deaths.recv() => {}
+                Some(heard) = heard.recv() => self.hear(heard),
+                () = at(self.orphan_clock.runs_out_at()) => self.orphaned(),
+                () = at(self.force.kill_at) => {}
+                _ = look.tick() => self.look(),
+            }
+            self.kill_if_due();
+        };
+        self.end(outcome).await
+    }
+
+    fn reap(&mut self) {
+        let ran = self.family.outcome().is_none();
+        self.family.reap();
+        if ran && self.family.outcome().is_some() {
+            self.clear_up();
+        }
+    }
+
+    /// The first process has ended: the others have to. Those that were asked before are not asked twice.
+    fn clear_up(&mut self) {
+        let soon = Instant::now() + LEFTOVER_GRACE;
+        let kill_at = match self.force.asked_at {
+            None => {
+                self.family.signal_everything(Signal::SIGTERM);
+                soon
+            }
+            Some(asked_at) => {
+                self.family.signal_strays(Signal::SIGTERM);
+                soon.max(asked_at + self.grace)
+            }
+        };
+        self.force.kill_at = Some(self.force.kill_at.map_or(kill_at, |earlier| earlier.min(kill_at)));
+    }
+
+    fn hear(&mut self, heard: Heard) {
+        match heard {
+            Heard::Disconnected => self.orphan_clock.set(Instant::now(), Lease::Orphaned),
+            Heard::Command(Command::Lease(lease)) => self.orphan_clock.set(Instant::now(), lease),
+            Heard::Command(Command::Signal(signal, target)) => self.pass_on(signal, target),
+        }
+    }
+
+    fn pass_on(&mut self, signal: cohabit_proto::Signal, target: Target) {
+        let Ok(signal) = Signal::try_from(signal.0) else {
+            return complain(&format!("{signal} cannot be sent"));
+        };
+        match (target, signal) {
+            (Target::Everything, Signal::SIGKILL) => self.force.kill_at = Some(Instant::now()),
+            (Target::Everything, _) => self.family.signal_everything(signal),
+            (Target::Group, _) => self.signal_group(signal),
+        }
+    }
+
+    fn signal_group(&mut self, signal: Signal) {
+        if signal == Signal::SIGTERM {
+            self.force.asked_at = Some(Instant::now());
+        }
+        self.family.signal_group(signal);
+    }
+
+    /// Nobody who knows the head has spoken for too long. A stopped process goes on, or it could not react.
+    fn orphaned(&mut self) {
+        self.orphan_clock.set(Instant::now(), Lease::Held);
+        if self.family.outcome().is_none() {
+            self.force.stopped = Some(StopReason::Orphaned);
+            self.signal_group(Signal::SIGTERM);
+            self.signal_group(Signal::SIGCONT);
+            self.force.kill_at = Some(Instant::now() + self.grace);
+        }
+    }
+
+    /// Once begun, killing goes on: what is killed may just have started another.
+    fn kill_if_due(&mut self) {
+        let now = Instant::now();
+        if self.force.kill_at.is_some_and(|kill_at| kill_at <= now) {
+            self.family.signal_everything(Signal::SIGKILL);
+            self.force.kill_at = Some(now + KILL_AGAIN);
+        }
+    }
+
+    fn look(&mut self) {
+        if let Some(line) = self.progress_file.look() {
+            self.tracker.line(now(), line);
+        }
+        if let Some(bar) = self.output.take_bar() {
+            self.tracker.bar(now(), bar);
+        }
+        let progress = self.tracker.progress();
+        self.status.send_if_modified(|status| {
+            let changed = status.progress.as_ref() != progress;
+            status.progress = progress.cloned();
+            changed
+        });
+    }
+
+    async fn end(mut self, outcome: Outcome) -> Over {
+        let at = now();
+        self.output.drained().await;
+        self.look();
+        Over { outcome, stopped: self.force.stopped, progress: self.tracker.progress().cloned(), at }
+    }
+}
+
+async fn at(time: Option<Instant>) {
+    match time {
+        Some(time) => sleep_until(time).await,
+        None => pending().await,
+    }
+}

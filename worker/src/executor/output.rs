@@ -1,0 +1,95 @@
+//! Keeps what a rank prints: one thread for each stream, from the pipe to the log.
+//!
+//! Threads of their own, so that a slow disk holds up nothing but the rank's own printing. A pipe that
+//! something outside of the rank's family still holds is not waited for.
+
+use std::io::{self, Read};
+use std::process::{ChildStderr, ChildStdout};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::thread;
+use std::time::Duration;
+
+use cohabit_proto::LogStream;
+use tokio::sync::mpsc;
+use tokio::time::timeout;
+
+use crate::clock::now;
+use crate::log::LogWriter;
+use crate::progress::{Bars, Sighting};
+
+/// As much as a pipe holds.
+const PIECE: usize = 64 * 1024;
+
+/// How long the rest of the output may take once every process has ended.
+const DRAIN: Duration = Duration::from_secs(5);
+
+/// What a rank prints.
+pub(crate) struct Output {
+    bar: Arc<Mutex<Option<Sighting>>>,
+    /// Closes when both threads have read their pipe to its end.
+    ended: mpsc::Receiver<()>,
+}
+
+/// What both threads share.
+#[derive(Clone)]
+struct Sink {
+    log: Arc<Mutex<LogWriter>>,
+    bar: Arc<Mutex<Option<Sighting>>>,
+    _ended: mpsc::Sender<()>,
+}
+
+impl Output {
+    /// Starts to read both pipes.
+    ///
+    /// # Errors
+    /// When the machine has no more threads.
+    pub(crate) fn keep(stdout: ChildStdout, stderr: ChildStderr, log: LogWriter) -> io::Result<Output> {
+        let bar = Arc::default();
+        let (sender, ended) = mpsc::channel(1);
+        let sink = Sink { log: Arc::new(Mutex::new(log)), bar: Arc::clone(&bar), _ended: sender };
+        keep_stream(LogStream::Stdout, stdout, sink.clone())?;
+        keep_stream(LogStream::Stderr, stderr, sink)?;
+        Ok(Output { bar, ended })
+    }
+
+    /// The last bar that was printed since the last call.
+    pub(crate) fn take_bar(&self) -> Option<Sighting> {
+        lock(&self.bar).take()
+    }
+
+    /// Waits until everything printed is in the log, within reason.
+    pub(crate) async fn drained(&mut self) {
+        // Past the limit the rest belongs to somebody else.
+        let _ = timeout(DRAIN, self.ended.recv()).await;
+    }
+}
+
+fn keep_stream(stream: LogStream, pipe: impl Read + Send + 'static, sink: Sink) -> io::Result<()> {
+    let name = match stream {
+        LogStream::Stdout => "stdout",
+        LogStream::Stderr => "stderr",
+    };
+    thread::Builder::new().name(name.into()).spawn(move || read_to_end(stream, pipe, &sink)).map(drop)
+}
+
+fn read_to_end(stream: LogStream, mut pipe: impl Read, sink: &Sink) {
+    let mut bars = Bars::default();
+    let mut piece = vec![0; PIECE];
+    loop {
+        match pipe.read(&mut piece) {
+            Ok(0) => return,
+            Ok(length) => {
+                lock(&sink.log).append(stream, now(), &piece[..length]);
+                if let Some(bar) = bars.feed(&piece[..length]) {
+                    *lock(&sink.bar) = Some(bar);
+                }
+            }
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+            Err(_) => return,
+        }
+    }
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}

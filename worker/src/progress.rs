@@ -1,0 +1,14 @@
+//! How far a rank is, from what it writes: JSON lines in its progress file, or else progress bars in its
+//! output.
+//!
+//! Whatever a program writes is taken as well-meant: what cannot be understood is passed over, never an
+//! error.
+
+mod bars;
+mod file;
+mod lines;
+mod tracker;
+
+pub(crate) use bars::{Bars, Sighting};
+pub(crate) use file::ProgressFile;
+pub(crate) use tracker::Tracker;

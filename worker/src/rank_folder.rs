@@ -1,0 +1,152 @@
+//! The folder of one rank: everything that is known of it outside of memory.
+//!
+//! ```text
+//! start.json         what to start; written by the daemon before it starts the executor
+//! socket             where the executor listens
+//! executor.json      which process the executor is
+//! executor.log       the executor's own last words, if it ever has any
+//! script             the job's script, if it brought one
+//! progress           where the rank writes its progress
+//! log/               what the rank printed
+//! outcome.json       how it ended; becomes acknowledged.json once the head knows it
+//! ```
+//!
+//! Only the outcome is flushed to the disk. A power cut ends the rank as well as the daemon, and one that knows
+//! nothing of a rank any more has said all there is to say.
+
+use std::path::{Path, PathBuf};
+
+use cohabit_proto::{Outcome, Progress, RankId, Span, Time};
+use cohabit_worker_core::{Ending, RankStart};
+use serde::{Deserialize, Serialize};
+
+use crate::files::{At, FileError, make_folder, read_json, write_json, write_json_for_this_boot};
+use crate::log::LogLimits;
+use crate::process::Identity;
+
+/// Where a rank's files are.
+#[derive(Debug, Clone)]
+pub(crate) struct RankFolder(PathBuf);
+
+/// All that an executor needs to know.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub(crate) struct Start {
+    /// The rank.
+    pub(crate) rank: RankStart,
+    /// The complete environment of its process.
+    pub(crate) environment: std::collections::BTreeMap<String, String>,
+    /// How long it may run while nobody who knows the head speaks to its executor.
+    pub(crate) orphan_grace: Span,
+    /// How much of its output is kept.
+    pub(crate) log: LogLimits,
+}
+
+/// A rank that ended.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub(crate) struct Ended {
+    /// How.
+    pub(crate) ending: Ending,
+    /// When its process started, if it ever did.
+    pub(crate) started_at: Option<Time>,
+    /// The last that was heard of it.
+    pub(crate) progress: Option<Progress>,
+}
+
+impl Ended {
+    /// Of a rank of which nobody knows that it ever ran.
+    pub(crate) fn without_start(outcome: Outcome, at: Time) -> Ended {
+        Ended { ending: Ending { outcome, stopped: None, at }, started_at: None, progress: None }
+    }
+}
+
+impl RankFolder {
+    pub(crate) fn new(path: impl Into<PathBuf>) -> RankFolder {
+        RankFolder(path.into())
+    }
+
+    /// Where the rank's folder is within the folder of all ranks.
+    pub(crate) fn of(ranks: &Path, id: RankId) -> RankFolder {
+        let attempt = ranks.join(id.attempt.job.to_string()).join(id.attempt.attempt.to_string());
+        RankFolder(attempt.join(id.rank.to_string()))
+    }
+
+    pub(crate) fn path(&self) -> &Path {
+        &self.0
+    }
+
+    pub(crate) fn script(&self) -> PathBuf {
+        self.0.join("script")
+    }
+
+    pub(crate) fn progress(&self) -> PathBuf {
+        self.0.join("progress")
+    }
+
+    pub(crate) fn log(&self) -> PathBuf {
+        self.0.join("log")
+    }
+
+    pub(crate) fn executor_log(&self) -> PathBuf {
+        self.0.join("executor.log")
+    }
+
+    /// Makes the folder and says in it what to start.
+    pub(crate) fn prepare(&self, start: &Start) -> Result<(), FileError> {
+        make_folder(&self.log())?;
+        write_json_for_this_boot(&self.start_file(), start)
+    }
+
+    pub(crate) fn start(&self) -> Result<Option<Start>, FileError> {
+        read_json(&self.start_file())
+    }
+
+    pub(crate) fn write_identity(&self, executor: &Identity) -> Result<(), FileError> {
+        write_json_for_this_boot(&self.identity_file(), executor)
+    }
+
+    pub(crate) fn identity(&self) -> Result<Option<Identity>, FileError> {
+        read_json(&self.identity_file())
+    }
+
+    pub(crate) fn write_ended(&self, ended: &Ended) -> Result<(), FileError> {
+        write_json(&self.outcome_file(), ended)
+    }
+
+    /// How the rank ended, if it did and the head may not know it.
+    pub(crate) fn ended(&self) -> Result<Option<Ended>, FileError> {
+        read_json(&self.outcome_file())
+    }
+
+    /// The head knows how the rank ended. Asked twice, it is done once.
+    pub(crate) fn acknowledge(&self) -> Result<(), FileError> {
+        match std::fs::rename(self.outcome_file(), self.acknowledged_file()) {
+            Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(()),
+            renamed => renamed.at("put aside", &self.outcome_file()),
+        }
+    }
+
+    pub(crate) fn is_acknowledged(&self) -> bool {
+        self.acknowledged_file().exists()
+    }
+
+    /// Whether nothing will be printed any more.
+    pub(crate) fn is_over(&self) -> bool {
+        self.outcome_file().exists() || self.is_acknowledged()
+    }
+
+    pub(crate) fn acknowledged_file(&self) -> PathBuf {
+        self.0.join("acknowledged.json")
+    }
+
+    fn start_file(&self) -> PathBuf {
+        self.0.join("start.json")
+    }
+
+    fn identity_file(&self) -> PathBuf {
+        self.0.join("executor.json")
+    }
+
+    fn outcome_file(&self) -> PathBuf {
+        self.0.join("outcome.json")
+    }
+}

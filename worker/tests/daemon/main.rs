@@ -1,0 +1,9 @@
+//! The worker daemon with real processes, from the head's side of the link.
+#![expect(clippy::unwrap_used, reason = "a test fails where it is surprised")]
+
+mod joins;
+mod kit;
+mod latency;
+mod logs;
+mod restarts;
+mod runs;

@@ -1,0 +1,150 @@
+//! Worker daemons come and go; ranks go on.
+
+use cohabit_proto::{HeldRank, Order, Outcome, Phase, Signal, Span, StopReason};
+
+use crate::kit::{Cluster, is_alive, rank, run, shell, until, wait_for};
+use crate::runs::kill_executor;
+
+#[tokio::test]
+async fn a_new_daemon_finds_a_rank_that_runs() {
+    let mut cluster = Cluster::new().await;
+    let (daemon, mut head) = cluster.worker().await;
+    let go = cluster.path().join("go");
+    head.order(run(1, shell(&format!("echo before; {}; echo after; exit 4", until(&go))))).await;
+    head.started(rank(1)).await;
+    drop((daemon, head));
+    cluster.abandoned().await;
+    let (daemon, mut head) = cluster.worker().await;
+    assert!(matches!(head.held(), [HeldRank { rank: found, phase: Phase::Running(_) }] if *found == rank(1)));
+    head.started(rank(1)).await;
+    std::fs::write(&go, "").unwrap();
+    assert_eq!(head.ended(rank(1)).await.outcome, Outcome::Exited(4));
+    assert_eq!(head.followed(rank(1)).await, "before\nafter\n");
+    daemon.stop().await.unwrap();
+}
+
+#[tokio::test]
+async fn a_new_daemon_finds_a_rank_that_ended_meanwhile() {
+    let mut cluster = Cluster::new().await;
+    let (daemon, mut head) = cluster.worker().await;
+    let go = cluster.path().join("go");
+    head.order(run(1, shell(&format!("echo '{{\"step\": 8}}' > $COHABIT_PROGRESS; {}; exit 9", until(&go)))))
+        .await;
+    head.started(rank(1)).await;
+    daemon.stop().await.unwrap();
+    drop(head);
+    std::fs::write(&go, "").unwrap();
+    let outcome = cluster.folder_of(rank(1)).join("outcome.json");
+    wait_for("the outcome", || outcome.exists()).await;
+    let (daemon, mut head) = cluster.worker().await;
+    assert_eq!(head.held(), [HeldRank { rank: rank(1), phase: Phase::Ended }]);
+    let end = head.ended(rank(1)).await;
+    assert_eq!((end.outcome, end.progress.map(|p| p.step)), (Outcome::Exited(9), Some(8)));
+    head.order(Order::Acknowledge(rank(1))).await;
+    wait_for("the acknowledgement", || !outcome.exists()).await;
+    daemon.stop().await.unwrap();
+    drop(head);
+    let (daemon, head) = cluster.worker().await;
+    assert_eq!(head.held(), []);
+    daemon.stop().await.unwrap();
+}
+
+#[tokio::test]
+async fn a_found_rank_can_still_be_stopped() {
+    let mut cluster = Cluster::new().await;
+    let (daemon, mut head) = cluster.worker().await;
+    head.order(run(1, shell("while :; do sleep 0.02; done"))).await;
+    head.started(rank(1)).await;
+    daemon.stop().await.unwrap();
+    drop(head);
+    let (daemon, mut head) = cluster.worker().await;
+    head.order(Order::Stop { attempt: rank(1).attempt, why: StopReason::Requeued }).await;
+    let end = head.ended(rank(1)).await;
+    assert_eq!((end.outcome, end.stopped), (Outcome::Signalled(Signal::TERM), Some(StopReason::Requeued)));
+    daemon.stop().await.unwrap();
+}
+
+#[tokio::test]
+async fn a_rank_whose_executor_died_without_a_daemon_is_lost() {
+    let mut cluster = Cluster::new().await;
+    let (daemon, mut head) = cluster.worker().await;
+    let pid = cluster.path().join("pid");
+    head.order(run(1, shell(&format!("echo $$ > {}; while :; do sleep 0.02; done", pid.display())))).await;
+    head.started(rank(1)).await;
+    wait_for("the rank's first line", || {
+        std::fs::read_to_string(&pid).is_ok_and(|text| text.ends_with('\n'))
+    })
+    .await;
+    daemon.stop().await.unwrap();
+    drop(head);
+    kill_executor(&cluster, 1);
+    let (daemon, mut head) = cluster.worker().await;
+    assert!(matches!(head.ended(rank(1)).await.outcome, Outcome::Lost(_)));
+    assert!(!is_alive(std::fs::read_to_string(&pid).unwrap().trim().parse().unwrap()));
+    daemon.stop().await.unwrap();
+}
+
+#[tokio::test]
+async fn a_rank_is_stopped_when_no_daemon_comes_back_in_time() {
+    let mut cluster = Cluster::new().await;
+    let mut options = cluster.options();
+    options.orphan_grace = Span::from_millis(300);
+    let (daemon, mut head) = cluster.worker_with(options).await;
+    head.order(run(1, shell("while :; do sleep 0.02; done"))).await;
+    head.started(rank(1)).await;
+    daemon.stop().await.unwrap();
+    drop(head);
+    let outcome = cluster.folder_of(rank(1)).join("outcome.json");
+    wait_for("the outcome", || outcome.exists()).await;
+    let (daemon, mut head) = cluster.worker().await;
+    let end = head.ended(rank(1)).await;
+    assert_eq!((end.outcome, end.stopped), (Outcome::Signalled(Signal::TERM), Some(StopReason::Orphaned)));
+    daemon.stop().await.unwrap();
+}
+
+#[tokio::test]
+async fn a_rank_is_stopped_when_the_head_stays_away() {
+    let mut cluster = Cluster::new().await;
+    let mut options = cluster.options();
+    options.orphan_grace = Span::from_millis(300);
+    let (daemon, mut head) = cluster.worker_with(options).await;
+    head.order(run(1, shell("while :; do sleep 0.02; done"))).await;
+    head.started(rank(1)).await;
+    // The worker dials at once, and nobody lets it in until the rank has ended.
+    head.session.close();
+    let outcome = cluster.folder_of(rank(1)).join("outcome.json");
+    wait_for("the outcome", || outcome.exists()).await;
+    let mut head = cluster.joined().await;
+    assert_eq!(head.ended(rank(1)).await.stopped, Some(StopReason::Orphaned));
+    daemon.stop().await.unwrap();
+}
+
+#[tokio::test]
+async fn an_end_is_told_again_over_every_link_until_it_is_acknowledged() {
+    let mut cluster = Cluster::new().await;
+    let (daemon, mut head) = cluster.worker().await;
+    head.order(run(1, shell("exit 2"))).await;
+    head.ended(rank(1)).await;
+    head.session.close();
+    let mut head = cluster.joined().await;
+    assert_eq!(head.held(), [HeldRank { rank: rank(1), phase: Phase::Ended }]);
+    assert_eq!(head.ended(rank(1)).await.outcome, Outcome::Exited(2));
+    head.order(Order::Acknowledge(rank(1))).await;
+    head.session.close();
+    let head = cluster.joined().await;
+    assert_eq!(head.held(), []);
+    daemon.stop().await.unwrap();
+}
+
+#[tokio::test]
+async fn a_job_number_that_comes_again_begins_anew() {
+    let mut cluster = Cluster::new().await;
+    let (daemon, mut head) = cluster.worker().await;
+    for text in ["first", "second"] {
+        head.order(run(1, shell(&format!("echo {text}")))).await;
+        assert_eq!(head.ended(rank(1)).await.outcome, Outcome::Exited(0));
+        assert_eq!(head.followed(rank(1)).await, format!("{text}\n"));
+        head.order(Order::Acknowledge(rank(1))).await;
+    }
+    daemon.stop().await.unwrap();
+}

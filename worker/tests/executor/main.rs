@@ -1,0 +1,9 @@
+//! The executor as a black box: a folder and a socket go in; processes, files and words come out.
+#![expect(clippy::unwrap_used, reason = "a test fails where it is surprised")]
+
+mod ends;
+mod family;
+mod kit;
+mod orphans;
+mod output;
+mod starts;
