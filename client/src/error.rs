@@ -25,9 +25,7 @@ pub enum Error {
     #[error(transparent)]
     Link(LinkError),
     /// The link broke under a request that must not be made twice; it may have been carried out or not.
-    #[error(
-        "the link to the head broke while '{what}' was under way: look whether it happened before you repeat it"
-    )]
+    #[error("the link to the head broke during '{what}': look whether it happened before you repeat it")]
     Unconfirmed {
         /// The request.
         what: &'static str,

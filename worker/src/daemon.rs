@@ -87,7 +87,7 @@ impl WorkerOptions {
             nvml_library: None,
             executor_program,
             orphan_grace: Span::from_secs(120),
-            heartbeat: Span::from_secs(2),
+            heartbeat: Span::from_secs(1),
             log: LogLimits::default(),
             log_retention: Span::from_secs(7 * 24 * 3600),
         }

@@ -1,6 +1,6 @@
 //! The worker of a Cohabit cluster: the daemon, and the executors that hold its ranks.
 //!
-//! [`WorkerDaemon`] joins a machine to a cluster and runs ranks by the head's orders; [`executor`] is the
+//! [`WorkerDaemon`] joins a machine to a cluster and runs ranks by the head's orders; [`executor()`] is the
 //! process that holds one rank and outlives the daemon. What they share is a folder for each rank: what to
 //! start, what it printed, how it ended. Decisions are made in `cohabit-worker-core`; here are processes,
 //! files, devices and the link.

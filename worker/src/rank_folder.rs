@@ -11,8 +11,8 @@
 //! outcome.json       how it ended; becomes acknowledged.json once the head knows it
 //! ```
 //!
-//! Only the outcome is flushed to the disk. A power cut ends the rank as well as the daemon, and one that knows
-//! nothing of a rank any more has said all there is to say.
+//! Only the outcome is flushed to the disk. A power cut ends the rank as well as the daemon, and a daemon
+//! that knows nothing of a rank any more has said all there is to say.
 
 use std::path::{Path, PathBuf};
 

@@ -9,8 +9,8 @@ use cohabit_proto::{
 
 /// What can happen to a worker.
 ///
-/// Orders come from the present link only: once [`crate::Worker::held`] was taken for the next greeting, an order of
-/// an earlier link must not come any more, for the head counts on what it was told.
+/// Orders come from the present link only: once [`crate::Worker::held`] was taken for the next greeting, an
+/// order of an earlier link must not come any more, for the head counts on what it was told.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Event {
     /// The head ordered something.
@@ -23,7 +23,8 @@ pub enum Event {
     Exited(RankId, Ending),
     /// The rank reported progress.
     Progress(RankId, Progress),
-    /// An executor of an earlier worker daemon was found, or what one left behind. Comes only before the first `held`.
+    /// An executor of an earlier worker daemon was found, or what one left behind. Comes only before the
+    /// first `held`.
     Found(Box<FoundRank>),
     /// The head welcomed this worker: it knows what `Worker::held` told it.
     Linked,
@@ -42,8 +43,8 @@ pub enum Effect {
     Spawn(Box<RankStart>),
     /// Send a signal.
     Signal(RankId, Signal, Target),
-    /// Tell the executor of a rank that runs whether the head can be reached: an executor left alone for `orphan-grace` stops
-    /// its rank by itself, whether or not a worker daemon is alive then.
+    /// Tell the executor of a rank that runs whether the head can be reached: an executor left alone for
+    /// `orphan-grace` stops its rank by itself, whether or not a worker daemon is alive then.
     Lease(RankId, Lease),
     /// The end of the rank is acknowledged: its outcome file may go. Logs and checkpoints stay.
     Forget(RankId),
@@ -91,8 +92,8 @@ pub struct RankStart {
 pub struct Ending {
     /// How.
     pub outcome: Outcome,
-    /// Why the executor stopped it, if it did so by itself: [`StopReason::Orphaned`]. The reasons of stops that the
-    /// worker's core ordered are added by the core.
+    /// Why the executor stopped it, if it did so by itself: [`StopReason::Orphaned`]. The reasons of stops
+    /// that the worker's core ordered are added by the core.
     pub stopped: Option<StopReason>,
     /// When.
     pub at: Time,

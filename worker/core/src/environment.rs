@@ -1,4 +1,5 @@
-//! What a rank finds in its environment: its own words, torchrun's where a launcher expects them, and Slurm's on request.
+//! What a rank finds in its environment: its own words, torchrun's where a launcher expects them, and Slurm's
+//! on request.
 //!
 //! Paths and `CUDA_VISIBLE_DEVICES` depend on the machine and are added by the worker's shell.
 

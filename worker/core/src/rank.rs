@@ -36,8 +36,8 @@ impl Held {
         }
     }
 
-    /// What an earlier daemon left behind. It may have died between stopping the rank at its limit and hearing of the
-    /// end: a rank that lived past its limit was stopped because of it.
+    /// What an earlier daemon left behind. It may have died between stopping the rank at its limit and
+    /// hearing of the end: a rank that lived past its limit was stopped because of it.
     pub(crate) fn found(found: FoundRank) -> Held {
         let mut held = Held::starting(&found.start);
         held.progress = found.progress;

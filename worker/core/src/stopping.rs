@@ -1,7 +1,9 @@
-//! How a running rank is stopped: warning signal, SIGTERM, grace, SIGKILL, and SIGKILL again until it is gone.
+//! How a running rank is stopped: warning signal, SIGTERM, grace, SIGKILL, and SIGKILL again until it is
+//! gone.
 //!
-//! A stop begins with an order or with the time limit. The warning of a time limit comes so early that SIGTERM falls
-//! on the limit. Once begun, a sequence neither starts over nor grows longer, whatever else is asked.
+//! A stop begins with an order or with the time limit. The warning of a time limit comes so early that
+//! SIGTERM falls on the limit. Once begun, a sequence neither starts over nor grows longer, whatever else is
+//! asked.
 
 use cohabit_proto::{Signal, Span, Stop, StopReason, Time};
 

@@ -1,7 +1,7 @@
 //! The worker: what it does about everything that can happen to it.
 //!
-//! Whatever is asked twice is done once, and whatever comes too late is ignored: reports may cross orders, and the
-//! head repeats itself after each of its restarts.
+//! Whatever is asked twice is done once, and whatever comes too late is ignored: reports may cross orders,
+//! and the head repeats itself after each of its restarts.
 
 use std::collections::BTreeMap;
 

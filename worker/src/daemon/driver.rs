@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 use std::fmt;
 use std::time::Duration;
 
-use cohabit_actor::{Actor, Address, Context, Failure, Reply, Spec, Timer};
+use cohabit_actor::{Actor, Address, Context, Failure, Reply, Spec, Timer, TryTellError};
 use cohabit_proto::{HeldRank, Incarnation, Order, RankId, Report, Time};
 use cohabit_worker_core::{Effect, Event, RankStart, Worker};
 use tokio::sync::mpsc;
@@ -163,9 +163,11 @@ impl Driver {
     }
 
     fn command(&mut self, rank: RankId, command: Command) {
-        let told = self.ranks.get(&rank).map(|address| address.try_tell(RankMessage::Pass(command)));
-        if !matches!(told, Some(Ok(()))) {
-            tracing::debug!(%rank, ?command, "there is no executor any more to pass this on to");
+        let Some(address) = self.ranks.get(&rank) else { return };
+        match address.try_tell(RankMessage::Pass(command)) {
+            Ok(()) => {}
+            Err(TryTellError::Closed(_)) => tracing::debug!(%rank, ?command, "it has ended meanwhile"),
+            Err(TryTellError::Full(_)) => tracing::warn!(%rank, ?command, "too many commands wait: dropped"),
         }
     }
 

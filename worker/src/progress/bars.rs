@@ -225,7 +225,8 @@ mod tests {
 
         #[test]
         fn it_does_not_matter_how_the_output_is_cut(cuts in prop::collection::vec(0_usize..90, 0..9)) {
-            let text = " 44%|██ | 440/1000 [00:01<\r\x1b[32m 45%|███\x1b[0m| 450/1000 [00:01<00:02, 8.1it/s]\n";
+            let text = " 44%|██ | 440/1000 [00:01<\r\x1b[32m 45%|███\x1b[0m| 450/1000 \
+                [00:01<00:02, 8.1it/s]\n";
             let text = text.as_bytes();
             let mut cuts: Vec<usize> = cuts.into_iter().map(|cut| cut.min(text.len())).collect();
             cuts.extend([0, text.len()]);

@@ -1,4 +1,5 @@
-//! Tests of the worker: one file for each concern, a kit of scenario words, and properties over random events.
+//! Tests of the worker: one file for each concern, a kit of scenario words, and properties over random
+//! events.
 
 mod environment;
 mod kit;
