@@ -93,7 +93,7 @@ impl HeadDaemon {
         let address = listener.local_addr();
         let running = run(&options, policy, replayed, opened.tokens, listener).await?;
         opened.state.publish_address(address)?;
-        tracing::info!(%address, cluster = %opened.identity.fingerprint(), "the head is ready");
+        tracing::info!(%address, fingerprint = %opened.identity.fingerprint(), "the head is ready");
         let fingerprint = opened.identity.fingerprint();
         Ok(HeadDaemon { address, fingerprint, running: Some(running), state: opened.state })
     }

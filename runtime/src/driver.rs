@@ -7,10 +7,12 @@
 //! What queues up while one batch becomes durable is the next batch, so a busy head commits for many at once. Nothing
 //! is answered, ordered or published before its cause is durable. The driver decides nothing about jobs.
 
+mod alarm;
 mod batch;
 mod describe;
 mod effects;
 mod message;
+mod planning;
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -18,15 +20,16 @@ use std::time::Duration;
 use cohabit_actor::{Actor, Address, Context, Failure, Reply as ReplyTo, Timer};
 use cohabit_core::{Event, Head};
 use cohabit_proto::{By, ClientKey, Query, Reply, Report, Request, Span, Ticket, Time, WorkerKey};
-use cohabit_scheduler::Fact;
 
 use crate::clock::Clock;
 use crate::estimates::Estimates;
 use crate::journal::{Commit, Entry, Write};
-use crate::planner::{Memory, Planned, Planner};
+use crate::planner::Planner;
 use crate::watchers::Watchers;
 use batch::{Batch, Pending};
 use describe::Line;
+use planning::Pace;
+
 pub(crate) use message::{Found, Message, Session, ToWorker, Whose};
 
 /// How many messages may wait for the driver.
@@ -62,6 +65,7 @@ pub(crate) struct Driver {
     batch: Batch,
     /// The latest question of the head to the policy, still to be asked.
     question: Option<Ticket>,
+    pace: Pace,
     /// Writes for the history, still to be told to the journal.
     history: Vec<Write>,
     alarm: Option<(Time, Timer)>,
@@ -76,6 +80,7 @@ impl Driver {
             last_client: 0,
             batch: Batch::default(),
             question: None,
+            pace: Pace::Ready,
             history: Vec::new(),
             alarm: None,
         }
@@ -101,6 +106,7 @@ impl Driver {
             Message::Reports(key, reports, handled) => self.reports(key, reports, handled),
             Message::Planned(planned) => self.planned(planned),
             Message::Alarm(set_for) => self.alarm_rang(set_for),
+            Message::Rested => self.pace = Pace::Ready,
             Message::Prune => self.prune(),
             Message::Flush => {}
         }
@@ -136,24 +142,6 @@ impl Driver {
         let Some(last) = reports.pop() else { return handled.send(()) };
         reports.into_iter().for_each(|report| self.queue(Event::Report(key, report), None));
         self.queue(Event::Report(key, last), Some(handled));
-    }
-
-    fn planned(&mut self, planned: Planned) {
-        if planned.memory == Memory::Lost {
-            self.tell_policy_what_lives();
-        }
-        self.queue(Event::Planned(planned.ticket, planned.plan), None);
-    }
-
-    /// A policy that remembers nothing hears of the jobs that live.
-    fn tell_policy_what_lives(&mut self) {
-        let now = self.parts.clock.now();
-        for job in self.parts.head.live_jobs() {
-            self.parts.planner.observe(now, Fact::Submitted(job));
-            if self.parts.head.is_placed(job) {
-                self.parts.planner.observe(now, Fact::Placed(job));
-            }
-        }
     }
 
     fn queue(&mut self, event: Event, handled: Option<ReplyTo<()>>) {
@@ -212,49 +200,12 @@ impl Driver {
         Ok(())
     }
 
-    /// Asks the policy once for all that a batch changed, with the view as it is now.
-    fn plan(&mut self, context: &mut Context<Driver>) {
-        let Some(ticket) = self.question.take() else { return };
-        let view = self.parts.head.view(self.parts.clock.now());
-        let planned = self.parts.planner.ask(ticket, view);
-        let driver = context.address().clone();
-        context.alongside(async move {
-            // A driver that has stopped wants no plan.
-            let _ = driver.tell(Message::Planned(planned.await)).await;
-        });
-    }
-
-    /// An alarm that was set anew meanwhile, or rings too early because the clock was set back, is none.
-    fn alarm_rang(&mut self, set_for: Time) {
-        if self.alarm.take_if(|(at, _)| *at == set_for).is_some() && set_for <= self.parts.clock.now() {
-            self.queue(Event::Alarm, None);
-        }
-    }
-
-    /// Sets the alarm to the head's deadline.
-    fn arm(&mut self, context: &mut Context<Driver>) {
-        let deadline = self.parts.head.deadline().map(|(at, _)| at);
-        if self.alarm.as_ref().map(|(at, _)| *at) == deadline {
-            return;
-        }
-        if let Some((_, timer)) = self.alarm.take() {
-            timer.cancel();
-        }
-        self.alarm = deadline.map(|at| {
-            let left = at.since(self.parts.clock.now()).min(LONGEST_WAIT);
-            (at, context.send_after(left.into(), Message::Alarm(at)))
-        });
-    }
-
     /// Goes with the next batch: a head to which nothing happens has nothing to prune.
     fn prune(&mut self) {
         let kept_since = self.parts.clock.now() - self.parts.history_retention;
         self.history.push(Write::Prune(kept_since));
     }
 }
-
-/// Timers refuse spans of many years; one that ends early is set again.
-const LONGEST_WAIT: Span = Span::from_secs(86_400);
 
 /// Progress is worth nothing after a restart: the next report brings it again.
 fn is_journaled(event: &Event) -> bool {
@@ -280,8 +231,8 @@ impl Actor for Driver {
         self.take(message);
         if self.batch.is_complete(end, context.address()) {
             self.flush().await?;
-            self.plan(context);
         }
+        self.plan(context);
         if self.batch.is_empty() {
             self.arm(context);
         }

@@ -4,7 +4,7 @@
 //! replaced.
 
 use cohabit_proto::{JobRecord, JobState, Submit};
-use cohabit_scheduler::{Estimator, Features, Finished, RecentMedian};
+use cohabit_scheduler::{Estimator, Features, Finished};
 
 /// How many of the newest jobs in the history are learned from at a start.
 pub(crate) const NEWEST: u32 = 5_000;
@@ -17,7 +17,7 @@ pub(crate) struct Estimates {
 impl Estimates {
     /// Estimates learned from these jobs, the oldest first.
     pub(crate) fn learned_from(past: &[JobRecord]) -> Estimates {
-        let mut estimates = Estimates { estimator: Box::new(RecentMedian::default()) };
+        let mut estimates = Estimates { estimator: estimator() };
         estimates.learn(past);
         estimates
     }
@@ -32,6 +32,16 @@ impl Estimates {
         let done: Vec<Finished> = ended.iter().filter_map(finished).collect();
         self.estimator.learn(&done);
     }
+}
+
+#[cfg(feature = "learned")]
+fn estimator() -> Box<dyn Estimator> {
+    Box::new(cohabit_predict::RecentMedian::default())
+}
+
+#[cfg(not(feature = "learned"))]
+fn estimator() -> Box<dyn Estimator> {
+    Box::new(cohabit_scheduler::NoEstimates)
 }
 
 /// What a job took, if it ended well and really ran.

@@ -3,7 +3,6 @@
 mod history;
 mod jobs;
 mod planning;
-mod rate;
 mod refusals;
 mod restarts;
 mod workers;

@@ -14,7 +14,7 @@ mod policies;
 mod policy;
 mod view;
 
-pub use estimator::{Estimator, Features, Finished, RecentMedian};
+pub use estimator::{Estimator, Features, Finished, NoEstimates};
 pub use first_fit::FirstFit;
 pub use free::{FreeDevice, FreeNode, FreeNodes, Shortage};
 pub use pipeline::{Fifo, Pipeline, Place, Rank};

@@ -53,6 +53,8 @@ pub(crate) enum Message {
     Planned(Planned),
     /// The alarm for this time rings.
     Alarm(Time),
+    /// The rest after a long view is over.
+    Rested,
     /// It is time to prune the history.
     Prune,
     /// The batch is to be committed: all that was queued up behind its first event has been taken in.

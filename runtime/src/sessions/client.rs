@@ -14,6 +14,9 @@ use tokio::time::{Instant, timeout_at};
 use super::{Desk, admit, tokens};
 use crate::driver::{Found, Message, ToWorker, Whose};
 
+/// The most records in one answer to a watcher, which has to fit a message; the others come with the next.
+const MOST_CHANGES: usize = 1_000;
+
 /// One client.
 #[derive(Clone)]
 pub(super) struct ClientSession {
@@ -32,7 +35,10 @@ impl ClientSession {
         // Before the first look: no change falls between the two.
         let watch = self.desk.watchers.watch(watched.iter().map(|it| it.job).collect());
         loop {
-            let answer = self.look_up(Query::Watch(watched.clone())).await?;
+            let mut answer = self.look_up(Query::Watch(watched.clone())).await?;
+            if let Answer::Jobs(jobs) = &mut answer {
+                jobs.truncate(MOST_CHANGES);
+            }
             let unchanged = matches!(&answer, Answer::Jobs(jobs) if jobs.is_empty());
             if !unchanged || timeout_at(limit, watch.rung()).await.is_err() {
                 return Ok(answer);

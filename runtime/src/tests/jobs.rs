@@ -3,8 +3,8 @@
 use std::time::Duration;
 
 use cohabit_proto::{
-    Answer, AtEnd, JobChange, JobState, LogPosition, LogRequest, Order, Outcome, Progress, ProgressOf, Query,
-    RefusalCode, Reply, Report, Request, StopReason, Verdict, Watched,
+    Answer, Array, AtEnd, IndexRange, JobChange, JobId, JobState, LogPosition, LogRequest, Order, Outcome,
+    Progress, ProgressOf, Query, RefusalCode, Reply, Report, Request, StopReason, Verdict, Watched,
 };
 
 use crate::kit::cluster::{TestHead, within};
@@ -64,6 +64,24 @@ async fn a_watch_without_a_change_ends_at_its_limit() {
     let record = client.show(job).await;
     let watched = Watched { job, revision: record.revision };
     assert_eq!(client.query(Query::Watch(vec![watched])).await, Ok(Answer::Jobs(vec![])));
+}
+
+#[tokio::test]
+async fn a_watcher_of_more_jobs_than_one_message_holds_sees_them_all() {
+    let head = TestHead::start().await;
+    let client = head.admin().await;
+    let mut submit = submit();
+    let ranges = vec![IndexRange { first: 1, last: 1_500, step: 1 }];
+    submit.spec.array = Some(Array { ranges, at_once: None });
+    client.request(Request::Submit(Box::new(submit))).await.unwrap();
+    let mut unseen: Vec<Watched> =
+        (1..=1_500).map(|index| Watched { job: JobId::member(1, index), revision: 0 }).collect();
+    while !unseen.is_empty() {
+        let answer = client.query(Query::Watch(unseen.clone())).await.unwrap();
+        let Answer::Jobs(records) = answer else { panic!("{answer:?}") };
+        assert!(!records.is_empty());
+        unseen.retain(|watched| records.iter().all(|record| record.id != watched.job));
+    }
 }
 
 #[tokio::test]
