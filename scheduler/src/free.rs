@@ -3,104 +3,26 @@
 //! This is the one place that knows whether a demand fits a node; the head uses it to check plans and to
 //! refuse, at submission, what no node can ever hold.
 
-use std::fmt;
+use cohabit_proto::{Bytes, Demand, DeviceId, Gpus, NodeId, Placement, RankPlacement, Share};
 
-use cohabit_proto::{Bytes, Demand, DeviceId, Gpus, NodeId, Placement, RankPlacement, ReasonCode, Share};
-
-use crate::{DeviceView, NodeView};
+use crate::{DeviceView, NodeView, Shortage};
 
 /// All nodes, with what is left of them.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct FreeNodes {
-    nodes: Vec<FreeNode>,
-}
-
-/// A node and what is left of it.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct FreeNode {
-    /// Which.
-    pub id: NodeId,
-    /// Its name.
-    pub name: String,
-    /// All its cores.
-    pub cpus: u32,
-    /// Cores that are left.
-    pub cpus_free: u32,
-    /// All its memory.
-    pub memory: Bytes,
-    /// Memory that is left.
-    pub memory_free: Bytes,
-    /// Its devices.
-    pub devices: Vec<FreeDevice>,
-}
-
-/// A device and what is left of it.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct FreeDevice {
-    /// Which.
-    pub id: DeviceId,
-    /// What is left.
-    pub free: Share,
-    /// All its memory.
-    pub memory: Option<Bytes>,
-    /// Memory that is left.
-    pub memory_free: Option<Bytes>,
-}
-
-/// What there is too little of, with numbers.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Shortage {
-    /// No node takes jobs.
-    Nodes,
-    /// Too few nodes have room at once.
-    NodesAtOnce {
-        /// Nodes needed.
-        needed: u32,
-        /// Nodes with room.
-        found: u32,
-    },
-    /// Devices.
-    Devices {
-        /// What is needed on a node.
-        needed: Gpus,
-        /// The most wholly free devices on one node.
-        whole: u32,
-        /// The largest free share of one device.
-        share: Share,
-    },
-    /// Device memory.
-    Memory {
-        /// Needed on each device.
-        needed: Bytes,
-        /// The most that is free on a device with enough share.
-        free: Bytes,
-    },
-    /// Cores.
-    Cpus {
-        /// Needed on a node.
-        needed: u32,
-        /// The most that are free on one with enough devices.
-        free: u32,
-    },
-    /// Host memory.
-    HostMemory {
-        /// Needed on a node.
-        needed: Bytes,
-        /// The most that is free on one with enough devices.
-        free: Bytes,
-    },
+    nodes: Vec<NodeView>,
 }
 
 impl FreeNodes {
     /// What the view says is free.
     #[must_use]
     pub fn new(nodes: &[NodeView]) -> FreeNodes {
-        FreeNodes { nodes: nodes.iter().map(FreeNode::new).collect() }
+        FreeNodes { nodes: nodes.to_vec() }
     }
 
     /// All nodes.
     #[must_use]
-    pub fn nodes(&self) -> &[FreeNode] {
+    pub fn nodes(&self) -> &[NodeView] {
         &self.nodes
     }
 
@@ -141,36 +63,16 @@ impl FreeNodes {
     }
 }
 
-impl FreeNode {
-    /// What the view says is free.
-    #[must_use]
-    pub fn new(node: &NodeView) -> FreeNode {
-        let device = |device: &DeviceView| FreeDevice {
-            id: device.id.clone(),
-            free: device.free,
-            memory: device.memory,
-            memory_free: device.memory_free,
-        };
-        FreeNode {
-            id: node.id,
-            name: node.name.clone(),
-            cpus: node.cpus,
-            cpus_free: node.cpus_free,
-            memory: node.memory,
-            memory_free: node.memory_free,
-            devices: node.devices.iter().map(device).collect(),
-        }
-    }
-
+impl NodeView {
     /// The same node with nothing on it.
-    #[must_use]
-    pub fn emptied(&self) -> FreeNode {
-        let whole = |device: &FreeDevice| FreeDevice {
+    fn emptied(&self) -> NodeView {
+        let whole = |device: &DeviceView| DeviceView {
             free: Share::WHOLE,
             memory_free: device.memory,
+            residents: Vec::new(),
             ..device.clone()
         };
-        FreeNode {
+        NodeView {
             cpus_free: self.cpus,
             memory_free: self.memory,
             devices: self.devices.iter().map(whole).collect(),
@@ -188,7 +90,7 @@ impl FreeNode {
         if roomy().count() < wanted {
             return Err(self.too_few_devices(demand.gpus));
         }
-        let fitting: Vec<&FreeDevice> =
+        let fitting: Vec<&DeviceView> =
             roomy().filter(|device| device.has_memory(demand.gpu_memory)).collect();
         if fitting.len() < wanted {
             let free = roomy().filter_map(|device| device.memory_free).max().unwrap_or_default();
@@ -243,53 +145,11 @@ impl FreeNode {
     }
 }
 
-impl FreeDevice {
+impl DeviceView {
     fn has_memory(&self, needed: Option<Bytes>) -> bool {
         match (needed, self.memory_free) {
             (Some(needed), Some(free)) => free >= needed,
             (None, _) | (Some(_), None) => true,
-        }
-    }
-}
-
-impl Shortage {
-    /// For programs.
-    #[must_use]
-    pub const fn code(&self) -> ReasonCode {
-        match self {
-            Shortage::Nodes => ReasonCode::WaitingForNodes,
-            Shortage::NodesAtOnce { .. } | Shortage::Devices { .. } => ReasonCode::WaitingForDevices,
-            Shortage::Memory { .. } => ReasonCode::WaitingForMemory,
-            Shortage::Cpus { .. } | Shortage::HostMemory { .. } => ReasonCode::WaitingForHost,
-        }
-    }
-}
-
-impl fmt::Display for Shortage {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Shortage::Nodes => f.write_str("no worker is connected that takes jobs"),
-            Shortage::NodesAtOnce { needed, found } => {
-                write!(f, "it needs {needed} nodes at once and {found} have room")
-            }
-            Shortage::Devices { needed: Gpus::Part(part), share, .. } => {
-                write!(f, "it needs {part} of a device and the largest free part is {share}")
-            }
-            Shortage::Devices { needed: Gpus::Whole(count), whole, .. } => {
-                write!(
-                    f,
-                    "it needs {count} whole device(s) on a node and the most that are free on one is {whole}"
-                )
-            }
-            Shortage::Memory { needed, free } => {
-                write!(f, "it needs {needed} of device memory and the most that is free is {free}")
-            }
-            Shortage::Cpus { needed, free } => {
-                write!(f, "it needs {needed} cores and the most that are free is {free}")
-            }
-            Shortage::HostMemory { needed, free } => {
-                write!(f, "it needs {needed} of host memory and the most that is free is {free}")
-            }
         }
     }
 }

@@ -12,15 +12,17 @@ mod pipeline;
 mod plan;
 mod policies;
 mod policy;
+mod shortage;
 mod view;
 
 pub use estimator::{Estimator, Features, Finished, NoEstimates};
 pub use first_fit::FirstFit;
-pub use free::{FreeDevice, FreeNode, FreeNodes, Shortage};
+pub use free::FreeNodes;
 pub use pipeline::{Fifo, Pipeline, Place, Rank};
 pub use plan::{Action, Plan, Wait};
 pub use policies::{POLICY_NAMES, UnknownPolicy, policy_by_name};
 pub use policy::{Fact, Policy};
+pub use shortage::Shortage;
 pub use view::{DeviceView, JobTraits, NodeView, PendingJob, RunningJob, View};
 
 #[cfg(test)]
