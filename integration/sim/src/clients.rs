@@ -98,10 +98,10 @@ impl Clients {
     }
 
     /// A change of one job that was accepted; by its owner, who may do that.
-    pub(crate) fn change(&mut self, change: JobChange, pick: u64) -> Option<Asked> {
+    pub(crate) fn change(&mut self, change: JobChange, back: u64) -> Option<Asked> {
         let accepted: Vec<_> = self.submissions.iter().filter_map(|(it, s)| Some((it, s.job()?))).collect();
-        let index = pick.checked_rem(accepted.len() as u64)? as usize;
-        let (submission, job) = accepted[index];
+        let back = back.checked_rem(accepted.len() as u64)? as usize;
+        let (submission, job) = accepted[accepted.len() - 1 - back];
         let by = By { user: submission.user.clone(), role: Role::User };
         if change == JobChange::Requeue {
             self.cancelled.remove(&job);

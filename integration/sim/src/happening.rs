@@ -1,4 +1,6 @@
 //! What can happen in a simulated cluster.
+//!
+//! Whatever belongs to a daemon carries the number of the daemon's life: after a crash it is void.
 
 use cohabit_proto::{By, ClientKey, Inventory, Order, RankId, Reply, Report, Request, Ticket, WorkerKey};
 use cohabit_scheduler::Plan;

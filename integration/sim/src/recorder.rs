@@ -1,4 +1,6 @@
 //! The last things that happened, in words, for whoever looks into a failure.
+//!
+//! Words cost more than the simulation itself, so nothing is formatted unless it is kept.
 
 use std::collections::VecDeque;
 

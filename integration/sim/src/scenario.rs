@@ -63,8 +63,8 @@ pub enum Act {
     Change {
         /// Which change.
         change: JobChange,
-        /// Which of the jobs: the remainder by their number counts.
-        pick: u64,
+        /// Which of the jobs: so many before the last one, and round again.
+        back: u64,
     },
     /// A node shall get no new jobs.
     Drain(usize),

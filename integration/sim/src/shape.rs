@@ -1,4 +1,6 @@
-//! What a machine is made of.
+//! What a machine is made of: the part of its inventory that never changes.
+//!
+//! Machines with device memory have made-up GPUs, those without have host slots.
 
 use cohabit_proto::{Bytes, Device, DeviceId, DeviceKind};
 

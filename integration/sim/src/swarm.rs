@@ -1,4 +1,6 @@
 //! Many seeds, each run twice, and what came of them.
+//!
+//! Everything here is for one thread; whoever has several joins the summaries.
 
 use std::ops::Range;
 

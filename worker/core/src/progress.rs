@@ -1,4 +1,6 @@
 //! When progress is reported: what changed since the last batch, no more often than once in a heartbeat.
+//!
+//! Progress itself stays with its rank; here is only whose progress the head does not know yet.
 
 use std::collections::BTreeSet;
 

@@ -1,4 +1,6 @@
 //! One rank on this worker: starting, running, or ended and not yet acknowledged.
+//!
+//! Of what was ordered only the terms are kept that are still needed: how to stop it, and when.
 
 use cohabit_proto::{Phase, Progress, RankId, Report, Span, Stop, StopReason, Time};
 

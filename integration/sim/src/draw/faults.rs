@@ -20,7 +20,8 @@ pub(super) fn trouble(seed: u64, scenario: &mut Scenario) {
     let mut random = Random::stream(seed, "faults");
     let kinds: [fn(&mut Random, usize) -> Act; 4] = [crash_head, crash_worker, crash_machine, cut];
     for kind in kinds {
-        let most = if random.chance(0.65) { random.between(1, 8) } else { 0 };
+        let most =
+            if random.chance(0.65) { random.between(1, 3 + 2 * scenario.shapes.len() as u64) } else { 0 };
         for _ in 0..most {
             let at = moment(&mut random, scenario);
             let node = random.between(0, scenario.shapes.len() as u64 - 1) as usize;

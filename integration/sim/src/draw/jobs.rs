@@ -14,6 +14,8 @@ use crate::random::Random;
 use crate::scenario::{Act, Scenario, Submission};
 use crate::shape::Shape;
 
+const CHANGES: [JobChange; 4] = [JobChange::Cancel, JobChange::Hold, JobChange::Release, JobChange::Requeue];
+
 /// Submits so many jobs.
 pub(super) fn submit(seed: u64, count: u32, scenario: &mut Scenario) {
     let mut random = Random::stream(seed, "jobs");
@@ -33,15 +35,26 @@ pub(super) fn submit(seed: u64, count: u32, scenario: &mut Scenario) {
 /// Cancels, holds, releases and requeues; drains nodes and resumes them.
 pub(super) fn change_minds(seed: u64, scenario: &mut Scenario) {
     let mut random = Random::stream(seed, "people");
-    let changes = [JobChange::Cancel, JobChange::Hold, JobChange::Release, JobChange::Requeue];
     for _ in 0..random.between(0, 1 + scenario.submissions.len() as u64 / 2) {
-        let change = Act::Change { change: *random.pick(&changes), pick: random.between(0, 1_000) };
+        let change = Act::Change { change: *random.pick(&CHANGES), back: random.between(0, 1_000) };
         scenario.acts.push((moment(&mut random, scenario), change));
     }
+    regret(&mut random, scenario);
     for _ in 0..random.between(0, 2) {
         let node = random.between(0, scenario.shapes.len() as u64 - 1) as usize;
         scenario.acts.push((moment(&mut random, scenario), Act::Drain(node)));
         scenario.acts.push((moment(&mut random, scenario), Act::Resume(node)));
+    }
+}
+
+/// Some change their minds about a job as soon as they have submitted it.
+fn regret(random: &mut Random, scenario: &mut Scenario) {
+    let submits = scenario.acts.iter().filter(|(_, act)| matches!(act, Act::Submit(_)));
+    for at in submits.map(|(at, _)| *at).collect::<Vec<_>>() {
+        if random.chance(0.2) {
+            let later = at + random.span((Span::from_millis(1), Span::from_secs(60)));
+            scenario.acts.push((later, Act::Change { change: *random.pick(&CHANGES), back: 0 }));
+        }
     }
 }
 
@@ -70,7 +83,7 @@ fn spec(random: &mut Random, at: Time, shapes: &[Shape]) -> JobSpec {
 }
 
 fn program(random: &mut Random) -> Program {
-    let starting = random.span((Span::from_millis(10), Span::from_secs(3)));
+    let starting = random.span((Span::from_millis(10), Span::from_secs(20)));
     let ending = random.span((Span::from_millis(1), Span::from_secs(90)));
     let alone = random.span((Span::from_millis(100), Span::from_secs(1_500)));
     Program {

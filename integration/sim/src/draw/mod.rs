@@ -52,8 +52,8 @@ fn shape(random: &mut Random, number: u32) -> Shape {
 }
 
 fn settings(random: &mut Random, calm: Scenario) -> Scenario {
-    let slow_network = random.chance(0.2);
-    let slow_policy = random.chance(0.2);
+    let slow_network = random.chance(0.25);
+    let slow_policy = random.chance(0.25);
     let forgetful = random.chance(0.1);
     let default = Config::default();
     Scenario {
@@ -67,7 +67,7 @@ fn settings(random: &mut Random, calm: Scenario) -> Scenario {
         heartbeat: random.span((Span::from_secs(2), Span::from_secs(30))),
         snapshot_every: random.between(5, 200) as usize,
         delay: if slow_network { (Span::from_millis(1), Span::from_secs(3)) } else { calm.delay },
-        planning: if slow_policy { (Span::from_millis(1), Span::from_secs(120)) } else { calm.planning },
+        planning: if slow_policy { (Span::from_millis(100), Span::from_secs(120)) } else { calm.planning },
         ..calm
     }
 }

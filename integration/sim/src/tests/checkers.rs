@@ -46,7 +46,7 @@ fn a_machine_counts_what_it_really_holds() {
 
 #[test]
 fn a_change_of_nothing_is_nothing() {
-    let cancel = Act::Change { change: cohabit_proto::JobChange::Cancel, pick: 3 };
+    let cancel = Act::Change { change: cohabit_proto::JobChange::Cancel, back: 3 };
     let run = held(cluster(1).act(at(10), cancel));
     assert_eq!((run.jobs.len(), run.tally.ranks), (0, 0));
 }

@@ -93,7 +93,7 @@ fn a_machine_set_up_anew_is_another_node() {
 fn a_job_cancelled_during_its_start_is_stopped_as_soon_as_it_runs() {
     let slow = Program { start: Start::Takes(secs(10)), ..Program::working(secs(500)) };
     let scenario =
-        cluster(1).submit(at(50), slow.job()).act(at(55), Act::Change { change: JobChange::Cancel, pick: 0 });
+        cluster(1).submit(at(50), slow.job()).act(at(55), Act::Change { change: JobChange::Cancel, back: 0 });
     let run = held(scenario);
     let job = only(&run);
     let outcome = job.attempts[0].ranks[0].outcome.clone();
@@ -138,7 +138,11 @@ fn a_gang_on_two_nodes_loses_its_node_as_one() {
     spec.demand.nodes = 2;
     let crash = Act::CrashMachine { node: 1, down_for: Some(secs(30)), disk: Disk::Kept };
     let run = held(cluster(2).submit(at(50), spec).act(at(100), crash));
-    assert_eq!((only(&run).state, only(&run).attempts.len(), run.tally.ranks), (JobState::Completed, 2, 4));
+    let [first, second] = only(&run).attempts.as_slice() else { panic!("{:?}", only(&run).attempts) };
+    assert_eq!((only(&run).state, run.tally.ranks), (JobState::Completed, 4));
+    assert_eq!(first.stopped, Some(StopReason::GangBroken));
+    assert_eq!(seconds(Some(second.started_at), second.ended_at), 500);
+    assert!(seconds(Some(at(100)), first.ended_at) < 60, "as soon as the node is back without its rank");
 }
 
 #[test]

@@ -1,4 +1,6 @@
 //! Whether everything has come to its end, and whether the accounts are right then.
+//!
+//! In the quiet phase somebody with an admin's rights tidies up every ten minutes, so that nothing waits for a person.
 
 use cohabit_proto::{Chapter, JobChange, JobId, JobRecord, Request};
 
@@ -23,10 +25,11 @@ impl World {
         }
         self.agenda.put(self.now + TIDY_EVERY, Happening::Tidy);
         for node in 0..self.nodes.len() {
-            self.administer(Request::Resume(self.nodes[node].id.to_string()))?;
+            self.administer(Request::Resume(self.nodes[node].id.to_string()));
         }
-        self.administer(Request::Change(JobChange::Cancel, self.clients.endless()))?;
-        self.administer(Request::Change(JobChange::Release, self.clients.accepted()))
+        self.administer(Request::Change(JobChange::Cancel, self.clients.endless()));
+        self.administer(Request::Change(JobChange::Release, self.clients.accepted()));
+        Ok(())
     }
 
     /// What has not come to its end.
@@ -66,7 +69,7 @@ impl World {
         self.clients.accepted().into_iter().filter_map(|job| head.record(self.now, job)).collect()
     }
 
-    /// The last chapters of the jobs that have not ended, or else of all; and the answer to why.
+    /// The last chapters of the jobs that have not ended, or else of the last ones accepted.
     pub(crate) fn chapters(&self) -> Vec<String> {
         let head = self.head.head();
         let mut jobs: Vec<JobId> = self.live_jobs().take(5).collect();

@@ -1,4 +1,6 @@
 //! What happens from outside: crashes, cut links, and the end of all trouble.
+//!
+//! Whoever dies alone has its connections closed by its machine; whoever dies with its machine leaves them dangling.
 
 use cohabit_proto::{Request, Span, Time};
 
@@ -16,21 +18,20 @@ impl World {
         self.recorder.note(self.now, || format!("outside     {act:?}"));
         match act {
             Act::Submit(index) => self.submit(index),
-            Act::Change { change, pick } => {
-                let asked = self.clients.change(change, pick);
+            Act::Change { change, back } => {
+                let asked = self.clients.change(change, back);
                 asked.into_iter().for_each(|asked| self.ask(asked));
-                Ok(())
             }
             Act::Drain(node) => self.administer(Request::Drain(self.nodes[node].id.to_string())),
             Act::Resume(node) => self.administer(Request::Resume(self.nodes[node].id.to_string())),
-            Act::CrashHead { effects_lost, down_for } => self.doom_head(effects_lost, down_for),
-            Act::CrashWorker { node, down_for } => self.crash_worker(node, down_for),
+            Act::CrashHead { effects_lost, down_for } => self.doom_head(effects_lost, down_for)?,
+            Act::CrashWorker { node, down_for } => self.crash_worker(node, down_for)?,
             Act::CrashMachine { node, down_for, disk } => self.crash_machine(node, down_for, disk),
             Act::Cut { node, length, head_notices, worker_notices } => {
                 self.cut(node, length, head_notices, worker_notices);
-                Ok(())
             }
         }
+        Ok(())
     }
 
     fn doom_head(&mut self, effects_lost: u32, back: Span) -> Result<(), Failure> {
@@ -87,9 +88,9 @@ impl World {
     }
 
     /// Nobody closes its links: the head notices by and by.
-    fn crash_machine(&mut self, node: usize, down_for: Option<Span>, disk: Disk) -> Result<(), Failure> {
+    fn crash_machine(&mut self, node: usize, down_for: Option<Span>, disk: Disk) {
         if self.nodes[node].power != Power::On {
-            return Ok(());
+            return;
         }
         self.tally.crashes += 1;
         if let Some(link) = self.nodes[node].daemon.take().and_then(|daemon| daemon.link.id()) {
@@ -106,7 +107,6 @@ impl World {
             }
             None => Power::Gone,
         };
-        Ok(())
     }
 
     pub(super) fn power_on(&mut self, node: usize) -> Result<(), Failure> {

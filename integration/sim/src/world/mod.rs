@@ -144,7 +144,10 @@ impl World {
             Happening::Broken(link, side) => self.broken(link, side),
             Happening::Request(client, by, request) => self.head_event(Event::Client(client, by, request)),
             Happening::Reply(client, reply) => self.reply(client, reply),
-            Happening::Impatience(index) => self.submit(index),
+            Happening::Impatience(index) => {
+                self.submit(index);
+                Ok(())
+            }
             Happening::Quiet => self.quiet(),
             Happening::Tidy => self.tidy(),
         }

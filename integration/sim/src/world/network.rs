@@ -1,4 +1,7 @@
 //! Links between workers and the head: calls, greetings, messages, breaks.
+//!
+//! Only workers call. Each call is a new link with a new key, and the greeting on it says what the worker holds at that
+//! moment; an earlier link of the same worker may still look alive to the head.
 
 use cohabit_core::Event as HeadEvent;
 use cohabit_proto::Span;
@@ -11,7 +14,7 @@ use crate::link::{Link, Side};
 use crate::node::Link as DaemonLink;
 
 /// How long a worker waits before it calls again.
-const CALL_AGAIN: (Span, Span) = (Span::from_millis(500), Span::from_secs(20));
+const CALL_AGAIN: (Span, Span) = (Span::from_millis(10), Span::from_secs(20));
 
 /// Until when a side notices that the other has vanished without a word.
 const HEARTBEATS_MISSED: (Span, Span) = (Span::from_secs(1), Span::from_secs(30));

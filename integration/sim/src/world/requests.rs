@@ -1,4 +1,6 @@
 //! What clients ask of the head, and what they hear.
+//!
+//! Requests and replies are lost with a head that crashes. Submissions are asked again, changes are not.
 
 use cohabit_proto::{ClientKey, Reply, Request, Span};
 
@@ -13,19 +15,17 @@ const CLIENT_PATIENCE: Span = Span::from_secs(30);
 
 impl World {
     /// Asks until there is a reply.
-    pub(super) fn submit(&mut self, index: usize) -> Result<(), Failure> {
+    pub(super) fn submit(&mut self, index: usize) {
         if self.clients.is_open(index) {
             let asked = self.clients.submit(index);
             asked.into_iter().for_each(|asked| self.ask(asked));
             self.agenda.put(self.now + CLIENT_PATIENCE, Happening::Impatience(index));
         }
-        Ok(())
     }
 
-    pub(super) fn administer(&mut self, request: Request) -> Result<(), Failure> {
+    pub(super) fn administer(&mut self, request: Request) {
         let asked = self.clients.administer(request);
         self.ask(asked);
-        Ok(())
     }
 
     pub(super) fn ask(&mut self, (client, by, request): Asked) {

@@ -1,4 +1,6 @@
 //! Worker daemons and machines in the simulated cluster.
+//!
+//! A machine's events go to its daemon while there is one; those that come while it is dead are found by the next.
 
 use cohabit_worker_core::{Effect, Event};
 
