@@ -96,6 +96,7 @@ pub(crate) fn inventory() -> Inventory {
         memory: Bytes(16 << 30),
         devices: vec![slot(0), slot(1)],
         build: "test".into(),
+        orphan_grace: Span::from_secs(120),
         held: vec![],
     }
 }

@@ -24,6 +24,8 @@ pub(crate) struct Node {
     pub(crate) cut_until: Time,
     incarnation: u64,
     heartbeat: Span,
+    /// What it tells the head of its executors' grace.
+    announced_grace: Span,
 }
 
 /// Whether the machine is on.
@@ -63,7 +65,7 @@ impl Link {
 }
 
 impl Node {
-    pub(crate) const fn new(id: NodeId, machine: Machine, heartbeat: Span) -> Node {
+    pub(crate) const fn new(id: NodeId, machine: Machine, heartbeat: Span, announced_grace: Span) -> Node {
         Node {
             id,
             machine,
@@ -73,6 +75,7 @@ impl Node {
             cut_until: Time::EPOCH,
             incarnation: 0,
             heartbeat,
+            announced_grace,
         }
     }
 
@@ -106,6 +109,7 @@ impl Node {
             memory: shape.memory,
             devices: shape.devices(),
             build: "simulated".into(),
+            orphan_grace: self.announced_grace,
             held: daemon.worker.held(),
         })
     }

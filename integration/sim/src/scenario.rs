@@ -25,6 +25,8 @@ pub struct Scenario {
     pub policy: String,
     /// How long an executor waits for somebody to come.
     pub orphan_grace: Span,
+    /// What workers say of that; the truth, unless they are to lie.
+    pub announced_grace: Option<Span>,
     /// How often workers report progress.
     pub heartbeat: Span,
     /// The head takes a snapshot after so many events.
@@ -116,6 +118,7 @@ impl Scenario {
             config: Config::default(),
             policy: "fifo".into(),
             orphan_grace: Span::from_secs(120),
+            announced_grace: None,
             heartbeat: Span::from_secs(5),
             snapshot_every: 100,
             delay: (Span::from_micros(100), Span::from_millis(2)),

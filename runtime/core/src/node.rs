@@ -7,7 +7,7 @@ use std::collections::BTreeSet;
 
 use cohabit_proto::{
     Bytes, Demand, Device, DeviceRecord, Inventory, JobId, NodeId, NodeRecord, NodeState, RankPlacement,
-    Share, Time, WorkerKey,
+    Share, Span, Time, WorkerKey,
 };
 use cohabit_scheduler::{DeviceView, NodeView};
 use serde::{Deserialize, Serialize};
@@ -21,6 +21,8 @@ pub(crate) struct Node {
     pub(crate) build: String,
     pub(crate) cpus: u32,
     pub(crate) memory: Bytes,
+    /// How long its ranks go on while the head cannot be reached.
+    pub(crate) orphan_grace: Span,
     pub(crate) link: Link,
     pub(crate) intake: Intake,
     /// When the link last changed.
@@ -66,6 +68,7 @@ impl Node {
             build: String::new(),
             cpus: 0,
             memory: Bytes::ZERO,
+            orphan_grace: Span::ZERO,
             link: Link::Up(key),
             intake: Intake::Open,
             since: now,
@@ -84,6 +87,7 @@ impl Node {
         self.build.clone_from(&inventory.build);
         self.cpus = inventory.cpus;
         self.memory = inventory.memory;
+        self.orphan_grace = inventory.orphan_grace;
         let old = std::mem::take(&mut self.devices);
         let booked = |device: &Device| match old.iter().find(|known| known.device.id == device.id) {
             Some(known) => DeviceUse { device: device.clone(), ..known.clone() },

@@ -7,7 +7,7 @@ use std::collections::BTreeSet;
 
 use cohabit_proto::{
     Cause, Happening, HeldRank, Inventory, JobId, NodeId, Order, Outcome, Phase, Progress, ProgressOf,
-    RankId, Report, StopReason, WorkerKey,
+    RankId, Report, Span, StopReason, WorkerKey,
 };
 
 use crate::alarms::Alarm;
@@ -86,7 +86,7 @@ impl Turn<'_> {
 
     pub(crate) fn lost(&mut self, key: WorkerKey, detail: &str) {
         let now = self.now;
-        let patience = self.head.config.lost_after;
+        let patience = self.head.patience(key.node);
         let Some(node) = self.head.nodes.get_mut(&key.node).filter(|node| node.key() == Some(key)) else {
             return;
         };
@@ -104,7 +104,7 @@ impl Turn<'_> {
 
     /// A node that is still unreachable when patience ends is lost, and with it what ran there.
     pub(crate) fn patience_ends(&mut self, id: NodeId) {
-        let patience = self.head.config.lost_after;
+        let patience = self.head.patience(id);
         let Some(node) = self.head.nodes.get_mut(&id) else { return };
         let Link::Broken(key) = node.link else { return };
         if node.since + patience > self.now {
@@ -191,7 +191,20 @@ impl Turn<'_> {
     }
 }
 
+/// How much later than the head a worker may notice that their link is broken, and how long a kill may take.
+const NOTICE: Span = Span::from_secs(30);
+
 impl Head {
+    /// How long a node may be unreachable before its attempts are given up: as long as the operator says, but never
+    /// so short that a rank could still run there. Its executors stop it after their grace and its own.
+    fn patience(&self, id: NodeId) -> Span {
+        let Some(node) = self.nodes.get(&id) else { return self.config.lost_after };
+        let stop = |job: &JobId| self.submissions[&job.number].spec.stop.grace;
+        let longest_stop = node.jobs.iter().map(stop).max();
+        let needed = longest_stop.map_or(Span::ZERO, |stop| node.orphan_grace + stop + NOTICE);
+        self.config.lost_after.max(needed)
+    }
+
     /// Whether the rank belongs to a live attempt, lives by our books, and is on this node.
     fn is_live(&self, rank: RankId, node: NodeId) -> bool {
         let attempt = self.jobs.get(&rank.attempt.job).and_then(|job| job.live_attempt());

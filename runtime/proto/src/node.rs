@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::{Bytes, DeviceId, NodeId, RankId, Share, Time};
+use crate::{Bytes, DeviceId, NodeId, RankId, Share, Span, Time};
 
 /// What a job needs on each of its nodes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
@@ -163,6 +163,8 @@ pub struct Inventory {
     pub devices: Vec<Device>,
     /// Version of the worker.
     pub build: String,
+    /// How long its ranks go on while the head cannot be reached.
+    pub orphan_grace: Span,
     /// Ranks that it holds, and those whose end it has yet to see acknowledged.
     pub held: Vec<HeldRank>,
 }

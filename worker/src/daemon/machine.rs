@@ -4,7 +4,7 @@ use std::io;
 use std::net::UdpSocket;
 use std::thread::available_parallelism;
 
-use cohabit_proto::{Bytes, Device, HeldRank, Inventory};
+use cohabit_proto::{Bytes, Device, HeldRank, Inventory, Span};
 use procfs::Current;
 
 use super::{WorkerError, WorkerOptions};
@@ -18,6 +18,7 @@ pub(crate) struct Machine {
     cpus: u32,
     memory: Bytes,
     pub(crate) devices: Vec<Device>,
+    orphan_grace: Span,
 }
 
 impl Machine {
@@ -32,6 +33,7 @@ impl Machine {
             cpus: u32::try_from(cpus.get()).unwrap_or(u32::MAX),
             memory: memory()?,
             devices: devices.map_err(|panic| WorkerError::Machine(panic.into()))?,
+            orphan_grace: options.orphan_grace,
         })
     }
 
@@ -48,6 +50,7 @@ impl Machine {
             memory: self.memory,
             devices: self.devices.clone(),
             build: env!("CARGO_PKG_VERSION").to_owned(),
+            orphan_grace: self.orphan_grace,
             held,
         }
     }

@@ -7,9 +7,10 @@ use crate::failure::FailureKind;
 use crate::scenario::Act;
 
 #[test]
-fn a_head_without_the_patience_it_needs_runs_a_job_twice() {
+fn a_worker_that_lies_about_its_grace_runs_a_job_twice() {
     let mut scenario = cluster(2).submit(at(50), work(2_000)).act(at(100), cut(0, 3_000, 0, 0));
     scenario.config.lost_after = secs(60);
+    scenario.announced_grace = Some(Span::ZERO);
     let failure = failed(scenario);
     assert_eq!(failure.kind, FailureKind::Invariant);
     assert_eq!(failure.detail, "attempts 1#1 and 1#2 of one job run at once");

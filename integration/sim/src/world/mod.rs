@@ -99,7 +99,8 @@ impl World {
         for shape in scenario.shapes {
             let machine = Machine::new(shape, scenario.law.clone(), scenario.orphan_grace);
             let id = world.new_node_id();
-            world.nodes.push(Node::new(id, machine, scenario.heartbeat));
+            let announced = scenario.announced_grace.unwrap_or(scenario.orphan_grace);
+            world.nodes.push(Node::new(id, machine, scenario.heartbeat, announced));
             world.agenda.put(Time::EPOCH, Happening::DaemonBack(world.nodes.len() - 1, 0));
         }
         for (at, act) in scenario.acts {

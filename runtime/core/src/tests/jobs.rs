@@ -237,3 +237,15 @@ fn explanations_are_sentences_with_numbers() {
     ]
     "#);
 }
+
+#[test]
+fn a_forgotten_job_does_not_mind_the_end_of_one_it_waited_for() {
+    let mut test = TestHead::with_devices(1);
+    let first = test.submit(gpus(1));
+    let waiting = test.submit(after(first, When::AfterOk));
+    test.change(JobChange::Cancel, waiting);
+    test.after(Span::from_secs(86_400));
+    assert!(test.head.record(test.now, waiting).is_none());
+    test.ended(rank(1, 1), Outcome::Exited(0), None);
+    assert_eq!(test.state(first), JobState::Completed);
+}

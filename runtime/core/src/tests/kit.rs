@@ -73,6 +73,7 @@ pub(crate) fn inventory(number: u64, devices: u32, held: Vec<HeldRank>) -> Inven
         memory: Bytes(64 << 30),
         devices: (0..devices).map(device).collect(),
         build: "test".into(),
+        orphan_grace: Span::ZERO,
         held,
     }
 }

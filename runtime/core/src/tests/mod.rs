@@ -4,6 +4,7 @@
 mod arrays;
 mod jobs;
 mod kit;
+mod planning;
 mod replay;
 mod requests;
 mod workers;

@@ -2,7 +2,7 @@
 
 use cohabit_proto::{
     Demand, Happening, HeldRank, JobChange, JobSpec, JobState, Launch, NodeState, Order, Outcome, Phase,
-    Progress, ProgressOf, ReasonCode, Report, Span, StopReason,
+    Progress, ProgressOf, ReasonCode, Report, Span, Stop, StopReason,
 };
 
 use super::kit::*;
@@ -181,4 +181,19 @@ fn progress_is_kept_and_foreign_progress_is_not() {
     };
     test.event(Event::Report(key(1, 1), ended));
     assert_eq!(test.record(id).progress.unwrap().step, 10, "the last progress outlives the attempt");
+}
+
+#[test]
+fn a_node_is_not_given_up_while_its_ranks_may_still_run_there() {
+    let mut test = TestHead::with_devices(1);
+    let mut patient = inventory(1, 1, vec![]);
+    patient.orphan_grace = Span::from_secs(100);
+    test.event(Event::Joined(key(1, 2), patient));
+    let stop = Stop { grace: Span::from_secs(50), ..Stop::default() };
+    let id = test.submit(JobSpec { stop, ..gpus(1) });
+    test.lose(1, 2);
+    test.after(Span::from_secs(179));
+    assert_eq!(test.state(id), JobState::Running, "100 s of grace, 50 s to stop, 30 s to notice");
+    test.after(Span::from_secs(1));
+    assert_eq!(test.state(id), JobState::Pending);
 }

@@ -126,6 +126,7 @@ fn hello() -> WorkerHello {
         memory: Bytes(16 << 30),
         devices: Vec::new(),
         build: "0.1.0".into(),
+        orphan_grace: Span::from_secs(120),
         held: Vec::new(),
     };
     WorkerHello {

@@ -1,0 +1,84 @@
+//! Plans are proposals: what does not fit the present state is dropped.
+
+use cohabit_proto::{Happening, JobId, JobSpec, JobState, Placement, RankPlacement, Share, Ticket};
+use cohabit_scheduler::{Action, Plan};
+
+use super::kit::*;
+use crate::Event;
+
+fn on(device: &str, share: Share) -> Placement {
+    let devices = vec![cohabit_proto::DeviceId(device.into())];
+    Placement { parts: vec![RankPlacement { node: node(1), devices, share }] }
+}
+
+fn place(job: JobId, placement: Placement) -> Action {
+    Action::Place { job, placement, why: String::new() }
+}
+
+/// Submits these jobs without letting the policy answer; the question that is open then.
+fn unplanned(test: &mut TestHead, specs: Vec<JobSpec>) -> Ticket {
+    for spec in specs {
+        let submit = cohabit_proto::Submit { spec, idempotency_key: None, estimate: None };
+        let request = cohabit_proto::Request::Submit(Box::new(submit));
+        test.event(Event::Client(cohabit_proto::ClientKey(1), ada(), request));
+    }
+    test.head.open_ticket.expect("a new job is a question to the policy")
+}
+
+fn answer(test: &mut TestHead, ticket: Ticket, actions: Vec<Action>) {
+    test.event(Event::Planned(ticket, Plan { actions, ..Plan::default() }));
+}
+
+fn was_dropped(test: &TestHead, job: JobId) -> bool {
+    test.head.story(job).iter().any(|it| matches!(it.happening, Happening::PlanDropped(_)))
+}
+
+#[test]
+fn a_device_is_not_given_away_twice() {
+    let mut test = TestHead::with_devices(1);
+    let ticket = unplanned(&mut test, vec![gpus(1), part(600), part(600)]);
+    let whole = || on("gpu-0", Share::WHOLE);
+    answer(&mut test, ticket, vec![place(job(1), whole()), place(job(2), on("gpu-0", Share(600)))]);
+    assert_eq!((test.state(job(1)), test.state(job(2))), (JobState::Running, JobState::Pending));
+    assert!(was_dropped(&test, job(2)));
+}
+
+#[test]
+fn a_placement_that_makes_no_sense_is_dropped() {
+    for placement in [
+        on("no-such-device", Share::WHOLE),
+        on("gpu-0", Share(500)),
+        Placement { parts: vec![] },
+        Placement { parts: [on("gpu-0", Share::WHOLE).parts, on("gpu-1", Share::WHOLE).parts].concat() },
+    ] {
+        let mut test = TestHead::with_devices(2);
+        let ticket = unplanned(&mut test, vec![gpus(1)]);
+        answer(&mut test, ticket, vec![place(job(1), placement)]);
+        assert_eq!(test.state(job(1)), JobState::Pending);
+        assert!(was_dropped(&test, job(1)));
+    }
+}
+
+#[test]
+fn an_array_never_exceeds_its_limit_whatever_the_plan_says() {
+    let mut test = TestHead::with_devices(2);
+    let ticket = unplanned(&mut test, vec![array(0, 1, Some(1))]);
+    let members = [JobId::member(1, 0), JobId::member(1, 1)];
+    let actions =
+        vec![place(members[0], on("gpu-0", Share::WHOLE)), place(members[1], on("gpu-1", Share::WHOLE))];
+    answer(&mut test, ticket, actions);
+    assert_eq!(members.map(|it| test.state(it)), [JobState::Running, JobState::Pending]);
+    assert!(was_dropped(&test, members[1]));
+}
+
+#[test]
+fn a_preempted_job_is_stopped_and_queued_again() {
+    let mut test = TestHead::with_devices(1);
+    let id = test.submit(gpus(1));
+    let ticket = unplanned(&mut test, vec![gpus(1)]);
+    answer(&mut test, ticket, vec![Action::Preempt { job: id, why: "a test".into() }]);
+    assert_eq!(test.state(id), JobState::Completing);
+    let preempted = Some(cohabit_proto::StopReason::Preempted);
+    test.ended(rank(1, 1), cohabit_proto::Outcome::Signalled(cohabit_proto::Signal::TERM), preempted);
+    assert_eq!(test.record(id).attempt, 2, "first come, first served");
+}
