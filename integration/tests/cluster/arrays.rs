@@ -7,9 +7,8 @@ fn members_know_their_index_and_never_exceed_the_limit() {
     let cluster = Cluster::start(&["host:4"]);
     let folder = cluster.path("live");
     std::fs::create_dir(&folder).unwrap();
-    let script = format!(
-        "mine={folder}/$COHABIT_ARRAY_INDEX; touch $mine; ls {folder} | wc -l; sleep 0.1; rm $mine"
-    );
+    let script =
+        format!("mine={folder}/$COHABIT_ARRAY_INDEX; touch $mine; ls {folder} | wc -l; sleep 0.1; rm $mine");
     let array = cluster.submit(&["--array", "1-8%2"], &script);
     assert_eq!(cluster.end(&array)["state"], "COMPLETED");
     for index in 1..=8 {

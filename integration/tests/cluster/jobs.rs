@@ -79,8 +79,7 @@ fn progress_is_understood_from_the_file_and_from_bars() {
     let cluster = Cluster::start(&["host:2"]);
     let go = cluster.path("go");
     let line = r#"{"step": 30, "total": 120, "loss": 0.5}"#;
-    let file =
-        format!("echo '{line}' >> $COHABIT_PROGRESS; until test -e {go}; do sleep 0.05; done");
+    let file = format!("echo '{line}' >> $COHABIT_PROGRESS; until test -e {go}; do sleep 0.05; done");
     let bar = format!(
         "printf ' 25%%|##  | 30/120 [00:03<00:09, 10.0it/s]\\r'; until test -e {go}; do sleep 0.05; done"
     );

@@ -11,6 +11,7 @@ use crate::arguments::{CommandLine, Format, Submission, Verb};
 use crate::failure::{Failure, Trouble};
 use crate::output;
 use crate::script::Script;
+use crate::usage::complaint;
 
 /// The program's name and the verb: what stands before the flags.
 const BEFORE_FLAGS: usize = 2;
@@ -29,7 +30,11 @@ pub(crate) fn read(words: Vec<OsString>) -> Result<Verb, Unread> {
     let mut verb = parse(&words)?;
     let format = verb.format();
     let fail = |failure| Unread::Script(failure, format);
-    let Some(script) = verb.submission().map_or(Ok(None), |submission| script_of(submission)).map_err(fail)? else { return Ok(verb) };
+    let Some(script) =
+        verb.submission().map_or(Ok(None), |submission| script_of(submission)).map_err(fail)?
+    else {
+        return Ok(verb);
+    };
     let flags = script.flags().map_err(fail)?;
     if !flags.is_empty() {
         verb = parse(&with_flags(&words, flags))?;
@@ -72,9 +77,7 @@ impl Unread {
         let (failure, format) = match self {
             Unread::Script(failure, format) => (failure, format),
             Unread::Clap(error, Format::Json) if error.use_stderr() => {
-                let text = error.to_string();
-                let message = text.strip_prefix("error: ").unwrap_or(&text).trim();
-                (Failure::new(Trouble::Usage, message), Format::Json)
+                (Failure::new(Trouble::Usage, complaint(&error)), Format::Json)
             }
             Unread::Clap(error, _) => {
                 // A reader that went away needs no help.

@@ -54,19 +54,22 @@ fn head(settings: &Settings) -> Result<String, Failure> {
 }
 
 fn address_in(folder: &Path) -> Result<String, Failure> {
-    let file = folder.join(ADDRESS);
-    let address = fs::read_to_string(&file).map_err(|error| match folder.join(ADMIN_TOKEN).exists() {
-        true => Failure::new(
-            Trouble::Unreachable,
-            format!("the head of {folder} does not run: start it with `cohabit head start --state {folder}`", folder = folder.display()),
-        ),
-        false => Failure::configuration(format!(
-            "no head is known: {} cannot be read ({error}). Name one by --head HOST:PORT or COHABIT_HEAD, or start \
-             one here with `cohabit up`",
-            file.display()
-        )),
-    })?;
-    Ok(address.trim().to_owned())
+    match fs::read_to_string(folder.join(ADDRESS)) {
+        Ok(address) => Ok(address.trim().to_owned()),
+        Err(_) if folder.join(ADMIN_TOKEN).exists() => Err(stopped(folder)),
+        Err(error) => Err(Failure::configuration(format!(
+            "no head is known: {} cannot be read ({error}). Name one by --head HOST:PORT or COHABIT_HEAD, or \
+             start one here with `cohabit up`",
+            folder.join(ADDRESS).display()
+        ))),
+    }
+}
+
+/// There is a head, but it does not run.
+fn stopped(folder: &Path) -> Failure {
+    let folder = folder.display();
+    let advice = format!("start it with `cohabit head start --state {folder}`");
+    Failure::new(Trouble::Unreachable, format!("the head of {folder} does not run: {advice}"))
 }
 
 /// The token of a client.

@@ -7,7 +7,9 @@ use std::process::ExitCode;
 
 use cohabit_client::Error as ClientError;
 use cohabit_client::proto::{Refusal, RefusalCode};
-use serde_json::json;
+use serde::Serialize;
+
+use crate::render::documents::{Versioned, versioned};
 
 /// A command that failed, with the sentence that its user reads.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -15,6 +17,18 @@ use serde_json::json;
 pub(crate) struct Failure {
     pub(crate) trouble: Trouble,
     pub(crate) message: String,
+}
+
+/// `{"error": {"code", "message"}}`
+#[derive(Debug, Serialize)]
+pub(crate) struct Problem<'a> {
+    error: Told<'a>,
+}
+
+#[derive(Debug, Serialize)]
+struct Told<'a> {
+    code: &'static str,
+    message: &'a str,
 }
 
 /// What kind of trouble it is.
@@ -92,7 +106,7 @@ impl Failure {
 
     /// What was asked for is wrong in itself.
     pub(crate) fn invalid(message: impl Into<String>) -> Failure {
-        Failure::new(Trouble::Impossible("invalid"), message)
+        Failure::new(Trouble::Usage, message)
     }
 
     /// A setting or file of the installation is wrong.
@@ -111,8 +125,8 @@ impl Failure {
     }
 
     /// The document for scripts.
-    pub(crate) fn document(&self) -> serde_json::Value {
-        json!({ "schema": 1, "error": { "code": self.trouble.word(), "message": self.message } })
+    pub(crate) fn document(&self) -> Versioned<Problem<'_>> {
+        versioned(Problem { error: Told { code: self.trouble.word(), message: &self.message } })
     }
 }
 
@@ -133,7 +147,7 @@ fn with_causes(error: &dyn Error) -> String {
 impl From<Refusal> for Failure {
     fn from(refusal: Refusal) -> Failure {
         let trouble = match refusal.code {
-            RefusalCode::Invalid => Trouble::Impossible("invalid"),
+            RefusalCode::Invalid => Trouble::Usage,
             RefusalCode::Unsatisfiable => Trouble::Impossible("unsatisfiable"),
             RefusalCode::Ambiguous => Trouble::Impossible("ambiguous"),
             RefusalCode::WrongState => Trouble::Impossible("wrong_state"),
@@ -153,7 +167,7 @@ impl From<ClientError> for Failure {
             ClientError::Unreachable(_) => Trouble::Unreachable,
             ClientError::NotAllowed(_) => Trouble::NotAllowed,
             ClientError::Unconfirmed { .. } => Trouble::TryLater,
-            ClientError::InvalidJob(_) => Trouble::Impossible("invalid"),
+            ClientError::InvalidJob(_) => Trouble::Usage,
             ClientError::Configuration(_) | ClientError::Link(_) => Trouble::Configuration,
             ClientError::Protocol(_) => Trouble::Protocol,
             // Variants that a later SDK adds.
@@ -190,8 +204,8 @@ mod tests {
         let failure = Failure::from(Refusal::new(RefusalCode::Unsatisfiable, "no node has 9 GPUs"));
         assert_eq!(failure.trouble.exit_code(), 65);
         assert_eq!(
-            failure.document(),
-            json!({"schema": 1, "error": {"code": "unsatisfiable", "message": "no node has 9 GPUs"}})
+            serde_json::to_string(&failure.document()).unwrap(),
+            r#"{"schema":1,"error":{"code":"unsatisfiable","message":"no node has 9 GPUs"}}"#
         );
         assert_eq!(Failure::from(Refusal::new(RefusalCode::NotAllowed, "")).trouble.exit_code(), 77);
     }

@@ -8,7 +8,7 @@ mod command_line;
 mod commands;
 mod config;
 mod connect;
-#[cfg(any(feature = "head", feature = "worker"))]
+#[cfg(feature = "daemon")]
 mod daemon;
 mod failure;
 mod nearest;
@@ -17,6 +17,7 @@ mod place;
 mod render;
 mod script;
 mod specification;
+mod usage;
 mod values;
 
 use std::env;

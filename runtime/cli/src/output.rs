@@ -91,7 +91,7 @@ pub(crate) fn message(text: &str) {
 pub(crate) fn failure(failure: &Failure, format: Format) {
     match format {
         _ if failure.trouble == Trouble::ClosedPipe => {}
-        Format::Json => message(&failure.document().to_string()),
+        Format::Json => message(&serde_json::to_string(&failure.document()).unwrap_or_default()),
         Format::Table | Format::Wide | Format::Quiet => message(&format!("error: {}", failure.message)),
     }
 }

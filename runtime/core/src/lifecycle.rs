@@ -3,6 +3,8 @@
 //! Every change of state goes through `set_state`, so that the counts of arrays, the sets of live and ended
 //! jobs and the watchers always agree.
 
+use std::collections::BTreeSet;
+
 use cohabit_proto::{
     Cause, Chapter, Happening, JobId, JobState, NodeId, Notice, Order, Outcome, Placement, RankId,
     ReasonCode, Span, StartFailure, StopReason, Time,
@@ -286,13 +288,24 @@ impl Turn<'_> {
 
     /// Tells dependents, one end after the other: a long chain that falls must not become a deep recursion.
     pub(crate) fn settle_ends(&mut self) {
-        while let Some((id, state)) = self.just_ended.pop_front() {
-            self.wake_dependents(id, state);
-            let array = JobId::new(id.number);
-            if let (Some(_), Some(state)) = (id.index, self.head.final_state(array)) {
-                self.publish_end(array);
-                self.wake_dependents(array, state);
+        let mut arrays = BTreeSet::new();
+        loop {
+            if let Some((id, state)) = self.just_ended.pop_front() {
+                self.wake_dependents(id, state);
+                arrays.extend(id.index.map(|_| JobId::new(id.number)));
+            } else if let Some(array) = arrays.pop_first() {
+                self.settle_array(array);
+            } else {
+                return;
             }
+        }
+    }
+
+    /// The end of its last member is the end of an array as a whole.
+    fn settle_array(&mut self, array: JobId) {
+        if let Some(state) = self.head.final_state(array) {
+            self.publish_end(array);
+            self.wake_dependents(array, state);
         }
     }
 

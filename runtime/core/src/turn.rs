@@ -46,8 +46,9 @@ impl<'a> Turn<'a> {
         self.head.open_ticket = None;
         self.head.plan_wanted = true;
         let linked: Vec<_> = self.head.nodes.values().filter_map(|node| node.key()).collect();
+        self.cause = Cause::Restart;
         for key in linked {
-            self.lost(key, "the head was restarted");
+            self.unreachable(key);
         }
     }
 

@@ -85,6 +85,13 @@ impl Turn<'_> {
     }
 
     pub(crate) fn lost(&mut self, key: WorkerKey, detail: &str) {
+        let Some(node) = self.head.nodes.get(&key.node) else { return };
+        self.cause = Cause::Node(format!("{}: {detail}", node.name));
+        self.unreachable(key);
+    }
+
+    /// The link is gone; what runs there goes on for as long as patience lasts.
+    pub(crate) fn unreachable(&mut self, key: WorkerKey) {
         let now = self.now;
         let patience = self.head.patience(key.node);
         let Some(node) = self.head.nodes.get_mut(&key.node).filter(|node| node.key() == Some(key)) else {
@@ -93,7 +100,6 @@ impl Turn<'_> {
         node.link = Link::Broken(key);
         node.since = now;
         let (name, jobs) = (node.name.clone(), node.jobs.clone());
-        self.cause = Cause::Node(if detail.is_empty() { name.clone() } else { format!("{name}: {detail}") });
         for id in jobs {
             self.tell(id, Happening::NodeUnreachable { node: name.clone(), patience });
             self.changed(id);

@@ -35,6 +35,8 @@ pub enum Cause {
     Job(JobId),
     /// A deadline that came.
     Clock,
+    /// A new start of the head.
+    Restart,
 }
 
 /// What happened to a job.
@@ -121,6 +123,7 @@ impl Cause {
             Cause::Node(node) => format!("reported by {node}"),
             Cause::Job(job) => format!("because of job {job}"),
             Cause::Clock => "by the clock".into(),
+            Cause::Restart => "because the head was restarted".into(),
         }
     }
 }

@@ -3,7 +3,7 @@
 //! Values that may also stand in a configuration file are kept as written; `config` checks them, whichever way they
 //! came.
 
-#[cfg(any(feature = "head", feature = "worker"))]
+#[cfg(feature = "daemon")]
 use std::path::PathBuf;
 
 use clap::{Args, Subcommand};
@@ -107,7 +107,7 @@ pub(crate) struct WorkerStartArguments {
     /// File with a worker's token [env: COHABIT_TOKEN_FILE]
     #[arg(long, value_name = "FILE")]
     pub(crate) token_file: Option<PathBuf>,
-    /// State folder [env: COHABIT_STATE]
+    /// State folder of this worker; `worker` in the usual state folder, or in COHABIT_STATE, without it
     #[arg(long, value_name = "DIR")]
     pub(crate) state: Option<PathBuf>,
     #[command(flatten)]
@@ -144,7 +144,7 @@ pub(crate) struct NodeArguments {
 }
 
 /// How a daemon writes its log, which goes to stderr.
-#[cfg(any(feature = "head", feature = "worker"))]
+#[cfg(feature = "daemon")]
 #[derive(Debug, Default, Clone, Args)]
 #[command(next_help_heading = "Logging")]
 pub(crate) struct LoggingArguments {

@@ -26,17 +26,18 @@ pub(crate) use self::tokens::{
 
 /// Shown below the list of commands.
 const MORE: &str = "\
-Settings come from flags, then COHABIT_* variables, then ./cohabit.toml, ~/.config/cohabit/config.toml and
-/etc/cohabit/config.toml. The keys of a file are those of the variables in lower case with dashes: head, token-file,
-state, listen, policy, lost-after, retention, history-retention, join, name, devices, orphan-grace, log-limit,
-log-retention, log-level, log-format.
+Settings come from flags, then COHABIT_* variables, then ./cohabit.toml, ~/.config/cohabit/config.toml and \
+/etc/cohabit/config.toml. The keys of a file are head, token-file, state, listen, policy, lost-after, retention, \
+history-retention, node-failures, join, name, devices, orphan-grace, log-limit, log-retention, log-level and \
+log-format; a variable is the key in capitals with underscores (COHABIT_TOKEN_FILE), and COHABIT_LOG for log-level.
 
-With --output json, stdout carries one JSON document and errors are JSON on stderr.
+With --output json, stdout carries one JSON document (`logs`: one on each line; `run`: what the job prints), and \
+errors are JSON on stderr.
 
-Exit codes: `run` and `wait` pass on the job's own; 128+n ended by signal n; 124 time limit; 125 could not be
-started; 126 not executable; 127 not found; 130 interrupted or cancelled. Our own trouble: 2 usage, 65 not possible
-as asked, 66 not found, 69 head not reachable, 70 our fault, 74 input or output, 75 try again later, 76 another
-protocol version, 77 not allowed, 78 bad configuration.";
+Exit codes: `run` and `wait` pass on the job's own; 128+n ended by signal n; 124 time limit; 125 could not be \
+started; 126 not executable; 127 not found; 130 interrupted or cancelled; 141 nobody reads our output. Our own \
+trouble: 2 usage, 65 not possible as asked, 66 not found, 69 head not reachable, 70 our fault, 74 input or output, \
+75 try again later, 76 not understood by the head, 77 not allowed, 78 bad configuration.";
 
 /// Share the GPUs of a few machines between many training jobs
 #[derive(Debug, Parser)]
@@ -88,6 +89,8 @@ pub(crate) enum Verb {
     Explain(ExplainArguments),
     /// List nodes and their devices
     Nodes(NodesArguments),
+    /// Show nodes, devices and live jobs on a screen of their own
+    Top(TopArguments),
     /// Check this machine: folders, permissions, port, clock, GPUs
     Doctor(DoctorArguments),
     /// Print completions for a shell
@@ -128,7 +131,9 @@ pub(crate) struct TrainArguments {
 impl Verb {
     /// The job to submit, if one is.
     pub(crate) fn submission(&mut self) -> Option<&mut Submission> {
-        if let Verb::Submit(SubmitArguments { submission, .. }) | Verb::Run(RunArguments { submission, .. }) = self {
+        if let Verb::Submit(SubmitArguments { submission, .. }) | Verb::Run(RunArguments { submission, .. }) =
+            self
+        {
             return Some(submission);
         }
         None
@@ -152,7 +157,7 @@ impl Verb {
             Verb::Explain(arguments) => Some(&arguments.display),
             Verb::Nodes(arguments) => Some(&arguments.display),
             Verb::Doctor(arguments) => Some(&arguments.display),
-            Verb::Completions(_) => None,
+            Verb::Top(_) | Verb::Completions(_) => None,
             #[cfg(feature = "head")]
             Verb::Head(_) => None,
             #[cfg(all(feature = "head", feature = "worker"))]

@@ -148,6 +148,13 @@ pub(crate) struct NodesArguments {
     pub(crate) display: DisplayArguments,
 }
 
+/// Arguments of `top`.
+#[derive(Debug, Args)]
+pub(crate) struct TopArguments {
+    #[command(flatten)]
+    pub(crate) connection: ConnectionArguments,
+}
+
 /// Arguments of `doctor`.
 #[derive(Debug, Args)]
 pub(crate) struct DoctorArguments {

@@ -36,6 +36,15 @@ fn help_says_what_there_is() {
 }
 
 #[test]
+fn help_names_every_setting() {
+    for key in crate::config::Key::ALL {
+        let is_named =
+            MORE.contains(&format!("{},", key.name())) || MORE.contains(&format!("{} ", key.name()));
+        assert!(is_named || MORE.contains(&format!("{};", key.name())), "{}", key.name());
+    }
+}
+
+#[test]
 fn every_command_says_what_it_does() {
     for command in CommandLine::command().get_subcommands() {
         assert!(command.get_about().is_some(), "{}", command.get_name());

@@ -21,6 +21,7 @@ mod show;
 mod submission;
 mod submit;
 mod token;
+mod top;
 #[cfg(feature = "demo")]
 mod train;
 #[cfg(all(feature = "head", feature = "worker"))]
@@ -53,6 +54,7 @@ pub(crate) fn dispatch(verb: Verb) -> Result<ExitCode, Failure> {
         Verb::Nodes(arguments) => finish(nodes::nodes(arguments)),
         Verb::Token(arguments) => finish(token::token(arguments.verb)),
         Verb::Worker(arguments) => worker::worker(arguments.verb),
+        Verb::Top(arguments) => finish(top::top(arguments)),
         Verb::Doctor(arguments) => finish(doctor::doctor(arguments)),
         Verb::Completions(arguments) => completions::completions(arguments.shell),
         #[cfg(feature = "head")]

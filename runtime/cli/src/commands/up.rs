@@ -14,9 +14,6 @@ use crate::daemon::{self, EndSignals};
 use crate::failure::Failure;
 use crate::output;
 
-/// The worker's folder within the state folder, which is the head's.
-pub(super) const WORKER_FOLDER: &str = "worker";
-
 pub(super) fn up(arguments: UpArguments) -> Result<ExitCode, Failure> {
     let mut flags = head::flags(&arguments.head)?;
     flags.extend(worker::device_flags(&arguments.worker));
@@ -28,7 +25,7 @@ pub(super) fn up(arguments: UpArguments) -> Result<ExitCode, Failure> {
 
 async fn serve(options: HeadOptions, settings: Settings) -> Result<(), Failure> {
     let mut signals = EndSignals::watch()?;
-    let state = options.state_dir.join(WORKER_FOLDER);
+    let state = options.state_dir.join(worker::WORKER_FOLDER);
     let mut head = HeadDaemon::start(options).await.map_err(head::failure)?;
     let token = read_token(&head.worker_token_file())?;
     let options = worker::options(&settings, local_address(&head).to_string(), token, state)?;

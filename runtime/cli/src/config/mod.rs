@@ -8,7 +8,6 @@ mod key;
 
 use std::collections::BTreeMap;
 use std::env;
-use std::fmt;
 use std::path::{Path, PathBuf};
 
 use crate::failure::Failure;
@@ -83,7 +82,8 @@ impl Settings {
     }
 
     /// The nearest setting of a key, checked.
-    pub(crate) fn checked<T, E: fmt::Display>(
+    #[cfg(any(test, feature = "daemon"))]
+    pub(crate) fn checked<T, E: std::fmt::Display>(
         &self,
         key: Key,
         read: impl FnOnce(&str) -> Result<T, E>,
@@ -99,7 +99,8 @@ impl Settings {
 
 impl Setting<'_> {
     /// Reads the text; a wrong one is reported with its place.
-    pub(crate) fn check<T, E: fmt::Display>(
+    #[cfg(any(test, feature = "daemon"))]
+    pub(crate) fn check<T, E: std::fmt::Display>(
         &self,
         read: impl FnOnce(&str) -> Result<T, E>,
     ) -> Result<T, Failure> {
@@ -121,6 +122,7 @@ impl Setting<'_> {
     }
 
     /// Where it stands, for people.
+    #[cfg(any(test, feature = "daemon"))]
     fn place(&self) -> String {
         match self.origin {
             Origin::Flag => format!("--{}", self.key.name()),

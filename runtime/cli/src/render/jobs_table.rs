@@ -82,13 +82,13 @@ pub(crate) fn runtime(job: &JobRecord, now: Time) -> Option<Span> {
 }
 
 /// How much longer it will run, while it does.
-fn remaining(job: &JobRecord) -> Option<Span> {
+pub(crate) fn remaining(job: &JobRecord) -> Option<Span> {
     let is_live = !job.state.is_terminal();
     job.progress.as_ref().filter(|_| is_live)?.remaining()
 }
 
 /// What is most worth knowing: members, progress, or why it waits or ended.
-fn detail(job: &JobRecord) -> String {
+pub(crate) fn detail(job: &JobRecord) -> String {
     if let Some(array) = &job.array {
         let ended = format!("{}/{} ended", array.ended(), array.members);
         return if job.state.is_terminal() { job.reason.clone() } else { ended };

@@ -14,7 +14,7 @@ pub(crate) mod tokens_table;
 
 pub(crate) use self::moments::{clock, moment};
 #[cfg(feature = "demo")]
-pub(crate) use self::progress::progress_text;
+pub(crate) use self::progress::{figures, progress_text};
 
 #[cfg(test)]
 pub(crate) mod samples;

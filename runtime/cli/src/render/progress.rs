@@ -25,7 +25,7 @@ fn metric(progress: &Progress) -> Option<(&str, f64)> {
 }
 
 /// Three significant figures or so, without an exponent where it can be helped.
-pub(super) fn figures(value: f64) -> String {
+pub(crate) fn figures(value: f64) -> String {
     match value.abs() {
         0.0 => "0".to_owned(),
         size if !(1e-4..1e7).contains(&size) => format!("{value:.2e}"),

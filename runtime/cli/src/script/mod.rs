@@ -13,6 +13,7 @@ use clap::{Args as _, Command};
 
 use crate::arguments::JobArguments;
 use crate::failure::Failure;
+use crate::usage::complaint;
 
 /// Larger files that start with `#!` are programs with a script in front; they stay where they are.
 const LONGEST_SCRIPT: u64 = 1 << 20;
@@ -109,18 +110,8 @@ fn check(flags: &[String]) -> Result<(), String> {
         JobArguments::augment_args(Command::new("script").no_binary_name(true).disable_help_flag(true));
     match reader.try_get_matches_from(flags) {
         Ok(_) => Ok(()),
-        Err(error) => Err(first_sentence(&error.to_string())),
+        Err(error) => Err(complaint(&error)),
     }
-}
-
-/// What `clap` says, without its heading and the usage of a command that nobody typed.
-fn first_sentence(error: &str) -> String {
-    let told = error.strip_prefix("error: ").unwrap_or(error);
-    let lines = told.lines().map(str::trim).take_while(|line| !line.starts_with("Usage:"));
-    lines
-        .filter(|line| !line.is_empty() && !line.starts_with("For more information"))
-        .collect::<Vec<_>>()
-        .join("; ")
 }
 
 #[cfg(test)]

@@ -151,7 +151,8 @@ fn one_task(value: &str) -> Result<Vec<String>, String> {
     match value {
         "1" => Ok(Vec::new()),
         _ => Err(format!(
-            "{value} tasks cannot be had: one process is started on each node, or with #COHABIT --launch per-gpu one for each GPU"
+            "{value} tasks cannot be had: one process is started on each node, or with \
+             #COHABIT --launch per-gpu one for each GPU"
         )),
     }
 }

@@ -85,3 +85,15 @@ fn members_that_claim_nothing_all_start() {
     test.submit(claimless);
     assert_eq!(test.runs().len(), 2_500);
 }
+
+#[test]
+fn a_large_array_that_ends_at_once_is_told_once() {
+    let mut test = TestHead::with_devices(1);
+    let held = JobSpec { held: true, ..array(1, 20_000, None) };
+    let array = test.submit(held);
+    test.effects();
+    assert_eq!(test.change(JobChange::Cancel, array), Verdict::Done);
+    let ends: Vec<JobId> = test.ends().into_iter().map(|record| record.id).collect();
+    assert_eq!(ends.iter().filter(|id| **id == array).count(), 1);
+    assert_eq!((ends.len(), ends.last()), (20_001, Some(&array)));
+}

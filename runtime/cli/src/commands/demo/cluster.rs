@@ -9,7 +9,7 @@ use cohabit_worker::{WorkerDaemon, WorkerOptions};
 use tempfile::TempDir;
 
 use crate::commands::head;
-use crate::commands::up::{WORKER_FOLDER, joined};
+use crate::commands::up::joined;
 use crate::commands::worker::start as worker;
 use crate::config::{Key, Settings, Written};
 use crate::connect::read_token;
@@ -33,7 +33,7 @@ impl Cluster {
         let settings = settings(slots, folder.path())?;
         let head = HeadDaemon::start(head::options(&settings)?).await.map_err(head::failure)?;
         let token = read_token(&head.worker_token_file())?;
-        let state = folder.path().join(WORKER_FOLDER);
+        let state = folder.path().join(worker::WORKER_FOLDER);
         let options = worker::options(&settings, head.address().to_string(), token, state)?;
         let worker = joined(WorkerOptions { heartbeat: HEARTBEAT, ..options }).await?;
         let client = Client::connect(Connect::local(folder.path())?).await?;

@@ -9,7 +9,7 @@ use indicatif::{MultiProgress, ProgressBar, ProgressStyle};
 
 use crate::failure::Failure;
 use crate::output;
-use crate::render::progress_text;
+use crate::render::{figures, progress_text};
 
 /// How jobs are shown.
 pub(super) enum Display {
@@ -88,7 +88,7 @@ fn summary(job: &JobRecord) -> String {
     let left = progress.filter(|_| job.state == JobState::Running).and_then(|progress| progress.remaining());
     let parts = [
         Some(format!("{:9}", job.state)),
-        loss.map(|loss| format!("loss {loss:.4}")),
+        loss.map(|loss| format!("loss {}", figures(*loss))),
         left.map(|left| format!("{left} left")),
     ];
     parts.into_iter().flatten().collect::<Vec<_>>().join("  ")
@@ -97,10 +97,8 @@ fn summary(job: &JobRecord) -> String {
 impl Lines {
     /// A line, if there is anything new.
     fn news(&mut self, job: &JobRecord) -> Option<String> {
-        let done = job
-            .progress
-            .as_ref()
-            .and_then(|progress| Some((progress.step * 4).checked_div(progress.total?)?));
+        let done =
+            job.progress.as_ref().and_then(|progress| (progress.step * 4).checked_div(progress.total?));
         let told = Told { state: job.state, quarters: done.unwrap_or(0) };
         let is_new = self.told.insert(job.id, told) != Some(told);
         is_new.then(|| self.line(job))

@@ -12,9 +12,9 @@ use crate::failure::{Failure, Trouble};
 const SHARE: f64 = 0.5;
 /// Far above what a slow machine needs; a job that hangs must not hang the demo.
 const TIME_LIMIT: Duration = Duration::from_secs(300);
-/// How long a job that is stopped may take; the programs save a checkpoint and go.
-const DIGITS_EPOCHS: &str = "60";
-const CHARLM_STEPS: &str = "200";
+/// Long enough to be watched; all together less than a minute on two cores.
+const DIGITS_EPOCHS: &str = "100";
+const CHARLM_STEPS: &str = "400";
 
 /// One training job.
 pub(super) struct Training {

@@ -9,19 +9,30 @@ use cohabit_client::{Error as ClientError, Token};
 use cohabit_worker::{DeviceSpec, LogLimits, WorkerDaemon, WorkerError, WorkerOptions};
 
 use crate::arguments::{DeviceArguments, WorkerStartArguments};
-use crate::config::{Key, Settings, Written};
+use crate::config::{Key, Origin, Settings, Written};
 use crate::connect::{path_flag, read_token, state_folder};
 use crate::daemon::{self, EndSignals};
 use crate::failure::{Failure, Trouble};
 use crate::output;
 use crate::values;
 
+/// The worker's folder within a state folder that is not its own.
+pub(in crate::commands) const WORKER_FOLDER: &str = "worker";
+
 pub(super) fn start(arguments: WorkerStartArguments) -> Result<ExitCode, Failure> {
     let settings = Settings::with_flags(flags(&arguments)?)?;
     daemon::start_logging(&settings)?;
     let (head, token) = join(&settings)?;
-    let options = options(&settings, head, token, state_folder(&settings)?)?;
+    let options = options(&settings, head, token, folder(&settings)?)?;
     daemon::run(serve(options))
+}
+
+/// The folder of the flag; else one within the state folder, which is the head's if one runs here.
+fn folder(settings: &Settings) -> Result<PathBuf, Failure> {
+    match settings.find(Key::State) {
+        Some(flag) if *flag.origin == Origin::Flag => Ok(flag.path()),
+        Some(_) | None => Ok(state_folder(settings)?.join(WORKER_FOLDER)),
+    }
 }
 
 async fn serve(options: WorkerOptions) -> Result<(), Failure> {

@@ -1,0 +1,140 @@
+//! The screen of `top`: devices above, live jobs below. Draws a view and knows nothing else.
+
+use cohabit_client::proto::{DeviceKind, DeviceRecord, JobRecord, JobState, NodeRecord, Time};
+use ratatui::Frame;
+use ratatui::layout::{Constraint, Layout};
+use ratatui::style::{Color, Modifier, Style};
+use ratatui::text::Line;
+use ratatui::widgets::{Cell, Row, Table};
+
+use crate::render::jobs_table::{detail, remaining, runtime};
+
+/// What is shown.
+pub(super) struct View {
+    pub(super) head: String,
+    pub(super) at: Time,
+    pub(super) nodes: Vec<NodeRecord>,
+    pub(super) jobs: Vec<JobRecord>,
+}
+
+/// Cells of the bar that shows how much of a device is taken.
+const BAR: usize = 10;
+
+pub(super) fn draw(frame: &mut Frame<'_>, view: &View) {
+    let devices: usize = view.nodes.iter().map(|node| node.devices.len().max(1)).sum();
+    let heights = [
+        Constraint::Length(2),
+        Constraint::Max(u16::try_from(devices).unwrap_or(u16::MAX).saturating_add(2)),
+        Constraint::Fill(1),
+    ];
+    let [top, middle, bottom] = Layout::vertical(heights).areas(frame.area());
+    frame.render_widget(Line::from(summary(view)).style(Modifier::BOLD), top);
+    frame.render_widget(devices_table(&view.nodes), middle);
+    frame.render_widget(jobs_table(view), bottom);
+}
+
+/// `head gpu1:7070   2 nodes   3 running   1 pending   q ends`
+fn summary(view: &View) -> String {
+    let count = |state| view.jobs.iter().filter(|job| job.state == state).count();
+    format!(
+        "head {}   {} nodes   {} running   {} pending   q ends",
+        view.head,
+        view.nodes.len(),
+        count(JobState::Running),
+        count(JobState::Pending),
+    )
+}
+
+fn devices_table(nodes: &[NodeRecord]) -> Table<'_> {
+    let rows = nodes.iter().flat_map(|node| node.devices.iter().map(move |device| device_row(node, device)));
+    let widths = [16, 12, 24, 22, BAR as u16 + 8, 20].map(Constraint::Max);
+    Table::new(rows, widths).header(heading(["NODE", "STATE", "DEVICE", "KIND", "IN USE", "JOBS"]))
+}
+
+fn device_row<'a>(node: &'a NodeRecord, device: &'a DeviceRecord) -> Row<'a> {
+    let kind = match device.device.kind {
+        DeviceKind::Gpu | DeviceKind::Host => device.device.model.clone(),
+        DeviceKind::Fake => format!("{} (made up)", device.device.model),
+    };
+    let used = device.used.as_f64();
+    let full = (used * BAR as f64).round() as usize;
+    let jobs = device.jobs.iter().map(ToString::to_string).collect::<Vec<_>>().join(",");
+    Row::new([
+        node.name.clone(),
+        node.state.word().to_owned(),
+        device.device.id.to_string(),
+        kind,
+        format!("{:·<BAR$} {:.0}%", "█".repeat(full.min(BAR)), used * 100.0),
+        jobs,
+    ])
+}
+
+fn jobs_table(view: &View) -> Table<'_> {
+    let rows = view.jobs.iter().map(|job| job_row(job, view.at));
+    let widths = [8, 18, 10, 11, 12, 12, 14].map(Constraint::Max).into_iter().chain([Constraint::Fill(1)]);
+    let headings = ["ID", "NAME", "USER", "STATE", "RUNTIME", "ETA", "NODE", "DETAIL"];
+    Table::new(rows, widths).header(heading(headings))
+}
+
+fn job_row(job: &JobRecord, now: Time) -> Row<'_> {
+    let text =
+        |span: Option<cohabit_client::proto::Span>| span.map_or(String::new(), |span| span.to_string());
+    Row::new([
+        Cell::from(job.id.to_string()),
+        Cell::from(job.name.as_str()),
+        Cell::from(job.user.as_str()),
+        Cell::from(job.state.word()).style(Style::from(colour(job.state))),
+        Cell::from(text(runtime(job, now))),
+        Cell::from(text(remaining(job))),
+        Cell::from(job.nodes().join(",")),
+        Cell::from(detail(job)),
+    ])
+}
+
+const fn colour(state: JobState) -> Color {
+    match state {
+        JobState::Running | JobState::Completing => Color::Blue,
+        JobState::Pending
+        | JobState::Held
+        | JobState::Completed
+        | JobState::Failed
+        | JobState::Cancelled
+        | JobState::Timeout
+        | JobState::NodeFail
+        | JobState::OutOfMemory
+        | JobState::Preempted => Color::Reset,
+    }
+}
+
+fn heading<const N: usize>(words: [&'static str; N]) -> Row<'static> {
+    Row::new(words).style(Modifier::DIM)
+}
+
+#[cfg(test)]
+mod tests {
+    use ratatui::Terminal;
+    use ratatui::backend::TestBackend;
+
+    use super::*;
+    use crate::render::samples::{array, at, nodes, pending, running};
+
+    fn drawn(width: u16, height: u16) -> String {
+        let jobs = vec![array(), running(), pending()];
+        let view = View { head: "gpu1:7070".into(), at: at(100), nodes: nodes(), jobs };
+        let mut terminal = Terminal::new(TestBackend::new(width, height)).unwrap();
+        terminal.draw(|frame| draw(frame, &view)).unwrap();
+        terminal.backend().to_string()
+    }
+
+    #[test]
+    fn the_screen_shows_devices_and_jobs() {
+        insta::assert_snapshot!("top", drawn(120, 14));
+    }
+
+    #[test]
+    fn a_small_screen_is_no_reason_to_fail() {
+        for (width, height) in [(1, 1), (20, 3), (300, 2)] {
+            assert!(!drawn(width, height).is_empty());
+        }
+    }
+}
