@@ -4,8 +4,8 @@
 //! state folder ─> identity, tokens ─> port ─> journal ─> replay ─> writer, planner, driver ─> sessions
 //! ```
 //!
-//! The end goes the other way. A daemon that is dropped ends like one that is killed, only that its state folder is
-//! free when the drop returns. Neither ends any job.
+//! The end goes the other way. A daemon that is dropped ends like one that is killed, only that its state
+//! folder is free when the drop returns. Neither ends any job.
 
 mod first_start;
 

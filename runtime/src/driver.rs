@@ -4,8 +4,9 @@
 //! requests, reports, links, plans, alarms ──> batch ──> journal ──> Head::handle ──> effects ──> everywhere
 //! ```
 //!
-//! What queues up while one batch becomes durable is the next batch, so a busy head commits for many at once. Nothing
-//! is answered, ordered or published before its cause is durable. The driver decides nothing about jobs.
+//! What queues up while one batch becomes durable is the next batch, so a busy head commits for many at once.
+//! Nothing is answered, ordered or published before its cause is durable. The driver decides nothing about
+//! jobs.
 
 mod alarm;
 mod batch;

@@ -1,7 +1,7 @@
 //! Everything that can keep a head from starting, or end it.
 //!
-//! Each variant says what is wrong, where, and what to do. Refusals of single requests are none of these: they are
-//! replies.
+//! Each variant says what is wrong, where, and what to do. Refusals of single requests are none of these:
+//! they are replies.
 
 use std::io;
 use std::path::{Path, PathBuf};

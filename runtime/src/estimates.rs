@@ -1,7 +1,7 @@
 //! What is expected of a job when it is submitted, learned from the jobs that ended.
 //!
-//! An estimate enters the journal with its submission, so a replay needs no estimator. A user's own figures are never
-//! replaced.
+//! An estimate enters the journal with its submission, so a replay needs no estimator. A user's own figures
+//! are never replaced.
 
 use cohabit_proto::{JobRecord, JobState, Submit};
 use cohabit_scheduler::{Estimator, Features, Finished};

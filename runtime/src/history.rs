@@ -1,7 +1,8 @@
-//! The history: jobs that ended, as tables that people may query, kept for longer than the head remembers them.
+//! The history: jobs that ended, as tables that people may query, kept for longer than the head remembers
+//! them.
 //!
-//! Rows are written by the journal's thread in the journal's own commits. Reading opens a connection of its own each
-//! time, so that a long question of one user never holds up the head.
+//! Rows are written by the journal's thread in the journal's own commits. Reading opens a connection of its
+//! own each time, so that a long question of one user never holds up the head.
 
 mod read;
 mod rows;

@@ -1,8 +1,8 @@
 //! The journal: everything that happens to the head, durably and in order, before the head acts on it.
 //!
-//! The trait is what a head needs of a store; SQLite is the one there is. The history of ended jobs lives in the same
-//! store, so that one commit covers both. A journal never interprets events and never repairs itself: what cannot be
-//! read is an error, and nothing is overwritten.
+//! The trait is what a head needs of a store; SQLite is the one there is. The history of ended jobs lives in
+//! the same store, so that one commit covers both. A journal never interprets events and never repairs
+//! itself: what cannot be read is an error, and nothing is overwritten.
 
 mod load;
 mod schema;

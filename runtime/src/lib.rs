@@ -1,7 +1,8 @@
 //! The head daemon of Cohabit: listens, journals, drives the core.
 //!
-//! All rules live in `cohabit-core`; this crate is its hands. [`HeadDaemon::start`] opens a state folder, replays its
-//! journal, and serves clients and workers until it is stopped. It decides nothing about jobs and never touches one.
+//! All rules live in `cohabit-core`; this crate is its hands. [`HeadDaemon::start`] opens a state folder,
+//! replays its journal, and serves clients and workers until it is stopped. It decides nothing about jobs and
+//! never touches one.
 //!
 //! ```text
 //! sessions ──> driver ──> journal (durable) ──> core ──> effects ──> sessions, watchers, history

@@ -1,7 +1,8 @@
-//! The planner: the policy on a thread of its own, a limit on its time, and a cheap policy for when it is exceeded.
+//! The planner: the policy on a thread of its own, a limit on its time, and a cheap policy for when it is
+//! exceeded.
 //!
-//! A slow or broken policy costs its own plans and nothing else: the driver never waits for it. Facts are hints and
-//! travel with the next question, so a policy that hangs fills no mailbox.
+//! A slow or broken policy costs its own plans and nothing else: the driver never waits for it. Facts are
+//! hints and travel with the next question, so a policy that hangs fills no mailbox.
 
 use std::io;
 use std::panic::{AssertUnwindSafe, catch_unwind};

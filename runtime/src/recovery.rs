@@ -1,7 +1,8 @@
 //! A head from its journal: the newest snapshot, and what happened since, through the head's own door.
 //!
-//! There is no second code that restores. Effects of the replay are thrown away: workers that join again say what
-//! runs, and clients ask again. Only records of jobs that ended are kept, for the history may have missed them.
+//! There is no second code that restores. Effects of the replay are thrown away: workers that join again say
+//! what runs, and clients ask again. Only records of jobs that ended are kept, for the history may have
+//! missed them.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::Path;

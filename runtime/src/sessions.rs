@@ -1,7 +1,7 @@
 //! Sessions: one for each connection, from the greeting to the end of its link.
 //!
-//! A session translates between a link and the driver and keeps no state of jobs. It never ends the head: whatever
-//! goes wrong with a peer ends that peer's session.
+//! A session translates between a link and the driver and keeps no state of jobs. It never ends the head:
+//! whatever goes wrong with a peer ends that peer's session.
 
 mod admit;
 mod client;

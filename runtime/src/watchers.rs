@@ -1,7 +1,7 @@
 //! Who waits for a job to change: each watcher has one bell, hung up at every job that it watches.
 //!
-//! A watcher hangs up its bell first and looks at the jobs then, so that no change is missed. Nothing is said about
-//! what changed: the watcher looks again.
+//! A watcher hangs up its bell first and looks at the jobs then, so that no change is missed. Nothing is said
+//! about what changed: the watcher looks again.
 
 use std::sync::Arc;
 

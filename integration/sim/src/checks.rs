@@ -73,7 +73,8 @@ pub(crate) fn ends(head: &Head, now: Time, retention: Span, jobs: &[JobId]) -> R
 
 /// No attempt used more device time than it is booked for.
 ///
-/// It holds its devices from before its first process to after its last, so what the machines measured is less.
+/// It holds its devices from before its first process to after its last, so what the machines measured is
+/// less.
 pub(crate) fn device_time(head: &Head, now: Time, nodes: &[Node]) -> Result<(), String> {
     let mut used: BTreeMap<AttemptId, u64> = BTreeMap::new();
     for (attempt, time) in nodes.iter().flat_map(|node| &node.machine.accounts().device_time) {

@@ -1,7 +1,7 @@
 //! The people: they submit, ask again when no reply comes, and change their minds.
 //!
-//! A submission that is asked twice carries the same idempotency key, so whatever the head forgets or repeats, it must
-//! become one job.
+//! A submission that is asked twice carries the same idempotency key, so whatever the head forgets or
+//! repeats, it must become one job.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -149,7 +149,8 @@ impl Clients {
         }
     }
 
-    /// Jobs that may get no new attempt since then: their cancellation was confirmed, nobody queued them again.
+    /// Jobs that may get no new attempt since then: their cancellation was confirmed, nobody queued them
+    /// again.
     pub(crate) const fn cancelled(&self) -> &BTreeMap<JobId, Time> {
         &self.cancelled
     }

@@ -1,4 +1,5 @@
-//! A 64-bit digest of everything that happened, to compare two runs of a seed: FNV-1a, the same on every machine.
+//! A 64-bit digest of everything that happened, to compare two runs of a seed: FNV-1a, the same on every
+//! machine.
 
 use std::fmt::{self, Debug, Write};
 

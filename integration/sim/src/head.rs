@@ -1,7 +1,7 @@
 //! The head's daemon without its sockets: the production head behind a journal, and its recovery.
 //!
-//! Each event is journaled, then handled. A crash forgets everything but journal and snapshot; what comes back must
-//! equal what was lost.
+//! Each event is journaled, then handled. A crash forgets everything but journal and snapshot; what comes
+//! back must equal what was lost.
 
 use std::collections::BTreeMap;
 
@@ -39,7 +39,8 @@ struct Settings {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum State {
     Up,
-    /// Of the effects of its next event only some are carried out, of so many further ones none; then it crashes.
+    /// Of the effects of its next event only some are carried out, of so many further ones none; then it
+    /// crashes.
     Stumbling {
         events: u32,
         back: Span,

@@ -1,11 +1,13 @@
 //! How much processes on one device slow each other down: the ground truth of the simulated hardware.
 //!
-//! The default is the two-parameter law that was fitted to published measurements of two training jobs on one GPU:
-//! part of the device is shared out fairly (the light job keeps what it needs), part is slowed for all alike.
+//! The default is the two-parameter law that was fitted to published measurements of two training jobs on one
+//! GPU: part of the device is shared out fairly (the light job keeps what it needs), part is slowed for all
+//! alike.
 
 /// A law of slowdown.
 pub trait Law: std::fmt::Debug + Send + Sync {
-    /// The slowdown of each process of a co-location set, at least 1, from the busy fractions that each has alone.
+    /// The slowdown of each process of a co-location set, at least 1, from the busy fractions that each has
+    /// alone.
     fn slowdowns(&self, busy: &[f64]) -> Vec<f64>;
 }
 

@@ -1,11 +1,11 @@
 //! A whole Cohabit cluster in one process, under virtual time.
 //!
-//! The production head, worker cores and policies run on machines, a network and clients that are simulated: one
-//! thread, no clock, one agenda. [`swarm`] draws clusters, jobs and trouble from seeds and checks from outside that
-//! every promise holds; [`run`] lets any [`Scenario`] happen.
+//! The production head, worker cores and policies run on machines, a network and clients that are simulated:
+//! one thread, no clock, one agenda. [`swarm`] draws clusters, jobs and trouble from seeds and checks from
+//! outside that every promise holds; [`run`] lets any [`Scenario`] happen.
 //!
 //! ```text
-//!  seed ──> draw ──> Scenario ──> world (agenda) ──> head · worker cores · policy · machines · clients ──> Run
+//!  seed ──> draw ──> Scenario ──> world (agenda) ──> head · workers · policy · machines · clients ──> Run
 //!                                   └─ checks after each start of a rank, and at the end
 //! ```
 

@@ -1,7 +1,7 @@
 //! One connection between a worker and the head: two streams, each in order, as TCP gives them.
 //!
-//! What was sent before a break may or may not arrive; what is sent afterwards never does. Nothing is repeated here:
-//! repetition comes from what the two sides tell again over their next link.
+//! What was sent before a break may or may not arrive; what is sent afterwards never does. Nothing is
+//! repeated here: repetition comes from what the two sides tell again over their next link.
 
 use cohabit_proto::{Span, Time, WorkerKey};
 

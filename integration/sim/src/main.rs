@@ -1,7 +1,7 @@
 //! `cohabit-sim`: simulated clusters under faults, from the command line.
 //!
-//! Data goes to standard output, messages to standard error. The exit code tells the worst that happened; a command
-//! line that makes no sense is 64, for 2 means that something never ended.
+//! Data goes to standard output, messages to standard error. The exit code tells the worst that happened; a
+//! command line that makes no sense is 64, for 2 means that something never ended.
 
 use std::io::{self, IsTerminal, Write};
 use std::ops::Range;

@@ -1,7 +1,7 @@
 //! A node: a machine, the worker daemon on it, and what the two keep across their deaths.
 //!
-//! The daemon is the production worker core with a link and an alarm clock. It is gone at a crash; the machine's
-//! executors, the node's id and the number of its links are not.
+//! The daemon is the production worker core with a link and an alarm clock. It is gone at a crash; the
+//! machine's executors, the node's id and the number of its links are not.
 
 use cohabit_proto::{DeviceId, Incarnation, Inventory, NodeId, Span, Time, WorkerKey};
 use cohabit_worker_core::{Config, Effect, Event, Worker};

@@ -1,4 +1,5 @@
-//! Randomness from the seed: a stream of its own for each concern, so that one more draw here shifts nothing there.
+//! Randomness from the seed: a stream of its own for each concern, so that one more draw here shifts nothing
+//! there.
 
 use cohabit_proto::Span;
 use rand_chacha::ChaCha8Rng;

@@ -1,7 +1,7 @@
 //! One run of one scenario, and what is left to say about it.
 //!
-//! A run never fails as a function: what went wrong is part of the answer, together with the digest by which two runs
-//! of one seed are compared.
+//! A run never fails as a function: what went wrong is part of the answer, together with the digest by which
+//! two runs of one seed are compared.
 
 use cohabit_proto::{JobRecord, Span, Time};
 

@@ -39,7 +39,8 @@ pub struct Scenario {
     pub submissions: Vec<Submission>,
     /// What happens from outside.
     pub acts: Vec<(Time, Act)>,
-    /// From here on nothing bad happens, all that is endless is cancelled, and all that was accepted has to end.
+    /// From here on nothing bad happens, all that is endless is cancelled, and all that was accepted has to
+    /// end.
     pub quiet_at: Time,
     /// How long the end may take from there.
     pub patience: Span,

@@ -1,5 +1,5 @@
-//! Reads the command line, and for `submit` and `run` once more with the flags of the script put before those typed:
-//! of two that say different things, the later wins.
+//! Reads the command line, and for `submit` and `run` once more with the flags of the script put before those
+//! typed: of two that say different things, the later wins.
 
 use std::ffi::OsString;
 use std::path::Path;

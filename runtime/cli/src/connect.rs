@@ -1,7 +1,7 @@
 //! Finds the head and a token for it, and connects.
 //!
-//! Both are looked for flag by flag, then variable by variable, then file by file; in each place an address goes before
-//! a state folder. So `--state DIR` wins over a `COHABIT_HEAD` that happens to be set.
+//! Both are looked for flag by flag, then variable by variable, then file by file; in each place an address
+//! goes before a state folder. So `--state DIR` wins over a `COHABIT_HEAD` that happens to be set.
 
 use std::fs;
 use std::path::{Path, PathBuf};

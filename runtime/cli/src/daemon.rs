@@ -1,4 +1,5 @@
-//! What the daemons have in common: the log, the signals that end them, and the one line that says they are ready.
+//! What the daemons have in common: the log, the signals that end them, and the one line that says they are
+//! ready.
 
 use std::io;
 use std::process::ExitCode;

@@ -1,7 +1,7 @@
 //! Everything that the program prints: data on stdout, messages on stderr.
 //!
-//! The only module that writes to either. Colours go to terminals alone and honour `NO_COLOR`; whoever reads us may go
-//! away at any time, which ends the program quietly.
+//! The only module that writes to either. Colours go to terminals alone and honour `NO_COLOR`; whoever reads
+//! us may go away at any time, which ends the program quietly.
 
 use std::io::{self, ErrorKind, Write};
 

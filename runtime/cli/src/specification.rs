@@ -1,7 +1,7 @@
 //! From flags and a command to a job specification.
 //!
-//! What depends on where and when it is submitted (folder, variables, clock) comes in as [`Surroundings`]; dependencies
-//! stay as written, because only the head knows which jobs they mean.
+//! What depends on where and when it is submitted (folder, variables, clock) comes in as [`Surroundings`];
+//! dependencies stay as written, because only the head knows which jobs they mean.
 
 use std::collections::BTreeMap;
 use std::env;
@@ -18,7 +18,8 @@ use crate::place::line_of;
 use crate::script::Script;
 use crate::values::{Variable, on_each_node};
 
-/// Variables that a job takes over from its submitter: what finds the same programs and speaks the same language.
+/// Variables that a job takes over from its submitter: what finds the same programs and speaks the same
+/// language.
 const TAKEN_OVER: [&str; 8] = [
     "PATH",
     "VIRTUAL_ENV",

@@ -201,8 +201,8 @@ impl Turn<'_> {
 const NOTICE: Span = Span::from_secs(30);
 
 impl Head {
-    /// How long a node may be unreachable before its attempts are given up: as long as the operator says, but never
-    /// so short that a rank could still run there. Its executors stop it after their grace and its own.
+    /// How long a node may be unreachable before its attempts are given up: as long as the operator says, but
+    /// never so short that a rank could still run there. Its executors stop it after their grace and its own.
     fn patience(&self, id: NodeId) -> Span {
         let Some(node) = self.nodes.get(&id) else { return self.config.lost_after };
         let stop = |job: &JobId| self.submissions[&job.number].spec.stop.grace;

@@ -1,4 +1,5 @@
-//! The tokens of a new cluster: one for its operator, one for its workers, in files that only the owner may read.
+//! The tokens of a new cluster: one for its operator, one for its workers, in files that only the owner may
+//! read.
 
 use std::path::Path;
 
@@ -13,8 +14,8 @@ use crate::state_dir::StateDir;
 /// The name of the workers' first token.
 const WORKERS: &str = "workers";
 
-/// Makes the tokens of a cluster that has no journal yet, where an earlier first start did not get so far. Later it
-/// is for admins to make and revoke them.
+/// Makes the tokens of a cluster that has no journal yet, where an earlier first start did not get so far.
+/// Later it is for admins to make and revoke them.
 pub(super) fn write_tokens(state: &StateDir, tokens: &TokenStore) -> Result<(), HeadError> {
     if state.journal().exists() {
         return Ok(());

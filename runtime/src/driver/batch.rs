@@ -1,7 +1,8 @@
-//! Events that become durable together: a batch begins with an event, and ends when all messages that were queued up
-//! behind that one have been taken in.
+//! Events that become durable together: a batch begins with an event, and ends when all messages that were
+//! queued up behind that one have been taken in.
 //!
-//! Its end is a message in the driver's own mailbox. Where that is full, a count of messages ends the batch instead.
+//! Its end is a message in the driver's own mailbox. Where that is full, a count of messages ends the batch
+//! instead.
 
 use cohabit_actor::{Address, Reply as ReplyTo};
 

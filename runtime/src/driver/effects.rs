@@ -1,7 +1,8 @@
-//! What the head wants done, done: orders to sessions, replies to clients, bells for watchers, rows for the history.
+//! What the head wants done, done: orders to sessions, replies to clients, bells for watchers, rows for the
+//! history.
 //!
-//! None of it waits for anybody. A worker that takes its orders too slowly loses its link, and learns what it missed
-//! when it joins again.
+//! None of it waits for anybody. A worker that takes its orders too slowly loses its link, and learns what it
+//! missed when it joins again.
 
 use std::slice;
 

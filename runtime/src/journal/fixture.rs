@@ -1,7 +1,7 @@
 //! The journal of this release, as SQL: what every later version must load.
 //!
-//! Written once for each format, by `cargo test -p cohabit-runtime write_the_fixture -- --ignored`, and never changed
-//! after the release.
+//! Written once for each format, by `cargo test -p cohabit-runtime write_the_fixture -- --ignored`, and never
+//! changed after the release.
 
 use std::fmt::Write as _;
 

@@ -4,8 +4,8 @@
 
 use rusqlite::{Connection, Transaction};
 
-/// The format that this version writes: tables, and the JSON of events and snapshots. A change that an older version
-/// cannot read raises it and adds a migration.
+/// The format that this version writes: tables, and the JSON of events and snapshots. A change that an older
+/// version cannot read raises it and adds a migration.
 pub(super) const FORMAT: u32 = MIGRATIONS.len() as u32;
 
 /// "COHB": marks the file as ours.

@@ -1,7 +1,7 @@
 //! The journal in a SQLite file: opened with every doubt, written with one transaction for each commit.
 //!
-//! Write-ahead log and `synchronous = FULL`: a commit that returned survives a loss of power. Readers of the history
-//! have connections of their own and never hold it up.
+//! Write-ahead log and `synchronous = FULL`: a commit that returned survives a loss of power. Readers of the
+//! history have connections of their own and never hold it up.
 
 use std::fs::OpenOptions;
 use std::os::unix::fs::OpenOptionsExt;
@@ -28,7 +28,8 @@ pub(crate) struct SqliteJournal {
 }
 
 impl SqliteJournal {
-    /// Opens the journal, or makes an empty one where there is none. What cannot be understood stays as it is.
+    /// Opens the journal, or makes an empty one where there is none. What cannot be understood stays as it
+    /// is.
     pub(crate) fn open(path: &Path) -> Result<SqliteJournal, HeadError> {
         let mut options = OpenOptions::new();
         options.read(true).append(true).create(true).mode(0o600);

@@ -16,7 +16,8 @@ const CAPACITY: usize = 64;
 pub(crate) struct Commit {
     /// In this order, all of them or none.
     pub(crate) writes: Vec<Write>,
-    /// Told once they are durable, if somebody waits. Dropped if they cannot be made so: the writer has ended then.
+    /// Told once they are durable, if somebody waits. Dropped if they cannot be made so: the writer has ended
+    /// then.
     pub(crate) durable: Option<Reply<()>>,
 }
 

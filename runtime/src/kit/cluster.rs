@@ -1,5 +1,5 @@
-//! A head on loopback with clients and workers that a test plays by hand. Nothing sleeps: what does not come within a
-//! generous limit fails the test.
+//! A head on loopback with clients and workers that a test plays by hand. Nothing sleeps: what does not come
+//! within a generous limit fails the test.
 
 use std::path::Path;
 use std::sync::Arc;

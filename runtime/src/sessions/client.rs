@@ -1,7 +1,7 @@
 //! A client's session: its requests, its questions, and the logs it wants to read.
 //!
-//! A request goes on when its client hangs up: whoever asks again with the same idempotency key hears what became of
-//! it. What a client may do is the core's rule, by the name and role of its token.
+//! A request goes on when its client hangs up: whoever asks again with the same idempotency key hears what
+//! became of it. What a client may do is the core's rule, by the name and role of its token.
 
 use cohabit_actor::AskError;
 use cohabit_net::{ClientService, Context};

@@ -1,7 +1,7 @@
 //! Answers from memory, and from the history where the memory has let go of a job.
 //!
-//! The core answers first and alone decides what it knows. Only what it does not find is looked for in the history,
-//! and the two are joined as if they were one.
+//! The core answers first and alone decides what it knows. Only what it does not find is looked for in the
+//! history, and the two are joined as if they were one.
 
 use std::collections::BTreeMap;
 

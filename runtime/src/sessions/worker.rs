@@ -1,7 +1,7 @@
 //! A worker's session: it joins, takes orders in batches, reports, and is lost exactly once.
 //!
-//! The worker is welcomed when its joining is durable, and reports only then. Whatever ends the link, the driver hears
-//! `Lost` after the last report.
+//! The worker is welcomed when its joining is durable, and reports only then. Whatever ends the link, the
+//! driver hears `Lost` after the last report.
 
 use std::future::pending;
 use std::time::Duration;

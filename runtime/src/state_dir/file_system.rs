@@ -1,4 +1,5 @@
-//! Whether a file system is safe for a journal: locks and write-ahead logs of SQLite break on network file systems.
+//! Whether a file system is safe for a journal: locks and write-ahead logs of SQLite break on network file
+//! systems.
 
 use std::fs;
 use std::os::unix::fs::MetadataExt;

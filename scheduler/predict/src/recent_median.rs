@@ -1,7 +1,7 @@
 //! The estimator that needs no training: recurring jobs run for about as long as the last ones did.
 //!
-//! On the Philly trace the median of the last twenty jobs of the same kind is within a factor of two for 63% of
-//! jobs, and the median of all of them for 49%: recency matters more than all history.
+//! On the Philly trace the median of the last twenty jobs of the same kind is within a factor of two for 63%
+//! of jobs, and the median of all of them for 49%: recency matters more than all history.
 
 use std::collections::{BTreeMap, VecDeque};
 

@@ -1,7 +1,7 @@
 //! What goes into the worker's state machine and what comes out of it.
 //!
-//! Whoever drives it hands in events in the order in which they happened, carries out the effects in their order, and
-//! sends [`Event::Alarm`] at the deadline.
+//! Whoever drives it hands in events in the order in which they happened, carries out the effects in their
+//! order, and sends [`Event::Alarm`] at the deadline.
 
 use std::collections::BTreeMap;
 

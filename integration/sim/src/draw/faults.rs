@@ -1,7 +1,7 @@
 //! Trouble of all kinds.
 //!
-//! Links are noticed to be broken within 40 s and nothing takes longer than two minutes to stop, so the head's patience
-//! of 300 s is what its documentation asks for.
+//! Links are noticed to be broken within 40 s and nothing takes longer than two minutes to stop, so the
+//! head's patience of 300 s is what its documentation asks for.
 
 use cohabit_proto::{Span, Time};
 

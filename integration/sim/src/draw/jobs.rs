@@ -1,7 +1,7 @@
 //! Jobs of all kinds, and the people who change their minds about them.
 //!
-//! Every job fits the cluster when it is empty, so that every one that is accepted can end; some only by a cancellation,
-//! which comes in the end at the latest.
+//! Every job fits the cluster when it is empty, so that every one that is accepted can end; some only by a
+//! cancellation, which comes in the end at the latest.
 
 use cohabit_proto::{
     Array, Bytes, Demand, Gpus, JobChange, JobSpec, Launch, Retry, Share, Sharing, Signal, Span, Stop, Time,

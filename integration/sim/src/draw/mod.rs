@@ -1,7 +1,7 @@
 //! A scenario from a seed: cluster, jobs and trouble are drawn, each from a stream of its own.
 //!
-//! Not only when something happens is drawn but also whether its kind happens at all, and how fast network and policy
-//! are: seeds that lack one kind of trouble see more of another.
+//! Not only when something happens is drawn but also whether its kind happens at all, and how fast network
+//! and policy are: seeds that lack one kind of trouble see more of another.
 
 mod faults;
 mod jobs;

@@ -18,7 +18,8 @@ pub(super) fn at(secs_since_start: u64) -> Time {
     Time::EPOCH + secs(secs_since_start)
 }
 
-/// So many machines with two devices each, which join in their order; nothing bad happens from the second hour on.
+/// So many machines with two devices each, which join in their order; nothing bad happens from the second
+/// hour on.
 pub(super) fn cluster(machines: u32) -> Scenario {
     let shapes = (0..machines).map(|number| Shape::new(&format!("node-{number}"), 2)).collect();
     let delay = Span::from_millis(1);

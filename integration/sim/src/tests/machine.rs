@@ -84,7 +84,8 @@ fn the_rest_of_the_work_is_timed_anew_when_the_company_changes() {
         .spawn(at(50), start(2, work_on(500, 20), &["node-0"]))
         .spawn(at(50), start(3, work_on(500, 10), &["node-1"]))
         .until(at(1_000));
-    // Job 2 takes 20 s at a slowdown of 1.895, which costs job 1 17.9 s. Job 3 on the other device is on its own.
+    // Job 2 takes 20 s at a slowdown of 1.895, which costs job 1 17.9 s. Job 3 on the other device is on its
+    // own.
     assert_eq!(alone.ends(), [(3, 60), (2, 88), (1, 118)]);
     assert_eq!(
         alone.machine.accounts().device_time[&rank(1).attempt] / 1_000_000_000,

@@ -1,6 +1,7 @@
 //! Whether everything has come to its end, and whether the accounts are right then.
 //!
-//! In the quiet phase somebody with an admin's rights tidies up every ten minutes, so that nothing waits for a person.
+//! In the quiet phase somebody with an admin's rights tidies up every ten minutes, so that nothing waits for
+//! a person.
 
 use cohabit_proto::{Chapter, JobChange, JobId, JobRecord, Request};
 

@@ -1,6 +1,7 @@
 //! What happens from outside: crashes, cut links, and the end of all trouble.
 //!
-//! Whoever dies alone has its connections closed by its machine; whoever dies with its machine leaves them dangling.
+//! Whoever dies alone has its connections closed by its machine; whoever dies with its machine leaves them
+//! dangling.
 
 use cohabit_proto::{Request, Span, Time};
 

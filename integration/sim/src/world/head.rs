@@ -1,7 +1,7 @@
 //! The head in the simulated cluster: its events, its effects, its alarm.
 //!
-//! Effects are carried out in order. When the head is about to crash, only some of them are, as if it had died between
-//! one and the next.
+//! Effects are carried out in order. When the head is about to crash, only some of them are, as if it had
+//! died between one and the next.
 
 use cohabit_core::{Effect, Event};
 use cohabit_proto::{Span, Ticket};

@@ -1,7 +1,7 @@
 //! Links between workers and the head: calls, greetings, messages, breaks.
 //!
-//! Only workers call. Each call is a new link with a new key, and the greeting on it says what the worker holds at that
-//! moment; an earlier link of the same worker may still look alive to the head.
+//! Only workers call. Each call is a new link with a new key, and the greeting on it says what the worker
+//! holds at that moment; an earlier link of the same worker may still look alive to the head.
 
 use cohabit_core::Event as HeadEvent;
 use cohabit_proto::Span;

@@ -1,6 +1,7 @@
 //! Worker daemons and machines in the simulated cluster.
 //!
-//! A machine's events go to its daemon while there is one; those that come while it is dead are found by the next.
+//! A machine's events go to its daemon while there is one; those that come while it is dead are found by the
+//! next.
 
 use cohabit_worker_core::{Effect, Event};
 

@@ -1,7 +1,7 @@
 //! The daemons: head, worker, both at once, and the demo.
 //!
-//! Values that may also stand in a configuration file are kept as written; `config` checks them, whichever way they
-//! came.
+//! Values that may also stand in a configuration file are kept as written; `config` checks them, whichever
+//! way they came.
 
 #[cfg(feature = "daemon")]
 use std::path::PathBuf;
@@ -60,7 +60,8 @@ pub(crate) struct HeadStartArguments {
     /// Scheduling policy [default: fifo] [env: COHABIT_POLICY]
     #[arg(long, value_name = "NAME")]
     pub(crate) policy: Option<String>,
-    /// How long a node may be unreachable before its jobs are given up [default: 5m] [env: COHABIT_LOST_AFTER]
+    /// How long a node may be unreachable before its jobs are given up [default: 5m] [env:
+    /// COHABIT_LOST_AFTER]
     #[arg(long, value_name = "TIME")]
     pub(crate) lost_after: Option<String>,
     #[command(flatten)]
@@ -121,7 +122,8 @@ pub(crate) struct WorkerStartArguments {
 #[derive(Debug, Args)]
 #[command(next_help_heading = "Worker")]
 pub(crate) struct DeviceArguments {
-    /// Devices: auto, host:4 (four host slots), sim:2xH200-141G (made-up GPUs) [default: auto] [env: COHABIT_DEVICES]
+    /// Devices: auto, host:4 (four host slots), sim:2xH200-141G (made-up GPUs) [default: auto] [env:
+    /// COHABIT_DEVICES]
     #[arg(long, value_name = "SPEC")]
     pub(crate) devices: Option<String>,
     /// Name of the node; the host's name without it [env: COHABIT_NAME]

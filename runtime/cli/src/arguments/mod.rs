@@ -1,7 +1,7 @@
 //! What may be written on the command line.
 //!
-//! One file for each group of flags; `clap` reads them, completes them and names the nearest when one is unknown.
-//! Nothing here acts: `commands` does.
+//! One file for each group of flags; `clap` reads them, completes them and names the nearest when one is
+//! unknown. Nothing here acts: `commands` does.
 
 mod connection;
 mod daemons;
@@ -29,7 +29,8 @@ const MORE: &str = "\
 Settings come from flags, then COHABIT_* variables, then ./cohabit.toml, ~/.config/cohabit/config.toml and \
 /etc/cohabit/config.toml. The keys of a file are head, token-file, state, listen, policy, lost-after, retention, \
 history-retention, node-failures, join, name, devices, orphan-grace, log-limit, log-retention, log-level and \
-log-format; a variable is the key in capitals with underscores (COHABIT_TOKEN_FILE), and COHABIT_LOG for log-level.
+log-format; a variable is the key in capitals with underscores (COHABIT_TOKEN_FILE), and COHABIT_LOG for \
+log-level.
 
 With --output json, stdout carries one JSON document (`logs`: one on each line; `run`: what the job prints), and \
 errors are JSON on stderr.

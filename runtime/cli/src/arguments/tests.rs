@@ -1,3 +1,5 @@
+//! Help texts are snapshots, and wrong command lines are refused in words.
+
 use clap::CommandFactory as _;
 
 use super::*;

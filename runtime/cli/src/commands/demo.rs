@@ -1,7 +1,7 @@
 //! `demo`: a small cluster in this process, real training jobs on it, shown live, and what sharing gained.
 //!
-//! Jobs ask for half a host slot each, so two share one. Everything lies in a temporary folder, and whatever happens,
-//! Ctrl-C included, no process and no file is left.
+//! Jobs ask for half a host slot each, so two share one. Everything lies in a temporary folder, and whatever
+//! happens, Ctrl-C included, no process and no file is left.
 
 mod cluster;
 mod display;

@@ -1,7 +1,8 @@
 //! Settings from everywhere: flags, `COHABIT_*` variables and configuration files, in this order.
 //!
-//! What was written is kept as text with its origin; it is checked once, when a command asks for it, and a wrong value
-//! is reported with the place where it stands. Unknown keys of a file are errors that name the nearest.
+//! What was written is kept as text with its origin; it is checked once, when a command asks for it, and a
+//! wrong value is reported with the place where it stands. Unknown keys of a file are errors that name the
+//! nearest.
 
 mod file;
 mod key;

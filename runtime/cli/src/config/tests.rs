@@ -1,3 +1,5 @@
+//! Where settings come from, and which of two wins.
+
 use std::fs;
 
 use super::*;

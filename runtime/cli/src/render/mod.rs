@@ -1,6 +1,7 @@
 //! How records look: tables and sheets for people, documents for scripts.
 //!
-//! Everything here turns records into text and touches nothing else; what the screen can do comes in as an argument.
+//! Everything here turns records into text and touches nothing else; what the screen can do comes in as an
+//! argument.
 
 pub(crate) mod changes;
 pub(crate) mod documents;

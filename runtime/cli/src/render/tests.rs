@@ -1,3 +1,5 @@
+//! Tables and documents are snapshots of fixed records.
+
 use jiff::tz::TimeZone;
 use serde::Serialize;
 

@@ -1,7 +1,7 @@
 //! Scripts: their text travels with the job, and lines like `#COHABIT --gpus 0.5` at their top are flags.
 //!
-//! Directives stand before the first command, as in Slurm. Each line is checked by itself, so that an error can name
-//! it; what is unknown is an error and never ignored. Flags on the command line come later and win.
+//! Directives stand before the first command, as in Slurm. Each line is checked by itself, so that an error
+//! can name it; what is unknown is an error and never ignored. Flags on the command line come later and win.
 
 mod slurm;
 

@@ -1,6 +1,7 @@
 //! The common subset of `#SBATCH`, in our flags.
 //!
-//! Only what means the same here is taken. What Slurm has and we have not is refused by name, with what to do instead.
+//! Only what means the same here is taken. What Slurm has and we have not is refused by name, with what to do
+//! instead.
 
 use crate::nearest::nearest;
 use crate::values::in_seconds;

@@ -1,3 +1,5 @@
+//! Directives in scripts: ours, Slurm's, and unknown ones.
+
 use super::*;
 
 fn script(text: &str) -> Script {

@@ -1,3 +1,5 @@
+//! From flags to a job specification.
+
 use clap::Parser;
 use cohabit_client::proto::{Bytes, Launch, Share, Span};
 

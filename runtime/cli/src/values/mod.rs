@@ -1,7 +1,7 @@
 //! What people write after flags and in files, read into the words of the protocol.
 //!
-//! Every reader takes the text and gives the value or a sentence for the person who wrote it: what is wrong and how to
-//! write it. None of them looks at a clock, at files or at the environment.
+//! Every reader takes the text and gives the value or a sentence for the person who wrote it: what is wrong
+//! and how to write it. None of them looks at a clock, at files or at the environment.
 
 mod array;
 mod begin;

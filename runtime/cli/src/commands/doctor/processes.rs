@@ -1,6 +1,7 @@
 //! Ranks that run on this machine, and whether a worker watches over them.
 //!
-//! An executor outlives its worker for `orphan-grace`; one that is alone is no error yet, but somebody should know.
+//! An executor outlives its worker for `orphan-grace`; one that is alone is no error yet, but somebody should
+//! know.
 
 use std::ffi::OsStr;
 use std::fs;

@@ -1,3 +1,5 @@
+//! What a dry run says of jobs that fit, wait, or never fit.
+
 use cohabit_client::proto::{Bytes, Demand};
 
 use super::*;
