@@ -12,6 +12,7 @@ fn example(name: &str) -> PathBuf {
     example
 }
 
+/// What the example prints, messages after data.
 fn run(cluster: &Cluster, name: &str, arguments: &[&str]) -> String {
     let mut command = Command::new(example(name));
     command.env_clear().env("PATH", std::env::var("PATH").unwrap()).env("HOME", cluster.folder());
@@ -19,7 +20,7 @@ fn run(cluster: &Cluster, name: &str, arguments: &[&str]) -> String {
     let output = command.args(arguments).output().unwrap();
     let ran = Ran::from(output);
     assert_eq!(ran.code, 0, "{name} failed: {}", ran.stderr);
-    ran.stdout
+    ran.stdout + &ran.stderr
 }
 
 #[test]
