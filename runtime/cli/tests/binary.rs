@@ -1,4 +1,5 @@
-//! The binary by itself, without a cluster: what a first look at it shows. Tests with a cluster are in `integration`.
+//! The binary by itself, without a cluster: what a first look at it shows. Tests with a cluster are in
+//! `integration`.
 
 use std::process::{Command, Output};
 

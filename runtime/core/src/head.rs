@@ -1,4 +1,4 @@
-//! The head's state, and its door.
+//! The head's state.
 //!
 //! What replay must restore is serialised; what the next report or plan brings again is `Live` and is not.
 
@@ -7,12 +7,11 @@ use std::collections::{BTreeMap, BTreeSet};
 use cohabit_proto::{AttemptId, JobId, NodeId, Progress, ReasonCode, Ticket, Time, WorkerKey};
 use serde::{Deserialize, Serialize};
 
-use crate::alarms::Alarm;
-use crate::door::{Config, Effect, Event, Why};
+use crate::alarm::Alarm;
+use crate::door::{Config, Why};
 use crate::job::Job;
 use crate::node::Node;
 use crate::submission::Submission;
-use crate::turn::Turn;
 
 /// A cluster's head: every job and node it knows.
 #[derive(Debug, Clone, Serialize, Deserialize)]
@@ -86,11 +85,6 @@ impl Head {
             alarms: BTreeSet::new(),
             live: Live::default(),
         }
-    }
-
-    /// The one door: lets an event happen and appends what is to be done about it.
-    pub fn handle(&mut self, now: Time, event: Event, out: &mut Vec<Effect>) {
-        Turn::new(self, now, out).take(event);
     }
 
     /// When to send the next [`Event::Alarm`], and what for.

@@ -5,14 +5,15 @@
 //! policy: it asks for a plan and checks the answer.
 //!
 //! ```text
-//!  Event ──> turn ──> submit · change · workers · planning · alarms ──> lifecycle ──> [Effect]
+//!  Event ──> turn ──> submit · change · workers · planning · deadlines ──> lifecycle ──> [Effect]
 //!                                                                   answer · record · explain <── Query
 //! ```
 
-mod alarms;
+mod alarm;
 mod answer;
 mod change;
 mod check;
+mod deadlines;
 mod door;
 mod explain;
 mod head;

@@ -11,7 +11,7 @@ use cohabit_proto::{
 };
 use cohabit_scheduler::Fact;
 
-use crate::alarms::Alarm;
+use crate::alarm::Alarm;
 use crate::door::Effect;
 use crate::job::{Attempt, Job, RankPhase};
 use crate::submit::satisfies;

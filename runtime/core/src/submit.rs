@@ -6,7 +6,7 @@ use cohabit_proto::{
 };
 use cohabit_scheduler::{Fact, FreeNodes};
 
-use crate::alarms::Alarm;
+use crate::alarm::Alarm;
 use crate::head::Head;
 use crate::job::Job;
 use crate::node::Node;

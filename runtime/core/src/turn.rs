@@ -1,4 +1,4 @@
-//! One turn of the state machine: an event, its time, and the effects it has.
+//! The door, and one turn of the state machine behind it: an event, its time, and the effects it has.
 //!
 //! Everything that changes the head does so through a turn, so that time, cause and effects need not be
 //! handed around.
@@ -10,6 +10,13 @@ use cohabit_scheduler::Fact;
 
 use crate::door::{Config, Effect, Event};
 use crate::head::Head;
+
+impl Head {
+    /// The one door: lets an event happen and appends what is to be done about it.
+    pub fn handle(&mut self, now: Time, event: Event, out: &mut Vec<Effect>) {
+        Turn::new(self, now, out).take(event);
+    }
+}
 
 pub(crate) struct Turn<'a> {
     pub(crate) head: &'a mut Head,

@@ -10,7 +10,7 @@ use cohabit_proto::{
     RankId, Report, Span, StopReason, WorkerKey,
 };
 
-use crate::alarms::Alarm;
+use crate::alarm::Alarm;
 use crate::door::Effect;
 use crate::head::Head;
 use crate::job::{Attempt, RankPhase};

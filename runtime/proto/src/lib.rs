@@ -6,6 +6,7 @@
 #![warn(missing_docs)]
 
 mod amounts;
+mod array;
 mod ids;
 mod job;
 mod log;
@@ -18,19 +19,20 @@ mod record;
 mod reference;
 mod report;
 mod request;
+mod retry;
 mod state;
+mod stop;
 mod story;
 mod time;
 mod token;
+mod work;
 
 pub use amounts::{Bytes, ParseAmountError, Share};
+pub use array::{Array, IndexRange};
 pub use ids::{
     AttemptId, ClientKey, DeviceId, Incarnation, JobId, NodeId, ParseIdError, RankId, Ticket, WorkerKey,
 };
-pub use job::{
-    ActorWork, Array, Command, Dependency, FunctionWork, IndexRange, JobSpec, Launch, Retry, Signal, Stop,
-    Warning, When, Work,
-};
+pub use job::{Dependency, JobSpec, Launch, When};
 pub use log::{AtEnd, LogChunk, LogPosition, LogRecord, LogRequest, LogStream};
 pub use model::{Family, ModelDescription, Stage};
 pub use node::{
@@ -48,7 +50,10 @@ pub use request::{
     Answer, By, Estimate, Filter, JobChange, ListPage, Notice, Query, Refusal, RefusalCode, Reply, Request,
     Role, Submit, Verdict, Watched,
 };
+pub use retry::Retry;
 pub use state::{JobState, Life, ReasonCode};
+pub use stop::{Signal, Stop, Warning};
 pub use story::{Cause, Chapter, Happening};
 pub use time::{Span, Time};
 pub use token::{TokenAnswer, TokenRecord, TokenRequest};
+pub use work::{ActorWork, Command, FunctionWork, Work};

@@ -1,28 +1,10 @@
-//! Deadlines. An alarm is only a hint: when it comes, the state says whether there is still something to do.
+//! What happens when a deadline comes. An alarm is only a hint: the state says whether there is still something
+//! to do.
 
-use cohabit_proto::{Cause, JobId, NodeId, Span, Time};
-use serde::{Deserialize, Serialize};
+use cohabit_proto::{Cause, JobId, Span, Time};
 
-use crate::door::Why;
+use crate::alarm::Alarm;
 use crate::turn::Turn;
-
-/// What a deadline is for.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
-pub(crate) enum Alarm {
-    /// A node may have been unreachable for too long.
-    Node(NodeId),
-    /// A job may have become eligible.
-    Job(JobId),
-}
-
-impl Alarm {
-    pub(crate) const fn why(self) -> Why {
-        match self {
-            Alarm::Node(node) => Why::NodeLost(node),
-            Alarm::Job(job) => Why::Eligible(job),
-        }
-    }
-}
 
 impl Turn<'_> {
     pub(crate) fn alarm(&mut self) {

@@ -1,0 +1,24 @@
+//! What an alarm is set for.
+
+use cohabit_proto::{JobId, NodeId};
+use serde::{Deserialize, Serialize};
+
+use crate::door::Why;
+
+/// What a deadline is for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+pub(crate) enum Alarm {
+    /// A node may have been unreachable for too long.
+    Node(NodeId),
+    /// A job may have become eligible.
+    Job(JobId),
+}
+
+impl Alarm {
+    pub(crate) const fn why(self) -> Why {
+        match self {
+            Alarm::Node(node) => Why::NodeLost(node),
+            Alarm::Job(job) => Why::Eligible(job),
+        }
+    }
+}
