@@ -1,5 +1,5 @@
-//! What happens when a deadline comes. An alarm is only a hint: the state says whether there is still something
-//! to do.
+//! What happens when a deadline comes. An alarm is only a hint: the state says whether there is still
+//! something to do.
 
 use cohabit_proto::{Cause, JobId, Span, Time};
 
