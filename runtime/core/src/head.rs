@@ -87,7 +87,7 @@ impl Head {
         }
     }
 
-    /// When to send the next [`Event::Alarm`], and what for.
+    /// When to send the next [`crate::Event::Alarm`], and what for.
     pub fn deadline(&self) -> Option<(Time, Why)> {
         let alarm = self.alarms.first().map(|(at, alarm)| (*at, alarm.why()));
         let wake = self.wake.map(|at| (at, Why::Wake));
