@@ -29,7 +29,10 @@ impl Estimator for RecentMedian {
         Some(Estimate {
             iterations: job.iterations.or_else(|| median(steps)),
             runtime: median(past.iter().map(|(runtime, _)| *runtime).collect()),
-            basis: format!("the median of the last {} jobs of '{}' by {}", past.len(), job.group, job.user),
+            basis: match past.len() {
+                1 => format!("the last job of '{}' by {}", job.group, job.user),
+                jobs => format!("the median of the last {jobs} jobs of '{}' by {}", job.group, job.user),
+            },
         })
     }
 

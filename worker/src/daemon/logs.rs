@@ -13,8 +13,11 @@ use crate::rank_folder::RankFolder;
 /// How long a request waits for more to be printed.
 const LONG_POLL: Duration = Duration::from_secs(15);
 
-/// How often it is looked whether more was printed.
-const LOOK: Duration = Duration::from_millis(100);
+/// After what pause it is first looked whether more was printed; the pause doubles while nothing comes.
+const FIRST_LOOK: Duration = Duration::from_millis(4);
+
+/// The longest pause.
+const LAST_LOOK: Duration = Duration::from_millis(128);
 
 /// A piece of a rank's output; at its end, waits for more if it is to.
 pub(crate) async fn read(state: &StateFolder, request: LogRequest) -> Result<LogChunk, Refusal> {
@@ -39,11 +42,13 @@ type Extent = ((u64, u64), bool);
 
 /// Whether there is more to read, or the rank has ended, before the deadline.
 async fn grows(folder: &RankFolder, seen: Extent, deadline: Instant) -> Result<bool, Refusal> {
+    let mut pause = FIRST_LOOK;
     while Instant::now() < deadline {
         if extent(folder).await? != seen {
             return Ok(true);
         }
-        sleep(LOOK).await;
+        sleep(pause).await;
+        pause = (pause * 2).min(LAST_LOOK);
     }
     Ok(false)
 }
