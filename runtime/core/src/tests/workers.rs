@@ -197,3 +197,14 @@ fn a_node_is_not_given_up_while_its_ranks_may_still_run_there() {
     test.after(Span::from_secs(1));
     assert_eq!(test.state(id), JobState::Pending);
 }
+
+#[test]
+fn what_an_older_link_says_is_dropped() {
+    let mut test = TestHead::with_devices(1);
+    let id = test.submit(gpus(1));
+    test.rejoin(1, 2, vec![held(rank(1, 1), Phase::Running(test.now))]);
+    test.effects();
+    test.ended_on(key(1, 1), rank(1, 1), Outcome::Exited(0), None);
+    assert_eq!(test.effects(), [], "not even an acknowledgement");
+    assert_eq!(test.state(id), JobState::Running);
+}
