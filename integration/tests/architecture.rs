@@ -75,8 +75,10 @@ struct Workspace {
 impl Workspace {
     fn read() -> Workspace {
         let manifest = concat!(env!("CARGO_MANIFEST_DIR"), "/../Cargo.toml");
+        // Without the platform, cargo would want to fetch what only other systems need.
         let output = Command::new(env!("CARGO"))
-            .args(["metadata", "--format-version", "1", "--locked", "--offline", "--manifest-path", manifest])
+            .args(["metadata", "--format-version", "1", "--locked", "--manifest-path", manifest])
+            .args(["--filter-platform", &host()])
             .output()
             .expect("cargo runs");
         assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
@@ -108,6 +110,13 @@ impl Workspace {
         let named = packages.iter().filter(|package| seen.contains(package["id"].as_str().unwrap()));
         named.map(|package| package["name"].as_str().unwrap().to_owned()).collect()
     }
+}
+
+/// The platform that this test was built for.
+fn host() -> String {
+    let output = Command::new(env!("CARGO")).args(["-vV"]).output().expect("cargo runs");
+    let said = String::from_utf8(output.stdout).expect("cargo prints text");
+    said.lines().find_map(|line| line.strip_prefix("host: ")).expect("cargo names its host").to_owned()
 }
 
 fn is_normal(dep: &Value) -> bool {

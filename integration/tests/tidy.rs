@@ -33,7 +33,7 @@ fn root() -> PathBuf {
 fn files(ending: &str) -> Vec<Source> {
     let output = Command::new("git")
         .current_dir(root())
-        .args(["ls-files", "--cached", "--others", "--exclude-standard"])
+        .args(["-c", "safe.directory=*", "ls-files", "--cached", "--others", "--exclude-standard"])
         .output()
         .expect("git runs");
     let names = String::from_utf8(output.stdout).unwrap();
