@@ -5,7 +5,7 @@ use cohabit_proto::{
     Verdict,
 };
 
-use crate::submit::may_change;
+use crate::requests::may_change;
 use crate::turn::Turn;
 
 impl Turn<'_> {

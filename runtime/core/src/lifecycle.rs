@@ -3,18 +3,15 @@
 //! Every change of state goes through `set_state`, so that the counts of arrays, the sets of live and ended
 //! jobs and the watchers always agree.
 
-use std::collections::BTreeSet;
-
 use cohabit_proto::{
-    Cause, Chapter, Happening, JobId, JobState, NodeId, Notice, Order, Outcome, Placement, RankId,
-    ReasonCode, Span, StartFailure, StopReason, Time,
+    Chapter, Happening, JobId, JobState, NodeId, Notice, Order, Outcome, Placement, RankId, ReasonCode, Span,
+    StartFailure, StopReason, Time,
 };
 use cohabit_scheduler::Fact;
 
 use crate::alarm::Alarm;
 use crate::door::Effect;
 use crate::job::{Attempt, Job, RankPhase};
-use crate::submit::satisfies;
 use crate::turn::Turn;
 
 /// A job that goes round in circles does not fill the memory: its first chapter and the latest ones are kept.
@@ -280,54 +277,9 @@ impl Turn<'_> {
         self.just_ended.push_back((id, state));
     }
 
-    fn publish_end(&mut self, id: JobId) {
+    pub(crate) fn publish_end(&mut self, id: JobId) {
         if let Some(record) = self.head.record(self.now, id) {
             self.effect(Effect::Publish(id, Notice::Ended(Box::new(record))));
-        }
-    }
-
-    /// Tells dependents, one end after the other: a long chain that falls must not become a deep recursion.
-    pub(crate) fn settle_ends(&mut self) {
-        let mut arrays = BTreeSet::new();
-        loop {
-            if let Some((id, state)) = self.just_ended.pop_front() {
-                self.wake_dependents(id, state);
-                arrays.extend(id.index.map(|_| JobId::new(id.number)));
-            } else if let Some(array) = arrays.pop_first() {
-                self.settle_array(array);
-            } else {
-                return;
-            }
-        }
-    }
-
-    /// The end of its last member is the end of an array as a whole.
-    fn settle_array(&mut self, array: JobId) {
-        if let Some(state) = self.head.final_state(array) {
-            self.publish_end(array);
-            self.wake_dependents(array, state);
-        }
-    }
-
-    fn wake_dependents(&mut self, earlier: JobId, state: JobState) {
-        self.cause = Cause::Job(earlier);
-        for dependent in self.head.dependents.remove(&earlier).unwrap_or_default() {
-            self.dependency_ended(dependent, earlier, state);
-        }
-    }
-
-    pub(crate) fn dependency_ended(&mut self, id: JobId, earlier: JobId, state: JobState) {
-        // One that was cancelled meanwhile may have been forgotten before the job that it waited for ended.
-        let Some(submission) = self.head.submissions.get(&id.number) else { return };
-        let depends_on = submission.spec.depends_on.iter().filter(|it| it.job == earlier);
-        let satisfied = depends_on.map(|it| it.when).all(|when| satisfies(when, state));
-        let Some(job) = self.head.jobs.get_mut(&id) else { return };
-        if !job.waits_for.remove(&earlier) || job.state.is_terminal() {
-            return;
-        }
-        match satisfied {
-            true => self.refresh_eligibility(id),
-            false => self.end_job(id, JobState::Cancelled, ReasonCode::DependencyFailed),
         }
     }
 }

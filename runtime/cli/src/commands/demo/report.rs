@@ -70,7 +70,8 @@ fn gain(ended: &[JobRecord]) -> String {
     let apart: f64 = ended.iter().filter_map(runtime).map(Span::as_secs_f64).sum();
     format!(
         "Together they took {together:.1} s. One after another, as without sharing, the same runs add up to {apart:.1} s: \
-         {:.1} times as long.\n(Both were measured here; beside another job a run takes somewhat longer than alone.)",
+         {:.1} times as long.\n\
+         (Both were measured here; beside another job a run takes somewhat longer than alone.)",
         apart / together.max(f64::EPSILON),
     )
 }

@@ -1,0 +1,62 @@
+//! Whether a demand can ever be met: refused at submission if not, beside the largest there is.
+
+use cohabit_proto::{Bytes, Demand, Gpus, Refusal, RefusalCode};
+use cohabit_scheduler::FreeNodes;
+
+use crate::head::Head;
+use crate::node::Node;
+
+impl Head {
+    /// Refuses what the nodes could not hold even if nothing ran on them. While no node is known, anything
+    /// may come.
+    pub(crate) fn check_satisfiable(&self, demand: &Demand) -> Result<(), Refusal> {
+        let present: Vec<(_, &Node)> = self.nodes.iter().filter(|(_, node)| !node.is_lost()).collect();
+        let views: Vec<_> = present.iter().map(|(id, node)| node.view(**id)).collect();
+        if present.is_empty() || FreeNodes::new(&views).could_ever_hold(demand) {
+            return Ok(());
+        }
+        let nodes: Vec<&Node> = present.into_iter().map(|(_, node)| node).collect();
+        Err(Refusal::new(
+            RefusalCode::Unsatisfiable,
+            format!("no node can ever run this job: {}", too_large(demand, &nodes)),
+        ))
+    }
+}
+
+/// What is too large, beside the largest there is.
+fn too_large(demand: &Demand, nodes: &[&Node]) -> String {
+    let largest = |amount: fn(&Node) -> u64| {
+        nodes
+            .iter()
+            .map(|node| (amount(node), node.name.as_str()))
+            .max_by_key(|(most, _)| *most)
+            .unwrap_or_default()
+    };
+    let (devices, on) = largest(|node| node.devices.len() as u64);
+    if let Gpus::Whole(wanted) = demand.gpus
+        && u64::from(wanted) > devices
+    {
+        return format!("it needs {wanted} devices on a node, the largest node is {on} with {devices}");
+    }
+    let (memory, on) =
+        largest(|node| node.devices.iter().filter_map(|it| it.device.memory).max().map_or(0, |it| it.0));
+    if let Some(wanted) = demand.gpu_memory.filter(|wanted| wanted.0 > memory && memory > 0) {
+        return format!(
+            "it needs {wanted} of memory on each device, the largest device is on {on} with {}",
+            Bytes(memory)
+        );
+    }
+    let (cpus, on) = largest(|node| u64::from(node.cpus));
+    if u64::from(demand.cpus) > cpus {
+        return format!("it needs {} cores on a node, the largest node is {on} with {cpus}", demand.cpus);
+    }
+    let (memory, on) = largest(|node| node.memory.0);
+    if demand.memory.0 > memory {
+        let (wanted, most) = (demand.memory, Bytes(memory));
+        return format!("it needs {wanted} of host memory on a node, the largest node is {on} with {most}");
+    }
+    match demand.nodes as usize > nodes.len() {
+        true => format!("it needs {} nodes at once, the cluster has {}", demand.nodes, nodes.len()),
+        false => format!("too few nodes have all at once that it needs on each of {} node(s)", demand.nodes),
+    }
+}
