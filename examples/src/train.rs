@@ -10,12 +10,14 @@ mod adam;
 mod charlm;
 pub mod checkpoint;
 mod digits;
+mod gradients;
 mod job;
 mod options;
 mod parameters;
 pub mod progress;
 mod random;
 pub mod stop_signals;
+mod team;
 mod trainer;
 
 use std::env;

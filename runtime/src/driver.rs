@@ -29,7 +29,7 @@ use crate::planner::Planner;
 use crate::watchers::Watchers;
 use batch::{Batch, Pending};
 use describe::Line;
-use planning::Pace;
+use planning::Outlook;
 
 pub(crate) use message::{Found, Message, Session, ToWorker, Whose};
 
@@ -66,7 +66,7 @@ pub(crate) struct Driver {
     batch: Batch,
     /// The latest question of the head to the policy, still to be asked.
     question: Option<Ticket>,
-    pace: Pace,
+    outlook: Outlook,
     /// Writes for the history, still to be told to the journal.
     history: Vec<Write>,
     alarm: Option<(Time, Timer)>,
@@ -81,16 +81,16 @@ impl Driver {
             last_client: 0,
             batch: Batch::default(),
             question: None,
-            pace: Pace::Ready,
+            outlook: Outlook::default(),
             history: Vec::new(),
             alarm: None,
         }
     }
 
-    fn take(&mut self, message: Message) {
+    fn take(&mut self, message: Message, context: &mut Context<Driver>) {
         match message {
             Message::Request { by, request, reply_to } => self.request(by, request, reply_to),
-            Message::Query { by, query, reply_to } => reply_to.send(self.answer(&by, &query)),
+            Message::Query { by, query, reply_to } => self.query(by, query, reply_to, context),
             Message::Known(jobs, reply_to) => {
                 let known = |job: &_| self.parts.head.revision(*job).is_some();
                 reply_to.send(jobs.into_iter().filter(known).collect());
@@ -107,7 +107,7 @@ impl Driver {
             Message::Reports(key, reports, handled) => self.reports(key, reports, handled),
             Message::Planned(planned) => self.planned(planned),
             Message::Alarm(set_for) => self.alarm_rang(set_for),
-            Message::Rested => self.pace = Pace::Ready,
+            Message::Outlook(expected) => self.looked_ahead(expected),
             Message::Prune => self.prune(),
             Message::Flush => {}
         }
@@ -115,7 +115,7 @@ impl Driver {
 
     fn request(&mut self, by: By, mut request: Request, reply_to: ReplyTo<Reply>) {
         if let Request::Submit(submit) = &mut request {
-            self.parts.estimates.fill(&by.user, submit);
+            self.parts.estimates.fill(&by.user, submit, self.parts.clock.now());
         }
         self.last_client += 1;
         let client = ClientKey(self.last_client);
@@ -183,7 +183,7 @@ impl Driver {
         self.parts.head.handle(entry.at, entry.event, &mut effects);
         for effect in effects {
             tracing::debug!("effect: {}", Line(&effect));
-            self.perform(entry.at, effect);
+            self.perform(effect);
         }
     }
 
@@ -217,7 +217,6 @@ impl Actor for Driver {
     type Message = Message;
 
     async fn started(&mut self, context: &mut Context<Driver>) -> Result<(), Failure> {
-        self.tell_policy_what_lives();
         self.queue(Event::Configured(self.parts.config.clone()), None);
         self.prune();
         self.flush().await?;
@@ -229,7 +228,7 @@ impl Actor for Driver {
 
     async fn handle(&mut self, message: Message, context: &mut Context<Driver>) -> Result<(), Failure> {
         let end = batch::end_of(&message);
-        self.take(message);
+        self.take(message, context);
         if self.batch.is_complete(end, context.address()) {
             self.flush().await?;
         }

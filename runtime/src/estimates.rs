@@ -3,45 +3,48 @@
 //! An estimate enters the journal with its submission, so a replay needs no estimator. A user's own figures
 //! are never replaced.
 
-use cohabit_proto::{JobRecord, JobState, Submit};
-use cohabit_scheduler::{Estimator, Features, Finished};
+#[cfg(feature = "learned")]
+mod learned;
+#[cfg(test)]
+mod tests;
+#[cfg(not(feature = "learned"))]
+mod unlearned;
+
+use cohabit_proto::{JobRecord, JobState, Submit, Time};
+use cohabit_scheduler::{Features, Finished};
+
+#[cfg(feature = "learned")]
+use learned::Source;
+#[cfg(not(feature = "learned"))]
+use unlearned::Source;
 
 /// How many of the newest jobs in the history are learned from at a start.
-pub(crate) const NEWEST: u32 = 5_000;
+pub(crate) const NEWEST: u32 = 20_000;
 
-/// The estimator in use.
+/// What estimates come from.
 pub(crate) struct Estimates {
-    estimator: Box<dyn Estimator>,
+    source: Source,
 }
 
 impl Estimates {
-    /// Estimates learned from these jobs, the oldest first.
+    /// Estimates learned from these jobs, the oldest first; may take a second.
     pub(crate) fn learned_from(past: &[JobRecord]) -> Estimates {
-        let mut estimates = Estimates { estimator: estimator() };
-        estimates.learn(past);
-        estimates
+        Estimates { source: Source::learned_from(&all_finished(past)) }
     }
 
     /// Notes what is expected of the job, where there is ground for it.
-    pub(crate) fn fill(&self, user: &str, submit: &mut Submit) {
-        submit.estimate = self.estimator.estimate(&Features::of(user, &submit.spec));
+    pub(crate) fn fill(&mut self, user: &str, submit: &mut Submit, now: Time) {
+        submit.estimate = self.source.estimate(&Features::of(user, &submit.spec, now));
     }
 
-    /// Learns from jobs that ended, the oldest first.
+    /// Learns from jobs that ended, the oldest first. What takes long is done elsewhere.
     pub(crate) fn learn(&mut self, ended: &[JobRecord]) {
-        let done: Vec<Finished> = ended.iter().filter_map(finished).collect();
-        self.estimator.learn(&done);
+        self.source.learn(&all_finished(ended));
     }
 }
 
-#[cfg(feature = "learned")]
-fn estimator() -> Box<dyn Estimator> {
-    Box::new(cohabit_predict::RecentMedian::default())
-}
-
-#[cfg(not(feature = "learned"))]
-fn estimator() -> Box<dyn Estimator> {
-    Box::new(cohabit_scheduler::NoEstimates)
+fn all_finished(records: &[JobRecord]) -> Vec<Finished> {
+    records.iter().filter_map(finished).collect()
 }
 
 /// What a job took, if it ended well and really ran.
@@ -50,16 +53,19 @@ fn finished(record: &JobRecord) -> Option<Finished> {
         return None;
     }
     let attempt = record.latest()?;
-    let per_node = u64::from(record.demand.devices()) * u64::from(record.demand.share().0);
+    let ended_at = attempt.ended_at?;
+    // A record does not keep what the submission told of its model.
     let features = Features {
         user: record.user.clone(),
         group: record.group.clone().unwrap_or_else(|| record.name.clone()),
-        devices_milli: per_node * u64::from(record.demand.nodes),
-        iterations: record.predicted.as_ref().and_then(|predicted| predicted.iterations),
+        submitted_at: record.submitted_at,
+        devices_milli: record.demand.total_milli(),
+        ..Features::default()
     };
     Some(Finished {
         features,
-        runtime: attempt.ended_at?.since(attempt.started_at),
+        ended_at,
+        runtime: ended_at.since(attempt.started_at),
         iterations: record.progress.as_ref().map(|progress| progress.step),
     })
 }

@@ -6,10 +6,11 @@ use std::path::PathBuf;
 
 use cohabit_core::{Config, Event, Head};
 use cohabit_proto::{
-    By, Bytes, ClientKey, Device, DeviceId, DeviceKind, Incarnation, Inventory, JobSpec, NodeId, Outcome,
-    Placement, RankId, RankPlacement, Report, Request, Role, Share, Span, Submit, Ticket, Time, WorkerKey,
+    By, Bytes, ClientKey, Device, DeviceId, DeviceKind, Incarnation, Inventory, JobSpec, Links, NodeId,
+    Outcome, Placement, RankId, RankPlacement, Report, Request, Role, Share, Span, Submit, Ticket, Time,
+    WorkerKey,
 };
-use cohabit_scheduler::{Action, Plan, View};
+use cohabit_scheduler::{Action, Discipline, Fifo, FirstFit, Pipeline, Plan, Policy, View};
 use tempfile::TempDir;
 use uuid::Uuid;
 
@@ -96,6 +97,8 @@ pub(crate) fn inventory() -> Inventory {
         memory: Bytes(16 << 30),
         devices: vec![slot(0), slot(1)],
         build: "test".into(),
+        links: Links::default(),
+        rendezvous_ports: vec![29_601],
         orphan_grace: Span::from_secs(120),
         held: vec![],
     }
@@ -114,7 +117,8 @@ pub(crate) fn submitted(client: u64) -> Event {
 }
 
 pub(crate) fn planned(ticket: u64, job: &str) -> Event {
-    let part = RankPlacement { node: node(), devices: vec![DeviceId("host-0".into())], share: Share::WHOLE };
+    let devices = vec![DeviceId("host-0".into())];
+    let part = RankPlacement { node: node(), devices, share: Share::WHOLE, ranks: vec![] };
     let place = Action::Place {
         job: job.parse().unwrap(),
         placement: Placement { parts: vec![part] },
@@ -140,6 +144,13 @@ pub(crate) fn one_job() -> Vec<Event> {
         ended("1#1/0", Outcome::Exited(0)),
         submitted(2),
     ]
+}
+
+/// What first come, first served answers to a view that it sees for the first time.
+pub(crate) fn fifo_plan(view: &View) -> Plan {
+    let mut policy = Pipeline::new(Fifo, FirstFit, Discipline::Strict);
+    policy.learn(view, &view.as_changes());
+    policy.plan(view)
 }
 
 /// What a policy sees when one job waits for a machine that is free.

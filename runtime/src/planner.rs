@@ -1,17 +1,20 @@
 //! The planner: the policy on a thread of its own, a limit on its time, and a cheap policy for when it is
 //! exceeded.
 //!
-//! A slow or broken policy costs its own plans and nothing else: the driver never waits for it. Facts are
-//! hints and travel with the next question, so a policy that hangs fills no mailbox.
+//! A slow or broken policy costs its own plans and nothing else: the driver never waits for it. The thread
+//! keeps the policy's view of the cluster up to date by changes, which are handed over with the next
+//! question, whatever became of the last one.
 
 use std::io;
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use cohabit_actor::{Address, AskError, Reply};
 use cohabit_proto::{Ticket, Time};
-use cohabit_scheduler::{Action, Fact, Fifo, FirstFit, Pipeline, Plan, Policy, View};
+use cohabit_scheduler::{
+    Action, Change, Discipline, Expectation, Fifo, FirstFit, Pipeline, Plan, Policy, View, forecast,
+};
 
 use crate::thread::{self, Inbox, Thread};
 
@@ -25,84 +28,88 @@ const CAPACITY: usize = 4;
 #[derive(Debug)]
 pub(crate) struct Planner {
     questions: Address<Question>,
-    /// What happened since the last question.
-    facts: Vec<(Time, Fact)>,
+    /// What the policy has not heard of yet, in order.
+    changes: Changes,
     limit: Duration,
     _thread: Thread,
 }
 
-/// The answer to a question, in time.
+type Changes = Arc<Mutex<Vec<Change>>>;
+
+/// The answer to a question for a plan, in time.
 #[derive(Debug)]
 pub(crate) struct Planned {
     /// Which question.
     pub(crate) ticket: Ticket,
-    /// The plan of the policy, or of the cheap one.
-    pub(crate) plan: Plan,
-    /// What the policy remembers now.
-    pub(crate) memory: Memory,
+    /// The plan, or why there is none.
+    pub(crate) plan: Result<Plan, String>,
 }
 
-/// What a policy remembers after a question.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Memory {
-    /// Everything it was told.
-    Kept,
-    /// Nothing: it panicked, and a new one took its place.
-    Lost,
+/// To the thread: the moment, and where the answer goes.
+enum Question {
+    Plan(Time, Reply<Result<Plan, Panicked>>),
+    Outlook(Time, Reply<Result<Vec<Expectation>, Panicked>>),
 }
 
-struct Question {
-    facts: Vec<(Time, Fact)>,
-    view: Arc<View>,
-    reply_to: Reply<Result<Plan, Panicked>>,
-}
+/// Makes a question of the place where its answer goes.
+type Asker<T> = Box<dyn FnOnce(Reply<Result<T, Panicked>>) -> Question + Send>;
 
 /// The policy panicked over the question.
 #[derive(Debug)]
 struct Panicked;
 
 impl Planner {
-    /// Starts the thread. Each of its plans may take as long as `limit`.
+    /// Starts the thread. Each answer may take as long as `limit`.
     pub(crate) fn start(policy: PolicyFactory, limit: Duration) -> io::Result<Planner> {
-        let (questions, thread) =
-            thread::spawn("planner", CAPACITY, move |inbox| answer_all(&policy, inbox))?;
-        Ok(Planner { questions, facts: Vec::new(), limit, _thread: thread })
+        let changes = Changes::default();
+        let mut thinker = Thinker::new(policy, Arc::clone(&changes));
+        let (questions, thread) = thread::spawn("planner", CAPACITY, move |inbox| thinker.answer_all(inbox))?;
+        Ok(Planner { questions, changes, limit, _thread: thread })
     }
 
-    /// Takes note of a fact.
-    pub(crate) fn observe(&mut self, now: Time, fact: Fact) {
-        self.facts.push((now, fact));
+    /// Hands over what changed; the policy hears of it with the next question.
+    pub(crate) fn change(&self, changes: Vec<Change>) {
+        self.changes.lock().unwrap_or_else(PoisonError::into_inner).extend(changes);
     }
 
     /// A question to wait for elsewhere; the answer never comes later than the limit.
-    pub(crate) fn ask(&mut self, ticket: Ticket, view: View) -> impl Future<Output = Planned> + use<> {
-        let (facts, view) = (std::mem::take(&mut self.facts), Arc::new(view));
+    pub(crate) fn ask(&self, ticket: Ticket, now: Time) -> impl Future<Output = Planned> + use<> {
+        let answer = self.answer(Box::new(move |reply_to| Question::Plan(now, reply_to)));
+        async move { Planned { ticket, plan: answer.await } }
+    }
+
+    /// What pending jobs have to expect; nothing, if the policy cannot say in time.
+    pub(crate) fn outlook(&self, now: Time) -> impl Future<Output = Vec<Expectation>> + use<> {
+        let answer = self.answer(Box::new(move |reply_to| Question::Outlook(now, reply_to)));
+        async move { answer.await.unwrap_or_default() }
+    }
+
+    fn answer<T: Send + 'static>(
+        &self,
+        question: Asker<T>,
+    ) -> impl Future<Output = Result<T, String>> + use<T> {
         let (questions, limit) = (self.questions.clone(), self.limit);
         async move {
-            let seen = Arc::clone(&view);
-            let question = |reply_to| Question { facts, view: seen, reply_to };
             match questions.ask_within(limit, question).await {
-                Ok(Ok(plan)) => Planned { ticket, plan, memory: Memory::Kept },
-                Ok(Err(Panicked)) => fall_back(ticket, &view, "it panicked", Memory::Lost),
-                Err(AskError::TimedOut { .. }) => {
-                    fall_back(ticket, &view, &format!("it took longer than {limit:?}"), Memory::Kept)
-                }
-                Err(AskError::Closed(_) | AskError::NoReply) => {
-                    fall_back(ticket, &view, "its thread has ended", Memory::Kept)
-                }
+                Ok(Ok(answer)) => Ok(answer),
+                Ok(Err(Panicked)) => Err("it panicked".to_owned()),
+                Err(AskError::TimedOut { .. }) => Err(format!("it took longer than {limit:?}")),
+                Err(AskError::Closed(_) | AskError::NoReply) => Err("its thread has ended".to_owned()),
             }
         }
     }
 }
 
 /// The plan of first come, first served, which says in each story whose place it takes.
-fn fall_back(ticket: Ticket, view: &View, trouble: &str, memory: Memory) -> Planned {
+pub(crate) fn fall_back(ticket: Ticket, view: &View, trouble: &str) -> Plan {
     tracing::warn!(
         ticket = ticket.0,
         trouble,
         "the policy gave no plan; this one is first come, first served"
     );
-    let mut plan = Pipeline::new(Fifo, FirstFit).plan(view);
+    let mut policy = Pipeline::new(Fifo, FirstFit, Discipline::Strict);
+    policy.learn(view, &view.as_changes());
+    let mut plan = policy.plan(view);
     for action in &mut plan.actions {
         let (Action::Place { why, .. } | Action::Preempt { why, .. }) = action;
         let separator = if why.is_empty() { "" } else { "; " };
@@ -110,20 +117,52 @@ fn fall_back(ticket: Ticket, view: &View, trouble: &str, memory: Memory) -> Plan
             "{why}{separator}planned first come, first served, for the policy gave no plan: {trouble}"
         );
     }
-    Planned { ticket, plan, memory }
+    plan
 }
 
-fn answer_all(new_policy: &PolicyFactory, mut inbox: Inbox<Question>) {
-    let mut policy = new_policy();
-    while let Some(Question { facts, view, reply_to }) = inbox.next() {
-        let planned = catch_unwind(AssertUnwindSafe(|| {
-            facts.iter().for_each(|(at, fact)| policy.observe(*at, fact));
-            policy.plan(&view)
-        }));
-        if planned.is_err() {
-            policy = new_policy();
+/// The policy with its view, on the planner's thread.
+struct Thinker {
+    new_policy: PolicyFactory,
+    policy: Box<dyn Policy>,
+    view: View,
+    changes: Changes,
+}
+
+impl Thinker {
+    fn new(new_policy: PolicyFactory, changes: Changes) -> Thinker {
+        Thinker { policy: new_policy(), new_policy, view: View::default(), changes }
+    }
+
+    fn answer_all(&mut self, mut inbox: Inbox<Question>) {
+        while let Some(question) = inbox.next() {
+            match question {
+                Question::Plan(now, reply_to) => reply_to.send(self.think(now, |it, view| it.plan(view))),
+                Question::Outlook(now, reply_to) => reply_to
+                    .send(self.think(now, |it, view| it.outlook(view)).map(|it| forecast(&self.view, it))),
+            }
         }
-        reply_to.send(planned.map_err(|_| Panicked));
+    }
+
+    /// After a panic a new policy takes the place of the old one, and is told of everything that lives.
+    fn think<T>(
+        &mut self,
+        now: Time,
+        thought: impl FnOnce(&mut dyn Policy, &View) -> T,
+    ) -> Result<T, Panicked> {
+        let changes = std::mem::take(&mut *self.changes.lock().unwrap_or_else(PoisonError::into_inner));
+        self.view.now = now;
+        self.view.apply(&changes);
+        let (policy, view) = (&mut self.policy, &self.view);
+        let answer = catch_unwind(AssertUnwindSafe(|| {
+            policy.learn(view, &changes);
+            thought(policy.as_mut(), view)
+        }));
+        if answer.is_err() {
+            self.policy = (self.new_policy)();
+            let everything = self.view.as_changes();
+            self.changes.lock().unwrap_or_else(PoisonError::into_inner).splice(..0, everything);
+        }
+        answer.map_err(|_| Panicked)
     }
 }
 
@@ -138,11 +177,11 @@ mod tests {
     /// Does with each plan what the test says.
     struct Moody {
         moods: Arc<Mutex<Receiver<Mood>>>,
-        seen: Vec<Fact>,
+        seen: u64,
     }
 
     enum Mood {
-        /// Answers with as many empty waits as there were facts.
+        /// Wakes after as many seconds as there were changes.
         Count,
         Panic,
         /// Hangs until the other end is dropped.
@@ -150,14 +189,18 @@ mod tests {
     }
 
     impl Policy for Moody {
-        fn observe(&mut self, _: Time, fact: &Fact) {
-            self.seen.push(fact.clone());
+        fn learn(&mut self, _: &View, changes: &[Change]) {
+            self.seen += changes.len() as u64;
+        }
+
+        fn outlook(&mut self, _: &View) -> Vec<cohabit_scheduler::Prospect> {
+            Vec::new()
         }
 
         fn plan(&mut self, _: &View) -> Plan {
             let mood = self.moods.lock().unwrap().recv().unwrap();
             match mood {
-                Mood::Count => Plan { wake: Some(at(self.seen.len() as u64)), ..Plan::default() },
+                Mood::Count => Plan { wake: Some(at(self.seen)), ..Plan::default() },
                 Mood::Panic => panic!("a policy of a test panics on purpose"),
                 Mood::Hang(until) => {
                     assert!(until.recv().is_err());
@@ -170,43 +213,58 @@ mod tests {
     fn moody(limit: Duration) -> (std::sync::mpsc::Sender<Mood>, Planner) {
         let (tell, moods) = channel();
         let moods = Arc::new(Mutex::new(moods));
-        let policy = move || Box::new(Moody { moods: Arc::clone(&moods), seen: vec![] }) as Box<dyn Policy>;
+        let policy = move || Box::new(Moody { moods: Arc::clone(&moods), seen: 0 }) as Box<dyn Policy>;
         (tell, Planner::start(Arc::new(policy), limit).unwrap())
     }
 
+    fn gone(job: u64) -> Vec<Change> {
+        vec![Change::Gone(cohabit_proto::JobId::new(job))]
+    }
+
+    async fn wake(planner: &Planner, ticket: u64) -> Option<Time> {
+        planner.ask(Ticket(ticket), at(0)).await.plan.unwrap().wake
+    }
+
     #[tokio::test]
-    async fn facts_reach_the_policy_before_the_question_that_follows_them() {
-        let (tell, mut planner) = moody(Duration::from_secs(60));
-        for questions in 1..3 {
-            planner.observe(at(0), Fact::Submitted("1".parse().unwrap()));
+    async fn changes_reach_the_policy_before_the_question_that_follows_them() {
+        let (tell, planner) = moody(Duration::from_secs(60));
+        for question in 1..3 {
+            planner.change(gone(question));
             tell.send(Mood::Count).unwrap();
-            let planned = planner.ask(Ticket(questions), pending_view()).await;
-            assert_eq!((planned.plan.wake, planned.memory), (Some(at(questions)), Memory::Kept));
+            assert_eq!(wake(&planner, question).await, Some(at(question)));
         }
     }
 
     #[tokio::test]
-    async fn a_policy_that_hangs_is_replaced_by_the_cheap_one_for_that_question() {
+    async fn a_policy_that_hangs_answers_in_time_that_it_does_and_misses_no_change() {
         let (tell, mut planner) = moody(Duration::from_millis(1));
         let (release, until) = channel();
         tell.send(Mood::Hang(until)).unwrap();
-        let planned = planner.ask(Ticket(1), pending_view()).await;
-        let [Action::Place { why, .. }] = &planned.plan.actions[..] else { panic!("{:?}", planned.plan) };
-        assert!(why.contains("it took longer than 1ms"), "{why}");
+        let planned = planner.ask(Ticket(1), at(0)).await;
+        assert_eq!(planned.plan.unwrap_err(), "it took longer than 1ms");
+        planner.change(gone(1));
         drop(release);
         planner.limit = Duration::from_secs(60);
         tell.send(Mood::Count).unwrap();
-        assert_eq!(planner.ask(Ticket(2), pending_view()).await.plan.wake, Some(at(0)));
+        assert_eq!(wake(&planner, 2).await, Some(at(1)));
     }
 
     #[tokio::test]
-    async fn after_a_panic_a_new_policy_answers() {
-        let (tell, mut planner) = moody(Duration::from_secs(60));
-        planner.observe(at(0), Fact::Submitted("1".parse().unwrap()));
+    async fn after_a_panic_a_new_policy_hears_of_everything_that_lives() {
+        let (tell, planner) = moody(Duration::from_secs(60));
+        planner.change(pending_view().as_changes());
         tell.send(Mood::Panic).unwrap();
-        let planned = planner.ask(Ticket(1), pending_view()).await;
-        assert_eq!((planned.plan.actions.len(), planned.memory), (1, Memory::Lost));
+        assert_eq!(planner.ask(Ticket(1), at(0)).await.plan.unwrap_err(), "it panicked");
+        planner.change(gone(7));
         tell.send(Mood::Count).unwrap();
-        assert_eq!(planner.ask(Ticket(2), pending_view()).await.plan.wake, Some(at(0)));
+        let (nodes_and_jobs, later) = (pending_view().as_changes().len() as u64, 1);
+        assert_eq!(wake(&planner, 2).await, Some(at(nodes_and_jobs + later)));
+    }
+
+    #[test]
+    fn the_cheap_policy_says_whose_place_it_takes() {
+        let plan = fall_back(Ticket(1), &pending_view(), "it panicked");
+        let [Action::Place { why, .. }] = &plan.actions[..] else { panic!("{plan:?}") };
+        assert!(why.contains("it panicked"), "{why}");
     }
 }

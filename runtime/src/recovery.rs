@@ -64,7 +64,6 @@ fn ended(effect: Effect) -> Option<JobRecord> {
         | Effect::Tell(..)
         | Effect::Answer(..)
         | Effect::Plan(_)
-        | Effect::Observe(_)
         | Effect::Close(..) => None,
     }
 }

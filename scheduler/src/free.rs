@@ -3,106 +3,192 @@
 //! This is the one place that knows whether a demand fits a node; the head uses it to check plans and to
 //! refuse, at submission, what no node can ever hold.
 
-use cohabit_proto::{Bytes, Demand, DeviceId, Gpus, NodeId, Placement, RankPlacement, Share};
+use std::collections::BTreeMap;
+
+use cohabit_proto::{Bytes, Demand, DeviceId, Gpus, NodeId, Placement, RankPlacement, Share, Spread};
 
 use crate::{DeviceView, NodeView, Shortage};
 
-/// All nodes, with what is left of them.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct FreeNodes {
-    nodes: Vec<NodeView>,
+/// All nodes, with what is left of them. Costs only what is taken.
+#[derive(Debug, Clone)]
+pub struct FreeNodes<'v> {
+    view: &'v [NodeView],
+    /// Nodes of which something was taken, or to which something was given back, by position.
+    touched: BTreeMap<usize, NodeView>,
 }
 
-impl FreeNodes {
+impl<'v> FreeNodes<'v> {
     /// What the view says is free.
     #[must_use]
-    pub fn new(nodes: &[NodeView]) -> FreeNodes {
-        FreeNodes { nodes: nodes.to_vec() }
+    pub const fn new(nodes: &'v [NodeView]) -> FreeNodes<'v> {
+        FreeNodes { view: nodes, touched: BTreeMap::new() }
     }
 
-    /// All nodes.
+    /// All nodes, in the order in which they joined.
+    pub fn nodes(&self) -> impl Iterator<Item = &NodeView> {
+        let mut touched = self.touched.iter().peekable();
+        self.view.iter().enumerate().map(move |(position, node)| {
+            touched.next_if(|(at, _)| **at == position).map_or(node, |(_, node)| node)
+        })
+    }
+
+    /// The node at a position of [`FreeNodes::nodes`].
+    ///
+    /// # Panics
+    /// If there are not so many nodes.
     #[must_use]
-    pub fn nodes(&self) -> &[NodeView] {
-        &self.nodes
+    pub fn node(&self, position: usize) -> &NodeView {
+        self.touched.get(&position).unwrap_or(&self.view[position])
+    }
+
+    /// Where in [`FreeNodes::nodes`] a node is, if it takes jobs.
+    #[must_use]
+    pub fn position(&self, node: NodeId) -> Option<usize> {
+        self.view.iter().position(|it| it.id == node)
     }
 
     /// Whether the nodes could hold the demand if nothing ran on them.
     #[must_use]
     pub fn could_ever_hold(&self, demand: &Demand) -> bool {
-        let holding = self.nodes.iter().filter(|node| node.emptied().devices_for(demand).is_ok()).count();
-        holding >= demand.nodes as usize
-    }
-
-    /// Whether each part of the placement fits what is left of its node.
-    ///
-    /// # Errors
-    /// A sentence that says what does not fit.
-    pub fn fits(&self, demand: &Demand, placement: &Placement) -> Result<(), String> {
-        if placement.parts.len() != demand.nodes as usize {
-            return Err(format!("it needs {} nodes, the plan gives {}", demand.nodes, placement.parts.len()));
-        }
-        let mut seen: Vec<NodeId> = Vec::new();
-        for part in &placement.parts {
-            if seen.contains(&part.node) {
-                return Err("the plan names a node twice".into());
-            }
-            seen.push(part.node);
-            let node = self.nodes.iter().find(|node| node.id == part.node);
-            node.ok_or("the plan names a node that takes no jobs")?.fits(demand, part)?;
-        }
-        Ok(())
+        could_ever_hold(self.view, demand)
     }
 
     /// Takes what a placed job uses.
     pub fn take(&mut self, demand: &Demand, placement: &Placement) {
+        self.for_each_part(placement, |node, part| node.take(demand, part));
+    }
+
+    /// Gives back what a placed job used.
+    pub fn give_back(&mut self, demand: &Demand, placement: &Placement) {
+        self.for_each_part(placement, |node, part| node.give_back(demand, part));
+    }
+
+    fn for_each_part(
+        &mut self,
+        placement: &Placement,
+        mut change: impl FnMut(&mut NodeView, &RankPlacement),
+    ) {
         for part in &placement.parts {
-            if let Some(node) = self.nodes.iter_mut().find(|node| node.id == part.node) {
-                node.take(demand, part);
+            if let Some(position) = self.position(part.node) {
+                let node = self.touched.entry(position).or_insert_with(|| self.view[position].clone());
+                change(node, part);
             }
         }
     }
 }
 
-impl NodeView {
-    /// The same node with nothing on it.
-    fn emptied(&self) -> NodeView {
-        let whole = |device: &DeviceView| DeviceView {
-            free: Share::WHOLE,
-            memory_free: device.memory,
-            residents: Vec::new(),
-            ..device.clone()
-        };
-        NodeView {
-            cpus_free: self.cpus,
-            memory_free: self.memory,
-            devices: self.devices.iter().map(whole).collect(),
-            ..self.clone()
+/// Whether these nodes could hold the demand if nothing ran on them.
+#[must_use]
+pub fn could_ever_hold(nodes: &[NodeView], demand: &Demand) -> bool {
+    match demand.spread {
+        Spread::Even => {
+            let holds = |node: &&NodeView| node.devices_ever(demand).is_some_and(|it| it >= demand.devices());
+            nodes.iter().filter(holds).count() >= demand.nodes as usize
+        }
+        Spread::Free => {
+            let devices: u32 = nodes.iter().filter_map(|node| node.devices_ever(demand)).sum();
+            devices >= demand.devices()
         }
     }
+}
 
-    /// The first devices that meet the demand on this node.
-    ///
-    /// # Errors
-    /// What there is too little of.
-    pub fn devices_for(&self, demand: &Demand) -> Result<Vec<DeviceId>, Shortage> {
-        let wanted = demand.devices() as usize;
-        let roomy = || self.devices.iter().filter(|device| device.free >= demand.share());
-        if roomy().count() < wanted {
-            return Err(self.too_few_devices(demand.gpus));
+/// Whether the parts of a placement are such as the demand asks for, whatever is free.
+///
+/// # Errors
+/// A sentence that says what is wrong.
+pub fn check_shape(demand: &Demand, placement: &Placement) -> Result<(), String> {
+    let devices = |part: &RankPlacement| part.devices.len();
+    match demand.spread {
+        Spread::Even if placement.parts.len() != demand.nodes as usize => {
+            return Err(format!("it needs {} nodes, the plan gives {}", demand.nodes, placement.parts.len()));
         }
-        let fitting: Vec<&DeviceView> =
-            roomy().filter(|device| device.has_memory(demand.gpu_memory)).collect();
-        if fitting.len() < wanted {
-            let free = roomy().filter_map(|device| device.memory_free).max().unwrap_or_default();
-            return Err(Shortage::Memory { needed: demand.gpu_memory.unwrap_or_default(), free });
+        Spread::Even if placement.parts.iter().any(|part| devices(part) != demand.devices() as usize) => {
+            return Err("the plan gives another number of devices on a node than the job asks for".into());
+        }
+        Spread::Free if placement.parts.iter().map(devices).sum::<usize>() != demand.devices() as usize => {
+            return Err("the plan gives another number of devices than the job asks for".into());
+        }
+        Spread::Free if placement.parts.iter().any(|part| part.devices.is_empty()) => {
+            return Err("the plan names a node and no device on it".into());
+        }
+        Spread::Even | Spread::Free => {}
+    }
+    for (position, part) in placement.parts.iter().enumerate() {
+        if placement.parts[..position].iter().any(|earlier| earlier.node == part.node) {
+            return Err("the plan names a node twice".into());
+        }
+        if part.share != demand.share() {
+            return Err("the plan gives another share of a device than the job asks for".into());
+        }
+    }
+    check_ranks(placement)
+}
+
+/// Where a placement numbers its ranks, each number of 0.. occurs once.
+fn check_ranks(placement: &Placement) -> Result<(), String> {
+    let mut ranks: Vec<u32> = placement.parts.iter().flat_map(|part| part.ranks.iter().copied()).collect();
+    if ranks.is_empty() {
+        return Ok(());
+    }
+    ranks.sort_unstable();
+    let complete = placement.parts.iter().all(|part| part.ranks.len() == part.devices.len());
+    match complete && ranks.iter().zip(0..).all(|(rank, number)| *rank == number) {
+        true => Ok(()),
+        false => Err("the plan does not number each rank once".into()),
+    }
+}
+
+impl NodeView {
+    /// How many devices are large enough for the demand; nothing where the node itself is too small.
+    fn devices_ever(&self, demand: &Demand) -> Option<u32> {
+        let large_enough = |device: &&DeviceView| match (demand.gpu_memory, device.memory) {
+            (Some(needed), Some(memory)) => memory >= needed,
+            (None, _) | (Some(_), None) => true,
+        };
+        let node_is = self.cpus >= demand.cpus && self.memory >= demand.memory;
+        node_is.then(|| self.devices.iter().filter(large_enough).count() as u32)
+    }
+
+    /// How many devices have room for the demand; nothing where too few cores or too little memory is left.
+    #[must_use]
+    pub fn roomy_devices(&self, demand: &Demand) -> Option<u32> {
+        self.has_host_room(demand).then(|| self.roomy(demand).count() as u32)
+    }
+
+    /// The first devices with room for the demand, at most so many.
+    #[must_use]
+    pub fn first_devices(&self, demand: &Demand, count: u32) -> Vec<DeviceId> {
+        self.roomy(demand).take(count as usize).map(|device| device.id.clone()).collect()
+    }
+
+    /// The devices with room for the demand, in the order in which they are filled.
+    pub(crate) fn roomy(&self, demand: &Demand) -> impl Iterator<Item = &DeviceView> {
+        let (share, memory) = (demand.share(), demand.gpu_memory);
+        self.devices.iter().filter(move |device| device.free >= share && device.has_memory(memory))
+    }
+
+    /// Whether enough cores and memory are left.
+    pub(crate) fn has_host_room(&self, demand: &Demand) -> bool {
+        self.cpus_free >= demand.cpus && self.memory_free >= demand.memory
+    }
+
+    /// What this node has too little of for the demand; nothing where it has room.
+    #[must_use]
+    pub fn shortage(&self, demand: &Demand) -> Option<Shortage> {
+        let wanted = demand.devices() as usize;
+        let free_enough = || self.devices.iter().filter(|device| device.free >= demand.share());
+        if free_enough().count() < wanted {
+            return Some(self.too_few_devices(demand.gpus));
+        }
+        if self.roomy(demand).count() < wanted {
+            let free = free_enough().filter_map(|device| device.memory_free).max().unwrap_or_default();
+            return Some(Shortage::Memory { needed: demand.gpu_memory.unwrap_or_default(), free });
         }
         if self.cpus_free < demand.cpus {
-            return Err(Shortage::Cpus { needed: demand.cpus, free: self.cpus_free });
+            return Some(Shortage::Cpus { needed: demand.cpus, free: self.cpus_free });
         }
-        if self.memory_free < demand.memory {
-            return Err(Shortage::HostMemory { needed: demand.memory, free: self.memory_free });
-        }
-        Ok(fitting[..wanted].iter().map(|device| device.id.clone()).collect())
+        let memory = Shortage::HostMemory { needed: demand.memory, free: self.memory_free };
+        (self.memory_free < demand.memory).then_some(memory)
     }
 
     fn too_few_devices(&self, needed: Gpus) -> Shortage {
@@ -113,11 +199,12 @@ impl NodeView {
         }
     }
 
-    fn fits(&self, demand: &Demand, part: &RankPlacement) -> Result<(), String> {
+    /// Whether a part of a placement fits what is left.
+    ///
+    /// # Errors
+    /// A sentence that says what does not fit.
+    pub fn fits(&self, demand: &Demand, part: &RankPlacement) -> Result<(), String> {
         let name = &self.name;
-        if part.devices.len() != demand.devices() as usize || part.share != demand.share() {
-            return Err(format!("the plan gives other devices on {name} than the job asks for"));
-        }
         for (position, id) in part.devices.iter().enumerate() {
             let device = self.devices.iter().find(|device| device.id == *id);
             let device = device.ok_or_else(|| format!("{name} has no device {id}"))?;
@@ -128,7 +215,7 @@ impl NodeView {
                 return Err(format!("device {id} of {name} has no room any more"));
             }
         }
-        if self.cpus_free < demand.cpus || self.memory_free < demand.memory {
+        if !self.has_host_room(demand) {
             return Err(format!("{name} has too few cores or too little memory left"));
         }
         Ok(())
@@ -141,6 +228,17 @@ impl NodeView {
             device.free = device.free.minus(part.share);
             let claimed = demand.gpu_memory.unwrap_or_default();
             device.memory_free = device.memory_free.map(|free| free.minus(claimed));
+        }
+    }
+
+    fn give_back(&mut self, demand: &Demand, part: &RankPlacement) {
+        self.cpus_free = (self.cpus_free + demand.cpus).min(self.cpus);
+        self.memory_free = (self.memory_free + demand.memory).min(self.memory);
+        for device in self.devices.iter_mut().filter(|device| part.devices.contains(&device.id)) {
+            device.free = (device.free + part.share).min(Share::WHOLE);
+            let claimed = demand.gpu_memory.unwrap_or_default();
+            let most = device.memory.unwrap_or_default();
+            device.memory_free = device.memory_free.map(|free| (free + claimed).min(most));
         }
     }
 }

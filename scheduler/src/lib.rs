@@ -5,25 +5,47 @@
 //! against its own state and drops what no longer fits.
 #![warn(missing_docs)]
 
+mod a_srpt;
+mod baselines;
+mod ends;
 mod estimator;
 mod first_fit;
+mod fitting;
+mod forecast;
 mod free;
+mod mapped_place;
+pub mod mapping;
 mod pipeline;
+mod place;
 mod plan;
 mod policies;
 mod policy;
+mod profile;
+mod prospects;
+mod queue;
+mod reservation;
 mod shortage;
 mod view;
+mod without_room;
 
+pub use a_srpt::{ASrpt, Options, QueueMode, VirtualAlpha};
+pub use baselines::{
+    LeastAttained, Preemptive, Service, ShortestDuration, ShortestRemaining, SmallestWork, Urgency,
+};
 pub use estimator::{Estimator, Features, Finished, NoEstimates};
 pub use first_fit::FirstFit;
-pub use free::FreeNodes;
-pub use pipeline::{Fifo, Pipeline, Place, Rank};
-pub use plan::{Action, Plan, Wait};
+pub use forecast::{Expectation, forecast};
+pub use free::{FreeNodes, check_shape, could_ever_hold};
+pub use mapped_place::{LinkDefaults, MappedPlace};
+pub use pipeline::{Discipline, Fifo, Pipeline, Rank};
+pub use place::{Cluster, Place, Proposal};
+pub use plan::{Action, Plan, Prospect};
 pub use policies::{POLICY_NAMES, UnknownPolicy, policy_by_name};
-pub use policy::{Fact, Policy};
+pub use policy::Policy;
+pub use profile::{Profile, UNKNOWN_RUNTIME};
+pub use queue::{ClassId, Needs, Queue, Turn, Walk};
 pub use shortage::Shortage;
-pub use view::{DeviceView, JobTraits, NodeView, PendingJob, RunningJob, View};
+pub use view::{Change, DeviceView, JobTraits, NodeView, PendingJob, RunPhase, RunningJob, View};
 
 #[cfg(test)]
 mod tests;

@@ -1,6 +1,6 @@
-//! What a policy answers.
+//! What a policy answers: to the head, actions; to people who ask, prospects.
 
-use cohabit_proto::{JobId, Placement, ReasonCode, Time};
+use cohabit_proto::{JobId, Placement, ReasonCode, Span, Time};
 use serde::{Deserialize, Serialize};
 
 /// The answer to a view. Actions are checked and applied in order.
@@ -8,8 +8,6 @@ use serde::{Deserialize, Serialize};
 pub struct Plan {
     /// What to do.
     pub actions: Vec<Action>,
-    /// Why certain jobs wait. The head can say of any other job only how many are ahead of it.
-    pub waits: Vec<Wait>,
     /// When the policy wants to be asked again even if nothing happens.
     pub wake: Option<Time>,
 }
@@ -36,13 +34,17 @@ pub enum Action {
     },
 }
 
-/// Why a job waits.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct Wait {
+/// What a pending job has to expect. Nobody but people asks for it, so it costs a plan nothing.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Prospect {
     /// Which job.
     pub job: JobId,
-    /// For programs.
+    /// Why it waits, for programs.
     pub code: ReasonCode,
-    /// A sentence with numbers.
+    /// Why it waits: a sentence with numbers, without its full stop.
     pub why: String,
+    /// The policy will not start it before then, even if there is room.
+    pub not_before: Option<Time>,
+    /// How long it is expected to run once it starts.
+    pub runtime: Option<Span>,
 }

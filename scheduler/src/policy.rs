@@ -1,31 +1,20 @@
 //! The trait of all policies.
 
-use cohabit_proto::{JobId, Time};
-
-use crate::{Plan, View};
-
-/// Something that happened, told in order between two plans.
-///
-/// Facts let a policy keep its own books without scanning the view. They are hints: after a restart of the
-/// head a policy hears only `Submitted` and `Placed` for the jobs that live, so the view must be enough to go
-/// on.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Fact {
-    /// A job became known.
-    Submitted(JobId),
-    /// A job was given devices.
-    Placed(JobId),
-    /// A job lost or left its devices and waits again.
-    Requeued(JobId),
-    /// A job ended.
-    Ended(JobId),
-}
+use crate::{Change, Plan, Prospect, View};
 
 /// Decides which job starts when and where.
+///
+/// A policy may keep books of its own, led by the changes it is told; they are never saved. After a restart of
+/// the head a new policy is told of everything that lives as changes, so those must be enough to go on.
 pub trait Policy: Send {
-    /// Takes note of a fact.
-    fn observe(&mut self, now: Time, fact: &Fact);
+    /// Takes note of changes, in their order; they are in the view already.
+    fn learn(&mut self, view: &View, changes: &[Change]);
 
-    /// Answers a view. Must not depend on anything but the facts and views it was given.
+    /// Answers a view, all changes of which it was told. Must not depend on anything but the views and
+    /// changes it was given.
     fn plan(&mut self, view: &View) -> Plan;
+
+    /// What the pending jobs of a view have to expect, all changes of which it was told, in the order in which
+    /// they may start.
+    fn outlook(&mut self, view: &View) -> Vec<Prospect>;
 }

@@ -16,6 +16,13 @@ pub enum Shortage {
         /// Nodes with room.
         found: u32,
     },
+    /// Devices on all nodes together, for a job that may lie on any.
+    DevicesInAll {
+        /// Devices needed.
+        needed: u32,
+        /// Devices with room.
+        found: u32,
+    },
     /// Devices.
     Devices {
         /// What is needed on a node.
@@ -54,7 +61,9 @@ impl Shortage {
     pub const fn code(&self) -> ReasonCode {
         match self {
             Shortage::Nodes => ReasonCode::WaitingForNodes,
-            Shortage::NodesAtOnce { .. } | Shortage::Devices { .. } => ReasonCode::WaitingForDevices,
+            Shortage::NodesAtOnce { .. } | Shortage::DevicesInAll { .. } | Shortage::Devices { .. } => {
+                ReasonCode::WaitingForDevices
+            }
             Shortage::Memory { .. } => ReasonCode::WaitingForMemory,
             Shortage::Cpus { .. } | Shortage::HostMemory { .. } => ReasonCode::WaitingForHost,
         }
@@ -67,6 +76,9 @@ impl fmt::Display for Shortage {
             Shortage::Nodes => f.write_str("no worker is connected that takes jobs"),
             Shortage::NodesAtOnce { needed, found } => {
                 write!(f, "it needs {needed} nodes at once and {found} have room")
+            }
+            Shortage::DevicesInAll { needed, found } => {
+                write!(f, "it needs {needed} whole device(s) on any nodes and {found} are free")
             }
             Shortage::Devices { needed: Gpus::Part(part), share, .. } => {
                 write!(f, "it needs {part} of a device and the largest free part is {share}")

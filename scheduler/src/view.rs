@@ -1,24 +1,81 @@
 //! What a policy sees: the nodes that take jobs, the jobs that may start, and those that run.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use cohabit_proto::{
-    Bytes, Demand, DeviceId, DeviceKind, Estimate, JobId, ModelDescription, NodeId, Placement, Share, Span,
-    Time,
+    Bytes, Demand, DeviceId, DeviceKind, Estimate, JobId, Launch, Links, ModelDescription, NodeId, Placement,
+    Share, Span, Time,
 };
 
-/// The cluster at one moment, as far as a policy may use it.
-#[derive(Debug, Clone, PartialEq)]
+/// The cluster at one moment, as far as a policy may use it. Kept up to date by [`Change`]s, so that a plan
+/// costs what changed and not what there is.
+#[derive(Debug, Default, Clone, PartialEq)]
 pub struct View {
     /// The moment.
     pub now: Time,
     /// Nodes that take jobs, in the order in which they first joined.
     pub nodes: Vec<NodeView>,
-    /// Jobs that could start now if there were room, in order of submission. An array shows no more members
-    /// at once than could possibly start.
-    pub pending: Vec<PendingJob>,
-    /// Jobs that hold devices, in order of submission.
-    pub running: Vec<RunningJob>,
+    /// Jobs that could start now if there were room. An array shows no more members at once than could
+    /// possibly start.
+    pub pending: BTreeMap<JobId, PendingJob>,
+    /// Jobs that hold devices.
+    pub running: BTreeMap<JobId, RunningJob>,
+}
+
+/// One difference between a view and the next.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Change {
+    /// A node takes jobs, and this is what is left of it.
+    Node(NodeView),
+    /// A node takes no jobs any more.
+    NodeGone(NodeId),
+    /// A job could start if there were room: a new one, or one that has lost its devices.
+    Pending(PendingJob),
+    /// A job holds devices, or more is known about its end.
+    Running(RunningJob),
+    /// A job neither waits for room nor holds devices.
+    Gone(JobId),
+}
+
+impl View {
+    /// Takes the changes over, in their order.
+    pub fn apply(&mut self, changes: &[Change]) {
+        changes.iter().for_each(|change| self.apply_one(change));
+    }
+
+    fn apply_one(&mut self, change: &Change) {
+        match change {
+            Change::Node(node) => match self.nodes.binary_search_by_key(&node.ordinal, |it| it.ordinal) {
+                Ok(known) => self.nodes[known].clone_from(node),
+                Err(place) => self.nodes.insert(place, node.clone()),
+            },
+            Change::NodeGone(id) => self.nodes.retain(|node| node.id != *id),
+            Change::Pending(job) => {
+                self.running.remove(&job.id);
+                self.pending.insert(job.id, job.clone());
+            }
+            Change::Running(job) => {
+                self.pending.remove(&job.id);
+                self.running.insert(job.id, job.clone());
+            }
+            Change::Gone(id) => {
+                self.pending.remove(id);
+                self.running.remove(id);
+            }
+        }
+    }
+
+    /// All there is, as changes of an empty view: for a policy that has seen nothing. Jobs come in the order
+    /// in which they could first have run.
+    #[must_use]
+    pub fn as_changes(&self) -> Vec<Change> {
+        let nodes = self.nodes.iter().cloned().map(Change::Node);
+        let mut pending: Vec<&PendingJob> = self.pending.values().collect();
+        pending.sort_by_key(|job| (job.eligible_at, job.id));
+        let running = self.running.values().cloned().map(Change::Running);
+        nodes.chain(running).chain(pending.into_iter().cloned().map(Change::Pending)).collect()
+    }
 }
 
 /// A node that takes jobs.
@@ -26,6 +83,8 @@ pub struct View {
 pub struct NodeView {
     /// Which.
     pub id: NodeId,
+    /// Its place in the order in which nodes first joined.
+    pub ordinal: u64,
     /// For `why` texts.
     pub name: String,
     /// All its cores.
@@ -36,6 +95,8 @@ pub struct NodeView {
     pub memory: Bytes,
     /// Memory that no job claims.
     pub memory_free: Bytes,
+    /// How fast its devices reach each other and those of other nodes.
+    pub links: Links,
     /// Its devices in the order in which they are filled.
     pub devices: Vec<DeviceView>,
 }
@@ -87,10 +148,21 @@ pub struct RunningJob {
     pub demand: Demand,
     /// Where it is.
     pub placement: Placement,
-    /// How long it still runs, by its own progress.
-    pub remaining: Option<Span>,
+    /// Whether it is about to leave them.
+    pub phase: RunPhase,
+    /// When it ends, by its own progress.
+    pub ends_at: Option<Time>,
     /// What is known about it.
     pub traits: Arc<JobTraits>,
+}
+
+/// Whether a job that holds devices goes on.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum RunPhase {
+    /// It runs, or is being started.
+    Running,
+    /// It was told to stop: its devices come free soon.
+    Stopping,
 }
 
 /// What is known about a job before it runs; shared by all members of an array.
@@ -106,4 +178,6 @@ pub struct JobTraits {
     pub estimate: Option<Estimate>,
     /// How long it may run.
     pub time_limit: Option<Span>,
+    /// Who launches its ranks: only where we do can they be told apart.
+    pub launch: Launch,
 }

@@ -15,8 +15,10 @@ mod environment;
 mod link;
 mod logs;
 mod machine;
+mod network;
 mod rank;
 mod recovery;
+mod rendezvous;
 mod retention;
 mod spawn;
 mod state;
@@ -28,7 +30,7 @@ use std::time::Duration;
 
 use cohabit_actor::{Restart, Spec, System, SystemError};
 use cohabit_net::{Endpoint, LinkError, Token};
-use cohabit_proto::Span;
+use cohabit_proto::{Links, Span};
 use cohabit_worker_core::{Config, Worker};
 use tokio::sync::{mpsc, oneshot, watch};
 use tokio::task::{JoinError, JoinHandle};
@@ -59,6 +61,8 @@ pub struct WorkerOptions {
     pub address: Option<String>,
     /// What it offers.
     pub devices: DeviceSpec,
+    /// What is known of its links; the network's speed is looked up where it is not said.
+    pub links: Links,
     /// NVIDIA's management library, where it is not found by its name.
     pub nvml_library: Option<PathBuf>,
     /// The program that runs `executor DIR`.
@@ -84,6 +88,7 @@ impl WorkerOptions {
             name: None,
             address: None,
             devices: DeviceSpec::Auto,
+            links: Links::default(),
             nvml_library: None,
             executor_program,
             orphan_grace: Span::from_secs(120),
@@ -150,7 +155,7 @@ impl WorkerDaemon {
     /// tried again.
     pub async fn start(options: WorkerOptions) -> Result<WorkerDaemon, WorkerError> {
         let (state, lock) = StateFolder::open(&options.state_dir)?;
-        let machine = Machine::look(&options).await?;
+        let machine = Machine::look(&options, state.node()).await?;
         let name = machine.name.clone();
         let worker = Worker::new(Config {
             heartbeat: options.heartbeat,

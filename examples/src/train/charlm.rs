@@ -21,7 +21,8 @@ use super::job::Job;
 use super::options::{RunOptions, positive_number};
 use super::parameters::Parameters;
 use super::random::{Purpose, generator};
-use super::trainer::{self, Ending, Task};
+use super::team::Shard;
+use super::trainer::{self, Ending, Plan, Task};
 
 /// Characters in a passage that a step learns from.
 const PASSAGE_LENGTH: usize = 48;
@@ -42,7 +43,7 @@ pub struct CharlmOptions {
     #[arg(long, default_value_t = 128, value_parser = value_parser!(u32).range(1..=8192))]
     pub hidden: u32,
 
-    /// Passages in a step
+    /// Passages in a step of all ranks together
     #[arg(long, default_value_t = 32, value_parser = value_parser!(u32).range(1..=4096))]
     pub batch_size: u32,
 
@@ -73,11 +74,13 @@ impl CharlmOptions {
 /// Trains, then prints the loss on the test page and a few lines of the network's own.
 pub(super) fn train(options: &CharlmOptions, job: &mut Job) -> Result<Ending> {
     let charlm = Charlm::new(options)?;
+    let team = options.run.team(job)?;
     let (characters, parameters) = (charlm.text.training().len(), charlm.parameters.element_count());
     let entropy = charlm.text.unigram_entropy();
     job.say(&format!("{characters} characters, {parameters} parameters"));
     job.say(&format!("guessing by letter frequency alone has a loss of {entropy:.3} nats per character"));
-    let ending = trainer::train(&charlm, options.learning_rate, options.by_flag(), &options.run, job)?;
+    let plan = Plan { learning_rate: options.learning_rate, options: options.by_flag(), run: &options.run };
+    let ending = trainer::train(&charlm, plan, team, job)?;
     if ending == Ending::Finished {
         job.say(&format!(
             "loss {:.3} nats per character on text never seen in training",
@@ -165,13 +168,14 @@ impl Task for Charlm {
         self.total_steps
     }
 
-    fn loss(&self, step: u64) -> Result<Tensor> {
+    fn loss(&self, step: u64, shard: Shard) -> Result<Tensor> {
         let mut generator = generator(self.seed, Purpose::Step(step));
         let text = self.text.training();
         let last_start = text.len() - PASSAGE_LENGTH - 1;
         let starts: Vec<usize> =
             (0..self.batch_size).map(|_| generator.random_range(0..=last_start)).collect();
-        self.passage_loss(text, &starts)
+        let (starts, weight) = shard.part(&starts);
+        Ok((self.passage_loss(text, starts)? * weight)?)
     }
 
     fn line_after(&self, steps: u64, loss: f32) -> Result<Option<String>> {

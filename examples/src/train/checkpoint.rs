@@ -77,7 +77,7 @@ impl CheckpointStore {
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Found::Nothing),
             bytes => bytes.with_context(|| format!("cannot read the checkpoint {}", self.path.display()))?,
         };
-        let checkpoint = match decode(&bytes) {
+        let checkpoint = match Checkpoint::from_bytes(&bytes) {
             Ok(checkpoint) => checkpoint,
             Err(error) => return Ok(Found::Damaged(format!("{error:#}"))),
         };
@@ -91,7 +91,7 @@ impl CheckpointStore {
         let write = || -> Result<()> {
             let unfinished = self.path.with_extension("safetensors.unfinished");
             let mut file = File::create(&unfinished)?;
-            file.write_all(&encode(checkpoint)?)?;
+            file.write_all(&checkpoint.to_bytes()?)?;
             file.sync_all()?;
             fs::rename(&unfinished, &self.path)?;
             Ok(File::open(&self.folder)?.sync_all()?)
@@ -100,27 +100,31 @@ impl CheckpointStore {
     }
 }
 
-fn encode(checkpoint: &Checkpoint) -> Result<Vec<u8>> {
-    let options = serde_json::to_string(&checkpoint.options)?;
-    let metadata = HashMap::from([
-        (CHECKSUM_KEY.to_owned(), checksum(checkpoint, &options)),
-        (STEP_KEY.to_owned(), checkpoint.step.to_string()),
-        (OPTIONS_KEY.to_owned(), options),
-    ]);
-    Ok(safetensors::serialize(&checkpoint.tensors, Some(metadata))?)
-}
+impl Checkpoint {
+    /// The file's content.
+    pub fn to_bytes(&self) -> Result<Vec<u8>> {
+        let options = serde_json::to_string(&self.options)?;
+        let metadata = HashMap::from([
+            (CHECKSUM_KEY.to_owned(), checksum(self, &options)),
+            (STEP_KEY.to_owned(), self.step.to_string()),
+            (OPTIONS_KEY.to_owned(), options),
+        ]);
+        Ok(safetensors::serialize(&self.tensors, Some(metadata))?)
+    }
 
-fn decode(bytes: &[u8]) -> Result<Checkpoint> {
-    let (_, header) = SafeTensors::read_metadata(bytes)?;
-    let entry = |key: &str| header.metadata().as_ref()?.get(key);
-    let options = entry(OPTIONS_KEY).context("no options")?;
-    let checkpoint = Checkpoint {
-        step: entry(STEP_KEY).context("no step")?.parse().context("the step is no number")?,
-        options: serde_json::from_str(options).context("the options cannot be read")?,
-        tensors: candle_core::safetensors::load_buffer(bytes, &Device::Cpu)?.into_iter().collect(),
-    };
-    ensure!(entry(CHECKSUM_KEY) == Some(&checksum(&checkpoint, options)), "the checksum is wrong");
-    Ok(checkpoint)
+    /// What a whole file's content says; an error of any kind is damage.
+    pub fn from_bytes(bytes: &[u8]) -> Result<Self> {
+        let (_, header) = SafeTensors::read_metadata(bytes)?;
+        let entry = |key: &str| header.metadata().as_ref()?.get(key);
+        let options = entry(OPTIONS_KEY).context("no options")?;
+        let checkpoint = Self {
+            step: entry(STEP_KEY).context("no step")?.parse().context("the step is no number")?,
+            options: serde_json::from_str(options).context("the options cannot be read")?,
+            tensors: candle_core::safetensors::load_buffer(bytes, &Device::Cpu)?.into_iter().collect(),
+        };
+        ensure!(entry(CHECKSUM_KEY) == Some(&checksum(&checkpoint, options)), "the checksum is wrong");
+        Ok(checkpoint)
+    }
 }
 
 /// FNV-1a (Fowler, Noll and Vo) over step, options, names and values: enough against damage, none against
@@ -201,7 +205,7 @@ mod tests {
 
     /// A flipped bit in the header's padding or key order may be harmless; then the content must be the same.
     fn is_unusable(bytes: &[u8]) -> bool {
-        let Ok(found) = decode(bytes) else { return true };
+        let Ok(found) = Checkpoint::from_bytes(bytes) else { return true };
         let values: Vec<f32> = found.tensors["weights"].to_vec1().unwrap();
         found.step == 7 && found.options == options("8") && values == [1.5, -2.0, 0.25]
     }

@@ -18,7 +18,8 @@ use super::job::Job;
 use super::options::{RunOptions, positive_number};
 use super::parameters::Parameters;
 use super::random::{Purpose, generator};
-use super::trainer::{self, Ending, Task};
+use super::team::Shard;
+use super::trainer::{self, Ending, Plan, Task};
 
 /// Options of `digits`.
 #[derive(Clone, Debug, Args)]
@@ -35,7 +36,7 @@ pub struct DigitsOptions {
     #[arg(long, default_value_t = 256, value_parser = value_parser!(u32).range(1..=8192))]
     pub hidden: u32,
 
-    /// Images in a step
+    /// Images in a step of all ranks together
     #[arg(long, default_value_t = 32, value_parser = value_parser!(u32).range(1..))]
     pub batch_size: u32,
 
@@ -58,8 +59,10 @@ impl DigitsOptions {
 /// Trains and prints the accuracy on the test images.
 pub(super) fn train(options: &DigitsOptions, job: &mut Job) -> Result<Ending> {
     let digits = Digits::new(options)?;
+    let team = options.run.team(job)?;
     job.say(&format!("{} images, {} parameters", digits.training.count(), digits.parameters.element_count()));
-    let ending = trainer::train(&digits, options.learning_rate, options.by_flag(), &options.run, job)?;
+    let plan = Plan { learning_rate: options.learning_rate, options: options.by_flag(), run: &options.run };
+    let ending = trainer::train(&digits, plan, team, job)?;
     if ending == Ending::Finished {
         let (accuracy, images) = (100.0 * digits.accuracy()?, digits.test.count());
         job.say(&format!("accuracy {accuracy:.1}% on {images} images never seen in training"));
@@ -91,13 +94,14 @@ impl Digits {
         self.training.count().div_ceil(self.batch_size) as u64
     }
 
-    /// The images of a step, counted from 0. Each epoch goes through all of them in an order of its own.
-    fn batch(&self, step: u64) -> Result<Images> {
+    /// The numbers of the images of a step, counted from 0. Each epoch goes through all of them in an order of
+    /// its own.
+    fn batch(&self, step: u64) -> Vec<u32> {
         let (epoch, batch) = (step / self.steps_per_epoch(), (step % self.steps_per_epoch()) as usize);
         let mut numbers: Vec<u32> = (0..self.training.count() as u32).collect();
         numbers.shuffle(&mut generator(self.seed, Purpose::Epoch(epoch)));
         let end = numbers.len().min((batch + 1) * self.batch_size);
-        self.training.chosen(&numbers[batch * self.batch_size..end])
+        numbers[batch * self.batch_size..end].to_vec()
     }
 
     /// Which part of the test images is read right.
@@ -118,9 +122,11 @@ impl Task for Digits {
         self.epochs * self.steps_per_epoch()
     }
 
-    fn loss(&self, step: u64) -> Result<Tensor> {
-        let batch = self.batch(step)?;
-        Ok(cross_entropy(&self.network.forward(&batch.pixels)?, &batch.labels)?)
+    fn loss(&self, step: u64, shard: Shard) -> Result<Tensor> {
+        let batch = self.batch(step);
+        let (numbers, weight) = shard.part(&batch);
+        let images = self.training.chosen(numbers)?;
+        Ok((cross_entropy(&self.network.forward(&images.pixels)?, &images.labels)? * weight)?)
     }
 
     fn line_after(&self, steps: u64, loss: f32) -> Result<Option<String>> {

@@ -29,6 +29,12 @@ impl Job {
         Ok(Self { progress, stop_signals, output: Box::new(io::stdout()) })
     }
 
+    /// Speaks no more: another rank speaks for this one.
+    pub(crate) fn fall_silent(&mut self) {
+        self.progress = ProgressReporter::default();
+        self.output = Box::new(io::sink());
+    }
+
     /// Prints a line for people.
     pub(crate) fn say(&mut self, line: &str) {
         let _ = writeln!(self.output, "{line}");

@@ -6,6 +6,9 @@ use std::path::PathBuf;
 
 use clap::{Args, value_parser};
 
+use super::job::Job;
+use super::team::Team;
+
 /// Where candle looks for the number of threads.
 pub(crate) const THREADS_VARIABLE: &str = "RAYON_NUM_THREADS";
 
@@ -18,6 +21,11 @@ pub struct RunOptions {
     /// Decides the first weights and the order of the data: the same seed gives the same training
     #[arg(long, default_value_t = 1)]
     pub seed: u64,
+
+    /// Train together with the other ranks of a gang, each on its part of every step; see RANK, WORLD_SIZE,
+    /// MASTER_ADDR and MASTER_PORT
+    #[arg(long)]
+    pub data_parallel: bool,
 
     /// Processor threads to use; for networks this small one is as fast as many
     #[arg(long, env = THREADS_VARIABLE, default_value_t = 1)]
@@ -32,6 +40,17 @@ pub struct RunOptions {
     #[arg(long, value_name = "SECONDS", default_value_t = 30)]
     #[arg(value_parser = value_parser!(u64).range(1..=MOST_SECONDS))]
     pub checkpoint_seconds: u64,
+}
+
+impl RunOptions {
+    /// The ranks to train with; all but the first leave speaking to the first.
+    pub(crate) fn team(&self, job: &mut Job) -> anyhow::Result<Team> {
+        let team = if self.data_parallel { Team::from_environment()? } else { Team::alone() };
+        if !team.is_first() {
+            job.fall_silent();
+        }
+        Ok(team)
+    }
 }
 
 /// Reads a number above zero, for learning rates and temperatures.

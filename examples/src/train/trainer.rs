@@ -2,20 +2,23 @@
 //!
 //! A step is a pure function of the parameters, the moments and the number of the step; that is why a
 //! training that was interrupted and resumed ends with the same bits. The loop never looks at the clock but
-//! to decide when to save.
+//! to decide when to save. Ranks that train together start from the first one's state and take the same
+//! steps; only the first one saves.
 
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
 
-use anyhow::{Result, anyhow, ensure};
+use anyhow::{Context as _, Result, anyhow, ensure};
 use candle_core::Tensor;
 
 use super::adam::Adam;
 use super::checkpoint::{Checkpoint, CheckpointStore, Found};
+use super::gradients::Gradients;
 use super::job::{Job, warn};
 use super::options::RunOptions;
 use super::parameters::Parameters;
 use super::progress::ProgressLine;
+use super::team::{Shard, Team, Wishes};
 
 const WEIGHT_PREFIX: &str = "weight.";
 
@@ -30,8 +33,9 @@ pub(crate) trait Task {
     /// Steps in the whole training.
     fn total_steps(&self) -> u64;
 
-    /// The loss on the examples of a step, counted from 0: a scalar that leads back to the parameters.
-    fn loss(&self, step: u64) -> Result<Tensor>;
+    /// A shard's part of the loss on the examples of a step, counted from 0: a scalar that leads back to the
+    /// parameters. The parts of all shards add up to the mean over all examples.
+    fn loss(&self, step: u64, shard: Shard) -> Result<Tensor>;
 
     /// What to print once `steps` are done, if anything.
     fn line_after(&self, steps: u64, loss: f32) -> Result<Option<String>>;
@@ -46,25 +50,31 @@ pub(crate) enum Ending {
     Terminated,
 }
 
-/// Trains `task` to its end; `options` are those that decide what is computed, by flag.
-pub(crate) fn train<T: Task>(
-    task: &T,
-    learning_rate: f64,
-    options: BTreeMap<String, String>,
-    run: &RunOptions,
-    job: &mut Job,
-) -> Result<Ending> {
-    let store =
-        run.checkpoint_folder.as_deref().map(|folder| CheckpointStore::open(folder, T::NAME)).transpose()?;
-    let optimizer = Adam::new(task.parameters(), learning_rate)?;
-    let mut trainer = Trainer { task, optimizer, store, options, steps: 0, saved_steps: 0 };
+/// How a task is trained.
+pub(crate) struct Plan<'a> {
+    pub(crate) learning_rate: f64,
+    /// The options that decide what is computed, by flag.
+    pub(crate) options: BTreeMap<String, String>,
+    pub(crate) run: &'a RunOptions,
+}
+
+/// Trains `task` to its end, together with a team.
+pub(crate) fn train<T: Task>(task: &T, plan: Plan<'_>, team: Team, job: &mut Job) -> Result<Ending> {
+    let folder = plan.run.checkpoint_folder.as_deref().filter(|_| team.is_first());
+    let store = folder.map(|folder| CheckpointStore::open(folder, T::NAME)).transpose()?;
+    let optimizer = Adam::new(task.parameters(), plan.learning_rate)?;
+    let options = plan.options;
+    let mut trainer = Trainer { task, team, optimizer, store, options, steps: 0, saved_steps: 0 };
     trainer.resume(job)?;
-    trainer.run(Duration::from_secs(run.checkpoint_seconds), job)
+    trainer.follow_first()?;
+    trainer.run(Duration::from_secs(plan.run.checkpoint_seconds), job)
 }
 
 struct Trainer<'a, T> {
     task: &'a T,
+    team: Team,
     optimizer: Adam,
+    /// The first rank's, if it saves at all.
     store: Option<CheckpointStore>,
     options: BTreeMap<String, String>,
     /// Steps done.
@@ -91,6 +101,13 @@ impl<T: Task> Trainer<'_, T> {
         Ok(())
     }
 
+    /// The ranks of a team begin where the first one does, whether or not they could read its checkpoint.
+    fn follow_first(&mut self) -> Result<()> {
+        let own = self.checkpoint()?;
+        let Some(said) = self.team.hear_first(|| own.to_bytes())? else { return Ok(()) };
+        self.restore(&Checkpoint::from_bytes(&said).context("what the first rank says makes no sense")?)
+    }
+
     /// Takes everything from the checkpoint or, on an error, nothing.
     fn restore(&mut self, checkpoint: &Checkpoint) -> Result<()> {
         let parameters = self.task.parameters();
@@ -104,11 +121,14 @@ impl<T: Task> Trainer<'_, T> {
     fn run(&mut self, save_interval: Duration, job: &mut Job) -> Result<Ending> {
         let mut save_at = Instant::now() + save_interval;
         while self.steps < self.task.total_steps() {
-            if job.stop_signals.is_terminated() {
+            let asked =
+                Wishes { end: job.stop_signals.is_terminated(), checkpoint: job.stop_signals.take_warning() };
+            let wishes = self.team.agree(asked).inspect_err(|_| self.save_if_possible())?;
+            if wishes.end {
                 self.save_for_the_end(job)?;
                 return Ok(Ending::Terminated);
             }
-            if job.stop_signals.take_warning() {
+            if wishes.checkpoint {
                 self.save_for_a_warning(job);
             }
             if Instant::now() >= save_at {
@@ -122,9 +142,10 @@ impl<T: Task> Trainer<'_, T> {
     }
 
     fn step(&mut self, job: &mut Job) -> Result<()> {
-        let loss = self.task.loss(self.steps)?;
-        let gradients = loss.backward()?;
-        let loss = loss.to_scalar::<f32>()?;
+        let loss = self.task.loss(self.steps, self.team.shard())?;
+        let own = Gradients::of_loss(&loss, self.task.parameters())?;
+        let gradients = self.summed(own)?;
+        let loss = gradients.loss;
         ensure!(
             loss.is_finite(),
             "the loss at step {} is {loss}: try a lower --learning-rate",
@@ -137,6 +158,11 @@ impl<T: Task> Trainer<'_, T> {
             job.say(&line);
         }
         Ok(())
+    }
+
+    /// What is done is not lost with another rank.
+    fn summed(&mut self, own: Gradients) -> Result<Gradients> {
+        own.summed(&mut self.team).inspect_err(|_| self.save_if_possible())
     }
 
     fn save_for_the_end(&mut self, job: &mut Job) -> Result<()> {
@@ -169,10 +195,15 @@ impl<T: Task> Trainer<'_, T> {
         if self.saved_steps == self.steps && self.steps > 0 {
             return Ok(());
         }
-        let mut tensors = self.task.parameters().tensors(WEIGHT_PREFIX)?;
-        tensors.extend(self.optimizer.tensors());
-        store.save(&Checkpoint { step: self.steps, options: self.options.clone(), tensors })?;
+        store.save(&self.checkpoint()?)?;
         self.saved_steps = self.steps;
         Ok(())
+    }
+
+    /// The present state.
+    fn checkpoint(&self) -> Result<Checkpoint> {
+        let mut tensors = self.task.parameters().tensors(WEIGHT_PREFIX)?;
+        tensors.extend(self.optimizer.tensors());
+        Ok(Checkpoint { step: self.steps, options: self.options.clone(), tensors })
     }
 }

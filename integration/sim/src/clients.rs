@@ -6,8 +6,8 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use cohabit_proto::{
-    By, ClientKey, Dependency, Estimate, JobChange, JobId, Refusal, RefusalCode, Reply, Request, Role,
-    Submit, Time, Verdict,
+    By, ClientKey, Dependency, JobChange, JobId, Refusal, RefusalCode, Reply, Request, Role, Submit, Time,
+    Verdict,
 };
 
 use crate::program::Program;
@@ -17,6 +17,10 @@ use crate::scenario::Submission;
 #[derive(Debug)]
 pub(crate) struct Clients {
     submissions: Vec<(Submission, Status)>,
+    /// How many of them were not answered yet.
+    open: usize,
+    /// The submission that became this job.
+    became: BTreeMap<JobId, usize>,
     /// Requests that were sent.
     asked: BTreeMap<ClientKey, Subject>,
     /// Jobs whose cancellation was confirmed before anybody queued them again.
@@ -47,8 +51,11 @@ pub(crate) type Asked = (ClientKey, By, Request);
 
 impl Clients {
     pub(crate) fn new(submissions: Vec<Submission>) -> Clients {
-        let submissions = submissions.into_iter().map(|submission| (submission, Status::Open)).collect();
+        let submissions: Vec<_> =
+            submissions.into_iter().map(|submission| (submission, Status::Open)).collect();
         Clients {
+            open: submissions.len(),
+            became: BTreeMap::new(),
             submissions,
             asked: BTreeMap::new(),
             cancelled: BTreeMap::new(),
@@ -62,13 +69,21 @@ impl Clients {
     }
 
     /// Whether every submission was answered.
-    pub(crate) fn all_answered(&self) -> bool {
-        self.submissions.iter().all(|(_, status)| *status != Status::Open)
+    pub(crate) const fn all_answered(&self) -> bool {
+        self.open == 0
     }
 
     /// Jobs, and arrays as a whole, by the order of submission.
     pub(crate) fn accepted(&self) -> Vec<JobId> {
         self.submissions.iter().filter_map(|(_, status)| status.job()).collect()
+    }
+
+    /// The first submission that was refused, and why.
+    pub(crate) fn first_refused(&self) -> Option<(usize, String)> {
+        self.submissions.iter().enumerate().find_map(|(index, (_, status))| match status {
+            Status::Refused(refusal) => Some((index, refusal.message.clone())),
+            Status::Open | Status::Accepted(_) => None,
+        })
     }
 
     /// What was accepted and only ends if it is cancelled.
@@ -89,9 +104,7 @@ impl Clients {
             }
         }
         let by = By { user: submission.user.clone(), role: Role::User };
-        let runtime = Some(Program::of(&spec).alone);
-        let estimate = Some(Estimate { iterations: None, runtime, basis: "what its program says".into() });
-        let submit = Submit { spec, idempotency_key: Some(format!("submission {index}")), estimate };
+        let submit = Submit { spec, idempotency_key: Some(format!("submission {index}")), estimate: None };
         let key = self.next_key();
         self.asked.insert(key, Subject::Submission(index));
         Some((key, by, Request::Submit(Box::new(submit))))
@@ -160,12 +173,13 @@ impl Clients {
         if *known != Status::Open && *known != status {
             return Err(format!("submission {index} is {known:?}, and now it shall be {status:?}"));
         }
-        let twin = self.submissions.iter().enumerate().find(|(other, (_, theirs))| {
-            *other != index && theirs.job().is_some() && theirs.job() == status.job()
-        });
-        if let Some((other, _)) = twin {
-            return Err(format!("submissions {index} and {other} are one job: {status:?}"));
+        if let Some(job) = status.job() {
+            let twin = *self.became.entry(job).or_insert(index);
+            if twin != index {
+                return Err(format!("submissions {index} and {twin} are one job: {status:?}"));
+            }
         }
+        self.open -= usize::from(*known == Status::Open);
         self.submissions[index].1 = status;
         Ok(())
     }

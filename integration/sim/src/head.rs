@@ -7,18 +7,20 @@ use std::collections::BTreeMap;
 
 use cohabit_core::{Config, Effect, Event, Head};
 use cohabit_proto::{Report, Span, Time, WorkerKey};
-use cohabit_scheduler::{Fact, Policy, policy_by_name};
+use cohabit_scheduler::{Plan, Policy, View, policy_by_name};
 
 use crate::alarm::AlarmClock;
 use crate::failure::{Failure, FailureKind, guarded};
 use crate::happening::LinkId;
-use crate::scenario::Scenario;
+use crate::scenario::{Scenario, Watch};
 
 /// The head's place in the cluster, whether it is up or down.
 pub(crate) struct HeadHost {
     settings: Settings,
     head: Head,
     policy: Box<dyn Policy>,
+    /// What the policy sees.
+    view: View,
     journal: Vec<(Time, Event)>,
     /// A snapshot, and how many events it contains.
     snapshot: (usize, String),
@@ -33,6 +35,7 @@ struct Settings {
     config: Config,
     policy: String,
     snapshot_every: usize,
+    watch: Watch,
 }
 
 /// Whether the head is there.
@@ -62,9 +65,11 @@ impl HeadHost {
                 config: scenario.config.clone(),
                 policy: scenario.policy.clone(),
                 snapshot_every: scenario.snapshot_every.max(1),
+                watch: scenario.watch,
             },
             head,
             policy: policy(&scenario.policy),
+            view: View::default(),
             journal: Vec::new(),
             snapshot,
             state: State::Down,
@@ -82,17 +87,34 @@ impl HeadHost {
         self.state != State::Down
     }
 
-    pub(crate) fn policy(&mut self) -> &mut dyn Policy {
-        self.policy.as_mut()
+    /// Shows the policy what changed, and asks it for a plan.
+    pub(crate) fn plan(&mut self, now: Time) -> Plan {
+        let changes = self.head.changes();
+        self.view.now = now;
+        self.view.apply(&changes);
+        self.policy.learn(&self.view, &changes);
+        self.policy.plan(&self.view)
     }
 
-    /// Journals and handles an event.
+    /// Journals and handles an event; where nothing is watched it is not journaled either.
     pub(crate) fn handle(&mut self, now: Time, event: Event) -> Result<Vec<Effect>, Failure> {
+        match self.settings.watch {
+            Watch::Everything => self.handle_watched(now, event),
+            Watch::Outcomes => self.let_happen(now, event),
+        }
+    }
+
+    fn let_happen(&mut self, now: Time, event: Event) -> Result<Vec<Effect>, Failure> {
+        let mut effects = Vec::new();
+        guarded(FailureKind::Crash, now, || self.head.handle(now, event, &mut effects))?;
+        Ok(effects)
+    }
+
+    fn handle_watched(&mut self, now: Time, event: Event) -> Result<Vec<Effect>, Failure> {
         if is_journaled(&event) {
             self.journal.push((now, event.clone()));
         }
-        let mut effects = Vec::new();
-        guarded(FailureKind::Crash, now, || self.head.handle(now, event, &mut effects))?;
+        let effects = self.let_happen(now, event)?;
         guarded(FailureKind::Invariant, now, || self.head.check())?;
         if self.journal.len() >= self.snapshot.0 + self.settings.snapshot_every {
             self.snapshot = (self.journal.len(), text(&self.head));
@@ -113,12 +135,7 @@ impl HeadHost {
         self.state = State::Up;
         self.life += 1;
         self.policy = policy(&self.settings.policy);
-        for job in self.head.live_jobs() {
-            self.policy.observe(now, &Fact::Submitted(job));
-            if self.head.is_placed(job) {
-                self.policy.observe(now, &Fact::Placed(job));
-            }
-        }
+        self.view = View::default();
         self.handle(now, Event::Configured(self.settings.config.clone()))
     }
 

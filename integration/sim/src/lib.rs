@@ -13,9 +13,14 @@ mod agenda;
 mod alarm;
 mod checks;
 mod clients;
+mod cluster_spec;
 mod digest;
 mod draw;
+#[cfg(feature = "learned")]
+mod evaluation;
 mod failure;
+mod gangs;
+mod gpu_model;
 mod happening;
 mod head;
 mod law;
@@ -29,21 +34,34 @@ mod recorder;
 mod run;
 mod scenario;
 mod shape;
+mod shell;
 mod swarm;
 #[cfg(test)]
 mod tests;
+pub mod trace;
+pub mod workload;
 mod world;
 
+pub use cluster_spec::{ClusterSpec, ParseClusterError};
+#[cfg(feature = "learned")]
+pub use cohabit_predict::{Accuracy, Comparison, Errors};
+pub use cohabit_scheduler::{POLICY_NAMES, UnknownPolicy, policy_by_name};
 pub use digest::Digest;
 pub use draw::Options;
+#[cfg(feature = "learned")]
+pub use evaluation::{
+    DeviceSpan, EstimatorKind, Evaluated, Evaluation, EvaluationError, JobResult, Metrics, Observer, Series,
+    evaluate,
+};
 pub use failure::{Failure, FailureKind};
+pub use gpu_model::{GPU_MODELS, GpuModel};
 pub use law::{FairShares, Law};
 pub use machine::Disk;
-pub use program::{OnTerm, Program, Start};
+pub use program::{OnTerm, Program, Reports, Start};
 pub use random::Random;
 pub use recorder::Keep;
 pub use run::{Run, run, run_twice};
-pub use scenario::{Act, Scenario, Submission};
+pub use scenario::{Act, Scenario, Submission, Watch};
 pub use shape::Shape;
 pub use swarm::{Failed, Summary, command, swarm};
 pub use world::Tally;

@@ -5,7 +5,7 @@
 use cohabit_proto::{Outcome, Phase, Progress, RankId, Span, StopReason, Time};
 use cohabit_worker_core::{Ending, FoundRank, RankStart};
 
-use crate::program::Program;
+use crate::program::{OnTerm, Program, Reports};
 
 /// A rank that was spawned, until its outcome is forgotten.
 #[derive(Debug, Clone)]
@@ -18,6 +18,25 @@ pub(crate) struct Process {
     /// Whether the executor stops the rank by itself.
     pub(crate) stopped: Option<StopReason>,
     pub(crate) work: Work,
+    /// How fast its gang is where it lies, as a part of its best pace.
+    pub(crate) pace: f64,
+    /// The work that was left when it began to save it.
+    pub(crate) saving: Option<f64>,
+}
+
+/// What a process finds when it starts.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(crate) struct Conditions {
+    /// How fast its gang is where it lies, as a part of its best pace.
+    pub(crate) pace: f64,
+    /// The work that an earlier attempt left to do, if it saved the rest: in seconds alone.
+    pub(crate) left: Option<f64>,
+}
+
+impl Conditions {
+    /// At its best pace, from the beginning.
+    #[cfg(test)]
+    pub(crate) const IDEAL: Conditions = Conditions { pace: 1.0, left: None };
 }
 
 /// How far a process is.
@@ -58,10 +77,25 @@ impl Work {
 }
 
 impl Process {
-    pub(crate) fn new(start: RankStart) -> Process {
+    pub(crate) fn new(start: RankStart, conditions: Conditions) -> Process {
         let program = Program::of(&start.spec);
-        let work = Work::new(program.alone.as_secs_f64());
-        Process { start, program, life: Life::Starting, leases: 0, stopped: None, work }
+        let work = Work::new(conditions.left.unwrap_or(program.alone.as_secs_f64()));
+        let pace = conditions.pace;
+        Process { start, program, life: Life::Starting, leases: 0, stopped: None, work, pace, saving: None }
+    }
+
+    /// SIGTERM came: when it ends because of that, and how.
+    pub(crate) fn terminate(&mut self, now: Time) -> Option<(Span, Outcome)> {
+        if let OnTerm::Saves(_) = self.program.on_term {
+            self.saving = self.saving.or(Some(self.work.left_at(now).max(0.0)));
+        }
+        self.program.on_term.end()
+    }
+
+    /// The work that it saved for the next attempt, if it ended because of that.
+    pub(crate) fn saved(&self, outcome: &Outcome) -> Option<f64> {
+        let speaks = self.start.rank.rank == 0 && outcome.succeeded();
+        self.saving.filter(|_| speaks)
     }
 
     pub(crate) const fn is_live(&self) -> bool {
@@ -83,20 +117,26 @@ impl Process {
         Ending { outcome, stopped: self.stopped, at: now }
     }
 
-    /// How far it is by its own word: in thousandths of its work.
+    /// How far it is by its own word.
     pub(crate) fn progress(&self, now: Time) -> Progress {
         let done = 1.0 - self.work.left_at(now) / self.program.alone.as_secs_f64().max(1e-9);
+        let steps = self.program.steps;
         Progress {
-            step: (done.max(0.0) * 1_000.0) as u64,
-            total: Some(1_000),
+            step: (done.max(0.0) * steps as f64) as u64,
+            total: Some(steps),
             at: now,
             ..Progress::default()
         }
     }
 
-    /// How often it says so.
-    pub(crate) fn progress_every(&self) -> Span {
-        Span::from_secs_f64(self.program.alone.as_secs_f64() / 4.0).max(Span::from_secs(5))
+    /// How often it says so, if it does.
+    pub(crate) fn progress_every(&self) -> Option<Span> {
+        match self.program.reports {
+            Reports::Progress => {
+                Some(Span::from_secs_f64(self.program.alone.as_secs_f64() / 4.0).max(Span::from_secs(5)))
+            }
+            Reports::Nothing => None,
+        }
     }
 
     /// What a worker daemon finds of it on its start; nothing of a process that is not yet there.

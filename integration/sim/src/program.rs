@@ -6,8 +6,12 @@ use serde::{Deserialize, Serialize};
 /// The behaviour of every process of a job.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Program {
-    /// Work for this long on devices of its own.
+    /// Work for this long on devices of its own; as a gang, at its best place in the cluster.
     pub alone: Span,
+    /// The steps of this work, as it counts them.
+    pub steps: u64,
+    /// Whether it says how far it is.
+    pub reports: Reports,
     /// The fraction of its devices that it keeps busy then.
     pub busy: f64,
     /// How its start goes.
@@ -31,10 +35,20 @@ pub enum Start {
     Fails(Span),
 }
 
+/// Whether a process says how far it is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Reports {
+    /// Now and then.
+    Progress,
+    /// Never.
+    Nothing,
+}
+
 /// What a process does about SIGTERM.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub enum OnTerm {
-    /// Saves its work for this long and exits with code 0.
+    /// Saves its work for this long and exits with code 0; the next attempt goes on from there. Of a gang, the
+    /// first rank saves for all.
     Saves(Span),
     /// Dies of it after this long.
     Dies(Span),
@@ -51,7 +65,8 @@ impl Program {
     pub const fn working(alone: Span) -> Program {
         let (start, on_term) = (Start::Takes(Span::from_millis(200)), OnTerm::Dies(Span::from_millis(50)));
         let on_kill = Span::from_millis(20);
-        Program { alone, busy: 0.9, start, exit: 0, failing_attempts: 0, on_term, on_kill }
+        let (steps, reports) = (1_000, Reports::Progress);
+        Program { alone, steps, reports, busy: 0.9, start, exit: 0, failing_attempts: 0, on_term, on_kill }
     }
 
     /// Whether it goes on for so long that somebody has to stop it.

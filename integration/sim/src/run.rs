@@ -9,6 +9,7 @@ use crate::draw::Options;
 use crate::failure::{Failure, FailureKind};
 use crate::recorder::Keep;
 use crate::scenario::Scenario;
+use crate::shell::Candid;
 use crate::world::{Tally, World};
 
 /// A run that is over.
@@ -36,7 +37,8 @@ pub struct Run {
 /// If no policy has the scenario's name for it. What panics inside the cluster is a failure of the run.
 #[must_use]
 pub fn run(seed: u64, scenario: Scenario, keep: Keep) -> Run {
-    let mut world = World::new(seed, scenario, keep);
+    let mut shell = Candid;
+    let mut world = World::new(seed, scenario, keep, &mut shell);
     let failure = world.run().err();
     Run {
         digest: world.digest.value(),
@@ -45,7 +47,7 @@ pub fn run(seed: u64, scenario: Scenario, keep: Keep) -> Run {
         jobs: world.records(),
         chapters: failure.as_ref().map(|_| world.chapters()).unwrap_or_default(),
         failure,
-        trace: world.recorder.into_lines(),
+        trace: world.into_trace(),
     }
 }
 

@@ -44,6 +44,18 @@ pub struct Scenario {
     pub quiet_at: Time,
     /// How long the end may take from there.
     pub patience: Span,
+    /// What is looked at meanwhile.
+    pub watch: Watch,
+}
+
+/// What is looked at while a cluster runs.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Watch {
+    /// Every promise, after every event; the run ends some time after all has become quiet.
+    Everything,
+    /// Only what becomes of the jobs; the run ends with the last of them. Nothing is journaled, so no crash of
+    /// the head can be survived.
+    Outcomes,
 }
 
 /// A job that somebody submits.
@@ -128,6 +140,7 @@ impl Scenario {
             acts: Vec::new(),
             quiet_at: Time::EPOCH,
             patience: Span::from_secs(10 * 86_400),
+            watch: Watch::Everything,
         }
     }
 

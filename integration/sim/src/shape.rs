@@ -2,7 +2,15 @@
 //!
 //! Machines with device memory have made-up GPUs, those without have host slots.
 
-use cohabit_proto::{Bytes, Device, DeviceId, DeviceKind};
+use std::ops::Range;
+
+use cohabit_proto::{Bandwidth, Bytes, Device, DeviceId, DeviceKind, Links};
+use cohabit_scheduler::mapping::Server;
+
+use crate::cluster_spec::{USUAL_INTERCONNECT, USUAL_NETWORK};
+
+/// More than the attempts that a machine ever hosts at once.
+const RENDEZVOUS_PORTS: Range<u16> = 29_600..30_600;
 
 /// The make of a machine.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -15,16 +23,69 @@ pub struct Shape {
     pub memory: Bytes,
     /// How many devices.
     pub devices: u32,
+    /// What they are called.
+    pub model: String,
     /// Memory of each; host slots have none.
     pub device_memory: Option<Bytes>,
+    /// How fast its devices reach each other and those of other machines.
+    pub links: Links,
+    /// So many of the ports that its worker offers to ranks, the first ones, are used by foreign programs.
+    pub foreign_ports: u16,
 }
 
 impl Shape {
-    /// A machine with this many devices of 24 GiB.
+    /// A machine with this many devices of 24 GiB, and links of which nothing is known.
     #[must_use]
     pub fn new(name: &str, devices: u32) -> Shape {
-        let (memory, device_memory) = (Bytes(128 << 30), Some(Bytes(24 << 30)));
-        Shape { name: name.to_owned(), cpus: 16, memory, devices, device_memory }
+        Shape {
+            name: name.to_owned(),
+            cpus: 16,
+            memory: Bytes(128 << 30),
+            devices,
+            model: "simulated".into(),
+            device_memory: Some(Bytes(24 << 30)),
+            links: Links::default(),
+            foreign_ports: 0,
+        }
+    }
+
+    /// The same with devices of another make.
+    #[must_use]
+    pub fn with_gpu(self, model: &str, memory: Bytes) -> Shape {
+        Shape { model: model.to_owned(), device_memory: Some(memory), ..self }
+    }
+
+    /// The same with these links.
+    #[must_use]
+    pub fn with_links(self, links: Links) -> Shape {
+        Shape { links, ..self }
+    }
+
+    /// What a mapper has to know of it while nothing runs on it; usual links where none are known.
+    pub(crate) fn server(&self) -> Server {
+        let speed = |known: Option<Bandwidth>, usual: Bandwidth| known.unwrap_or(usual).bytes_per_second();
+        Server {
+            free: self.devices,
+            devices: self.devices,
+            network: speed(self.links.network, USUAL_NETWORK),
+            interconnect: speed(self.links.interconnect, USUAL_INTERCONNECT),
+            model: self.model.as_str().into(),
+        }
+    }
+
+    /// Ports that its worker believes to be free.
+    pub(crate) fn rendezvous_ports(&self) -> Vec<u16> {
+        RENDEZVOUS_PORTS.collect()
+    }
+
+    /// Whether a foreign program listens there.
+    pub(crate) fn is_foreign(&self, port: u16) -> bool {
+        (RENDEZVOUS_PORTS.start..RENDEZVOUS_PORTS.start + self.foreign_ports).contains(&port)
+    }
+
+    /// Where its ranks meet.
+    pub(crate) fn address(&self) -> String {
+        format!("{}.example", self.name)
     }
 
     /// Its devices.
@@ -34,7 +95,7 @@ impl Shape {
         let device = |number| Device {
             id: DeviceId(format!("{}-{number}", self.name)),
             kind,
-            model: "simulated".into(),
+            model: self.model.clone(),
             memory: self.device_memory,
         };
         (0..self.devices).map(device).collect()

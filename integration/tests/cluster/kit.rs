@@ -69,9 +69,14 @@ impl Daemon {
 impl Cluster {
     /// A head, and a worker for each of these device specifications.
     pub(crate) fn start(devices: &[&str]) -> Cluster {
+        Cluster::with_policy("fifo", devices)
+    }
+
+    /// The same with this policy.
+    pub(crate) fn with_policy(policy: &str, devices: &[&str]) -> Cluster {
         let folder = tempfile::tempdir().unwrap();
-        let arguments = ["head", "start", "--listen", "127.0.0.1:0", "--state", "head"].map(str::to_owned);
-        let head = Daemon::start(folder.path(), arguments.to_vec());
+        let arguments = ["head", "start", "--listen", "127.0.0.1:0", "--state", "head", "--policy", policy];
+        let head = Daemon::start(folder.path(), arguments.map(str::to_owned).to_vec());
         let mut cluster = Cluster { folder, head, workers: Vec::new() };
         // A restarted head has to be where its workers look for it.
         let address = cluster.address();
@@ -83,13 +88,17 @@ impl Cluster {
     }
 
     pub(crate) fn add_worker(&mut self, devices: &str) {
+        self.add_worker_with(devices, &[]);
+    }
+
+    pub(crate) fn add_worker_with(&mut self, devices: &str, flags: &[&str]) {
         let number = self.workers.len();
         let (name, state) = (format!("node{number}"), format!("worker{number}"));
         let address = self.address();
         let arguments =
             ["worker", "start", "--join", &address, "--token-file", "head/worker.token", "--state", &state];
         let more = ["--name", &name, "--devices", devices];
-        let arguments = arguments.iter().chain(&more).map(|it| (*it).to_owned()).collect();
+        let arguments = arguments.iter().chain(&more).chain(flags).map(|it| (*it).to_owned()).collect();
         self.workers.push(Daemon::start(self.folder.path(), arguments));
     }
 

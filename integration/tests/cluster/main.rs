@@ -4,11 +4,13 @@
 //! for what they expect, and fail when it does not come within a generous time.
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on ends here")]
 
+mod a_srpt;
 mod arrays;
 mod bad_input;
 mod demo;
 mod documents;
 mod faults;
+mod gangs;
 mod jobs;
 mod kit;
 mod logs;

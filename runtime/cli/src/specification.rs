@@ -9,14 +9,16 @@ use std::ffi::OsString;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use cohabit_client::proto::{Command, Demand, Gpus, JobSpec, ModelDescription, Retry, Sharing, Stop, Work};
+use cohabit_client::proto::{
+    Command, Demand, Gpus, JobSpec, Launch, ModelDescription, Retry, Sharing, Stop, Work,
+};
 use jiff::Zoned;
 
 use crate::arguments::JobArguments;
 use crate::failure::Failure;
 use crate::place::line_of;
 use crate::script::Script;
-use crate::values::{Variable, on_each_node};
+use crate::values::{Nodes, Variable, on_each_node};
 
 /// Variables that a job takes over from its submitter: what finds the same programs and speaks the same
 /// language.
@@ -84,7 +86,7 @@ pub(crate) fn specify(
         name: job.name.clone().unwrap_or(plain.name),
         work: Work::Command(Command { argv: command, script: script.map(Script::into_text) }),
         demand: demand(job)?,
-        launch: job.launch.map(Into::into).unwrap_or_default(),
+        launch: launch(job)?,
         workdir: plain.workdir,
         environment: environment(job, surroundings)?,
         array: job.array.clone(),
@@ -103,8 +105,21 @@ pub(crate) fn specify(
     })
 }
 
+/// Devices on whatever nodes only make sense to ranks of their own: another launcher would want to know in
+/// advance how many there are on each node.
+fn launch(job: &JobArguments) -> Result<Launch, Failure> {
+    match (job.nodes, job.launch.map(Into::into)) {
+        (Some(Nodes::Any), Some(Launch::PerNode)) => Err(Failure::invalid(
+            "--nodes any needs a rank for each GPU: leave out --launch per-node, or ask for a number of nodes",
+        )),
+        (Some(Nodes::Any), Some(Launch::PerGpu) | None) => Ok(Launch::PerGpu),
+        (Some(Nodes::Exactly(_)) | None, launch) => Ok(launch.unwrap_or_default()),
+    }
+}
+
 fn demand(job: &JobArguments) -> Result<Demand, Failure> {
-    let nodes = job.nodes.unwrap_or(1);
+    let wanted = job.nodes.unwrap_or(Nodes::Exactly(1));
+    let nodes = wanted.count();
     let gpus = match (job.gpus, job.gpus_per_node) {
         (None, Some(count)) => Gpus::Whole(count),
         (total, _) => on_each_node(total, nodes).map_err(Failure::invalid)?,
@@ -117,6 +132,7 @@ fn demand(job: &JobArguments) -> Result<Demand, Failure> {
         cpus: job.cpus.unwrap_or(0),
         memory: job.mem.unwrap_or_default(),
         sharing,
+        spread: wanted.spread(),
     })
 }
 

@@ -3,7 +3,7 @@
 use cohabit_proto::{
     By, ClientKey, Inventory, JobId, NodeId, Notice, Order, Reply, Report, Request, Span, Ticket, WorkerKey,
 };
-use cohabit_scheduler::{Fact, Plan};
+use cohabit_scheduler::Plan;
 use serde::{Deserialize, Serialize};
 
 /// What can happen to a head. All but progress reports enter the journal before they are handled.
@@ -37,8 +37,6 @@ pub enum Effect {
     Publish(JobId, Notice),
     /// Ask the policy; at most one question is open.
     Plan(Ticket),
-    /// Tell the policy what happened.
-    Observe(Fact),
     /// Break a worker's link.
     Close(WorkerKey, String),
 }

@@ -97,8 +97,8 @@ impl Head {
         if !self.nodes.values().any(crate::node::Node::takes_jobs) {
             return (ReasonCode::WaitingForNodes, "no worker is connected that takes jobs".into());
         }
-        match self.live.waits.get(&id) {
-            Some((code, why)) => (*code, why.clone()),
+        match self.live.expected.get(&id) {
+            Some(expected) => (expected.code, expected.why.clone()),
             None => self.turn_reason(id),
         }
     }

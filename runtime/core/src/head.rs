@@ -4,13 +4,15 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use cohabit_proto::{AttemptId, JobId, NodeId, Progress, ReasonCode, Ticket, Time, WorkerKey};
+use cohabit_proto::{AttemptId, JobId, NodeId, Progress, Ticket, Time, WorkerKey};
+use cohabit_scheduler::Expectation;
 use serde::{Deserialize, Serialize};
 
 use crate::alarm::Alarm;
 use crate::door::{Config, Why};
 use crate::job::Job;
 use crate::node::Node;
+use crate::sight::Sight;
 use crate::submission::Submission;
 
 /// A cluster's head: every job and node it knows.
@@ -53,8 +55,10 @@ pub(crate) struct Live {
     pub(crate) progress: BTreeMap<AttemptId, Progress>,
     /// Grows with each change of a job or an array as a whole; never repeats, so a watcher cannot miss one.
     pub(crate) revisions: BTreeMap<JobId, u64>,
-    /// Why jobs wait, in the words of the last plan.
-    pub(crate) waits: BTreeMap<JobId, (ReasonCode, String)>,
+    /// What pending jobs have to expect, as the policy last said.
+    pub(crate) expected: BTreeMap<JobId, Expectation>,
+    /// What of all this the policy has not seen yet.
+    pub(crate) sight: Sight,
 }
 
 impl Default for Head {
@@ -94,6 +98,24 @@ impl Head {
         let retention =
             self.ended.first().map(|(ended_at, _)| (*ended_at + self.config.retention, Why::Retention));
         [alarm, wake, retention].into_iter().flatten().min_by_key(|(at, _)| *at)
+    }
+
+    /// Takes note of what pending jobs have to expect. Not an event: it changes what people are told, and
+    /// nothing else.
+    pub fn expect(&mut self, expected: Vec<Expectation>) {
+        let waiting = expected.into_iter().filter(|it| self.eligible.contains(&it.job));
+        self.live.expected = waiting.map(|it| (it.job, it)).collect();
+    }
+
+    /// The node, to be changed; the policy will see that it did.
+    pub(crate) fn node_mut(&mut self, id: NodeId) -> Option<&mut Node> {
+        self.live.sight.note_node(id);
+        self.nodes.get_mut(&id)
+    }
+
+    /// Whether a job waits for room.
+    pub fn has_pending(&self) -> bool {
+        !self.eligible.is_empty()
     }
 
     /// Every job that has not ended.

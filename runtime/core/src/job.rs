@@ -8,6 +8,8 @@ use cohabit_proto::{
 };
 use serde::{Deserialize, Serialize};
 
+use crate::rendezvous::MeetingPoint;
+
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub(crate) struct Job {
     pub(crate) state: JobState,
@@ -35,6 +37,9 @@ pub(crate) struct Attempt {
     /// From 1.
     pub(crate) number: u32,
     pub(crate) placement: Placement,
+    /// Where its ranks meet.
+    #[serde(default)]
+    pub(crate) meeting_point: Option<MeetingPoint>,
     pub(crate) started_at: Time,
     pub(crate) ended_at: Option<Time>,
     /// Why the head stops it.

@@ -7,7 +7,6 @@ use cohabit_proto::{
     Chapter, Happening, JobId, JobState, NodeId, Notice, Order, Outcome, Placement, RankId, ReasonCode, Span,
     StartFailure, StopReason, Time,
 };
-use cohabit_scheduler::Fact;
 
 use crate::alarm::Alarm;
 use crate::door::Effect;
@@ -65,10 +64,11 @@ impl Turn<'_> {
     /// Recomputes whether only room keeps the job waiting.
     pub(crate) fn refresh_eligibility(&mut self, id: JobId) {
         let now = self.now;
+        self.head.live.sight.note_job(id);
         let Some(job) = self.head.jobs.get_mut(&id) else { return };
         if !job.is_eligible(now) {
             self.head.eligible.remove(&id);
-            self.head.live.waits.remove(&id);
+            self.head.live.expected.remove(&id);
             return;
         }
         if self.head.eligible.insert(id) {
@@ -85,17 +85,16 @@ impl Turn<'_> {
         submission.started_at = submission.started_at.or(Some(now));
         let demand = submission.spec.demand;
         for part in &attempt.placement.parts {
-            self.head.nodes.get_mut(&part.node).expect("a checked placement").take(id, &demand, part);
+            self.head.node_mut(part.node).expect("a checked placement").take(id, &demand, part);
         }
         self.head.eligible.remove(&id);
-        self.head.live.waits.remove(&id);
+        self.head.live.expected.remove(&id);
         let job = self.job_mut(id);
         job.reason = ReasonCode::Running;
         job.not_before = None;
         job.attempts.push(attempt);
         self.tell(id, happening);
         self.set_state(id, JobState::Running);
-        self.observe(Fact::Placed(id));
         for (key, order) in orders {
             self.effect(Effect::Tell(key, Order::Run(Box::new(order))));
         }
@@ -123,6 +122,9 @@ impl Turn<'_> {
     pub(crate) fn rank_ended(&mut self, rank: RankId, outcome: Outcome) {
         let id = rank.attempt.job;
         self.tell(id, Happening::RankEnded { rank, outcome: outcome.clone() });
+        if let Outcome::NotStarted(StartFailure::PortTaken(port)) = outcome {
+            self.port_taken(id, port);
+        }
         let attempt = self.job_mut(id).live_attempt_mut().expect("the caller found the live attempt");
         let failed = !outcome.succeeded();
         if let Some(known) = attempt.ranks.get_mut(rank.rank as usize) {
@@ -155,7 +157,7 @@ impl Turn<'_> {
     fn release(&mut self, id: JobId, attempt: &Attempt) {
         let demand = self.head.submissions[&id.number].spec.demand;
         for part in &attempt.placement.parts {
-            if let Some(node) = self.head.nodes.get_mut(&part.node) {
+            if let Some(node) = self.head.node_mut(part.node) {
                 node.release(id, &demand, part);
             }
         }
@@ -190,6 +192,9 @@ impl Turn<'_> {
             Some(Outcome::Signalled(signal)) => {
                 (job.exit_code, job.signal) = (None, Some(*signal));
                 self.failed(id, ReasonCode::Signalled)
+            }
+            Some(Outcome::NotStarted(StartFailure::PortTaken(_))) => {
+                self.node_failed(id, ReasonCode::CouldNotStart)
             }
             Some(Outcome::NotStarted(failure)) => {
                 let reason = start_failure(failure);
@@ -237,7 +242,6 @@ impl Turn<'_> {
             self.set_alarm(at, Alarm::Job(id));
         }
         self.set_state(id, JobState::Pending);
-        self.observe(Fact::Requeued(id));
         self.refresh_eligibility(id);
     }
 
@@ -272,7 +276,6 @@ impl Turn<'_> {
         self.tell(id, Happening::Ended { state, reason });
         self.set_state(id, state);
         self.refresh_eligibility(id);
-        self.observe(Fact::Ended(id));
         self.publish_end(id);
         self.just_ended.push_back((id, state));
     }
@@ -289,6 +292,8 @@ const fn start_failure(failure: &StartFailure) -> ReasonCode {
         StartFailure::CommandNotFound(_) => ReasonCode::CommandNotFound,
         StartFailure::NotExecutable(_) => ReasonCode::NotExecutable,
         StartFailure::WorkdirMissing(_) => ReasonCode::WorkdirMissing,
-        StartFailure::DeviceMissing(_) | StartFailure::Other(_) => ReasonCode::CouldNotStart,
+        StartFailure::DeviceMissing(_) | StartFailure::Other(_) | StartFailure::PortTaken(_) => {
+            ReasonCode::CouldNotStart
+        }
     }
 }

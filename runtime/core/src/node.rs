@@ -6,8 +6,8 @@
 use std::collections::BTreeSet;
 
 use cohabit_proto::{
-    Bytes, Demand, Device, DeviceRecord, Inventory, JobId, NodeId, NodeRecord, NodeState, RankPlacement,
-    Share, Span, Time, WorkerKey,
+    Bytes, Demand, Device, DeviceRecord, Inventory, JobId, Links, NodeId, NodeRecord, NodeState,
+    RankPlacement, Share, Span, Time, WorkerKey,
 };
 use cohabit_scheduler::{DeviceView, NodeView};
 use serde::{Deserialize, Serialize};
@@ -21,6 +21,14 @@ pub(crate) struct Node {
     pub(crate) build: String,
     pub(crate) cpus: u32,
     pub(crate) memory: Bytes,
+    #[serde(default)]
+    pub(crate) links: Links,
+    /// Where ranks on it may wait for others.
+    #[serde(default)]
+    pub(crate) rendezvous_ports: Vec<u16>,
+    /// Those of them that another program turned out to use.
+    #[serde(default)]
+    pub(crate) taken_ports: BTreeSet<u16>,
     /// How long its ranks go on while the head cannot be reached.
     pub(crate) orphan_grace: Span,
     pub(crate) link: Link,
@@ -68,6 +76,9 @@ impl Node {
             build: String::new(),
             cpus: 0,
             memory: Bytes::ZERO,
+            links: Links::default(),
+            rendezvous_ports: Vec::new(),
+            taken_ports: BTreeSet::new(),
             orphan_grace: Span::ZERO,
             link: Link::Up(key),
             intake: Intake::Open,
@@ -87,6 +98,9 @@ impl Node {
         self.build.clone_from(&inventory.build);
         self.cpus = inventory.cpus;
         self.memory = inventory.memory;
+        self.links = inventory.links;
+        self.rendezvous_ports.clone_from(&inventory.rendezvous_ports);
+        self.taken_ports.clear();
         self.orphan_grace = inventory.orphan_grace;
         let old = std::mem::take(&mut self.devices);
         let booked = |device: &Device| match old.iter().find(|known| known.device.id == device.id) {
@@ -161,11 +175,13 @@ impl Node {
         };
         NodeView {
             id,
+            ordinal: self.ordinal,
             name: self.name.clone(),
             cpus: self.cpus,
             cpus_free: self.cpus.saturating_sub(self.cpus_used),
             memory: self.memory,
             memory_free: self.memory.minus(self.memory_used),
+            links: self.links,
             devices: self.devices.iter().map(device).collect(),
         }
     }
@@ -197,6 +213,7 @@ impl Node {
             cpus_used: self.cpus_used,
             memory: self.memory,
             memory_used: self.memory_used,
+            links: self.links,
             devices: self.devices.iter().map(device).collect(),
             jobs: self.jobs.iter().copied().collect(),
             since: self.since,

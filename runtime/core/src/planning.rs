@@ -4,21 +4,18 @@
 //! checked action by action against the present state; what no longer fits is dropped, and the job's story
 //! says so.
 
-use std::ops::Bound;
-
 use cohabit_proto::{
-    Cause, Demand, Happening, JobId, JobState, Launch, NodeId, Placement, RankRun, RunOrder, Share,
-    StopReason, Ticket, Time, WorkerKey,
+    AttemptId, Cause, Demand, DeviceId, Happening, JobId, JobState, Launch, NodeId, Placement, RankPlacement,
+    RankRun, RunOrder, Share, StopReason, Ticket, Time, WorkerKey,
 };
-use cohabit_scheduler::{Action, FreeNodes, NodeView, PendingJob, Plan, RunningJob, View};
+use cohabit_scheduler::{Action, Plan, check_shape};
 
 use crate::door::Effect;
 use crate::head::Head;
 use crate::job::{Attempt, Rank, RankPhase};
+use crate::rendezvous::MeetingPoint;
+use crate::sight::BATCH;
 use crate::turn::Turn;
-
-/// Jobs that claim nothing could start without end; so many of an array are shown, and started, at once.
-const BATCH: u64 = 1_000;
 
 impl Turn<'_> {
     /// Asks if there is a reason to, and no question is open.
@@ -43,18 +40,16 @@ impl Turn<'_> {
         self.cause = Cause::Plan(ticket);
         self.head.open_ticket = None;
         self.head.wake = plan.wake;
-        self.head.live.waits = plan.waits.into_iter().map(|wait| (wait.job, (wait.code, wait.why))).collect();
         self.head.plan_wanted |= plan.actions.len() as u64 >= BATCH;
-        let mut free = FreeNodes::new(&self.head.node_views());
         for action in plan.actions {
             match action {
-                Action::Place { job, placement, why } => self.place(job, placement, why, &mut free),
+                Action::Place { job, placement, why } => self.place(job, placement, why),
                 Action::Preempt { job, why } => self.preempt(job, &why),
             }
         }
     }
 
-    fn place(&mut self, id: JobId, placement: Placement, why: String, free: &mut FreeNodes) {
+    fn place(&mut self, id: JobId, placement: Placement, why: String) {
         if !self.head.eligible.contains(&id) {
             return;
         }
@@ -62,13 +57,10 @@ impl Turn<'_> {
         let demand = submission.spec.demand;
         let fit = match submission.may_place() {
             0 => Err("as many members of the array run as may".to_owned()),
-            _ => free.fits(&demand, &placement),
+            _ => self.head.fits(&demand, &placement),
         };
         match fit {
-            Ok(()) => {
-                free.take(&demand, &placement);
-                self.start(id, placement, why);
-            }
+            Ok(()) => self.start(id, placement, why),
             Err(why) => self.tell(id, Happening::PlanDropped(why)),
         }
     }
@@ -85,73 +77,13 @@ impl Turn<'_> {
 }
 
 impl Head {
-    /// What a policy may see.
-    pub fn view(&self, now: Time) -> View {
-        View { now, nodes: self.node_views(), pending: self.pending_jobs(), running: self.running_jobs(now) }
-    }
-
-    /// Nodes that take jobs, in the order in which they joined.
-    pub(crate) fn node_views(&self) -> Vec<NodeView> {
-        let mut open: Vec<_> = self.nodes.iter().filter(|(_, node)| node.takes_jobs()).collect();
-        open.sort_by_key(|(_, node)| node.ordinal);
-        open.into_iter().map(|(id, node)| node.view(*id)).collect()
-    }
-
-    fn pending_jobs(&self) -> Vec<PendingJob> {
-        let mut pending = Vec::new();
-        let mut from = Bound::Unbounded;
-        while let Some(first) = self.eligible.range((from, Bound::Unbounded)).next() {
-            let last = JobId::member(first.number, u32::MAX);
-            let submission = &self.submissions[&first.number];
-            let shown = submission.may_place().min(self.most_at_once(&submission.spec.demand)) as usize;
-            pending.extend(self.eligible.range(*first..=last).take(shown).map(|id| self.pending_job(*id)));
-            from = Bound::Excluded(last);
-        }
-        pending
-    }
-
-    fn pending_job(&self, id: JobId) -> PendingJob {
-        let submission = &self.submissions[&id.number];
-        PendingJob {
-            id,
-            priority: submission.spec.priority,
-            submitted_at: submission.submitted_at,
-            eligible_at: self.jobs[&id].eligible_at,
-            demand: submission.spec.demand,
-            traits: submission.traits(),
-        }
-    }
-
-    /// No more jobs with this demand than this could start at once, whatever is free.
-    fn most_at_once(&self, demand: &Demand) -> u64 {
-        let devices: u64 = self.nodes.values().map(|node| node.devices.len() as u64).sum();
-        let cpus: u64 = self.nodes.values().map(|node| u64::from(node.cpus)).sum();
-        let a_job = u64::from(demand.devices()) * u64::from(demand.share().0) * u64::from(demand.nodes);
-        match (a_job, demand.cpus) {
-            (0, 0) => BATCH,
-            (0, cores) => (cpus / u64::from(cores)).max(1),
-            (share, _) => (devices * u64::from(Share::WHOLE.0) / share).max(1),
-        }
-    }
-
-    fn running_jobs(&self, now: Time) -> Vec<RunningJob> {
-        let running = |id: &JobId| {
-            let attempt = self.jobs[id].live_attempt()?;
-            let submission = &self.submissions[&id.number];
-            let progress = self.live.progress.get(&id.attempt(attempt.number));
-            let remaining = progress.and_then(|it| Some((it.at + it.remaining()?).since(now)));
-            Some(RunningJob {
-                id: *id,
-                started_at: attempt.started_at,
-                demand: submission.spec.demand,
-                placement: attempt.placement.clone(),
-                remaining,
-                traits: submission.traits(),
-            })
-        };
-        let placed: std::collections::BTreeSet<JobId> =
-            self.nodes.values().flat_map(|node| node.jobs.iter().copied()).collect();
-        placed.iter().filter_map(running).collect()
+    /// Whether the placement is what the demand asks for, and there is room for it.
+    fn fits(&self, demand: &Demand, placement: &Placement) -> Result<(), String> {
+        check_shape(demand, placement)?;
+        placement.parts.iter().try_for_each(|part| {
+            let node = self.nodes.get(&part.node).filter(|node| node.takes_jobs());
+            node.ok_or("the plan names a node that takes no jobs")?.view(part.node).fits(demand, part)
+        })
     }
 
     /// A new attempt, and the orders that start it.
@@ -169,12 +101,19 @@ impl Head {
             devices: run.devices.clone(),
             phase: RankPhase::Ordered,
         };
-        let ranks: Vec<Rank> =
-            runs.iter().flat_map(|(node, runs)| runs.iter().map(|run| rank(*node, run))).collect();
-        let orders = self.run_orders(id, number, ranks.len() as u32, runs);
+        let mut ranks: Vec<(u32, Rank)> = runs
+            .iter()
+            .flat_map(|(node, runs)| runs.iter().map(|run| (run.rank, rank(*node, run))))
+            .collect();
+        // Whoever reports names a rank by its number, and a plan may have numbered them across nodes.
+        ranks.sort_by_key(|(number, _)| *number);
+        let ranks: Vec<Rank> = ranks.into_iter().map(|(_, rank)| rank).collect();
+        let meeting_point = self.meeting_point(id, number, &runs);
+        let orders = self.run_orders(id.attempt(number), ranks.len() as u32, meeting_point, runs);
         let attempt = Attempt {
             number,
             placement,
+            meeting_point,
             started_at: now,
             ended_at: None,
             stopping: None,
@@ -188,19 +127,21 @@ impl Head {
 
     fn run_orders(
         &self,
-        id: JobId,
-        attempt: u32,
+        attempt: AttemptId,
         world_size: u32,
+        meeting_point: Option<MeetingPoint>,
         runs: Vec<(NodeId, Vec<RankRun>)>,
     ) -> Vec<(WorkerKey, RunOrder)> {
-        let submission = &self.submissions[&id.number];
+        let submission = &self.submissions[&attempt.job.number];
+        let rendezvous = self.rendezvous(meeting_point);
         let nodes: Vec<String> = runs.iter().map(|(node, _)| self.nodes[node].address.clone()).collect();
         let order = |ranks| RunOrder {
-            attempt: id.attempt(attempt),
+            attempt,
             spec: submission.spec.clone(),
             user: submission.user.clone(),
             nodes: nodes.clone(),
             world_size,
+            rendezvous: rendezvous.clone(),
             ranks,
         };
         runs.into_iter().filter_map(|(node, ranks)| Some((self.link_of(node)?, order(ranks)))).collect()
@@ -219,21 +160,16 @@ impl Head {
     }
 }
 
-/// The ranks on each node: one that holds all its devices there, or one for each device.
+/// The ranks on each node: one that holds all its devices there, or one for each device, numbered as the
+/// placement says or in the order of parts and devices.
 fn rank_runs(placement: &Placement, launch: Launch) -> Vec<(NodeId, Vec<RankRun>)> {
     let mut next_rank = 0;
     let mut runs = Vec::new();
     for (node_rank, part) in placement.parts.iter().enumerate() {
-        let one_each = launch == Launch::PerGpu && !part.devices.is_empty();
-        let holdings = if one_each {
-            part.devices.iter().map(|device| vec![device.clone()]).collect()
-        } else {
-            vec![part.devices.clone()]
-        };
-        let first = next_rank;
+        let holdings = holdings(part, launch, next_rank);
         next_rank += holdings.len() as u32;
-        let run = |(local_rank, devices)| RankRun {
-            rank: first + local_rank as u32,
+        let run = |(local_rank, (rank, devices))| RankRun {
+            rank,
             local_rank: local_rank as u32,
             node_rank: node_rank as u32,
             devices,
@@ -242,4 +178,14 @@ fn rank_runs(placement: &Placement, launch: Launch) -> Vec<(NodeId, Vec<RankRun>
         runs.push((part.node, holdings.into_iter().enumerate().map(run).collect()));
     }
     runs
+}
+
+/// The ranks of one part with their devices; the first free number is `next`.
+fn holdings(part: &RankPlacement, launch: Launch, next: u32) -> Vec<(u32, Vec<DeviceId>)> {
+    let devices = part.devices.iter().cloned();
+    if launch != Launch::PerGpu || part.devices.is_empty() {
+        return vec![(next, devices.collect())];
+    }
+    let number = |position: usize| part.ranks.get(position).copied().unwrap_or(next + position as u32);
+    devices.enumerate().map(|(position, device)| (number(position), vec![device])).collect()
 }

@@ -5,6 +5,8 @@ use cohabit_proto::{
     RankRecord, ReasonCode, Share, Time, WorkerKey,
 };
 
+use cohabit_scheduler::Expectation;
+
 use crate::head::Head;
 use crate::job::{Attempt, Job};
 use crate::submission::Submission;
@@ -33,7 +35,7 @@ impl Head {
             started_at: attempts.last().map(|attempt| attempt.started_at),
             ended_at: job.ended_at,
             sharing_with: self.sharing_with(id, job),
-            predicted: predicted(now, submission, job, progress.as_ref()),
+            predicted: predicted(now, submission, job, progress.as_ref(), self.live.expected.get(&id)),
             progress,
             attempts,
             ..self.blank(id, submission)
@@ -162,6 +164,7 @@ fn predicted(
     submission: &Submission,
     job: &Job,
     progress: Option<&Progress>,
+    expected: Option<&Expectation>,
 ) -> Option<Predicted> {
     let estimate = submission.estimate.as_ref();
     let running = job.live_attempt();
@@ -170,8 +173,11 @@ fn predicted(
     let predicted = Predicted {
         iterations: estimate.and_then(|it| it.iterations),
         runtime: estimate.and_then(|it| it.runtime),
-        starts_at: None,
-        ends_at: running.and_then(|_| by_progress().or_else(by_estimate)),
+        starts_at: expected.and_then(|it| it.starts_at),
+        ends_at: match running {
+            Some(_) => by_progress().or_else(by_estimate),
+            None => expected.and_then(|it| it.ends_at),
+        },
     };
     (predicted != Predicted::default()).then_some(predicted)
 }

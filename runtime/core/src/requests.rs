@@ -37,8 +37,9 @@ impl Turn<'_> {
 
     fn set_intake(&mut self, name: &str, intake: Intake) -> Result<Reply, Refusal> {
         let mut named =
-            self.head.nodes.iter_mut().filter(|(id, node)| node.name == name || id.to_string() == name);
-        let Some((_, node)) = named.next() else {
+            self.head.nodes.iter().filter(|(id, node)| node.name == name || id.to_string() == name);
+        let named = named.next().map(|(id, _)| *id);
+        let Some(node) = named.and_then(|id| self.head.node_mut(id)) else {
             return Err(Refusal::new(RefusalCode::NotFound, self.head.no_such_node(name)));
         };
         node.intake = intake;

@@ -1,7 +1,7 @@
 //! Whether a demand can ever be met: refused at submission if not, beside the largest there is.
 
-use cohabit_proto::{Bytes, Demand, Gpus, Refusal, RefusalCode};
-use cohabit_scheduler::FreeNodes;
+use cohabit_proto::{Bytes, Demand, Gpus, Refusal, RefusalCode, Spread};
+use cohabit_scheduler::could_ever_hold;
 
 use crate::head::Head;
 use crate::node::Node;
@@ -10,12 +10,19 @@ impl Head {
     /// Refuses what the nodes could not hold even if nothing ran on them. While no node is known, anything
     /// may come.
     pub(crate) fn check_satisfiable(&self, demand: &Demand) -> Result<(), Refusal> {
-        let present: Vec<(_, &Node)> = self.nodes.iter().filter(|(_, node)| !node.is_lost()).collect();
-        let views: Vec<_> = present.iter().map(|(id, node)| node.view(**id)).collect();
-        if present.is_empty() || FreeNodes::new(&views).could_ever_hold(demand) {
+        let mut views = Vec::new();
+        let mut nodes = Vec::new();
+        for (id, node) in self.nodes.iter().filter(|(_, node)| !node.is_lost()) {
+            nodes.push(node);
+            views.push(node.view(*id));
+            // The first few nodes are enough for nearly every job.
+            if views.len().is_power_of_two() && could_ever_hold(&views, demand) {
+                return Ok(());
+            }
+        }
+        if nodes.is_empty() || could_ever_hold(&views, demand) {
             return Ok(());
         }
-        let nodes: Vec<&Node> = present.into_iter().map(|(_, node)| node).collect();
         Err(Refusal::new(
             RefusalCode::Unsatisfiable,
             format!("no node can ever run this job: {}", too_large(demand, &nodes)),
@@ -32,6 +39,13 @@ fn too_large(demand: &Demand, nodes: &[&Node]) -> String {
             .max_by_key(|(most, _)| *most)
             .unwrap_or_default()
     };
+    if demand.spread == Spread::Free {
+        let devices: usize = nodes.iter().map(|node| node.devices.len()).sum();
+        return format!(
+            "it needs {} devices on nodes with enough of everything else, all nodes together have {devices}",
+            demand.devices()
+        );
+    }
     let (devices, on) = largest(|node| node.devices.len() as u64);
     if let Gpus::Whole(wanted) = demand.gpus
         && u64::from(wanted) > devices

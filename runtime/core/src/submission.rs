@@ -41,6 +41,7 @@ impl Submission {
                 model: self.spec.model.clone(),
                 estimate: self.estimate.clone(),
                 time_limit: self.spec.time_limit,
+                launch: self.spec.launch,
             })
         };
         self.traits.get_or_init(make).clone()

@@ -1,7 +1,6 @@
 //! How a job becomes known: checked, numbered, booked.
 
 use cohabit_proto::{By, JobId, JobState, Refusal, RefusalCode, Reply, Submit};
-use cohabit_scheduler::Fact;
 
 use crate::alarm::Alarm;
 use crate::head::Head;
@@ -80,7 +79,6 @@ impl Turn<'_> {
         self.head.jobs.insert(id, job);
         self.head.unended.insert(id);
         self.revise(id);
-        self.observe(Fact::Submitted(id));
     }
 }
 

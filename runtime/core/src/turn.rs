@@ -6,7 +6,6 @@
 use std::collections::VecDeque;
 
 use cohabit_proto::{Cause, ClientKey, JobId, JobState, Notice, Refusal, Reply, Time};
-use cohabit_scheduler::Fact;
 
 use crate::door::{Config, Effect, Event};
 use crate::head::Head;
@@ -54,6 +53,7 @@ impl<'a> Turn<'a> {
         self.head.plan_wanted = true;
         let linked: Vec<_> = self.head.nodes.values().filter_map(|node| node.key()).collect();
         self.cause = Cause::Restart;
+        self.head.live.sight = self.head.everything();
         for key in linked {
             self.unreachable(key);
         }
@@ -67,12 +67,9 @@ impl<'a> Turn<'a> {
         self.effect(Effect::Answer(client, reply.unwrap_or_else(Reply::Refused)));
     }
 
-    pub(crate) fn observe(&mut self, fact: Fact) {
-        self.effect(Effect::Observe(fact));
-    }
-
     /// Tells watchers of the job, and of its array as a whole, that it changed.
     pub(crate) fn changed(&mut self, job: JobId) {
+        self.head.live.sight.note_job(job);
         let revision = self.revise(job);
         self.effect(Effect::Publish(job, Notice::Changed(revision)));
         if job.index.is_some() {

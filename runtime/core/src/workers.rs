@@ -40,7 +40,7 @@ impl Turn<'_> {
 
     fn link_up(&mut self, key: WorkerKey, inventory: &Inventory) {
         let name = self.head.free_name(key.node, &inventory.name);
-        if let Some(node) = self.head.nodes.get_mut(&key.node) {
+        if let Some(node) = self.head.node_mut(key.node) {
             node.name = name;
             node.link = Link::Up(key);
             node.since = self.now;
@@ -49,6 +49,7 @@ impl Turn<'_> {
         }
         let node = Node::new(name, self.head.nodes_joined, key, inventory, self.now);
         self.head.nodes_joined += 1;
+        self.head.live.sight.note_node(key.node);
         self.head.nodes.insert(key.node, node);
     }
 
@@ -94,7 +95,7 @@ impl Turn<'_> {
     pub(crate) fn unreachable(&mut self, key: WorkerKey) {
         let now = self.now;
         let patience = self.head.patience(key.node);
-        let Some(node) = self.head.nodes.get_mut(&key.node).filter(|node| node.key() == Some(key)) else {
+        let Some(node) = self.head.node_mut(key.node).filter(|node| node.key() == Some(key)) else {
             return;
         };
         node.link = Link::Broken(key);
@@ -111,7 +112,7 @@ impl Turn<'_> {
     /// A node that is still unreachable when patience ends is lost, and with it what ran there.
     pub(crate) fn patience_ends(&mut self, id: NodeId) {
         let patience = self.head.patience(id);
-        let Some(node) = self.head.nodes.get_mut(&id) else { return };
+        let Some(node) = self.head.node_mut(id) else { return };
         let Link::Broken(key) = node.link else { return };
         if node.since + patience > self.now {
             return;

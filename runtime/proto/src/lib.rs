@@ -7,6 +7,7 @@
 
 mod amounts;
 mod array;
+mod bandwidth;
 mod ids;
 mod job;
 mod log;
@@ -29,6 +30,7 @@ mod work;
 
 pub use amounts::{Bytes, ParseAmountError, Share};
 pub use array::{Array, IndexRange};
+pub use bandwidth::{Bandwidth, ParseBandwidthError};
 pub use ids::{
     AttemptId, ClientKey, DeviceId, Incarnation, JobId, NodeId, ParseIdError, RankId, Ticket, WorkerKey,
 };
@@ -36,9 +38,10 @@ pub use job::{Dependency, JobSpec, Launch, When};
 pub use log::{AtEnd, LogChunk, LogPosition, LogRecord, LogRequest, LogStream};
 pub use model::{Family, ModelDescription, Stage};
 pub use node::{
-    Demand, Device, DeviceKind, Gpus, HeldRank, Inventory, Phase, Placement, RankPlacement, Sharing,
+    Demand, Device, DeviceKind, Gpus, HeldRank, Inventory, Links, Phase, Placement, RankPlacement, Sharing,
+    Spread,
 };
-pub use order::{Order, RankRun, RunOrder, StopReason};
+pub use order::{Order, RankRun, Rendezvous, RunOrder, StopReason};
 pub use outcome::{Outcome, StartFailure};
 pub use progress::{Progress, ProgressOf};
 pub use record::{

@@ -60,6 +60,9 @@ pub struct Stage {
     pub replicas: u32,
     /// Computation of one replica in one iteration, in seconds.
     pub compute_seconds: f64,
+    /// The same on devices of these models, where it differs.
+    #[serde(default)]
+    pub compute_seconds_on: BTreeMap<String, f64>,
     /// Sent to the next stage in one iteration, in bytes.
     #[serde(default)]
     pub activation_bytes: f64,

@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::{Bytes, DeviceId, NodeId, RankId, Share, Span, Time};
+use crate::{Bandwidth, Bytes, DeviceId, NodeId, RankId, Share, Span, Time};
 
 /// What a job needs on each of its nodes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
@@ -19,6 +19,9 @@ pub struct Demand {
     pub memory: Bytes,
     /// Whether others may join its devices.
     pub sharing: Sharing,
+    /// Whether its devices may lie on any nodes.
+    #[serde(default)]
+    pub spread: Spread,
 }
 
 /// How many devices on a node.
@@ -71,6 +74,18 @@ pub enum Sharing {
     Exclusive,
 }
 
+/// How the devices of a job lie on nodes.
+#[derive(Debug, Default, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Spread {
+    /// As many devices on each of its `nodes`.
+    #[default]
+    Even,
+    /// The whole devices of its one `nodes` may lie on any number of nodes, as the scheduler thinks best;
+    /// cores and host memory are claimed on each of them.
+    Free,
+}
+
 impl Default for Demand {
     fn default() -> Demand {
         Demand {
@@ -80,6 +95,7 @@ impl Default for Demand {
             cpus: 0,
             memory: Bytes::ZERO,
             sharing: Sharing::Shared,
+            spread: Spread::Even,
         }
     }
 }
@@ -100,11 +116,29 @@ impl Demand {
             Gpus::Whole(0) if self.gpu_memory.is_some() => {
                 Err("GPU memory was asked for, but no GPU: add --gpus".into())
             }
+            Gpus::Part(_) | Gpus::Whole(0) if self.spread == Spread::Free => {
+                Err("only whole GPUs can be spread over any nodes: ask for one or more".into())
+            }
+            Gpus::Whole(_) if self.spread == Spread::Free && self.nodes != 1 => {
+                Err("a job is spread over any nodes or over a number of them, not both".into())
+            }
             Gpus::Part(_) | Gpus::Whole(_) => Ok(()),
         }
     }
 
-    /// How many devices are occupied on each node.
+    /// How many devices are occupied on all nodes together.
+    #[must_use]
+    pub const fn total_devices(&self) -> u32 {
+        self.devices() * self.nodes
+    }
+
+    /// How much is occupied on all nodes together, in thousandths of a device.
+    #[must_use]
+    pub const fn total_milli(&self) -> u64 {
+        self.devices() as u64 * self.nodes as u64 * self.share().0 as u64
+    }
+
+    /// How many devices are occupied on each node; on all together, where they are spread freely.
     #[must_use]
     pub const fn devices(&self) -> u32 {
         match self.gpus {
@@ -163,10 +197,25 @@ pub struct Inventory {
     pub devices: Vec<Device>,
     /// Version of the worker.
     pub build: String,
+    /// How fast devices reach each other, as far as it is known.
+    #[serde(default)]
+    pub links: Links,
+    /// Ports at which ranks on it may wait for others; nothing else uses them.
+    #[serde(default)]
+    pub rendezvous_ports: Vec<u16>,
     /// How long its ranks go on while the head cannot be reached.
     pub orphan_grace: Span,
     /// Ranks that it holds, and those whose end it has yet to see acknowledged.
     pub held: Vec<HeldRank>,
+}
+
+/// How fast the devices of a node reach each other and those of other nodes.
+#[derive(Debug, Default, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Links {
+    /// Between this node and the network, all its devices together, each way.
+    pub network: Option<Bandwidth>,
+    /// Between one device and the others of this node, each way.
+    pub interconnect: Option<Bandwidth>,
 }
 
 /// A rank that a joining worker holds.
@@ -206,6 +255,10 @@ pub struct RankPlacement {
     pub devices: Vec<DeviceId>,
     /// How much of each of them.
     pub share: Share,
+    /// The rank for each of these devices, where each device has a rank of its own and the order of ranks
+    /// matters; empty where ranks are numbered in the order of parts and devices.
+    #[serde(default)]
+    pub ranks: Vec<u32>,
 }
 
 #[cfg(test)]

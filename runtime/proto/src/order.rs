@@ -33,8 +33,19 @@ pub struct RunOrder {
     pub nodes: Vec<String>,
     /// How many ranks the attempt has on all nodes together.
     pub world_size: u32,
+    /// Where its ranks meet; nothing, if the node of rank 0 has no port to offer.
+    pub rendezvous: Option<Rendezvous>,
     /// The ranks to start here.
     pub ranks: Vec<RankRun>,
+}
+
+/// Where the ranks of an attempt meet: rank 0 will listen there.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Rendezvous {
+    /// The address of its node.
+    pub address: String,
+    /// No other attempt that runs meets there.
+    pub port: u16,
 }
 
 /// One rank to start.

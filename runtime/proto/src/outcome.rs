@@ -34,6 +34,8 @@ pub enum StartFailure {
     DeviceMissing(String),
     /// Anything else, in words.
     Other(String),
+    /// Another program listens at the port at which the ranks were to meet.
+    PortTaken(u16),
 }
 
 impl Outcome {
@@ -80,6 +82,9 @@ impl fmt::Display for StartFailure {
             }
             StartFailure::DeviceMissing(device) => write!(f, "the worker has no device '{device}'"),
             StartFailure::Other(detail) => f.write_str(detail),
+            StartFailure::PortTaken(port) => {
+                write!(f, "another program listens at port {port}, where its ranks were to meet")
+            }
         }
     }
 }

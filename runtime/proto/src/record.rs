@@ -6,8 +6,8 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 
 use crate::{
-    Demand, Device, DeviceId, JobId, JobState, NodeId, Outcome, Progress, ReasonCode, Share, Signal, Span,
-    StopReason, Time,
+    Demand, Device, DeviceId, JobId, JobState, Links, NodeId, Outcome, Progress, ReasonCode, Share, Signal,
+    Span, StopReason, Time,
 };
 
 /// All there is to tell about a job, an array as a whole, or a member.
@@ -197,6 +197,8 @@ pub struct NodeRecord {
     pub memory_used: crate::Bytes,
     /// Its devices and who is on them.
     pub devices: Vec<DeviceRecord>,
+    /// How fast its devices reach each other, as far as it is known.
+    pub links: Links,
     /// Jobs that run on it.
     pub jobs: Vec<JobId>,
     /// When its state last changed.

@@ -54,7 +54,7 @@ impl fmt::Display for Line<'_, Report> {
 
 impl fmt::Display for Line<'_, Plan> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{} action(s), {} job(s) wait", self.0.actions.len(), self.0.waits.len())
+        write!(f, "{} action(s)", self.0.actions.len())
     }
 }
 
@@ -70,7 +70,6 @@ impl fmt::Display for Line<'_, Effect> {
                 write!(f, "publish {job}: ended as {}", record.state)
             }
             Effect::Plan(ticket) => write!(f, "ask for plan {}", ticket.0),
-            Effect::Observe(fact) => write!(f, "observe {fact:?}"),
             Effect::Close(key, why) => write!(f, "close {key}: {why}"),
         }
     }

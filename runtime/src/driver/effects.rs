@@ -8,13 +8,13 @@ use std::slice;
 
 use cohabit_actor::TryTellError;
 use cohabit_core::Effect;
-use cohabit_proto::{JobId, Notice, Order, Time, WorkerKey};
+use cohabit_proto::{JobId, Notice, Order, WorkerKey};
 
 use super::{Driver, ToWorker};
 use crate::journal::Write;
 
 impl Driver {
-    pub(super) fn perform(&mut self, now: Time, effect: Effect) {
+    pub(super) fn perform(&mut self, effect: Effect) {
         match effect {
             Effect::Tell(key, order) => self.tell(key, order),
             Effect::Answer(client, reply) => {
@@ -25,7 +25,6 @@ impl Driver {
             Effect::Publish(job, notice) => self.publish(job, notice),
             // Asked after the batch, so that one plan answers all of it.
             Effect::Plan(ticket) => self.question = Some(ticket),
-            Effect::Observe(fact) => self.parts.planner.observe(now, fact),
             Effect::Close(key, why) => self.close(key, why),
         }
     }

@@ -5,6 +5,7 @@ use cohabit_proto::{
     Answer, By, Inventory, JobId, LogChunk, LogRequest, Order, Query, RankId, Refusal, Reply, Report,
     Request, Time, WorkerKey,
 };
+use cohabit_scheduler::Expectation;
 use tokio::sync::oneshot;
 
 use crate::planner::Planned;
@@ -53,8 +54,8 @@ pub(crate) enum Message {
     Planned(Planned),
     /// The alarm for this time rings.
     Alarm(Time),
-    /// The rest after a long view is over.
-    Rested,
+    /// What pending jobs have to expect, by the policy's word.
+    Outlook(Vec<Expectation>),
     /// It is time to prune the history.
     Prune,
     /// The batch is to be committed: all that was queued up behind its first event has been taken in.

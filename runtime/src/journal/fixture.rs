@@ -11,11 +11,10 @@ use cohabit_proto::{
     Phase, Progress, Request, Retry, Role, Signal, Span, Stage, Stop, Submit, Ticket, Warning, When,
 };
 use cohabit_proto::{By, ClientKey, Incarnation, Inventory, Report, WorkerKey};
-use cohabit_scheduler::{Fifo, FirstFit, Pipeline, Policy};
 
 use super::schema::FORMAT;
 use super::{Entry, Journal, Write};
-use crate::kit::{TestJournal, ada, at, inventory, key, spec};
+use crate::kit::{TestJournal, ada, at, fifo_plan, inventory, key, spec};
 
 /// A cluster that lives through a little of everything.
 #[derive(Default)]
@@ -34,11 +33,7 @@ impl Cluster {
         for effect in effects {
             match effect {
                 Effect::Plan(ticket) => self.question = Some(ticket),
-                Effect::Tell(..)
-                | Effect::Answer(..)
-                | Effect::Publish(..)
-                | Effect::Observe(_)
-                | Effect::Close(..) => {}
+                Effect::Tell(..) | Effect::Answer(..) | Effect::Publish(..) | Effect::Close(..) => {}
             }
         }
     }
@@ -57,7 +52,7 @@ impl Cluster {
     /// The policy answers, if it was asked.
     fn plans(&mut self) {
         let Some(ticket) = self.question.take() else { return };
-        let mut plan = Pipeline::new(Fifo, FirstFit).plan(&self.head.view(at(self.entries.len() as u64)));
+        let mut plan = fifo_plan(&self.head.view(at(self.entries.len() as u64)));
         plan.wake = Some(at(1_000));
         self.happens(Event::Planned(ticket, plan));
     }
@@ -92,6 +87,7 @@ fn say_everything(spec: &mut JobSpec) {
         operators: [("Conv".to_owned(), 53)].into(),
         stages: vec![Stage {
             replicas: 4,
+            compute_seconds_on: Default::default(),
             compute_seconds: 0.11,
             activation_bytes: 1.2e8,
             gradient_bytes: 1.0e8,

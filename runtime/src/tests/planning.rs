@@ -4,16 +4,21 @@ use std::sync::mpsc::{Receiver, Sender, channel};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use cohabit_proto::{Answer, JobId, Outcome, Query, Time};
-use cohabit_scheduler::{Fact, Fifo, FirstFit, Pipeline, Plan, Policy, View};
+use cohabit_proto::{Answer, JobId, Outcome, Query};
+use cohabit_scheduler::{Change, Plan, Policy, Prospect, View};
 
 use crate::kit::cluster::{TestClient, TestHead, policy};
+use crate::kit::fifo_plan;
 
 /// Hangs in every plan until the test ends.
 struct Hanging(Arc<Mutex<Receiver<()>>>);
 
 impl Policy for Hanging {
-    fn observe(&mut self, _: Time, _: &Fact) {}
+    fn learn(&mut self, _: &View, _: &[Change]) {}
+
+    fn outlook(&mut self, _: &View) -> Vec<Prospect> {
+        Vec::new()
+    }
 
     fn plan(&mut self, _: &View) -> Plan {
         let ended = self.0.lock().unwrap().recv();
@@ -25,20 +30,24 @@ impl Policy for Hanging {
 /// Panics in its first plan; tells what each later one had heard of.
 struct Nervous {
     first: bool,
-    facts: Vec<Fact>,
-    tell: Sender<Vec<Fact>>,
+    changes: Vec<Change>,
+    tell: Sender<Vec<Change>>,
 }
 
 impl Policy for Nervous {
-    fn observe(&mut self, _: Time, fact: &Fact) {
-        self.facts.push(fact.clone());
+    fn learn(&mut self, _: &View, changes: &[Change]) {
+        self.changes.extend_from_slice(changes);
+    }
+
+    fn outlook(&mut self, _: &View) -> Vec<Prospect> {
+        Vec::new()
     }
 
     fn plan(&mut self, view: &View) -> Plan {
         assert!(!self.first, "a policy of a test panics on purpose");
         // The test may have ended.
-        let _ = self.tell.send(self.facts.clone());
-        Pipeline::new(Fifo, FirstFit).plan(view)
+        let _ = self.tell.send(self.changes.clone());
+        fifo_plan(view)
     }
 }
 
@@ -68,7 +77,7 @@ async fn after_a_panic_a_new_policy_hears_of_the_jobs_that_live() {
     let nervous = policy(move || {
         let mut built = built.lock().unwrap();
         *built += 1;
-        Nervous { first: *built == 1, facts: vec![], tell: tell.clone() }
+        Nervous { first: *built == 1, changes: vec![], tell: tell.clone() }
     });
     let head = TestHead::start_with(nervous, Duration::from_secs(30)).await;
     let (client, mut worker) = (head.admin().await, head.worker(1, vec![]).await);
@@ -77,6 +86,8 @@ async fn after_a_panic_a_new_policy_hears_of_the_jobs_that_live() {
     assert!(story(&client, first).await.contains("it panicked"));
     let second = client.submit().await;
     worker.next_run().await;
-    let facts = told.recv().unwrap();
-    assert!(facts.contains(&Fact::Submitted(first)) && facts.contains(&Fact::Submitted(second)), "{facts:?}");
+    let changes = told.recv().unwrap();
+    let runs = |change: &Change| matches!(change, Change::Running(job) if job.id == first);
+    let waits = |change: &Change| matches!(change, Change::Pending(job) if job.id == second);
+    assert!(changes.iter().any(runs) && changes.iter().any(waits), "{changes:?}");
 }

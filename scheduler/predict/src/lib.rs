@@ -4,6 +4,25 @@
 //! libraries, which neither the policies nor the simulator need.
 #![warn(missing_docs)]
 
+mod accuracy;
+mod basis;
+mod constant;
+mod forest;
+mod group_mean;
+mod history;
+mod learner;
+mod ledger;
+mod median;
+mod model;
+mod quantity;
 mod recent_median;
+mod rolling;
+mod row;
 
+pub use accuracy::{Accuracy, Comparison, Errors, Percentiles, Recurrence, Tally};
+pub use constant::Constant;
+pub use forest::{Fitted, Forest, Training};
+pub use group_mean::GroupMean;
+pub use quantity::Quantity;
 pub use recent_median::RecentMedian;
+pub use rolling::rolling;

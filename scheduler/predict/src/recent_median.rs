@@ -8,6 +8,10 @@ use std::collections::{BTreeMap, VecDeque};
 use cohabit_proto::{Estimate, Span};
 use cohabit_scheduler::{Estimator, Features, Finished};
 
+use crate::basis;
+use crate::history::Likeness;
+use crate::median::median;
+
 /// How many past jobs of a kind are remembered.
 const WINDOW: usize = 20;
 
@@ -24,15 +28,12 @@ type Run = (Span, Option<u64>);
 
 impl Estimator for RecentMedian {
     fn estimate(&self, job: &Features) -> Option<Estimate> {
-        let past = self.past.get(&key(job)).filter(|past| !past.is_empty())?;
+        let Some(past) = self.past.get(&key(job)) else { return job.told() };
         let steps: Vec<u64> = past.iter().filter_map(|(_, iterations)| *iterations).collect();
         Some(Estimate {
             iterations: job.iterations.or_else(|| median(steps)),
             runtime: median(past.iter().map(|(runtime, _)| *runtime).collect()),
-            basis: match past.len() {
-                1 => format!("the last job of '{}' by {}", job.group, job.user),
-                jobs => format!("the median of the last {jobs} jobs of '{}' by {}", job.group, job.user),
-            },
+            basis: basis::median(Likeness::Kind, past.len(), job),
         })
     }
 
@@ -51,22 +52,23 @@ fn key(job: &Features) -> Kind {
     (job.user.clone(), job.group.clone(), job.devices_milli)
 }
 
-/// The lower median.
-fn median<T: Ord + Copy>(mut values: Vec<T>) -> Option<T> {
-    values.sort_unstable();
-    values.get(values.len().checked_sub(1)? / 2).copied()
-}
-
 #[cfg(test)]
 mod tests {
+    use cohabit_proto::Time;
+
     use super::*;
 
     fn job(group: &str) -> Features {
-        Features { user: "ada".into(), group: group.into(), devices_milli: 1_000, iterations: None }
+        Features { user: "ada".into(), group: group.into(), devices_milli: 1_000, ..Features::default() }
     }
 
     fn ran(group: &str, secs: u64) -> Finished {
-        Finished { features: job(group), runtime: Span::from_secs(secs), iterations: Some(secs * 10) }
+        Finished {
+            features: job(group),
+            ended_at: Time::EPOCH,
+            runtime: Span::from_secs(secs),
+            iterations: Some(secs * 10),
+        }
     }
 
     #[test]

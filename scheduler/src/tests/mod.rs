@@ -1,5 +1,12 @@
-//! What the pipeline promises, as scenarios and as properties of random clusters.
+//! What policies promise, as scenarios and as properties of random clusters.
 
-mod kit;
+mod backfill;
+pub(crate) mod cluster;
+mod forecast;
+mod free;
+pub(crate) mod kit;
+mod mapped_place;
 mod pipeline;
+mod policies;
 mod properties;
+mod queue;

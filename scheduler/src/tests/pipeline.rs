@@ -1,9 +1,9 @@
 //! First come, first served, onto the first devices with room.
 
-use cohabit_proto::{Bytes, Demand, ReasonCode};
+use cohabit_proto::{Bytes, Demand, JobId, ReasonCode};
 
 use super::kit::*;
-use crate::{Action, PendingJob};
+use crate::{Action, Change, PendingJob, View};
 
 #[test]
 fn jobs_fill_nodes_in_order() {
@@ -26,16 +26,17 @@ fn jobs_fill_nodes_in_order() {
 #[test]
 fn a_large_job_is_not_overtaken() {
     let jobs = vec![job(1, gpus(2)), job(2, gpus(1))];
-    let plan = plan(&view(vec![node(1, &[1_000, 0])], jobs));
-    assert_eq!(placed(&plan), [0_u64; 0]);
-    assert_eq!(waiting(&plan), [(1, ReasonCode::WaitingForDevices)]);
+    let view = view(vec![node(1, &[1_000, 0])], jobs);
+    assert_eq!(placed(&plan(&view)), [0_u64; 0]);
+    assert_eq!(wait(&view, 1).0, ReasonCode::WaitingForDevices);
+    assert_eq!(wait(&view, 2), (ReasonCode::WaitingForTurn, "1 job is ahead of it in the queue".into()));
 }
 
 #[test]
 fn a_job_that_no_present_node_could_hold_does_not_block_the_others() {
     let jobs = vec![job(1, gpus(4)), job(2, gpus(1))];
-    let plan = plan(&view(vec![node(1, &[1_000])], jobs));
-    assert_eq!((placed(&plan), waiting(&plan)), (vec![2], vec![(1, ReasonCode::WaitingForDevices)]));
+    let view = view(vec![node(1, &[1_000])], jobs);
+    assert_eq!((placed(&plan(&view)), wait(&view, 1).0), (vec![2], ReasonCode::WaitingForDevices));
 }
 
 #[test]
@@ -47,10 +48,7 @@ fn larger_priorities_and_then_earlier_submissions_go_first() {
 
 #[test]
 fn the_shortage_is_named_with_numbers() {
-    let wait = |demand: Demand, nodes| {
-        let plan = plan(&view(nodes, vec![job(1, demand)]));
-        (plan.waits[0].code, plan.waits[0].why.clone())
-    };
+    let wait = |demand: Demand, nodes| wait(&view(nodes, vec![job(1, demand)]), 1);
     let half_taken = || vec![node(1, &[500])];
     assert_eq!(
         wait(part(700), half_taken()),
@@ -70,12 +68,40 @@ fn the_shortage_is_named_with_numbers() {
 #[test]
 fn a_gang_waits_until_all_its_nodes_have_room() {
     let gang = Demand { nodes: 2, ..gpus(1) };
-    let waits = plan(&view(vec![node(1, &[1_000]), node(2, &[0])], vec![job(1, gang)]));
-    assert!(waits.waits[0].why.starts_with("it needs 2 nodes at once and 1 have room"));
+    let half = view(vec![node(1, &[1_000]), node(2, &[0])], vec![job(1, gang)]);
+    assert!(wait(&half, 1).1.starts_with("it needs 2 nodes at once and 1 have room"));
     assert_eq!(placed(&plan(&view(vec![node(1, &[1_000]), node(2, &[1_000])], vec![job(1, gang)]))), [1]);
 }
 
 #[test]
 fn jobs_without_devices_run_beside_full_ones() {
     assert_eq!(placed(&plan(&view(vec![node(1, &[0])], vec![job(1, gpus(0))]))), [1]);
+}
+
+#[test]
+fn a_job_that_may_lie_anywhere_takes_what_the_first_nodes_have() {
+    let nodes = || vec![node(1, &[1_000, 500]), node(2, &[1_000, 1_000])];
+    let plan = plan(&view(nodes(), vec![job(1, anywhere(2))]));
+    let Action::Place { placement, .. } = &plan.actions[0] else { panic!("{plan:?}") };
+    let counts: Vec<usize> = placement.parts.iter().map(|part| part.devices.len()).collect();
+    assert_eq!(counts, [1, 1]);
+    let (_, why) = wait(&view(nodes(), vec![job(1, anywhere(4))]), 1);
+    assert_eq!(why, "it needs 4 whole device(s) on any nodes and 3 are free; it is next in line");
+}
+
+#[test]
+fn what_changed_is_enough_to_plan_on() {
+    let mut policy = fifo();
+    let mut view = view(vec![node(1, &[1_000])], vec![job(1, gpus(2))]);
+    let mut planned = |view: &View, changes: &[Change]| {
+        policy.learn(view, changes);
+        placed(&policy.plan(view))
+    };
+    assert_eq!(planned(&view, &view.as_changes()), [0_u64; 0]);
+    let changes = [Change::Node(node(2, &[1_000, 1_000])), Change::Pending(job(2, gpus(1)))];
+    view.apply(&changes);
+    assert_eq!(planned(&view, &changes), [1, 2]);
+    let changes = [Change::Gone(JobId::new(1)), Change::NodeGone(view.nodes[0].id)];
+    view.apply(&changes);
+    assert_eq!(planned(&view, &changes), [2]);
 }

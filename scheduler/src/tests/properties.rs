@@ -1,16 +1,17 @@
 //! Whatever the cluster and the queue, a plan never promises what is not there.
 
-use cohabit_proto::{Bytes, Demand};
+use cohabit_proto::{Bytes, Demand, Spread};
 use proptest::prelude::*;
 
 use super::kit::*;
-use crate::{Action, FreeNodes, NodeView, View};
+use crate::{Action, FirstFit, FreeNodes, NodeView, Place, Profile, View, policy_by_name};
 
 fn demands() -> impl Strategy<Value = Demand> {
-    let gpus = prop_oneof![(1_u32..1_000).prop_map(part), (0_u32..5).prop_map(gpus)];
+    let gpus =
+        prop_oneof![(1_u32..1_000).prop_map(part), (0_u32..5).prop_map(gpus), (1_u32..12).prop_map(anywhere)];
     let amounts = (0_u32..4, 0_u32..10, prop::option::of(1_u64..100));
     (gpus, amounts).prop_map(|(demand, (nodes, cpus, memory))| Demand {
-        nodes: nodes.max(1),
+        nodes: if demand.spread == Spread::Free { 1 } else { nodes.max(1) },
         cpus,
         gpu_memory: memory.filter(|_| demand.devices() > 0).map(|gib| Bytes(gib << 30)),
         ..demand
@@ -36,16 +37,36 @@ proptest! {
         let mut free = FreeNodes::new(&view.nodes);
         for action in plan(&view).actions {
             let Action::Place { job, placement, .. } = action else { panic!("nothing runs to be stopped") };
-            let demand = view.pending.iter().find(|it| it.id == job).unwrap().demand;
-            prop_assert_eq!(free.fits(&demand, &placement), Ok(()));
+            let demand = view.pending[&job].demand;
+            prop_assert_eq!(fits(&free, &demand, &placement), Ok(()));
             free.take(&demand, &placement);
+        }
+    }
+
+    #[test]
+    fn who_conserves_work_leaves_nobody_waiting_that_fits(view in views()) {
+        for name in ["fifo-greedy", "spd", "spw", "las", "srtf-oracle", "a-srpt-no-vm"] {
+            let mut policy = policy_by_name(name).unwrap();
+            policy.learn(&view, &view.as_changes());
+            let mut free = FreeNodes::new(&view.nodes);
+            let mut waiting = view.pending.clone();
+            for action in policy.plan(&view).actions {
+                let Action::Place { job, placement, .. } = action else { panic!("nothing runs to be stopped") };
+                let started = waiting.remove(&job).expect("a job is placed once");
+                prop_assert_eq!(fits(&free, &started.demand, &placement), Ok(()), "{}", name);
+                free.take(&started.demand, &placement);
+            }
+            for job in waiting.values() {
+                let profile = Profile::flat(&job.demand, &job.traits);
+                prop_assert!(FirstFit.place(job, &profile, &free).is_err(), "{name}: {:?}", job.demand);
+            }
         }
     }
 
     #[test]
     fn an_empty_cluster_that_could_hold_the_first_job_starts_it(view in views()) {
         let emptied = View { nodes: view.nodes.iter().map(emptied).collect(), ..view };
-        let Some(first) = emptied.pending.first() else { return Ok(()) };
+        let Some(first) = emptied.pending.values().next() else { return Ok(()) };
         let could = FreeNodes::new(&emptied.nodes).could_ever_hold(&first.demand);
         prop_assert_eq!(placed(&plan(&emptied)).first() == Some(&first.id.number), could);
     }
@@ -58,5 +79,5 @@ proptest! {
 
 fn emptied(node: &NodeView) -> NodeView {
     let whole = vec![1_000; node.devices.len()];
-    NodeView { id: node.id, name: node.name.clone(), ..super::kit::node(1, &whole) }
+    NodeView { id: node.id, ordinal: node.ordinal, name: node.name.clone(), ..super::kit::node(1, &whole) }
 }

@@ -86,7 +86,10 @@ pub struct RankStart {
     pub devices: Vec<DeviceId>,
     /// How much of each.
     pub share: Share,
-    /// What the core adds to the environment: all but paths, devices and the rendezvous port.
+    /// The port at which it will listen for the other ranks, if that is its part; free until it starts.
+    #[serde(default)]
+    pub rendezvous_port: Option<u16>,
+    /// What the core adds to the environment: all but paths and devices.
     pub environment: BTreeMap<String, String>,
 }
 

@@ -7,6 +7,12 @@ use std::collections::BTreeMap;
 
 use cohabit_proto::{Launch, RankRun, RunOrder, Time};
 
+/// Where ranks meet, in the words of `torchrun`.
+const MASTER_PORT: &str = "MASTER_PORT";
+
+/// How many threads the numeric libraries of a rank start.
+const THREADS: &str = "OMP_NUM_THREADS";
+
 /// Everything that this order and this rank have to say, if the rank starts now.
 pub(crate) fn environment(now: Time, order: &RunOrder, run: &RankRun) -> BTreeMap<String, String> {
     let mut environment = own(now, order, run);
@@ -53,6 +59,7 @@ fn torchrun(order: &RunOrder, run: &RankRun) -> Variables {
         ("LOCAL_WORLD_SIZE", order.ranks.len().to_string()),
         ("GROUP_RANK", run.node_rank.to_string()),
         ("GROUP_WORLD_SIZE", order.nodes.len().to_string()),
+        ("ROLE_NAME", "default".to_owned()),
         ("ROLE_RANK", run.rank.to_string()),
         ("ROLE_WORLD_SIZE", order.world_size.to_string()),
         ("TORCHELASTIC_RUN_ID", order.attempt.job.to_string()),
@@ -60,7 +67,16 @@ fn torchrun(order: &RunOrder, run: &RankRun) -> Variables {
         ("TORCHELASTIC_MAX_RESTARTS", order.spec.retry.limit.to_string()),
     ]);
     variables.extend(master(order));
+    variables.extend(threads(order));
     variables
+}
+
+/// Ranks on one machine that all start a thread for each core get in each other's way: `torchrun` gives each
+/// of them one. Here they divide the cores that the job has claimed. What the job says itself counts.
+fn threads(order: &RunOrder) -> Option<(&'static str, String)> {
+    let share = order.spec.demand.cpus / (order.ranks.len() as u32).max(1);
+    let own = order.spec.environment.contains_key(THREADS);
+    (!own).then(|| (THREADS, share.max(1).to_string()))
 }
 
 /// What a command that is itself a launcher needs to find its like on the other nodes.
@@ -74,8 +90,20 @@ fn launcher(order: &RunOrder, run: &RankRun) -> Variables {
     variables
 }
 
-fn master(order: &RunOrder) -> Option<(&'static str, String)> {
-    order.nodes.first().map(|address| ("MASTER_ADDR", address.clone()))
+/// Where the ranks meet; at the port that the job itself names, if it does.
+fn master(order: &RunOrder) -> Variables {
+    let Some(rendezvous) = &order.rendezvous else { return Variables::new() };
+    let mut variables = Variables::from([("MASTER_ADDR", rendezvous.address.clone())]);
+    if !order.spec.environment.contains_key(MASTER_PORT) {
+        variables.insert(MASTER_PORT, rendezvous.port.to_string());
+    }
+    variables
+}
+
+/// The port at which this rank will listen for the others, unless the job knows another.
+pub(crate) fn rendezvous_port(order: &RunOrder, run: &RankRun) -> Option<u16> {
+    let hosts = run.rank == 0 && !order.spec.environment.contains_key(MASTER_PORT);
+    order.rendezvous.as_ref().filter(|_| hosts).map(|rendezvous| rendezvous.port)
 }
 
 /// The same facts under the names that scripts written for Slurm look for.

@@ -10,7 +10,7 @@ use cohabit_proto::{
     StartFailure, StopReason, Time,
 };
 
-use crate::environment::environment;
+use crate::environment::{environment, rendezvous_port};
 use crate::progress::Batch;
 use crate::rank::{Held, Life};
 use crate::stopping::Sent;
@@ -246,6 +246,7 @@ fn rank_start(now: Time, order: &RunOrder, run: &RankRun) -> RankStart {
         user: order.user.clone(),
         devices: run.devices.clone(),
         share: run.share,
+        rendezvous_port: rendezvous_port(order, run),
         environment: environment(now, order, run),
     }
 }

@@ -4,7 +4,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
-use cohabit_proto::{AttemptId, Device, DeviceId, DeviceKind, Span};
+use cohabit_proto::{Device, DeviceId, DeviceKind, Span};
 use cohabit_worker_core::RankStart;
 
 use super::WorkerOptions;
@@ -18,10 +18,6 @@ const BASICS: [&str; 9] = ["PATH", "HOME", "USER", "LOGNAME", "SHELL", "LANG", "
 
 /// Where programs are looked for when the daemon itself was not told.
 const SEARCH_PATH: &str = "/usr/local/bin:/usr/bin:/bin";
-
-/// Rendezvous ports begin at torchrun's own, and stay below those that systems hand out by themselves.
-const FIRST_PORT: u64 = 29_500;
-const PORTS: u64 = 3_000;
 
 /// What all ranks of this worker have in common.
 #[derive(Debug, Clone)]
@@ -65,10 +61,6 @@ impl Surroundings {
         environment.extend(self.visible_devices(&rank.devices));
         let paths = [("COHABIT_CHECKPOINT_DIR", checkpoints), ("COHABIT_PROGRESS", folder.progress())];
         environment.extend(paths.map(|(name, path)| (name.to_owned(), path.to_string_lossy().into_owned())));
-        if environment.contains_key("MASTER_ADDR") {
-            let port = || rendezvous_port(rank.rank.attempt).to_string();
-            environment.entry("MASTER_PORT".into()).or_insert_with(port);
-        }
         Ok(Start { rank, environment, orphan_grace: self.orphan_grace, log: self.log })
     }
 
@@ -93,19 +85,6 @@ fn basics(look: impl Fn(&str) -> Option<String>) -> BTreeMap<String, String> {
     basics
 }
 
-/// The same on every node of an attempt, and most likely another for the next attempt beside it.
-fn rendezvous_port(attempt: AttemptId) -> u64 {
-    let index = attempt.job.index.map_or(0, u64::from);
-    let mixed = attempt
-        .job
-        .number
-        .wrapping_mul(31)
-        .wrapping_add(index)
-        .wrapping_mul(31)
-        .wrapping_add(attempt.attempt.into());
-    FIRST_PORT + mixed % PORTS
-}
-
 #[cfg(test)]
 mod tests {
     use cohabit_proto::{JobId, JobSpec, Share};
@@ -119,10 +98,8 @@ mod tests {
             user: "ada".into(),
             devices: devices.iter().map(|id| DeviceId((*id).into())).collect(),
             share: Share::WHOLE,
-            environment: BTreeMap::from([
-                ("COHABIT_JOB_ID".into(), "12".into()),
-                ("MASTER_ADDR".into(), "a".into()),
-            ]),
+            rendezvous_port: None,
+            environment: BTreeMap::from([("COHABIT_JOB_ID".into(), "12".into())]),
         }
     }
 
@@ -149,15 +126,7 @@ mod tests {
         let (_folder, surroundings) = surroundings(&[]);
         let start = surroundings.prepare(rank(sleeper(), &["host-0"])).unwrap();
         let names: Vec<&str> = start.environment.keys().map(String::as_str).collect();
-        let expected = [
-            "COHABIT_CHECKPOINT_DIR",
-            "COHABIT_JOB_ID",
-            "COHABIT_PROGRESS",
-            "HOME",
-            "MASTER_ADDR",
-            "MASTER_PORT",
-            "PATH",
-        ];
+        let expected = ["COHABIT_CHECKPOINT_DIR", "COHABIT_JOB_ID", "COHABIT_PROGRESS", "HOME", "PATH"];
         assert_eq!(names, expected);
         assert_eq!(start.environment["PATH"], SEARCH_PATH);
         assert!(start.environment["COHABIT_PROGRESS"].ends_with("/ranks/12/1/0/progress"));
@@ -167,11 +136,10 @@ mod tests {
     fn a_job_may_change_the_basics_but_not_what_we_say() {
         let (_folder, surroundings) = surroundings(&[]);
         let mut spec = sleeper();
-        let asked = [("HOME", "/else"), ("COHABIT_JOB_ID", "13"), ("MASTER_PORT", "1234")];
+        let asked = [("HOME", "/else"), ("COHABIT_JOB_ID", "13")];
         spec.environment = asked.map(|(name, value)| (name.to_owned(), value.to_owned())).into();
         let environment = surroundings.prepare(rank(spec, &[])).unwrap().environment;
         assert_eq!((environment["HOME"].as_str(), environment["COHABIT_JOB_ID"].as_str()), ("/else", "12"));
-        assert_eq!(environment["MASTER_PORT"], "1234");
     }
 
     #[test]
@@ -193,17 +161,5 @@ mod tests {
         let start = surroundings.prepare(rank(spec, &[])).unwrap();
         assert_eq!(start.environment["COHABIT_CHECKPOINT_DIR"], elsewhere);
         assert!(Path::new(&elsewhere).is_dir());
-    }
-
-    #[test]
-    fn attempts_beside_each_other_meet_at_different_ports() {
-        let job = JobId::new(7);
-        let ports = [
-            rendezvous_port(job.attempt(1)),
-            rendezvous_port(job.attempt(2)),
-            rendezvous_port(JobId::new(8).attempt(1)),
-        ];
-        assert!(ports[0] != ports[1] && ports[1] != ports[2] && ports[0] != ports[2]);
-        assert!(ports.iter().all(|port| (29_500..32_500).contains(port)));
     }
 }

@@ -2,12 +2,14 @@
 
 use std::io;
 use std::net::UdpSocket;
+use std::sync::Arc;
 use std::thread::available_parallelism;
 
-use cohabit_proto::{Bytes, Device, HeldRank, Inventory, Span};
+use cohabit_proto::{Bytes, Device, HeldRank, Inventory, Links, NodeId, Span};
 use procfs::Current;
 
-use super::{WorkerError, WorkerOptions};
+use super::rendezvous::PortBlock;
+use super::{WorkerError, WorkerOptions, network};
 
 /// Everything of the inventory that does not change while the daemon runs.
 #[derive(Debug, Clone)]
@@ -18,14 +20,22 @@ pub(crate) struct Machine {
     cpus: u32,
     memory: Bytes,
     pub(crate) devices: Vec<Device>,
+    /// As the operator has said.
+    links: Links,
+    /// Nothing, if other workers on this machine have taken all there are.
+    ports: Option<Arc<PortBlock>>,
     orphan_grace: Span,
 }
 
 impl Machine {
-    /// Looks around.
-    pub(crate) async fn look(options: &WorkerOptions) -> Result<Machine, WorkerError> {
+    /// Looks around, and takes ports for the ranks of this node.
+    pub(crate) async fn look(options: &WorkerOptions, node: NodeId) -> Result<Machine, WorkerError> {
         let (spec, library) = (options.devices.clone(), options.nvml_library.clone());
         let devices = tokio::task::spawn_blocking(move || spec.devices(library.as_deref())).await;
+        let ports = PortBlock::claim(node.0.as_u128());
+        if ports.is_none() {
+            tracing::warn!("other workers use all ports for ranks to meet at: jobs get no MASTER_PORT here");
+        }
         let cpus = available_parallelism().map_err(WorkerError::Machine)?;
         Ok(Machine {
             name: options.name.clone().map_or_else(host_name, Ok)?,
@@ -33,19 +43,22 @@ impl Machine {
             cpus: u32::try_from(cpus.get()).unwrap_or(u32::MAX),
             memory: memory()?,
             devices: devices.map_err(|panic| WorkerError::Machine(panic.into()))?,
+            links: options.links,
+            ports: ports.map(Arc::new),
             orphan_grace: options.orphan_grace,
         })
     }
 
     /// What a greeting to this head says.
     pub(crate) fn inventory(&self, head: &str, held: Vec<HeldRank>) -> Inventory {
+        let address = self.address.clone().or_else(|| local_address(head));
+        let address = address.unwrap_or_else(|| self.name.clone());
+        let network = self.links.network.or_else(|| network::speed_at(&address));
         Inventory {
             name: self.name.clone(),
-            address: self
-                .address
-                .clone()
-                .or_else(|| local_address(head))
-                .unwrap_or_else(|| self.name.clone()),
+            links: Links { network, ..self.links },
+            rendezvous_ports: self.ports.as_ref().map(|ports| ports.free.clone()).unwrap_or_default(),
+            address,
             cpus: self.cpus,
             memory: self.memory,
             devices: self.devices.clone(),

@@ -116,14 +116,17 @@ impl Rank {
     /// What is in the folder by now must not be taken for a rank that was lost.
     async fn not_started(&self, error: &SpawnError) {
         tracing::warn!(rank = %self.id, %error, "an executor could not be started");
-        let failure = StartFailure::Other(error.to_string());
-        match error {
-            SpawnError::Held(_) => {}
-            SpawnError::File(_) | SpawnError::CutShort(_) | SpawnError::Connection(_) => {
-                let ended = Ended::without_start(Outcome::NotStarted(failure.clone()), clock::now());
-                // Where even that cannot be written, there is hardly a folder to be found.
-                let _ = self.folder.write_ended(&ended);
-            }
+        let failure = match error {
+            SpawnError::PortTaken(port) => StartFailure::PortTaken(*port),
+            SpawnError::Held(_)
+            | SpawnError::File(_)
+            | SpawnError::CutShort(_)
+            | SpawnError::Connection(_) => StartFailure::Other(error.to_string()),
+        };
+        if !matches!(error, SpawnError::Held(_)) {
+            let ended = Ended::without_start(Outcome::NotStarted(failure.clone()), clock::now());
+            // Where even that cannot be written, there is hardly a folder to be found.
+            let _ = self.folder.write_ended(&ended);
         }
         self.tell(Event::SpawnFailed(self.id, failure)).await;
     }

@@ -19,6 +19,7 @@ use tokio::process::{Child, Command};
 use tokio::task::spawn_blocking;
 
 use super::environment::Surroundings;
+use super::rendezvous::is_free;
 use crate::files::{At, FileError};
 use crate::rank_folder::RankFolder;
 
@@ -40,6 +41,8 @@ pub(crate) enum SpawnError {
     Held(PathBuf),
     #[error("the work of starting it was cut short: {0}")]
     CutShort(#[from] tokio::task::JoinError),
+    #[error("another program listens at port {0}, where its ranks were to meet")]
+    PortTaken(u16),
     #[error("the connection to its executor cannot be used: {0}")]
     Connection(#[from] io::Error),
 }
@@ -55,7 +58,11 @@ pub(crate) async fn spawn(rank: RankStart, surroundings: Surroundings) -> Result
 fn start(rank: RankStart, surroundings: &Surroundings) -> Result<(Child, UnixStream), SpawnError> {
     let folder = surroundings.folder_of(&rank);
     make_way(&folder)?;
+    let port = rank.rendezvous_port;
     folder.prepare(&surroundings.prepare(rank)?)?;
+    if let Some(taken) = port.filter(|port| !is_free(*port)) {
+        return Err(SpawnError::PortTaken(taken));
+    }
     let (listener, stream) = listen(folder.path()).at("listen in", folder.path())?;
     let own_words = append_to(&folder.executor_log())?;
     let program = &surroundings.executor_program;

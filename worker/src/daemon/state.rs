@@ -59,6 +59,11 @@ impl StateFolder {
         Ok(WorkerKey { node: next.id, incarnation: next.incarnation })
     }
 
+    /// Which node this is.
+    pub(crate) fn node(&self) -> NodeId {
+        self.node.lock().unwrap_or_else(PoisonError::into_inner).id
+    }
+
     pub(crate) fn ranks(&self) -> PathBuf {
         self.root.join("ranks")
     }

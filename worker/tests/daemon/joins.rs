@@ -1,7 +1,7 @@
 //! How a worker joins, and why it may not.
 
 use cohabit_net::{LinkError, Trouble};
-use cohabit_proto::{DeviceKind, Role};
+use cohabit_proto::{Bandwidth, DeviceKind, Links, Role};
 use cohabit_worker::{WorkerDaemon, WorkerError};
 
 use crate::kit::{Cluster, soon};
@@ -11,6 +11,7 @@ async fn it_says_what_the_machine_is_and_has() {
     let mut cluster = Cluster::new().await;
     let mut options = cluster.options();
     options.name = Some("oak".into());
+    options.links.interconnect = Some(Bandwidth(2_400_000_000_000));
     let (daemon, joined) = cluster.worker_with(options).await;
     let inventory = &joined.inventory;
     assert_eq!((inventory.name.as_str(), inventory.address.as_str()), ("oak", "127.0.0.1"));
@@ -18,7 +19,9 @@ async fn it_says_what_the_machine_is_and_has() {
     let devices: Vec<_> =
         inventory.devices.iter().map(|device| (device.id.0.as_str(), device.kind)).collect();
     assert_eq!(devices, [("host-0", DeviceKind::Host), ("host-1", DeviceKind::Host)]);
-    assert_eq!(inventory.held, []);
+    let unknown_on_loopback = None;
+    let links = Links { network: unknown_on_loopback, interconnect: Some(Bandwidth(2_400_000_000_000)) };
+    assert_eq!((inventory.links, inventory.held.as_slice()), (links, &[][..]));
     daemon.stop().await.unwrap();
 }
 

@@ -11,7 +11,8 @@ use cohabit_net::{
 };
 use cohabit_proto::{
     AtEnd, DeviceId, HeldRank, Inventory, JobId, JobSpec, LogChunk, LogPosition, LogRequest, Order, Outcome,
-    Progress, RankId, RankRun, Refusal, Report, Role, RunOrder, Share, Span, StopReason, Time, WorkerKey,
+    Progress, RankId, RankRun, Refusal, Rendezvous, Report, Role, RunOrder, Share, Span, StopReason, Time,
+    WorkerKey,
 };
 use cohabit_worker::{DeviceSpec, WorkerDaemon, WorkerOptions};
 use tempfile::TempDir;
@@ -254,8 +255,16 @@ pub(crate) fn run(job: u64, spec: JobSpec) -> Order {
         user: "ada".into(),
         nodes: vec!["127.0.0.1".into()],
         world_size: 1,
+        rendezvous: None,
         ranks,
     }))
+}
+
+/// The same, with ranks that meet at this port.
+pub(crate) fn run_to_meet(job: u64, spec: JobSpec, port: u16) -> Order {
+    let Order::Run(order) = run(job, spec) else { unreachable!("it runs a job") };
+    let rendezvous = Some(Rendezvous { address: "127.0.0.1".into(), port });
+    Order::Run(Box::new(RunOrder { rendezvous, ..*order }))
 }
 
 /// A script that runs until this file is there.

@@ -2,7 +2,7 @@
 
 use cohabit_proto::{Order, Outcome, Report, Signal, Span, StartFailure, StopReason};
 
-use crate::kit::{Cluster, End, is_alive, rank, run, shell, until, wait_for};
+use crate::kit::{Cluster, End, is_alive, rank, run, run_to_meet, shell, until, wait_for};
 
 #[tokio::test]
 async fn a_rank_runs_reports_and_is_forgotten() {
@@ -41,14 +41,31 @@ async fn it_finds_what_the_head_the_worker_and_the_job_say_in_its_environment() 
     let (daemon, mut head) = cluster.worker().await;
     let mut spec = shell("env");
     spec.environment.insert("ANSWER".into(), "42".into());
-    head.order(run(1, spec)).await;
+    let port = head.inventory.rendezvous_ports[0];
+    head.order(run_to_meet(1, spec, port)).await;
     assert_eq!(head.ended(rank(1)).await.outcome, Outcome::Exited(0));
     let printed = head.followed(rank(1)).await;
     for line in ["ANSWER=42", "COHABIT_JOB_ID=1", "COHABIT_ATTEMPT=1", "MASTER_ADDR=127.0.0.1"] {
         assert!(printed.lines().any(|printed| printed == line), "{line} is missing in {printed}");
     }
+    assert!(printed.contains(&format!("MASTER_PORT={port}\n")));
     assert!(printed.contains("COHABIT_CHECKPOINT_DIR=") && printed.contains("/checkpoints/1\n"));
     assert!(!printed.contains("CARGO"), "the environment of the daemon leaks: {printed}");
+    daemon.stop().await.unwrap();
+}
+
+#[tokio::test]
+async fn ranks_do_not_start_to_meet_where_another_program_listens() {
+    let mut cluster = Cluster::new().await;
+    let (daemon, mut head) = cluster.worker().await;
+    let port = head.inventory.rendezvous_ports[0];
+    let other = std::net::TcpListener::bind(("127.0.0.1", port)).unwrap();
+    head.order(run_to_meet(1, shell("true"), port)).await;
+    let taken = Outcome::NotStarted(StartFailure::PortTaken(port));
+    assert_eq!(head.ended(rank(1)).await, End { outcome: taken, stopped: None, progress: None });
+    drop(other);
+    head.order(run_to_meet(2, shell("true"), port)).await;
+    assert_eq!(head.ended(rank(2)).await.outcome, Outcome::Exited(0));
     daemon.stop().await.unwrap();
 }
 

@@ -111,6 +111,7 @@ impl Plan {
             user: "ada".into(),
             devices: Vec::new(),
             share: Share::WHOLE,
+            rendezvous_port: None,
             environment: BTreeMap::new(),
         };
         let start = json!({

@@ -3,7 +3,13 @@
 use super::*;
 
 fn charlm() -> Charlm {
-    let run = RunOptions { seed: 1, threads: 1, checkpoint_folder: None, checkpoint_seconds: 30 };
+    let run = RunOptions {
+        seed: 1,
+        data_parallel: false,
+        threads: 1,
+        checkpoint_folder: None,
+        checkpoint_seconds: 30,
+    };
     let (sample_length, temperature) = (20, 0.7);
     let options = CharlmOptions {
         steps: 1,
@@ -20,7 +26,7 @@ fn charlm() -> Charlm {
 #[test]
 fn every_parameter_gets_a_gradient() {
     let charlm = charlm();
-    let gradients = charlm.loss(0).unwrap().backward().unwrap();
+    let gradients = charlm.loss(0, Shard::ALL).unwrap().backward().unwrap();
     for (name, variable) in charlm.parameters.iter() {
         let gradient = gradients.get(variable).unwrap_or_else(|| panic!("{name} has none"));
         assert!(
@@ -38,12 +44,12 @@ fn the_gradient_is_the_slope_of_the_loss() {
     let loss = |bump: f64| -> f64 {
         let before = bias.copy().unwrap();
         bias.set(&(&before + bump).unwrap()).unwrap();
-        let loss = f64::from(charlm.loss(0).unwrap().to_scalar::<f32>().unwrap());
+        let loss = f64::from(charlm.loss(0, Shard::ALL).unwrap().to_scalar::<f32>().unwrap());
         bias.set(&before).unwrap();
         loss
     };
     let slope = (loss(0.01) - loss(-0.01)) / 0.02;
-    let gradients = charlm.loss(0).unwrap().backward().unwrap();
+    let gradients = charlm.loss(0, Shard::ALL).unwrap().backward().unwrap();
     let gradient = gradients.get(bias).unwrap().sum_all().unwrap().to_scalar::<f32>().unwrap();
     assert!((slope - f64::from(gradient)).abs() < 1e-3, "{slope} but {gradient}");
 }

@@ -3,13 +3,15 @@
 //! Every job fits the cluster when it is empty, so that every one that is accepted can end; some only by a
 //! cancellation, which comes in the end at the latest.
 
+use std::collections::BTreeMap;
+
 use cohabit_proto::{
-    Array, Bytes, Demand, Gpus, JobChange, JobSpec, Launch, Retry, Share, Sharing, Signal, Span, Stop, Time,
-    Warning, When,
+    Array, Bytes, Demand, Gpus, JobChange, JobSpec, Launch, ModelDescription, Retry, Share, Sharing, Signal,
+    Span, Spread, Stage, Stop, Time, Warning, When,
 };
 
 use super::moment;
-use crate::program::{OnTerm, Program, Start};
+use crate::program::{OnTerm, Program, Reports, Start};
 use crate::random::Random;
 use crate::scenario::{Act, Scenario, Submission};
 use crate::shape::Shape;
@@ -64,8 +66,10 @@ fn dependency(random: &mut Random, index: usize) -> (usize, When) {
 }
 
 fn spec(random: &mut Random, at: Time, shapes: &[Shape]) -> JobSpec {
+    let demand = demand(random, shapes);
     JobSpec {
-        demand: demand(random, shapes),
+        demand,
+        model: random.chance(0.5).then(|| model(random, demand.total_devices())),
         launch: if random.chance(0.2) { Launch::PerGpu } else { Launch::PerNode },
         array: random.chance(0.12).then(|| array(random)),
         begin: random.chance(0.1).then(|| at + random.span((Span::from_secs(1), Span::from_secs(900)))),
@@ -88,6 +92,8 @@ fn program(random: &mut Random) -> Program {
     let alone = random.span((Span::from_millis(100), Span::from_secs(1_500)));
     Program {
         alone: if random.chance(0.94) { alone } else { Program::ENDLESS },
+        steps: random.between(1, 2_000),
+        reports: if random.chance(0.8) { Reports::Progress } else { Reports::Nothing },
         busy: 0.1 + 0.9 * random.fraction(),
         start: if random.chance(0.95) { Start::Takes(starting) } else { Start::Fails(starting) },
         exit: if random.chance(0.85) { 0 } else { random.between(1, 255) as i32 },
@@ -95,6 +101,20 @@ fn program(random: &mut Random) -> Program {
         on_term: *random.pick(&[OnTerm::Dies(ending), OnTerm::Saves(ending), OnTerm::Ignores]),
         on_kill: if random.chance(0.9) { Span::from_millis(20) } else { Span::from_secs(15) },
     }
+}
+
+/// One that is trained on so many devices: in one stage, or in two.
+fn model(random: &mut Random, devices: u32) -> ModelDescription {
+    let first = random.between(1, u64::from(devices.max(1))) as u32;
+    let mut stage = |replicas| Stage {
+        replicas,
+        compute_seconds: 0.01 + 0.2 * random.fraction(),
+        compute_seconds_on: BTreeMap::new(),
+        activation_bytes: 1e8 * random.fraction(),
+        gradient_bytes: 1e8 * random.fraction(),
+    };
+    let stages = [first, devices.saturating_sub(first)].into_iter().filter(|replicas| *replicas > 0);
+    ModelDescription { stages: stages.map(&mut stage).collect(), ..ModelDescription::default() }
 }
 
 fn stop(random: &mut Random) -> Stop {
@@ -116,6 +136,12 @@ fn demand(random: &mut Random, shapes: &[Shape]) -> Demand {
         (0..nodes).map(|_| hosts.swap_remove(random.between(0, hosts.len() as u64 - 1) as usize)).collect();
     let least = |of: fn(&Shape) -> u64| hosts.iter().map(|shape| of(shape)).min().unwrap_or_default();
     let gpus = gpus(random, least(|shape| u64::from(shape.devices)));
+    let devices_in_all: u32 = shapes.iter().map(|shape| shape.devices).sum();
+    let free = nodes == 1 && devices_in_all > 0 && random.chance(0.1);
+    let (gpus, spread) = match free {
+        true => (Gpus::Whole(random.between(1, devices_in_all.into()) as u32), Spread::Free),
+        false => (gpus, Spread::Even),
+    };
     let device_memory = least(|shape| shape.device_memory.map_or(u64::MAX >> 1, |memory| memory.0));
     let wants_memory = gpus != Gpus::Whole(0) && random.chance(0.4);
     Demand {
@@ -129,6 +155,7 @@ fn demand(random: &mut Random, shapes: &[Shape]) -> Demand {
         },
         memory: Bytes(if random.chance(0.4) { random.between(0, least(|shape| shape.memory.0)) } else { 0 }),
         sharing: if random.chance(0.1) { Sharing::Exclusive } else { Sharing::Shared },
+        spread,
     }
 }
 

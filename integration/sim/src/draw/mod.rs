@@ -43,11 +43,13 @@ impl Scenario {
 
 fn shape(random: &mut Random, number: u32) -> Shape {
     Shape {
-        name: format!("node-{number}"),
         cpus: random.between(2, 32) as u32,
         memory: Bytes(random.between(8, 256) << 30),
         devices: random.between(1, 4) as u32,
         device_memory: random.chance(0.7).then(|| Bytes(random.between(8, 80) << 30)),
+        // The first jobs meet there.
+        foreign_ports: 3,
+        ..Shape::new(&format!("node-{number}"), 0)
     }
 }
 

@@ -10,12 +10,12 @@ mod rates;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use cohabit_proto::{Outcome, RankId, Signal, Span, StopReason, Time};
+use cohabit_proto::{JobId, Outcome, RankId, Signal, Span, StartFailure, StopReason, Time};
 use cohabit_worker_core::{Event, FoundRank, Lease, RankStart};
 
 use self::accounts::Accounts;
 use crate::law::Law;
-use crate::process::{CutShort, Life, Process, shown};
+use crate::process::{Conditions, CutShort, Life, Process, shown};
 use crate::random::Random;
 use crate::shape::Shape;
 
@@ -34,6 +34,8 @@ pub(crate) struct Machine {
 pub(crate) struct Outbox {
     pub(crate) pulses: Vec<(Time, Pulse)>,
     pub(crate) events: Vec<Event>,
+    /// Work that jobs left to do and saved the rest of, on a disk that all machines share.
+    pub(crate) saved: Vec<(JobId, f64)>,
 }
 
 /// Something that happens to one rank on its machine.
@@ -81,9 +83,15 @@ impl Machine {
     ///
     /// # Errors
     /// If it is there already.
-    pub(crate) fn spawn(&mut self, now: Time, start: RankStart, out: &mut Outbox) -> Result<(), String> {
+    pub(crate) fn spawn(
+        &mut self,
+        now: Time,
+        start: RankStart,
+        conditions: Conditions,
+        out: &mut Outbox,
+    ) -> Result<(), String> {
         let rank = start.rank;
-        let process = Process::new(start);
+        let process = Process::new(start, conditions);
         out.pulse(now + process.program.start.result().0, rank, Beat::Start);
         match self.processes.insert(rank, process) {
             Some(earlier) => Err(format!("{} is spawned again", shown(rank, &earlier))),
@@ -92,10 +100,10 @@ impl Machine {
     }
 
     pub(crate) fn signal(&mut self, now: Time, rank: RankId, signal: Signal, out: &mut Outbox) {
-        let Some(process) = self.processes.get(&rank).filter(|process| process.runs()) else { return };
+        let Some(process) = self.processes.get_mut(&rank).filter(|process| process.runs()) else { return };
         let end = match signal {
             Signal::KILL => Some((process.program.on_kill, Outcome::Signalled(Signal::KILL))),
-            Signal::TERM => process.program.on_term.end(),
+            Signal::TERM => process.terminate(now),
             _ => None,
         };
         if let Some((delay, outcome)) = end {
@@ -194,13 +202,18 @@ impl Machine {
     }
 
     fn start(&mut self, now: Time, rank: RankId, out: &mut Outbox) {
+        let taken = self.taken_port(rank);
         let Some(process) = self.processes.get_mut(&rank) else { return };
-        match process.program.start.result().1 {
+        let result =
+            taken.map_or(process.program.start.result().1, |port| Err(StartFailure::PortTaken(port)));
+        match result {
             Ok(()) => {
                 process.life = Life::Running(now);
-                out.pulse(now + process.progress_every(), rank, Beat::Progress);
+                if let Some(every) = process.progress_every() {
+                    out.pulse(now + every, rank, Beat::Progress);
+                }
                 out.events.push(Event::Spawned(rank));
-                self.retime(now, out);
+                self.retime(now, rank, out);
             }
             Err(failure) => {
                 let outcome = Outcome::NotStarted(failure.clone());
@@ -211,19 +224,29 @@ impl Machine {
         }
     }
 
+    /// The port at which this rank is to listen, if another program does.
+    fn taken_port(&self, rank: RankId) -> Option<u16> {
+        let port = self.processes.get(&rank)?.start.rendezvous_port?;
+        let listens = |other: &Process| other.runs() && other.start.rendezvous_port == Some(port);
+        (self.shape.is_foreign(port) || self.processes.values().any(listens)).then_some(port)
+    }
+
     fn end(&mut self, now: Time, rank: RankId, outcome: Outcome, out: &mut Outbox) {
         let Some(process) = self.processes.get_mut(&rank) else { return };
         self.accounts.close(now, rank, process, &outcome);
+        out.saved.extend(process.saved(&outcome).map(|left| (rank.attempt.job, left)));
         let ending = process.ending(now, outcome);
         process.life = Life::Ended(ending.clone());
         out.events.push(Event::Exited(rank, ending));
-        self.retime(now, out);
+        self.retime(now, rank, out);
     }
 
     fn progress(&self, now: Time, rank: RankId, out: &mut Outbox) {
         let Some(process) = self.processes.get(&rank) else { return };
         out.events.push(Event::Progress(rank, process.progress(now)));
-        out.pulse(now + process.progress_every(), rank, Beat::Progress);
+        if let Some(every) = process.progress_every() {
+            out.pulse(now + every, rank, Beat::Progress);
+        }
     }
 
     /// The executor's own stop sequence: SIGTERM, the job's grace, SIGKILL.

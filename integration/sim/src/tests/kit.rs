@@ -46,6 +46,7 @@ pub(super) fn start(number: u64, spec: JobSpec, devices: &[&str]) -> RankStart {
         spec,
         user: "ada".into(),
         devices: devices.iter().map(|device| DeviceId((*device).to_owned())).collect(),
+        rendezvous_port: None,
         environment: [].into(),
     }
 }

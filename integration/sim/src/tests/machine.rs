@@ -9,6 +9,7 @@ use super::kit::*;
 use crate::agenda::Agenda;
 use crate::law::FairShares;
 use crate::machine::{Machine, Outbox, Pulse};
+use crate::process::Conditions;
 use crate::program::{OnTerm, Program};
 use crate::shape::Shape;
 
@@ -18,7 +19,7 @@ pub(super) fn machine() -> Machine {
 }
 
 pub(super) fn spawn(machine: &mut Machine, start: RankStart) {
-    machine.spawn(at(0), start, &mut Outbox::default()).unwrap();
+    machine.spawn(at(0), start, Conditions::IDEAL, &mut Outbox::default()).unwrap();
 }
 
 /// A machine with its own time.
@@ -63,7 +64,7 @@ impl Alone {
     }
 
     fn spawn(self, now: Time, start: RankStart) -> Alone {
-        self.does(now, |machine, now, out| machine.spawn(now, start, out).unwrap())
+        self.does(now, |machine, now, out| machine.spawn(now, start, Conditions::IDEAL, out).unwrap())
     }
 
     /// Each rank's job, and when it ended.

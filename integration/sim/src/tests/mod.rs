@@ -1,6 +1,7 @@
 //! Tests: the simulator's own parts, and the named scenarios.
 
 mod checkers;
+mod gangs;
 mod kit;
 mod machine;
 mod scenarios;

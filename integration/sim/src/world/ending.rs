@@ -3,6 +3,8 @@
 //! In the quiet phase somebody with an admin's rights tidies up every ten minutes, so that nothing waits for
 //! a person.
 
+use std::collections::BTreeMap;
+
 use cohabit_proto::{Chapter, JobChange, JobId, JobRecord, Request};
 
 use super::{TIDY_EVERY, World};
@@ -11,7 +13,7 @@ use crate::failure::{Failure, FailureKind};
 use crate::happening::Happening;
 use crate::node::Node;
 
-impl World {
+impl World<'_> {
     /// Looks whether all has ended; if not, releases what is held, cancels what is endless, and looks again.
     pub(super) fn tidy(&mut self) -> Result<(), Failure> {
         let left = self.left();
@@ -62,6 +64,20 @@ impl World {
             .and_then(|()| checks::cancellations(head, self.now, self.clients.cancelled()))
             .and_then(|()| checks::answers(head, self.now, &jobs));
         self.invariant(checked)
+    }
+
+    /// The first submission that was refused, and why.
+    pub(crate) fn first_refused(&self) -> Option<(usize, String)> {
+        self.clients.first_refused()
+    }
+
+    /// Device time that machines measured of each job number, in thousandths of a device times microseconds.
+    pub(crate) fn device_time(&self) -> BTreeMap<u64, u64> {
+        let mut used = BTreeMap::new();
+        for (attempt, time) in self.nodes.iter().flat_map(|node| &node.machine.accounts().device_time) {
+            *used.entry(attempt.job.number).or_default() += time;
+        }
+        used
     }
 
     /// What is known of everything that was accepted.

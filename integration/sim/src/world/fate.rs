@@ -14,7 +14,7 @@ use crate::machine::{Disk, Outbox};
 use crate::node::Power;
 use crate::scenario::Act;
 
-impl World {
+impl World<'_> {
     pub(super) fn act(&mut self, act: Act) -> Result<(), Failure> {
         self.recorder.note(self.now, || format!("outside     {act:?}"));
         match act {

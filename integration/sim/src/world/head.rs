@@ -4,29 +4,41 @@
 //! died between one and the next.
 
 use cohabit_core::{Effect, Event};
-use cohabit_proto::{Span, Ticket};
+use cohabit_proto::{Notice, Span, Ticket};
 
 use super::World;
 use crate::failure::{Failure, FailureKind};
 use crate::happening::{AtHead, Happening, Message};
 use crate::head::State;
 use crate::link::Side;
+use crate::scenario::Watch;
 
-impl World {
+impl World<'_> {
     /// Something happens to the head, if it is there; the effects are lost if it is about to crash.
     pub(super) fn head_event(&mut self, event: Event) -> Result<(), Failure> {
         if !self.head.is_up() {
             return Ok(());
         }
         self.tally.events += 1;
-        self.digest.happened(self.now, &event);
+        self.happened(&event);
         self.recorder.note(self.now, || format!("head     <- {event:?}"));
         let effects = self.head.handle(self.now, event)?;
-        self.head_effects(effects)
+        self.head_effects(effects)?;
+        self.finish_evaluation();
+        Ok(())
+    }
+
+    /// An evaluation is over when all jobs have ended.
+    fn finish_evaluation(&mut self) {
+        let idle = self.clients.all_answered() && self.head.head().live_jobs().next().is_none();
+        self.finished |= idle && self.settings.watch == Watch::Outcomes;
     }
 
     pub(super) fn head_effects(&mut self, effects: Vec<Effect>) -> Result<(), Failure> {
-        self.digest.happened(self.now, &effects);
+        self.happened(&effects);
+        for (attempt, pace) in self.gangs.ordered(&effects) {
+            self.shell.placed(attempt, pace);
+        }
         match self.head.state {
             State::Up => {
                 effects.into_iter().for_each(|effect| self.head_effect(effect));
@@ -79,9 +91,12 @@ impl World {
                 }
             }
             Effect::Answer(client, reply) => self.after_travel(Happening::Reply(client, reply)),
-            Effect::Publish(..) => {}
+            Effect::Publish(job, Notice::Ended(record)) => {
+                self.gangs.forget(job);
+                self.shell.ended(&record);
+            }
+            Effect::Publish(_, Notice::Changed(_)) => {}
             Effect::Plan(ticket) => self.plan(ticket),
-            Effect::Observe(fact) => self.head.policy().observe(self.now, &fact),
             Effect::Close(key, _) => {
                 if let Some(link) = self.head.sessions.remove(&key) {
                     self.hang_up(link, Side::Head);
@@ -93,8 +108,9 @@ impl World {
 
     /// The policy sees the cluster as it is now; its answer may come late.
     fn plan(&mut self, ticket: Ticket) {
-        let view = self.head.head().view(self.now);
-        let plan = self.head.policy().plan(&view);
+        self.shell.asked();
+        let plan = self.head.plan(self.now);
+        self.shell.answered();
         let thinks = self.planning.span(self.settings.planning);
         let answer = AtHead::Planned(ticket, plan);
         self.agenda.put(self.now + thinks, Happening::Head(self.head.life, answer));

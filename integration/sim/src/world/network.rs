@@ -19,7 +19,7 @@ const CALL_AGAIN: (Span, Span) = (Span::from_millis(10), Span::from_secs(20));
 /// Until when a side notices that the other has vanished without a word.
 const HEARTBEATS_MISSED: (Span, Span) = (Span::from_secs(1), Span::from_secs(30));
 
-impl World {
+impl World<'_> {
     pub(super) fn send(&mut self, id: LinkId, message: Message) {
         let delay = self.delays.span(self.settings.delay);
         let arrival = self.links.get_mut(&id).and_then(|link| link.send(self.now, message.to(), delay));

@@ -2,7 +2,8 @@
 //!
 //! Requests and replies are lost with a head that crashes. Submissions are asked again, changes are not.
 
-use cohabit_proto::{ClientKey, Reply, Request, Span};
+use cohabit_core::Event;
+use cohabit_proto::{By, ClientKey, Reply, Request, Span};
 
 use super::World;
 use crate::checks;
@@ -13,7 +14,7 @@ use crate::happening::Happening;
 /// How long a client waits for a reply before it asks again.
 const CLIENT_PATIENCE: Span = Span::from_secs(30);
 
-impl World {
+impl World<'_> {
     /// Asks until there is a reply.
     pub(super) fn submit(&mut self, index: usize) {
         if self.clients.is_open(index) {
@@ -32,8 +33,17 @@ impl World {
         self.after_travel(Happening::Request(client, by, request));
     }
 
+    /// A request comes to the head; a new job gets its estimate on the way in.
+    pub(super) fn request(&mut self, client: ClientKey, by: By, mut request: Request) -> Result<(), Failure> {
+        if let Request::Submit(submit) = &mut request {
+            submit.estimate = self.shell.expect(self.now, &by.user, &submit.spec);
+        }
+        self.head_event(Event::Client(client, by, request))
+    }
+
     pub(super) fn reply(&mut self, client: ClientKey, reply: Reply) -> Result<(), Failure> {
         let heard = self.clients.reply(self.now, client, reply);
-        self.invariant(heard.and_then(|()| checks::reasons(self.head.head(), self.now)))
+        self.invariant(heard)?;
+        self.check(|| checks::reasons(self.head.head(), self.now))
     }
 }

@@ -3,6 +3,7 @@
 //! A machine's events go to its daemon while there is one; those that come while it is dead are found by the
 //! next.
 
+use cohabit_proto::AttemptId;
 use cohabit_worker_core::{Effect, Event};
 
 use super::World;
@@ -11,20 +12,24 @@ use crate::checks;
 use crate::failure::{Failure, FailureKind};
 use crate::happening::{AtDaemon, Happening, Message};
 use crate::machine::{Outbox, Pulse};
+use crate::process::Conditions;
 
-impl World {
+impl World<'_> {
     pub(super) fn is_alive(&self, node: usize, life: u64) -> bool {
         self.nodes[node].life == life && self.nodes[node].daemon.is_some()
     }
 
     /// Something happens to a worker daemon, if it is there.
     pub(super) fn worker_event(&mut self, node: usize, event: Event) -> Result<(), Failure> {
-        let Some(daemon) = &mut self.nodes[node].daemon else { return Ok(()) };
+        if self.nodes[node].daemon.is_none() {
+            return Ok(());
+        }
         self.tally.events += 1;
-        self.digest.happened(self.now, &event);
+        self.happened(&event);
         self.recorder.note(self.now, || format!("worker {node} <- {event:?}"));
-        let effects = daemon.handle(self.now, event)?;
-        self.digest.happened(self.now, &effects);
+        let Some(daemon) = &mut self.nodes[node].daemon else { return Ok(()) };
+        let effects = daemon.handle(self.now, event, self.settings.watch)?;
+        self.happened(&effects);
         for effect in effects {
             self.worker_effect(node, effect)?;
         }
@@ -60,7 +65,6 @@ impl World {
     fn worker_effect(&mut self, node: usize, effect: Effect) -> Result<(), Failure> {
         self.recorder.note(self.now, || format!("worker {node} -> {effect:?}"));
         let mut out = Outbox::default();
-        let machine = &mut self.nodes[node].machine;
         match effect {
             Effect::Report(report) => {
                 if let Some(link) = self.nodes[node].daemon.as_ref().and_then(|daemon| daemon.link.id()) {
@@ -69,17 +73,26 @@ impl World {
             }
             Effect::Spawn(start) => {
                 self.tally.ranks += 1;
-                let spawned = machine.spawn(self.now, *start, &mut out);
-                self.invariant(spawned.and_then(|()| checks::what_runs(&self.nodes)))?;
+                let conditions = self.conditions(start.rank.attempt);
+                let spawned = self.nodes[node].machine.spawn(self.now, *start, conditions, &mut out);
+                self.invariant(spawned)?;
+                self.check(|| checks::what_runs(&self.nodes))?;
             }
-            Effect::Signal(rank, signal, _) => machine.signal(self.now, rank, signal, &mut out),
-            Effect::Lease(rank, lease) => machine.lease(self.now, rank, lease, &mut out),
+            Effect::Signal(rank, signal, _) => {
+                self.nodes[node].machine.signal(self.now, rank, signal, &mut out)
+            }
+            Effect::Lease(rank, lease) => self.nodes[node].machine.lease(self.now, rank, lease, &mut out),
             Effect::Forget(rank) => {
                 let life = self.nodes[node].life;
                 self.after_travel(Happening::Daemon(node, life, AtDaemon::Forget(rank)));
             }
         }
         self.machine_outbox(node, out)
+    }
+
+    /// What a process of this attempt finds: its gang's place, and what an earlier attempt has saved.
+    fn conditions(&self, attempt: AttemptId) -> Conditions {
+        Conditions { pace: self.gangs.pace(attempt), left: self.saved.get(&attempt.job).copied() }
     }
 
     pub(super) fn at_machine(&mut self, node: usize, pulse: Pulse) -> Result<(), Failure> {
@@ -90,6 +103,7 @@ impl World {
 
     /// What happens while no daemon is there is found by the next one.
     pub(super) fn machine_outbox(&mut self, node: usize, out: Outbox) -> Result<(), Failure> {
+        self.saved.extend(out.saved);
         for (at, pulse) in out.pulses {
             self.agenda.put(at, Happening::Machine(node, pulse));
         }

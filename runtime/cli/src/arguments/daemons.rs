@@ -126,6 +126,12 @@ pub(crate) struct DeviceArguments {
     /// COHABIT_DEVICES]
     #[arg(long, value_name = "SPEC")]
     pub(crate) devices: Option<String>,
+    /// Speed of the network, as 25g or 3GB/s; that of its interface without it [env: COHABIT_NETWORK]
+    #[arg(long, value_name = "SPEED")]
+    pub(crate) network: Option<String>,
+    /// Speed between the devices of the node, as 300GB/s [env: COHABIT_INTERCONNECT]
+    #[arg(long, value_name = "SPEED")]
+    pub(crate) interconnect: Option<String>,
     /// Name of the node; the host's name without it [env: COHABIT_NAME]
     #[arg(long)]
     pub(crate) name: Option<String>,

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use clap::{Args, ValueEnum};
 use cohabit_client::proto::{Array, Bytes, Gpus, Launch, Span, Warning};
 
-use crate::values::{self, Begin, Variable, WrittenDependency};
+use crate::values::{self, Begin, Nodes, Variable, WrittenDependency};
 
 /// Flags that describe a job.
 #[derive(Debug, Default, Clone, Args)]
@@ -26,9 +26,9 @@ pub(crate) struct JobArguments {
     /// Let nobody else join the job's GPUs
     #[arg(long)]
     pub(crate) exclusive: bool,
-    /// Nodes, all at once; 1 without it
-    #[arg(long, short = 'N', value_name = "COUNT")]
-    pub(crate) nodes: Option<u32>,
+    /// Nodes, all at once, or 'any' to let whole GPUs lie wherever little crosses the network; 1 without it
+    #[arg(long, short = 'N', value_name = "COUNT", value_parser = values::nodes)]
+    pub(crate) nodes: Option<Nodes>,
     /// Processor cores on each node
     #[arg(long, short = 'c', value_name = "COUNT")]
     pub(crate) cpus: Option<u32>,

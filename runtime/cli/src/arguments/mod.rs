@@ -8,6 +8,8 @@ mod daemons;
 mod display;
 mod job;
 mod queue;
+#[cfg(feature = "simulate")]
+mod simulate;
 mod submission;
 mod tokens;
 
@@ -19,6 +21,8 @@ pub(crate) use self::daemons::*;
 pub(crate) use self::display::{DisplayArguments, Format};
 pub(crate) use self::job::JobArguments;
 pub(crate) use self::queue::*;
+#[cfg(feature = "simulate")]
+pub(crate) use self::simulate::{SimulateArguments, TraceSource};
 pub(crate) use self::submission::{RunArguments, Submission, SubmitArguments};
 pub(crate) use self::tokens::{
     TokenArguments, TokenCreateArguments, TokenListArguments, TokenRevokeArguments, TokenVerb,
@@ -92,6 +96,9 @@ pub(crate) enum Verb {
     Nodes(NodesArguments),
     /// Show nodes, devices and live jobs on a screen of their own
     Top(TopArguments),
+    /// Run a trace on a made-up cluster under several policies and compare them
+    #[cfg(feature = "simulate")]
+    Simulate(SimulateArguments),
     /// Check this machine: folders, permissions, port, clock, GPUs
     Doctor(DoctorArguments),
     /// Print completions for a shell
@@ -158,6 +165,8 @@ impl Verb {
             Verb::Explain(arguments) => Some(&arguments.display),
             Verb::Nodes(arguments) => Some(&arguments.display),
             Verb::Doctor(arguments) => Some(&arguments.display),
+            #[cfg(feature = "simulate")]
+            Verb::Simulate(arguments) => Some(&arguments.display),
             Verb::Top(_) | Verb::Completions(_) => None,
             #[cfg(feature = "head")]
             Verb::Head(_) => None,

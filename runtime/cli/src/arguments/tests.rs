@@ -31,6 +31,8 @@ fn help_says_what_there_is() {
     insta::assert_snapshot!("help_list", help(&["list"]));
     #[cfg(feature = "demo")]
     insta::assert_snapshot!("help", help(&[]));
+    #[cfg(feature = "simulate")]
+    insta::assert_snapshot!("help_simulate", help(&["simulate"]));
     #[cfg(feature = "head")]
     insta::assert_snapshot!("help_head_start", help(&["head", "start"]));
     #[cfg(feature = "worker")]

@@ -3,7 +3,7 @@
 use std::process::ExitCode;
 
 use cohabit_client::proto::{
-    Array, Dependency, Gpus, JobSpec, ModelDescription, NodeRecord, NodeState, Sharing, Span, Work,
+    Array, Dependency, Gpus, JobSpec, ModelDescription, NodeRecord, NodeState, Sharing, Span, Spread, Work,
 };
 use cohabit_client::{Client, Submission};
 use serde::Serialize;
@@ -66,11 +66,12 @@ fn fits(spec: &JobSpec, node: &NodeRecord) -> bool {
         (Some(there), Some(wanted)) => there >= wanted,
         (None, _) | (_, None) => true,
     };
+    let least = match demand.spread {
+        Spread::Even => demand.devices() as usize,
+        Spread::Free => 1,
+    };
     let devices = node.devices.iter().filter(|record| is_large(record.device.memory)).count();
-    is_there(node)
-        && devices >= demand.devices() as usize
-        && node.cpus >= demand.cpus
-        && node.memory >= demand.memory
+    is_there(node) && devices >= least && node.cpus >= demand.cpus && node.memory >= demand.memory
 }
 
 /// What would be submitted.

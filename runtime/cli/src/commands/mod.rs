@@ -18,6 +18,8 @@ mod logs;
 mod nodes;
 mod run;
 mod show;
+#[cfg(feature = "simulate")]
+mod simulate;
 mod submission;
 mod submit;
 mod token;
@@ -56,6 +58,8 @@ pub(crate) fn dispatch(verb: Verb) -> Result<ExitCode, Failure> {
         Verb::Worker(arguments) => worker::worker(arguments.verb),
         Verb::Top(arguments) => finish(top::top(arguments)),
         Verb::Doctor(arguments) => finish(doctor::doctor(arguments)),
+        #[cfg(feature = "simulate")]
+        Verb::Simulate(arguments) => simulate::simulate(&arguments),
         Verb::Completions(arguments) => completions::completions(arguments.shell),
         #[cfg(feature = "head")]
         Verb::Head(arguments) => head::head(arguments.verb),

@@ -80,9 +80,7 @@ async fn show_output(client: &Client, job: JobId, spec: &JobSpec) -> Result<(), 
 const fn ranks(spec: &JobSpec) -> u32 {
     match spec.launch {
         Launch::PerNode => spec.demand.nodes,
-        Launch::PerGpu => {
-            let on_each_node = spec.demand.devices();
-            spec.demand.nodes.saturating_mul(if on_each_node == 0 { 1 } else { on_each_node })
-        }
+        Launch::PerGpu if spec.demand.devices() == 0 => spec.demand.nodes,
+        Launch::PerGpu => spec.demand.total_devices(),
     }
 }

@@ -27,6 +27,10 @@ pub(crate) enum Key {
     Name,
     /// What a worker offers.
     Devices,
+    /// How fast a worker's network is.
+    Network,
+    /// How fast a worker's devices reach each other.
+    Interconnect,
     /// How long ranks go on without the head.
     OrphanGrace,
     /// How much of a rank's output is kept.
@@ -41,7 +45,7 @@ pub(crate) enum Key {
 
 impl Key {
     /// Every key.
-    pub(crate) const ALL: [Key; 17] = [
+    pub(crate) const ALL: [Key; 19] = [
         Key::Head,
         Key::TokenFile,
         Key::State,
@@ -54,6 +58,8 @@ impl Key {
         Key::Join,
         Key::Name,
         Key::Devices,
+        Key::Network,
+        Key::Interconnect,
         Key::OrphanGrace,
         Key::LogLimit,
         Key::LogRetention,
@@ -76,6 +82,8 @@ impl Key {
             Key::Join => "join",
             Key::Name => "name",
             Key::Devices => "devices",
+            Key::Network => "network",
+            Key::Interconnect => "interconnect",
             Key::OrphanGrace => "orphan-grace",
             Key::LogLimit => "log-limit",
             Key::LogRetention => "log-retention",

@@ -6,8 +6,8 @@ use std::collections::BTreeMap;
 
 use cohabit_client::Explanation;
 use cohabit_client::proto::{
-    AttemptRecord, Chapter, DeviceKind, DeviceRecord, JobChange, JobId, JobRecord, JobState, NodeRecord,
-    Outcome, Progress, RankRecord, ReasonCode, Share, Span, StopReason, TokenRecord, Verdict,
+    AttemptRecord, Bandwidth, Chapter, DeviceKind, DeviceRecord, JobChange, JobId, JobRecord, JobState,
+    NodeRecord, Outcome, Progress, RankRecord, ReasonCode, Share, Span, StopReason, TokenRecord, Verdict,
 };
 use serde::Serialize;
 
@@ -214,8 +214,16 @@ pub(crate) struct Node {
     cpus_used: u32,
     memory: u64,
     memory_used: u64,
+    links: LinkSpeeds,
     devices: Vec<DeviceNow>,
     jobs: Vec<JobId>,
+}
+
+/// Bytes in a second, where they are known.
+#[derive(Debug, Serialize)]
+struct LinkSpeeds {
+    network: Option<f64>,
+    interconnect: Option<f64>,
 }
 
 #[derive(Debug, Serialize)]
@@ -242,6 +250,10 @@ impl From<&NodeRecord> for Node {
             cpus_used: node.cpus_used,
             memory: node.memory.0,
             memory_used: node.memory_used.0,
+            links: LinkSpeeds {
+                network: node.links.network.map(Bandwidth::bytes_per_second),
+                interconnect: node.links.interconnect.map(Bandwidth::bytes_per_second),
+            },
             devices: node.devices.iter().map(DeviceNow::from).collect(),
             jobs: node.jobs.clone(),
         }

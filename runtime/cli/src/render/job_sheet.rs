@@ -1,6 +1,6 @@
 //! One job in full, for people: what `show` shows.
 
-use cohabit_client::proto::{AttemptRecord, JobRecord, RankRecord, Share, Span, Time};
+use cohabit_client::proto::{AttemptRecord, JobRecord, RankRecord, Share, Span, Spread, Time};
 use jiff::tz::TimeZone;
 
 use super::clock;
@@ -45,6 +45,9 @@ fn needs(job: &JobRecord) -> String {
         "1" => "1 GPU".to_owned(),
         count => format!("{count} GPUs"),
     }];
+    if demand.spread == Spread::Free {
+        needs.push("any nodes".to_owned());
+    }
     if demand.nodes > 1 {
         needs.push(format!("{} nodes", demand.nodes));
     }

@@ -1,6 +1,6 @@
 //! Nodes, a line for each, and in the wide form a line for each device.
 
-use cohabit_client::proto::{DeviceKind, DeviceRecord, JobId, NodeRecord};
+use cohabit_client::proto::{Bandwidth, DeviceKind, DeviceRecord, JobId, NodeRecord};
 use comfy_table::{Cell, Row};
 use jiff::tz::TimeZone;
 
@@ -9,8 +9,20 @@ use super::{clock, table};
 use crate::output::Screen;
 
 const NODES: [&str; 7] = ["NODE", "STATE", "DEVICES", "IN USE", "CORES", "MEMORY", "JOBS"];
-const DEVICES: [&str; 10] =
-    ["NODE", "STATE", "SINCE", "ADDRESS", "BUILD", "DEVICE", "KIND", "MEMORY", "IN USE", "JOBS"];
+const DEVICES: [&str; 12] = [
+    "NODE",
+    "STATE",
+    "SINCE",
+    "ADDRESS",
+    "BUILD",
+    "NETWORK",
+    "INTERCONNECT",
+    "DEVICE",
+    "KIND",
+    "MEMORY",
+    "IN USE",
+    "JOBS",
+];
 
 /// The table, with the viewer's clock.
 pub(crate) fn nodes_table(nodes: &[NodeRecord], columns: Columns, zone: &TimeZone, screen: Screen) -> String {
@@ -69,7 +81,9 @@ fn device_rows(node: &NodeRecord, zone: &TimeZone) -> Vec<Row> {
             .add_cell(table::node_state(node.state))
             .add_cell(Cell::new(clock(node.since, zone)))
             .add_cell(Cell::new(&node.address))
-            .add_cell(Cell::new(&node.build));
+            .add_cell(Cell::new(&node.build))
+            .add_cell(Cell::new(speed(node.links.network)))
+            .add_cell(Cell::new(speed(node.links.interconnect)));
         row
     };
     if node.devices.is_empty() {
@@ -85,6 +99,11 @@ fn device_rows(node: &NodeRecord, zone: &TimeZone) -> Vec<Row> {
         row
     };
     node.devices.iter().map(with_device).collect()
+}
+
+/// Nothing where it is not known.
+fn speed(speed: Option<Bandwidth>) -> String {
+    speed.map_or(String::new(), |speed| speed.to_string())
 }
 
 fn memory(device: &DeviceRecord) -> String {

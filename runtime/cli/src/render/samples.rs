@@ -3,9 +3,9 @@
 use std::collections::BTreeMap;
 
 use cohabit_client::proto::{
-    ArraySummary, AttemptRecord, Bytes, Demand, Device, DeviceId, DeviceKind, DeviceRecord, Gpus, JobId,
-    JobRecord, JobState, NodeId, NodeRecord, NodeState, Outcome, Predicted, Progress, RankRecord, ReasonCode,
-    Role, Share, Signal, Span, Time, TokenRecord,
+    ArraySummary, AttemptRecord, Bandwidth, Bytes, Demand, Device, DeviceId, DeviceKind, DeviceRecord, Gpus,
+    JobId, JobRecord, JobState, Links, NodeId, NodeRecord, NodeState, Outcome, Predicted, Progress,
+    RankRecord, ReasonCode, Role, Share, Signal, Span, Time, TokenRecord,
 };
 
 /// So many seconds after the morning of 21 November 2026.
@@ -157,6 +157,7 @@ pub(crate) fn nodes() -> Vec<NodeRecord> {
         cpus_used: 4,
         memory: Bytes(512 << 30),
         memory_used: Bytes(16 << 30),
+        links: Links { network: Some(Bandwidth(25_000_000_000)), interconnect: None },
         devices,
         jobs: jobs.iter().copied().map(JobId::new).collect(),
         since: at(0),

@@ -1,7 +1,7 @@
 //! From flags to a job specification.
 
 use clap::Parser;
-use cohabit_client::proto::{Bytes, Launch, Share, Span};
+use cohabit_client::proto::{Bytes, Launch, Share, Span, Spread};
 
 use super::*;
 
@@ -52,6 +52,7 @@ fn flags_become_what_they_say() {
             cpus: 8,
             memory: Bytes(64 << 30),
             sharing: Sharing::Exclusive,
+            spread: Spread::Even,
         }
     );
     assert_eq!((spec.name.as_str(), spec.launch, spec.priority), ("r50", Launch::PerGpu, -3));

@@ -2,11 +2,11 @@
 
 use cohabit_proto::{
     Array, By, Bytes, ClientKey, Demand, Device, DeviceId, DeviceKind, Gpus, HeldRank, Incarnation,
-    IndexRange, Inventory, JobChange, JobId, JobRecord, JobSpec, JobState, NodeId, Notice, Order, Outcome,
-    RankId, Reply, Report, Request, Role, RunOrder, Share, Span, StopReason, Submit, Time, Verdict,
+    IndexRange, Inventory, JobChange, JobId, JobRecord, JobSpec, JobState, Links, NodeId, Notice, Order,
+    Outcome, RankId, Reply, Report, Request, Role, RunOrder, Share, Span, StopReason, Submit, Time, Verdict,
     WorkerKey,
 };
-use cohabit_scheduler::{Policy, policy_by_name};
+use cohabit_scheduler::{Policy, View, forecast, policy_by_name};
 use uuid::Uuid;
 
 use crate::{Config, Effect, Event, Head};
@@ -16,6 +16,7 @@ pub(crate) struct TestHead {
     pub(crate) now: Time,
     pub(crate) events: Vec<(Time, Event)>,
     policy: Box<dyn Policy>,
+    view: View,
     effects: Vec<Effect>,
 }
 
@@ -73,6 +74,8 @@ pub(crate) fn inventory(number: u64, devices: u32, held: Vec<HeldRank>) -> Inven
         memory: Bytes(64 << 30),
         devices: (0..devices).map(device).collect(),
         build: "test".into(),
+        links: Links::default(),
+        rendezvous_ports: vec![29_601, 29_602, 29_603],
         orphan_grace: Span::ZERO,
         held,
     }
@@ -83,7 +86,8 @@ impl TestHead {
     pub(crate) fn new() -> TestHead {
         let policy = policy_by_name("fifo").unwrap();
         let (head, now) = (Head::new(), Time::from_micros(1_000_000));
-        let mut test = TestHead { head, now, events: Vec::new(), policy, effects: Vec::new() };
+        let view = View::default();
+        let mut test = TestHead { head, now, events: Vec::new(), policy, view, effects: Vec::new() };
         let config = Config { lost_after: Span::from_secs(60), node_failures: 2, ..Config::default() };
         test.event(Event::Configured(config));
         test
@@ -165,12 +169,23 @@ impl TestHead {
         self.planned();
     }
 
+    /// Shows the policy what changed.
+    fn look(&mut self) {
+        let changes = self.head.changes();
+        self.view.now = self.now;
+        self.view.apply(&changes);
+        self.policy.learn(&self.view, &changes);
+    }
+
     /// Answers every open question with the policy's plan.
     pub(crate) fn planned(&mut self) {
         while let Some(ticket) = self.head.open_ticket {
-            let plan = self.policy.plan(&self.head.view(self.now));
+            self.look();
+            let plan = self.policy.plan(&self.view);
             self.event(Event::Planned(ticket, plan));
         }
+        self.look();
+        self.head.expect(forecast(&self.view, self.policy.outlook(&self.view)));
     }
 
     /// Lets time pass, with an alarm at every deadline on the way.

@@ -5,6 +5,7 @@ mod arrays;
 mod jobs;
 mod kit;
 mod planning;
+mod rendezvous;
 mod replay;
 mod requests;
 mod workers;

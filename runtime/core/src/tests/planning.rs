@@ -8,7 +8,7 @@ use crate::Event;
 
 fn on(device: &str, share: Share) -> Placement {
     let devices = vec![cohabit_proto::DeviceId(device.into())];
-    Placement { parts: vec![RankPlacement { node: node(1), devices, share }] }
+    Placement { parts: vec![RankPlacement { node: node(1), devices, share, ranks: vec![] }] }
 }
 
 fn place(job: JobId, placement: Placement) -> Action {

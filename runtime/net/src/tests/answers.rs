@@ -3,7 +3,8 @@
 use std::collections::BTreeMap;
 
 use cohabit_proto::{
-    Array, DeviceId, JobSpec, ModelDescription, Outcome, Progress, ProgressOf, RankRun, RunOrder, Share, Time,
+    Array, DeviceId, JobSpec, ModelDescription, Outcome, Progress, ProgressOf, RankRun, Rendezvous, RunOrder,
+    Share, Time,
 };
 use futures::future::join_all;
 
@@ -191,6 +192,7 @@ fn some_orders() -> Vec<Order> {
         user: "ada".into(),
         nodes: vec!["node-a".into()],
         world_size: 1,
+        rendezvous: Some(Rendezvous { address: "node-a".into(), port: 29_600 }),
         ranks: vec![device],
     };
     vec![Order::Run(Box::new(run)), Order::Acknowledge(attempt.rank(0))]

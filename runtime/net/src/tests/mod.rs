@@ -9,8 +9,9 @@ mod revocation;
 use std::time::{Duration, Instant};
 
 use cohabit_proto::{
-    Answer, AtEnd, Bytes, Incarnation, Inventory, JobId, LogChunk, LogPosition, LogRequest, NodeId, Order,
-    Query, Refusal, RefusalCode, Reply, Report, Request, Role, Span, TokenAnswer, TokenRequest, WorkerKey,
+    Answer, AtEnd, Bytes, Incarnation, Inventory, JobId, Links, LogChunk, LogPosition, LogRequest, NodeId,
+    Order, Query, Refusal, RefusalCode, Reply, Report, Request, Role, Span, TokenAnswer, TokenRequest,
+    WorkerKey,
 };
 use tempfile::TempDir;
 use tokio::sync::mpsc;
@@ -126,6 +127,8 @@ fn hello() -> WorkerHello {
         memory: Bytes(16 << 30),
         devices: Vec::new(),
         build: "0.1.0".into(),
+        links: Links::default(),
+        rendezvous_ports: vec![29_600],
         orphan_grace: Span::from_secs(120),
         held: Vec::new(),
     };

@@ -2,10 +2,10 @@
 
 use std::collections::BTreeMap;
 
-use cohabit_proto::{JobId, Launch, RankRun, RunOrder, Share};
+use cohabit_proto::{DeviceId, JobId, Launch, RankRun, Rendezvous, RunOrder, Share};
 
 use super::kit::{at, limited, order, spec};
-use crate::environment::environment;
+use crate::environment::{environment, rendezvous_port};
 
 /// The second of two nodes with two devices each.
 fn second_node(mut order: RunOrder) -> RunOrder {
@@ -45,6 +45,7 @@ fn a_plain_job_gets_our_words_and_those_of_a_launcher() {
             ("COHABIT_SUBMIT_DIR", "/home/ada"),
             ("COHABIT_WORLD_SIZE", "1"),
             ("MASTER_ADDR", "10.0.0.1"),
+            ("MASTER_PORT", "29600"),
             ("NNODES", "1"),
             ("NODE_RANK", "0"),
             ("NPROC_PER_NODE", "1"),
@@ -67,7 +68,10 @@ fn a_rank_for_each_device_gets_the_set_of_torchrun() {
             ("LOCAL_RANK", "1"),
             ("LOCAL_WORLD_SIZE", "2"),
             ("MASTER_ADDR", "10.0.0.1"),
+            ("MASTER_PORT", "29600"),
+            ("OMP_NUM_THREADS", "1"),
             ("RANK", "3"),
+            ("ROLE_NAME", "default"),
             ("ROLE_RANK", "3"),
             ("ROLE_WORLD_SIZE", "4"),
             ("TORCHELASTIC_MAX_RESTARTS", "3"),
@@ -76,6 +80,69 @@ fn a_rank_for_each_device_gets_the_set_of_torchrun() {
             ("WORLD_SIZE", "4"),
         ],
     );
+}
+
+/// The second of two nodes, on which lie ranks 0 and 4 of six; the first has the other four.
+fn uneven(launch: Launch) -> RunOrder {
+    let mut spec = spec();
+    spec.launch = launch;
+    let mut order = order(spec, 6);
+    order.nodes.push("10.0.0.2".into());
+    let devices = |local_rank: u32| vec![DeviceId(format!("gpu-{local_rank}"))];
+    let alone = |(local_rank, rank)| RankRun {
+        rank,
+        local_rank,
+        node_rank: 1,
+        devices: devices(local_rank),
+        share: Share::WHOLE,
+    };
+    order.ranks = match launch {
+        Launch::PerGpu => [(0, 0), (1, 4)].into_iter().map(alone).collect(),
+        Launch::PerNode => vec![RankRun { devices: [devices(0), devices(1)].concat(), ..alone((0, 1)) }],
+    };
+    order
+}
+
+#[test]
+fn ranks_that_lie_apart_are_counted_where_they_are() {
+    let environment = of_last_rank(&uneven(Launch::PerGpu));
+    let values = ["RANK", "LOCAL_RANK", "LOCAL_WORLD_SIZE", "WORLD_SIZE", "GROUP_RANK"]
+        .map(|name| environment[name].as_str());
+    assert_eq!(values, ["4", "1", "2", "6", "1"]);
+}
+
+#[test]
+fn a_launcher_is_told_how_many_devices_its_own_node_has() {
+    let environment = of_last_rank(&uneven(Launch::PerNode));
+    let values = ["NODE_RANK", "NNODES", "NPROC_PER_NODE"].map(|name| environment[name].as_str());
+    assert_eq!(values, ["1", "2", "2"]);
+}
+
+#[test]
+fn rank_0_listens_where_all_meet_and_no_other_does() {
+    let mut order = uneven(Launch::PerGpu);
+    order.rendezvous = Some(Rendezvous { address: "10.0.0.2".into(), port: 29_777 });
+    let listens =
+        |order: &RunOrder| order.ranks.iter().map(|run| rendezvous_port(order, run)).collect::<Vec<_>>();
+    assert_eq!(listens(&order), [Some(29_777), None]);
+    let environment = of_last_rank(&order);
+    let values = ["MASTER_ADDR", "MASTER_PORT"].map(|name| environment[name].as_str());
+    assert_eq!(values, ["10.0.0.2", "29777"]);
+    order.spec.environment.insert("MASTER_PORT".into(), "1234".into());
+    assert_eq!(listens(&order), [None, None], "the job looks after a port of its own");
+    assert!(!of_last_rank(&order).contains_key("MASTER_PORT"));
+    order.rendezvous = None;
+    assert!(!of_last_rank(&order).contains_key("MASTER_ADDR"));
+}
+
+#[test]
+fn ranks_of_a_node_divide_its_claimed_cores_unless_the_job_says_how_many_threads() {
+    let mut order = uneven(Launch::PerGpu);
+    order.spec.demand.cpus = 9;
+    assert_eq!(of_last_rank(&order)["OMP_NUM_THREADS"], "4");
+    order.spec.environment.insert("OMP_NUM_THREADS".into(), "7".into());
+    assert!(!of_last_rank(&order).contains_key("OMP_NUM_THREADS"), "the job's own value is added elsewhere");
+    assert!(!of_last_rank(&uneven(Launch::PerNode)).contains_key("OMP_NUM_THREADS"));
 }
 
 #[test]

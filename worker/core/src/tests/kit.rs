@@ -1,8 +1,8 @@
 //! Scenario words: a worker to which things happen, and the complete list of what it does about them.
 
 use cohabit_proto::{
-    AttemptId, DeviceId, JobId, JobSpec, Order, Outcome, Progress, RankId, RankRun, Report, RunOrder, Share,
-    Signal, Span, StartFailure, StopReason, Time, Warning,
+    AttemptId, DeviceId, JobId, JobSpec, Order, Outcome, Progress, RankId, RankRun, Rendezvous, Report,
+    RunOrder, Share, Signal, Span, StartFailure, StopReason, Time, Warning,
 };
 
 use crate::{Config, Effect, Ending, Event, FoundRank, Lease, RankStart, Target, Worker};
@@ -54,6 +54,7 @@ pub(super) fn order(spec: JobSpec, ranks: u32) -> RunOrder {
         user: "ada".into(),
         nodes: vec!["10.0.0.1".into()],
         world_size: ranks,
+        rendezvous: Some(Rendezvous { address: "10.0.0.1".into(), port: 29_600 }),
         ranks: (0..ranks).map(run).collect(),
     }
 }
@@ -94,6 +95,7 @@ pub(super) fn found(spec: JobSpec, ending: Option<Ending>) -> FoundRank {
         user: "ada".into(),
         devices: vec![DeviceId("gpu-0".into())],
         share: Share::WHOLE,
+        rendezvous_port: None,
         environment: [].into(),
     };
     FoundRank { start, started_at: at(10), ending, progress: None }

@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 use std::str::FromStr as _;
 
+use cohabit_client::proto::Links;
 use cohabit_client::{Error as ClientError, Token};
 use cohabit_worker::{DeviceSpec, LogLimits, WorkerDaemon, WorkerError, WorkerOptions};
 
@@ -65,6 +66,8 @@ fn flags(arguments: &WorkerStartArguments) -> Result<Written, Failure> {
 pub(in crate::commands) fn device_flags(arguments: &DeviceArguments) -> Written {
     let texts = [
         (Key::Devices, &arguments.devices),
+        (Key::Network, &arguments.network),
+        (Key::Interconnect, &arguments.interconnect),
         (Key::Name, &arguments.name),
         (Key::OrphanGrace, &arguments.orphan_grace),
     ];
@@ -101,6 +104,10 @@ pub(in crate::commands) fn options(
     Ok(WorkerOptions {
         name: settings.find(Key::Name).map(|setting| setting.text.to_owned()),
         devices: settings.checked(Key::Devices, DeviceSpec::from_str)?.unwrap_or(usual.devices),
+        links: Links {
+            network: settings.checked(Key::Network, str::parse)?,
+            interconnect: settings.checked(Key::Interconnect, str::parse)?,
+        },
         orphan_grace: settings.checked(Key::OrphanGrace, values::span)?.unwrap_or(usual.orphan_grace),
         log: log_cap.map_or(usual.log, |cap| LogLimits { cap, segment: usual.log.segment.min(cap) }),
         log_retention: settings.checked(Key::LogRetention, values::span)?.unwrap_or(usual.log_retention),

@@ -1,0 +1,74 @@
+//! The PyTorch programs, as far as this machine can run them: without PyTorch a line says what was skipped.
+
+#![expect(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
+
+use std::net::TcpListener;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+
+/// Python, as `PYTHON` says or as it is usually called.
+fn python() -> Command {
+    let mut command = Command::new(std::env::var_os("PYTHON").unwrap_or_else(|| "python3".into()));
+    command.env("PYTHONDONTWRITEBYTECODE", "1");
+    command
+}
+
+fn programs() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("pytorch")
+}
+
+/// Whether Python can import it; says so where it cannot.
+#[expect(clippy::print_stderr, reason = "whoever reads the tests has to know what was not tested")]
+fn has(module: &str) -> bool {
+    let imported = python().args(["-c", &format!("import {module}")]).stderr(Stdio::null()).status();
+    let has = imported.is_ok_and(|status| status.success());
+    if !has {
+        eprintln!("skipped: python3 has no module {module}");
+    }
+    has
+}
+
+/// A rank of `digits_ddp.py`, started as a job would start it.
+fn rank(rank: u32, port: u16, folder: &Path, epochs: &str) -> Child {
+    let mut command = python();
+    command.arg(programs().join("digits_ddp.py")).args(["--epochs", epochs, "--hidden", "32"]);
+    command.env("RANK", rank.to_string()).env("WORLD_SIZE", "2").env("LOCAL_RANK", rank.to_string());
+    command.env("MASTER_ADDR", "127.0.0.1").env("MASTER_PORT", port.to_string());
+    command.env("COHABIT_CHECKPOINT_DIR", folder.join(rank.to_string()));
+    command.stdout(Stdio::piped()).spawn().unwrap()
+}
+
+/// What the two ranks print.
+fn trained(folder: &Path, epochs: &str) -> [String; 2] {
+    let port = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
+    let ranks = [0, 1].map(|number| rank(number, port, folder, epochs));
+    ranks.map(|rank| {
+        let output = rank.wait_with_output().unwrap();
+        assert!(output.status.success(), "{output:?}");
+        String::from_utf8(output.stdout).unwrap()
+    })
+}
+
+#[test]
+fn every_program_is_sound_python() {
+    if !has("ast") {
+        return;
+    }
+    for program in ["digits.py", "charlm.py", "digits_ddp.py", "job_protocol.py"] {
+        let read = "import ast, sys; ast.parse(open(sys.argv[1]).read())";
+        assert!(python().args(["-c", read]).arg(programs().join(program)).status().unwrap().success());
+    }
+}
+
+#[test]
+fn two_ranks_of_pytorch_train_together_and_go_on_from_the_first_ones_checkpoint() {
+    if !has("torch") {
+        return;
+    }
+    let folder = tempfile::tempdir().unwrap();
+    let [first, second] = trained(folder.path(), "15");
+    assert!(first.contains("accuracy 9") && second.is_empty(), "{first} {second}");
+    assert!(folder.path().join("0/digits-ddp.pt").exists() && !folder.path().join("1").exists());
+    let [resumed, _] = trained(folder.path(), "16");
+    assert!(resumed.contains("resumed at step "), "{resumed}");
+}

@@ -1,0 +1,269 @@
+//! `simulate`: which trace on which cluster under which policies, and what to tell of it.
+
+use std::fmt;
+use std::path::PathBuf;
+use std::str::FromStr;
+
+use clap::{ArgAction, Args};
+use cohabit_sim::trace::{Format as TraceFormat, MeasuredOn};
+use cohabit_sim::{ClusterSpec, EstimatorKind};
+
+use super::DisplayArguments;
+
+/// Arguments of `simulate`.
+#[derive(Debug, Args)]
+pub(crate) struct SimulateArguments {
+    /// The jobs: a trace file (gzip too), or synthetic:JOBS for so many drawn from the seed
+    #[arg(long, value_name = "FILE|synthetic:JOBS")]
+    pub(crate) trace: TraceSource,
+    /// Format of the trace: csv, philly, openb or gavel; told by its first line without this
+    #[arg(long)]
+    pub(crate) format: Option<TraceFormat>,
+    /// Refuse a trace with rows that make no sense, instead of leaving them out
+    #[arg(long)]
+    pub(crate) strict: bool,
+    /// Measured steps per second, for traces that tell only steps (gavel): a CSV file
+    #[arg(long, value_name = "FILE")]
+    pub(crate) throughputs: Option<PathBuf>,
+    /// Which measurements of that file: SOURCE/GPU
+    #[arg(long, value_name = "SOURCE/GPU", default_value_t, requires = "throughputs")]
+    pub(crate) throughputs_of: MeasuredOn,
+    /// Leave out so many of the first jobs
+    #[arg(long, value_name = "COUNT", default_value_t = 0)]
+    pub(crate) skip: usize,
+    /// Take at most so many jobs
+    #[arg(long, value_name = "COUNT", value_parser = clap::value_parser!(u64).range(1..))]
+    pub(crate) limit: Option<u64>,
+    /// Stretch or squeeze the arrivals until ideally placed jobs would keep this part of all devices busy; 0.9
+    /// for synthetic jobs, as in the trace otherwise
+    #[arg(long, value_parser = positive)]
+    pub(crate) load: Option<f64>,
+    /// Machines, devices, GPU and network, like 16x8:V100@25g; groups are joined by +, and the speed between
+    /// the devices of a machine follows a slash: 8x8:A100@100g/300GB+4x4:K80@10g
+    #[arg(long, value_name = "SPEC")]
+    pub(crate) cluster: ClusterArgument,
+    /// Policies, all on the same arrivals; parameters follow a colon: fifo,a-srpt:theta=1.5,delta=1
+    #[arg(long, value_name = "POLICY,…", default_value = "fifo,easy-backfill,a-srpt", action = ArgAction::Append)]
+    pub(crate) policy: Vec<Policies>,
+    /// What draws trainings, synthetic jobs and errors; several give means and their spread
+    #[arg(long, value_name = "SEED,…", value_delimiter = ',', default_value = "1", action = ArgAction::Append)]
+    pub(crate) seed: Vec<u64>,
+    /// Where estimates come from: oracle, forest, recent-median, group-mean, constant, or noisy:SIGMA for the
+    /// truth with a log-normal error
+    #[arg(long, value_name = "ESTIMATOR", default_value = "forest")]
+    pub(crate) estimator: Estimator,
+    /// Write a page with charts, complete in itself, to this file
+    #[arg(long, value_name = "FILE.html")]
+    pub(crate) report: Option<PathBuf>,
+    #[command(flatten)]
+    pub(crate) display: DisplayArguments,
+}
+
+/// Where jobs come from.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum TraceSource {
+    /// A trace of a real cluster.
+    File(PathBuf),
+    /// So many drawn from the seed.
+    Synthetic(usize),
+}
+
+/// A cluster, and how it was written.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct ClusterArgument {
+    pub(crate) written: String,
+    pub(crate) spec: ClusterSpec,
+}
+
+/// Policies by name, in the order in which they are written.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Policies(pub(crate) Vec<String>);
+
+/// Where estimates come from, as written.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(crate) struct Estimator(pub(crate) EstimatorKind);
+
+impl SimulateArguments {
+    /// All policies, each once.
+    pub(crate) fn policies(&self) -> Vec<&str> {
+        distinct(self.policy.iter().flat_map(|some| &some.0).map(String::as_str))
+    }
+
+    /// All seeds, each once.
+    pub(crate) fn seeds(&self) -> Vec<u64> {
+        distinct(self.seed.iter().copied())
+    }
+}
+
+fn distinct<T: PartialEq>(all: impl Iterator<Item = T>) -> Vec<T> {
+    all.fold(Vec::new(), |mut seen, one| {
+        if !seen.contains(&one) {
+            seen.push(one);
+        }
+        seen
+    })
+}
+
+impl FromStr for TraceSource {
+    type Err = String;
+    fn from_str(text: &str) -> Result<TraceSource, String> {
+        let Some(count) = text.strip_prefix("synthetic:") else { return Ok(TraceSource::File(text.into())) };
+        let jobs = count.parse().ok().filter(|jobs| *jobs > 0);
+        jobs.map(TraceSource::Synthetic).ok_or_else(|| {
+            format!(
+                "'{count}' is no number of jobs: write synthetic:1000, or ./{text} for a file of this name"
+            )
+        })
+    }
+}
+
+impl fmt::Display for TraceSource {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            TraceSource::File(path) => path.display().fmt(f),
+            TraceSource::Synthetic(jobs) => write!(f, "synthetic:{jobs}"),
+        }
+    }
+}
+
+impl FromStr for ClusterArgument {
+    type Err = cohabit_sim::ParseClusterError;
+    fn from_str(text: &str) -> Result<ClusterArgument, Self::Err> {
+        Ok(ClusterArgument { written: text.to_owned(), spec: text.parse()? })
+    }
+}
+
+/// Commas divide policies, and also the parameters of one: what has a value and no policy's colon before it
+/// belongs to the policy before it.
+impl FromStr for Policies {
+    type Err = String;
+    fn from_str(text: &str) -> Result<Policies, String> {
+        let mut policies: Vec<String> = Vec::new();
+        for part in text.split(',').map(str::trim) {
+            let is_parameter = part.contains('=') && !part.contains(':');
+            match policies.last_mut() {
+                Some(policy) if is_parameter => *policy = format!("{policy},{part}"),
+                _ => policies.push(part.to_owned()),
+            }
+        }
+        for policy in &policies {
+            cohabit_sim::policy_by_name(policy).map_err(|error| error.to_string())?;
+        }
+        Ok(Policies(policies))
+    }
+}
+
+const ESTIMATORS: &str = "oracle, forest, recent-median, group-mean, constant and noisy:0.3";
+
+impl FromStr for Estimator {
+    type Err = String;
+    fn from_str(text: &str) -> Result<Estimator, String> {
+        let kind = match text {
+            "oracle" => EstimatorKind::Oracle,
+            "forest" => EstimatorKind::Forest,
+            "recent-median" => EstimatorKind::RecentMedian,
+            "group-mean" => EstimatorKind::GroupMean,
+            "constant" => EstimatorKind::Constant,
+            _ => EstimatorKind::Noisy(sigma(text)?),
+        };
+        Ok(Estimator(kind))
+    }
+}
+
+fn sigma(text: &str) -> Result<f64, String> {
+    let written = text
+        .strip_prefix("noisy:")
+        .ok_or_else(|| format!("'{text}' is no source of estimates: there are {ESTIMATORS}"))?;
+    let sigma = written.parse().ok().filter(|sigma| (0.0..=10.0).contains(sigma));
+    sigma.ok_or_else(|| format!("'{written}' is no spread of errors between 0 and 10: write noisy:0.3"))
+}
+
+impl fmt::Display for Estimator {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match &self.0 {
+            EstimatorKind::Oracle => f.write_str("oracle"),
+            EstimatorKind::Forest => f.write_str("forest"),
+            EstimatorKind::RecentMedian => f.write_str("recent-median"),
+            EstimatorKind::GroupMean => f.write_str("group-mean"),
+            EstimatorKind::Constant => f.write_str("constant"),
+            EstimatorKind::Noisy(sigma) => write!(f, "noisy:{sigma}"),
+        }
+    }
+}
+
+fn positive(text: &str) -> Result<f64, String> {
+    let load = text.parse().ok().filter(|load| (0.001..=1_000.0).contains(load));
+    load.ok_or_else(|| format!("'{text}' is no load: write 0.9 for nine tenths of all devices"))
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::Parser;
+
+    use super::*;
+
+    #[derive(Debug, Parser)]
+    struct Line {
+        #[command(flatten)]
+        simulate: SimulateArguments,
+    }
+
+    /// With what has to be there and is not in the words.
+    fn parse(words: &str) -> Result<SimulateArguments, clap::Error> {
+        let missing = [("--cluster", "2x4:V100"), ("--trace", "jobs.csv")];
+        let missing = missing.into_iter().filter(|(flag, _)| !words.contains(flag));
+        let given = words.split_whitespace().map(str::to_owned);
+        let needed = missing.flat_map(|(flag, value)| [flag.to_owned(), value.to_owned()]);
+        let line = Line::try_parse_from(["cohabit".to_owned()].into_iter().chain(needed).chain(given));
+        line.map(|line| line.simulate)
+    }
+
+    #[test]
+    fn parameters_belong_to_the_policy_before_them() {
+        let arguments =
+            parse("--policy fifo,a-srpt:theta=1.5,delta=2,spd --policy las:queues=2 --policy fifo").unwrap();
+        assert_eq!(arguments.policies(), ["fifo", "a-srpt:theta=1.5,delta=2", "spd", "las:queues=2"]);
+    }
+
+    #[test]
+    fn seeds_are_a_list_or_said_again_each_once() {
+        assert_eq!(parse("--seed 3,1 --seed 2 --seed 3").unwrap().seeds(), [3, 1, 2]);
+        assert_eq!(parse("").unwrap().seeds(), [1]);
+    }
+
+    #[test]
+    fn every_source_of_estimates_is_written_as_it_is_read() {
+        for name in ["oracle", "forest", "recent-median", "group-mean", "constant", "noisy:0.3"] {
+            assert_eq!(name.parse::<Estimator>().unwrap().to_string(), name);
+        }
+    }
+
+    #[test]
+    fn jobs_come_from_a_file_or_from_the_seed() {
+        assert_eq!("synthetic:600".parse(), Ok(TraceSource::Synthetic(600)));
+        assert_eq!("./synthetic:600".parse(), Ok(TraceSource::File("./synthetic:600".into())));
+        assert_eq!(TraceSource::Synthetic(600).to_string(), "synthetic:600");
+    }
+
+    #[test]
+    fn what_makes_no_sense_is_refused_with_how_to_write_it() {
+        for (words, advice) in [
+            ("--policy fifa", "fifo"),
+            ("--policy a-srpt:speed=1", "theta"),
+            ("--policy fifo,,spd", "there is no policy"),
+            ("--trace synthetic:0", "write synthetic:1000"),
+            ("--cluster 2x4", "like 16x8:V100@25g"),
+            ("--estimator magic", "noisy:0.3"),
+            ("--estimator noisy:-1", "between 0 and 10"),
+            ("--load 0", "write 0.9"),
+            ("--load NaN", "write 0.9"),
+            ("--limit 0", "1"),
+            ("--seed x", "invalid digit"),
+            ("--format xls", "csv, philly, openb, gavel"),
+            ("--throughputs-of sim/k80", "--throughputs <FILE>"),
+        ] {
+            let refusal = parse(words).unwrap_err().to_string();
+            assert!(refusal.contains(advice), "{words}: {refusal}");
+        }
+    }
+}

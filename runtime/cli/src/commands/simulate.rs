@@ -1,0 +1,89 @@
+//! `simulate`: a trace on a made-up cluster, under one policy after the other, on identical arrivals.
+//!
+//! The jobs run through the production head and policies in the simulator; this command reads what it needs,
+//! watches, and tells. For a seed, every policy gets the same jobs, trainings and errors of estimates.
+
+mod bar;
+mod document;
+mod figures;
+mod input;
+mod report;
+mod result;
+#[cfg(test)]
+mod samples;
+mod summary;
+#[cfg(test)]
+mod tests;
+
+use std::process::ExitCode;
+
+use cohabit_sim::{Evaluation, evaluate};
+
+use self::bar::Bar;
+use self::input::{Input, Jobs};
+use self::result::{Outcome, Outcomes};
+use crate::arguments::{Format, SimulateArguments};
+use crate::failure::{Failure, Trouble};
+use crate::output::{self, Screen};
+
+pub(super) fn simulate(arguments: &SimulateArguments) -> Result<ExitCode, Failure> {
+    let input = Input::read(arguments)?;
+    input.remarks().iter().for_each(|remark| output::message(remark));
+    let outcomes = run_all(arguments, &input)?;
+    if let Some(path) = &arguments.report {
+        let page = report::page(&outcomes)?;
+        std::fs::write(path, page).map_err(|error| {
+            Failure::new(
+                Trouble::InputOutput,
+                format!("cannot write the report to {}: {error}", path.display()),
+            )
+        })?;
+    }
+    tell(&outcomes, arguments.display.output)?;
+    Ok(ExitCode::SUCCESS)
+}
+
+/// Every policy with every seed, one after the other: their times would disturb each other.
+fn run_all(arguments: &SimulateArguments, input: &Input) -> Result<Outcomes, Failure> {
+    let (policies, seeds) = (arguments.policies(), arguments.seeds());
+    let mut bar = Bar::new(policies.len() * seeds.len());
+    let mut outcomes = Outcomes::of(arguments);
+    for seed in seeds {
+        let jobs = input.jobs(seed)?;
+        outcomes.took(&jobs);
+        for policy in &policies {
+            outcomes.runs.push(run(policy, seed, arguments, &jobs, &mut bar)?);
+        }
+    }
+    bar.end();
+    Ok(outcomes)
+}
+
+fn run(
+    policy: &str,
+    seed: u64,
+    arguments: &SimulateArguments,
+    jobs: &Jobs,
+    bar: &mut Bar,
+) -> Result<Outcome, Failure> {
+    bar.begin(policy, seed, jobs.workload.jobs.len());
+    let evaluation = Evaluation {
+        shapes: jobs.shapes.clone(),
+        jobs: jobs.workload.jobs.clone(),
+        policy: policy.to_owned(),
+        estimator: arguments.estimator.0,
+        seed,
+    };
+    let evaluated =
+        evaluate(evaluation, bar).map_err(|error| Failure::from_error(Trouble::Internal, &error))?;
+    Ok(Outcome { seed, load: jobs.load, evaluated })
+}
+
+fn tell(outcomes: &Outcomes, format: Format) -> Result<(), Failure> {
+    match format {
+        Format::Table => output::data(&summary::by_policy(outcomes, Screen::of_stdout())),
+        Format::Wide => output::data(&summary::by_run(outcomes, Screen::of_stdout())),
+        Format::Json => output::document(&document::document(outcomes)),
+        Format::Quiet => summary::lines(outcomes).iter().try_for_each(|line| output::data(line)),
+    }
+}

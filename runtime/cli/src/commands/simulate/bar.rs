@@ -1,0 +1,63 @@
+//! Shows how far a simulation is: one bar on a terminal, nothing anywhere else.
+
+use std::io::{self, IsTerminal as _};
+use std::time::Instant;
+
+use cohabit_sim::Observer;
+use indicatif::{ProgressBar, ProgressStyle};
+
+const STYLE: &str = "  {prefix} {msg:24} [{bar:30}] {human_pos}/{human_len} jobs {elapsed}";
+
+/// Who watches a simulation, and lends it a clock to time plans with.
+pub(super) struct Bar {
+    shown: Option<ProgressBar>,
+    started: Instant,
+    begun: usize,
+    runs: usize,
+}
+
+impl Bar {
+    pub(super) fn new(runs: usize) -> Bar {
+        let style = ProgressStyle::with_template(STYLE).unwrap_or_else(|_| ProgressStyle::default_bar());
+        let bar = || ProgressBar::new(0).with_style(style.progress_chars("=> "));
+        Bar { shown: io::stderr().is_terminal().then(bar), started: Instant::now(), begun: 0, runs }
+    }
+
+    /// One more run begins.
+    pub(super) fn begin(&mut self, policy: &str, seed: u64, jobs: usize) {
+        self.begun += 1;
+        if let Some(bar) = &self.shown {
+            bar.reset();
+            bar.set_length(jobs as u64);
+            bar.set_prefix(format!("run {} of {}", self.begun, self.runs));
+            bar.set_message(format!("{policy}, seed {seed}"));
+        }
+    }
+
+    /// Leaves the screen as it was.
+    pub(super) fn end(&self) {
+        if let Some(bar) = &self.shown {
+            bar.finish_and_clear();
+        }
+    }
+}
+
+impl Observer for Bar {
+    fn progressed(&mut self, ended: usize, jobs: usize) {
+        if let Some(bar) = &self.shown {
+            bar.set_length(jobs as u64);
+            bar.set_position(ended as u64);
+        }
+    }
+
+    fn clock_us(&mut self) -> u64 {
+        u64::try_from(self.started.elapsed().as_micros()).unwrap_or(u64::MAX)
+    }
+}
+
+/// Also where a run fails, nothing of the bar is left.
+impl Drop for Bar {
+    fn drop(&mut self) {
+        self.end();
+    }
+}

@@ -1,0 +1,38 @@
+//! The page around the charts: its style, and text that cannot be taken for marks.
+
+/// Text as a page writes it.
+pub(super) fn escaped(text: &str) -> String {
+    let mut page = String::with_capacity(text.len());
+    for letter in text.chars() {
+        match letter {
+            '&' => page.push_str("&amp;"),
+            '<' => page.push_str("&lt;"),
+            '>' => page.push_str("&gt;"),
+            '"' => page.push_str("&quot;"),
+            '\'' => page.push_str("&#39;"),
+            other => page.push(other),
+        }
+    }
+    page
+}
+
+/// A chart under its title, with a sentence that says how to read it.
+pub(super) fn figure(title: &str, caption: &str, svg: &str) -> String {
+    let (title, caption) = (escaped(title), escaped(caption));
+    format!(
+        "<section>\n<h2>{title}</h2>\n<p class=\"hint\">{caption}</p>\n<figure>{svg}</figure>\n</section>\n"
+    )
+}
+
+/// The whole page. Nothing in it comes from anywhere else.
+pub(super) fn page(title: &str, body: &str) -> String {
+    let title = escaped(title);
+    format!(
+        "<!doctype html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n\
+         <meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n\
+         <meta name=\"color-scheme\" content=\"light dark\">\n<title>{title}</title>\n<style>{STYLE}</style>\n</head>\n\
+         <body>\n<main>\n{body}</main>\n</body>\n</html>\n"
+    )
+}
+
+const STYLE: &str = include_str!("style.css");

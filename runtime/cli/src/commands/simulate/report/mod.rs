@@ -1,0 +1,152 @@
+//! The report: one page with tables and charts, complete in itself, legible on light and dark screens.
+//!
+//! Everything on it comes from the outcomes; nothing is loaded from anywhere.
+
+mod accuracy;
+mod chart;
+mod distribution;
+mod gantt;
+mod html;
+mod palette;
+#[cfg(test)]
+mod tests;
+mod ticks;
+mod timeline;
+
+use std::fmt::Write as _;
+
+use self::html::{escaped, figure};
+use super::result::Outcomes;
+use super::summary;
+use crate::failure::Failure;
+
+/// The page.
+pub(super) fn page(outcomes: &Outcomes) -> Result<String, Failure> {
+    let body = [
+        heading(outcomes),
+        legend(outcomes),
+        table(outcomes),
+        figure(
+            "How soon jobs are done",
+            "Part of all jobs that ended within this time after their submission; the further left, the better. \
+             All seeds together.",
+            &distribution::chart(outcomes)?,
+        ),
+        figure(
+            "Jobs that wait",
+            "Submitted and not started, averaged over short spans. First seed.",
+            &timeline::queue(outcomes)?,
+        ),
+        figure(
+            "Devices held",
+            "Devices that jobs hold, averaged over short spans. First seed.",
+            &timeline::busy(outcomes)?,
+        ),
+        devices(outcomes)?,
+        estimates(outcomes),
+        command(outcomes),
+    ];
+    let title = format!("{} on {}", outcomes.trace, outcomes.cluster);
+    Ok(html::page(&title, &body.concat()))
+}
+
+fn heading(outcomes: &Outcomes) -> String {
+    let mut seeds: Vec<String> = outcomes.runs.iter().map(|run| run.seed.to_string()).collect();
+    seeds.dedup();
+    let first = outcomes.runs.first();
+    let load = first.and_then(|run| run.load).map(|load| format!("{load:.2}"));
+    let mut facts = vec![
+        ("trace", outcomes.trace.clone()),
+        ("cluster", format!("{} ({} devices)", outcomes.cluster, outcomes.devices)),
+        ("jobs", first.map_or(0, |run| run.metrics().jobs).to_string()),
+        ("load", load.unwrap_or_else(|| "all at once".into())),
+        ("estimates", outcomes.estimator.clone()),
+        (if seeds.len() == 1 { "seed" } else { "seeds" }, seeds.join(", ")),
+    ];
+    let left_out = outcomes.left_out.too_wide + outcomes.left_out.too_large;
+    if left_out > 0 {
+        facts.push(("left out, too large for the cluster", left_out.to_string()));
+    }
+    let told: String =
+        facts.iter().map(|(name, fact)| format!("<span>{name} <b>{}</b></span> ", escaped(fact))).collect();
+    format!("<h1>Scheduling, simulated</h1>\n<p class=\"facts\">{told}</p>\n")
+}
+
+fn legend(outcomes: &Outcomes) -> String {
+    let mut spans = String::new();
+    for (place, (policy, _)) in outcomes.by_policy().into_iter().enumerate() {
+        // Writing to a text cannot fail.
+        let _ = write!(spans, "<span>{}{}</span>", chip(place), escaped(policy));
+    }
+    format!("<div class=\"legend\">{spans}</div>\n")
+}
+
+fn chip(place: usize) -> String {
+    let colour = palette::written(palette::of_policy(place));
+    format!("<i class=\"chip\" style=\"background:{colour}\"></i>")
+}
+
+/// Policies beside each other; the one with the shortest mean completion time stands out.
+fn table(outcomes: &Outcomes) -> String {
+    let means: Vec<f64> = outcomes
+        .by_policy()
+        .iter()
+        .map(|(_, runs)| runs.iter().map(|run| run.metrics().mean_jct_s).sum::<f64>() / runs.len() as f64)
+        .collect();
+    let least = means.iter().copied().fold(f64::INFINITY, f64::min);
+    let mut rows = String::new();
+    for (place, (row, mean)) in summary::rows(outcomes).iter().zip(&means).enumerate() {
+        let class = if *mean <= least { " class=\"best\"" } else { "" };
+        let cells: String = row.cells.iter().map(|cell| format!("<td>{}</td>", escaped(cell))).collect();
+        // Writing to a text cannot fail.
+        let _ = writeln!(rows, "<tr{class}><th>{}{}</th>{cells}</tr>", chip(place), escaped(&row.policy));
+    }
+    let headings = [
+        "Policy", "Jobs", "Mean JCT", "Median", "P95", "P99", "Wait", "Makespan", "Busy", "Slowdown",
+        "vs first",
+    ];
+    let headings: String = headings.map(|heading| format!("<th>{heading}</th>")).concat();
+    format!(
+        "<section>\n<h2>Policies on the same arrivals</h2>\n<p class=\"hint\">JCT is the time from submission to end. \
+         Slowdown is how much longer an iteration takes where the job was placed than where it fits best. Means over \
+         all seeds, ± their standard deviation.</p>\n<div class=\"wide\"><table><thead><tr>{headings}</tr></thead>\
+         <tbody>\n{rows}</tbody></table></div>\n</section>\n"
+    )
+}
+
+/// A chart for each policy, of the first seed.
+fn devices(outcomes: &Outcomes) -> Result<String, Failure> {
+    let mut charts = String::new();
+    for (policy, runs) in outcomes.by_policy() {
+        let Some(run) = runs.first() else { continue };
+        if let Some(gantt) = gantt::chart(run)? {
+            let (policy, caption) = (escaped(policy), escaped(&gantt.caption));
+            // Writing to a text cannot fail.
+            let _ = write!(
+                charts,
+                "<h3>{policy}</h3>\n<p class=\"hint\">{caption}</p>\n<figure>{}</figure>\n",
+                gantt.svg
+            );
+        }
+    }
+    if charts.is_empty() {
+        return Ok(charts);
+    }
+    Ok(format!("<section>\n<h2>Who held which device</h2>\n{charts}</section>\n"))
+}
+
+fn estimates(outcomes: &Outcomes) -> String {
+    let table = accuracy::table(outcomes);
+    if table.is_empty() {
+        return table;
+    }
+    format!(
+        "<section>\n<h2>How good the estimates were</h2>\n<p class=\"hint\">What was expected of jobs when they were \
+         submitted ({}), against what they took. First seed.</p>\n{table}\n</section>\n",
+        escaped(&outcomes.estimator)
+    )
+}
+
+fn command(outcomes: &Outcomes) -> String {
+    format!("<section>\n<h2>How to repeat it</h2>\n<pre>{}</pre>\n</section>\n", escaped(&outcomes.command))
+}

@@ -1,0 +1,107 @@
+//! What came out: every run with what it ran on, and where the whole of it came from.
+
+use std::env;
+
+use cohabit_client::proto::{Span, Time};
+use cohabit_sim::workload::LeftOut;
+use cohabit_sim::{DeviceSpan, Evaluated, JobResult, Metrics};
+
+use super::input::Jobs;
+use crate::arguments::SimulateArguments;
+
+/// All runs of one command.
+pub(super) struct Outcomes {
+    /// As written on the command line.
+    pub(super) trace: String,
+    /// Likewise.
+    pub(super) cluster: String,
+    /// Its devices.
+    pub(super) devices: u64,
+    pub(super) estimator: String,
+    /// The command that makes them again.
+    pub(super) command: String,
+    /// What the cluster can never run, of the first seed.
+    pub(super) left_out: LeftOut,
+    /// By seed, and by policy in the order in which they were named.
+    pub(super) runs: Vec<Outcome>,
+}
+
+/// One run.
+pub(super) struct Outcome {
+    pub(super) seed: u64,
+    /// Of ideally placed jobs while jobs arrive.
+    pub(super) load: Option<f64>,
+    pub(super) evaluated: Evaluated,
+}
+
+impl Outcomes {
+    pub(super) fn of(arguments: &SimulateArguments) -> Outcomes {
+        Outcomes {
+            trace: arguments.trace.to_string(),
+            cluster: arguments.cluster.written.clone(),
+            devices: arguments.cluster.spec.devices(),
+            estimator: arguments.estimator.to_string(),
+            command: command(),
+            left_out: LeftOut::default(),
+            runs: Vec::new(),
+        }
+    }
+
+    /// Takes note of what a seed made of the trace.
+    pub(super) fn took(&mut self, jobs: &Jobs) {
+        if self.runs.is_empty() {
+            self.left_out = jobs.workload.left_out;
+        }
+    }
+
+    /// Policies in the order in which they were named, with all their runs.
+    pub(super) fn by_policy(&self) -> Vec<(&str, Vec<&Outcome>)> {
+        let mut policies: Vec<(&str, Vec<&Outcome>)> = Vec::new();
+        for run in &self.runs {
+            let policy = run.metrics().policy.as_str();
+            match policies.iter_mut().find(|(known, _)| *known == policy) {
+                Some((_, runs)) => runs.push(run),
+                None => policies.push((policy, vec![run])),
+            }
+        }
+        policies
+    }
+}
+
+impl Outcome {
+    pub(super) const fn metrics(&self) -> &Metrics {
+        &self.evaluated.metrics
+    }
+
+    /// From submission to end of every job that ended, in seconds.
+    pub(super) fn completion_times(&self) -> Vec<f64> {
+        let jobs = self.evaluated.jobs.iter();
+        jobs.filter_map(JobResult::completion_time).map(Span::as_secs_f64).collect()
+    }
+
+    /// Jobs that waited, over seconds; each point holds until the next.
+    pub(super) fn queued(&self) -> Vec<(f64, f64)> {
+        curve(&self.evaluated.series.queued)
+    }
+
+    /// Devices that jobs held, over seconds.
+    pub(super) fn busy(&self) -> Vec<(f64, f64)> {
+        curve(&self.evaluated.series.busy)
+    }
+
+    /// When which job held a device.
+    pub(super) fn spans(&self) -> &[DeviceSpan] {
+        &self.evaluated.spans
+    }
+}
+
+fn curve(points: &[(Time, u64)]) -> Vec<(f64, f64)> {
+    points.iter().map(|(at, count)| (at.as_secs_f64(), *count as f64)).collect()
+}
+
+/// What was typed, so that it can be typed again.
+fn command() -> String {
+    let words: Vec<String> = env::args().skip(1).collect();
+    let words = shlex::try_join(words.iter().map(String::as_str)).unwrap_or_else(|_| words.join(" "));
+    format!("cohabit {words}")
+}

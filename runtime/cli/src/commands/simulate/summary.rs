@@ -1,0 +1,105 @@
+//! Policies beside each other: a row for each policy, or for each run.
+
+use super::figures::{Spread, mean_ratio};
+use super::result::{Outcome, Outcomes};
+use crate::output::Screen;
+use crate::render::table;
+
+/// Of all runs of a policy.
+pub(super) struct Row {
+    pub(super) policy: String,
+    pub(super) cells: Vec<String>,
+}
+
+/// What stands above the cells of a row.
+pub(super) const HEADINGS: [&str; 10] =
+    ["JOBS", "MEAN JCT", "MEDIAN", "P95", "P99", "WAIT", "MAKESPAN", "BUSY", "SLOWDOWN", "VS FIRST"];
+
+/// Rows of all policies: means over the seeds, with their deviation where there are several.
+pub(super) fn rows(outcomes: &Outcomes) -> Vec<Row> {
+    let policies = outcomes.by_policy();
+    let first: Vec<f64> = policies.first().map_or(Vec::new(), |(_, runs)| mean_jcts(runs));
+    let row = |(policy, runs): &(&str, Vec<&Outcome>)| {
+        let mut cells = cells(runs);
+        cells.push(versus(&mean_jcts(runs), &first));
+        Row { policy: (*policy).to_owned(), cells }
+    };
+    policies.iter().map(row).collect()
+}
+
+fn mean_jcts(runs: &[&Outcome]) -> Vec<f64> {
+    runs.iter().map(|run| run.metrics().mean_jct_s).collect()
+}
+
+/// Mean completion times against those of the first policy on the same arrivals.
+fn versus(own: &[f64], first: &[f64]) -> String {
+    let ratios: Vec<f64> = own.iter().zip(first).map(|(own, first)| own / first).collect();
+    format!("{:.2} x", mean_ratio(&ratios))
+}
+
+fn cells(runs: &[&Outcome]) -> Vec<String> {
+    let spread =
+        |of: &dyn Fn(&Outcome) -> f64| Spread::of(&runs.iter().map(|run| of(run)).collect::<Vec<_>>());
+    let mean_time = |of: &dyn Fn(&Outcome) -> f64| Spread { deviation: None, ..spread(of) }.time();
+    let mean = |of: &dyn Fn(&Outcome) -> f64| spread(of).mean;
+    vec![
+        jobs(runs),
+        spread(&|run| run.metrics().mean_jct_s).time(),
+        mean_time(&|run| run.metrics().median_jct_s),
+        mean_time(&|run| run.metrics().p95_jct_s),
+        mean_time(&|run| run.metrics().p99_jct_s),
+        mean_time(&|run| run.metrics().mean_wait_s),
+        mean_time(&|run| run.metrics().makespan_s),
+        format!("{:.1}%", 100.0 * mean(&|run| run.metrics().gpu_busy)),
+        format!("{:.3}", mean(&|run| run.metrics().mean_slowdown)),
+    ]
+}
+
+/// `600`, or `598/600` where not all have completed.
+fn jobs(runs: &[&Outcome]) -> String {
+    let of = |count: &dyn Fn(&Outcome) -> u64| {
+        runs.iter().map(|run| count(run)).sum::<u64>() / runs.len().max(1) as u64
+    };
+    let (completed, jobs) = (of(&|run| run.metrics().completed as u64), of(&|run| run.metrics().jobs as u64));
+    if completed == jobs { jobs.to_string() } else { format!("{completed}/{jobs}") }
+}
+
+/// A row for each policy.
+pub(super) fn by_policy(outcomes: &Outcomes, screen: Screen) -> String {
+    let headings: Vec<&str> = ["POLICY"].into_iter().chain(HEADINGS).collect();
+    let mut table = table::table(&headings, screen);
+    for row in rows(outcomes) {
+        table.add_row([row.policy].into_iter().chain(row.cells));
+    }
+    table::text(&table)
+}
+
+/// A row for each run.
+pub(super) fn by_run(outcomes: &Outcomes, screen: Screen) -> String {
+    let ours = ["PREEMPTED", "LOAD", "BOUND", "PLAN P50", "PLAN P99", "EVENTS", "WALL"];
+    let usual = HEADINGS.into_iter().filter(|heading| *heading != "VS FIRST");
+    let headings: Vec<&str> = ["POLICY", "SEED"].into_iter().chain(usual).chain(ours).collect();
+    let mut table = table::table(&headings, screen);
+    for run in &outcomes.runs {
+        let metrics = run.metrics();
+        let leading = [metrics.policy.clone(), run.seed.to_string()];
+        let trailing = [
+            metrics.preemptions.to_string(),
+            run.load.map_or(String::new(), |load| format!("{load:.2}")),
+            super::figures::time(metrics.lower_bound_mean_jct_s),
+            format!("{} us", metrics.plan_us_p50),
+            format!("{} us", metrics.plan_us_p99),
+            metrics.events.to_string(),
+            format!("{:.1} s", metrics.wall_s),
+        ];
+        table.add_row(leading.into_iter().chain(cells(&[run])).chain(trailing));
+    }
+    table::text(&table)
+}
+
+/// The policy and its mean completion time in seconds, a line for each.
+pub(super) fn lines(outcomes: &Outcomes) -> Vec<String> {
+    let line =
+        |(policy, runs): (&str, Vec<&Outcome>)| format!("{policy} {:.3}", Spread::of(&mean_jcts(&runs)).mean);
+    outcomes.by_policy().into_iter().map(line).collect()
+}

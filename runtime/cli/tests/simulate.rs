@@ -1,0 +1,88 @@
+//! `cohabit simulate` by itself: a small trace goes in, and what was promised comes out, twice the same.
+#![cfg(feature = "simulate")]
+
+use std::fs;
+use std::path::Path;
+use std::process::{Command, Output};
+
+use serde_json::Value;
+
+const TRACE: &str = "\
+submit_s,duration_s,gpus,user,group
+0,600,8,ada,large
+1,30,1,bob,small
+2,x,1,bob,small
+3,30,1,bob,small
+4,300,16,ada,wide
+5,300,64,ada,too wide
+6,60,4,bob,middle
+";
+
+fn simulate(folder: &Path, arguments: &[&str]) -> Output {
+    fs::write(folder.join("jobs.csv"), TRACE).unwrap();
+    let mut command = Command::new(env!("CARGO_BIN_EXE_cohabit"));
+    command.env_clear().current_dir(folder);
+    command.args(["simulate", "--trace", "jobs.csv", "--cluster", "2x8:V100@25g"]).args(arguments);
+    command.output().expect("the binary runs")
+}
+
+fn document(output: &Output) -> Value {
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    serde_json::from_slice(&output.stdout).unwrap()
+}
+
+/// Without what a real clock says.
+fn without_times(mut document: Value) -> Value {
+    for run in document["runs"].as_array_mut().unwrap() {
+        for key in ["plan_us_p50", "plan_us_p99", "wall_s"] {
+            run.as_object_mut().unwrap().remove(key).unwrap();
+        }
+    }
+    document
+}
+
+#[test]
+fn every_policy_runs_every_job_and_a_seed_repeats_itself() {
+    let folder = tempfile::tempdir().unwrap();
+    let arguments = ["--policy", "fifo,spd,a-srpt", "--seed", "1,2", "--output", "json"];
+    let output = simulate(folder.path(), &arguments);
+    let told = document(&output);
+    let runs = told["runs"].as_array().unwrap();
+    let which: Vec<(&str, u64)> =
+        runs.iter().map(|run| (run["policy"].as_str().unwrap(), run["seed"].as_u64().unwrap())).collect();
+    assert_eq!(which, [("fifo", 1), ("spd", 1), ("a-srpt", 1), ("fifo", 2), ("spd", 2), ("a-srpt", 2)]);
+    assert!(runs.iter().all(|run| run["jobs"] == 5 && run["completed"] == 5), "{told}");
+    assert_eq!(told["left_out"]["too_wide"], 1);
+    let remarks = String::from_utf8(output.stderr).unwrap();
+    assert_eq!(remarks, "line 4 is left out: duration_s is 'x', which is no number\n");
+    assert_eq!(without_times(told), without_times(document(&simulate(folder.path(), &arguments))));
+}
+
+#[test]
+fn the_report_is_written_and_the_command_in_it() {
+    let folder = tempfile::tempdir().unwrap();
+    let output = simulate(folder.path(), &["--policy", "fifo", "--report", "report.html"]);
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    assert!(String::from_utf8_lossy(&output.stdout).starts_with("POLICY"));
+    let page = fs::read_to_string(folder.path().join("report.html")).unwrap();
+    assert!(page.contains("cohabit simulate --trace jobs.csv --cluster 2x8:V100@25g --policy fifo"));
+    assert!(page.contains("<svg") && page.contains("How good the estimates were"));
+}
+
+#[test]
+fn trouble_is_told_in_words_and_codes() {
+    let folder = tempfile::tempdir().unwrap();
+    for (arguments, code, words) in [
+        (&["--strict"][..], 65, "jobs.csv: line 4: duration_s is 'x'"),
+        (&["--skip", "9"], 65, "no job is left"),
+        (&["--format", "philly"], 65, "lacks the columns timestamp"),
+        (&["--throughputs", "nowhere.csv"], 66, "cannot open nowhere.csv"),
+        (&["--policy", "fifo", "--report", "no/such/folder.html"], 74, "cannot write the report"),
+        (&["--policy", "none"], 2, "there is no policy 'none'"),
+    ] {
+        let output = simulate(folder.path(), arguments);
+        let told = String::from_utf8_lossy(&output.stderr).into_owned();
+        assert_eq!(output.status.code(), Some(code), "{arguments:?}: {told}");
+        assert!(told.contains(words), "{arguments:?}: {told}");
+    }
+}

@@ -1,0 +1,164 @@
+//! The estimator that learns: random forests for runtime and iterations over what recurring jobs took.
+//!
+//! Fitting is apart from answering. [`Estimator::learn`] does both in turn, for simulations and at a start; a
+//! live head remembers what ended at once, fits a [`Training`] elsewhere, and adopts what comes of it.
+
+use cohabit_proto::{Estimate, Span};
+use cohabit_scheduler::{Estimator, Features, Finished};
+
+use crate::learner::{Learned, Learner, Lesson};
+use crate::quantity::Quantity;
+
+/// No job is expected to take less.
+const SHORTEST: Span = Span::from_millis(1);
+
+/// Expects of a job what its features and its likes suggest; section 4 of the project's A-SRPT notes.
+///
+/// The user's own number of iterations is never replaced.
+#[derive(Debug)]
+pub struct Forest {
+    runtime: Learner,
+    iterations: Learner,
+}
+
+/// What a forest that is due is to be fitted to; may go to another thread.
+#[derive(Debug, Clone)]
+pub struct Training {
+    runtime: Option<Lesson>,
+    iterations: Option<Lesson>,
+}
+
+/// What came of a training.
+#[derive(Debug)]
+pub struct Fitted {
+    runtime: Option<Learned>,
+    iterations: Option<Learned>,
+}
+
+impl Default for Forest {
+    fn default() -> Forest {
+        Forest { runtime: Learner::of(Quantity::Runtime), iterations: Learner::of(Quantity::Iterations) }
+    }
+}
+
+impl Forest {
+    /// Remembers jobs that ended, the oldest first, and fits nothing.
+    pub fn remember(&mut self, done: &[Finished]) {
+        for job in done {
+            self.runtime.remember(job);
+            self.iterations.remember(job);
+        }
+    }
+
+    /// What is due to be fitted, if anything is.
+    #[must_use]
+    pub fn training(&self) -> Option<Training> {
+        let training = Training { runtime: self.runtime.lesson(), iterations: self.iterations.lesson() };
+        (training.runtime.is_some() || training.iterations.is_some()).then_some(training)
+    }
+
+    /// Uses from now on what a training gave.
+    pub fn adopt(&mut self, fitted: Fitted) {
+        if let Some(learned) = fitted.runtime {
+            self.runtime.adopt(learned);
+        }
+        if let Some(learned) = fitted.iterations {
+            self.iterations.adopt(learned);
+        }
+    }
+}
+
+impl Training {
+    /// Fits; takes some tens of milliseconds for each quantity. By the same training the same comes of it.
+    #[must_use]
+    pub fn fit(self) -> Fitted {
+        Fitted { runtime: self.runtime.map(Lesson::fit), iterations: self.iterations.map(Lesson::fit) }
+    }
+}
+
+impl Estimator for Forest {
+    fn estimate(&self, job: &Features) -> Option<Estimate> {
+        let Some(runtime) = self.runtime.expected(job) else { return job.told() };
+        let learned = || self.iterations.expected(job).map(|it| it.value.round().max(1.0) as u64);
+        Some(Estimate {
+            iterations: job.iterations.or_else(learned),
+            runtime: Some(Span::from_secs_f64(runtime.value).max(SHORTEST)),
+            basis: runtime.basis,
+        })
+    }
+
+    fn learn(&mut self, done: &[Finished]) {
+        self.remember(done);
+        if let Some(training) = self.training() {
+            self.adopt(training.fit());
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use cohabit_proto::Time;
+
+    use super::*;
+
+    fn job(number: u64, iterations: Option<u64>) -> Features {
+        Features {
+            user: "ada".into(),
+            group: "resnet".into(),
+            submitted_at: Time::EPOCH + Span::from_secs(number * 1_000),
+            devices_milli: 1_000,
+            iterations,
+            ..Features::default()
+        }
+    }
+
+    /// Jobs that run for ten minutes and report 6,000 steps.
+    fn done(numbers: std::ops::Range<u64>) -> Vec<Finished> {
+        let runtime = Span::from_secs(600);
+        let end = |features: Features| Finished {
+            ended_at: features.submitted_at + runtime,
+            features,
+            runtime,
+            iterations: Some(6_000),
+        };
+        numbers.map(|number| end(job(number, None))).collect()
+    }
+
+    #[test]
+    fn runtime_and_iterations_are_learned_and_the_user_is_believed() {
+        let mut forest = Forest::default();
+        assert_eq!(forest.estimate(&job(9, None)), None);
+        assert_eq!(forest.estimate(&job(9, Some(5))).unwrap().iterations, Some(5));
+        forest.learn(&done(0..1));
+        let estimate = forest.estimate(&job(1, None)).unwrap();
+        assert_eq!((estimate.iterations, estimate.runtime), (Some(6_000), Some(Span::from_secs(600))));
+        assert_eq!(estimate.basis, "the last job of 'resnet' by ada");
+        forest.learn(&done(1..1_000));
+        let estimate = forest.estimate(&job(1_000, Some(5))).unwrap();
+        assert_eq!((estimate.iterations, estimate.runtime), (Some(5), Some(Span::from_secs(600))));
+        assert_eq!(estimate.basis, "the forest, from 1,000 jobs, 1,000 of them of its group");
+    }
+
+    #[test]
+    fn a_forest_that_is_fitted_elsewhere_says_the_same() {
+        let mut at_once = Forest::default();
+        at_once.learn(&done(0..300));
+        let mut apart = Forest::default();
+        apart.remember(&done(0..300));
+        let training = apart.training().unwrap();
+        let fitted = std::thread::spawn(move || training.fit()).join().unwrap();
+        assert!(apart.estimate(&job(300, None)).unwrap().basis.contains("median"));
+        apart.adopt(fitted);
+        assert!(apart.training().is_none());
+        assert_eq!(apart.estimate(&job(300, None)), at_once.estimate(&job(300, None)));
+    }
+
+    #[test]
+    fn nothing_is_expected_to_take_no_time() {
+        let mut forest = Forest::default();
+        let ended = |it| Finished { runtime: Span::ZERO, iterations: Some(0), ..it };
+        forest.learn(&done(0..1).into_iter().map(ended).collect::<Vec<_>>());
+        let estimate = forest.estimate(&job(1, None)).unwrap();
+        assert_eq!((estimate.runtime, estimate.iterations), (Some(SHORTEST), Some(1)));
+    }
+}

@@ -1,0 +1,247 @@
+//! What jobs that belong together took, in the order in which they ended, and what was known of them at any
+//! moment.
+//!
+//! A question names a moment and sees only what had ended by then. So a job of the past can be described with
+//! what was known at its submission, however late it is learned from, and never with its own value.
+
+use std::collections::VecDeque;
+
+use cohabit_proto::{Span, Time};
+
+use crate::median::median;
+
+/// How many of the newest values the median is of.
+const RECENT: usize = 20;
+/// How many of the newest values the quicker median is of.
+const NEWEST: usize = 5;
+/// How much the newest value weighs in the mean that forgets.
+const FRESH: f64 = 0.3;
+
+/// Values of jobs that belong together.
+#[derive(Debug, Clone)]
+pub(crate) struct Ledger {
+    code: u32,
+    /// The first to end first.
+    entries: VecDeque<Entry>,
+}
+
+/// A job that ended, and the sums over it and all before it.
+#[derive(Debug, Clone, Copy)]
+struct Entry {
+    known_at: Time,
+    value: f64,
+    sum: f64,
+    squares: f64,
+    forgetful: f64,
+    /// Of the job that was submitted last: when, and its value.
+    youngest: (Time, f64),
+}
+
+/// What was known at a moment.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(crate) struct Statistics {
+    /// The number of the ledger.
+    pub(crate) code: u32,
+    /// How many jobs had ended.
+    pub(crate) count: u64,
+    /// The value of the one that ended last.
+    pub(crate) last: f64,
+    /// How long ago that was.
+    pub(crate) since_last: Span,
+    /// The value of the one that was submitted last, even if it is forgotten by now.
+    pub(crate) youngest: f64,
+    /// How long ago it was submitted.
+    pub(crate) since_youngest: Span,
+    /// Mean of all values.
+    pub(crate) mean: f64,
+    /// Their standard deviation.
+    pub(crate) deviation: f64,
+    /// Mean in which each value weighs 0.7 times as much as the next; what is forgotten fades from it.
+    pub(crate) forgetful: f64,
+    /// Median of the last 20.
+    pub(crate) median: f64,
+    /// How many values that median is of.
+    pub(crate) recent: usize,
+    /// Median of the last 5.
+    pub(crate) quick_median: f64,
+    /// How far the last 20 lie apart.
+    pub(crate) range: f64,
+}
+
+impl Ledger {
+    /// An empty ledger with a number of its own.
+    pub(crate) fn new(code: u32) -> Ledger {
+        Ledger { code, entries: VecDeque::new() }
+    }
+
+    /// Adds a job. One that ended before the newest counts as known no earlier than that.
+    pub(crate) fn add(&mut self, submitted_at: Time, ended_at: Time, value: f64) {
+        let first = Entry {
+            known_at: ended_at,
+            value,
+            sum: value,
+            squares: value * value,
+            forgetful: value,
+            youngest: (submitted_at, value),
+        };
+        self.entries.push_back(self.entries.back().map_or(first, |before| first.after(before)));
+    }
+
+    /// Forgets the oldest job.
+    pub(crate) fn forget_oldest(&mut self) {
+        self.entries.pop_front();
+    }
+
+    pub(crate) fn is_empty(&self) -> bool {
+        self.entries.is_empty()
+    }
+
+    /// What was known at this moment of the jobs that are remembered; nothing before the first of them ended.
+    pub(crate) fn known_at(&self, moment: Time) -> Option<Statistics> {
+        let known = self.entries.partition_point(|entry| entry.known_at <= moment);
+        let newest = self.entries.get(known.checked_sub(1)?)?;
+        let recent = self.newest(known, RECENT);
+        let (mean, deviation) = self.moments(newest, known as f64);
+        Some(Statistics {
+            code: self.code,
+            count: known as u64,
+            last: newest.value,
+            since_last: moment.since(newest.known_at),
+            youngest: newest.youngest.1,
+            since_youngest: moment.since(newest.youngest.0),
+            mean,
+            deviation,
+            forgetful: newest.forgetful,
+            recent: recent.len(),
+            range: range(&recent),
+            median: median(recent)?,
+            quick_median: median(self.newest(known, NEWEST))?,
+        })
+    }
+
+    /// The newest values of the first `known`.
+    fn newest(&self, known: usize, count: usize) -> Vec<f64> {
+        self.entries.range(known.saturating_sub(count)..known).map(|entry| entry.value).collect()
+    }
+
+    /// Mean and standard deviation of the first `count` entries, without the sums of what was forgotten.
+    fn moments(&self, newest: &Entry, count: f64) -> (f64, f64) {
+        let forgotten = |sum: fn(&Entry) -> f64, own: fn(f64) -> f64| {
+            self.entries.front().map_or(0.0, |oldest| sum(oldest) - own(oldest.value))
+        };
+        let mean = (newest.sum - forgotten(|it| it.sum, |value| value)) / count;
+        let squares = (newest.squares - forgotten(|it| it.squares, |value| value * value)) / count;
+        (mean, (squares - mean * mean).max(0.0).sqrt())
+    }
+}
+
+impl Entry {
+    fn after(self, before: &Entry) -> Entry {
+        Entry {
+            known_at: self.known_at.max(before.known_at),
+            value: self.value,
+            sum: before.sum + self.sum,
+            squares: before.squares + self.squares,
+            forgetful: before.forgetful + FRESH * (self.value - before.forgetful),
+            youngest: if self.youngest.0 >= before.youngest.0 { self.youngest } else { before.youngest },
+        }
+    }
+}
+
+fn range(values: &[f64]) -> f64 {
+    let least = values.iter().copied().fold(f64::INFINITY, f64::min);
+    let greatest = values.iter().copied().fold(f64::NEG_INFINITY, f64::max);
+    greatest - least
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn at(secs: u64) -> Time {
+        Time::EPOCH + Span::from_secs(secs)
+    }
+
+    /// A job each ten seconds, submitted five seconds before its end.
+    fn ledger(values: impl IntoIterator<Item = f64>) -> Ledger {
+        let mut ledger = Ledger::new(1);
+        for (index, value) in values.into_iter().enumerate() {
+            let ended = 10 * (index as u64 + 1);
+            ledger.add(at(ended - 5), at(ended), value);
+        }
+        ledger
+    }
+
+    #[test]
+    fn a_moment_sees_only_what_had_ended_by_then() {
+        let ledger = ledger([1.0, 2.0, 6.0]);
+        assert_eq!(ledger.known_at(at(9)), None);
+        let seen = ledger.known_at(at(29)).unwrap();
+        assert_eq!((seen.count, seen.last, seen.mean, seen.deviation), (2, 2.0, 1.5, 0.5));
+        assert_eq!((seen.since_last, seen.since_youngest), (Span::from_secs(9), Span::from_secs(14)));
+        assert_eq!(ledger.known_at(at(30)).unwrap().mean, 3.0);
+    }
+
+    #[test]
+    fn medians_are_of_the_newest_values() {
+        let seen = ledger((0..40).map(f64::from)).known_at(Time::NEVER).unwrap();
+        assert_eq!((seen.count, seen.recent, seen.range), (40, 20, 19.0));
+        assert_eq!((seen.median, seen.quick_median), (29.0, 37.0));
+        assert!((seen.forgetful - 39.0).abs() < 2.5);
+    }
+
+    #[test]
+    fn the_youngest_is_the_one_that_was_submitted_last() {
+        let mut ledger = ledger([1.0]);
+        ledger.add(at(20), at(30), 2.0);
+        ledger.add(at(6), at(40), 3.0);
+        let seen = ledger.known_at(at(50)).unwrap();
+        assert_eq!((seen.last, seen.youngest, seen.since_youngest), (3.0, 2.0, Span::from_secs(30)));
+    }
+
+    #[test]
+    fn what_is_forgotten_is_in_no_count_mean_or_range() {
+        let mut forgetting = ledger([100.0, 1.0, 2.0]);
+        forgetting.forget_oldest();
+        let seen = forgetting.known_at(at(30)).unwrap();
+        assert_eq!((seen.count, seen.mean, seen.range), (2, 1.5, 1.0));
+        assert!((seen.deviation - 0.5).abs() < 1e-9);
+    }
+
+    #[test]
+    fn an_end_out_of_order_is_known_no_earlier_than_the_one_before() {
+        let mut ledger = ledger([1.0, 2.0]);
+        ledger.add(at(1), at(3), 9.0);
+        ledger.add(at(35), at(40), 4.0);
+        assert_eq!(ledger.known_at(at(15)).unwrap().last, 1.0);
+        assert_eq!(ledger.known_at(at(20)).unwrap().last, 9.0);
+    }
+
+    /// Mean and standard deviation from the values themselves.
+    fn moments(values: &[f64]) -> (f64, f64) {
+        let mean = |values: &mut dyn Iterator<Item = f64>, count: usize| values.sum::<f64>() / count as f64;
+        let center = mean(&mut values.iter().copied(), values.len());
+        let distances = &mut values.iter().map(|value| (value - center).powi(2));
+        (center, mean(distances, values.len()).sqrt())
+    }
+
+    proptest::proptest! {
+        #[test]
+        fn running_sums_say_what_the_values_say(
+            values in proptest::collection::vec(0.0..20.0_f64, 1..60),
+            forgotten in 0_usize..60,
+            known in 1_usize..60,
+        ) {
+            let known = known.min(values.len());
+            let forgotten = forgotten.min(known - 1);
+            let mut ledger = ledger(values.clone());
+            (0..forgotten).for_each(|_| ledger.forget_oldest());
+            let seen = ledger.known_at(at(10 * known as u64)).unwrap();
+            let (mean, deviation) = moments(&values[forgotten..known]);
+            proptest::prop_assert!((seen.mean - mean).abs() < 1e-9);
+            proptest::prop_assert!((seen.deviation - deviation).abs() < 1e-5);
+            proptest::prop_assert_eq!(seen.last, values[known - 1]);
+            proptest::prop_assert_eq!(seen.count, (known - forgotten) as u64);
+        }
+    }
+}

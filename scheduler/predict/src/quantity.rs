@@ -1,0 +1,33 @@
+//! What is estimated of a job: how long it runs, or how many iterations it takes.
+
+use cohabit_proto::Estimate;
+use cohabit_scheduler::Finished;
+
+/// What is estimated.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Quantity {
+    /// Seconds that it runs.
+    Runtime,
+    /// Training iterations.
+    Iterations,
+}
+
+impl Quantity {
+    /// What a job really took, where it is known: seconds or iterations.
+    #[must_use]
+    pub fn of_job(self, job: &Finished) -> Option<f64> {
+        match self {
+            Quantity::Runtime => Some(job.runtime.as_secs_f64()),
+            Quantity::Iterations => job.iterations.map(|count| count as f64),
+        }
+    }
+
+    /// What an estimate says: seconds or iterations.
+    #[must_use]
+    pub fn of_estimate(self, estimate: &Estimate) -> Option<f64> {
+        match self {
+            Quantity::Runtime => estimate.runtime.map(|span| span.as_secs_f64()),
+            Quantity::Iterations => estimate.iterations.map(|count| count as f64),
+        }
+    }
+}

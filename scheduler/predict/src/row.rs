@@ -1,0 +1,107 @@
+//! A job as numbers for the trees: what it says of itself, and what was known of its likes.
+//!
+//! Values of other jobs are told as their distance from the anchor, the value that is expected without
+//! further thought; so a split that was learned on short jobs holds for long ones too.
+
+use cohabit_proto::Span;
+use cohabit_scheduler::Features;
+
+use crate::history::Past;
+use crate::ledger::Statistics;
+use crate::quantity::Quantity;
+
+/// How many numbers a job has.
+pub(crate) const WIDTH: usize = 50;
+/// Which of them is the anchor.
+pub(crate) const ANCHOR: usize = 0;
+
+/// A job as numbers.
+pub(crate) type Row = [f32; WIDTH];
+
+/// Stands for a count, a time or a number that is not known.
+const UNKNOWN: f64 = -1.0;
+
+/// The job as numbers.
+pub(crate) fn encode(quantity: Quantity, job: &Features, past: &Past) -> Row {
+    let anchor = past.anchor();
+    let mut row = [0.0; WIDTH];
+    let numbers = std::iter::once(anchor)
+        .chain(own(quantity, job))
+        .chain([past.user, past.group, past.model].map(code))
+        .chain([past.kind, past.user, past.shape].into_iter().flat_map(|seen| in_full(seen, anchor)))
+        .chain([past.group, past.model, past.all].into_iter().flat_map(|seen| in_short(seen, anchor)));
+    row.iter_mut().zip(numbers).for_each(|(slot, number)| *slot = number as f32);
+    row
+}
+
+/// What the job says of itself.
+fn own(quantity: Quantity, job: &Features) -> [f64; 7] {
+    let iterations = match quantity {
+        Quantity::Runtime => job.iterations,
+        // It would be the answer, and who tells it is not asked.
+        Quantity::Iterations => None,
+    };
+    [
+        (job.devices_milli as f64).ln_1p(),
+        job.hour() as f64,
+        job.weekday() as f64,
+        amount(job.batch_size),
+        amount(iterations),
+        job.replicas.len() as f64,
+        f64::from(job.replicas.iter().copied().max().unwrap_or(0)),
+    ]
+}
+
+fn in_full(seen: Option<Statistics>, anchor: f64) -> [f64; 11] {
+    let Some(it) = seen else { return [0.0, UNKNOWN, UNKNOWN, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0] };
+    [
+        (it.count as f64).ln_1p(),
+        log(it.since_last),
+        log(it.since_youngest),
+        it.last - anchor,
+        it.youngest - anchor,
+        it.mean - anchor,
+        it.forgetful - anchor,
+        it.median - anchor,
+        it.quick_median - anchor,
+        it.deviation,
+        it.range,
+    ]
+}
+
+fn in_short(seen: Option<Statistics>, anchor: f64) -> [f64; 2] {
+    seen.map_or([0.0; 2], |it| [(it.count as f64).ln_1p(), it.median - anchor])
+}
+
+fn code(seen: Option<Statistics>) -> f64 {
+    seen.map_or(UNKNOWN, |it| f64::from(it.code))
+}
+
+fn amount(count: Option<u64>) -> f64 {
+    count.map_or(UNKNOWN, |count| (count as f64).ln_1p())
+}
+
+fn log(span: Span) -> f64 {
+    span.as_secs_f64().ln_1p()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_slot_is_filled_and_none_is_left_over() {
+        let numbers =
+            1 + own(Quantity::Runtime, &Features::default()).len() + 3 + 3 * in_full(None, 0.0).len();
+        assert_eq!(numbers + 3 * in_short(None, 0.0).len(), WIDTH);
+    }
+
+    #[test]
+    fn the_iterations_that_a_user_tells_are_hidden_where_iterations_are_learned() {
+        let told = Features { iterations: Some(500), ..Features::default() };
+        let untold = Features::default();
+        let row = |quantity, job| encode(quantity, job, &Past::default());
+        assert_ne!(row(Quantity::Runtime, &told), row(Quantity::Runtime, &untold));
+        assert_eq!(row(Quantity::Iterations, &told), row(Quantity::Iterations, &untold));
+    }
+}

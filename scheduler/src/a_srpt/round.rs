@@ -1,0 +1,152 @@
+//! One plan while it is made: what is still free, and what becomes of each job at its turn.
+//!
+//! The order of the turns is not decided here, and nothing outlives the plan.
+
+use std::collections::BTreeMap;
+
+use cohabit_proto::{Demand, Span, Time};
+
+use super::books::Entry;
+use super::hold_outs::{HoldOuts, Looks};
+use super::patience::Patience;
+use super::{Options, QueueMode};
+use crate::mapping::Switch;
+use crate::{ClassId, FreeNodes, Needs, PendingJob, Place, Proposal, Shortage, View};
+
+/// What decides about a job at its turn.
+#[derive(Debug, Clone)]
+pub(super) struct Rules {
+    patience: Patience,
+    queue_mode: QueueMode,
+    starvation_barrier: Switch,
+}
+
+impl Rules {
+    pub(super) const fn new(options: &Options) -> Rules {
+        Rules {
+            patience: Patience::new(options),
+            queue_mode: options.queue_mode,
+            starvation_barrier: options.starvation_barrier,
+        }
+    }
+}
+
+/// What becomes of a job at its turn.
+#[derive(Debug)]
+pub(super) enum Verdict {
+    /// It starts here.
+    Start(Proposal),
+    /// It holds out for a better place until then; others may pass.
+    HoldOut(Time),
+    /// It holds out, and so does all its class at least until then.
+    AllHoldOut(Time),
+    /// It has no room, and others may pass.
+    Pass,
+    /// It has no room, and nobody may pass.
+    Block,
+}
+
+/// The state of a plan while it is made.
+pub(super) struct Round<'r, P> {
+    rules: &'r Rules,
+    place: &'r mut P,
+    now: Time,
+    /// How long jobs have usually waited of late.
+    usual_wait: Span,
+    free: FreeNodes<'r>,
+    /// Thousandths of devices that are free on all nodes together: who needs more has no room.
+    spare: u64,
+    /// Where a job of each class would go, until something is taken.
+    offers: BTreeMap<ClassId, Result<Proposal, Shortage>>,
+    /// Classes that were looked at job by job.
+    pub(super) looks: Looks,
+}
+
+impl<'r, P: Place> Round<'r, P> {
+    pub(super) fn new(rules: &'r Rules, place: &'r mut P, view: &'r View, usual_wait: Span) -> Round<'r, P> {
+        let devices = view.nodes.iter().flat_map(|node| &node.devices);
+        Round {
+            rules,
+            place,
+            now: view.now,
+            usual_wait,
+            free: FreeNodes::new(&view.nodes),
+            spare: devices.map(|device| u64::from(device.free.0)).sum(),
+            offers: BTreeMap::new(),
+            looks: Looks::default(),
+        }
+    }
+
+    /// Decides about a job; what it starts with is taken.
+    pub(super) fn judge(
+        &mut self,
+        class: ClassId,
+        job: &PendingJob,
+        entry: &Entry,
+        hold_outs: &HoldOuts,
+    ) -> Verdict {
+        if job.demand.total_milli() > self.spare {
+            return self.without_room(class, job, entry);
+        }
+        let Ok(proposal) = self.offer(class, job, entry).clone() else {
+            return self.without_room(class, job, entry);
+        };
+        let Some(until) = self.holds_out_until(entry, &proposal) else {
+            self.take(&job.demand, &proposal);
+            return Verdict::Start(proposal);
+        };
+        let needs = Needs::of(&job.demand, &entry.profile);
+        if !self.looks.has(class)
+            && let Some(all) = hold_outs.all_until(&needs, proposal.slowdown)
+            && self.now < all
+        {
+            return Verdict::AllHoldOut(all);
+        }
+        self.looks.note(class, needs, proposal.slowdown, until);
+        Verdict::HoldOut(until)
+    }
+
+    /// Where a job of this class would go with what is free now.
+    pub(super) fn offer(
+        &mut self,
+        class: ClassId,
+        job: &PendingJob,
+        entry: &Entry,
+    ) -> &Result<Proposal, Shortage> {
+        let Round { place, free, offers, .. } = self;
+        offers.entry(class).or_insert_with(|| place.place(job, &entry.profile, free))
+    }
+
+    /// Until when a job holds out instead of taking this place, if it does.
+    pub(super) fn holds_out_until(&self, entry: &Entry, proposal: &Proposal) -> Option<Time> {
+        let until = self.rules.patience.ends_at(&entry.profile, entry.queued_at, proposal.slowdown)?;
+        // Before its turn, which it could as well wait for, a job takes only the best place.
+        let until = if entry.turn_at.is_some() { until } else { Time::NEVER };
+        (self.now < until).then_some(until)
+    }
+
+    fn without_room(&mut self, class: ClassId, job: &PendingJob, entry: &Entry) -> Verdict {
+        self.looks.cut_short(class);
+        let blocks = match self.rules.queue_mode {
+            QueueMode::Strict => true,
+            QueueMode::Greedy => self.was_passed_too_long(entry),
+        };
+        match blocks && self.free.could_ever_hold(&job.demand) {
+            true => Verdict::Block,
+            false => Verdict::Pass,
+        }
+    }
+
+    fn was_passed_too_long(&self, entry: &Entry) -> bool {
+        self.rules.starvation_barrier == Switch::On
+            && entry.turn_at.is_some()
+            && self.now.since(entry.queued_at)
+                > self.rules.patience.tolerance(&entry.profile, self.usual_wait)
+    }
+
+    fn take(&mut self, demand: &Demand, proposal: &Proposal) {
+        self.free.take(demand, &proposal.placement);
+        self.spare = self.spare.saturating_sub(demand.total_milli());
+        self.offers.clear();
+    }
+}

@@ -1,0 +1,134 @@
+//! The inequalities behind A-SRPT, on random instances with guessed iterations: the lower bounds, the bound
+//! on each job in a strict queue, and the bound on the sum.
+//!
+//! The optimum of an instance is not known; where a proof needs it, a lower bound of it stands in, which
+//! makes the claim stronger.
+
+use super::instances::{Instance, Shape, completion, place, sum};
+use crate::tests::cluster::TestJob;
+use crate::{MappedPlace, Options, Profile, VirtualAlpha};
+
+const ALPHAS: [&str; 3] = ["heavy-edge", "max", "lower-bound"];
+
+/// Instances of each shape.
+const SEEDS: u64 = 340;
+
+fn shapes() -> impl Iterator<Item = Shape> {
+    let clusters = [(2, 4), (3, 3), (4, 2)].into_iter();
+    clusters.flat_map(|(nodes, devices)| {
+        [0.0, 0.8].into_iter().map(move |error| Shape { nodes, devices, jobs: 10, error })
+    })
+}
+
+fn options(pairs: &[(&str, &str)]) -> Options {
+    let mut options = Options::default();
+    pairs.iter().for_each(|(key, value)| options.set(key, value).unwrap());
+    options
+}
+
+/// What the bounds are made of.
+struct Numbers {
+    /// How much slower the worst place of any job is than its floor.
+    rho: f64,
+    /// The worst guess from below, and from above.
+    nu: f64,
+    mu: f64,
+    /// `G / (G - g + 1)`.
+    crowding: f64,
+    /// No schedule has a smaller sum of completion times.
+    least: f64,
+}
+
+impl Numbers {
+    fn of(instance: &Instance, profiles: &[Profile], place: &mut MappedPlace) -> Numbers {
+        let foreseen = instance.foreseen();
+        let known = foreseen.profiles(place);
+        let guesses = || {
+            let ratio = |(job, profile): (&TestJob, &Profile)| {
+                profile.iterations.unwrap() as f64 / job.iterations as f64
+            };
+            instance.jobs.iter().zip(profiles).map(ratio)
+        };
+        let devices = instance.devices();
+        let largest = profiles.iter().map(|it| it.milli / 1_000).max().unwrap();
+        let relaxed = sum(&foreseen.turns(&known, VirtualAlpha::LowerBound));
+        let alone: f64 = foreseen
+            .jobs
+            .iter()
+            .zip(&known)
+            .map(|(job, profile)| {
+                job.pending.eligible_at.as_secs_f64() + job.iterations as f64 * profile.bounds.unwrap().floor
+            })
+            .sum();
+        Numbers {
+            rho: profiles.iter().map(slowest).fold(1.0, f64::max),
+            nu: guesses().map(f64::recip).fold(1.0, f64::max),
+            mu: guesses().fold(1.0, f64::max),
+            crowding: devices as f64 / (devices - largest + 1) as f64,
+            least: relaxed.max(alone),
+        }
+    }
+}
+
+fn slowest(profile: &Profile) -> f64 {
+    let bounds = profile.bounds.unwrap();
+    bounds.slowest / bounds.floor
+}
+
+/// At most, but for the rounding to microseconds.
+fn at_most(small: f64, large: f64) -> bool {
+    small <= large * (1.0 + 1e-9) + 1e-4
+}
+
+#[test]
+fn strict_queues_keep_the_bounds_of_each_job_and_of_the_sum() {
+    let mut place = place();
+    for (shape, seed) in shapes().flat_map(|shape| (0..SEEDS).map(move |seed| (shape, seed))) {
+        let instance = Instance::draw(shape, seed);
+        let profiles = instance.profiles(&mut place);
+        let numbers = Numbers::of(&instance, &profiles, &mut place);
+        let turns = instance.turns(&profiles, VirtualAlpha::LowerBound);
+        let delta = [0.0, 0.5, 1.0][seed as usize % 3];
+        let switches = [("queue", "strict"), ("virtual-alpha", "lower-bound"), ("delta", &delta.to_string())];
+        let ran = instance.run(&options(&switches), &place);
+        let crowd = 1.0 + numbers.nu * numbers.rho * numbers.crowding;
+        for ((job, profile), (turn, ran)) in instance.jobs.iter().zip(&profiles).zip(turns.iter().zip(&ran)) {
+            let patient = turn.as_secs_f64() + delta * profile.runtime.as_secs_f64();
+            let longest = job.iterations as f64 * profile.bounds.unwrap().slowest;
+            let ended = ran.ended_at.as_secs_f64();
+            assert!(at_most(ended, patient * crowd + longest), "seed {seed}: {:?}", ran.job);
+        }
+        let ratio = numbers.mu * (1.0 + delta) * crowd + numbers.rho;
+        assert!(at_most(completion(&ran), ratio * numbers.least), "seed {seed}");
+    }
+}
+
+#[test]
+fn no_schedule_beats_the_virtual_machine_that_knows_all() {
+    let mut place = place();
+    for (shape, seed) in shapes().flat_map(|shape| (0..SEEDS / 3).map(move |seed| (shape, seed))) {
+        let instance = Instance::draw(shape, seed);
+        let foreseen = instance.foreseen();
+        let known = foreseen.profiles(&mut place);
+        let relaxed = sum(&foreseen.turns(&known, VirtualAlpha::LowerBound));
+        let switches = [
+            ("queue", ["greedy", "strict"][seed as usize % 2]),
+            ("virtual-alpha", ALPHAS[seed as usize % 3]),
+        ];
+        assert!(at_most(relaxed, completion(&instance.run(&options(&switches), &place))), "seed {seed}");
+    }
+}
+
+#[test]
+fn the_virtual_optimum_is_within_rho_of_the_least_possible_for_each_alpha() {
+    let mut place = place();
+    for (shape, seed) in shapes().flat_map(|shape| (0..SEEDS * 3).map(move |seed| (shape, seed))) {
+        let foreseen = Instance::draw(shape, seed).foreseen();
+        let profiles = foreseen.profiles(&mut place);
+        let numbers = Numbers::of(&foreseen, &profiles, &mut place);
+        for alpha in [VirtualAlpha::LowerBound, VirtualAlpha::HeavyEdge, VirtualAlpha::Max] {
+            let optimum = sum(&foreseen.turns(&profiles, alpha));
+            assert!(at_most(optimum, numbers.rho * numbers.least), "seed {seed} {alpha:?}");
+        }
+    }
+}

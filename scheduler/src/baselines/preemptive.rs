@@ -1,0 +1,235 @@
+//! Policies that stop a running job when a more urgent one finds no room.
+//!
+//! Every plan goes through the waiting jobs by urgency. One that has no room now, but will have when those
+//! told to stop are gone, keeps that room; else the least urgent running jobs are told to stop, as few as make
+//! room. A job that is stopped waits again and later goes on from its checkpoint.
+
+use std::cmp::Reverse;
+use std::collections::BTreeMap;
+
+use cohabit_proto::{Demand, JobId, Placement, Span, Time};
+
+use super::Urgency;
+use super::service::{Run, Service};
+use super::victims::{Standing, Victims};
+use crate::pipeline::{Key, start};
+use crate::prospects::waiting_in;
+use crate::without_room::WithoutRoom;
+use crate::{
+    Action, Change, Cluster, FreeNodes, Needs, PendingJob, Place, Plan, Policy, Profile, Prospect, Queue,
+    RunPhase, RunningJob, Turn, View,
+};
+
+/// A policy made of an urgency and a choice of place.
+#[derive(Debug, Clone)]
+pub struct Preemptive<U, P> {
+    urgency: U,
+    place: P,
+    /// No job is stopped before it ran for so long.
+    quantum: Span,
+    queue: Queue<Key>,
+    waiting: BTreeMap<JobId, Book>,
+    running: BTreeMap<JobId, (Book, Run)>,
+}
+
+/// What is remembered of a job.
+#[derive(Debug, Clone)]
+struct Book {
+    priority: i32,
+    submitted_at: Time,
+    profile: Profile,
+    /// What it had before its present attempt.
+    before: Service,
+}
+
+/// A plan in the making.
+struct Draft<'v> {
+    view: &'v View,
+    /// What is free now and kept for nobody.
+    free: FreeNodes<'v>,
+    /// The same, when those told to stop are gone.
+    soon: FreeNodes<'v>,
+    /// Made when the first job finds no room.
+    victims: Option<Victims>,
+    without_room: WithoutRoom,
+    plan: Plan,
+}
+
+impl<'v> Draft<'v> {
+    fn new(view: &'v View) -> Draft<'v> {
+        let free = FreeNodes::new(&view.nodes);
+        let mut soon = free.clone();
+        let stopping = view.running.values().filter(|job| job.phase == RunPhase::Stopping);
+        stopping.for_each(|job| soon.give_back(&job.demand, &job.placement));
+        Draft { view, free, soon, victims: None, without_room: WithoutRoom::default(), plan: Plan::default() }
+    }
+
+    fn take(&mut self, demand: &Demand, placement: &Placement) {
+        self.free.take(demand, placement);
+        self.soon.take(demand, placement);
+    }
+}
+
+impl<U: Urgency, P: Place> Preemptive<U, P> {
+    /// Joins them; no job is stopped before it ran for a quantum.
+    pub fn new(urgency: U, place: P, quantum: Span) -> Preemptive<U, P> {
+        let (waiting, running) = (BTreeMap::new(), BTreeMap::new());
+        Preemptive { urgency, place, quantum, queue: Queue::default(), waiting, running }
+    }
+
+    fn waits(&mut self, job: &PendingJob, now: Time) {
+        let had = match (self.running.remove(&job.id), self.waiting.get(&job.id)) {
+            (Some((book, run)), _) => book.before.plus(&run, now),
+            (None, Some(book)) => book.before,
+            (None, None) => Service::default(),
+        };
+        let profile = self.place.profile(&job.demand, &job.traits);
+        let (priority, submitted_at) = (job.priority, job.submitted_at);
+        let book = Book { priority, submitted_at, profile, before: had };
+        self.queue.insert_needing(job.id, Needs::Room(job.demand), self.key(&book, had));
+        self.waiting.insert(job.id, book);
+    }
+
+    fn runs(&mut self, job: &RunningJob, now: Time) {
+        self.queue.remove(job.id);
+        let profile = self.place.profile(&job.demand, &job.traits);
+        let slowdown = self.place.slowdown(&profile, &job.placement);
+        let book = match (self.waiting.remove(&job.id), self.running.remove(&job.id)) {
+            (Some(book), _) => book,
+            (None, Some((book, run))) if run.since == job.started_at => book,
+            (None, Some((book, run))) => Book { before: book.before.plus(&run, now), ..book },
+            // Only after a restart of the head: nothing else is told of a job that runs already.
+            (None, None) => Book {
+                priority: 0,
+                submitted_at: job.started_at,
+                profile: profile.clone(),
+                before: Service::default(),
+            },
+        };
+        let run = Run { since: job.started_at, slowdown, phase: job.phase };
+        self.running.insert(job.id, (Book { profile, ..book }, run));
+    }
+
+    fn forget(&mut self, job: JobId) {
+        self.queue.remove(job);
+        self.waiting.remove(&job);
+        self.running.remove(&job);
+    }
+
+    fn key(&self, book: &Book, had: Service) -> Key {
+        (Reverse(book.priority), self.urgency.measure(&book.profile, had), book.submitted_at)
+    }
+
+    /// Finds room for the job whose turn it is: now, soon, or by stopping others.
+    fn consider(&mut self, draft: &mut Draft<'_>, turn: Turn<Key>) -> Room {
+        let (job, profile) = (&draft.view.pending[&turn.job], &self.waiting[&turn.job].profile);
+        if draft.without_room.covers(&job.demand) {
+            return Room::None;
+        }
+        if let Ok(proposal) = self.place.place(job, profile, &draft.free) {
+            draft.take(&job.demand, &proposal.placement);
+            draft.plan.actions.push(start(job.id, proposal.placement, proposal.why));
+            return Room::Found;
+        }
+        if self.place.place(job, profile, &draft.soon).is_err()
+            && self.preempt(draft, job, turn) == Room::None
+        {
+            draft.without_room.insert(job.demand);
+            return Room::None;
+        }
+        if let Ok(kept) = self.place.place(job, profile, &draft.soon) {
+            draft.take(&job.demand, &kept.placement);
+        }
+        Room::Found
+    }
+
+    fn preempt(&self, draft: &mut Draft<'_>, job: &PendingJob, turn: Turn<Key>) -> Room {
+        if !draft.soon.could_ever_hold(&job.demand) {
+            return Room::None;
+        }
+        let victims = draft.victims.get_or_insert_with(|| Victims::new(self.standings(draft.view, turn)));
+        let Some((stopped, soon)) =
+            victims.make_room((turn.key, turn.job, &job.demand), &draft.soon, draft.view)
+        else {
+            return Room::None;
+        };
+        draft.soon = soon;
+        for id in stopped {
+            let claim = match self.running[&id].0.priority < job.priority {
+                true => "has a larger priority",
+                false => self.urgency.claim(),
+            };
+            let why = format!("it makes room for job {}, which {claim}", job.id);
+            draft.plan.actions.push(Action::Preempt { job: id, why });
+        }
+        Room::Found
+    }
+
+    /// The running jobs that are less urgent than this one.
+    fn standings(&self, view: &View, turn: Turn<Key>) -> Vec<Standing> {
+        let going_on = self.running.iter().filter(|(_, (_, run))| run.phase == RunPhase::Running);
+        let standing = |(job, (book, run)): (&JobId, &(Book, Run))| Standing {
+            key: self.key(book, book.before.plus(run, view.now)),
+            job: *job,
+            safe_until: run.since + self.quantum,
+        };
+        going_on.map(standing).filter(|it| (it.key, it.job) > (turn.key, turn.job)).collect()
+    }
+
+    /// When the order of running jobs against waiting ones changes by itself.
+    fn next_worse(&self, now: Time) -> Option<Time> {
+        let worse = |(book, run): &(Book, Run)| {
+            Some(now + self.urgency.worsens_in(&book.profile, book.before.plus(run, now))?)
+        };
+        self.running.values().filter_map(worse).min()
+    }
+}
+
+/// Whether there is room for a job.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Room {
+    /// Now or soon.
+    Found,
+    /// Not as long as more urgent jobs run.
+    None,
+}
+
+impl<U: Urgency, P: Place> Policy for Preemptive<U, P> {
+    fn learn(&mut self, view: &View, changes: &[Change]) {
+        if self.place.prepare(view) == Cluster::Changed {
+            view.running.values().for_each(|job| self.runs(job, view.now));
+            view.pending.values().for_each(|job| self.waits(job, view.now));
+        }
+        for change in changes {
+            match change {
+                Change::Pending(job) => self.waits(job, view.now),
+                Change::Running(job) => self.runs(job, view.now),
+                Change::Gone(job) => self.forget(*job),
+                Change::Node(_) | Change::NodeGone(_) => {}
+            }
+        }
+    }
+
+    fn plan(&mut self, view: &View) -> Plan {
+        let mut draft = Draft::new(view);
+        let mut all_found = Room::Found;
+        let queue = std::mem::take(&mut self.queue);
+        let mut walk = queue.walk();
+        while let Some(turn) = walk.next() {
+            if self.consider(&mut draft, turn) == Room::None {
+                all_found = Room::None;
+                walk.close();
+            }
+        }
+        self.queue = queue;
+        if all_found == Room::None {
+            let unsafe_at = draft.victims.and_then(|victims| victims.next_unsafe);
+            draft.plan.wake = unsafe_at.into_iter().chain(self.next_worse(view.now)).min();
+        }
+        draft.plan
+    }
+
+    fn outlook(&mut self, view: &View) -> Vec<Prospect> {
+        waiting_in(&self.queue, |job| Some(&self.waiting.get(&job)?.profile), &mut self.place, view)
+    }
+}

@@ -1,0 +1,95 @@
+//! When pending jobs may start and end: the queue as the policy sees it, run forward in the mind.
+//!
+//! Every running job is taken to end when its progress, or else its profile, says; every pending one to start
+//! in the policy's order on any devices that are free then. It is a forecast for people: no plan rests on it.
+
+use std::cmp::Reverse;
+use std::collections::BinaryHeap;
+
+use cohabit_proto::{JobId, ReasonCode, Share, Span, Time};
+
+use crate::ends::expected_end;
+use crate::{PendingJob, Profile, Prospect, View};
+
+/// What a pending job has to expect.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Expectation {
+    /// Which job.
+    pub job: JobId,
+    /// Why it waits, for programs.
+    pub code: ReasonCode,
+    /// Why it waits: a sentence with numbers, without its full stop.
+    pub why: String,
+    /// When it may start; nothing where the present nodes could never hold it.
+    pub starts_at: Option<Time>,
+    /// When it may end then.
+    pub ends_at: Option<Time>,
+}
+
+/// Runs the queue forward. `prospects` are in the order in which jobs may start.
+#[must_use]
+pub fn forecast(view: &View, prospects: Vec<Prospect>) -> Vec<Expectation> {
+    let mut room = Room::of(view);
+    prospects
+        .into_iter()
+        .map(|Prospect { job, code, why, not_before, runtime }| {
+            let (starts_at, ends_at) = view
+                .pending
+                .get(&job)
+                .and_then(|job| {
+                    let runtime = runtime.unwrap_or_else(|| Profile::flat(&job.demand, &job.traits).runtime);
+                    room.hold(job, not_before, runtime)
+                })
+                .unzip();
+            Expectation { job, code, why, starts_at, ends_at }
+        })
+        .collect()
+}
+
+/// The devices of all nodes together, in thousandths, as time passes.
+struct Room {
+    now: Time,
+    free: u64,
+    total: u64,
+    /// What comes free when.
+    ends: BinaryHeap<Reverse<(Time, u64)>>,
+}
+
+impl Room {
+    fn of(view: &View) -> Room {
+        let devices = || view.nodes.iter().flat_map(|node| &node.devices);
+        let ends = view.running.values().map(|job| {
+            let profile = Profile::flat(&job.demand, &job.traits);
+            Reverse((expected_end(job, profile.runtime, view.now), profile.milli))
+        });
+        Room {
+            now: view.now,
+            free: devices().map(|device| u64::from(device.free.0)).sum(),
+            total: devices().count() as u64 * u64::from(Share::WHOLE.0),
+            ends: ends.collect(),
+        }
+    }
+
+    /// Runs a job as soon as there is room for it: when it starts and when it ends.
+    fn hold(&mut self, job: &PendingJob, not_before: Option<Time>, runtime: Span) -> Option<(Time, Time)> {
+        let milli = job.demand.total_milli();
+        let starts_at = self.wait_for(milli, not_before)?;
+        let ends_at = starts_at + runtime;
+        self.free -= milli;
+        self.ends.push(Reverse((ends_at, milli)));
+        Some((starts_at, ends_at))
+    }
+
+    /// Lets time pass until so much is free; jobs behind this one start no earlier.
+    fn wait_for(&mut self, milli: u64, not_before: Option<Time>) -> Option<Time> {
+        if milli > self.total {
+            return None;
+        }
+        while self.free < milli {
+            let Reverse((ends_at, freed)) = self.ends.pop()?;
+            self.now = self.now.max(ends_at);
+            self.free = (self.free + freed).min(self.total);
+        }
+        Some(not_before.map_or(self.now, |at| at.max(self.now)))
+    }
+}

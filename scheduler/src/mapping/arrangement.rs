@@ -1,0 +1,144 @@
+//! How the replicas of a job lie on given servers: the step MAP, and the random arrangement it is compared
+//! with.
+//!
+//! An arrangement knows servers only by what they cost, so it holds for all servers of the same shape.
+
+use super::draws::Draws;
+use super::heavy_edge::{Start, heavy_edge};
+use super::iteration_time::{IterationTime, Site};
+use super::swaps::Board;
+use super::{MapperOptions, Selection, Switch};
+
+/// Jobs of more replicas are not refined: the number of swaps grows with the square.
+const MOST_REFINED: u32 = 64;
+
+/// Jobs of more replicas are refined from the best start alone.
+const MOST_REFINED_EACH: u32 = 16;
+
+/// Starts that are tried; of more stages, evenly spread ones.
+const MOST_STARTS: usize = 32;
+
+/// Replicas on servers, and what an iteration then takes.
+#[derive(Debug, Clone, PartialEq)]
+pub(super) struct Arrangement {
+    /// Replicas of each stage on each server, in rows of servers.
+    pub(super) replicas: Vec<u32>,
+    /// Seconds of one iteration.
+    pub(super) alpha: f64,
+}
+
+/// Whose group grows first. The last ones get what is left, so it matters who they are.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Filled {
+    LargestFirst,
+    SmallestFirst,
+}
+
+/// What an arrangement is made for.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Ground<'m> {
+    pub(super) time: IterationTime<'m>,
+    /// What each server costs.
+    pub(super) sites: &'m [Site],
+    /// Devices used of each server; they add up to the job's replicas.
+    pub(super) counts: &'m [u32],
+}
+
+impl<'m> Ground<'m> {
+    pub(super) fn arrange(&self, options: &MapperOptions) -> Arrangement {
+        match options.selection {
+            Selection::Consolidate | Selection::Fragments => self.tight(options),
+            Selection::Random(seed) => self.random(seed),
+        }
+    }
+
+    /// The best of the greedy groupings, refined; of equals, the first. Large jobs are refined once, others
+    /// from each start.
+    pub(super) fn tight(&self, options: &MapperOptions) -> Arrangement {
+        let graph = self.time.graph;
+        let boards = self.starts(options.multi_start).map(|(start, filled)| self.grown(start, filled));
+        let refined = match options.swaps {
+            Switch::On if graph.devices() <= MOST_REFINED_EACH => fastest(boards.map(Board::refined)),
+            Switch::On if graph.devices() <= MOST_REFINED => fastest(boards).refined(),
+            Switch::On | Switch::Off => fastest(boards),
+        };
+        refined.into_arrangement()
+    }
+
+    /// The heaviest edge first, then each stage. On a single server there is nothing to choose.
+    fn starts(&self, multi_start: Switch) -> impl Iterator<Item = (Start, Filled)> {
+        let stages = self.time.graph.stages().len();
+        let tried = match multi_start {
+            Switch::On if self.counts.len() > 1 => stages,
+            Switch::On | Switch::Off => 0,
+        };
+        let further = (0..tried).step_by(stages.div_ceil(MOST_STARTS)).map(Start::Stage);
+        let both = |start| [(start, Filled::LargestFirst), (start, Filled::SmallestFirst)];
+        std::iter::once((Start::HeaviestEdge, Filled::LargestFirst)).chain(further.flat_map(both))
+    }
+
+    fn grown(&self, start: Start, filled: Filled) -> Board<'m> {
+        let graph = self.time.graph;
+        match filled {
+            Filled::LargestFirst => self.board(heavy_edge(graph, self.counts, start)),
+            Filled::SmallestFirst => {
+                let counts: Vec<u32> = self.counts.iter().rev().copied().collect();
+                let rows = heavy_edge(graph, &counts, start);
+                let rows = rows.chunks_exact(graph.stages().len()).rev();
+                self.board(rows.flatten().copied().collect())
+            }
+        }
+    }
+
+    fn board(&self, replicas: Vec<u32>) -> Board<'m> {
+        Board::new(self.time, self.sites, replicas)
+    }
+
+    /// Stage by stage, server by server, in the order of the counts.
+    pub(super) fn consecutive(&self) -> Arrangement {
+        self.dealt(|_, left| left.iter().position(|replicas| *replicas > 0).unwrap_or(0))
+    }
+
+    /// Replicas drawn one after the other; the draw follows from the seed, the job and the counts.
+    fn random(&self, seed: u64) -> Arrangement {
+        let mut draws = Draws::new(seed);
+        self.time.graph.signature().halves().into_iter().for_each(|half| draws.stir(half));
+        self.counts.iter().for_each(|count| draws.stir(u64::from(*count)));
+        self.dealt(|unplaced, left| nth(left, draws.below(unplaced)))
+    }
+
+    /// Replicas one after the other, each of the stage that is chosen; told how many are left in all, and of
+    /// each stage.
+    fn dealt(&self, mut choose: impl FnMut(u32, &[u32]) -> usize) -> Arrangement {
+        let mut left: Vec<u32> = self.time.graph.stages().iter().map(|stage| stage.replicas).collect();
+        let mut unplaced = self.time.graph.devices();
+        let mut replicas = Vec::with_capacity(left.len() * self.counts.len());
+        for count in self.counts {
+            let mut row = vec![0; left.len()];
+            for _ in 0..*count {
+                let stage = choose(unplaced, &left);
+                left[stage] -= 1;
+                row[stage] += 1;
+                unplaced -= 1;
+            }
+            replicas.append(&mut row);
+        }
+        self.board(replicas).into_arrangement()
+    }
+}
+
+/// The board with the shortest iteration; of equals, the first.
+fn fastest<'m>(boards: impl Iterator<Item = Board<'m>>) -> Board<'m> {
+    let faster = |best: Board<'m>, next: Board<'m>| if next.alpha() < best.alpha() { next } else { best };
+    boards.reduce(faster).expect("the heaviest edge is always a start")
+}
+
+/// The stage of the replica with this position among those that are left.
+fn nth(left: &[u32], position: u32) -> usize {
+    let mut passed = 0;
+    let reaches = |replicas: &u32| {
+        passed += replicas;
+        passed > position
+    };
+    left.iter().position(reaches).unwrap_or(0)
+}

@@ -1,0 +1,190 @@
+//! The mapper: servers for a job, its replicas on them, and the seconds that an iteration then takes.
+//!
+//! What it answers follows from its options and the question alone. It remembers what it worked out, by the
+//! job's graph and the kinds of the servers, so that the same shape elsewhere costs a look-up.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use super::arrangement::{Arrangement, Ground};
+use super::bounds::{Bounds, extremes};
+use super::cache::Cache;
+use super::cluster::Cluster;
+use super::graph::{JobGraph, Signature};
+use super::iteration_time::{IterationTime, Site};
+use super::select::Rooms;
+use super::server::Kind;
+use super::shape::{Part, Shape};
+use super::swaps::Board;
+use super::{MapperOptions, Selection, Server, Slot};
+
+const MOST_REMEMBERED: usize = 4_096;
+
+/// Where the replicas of a job go.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Mapping {
+    /// Devices of distinct servers, most devices first.
+    pub slots: Vec<Slot>,
+    /// The vertices of the job's graph on each slot, ascending.
+    pub ranks: Vec<Vec<u32>>,
+    /// Seconds of one iteration.
+    pub alpha: f64,
+}
+
+/// Maps jobs to servers.
+#[derive(Debug, Clone)]
+pub struct Mapper {
+    options: MapperOptions,
+    arrangements: Cache<(Signature, Vec<Part>), Arc<Arrangement>>,
+    cluster: Cluster,
+    bounds: Cache<(Signature, u64), Bounds>,
+}
+
+impl Mapper {
+    /// A mapper that remembers nothing yet.
+    #[must_use]
+    pub const fn new(options: MapperOptions) -> Mapper {
+        Mapper {
+            options,
+            arrangements: Cache::new(MOST_REMEMBERED),
+            cluster: Cluster::new(),
+            bounds: Cache::new(MOST_REMEMBERED),
+        }
+    }
+
+    /// Servers with free devices for a job, and its replicas on them. `None` if fewer than `devices` are
+    /// free, or if the graph has another number of replicas.
+    ///
+    /// Where there are several models of devices, servers of one model are tried too, and the fastest mapping
+    /// is taken; of equals, the one that was free to use all servers.
+    pub fn place(&mut self, graph: &JobGraph, servers: &[Server], devices: u32) -> Option<Mapping> {
+        if graph.devices() != devices {
+            return None;
+        }
+        self.cluster.version(servers);
+        let choices = Rooms::free(servers).choices(devices, &self.options.selection, self.cluster.models());
+        let found = choices.into_iter().map(|slots| self.arrange(graph, Shape::of(servers, slots)));
+        found.reduce(faster).map(|found| found.mapping(graph))
+    }
+
+    /// The replicas of a job on given slots of distinct servers. Empty slots are left out.
+    ///
+    /// # Panics
+    ///
+    /// If the slots do not add up to the graph's replicas, or name a server that is not in the list.
+    pub fn map(&mut self, graph: &JobGraph, servers: &[Server], slots: Vec<Slot>) -> Mapping {
+        assert_one_each(graph, &slots);
+        self.arrange(graph, Shape::of(servers, slots)).mapping(graph)
+    }
+
+    /// Seconds of one iteration if the vertices lie on the slots in their own order, whatever would be
+    /// faster: what a job gets that numbers its ranks itself.
+    ///
+    /// # Panics
+    ///
+    /// As [`Mapper::map`].
+    #[must_use]
+    pub fn consecutive(&self, graph: &JobGraph, servers: &[Server], slots: &[Slot]) -> f64 {
+        assert_one_each(graph, slots);
+        let kinds = slots.iter().map(|slot| Kind::of(&servers[slot.server]));
+        let sites: Vec<Site> = kinds.map(|kind| Site::of(graph, &kind)).collect();
+        let counts: Vec<u32> = slots.iter().map(|slot| slot.count).collect();
+        let ground = Ground { time: time(graph, &self.options), sites: &sites, counts: &counts };
+        ground.consecutive().alpha
+    }
+
+    /// Seconds of one iteration if each vertex lies on the server that is named for it, by position.
+    ///
+    /// # Panics
+    ///
+    /// If there are more or fewer than the graph has vertices, or if one names a server that is not in the
+    /// list.
+    #[must_use]
+    pub fn given(&self, graph: &JobGraph, servers: &[Server], homes: &[usize]) -> f64 {
+        assert_eq!(homes.len() as u64, u64::from(graph.devices()), "every replica needs a home");
+        let mut rows: BTreeMap<usize, Vec<u32>> = BTreeMap::new();
+        let mut homes = homes.iter();
+        for (stage, node) in graph.stages().iter().enumerate() {
+            for home in homes.by_ref().take(node.replicas as usize) {
+                rows.entry(*home).or_insert_with(|| vec![0; graph.stages().len()])[stage] += 1;
+            }
+        }
+        let sites = rows.keys().map(|server| Site::of(graph, &Kind::of(&servers[*server])));
+        let sites: Vec<Site> = sites.collect();
+        Board::new(time(graph, &self.options), &sites, rows.into_values().flatten().collect()).alpha()
+    }
+
+    /// How fast and how slow an iteration can be on these servers if nothing else runs.
+    ///
+    /// Even a mapper that draws at random is measured against the best that this one reaches.
+    pub fn bounds(&mut self, graph: &JobGraph, servers: &[Server]) -> Bounds {
+        let key = (graph.signature(), self.cluster.version(servers));
+        let (options, cluster) = (&self.options, &self.cluster);
+        self.bounds.get_or(key, || {
+            let time = time(graph, options);
+            let sites: Vec<Site> = cluster.kinds().iter().map(|kind| Site::of(graph, kind)).collect();
+            let (floor, slowest) = extremes(time, &sites);
+            let rooms = Rooms::all(servers);
+            let choices = rooms.choices(graph.devices(), &Selection::Consolidate, cluster.models());
+            let reach =
+                |slots| on_ground(time, &Shape::of(servers, slots), |ground| ground.tight(options).alpha);
+            Bounds { fastest: choices.into_iter().map(reach).fold(slowest, f64::min), slowest, floor }
+        })
+    }
+
+    fn arrange(&mut self, graph: &JobGraph, shape: Shape) -> Found {
+        let options = &self.options;
+        let work = || on_ground(time(graph, options), &shape, |ground| Arc::new(ground.arrange(options)));
+        let arrangement = self.arrangements.get_or((graph.signature(), shape.parts()), work);
+        Found { shape, arrangement }
+    }
+}
+
+fn assert_one_each(graph: &JobGraph, slots: &[Slot]) {
+    let devices: u64 = slots.iter().map(|slot| u64::from(slot.count)).sum();
+    assert_eq!(devices, u64::from(graph.devices()), "every replica needs a device of its own");
+}
+
+const fn time<'g>(graph: &'g JobGraph, options: &MapperOptions) -> IterationTime<'g> {
+    IterationTime { graph, iteration: options.iteration, nic_share: options.nic_share }
+}
+
+fn on_ground<Result>(
+    time: IterationTime<'_>,
+    shape: &Shape,
+    work: impl FnOnce(Ground<'_>) -> Result,
+) -> Result {
+    let sites: Vec<Site> = shape.kinds().map(|kind| Site::of(time.graph, kind)).collect();
+    let counts: Vec<u32> = shape.slots().map(|slot| slot.count).collect();
+    work(Ground { time, sites: &sites, counts: &counts })
+}
+
+/// An arrangement on the servers it is for.
+struct Found {
+    shape: Shape,
+    arrangement: Arc<Arrangement>,
+}
+
+/// The faster of two; of equals, the first.
+fn faster(first: Found, second: Found) -> Found {
+    if second.arrangement.alpha < first.arrangement.alpha { second } else { first }
+}
+
+impl Found {
+    /// Lays the rings: the replicas of a stage are numbered server by server, so that a stage on some servers
+    /// crosses the network on as many links at most.
+    fn mapping(&self, graph: &JobGraph) -> Mapping {
+        let mut placed = vec![0; graph.stages().len()];
+        let rows = self.arrangement.replicas.chunks_exact(placed.len());
+        let mut ranks_of = |row: &[u32]| {
+            let mut ranks = Vec::new();
+            for ((stage, count), placed) in graph.stages().iter().zip(row).zip(&mut placed) {
+                ranks.extend(stage.vertices(*placed..*placed + count));
+                *placed += count;
+            }
+            ranks
+        };
+        let ranks = rows.map(&mut ranks_of).collect();
+        Mapping { slots: self.shape.slots().collect(), ranks, alpha: self.arrangement.alpha }
+    }
+}

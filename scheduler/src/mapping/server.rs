@@ -1,0 +1,78 @@
+//! Servers as the mapper sees them, and the parts of them that a job gets.
+//!
+//! Only what an iteration's cost depends on is here: how many devices, how fast they compute and talk. Which
+//! devices are meant is for whoever turns a mapping into a placement.
+
+use std::sync::Arc;
+
+/// A server as the mapper sees it.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Server {
+    /// Devices that nobody uses.
+    pub free: u32,
+    /// All its devices.
+    pub devices: u32,
+    /// Bandwidth of its whole network card, in bytes per second each way.
+    pub network: f64,
+    /// Bandwidth of one device to its neighbours in the server, in bytes per second each way.
+    pub interconnect: f64,
+    /// The model of its devices.
+    pub model: Arc<str>,
+}
+
+/// Devices of one server.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Slot {
+    /// Position in the list of servers.
+    pub server: usize,
+    /// How many of its devices.
+    pub count: u32,
+}
+
+/// All that distinguishes a device for the mapper: on devices of one kind, an iteration costs the same.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) struct Kind {
+    /// Bits of a rate of at least zero, so their order is that of the numbers.
+    share: u64,
+    interconnect: u64,
+    pub(super) model: Arc<str>,
+}
+
+impl Kind {
+    pub(super) fn of(server: &Server) -> Kind {
+        let share = rate(server.network) / f64::from(server.devices.max(1));
+        Kind {
+            share: share.to_bits(),
+            interconnect: rate(server.interconnect).to_bits(),
+            model: server.model.clone(),
+        }
+    }
+
+    /// Bytes per second, each way, that a device has of its server's network card.
+    pub(super) const fn share(&self) -> f64 {
+        f64::from_bits(self.share)
+    }
+
+    /// Bytes per second, each way, to the other devices of the server.
+    pub(super) const fn interconnect(&self) -> f64 {
+        f64::from_bits(self.interconnect)
+    }
+}
+
+/// A bandwidth that is not a positive number carries nothing.
+const fn rate(bytes_per_second: f64) -> f64 {
+    if bytes_per_second > 0.0 { bytes_per_second } else { 0.0 }
+}
+
+/// Whether two servers are of one kind; cheaper than to make their kinds.
+pub(super) fn alike(one: &Server, other: &Server) -> bool {
+    one.devices == other.devices
+        && one.network.to_bits() == other.network.to_bits()
+        && one.interconnect.to_bits() == other.interconnect.to_bits()
+        && same_model(&one.model, &other.model)
+}
+
+/// Whether two names are one; servers mostly hold the same string.
+pub(super) fn same_model(one: &Arc<str>, other: &Arc<str>) -> bool {
+    Arc::ptr_eq(one, other) || one == other
+}

@@ -1,0 +1,61 @@
+//! Slots in the order in which the mapper fills them, and what distinguishes them from others.
+//!
+//! The order follows from what the slots cost, not from which servers they are on, so that equal shapes are
+//! mapped alike wherever they lie.
+
+use std::cmp::Reverse;
+
+use super::server::Kind;
+use super::{Server, Slot};
+
+/// The slots of one job: most devices first, then by kind.
+#[derive(Debug, Clone)]
+pub(super) struct Shape(Vec<Seat>);
+
+#[derive(Debug, Clone)]
+struct Seat {
+    slot: Slot,
+    kind: Kind,
+}
+
+/// Some slots of equally many devices of one kind.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) struct Part {
+    slots: usize,
+    devices: u32,
+    kind: Kind,
+}
+
+impl Shape {
+    pub(super) fn of(servers: &[Server], slots: Vec<Slot>) -> Shape {
+        let seat = |slot: Slot| Seat { kind: Kind::of(&servers[slot.server]), slot };
+        let mut seats: Vec<Seat> = slots.into_iter().filter(|slot| slot.count > 0).map(seat).collect();
+        seats.sort_by(|one, other| one.rank().cmp(&other.rank()));
+        Shape(seats)
+    }
+
+    pub(super) fn slots(&self) -> impl Iterator<Item = Slot> {
+        self.0.iter().map(|seat| seat.slot)
+    }
+
+    pub(super) fn kinds(&self) -> impl Iterator<Item = &Kind> {
+        self.0.iter().map(|seat| &seat.kind)
+    }
+
+    /// All that the mapping depends on, in short.
+    pub(super) fn parts(&self) -> Vec<Part> {
+        let alike = |one: &Seat, other: &Seat| one.slot.count == other.slot.count && one.kind == other.kind;
+        let part = |seats: &[Seat]| Part {
+            slots: seats.len(),
+            devices: seats[0].slot.count,
+            kind: seats[0].kind.clone(),
+        };
+        self.0.chunk_by(alike).map(part).collect()
+    }
+}
+
+impl Seat {
+    const fn rank(&self) -> (Reverse<u32>, &Kind, usize) {
+        (Reverse(self.slot.count), &self.kind, self.slot.server)
+    }
+}

@@ -1,0 +1,148 @@
+//! Exchanges replicas between servers while that helps: what the greedy grouping missed.
+//!
+//! An exchange is judged by the two servers it touches where the slowest device sets the pace, so that it
+//! also helps where several servers are equally slow and one has to be relieved before another. It never
+//! changes how many devices of a server are used.
+
+use super::IterationModel;
+use super::arrangement::Arrangement;
+use super::iteration_time::{IterationTime, Site, StageSeconds};
+
+/// A placement with what its servers take, kept up to date.
+#[derive(Debug, Clone)]
+pub(super) struct Board<'m> {
+    time: IterationTime<'m>,
+    /// A site for each server.
+    sites: &'m [Site],
+    /// Replicas of each stage on each server, in rows of servers.
+    replicas: Vec<u32>,
+    seconds: Vec<StageSeconds>,
+    /// Rows of two servers, kept while a swap is tried out.
+    kept: Vec<StageSeconds>,
+}
+
+/// A replica of stage `give` of server `one` for a replica of stage `take` of server `other`.
+#[derive(Debug, Clone, Copy)]
+struct Swap {
+    one: usize,
+    give: usize,
+    other: usize,
+    take: usize,
+}
+
+impl<'m> Board<'m> {
+    pub(super) fn new(time: IterationTime<'m>, sites: &'m [Site], replicas: Vec<u32>) -> Board<'m> {
+        let seconds = vec![StageSeconds::default(); replicas.len()];
+        let mut board = Board { time, sites, replicas, seconds, kept: Vec::new() };
+        (0..sites.len()).for_each(|server| board.measure(server));
+        board
+    }
+
+    pub(super) fn into_arrangement(self) -> Arrangement {
+        Arrangement { alpha: self.alpha(), replicas: self.replicas }
+    }
+
+    /// Seconds of one iteration.
+    pub(super) fn alpha(&self) -> f64 {
+        self.time.combine(&self.seconds)
+    }
+
+    /// Applies the best swap for as long as one helps.
+    ///
+    /// It ends: each swap lowers the time of an iteration, or makes the slower of two servers faster.
+    pub(super) fn refined(mut self) -> Board<'m> {
+        while let Some(swap) = self.best_swap() {
+            self.apply(swap);
+        }
+        self
+    }
+
+    fn best_swap(&mut self) -> Option<Swap> {
+        let mut least = self.alpha();
+        let mut best = None;
+        for swap in self.promising_swaps() {
+            let reached = self.try_out(swap);
+            if reached < least {
+                (least, best) = (reached, Some(swap));
+            }
+        }
+        best
+    }
+
+    /// Where the slowest device sets the pace, only its server needs a change.
+    fn promising_swaps(&self) -> Vec<Swap> {
+        let alpha = self.alpha();
+        let is_slowest = |server: &usize| self.alone(*server) >= alpha;
+        let servers = 0..self.sites.len();
+        match self.time.iteration {
+            IterationModel::Bottleneck => {
+                let partners = |one| servers.clone().map(move |other| (one, other));
+                self.swaps_between(servers.clone().filter(is_slowest).flat_map(partners))
+            }
+            IterationModel::Synchronous { .. } => {
+                let partners = |one| servers.clone().skip(one + 1).map(move |other| (one, other));
+                self.swaps_between(servers.clone().flat_map(partners))
+            }
+        }
+    }
+
+    /// All swaps that change anything: replicas of one stage are interchangeable.
+    fn swaps_between(&self, pairs: impl Iterator<Item = (usize, usize)>) -> Vec<Swap> {
+        let stages = self.time.graph.stages().len();
+        let present =
+            |server: usize| (0..stages).filter(move |stage| self.replicas[server * stages + stage] > 0);
+        let mut swaps = Vec::new();
+        for (one, other) in pairs.filter(|(one, other)| one != other) {
+            for give in present(one) {
+                let taken = present(other).filter(|take| *take != give);
+                swaps.extend(taken.map(|take| Swap { one, give, other, take }));
+            }
+        }
+        swaps
+    }
+
+    /// What the swap would lead to: the iteration, or the slower of its two servers.
+    fn try_out(&mut self, swap: Swap) -> f64 {
+        let rows = [self.row(swap.one), self.row(swap.other)];
+        self.kept.clear();
+        rows.iter().for_each(|row| self.kept.extend_from_slice(&self.seconds[row.clone()]));
+        self.apply(swap);
+        let reached = match self.time.iteration {
+            IterationModel::Bottleneck => self.alone(swap.one).max(self.alone(swap.other)),
+            IterationModel::Synchronous { .. } => self.alpha(),
+        };
+        self.exchange(Swap { give: swap.take, take: swap.give, ..swap });
+        let kept = self.kept.chunks_exact(rows[0].len());
+        rows.into_iter().zip(kept).for_each(|(row, kept)| self.seconds[row].copy_from_slice(kept));
+        reached
+    }
+
+    /// What an iteration would take if all other servers took no time.
+    fn alone(&self, server: usize) -> f64 {
+        self.time.combine(&self.seconds[self.row(server)])
+    }
+
+    fn apply(&mut self, swap: Swap) {
+        self.exchange(swap);
+        self.measure(swap.one);
+        self.measure(swap.other);
+    }
+
+    fn exchange(&mut self, swap: Swap) {
+        let stages = self.time.graph.stages().len();
+        for (server, loses, gains) in [(swap.one, swap.give, swap.take), (swap.other, swap.take, swap.give)] {
+            self.replicas[server * stages + loses] -= 1;
+            self.replicas[server * stages + gains] += 1;
+        }
+    }
+
+    fn measure(&mut self, server: usize) {
+        let row = self.row(server);
+        self.time.server(&self.sites[server], &self.replicas[row.clone()], &mut self.seconds[row]);
+    }
+
+    fn row(&self, server: usize) -> std::ops::Range<usize> {
+        let stages = self.time.graph.stages().len();
+        server * stages..(server + 1) * stages
+    }
+}

@@ -1,0 +1,70 @@
+//! The mapper against the best of all assignments, on random jobs of eight devices. Jobs follow from fixed
+//! seeds, so the figures are always the same; the limits leave no room for a worse mapper.
+
+use super::reference::optimum;
+use super::{TEN_GIGABIT, model, random_stages, server};
+use crate::mapping::{IterationModel, JobGraph, Mapper, MapperOptions, Server, Slot, Switch};
+
+/// Ways in which eight devices lie on several servers.
+const COUNTS: [&[u32]; 4] = [&[4, 4], &[5, 3], &[3, 3, 2], &[2, 2, 2, 2]];
+
+/// Alpha over the optimum's, for each of these jobs.
+fn ratios(jobs: std::ops::Range<u64>, counts: &[u32], network: f64, options: &MapperOptions) -> Vec<f64> {
+    let servers: Vec<Server> = counts.iter().map(|_| Server { network, ..server(8, 8) }).collect();
+    let slot = |(server, count): (usize, &u32)| Slot { server, count: *count };
+    let slots: Vec<Slot> = counts.iter().enumerate().map(slot).collect();
+    let devices = counts.iter().sum();
+    let ratio = |seed| {
+        let described = model(&random_stages(seed, devices));
+        let job = JobGraph::of(&described, devices).unwrap();
+        let best = optimum(&described, &servers, &slots, options.iteration);
+        let found = Mapper::new(options.clone()).map(&job, &servers, slots.clone()).alpha;
+        assert!(found >= best * (1.0 - 1e-12), "{found} is below the optimum {best} of job {seed}");
+        found / best
+    };
+    jobs.map(ratio).collect()
+}
+
+fn mean(ratios: &[f64]) -> f64 {
+    ratios.iter().sum::<f64>() / ratios.len() as f64
+}
+
+fn worst(ratios: &[f64]) -> f64 {
+    ratios.iter().copied().fold(1.0, f64::max)
+}
+
+#[test]
+fn with_all_its_means_the_mapper_finds_the_optimum() {
+    let options = MapperOptions::default();
+    for counts in COUNTS {
+        for network in [TEN_GIGABIT, 10.0 * TEN_GIGABIT] {
+            let jobs = if counts.len() < 4 { 0..60 } else { 0..8 };
+            let ratios = ratios(jobs, counts, network, &options);
+            assert!(worst(&ratios) < 1.000_001, "{counts:?} at {network}: {ratios:?}");
+        }
+    }
+}
+
+#[test]
+fn a_synchronous_pipeline_is_mapped_as_well() {
+    let iteration = IterationModel::Synchronous { micro_batches: 4 };
+    let options = MapperOptions { iteration, ..Default::default() };
+    for counts in &COUNTS[..3] {
+        let ratios = ratios(0..30, counts, TEN_GIGABIT, &options);
+        assert!(mean(&ratios) < 1.001 && worst(&ratios) < 1.02, "{counts:?}: {ratios:?}");
+    }
+}
+
+#[test]
+fn each_means_is_worth_something() {
+    let worth = |multi_start, swaps| {
+        let options = MapperOptions { multi_start, swaps, ..Default::default() };
+        mean(&ratios(0..60, &[5, 3], TEN_GIGABIT, &options))
+    };
+    let plain = worth(Switch::Off, Switch::Off);
+    let started = worth(Switch::On, Switch::Off);
+    let swapped = worth(Switch::Off, Switch::On);
+    let both = worth(Switch::On, Switch::On);
+    assert!(plain < 1.6 && swapped < 1.4 && started < 1.01, "{plain} {swapped} {started}");
+    assert!(both < started && started < swapped && swapped < plain, "{plain} {swapped} {started} {both}");
+}

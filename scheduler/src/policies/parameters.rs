@@ -1,0 +1,79 @@
+//! The parameters of a policy as users write them: `key=value` after a colon, with commas between.
+//!
+//! A policy takes them out one by one; what it left is refused with what it would have taken. It knows no
+//! policy.
+
+use std::str::FromStr;
+
+use super::UnknownPolicy;
+
+/// The parameters of one policy, as far as it has not taken them.
+#[derive(Debug)]
+pub(super) struct Parameters<'t> {
+    policy: &'t str,
+    left: Vec<(&'t str, &'t str)>,
+    /// Every key that the policy asked for.
+    keys: Vec<&'static str>,
+}
+
+impl<'t> Parameters<'t> {
+    /// Takes a text like `las:quantum=60,queues=3` apart, into the name and the rest.
+    pub(super) fn parse(text: &'t str) -> Result<(&'t str, Parameters<'t>), UnknownPolicy> {
+        let (policy, rest) = text.split_once(':').unwrap_or((text, ""));
+        let policy = policy.trim();
+        let mut parameters = Parameters { policy, left: Vec::new(), keys: Vec::new() };
+        for written in rest.split(',').map(str::trim).filter(|written| !written.is_empty()) {
+            let (key, value) = written.split_once('=').ok_or_else(|| UnknownPolicy::Syntax {
+                policy: policy.to_owned(),
+                written: written.to_owned(),
+            })?;
+            parameters.left.push((key.trim(), value.trim()));
+        }
+        Ok((policy, parameters))
+    }
+
+    /// The value of a parameter as it is written; the last one, if it is given more than once.
+    pub(super) fn take(&mut self, key: &'static str) -> Option<&'t str> {
+        self.keys.push(key);
+        let value = self.left.iter().rev().find(|(given, _)| *given == key).map(|(_, value)| *value);
+        self.left.retain(|(given, _)| *given != key);
+        value
+    }
+
+    /// The value of a parameter that has to pass a test.
+    pub(super) fn read<T: FromStr>(
+        &mut self,
+        key: &'static str,
+        allowed: &str,
+        test: impl FnOnce(&T) -> bool,
+    ) -> Result<Option<T>, UnknownPolicy> {
+        let Some(value) = self.take(key) else { return Ok(None) };
+        let read = value.parse().ok().filter(test);
+        read.map(Some).ok_or_else(|| self.refuse(format!("{key} is '{value}': use {allowed}")))
+    }
+
+    /// The value of a parameter that is one of some words.
+    pub(super) fn choose<T: Clone>(
+        &mut self,
+        key: &'static str,
+        choices: &[(&str, T)],
+    ) -> Result<Option<T>, UnknownPolicy> {
+        let Some(value) = self.take(key) else { return Ok(None) };
+        let chosen = choices.iter().find(|(word, _)| *word == value).map(|(_, choice)| choice.clone());
+        let words: Vec<&str> = choices.iter().map(|(word, _)| *word).collect();
+        chosen.map(Some).ok_or_else(|| self.refuse(format!("{key} is '{value}': use {}", words.join(" or "))))
+    }
+
+    /// A value that is not allowed, with the sentence that says so.
+    pub(super) fn refuse(&self, why: String) -> UnknownPolicy {
+        UnknownPolicy::Value { policy: self.policy.to_owned(), why }
+    }
+
+    /// Refuses what the policy did not take.
+    pub(super) fn finish(self) -> Result<(), UnknownPolicy> {
+        match self.left.first() {
+            None => Ok(()),
+            Some((key, _)) => Err(UnknownPolicy::key(self.policy, key, &self.keys)),
+        }
+    }
+}

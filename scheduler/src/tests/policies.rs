@@ -1,0 +1,69 @@
+//! Names and parameters of policies, and what is said where they are wrong.
+
+use crate::{POLICY_NAMES, policy_by_name};
+
+fn refusal(text: &str) -> String {
+    policy_by_name(text).err().map(|why| why.to_string()).unwrap_or_default()
+}
+
+#[test]
+fn every_listed_name_is_a_policy_that_plans() {
+    use super::kit::*;
+    for name in POLICY_NAMES {
+        let view = view(vec![node(1, &[1_000])], vec![]);
+        let mut policy = policy_by_name(name).unwrap();
+        policy.learn(&view, &view.as_changes());
+        assert_eq!(policy.plan(&view).actions, [], "{name}");
+    }
+}
+
+#[test]
+fn parameters_follow_a_colon() {
+    for text in [
+        "a-srpt:theta=1.5,delta=1",
+        " las : gpu-hours=0.5, factor=4 ,queues=2,quantum=60",
+        "srtf-oracle:quantum=1",
+        "spd:network=10g,interconnect=300GB,swaps=off,multi-start=off,nic-share=job",
+        "a-srpt:selection=random,map-seed=3,micro-batches=4",
+        "easy-backfill:",
+    ] {
+        assert_eq!(refusal(text), "", "{text}");
+    }
+}
+
+#[test]
+fn an_unknown_name_is_answered_with_the_nearest_ones() {
+    let why = refusal("easy-backfil");
+    assert!(why.starts_with("there is no policy 'easy-backfil': perhaps easy-backfill is meant"), "{why}");
+    assert!(refusal("zzz").starts_with("there is no policy 'zzz': use one of fifo, fifo-greedy"));
+}
+
+#[test]
+fn an_unknown_parameter_is_answered_with_those_there_are() {
+    let why = refusal("las:quantun=3");
+    assert!(why.starts_with("the policy las takes no 'quantun': perhaps quantum is meant"), "{why}");
+    assert!(why.contains("gpu-hours, factor, queues, quantum"), "{why}");
+    assert_eq!(refusal("fifo:theta=1"), "the policy fifo takes no 'theta': it takes no parameters");
+    assert!(refusal("spd:theta=1").contains("takes no 'theta'"));
+}
+
+#[test]
+fn a_bad_value_is_answered_with_what_is_allowed() {
+    for (text, needle) in [
+        ("las:queues=0", "queues is '0': use a whole number from 1 to 20"),
+        ("las:gpu-hours=-1", "gpu-hours is '-1': use a number above 0"),
+        ("srtf-oracle:quantum=nan", "quantum is 'nan': use seconds"),
+        ("spd:network=fast", "network is 'fast': use a bandwidth like 25g"),
+        ("spd:swaps=maybe", "swaps is 'maybe': use on or off"),
+        ("a-srpt:theta=x", "theta is 'x'"),
+    ] {
+        let why = refusal(text);
+        assert!(why.contains(needle) && why.contains(text.split(':').next().unwrap()), "{why}");
+    }
+}
+
+#[test]
+fn what_is_no_parameter_is_answered_with_the_form() {
+    let why = refusal("las:fast");
+    assert_eq!(why, "'fast' is no parameter of the policy las: write las:key=value,key=value");
+}

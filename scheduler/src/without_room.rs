@@ -1,0 +1,31 @@
+//! Demands that found no room in the plan being made. Who demands at least as much finds none either, so that
+//! only the smallest of them cost a look at the nodes.
+//!
+//! It holds only as long as nothing is given back.
+
+use cohabit_proto::Demand;
+
+/// What found no room so far.
+#[derive(Debug, Default, Clone)]
+pub(crate) struct WithoutRoom(Vec<Demand>);
+
+impl WithoutRoom {
+    pub(crate) fn insert(&mut self, demand: Demand) {
+        self.0.push(demand);
+    }
+
+    /// Whether the demand cannot find room, because less found none.
+    pub(crate) fn covers(&self, demand: &Demand) -> bool {
+        self.0.iter().any(|smaller| is_at_least(demand, smaller))
+    }
+}
+
+fn is_at_least(one: &Demand, other: &Demand) -> bool {
+    one.spread == other.spread
+        && one.nodes >= other.nodes
+        && one.devices() >= other.devices()
+        && one.share() >= other.share()
+        && one.gpu_memory >= other.gpu_memory
+        && one.cpus >= other.cpus
+        && one.memory >= other.memory
+}
