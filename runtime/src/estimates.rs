@@ -54,16 +54,8 @@ fn finished(record: &JobRecord) -> Option<Finished> {
     }
     let attempt = record.latest()?;
     let ended_at = attempt.ended_at?;
-    // A record does not keep what the submission told of its model.
-    let features = Features {
-        user: record.user.clone(),
-        group: record.group.clone().unwrap_or_else(|| record.name.clone()),
-        submitted_at: record.submitted_at,
-        devices_milli: record.demand.total_milli(),
-        ..Features::default()
-    };
     Some(Finished {
-        features,
+        features: Features::recorded(record),
         ended_at,
         runtime: ended_at.since(attempt.started_at),
         iterations: record.progress.as_ref().map(|progress| progress.step),

@@ -122,6 +122,7 @@ pub(crate) fn planned(ticket: u64, job: &str) -> Event {
     let place = Action::Place {
         job: job.parse().unwrap(),
         placement: Placement { parts: vec![part] },
+        runtime: None,
         why: "it is first".into(),
     };
     Event::Planned(Ticket(ticket), Plan { actions: vec![place], ..Plan::default() })

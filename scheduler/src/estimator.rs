@@ -3,7 +3,7 @@
 //! An estimate is frozen into the submission, so a replay needs no estimator. A user's own figures are never
 //! replaced.
 
-use cohabit_proto::{Estimate, JobSpec, Span, Time};
+use cohabit_proto::{Demand, Estimate, JobRecord, JobSpec, Span, Time, Trained};
 
 const HOUR: u64 = 3_600;
 const DAY: u64 = 24 * HOUR;
@@ -55,18 +55,23 @@ impl Features {
     /// The features of a job that this user submits at this time.
     #[must_use]
     pub fn of(user: &str, spec: &JobSpec, submitted_at: Time) -> Features {
-        let model = spec.model.as_ref();
-        Features {
-            user: user.to_owned(),
-            group: spec.group.clone().unwrap_or_else(|| spec.name.clone()),
-            submitted_at,
-            devices_milli: spec.demand.total_milli(),
-            model: model.and_then(|it| it.name.clone()),
-            batch_size: model.and_then(|it| it.batch_size),
-            replicas: model
-                .map_or_else(Vec::new, |it| it.stages.iter().map(|stage| stage.replicas).collect()),
-            iterations: spec.iterations.or_else(|| model?.total_iterations()),
-        }
+        let group = spec.group.as_ref().unwrap_or(&spec.name);
+        Features::gathered(user, group, submitted_at, &spec.demand, Trained::of(spec))
+    }
+
+    /// The same of a job that has been submitted.
+    #[must_use]
+    pub fn recorded(record: &JobRecord) -> Features {
+        let group = record.group.as_ref().unwrap_or(&record.name);
+        let trained = record.trained.clone();
+        Features::gathered(&record.user, group, record.submitted_at, &record.demand, trained)
+    }
+
+    fn gathered(user: &str, group: &str, submitted_at: Time, demand: &Demand, trained: Trained) -> Features {
+        let Trained { model, batch_size, replicas, iterations } = trained;
+        let (user, group) = (user.to_owned(), group.to_owned());
+        let devices_milli = demand.total_milli();
+        Features { user, group, submitted_at, devices_milli, model, batch_size, replicas, iterations }
     }
 
     /// What the user tells of it; nothing where they tell nothing.
@@ -107,7 +112,7 @@ impl Estimator for NoEstimates {
 
 #[cfg(test)]
 mod tests {
-    use cohabit_proto::{Demand, Gpus, ModelDescription, Stage};
+    use cohabit_proto::{Gpus, ModelDescription, Stage};
 
     use super::*;
 

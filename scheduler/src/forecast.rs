@@ -9,7 +9,7 @@ use std::collections::BinaryHeap;
 use cohabit_proto::{JobId, ReasonCode, Share, Span, Time};
 
 use crate::ends::expected_end;
-use crate::{PendingJob, Profile, Prospect, View};
+use crate::{Ground, PendingJob, Profile, Prospect, RunPhase, UNKNOWN_RUNTIME, View};
 
 /// What a pending job has to expect.
 #[derive(Debug, Clone, PartialEq)]
@@ -20,10 +20,12 @@ pub struct Expectation {
     pub code: ReasonCode,
     /// Why it waits: a sentence with numbers, without its full stop.
     pub why: String,
-    /// When it may start; nothing where the present nodes could never hold it.
+    /// When it may start; nothing where the present nodes could never hold it, or where it would be a guess.
     pub starts_at: Option<Time>,
     /// When it may end then.
     pub ends_at: Option<Time>,
+    /// How long it runs at its best place.
+    pub runtime: Option<Span>,
 }
 
 /// Runs the queue forward. `prospects` are in the order in which jobs may start.
@@ -36,12 +38,9 @@ pub fn forecast(view: &View, prospects: Vec<Prospect>) -> Vec<Expectation> {
             let (starts_at, ends_at) = view
                 .pending
                 .get(&job)
-                .and_then(|job| {
-                    let runtime = runtime.unwrap_or_else(|| Profile::flat(&job.demand, &job.traits).runtime);
-                    room.hold(job, not_before, runtime)
-                })
-                .unzip();
-            Expectation { job, code, why, starts_at, ends_at }
+                .and_then(|job| room.hold(job, not_before, runtime))
+                .map_or((None, None), |(starts_at, ends_at)| (Some(starts_at), ends_at));
+            Expectation { job, code, why, starts_at, ends_at, runtime }
         })
         .collect()
 }
@@ -51,8 +50,10 @@ struct Room {
     now: Time,
     free: u64,
     total: u64,
-    /// What comes free when.
-    ends: BinaryHeap<Reverse<(Time, u64)>>,
+    /// What comes free when, and what that rests on.
+    ends: BinaryHeap<Reverse<(Time, u64, Ground)>>,
+    /// What the present moment rests on.
+    ground: Ground,
 }
 
 impl Room {
@@ -60,24 +61,34 @@ impl Room {
         let devices = || view.nodes.iter().flat_map(|node| &node.devices);
         let ends = view.running.values().map(|job| {
             let profile = Profile::flat(&job.demand, &job.traits);
-            Reverse((expected_end(job, profile.runtime, view.now), profile.milli))
+            let told = job.ends_at.is_some() || job.phase == RunPhase::Stopping;
+            let ground = if told { Ground::Estimate } else { profile.ground };
+            Reverse((expected_end(job, profile.runtime, view.now), profile.milli, ground))
         });
         Room {
             now: view.now,
             free: devices().map(|device| u64::from(device.free.0)).sum(),
             total: devices().count() as u64 * u64::from(Share::WHOLE.0),
             ends: ends.collect(),
+            ground: Ground::Estimate,
         }
     }
 
-    /// Runs a job as soon as there is room for it: when it starts and when it ends.
-    fn hold(&mut self, job: &PendingJob, not_before: Option<Time>, runtime: Span) -> Option<(Time, Time)> {
+    /// Runs a job as soon as there is room for it: when it starts and, if it is known how long it runs, when
+    /// it ends.
+    fn hold(
+        &mut self,
+        job: &PendingJob,
+        not_before: Option<Time>,
+        runtime: Option<Span>,
+    ) -> Option<(Time, Option<Time>)> {
         let milli = job.demand.total_milli();
         let starts_at = self.wait_for(milli, not_before)?;
-        let ends_at = starts_at + runtime;
+        let ground = if runtime.is_some() { self.ground } else { Ground::Guess };
+        let ends_at = starts_at + runtime.unwrap_or(UNKNOWN_RUNTIME);
         self.free -= milli;
-        self.ends.push(Reverse((ends_at, milli)));
-        Some((starts_at, ends_at))
+        self.ends.push(Reverse((ends_at, milli, ground)));
+        (self.ground == Ground::Estimate).then_some((starts_at, runtime.map(|_| ends_at)))
     }
 
     /// Lets time pass until so much is free; jobs behind this one start no earlier.
@@ -86,7 +97,8 @@ impl Room {
             return None;
         }
         while self.free < milli {
-            let Reverse((ends_at, freed)) = self.ends.pop()?;
+            let Reverse((ends_at, freed, ground)) = self.ends.pop()?;
+            self.ground = self.ground.max(ground);
             self.now = self.now.max(ends_at);
             self.free = (self.free + freed).min(self.total);
         }

@@ -7,6 +7,7 @@
 
 mod a_srpt;
 mod baselines;
+mod draft;
 mod ends;
 mod estimator;
 mod first_fit;
@@ -42,7 +43,7 @@ pub use place::{Cluster, Place, Proposal};
 pub use plan::{Action, Plan, Prospect};
 pub use policies::{POLICY_NAMES, UnknownPolicy, policy_by_name};
 pub use policy::Policy;
-pub use profile::{Profile, UNKNOWN_RUNTIME};
+pub use profile::{Ground, Profile, UNKNOWN_RUNTIME};
 pub use queue::{ClassId, Needs, Queue, Turn, Walk};
 pub use shortage::Shortage;
 pub use view::{Change, DeviceView, JobTraits, NodeView, PendingJob, RunPhase, RunningJob, View};

@@ -4,17 +4,15 @@
 //! It never stops a job that runs.
 
 use std::cmp::Reverse;
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 
-use cohabit_proto::{Demand, JobId, Placement, ReasonCode, Span, Time};
+use cohabit_proto::{Demand, JobId, ReasonCode, Time};
 
+use crate::draft::{Draft, Next, octave};
 use crate::ends::Ends;
 use crate::prospects::waiting_in;
-use crate::reservation::{Reservation, Starting};
-use crate::without_room::WithoutRoom;
 use crate::{
-    Action, Change, Cluster, FreeNodes, Needs, PendingJob, Place, Plan, Policy, Profile, Proposal, Prospect,
-    Queue, RunningJob, Turn, View,
+    Change, Cluster, Needs, PendingJob, Place, Plan, Policy, Profile, Prospect, Queue, RunningJob, View,
 };
 
 /// An order of precedence.
@@ -62,19 +60,6 @@ pub struct Pipeline<R, P> {
     ends: Ends,
 }
 
-/// A plan in the making.
-struct Draft<'v> {
-    view: &'v View,
-    free: FreeNodes<'v>,
-    plan: Plan,
-    starting: Vec<Starting<'v>>,
-    without_room: WithoutRoom,
-    /// Made for the first job without room.
-    reservation: Option<Reservation<'v>>,
-    /// Demands of jobs that were refused because they would still run when the reservation begins.
-    refused: BTreeSet<Demand>,
-}
-
 impl<R: Rank, P: Place> Pipeline<R, P> {
     /// Joins them.
     pub fn new(rank: R, place: P, discipline: Discipline) -> Pipeline<R, P> {
@@ -116,89 +101,6 @@ impl<R: Rank, P: Place> Pipeline<R, P> {
             self.ends.insert(job, profile.runtime_at(slowdown), now);
         }
     }
-
-    /// Looks for room for the job whose turn it is; says what that means for those behind it.
-    fn consider<'v>(&mut self, draft: &mut Draft<'v>, turn: Turn<Key>) -> Next {
-        let (job, profile) = (&draft.view.pending[&turn.job], &self.profiles[&turn.job]);
-        if draft.refuses(&job.demand, profile.runtime) {
-            let shortest_alike = Span::from_micros(1 << octave(profile.runtime));
-            let all_alike = draft.refuses(&job.demand, shortest_alike);
-            return if all_alike { Next::OtherClasses } else { Next::Others };
-        }
-        if !draft.without_room.covers(&job.demand)
-            && let Ok(proposal) = self.place.place(job, profile, &draft.free)
-        {
-            draft.start(job, profile, proposal);
-            return Next::Others;
-        }
-        draft.without_room.insert(job.demand);
-        match self.discipline {
-            Discipline::Strict if draft.free.could_ever_hold(&job.demand) => Next::Nobody,
-            Discipline::Strict | Discipline::WorkConserving => Next::OtherClasses,
-            Discipline::Backfill => {
-                draft.reserve(job, &mut self.ends);
-                Next::OtherClasses
-            }
-        }
-    }
-}
-
-/// Whose turn it may be after a job.
-enum Next {
-    Others,
-    OtherClasses,
-    Nobody,
-}
-
-impl<'v> Draft<'v> {
-    fn new(view: &'v View) -> Draft<'v> {
-        Draft {
-            view,
-            free: FreeNodes::new(&view.nodes),
-            plan: Plan::default(),
-            starting: Vec::new(),
-            without_room: WithoutRoom::default(),
-            reservation: None,
-            refused: BTreeSet::new(),
-        }
-    }
-
-    fn reserve(&mut self, job: &PendingJob, ends: &mut Ends) {
-        if self.reservation.is_none() && self.free.could_ever_hold(&job.demand) {
-            let ends = ends.after(self.view.now);
-            self.reservation = Reservation::new(&job.demand, &self.free, self.view, ends, &self.starting);
-        }
-    }
-
-    /// Whether a job of this runtime would be in the way of the reservation, as another with its demand was.
-    fn refuses(&self, demand: &Demand, runtime: Span) -> bool {
-        let lasts = |it: &Reservation<'_>| self.view.now + runtime > it.at;
-        self.reservation.as_ref().is_some_and(lasts) && self.refused.contains(demand)
-    }
-
-    fn start(&mut self, job: &'v PendingJob, profile: &Profile, proposal: Proposal) {
-        let Proposal { placement, slowdown, why } = proposal;
-        let ends_at = self.view.now + profile.runtime_at(slowdown);
-        let admitted = match &mut self.reservation {
-            Some(reservation) => reservation.admits(&job.demand, &placement, ends_at),
-            None => true,
-        };
-        if !admitted {
-            self.refused.insert(job.demand);
-            return;
-        }
-        self.free.take(&job.demand, &placement);
-        self.plan.actions.push(start(job.id, placement.clone(), why));
-        self.starting.push(Starting { ends_at, demand: &job.demand, placement });
-    }
-}
-
-/// The power of two, in microseconds, that is next below a runtime.
-const fn octave(runtime: Span) -> u32 {
-    match runtime.as_micros().checked_ilog2() {
-        Some(octave) => octave,
-        None => 0,
-    }
 }
 
 impl<R: Rank, P: Place> Policy for Pipeline<R, P> {
@@ -223,18 +125,17 @@ impl<R: Rank, P: Place> Policy for Pipeline<R, P> {
     }
 
     fn plan(&mut self, view: &View) -> Plan {
-        let mut draft = Draft::new(view);
-        let queue = std::mem::take(&mut self.queue);
-        let mut walk = queue.walk();
+        let mut draft = Draft::new(view, self.discipline);
+        let mut walk = self.queue.walk();
         while let Some(turn) = walk.next() {
-            match self.consider(&mut draft, turn) {
+            let profile = &self.profiles[&turn.job];
+            match draft.consider(turn.job, profile, &mut self.place, &mut self.ends) {
                 Next::Others => {}
                 Next::OtherClasses => walk.close(),
                 Next::Nobody => break,
             }
         }
-        self.queue = queue;
-        draft.plan
+        draft.into_plan()
     }
 
     fn outlook(&mut self, view: &View) -> Vec<Prospect> {
@@ -249,7 +150,7 @@ impl<R: Rank, P: Place> Policy for Pipeline<R, P> {
 impl<R: Rank, P: Place> Pipeline<R, P> {
     /// Says so to the job that has a reservation, and to those that it keeps waiting.
     fn tell_reservation(&mut self, view: &View, prospects: &mut [Prospect]) {
-        let mut draft = Draft::new(view);
+        let mut draft = Draft::new(view, self.discipline);
         let mut holder = None;
         for prospect in prospects {
             if let Some(holder) = holder {
@@ -259,16 +160,11 @@ impl<R: Rank, P: Place> Pipeline<R, P> {
                 }
                 continue;
             }
-            draft.reserve(&view.pending[&prospect.job], &mut self.ends);
-            if let Some(reservation) = &draft.reservation {
-                let wait = reservation.at.since(view.now);
+            if let Some(at) = draft.reserve(&view.pending[&prospect.job], &mut self.ends) {
+                let wait = at.since(view.now);
                 prospect.why = format!("{}; room is reserved for it in {wait} at the latest", prospect.why);
                 holder = Some(prospect.job);
             }
         }
     }
-}
-
-pub(crate) const fn start(job: JobId, placement: Placement, why: String) -> Action {
-    Action::Place { job, placement, why }
 }

@@ -22,6 +22,9 @@ pub enum Action {
         job: JobId,
         /// Where.
         placement: Placement,
+        /// How long it is expected to run there, where there is ground for it.
+        #[serde(default)]
+        runtime: Option<Span>,
         /// Why there and now, for the job's story; may be empty.
         why: String,
     },

@@ -24,6 +24,8 @@ pub struct Profile {
     pub iterations: Option<u64>,
     /// How long it runs at its best place (`n^_i * alpha_i^min` where it has a graph).
     pub runtime: Span,
+    /// What that rests on.
+    pub ground: Ground,
     /// Its replicas and what flows between them, where its model says so.
     pub graph: Option<Arc<JobGraph>>,
     /// What one iteration of the graph takes at the best and the worst place, in seconds.
@@ -32,16 +34,28 @@ pub struct Profile {
     pub launch: Launch,
 }
 
+/// What an expectation rests on.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Ground {
+    /// An estimate.
+    Estimate,
+    /// Nothing: it is there so that one can plan at all, and not for people.
+    Guess,
+}
+
 impl Profile {
     /// A profile from an estimate alone: every place is as good as another.
     #[must_use]
     pub fn flat(demand: &Demand, traits: &JobTraits) -> Profile {
         let estimate = traits.estimate.as_ref();
-        let runtime = estimate.and_then(|it| it.runtime).unwrap_or(UNKNOWN_RUNTIME);
+        let runtime = estimate.and_then(|it| it.runtime);
+        let ground = if runtime.is_some() { Ground::Estimate } else { Ground::Guess };
+        let runtime = runtime.unwrap_or(UNKNOWN_RUNTIME);
         Profile {
             milli: demand.total_milli(),
             iterations: estimate.and_then(|it| it.iterations),
             runtime: within_limit(runtime, traits),
+            ground,
             graph: None,
             bounds: None,
             launch: traits.launch,
@@ -52,12 +66,12 @@ impl Profile {
     #[must_use]
     pub fn mapped(demand: &Demand, traits: &JobTraits, graph: Arc<JobGraph>, bounds: Bounds) -> Profile {
         let flat = Profile::flat(demand, traits);
-        let runtime = match flat.iterations {
-            Some(iterations) => Span::from_secs_f64(iterations as f64 * bounds.fastest),
-            None => flat.runtime,
+        let (runtime, ground) = match flat.iterations {
+            Some(iterations) => (Span::from_secs_f64(iterations as f64 * bounds.fastest), Ground::Estimate),
+            None => (flat.runtime, flat.ground),
         };
         let runtime = within_limit(runtime, traits);
-        Profile { runtime, graph: Some(graph), bounds: Some(bounds), ..flat }
+        Profile { runtime, ground, graph: Some(graph), bounds: Some(bounds), ..flat }
     }
 
     /// How much slower it is at its worst place than at its best (`rho_i`), at least 1.
@@ -70,6 +84,15 @@ impl Profile {
     #[must_use]
     pub fn runtime_at(&self, slowdown: f64) -> Span {
         Span::from_secs_f64(self.runtime.as_secs_f64() * slowdown)
+    }
+
+    /// The same for people: nothing where it would be a guess.
+    #[must_use]
+    pub fn expected_at(&self, slowdown: f64) -> Option<Span> {
+        match self.ground {
+            Ground::Estimate => Some(self.runtime_at(slowdown)),
+            Ground::Guess => None,
+        }
     }
 
     /// The work that it is to the cluster, in thousandths of a device times microseconds.

@@ -25,7 +25,7 @@ pub(crate) fn waiting_in<'p>(
         };
         let shortage = shortages.entry(turn.class).or_insert_with(|| place.place(job, profile, &free).err());
         let prospect = prospect(turn.job, shortage.as_ref(), ahead);
-        prospects.push(Prospect { runtime: Some(profile.runtime), ..prospect });
+        prospects.push(Prospect { runtime: profile.expected_at(1.0), ..prospect });
     }
     prospects
 }

@@ -150,7 +150,7 @@ pub struct RunningJob {
     pub placement: Placement,
     /// Whether it is about to leave them.
     pub phase: RunPhase,
-    /// When it ends, by its own progress.
+    /// When it ends: by its own progress, or else by what was expected of it where it is.
     pub ends_at: Option<Time>,
     /// What is known about it.
     pub traits: Arc<JobTraits>,

@@ -216,6 +216,7 @@ pub(crate) fn record(state: JobState, revision: u64) -> JobRecord {
         started_at: None,
         ended_at: None,
         sharing_with: Vec::new(),
+        trained: Default::default(),
         predicted: None,
         progress: None,
         array: None,

@@ -3,8 +3,8 @@
 use std::collections::BTreeSet;
 
 use cohabit_proto::{
-    Chapter, DeviceId, JobId, JobState, NodeId, Outcome, Placement, Progress, ReasonCode, Signal, StopReason,
-    Time,
+    Chapter, DeviceId, JobId, JobState, NodeId, Outcome, Placement, Progress, ReasonCode, Signal, Span,
+    StopReason, Time,
 };
 use serde::{Deserialize, Serialize};
 
@@ -41,6 +41,9 @@ pub(crate) struct Attempt {
     #[serde(default)]
     pub(crate) meeting_point: Option<MeetingPoint>,
     pub(crate) started_at: Time,
+    /// How long the policy expected it to run there.
+    #[serde(default)]
+    pub(crate) expected: Option<Span>,
     pub(crate) ended_at: Option<Time>,
     /// Why the head stops it.
     pub(crate) stopping: Option<StopReason>,

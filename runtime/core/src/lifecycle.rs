@@ -4,13 +4,14 @@
 //! jobs and the watchers always agree.
 
 use cohabit_proto::{
-    Chapter, Happening, JobId, JobState, NodeId, Notice, Order, Outcome, Placement, RankId, ReasonCode, Span,
+    Chapter, Happening, JobId, JobState, NodeId, Notice, Order, Outcome, RankId, ReasonCode, Span,
     StartFailure, StopReason, Time,
 };
 
 use crate::alarm::Alarm;
 use crate::door::Effect;
 use crate::job::{Attempt, Job, RankPhase};
+use crate::planning::Placing;
 use crate::turn::Turn;
 
 /// A job that goes round in circles does not fill the memory: its first chapter and the latest ones are kept.
@@ -77,9 +78,10 @@ impl Turn<'_> {
         }
     }
 
-    pub(crate) fn start(&mut self, id: JobId, placement: Placement, why: String) {
+    pub(crate) fn start(&mut self, id: JobId, placing: Placing) {
         let now = self.now;
-        let (attempt, orders) = self.head.new_attempt(id, placement, now);
+        let Placing { placement, runtime, why } = placing;
+        let (attempt, orders) = self.head.new_attempt(id, placement, runtime, now);
         let happening = self.head.placed_chapter(id, &attempt, now, why);
         let submission = self.head.submissions.get_mut(&id.number).expect("a job has a submission");
         submission.started_at = submission.started_at.or(Some(now));

@@ -6,7 +6,7 @@
 
 use cohabit_proto::{
     AttemptId, Cause, Demand, DeviceId, Happening, JobId, JobState, Launch, NodeId, Placement, RankPlacement,
-    RankRun, RunOrder, Share, StopReason, Ticket, Time, WorkerKey,
+    RankRun, RunOrder, Share, Span, StopReason, Ticket, Time, WorkerKey,
 };
 use cohabit_scheduler::{Action, Plan, check_shape};
 
@@ -16,6 +16,13 @@ use crate::job::{Attempt, Rank, RankPhase};
 use crate::rendezvous::MeetingPoint;
 use crate::sight::BATCH;
 use crate::turn::Turn;
+
+/// Where a job is to start, how long it is expected to run there, and why there and now.
+pub(crate) struct Placing {
+    pub(crate) placement: Placement,
+    pub(crate) runtime: Option<Span>,
+    pub(crate) why: String,
+}
 
 impl Turn<'_> {
     /// Asks if there is a reason to, and no question is open.
@@ -43,13 +50,15 @@ impl Turn<'_> {
         self.head.plan_wanted |= plan.actions.len() as u64 >= BATCH;
         for action in plan.actions {
             match action {
-                Action::Place { job, placement, why } => self.place(job, placement, why),
+                Action::Place { job, placement, runtime, why } => {
+                    self.place(job, Placing { placement, runtime, why });
+                }
                 Action::Preempt { job, why } => self.preempt(job, &why),
             }
         }
     }
 
-    fn place(&mut self, id: JobId, placement: Placement, why: String) {
+    fn place(&mut self, id: JobId, placing: Placing) {
         if !self.head.eligible.contains(&id) {
             return;
         }
@@ -57,10 +66,10 @@ impl Turn<'_> {
         let demand = submission.spec.demand;
         let fit = match submission.may_place() {
             0 => Err("as many members of the array run as may".to_owned()),
-            _ => self.head.fits(&demand, &placement),
+            _ => self.head.fits(&demand, &placing.placement),
         };
         match fit {
-            Ok(()) => self.start(id, placement, why),
+            Ok(()) => self.start(id, placing),
             Err(why) => self.tell(id, Happening::PlanDropped(why)),
         }
     }
@@ -91,6 +100,7 @@ impl Head {
         &self,
         id: JobId,
         placement: Placement,
+        expected: Option<Span>,
         now: Time,
     ) -> (Attempt, Vec<(WorkerKey, RunOrder)>) {
         let number = self.jobs[&id].attempts.last().map_or(0, |attempt| attempt.number) + 1;
@@ -115,6 +125,7 @@ impl Head {
             placement,
             meeting_point,
             started_at: now,
+            expected,
             ended_at: None,
             stopping: None,
             stopped: None,

@@ -2,7 +2,7 @@
 
 use cohabit_proto::{
     ArraySummary, AttemptRecord, JobId, JobRecord, NodeId, NodeRecord, Predicted, Progress, RankId,
-    RankRecord, ReasonCode, Share, Time, WorkerKey,
+    RankRecord, ReasonCode, Share, Time, Trained, WorkerKey,
 };
 
 use cohabit_scheduler::Expectation;
@@ -92,6 +92,7 @@ impl Head {
             started_at: None,
             ended_at: None,
             sharing_with: Vec::new(),
+            trained: Trained::of(spec),
             predicted: None,
             progress: None,
             array: None,
@@ -169,10 +170,12 @@ fn predicted(
     let estimate = submission.estimate.as_ref();
     let running = job.live_attempt();
     let by_progress = || Some(progress?.at + progress?.remaining()?);
-    let by_estimate = || Some((running?.started_at + estimate?.runtime?).max(now));
+    let there = job.attempts.last().and_then(|attempt| attempt.expected);
+    let runtime = there.or(estimate.and_then(|it| it.runtime)).or(expected.and_then(|it| it.runtime));
+    let by_estimate = || Some((running?.started_at + runtime?).max(now));
     let predicted = Predicted {
         iterations: estimate.and_then(|it| it.iterations),
-        runtime: estimate.and_then(|it| it.runtime),
+        runtime,
         starts_at: expected.and_then(|it| it.starts_at),
         ends_at: match running {
             Some(_) => by_progress().or_else(by_estimate),

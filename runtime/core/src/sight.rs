@@ -135,13 +135,15 @@ impl Head {
         let attempt = self.jobs.get(&id)?.live_attempt()?;
         let submission = &self.submissions[&id.number];
         let progress = self.live.progress.get(&id.attempt(attempt.number));
+        let by_progress = progress.and_then(|it| Some(it.at + it.remaining()?));
+        let by_expectation = attempt.expected.map(|span| attempt.started_at + span);
         Some(RunningJob {
             id,
             started_at: attempt.started_at,
             demand: submission.spec.demand,
             placement: attempt.placement.clone(),
             phase: attempt.stopping.map_or(RunPhase::Running, |_| RunPhase::Stopping),
-            ends_at: progress.and_then(|it| Some(it.at + it.remaining()?)),
+            ends_at: by_progress.or(by_expectation),
             traits: submission.traits(),
         })
     }

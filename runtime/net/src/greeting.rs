@@ -90,7 +90,7 @@ impl Doorkeeper {
             Admission { address, cluster: self.cluster, grant, tokens: self.tokens.clone(), place };
         Ok(match purpose {
             Purpose::Client => Incoming::Client(ClientPeer { frames, admission }),
-            Purpose::Worker(hello) => Incoming::Worker(WorkerPeer { frames, admission, hello: *hello }),
+            Purpose::Worker(hello) => Incoming::Worker(WorkerPeer { frames, admission, hello }),
         })
     }
 

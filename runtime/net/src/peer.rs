@@ -35,7 +35,7 @@ pub struct ClientPeer {
 pub struct WorkerPeer {
     pub(crate) frames: Frames<TlsStream<TcpStream>>,
     pub(crate) admission: Admission,
-    pub(crate) hello: WorkerHello,
+    pub(crate) hello: Box<WorkerHello>,
 }
 
 /// By what right a peer is here.

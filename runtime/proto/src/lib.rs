@@ -46,6 +46,7 @@ pub use outcome::{Outcome, StartFailure};
 pub use progress::{Progress, ProgressOf};
 pub use record::{
     ArraySummary, AttemptRecord, DeviceRecord, JobRecord, NodeRecord, NodeState, Predicted, RankRecord,
+    Trained,
 };
 pub use reference::{JobRef, ParseRefError};
 pub use report::Report;

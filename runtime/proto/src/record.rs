@@ -6,8 +6,8 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 
 use crate::{
-    Demand, Device, DeviceId, JobId, JobState, Links, NodeId, Outcome, Progress, ReasonCode, Share, Signal,
-    Span, StopReason, Time,
+    Demand, Device, DeviceId, JobId, JobSpec, JobState, Links, NodeId, Outcome, Progress, ReasonCode, Share,
+    Signal, Span, StopReason, Time,
 };
 
 /// All there is to tell about a job, an array as a whole, or a member.
@@ -53,7 +53,10 @@ pub struct JobRecord {
     pub ended_at: Option<Time>,
     /// Other jobs on the same devices now.
     pub sharing_with: Vec<JobId>,
-    /// What was predicted at submission.
+    /// What it told of what it trains.
+    #[serde(default)]
+    pub trained: Trained,
+    /// What was predicted at submission, corrected by its own progress.
     pub predicted: Option<Predicted>,
     /// How far it is.
     pub progress: Option<Progress>,
@@ -61,6 +64,33 @@ pub struct JobRecord {
     pub array: Option<ArraySummary>,
     /// Grows with every change that a watcher should see.
     pub revision: u64,
+}
+
+/// What a job told of what it trains, as far as the run times of others can be learned from it.
+#[derive(Debug, Default, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Trained {
+    /// The name of the model.
+    pub model: Option<String>,
+    /// Samples in one step of one rank.
+    pub batch_size: Option<u64>,
+    /// Replicas of each stage of the pipeline; empty where none are told.
+    pub replicas: Vec<u32>,
+    /// Iterations, where the user knows them.
+    pub iterations: Option<u64>,
+}
+
+impl Trained {
+    /// What a job's specification tells.
+    #[must_use]
+    pub fn of(spec: &JobSpec) -> Trained {
+        let model = spec.model.as_ref();
+        Trained {
+            model: model.and_then(|it| it.name.clone()),
+            batch_size: model.and_then(|it| it.batch_size),
+            replicas: model.map_or_else(Vec::new, |it| it.stages.iter().map(|it| it.replicas).collect()),
+            iterations: spec.iterations.or_else(|| model?.total_iterations()),
+        }
+    }
 }
 
 /// One try to run a job.

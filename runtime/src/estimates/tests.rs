@@ -2,7 +2,7 @@
 
 use cohabit_proto::{
     AttemptRecord, Demand, Estimate, Gpus, JobId, JobRecord, JobState, Progress, ReasonCode, Span, Submit,
-    Time,
+    Time, Trained,
 };
 
 use super::*;
@@ -39,6 +39,7 @@ fn ran(number: u64, runtime: Span) -> JobRecord {
         started_at: Some(submitted_at),
         ended_at: Some(submitted_at + runtime),
         sharing_with: vec![],
+        trained: Trained::default(),
         predicted: None,
         progress: Some(Progress { step: 500, ..Progress::default() }),
         array: None,

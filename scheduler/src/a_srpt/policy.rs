@@ -11,8 +11,9 @@ use super::books::{Books, Entry};
 use super::round::{Round, Rules, Verdict};
 use super::virtual_machine::Task;
 use super::{Options, why};
+use crate::draft::start;
 use crate::prospects::prospect;
-use crate::{Action, Change, Place, Plan, Policy, Prospect, View};
+use crate::{Change, Place, Plan, Policy, Proposal, Prospect, View};
 
 /// The policy. It chooses devices by `P`, whose proposals say how much slower a place is than the best.
 #[derive(Debug, Clone)]
@@ -55,7 +56,7 @@ impl<P: Place> ASrpt<P> {
                     },
                 },
             };
-            prospects.push(Prospect { runtime: Some(entry.profile.runtime), ..waits_for });
+            prospects.push(Prospect { runtime: entry.profile.expected_at(1.0), ..waits_for });
         }
         prospects
     }
@@ -70,7 +71,7 @@ impl<P: Place> ASrpt<P> {
             code: ReasonCode::WaitingForVirtualTurn,
             why: why::awaits_turn(view.now, &task, turn_at, ahead),
             not_before: turn_at,
-            runtime: self.books.get(task.job).map(|entry| entry.profile.runtime),
+            runtime: self.books[task.job].profile.expected_at(1.0),
         };
         on_machine.filter(|(_, (task, _))| waits(task)).map(prospect).collect()
     }
@@ -92,8 +93,7 @@ impl<P: Place> Policy for ASrpt<P> {
             match round.judge(turn.class, job, entry, &books.hold_outs) {
                 Verdict::Start(proposal) => {
                     let why = why::started(view.now, entry, &proposal);
-                    let placement = proposal.placement;
-                    plan.actions.push(Action::Place { job: job.id, placement, why });
+                    plan.actions.push(start(job.id, Proposal { why, ..proposal }, &entry.profile));
                 }
                 Verdict::HoldOut(until) => wake_by(&mut plan, until),
                 Verdict::AllHoldOut(until) => {

@@ -12,7 +12,8 @@ use cohabit_proto::{Demand, JobId, Placement, Span, Time};
 use super::Urgency;
 use super::service::{Run, Service};
 use super::victims::{Standing, Victims};
-use crate::pipeline::{Key, start};
+use crate::draft::start;
+use crate::pipeline::Key;
 use crate::prospects::waiting_in;
 use crate::without_room::WithoutRoom;
 use crate::{
@@ -122,13 +123,15 @@ impl<U: Urgency, P: Place> Preemptive<U, P> {
 
     /// Finds room for the job whose turn it is: now, soon, or by stopping others.
     fn consider(&mut self, draft: &mut Draft<'_>, turn: Turn<Key>) -> Room {
-        let (job, profile) = (&draft.view.pending[&turn.job], &self.waiting[&turn.job].profile);
+        let job = &draft.view.pending[&turn.job];
+        let Book { profile, before, .. } = &self.waiting[&turn.job];
         if draft.without_room.covers(&job.demand) {
             return Room::None;
         }
         if let Ok(proposal) = self.place.place(job, profile, &draft.free) {
             draft.take(&job.demand, &proposal.placement);
-            draft.plan.actions.push(start(job.id, proposal.placement, proposal.why));
+            let rest = Profile { runtime: profile.runtime - before.progress, ..profile.clone() };
+            draft.plan.actions.push(start(job.id, proposal, &rest));
             return Room::Found;
         }
         if self.place.place(job, profile, &draft.soon).is_err()

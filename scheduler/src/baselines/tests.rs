@@ -182,16 +182,27 @@ fn room_that_is_being_made_is_kept_for_whom_it_is_made() {
     let mut cluster = TestCluster::new(
         vec![node(1, &[1_000, 1_000])],
         vec![
-            TestJob::new(1, 0.0, gpus(2), 1_000),
+            TestJob::new(1, 0.0, gpus(1), 1_000),
             TestJob::new(2, 1.0, gpus(2), 50),
-            // Would fit the moment that one device is free, and is less urgent.
-            TestJob::new(3, 2.0, gpus(1), 60),
+            // Would fit on the device that is free already, and is less urgent.
+            TestJob::new(3, 1.0, gpus(1), 60),
         ],
         Box::new(FirstFit),
     );
     cluster.stopping_takes = Span::from_secs(5);
     let fates = fates(&cluster.run(policy("srtf-oracle").as_mut()));
     assert_eq!((fates[&2].0, fates[&3].0, fates[&1].2), (6, 56, 2));
+}
+
+#[test]
+fn service_counts_over_all_attempts() {
+    let jobs = vec![
+        TestJob::new(1, 0.0, gpus(1), 200),
+        urgent(TestJob::new(2, 20.0, gpus(1), 10)),
+        TestJob::new(3, 40.0, gpus(1), 10),
+    ];
+    // 20 seconds before it was stopped, and 16 after.
+    assert_eq!(on(1, LAS, jobs)[&3].0, 46);
 }
 
 /// One device under the textbook's preemptive rule: the sum of completion times, the least possible.

@@ -174,7 +174,7 @@ impl TestCluster {
 
     fn act(&mut self, action: Action) {
         match action {
-            Action::Place { job, placement, why } => self.start(job, placement, why),
+            Action::Place { job, placement, why, .. } => self.start(job, placement, why),
             Action::Preempt { job, .. } => self.stop(job),
         }
     }

@@ -25,36 +25,47 @@ fn busy() -> View {
         demand: gpus(1),
         placement: cohabit_proto::Placement { parts: vec![] },
         phase: RunPhase::Running,
-        ends_at: None,
+        ends_at: Some(view.now + Span::from_secs(3_500)),
         traits: job(9, gpus(1)).traits,
     };
     view.running.insert(running.id, running);
     view
 }
 
-fn waits(view: &View, prospects: Vec<Prospect>) -> Vec<(u64, u64)> {
-    let secs = |at: Option<cohabit_proto::Time>| at.unwrap().since(view.now).as_micros() / 1_000_000;
+/// Seconds until each starts and ends, as far as that is known.
+fn waits(view: &View, prospects: Vec<Prospect>) -> Vec<(Option<u64>, Option<u64>)> {
+    let secs = |at: Option<cohabit_proto::Time>| at.map(|at| at.since(view.now).as_micros() / 1_000_000);
     forecast(view, prospects).iter().map(|it| (secs(it.starts_at), secs(it.ends_at))).collect()
 }
 
 #[test]
 fn jobs_start_one_after_the_other_and_run_as_long_as_the_policy_expects() {
-    let prospects = vec![prospect(2, Some(60)), prospect(1, None)];
-    assert_eq!(waits(&busy(), prospects), [(3_500, 3_560), (3_560, 7_160)]);
+    let prospects = vec![prospect(2, Some(60)), prospect(1, Some(10))];
+    let expected = [(Some(3_500), Some(3_560)), (Some(3_560), Some(3_570))];
+    assert_eq!(waits(&busy(), prospects), expected);
+}
+
+#[test]
+fn nothing_is_promised_that_would_be_a_guess() {
+    let prospects = vec![prospect(2, None), prospect(1, Some(10))];
+    assert_eq!(waits(&busy(), prospects), [(Some(3_500), None), (None, None)]);
+    let mut unknown = busy();
+    unknown.running.values_mut().for_each(|job| job.ends_at = None);
+    assert_eq!(waits(&unknown, vec![prospect(1, Some(10))]), [(None, None)]);
 }
 
 #[test]
 fn a_job_that_is_overdue_is_expected_to_go_on_for_a_tenth_of_its_time() {
     let mut view = busy();
     view.now += Span::from_secs(4_900);
-    assert_eq!(waits(&view, vec![prospect(1, Some(1))]), [(500, 501)]);
+    assert_eq!(waits(&view, vec![prospect(1, Some(1))]), [(Some(500), Some(501))]);
 }
 
 #[test]
 fn a_job_that_was_told_to_stop_leaves_soon() {
     let mut view = busy();
     view.running.values_mut().for_each(|job| job.phase = RunPhase::Stopping);
-    assert_eq!(waits(&view, vec![prospect(1, Some(1))]), [(1, 2)]);
+    assert_eq!(waits(&view, vec![prospect(1, Some(1))]), [(Some(1), Some(2))]);
 }
 
 #[test]

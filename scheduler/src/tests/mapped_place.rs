@@ -3,7 +3,9 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use cohabit_proto::{Bandwidth, Demand, Launch, Links, ModelDescription, Placement, Stage};
+use cohabit_proto::{
+    Bandwidth, Demand, DeviceId, Launch, Links, ModelDescription, Placement, RankPlacement, Stage,
+};
 use proptest::prelude::*;
 
 use super::kit::*;
@@ -26,21 +28,14 @@ fn propose(nodes: Vec<NodeView>, job: &PendingJob) -> Result<Proposal, Shortage>
 }
 
 /// The nodes of a placement by number, each with its devices by position.
-fn seats(placement: &Placement) -> Vec<(u128, Vec<&str>)> {
-    let part = |part: &cohabit_proto::RankPlacement| part.node.0.as_u128();
-    let devices = |it: &'_ cohabit_proto::RankPlacement| it.devices.len();
-    let _ = devices;
-    placement
-        .parts
-        .iter()
-        .map(|it| (part(it), it.devices.iter().map(|id| id.0.trim_start_matches("gpu-")).collect()))
-        .collect()
+fn seats(placement: &Placement) -> Vec<(u128, Vec<String>)> {
+    let device = |id: &DeviceId| id.0.replace("gpu-", "");
+    let seat = |part: &RankPlacement| (part.node.0.as_u128(), part.devices.iter().map(device).collect());
+    placement.parts.iter().map(seat).collect()
 }
 
 fn at(demand: Demand, nodes: Vec<NodeView>) -> Vec<(u128, Vec<String>)> {
-    let proposal = propose(nodes, &job(1, demand)).unwrap();
-    let own = |(node, devices): (u128, Vec<&str>)| (node, devices.into_iter().map(str::to_owned).collect());
-    seats(&proposal.placement).into_iter().map(own).collect()
+    seats(&propose(nodes, &job(1, demand)).unwrap().placement)
 }
 
 fn stage(replicas: u32, activation_bytes: f64, gradient_bytes: f64) -> Stage {

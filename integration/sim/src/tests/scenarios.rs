@@ -146,6 +146,22 @@ fn a_gang_on_two_nodes_loses_its_node_as_one() {
 }
 
 #[test]
+fn what_a_job_saved_is_not_done_again() {
+    let requeue = Act::Change { change: JobChange::Requeue, back: 0 };
+    let run_with = |on_term| {
+        let program = Program { on_term, ..Program::working(secs(1_000)) };
+        held(cluster(1).submit(at(50), program.job()).act(at(450), requeue.clone()))
+    };
+    let saving = run_with(OnTerm::Saves(secs(5)));
+    let [first, second] = only(&saving).attempts.as_slice() else { panic!("{:?}", only(&saving).attempts) };
+    assert_eq!(first.stopped, Some(StopReason::Requeued));
+    assert_eq!(seconds(Some(first.started_at), first.ended_at), 405);
+    assert_eq!(seconds(Some(second.started_at), second.ended_at), 600);
+    let dying = run_with(OnTerm::Dies(secs(5)));
+    assert_eq!(seconds(Some(only(&dying).attempts[1].started_at), only(&dying).ended_at), 1_000);
+}
+
+#[test]
 fn a_late_plan_still_starts_the_job() {
     let mut scenario = cluster(1).submit(at(50), work(100)).act(at(60), cut(0, 0, 0, 0));
     scenario.planning = (secs(60), secs(60));

@@ -12,19 +12,14 @@ mod pace;
 mod profile;
 #[cfg(test)]
 mod tests;
+mod trainings;
 
-use std::collections::{BTreeMap, BTreeSet};
-
-use cohabit_proto::{Demand, Gpus, JobSpec, Launch, ModelDescription, Share, Span, Spread, Stage, Time};
-
-use self::networks::{Network, networks};
-use self::profile::{Parallelism, describe};
-use crate::program::Program;
-use crate::random::Random;
-use crate::shape::Shape;
-use crate::trace::{Trace, TraceJob};
+use cohabit_proto::{JobSpec, ModelDescription, Span, Time};
 
 pub use self::pace::Pace;
+use self::trainings::Trainings;
+use crate::shape::Shape;
+use crate::trace::Trace;
 
 /// What is submitted to a simulated cluster, and when.
 #[derive(Debug, Clone, PartialEq)]
@@ -122,127 +117,4 @@ impl Workload {
         let first = self.jobs.first().map_or(Time::EPOCH, |job| job.at);
         self.jobs.last().map_or(Span::ZERO, |job| job.at.since(first))
     }
-}
-
-/// What groups of jobs train.
-struct Trainings {
-    seed: u64,
-    networks: Vec<Network>,
-    /// The makes of GPU that there are.
-    makes: Vec<String>,
-    known: BTreeMap<Subject, Training>,
-}
-
-/// What a group of jobs with as many devices trains is one thing, for a name and batch size that the trace
-/// tells.
-type Subject = (String, u32, Option<(String, Option<u64>)>);
-
-#[derive(Clone)]
-struct Training {
-    model: ModelDescription,
-    /// Seconds for one iteration at best.
-    pace: f64,
-}
-
-impl Trainings {
-    fn new(machines: &[Shape], seed: u64) -> Trainings {
-        let makes: BTreeSet<&String> = machines.iter().map(|machine| &machine.model).collect();
-        let makes = makes.into_iter().cloned().collect();
-        Trainings { seed, networks: networks(), makes, known: BTreeMap::new() }
-    }
-
-    fn job(
-        &mut self,
-        job: &TraceJob,
-        pace: &mut impl FnMut(&ModelDescription, u32) -> Option<f64>,
-    ) -> WorkloadJob {
-        let demand = demand(job);
-        let training = self.training(job, demand.total_devices(), pace);
-        let (iterations, training) = training.to_last(job);
-        let program = Program { busy: busy(&demand), ..Program::working(job.duration) };
-        let spec = JobSpec {
-            name: training.model.name.clone().unwrap_or_default(),
-            demand,
-            launch: if demand.total_devices() > 1 { Launch::PerGpu } else { Launch::PerNode },
-            group: Some(job.group.clone()),
-            model: Some(training.model),
-            ..program.job()
-        };
-        let at = Time::EPOCH + job.submitted;
-        WorkloadJob { at, user: job.user.clone(), spec, iterations, pace: training.pace }
-    }
-
-    fn training(
-        &mut self,
-        job: &TraceJob,
-        devices: u32,
-        pace: &mut impl FnMut(&ModelDescription, u32) -> Option<f64>,
-    ) -> Training {
-        let named = job.model.clone().map(|model| (model, job.batch));
-        let subject = (job.group.clone(), devices, named);
-        if let Some(known) = self.known.get(&subject) {
-            return known.clone();
-        }
-        let model = self.draw(job, devices);
-        let pace = pace(&model, devices).expect("our stages make as many devices as they are made for");
-        self.known.entry(subject).or_insert(Training { model, pace }).clone()
-    }
-
-    /// By the group and the devices alone, so that neither other jobs nor their order change it.
-    fn draw(&self, job: &TraceJob, devices: u32) -> ModelDescription {
-        let mut draws = Random::stream(self.seed, &format!("training of {} on {devices}", job.group));
-        let drawn = draws.pick(&self.networks);
-        let parallelism = *draws.pick(Parallelism::possible(devices));
-        let named = job.model.as_ref().and_then(|name| Network::by_name(name, &self.networks));
-        let network = named.unwrap_or(drawn);
-        // The batch size of some other network would say nothing about this one.
-        let batch = job.batch.filter(|batch| named.is_some() && *batch > 0).unwrap_or(network.batch);
-        let model = describe(network, parallelism, devices, batch, &self.makes);
-        ModelDescription {
-            name: job.model.clone().or(model.name),
-            batch_size: job.batch.or(model.batch_size),
-            ..model
-        }
-    }
-}
-
-impl Training {
-    /// Iterations that take as long as the job did. Where the trace tells them, an iteration takes what it took
-    /// there: the network is scaled in all it computes and sends.
-    fn to_last(self, job: &TraceJob) -> (u64, Training) {
-        let seconds = job.duration.as_secs_f64();
-        match job.iterations {
-            None => (((seconds / self.pace).round() as u64).max(1), self),
-            Some(iterations) => {
-                let factor = seconds / iterations as f64 / self.pace;
-                (iterations, self.scaled(factor))
-            }
-        }
-    }
-
-    fn scaled(mut self, factor: f64) -> Training {
-        let scale = |stage: &mut Stage| {
-            stage.compute_seconds *= factor;
-            stage.compute_seconds_on.values_mut().for_each(|seconds| *seconds *= factor);
-            stage.activation_bytes *= factor;
-            stage.gradient_bytes *= factor;
-        };
-        self.model.stages.iter_mut().for_each(scale);
-        self.pace *= factor;
-        self
-    }
-}
-
-/// Whole devices may lie anywhere; a part of one leaves room for others.
-fn demand(job: &TraceJob) -> Demand {
-    let (gpus, spread) = match (job.devices_milli / 1_000, job.devices_milli % 1_000) {
-        (0, part) => (Gpus::Part(Share(part as u32)), Spread::Even),
-        (whole, part) => (Gpus::Whole(whole as u32 + u32::from(part > 0)), Spread::Free),
-    };
-    Demand { gpus, spread, gpu_memory: job.gpu_memory, ..Demand::default() }
-}
-
-/// A job that asks for a part of a device keeps that part of it as busy as others do the whole.
-fn busy(demand: &Demand) -> f64 {
-    Program::working(Span::ZERO).busy * f64::from(demand.gpus).min(1.0)
 }

@@ -1,9 +1,12 @@
 //! Jobs of traces become jobs of a cluster that last as long, and loads are what was asked for.
 
-use cohabit_proto::Bytes;
+use std::collections::BTreeSet;
+
+use cohabit_proto::{Bytes, Gpus, Launch, Share, Spread, Stage};
 
 use super::*;
 use crate::cluster_spec::ClusterSpec;
+use crate::program::Program;
 use crate::trace::{Reading, Trace, read, synthetic};
 
 const SEED: u64 = 5;

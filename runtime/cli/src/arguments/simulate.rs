@@ -6,7 +6,7 @@ use std::str::FromStr;
 
 use clap::{ArgAction, Args};
 use cohabit_sim::trace::{Format as TraceFormat, MeasuredOn};
-use cohabit_sim::{ClusterSpec, EstimatorKind};
+use cohabit_sim::{ClusterSpec, EstimatorKind, POLICY_NAMES};
 
 use super::DisplayArguments;
 
@@ -42,8 +42,14 @@ pub(crate) struct SimulateArguments {
     /// the devices of a machine follows a slash: 8x8:A100@100g/300GB+4x4:K80@10g
     #[arg(long, value_name = "SPEC")]
     pub(crate) cluster: ClusterArgument,
-    /// Policies, all on the same arrivals; parameters follow a colon: fifo,a-srpt:theta=1.5,delta=1
-    #[arg(long, value_name = "POLICY,…", default_value = "fifo,easy-backfill,a-srpt", action = ArgAction::Append)]
+    // The names are known to the scheduler alone.
+    #[arg(
+        long,
+        value_name = "POLICY,…",
+        default_value = "fifo,easy-backfill,a-srpt",
+        action = ArgAction::Append,
+        help = policies_told()
+    )]
     pub(crate) policy: Vec<Policies>,
     /// What draws trainings, synthetic jobs and errors; several give means and their spread
     #[arg(long, value_name = "SEED,…", value_delimiter = ',', default_value = "1", action = ArgAction::Append)]
@@ -189,6 +195,13 @@ impl fmt::Display for Estimator {
             EstimatorKind::Noisy(sigma) => write!(f, "noisy:{sigma}"),
         }
     }
+}
+
+fn policies_told() -> String {
+    format!(
+        "Policies, all on the same arrivals, of {}; parameters follow a colon: a-srpt:theta=1.5,delta=1",
+        POLICY_NAMES.join(", ")
+    )
 }
 
 fn positive(text: &str) -> Result<f64, String> {

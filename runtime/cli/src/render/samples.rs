@@ -36,6 +36,7 @@ pub(crate) fn pending() -> JobRecord {
         started_at: None,
         ended_at: None,
         sharing_with: Vec::new(),
+        trained: Default::default(),
         predicted: None,
         progress: None,
         array: None,

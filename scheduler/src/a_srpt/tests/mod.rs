@@ -1,5 +1,6 @@
 //! What A-SRPT promises: scenarios, properties, and the inequalities of its theory on random instances.
 
+mod books;
 mod golden;
 mod hold_outs;
 mod instances;

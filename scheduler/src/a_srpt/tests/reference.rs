@@ -113,6 +113,7 @@ impl Policy for Reference {
             plan.actions.push(Action::Place {
                 job: job.id,
                 placement: proposal.placement,
+                runtime: None,
                 why: String::new(),
             });
         }

@@ -11,7 +11,7 @@ use crate::{MappedPlace, Options, Profile, VirtualAlpha};
 const ALPHAS: [&str; 3] = ["heavy-edge", "max", "lower-bound"];
 
 /// Instances of each shape.
-const SEEDS: u64 = 340;
+const SEEDS: u64 = 260;
 
 fn shapes() -> impl Iterator<Item = Shape> {
     let clusters = [(2, 4), (3, 3), (4, 2)].into_iter();

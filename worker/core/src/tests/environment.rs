@@ -82,7 +82,7 @@ fn a_rank_for_each_device_gets_the_set_of_torchrun() {
     );
 }
 
-/// The second of two nodes, on which lie ranks 0 and 4 of six; the first has the other four.
+/// The second of two nodes, on which lie ranks 4 and 0 of six; the first has the other four.
 fn uneven(launch: Launch) -> RunOrder {
     let mut spec = spec();
     spec.launch = launch;
@@ -97,7 +97,7 @@ fn uneven(launch: Launch) -> RunOrder {
         share: Share::WHOLE,
     };
     order.ranks = match launch {
-        Launch::PerGpu => [(0, 0), (1, 4)].into_iter().map(alone).collect(),
+        Launch::PerGpu => [(0, 4), (1, 0)].into_iter().map(alone).collect(),
         Launch::PerNode => vec![RankRun { devices: [devices(0), devices(1)].concat(), ..alone((0, 1)) }],
     };
     order
@@ -108,7 +108,7 @@ fn ranks_that_lie_apart_are_counted_where_they_are() {
     let environment = of_last_rank(&uneven(Launch::PerGpu));
     let values = ["RANK", "LOCAL_RANK", "LOCAL_WORLD_SIZE", "WORLD_SIZE", "GROUP_RANK"]
         .map(|name| environment[name].as_str());
-    assert_eq!(values, ["4", "1", "2", "6", "1"]);
+    assert_eq!(values, ["0", "1", "2", "6", "1"]);
 }
 
 #[test]
@@ -124,7 +124,7 @@ fn rank_0_listens_where_all_meet_and_no_other_does() {
     order.rendezvous = Some(Rendezvous { address: "10.0.0.2".into(), port: 29_777 });
     let listens =
         |order: &RunOrder| order.ranks.iter().map(|run| rendezvous_port(order, run)).collect::<Vec<_>>();
-    assert_eq!(listens(&order), [Some(29_777), None]);
+    assert_eq!(listens(&order), [None, Some(29_777)]);
     let environment = of_last_rank(&order);
     let values = ["MASTER_ADDR", "MASTER_PORT"].map(|name| environment[name].as_str());
     assert_eq!(values, ["10.0.0.2", "29777"]);
