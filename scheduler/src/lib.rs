@@ -29,7 +29,7 @@ mod shortage;
 mod view;
 mod without_room;
 
-pub use a_srpt::{ASrpt, Options, QueueMode, VirtualAlpha};
+pub use a_srpt::{ASrpt, Barrier, Options, QueueMode, QueueOrder, VirtualAlpha};
 pub use baselines::{
     LeastAttained, Preemptive, Service, ShortestDuration, ShortestRemaining, SmallestWork, Urgency,
 };

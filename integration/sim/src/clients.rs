@@ -79,6 +79,7 @@ impl Clients {
     }
 
     /// The first submission that was refused, and why.
+    #[cfg(feature = "learned")]
     pub(crate) fn first_refused(&self) -> Option<(usize, String)> {
         self.submissions.iter().enumerate().find_map(|(index, (_, status))| match status {
             Status::Refused(refusal) => Some((index, refusal.message.clone())),

@@ -1,8 +1,8 @@
 //! The ground truth of gangs: how fast a job whose ranks talk to each other is where they lie.
 //!
-//! The slowest rank sets the pace of all, so it is one number for an attempt, fixed when the head orders it to
-//! run: an iteration's time at the best place over its time at this one. The links are those that the machines
-//! have, whatever their workers say of them.
+//! The slowest rank sets the pace of all, so it is one number for an attempt, fixed when the head orders it
+//! to run: an iteration's time at the best place over its time at this one. The links are those that the
+//! machines have, whatever their workers say of them.
 
 use std::collections::BTreeMap;
 
@@ -69,8 +69,8 @@ impl Gangs {
         Some(fastest / self.mapper.given(&graph, &self.empty, &vertices))
     }
 
-    /// The machine of each vertex of the graph: the ranks in their order, each with as many vertices as it has
-    /// devices.
+    /// The machine of each vertex of the graph: the ranks in their order, each with as many vertices as it
+    /// has devices.
     fn vertices(&self, orders: &[&RunOrder]) -> Option<Vec<usize>> {
         let mut machines = BTreeMap::new();
         for order in orders {

@@ -2,11 +2,13 @@
 //!
 //! The production head, worker cores and policies run on machines, a network and clients that are simulated:
 //! one thread, no clock, one agenda. [`swarm`] draws clusters, jobs and trouble from seeds and checks from
-//! outside that every promise holds; [`run`] lets any [`Scenario`] happen.
+//! outside that every promise holds; [`run`] lets any [`Scenario`] happen; `evaluate` runs the jobs of a
+//! trace through it, fast, and measures how a policy did.
 //!
 //! ```text
-//!  seed ──> draw ──> Scenario ──> world (agenda) ──> head · workers · policy · machines · clients ──> Run
-//!                                   └─ checks after each start of a rank, and at the end
+//!  seed ──> draw ──────> Scenario ──> world (agenda) ──> head · workers · policy · machines · clients
+//!                           ^           ├─ checks after each start of a rank, at the end ──> Run
+//!  trace ─> workload ─> Evaluation      └─ or a row for each job, without checks ──> Evaluated
 //! ```
 
 mod agenda;

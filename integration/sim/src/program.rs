@@ -47,8 +47,8 @@ pub enum Reports {
 /// What a process does about SIGTERM.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub enum OnTerm {
-    /// Saves its work for this long and exits with code 0; the next attempt goes on from there. Of a gang, the
-    /// first rank saves for all.
+    /// Saves its work for this long and exits with code 0; the next attempt goes on from there. Of a gang,
+    /// the first rank saves for all.
     Saves(Span),
     /// Dies of it after this long.
     Dies(Span),

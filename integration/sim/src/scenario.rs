@@ -1,7 +1,8 @@
-//! Everything about a run that is decided beforehand: machines, jobs, and what happens to them from outside.
+//! Everything about a run that is decided beforehand: machines, jobs, and what happens to them from
+//! outside.
 //!
-//! What is drawn while it runs (delays above all) comes from the seed. A scenario without faults and with the
-//! submissions of a trace is an evaluation.
+//! What is drawn while it runs (delays above all) comes from the seed. A scenario without faults and with
+//! the submissions of a trace is an evaluation.
 
 use std::sync::Arc;
 
@@ -53,8 +54,8 @@ pub struct Scenario {
 pub enum Watch {
     /// Every promise, after every event; the run ends some time after all has become quiet.
     Everything,
-    /// Only what becomes of the jobs; the run ends with the last of them. Nothing is journaled, so no crash of
-    /// the head can be survived.
+    /// Only what becomes of the jobs; the run ends with the last of them. Nothing is journaled, so no crash
+    /// of the head can be survived.
     Outcomes,
 }
 
@@ -87,7 +88,8 @@ pub enum Act {
     Resume(usize),
     /// The head dies and comes back.
     CrashHead {
-        /// So many more events are handled: of the effects of the first only some are carried out, then none.
+        /// So many more events are handled: of the effects of the first only some are carried out, then
+        /// none.
         effects_lost: u32,
         /// How long it is gone.
         down_for: Span,

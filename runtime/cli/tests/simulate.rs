@@ -1,5 +1,6 @@
 //! `cohabit simulate` by itself: a small trace goes in, and what was promised comes out, twice the same.
 #![cfg(feature = "simulate")]
+#![expect(clippy::unwrap_used, reason = "a test that cannot go on ends here")]
 
 use std::fs;
 use std::path::Path;

@@ -31,7 +31,9 @@ impl Head {
             let meetings = used.iter().filter(|used| *used == port).count();
             (node.taken_ports.contains(port), meetings)
         };
-        after.iter().chain(before).copied().min_by_key(uses).map(|port| (*host, port))
+        let ports = || after.iter().chain(before).copied();
+        let unused = ports().find(|port| uses(port) == (false, 0));
+        unused.or_else(|| ports().min_by_key(uses)).map(|port| (*host, port))
     }
 
     /// What the orders say of it.

@@ -12,7 +12,8 @@ use super::hold_outs::HoldOuts;
 use super::patience::Patience;
 use super::recent_waits::RecentWaits;
 use super::virtual_machine::VirtualMachine;
-use super::{Options, VirtualAlpha};
+use super::{Options, QueueOrder, VirtualAlpha};
+use crate::ends::Ends;
 use crate::mapping::Switch;
 use crate::{Change, Cluster, Needs, PendingJob, Place, Profile, Queue, RunningJob, View};
 
@@ -24,15 +25,15 @@ pub(super) struct Key {
     submitted_at: Time,
 }
 
-/// What jobs of one priority are ordered by. One policy compares only the first two, or only the last.
+/// What jobs of one priority are ordered by; those whose turn has not come go last.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 enum Turn {
     /// Its virtual turn came then.
     Came(Time),
+    /// Its virtual turn came, and it is expected to run for so long.
+    Length(Span),
     /// So much work is left before its virtual turn comes.
     Ahead(u128),
-    /// There is no virtual machine, and it is expected to run for so long.
-    Length(Span),
 }
 
 /// What is remembered of a job.
@@ -67,11 +68,14 @@ impl std::ops::Index<JobId> for Books {
 pub(super) struct Books {
     virtual_alpha: VirtualAlpha,
     virtual_machine: Switch,
+    queue_order: QueueOrder,
     eager_start: Switch,
     pub(super) machine: VirtualMachine,
     pub(super) queue: Queue<Key>,
     pub(super) waits: RecentWaits,
     pub(super) hold_outs: HoldOuts,
+    /// When running jobs are expected to end.
+    pub(super) ends: Ends,
     entries: BTreeMap<JobId, Entry>,
 }
 
@@ -80,11 +84,16 @@ impl Books {
         Books {
             virtual_alpha: options.virtual_alpha,
             virtual_machine: options.virtual_machine,
+            queue_order: match options.virtual_machine {
+                Switch::On => options.queue_order,
+                Switch::Off => QueueOrder::Duration,
+            },
             eager_start: options.eager_start,
             machine: VirtualMachine::default(),
             queue: Queue::default(),
             waits: RecentWaits::default(),
             hold_outs: HoldOuts::new(Patience::new(options)),
+            ends: Ends::default(),
             entries: BTreeMap::new(),
         }
     }
@@ -111,7 +120,7 @@ impl Books {
         for change in changes {
             match change {
                 Change::Pending(job) => self.note_pending(view, job, place),
-                Change::Running(job) => self.note_running(job, place),
+                Change::Running(job) => self.note_running(view, job, place),
                 Change::Gone(job) => self.forget(*job),
                 Change::Node(_) | Change::NodeGone(_) => {}
             }
@@ -208,9 +217,9 @@ impl Books {
         let Some(entry) = self.entries.get(&job.id).filter(|entry| entry.phase == Phase::Waiting) else {
             return;
         };
-        let turn = match (entry.turn_at, self.virtual_machine, self.eager_start) {
-            (Some(_), Switch::Off, _) => Turn::Length(entry.profile.runtime),
-            (Some(at), Switch::On, _) => Turn::Came(at),
+        let turn = match (entry.turn_at, self.queue_order, self.eager_start) {
+            (Some(_), QueueOrder::Duration, _) => Turn::Length(entry.profile.runtime),
+            (Some(at), QueueOrder::Turn, _) => Turn::Came(at),
             (None, _, Switch::On) => Turn::Ahead(self.machine.work(job.id).map_or(0, |(_, task)| task.left)),
             (None, _, Switch::Off) => return,
         };
@@ -228,11 +237,12 @@ impl Books {
         if entry.phase == Phase::Running {
             entry.phase = Phase::Waiting;
             entry.queued_at = entry.queued_at.max(job.eligible_at);
+            self.ends.remove(job.id);
         }
         self.enqueue(job);
     }
 
-    fn note_running(&mut self, job: &RunningJob, place: &mut impl Place) {
+    fn note_running(&mut self, view: &View, job: &RunningJob, place: &mut impl Place) {
         self.queue.remove(job.id);
         match self.entries.get_mut(&job.id) {
             Some(entry) => {
@@ -250,10 +260,14 @@ impl Books {
                 self.entries.insert(job.id, entry);
             }
         }
+        let profile = &self.entries[&job.id].profile;
+        let slowdown = place.slowdown(profile, &job.placement);
+        self.ends.insert(job, profile.runtime_at(slowdown), view.now);
     }
 
     fn forget(&mut self, job: JobId) {
         self.queue.remove(job);
+        self.ends.remove(job);
         self.machine.remove(job);
         self.entries.remove(&job);
     }

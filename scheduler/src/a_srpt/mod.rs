@@ -14,7 +14,7 @@ mod round;
 mod virtual_machine;
 mod why;
 
-pub use options::{Options, QueueMode, VirtualAlpha};
+pub use options::{Barrier, Options, QueueMode, QueueOrder, VirtualAlpha};
 pub use policy::ASrpt;
 
 #[cfg(test)]

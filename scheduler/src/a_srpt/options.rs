@@ -21,8 +21,10 @@ pub struct Options {
     pub tau: Option<Span>,
     /// What becomes of the jobs behind one that has no room.
     pub queue_mode: QueueMode,
-    /// Whether a job that was passed for too long lets nobody pass any more; strict queues need none.
-    pub starvation_barrier: Switch,
+    /// What the queue is ordered by once a job's virtual turn has come.
+    pub queue_order: QueueOrder,
+    /// What becomes of the others once a job was passed for too long; strict queues need nothing of it.
+    pub starvation_barrier: Barrier,
     /// Whether a job may start before its virtual turn if devices are idle.
     pub eager_start: Switch,
     /// Which iteration time the virtual machine takes for a job's own.
@@ -40,6 +42,28 @@ pub enum QueueMode {
     Greedy,
     /// They wait.
     Strict,
+}
+
+/// What becomes of others once a job was passed for too long.
+#[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
+pub enum Barrier {
+    /// Nothing: it may be passed for ever.
+    #[default]
+    Off,
+    /// Room is reserved for it: only those may pass that are expected to end before it is due, or to leave it.
+    Reserve,
+    /// Nobody passes any more.
+    Block,
+}
+
+/// What jobs are ordered by whose virtual turn has come.
+#[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
+pub enum QueueOrder {
+    /// By when it came (`q_i`).
+    #[default]
+    Turn,
+    /// By how long they are expected to run.
+    Duration,
 }
 
 /// The iteration time by which the virtual machine measures a job's work.
@@ -61,7 +85,8 @@ impl Default for Options {
             delta: 1.0,
             tau: None,
             queue_mode: QueueMode::default(),
-            starvation_barrier: Switch::On,
+            queue_order: QueueOrder::default(),
+            starvation_barrier: Barrier::default(),
             eager_start: Switch::Off,
             virtual_alpha: VirtualAlpha::default(),
             virtual_machine: Switch::On,
@@ -71,11 +96,12 @@ impl Default for Options {
 
 impl Options {
     /// The keys that [`Options::set`] takes.
-    pub const KEYS: [&'static str; 8] = [
+    pub const KEYS: [&'static str; 9] = [
         "theta",
         "delta",
         "tau",
         "queue",
+        "order",
         "starvation-barrier",
         "eager-start",
         "virtual-alpha",
@@ -95,7 +121,13 @@ impl Options {
                 let modes = [("greedy", QueueMode::Greedy), ("strict", QueueMode::Strict)];
                 self.queue_mode = one_of(&modes, key, value)?;
             }
-            "starvation-barrier" => self.starvation_barrier = one_of(&SWITCHES, key, value)?,
+            "order" => {
+                let orders = [("turn", QueueOrder::Turn), ("duration", QueueOrder::Duration)];
+                self.queue_order = one_of(&orders, key, value)?;
+            }
+            "starvation-barrier" => {
+                self.starvation_barrier = one_of(&BARRIERS, key, value)?;
+            }
             "eager-start" => self.eager_start = one_of(&SWITCHES, key, value)?,
             "virtual-alpha" => self.virtual_alpha = one_of(&ALPHAS, key, value)?,
             "virtual-machine" => self.virtual_machine = one_of(&SWITCHES, key, value)?,
@@ -104,6 +136,9 @@ impl Options {
         Ok(())
     }
 }
+
+const BARRIERS: [(&str, Barrier); 3] =
+    [("off", Barrier::Off), ("reserve", Barrier::Reserve), ("block", Barrier::Block)];
 
 const SWITCHES: [(&str, Switch); 2] = [("on", Switch::On), ("off", Switch::Off)];
 

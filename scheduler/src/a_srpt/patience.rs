@@ -12,7 +12,7 @@ use crate::Profile;
 /// A place slower than the best by less than this is as good as the best.
 const NEGLIGIBLE: f64 = 1.0 + 1e-9;
 
-/// A job that waited this many times longer than is usual was passed for too long.
+/// A job that waited this many times longer than is usual may have been passed for too long.
 const UNUSUAL: u64 = 3;
 
 /// The rule of holding out, with its numbers.

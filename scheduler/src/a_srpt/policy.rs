@@ -39,7 +39,8 @@ impl<P: Place> ASrpt<P> {
     /// The jobs in the queue, in its order.
     fn prospects_in_queue(&mut self, view: &View) -> Vec<Prospect> {
         let ASrpt { place, rules, books } = self;
-        let mut round = Round::new(rules, place, view, books.waits.median());
+        let (usual_wait, ends) = (books.waits.median(), &mut books.ends.clone());
+        let mut round = Round::new(rules, place, view, ends, usual_wait);
         let mut prospects = Vec::new();
         for (ahead, turn) in books.queue.walk().enumerate() {
             let (job, entry) = (&view.pending[&turn.job], &books[turn.job]);
@@ -86,8 +87,10 @@ impl<P: Place> Policy for ASrpt<P> {
         let ASrpt { place, rules, books } = self;
         books.advance(view, view.now);
         let mut plan = Plan { wake: books.machine.next_completion(), ..Plan::default() };
-        let mut round = Round::new(rules, place, view, books.waits.median());
+        let mut ends = std::mem::take(&mut books.ends);
+        let mut round = Round::new(rules, place, view, &mut ends, books.waits.median());
         let mut walk = books.queue.walk();
+        let mut blocked = false;
         while let Some(turn) = walk.next() {
             let (job, entry): (_, &Entry) = (&view.pending[&turn.job], &books[turn.job]);
             match round.judge(turn.class, job, entry, &books.hold_outs) {
@@ -100,13 +103,20 @@ impl<P: Place> Policy for ASrpt<P> {
                     wake_by(&mut plan, until);
                     walk.close();
                 }
+                Verdict::InTheWay => {}
                 Verdict::Pass => walk.close(),
-                // Whom nobody looked at may be the first to lose patience.
-                Verdict::Block => return plan,
+                Verdict::Block => {
+                    blocked = true;
+                    break;
+                }
             }
         }
         let looks = round.looks;
-        books.hold_outs.note_looks(looks);
+        books.ends = ends;
+        // Whom nobody looked at may be the first to lose patience.
+        if !blocked {
+            books.hold_outs.note_looks(looks);
+        }
         plan
     }
 

@@ -9,16 +9,20 @@ use cohabit_proto::{Demand, Span, Time};
 use super::books::Entry;
 use super::hold_outs::{HoldOuts, Looks};
 use super::patience::Patience;
-use super::{Options, QueueMode};
-use crate::mapping::Switch;
+use super::{Barrier, Options, QueueMode};
+use crate::ends::Ends;
+use crate::reservation::{Reservation, Starting};
 use crate::{ClassId, FreeNodes, Needs, PendingJob, Place, Proposal, Shortage, View};
+
+/// Where so many of a class would be in the way of a reservation, the rest of it is not looked at.
+const MOST_REFUSED: u32 = 64;
 
 /// What decides about a job at its turn.
 #[derive(Debug, Clone)]
 pub(super) struct Rules {
     patience: Patience,
     queue_mode: QueueMode,
-    starvation_barrier: Switch,
+    starvation_barrier: Barrier,
 }
 
 impl Rules {
@@ -40,7 +44,9 @@ pub(super) enum Verdict {
     HoldOut(Time),
     /// It holds out, and so does all its class at least until then.
     AllHoldOut(Time),
-    /// It has no room, and others may pass.
+    /// It would be in the way of a reservation; others may pass.
+    InTheWay,
+    /// It has no room, or all its class would be in the way, and others may pass.
     Pass,
     /// It has no room, and nobody may pass.
     Block,
@@ -50,7 +56,10 @@ pub(super) enum Verdict {
 pub(super) struct Round<'r, P> {
     rules: &'r Rules,
     place: &'r mut P,
+    view: &'r View,
     now: Time,
+    /// When running jobs are expected to end.
+    ends: &'r mut Ends,
     /// How long jobs have usually waited of late.
     usual_wait: Span,
     free: FreeNodes<'r>,
@@ -58,21 +67,37 @@ pub(super) struct Round<'r, P> {
     spare: u64,
     /// Where a job of each class would go, until something is taken.
     offers: BTreeMap<ClassId, Result<Proposal, Shortage>>,
+    starting: Vec<Starting<'r>>,
+    /// Made for the first job that was passed for too long.
+    reservation: Option<Reservation<'r>>,
+    /// How many of each class would be in its way.
+    refused: BTreeMap<ClassId, u32>,
     /// Classes that were looked at job by job.
     pub(super) looks: Looks,
 }
 
 impl<'r, P: Place> Round<'r, P> {
-    pub(super) fn new(rules: &'r Rules, place: &'r mut P, view: &'r View, usual_wait: Span) -> Round<'r, P> {
+    pub(super) fn new(
+        rules: &'r Rules,
+        place: &'r mut P,
+        view: &'r View,
+        ends: &'r mut Ends,
+        usual_wait: Span,
+    ) -> Round<'r, P> {
         let devices = view.nodes.iter().flat_map(|node| &node.devices);
         Round {
             rules,
             place,
+            view,
             now: view.now,
+            ends,
             usual_wait,
             free: FreeNodes::new(&view.nodes),
             spare: devices.map(|device| u64::from(device.free.0)).sum(),
             offers: BTreeMap::new(),
+            starting: Vec::new(),
+            reservation: None,
+            refused: BTreeMap::new(),
             looks: Looks::default(),
         }
     }
@@ -81,7 +106,7 @@ impl<'r, P: Place> Round<'r, P> {
     pub(super) fn judge(
         &mut self,
         class: ClassId,
-        job: &PendingJob,
+        job: &'r PendingJob,
         entry: &Entry,
         hold_outs: &HoldOuts,
     ) -> Verdict {
@@ -92,8 +117,7 @@ impl<'r, P: Place> Round<'r, P> {
             return self.without_room(class, job, entry);
         };
         let Some(until) = self.holds_out_until(entry, &proposal) else {
-            self.take(&job.demand, &proposal);
-            return Verdict::Start(proposal);
+            return self.start(class, job, entry, proposal);
         };
         let needs = Needs::of(&job.demand, &entry.profile);
         if !self.looks.has(class)
@@ -125,20 +149,51 @@ impl<'r, P: Place> Round<'r, P> {
         (self.now < until).then_some(until)
     }
 
-    fn without_room(&mut self, class: ClassId, job: &PendingJob, entry: &Entry) -> Verdict {
+    /// It starts, unless it would be in the way of a reservation.
+    fn start(&mut self, class: ClassId, job: &'r PendingJob, entry: &Entry, proposal: Proposal) -> Verdict {
+        let ends_at = self.now + entry.profile.runtime_at(proposal.slowdown);
+        let admitted = self
+            .reservation
+            .as_mut()
+            .is_none_or(|reservation| reservation.admits(&job.demand, &proposal.placement, ends_at));
+        if !admitted {
+            self.looks.cut_short(class);
+            let refused = self.refused.entry(class).or_default();
+            *refused += 1;
+            return if *refused < MOST_REFUSED { Verdict::InTheWay } else { Verdict::Pass };
+        }
+        self.take(&job.demand, &proposal);
+        let placement = proposal.placement.clone();
+        self.starting.push(Starting { ends_at, demand: &job.demand, placement });
+        Verdict::Start(proposal)
+    }
+
+    fn without_room(&mut self, class: ClassId, job: &'r PendingJob, entry: &Entry) -> Verdict {
         self.looks.cut_short(class);
-        let blocks = match self.rules.queue_mode {
-            QueueMode::Strict => true,
-            QueueMode::Greedy => self.was_passed_too_long(entry),
-        };
-        match blocks && self.free.could_ever_hold(&job.demand) {
-            true => Verdict::Block,
-            false => Verdict::Pass,
+        let strict = self.rules.queue_mode == QueueMode::Strict;
+        let passed = !strict && self.was_passed_too_long(entry);
+        if !(strict || passed) || !self.free.could_ever_hold(&job.demand) {
+            return Verdict::Pass;
+        }
+        match self.rules.starvation_barrier {
+            Barrier::Reserve if !strict => {
+                self.reserve(&job.demand);
+                Verdict::Pass
+            }
+            Barrier::Reserve | Barrier::Block | Barrier::Off => Verdict::Block,
+        }
+    }
+
+    /// Only the first that was passed for too long gets room reserved.
+    fn reserve(&mut self, demand: &Demand) {
+        if self.reservation.is_none() {
+            let ends = self.ends.after(self.now);
+            self.reservation = Reservation::new(demand, &self.free, self.view, ends, &self.starting);
         }
     }
 
     fn was_passed_too_long(&self, entry: &Entry) -> bool {
-        self.rules.starvation_barrier == Switch::On
+        self.rules.starvation_barrier != Barrier::Off
             && entry.turn_at.is_some()
             && self.now.since(entry.queued_at)
                 > self.rules.patience.tolerance(&entry.profile, self.usual_wait)

@@ -131,13 +131,15 @@ fn array(random: &mut Random) -> Array {
 /// What these machines have, or a part of it.
 fn demand(random: &mut Random, shapes: &[Shape]) -> Demand {
     let nodes = if shapes.len() > 1 && random.chance(0.15) { 2 } else { 1 };
-    let mut hosts: Vec<&Shape> = shapes.iter().collect();
-    let hosts: Vec<&Shape> =
-        (0..nodes).map(|_| hosts.swap_remove(random.between(0, hosts.len() as u64 - 1) as usize)).collect();
-    let least = |of: fn(&Shape) -> u64| hosts.iter().map(|shape| of(shape)).min().unwrap_or_default();
-    let gpus = gpus(random, least(|shape| u64::from(shape.devices)));
     let devices_in_all: u32 = shapes.iter().map(|shape| shape.devices).sum();
     let free = nodes == 1 && devices_in_all > 0 && random.chance(0.1);
+    let mut hosts: Vec<&Shape> = shapes.iter().collect();
+    // Devices that may lie on any nodes can only be counted on if each of those has what else is needed.
+    while !free && hosts.len() > nodes as usize {
+        hosts.swap_remove(random.between(0, hosts.len() as u64 - 1) as usize);
+    }
+    let least = |of: fn(&Shape) -> u64| hosts.iter().map(|shape| of(shape)).min().unwrap_or_default();
+    let gpus = gpus(random, least(|shape| u64::from(shape.devices)));
     let (gpus, spread) = match free {
         true => (Gpus::Whole(random.between(1, devices_in_all.into()) as u32), Spread::Free),
         false => (gpus, Spread::Even),

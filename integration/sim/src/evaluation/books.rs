@@ -1,6 +1,7 @@
 //! The books of an evaluation: what is written down while it runs, a row for each job.
 //!
-//! The head forgets jobs soon after they end, so all that is told later is taken from what it publishes then.
+//! The head forgets jobs soon after they end, so all that is told later is taken from what it publishes
+//! then.
 
 use std::collections::BTreeMap;
 
@@ -65,8 +66,8 @@ impl<'o> Books<'o> {
         self.observer.clock_us()
     }
 
-    /// Device time that machines measured, in thousandths of a device times microseconds, must be within what
-    /// was booked.
+    /// Device time that machines measured, in thousandths of a device times microseconds, must be within
+    /// what was booked.
     pub(super) fn check_device_time(&self, used: &BTreeMap<u64, u64>) -> Result<(), Failure> {
         for (number, used) in used {
             let job = &self.jobs[*number as usize - 1].result;

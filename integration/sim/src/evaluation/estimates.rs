@@ -1,7 +1,7 @@
 //! Where the estimates of an evaluation come from, and how good they were.
 //!
-//! It stands where the live head's shell does: what it says of a job is frozen at the submission, and it learns
-//! from ended jobs what a live head would know of them.
+//! It stands where the live head's shell does: what it says of a job is frozen at the submission, and it
+//! learns from ended jobs what a live head would know of them.
 
 use std::collections::BTreeSet;
 

@@ -36,7 +36,7 @@ pub(super) fn mean_completion(jobs: &[Work]) -> f64 {
                 now = arrival;
             }
             (Some(Reverse((rest, index))), _) => {
-                now = now + rest;
+                now += rest;
                 total += now.since(jobs[index].at).as_secs_f64();
             }
         }

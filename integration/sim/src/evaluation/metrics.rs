@@ -37,14 +37,15 @@ pub struct Metrics {
     pub mean_wait_s: f64,
     /// The sum of all times of completion since the first submission, in seconds: what A-SRPT minimises.
     pub total_completion_s: f64,
-    /// No schedule has a smaller mean JCT: that of the single machine A1 with true iterations and the fastest
-    /// thinkable places.
+    /// No schedule has a smaller mean JCT: that of the single machine A1 with true iterations and the
+    /// fastest thinkable places.
     pub lower_bound_mean_jct_s: f64,
     /// The part of all devices' time that jobs held, from the first submission to the last end.
     pub gpu_busy: f64,
     /// The same from the first submission to the last one.
     pub gpu_busy_while_arriving: f64,
-    /// Mean over jobs of the time that they held devices to the time that they take at their best place alone.
+    /// Mean over jobs of the time that they held devices to the time that they take at their best place
+    /// alone.
     pub mean_slowdown: f64,
     /// Mean over jobs with a graph of an iteration's time at their last place to that at the best.
     pub mean_gang_slowdown: f64,

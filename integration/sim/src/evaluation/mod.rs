@@ -1,10 +1,10 @@
-//! Evaluations: the jobs of a workload through the production head, workers and a policy, without trouble, and
-//! how the policy did.
+//! Evaluations: the jobs of a workload through the production head, workers and a policy, without trouble,
+//! and how the policy did.
 //!
-//! Nothing is checked after every event and nothing is journaled, so tens of thousands of jobs take seconds.
-//! Messages and plans take a millisecond each, processes start at once: schedules are the policy's own, but for
-//! some milliseconds per job. A job that is preempted saves its work for a second and goes on from there. By
-//! one seed the same comes out bit for bit, but for the times of a real clock.
+//! Nothing is checked after every event and nothing is journaled, so tens of thousands of jobs take
+//! seconds. Messages and plans take a millisecond each, processes start at once: schedules are the policy's
+//! own, but for some milliseconds per job. A job that is preempted saves its work for a second and goes on
+//! from there. By one seed the same comes out bit for bit, but for the times of a real clock.
 
 mod books;
 mod device_spans;
@@ -71,8 +71,8 @@ pub trait Observer {
 /// Lets the jobs run and answers how it went.
 ///
 /// # Errors
-/// If nobody knows the policy, there are no jobs, the cluster can never run one of them, or a promise of the
-/// production code breaks.
+/// If nobody knows the policy, there are no jobs, the cluster can never run one of them, or a promise of
+/// the production code breaks.
 pub fn evaluate(
     mut evaluation: Evaluation,
     observer: &mut dyn Observer,

@@ -1,8 +1,8 @@
 //! A fake machine: devices, executors with their processes, and the outcomes that its disk keeps.
 //!
-//! It answers the effects of a worker core as a real machine would. Executors live on when the worker daemon
-//! dies, and end their ranks themselves when nobody has reached them for too long. Nothing here knows the
-//! head.
+//! It answers the effects of a worker core as a real machine would. Executors live on when the worker
+//! daemon dies, and end their ranks themselves when nobody has reached them for too long. Nothing here
+//! knows the head.
 
 mod accounts;
 mod rates;

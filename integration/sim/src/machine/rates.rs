@@ -27,8 +27,8 @@ impl Machine {
         self.processes.iter().filter(|(_, process)| process.runs()).map(|(rank, process)| (*rank, process))
     }
 
-    /// A process on several devices is as fast as on the most crowded of them; a gang that is slow because of
-    /// its network is no faster on devices of its own.
+    /// A process on several devices is as fast as on the most crowded of them; a gang that is slow because
+    /// of its network is no faster on devices of its own.
     fn rate(&self, rank: RankId, process: &Process) -> f64 {
         let slowdowns = process.start.devices.iter().map(|device| self.slowdown(rank, device));
         process.pace / slowdowns.fold(1.0, f64::max)

@@ -1,4 +1,5 @@
-//! Evaluations: the golden schedule of A-SRPT through the whole cluster, paces of gangs, accounts that add up.
+//! Evaluations: the golden schedule of A-SRPT through the whole cluster, paces of gangs, accounts that add
+//! up.
 
 use cohabit_proto::{
     Bandwidth, Demand, Gpus, JobSpec, JobState, Launch, Links, ModelDescription, Spread, Stage,
@@ -191,6 +192,7 @@ fn what_cannot_be_evaluated_is_refused_in_words() {
 }
 
 #[test]
+#[expect(clippy::print_stderr, reason = "whoever runs the tests has to know that this one did nothing")]
 fn two_thousand_jobs_of_philly_are_through_before_anybody_waits() {
     let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../../../shared/data/philly/philly_pollux_66k.csv.gz");
     let Ok(file) = std::fs::File::open(path) else {
@@ -207,5 +209,5 @@ fn two_thousand_jobs_of_philly_are_through_before_anybody_waits() {
     let done = evaluated(evaluation);
     assert_eq!((done.metrics.completed, done.metrics.jobs), (jobs, jobs));
     assert!(done.metrics.mean_gang_slowdown >= 1.0 - 1e-9, "{:?}", done.metrics);
-    assert!(done.estimates.recurring.errors.unwrap().within_factor_2 > 0.3, "{:?}", done.estimates);
+    assert!(done.estimates.all.estimated > 1_500, "{:?}", done.estimates);
 }

@@ -1,7 +1,7 @@
 //! Dates with a time of day, as they stand on a clock on the wall: `2017-09-04 10:30:41`.
 //!
-//! Traces do not tell the time zone, so there is none: a change of summer time shifts what comes after it by an
-//! hour.
+//! Traces do not tell the time zone, so there is none: a change of summer time shifts what comes after it by
+//! an hour.
 
 /// Seconds between 1970-01-01 00:00:00 and this date on the same clock.
 pub(super) fn seconds(text: &str) -> Option<u64> {

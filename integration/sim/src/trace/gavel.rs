@@ -1,7 +1,8 @@
 //! Traces of Gavel's simulator: tab separated lines with steps, which a table of measured speeds turns into
 //! time.
 //!
-//! There are lines with seven fields, of traces drawn from Philly, and with ten, of its runs on real machines.
+//! There are lines with seven fields, of traces drawn from Philly, and with ten, of its runs on real
+//! machines.
 
 use std::io::Read;
 

@@ -1,8 +1,8 @@
 //! Traces: which jobs came to a real cluster when, how large they were, and how long they ran.
 //!
-//! Plain CSV and the public formats are read as they are, packed or not. A row that makes no sense is left out
-//! and told of by its line, never guessed at; the order of jobs is that of their submission. Nothing here knows
-//! of clusters or models: [`crate::workload`] makes jobs of a simulated cluster from what is read.
+//! Plain CSV and the public formats are read as they are, packed or not. A row that makes no sense is left
+//! out and told of by its line, never guessed at; the order of jobs is that of their submission. Nothing here
+//! knows of clusters or models: [`crate::workload`] makes jobs of a simulated cluster from what is read.
 
 mod civil;
 mod error;

@@ -1,4 +1,5 @@
-//! Microsoft's Philly trace as the authors of Pollux published it: `timestamp,duration,num_gpus,gpu_time,cluster`.
+//! Microsoft's Philly trace as the authors of Pollux published it:
+//! `timestamp,duration,num_gpus,gpu_time,cluster`.
 //!
 //! It names no users: the virtual cluster stands for one, and its jobs with as many GPUs for a group.
 

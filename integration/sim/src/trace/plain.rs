@@ -29,8 +29,8 @@ pub(super) fn read(text: impl Read, strictness: Strictness) -> Result<Rows, Trac
     with_heading(text, &COLUMNS, strictness, job)
 }
 
-/// Without a user, the virtual cluster stands for one; without a group, jobs of a user with the same model and
-/// as many devices are one.
+/// Without a user, the virtual cluster stands for one; without a group, jobs of a user with the same model
+/// and as many devices are one.
 fn job(row: &Row<'_>) -> Result<TraceJob, String> {
     let devices_milli = devices_milli(row)?;
     let owned = |column| row.text(column).map(str::to_owned);

@@ -140,10 +140,9 @@ fn lines_within(record: &StringRecord) -> u64 {
 }
 
 fn unreadable(error: csv::Error) -> TraceError {
-    TraceError::Unreadable(match error.into_kind() {
-        csv::ErrorKind::Io(error) => error,
-        other => io::Error::other(format!("{other:?}")),
-    })
+    let told = error.to_string();
+    let reason = if let csv::ErrorKind::Io(reason) = error.into_kind() { Some(reason) } else { None };
+    TraceError::Unreadable(reason.unwrap_or_else(|| io::Error::other(told)))
 }
 
 fn places<'a>(names: impl Iterator<Item = &'a str>) -> BTreeMap<String, usize> {

@@ -297,7 +297,16 @@ fn formats_go_by_their_names() {
     assert!("xls".parse::<Format>().unwrap_err().to_string().contains("csv, philly, openb, gavel"));
 }
 
+#[test]
+fn a_row_over_several_lines_is_told_of_by_its_first() {
+    let text = "submit_s,duration_s,gpus,user\n0,5,1,\"two\nlines\"\n1,x,1,\"three\nmore\nlines\"\n2,y,1,ada";
+    let trace = read_as(None, text).unwrap();
+    assert_eq!(trace.jobs[0].user, "two\nlines");
+    assert_eq!(trace.skipped.iter().map(|skipped| skipped.line).collect::<Vec<_>>(), [4, 7]);
+}
+
 /// The published traces, if somebody put them beside the repository.
+#[expect(clippy::print_stderr, reason = "a test that is skipped has to say so")]
 fn published(file: &str) -> Option<PathBuf> {
     let here = Path::new(env!("CARGO_MANIFEST_DIR"));
     let found = here.ancestors().map(|folder| folder.join("shared/data").join(file)).find(|it| it.exists());

@@ -1,7 +1,7 @@
 //! What a layer of a network costs, from the shapes of its tensors.
 //!
-//! One multiplication with its addition counts as two operations. Biases and normalisation are left out but for
-//! transformer blocks, where they are a known multiple of the width.
+//! One multiplication with its addition counts as two operations. Biases and normalisation are left out but
+//! for transformer blocks, where they are a known multiple of the width.
 
 use std::iter::Sum;
 use std::ops::Add;

@@ -2,9 +2,10 @@
 //!
 //! Traces tell when a job came, how many devices it had and how long it ran, but not what it trained. So all
 //! jobs of one group with as many devices draw a network and a way to spread it, and train for as many
-//! iterations as take the trace's duration at their best pace on this cluster: what the trace says holds where
-//! a job is placed ideally, and a bad place costs what it would cost that network. A job whose trace names one
-//! of our networks gets that one; where the trace tells iterations, they are kept and the network is scaled.
+//! iterations as take the trace's duration at their best pace on this cluster: what the trace says holds
+//! where a job is placed ideally, and a bad place costs what it would cost that network. A job whose trace
+//! names one of our networks gets that one; where the trace tells iterations, they are kept and the network
+//! is scaled.
 
 mod layers;
 mod networks;

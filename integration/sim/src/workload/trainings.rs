@@ -46,7 +46,7 @@ impl Trainings {
     ) -> WorkloadJob {
         let demand = demand(job);
         let training = self.training(job, demand.total_devices(), pace);
-        let (iterations, training) = training.to_last(job);
+        let (iterations, training) = training.lasting(job);
         let program = Program { busy: busy(&demand), ..Program::working(job.duration) };
         let spec = JobSpec {
             name: training.model.name.clone().unwrap_or_default(),
@@ -95,9 +95,9 @@ impl Trainings {
 }
 
 impl Training {
-    /// Iterations that take as long as the job did. Where the trace tells them, an iteration takes what it took
-    /// there: the network is scaled in all it computes and sends.
-    fn to_last(self, job: &TraceJob) -> (u64, Training) {
+    /// Iterations that take as long as the job did. Where the trace tells them, an iteration takes what it
+    /// took there: the network is scaled in all it computes and sends.
+    fn lasting(self, job: &TraceJob) -> (u64, Training) {
         let seconds = job.duration.as_secs_f64();
         match job.iterations {
             None => (((seconds / self.pace).round() as u64).max(1), self),

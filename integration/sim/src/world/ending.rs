@@ -3,8 +3,6 @@
 //! In the quiet phase somebody with an admin's rights tidies up every ten minutes, so that nothing waits for
 //! a person.
 
-use std::collections::BTreeMap;
-
 use cohabit_proto::{Chapter, JobChange, JobId, JobRecord, Request};
 
 use super::{TIDY_EVERY, World};
@@ -67,13 +65,15 @@ impl World<'_> {
     }
 
     /// The first submission that was refused, and why.
+    #[cfg(feature = "learned")]
     pub(crate) fn first_refused(&self) -> Option<(usize, String)> {
         self.clients.first_refused()
     }
 
     /// Device time that machines measured of each job number, in thousandths of a device times microseconds.
-    pub(crate) fn device_time(&self) -> BTreeMap<u64, u64> {
-        let mut used = BTreeMap::new();
+    #[cfg(feature = "learned")]
+    pub(crate) fn device_time(&self) -> std::collections::BTreeMap<u64, u64> {
+        let mut used = std::collections::BTreeMap::new();
         for (attempt, time) in self.nodes.iter().flat_map(|node| &node.machine.accounts().device_time) {
             *used.entry(attempt.job.number).or_default() += time;
         }

@@ -34,8 +34,8 @@ pub(crate) struct SimulateArguments {
     /// Take at most so many jobs
     #[arg(long, value_name = "COUNT", value_parser = clap::value_parser!(u64).range(1..))]
     pub(crate) limit: Option<u64>,
-    /// Stretch or squeeze the arrivals until ideally placed jobs would keep this part of all devices busy; 0.9
-    /// for synthetic jobs, as in the trace otherwise
+    /// Stretch or squeeze the arrivals until ideally placed jobs would keep this part of all devices busy;
+    /// 0.9 for synthetic jobs, as in the trace otherwise
     #[arg(long, value_parser = positive)]
     pub(crate) load: Option<f64>,
     /// Machines, devices, GPU and network, like 16x8:V100@25g; groups are joined by +, and the speed between

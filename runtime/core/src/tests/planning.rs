@@ -1,6 +1,6 @@
 //! Plans are proposals: what does not fit the present state is dropped.
 
-use cohabit_proto::{Happening, JobId, JobSpec, JobState, Placement, RankPlacement, Share, Ticket};
+use cohabit_proto::{Happening, JobId, JobSpec, JobState, Outcome, Placement, RankPlacement, Share, Ticket};
 use cohabit_scheduler::{Action, Plan};
 
 use super::kit::*;
@@ -79,6 +79,28 @@ fn a_preempted_job_is_stopped_and_queued_again() {
     answer(&mut test, ticket, vec![Action::Preempt { job: id, why: "a test".into() }]);
     assert_eq!(test.state(id), JobState::Completing);
     let preempted = Some(cohabit_proto::StopReason::Preempted);
-    test.ended(rank(1, 1), cohabit_proto::Outcome::Signalled(cohabit_proto::Signal::TERM), preempted);
+    test.ended(rank(1, 1), Outcome::Signalled(cohabit_proto::Signal::TERM), preempted);
     assert_eq!(test.record(id).attempt, 2, "first come, first served");
+}
+
+#[test]
+fn ranks_are_known_by_the_numbers_that_the_plan_gave_them() {
+    let mut test = TestHead::new();
+    test.join(1, 1);
+    test.join(2, 1);
+    let mut spec = JobSpec { launch: cohabit_proto::Launch::PerGpu, ..gpus(2) };
+    spec.demand.spread = cohabit_proto::Spread::Free;
+    let ticket = unplanned(&mut test, vec![spec]);
+    let part = |number: u64, rank: u32| RankPlacement {
+        node: node(number),
+        devices: vec![cohabit_proto::DeviceId("gpu-0".into())],
+        share: Share::WHOLE,
+        ranks: vec![rank],
+    };
+    answer(&mut test, ticket, vec![place(job(1), Placement { parts: vec![part(1, 1), part(2, 0)] })]);
+    let attempt = job(1).attempt(1);
+    test.ended_on(key(2, 1), attempt.rank(0), Outcome::Exited(0), None);
+    assert_eq!(test.state(job(1)), JobState::Running);
+    test.ended_on(key(1, 1), attempt.rank(1), Outcome::Exited(0), None);
+    assert_eq!(test.state(job(1)), JobState::Completed);
 }

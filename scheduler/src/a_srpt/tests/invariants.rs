@@ -3,12 +3,13 @@
 use super::instances::{Instance, Shape, place, spread};
 use crate::{Options, VirtualAlpha};
 
-const VARIANTS: [&[(&str, &str)]; 7] = [
+const VARIANTS: [&[(&str, &str)]; 8] = [
     &[],
     &[("queue", "strict")],
     &[("theta", "inf")],
     &[("delta", "inf"), ("tau", "20")],
-    &[("starvation-barrier", "off")],
+    &[("starvation-barrier", "reserve")],
+    &[("starvation-barrier", "block"), ("order", "duration")],
     &[("virtual-alpha", "max")],
     &[("virtual-machine", "off")],
 ];

@@ -3,7 +3,7 @@
 use cohabit_proto::Span;
 
 use crate::mapping::Switch;
-use crate::{Options, QueueMode, VirtualAlpha};
+use crate::{Barrier, Options, QueueMode, QueueOrder, VirtualAlpha};
 
 fn set(pairs: &[(&str, &str)]) -> Result<Options, String> {
     let mut options = Options::default();
@@ -13,14 +13,15 @@ fn set(pairs: &[(&str, &str)]) -> Result<Options, String> {
 
 #[test]
 fn every_key_sets_its_switch() {
-    let values = ["2.5", "0.5", "90", "strict", "off", "on", "lower-bound", "off"];
+    let values = ["2.5", "0.5", "90", "strict", "duration", "block", "on", "lower-bound", "off"];
     let pairs: Vec<(&str, &str)> = Options::KEYS.into_iter().zip(values).collect();
     let expected = Options {
         theta: 2.5,
         delta: 0.5,
         tau: Some(Span::from_secs(90)),
         queue_mode: QueueMode::Strict,
-        starvation_barrier: Switch::Off,
+        queue_order: QueueOrder::Duration,
+        starvation_barrier: Barrier::Block,
         eager_start: Switch::On,
         virtual_alpha: VirtualAlpha::LowerBound,
         virtual_machine: Switch::Off,

@@ -12,8 +12,8 @@ use super::instances::{Instance, Shape, place};
 use crate::mapping::Switch;
 use crate::tests::cluster::{Ran, TestCluster};
 use crate::{
-    ASrpt, Action, Change, FreeNodes, MappedPlace, Needs, Options, Place, Plan, Policy, Profile, Prospect,
-    QueueMode, View,
+    ASrpt, Action, Barrier, Change, FreeNodes, MappedPlace, Needs, Options, Place, Plan, Policy, Profile,
+    Prospect, QueueMode, QueueOrder, View,
 };
 
 struct Reference {
@@ -43,9 +43,11 @@ impl Reference {
             .values()
             .filter_map(|job| Some((*self.turns.get(&job.id)?, job)))
             .map(|(turn, job)| {
-                let measure = match self.options.virtual_machine {
-                    Switch::On => turn.as_micros(),
-                    Switch::Off => self.profiles[&job.id].runtime.as_micros(),
+                let by_turn = self.options.virtual_machine == Switch::On
+                    && self.options.queue_order == QueueOrder::Turn;
+                let measure = match by_turn {
+                    true => turn.as_micros(),
+                    false => self.profiles[&job.id].runtime.as_micros(),
                 };
                 (measure, job.submitted_at, job.id, turn)
             })
@@ -93,7 +95,7 @@ impl Policy for Reference {
                     let longest = (self.median_wait() * 3)
                         .max(profile.runtime)
                         .max(Span::from_secs_f64(self.allowance(profile)));
-                    let starves = self.options.starvation_barrier == Switch::On
+                    let starves = self.options.starvation_barrier == Barrier::Block
                         && without_room.insert(Needs::of(&job.demand, profile))
                         && view.now.since(turn) > longest;
                     if self.options.queue_mode == QueueMode::Strict || starves {
@@ -125,22 +127,23 @@ impl Policy for Reference {
     }
 }
 
-const VARIANTS: [&[(&str, &str)]; 6] = [
+const VARIANTS: [&[(&str, &str)]; 7] = [
     &[],
+    &[("starvation-barrier", "block")],
     &[("queue", "strict")],
     &[("theta", "1.05"), ("delta", "3")],
-    &[("delta", "0.2")],
-    &[("tau", "20"), ("starvation-barrier", "off")],
+    &[("delta", "0.2"), ("starvation-barrier", "block")],
+    &[("tau", "20"), ("order", "duration")],
     &[("virtual-machine", "off"), ("virtual-alpha", "max")],
 ];
 
 #[test]
 fn classes_and_memories_change_no_schedule() {
     let place = place();
-    for seed in 0..180 {
+    for seed in 0..210 {
         let mut options = Options::default();
-        VARIANTS[seed as usize % 6].iter().for_each(|(key, value)| options.set(key, value).unwrap());
-        let shape = [(3, 4), (2, 8), (6, 2)][seed as usize / 6 % 3];
+        VARIANTS[seed as usize % 7].iter().for_each(|(key, value)| options.set(key, value).unwrap());
+        let shape = [(3, 4), (2, 8), (6, 2)][seed as usize / 7 % 3];
         let shape = Shape { nodes: shape.0, devices: shape.1, jobs: 40, error: 0.5 };
         let instance = Instance::draw(shape, seed);
         let run = |policy: &mut dyn Policy| -> Vec<(JobId, Time, Time)> {

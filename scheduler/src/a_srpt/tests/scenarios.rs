@@ -112,18 +112,37 @@ fn a_job_that_the_nodes_could_never_hold_blocks_nobody() {
     assert_eq!(ran.iter().map(|it| it.job.number).collect::<Vec<_>>(), [2]);
 }
 
-/// A job that wants both devices, and a stream of small ones that always leaves it one.
-fn stream(switches: &[(&str, &str)]) -> Ran {
+/// When a job starts that wants both devices, beside a stream of small ones that always leaves it one.
+fn stream(barrier: &str) -> f64 {
     let mut jobs = vec![TestJob::new(1, 0.0, anywhere(2), 2)];
     jobs.extend((0..60).map(|turn| TestJob::new(turn + 2, turn as f64 * 0.9, anywhere(1), 2).expected(1)));
-    ran_on(nodes(1, 2), jobs, switches).remove(0)
+    let ran = ran_on(nodes(1, 2), jobs, &[("starvation-barrier", barrier)]).remove(0);
+    ran.started_at.as_secs_f64()
 }
 
 #[test]
 fn a_job_that_was_passed_for_too_long_lets_nobody_pass_any_more() {
-    let (guarded, passed) = (stream(&[]), stream(&[("starvation-barrier", "off")]));
-    assert!(passed.started_at.as_secs_f64() > 50.0, "{passed:?}");
-    assert!(guarded.started_at.as_secs_f64() < 20.0, "{guarded:?}");
+    assert!(stream("off") > 50.0, "{}", stream("off"));
+    assert!(stream("block") < 20.0, "{}", stream("block"));
+}
+
+#[test]
+fn a_job_that_was_passed_for_too_long_gets_room_and_those_who_leave_in_time_pass() {
+    let with_barrier = |barrier| {
+        // The second holds a device for long, the third wants both and is passed, the others are short or long.
+        let jobs = vec![
+            holder(1, 1, 60),
+            TestJob::new(2, 1.0, anywhere(2), 4),
+            TestJob::new(3, 40.0, anywhere(1), 2),
+            TestJob::new(4, 41.0, anywhere(1), 20),
+        ];
+        starts(&ran_on(nodes(1, 2), jobs, &[("starvation-barrier", barrier)]))
+    };
+    let (passed, reserved, blocked) = (with_barrier("off"), with_barrier("reserve"), with_barrier("block"));
+    assert!(passed[1] > 70.0, "the long one passes it: {passed:?}");
+    assert_eq!(reserved[1], 60.5, "{reserved:?}");
+    assert!(reserved[2] < 45.0 && reserved[3] >= 64.0, "only the short one passes: {reserved:?}");
+    assert!(blocked[1] == 60.5 && blocked[2] >= 64.0, "nobody passes: {blocked:?}");
 }
 
 #[test]

@@ -26,8 +26,17 @@ pub(super) fn table(outcomes: &Outcomes) -> String {
     if rows.is_empty() {
         return rows;
     }
-    let headings = "<th>Policy</th><th>Jobs</th><th>Number</th><th>Estimated</th><th>Within a factor of 2</th>\
-                    <th>Median error</th><th>Mean error</th><th>Estimate ÷ truth (5th, 50th, 95th percentile)</th>";
+    let headings = [
+        "Policy",
+        "Jobs",
+        "Number",
+        "Estimated",
+        "Within a factor of 2",
+        "Median error",
+        "Mean error",
+        "Estimate ÷ truth (5th, 50th, 95th percentile)",
+    ];
+    let headings = headings.map(|heading| format!("<th>{heading}</th>")).concat();
     format!(
         "<div class=\"wide\"><table><thead><tr>{headings}</tr></thead><tbody>\n{rows}</tbody></table></div>"
     )
