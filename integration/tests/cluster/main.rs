@@ -9,6 +9,7 @@ mod arrays;
 mod bad_input;
 mod demo;
 mod documents;
+mod estimates;
 mod faults;
 mod gangs;
 mod jobs;

@@ -1,0 +1,28 @@
+//! What the head learns from jobs that ended, what it then expects of others, and that a restart loses none of
+//! it.
+
+use serde_json::Value;
+
+use crate::kit::*;
+
+/// What the head expects of a job with this name that waits behind a long one.
+fn expected(cluster: &Cluster, name: &str) -> Value {
+    let job = cluster.submit(&["--name", name, "--hold"], "true");
+    let shown = cluster.show(&job);
+    cluster.ok(&["cancel", &job]);
+    shown["predicted"].clone()
+}
+
+#[test]
+fn a_restarted_head_expects_of_a_job_what_it_had_learned() {
+    let mut cluster = Cluster::start(&["host:4"]);
+    assert!(expected(&cluster, "nap").is_null(), "nothing has ended yet");
+    let naps = cluster.submit(&["--name", "nap", "--array", "1-12"], "sleep 0.3");
+    cluster.end(&naps);
+    let learned = expected(&cluster, "nap");
+    let runtime = learned["runtime_s"].as_f64().unwrap_or_else(|| panic!("{learned}"));
+    assert!((0.3..30.0).contains(&runtime), "{learned}");
+    cluster.kill_head();
+    cluster.restart_head();
+    assert_eq!(expected(&cluster, "nap")["runtime_s"], learned["runtime_s"]);
+}
