@@ -16,24 +16,29 @@ table() {
 philly() {
     name=$1 cluster=$2 load=$3
     shift 3
-    table "$name" --trace "$trace" --cluster "$cluster" --load "$load" --seed 1,2,3 "$@"
+    table "$name" --trace "$trace" --cluster "$cluster" --load "$load" "$@"
 }
 
 policies=fifo-strict,fifo-greedy,easy-backfill,las,spd,spw,a-srpt
-variants=a-srpt,a-srpt:order=duration,a-srpt-no-delay,a-srpt-no-vm,a-srpt-random-map
-variants=$variants,a-srpt:starvation-barrier=reserve,a-srpt:order=duration,starvation-barrier=reserve
+variants=a-srpt,a-srpt:order=turn,a-srpt-no-delay,a-srpt-no-vm,a-srpt-random-map
+variants=$variants,a-srpt:starvation-barrier=reserve,a-srpt:order=turn,starvation-barrier=reserve
 variants=$variants,a-srpt:eager-start=on,a-srpt-strict
 
-part="--limit 20000"
+part="--limit 20000 --seed 1,2,3"
 
-for load in 0.7 0.9 1.2; do philly "load-$load" 64x8:V100@25g "$load" --policy "$policies" & done
+for load in 0.9 1.2; do
+    philly "whole-$load" 64x8:V100@25g "$load" --seed 1,2 --policy "$policies" &
+done
+philly "whole-oracle" 64x8:V100@25g 0.9 --seed 1,2 --estimator oracle --policy spd,a-srpt,a-srpt:order=turn &
+wait
+for load in 0.7 0.9 1.2 1.5; do philly "load-$load" 64x8:V100@25g "$load" $part --policy "$policies" & done
 wait
 for nodes in 32 128; do philly "nodes-$nodes" "${nodes}x8:V100@25g" 0.9 $part --policy "$policies" & done
 for network in 10g 100g; do philly "network-$network" "64x8:V100@$network" 0.9 $part --policy "$policies" & done
 wait
 for estimator in oracle noisy:0.5 forest recent-median group-mean constant; do
-    philly "estimator-$estimator" 64x8:V100@25g 0.9 --estimator "$estimator" \
-        --policy spd,a-srpt,a-srpt:order=duration &
+    philly "estimator-$estimator" 64x8:V100@25g 0.9 $part --estimator "$estimator" \
+        --policy spd,a-srpt,a-srpt:order=turn &
 done
 wait
 for estimator in oracle forest; do

@@ -54,6 +54,15 @@ impl<'v> Fitting<'v> {
     }
 }
 
+/// Whether a demand fits these nodes.
+pub(crate) fn fits(demand: &Demand, free: &FreeNodes<'_>) -> bool {
+    let mut total = 0;
+    free.nodes().any(|node| {
+        total += u64::from(contribution(demand, node));
+        total >= wanted(demand)
+    })
+}
+
 fn contribution(demand: &Demand, node: &NodeView) -> u32 {
     let roomy = node.roomy_devices(demand);
     match demand.spread {

@@ -4,6 +4,7 @@
 //! refuse, at submission, what no node can ever hold.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use cohabit_proto::{Bytes, Demand, DeviceId, Gpus, NodeId, Placement, RankPlacement, Share, Spread};
 
@@ -14,7 +15,7 @@ use crate::{DeviceView, NodeView, Shortage};
 pub struct FreeNodes<'v> {
     view: &'v [NodeView],
     /// Nodes of which something was taken, or to which something was given back, by position.
-    touched: BTreeMap<usize, NodeView>,
+    touched: BTreeMap<usize, Arc<NodeView>>,
 }
 
 impl<'v> FreeNodes<'v> {
@@ -28,7 +29,7 @@ impl<'v> FreeNodes<'v> {
     pub fn nodes(&self) -> impl Iterator<Item = &NodeView> {
         let mut touched = self.touched.iter().peekable();
         self.view.iter().enumerate().map(move |(position, node)| {
-            touched.next_if(|(at, _)| **at == position).map_or(node, |(_, node)| node)
+            touched.next_if(|(at, _)| **at == position).map_or(node, |(_, node)| &**node)
         })
     }
 
@@ -38,7 +39,7 @@ impl<'v> FreeNodes<'v> {
     /// If there are not so many nodes.
     #[must_use]
     pub fn node(&self, position: usize) -> &NodeView {
-        self.touched.get(&position).unwrap_or(&self.view[position])
+        self.touched.get(&position).map_or(&self.view[position], |node| &**node)
     }
 
     /// Where in [`FreeNodes::nodes`] a node is, if it takes jobs.
@@ -70,8 +71,8 @@ impl<'v> FreeNodes<'v> {
     ) {
         for part in &placement.parts {
             if let Some(position) = self.position(part.node) {
-                let node = self.touched.entry(position).or_insert_with(|| self.view[position].clone());
-                change(node, part);
+                let node = self.touched.entry(position).or_insert_with(|| Arc::new(self.view[position].clone()));
+                change(Arc::make_mut(node), part);
             }
         }
     }

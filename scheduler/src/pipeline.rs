@@ -30,8 +30,8 @@ pub enum Discipline {
     Strict,
     /// They may pass.
     WorkConserving,
-    /// They may pass as long as the first one without room does not start later for it, as far as runtimes are
-    /// what is expected: EASY backfill.
+    /// They may pass as long as the first one without room does not start later for it, as far as runtimes
+    /// are what is expected: EASY backfill.
     Backfill,
 }
 

@@ -94,8 +94,8 @@ impl Digits {
         self.training.count().div_ceil(self.batch_size) as u64
     }
 
-    /// The numbers of the images of a step, counted from 0. Each epoch goes through all of them in an order of
-    /// its own.
+    /// The numbers of the images of a step, counted from 0. Each epoch goes through all of them in
+    /// an order of its own.
     fn batch(&self, step: u64) -> Vec<u32> {
         let (epoch, batch) = (step / self.steps_per_epoch(), (step % self.steps_per_epoch()) as usize);
         let mut numbers: Vec<u32> = (0..self.training.count() as u32).collect();

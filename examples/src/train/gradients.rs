@@ -1,4 +1,5 @@
-//! The gradients of a step: a tensor for each parameter, by its name, and their sums over the ranks of a team.
+//! The gradients of a step: a tensor for each parameter, by its name, and their sums over the ranks of a
+//! team.
 //!
 //! The loss of a step travels with them, so that one exchange is enough.
 

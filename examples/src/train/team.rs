@@ -1,8 +1,8 @@
 //! The ranks that train one network together, each on its own part of every step's examples.
 //!
 //! A team of one exchanges nothing; a larger one meets by the environment that `torchrun`, or Cohabit, gives
-//! to each rank, and then forms a [`Ring`]. All ranks hear the same sums, so all take the same steps and end at
-//! the same one. What is printed, reported and saved is the first rank's business alone.
+//! to each rank, and then forms a [`Ring`]. All ranks hear the same sums, so all take the same steps and end
+//! at the same one. What is printed, reported and saved is the first rank's business alone.
 
 mod rendezvous;
 mod ring;

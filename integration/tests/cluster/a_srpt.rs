@@ -1,7 +1,7 @@
 //! A-SRPT in a live cluster: what it starts when, what it says, and that the simulator does the same.
 //!
-//! Jobs are stages of replicas that sleep: an iteration takes as long as their model says, so that they run as
-//! long as the policy expects.
+//! Jobs are stages of replicas that sleep: an iteration takes as long as their model says, so that they run
+//! as long as the policy expects.
 
 use std::collections::BTreeMap;
 

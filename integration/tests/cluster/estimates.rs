@@ -1,5 +1,5 @@
-//! What the head learns from jobs that ended, what it then expects of others, and that a restart loses none of
-//! it.
+//! What the head learns from jobs that ended, what it then expects of others, and that a restart loses none
+//! of it.
 
 use serde_json::Value;
 

@@ -1,7 +1,8 @@
 //! Where the ranks of an attempt meet: at a port of the node on which rank 0 lies.
 //!
 //! Each worker says which ports it keeps for that, so no question has to be asked before an attempt starts. A
-//! port turns out to be taken only when rank 0 is about to start: then the attempt is tried again, at another.
+//! port turns out to be taken only when rank 0 is about to start: then the attempt is tried again, at
+//! another.
 
 use cohabit_proto::{JobId, NodeId, RankRun, Rendezvous};
 

@@ -50,7 +50,8 @@ pub enum Barrier {
     /// Nothing: it may be passed for ever.
     #[default]
     Off,
-    /// Room is reserved for it: only those may pass that are expected to end before it is due, or to leave it.
+    /// Room is reserved for it: only those may pass that are expected to end before it is due, or to leave
+    /// it.
     Reserve,
     /// Nobody passes any more.
     Block,
@@ -59,11 +60,11 @@ pub enum Barrier {
 /// What jobs are ordered by whose virtual turn has come.
 #[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
 pub enum QueueOrder {
-    /// By when it came (`q_i`).
-    #[default]
-    Turn,
     /// By how long they are expected to run.
+    #[default]
     Duration,
+    /// By when it came (`q_i`), as the paper has it.
+    Turn,
 }
 
 /// The iteration time by which the virtual machine measures a job's work.

@@ -1,8 +1,8 @@
 //! Policies that stop a running job when a more urgent one finds no room.
 //!
 //! Every plan goes through the waiting jobs by urgency. One that has no room now, but will have when those
-//! told to stop are gone, keeps that room; else the least urgent running jobs are told to stop, as few as make
-//! room. A job that is stopped waits again and later goes on from its checkpoint.
+//! told to stop are gone, keeps that room; else the least urgent running jobs are told to stop, as few as
+//! make room. A job that is stopped waits again and later goes on from its checkpoint.
 
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
@@ -11,8 +11,9 @@ use cohabit_proto::{Demand, JobId, Placement, Span, Time};
 
 use super::Urgency;
 use super::service::{Run, Service};
-use super::victims::{Standing, Victims};
+use super::victims::{Rank, Standing, Victims, rank};
 use crate::draft::start;
+use crate::fitting::fits;
 use crate::pipeline::Key;
 use crate::prospects::waiting_in;
 use crate::without_room::WithoutRoom;
@@ -48,26 +49,30 @@ struct Draft<'v> {
     view: &'v View,
     /// What is free now and kept for nobody.
     free: FreeNodes<'v>,
-    /// The same, when those told to stop are gone.
-    soon: FreeNodes<'v>,
+    /// The same, when those told to stop are gone; nothing where nobody was.
+    soon: Option<FreeNodes<'v>>,
     /// Made when the first job finds no room.
     victims: Option<Victims>,
     without_room: WithoutRoom,
+    /// The first of those that others may have to make room for.
+    most_urgent: Option<Rank>,
     plan: Plan,
 }
 
 impl<'v> Draft<'v> {
     fn new(view: &'v View) -> Draft<'v> {
         let free = FreeNodes::new(&view.nodes);
-        let mut soon = free.clone();
-        let stopping = view.running.values().filter(|job| job.phase == RunPhase::Stopping);
-        stopping.for_each(|job| soon.give_back(&job.demand, &job.placement));
-        Draft { view, free, soon, victims: None, without_room: WithoutRoom::default(), plan: Plan::default() }
+        let mut soon = None;
+        for job in view.running.values().filter(|job| job.phase == RunPhase::Stopping) {
+            soon.get_or_insert_with(|| free.clone()).give_back(&job.demand, &job.placement);
+        }
+        let without_room = WithoutRoom::default();
+        Draft { view, free, soon, victims: None, without_room, most_urgent: None, plan: Plan::default() }
     }
 
     fn take(&mut self, demand: &Demand, placement: &Placement) {
         self.free.take(demand, placement);
-        self.soon.take(demand, placement);
+        self.soon.iter_mut().for_each(|soon| soon.take(demand, placement));
     }
 }
 
@@ -128,35 +133,39 @@ impl<U: Urgency, P: Place> Preemptive<U, P> {
         if draft.without_room.covers(&job.demand) {
             return Room::None;
         }
-        if let Ok(proposal) = self.place.place(job, profile, &draft.free) {
+        if fits(&job.demand, &draft.free)
+            && let Ok(proposal) = self.place.place(job, profile, &draft.free)
+        {
             draft.take(&job.demand, &proposal.placement);
             let rest = Profile { runtime: profile.runtime - before.progress, ..profile.clone() };
             draft.plan.actions.push(start(job.id, proposal, &rest));
             return Room::Found;
         }
-        if self.place.place(job, profile, &draft.soon).is_err()
-            && self.preempt(draft, job, turn) == Room::None
-        {
+        let fits_soon = draft.soon.as_ref().is_some_and(|soon| fits(&job.demand, soon));
+        if !fits_soon && self.preempt(draft, job, turn) == Room::None {
             draft.without_room.insert(job.demand);
             return Room::None;
         }
-        if let Ok(kept) = self.place.place(job, profile, &draft.soon) {
+        if let Some(soon) = &draft.soon
+            && let Ok(kept) = self.place.place(job, profile, soon)
+        {
             draft.take(&job.demand, &kept.placement);
         }
         Room::Found
     }
 
     fn preempt(&self, draft: &mut Draft<'_>, job: &PendingJob, turn: Turn<Key>) -> Room {
-        if !draft.soon.could_ever_hold(&job.demand) {
+        if !draft.free.could_ever_hold(&job.demand) {
             return Room::None;
         }
-        let victims = draft.victims.get_or_insert_with(|| Victims::new(self.standings(draft.view, turn)));
-        let Some((stopped, soon)) =
-            victims.make_room((turn.key, turn.job, &job.demand), &draft.soon, draft.view)
-        else {
+        let rank = rank(turn.key);
+        draft.most_urgent = Some(draft.most_urgent.map_or(rank, |known| known.min(rank)));
+        let victims = draft.victims.get_or_insert_with(|| Victims::new(self.standings(draft.view, rank)));
+        let soon = draft.soon.as_ref().unwrap_or(&draft.free);
+        let Some((stopped, soon)) = victims.make_room((rank, &job.demand), soon, draft.view) else {
             return Room::None;
         };
-        draft.soon = soon;
+        draft.soon = Some(soon);
         for id in stopped {
             let claim = match self.running[&id].0.priority < job.priority {
                 true => "has a larger priority",
@@ -168,23 +177,26 @@ impl<U: Urgency, P: Place> Preemptive<U, P> {
         Room::Found
     }
 
-    /// The running jobs that are less urgent than this one.
-    fn standings(&self, view: &View, turn: Turn<Key>) -> Vec<Standing> {
+    /// The running jobs that rank behind this.
+    fn standings(&self, view: &View, ahead: Rank) -> Vec<Standing> {
         let going_on = self.running.iter().filter(|(_, (_, run))| run.phase == RunPhase::Running);
         let standing = |(job, (book, run)): (&JobId, &(Book, Run))| Standing {
             key: self.key(book, book.before.plus(run, view.now)),
             job: *job,
             safe_until: run.since + self.quantum,
         };
-        going_on.map(standing).filter(|it| (it.key, it.job) > (turn.key, turn.job)).collect()
+        going_on.map(standing).filter(|it| rank(it.key) > ahead).collect()
     }
 
-    /// When the order of running jobs against waiting ones changes by itself.
-    fn next_worse(&self, now: Time) -> Option<Time> {
-        let worse = |(book, run): &(Book, Run)| {
-            Some(now + self.urgency.worsens_in(&book.profile, book.before.plus(run, now))?)
+    /// When a running job first falls behind this, which waits.
+    fn next_behind(&self, waiting: Rank, now: Time) -> Option<Time> {
+        let falls_behind = |(book, run): &(Book, Run)| {
+            let service = book.before.plus(run, now);
+            let worse_in = self.urgency.worsens_in(&book.profile, service)?;
+            let then = Service { held: service.held + worse_in, progress: service.progress };
+            (rank(self.key(book, then)) > waiting).then_some(now + worse_in)
         };
-        self.running.values().filter_map(worse).min()
+        self.running.values().filter_map(falls_behind).min()
     }
 }
 
@@ -227,7 +239,8 @@ impl<U: Urgency, P: Place> Policy for Preemptive<U, P> {
         self.queue = queue;
         if all_found == Room::None {
             let unsafe_at = draft.victims.and_then(|victims| victims.next_unsafe);
-            draft.plan.wake = unsafe_at.into_iter().chain(self.next_worse(view.now)).min();
+            let behind_at = draft.most_urgent.and_then(|rank| self.next_behind(rank, view.now));
+            draft.plan.wake = unsafe_at.into_iter().chain(behind_at).min();
         }
         draft.plan
     }

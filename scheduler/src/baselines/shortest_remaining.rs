@@ -1,7 +1,7 @@
 //! Shortest remaining time first: with exact estimates, what preemption could gain at best on one machine.
 //!
-//! The time is that at a job's best place. Counted at the present place, it would differ between a running job
-//! and the same job waiting, and two jobs could push each other out in turn.
+//! The time is that at a job's best place. Counted at the present place, it would differ between a running
+//! job and the same job waiting, and two jobs could push each other out in turn.
 
 use cohabit_proto::Span;
 

@@ -1,12 +1,23 @@
 //! Running jobs that may be stopped for the sake of more urgent ones, the least urgent first.
 //!
 //! It picks as few as it finds, and none that ran for less than its quantum; it never decides who is urgent.
+//! Nobody is stopped for an equal that was only submitted earlier: that would cost a stop and gain nothing.
+
+use std::cmp::Reverse;
 
 use cohabit_proto::{Demand, JobId, Time};
 
 use crate::fitting::Fitting;
 use crate::pipeline::Key;
 use crate::{FreeNodes, View};
+
+/// What puts a job ahead of running ones: its priority, then its urgency.
+pub(super) type Rank = (Reverse<i32>, u128);
+
+/// A key without what only puts waiting jobs in order.
+pub(super) const fn rank((priority, measure, _): Key) -> Rank {
+    (priority, measure)
+}
 
 /// A running job, as it stands among the others.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -36,11 +47,14 @@ impl Victims {
     /// have; `None`, and nobody is taken, if not even all that are less urgent make room.
     pub(super) fn make_room<'v>(
         &mut self,
-        (key, job, demand): (Key, JobId, &Demand),
+        (ahead, demand): (Rank, &Demand),
         free: &FreeNodes<'v>,
         view: &View,
     ) -> Option<(Vec<JobId>, FreeNodes<'v>)> {
-        let less_urgent = |it: &&Standing| (it.key, it.job) > (key, job);
+        let less_urgent = |it: &&Standing| rank(it.key) > ahead;
+        if !self.standings.last().is_some_and(|last| less_urgent(&last)) {
+            return None;
+        }
         let mut fitting = Fitting::new(free.clone(), *demand);
         let mut chosen: Vec<JobId> = Vec::new();
         for standing in self.standings.iter().rev().take_while(less_urgent) {

@@ -1,5 +1,5 @@
-//! The nodes of the view as the mapper's servers: what they are made of is looked at when they change, what is
-//! free on them for each question.
+//! The nodes of the view as the mapper's servers: what they are made of is looked at when they change, what
+//! is free on them for each question.
 //!
 //! Positions in the list are those of the view's nodes.
 

@@ -1,7 +1,7 @@
 //! Policies by the names that users write, with their parameters: `a-srpt:theta=1.5,delta=1`.
 //!
-//! What is no name, no parameter of the policy or no allowed value is refused with what would have been right.
-//! Nothing here plans.
+//! What is no name, no parameter of the policy or no allowed value is refused with what would have been
+//! right. Nothing here plans.
 
 mod parameters;
 mod refusal;
@@ -11,14 +11,15 @@ use cohabit_proto::{Bandwidth, Span};
 use crate::mapping::{IterationModel, MapperOptions, NicShare, Selection, Switch};
 use crate::{
     ASrpt, Discipline, Fifo, FirstFit, LeastAttained, LinkDefaults, MappedPlace, Options, Pipeline, Policy,
-    Preemptive, QueueMode, Rank, ShortestDuration, ShortestRemaining, SmallestWork,
+    Preemptive, QueueMode, QueueOrder, Rank, ShortestDuration, ShortestRemaining, SmallestWork,
 };
 use parameters::Parameters;
 pub use refusal::UnknownPolicy;
 
 /// Every name that [`policy_by_name`] knows.
-pub const POLICY_NAMES: [&str; 14] = [
+pub const POLICY_NAMES: [&str; 15] = [
     "fifo",
+    "fifo-strict",
     "fifo-greedy",
     "easy-backfill",
     "spd",
@@ -49,6 +50,7 @@ fn named(name: &str, parameters: &mut Parameters<'_>) -> Result<Box<dyn Policy>,
     use Discipline::{Backfill, Strict, WorkConserving};
     match name {
         "fifo" => Ok(Box::new(Pipeline::new(Fifo, FirstFit, Strict))),
+        "fifo-strict" => pipeline(Fifo, Strict, parameters),
         "fifo-greedy" => pipeline(Fifo, WorkConserving, parameters),
         "easy-backfill" => pipeline(Fifo, Backfill, parameters),
         "spd" => pipeline(ShortestDuration, WorkConserving, parameters),
@@ -70,7 +72,8 @@ fn named(name: &str, parameters: &mut Parameters<'_>) -> Result<Box<dyn Policy>,
             a_srpt(never, Selection::default(), parameters)
         }
         "a-srpt-strict" => {
-            let strict = Options { queue_mode: QueueMode::Strict, ..Options::default() };
+            let (queue_mode, queue_order) = (QueueMode::Strict, QueueOrder::Turn);
+            let strict = Options { queue_mode, queue_order, ..Options::default() };
             a_srpt(strict, Selection::default(), parameters)
         }
         "a-srpt-random-map" => a_srpt(Options::default(), Selection::Random(1), parameters),

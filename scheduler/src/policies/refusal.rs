@@ -1,4 +1,5 @@
-//! What is said to somebody who asked for a policy that there is not: what was wrong, and what would be right.
+//! What is said to somebody who asked for a policy that there is not: what was wrong, and what would
+//! be right.
 //!
 //! It never guesses: the nearest name is only named.
 

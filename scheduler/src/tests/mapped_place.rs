@@ -173,7 +173,10 @@ proptest! {
     #[test]
     fn it_finds_room_where_first_fit_does(
         demand in demands(),
-        free in prop::collection::vec(prop::collection::vec(prop_oneof![Just(1_000_u32), 0_u32..1_000], 0..5), 0..5),
+        free in prop::collection::vec(
+            prop::collection::vec(prop_oneof![Just(1_000_u32), 0_u32..1_000], 0..5),
+            0..5,
+        ),
         launch in prop_oneof![Just(Launch::PerGpu), Just(Launch::PerNode)],
     ) {
         let nodes: Vec<NodeView> = (0..).zip(&free).map(|(number, free)| node(number, free)).collect();

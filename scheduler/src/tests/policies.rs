@@ -1,6 +1,9 @@
 //! Names and parameters of policies, and what is said where they are wrong.
 
-use crate::{POLICY_NAMES, policy_by_name};
+use cohabit_proto::Placement;
+
+use super::kit::*;
+use crate::{Action, POLICY_NAMES, Plan, View, policy_by_name};
 
 fn refusal(text: &str) -> String {
     policy_by_name(text).err().map(|why| why.to_string()).unwrap_or_default()
@@ -8,13 +11,37 @@ fn refusal(text: &str) -> String {
 
 #[test]
 fn every_listed_name_is_a_policy_that_plans() {
-    use super::kit::*;
     for name in POLICY_NAMES {
         let view = view(vec![node(1, &[1_000])], vec![]);
         let mut policy = policy_by_name(name).unwrap();
         policy.learn(&view, &view.as_changes());
         assert_eq!(policy.plan(&view).actions, [], "{name}");
     }
+}
+
+/// What a new policy of this name answers that sees all this for the first time.
+fn plan_of(name: &str, view: &View) -> Plan {
+    let mut policy = policy_by_name(name).unwrap();
+    policy.learn(view, &view.as_changes());
+    policy.plan(view)
+}
+
+#[test]
+fn fifo_takes_the_first_place_and_strict_fifo_the_mappers() {
+    let nodes = vec![node(1, &[1_000; 4]), node(2, &[1_000; 2])];
+    let view = view(nodes, vec![job(1, gpus(2))]);
+    let place = |name| match plan_of(name, &view).actions.as_slice() {
+        [Action::Place { placement: Placement { parts, .. }, .. }] => parts[0].node.0.as_u128(),
+        others => panic!("{name}: {others:?}"),
+    };
+    assert_eq!(["fifo", "fifo-strict", "fifo-greedy"].map(place), [1, 2, 2]);
+}
+
+#[test]
+fn only_under_a_strict_fifo_nobody_passes_a_job_without_room() {
+    let view = view(vec![node(1, &[1_000, 0])], vec![job(1, gpus(2)), job(2, gpus(1))]);
+    let started = |name| placed(&plan_of(name, &view));
+    assert_eq!(["fifo", "fifo-strict", "fifo-greedy"].map(started), [vec![], vec![], vec![2]]);
 }
 
 #[test]
@@ -25,6 +52,7 @@ fn parameters_follow_a_colon() {
         "srtf-oracle:quantum=1",
         "spd:network=10g,interconnect=300GB,swaps=off,multi-start=off,nic-share=job",
         "a-srpt:selection=random,map-seed=3,micro-batches=4",
+        "fifo-strict:selection=fragments,network=10g",
         "easy-backfill:",
     ] {
         assert_eq!(refusal(text), "", "{text}");
@@ -35,7 +63,9 @@ fn parameters_follow_a_colon() {
 fn an_unknown_name_is_answered_with_the_nearest_ones() {
     let why = refusal("easy-backfil");
     assert!(why.starts_with("there is no policy 'easy-backfil': perhaps easy-backfill is meant"), "{why}");
-    assert!(refusal("zzz").starts_with("there is no policy 'zzz': use one of fifo, fifo-greedy"));
+    assert!(
+        refusal("zzz").starts_with("there is no policy 'zzz': use one of fifo, fifo-strict, fifo-greedy")
+    );
 }
 
 #[test]

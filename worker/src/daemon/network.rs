@@ -1,8 +1,8 @@
 //! How fast this machine's network is, by the word of the kernel: the speed of the interface that carries the
 //! address under which other nodes reach it.
 //!
-//! It measures nothing and guesses nothing: an interface that does not know its speed (loopback, tunnels, most
-//! virtual machines) leaves the speed unknown, and the operator may say it.
+//! It measures nothing and guesses nothing: an interface that does not know its speed (loopback, tunnels,
+//! most virtual machines) leaves the speed unknown, and the operator may say it.
 
 use std::fs;
 use std::net::{IpAddr, ToSocketAddrs};

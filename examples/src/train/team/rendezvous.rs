@@ -1,5 +1,5 @@
-//! How ranks find each other: all but the first dial the first, say where they listen, and hear where the next
-//! one does.
+//! How ranks find each other: all but the first dial the first, say where they listen, and hear where the
+//! next one does.
 //!
 //! The first rank may start last, so the others dial again until it is there. Whoever is none of the ranks of
 //! this very training is turned away. Nothing is encrypted: a cluster's network is trusted, as torchrun

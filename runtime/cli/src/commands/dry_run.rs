@@ -3,7 +3,8 @@
 use std::process::ExitCode;
 
 use cohabit_client::proto::{
-    Array, Dependency, Gpus, JobSpec, ModelDescription, NodeRecord, NodeState, Sharing, Span, Spread, Work,
+    Array, Bytes, Dependency, Gpus, JobSpec, ModelDescription, NodeRecord, NodeState, Sharing, Span, Spread,
+    Work,
 };
 use cohabit_client::{Client, Submission};
 use serde::Serialize;
@@ -30,27 +31,44 @@ pub(super) async fn dry_run(
     Ok(ExitCode::SUCCESS)
 }
 
-/// Names of the nodes that could run it when they are empty; refused if they are too few.
+/// Names of the nodes that could run it, or a part of it, when they are empty; refused if they are too few.
 fn fitting_nodes(spec: &JobSpec, nodes: &[NodeRecord]) -> Result<Vec<String>, Failure> {
-    let fitting: Vec<_> =
-        nodes.iter().filter(|node| fits(spec, node)).map(|node| node.name.clone()).collect();
-    let largest = nodes.iter().filter(|node| is_there(node)).max_by_key(|node| node.devices.len());
-    match largest {
-        Some(largest) if fitting.len() < spec.demand.nodes as usize => Err(Failure::new(
-            Trouble::Impossible("unsatisfiable"),
-            format!(
-                "it needs {} node(s) and fits {}: the largest node is {} with {} devices, {} cores and {}",
-                spec.demand.nodes,
-                fitting.len(),
-                largest.name,
-                largest.devices.len(),
-                largest.cpus,
-                largest.memory
-            ),
-        )),
-        // Before the first worker has joined the head takes any job, and lets it wait.
-        Some(_) | None => Ok(fitting),
+    let fitting: Vec<&NodeRecord> = nodes.iter().filter(|node| fits(spec, node)).collect();
+    let shortage = match spec.demand.spread {
+        Spread::Even => too_few_nodes(spec, nodes, fitting.len()),
+        Spread::Free => too_few_devices(spec, nodes, &fitting),
+    };
+    match shortage {
+        Some(shortage) => Err(Failure::new(Trouble::Impossible("unsatisfiable"), shortage)),
+        None => Ok(fitting.iter().map(|node| node.name.clone()).collect()),
     }
+}
+
+/// What is missing. Before the first worker has joined nothing is: the head takes any job, and lets it wait.
+fn too_few_nodes(spec: &JobSpec, nodes: &[NodeRecord], fitting: usize) -> Option<String> {
+    let largest = nodes.iter().filter(|node| is_there(node)).max_by_key(|node| node.devices.len())?;
+    (fitting < spec.demand.nodes as usize).then(|| {
+        format!(
+            "it needs {} node(s) and fits {fitting}: the largest node is {} with {} devices, {} cores and {}",
+            spec.demand.nodes,
+            largest.name,
+            largest.devices.len(),
+            largest.cpus,
+            largest.memory
+        )
+    })
+}
+
+/// The same for a job whose devices may lie anywhere.
+fn too_few_devices(spec: &JobSpec, nodes: &[NodeRecord], fitting: &[&NodeRecord]) -> Option<String> {
+    let wanted = spec.demand.devices() as usize;
+    let together: usize = fitting.iter().map(|node| large_devices(spec, node)).sum();
+    (together < wanted && nodes.iter().any(is_there)).then(|| {
+        format!(
+            "it needs {wanted} devices, and all nodes with enough cores and memory together have {together} \
+             that are large enough"
+        )
+    })
 }
 
 fn is_there(node: &NodeRecord) -> bool {
@@ -62,16 +80,21 @@ fn is_there(node: &NodeRecord) -> bool {
 
 fn fits(spec: &JobSpec, node: &NodeRecord) -> bool {
     let demand = &spec.demand;
-    let is_large = |memory: Option<cohabit_client::proto::Bytes>| match (memory, demand.gpu_memory) {
-        (Some(there), Some(wanted)) => there >= wanted,
-        (None, _) | (_, None) => true,
-    };
     let least = match demand.spread {
         Spread::Even => demand.devices() as usize,
         Spread::Free => 1,
     };
-    let devices = node.devices.iter().filter(|record| is_large(record.device.memory)).count();
-    is_there(node) && devices >= least && node.cpus >= demand.cpus && node.memory >= demand.memory
+    let is_roomy = node.cpus >= demand.cpus && node.memory >= demand.memory;
+    is_there(node) && is_roomy && large_devices(spec, node) >= least
+}
+
+/// Devices of this node with as much memory as the job asks for.
+fn large_devices(spec: &JobSpec, node: &NodeRecord) -> usize {
+    let is_large = |memory: Option<Bytes>| match (memory, spec.demand.gpu_memory) {
+        (Some(there), Some(wanted)) => there >= wanted,
+        (None, _) | (_, None) => true,
+    };
+    node.devices.iter().filter(|record| is_large(record.device.memory)).count()
 }
 
 /// What would be submitted.
@@ -84,8 +107,12 @@ struct Plan {
     script: bool,
     workdir: String,
     environment: std::collections::BTreeMap<String, String>,
-    nodes: u32,
-    gpus_per_node: f64,
+    /// Nothing where any nodes will do.
+    nodes: Option<u32>,
+    /// Nothing where any nodes will do.
+    gpus_per_node: Option<f64>,
+    /// On all nodes together.
+    gpus: f64,
     gpu_memory: Option<u64>,
     exclusive: bool,
     cpus: u32,
@@ -117,6 +144,11 @@ impl Plan {
         };
         let warning =
             spec.stop.warning.map(|warning| format!("{}@{}s", warning.signal, warning.before.as_secs_f64()));
+        let is_even = spec.demand.spread == Spread::Even;
+        let on_each = match spec.demand.gpus {
+            Gpus::Part(share) => share.as_f64(),
+            Gpus::Whole(count) => count.into(),
+        };
         Plan {
             dry_run: true,
             name: spec.name.clone(),
@@ -124,11 +156,9 @@ impl Plan {
             script,
             workdir: spec.workdir.clone(),
             environment: spec.environment.clone(),
-            nodes: spec.demand.nodes,
-            gpus_per_node: match spec.demand.gpus {
-                Gpus::Part(share) => share.as_f64(),
-                Gpus::Whole(count) => count.into(),
-            },
+            nodes: is_even.then_some(spec.demand.nodes),
+            gpus_per_node: is_even.then_some(on_each),
+            gpus: on_each * f64::from(spec.demand.nodes),
             gpu_memory: spec.demand.gpu_memory.map(|memory| memory.0),
             exclusive: spec.demand.sharing == Sharing::Exclusive,
             cpus: spec.demand.cpus,
@@ -157,17 +187,22 @@ impl Plan {
         let members =
             self.members.map_or(String::new(), |members| format!(", an array of {members} members"));
         format!(
-            "Would submit {} in {}{members}: {} GPUs on each of {} node(s).\nIt {}.\nNothing was submitted; \
-             --output json shows everything.",
+            "Would submit {} in {}{members}: {}.\nIt {}.\nNothing was submitted; --output json shows everything.",
             shlex::try_join(self.command.iter().map(String::as_str)).unwrap_or_else(|_| self.name.clone()),
             self.workdir,
-            self.gpus_per_node,
-            self.nodes,
+            self.devices(),
             match self.fitting_nodes.as_slice() {
                 [] => "has to wait for a worker to join".to_owned(),
                 nodes => format!("fits {}", nodes.join(", ")),
             },
         )
+    }
+
+    fn devices(&self) -> String {
+        match (self.nodes, self.gpus_per_node) {
+            (Some(nodes), Some(gpus)) => format!("{gpus} GPUs on each of {nodes} node(s)"),
+            (None, _) | (_, None) => format!("{} GPUs on any nodes", self.gpus),
+        }
     }
 }
 

@@ -5,11 +5,11 @@ use crate::{Options, VirtualAlpha};
 
 const VARIANTS: [&[(&str, &str)]; 8] = [
     &[],
-    &[("queue", "strict")],
+    &[("queue", "strict"), ("order", "turn")],
     &[("theta", "inf")],
     &[("delta", "inf"), ("tau", "20")],
     &[("starvation-barrier", "reserve")],
-    &[("starvation-barrier", "block"), ("order", "duration")],
+    &[("starvation-barrier", "block"), ("order", "turn")],
     &[("virtual-alpha", "max")],
     &[("virtual-machine", "off")],
 ];

@@ -13,14 +13,14 @@ fn set(pairs: &[(&str, &str)]) -> Result<Options, String> {
 
 #[test]
 fn every_key_sets_its_switch() {
-    let values = ["2.5", "0.5", "90", "strict", "duration", "block", "on", "lower-bound", "off"];
+    let values = ["2.5", "0.5", "90", "strict", "turn", "block", "on", "lower-bound", "off"];
     let pairs: Vec<(&str, &str)> = Options::KEYS.into_iter().zip(values).collect();
     let expected = Options {
         theta: 2.5,
         delta: 0.5,
         tau: Some(Span::from_secs(90)),
         queue_mode: QueueMode::Strict,
-        queue_order: QueueOrder::Duration,
+        queue_order: QueueOrder::Turn,
         starvation_barrier: Barrier::Block,
         eager_start: Switch::On,
         virtual_alpha: VirtualAlpha::LowerBound,

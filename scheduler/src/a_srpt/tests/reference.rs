@@ -129,11 +129,11 @@ impl Policy for Reference {
 
 const VARIANTS: [&[(&str, &str)]; 7] = [
     &[],
-    &[("starvation-barrier", "block")],
+    &[("starvation-barrier", "block"), ("order", "turn")],
     &[("queue", "strict")],
     &[("theta", "1.05"), ("delta", "3")],
     &[("delta", "0.2"), ("starvation-barrier", "block")],
-    &[("tau", "20"), ("order", "duration")],
+    &[("tau", "20"), ("order", "turn")],
     &[("virtual-machine", "off"), ("virtual-alpha", "max")],
 ];
 

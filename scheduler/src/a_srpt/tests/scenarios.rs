@@ -116,7 +116,7 @@ fn a_job_that_the_nodes_could_never_hold_blocks_nobody() {
 fn stream(barrier: &str) -> f64 {
     let mut jobs = vec![TestJob::new(1, 0.0, anywhere(2), 2)];
     jobs.extend((0..60).map(|turn| TestJob::new(turn + 2, turn as f64 * 0.9, anywhere(1), 2).expected(1)));
-    let ran = ran_on(nodes(1, 2), jobs, &[("starvation-barrier", barrier)]).remove(0);
+    let ran = ran_on(nodes(1, 2), jobs, &[("order", "turn"), ("starvation-barrier", barrier)]).remove(0);
     ran.started_at.as_secs_f64()
 }
 
@@ -129,14 +129,15 @@ fn a_job_that_was_passed_for_too_long_lets_nobody_pass_any_more() {
 #[test]
 fn a_job_that_was_passed_for_too_long_gets_room_and_those_who_leave_in_time_pass() {
     let with_barrier = |barrier| {
-        // The second holds a device for long, the third wants both and is passed, the others are short or long.
+        // The second holds a device for long, the third wants both and is passed, the others are short or
+        // long.
         let jobs = vec![
             holder(1, 1, 60),
             TestJob::new(2, 1.0, anywhere(2), 4),
             TestJob::new(3, 40.0, anywhere(1), 2),
             TestJob::new(4, 41.0, anywhere(1), 20),
         ];
-        starts(&ran_on(nodes(1, 2), jobs, &[("starvation-barrier", barrier)]))
+        starts(&ran_on(nodes(1, 2), jobs, &[("order", "turn"), ("starvation-barrier", barrier)]))
     };
     let (passed, reserved, blocked) = (with_barrier("off"), with_barrier("reserve"), with_barrier("block"));
     assert!(passed[1] > 70.0, "the long one passes it: {passed:?}");
@@ -251,7 +252,7 @@ fn a_job_that_loses_its_devices_keeps_its_turn() {
 #[test]
 fn a_new_policy_lets_a_job_that_already_ran_go_first() {
     let mut hand = Hand::new(vec![]);
-    let (first, second) = (pending(1, 0.0, gpus(1), 50), pending(2, 1.0, gpus(1), 10));
+    let (first, second) = (pending(1, 0.0, gpus(1), 5), pending(2, 1.0, gpus(1), 10));
     let free = Change::Node(node(1, &[1_000]));
     hand.tell(60.0, &[running(&first, 5.0), Change::Node(node(1, &[0])), Change::Pending(second)]);
     assert_eq!(placed(&hand.tell(70.0, &[Change::Pending(first), free])), [1]);

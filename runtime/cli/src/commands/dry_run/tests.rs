@@ -1,6 +1,6 @@
 //! What a dry run says of jobs that fit, wait, or never fit.
 
-use cohabit_client::proto::{Bytes, Demand};
+use cohabit_client::proto::Demand;
 
 use super::*;
 use crate::render::samples::nodes;
@@ -35,6 +35,22 @@ fn what_no_node_can_meet_is_refused_with_the_largest_there_is() {
         assert_eq!(failure.trouble, Trouble::Impossible("unsatisfiable"));
         assert!(failure.message.contains("the largest node is gpu1 with 3 devices"), "{failure}");
     }
+}
+
+#[test]
+fn devices_on_any_nodes_are_counted_together() {
+    let anywhere = |count| Demand { gpus: Gpus::Whole(count), spread: Spread::Free, ..Demand::default() };
+    let all: usize = nodes().iter().filter(|node| is_there(node)).map(|node| node.devices.len()).sum();
+    let all = u32::try_from(all).unwrap();
+    assert_eq!(fitting(anywhere(all)).unwrap(), ["gpu1", "trial"]);
+    let failure = fitting(anywhere(all + 1)).unwrap_err();
+    assert_eq!(failure.trouble, Trouble::Impossible("unsatisfiable"));
+    assert!(failure.message.contains(&format!("together have {all}")), "{failure}");
+    assert_eq!(fitting_nodes(&spec(anywhere(9)), &[]).unwrap(), [""; 0]);
+
+    let plan = Plan::new(&spec(anywhere(3)), "key", vec!["gpu1".into()]);
+    assert_eq!((plan.nodes, plan.gpus_per_node, plan.gpus), (None, None, 3.0));
+    assert!(plan.words().contains("/home/ada: 3 GPUs on any nodes."), "{}", plan.words());
 }
 
 #[test]
