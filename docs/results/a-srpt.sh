@@ -19,7 +19,7 @@ philly() {
     table "$name" --trace "$trace" --cluster "$cluster" --load "$load" "$@"
 }
 
-policies=fifo-strict,fifo-greedy,easy-backfill,las,spd,spw,a-srpt
+policies=fifo-strict,fifo-greedy,easy-backfill,spd,spw,a-srpt
 variants=a-srpt,a-srpt:order=turn,a-srpt-no-delay,a-srpt-no-vm,a-srpt-random-map
 variants=$variants,a-srpt:starvation-barrier=reserve,a-srpt:order=turn,starvation-barrier=reserve
 variants=$variants,a-srpt:eager-start=on,a-srpt-strict
@@ -44,11 +44,12 @@ wait
 for estimator in oracle forest; do
     philly "variants-$estimator" 64x8:V100@25g 0.9 $part --estimator "$estimator" --policy "$variants" &
 done
-philly preemptive 64x8:V100@25g 0.9 $part --estimator oracle --policy srtf-oracle,a-srpt &
+for load in 0.9 1.2; do philly "las-$load" 64x8:V100@25g "$load" --seed 1,2 --policy las,a-srpt & done
+philly srtf 64x8:V100@25g 0.9 $part --estimator oracle --policy srtf-oracle,a-srpt &
 for network in 25g 100g; do
     for load in 0.9 1.5; do
         table "synthetic-$network-$load" --trace synthetic:600 --cluster "16x8:V100@$network" --load "$load" \
-            --estimator noisy:0.3 --seed 1,2,3,4,5,6,7,8,9,10 --policy "$policies,$variants" &
+            --estimator noisy:0.3 --seed 1,2,3,4,5,6,7,8,9,10 --policy "$policies,las,$variants" &
     done
 done
 wait

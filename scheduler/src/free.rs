@@ -71,7 +71,8 @@ impl<'v> FreeNodes<'v> {
     ) {
         for part in &placement.parts {
             if let Some(position) = self.position(part.node) {
-                let node = self.touched.entry(position).or_insert_with(|| Arc::new(self.view[position].clone()));
+                let node =
+                    self.touched.entry(position).or_insert_with(|| Arc::new(self.view[position].clone()));
                 change(Arc::make_mut(node), part);
             }
         }

@@ -77,7 +77,9 @@ impl Work {
 }
 
 impl Process {
-    pub(crate) fn new(start: RankStart, conditions: Conditions) -> Process {
+    /// What it finds in its environment is not kept: no program here looks at it.
+    pub(crate) fn new(mut start: RankStart, conditions: Conditions) -> Process {
+        start.environment.clear();
         let program = Program::of(&start.spec);
         let work = Work::new(conditions.left.unwrap_or(program.alone.as_secs_f64()));
         let pace = conditions.pace;

@@ -16,6 +16,8 @@ use crate::turn::Turn;
 
 /// A job that goes round in circles does not fill the memory: its first chapter and the latest ones are kept.
 const STORY_LIMIT: usize = 200;
+/// So many are dropped at once, so that the others need not move up for each.
+const DROPPED_AT_ONCE: usize = 50;
 
 /// What follows the end of an attempt.
 enum Verdict {
@@ -29,7 +31,7 @@ impl Turn<'_> {
         let chapter = Chapter { at: self.now, cause: self.cause.clone(), happening };
         let Some(job) = self.head.jobs.get_mut(&id) else { return };
         if job.story.len() >= STORY_LIMIT {
-            job.story.remove(1);
+            job.story.drain(1..=DROPPED_AT_ONCE);
         }
         job.story.push(chapter);
     }

@@ -1,8 +1,9 @@
 //! Least attained service in two dimensions, after Gu et al., "Tiresias", NSDI 2019: who has had less of the
 //! cluster goes first, counted as devices times time, so that nobody has to know how long a job runs.
 //!
-//! Counted exactly, equals would push each other out without end; so service is cut into a few queues, within
-//! which the earlier submission goes first. Jobs are not promoted again however long they wait.
+//! Counted exactly, equals would push each other out without end; so service is cut into a few queues. Within
+//! one, the earlier submission waits in front, and nobody is stopped for another. Jobs are not promoted again
+//! however long they wait.
 
 use cohabit_proto::{Share, Span};
 

@@ -6,6 +6,7 @@
 
 mod least_attained;
 mod preemptive;
+mod reach;
 mod service;
 mod shortest_remaining;
 mod sizes;

@@ -84,22 +84,20 @@ impl<U: Urgency, P: Place> Preemptive<U, P> {
     }
 
     fn waits(&mut self, job: &PendingJob, now: Time) {
-        let had = match (self.running.remove(&job.id), self.waiting.get(&job.id)) {
-            (Some((book, run)), _) => book.before.plus(&run, now),
-            (None, Some(book)) => book.before,
-            (None, None) => Service::default(),
+        let (known, before) = match (self.running.remove(&job.id), self.waiting.remove(&job.id)) {
+            (Some((book, run)), _) => (Some(book.profile), book.before.plus(&run, now)),
+            (None, Some(book)) => (Some(book.profile), book.before),
+            (None, None) => (None, Service::default()),
         };
-        let profile = self.place.profile(&job.demand, &job.traits);
+        let profile = known.unwrap_or_else(|| self.place.profile(&job.demand, &job.traits));
         let (priority, submitted_at) = (job.priority, job.submitted_at);
-        let book = Book { priority, submitted_at, profile, before: had };
-        self.queue.insert_needing(job.id, Needs::Room(job.demand), self.key(&book, had));
+        let book = Book { priority, submitted_at, profile, before };
+        self.queue.insert_needing(job.id, Needs::Room(job.demand), self.key(&book, before));
         self.waiting.insert(job.id, book);
     }
 
     fn runs(&mut self, job: &RunningJob, now: Time) {
         self.queue.remove(job.id);
-        let profile = self.place.profile(&job.demand, &job.traits);
-        let slowdown = self.place.slowdown(&profile, &job.placement);
         let book = match (self.waiting.remove(&job.id), self.running.remove(&job.id)) {
             (Some(book), _) => book,
             (None, Some((book, run))) if run.since == job.started_at => book,
@@ -108,12 +106,28 @@ impl<U: Urgency, P: Place> Preemptive<U, P> {
             (None, None) => Book {
                 priority: 0,
                 submitted_at: job.started_at,
-                profile: profile.clone(),
+                profile: self.place.profile(&job.demand, &job.traits),
                 before: Service::default(),
             },
         };
+        let slowdown = self.place.slowdown(&book.profile, &job.placement);
         let run = Run { since: job.started_at, slowdown, phase: job.phase };
-        self.running.insert(job.id, (Book { profile, ..book }, run));
+        self.running.insert(job.id, (book, run));
+    }
+
+    /// On another cluster other things are to be expected of the jobs that are known.
+    fn expect_anew(&mut self, view: &View) {
+        let pending = view.pending.values().map(|job| (job.id, &job.demand, &job.traits));
+        let running = view.running.values().map(|job| (job.id, &job.demand, &job.traits));
+        for (id, demand, traits) in pending.chain(running) {
+            let profile = self.place.profile(demand, traits);
+            let waiting = self.waiting.get_mut(&id);
+            if let Some(book) = waiting.or_else(|| self.running.get_mut(&id).map(|(book, _)| book)) {
+                book.profile = profile;
+            }
+        }
+        view.running.values().for_each(|job| self.runs(job, view.now));
+        view.pending.values().for_each(|job| self.waits(job, view.now));
     }
 
     fn forget(&mut self, job: JobId) {
@@ -212,8 +226,7 @@ enum Room {
 impl<U: Urgency, P: Place> Policy for Preemptive<U, P> {
     fn learn(&mut self, view: &View, changes: &[Change]) {
         if self.place.prepare(view) == Cluster::Changed {
-            view.running.values().for_each(|job| self.runs(job, view.now));
-            view.pending.values().for_each(|job| self.waits(job, view.now));
+            self.expect_anew(view);
         }
         for change in changes {
             match change {

@@ -2,13 +2,13 @@
 
 use std::collections::BTreeMap;
 
-use cohabit_proto::{JobId, Span};
+use cohabit_proto::{JobId, Span, Time};
 use proptest::prelude::*;
 
 use crate::tests::cluster::{Ran, TestCluster, TestJob, run};
 use crate::tests::kit::{anywhere, gpus, node, part, view};
 use crate::{
-    Action, Change, FirstFit, POLICY_NAMES, PendingJob, Policy, RunPhase, RunningJob, policy_by_name,
+    Action, Change, FirstFit, POLICY_NAMES, PendingJob, Plan, Policy, RunPhase, RunningJob, policy_by_name,
 };
 
 fn policy(text: &str) -> Box<dyn Policy> {
@@ -18,7 +18,7 @@ fn policy(text: &str) -> Box<dyn Policy> {
 /// What became of each job: when it started and ended, in seconds, and in how many attempts.
 fn fates(ran: &[Ran]) -> BTreeMap<u64, (u64, u64, u32)> {
     let fate = |it: &Ran| {
-        let seconds = |at: cohabit_proto::Time| at.as_micros() / 1_000_000;
+        let seconds = |at: Time| at.as_micros() / 1_000_000;
         (it.job.number, (seconds(it.started_at), seconds(it.ended_at), it.attempts))
     };
     ran.iter().map(fate).collect()
@@ -106,6 +106,22 @@ fn equals_do_not_push_each_other_out() {
 }
 
 #[test]
+fn within_a_queue_nobody_is_stopped_for_an_earlier_submission() {
+    let jobs = vec![TestJob::new(1, 0.0, gpus(1), 100), TestJob::new(2, 50.0, gpus(1), 200)];
+    // At 86 s the second job comes down into the queue where the first one waits.
+    assert_eq!(on(1, LAS, jobs), BTreeMap::from([(1, (0, 300, 2)), (2, (50, 250, 1))]));
+}
+
+#[test]
+fn a_plan_wakes_for_a_demotion_that_puts_the_running_job_behind_the_waiting_one() {
+    let one = |number| TestJob::new(number, 0.0, gpus(1), 100);
+    let second_after = Time::EPOCH + Span::from_secs(37);
+    assert_eq!(plan_for_second(LAS, one(1), one(2)).1.wake, Some(second_after));
+    // It may not push out a job of larger priority, whatever that has had.
+    assert_eq!(plan_for_second(LAS, urgent(one(1)), one(2)).1.wake, None);
+}
+
+#[test]
 fn a_shorter_job_pushes_out_a_longer_one_that_later_goes_on() {
     let jobs = vec![
         TestJob::new(1, 0.0, gpus(1), 100),
@@ -148,9 +164,9 @@ fn a_larger_priority_pushes_out_a_smaller_one() {
     assert_eq!(on(1, "srtf-oracle", jobs), BTreeMap::from([(1, (0, 1_010, 2)), (2, (1, 1_001, 1))]));
 }
 
-/// What a job that runs alone on one device is told when this one comes.
-fn told(first: TestJob, second: TestJob) -> String {
-    let mut policy = policy("srtf-oracle");
+/// The job that a policy starts on one device at the first second, and what it plans when another one comes.
+fn plan_for_second(text: &str, first: TestJob, second: TestJob) -> (JobId, Plan) {
+    let mut policy = policy(text);
     let mut view = view(vec![node(1, &[1_000])], vec![first.pending]);
     policy.learn(&view, &view.as_changes());
     let Action::Place { job, placement, .. } = policy.plan(&view).actions.remove(0) else {
@@ -163,7 +179,13 @@ fn told(first: TestJob, second: TestJob) -> String {
     let changes = [Change::Running(running), Change::Node(full), Change::Pending(second.pending)];
     view.apply(&changes);
     policy.learn(&view, &changes);
-    match &policy.plan(&view).actions[..] {
+    (job, policy.plan(&view))
+}
+
+/// What a job that runs alone on one device is told when this one comes.
+fn told(first: TestJob, second: TestJob) -> String {
+    let (job, plan) = plan_for_second("srtf-oracle", first, second);
+    match &plan.actions[..] {
         [Action::Preempt { job: stopped, why }] if *stopped == job => why.clone(),
         other => panic!("{other:?}"),
     }

@@ -4,12 +4,14 @@
 //! Nobody is stopped for an equal that was only submitted earlier: that would cost a stop and gain nothing.
 
 use std::cmp::Reverse;
+use std::collections::BTreeMap;
 
 use cohabit_proto::{Demand, JobId, Time};
 
+use super::reach::Reach;
 use crate::fitting::Fitting;
 use crate::pipeline::Key;
-use crate::{FreeNodes, View};
+use crate::{FreeNodes, RunningJob, View};
 
 /// What puts a job ahead of running ones: its priority, then its urgency.
 pub(super) type Rank = (Reverse<i32>, u128);
@@ -52,13 +54,9 @@ impl Victims {
         view: &View,
     ) -> Option<(Vec<JobId>, FreeNodes<'v>)> {
         let less_urgent = |it: &&Standing| rank(it.key) > ahead;
-        if !self.standings.last().is_some_and(|last| less_urgent(&last)) {
-            return None;
-        }
-        let mut fitting = Fitting::new(free.clone(), *demand);
-        let mut chosen: Vec<JobId> = Vec::new();
+        let mut gathering = Gathering::new(demand, free);
         for standing in self.standings.iter().rev().take_while(less_urgent) {
-            if fitting.fits() {
+            if gathering.fitting.fits() {
                 break;
             }
             if standing.safe_until > view.now {
@@ -66,28 +64,64 @@ impl Victims {
                 self.next_unsafe = Some(earlier);
                 continue;
             }
-            let running = &view.running[&standing.job];
-            fitting.give_back(&running.demand, &running.placement);
-            chosen.push(standing.job);
+            gathering.add(&view.running[&standing.job], free);
         }
-        if !fitting.fits() {
-            return None;
-        }
-        spare(&mut chosen, &mut fitting, view);
+        let (chosen, free) = gathering.sparing()?;
         self.standings.retain(|standing| !chosen.contains(&standing.job));
-        Some((chosen, fitting.into_free()))
+        Some((chosen, free))
     }
 }
 
-/// Leaves out those that make no difference, the more urgent first.
-fn spare(chosen: &mut Vec<JobId>, fitting: &mut Fitting<'_>, view: &View) {
-    for position in (0..chosen.len()).rev() {
-        let running = &view.running[&chosen[position]];
-        fitting.take(&running.demand, &running.placement);
-        if fitting.fits() {
-            chosen.remove(position);
-        } else {
-            fitting.give_back(&running.demand, &running.placement);
+/// Those who stop, as far as they are found.
+struct Gathering<'f, 'v> {
+    fitting: Fitting<'f>,
+    reach: Reach,
+    asked: usize,
+    /// In the order in which they were asked, which is that of their urgency.
+    chosen: BTreeMap<usize, &'v RunningJob>,
+    /// Those whose end is of no use unless more of their neighbours end.
+    useless: Vec<(usize, &'v RunningJob)>,
+}
+
+impl<'f, 'v> Gathering<'f, 'v> {
+    fn new(demand: &Demand, free: &FreeNodes<'f>) -> Gathering<'f, 'v> {
+        Gathering {
+            fitting: Fitting::new(free.clone(), *demand),
+            reach: Reach::new(demand, free),
+            asked: 0,
+            chosen: BTreeMap::new(),
+            useless: Vec::new(),
         }
+    }
+
+    /// The next one, and with it those whose end has become of use.
+    fn add(&mut self, job: &'v RunningJob, free: &FreeNodes<'_>) {
+        self.reach.count(&job.placement, free);
+        self.useless.push((self.asked, job));
+        self.asked += 1;
+        if self.reach.helps(&job.placement, free) {
+            for (order, job) in self.useless.extract_if(.., |(_, job)| self.reach.helps(&job.placement, free))
+            {
+                self.fitting.give_back(&job.demand, &job.placement);
+                self.chosen.insert(order, job);
+            }
+        }
+    }
+
+    /// Leaves out those that make no difference, the more urgent first; nothing, if all are too few.
+    fn sparing(mut self) -> Option<(Vec<JobId>, FreeNodes<'f>)> {
+        if !self.fitting.fits() {
+            return None;
+        }
+        let mut stopped = Vec::new();
+        for job in self.chosen.into_values().rev() {
+            self.fitting.take(&job.demand, &job.placement);
+            if !self.fitting.fits() {
+                self.fitting.give_back(&job.demand, &job.placement);
+                stopped.push(job.id);
+            }
+        }
+        stopped.reverse();
+        Some((stopped, self.fitting.into_free()))
     }
 }

@@ -131,6 +131,22 @@ fn a_requeued_job_runs_again_with_the_next_attempt() {
 }
 
 #[test]
+fn of_a_long_story_the_beginning_and_the_latest_chapters_are_kept() {
+    let mut test = TestHead::with_devices(1);
+    let id = test.submit(gpus(1));
+    // It was submitted, and placed for the first time.
+    let first = test.head.story(id);
+    for attempt in 1..=100 {
+        let told = test.head.story(id);
+        test.change(JobChange::Requeue, id);
+        test.ended(rank(1, attempt), Outcome::Signalled(Signal::TERM), Some(StopReason::Requeued));
+        let story = test.head.story(id);
+        assert!(story.len() <= 201 && story[..2] == first && story.contains(&told[told.len() - 1]));
+    }
+    assert!(test.head.story(id).len() >= 150);
+}
+
+#[test]
 fn a_cancellation_overrules_a_requeue_under_way() {
     let mut test = TestHead::with_devices(1);
     let id = test.submit(gpus(1));

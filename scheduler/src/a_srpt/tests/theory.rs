@@ -89,8 +89,12 @@ fn strict_queues_keep_the_bounds_of_each_job_and_of_the_sum() {
         let numbers = Numbers::of(&instance, &profiles, &mut place);
         let turns = instance.turns(&profiles, VirtualAlpha::LowerBound);
         let delta = [0.0, 0.5, 1.0][seed as usize % 3];
-        let switches =
-            [("queue", "strict"), ("order", "turn"), ("virtual-alpha", "lower-bound"), ("delta", &delta.to_string())];
+        let switches = [
+            ("queue", "strict"),
+            ("order", "turn"),
+            ("virtual-alpha", "lower-bound"),
+            ("delta", &delta.to_string()),
+        ];
         let ran = instance.run(&options(&switches), &place);
         let crowd = 1.0 + numbers.nu * numbers.rho * numbers.crowding;
         for ((job, profile), (turn, ran)) in instance.jobs.iter().zip(&profiles).zip(turns.iter().zip(&ran)) {
