@@ -34,6 +34,7 @@ wait
 for load in 0.7 0.9 1.2 1.5; do philly "load-$load" 64x8:V100@25g "$load" $part --policy "$policies" & done
 wait
 for nodes in 32 128; do philly "nodes-$nodes" "${nodes}x8:V100@25g" 0.9 $part --policy "$policies" & done
+philly idle-32 32x8:V100@25g 0.9 $part --policy spd,a-srpt,a-srpt:eager-start=on &
 for network in 10g 100g; do philly "network-$network" "64x8:V100@$network" 0.9 $part --policy "$policies" & done
 wait
 for estimator in oracle noisy:0.5 forest recent-median group-mean constant; do
