@@ -45,6 +45,7 @@ impl Head {
         };
         let mut sentences = vec![opening, format!("{}. ({code})", capitalised(&reason))];
         sentences.extend(self.queue_sentences(id, job));
+        sentences.extend(self.forecast_sentence(now, id));
         sentences.extend(estimate_sentence(submission));
         Some(sentences)
     }
@@ -136,10 +137,26 @@ impl Head {
                 Some((progress.remaining()?, *other))
             })
             .min();
-        let ahead = self.ahead_of(id);
+        let running = placed.len();
+        // Who is ahead the policy has said already, where it was asked.
+        let crowd = match self.live.expected.contains_key(&id) {
+            true => format!("{running} job(s) run."),
+            false => format!("{} job(s) are ahead of it and {running} run.", self.ahead_of(id)),
+        };
         let ends = soonest
             .map(|(left, other)| format!(" The first to end by its own progress is job {other}, in {left}."));
-        Some(format!("{ahead} job(s) are ahead of it and {} run.{}", placed.len(), ends.unwrap_or_default()))
+        Some(crowd + &ends.unwrap_or_default())
+    }
+
+    /// For a waiting job: when it may start and end, if all jobs run as long as is expected of them.
+    fn forecast_sentence(&self, now: Time, id: JobId) -> Option<String> {
+        let expected = self.live.expected.get(&id)?;
+        let starts_in = expected.starts_at?.since(now);
+        let end = expected.ends_at.map(|at| format!(" and end in {}", at.since(now)));
+        Some(format!(
+            "By what is expected of all jobs it may start in {starts_in}{}.",
+            end.unwrap_or_default()
+        ))
     }
 
     fn end_reason(&self, id: JobId, job: &Job) -> String {

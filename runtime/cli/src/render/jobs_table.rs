@@ -1,6 +1,6 @@
 //! Jobs, a line for each: what `list` and `wait` show.
 
-use cohabit_client::proto::{Gpus, JobRecord, Span, Time};
+use cohabit_client::proto::{Gpus, JobRecord, Progress, Span, Time};
 use comfy_table::{Cell, Row};
 use jiff::tz::TimeZone;
 
@@ -62,7 +62,7 @@ fn usual_row(job: &JobRecord, now: Time) -> Row {
         .add_cell(Cell::new(&job.user))
         .add_cell(table::state(job.state))
         .add_cell(Cell::new(runtime(job, now).map_or(String::new(), |span| span.to_string())))
-        .add_cell(Cell::new(remaining(job).map_or(String::new(), |span| span.to_string())))
+        .add_cell(Cell::new(remaining(job, now).map_or(String::new(), |span| span.to_string())))
         .add_cell(Cell::new(job.nodes().join(",")))
         .add_cell(Cell::new(detail(job)));
     row
@@ -81,10 +81,13 @@ pub(crate) fn runtime(job: &JobRecord, now: Time) -> Option<Span> {
     Some(job.ended_at.unwrap_or(now).since(job.started_at?))
 }
 
-/// How much longer it will run, while it does.
-pub(crate) fn remaining(job: &JobRecord) -> Option<Span> {
-    let is_live = !job.state.is_terminal();
-    job.progress.as_ref().filter(|_| is_live)?.remaining()
+/// How much longer it takes until it has ended: by its own progress, or else by what is expected of it.
+pub(crate) fn remaining(job: &JobRecord, now: Time) -> Option<Span> {
+    if job.state.is_terminal() {
+        return None;
+    }
+    let by_progress = job.progress.as_ref().and_then(Progress::remaining);
+    by_progress.or_else(|| Some(job.predicted.as_ref()?.ends_at?.since(now)))
 }
 
 /// What is most worth knowing: members, progress, or why it waits or ended.

@@ -1,11 +1,12 @@
 //! Tables and documents are snapshots of fixed records.
 
+use cohabit_client::proto::{JobRecord, JobState, Predicted, Span};
 use jiff::tz::TimeZone;
 use serde::Serialize;
 
 use super::documents::{Change, Changes, Job, Jobs, Node, Nodes, TokenTold, Tokens, versioned};
 use super::job_sheet::job_sheet;
-use super::jobs_table::{Columns, jobs_table};
+use super::jobs_table::{Columns, jobs_table, remaining};
 use super::nodes_table::nodes_table;
 use super::samples::{array, at, failed, nodes, pending, running, tokens};
 use super::tokens_table::tokens_table;
@@ -29,6 +30,14 @@ fn a_list_says_what_is_most_worth_knowing() {
 #[test]
 fn a_wide_list_says_more() {
     insta::assert_snapshot!("list_wide", listed(Columns::Wide, PIPE));
+}
+
+#[test]
+fn a_pending_job_lists_how_long_it_takes_until_it_may_have_ended() {
+    let predicted = Predicted { starts_at: Some(at(160)), ends_at: Some(at(220)), ..Predicted::default() };
+    let expected = JobRecord { predicted: Some(predicted), ..pending() };
+    assert_eq!(remaining(&expected, at(100)), Some(Span::from_secs(120)));
+    assert_eq!(remaining(&JobRecord { state: JobState::Cancelled, ..expected }, at(100)), None);
 }
 
 #[test]

@@ -248,7 +248,7 @@ fn explanations_are_sentences_with_numbers() {
       [
         "Job 3 is PENDING and has been waiting for 1 min 30 s since it was submitted.",
         "It needs 1 whole device(s) on a node and the most that are free on one is 0; 1 job is ahead of it in the queue. (waiting_for_devices)",
-        "1 job(s) are ahead of it and 1 run."
+        "1 job(s) run."
       ]
     ]
     "#);

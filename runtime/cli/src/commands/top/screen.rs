@@ -85,7 +85,7 @@ fn job_row(job: &JobRecord, now: Time) -> Row<'_> {
         Cell::from(job.user.as_str()),
         Cell::from(job.state.word()).style(Style::from(colour(job.state))),
         Cell::from(text(runtime(job, now))),
-        Cell::from(text(remaining(job))),
+        Cell::from(text(remaining(job, now))),
         Cell::from(job.nodes().join(",")),
         Cell::from(detail(job)),
     ])
