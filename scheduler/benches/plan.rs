@@ -162,6 +162,8 @@ impl Bench {
         self.book(&placement, |free| free.take(&job.demand, &placement));
         let change = Change::Running(RunningJob {
             id: job.id,
+            priority: job.priority,
+            submitted_at: job.submitted_at,
             started_at: self.view.now,
             demand: job.demand,
             placement,

@@ -142,6 +142,10 @@ pub struct PendingJob {
 pub struct RunningJob {
     /// Which.
     pub id: JobId,
+    /// The larger, the later it makes room for others.
+    pub priority: i32,
+    /// When it was submitted.
+    pub submitted_at: Time,
     /// When its attempt was placed.
     pub started_at: Time,
     /// What it needs.

@@ -139,6 +139,8 @@ impl Head {
         let by_expectation = attempt.expected.map(|span| attempt.started_at + span);
         Some(RunningJob {
             id,
+            priority: submission.spec.priority,
+            submitted_at: submission.submitted_at,
             started_at: attempt.started_at,
             demand: submission.spec.demand,
             placement: attempt.placement.clone(),

@@ -104,8 +104,8 @@ impl<U: Urgency, P: Place> Preemptive<U, P> {
             (None, Some((book, run))) => Book { before: book.before.plus(&run, now), ..book },
             // Only after a restart of the head: nothing else is told of a job that runs already.
             (None, None) => Book {
-                priority: 0,
-                submitted_at: job.started_at,
+                priority: job.priority,
+                submitted_at: job.submitted_at,
                 profile: self.place.profile(&job.demand, &job.traits),
                 before: Service::default(),
             },

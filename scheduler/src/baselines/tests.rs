@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use cohabit_proto::{JobId, Span, Time};
+use cohabit_proto::{JobId, Placement, RankPlacement, Share, Span, Time};
 use proptest::prelude::*;
 
 use crate::tests::cluster::{Ran, TestCluster, TestJob, run};
@@ -172,9 +172,10 @@ fn plan_for_second(text: &str, first: TestJob, second: TestJob) -> (JobId, Plan)
     let Action::Place { job, placement, .. } = policy.plan(&view).actions.remove(0) else {
         panic!("a start")
     };
-    let PendingJob { demand, traits, .. } = view.pending[&job].clone();
+    let PendingJob { id, priority, submitted_at, demand, traits, .. } = view.pending[&job].clone();
     let (started_at, phase, ends_at) = (view.now, RunPhase::Running, None);
-    let running = RunningJob { id: job, started_at, demand, placement, phase, ends_at, traits };
+    let running =
+        RunningJob { id, priority, submitted_at, started_at, demand, placement, phase, ends_at, traits };
     let full = node(1, &[0]);
     let changes = [Change::Running(running), Change::Node(full), Change::Pending(second.pending)];
     view.apply(&changes);
@@ -285,4 +286,23 @@ proptest! {
             prop_assert_eq!(ended, all, "{}", name);
         }
     }
+}
+
+#[test]
+fn a_new_policy_stops_no_job_of_a_larger_priority_that_ran_before_it_was_there() {
+    let mut policy = policy("srtf-oracle");
+    let first = urgent(TestJob::new(1, 0.0, gpus(1), 1_000)).pending;
+    let PendingJob { id, priority, submitted_at, demand, traits, .. } = first;
+    let device = node(1, &[1_000]).devices[0].id.clone();
+    let part =
+        RankPlacement { node: node(1, &[]).id, devices: vec![device], share: Share::WHOLE, ranks: vec![] };
+    let (placement, phase) = (Placement { parts: vec![part] }, RunPhase::Running);
+    let (started_at, ends_at) = (submitted_at, None);
+    let running =
+        RunningJob { id, priority, submitted_at, started_at, demand, placement, phase, ends_at, traits };
+    let shorter = TestJob::new(2, 1.0, gpus(1), 1).pending;
+    let mut view = view(vec![node(1, &[0])], vec![shorter]);
+    view.running.insert(id, running);
+    policy.learn(&view, &view.as_changes());
+    assert_eq!(policy.plan(&view).actions, []);
 }

@@ -59,6 +59,8 @@ fn the_outlook_tells_of_the_reservation() {
     let mut policy = policy_by_name("easy-backfill").unwrap();
     let running = crate::RunningJob {
         id: JobId::new(9),
+        priority: 0,
+        submitted_at: Time::EPOCH,
         started_at: Time::EPOCH,
         demand: anywhere(1),
         placement: cohabit_proto::Placement {

@@ -202,6 +202,8 @@ impl TestCluster {
         self.book(&placement, |free| free.take(&job.demand, &placement));
         self.change(Change::Running(RunningJob {
             id,
+            priority: job.priority,
+            submitted_at: job.submitted_at,
             started_at: now,
             demand: job.demand,
             placement,

@@ -21,6 +21,8 @@ fn busy() -> View {
     view.now += Span::from_secs(100);
     let running = RunningJob {
         id: cohabit_proto::JobId::new(9),
+        priority: 0,
+        submitted_at: view.now - Span::from_secs(100),
         started_at: view.now - Span::from_secs(100),
         demand: gpus(1),
         placement: cohabit_proto::Placement { parts: vec![] },

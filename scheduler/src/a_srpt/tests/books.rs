@@ -1,8 +1,6 @@
 //! Whatever happens in whatever order, between two plans or in one batch: each pending job is known, once,
 //! and nobody else is.
 
-use std::sync::Arc;
-
 use cohabit_proto::{JobId, Placement, Span, Time};
 use proptest::prelude::*;
 
@@ -39,10 +37,11 @@ fn pending(number: u64, at: Time) -> PendingJob {
 }
 
 fn running(number: u64, at: Time) -> RunningJob {
-    let PendingJob { id, demand, traits, .. } = pending(number, at);
+    let PendingJob { id, priority, submitted_at, demand, traits, .. } = pending(number, at);
     let placement = Placement { parts: Vec::new() };
     let phase = RunPhase::Running;
-    RunningJob { id, started_at: at, demand, placement, phase, ends_at: None, traits: Arc::clone(&traits) }
+    let (started_at, ends_at) = (at, None);
+    RunningJob { id, priority, submitted_at, started_at, demand, placement, phase, ends_at, traits }
 }
 
 fn change(step: Step, view: &View) -> Option<Change> {

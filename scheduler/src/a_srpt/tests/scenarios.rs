@@ -229,6 +229,8 @@ fn running(job: &PendingJob, at: f64) -> Change {
     );
     Change::Running(RunningJob {
         id: job.id,
+        priority: job.priority,
+        submitted_at: job.submitted_at,
         started_at: Time::EPOCH + Span::from_secs_f64(at),
         demand: job.demand,
         placement: placement.unwrap().placement,
