@@ -12,6 +12,9 @@ use crate::random::Random;
 use crate::shape::Shape;
 use crate::trace::TraceJob;
 
+/// With at least so many iterations the nearest whole number of them is as good as the right one.
+const FEW: u64 = 20;
+
 /// What groups of jobs train.
 pub(super) struct Trainings {
     seed: u64,
@@ -95,17 +98,18 @@ impl Trainings {
 }
 
 impl Training {
-    /// Iterations that take as long as the job did. Where the trace tells them, an iteration takes what it
-    /// took there: the network is scaled in all it computes and sends.
+    /// Iterations that take as long as the job did. Where the trace tells them, or there would be so few that
+    /// rounding shows, an iteration takes what it took there: the network is scaled in all it computes and
+    /// sends.
     fn lasting(self, job: &TraceJob) -> (u64, Training) {
         let seconds = job.duration.as_secs_f64();
-        match job.iterations {
-            None => (((seconds / self.pace).round() as u64).max(1), self),
-            Some(iterations) => {
-                let factor = seconds / iterations as f64 / self.pace;
-                (iterations, self.scaled(factor))
-            }
+        let fitting = ((seconds / self.pace).round() as u64).max(1);
+        let iterations = job.iterations.unwrap_or(fitting);
+        if job.iterations.is_none() && fitting >= FEW {
+            return (fitting, self);
         }
+        let factor = seconds / iterations as f64 / self.pace;
+        (iterations, self.scaled(factor))
     }
 
     fn scaled(mut self, factor: f64) -> Training {
