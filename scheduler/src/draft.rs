@@ -9,7 +9,7 @@ use cohabit_proto::{Demand, JobId, Span, Time};
 use crate::ends::Ends;
 use crate::reservation::{Reservation, Starting};
 use crate::without_room::WithoutRoom;
-use crate::{Action, Discipline, FreeNodes, PendingJob, Place, Plan, Profile, Proposal, View};
+use crate::{Discipline, FreeNodes, PendingJob, Place, Plan, Profile, Proposal, View};
 
 /// A plan in the making.
 pub(crate) struct Draft<'v> {
@@ -112,7 +112,7 @@ impl<'v> Draft<'v> {
             return;
         }
         self.free.take(&job.demand, &placement);
-        self.plan.actions.push(start(job.id, proposal, profile));
+        self.plan.actions.push(proposal.start(job.id, profile));
         self.starting.push(Starting { ends_at, demand: &job.demand, placement });
     }
 }
@@ -123,10 +123,4 @@ pub(crate) const fn octave(runtime: Span) -> u32 {
         Some(octave) => octave,
         None => 0,
     }
-}
-
-/// The start of a job at a place that was proposed.
-pub(crate) fn start(job: JobId, proposal: Proposal, profile: &Profile) -> Action {
-    let Proposal { placement, slowdown, why } = proposal;
-    Action::Place { job, placement, runtime: profile.expected_at(slowdown), why }
 }

@@ -1,8 +1,8 @@
 //! The choice of devices for one job.
 
-use cohabit_proto::{Demand, Placement};
+use cohabit_proto::{Demand, JobId, Placement};
 
-use crate::{FreeNodes, JobTraits, PendingJob, Profile, Shortage, View};
+use crate::{Action, FreeNodes, JobTraits, PendingJob, Profile, Shortage, View};
 
 /// Chooses devices.
 pub trait Place: Send {
@@ -61,5 +61,12 @@ impl Proposal {
     #[must_use]
     pub const fn new(placement: Placement) -> Proposal {
         Proposal { placement, slowdown: 1.0, why: String::new() }
+    }
+
+    /// The start of a job there.
+    #[must_use]
+    pub(crate) fn start(self, job: JobId, profile: &Profile) -> Action {
+        let Proposal { placement, slowdown, why } = self;
+        Action::Place { job, placement, runtime: profile.expected_at(slowdown), why }
     }
 }

@@ -9,7 +9,7 @@ use cohabit_proto::Span;
 
 use crate::mapping::Switch;
 
-/// How A-SRPT plans. The default is what schedules best.
+/// How A-SRPT plans. The defaults are what schedules best by measurement: the folder's README says why.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Options {
     /// A job whose worst place is slower than its best by more than this factor may hold out for a better

@@ -1,9 +1,10 @@
 //! A-SRPT: who starts when is guided by a single virtual machine, and who would suffer from a bad place may
 //! hold out for a better one.
 //!
-//! Jobs are tried in the order in which their virtual turns came. One that has no room is passed, blocks the
-//! others, or, in a greedy queue, blocks them once it was passed for too long. A plan looks at the jobs that
-//! start, at one job of each class that has no room, and at those that hold out: never at all that wait.
+//! Jobs whose virtual turn has come are tried in the order of the queue, the shortest first unless told
+//! otherwise. One that has no room is passed, or blocks the others; a barrier may keep room for one that was
+//! passed for too long. A plan looks at the jobs that start, at one job of each class that has no room, and
+//! at those that hold out or are refused: never at all that wait.
 
 use cohabit_proto::{ReasonCode, Time};
 
@@ -11,7 +12,6 @@ use super::books::{Books, Entry};
 use super::round::{Round, Rules, Verdict};
 use super::virtual_machine::Task;
 use super::{Options, why};
-use crate::draft::start;
 use crate::prospects::prospect;
 use crate::{Change, Place, Plan, Policy, Proposal, Prospect, View};
 
@@ -96,7 +96,7 @@ impl<P: Place> Policy for ASrpt<P> {
             match round.judge(turn.class, job, entry, &books.hold_outs) {
                 Verdict::Start(proposal) => {
                     let why = why::started(view.now, entry, &proposal);
-                    plan.actions.push(start(job.id, Proposal { why, ..proposal }, &entry.profile));
+                    plan.actions.push(Proposal { why, ..proposal }.start(job.id, &entry.profile));
                 }
                 Verdict::HoldOut(until) => wake_by(&mut plan, until),
                 Verdict::AllHoldOut(until) => {

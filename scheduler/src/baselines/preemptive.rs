@@ -12,7 +12,6 @@ use cohabit_proto::{Demand, JobId, Placement, Span, Time};
 use super::Urgency;
 use super::service::{Run, Service};
 use super::victims::{Rank, Standing, Victims, rank};
-use crate::draft::start;
 use crate::fitting::fits;
 use crate::pipeline::Key;
 use crate::prospects::waiting_in;
@@ -152,7 +151,7 @@ impl<U: Urgency, P: Place> Preemptive<U, P> {
         {
             draft.take(&job.demand, &proposal.placement);
             let rest = Profile { runtime: profile.runtime - before.progress, ..profile.clone() };
-            draft.plan.actions.push(start(job.id, proposal, &rest));
+            draft.plan.actions.push(proposal.start(job.id, &rest));
             return Room::Found;
         }
         let fits_soon = draft.soon.as_ref().is_some_and(|soon| fits(&job.demand, soon));

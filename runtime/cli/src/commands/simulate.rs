@@ -30,6 +30,8 @@ pub(super) fn simulate(arguments: &SimulateArguments) -> Result<ExitCode, Failur
     let input = Input::read(arguments)?;
     input.remarks().iter().for_each(|remark| output::message(remark));
     let outcomes = run_all(arguments, &input)?;
+    // What took minutes must not be lost with a page that cannot be written.
+    tell(&outcomes, arguments.display.output)?;
     if let Some(path) = &arguments.report {
         let page = report::page(&outcomes)?;
         std::fs::write(path, page).map_err(|error| {
@@ -39,7 +41,6 @@ pub(super) fn simulate(arguments: &SimulateArguments) -> Result<ExitCode, Failur
             )
         })?;
     }
-    tell(&outcomes, arguments.display.output)?;
     Ok(ExitCode::SUCCESS)
 }
 
