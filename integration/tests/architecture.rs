@@ -11,7 +11,7 @@ use std::process::Command;
 use serde_json::Value;
 
 /// Which of our crates each of them may use. See docs/ARCHITECTURE.md.
-const ALLOWED: [(&str, &[&str]); 14] = [
+const ALLOWED: [(&str, &[&str]); 16] = [
     ("cohabit-proto", &[]),
     ("cohabit-scheduler", &["cohabit-proto"]),
     ("cohabit-predict", &["cohabit-scheduler", "cohabit-proto"]),
@@ -31,7 +31,12 @@ const ALLOWED: [(&str, &[&str]); 14] = [
             "cohabit-predict",
         ],
     ),
-    ("cohabit-worker", &["cohabit-proto", "cohabit-worker-core", "cohabit-actor", "cohabit-net"]),
+    ("cohabit-gpu", &["cohabit-proto"]),
+    (
+        "cohabit-worker",
+        &["cohabit-proto", "cohabit-worker-core", "cohabit-gpu", "cohabit-actor", "cohabit-net"],
+    ),
+    ("cohabit-fakes", &[]),
     (
         "cohabit",
         &[
@@ -182,7 +187,7 @@ fn candle_and_nvml_stay_where_they_belong() {
     for user in users("candle-core") {
         assert!(["cohabit-predict", "cohabit-examples"].contains(&user.as_str()), "{user} uses candle");
     }
-    assert_eq!(users("nvml-wrapper"), ["cohabit-worker"]);
+    assert_eq!(users("nvml-wrapper"), ["cohabit-gpu"]);
     assert_eq!(users("bincode"), ["cohabit-net"]);
 }
 

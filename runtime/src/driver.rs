@@ -208,9 +208,10 @@ impl Driver {
     }
 }
 
-/// Progress is worth nothing after a restart: the next report brings it again.
+/// Progress and telemetry are worth nothing after a restart: the next report brings them again. Stretches decide
+/// nothing.
 fn is_journaled(event: &Event) -> bool {
-    !matches!(event, Event::Report(_, Report::Progress(_)))
+    !matches!(event, Event::Report(_, Report::Progress(_) | Report::Telemetry(_) | Report::Stretches(_)))
 }
 
 impl Actor for Driver {

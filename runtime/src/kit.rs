@@ -7,8 +7,8 @@ use std::path::PathBuf;
 use cohabit_core::{Config, Event, Head};
 use cohabit_proto::{
     By, Bytes, ClientKey, Device, DeviceId, DeviceKind, Incarnation, Inventory, JobSpec, Links, NodeId,
-    Outcome, Placement, RankId, RankPlacement, Report, Request, Role, Share, Span, Submit, Ticket, Time,
-    WorkerKey,
+    Outcome, Placement, RankId, RankPlacement, Report, Request, Role, Share, SharingLimits, Span, Submit,
+    Ticket, Time, WorkerKey,
 };
 use cohabit_scheduler::{Action, Discipline, Fifo, FirstFit, Pipeline, Plan, Policy, View};
 use tempfile::TempDir;
@@ -84,12 +84,7 @@ pub(crate) fn key() -> WorkerKey {
 
 /// A machine with two host slots.
 pub(crate) fn inventory() -> Inventory {
-    let slot = |n| Device {
-        id: DeviceId(format!("host-{n}")),
-        kind: DeviceKind::Host,
-        model: "host slot".into(),
-        memory: None,
-    };
+    let slot = |n| Device::new(DeviceId(format!("host-{n}")), DeviceKind::Host, "host slot", None);
     Inventory {
         name: "box".into(),
         address: "127.0.0.1".into(),
@@ -98,6 +93,7 @@ pub(crate) fn inventory() -> Inventory {
         devices: vec![slot(0), slot(1)],
         build: "test".into(),
         links: Links::default(),
+        sharing: SharingLimits::default(),
         rendezvous_ports: vec![29_601],
         orphan_grace: Span::from_secs(120),
         held: vec![],

@@ -16,8 +16,8 @@ use cohabit_proto::{
 };
 use cohabit_scheduler::mapping::MapperOptions;
 use cohabit_scheduler::{
-    ASrpt, Action, Change, DeviceView, FreeNodes, JobTraits, LinkDefaults, MappedPlace, NodeView, Options,
-    PendingJob, Plan, Policy, RunPhase, RunningJob, View,
+    ASrpt, Action, Change, DeviceView, FreeNodes, Intake, JobTraits, LinkDefaults, MappedPlace, NodeView,
+    Options, PendingJob, Plan, Policy, RunPhase, RunningJob, SharingTerms, View,
 };
 use rand_chacha::ChaCha8Rng;
 use rand_chacha::rand_core::{Rng, SeedableRng};
@@ -247,6 +247,9 @@ fn node(number: usize, mix: Mix) -> NodeView {
         memory: Some(Bytes(141 << 30)),
         memory_free: Some(Bytes(141 << 30)),
         residents: Vec::new(),
+        intake: Intake::Open,
+        sharing: SharingTerms::default(),
+        foreign_memory: Bytes::ZERO,
     };
     NodeView {
         id: NodeId(uuid::Uuid::from_u128(number as u128 + 1)),

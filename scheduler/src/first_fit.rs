@@ -46,12 +46,7 @@ fn on_any_nodes<'n>(demand: &Demand, nodes: impl Iterator<Item = &'n NodeView>) 
 
 /// The first devices of a node, with ranks numbered in order.
 pub(crate) fn part(demand: &Demand, node: &NodeView, devices: u32) -> RankPlacement {
-    RankPlacement {
-        node: node.id,
-        devices: node.first_devices(demand, devices),
-        share: demand.share(),
-        ranks: Vec::new(),
-    }
+    node.part(demand, node.first_devices(demand, devices))
 }
 
 /// Why a demand has no place on these nodes: the shortage of the one that came nearest, or of all together.

@@ -6,9 +6,9 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use cohabit_proto::{Bytes, Demand, DeviceId, Gpus, NodeId, Placement, RankPlacement, Share, Spread};
+use cohabit_proto::{Demand, DeviceId, Gpus, Limits, NodeId, Placement, RankPlacement, Share, Spread};
 
-use crate::{DeviceView, NodeView, Shortage};
+use crate::{DeviceView, Intake, NodeView, SharingMode, Shortage};
 
 /// All nodes, with what is left of them. Costs only what is taken.
 #[derive(Debug, Clone)]
@@ -119,9 +119,6 @@ pub fn check_shape(demand: &Demand, placement: &Placement) -> Result<(), String>
         if placement.parts[..position].iter().any(|earlier| earlier.node == part.node) {
             return Err("the plan names a node twice".into());
         }
-        if part.share != demand.share() {
-            return Err("the plan gives another share of a device than the job asks for".into());
-        }
     }
     check_ranks(placement)
 }
@@ -143,12 +140,8 @@ fn check_ranks(placement: &Placement) -> Result<(), String> {
 impl NodeView {
     /// How many devices are large enough for the demand; nothing where the node itself is too small.
     fn devices_ever(&self, demand: &Demand) -> Option<u32> {
-        let large_enough = |device: &&DeviceView| match (demand.gpu_memory, device.memory) {
-            (Some(needed), Some(memory)) => memory >= needed,
-            (None, _) | (Some(_), None) => true,
-        };
         let node_is = self.cpus >= demand.cpus && self.memory >= demand.memory;
-        node_is.then(|| self.devices.iter().filter(large_enough).count() as u32)
+        node_is.then(|| self.devices.iter().filter(|device| device.could_ever_hold(demand)).count() as u32)
     }
 
     /// How many devices have room for the demand; nothing where too few cores or too little memory is left.
@@ -165,8 +158,18 @@ impl NodeView {
 
     /// The devices with room for the demand, in the order in which they are filled.
     pub(crate) fn roomy(&self, demand: &Demand) -> impl Iterator<Item = &DeviceView> {
-        let (share, memory) = (demand.share(), demand.gpu_memory);
-        self.devices.iter().filter(move |device| device.free >= share && device.has_memory(memory))
+        self.devices.iter().filter(|device| device.has_place(demand) && device.has_memory(demand))
+    }
+
+    /// These devices for the demand; it gets as much of each as it has to.
+    ///
+    /// What a demand takes of a device depends on whether the device has memory of its own, and a node's
+    /// devices are alike in that.
+    #[must_use]
+    pub fn part(&self, demand: &Demand, devices: Vec<DeviceId>) -> RankPlacement {
+        let taken = devices.first().and_then(|id| self.devices.iter().find(|device| device.id == *id));
+        let share = taken.map_or(demand.share(), |device| demand.share_of(device.memory));
+        RankPlacement { node: self.id, devices, share, ranks: Vec::new() }
     }
 
     /// Whether enough cores and memory are left.
@@ -178,7 +181,7 @@ impl NodeView {
     #[must_use]
     pub fn shortage(&self, demand: &Demand) -> Option<Shortage> {
         let wanted = demand.devices() as usize;
-        let free_enough = || self.devices.iter().filter(|device| device.free >= demand.share());
+        let free_enough = || self.devices.iter().filter(|device| device.has_place(demand));
         if free_enough().count() < wanted {
             return Some(self.too_few_devices(demand.gpus));
         }
@@ -213,7 +216,10 @@ impl NodeView {
             if part.devices[..position].contains(id) {
                 return Err(format!("the plan names device {id} of {name} twice"));
             }
-            if device.free < part.share || !device.has_memory(demand.gpu_memory) {
+            if part.share != demand.share_of(device.memory) {
+                return Err(format!("the plan gives another share of {id} of {name} than the job needs"));
+            }
+            if !device.has_place(demand) || !device.has_memory(demand) {
                 return Err(format!("device {id} of {name} has no room any more"));
             }
         }
@@ -230,6 +236,7 @@ impl NodeView {
             device.free = device.free.minus(part.share);
             let claimed = demand.gpu_memory.unwrap_or_default();
             device.memory_free = device.memory_free.map(|free| free.minus(claimed));
+            device.sharing.places_free = device.sharing.places_free.map(|left| left.saturating_sub(1));
         }
     }
 
@@ -241,15 +248,54 @@ impl NodeView {
             let claimed = demand.gpu_memory.unwrap_or_default();
             let most = device.memory.unwrap_or_default();
             device.memory_free = device.memory_free.map(|free| (free + claimed).min(most));
+            device.sharing.places_free = device.sharing.places_free.map(|left| left + 1);
         }
     }
 }
 
 impl DeviceView {
-    fn has_memory(&self, needed: Option<Bytes>) -> bool {
-        match (needed, self.memory_free) {
-            (Some(needed), Some(free)) => free >= needed,
+    /// Whether it could hold one rank of the demand if nothing were on it.
+    fn could_ever_hold(&self, demand: &Demand) -> bool {
+        let fits = match (demand.gpu_memory, self.memory) {
+            (Some(needed), Some(memory)) if self.would_share(demand) => {
+                memory >= needed + self.sharing.reserve
+            }
+            (Some(needed), Some(memory)) => memory >= needed,
             (None, _) | (Some(_), None) => true,
+        };
+        fits && self.allows(demand)
+    }
+
+    /// Whether it has enough of itself left.
+    fn has_place(&self, demand: &Demand) -> bool {
+        self.intake == Intake::Open
+            && self.allows(demand)
+            && self.free >= demand.share_of(self.memory)
+            && self.sharing.places_free != Some(0)
+    }
+
+    /// Who shares leaves a reserve. Who does not know what it needs gets no device of which strangers hold more
+    /// than a tenth.
+    fn has_memory(&self, demand: &Demand) -> bool {
+        match (demand.gpu_memory, self.memory_free) {
+            (Some(needed), Some(free)) if self.would_share(demand) => free >= needed + self.sharing.reserve,
+            (Some(needed), Some(free)) => free >= needed,
+            (None, Some(_)) => self.foreign_memory.0 <= self.memory.unwrap_or_default().0 / 10,
+            (None | Some(_), None) => true,
         }
+    }
+
+    /// Whether it may be shared as the demand wants it.
+    fn allows(&self, demand: &Demand) -> bool {
+        match (self.sharing.mode, demand.limits) {
+            (SharingMode::Enforced, _) | (SharingMode::Unenforced, Limits::BestEffort) => true,
+            (SharingMode::Unenforced, Limits::Enforced) | (SharingMode::Alone, _) => {
+                !self.would_share(demand)
+            }
+        }
+    }
+
+    fn would_share(&self, demand: &Demand) -> bool {
+        demand.share_of(self.memory) < Share::WHOLE
     }
 }

@@ -46,7 +46,10 @@ pub use policy::Policy;
 pub use profile::{Ground, Profile, UNKNOWN_RUNTIME};
 pub use queue::{ClassId, Needs, Queue, Turn, Walk};
 pub use shortage::Shortage;
-pub use view::{Change, DeviceView, JobTraits, NodeView, PendingJob, RunPhase, RunningJob, View};
+pub use view::{
+    Change, DeviceView, Intake, JobTraits, NodeView, PendingJob, RunPhase, RunningJob, SharingMode,
+    SharingTerms, View,
+};
 
 #[cfg(test)]
 mod tests;

@@ -118,6 +118,50 @@ pub struct DeviceView {
     pub memory_free: Option<Bytes>,
     /// Its co-location set.
     pub residents: Vec<JobId>,
+    /// Whether it may be given to anybody now.
+    pub intake: Intake,
+    /// How it may be shared.
+    pub sharing: SharingTerms,
+    /// Memory that processes hold which Cohabit did not start.
+    pub foreign_memory: Bytes,
+}
+
+/// Whether a device may be given to jobs.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Intake {
+    /// It may.
+    Open,
+    /// Not now.
+    Closed,
+}
+
+/// How a device may be shared.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct SharingTerms {
+    /// What becomes of the limits of those who share it.
+    pub mode: SharingMode,
+    /// How many more ranks it may hold, if their number is limited.
+    pub places_free: Option<u32>,
+    /// Memory that those who share it leave free together.
+    pub reserve: Bytes,
+}
+
+impl Default for SharingTerms {
+    /// By anybody, as bookkeeping.
+    fn default() -> SharingTerms {
+        SharingTerms { mode: SharingMode::Unenforced, places_free: None, reserve: Bytes::ZERO }
+    }
+}
+
+/// What becomes of the limits of those who share a device.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum SharingMode {
+    /// They are enforced.
+    Enforced,
+    /// They are only bookkeeping.
+    Unenforced,
+    /// Nobody may share it.
+    Alone,
 }
 
 /// A job that could start now if there were room.

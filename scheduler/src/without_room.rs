@@ -24,6 +24,8 @@ fn is_at_least(one: &Demand, other: &Demand) -> bool {
     one.spread == other.spread
         && one.nodes >= other.nodes
         && one.devices() >= other.devices()
+        && one.may_have_neighbours() == other.may_have_neighbours()
+        && one.limits >= other.limits
         && one.share() >= other.share()
         && one.gpu_memory >= other.gpu_memory
         && one.cpus >= other.cpus

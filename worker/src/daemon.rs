@@ -30,7 +30,7 @@ use std::time::Duration;
 
 use cohabit_actor::{Restart, Spec, System, SystemError};
 use cohabit_net::{Endpoint, LinkError, Token};
-use cohabit_proto::{Links, Span};
+use cohabit_proto::{Links, SharingLimits, Span};
 use cohabit_worker_core::{Config, Worker};
 use tokio::sync::{mpsc, oneshot, watch};
 use tokio::task::{JoinError, JoinHandle};
@@ -63,6 +63,8 @@ pub struct WorkerOptions {
     pub devices: DeviceSpec,
     /// What is known of its links; the network's speed is looked up where it is not said.
     pub links: Links,
+    /// How far its GPUs may be shared.
+    pub sharing: SharingLimits,
     /// NVIDIA's management library, where it is not found by its name.
     pub nvml_library: Option<PathBuf>,
     /// The program that runs `executor DIR`.
@@ -89,6 +91,7 @@ impl WorkerOptions {
             address: None,
             devices: DeviceSpec::Auto,
             links: Links::default(),
+            sharing: SharingLimits::default(),
             nvml_library: None,
             executor_program,
             orphan_grace: Span::from_secs(120),
@@ -157,10 +160,7 @@ impl WorkerDaemon {
         let (state, lock) = StateFolder::open(&options.state_dir)?;
         let machine = Machine::look(&options, state.node()).await?;
         let name = machine.name.clone();
-        let worker = Worker::new(Config {
-            heartbeat: options.heartbeat,
-            devices: machine.devices.iter().map(|device| device.id.clone()).collect(),
-        });
+        let worker = Worker::new(Config { heartbeat: options.heartbeat, devices: machine.devices.clone() });
         let surroundings = Surroundings::new(&options, &state, &machine.devices);
         let (linked, is_linked) = watch::channel(false);
         let (refuser, refused) = mpsc::channel(1);

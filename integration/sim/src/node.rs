@@ -3,7 +3,7 @@
 //! The daemon is the production worker core with a link and an alarm clock. It is gone at a crash; the
 //! machine's executors, the node's id and the number of its links are not.
 
-use cohabit_proto::{DeviceId, Incarnation, Inventory, NodeId, Span, Time, WorkerKey};
+use cohabit_proto::{Incarnation, Inventory, NodeId, SharingLimits, Span, Time, WorkerKey};
 use cohabit_worker_core::{Config, Effect, Event, Worker};
 
 use crate::alarm::AlarmClock;
@@ -88,7 +88,7 @@ impl Node {
 
     /// A new daemon, before it has looked around.
     pub(crate) fn start_daemon(&mut self) {
-        let devices: Vec<DeviceId> = self.machine.shape().devices().into_iter().map(|it| it.id).collect();
+        let devices = self.machine.shape().devices();
         let worker = Worker::new(Config { heartbeat: self.heartbeat, devices });
         self.life += 1;
         self.daemon = Some(Daemon { worker, link: Link::None, alarm: AlarmClock::default() });
@@ -111,6 +111,7 @@ impl Node {
             devices: shape.devices(),
             build: "simulated".into(),
             links: shape.links,
+            sharing: SharingLimits::default(),
             rendezvous_ports: shape.rendezvous_ports(),
             orphan_grace: self.announced_grace,
             held: daemon.worker.held(),

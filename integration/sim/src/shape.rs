@@ -92,11 +92,9 @@ impl Shape {
     #[must_use]
     pub fn devices(&self) -> Vec<Device> {
         let kind = if self.device_memory.is_some() { DeviceKind::Fake } else { DeviceKind::Host };
-        let device = |number| Device {
-            id: DeviceId(format!("{}-{number}", self.name)),
-            kind,
-            model: self.model.clone(),
-            memory: self.device_memory,
+        let device = |number| {
+            let id = DeviceId(format!("{}-{number}", self.name));
+            Device::new(id, kind, self.model.clone(), self.device_memory)
         };
         (0..self.devices).map(device).collect()
     }

@@ -11,7 +11,7 @@ use serde::{Deserialize, Serialize};
 use crate::alarm::Alarm;
 use crate::door::{Config, Why};
 use crate::job::Job;
-use crate::node::Node;
+use crate::node::{Node, Telemetry};
 use crate::sight::Sight;
 use crate::submission::Submission;
 
@@ -53,6 +53,8 @@ pub struct Head {
 #[derive(Debug, Default, Clone)]
 pub(crate) struct Live {
     pub(crate) progress: BTreeMap<AttemptId, Progress>,
+    /// What devices last showed.
+    pub(crate) telemetry: Telemetry,
     /// Grows with each change of a job or an array as a whole; never repeats, so a watcher cannot miss one.
     pub(crate) revisions: BTreeMap<JobId, u64>,
     /// What pending jobs have to expect, as the policy last said.

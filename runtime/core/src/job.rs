@@ -3,8 +3,8 @@
 use std::collections::BTreeSet;
 
 use cohabit_proto::{
-    Chapter, DeviceId, JobId, JobState, NodeId, Outcome, Placement, Progress, ReasonCode, Signal, Span,
-    StopReason, Time,
+    Chapter, DeviceId, Enforcement, JobId, JobState, NodeId, Outcome, Placement, Progress, ReasonCode,
+    Signal, Span, StopReason, Time,
 };
 use serde::{Deserialize, Serialize};
 
@@ -63,6 +63,9 @@ pub(crate) struct Rank {
     pub(crate) node_name: String,
     pub(crate) devices: Vec<DeviceId>,
     pub(crate) phase: RankPhase,
+    /// Whether its limits on a shared device are enforced, once that is known.
+    #[serde(default)]
+    pub(crate) enforcement: Option<Enforcement>,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -96,6 +99,11 @@ impl Attempt {
     /// Nodes on which ranks of it still live, each once.
     pub(crate) fn live_nodes(&self) -> BTreeSet<NodeId> {
         self.ranks.iter().filter(|rank| rank.is_live()).map(|rank| rank.node).collect()
+    }
+
+    /// How the first rank ended that ended badly.
+    pub(crate) fn culprit(&self) -> Option<&Outcome> {
+        self.first_failure.and_then(|rank| self.ranks.get(rank as usize)?.outcome())
     }
 
     /// Why it was stopped, as far as that explains its end: a worker saw it, or the head will have it so

@@ -174,46 +174,55 @@ impl Turn<'_> {
             Some(StopReason::TimeLimit) => Verdict::End(JobState::Timeout, ReasonCode::TimeLimit),
             Some(StopReason::Requeued | StopReason::Preempted) => Verdict::Again(Span::ZERO),
             Some(StopReason::Superseded | StopReason::Orphaned) => self.node_failed(id, ReasonCode::NodeLost),
+            Some(StopReason::MpsFaultVictim) => self.node_failed(id, ReasonCode::MpsFaultVictim),
+            Some(StopReason::DeviceLost) => self.node_failed(id, ReasonCode::DeviceLost),
+            Some(StopReason::Unenforced) => self.node_failed(id, ReasonCode::SharingUnenforced),
+            Some(StopReason::MpsFault) => self.failed_by(id, attempt, JobState::Failed, ReasonCode::MpsFault),
+            Some(StopReason::GpuMemory) => {
+                self.failed_by(id, attempt, JobState::OutOfMemory, ReasonCode::GpuOom)
+            }
             Some(StopReason::GangBroken) | None => self.verdict_by_outcome(id, attempt),
         }
     }
 
     /// The first rank that ended badly speaks for all.
     fn verdict_by_outcome(&mut self, id: JobId, attempt: &Attempt) -> Verdict {
-        let culprit = attempt.first_failure.and_then(|rank| attempt.ranks.get(rank as usize)?.outcome());
-        let job = self.job_mut(id);
-        match culprit {
+        let failure = |reason| (JobState::Failed, reason);
+        let (state, reason) = match attempt.culprit() {
             None => {
-                job.exit_code = Some(0);
-                job.signal = None;
-                Verdict::End(JobState::Completed, ReasonCode::Completed)
+                let job = self.job_mut(id);
+                (job.exit_code, job.signal) = (Some(0), None);
+                return Verdict::End(JobState::Completed, ReasonCode::Completed);
             }
-            Some(Outcome::Lost(_)) => self.node_failed(id, ReasonCode::ExecutorLost),
-            Some(Outcome::Exited(code)) => {
-                (job.exit_code, job.signal) = (Some(*code), None);
-                self.failed(id, ReasonCode::ExitCode)
-            }
-            Some(Outcome::Signalled(signal)) => {
-                (job.exit_code, job.signal) = (None, Some(*signal));
-                self.failed(id, ReasonCode::Signalled)
-            }
+            Some(Outcome::Lost(_)) => return self.node_failed(id, ReasonCode::ExecutorLost),
             Some(Outcome::NotStarted(StartFailure::PortTaken(_))) => {
-                self.node_failed(id, ReasonCode::CouldNotStart)
+                return self.node_failed(id, ReasonCode::CouldNotStart);
             }
-            Some(Outcome::NotStarted(failure)) => {
-                let reason = start_failure(failure);
-                (job.exit_code, job.signal) = (None, None);
-                self.failed(id, reason)
+            Some(Outcome::NotStarted(StartFailure::DeviceFenced(_))) => {
+                return self.node_failed(id, ReasonCode::DeviceLost);
             }
-        }
+            Some(Outcome::NotStarted(StartFailure::Unenforced(_))) => {
+                return self.node_failed(id, ReasonCode::SharingUnenforced);
+            }
+            Some(Outcome::OutOfGpuMemory { .. }) => (JobState::OutOfMemory, ReasonCode::GpuOom),
+            Some(Outcome::Exited(_)) => failure(ReasonCode::ExitCode),
+            Some(Outcome::Signalled(_)) => failure(ReasonCode::Signalled),
+            Some(Outcome::NotStarted(cause)) => failure(start_failure(cause)),
+        };
+        self.failed_by(id, attempt, state, reason)
     }
 
     /// The job's own fault: counts against its retries.
-    fn failed(&mut self, id: JobId, reason: ReasonCode) -> Verdict {
+    fn failed_by(&mut self, id: JobId, attempt: &Attempt, state: JobState, reason: ReasonCode) -> Verdict {
         let retry = self.head.submissions[&id.number].spec.retry;
         let job = self.job_mut(id);
+        (job.exit_code, job.signal) = match attempt.culprit() {
+            Some(Outcome::Exited(code) | Outcome::OutOfGpuMemory { code, .. }) => (Some(*code), None),
+            Some(Outcome::Signalled(signal)) => (None, Some(*signal)),
+            Some(Outcome::NotStarted(_) | Outcome::Lost(_)) | None => (None, None),
+        };
         if job.failures >= retry.limit {
-            return Verdict::End(JobState::Failed, reason);
+            return Verdict::End(state, reason);
         }
         job.failures += 1;
         Verdict::Again(retry.pause(job.failures))
@@ -296,8 +305,10 @@ const fn start_failure(failure: &StartFailure) -> ReasonCode {
         StartFailure::CommandNotFound(_) => ReasonCode::CommandNotFound,
         StartFailure::NotExecutable(_) => ReasonCode::NotExecutable,
         StartFailure::WorkdirMissing(_) => ReasonCode::WorkdirMissing,
-        StartFailure::DeviceMissing(_) | StartFailure::Other(_) | StartFailure::PortTaken(_) => {
-            ReasonCode::CouldNotStart
-        }
+        StartFailure::DeviceMissing(_)
+        | StartFailure::Other(_)
+        | StartFailure::PortTaken(_)
+        | StartFailure::DeviceFenced(_)
+        | StartFailure::Unenforced(_) => ReasonCode::CouldNotStart,
     }
 }

@@ -3,14 +3,18 @@
 //! A placed attempt holds its part of a node until its last rank has ended or was given up; the ledger is the
 //! only record of what is free.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use cohabit_proto::{
-    Bytes, Demand, Device, DeviceRecord, Inventory, JobId, Links, NodeId, NodeRecord, NodeState,
-    RankPlacement, Share, Span, Time, WorkerKey,
+    Bytes, Condition, Demand, Device, DeviceId, DeviceRecord, DeviceSharing, DeviceTelemetry, Health,
+    Inventory, JobId, Links, NodeId, NodeRecord, NodeState, RankPlacement, Share, SharingLimits, Span, Time,
+    WorkerKey,
 };
-use cohabit_scheduler::{DeviceView, NodeView};
+use cohabit_scheduler::{DeviceView, NodeView, SharingMode, SharingTerms};
 use serde::{Deserialize, Serialize};
+
+/// What the devices of all nodes last showed.
+pub(crate) type Telemetry = BTreeMap<(NodeId, DeviceId), DeviceTelemetry>;
 
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub(crate) struct Node {
@@ -23,6 +27,8 @@ pub(crate) struct Node {
     pub(crate) memory: Bytes,
     #[serde(default)]
     pub(crate) links: Links,
+    #[serde(default)]
+    pub(crate) sharing: SharingLimits,
     /// Where ranks on it may wait for others.
     #[serde(default)]
     pub(crate) rendezvous_ports: Vec<u16>,
@@ -77,6 +83,7 @@ impl Node {
             cpus: 0,
             memory: Bytes::ZERO,
             links: Links::default(),
+            sharing: SharingLimits::default(),
             rendezvous_ports: Vec::new(),
             taken_ports: BTreeSet::new(),
             orphan_grace: Span::ZERO,
@@ -99,6 +106,7 @@ impl Node {
         self.cpus = inventory.cpus;
         self.memory = inventory.memory;
         self.links = inventory.links;
+        self.sharing = inventory.sharing;
         self.rendezvous_ports.clone_from(&inventory.rendezvous_ports);
         self.taken_ports.clear();
         self.orphan_grace = inventory.orphan_grace;
@@ -113,6 +121,12 @@ impl Node {
             },
         };
         self.devices = inventory.devices.iter().map(booked).collect();
+    }
+
+    /// Takes over how a device is now; whether it is anything new.
+    pub(crate) fn set_condition(&mut self, id: &DeviceId, condition: Condition) -> bool {
+        let device = self.devices.iter_mut().find(|it| it.device.id == *id);
+        device.is_some_and(|it| std::mem::replace(&mut it.device.condition, condition.clone()) != condition)
     }
 
     /// The link, while there is one.
@@ -164,15 +178,6 @@ impl Node {
     }
 
     pub(crate) fn view(&self, id: NodeId) -> NodeView {
-        let device = |it: &DeviceUse| DeviceView {
-            id: it.device.id.clone(),
-            kind: it.device.kind,
-            model: it.device.model.clone(),
-            free: Share::WHOLE.minus(it.used),
-            memory: it.device.memory,
-            memory_free: it.device.memory.map(|memory| memory.minus(it.memory_used)),
-            residents: it.residents.iter().copied().collect(),
-        };
         NodeView {
             id,
             ordinal: self.ordinal,
@@ -182,7 +187,7 @@ impl Node {
             memory: self.memory,
             memory_free: self.memory.minus(self.memory_used),
             links: self.links,
-            devices: self.devices.iter().map(device).collect(),
+            devices: self.devices.iter().map(|device| device.view(self.sharing)).collect(),
         }
     }
 
@@ -196,12 +201,13 @@ impl Node {
         }
     }
 
-    pub(crate) fn record(&self, id: NodeId) -> NodeRecord {
+    pub(crate) fn record(&self, id: NodeId, telemetry: &Telemetry) -> NodeRecord {
         let device = |it: &DeviceUse| DeviceRecord {
             device: it.device.clone(),
             used: it.used,
             memory_used: it.memory_used,
             jobs: it.residents.iter().copied().collect(),
+            telemetry: telemetry.get(&(id, it.device.id.clone())).cloned(),
         };
         NodeRecord {
             id,
@@ -214,9 +220,42 @@ impl Node {
             memory: self.memory,
             memory_used: self.memory_used,
             links: self.links,
+            sharing: self.sharing,
             devices: self.devices.iter().map(device).collect(),
             jobs: self.jobs.iter().copied().collect(),
             since: self.since,
+        }
+    }
+}
+
+impl DeviceUse {
+    fn view(&self, limits: SharingLimits) -> DeviceView {
+        let Condition { health, sharing, foreign_memory } = &self.device.condition;
+        // What has no memory of its own is no GPU, real or made up: its ranks are limited by nothing but shares.
+        let is_limited = self.device.memory.is_some();
+        let places = limits.max_ranks.saturating_sub(self.residents.len() as u32);
+        DeviceView {
+            id: self.device.id.clone(),
+            kind: self.device.kind,
+            model: self.device.model.clone(),
+            free: Share::WHOLE.minus(self.used),
+            memory: self.device.memory,
+            memory_free: self.device.memory.map(|memory| memory.minus(self.memory_used + *foreign_memory)),
+            residents: self.residents.iter().copied().collect(),
+            intake: match health {
+                Health::Well => cohabit_scheduler::Intake::Open,
+                Health::Recovering(_) | Health::Fenced(_) => cohabit_scheduler::Intake::Closed,
+            },
+            sharing: SharingTerms {
+                mode: match sharing {
+                    DeviceSharing::Enforced => SharingMode::Enforced,
+                    DeviceSharing::Unenforced(_) => SharingMode::Unenforced,
+                    DeviceSharing::Alone(_) => SharingMode::Alone,
+                },
+                places_free: is_limited.then_some(places),
+                reserve: if is_limited { limits.reserve } else { Bytes::ZERO },
+            },
+            foreign_memory: *foreign_memory,
         }
     }
 }

@@ -110,6 +110,7 @@ impl Head {
             node_name: self.nodes[&node].name.clone(),
             devices: run.devices.clone(),
             phase: RankPhase::Ordered,
+            enforcement: None,
         };
         let mut ranks: Vec<(u32, Rank)> = runs
             .iter()

@@ -122,7 +122,7 @@ impl Head {
     pub fn node_records(&self) -> Vec<NodeRecord> {
         let mut nodes: Vec<_> = self.nodes.iter().collect();
         nodes.sort_by_key(|(_, node)| node.ordinal);
-        nodes.into_iter().map(|(id, node)| node.record(*id)).collect()
+        nodes.into_iter().map(|(id, node)| node.record(*id, &self.live.telemetry)).collect()
     }
 
     /// The node that holds, or held, a rank: its name, and its link while there is one.
@@ -149,6 +149,8 @@ fn attempt_record(attempt: &Attempt) -> AttemptRecord {
         devices: rank.devices.clone(),
         share: share(rank.node),
         outcome: rank.outcome().cloned(),
+        enforcement: rank.enforcement.clone(),
+        gpu_memory: None,
     };
     AttemptRecord {
         attempt: attempt.number,

@@ -6,8 +6,8 @@
 use std::collections::BTreeSet;
 
 use cohabit_proto::{
-    Cause, Happening, HeldRank, Inventory, JobId, NodeId, Order, Outcome, Phase, Progress, ProgressOf,
-    RankId, Report, Span, StopReason, WorkerKey,
+    Cause, Condition, DeviceId, DeviceTelemetry, Enforcement, Happening, HeldRank, Inventory, JobId, NodeId,
+    Order, Outcome, Phase, Progress, ProgressOf, RankId, Report, Span, StopReason, WorkerKey,
 };
 
 use crate::alarm::Alarm;
@@ -101,6 +101,7 @@ impl Turn<'_> {
         node.link = Link::Broken(key);
         node.since = now;
         let (name, jobs) = (node.name.clone(), node.jobs.clone());
+        self.head.live.telemetry.retain(|(node, _), _| *node != key.node);
         for id in jobs {
             self.tell(id, Happening::NodeUnreachable { node: name.clone(), patience });
             self.changed(id);
@@ -149,7 +150,40 @@ impl Turn<'_> {
                 self.effect(Effect::Tell(key, Order::Acknowledge(rank)));
             }
             Report::Progress(progress) => self.progress(key.node, progress),
+            Report::Sharing { rank, enforcement } if self.head.is_live(rank, key.node) => {
+                self.rank_shares(rank, enforcement);
+            }
+            Report::Sharing { .. } => {}
+            Report::Condition { device, condition } => self.condition(key.node, &device, condition),
+            Report::Telemetry(telemetry) => self.telemetry(key.node, telemetry),
+            // Nothing is decided by it; the head's shell keeps it for those who learn from it.
+            Report::Stretches(_) => {}
         }
+    }
+
+    fn rank_shares(&mut self, rank: RankId, enforcement: Enforcement) {
+        let id = rank.attempt.job;
+        let attempt = self.job_mut(id).live_attempt_mut();
+        let Some(known) = attempt.and_then(|attempt| attempt.ranks.get_mut(rank.rank as usize)) else {
+            return;
+        };
+        if known.enforcement.as_ref() != Some(&enforcement) {
+            known.enforcement = Some(enforcement.clone());
+            self.tell(id, Happening::Shares { rank, enforcement });
+            self.changed(id);
+        }
+    }
+
+    fn condition(&mut self, id: NodeId, device: &DeviceId, condition: Condition) {
+        let node = self.head.node_mut(id);
+        if node.is_some_and(|node| node.set_condition(device, condition)) {
+            self.head.plan_wanted = true;
+        }
+    }
+
+    fn telemetry(&mut self, node: NodeId, telemetry: Vec<DeviceTelemetry>) {
+        let known = telemetry.into_iter().map(|it| ((node, it.device.clone()), it));
+        self.head.live.telemetry.extend(known);
     }
 
     fn rank_started(&mut self, rank: RankId) {

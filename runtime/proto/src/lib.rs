@@ -8,6 +8,7 @@
 mod amounts;
 mod array;
 mod bandwidth;
+mod device;
 mod ids;
 mod job;
 mod log;
@@ -24,6 +25,7 @@ mod retry;
 mod state;
 mod stop;
 mod story;
+mod telemetry;
 mod time;
 mod token;
 mod work;
@@ -31,6 +33,10 @@ mod work;
 pub use amounts::{Bytes, ParseAmountError, Share};
 pub use array::{Array, IndexRange};
 pub use bandwidth::{Bandwidth, ParseBandwidthError};
+pub use device::{
+    ComputeMode, Condition, Device, DeviceKind, DeviceSharing, Enforcement, GpuFacts, Health, Mig, Peer,
+    PeerPath, SharingLimits,
+};
 pub use ids::{
     AttemptId, ClientKey, DeviceId, Incarnation, JobId, NodeId, ParseIdError, RankId, Ticket, WorkerKey,
 };
@@ -38,7 +44,7 @@ pub use job::{Dependency, JobSpec, Launch, When};
 pub use log::{AtEnd, LogChunk, LogPosition, LogRecord, LogRequest, LogStream};
 pub use model::{Family, ModelDescription, Stage};
 pub use node::{
-    Demand, Device, DeviceKind, Gpus, HeldRank, Inventory, Links, Phase, Placement, RankPlacement, Sharing,
+    Compute, Demand, Gpus, HeldRank, Inventory, Limits, Links, Phase, Placement, RankPlacement, Sharing,
     Spread,
 };
 pub use order::{Order, RankRun, Rendezvous, RunOrder, StopReason};
@@ -58,6 +64,7 @@ pub use retry::Retry;
 pub use state::{JobState, Life, ReasonCode};
 pub use stop::{Signal, Stop, Warning};
 pub use story::{Cause, Chapter, Happening};
+pub use telemetry::{DeviceTelemetry, GpuPerformance, GpuReading, Stretch, StretchSharing};
 pub use time::{Span, Time};
 pub use token::{TokenAnswer, TokenRecord, TokenRequest};
 pub use work::{ActorWork, Command, FunctionWork, Work};

@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::{Bandwidth, Bytes, DeviceId, NodeId, RankId, Share, Span, Time};
+use crate::{Bandwidth, Bytes, Device, DeviceId, NodeId, RankId, Share, SharingLimits, Span, Time};
 
 /// What a job needs on each of its nodes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
@@ -22,6 +22,19 @@ pub struct Demand {
     /// Whether its devices may lie on any nodes.
     #[serde(default)]
     pub spread: Spread,
+    /// Whether it shares only where its limits are enforced.
+    #[serde(default)]
+    pub limits: Limits,
+    /// Whether its share limits its computing too.
+    #[serde(default)]
+    pub compute: Compute,
+    /// How many processes of a rank use its device: each gets as much of the rank's memory as any other.
+    #[serde(default = "one")]
+    pub gpu_processes: u32,
+}
+
+const fn one() -> u32 {
+    1
 }
 
 /// How many devices on a node.
@@ -86,6 +99,28 @@ pub enum Spread {
     Free,
 }
 
+/// What a job that shares a device does about limits that nobody enforces.
+#[derive(Debug, Default, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Limits {
+    /// It shares wherever there is room, and is told whether they are enforced.
+    #[default]
+    BestEffort,
+    /// It runs only where they are.
+    Enforced,
+}
+
+/// Whether a share of a device limits more than what may be placed there.
+#[derive(Debug, Default, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Compute {
+    /// A rank may use what its neighbours leave idle.
+    #[default]
+    Open,
+    /// A rank computes on its share of the multiprocessors and no others.
+    Capped,
+}
+
 impl Default for Demand {
     fn default() -> Demand {
         Demand {
@@ -96,6 +131,9 @@ impl Default for Demand {
             memory: Bytes::ZERO,
             sharing: Sharing::Shared,
             spread: Spread::Even,
+            limits: Limits::BestEffort,
+            compute: Compute::Open,
+            gpu_processes: 1,
         }
     }
 }
@@ -122,7 +160,32 @@ impl Demand {
             Gpus::Whole(_) if self.spread == Spread::Free && self.nodes != 1 => {
                 Err("a job is spread over any nodes or over a number of them, not both".into())
             }
+            Gpus::Whole(_) if self.compute == Compute::Capped => {
+                Err("only a part of a GPU has a share to keep to: ask for one like --gpus 0.5".into())
+            }
+            Gpus::Part(_) | Gpus::Whole(_) if self.gpu_processes == 0 => {
+                Err("at least one process of a rank uses its GPU: leave --gpu-processes out, or say how many"
+                    .into())
+            }
             Gpus::Part(_) | Gpus::Whole(_) => Ok(()),
+        }
+    }
+
+    /// Whether its rank may have neighbours on a device with memory of its own. It may not if nobody knows
+    /// how much memory it needs, nor if its ranks wait for each other on several devices.
+    #[must_use]
+    pub const fn may_have_neighbours(&self) -> bool {
+        matches!((self.gpus, self.sharing), (Gpus::Part(_), Sharing::Shared))
+            && self.nodes == 1
+            && self.gpu_memory.is_some()
+    }
+
+    /// How much of a device like this one it takes.
+    #[must_use]
+    pub const fn share_of(&self, memory: Option<Bytes>) -> Share {
+        match memory {
+            Some(_) if !self.may_have_neighbours() => Share::WHOLE,
+            Some(_) | None => self.share(),
         }
     }
 
@@ -147,7 +210,7 @@ impl Demand {
         }
     }
 
-    /// How much of each of those devices.
+    /// How much of each of those devices it asks for.
     #[must_use]
     pub const fn share(&self) -> Share {
         match (self.gpus, self.sharing) {
@@ -155,31 +218,6 @@ impl Demand {
             (Gpus::Part(_), Sharing::Exclusive) | (Gpus::Whole(_), _) => Share::WHOLE,
         }
     }
-}
-
-/// What a device really is.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
-#[serde(rename_all = "lowercase")]
-pub enum DeviceKind {
-    /// An NVIDIA GPU.
-    Gpu,
-    /// A host slot: a pseudo-device, so that a machine without a GPU can run jobs.
-    Host,
-    /// A made-up GPU for trying things out: jobs really run, its limits are only bookkeeping.
-    Fake,
-}
-
-/// A device that a node offers.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Device {
-    /// Unique within the node.
-    pub id: DeviceId,
-    /// What it really is.
-    pub kind: DeviceKind,
-    /// For people: `NVIDIA H200`, `host slot`.
-    pub model: String,
-    /// Its memory; a host slot has none of its own to count.
-    pub memory: Option<Bytes>,
 }
 
 /// What a worker says about its machine when it joins.
@@ -200,6 +238,9 @@ pub struct Inventory {
     /// How fast devices reach each other, as far as it is known.
     #[serde(default)]
     pub links: Links,
+    /// How far those of its devices that have memory of their own may be shared.
+    #[serde(default)]
+    pub sharing: SharingLimits,
     /// Ports at which ranks on it may wait for others; nothing else uses them.
     #[serde(default)]
     pub rendezvous_ports: Vec<u16>,

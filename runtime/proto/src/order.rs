@@ -81,6 +81,16 @@ pub enum StopReason {
     Superseded,
     /// The worker lost the head for longer than `orphan-grace`.
     Orphaned,
+    /// Its own fault broke the MPS server of its device.
+    MpsFault,
+    /// Another client broke the MPS server of its device.
+    MpsFaultVictim,
+    /// It held more memory of its device than it may, and nothing but a watchdog could see to that.
+    GpuMemory,
+    /// Its device does not answer any more.
+    DeviceLost,
+    /// It shares only where its limits are enforced, and they turned out not to be.
+    Unenforced,
 }
 
 impl StopReason {
@@ -95,6 +105,11 @@ impl StopReason {
             StopReason::Preempted => "its devices were given to another job",
             StopReason::Superseded => "the head had given it up",
             StopReason::Orphaned => "its worker could not reach the head for too long",
+            StopReason::MpsFault => "its fault on the GPU broke the MPS server",
+            StopReason::MpsFaultVictim => "another job's fault broke the MPS server of their GPU",
+            StopReason::GpuMemory => "it held more GPU memory than it had asked for",
+            StopReason::DeviceLost => "its GPU does not answer any more",
+            StopReason::Unenforced => "its limits on the GPU turned out not to be enforced",
         }
     }
 }

@@ -18,6 +18,13 @@ pub enum Outcome {
     NotStarted(StartFailure),
     /// Its executor vanished without leaving an outcome.
     Lost(String),
+    /// It ended badly, and had said that the GPU had no memory left for it.
+    OutOfGpuMemory {
+        /// Its exit code, or 128 + signal.
+        code: i32,
+        /// Its own words.
+        said: String,
+    },
 }
 
 /// Why a rank never ran.
@@ -36,6 +43,10 @@ pub enum StartFailure {
     Other(String),
     /// Another program listens at the port at which the ranks were to meet.
     PortTaken(u16),
+    /// Its device was taken out of service: why.
+    DeviceFenced(String),
+    /// It shares only where its limits are enforced, and they would not be: why.
+    Unenforced(String),
 }
 
 impl Outcome {
@@ -49,7 +60,7 @@ impl Outcome {
     #[must_use]
     pub const fn shell_code(&self) -> i32 {
         match self {
-            Outcome::Exited(code) => *code,
+            Outcome::Exited(code) | Outcome::OutOfGpuMemory { code, .. } => *code,
             Outcome::Signalled(signal) => 128 + signal.0,
             Outcome::NotStarted(StartFailure::CommandNotFound(_)) => 127,
             Outcome::NotStarted(StartFailure::NotExecutable(_)) => 126,
@@ -66,6 +77,9 @@ impl fmt::Display for Outcome {
             Outcome::Signalled(signal) => write!(f, "was ended by {signal}"),
             Outcome::NotStarted(failure) => write!(f, "could not be started: {failure}"),
             Outcome::Lost(detail) => write!(f, "was lost: {detail}"),
+            Outcome::OutOfGpuMemory { code, said } => {
+                write!(f, "ran out of GPU memory and exited with code {code}: {said}")
+            }
         }
     }
 }
@@ -85,6 +99,8 @@ impl fmt::Display for StartFailure {
             StartFailure::PortTaken(port) => {
                 write!(f, "another program listens at port {port}, where its ranks were to meet")
             }
+            StartFailure::DeviceFenced(why) => write!(f, "its device was taken out of service: {why}"),
+            StartFailure::Unenforced(why) => write!(f, "its limits would not be enforced: {why}"),
         }
     }
 }

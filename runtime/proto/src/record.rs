@@ -6,8 +6,8 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 
 use crate::{
-    Demand, Device, DeviceId, JobId, JobSpec, JobState, Links, NodeId, Outcome, Progress, ReasonCode, Share,
-    Signal, Span, StopReason, Time,
+    Bytes, Demand, Device, DeviceId, DeviceTelemetry, Enforcement, JobId, JobSpec, JobState, Links, NodeId,
+    Outcome, Progress, ReasonCode, Share, SharingLimits, Signal, Span, StopReason, Time,
 };
 
 /// All there is to tell about a job, an array as a whole, or a member.
@@ -119,6 +119,12 @@ pub struct RankRecord {
     pub share: Share,
     /// How it ended.
     pub outcome: Option<Outcome>,
+    /// Whether its limits are, or were, enforced; nothing if it shares no device, or that is not known yet.
+    #[serde(default)]
+    pub enforcement: Option<Enforcement>,
+    /// Memory it holds on its devices now, where a driver tells.
+    #[serde(default)]
+    pub gpu_memory: Option<Bytes>,
 }
 
 /// What was predicted for a job.
@@ -222,13 +228,15 @@ pub struct NodeRecord {
     /// Cores that jobs claim.
     pub cpus_used: u32,
     /// Its memory.
-    pub memory: crate::Bytes,
+    pub memory: Bytes,
     /// Memory that jobs claim.
-    pub memory_used: crate::Bytes,
+    pub memory_used: Bytes,
     /// Its devices and who is on them.
     pub devices: Vec<DeviceRecord>,
     /// How fast its devices reach each other, as far as it is known.
     pub links: Links,
+    /// How far its devices may be shared.
+    pub sharing: SharingLimits,
     /// Jobs that run on it.
     pub jobs: Vec<JobId>,
     /// When its state last changed.
@@ -243,9 +251,11 @@ pub struct DeviceRecord {
     /// How much of it is taken.
     pub used: Share,
     /// How much of its memory jobs claim.
-    pub memory_used: crate::Bytes,
+    pub memory_used: Bytes,
     /// Its co-location set.
     pub jobs: Vec<JobId>,
+    /// What it last showed, where it is a GPU whose worker is connected.
+    pub telemetry: Option<DeviceTelemetry>,
 }
 
 /// The state of a node.

@@ -2,7 +2,10 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::{Outcome, Progress, ProgressOf, RankId, StopReason, Time};
+use crate::{
+    Condition, DeviceId, DeviceTelemetry, Enforcement, Outcome, Progress, ProgressOf, RankId, StopReason,
+    Stretch, Time,
+};
 
 /// From worker to head.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -29,4 +32,22 @@ pub enum Report {
     },
     /// Where the attempts on this worker stand: one batch for each heartbeat. Not journaled.
     Progress(Vec<ProgressOf>),
+    /// Whether the limits of a rank that shares its device are enforced. Sent again over each new link.
+    Sharing {
+        /// Which rank.
+        rank: RankId,
+        /// Whether they are.
+        enforcement: Enforcement,
+    },
+    /// A device is no longer as it was.
+    Condition {
+        /// Which device.
+        device: DeviceId,
+        /// How it is now.
+        condition: Condition,
+    },
+    /// What the GPUs of this worker show: one batch for each look. Not journaled.
+    Telemetry(Vec<DeviceTelemetry>),
+    /// How fast ranks got on beside which others. Not journaled, but kept in the history.
+    Stretches(Vec<Stretch>),
 }

@@ -177,6 +177,12 @@ pub enum ReasonCode {
     GpuOom,
     /// Another client of the same MPS server brought it down.
     MpsFaultVictim,
+    /// Its own fault on the GPU brought the MPS server down.
+    MpsFault,
+    /// Its device does not answer any more.
+    DeviceLost,
+    /// Its limits on a shared device could not be enforced, and it insists on that.
+    SharingUnenforced,
 }
 
 impl ReasonCode {
@@ -211,6 +217,9 @@ impl ReasonCode {
             ReasonCode::DependencyFailed => "dependency_failed",
             ReasonCode::GpuOom => "gpu_oom",
             ReasonCode::MpsFaultVictim => "mps_fault_victim",
+            ReasonCode::MpsFault => "mps_fault",
+            ReasonCode::DeviceLost => "device_lost",
+            ReasonCode::SharingUnenforced => "sharing_unenforced",
         }
     }
 }

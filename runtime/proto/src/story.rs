@@ -7,7 +7,8 @@ use std::fmt;
 use serde::{Deserialize, Serialize};
 
 use crate::{
-    AttemptId, DeviceId, JobId, JobState, Outcome, RankId, ReasonCode, Share, Span, StopReason, Ticket, Time,
+    AttemptId, DeviceId, Enforcement, JobId, JobState, Outcome, RankId, ReasonCode, Share, Span, StopReason,
+    Ticket, Time,
 };
 
 /// One thing that happened to a job.
@@ -66,6 +67,13 @@ pub enum Happening {
     },
     /// A rank runs.
     Started(RankId),
+    /// It is known whether the limits of a rank that shares its device are enforced.
+    Shares {
+        /// Which rank.
+        rank: RankId,
+        /// Whether they are.
+        enforcement: Enforcement,
+    },
     /// The attempt is being stopped.
     Stopping(AttemptId, StopReason),
     /// A rank ended.
@@ -153,6 +161,20 @@ impl fmt::Display for Happening {
                 if why.is_empty() { Ok(()) } else { write!(f, ": {why}") }
             }
             Happening::Started(rank) => write!(f, "attempt {} rank {} runs", rank.attempt.attempt, rank.rank),
+            Happening::Shares { rank, enforcement } => match enforcement {
+                Enforcement::Enforced => {
+                    write!(
+                        f,
+                        "attempt {} rank {} shares its device within enforced limits",
+                        rank.attempt.attempt, rank.rank
+                    )
+                }
+                Enforcement::Unenforced(why) => write!(
+                    f,
+                    "attempt {} rank {} shares its device, but nothing enforces its limits: {why}",
+                    rank.attempt.attempt, rank.rank
+                ),
+            },
             Happening::Stopping(attempt, why) => {
                 write!(f, "attempt {} is being stopped because {}", attempt.attempt, why.clause())
             }

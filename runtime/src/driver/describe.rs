@@ -48,6 +48,12 @@ impl fmt::Display for Line<'_, Report> {
             Report::Started { rank, .. } => write!(f, "{rank} started"),
             Report::Ended { rank, outcome, .. } => write!(f, "{rank} {outcome}"),
             Report::Progress(progress) => write!(f, "progress of {} attempt(s)", progress.len()),
+            Report::Sharing { rank, enforcement } => write!(f, "{rank} shares its device, {enforcement}"),
+            Report::Condition { device, condition } => {
+                write!(f, "{device} is {}, sharing {}", condition.health, condition.sharing)
+            }
+            Report::Telemetry(telemetry) => write!(f, "telemetry of {} device(s)", telemetry.len()),
+            Report::Stretches(stretches) => write!(f, "{} stretch(es)", stretches.len()),
         }
     }
 }

@@ -71,6 +71,8 @@ pub(super) fn reports(mut reports: Vec<Report>) -> Vec<Report> {
         match report {
             Report::Started { .. } => {}
             Report::Ended { progress, .. } => progress.iter_mut().for_each(keep_finite),
+            Report::Sharing { .. } | Report::Condition { .. } | Report::Telemetry(_) => {}
+            Report::Stretches(all) => all.retain(|it| it.rate.is_finite()),
             Report::Progress(all) => all.iter_mut().for_each(|it| keep_finite(&mut it.progress)),
         }
     }

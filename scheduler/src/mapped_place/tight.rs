@@ -13,7 +13,7 @@ use crate::{FreeNodes, NodeView};
 pub(super) fn on_fullest(demand: &Demand, free: &FreeNodes<'_>) -> Option<Placement> {
     let seat = |(position, node)| {
         let (left, devices) = tightest_seat(demand, node)?;
-        Some((left, position, RankPlacement { node: node.id, devices, share: demand.share(), ranks: vec![] }))
+        Some((left, position, node.part(demand, devices)))
     };
     let mut seats: Vec<_> = free.nodes().enumerate().filter_map(seat).collect();
     seats.sort_by_key(|(left, position, _)| (*left, *position));

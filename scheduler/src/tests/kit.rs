@@ -8,8 +8,8 @@ use cohabit_proto::{
 };
 
 use crate::{
-    Action, DeviceView, FreeNodes, JobTraits, NodeView, PendingJob, Plan, Policy, View, check_shape,
-    policy_by_name,
+    Action, DeviceView, FreeNodes, Intake, JobTraits, NodeView, PendingJob, Plan, Policy, SharingTerms, View,
+    check_shape, policy_by_name,
 };
 
 /// A node whose devices have these shares left, in thousandths, and 80 GiB each.
@@ -22,6 +22,9 @@ pub(crate) fn node(number: u8, free: &[u32]) -> NodeView {
         memory: Some(Bytes(80 << 30)),
         memory_free: Some(Bytes((80 << 30) * u64::from(*free) / 1_000)),
         residents: vec![],
+        intake: Intake::Open,
+        sharing: SharingTerms::default(),
+        foreign_memory: Bytes::ZERO,
     };
     NodeView {
         id: NodeId(uuid(number)),

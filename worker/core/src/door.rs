@@ -6,8 +6,8 @@
 use std::collections::BTreeMap;
 
 use cohabit_proto::{
-    DeviceId, JobSpec, Order, Outcome, Progress, RankId, Report, Share, Signal, Span, StartFailure,
-    StopReason, Time,
+    Bytes, Device, DeviceId, Enforcement, GpuReading, JobSpec, Order, Outcome, Progress, RankId, Report,
+    Share, Signal, Span, StartFailure, StopReason, Time,
 };
 
 /// What can happen to a worker.
@@ -33,8 +33,62 @@ pub enum Event {
     Linked,
     /// The link broke.
     Unlinked,
+    /// The actor of a device's MPS daemon answers an order, or has seen something.
+    Mps(DeviceId, MpsWord),
+    /// It is known, or known anew, whether the limits of a rank that shares its device are enforced.
+    Sharing(RankId, Enforcement),
+    /// All GPUs were looked at.
+    Sampled(Vec<GpuSample>),
+    /// The driver reported a critical error of a GPU, by its Xid number.
+    Xid(DeviceId, u64),
     /// The deadline came.
     Alarm,
+}
+
+/// What the actor of a device's MPS daemon says. Each order is answered, in bounded time.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum MpsWord {
+    /// The daemon and its server run, and a probe has proved it: clients may come. Answers [`MpsOrder::Start`],
+    /// [`MpsOrder::Adopt`] and [`MpsOrder::Recover`].
+    Up,
+    /// There is no daemon that works: why. Answers the same.
+    Failed(String),
+    /// There is no daemon any more. Answers [`MpsOrder::Stop`].
+    Stopped,
+    /// The server is in fault, or gone: all its clients have lost. Comes before the end of any rank that was
+    /// its client, and once for each fault.
+    Faulted {
+        /// Whose fault it was, where the server's log tells.
+        culprit: Option<RankId>,
+        /// What was seen.
+        detail: String,
+    },
+}
+
+/// What the actor of a device's MPS daemon is to do.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum MpsOrder {
+    /// Start a daemon, and prove by a probe that it works.
+    Start,
+    /// Take over the daemon that an earlier worker daemon started.
+    Adopt,
+    /// All clients are gone after a fault: wait until the server is back, or start the daemon anew.
+    Recover,
+    /// Stop the daemon.
+    Stop,
+}
+
+/// What one look at a GPU showed.
+#[derive(Debug, Clone, PartialEq)]
+pub struct GpuSample {
+    /// Which.
+    pub device: DeviceId,
+    /// What it showed; or that it does not answer any more, and why.
+    pub reading: Result<GpuReading, String>,
+    /// Memory of each rank on it, where the driver tells.
+    pub ranks: Vec<(RankId, Bytes)>,
+    /// Memory of processes that are of no rank, nor MPS servers of ours.
+    pub foreign_memory: Bytes,
 }
 
 /// What a worker does.
@@ -49,6 +103,8 @@ pub enum Effect {
     /// Tell the executor of a rank that runs whether the head can be reached: an executor left alone for
     /// `orphan-grace` stops its rank by itself, whether or not a worker daemon is alive then.
     Lease(RankId, Lease),
+    /// Tell the actor of a device's MPS daemon.
+    Mps(DeviceId, MpsOrder),
     /// The end of the rank is acknowledged: its outcome file may go. Logs and checkpoints stay.
     Forget(RankId),
 }
@@ -86,11 +142,38 @@ pub struct RankStart {
     pub devices: Vec<DeviceId>,
     /// How much of each.
     pub share: Share,
+    /// How it comes to them.
+    #[serde(default)]
+    pub access: GpuAccess,
     /// The port at which it will listen for the other ranks, if that is its part; free until it starts.
     #[serde(default)]
     pub rendezvous_port: Option<u16>,
     /// What the core adds to the environment: all but paths and devices.
     pub environment: BTreeMap<String, String>,
+}
+
+/// How a rank comes to its GPUs.
+#[derive(Debug, Default, Clone, Copy, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum GpuAccess {
+    /// It has none, or only pseudo-devices.
+    #[default]
+    None,
+    /// It has them to itself, and must not meet MPS.
+    Exclusive,
+    /// It is a client of the MPS server of its one GPU.
+    Mps(MpsLimits),
+    /// It takes turns with others on its one GPU, and is watched: this much memory, all its processes together.
+    TimeSliced(Bytes),
+}
+
+/// What an MPS server lets one process of a rank have.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
+pub struct MpsLimits {
+    /// Memory of each of its processes.
+    pub memory: Bytes,
+    /// The part of the multiprocessors in per cent, where it is capped.
+    pub percentage: Option<u32>,
 }
 
 /// How and when a rank ended, as its executor writes it down.
@@ -124,5 +207,5 @@ pub struct Config {
     /// How often progress is reported at most.
     pub heartbeat: Span,
     /// Devices that exist here; an order that names another is refused.
-    pub devices: Vec<DeviceId>,
+    pub devices: Vec<Device>,
 }

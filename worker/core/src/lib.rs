@@ -13,5 +13,8 @@ mod stopping;
 mod tests;
 mod worker;
 
-pub use door::{Config, Effect, Ending, Event, FoundRank, Lease, RankStart, Target};
+pub use door::{
+    Config, Effect, Ending, Event, FoundRank, GpuAccess, GpuSample, Lease, MpsLimits, MpsOrder, MpsWord,
+    RankStart, Target,
+};
 pub use worker::Worker;

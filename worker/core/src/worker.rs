@@ -14,7 +14,7 @@ use crate::environment::{environment, rendezvous_port};
 use crate::progress::Batch;
 use crate::rank::{Held, Life};
 use crate::stopping::Sent;
-use crate::{Config, Effect, Ending, Event, FoundRank, Lease, RankStart};
+use crate::{Config, Effect, Ending, Event, FoundRank, GpuAccess, Lease, RankStart};
 
 /// The worker's state.
 #[derive(Debug, Clone, PartialEq)]
@@ -37,7 +37,7 @@ impl Worker {
     #[must_use]
     pub fn new(config: Config) -> Worker {
         Worker {
-            devices: config.devices,
+            devices: config.devices.into_iter().map(|device| device.id).collect(),
             ranks: BTreeMap::new(),
             link: Link::Down,
             progress: Batch::new(config.heartbeat),
@@ -57,6 +57,7 @@ impl Worker {
             Event::Found(found) => self.found(*found),
             Event::Linked => self.linked(out),
             Event::Unlinked => self.unlinked(out),
+            Event::Mps(..) | Event::Sharing(..) | Event::Sampled(_) | Event::Xid(..) => {}
             Event::Alarm => self.alarm(now, out),
         }
     }
@@ -246,6 +247,7 @@ fn rank_start(now: Time, order: &RunOrder, run: &RankRun) -> RankStart {
         user: order.user.clone(),
         devices: run.devices.clone(),
         share: run.share,
+        access: GpuAccess::None,
         rendezvous_port: rendezvous_port(order, run),
         environment: environment(now, order, run),
     }

@@ -4,9 +4,8 @@ use std::fmt;
 use std::path::Path;
 use std::str::FromStr;
 
+use cohabit_gpu::{GpuError, Gpus, NoGpus};
 use cohabit_proto::{Bytes, Device, DeviceId, DeviceKind};
-use nvml_wrapper::Nvml;
-use nvml_wrapper::error::NvmlError;
 
 /// What a worker is told to offer: `auto`, `host:4`, `sim:2xH200-141G`.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -100,34 +99,20 @@ fn gpus_or_a_slot(nvml_library: Option<&Path>) -> Vec<Device> {
     }
 }
 
-fn gpus(library: Option<&Path>) -> Result<Vec<Device>, NvmlError> {
-    let nvml = match library {
-        Some(path) => Nvml::builder().lib_path(path.as_os_str()).init()?,
-        None => Nvml::init()?,
-    };
-    let all = 0..nvml.device_count()?;
-    Ok(all.filter_map(|index| gpu(&nvml, index)).collect())
-}
-
-/// A GPU that does not say what it is cannot be given to anybody.
-fn gpu(nvml: &Nvml, index: u32) -> Option<Device> {
-    let look = || {
-        let gpu = nvml.device_by_index(index)?;
-        let memory = gpu.memory_info().ok().map(|memory| Bytes(memory.total));
-        Ok(Device { id: DeviceId(gpu.uuid()?), kind: DeviceKind::Gpu, model: gpu.name()?, memory })
-    };
-    let looked: Result<Device, NvmlError> = look();
-    looked.inspect_err(|error| tracing::warn!(index, %error, "a GPU does not answer and is not offered")).ok()
+fn gpus(library: Option<&Path>) -> Result<Vec<Device>, NoGpus> {
+    let gpus = Gpus::open(library)?.devices().into_iter();
+    let unreadable = |error: &GpuError| tracing::warn!(%error, "a GPU does not answer and is not offered");
+    Ok(gpus.filter_map(|gpu| gpu.inspect_err(unreadable).ok()).collect())
 }
 
 fn host_slot(number: u32) -> Device {
     let id = DeviceId(format!("host-{number}"));
-    Device { id, kind: DeviceKind::Host, model: "host slot".into(), memory: None }
+    Device::new(id, DeviceKind::Host, "host slot", None)
 }
 
 fn fake(number: u32, model: &str, memory: Bytes) -> Device {
     let id = DeviceId(format!("fake-{number}"));
-    Device { id, kind: DeviceKind::Fake, model: model.to_owned(), memory: Some(memory) }
+    Device::new(id, DeviceKind::Fake, model, Some(memory))
 }
 
 #[cfg(test)]

@@ -134,6 +134,7 @@ impl Driver {
             Effect::Spawn(start) => self.spawn(context, *start),
             Effect::Signal(rank, signal, target) => self.command(rank, Command::Signal(signal, target)),
             Effect::Lease(rank, lease) => self.command(rank, Command::Lease(lease)),
+            Effect::Mps(device, order) => tracing::error!(%device, ?order, "there is no MPS actor yet"),
             Effect::Forget(rank) => self.forget(rank),
         }
     }
@@ -208,6 +209,10 @@ impl fmt::Display for Shown<'_, Event> {
             | Event::Progress(..)
             | Event::Linked
             | Event::Unlinked
+            | Event::Mps(..)
+            | Event::Sharing(..)
+            | Event::Sampled(_)
+            | Event::Xid(..)
             | Event::Alarm) => write!(f, "{event:?}"),
         }
     }
@@ -217,7 +222,11 @@ impl fmt::Display for Shown<'_, Effect> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self.0 {
             Effect::Spawn(start) => write!(f, "Spawn({})", start.rank),
-            effect @ (Effect::Report(_) | Effect::Signal(..) | Effect::Lease(..) | Effect::Forget(_)) => {
+            effect @ (Effect::Report(_)
+            | Effect::Signal(..)
+            | Effect::Lease(..)
+            | Effect::Mps(..)
+            | Effect::Forget(_)) => {
                 write!(f, "{effect:?}")
             }
         }

@@ -88,6 +88,7 @@ fn basics(look: impl Fn(&str) -> Option<String>) -> BTreeMap<String, String> {
 #[cfg(test)]
 mod tests {
     use cohabit_proto::{JobId, JobSpec, Share};
+    use cohabit_worker_core::GpuAccess;
 
     use super::*;
 
@@ -98,6 +99,7 @@ mod tests {
             user: "ada".into(),
             devices: devices.iter().map(|id| DeviceId((*id).into())).collect(),
             share: Share::WHOLE,
+            access: GpuAccess::None,
             rendezvous_port: None,
             environment: BTreeMap::from([("COHABIT_JOB_ID".into(), "12".into())]),
         }

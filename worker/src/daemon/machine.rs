@@ -5,7 +5,7 @@ use std::net::UdpSocket;
 use std::sync::Arc;
 use std::thread::available_parallelism;
 
-use cohabit_proto::{Bytes, Device, HeldRank, Inventory, Links, NodeId, Span};
+use cohabit_proto::{Bytes, Device, HeldRank, Inventory, Links, NodeId, SharingLimits, Span};
 use procfs::Current;
 
 use super::rendezvous::PortBlock;
@@ -22,6 +22,8 @@ pub(crate) struct Machine {
     pub(crate) devices: Vec<Device>,
     /// As the operator has said.
     links: Links,
+    /// How far its GPUs may be shared.
+    sharing: SharingLimits,
     /// Nothing, if other workers on this machine have taken all there are.
     ports: Option<Arc<PortBlock>>,
     orphan_grace: Span,
@@ -44,6 +46,7 @@ impl Machine {
             memory: memory()?,
             devices: devices.map_err(|panic| WorkerError::Machine(panic.into()))?,
             links: options.links,
+            sharing: options.sharing,
             ports: ports.map(Arc::new),
             orphan_grace: options.orphan_grace,
         })
@@ -57,6 +60,7 @@ impl Machine {
         Inventory {
             name: self.name.clone(),
             links: Links { network, ..self.links },
+            sharing: self.sharing,
             rendezvous_ports: self.ports.as_ref().map(|ports| ports.free.clone()).unwrap_or_default(),
             address,
             cpus: self.cpus,

@@ -175,7 +175,11 @@ impl Joined {
         loop {
             match self.report().await {
                 Report::Started { rank: started, .. } if started == rank => return,
-                Report::Progress(_) => {}
+                Report::Progress(_)
+                | Report::Sharing { .. }
+                | Report::Condition { .. }
+                | Report::Telemetry(_)
+                | Report::Stretches(_) => {}
                 other @ (Report::Started { .. } | Report::Ended { .. }) => panic!("not its start: {other:?}"),
             }
         }
@@ -188,7 +192,13 @@ impl Joined {
                 Report::Ended { rank: ended, outcome, stopped, progress, .. } if ended == rank => {
                     return End { outcome, stopped, progress };
                 }
-                Report::Started { .. } | Report::Progress(_) | Report::Ended { .. } => {}
+                Report::Started { .. }
+                | Report::Progress(_)
+                | Report::Sharing { .. }
+                | Report::Condition { .. }
+                | Report::Telemetry(_)
+                | Report::Stretches(_)
+                | Report::Ended { .. } => {}
             }
         }
     }

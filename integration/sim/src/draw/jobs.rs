@@ -158,6 +158,7 @@ fn demand(random: &mut Random, shapes: &[Shape]) -> Demand {
         memory: Bytes(if random.chance(0.4) { random.between(0, least(|shape| shape.memory.0)) } else { 0 }),
         sharing: if random.chance(0.1) { Sharing::Exclusive } else { Sharing::Shared },
         spread,
+        ..Demand::default()
     }
 }
 

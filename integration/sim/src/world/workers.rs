@@ -82,6 +82,7 @@ impl World<'_> {
                 self.nodes[node].machine.signal(self.now, rank, signal, &mut out)
             }
             Effect::Lease(rank, lease) => self.nodes[node].machine.lease(self.now, rank, lease, &mut out),
+            Effect::Mps(device, order) => unreachable!("{order:?} for {device}, which is no GPU"),
             Effect::Forget(rank) => {
                 let life = self.nodes[node].life;
                 self.after_travel(Happening::Daemon(node, life, AtDaemon::Forget(rank)));

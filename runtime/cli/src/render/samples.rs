@@ -142,10 +142,11 @@ pub(crate) fn failed() -> JobRecord {
 /// Two machines: one with real devices, one that is drained and has a made-up one.
 pub(crate) fn nodes() -> Vec<NodeRecord> {
     let device = |id: &str, kind, model: &str, memory, used, jobs: &[u64]| DeviceRecord {
-        device: Device { id: DeviceId(id.into()), kind, model: model.into(), memory },
+        device: Device::new(DeviceId(id.into()), kind, model, memory),
         used: Share(used),
         memory_used: Bytes(20 << 30),
         jobs: jobs.iter().copied().map(JobId::new).collect(),
+        telemetry: None,
     };
     let large = Some(Bytes(141 << 30));
     let node = |name: &str, state, devices: Vec<DeviceRecord>, jobs: &[u64]| NodeRecord {

@@ -3,8 +3,8 @@
 use cohabit_proto::{
     Array, By, Bytes, ClientKey, Demand, Device, DeviceId, DeviceKind, Gpus, HeldRank, Incarnation,
     IndexRange, Inventory, JobChange, JobId, JobRecord, JobSpec, JobState, Links, NodeId, Notice, Order,
-    Outcome, RankId, Reply, Report, Request, Role, RunOrder, Share, Span, StopReason, Submit, Time, Verdict,
-    WorkerKey,
+    Outcome, RankId, Reply, Report, Request, Role, RunOrder, Share, SharingLimits, Span, StopReason, Submit,
+    Time, Verdict, WorkerKey,
 };
 use cohabit_scheduler::{Policy, View, forecast, policy_by_name};
 use uuid::Uuid;
@@ -61,12 +61,8 @@ pub(crate) fn array(first: u32, last: u32, at_once: Option<u32>) -> JobSpec {
 }
 
 pub(crate) fn inventory(number: u64, devices: u32, held: Vec<HeldRank>) -> Inventory {
-    let device = |n| Device {
-        id: DeviceId(format!("gpu-{n}")),
-        kind: DeviceKind::Fake,
-        model: "test GPU".into(),
-        memory: Some(Bytes(80 << 30)),
-    };
+    let device =
+        |n| Device::new(DeviceId(format!("gpu-{n}")), DeviceKind::Fake, "test GPU", Some(Bytes(80 << 30)));
     Inventory {
         name: format!("node{number}"),
         address: format!("10.0.0.{number}"),
@@ -75,6 +71,7 @@ pub(crate) fn inventory(number: u64, devices: u32, held: Vec<HeldRank>) -> Inven
         devices: (0..devices).map(device).collect(),
         build: "test".into(),
         links: Links::default(),
+        sharing: SharingLimits::default(),
         rendezvous_ports: vec![29_601, 29_602, 29_603],
         orphan_grace: Span::ZERO,
         held,

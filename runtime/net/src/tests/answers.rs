@@ -64,7 +64,12 @@ fn ended_by(report: Report, how: Outcome) -> Report {
         Report::Ended { rank, stopped, progress, at, .. } => {
             Report::Ended { rank, outcome: how, stopped, progress, at }
         }
-        Report::Started { .. } | Report::Progress(_) => report,
+        report @ (Report::Started { .. }
+        | Report::Progress(_)
+        | Report::Sharing { .. }
+        | Report::Condition { .. }
+        | Report::Telemetry(_)
+        | Report::Stretches(_)) => report,
     }
 }
 

@@ -10,8 +10,8 @@ use std::time::{Duration, Instant};
 
 use cohabit_proto::{
     Answer, AtEnd, Bytes, Incarnation, Inventory, JobId, Links, LogChunk, LogPosition, LogRequest, NodeId,
-    Order, Query, Refusal, RefusalCode, Reply, Report, Request, Role, Span, TokenAnswer, TokenRequest,
-    WorkerKey,
+    Order, Query, Refusal, RefusalCode, Reply, Report, Request, Role, SharingLimits, Span, TokenAnswer,
+    TokenRequest, WorkerKey,
 };
 use tempfile::TempDir;
 use tokio::sync::mpsc;
@@ -128,6 +128,7 @@ fn hello() -> WorkerHello {
         devices: Vec::new(),
         build: "0.1.0".into(),
         links: Links::default(),
+        sharing: SharingLimits::default(),
         rendezvous_ports: vec![29_600],
         orphan_grace: Span::from_secs(120),
         held: Vec::new(),

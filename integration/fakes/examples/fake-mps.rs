@@ -1,0 +1,2 @@
+//! A fake.
+fn main() {}

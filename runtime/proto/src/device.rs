@@ -1,0 +1,216 @@
+//! Devices: what they are, how they are now, and whether sharing them is enforced.
+
+use std::fmt;
+
+use serde::{Deserialize, Serialize};
+
+use crate::{Bytes, DeviceId};
+
+/// A device that a node offers.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Device {
+    /// Unique within the node; a GPU's is its UUID.
+    pub id: DeviceId,
+    /// What it really is.
+    pub kind: DeviceKind,
+    /// For people: `NVIDIA H200`, `host slot`.
+    pub model: String,
+    /// Its memory; a host slot has none of its own to count.
+    pub memory: Option<Bytes>,
+    /// What its driver says of it, if it is a GPU.
+    #[serde(default)]
+    pub gpu: Option<GpuFacts>,
+    /// How it is now.
+    #[serde(default)]
+    pub condition: Condition,
+}
+
+impl Device {
+    /// A device of which no driver says anything, and which is well.
+    #[must_use]
+    pub fn new(id: DeviceId, kind: DeviceKind, model: impl Into<String>, memory: Option<Bytes>) -> Device {
+        Device { id, kind, model: model.into(), memory, gpu: None, condition: Condition::default() }
+    }
+}
+
+/// What a device really is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum DeviceKind {
+    /// An NVIDIA GPU.
+    Gpu,
+    /// A host slot: a pseudo-device, so that a machine without a GPU can run jobs.
+    Host,
+    /// A made-up GPU for trying things out: jobs really run, its limits are only bookkeeping.
+    Fake,
+}
+
+/// What the driver says of a GPU; nothing of it changes while the driver is loaded.
+#[derive(Debug, Default, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct GpuFacts {
+    /// Streaming multiprocessors.
+    pub multiprocessors: Option<u32>,
+    /// Compute capability, major and minor.
+    pub compute_capability: Option<(u32, u32)>,
+    /// `00000000:3B:00.0`.
+    pub pci_address: String,
+    /// Version of the driver.
+    pub driver: String,
+    /// The newest CUDA that the driver can serve, major and minor.
+    pub cuda: Option<(u32, u32)>,
+    /// Whether it is divided into instances.
+    pub mig: Mig,
+    /// Who may compute on it.
+    pub compute_mode: ComputeMode,
+    /// How other GPUs of the machine are reached from it.
+    pub peers: Vec<Peer>,
+}
+
+/// Whether a GPU is divided into MIG instances.
+#[derive(Debug, Default, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Mig {
+    /// It is one whole, or knows no MIG.
+    #[default]
+    Off,
+    /// It is divided.
+    On,
+}
+
+/// Who may compute on a GPU, by its driver's compute mode.
+#[derive(Debug, Default, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum ComputeMode {
+    /// Any process.
+    #[default]
+    Default,
+    /// One process at a time: under MPS its server, and through it all clients.
+    ExclusiveProcess,
+    /// Nobody.
+    Prohibited,
+}
+
+/// How another GPU of the same machine is reached.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Peer {
+    /// Which.
+    pub device: DeviceId,
+    /// By which way.
+    pub path: PeerPath,
+}
+
+/// The way from one GPU to another, from the shortest to the longest.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum PeerPath {
+    /// So many active NVLinks.
+    NvLink(u32),
+    /// Both are on one board.
+    Board,
+    /// One PCIe switch.
+    Switch,
+    /// Several PCIe switches.
+    Switches,
+    /// A PCIe host bridge.
+    HostBridge,
+    /// The same NUMA node.
+    NumaNode,
+    /// From one NUMA node to another.
+    System,
+}
+
+/// How a device is now, as its worker sees it.
+#[derive(Debug, Default, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Condition {
+    /// Whether it may be given to ranks.
+    pub health: Health,
+    /// Whether ranks may share it, and what becomes of their limits.
+    pub sharing: DeviceSharing,
+    /// Memory that processes hold which Cohabit did not start; in steps, so that it seldom changes.
+    pub foreign_memory: Bytes,
+}
+
+/// Whether a device may be given to ranks.
+#[derive(Debug, Default, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Health {
+    /// It may.
+    #[default]
+    Well,
+    /// Not yet: it comes back into service by itself. Why it is out.
+    Recovering(String),
+    /// Not until somebody has looked after it. Why.
+    Fenced(String),
+}
+
+/// Whether ranks may share a device, and what becomes of their limits.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum DeviceSharing {
+    /// Under MPS, which enforces them.
+    Enforced,
+    /// They may, but nothing enforces the limits: why not.
+    Unenforced(String),
+    /// Each rank gets it alone: why.
+    Alone(String),
+}
+
+impl Default for DeviceSharing {
+    fn default() -> DeviceSharing {
+        DeviceSharing::Unenforced("nothing limits its ranks".into())
+    }
+}
+
+/// How far the devices of a node that have memory of their own may be shared.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct SharingLimits {
+    /// This many ranks at most.
+    pub max_ranks: u32,
+    /// Memory that ranks which share a device leave free together: contexts of CUDA and MPS live there.
+    pub reserve: Bytes,
+}
+
+impl Default for SharingLimits {
+    fn default() -> SharingLimits {
+        SharingLimits { max_ranks: 3, reserve: Bytes(1 << 30) }
+    }
+}
+
+/// Whether the limits of a rank that shares its device are enforced.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Enforcement {
+    /// Its processes were seen among the clients of the MPS server.
+    Enforced,
+    /// They are not: why.
+    Unenforced(String),
+}
+
+impl fmt::Display for Health {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Health::Well => f.write_str("well"),
+            Health::Recovering(why) => write!(f, "recovering: {why}"),
+            Health::Fenced(why) => write!(f, "fenced: {why}"),
+        }
+    }
+}
+
+impl fmt::Display for DeviceSharing {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            DeviceSharing::Enforced => f.write_str("enforced"),
+            DeviceSharing::Unenforced(why) => write!(f, "unenforced: {why}"),
+            DeviceSharing::Alone(why) => write!(f, "alone: {why}"),
+        }
+    }
+}
+
+impl fmt::Display for Enforcement {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Enforcement::Enforced => f.write_str("enforced"),
+            Enforcement::Unenforced(why) => write!(f, "unenforced: {why}"),
+        }
+    }
+}

@@ -1,0 +1,85 @@
+//! What is measured on GPUs: readings of the moment, and how fast ranks got on beside which others.
+
+use serde::{Deserialize, Serialize};
+
+use crate::{Bytes, DeviceId, RankId, Time};
+
+/// What a GPU showed when it was looked at, as far as it tells.
+#[derive(Debug, Default, Clone, PartialEq, Serialize, Deserialize)]
+pub struct GpuReading {
+    /// The part of the time during which any kernel ran, 0 to 1. Says nothing of how full the GPU was.
+    pub utilisation: Option<f64>,
+    /// Memory in use by all processes and the driver.
+    pub memory_used: Option<Bytes>,
+    /// Watts.
+    pub power: Option<f64>,
+    /// Degrees Celsius.
+    pub temperature: Option<f64>,
+    /// What the performance monitor of newer GPUs says.
+    pub performance: Option<GpuPerformance>,
+}
+
+/// Means over the time since the reading before, each 0 to 1.
+#[derive(Debug, Default, Clone, PartialEq, Serialize, Deserialize)]
+pub struct GpuPerformance {
+    /// Multiprocessors with work.
+    pub sm_active: Option<f64>,
+    /// Warps on them, of those they could hold.
+    pub sm_occupancy: Option<f64>,
+    /// Tensor cores at work.
+    pub tensor_active: Option<f64>,
+    /// Bandwidth of the memory in use.
+    pub memory_bandwidth: Option<f64>,
+}
+
+/// A reading, and whose memory it is.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct DeviceTelemetry {
+    /// Which device.
+    pub device: DeviceId,
+    /// When it was looked at, by the worker's clock.
+    pub at: Time,
+    /// What it showed.
+    pub reading: GpuReading,
+    /// Memory of each rank on it, where the driver tells.
+    pub ranks: Vec<(RankId, Bytes)>,
+}
+
+/// How fast one rank got on while the same others were on its device: what interference is learned from.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Stretch {
+    /// Whose.
+    pub rank: RankId,
+    /// Its device.
+    pub device: DeviceId,
+    /// The device's model.
+    pub gpu: String,
+    /// How the device was shared.
+    pub sharing: StretchSharing,
+    /// The other ranks on the device all that time.
+    pub neighbours: Vec<RankId>,
+    /// From the first step counted.
+    pub from: Time,
+    /// To the last.
+    pub to: Time,
+    /// Steps between them.
+    pub steps: u64,
+    /// Steps a second.
+    pub rate: f64,
+    /// The most memory that the rank was seen to hold on the device.
+    pub memory: Option<Bytes>,
+    /// The mean of the device's utilisation, 0 to 1.
+    pub utilisation: Option<f64>,
+}
+
+/// How a device was shared during a stretch.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum StretchSharing {
+    /// Not at all, and without MPS.
+    Exclusive,
+    /// Under MPS, alone or with others.
+    Mps,
+    /// By taking turns.
+    TimeSliced,
+}

@@ -1,0 +1,9 @@
+//! NVIDIA GPUs: what the driver's management library tells of them, and the MPS daemons that let several
+//! processes share one.
+//!
+//! Everything here waits for the driver, for other processes or for files: call it off the async runtime.
+
+mod driver;
+pub mod mps;
+
+pub use driver::{GpuError, GpuProcess, Gpus, Look, NoGpus, Xid, XidWatch};
