@@ -6,8 +6,8 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use cohabit_proto::{
-    Array, Bytes, Command, Dependency, Gpus, JobId, JobSpec, Launch, ModelDescription, Sharing, Signal, Time,
-    Warning, When, Work,
+    Array, Bytes, Command, Compute, Dependency, Gpus, JobId, JobSpec, Launch, Limits, ModelDescription,
+    Sharing, Signal, Time, Warning, When, Work,
 };
 
 use crate::{Client, Error, Job, Submission};
@@ -99,6 +99,24 @@ impl JobBuilder {
     /// Lets nobody else join the job's device, though it asks for a part of it only.
     pub fn exclusive(mut self) -> JobBuilder {
         self.spec.demand.sharing = Sharing::Exclusive;
+        self
+    }
+
+    /// Shares a device only where the limits of its share are enforced.
+    pub fn enforced(mut self) -> JobBuilder {
+        self.spec.demand.limits = Limits::Enforced;
+        self
+    }
+
+    /// Computes on no more of its device than its share, though its neighbours leave some idle.
+    pub fn cap_compute(mut self) -> JobBuilder {
+        self.spec.demand.compute = Compute::Capped;
+        self
+    }
+
+    /// How many processes of a rank use its device, each with an equal part of the memory; 1 unless said.
+    pub fn gpu_processes(mut self, count: u32) -> JobBuilder {
+        self.spec.demand.gpu_processes = count;
         self
     }
 

@@ -53,7 +53,7 @@ const ALLOWED: [(&str, &[&str]); 16] = [
         &["cohabit-proto", "cohabit-scheduler", "cohabit-core", "cohabit-worker-core", "cohabit-predict"],
     ),
     ("cohabit-examples", &["cohabit-client"]),
-    ("cohabit-integration", &["cohabit-sim", "cohabit-client"]),
+    ("cohabit-integration", &["cohabit-sim", "cohabit-client", "cohabit-fakes"]),
 ];
 
 /// Crates that read no clock and know no runtime.

@@ -139,10 +139,19 @@ impl Driver {
         Some(Found { node, session })
     }
 
-    fn reports(&mut self, key: WorkerKey, mut reports: Vec<Report>, handled: ReplyTo<()>) {
-        let Some(last) = reports.pop() else { return handled.send(()) };
-        reports.into_iter().for_each(|report| self.queue(Event::Report(key, report), None));
-        self.queue(Event::Report(key, last), Some(handled));
+    fn reports(&mut self, key: WorkerKey, reports: Vec<Report>, handled: ReplyTo<()>) {
+        let mut events = Vec::with_capacity(reports.len());
+        for report in reports {
+            // Of these the head only keeps the history.
+            if let Report::Stretches(stretches) = report {
+                self.history.push(Write::Stretches(stretches));
+            } else {
+                events.push(Event::Report(key, report));
+            }
+        }
+        let Some(last) = events.pop() else { return handled.send(()) };
+        events.into_iter().for_each(|event| self.queue(event, None));
+        self.queue(last, Some(handled));
     }
 
     fn queue(&mut self, event: Event, handled: Option<ReplyTo<()>>) {
@@ -168,7 +177,7 @@ impl Driver {
         let writes: Vec<Write> = batch
             .iter()
             .filter(|it| is_journaled(&it.entry.event))
-            .map(|it| Write::Event(it.entry.clone()))
+            .map(|it| it.entry.clone().into())
             .collect();
         if writes.is_empty() {
             return Ok(());
@@ -208,10 +217,9 @@ impl Driver {
     }
 }
 
-/// Progress and telemetry are worth nothing after a restart: the next report brings them again. Stretches decide
-/// nothing.
+/// Progress and telemetry are worth nothing after a restart: the next report brings them again.
 fn is_journaled(event: &Event) -> bool {
-    !matches!(event, Event::Report(_, Report::Progress(_) | Report::Telemetry(_) | Report::Stretches(_)))
+    !matches!(event, Event::Report(_, Report::Progress(_) | Report::Telemetry(_)))
 }
 
 impl Actor for Driver {

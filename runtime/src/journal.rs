@@ -15,7 +15,7 @@ mod fixture;
 mod tests;
 
 use cohabit_core::Event;
-use cohabit_proto::{JobRecord, Time};
+use cohabit_proto::{JobRecord, Stretch, Time};
 
 use crate::HeadError;
 
@@ -35,7 +35,7 @@ pub(crate) trait Journal: Send {
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) enum Write {
     /// An event that the head will handle next.
-    Event(Entry),
+    Event(Box<Entry>),
     /// The head, as JSON, after every event before this write.
     Snapshot {
         /// When it was taken.
@@ -45,7 +45,9 @@ pub(crate) enum Write {
     },
     /// A job that ended, for the history; replaces what is known of it.
     Ended(Box<JobRecord>),
-    /// Jobs that ended before this time leave the history.
+    /// How fast ranks got on beside others, for the history.
+    Stretches(Vec<Stretch>),
+    /// Jobs and stretches that ended before this time leave the history.
     Prune(Time),
 }
 
@@ -56,6 +58,12 @@ pub(crate) struct Entry {
     pub(crate) at: Time,
     /// What.
     pub(crate) event: Event,
+}
+
+impl From<Entry> for Write {
+    fn from(entry: Entry) -> Write {
+        Write::Event(Box::new(entry))
+    }
 }
 
 /// What a journal holds.

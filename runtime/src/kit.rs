@@ -67,7 +67,7 @@ pub(crate) fn at(secs: u64) -> Time {
 }
 
 pub(crate) fn writes(events: Vec<Event>) -> Vec<Write> {
-    (0..).zip(events).map(|(secs, event)| Write::Event(Entry { at: at(secs), event })).collect()
+    (0..).zip(events).map(|(secs, event)| Write::from(Entry { at: at(secs), event })).collect()
 }
 
 pub(crate) fn ada() -> By {

@@ -76,7 +76,7 @@ impl<'v> Draft<'v> {
         }
         self.without_room.insert(job.demand);
         match self.discipline {
-            Discipline::Strict if self.free.could_ever_hold(&job.demand) => Next::Nobody,
+            Discipline::Strict if self.free.could_hold_when_empty(&job.demand) => Next::Nobody,
             Discipline::Strict | Discipline::WorkConserving => Next::OtherClasses,
             Discipline::Backfill => {
                 self.reserve(job, ends);
@@ -87,7 +87,7 @@ impl<'v> Draft<'v> {
 
     /// Reserves room for a job that has none, if it is the first; says when there will be some.
     pub(crate) fn reserve(&mut self, job: &PendingJob, ends: &mut Ends) -> Option<Time> {
-        if self.reservation.is_none() && self.free.could_ever_hold(&job.demand) {
+        if self.reservation.is_none() && self.free.could_hold_when_empty(&job.demand) {
             let ends = ends.after(self.view.now);
             self.reservation = Reservation::new(&job.demand, &self.free, self.view, ends, &self.starting);
         }

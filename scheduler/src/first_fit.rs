@@ -81,13 +81,16 @@ fn nearer(known: Option<Shortage>, other: Shortage) -> Shortage {
     }
 }
 
-/// How near a node came: past its devices, then past their memory; among equals, with the most left.
+/// How near a node came: past its devices, their places, then their memory; among equals, with the most left.
 fn nearness(shortage: &Shortage) -> (u8, u64) {
     match shortage {
         Shortage::Nodes | Shortage::NodesAtOnce { .. } | Shortage::DevicesInAll { .. } => (0, 0),
-        Shortage::Devices { whole, share, .. } => (1, u64::from(*whole) * 1_000 + u64::from(share.0)),
-        Shortage::Memory { free, .. } => (2, free.0),
-        Shortage::Cpus { free, .. } => (3, u64::from(*free)),
-        Shortage::HostMemory { free, .. } => (4, free.0),
+        Shortage::Enforcement => (1, 0),
+        Shortage::Devices { whole, share, .. } => (2, u64::from(*whole) * 1_000 + u64::from(share.0)),
+        Shortage::Places { .. } => (3, 0),
+        Shortage::Strangers { hold } => (4, u64::MAX - hold.0),
+        Shortage::Memory { free, .. } => (4, free.0),
+        Shortage::Cpus { free, .. } => (5, u64::from(*free)),
+        Shortage::HostMemory { free, .. } => (6, free.0),
     }
 }

@@ -1,14 +1,14 @@
 //! What is free while a plan is being made: a copy of the view's nodes from which placed jobs are taken.
 //!
-//! This is the one place that knows whether a demand fits a node; the head uses it to check plans and to
-//! refuse, at submission, what no node can ever hold.
+//! This is the one place that knows whether a demand fits a node, and `device_fit` whether it fits a device;
+//! the head uses it to check plans and to refuse, at submission, what no node can ever hold.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use cohabit_proto::{Demand, DeviceId, Gpus, Limits, NodeId, Placement, RankPlacement, Share, Spread};
+use cohabit_proto::{Demand, DeviceId, NodeId, Placement, RankPlacement, Share, Spread};
 
-use crate::{DeviceView, Intake, NodeView, SharingMode, Shortage};
+use crate::{DeviceView, NodeView};
 
 /// All nodes, with what is left of them. Costs only what is taken.
 #[derive(Debug, Clone)]
@@ -48,10 +48,10 @@ impl<'v> FreeNodes<'v> {
         self.view.iter().position(|it| it.id == node)
     }
 
-    /// Whether the nodes could hold the demand if nothing ran on them.
+    /// Whether the nodes in their present condition could hold the demand if nothing ran on them.
     #[must_use]
-    pub fn could_ever_hold(&self, demand: &Demand) -> bool {
-        could_ever_hold(self.view, demand)
+    pub fn could_hold_when_empty(&self, demand: &Demand) -> bool {
+        could_hold(self.view, demand, DeviceView::could_hold_when_empty)
     }
 
     /// Takes what a placed job uses.
@@ -79,18 +79,18 @@ impl<'v> FreeNodes<'v> {
     }
 }
 
-/// Whether these nodes could hold the demand if nothing ran on them.
+/// Whether these nodes could hold the demand if nothing ran on them, all their devices were in service, and
+/// nobody else used them.
 #[must_use]
 pub fn could_ever_hold(nodes: &[NodeView], demand: &Demand) -> bool {
+    could_hold(nodes, demand, DeviceView::could_ever_hold)
+}
+
+fn could_hold(nodes: &[NodeView], demand: &Demand, holds: fn(&DeviceView, &Demand) -> bool) -> bool {
+    let devices = nodes.iter().filter_map(|node| node.devices_that(demand, holds));
     match demand.spread {
-        Spread::Even => {
-            let holds = |node: &&NodeView| node.devices_ever(demand).is_some_and(|it| it >= demand.devices());
-            nodes.iter().filter(holds).count() >= demand.nodes as usize
-        }
-        Spread::Free => {
-            let devices: u32 = nodes.iter().filter_map(|node| node.devices_ever(demand)).sum();
-            devices >= demand.devices()
-        }
+        Spread::Even => devices.filter(|count| *count >= demand.devices()).count() >= demand.nodes as usize,
+        Spread::Free => devices.sum::<u32>() >= demand.devices(),
     }
 }
 
@@ -138,10 +138,10 @@ fn check_ranks(placement: &Placement) -> Result<(), String> {
 }
 
 impl NodeView {
-    /// How many devices are large enough for the demand; nothing where the node itself is too small.
-    fn devices_ever(&self, demand: &Demand) -> Option<u32> {
-        let node_is = self.cpus >= demand.cpus && self.memory >= demand.memory;
-        node_is.then(|| self.devices.iter().filter(|device| device.could_ever_hold(demand)).count() as u32)
+    /// How many devices could hold a rank of the demand; nothing where the node itself is too small.
+    fn devices_that(&self, demand: &Demand, holds: fn(&DeviceView, &Demand) -> bool) -> Option<u32> {
+        let is_large_enough = self.cpus >= demand.cpus && self.memory >= demand.memory;
+        is_large_enough.then(|| self.devices.iter().filter(|device| holds(device, demand)).count() as u32)
     }
 
     /// How many devices have room for the demand; nothing where too few cores or too little memory is left.
@@ -158,50 +158,22 @@ impl NodeView {
 
     /// The devices with room for the demand, in the order in which they are filled.
     pub(crate) fn roomy(&self, demand: &Demand) -> impl Iterator<Item = &DeviceView> {
-        self.devices.iter().filter(|device| device.has_place(demand) && device.has_memory(demand))
+        self.devices.iter().filter(|device| device.has_room(demand))
     }
 
     /// These devices for the demand; it gets as much of each as it has to.
     ///
-    /// What a demand takes of a device depends on whether the device has memory of its own, and a node's
-    /// devices are alike in that.
+    /// All whole devices are taken whole, and a demand for a part takes but one: the first speaks for all.
     #[must_use]
     pub fn part(&self, demand: &Demand, devices: Vec<DeviceId>) -> RankPlacement {
         let taken = devices.first().and_then(|id| self.devices.iter().find(|device| device.id == *id));
-        let share = taken.map_or(demand.share(), |device| demand.share_of(device.memory));
+        let share = taken.map_or(demand.share(), |device| device.share_for(demand));
         RankPlacement { node: self.id, devices, share, ranks: Vec::new() }
     }
 
     /// Whether enough cores and memory are left.
     pub(crate) fn has_host_room(&self, demand: &Demand) -> bool {
         self.cpus_free >= demand.cpus && self.memory_free >= demand.memory
-    }
-
-    /// What this node has too little of for the demand; nothing where it has room.
-    #[must_use]
-    pub fn shortage(&self, demand: &Demand) -> Option<Shortage> {
-        let wanted = demand.devices() as usize;
-        let free_enough = || self.devices.iter().filter(|device| device.has_place(demand));
-        if free_enough().count() < wanted {
-            return Some(self.too_few_devices(demand.gpus));
-        }
-        if self.roomy(demand).count() < wanted {
-            let free = free_enough().filter_map(|device| device.memory_free).max().unwrap_or_default();
-            return Some(Shortage::Memory { needed: demand.gpu_memory.unwrap_or_default(), free });
-        }
-        if self.cpus_free < demand.cpus {
-            return Some(Shortage::Cpus { needed: demand.cpus, free: self.cpus_free });
-        }
-        let memory = Shortage::HostMemory { needed: demand.memory, free: self.memory_free };
-        (self.memory_free < demand.memory).then_some(memory)
-    }
-
-    fn too_few_devices(&self, needed: Gpus) -> Shortage {
-        Shortage::Devices {
-            needed,
-            whole: self.devices.iter().filter(|device| device.free == Share::WHOLE).count() as u32,
-            share: self.devices.iter().map(|device| device.free).max().unwrap_or_default(),
-        }
     }
 
     /// Whether a part of a placement fits what is left.
@@ -216,10 +188,10 @@ impl NodeView {
             if part.devices[..position].contains(id) {
                 return Err(format!("the plan names device {id} of {name} twice"));
             }
-            if part.share != demand.share_of(device.memory) {
+            if part.share != device.share_for(demand) {
                 return Err(format!("the plan gives another share of {id} of {name} than the job needs"));
             }
-            if !device.has_place(demand) || !device.has_memory(demand) {
+            if !device.has_room(demand) {
                 return Err(format!("device {id} of {name} has no room any more"));
             }
         }
@@ -246,56 +218,9 @@ impl NodeView {
         for device in self.devices.iter_mut().filter(|device| part.devices.contains(&device.id)) {
             device.free = (device.free + part.share).min(Share::WHOLE);
             let claimed = demand.gpu_memory.unwrap_or_default();
-            let most = device.memory.unwrap_or_default();
+            let most = device.memory.unwrap_or_default().minus(device.foreign_memory);
             device.memory_free = device.memory_free.map(|free| (free + claimed).min(most));
             device.sharing.places_free = device.sharing.places_free.map(|left| left + 1);
         }
-    }
-}
-
-impl DeviceView {
-    /// Whether it could hold one rank of the demand if nothing were on it.
-    fn could_ever_hold(&self, demand: &Demand) -> bool {
-        let fits = match (demand.gpu_memory, self.memory) {
-            (Some(needed), Some(memory)) if self.would_share(demand) => {
-                memory >= needed + self.sharing.reserve
-            }
-            (Some(needed), Some(memory)) => memory >= needed,
-            (None, _) | (Some(_), None) => true,
-        };
-        fits && self.allows(demand)
-    }
-
-    /// Whether it has enough of itself left.
-    fn has_place(&self, demand: &Demand) -> bool {
-        self.intake == Intake::Open
-            && self.allows(demand)
-            && self.free >= demand.share_of(self.memory)
-            && self.sharing.places_free != Some(0)
-    }
-
-    /// Who shares leaves a reserve. Who does not know what it needs gets no device of which strangers hold more
-    /// than a tenth.
-    fn has_memory(&self, demand: &Demand) -> bool {
-        match (demand.gpu_memory, self.memory_free) {
-            (Some(needed), Some(free)) if self.would_share(demand) => free >= needed + self.sharing.reserve,
-            (Some(needed), Some(free)) => free >= needed,
-            (None, Some(_)) => self.foreign_memory.0 <= self.memory.unwrap_or_default().0 / 10,
-            (None | Some(_), None) => true,
-        }
-    }
-
-    /// Whether it may be shared as the demand wants it.
-    fn allows(&self, demand: &Demand) -> bool {
-        match (self.sharing.mode, demand.limits) {
-            (SharingMode::Enforced, _) | (SharingMode::Unenforced, Limits::BestEffort) => true,
-            (SharingMode::Unenforced, Limits::Enforced) | (SharingMode::Alone, _) => {
-                !self.would_share(demand)
-            }
-        }
-    }
-
-    fn would_share(&self, demand: &Demand) -> bool {
-        demand.share_of(self.memory) < Share::WHOLE
     }
 }

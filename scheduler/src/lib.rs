@@ -7,6 +7,7 @@
 
 mod a_srpt;
 mod baselines;
+mod device_fit;
 mod draft;
 mod ends;
 mod estimator;
@@ -14,6 +15,7 @@ mod first_fit;
 mod fitting;
 mod forecast;
 mod free;
+mod lacks;
 mod mapped_place;
 pub mod mapping;
 mod pipeline;
@@ -45,7 +47,7 @@ pub use policies::{POLICY_NAMES, UnknownPolicy, policy_by_name};
 pub use policy::Policy;
 pub use profile::{Ground, Profile, UNKNOWN_RUNTIME};
 pub use queue::{ClassId, Needs, Queue, Turn, Walk};
-pub use shortage::Shortage;
+pub use shortage::{Alone, Shortage};
 pub use view::{
     Change, DeviceView, Intake, JobTraits, NodeView, PendingJob, RunPhase, RunningJob, SharingMode,
     SharingTerms, View,

@@ -27,15 +27,33 @@ pub enum Shortage {
     Devices {
         /// What is needed on a node.
         needed: Gpus,
+        /// Why that is a whole device, where a part was asked for.
+        alone: Option<Alone>,
         /// The most wholly free devices on one node.
         whole: u32,
         /// The largest free share of one device.
         share: Share,
+        /// Devices of that node that are out of service.
+        out: u32,
+    },
+    /// Devices on which the limits of a share are enforced.
+    Enforcement,
+    /// Places on devices that have enough else.
+    Places {
+        /// Ranks that share each of them.
+        ranks: u32,
+    },
+    /// Devices that only Cohabit uses, for a job that does not say how much memory it needs.
+    Strangers {
+        /// The least memory that other programs hold on a free device.
+        hold: Bytes,
     },
     /// Device memory.
     Memory {
         /// Needed on each device.
         needed: Bytes,
+        /// What has to stay free beside that.
+        reserve: Bytes,
         /// The most that is free on a device with enough share.
         free: Bytes,
     },
@@ -55,16 +73,31 @@ pub enum Shortage {
     },
 }
 
+/// Why a job that asks for a part of a device takes all of it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Alone {
+    /// It does not say how much of its memory it needs.
+    WithoutFigure,
+    /// It lets nobody join it.
+    Exclusive,
+    /// Its ranks wait for each other on several nodes.
+    Gang,
+    /// The device cannot be shared.
+    Device,
+}
+
 impl Shortage {
     /// For programs.
     #[must_use]
     pub const fn code(&self) -> ReasonCode {
         match self {
             Shortage::Nodes => ReasonCode::WaitingForNodes,
-            Shortage::NodesAtOnce { .. } | Shortage::DevicesInAll { .. } | Shortage::Devices { .. } => {
-                ReasonCode::WaitingForDevices
-            }
-            Shortage::Memory { .. } => ReasonCode::WaitingForMemory,
+            Shortage::NodesAtOnce { .. }
+            | Shortage::DevicesInAll { .. }
+            | Shortage::Devices { .. }
+            | Shortage::Enforcement
+            | Shortage::Places { .. } => ReasonCode::WaitingForDevices,
+            Shortage::Strangers { .. } | Shortage::Memory { .. } => ReasonCode::WaitingForMemory,
             Shortage::Cpus { .. } | Shortage::HostMemory { .. } => ReasonCode::WaitingForHost,
         }
     }
@@ -80,17 +113,37 @@ impl fmt::Display for Shortage {
             Shortage::DevicesInAll { needed, found } => {
                 write!(f, "it needs {needed} whole device(s) on any nodes and {found} are free")
             }
-            Shortage::Devices { needed: Gpus::Part(part), share, .. } => {
-                write!(f, "it needs {part} of a device and the largest free part is {share}")
+            Shortage::Devices { needed, alone, whole, share, out } => {
+                match needed {
+                    Gpus::Part(part) => {
+                        write!(f, "it needs {part} of a device and the largest free part is {share}")
+                    }
+                    Gpus::Whole(count) => write!(
+                        f,
+                        "it needs {count} whole device(s) on a node and the most that are free on one is \
+                         {whole}"
+                    ),
+                }?;
+                alone.map_or(Ok(()), |why| write!(f, ", since {why}"))?;
+                if *out > 0 { write!(f, "; {out} device(s) there are out of service") } else { Ok(()) }
             }
-            Shortage::Devices { needed: Gpus::Whole(count), whole, .. } => {
-                write!(
-                    f,
-                    "it needs {count} whole device(s) on a node and the most that are free on one is {whole}"
-                )
+            Shortage::Enforcement => {
+                f.write_str("it shares a device only within enforced limits and no free device enforces them")
             }
-            Shortage::Memory { needed, free } => {
-                write!(f, "it needs {needed} of device memory and the most that is free is {free}")
+            Shortage::Places { ranks } => {
+                write!(f, "{ranks} ranks share each GPU already, and no more may")
+            }
+            Shortage::Strangers { hold } => write!(
+                f,
+                "it does not say how much device memory it needs, and programs that Cohabit did not start \
+                 hold {hold} of the device on which they hold least"
+            ),
+            Shortage::Memory { needed, reserve, free } => {
+                write!(f, "it needs {needed} of device memory")?;
+                if *reserve > Bytes::ZERO {
+                    write!(f, " beside a reserve of {reserve}")?;
+                }
+                write!(f, " and the most that is free is {free}")
             }
             Shortage::Cpus { needed, free } => {
                 write!(f, "it needs {needed} cores and the most that are free is {free}")
@@ -99,5 +152,17 @@ impl fmt::Display for Shortage {
                 write!(f, "it needs {needed} of host memory and the most that is free is {free}")
             }
         }
+    }
+}
+
+/// A clause: "since …".
+impl fmt::Display for Alone {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Alone::WithoutFigure => "a GPU is shared only by those who say how much of its memory they need",
+            Alone::Exclusive => "nobody may join it there",
+            Alone::Gang => "a job of several nodes shares no GPU",
+            Alone::Device => "the devices there cannot be shared",
+        })
     }
 }

@@ -131,7 +131,9 @@ pub struct DeviceView {
 pub enum Intake {
     /// It may.
     Open,
-    /// Not now.
+    /// Not yet: it comes back by itself.
+    Recovering,
+    /// Not until somebody has looked after it.
     Closed,
 }
 
@@ -154,7 +156,7 @@ impl Default for SharingTerms {
 }
 
 /// What becomes of the limits of those who share a device.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum SharingMode {
     /// They are enforced.
     Enforced,

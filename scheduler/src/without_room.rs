@@ -3,7 +3,7 @@
 //!
 //! It holds only as long as nothing is given back.
 
-use cohabit_proto::Demand;
+use cohabit_proto::{Bytes, Demand};
 
 /// What found no room so far.
 #[derive(Debug, Default, Clone)]
@@ -27,7 +27,12 @@ fn is_at_least(one: &Demand, other: &Demand) -> bool {
         && one.may_have_neighbours() == other.may_have_neighbours()
         && one.limits >= other.limits
         && one.share() >= other.share()
-        && one.gpu_memory >= other.gpu_memory
+        && needs_as_much(one.gpu_memory, other.gpu_memory)
         && one.cpus >= other.cpus
         && one.memory >= other.memory
+}
+
+/// Who does not say what it needs is turned away for other reasons than who does.
+fn needs_as_much(one: Option<Bytes>, other: Option<Bytes>) -> bool {
+    one.is_some() == other.is_some() && one >= other
 }

@@ -6,12 +6,15 @@
 //!
 //! ```text
 //! head ⇄ link ⇄ driver (the core) ⇄ one rank actor for each executor ⇄ socket ⇄ executor
+//!                       ⇅
+//!                one actor for each GPU's MPS daemon, and the monitor of all GPUs
 //! ```
 
 mod devices;
 mod driver;
 mod ending;
 mod environment;
+mod gpu;
 mod link;
 mod logs;
 mod machine;
@@ -21,7 +24,7 @@ mod recovery;
 mod rendezvous;
 mod retention;
 mod spawn;
-mod state;
+pub(crate) mod state;
 
 use std::future::pending;
 use std::io;
@@ -29,13 +32,14 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use cohabit_actor::{Restart, Spec, System, SystemError};
+use cohabit_gpu::mps::MpsError;
 use cohabit_net::{Endpoint, LinkError, Token};
 use cohabit_proto::{Links, SharingLimits, Span};
 use cohabit_worker_core::{Config, Worker};
 use tokio::sync::{mpsc, oneshot, watch};
 use tokio::task::{JoinError, JoinHandle};
 
-pub use devices::{DeviceSpec, ParseDeviceSpecError};
+pub use devices::{DeviceSpec, MpsUse, ParseDeviceSpecError};
 
 use crate::files::FileError;
 use crate::log::LogLimits;
@@ -65,6 +69,8 @@ pub struct WorkerOptions {
     pub links: Links,
     /// How far its GPUs may be shared.
     pub sharing: SharingLimits,
+    /// Whether they are shared under NVIDIA's MPS.
+    pub mps: MpsUse,
     /// NVIDIA's management library, where it is not found by its name.
     pub nvml_library: Option<PathBuf>,
     /// The program that runs `executor DIR`.
@@ -92,6 +98,7 @@ impl WorkerOptions {
             devices: DeviceSpec::Auto,
             links: Links::default(),
             sharing: SharingLimits::default(),
+            mps: MpsUse::default(),
             nvml_library: None,
             executor_program,
             orphan_grace: Span::from_secs(120),
@@ -115,6 +122,9 @@ pub enum WorkerError {
     /// The state folder cannot be used.
     #[error(transparent)]
     File(#[from] FileError),
+    /// There is no private place for the MPS daemon of a GPU.
+    #[error(transparent)]
+    Mps(#[from] MpsError),
     /// The machine does not tell what it is.
     #[error("this machine does not tell what it is: {0}")]
     Machine(io::Error),
@@ -161,7 +171,7 @@ impl WorkerDaemon {
         let machine = Machine::look(&options, state.node()).await?;
         let name = machine.name.clone();
         let worker = Worker::new(Config { heartbeat: options.heartbeat, devices: machine.devices.clone() });
-        let surroundings = Surroundings::new(&options, &state, &machine.devices);
+        let surroundings = Surroundings::new(&options, &state, &machine.devices)?;
         let (linked, is_linked) = watch::channel(false);
         let (refuser, refused) = mpsc::channel(1);
 

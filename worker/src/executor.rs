@@ -8,10 +8,12 @@
 //! It is a sub-reaper: whatever the rank leaves behind becomes its child, so that nothing escapes.
 
 mod family;
+pub(crate) mod gpu_memory;
 mod holder;
 mod launch;
 mod lease;
 mod output;
+mod removal;
 mod socket;
 
 use std::fmt;
@@ -39,6 +41,7 @@ use family::Family;
 use holder::{Force, Holder};
 use lease::OrphanClock;
 use output::Output;
+use removal::Removal;
 use socket::{Status, serve};
 
 /// How often, a second apart, it is tried to write down how the rank ended: a full disk may have room again.
@@ -142,6 +145,7 @@ async fn hold(folder: &RankFolder, start: &Start, mut child: Child, kept: Kept) 
         orphan_clock: OrphanClock::running(Instant::now(), start.orphan_grace.into()),
         grace: start.rank.spec.stop.grace.into(),
         force: Force::default(),
+        removal: Removal::of(start.removal.clone()),
     };
     let over = holder.hold(kept.deaths, heard).await;
     let ending = Ending { outcome: over.outcome, stopped: over.stopped, at: over.at };

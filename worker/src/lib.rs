@@ -11,11 +11,14 @@ mod executor;
 mod files;
 mod log;
 mod process;
+pub mod profile;
 mod progress;
 mod rank_folder;
+mod removal;
 mod wire;
 
-pub use daemon::{DeviceSpec, ParseDeviceSpecError, WorkerDaemon, WorkerError, WorkerOptions};
+pub use cohabit_gpu as gpu;
+pub use daemon::{DeviceSpec, MpsUse, ParseDeviceSpecError, WorkerDaemon, WorkerError, WorkerOptions};
 pub use executor::executor;
 pub use files::FileError;
 pub use log::LogLimits;

@@ -4,8 +4,9 @@
 //! read here may be out of date when it is used, so whoever must be sure reads again until nothing is left.
 
 use std::collections::BTreeMap;
+use std::ffi::OsString;
 use std::io;
-use std::os::unix::ffi::OsStrExt;
+use std::os::unix::ffi::{OsStrExt, OsStringExt};
 
 use nix::errno::Errno;
 use nix::sys::signal::{Signal, kill};
@@ -80,12 +81,36 @@ pub(crate) fn descendants_of(ancestor: Pid) -> Vec<Living> {
 /// All living processes of our user whose environment has this variable with this value.
 pub(crate) fn with_environment(name: &str, value: &std::ffi::OsStr) -> Vec<Living> {
     let wanted = [name.as_bytes(), b"=", value.as_bytes()].concat();
-    let carries = |stat: &Stat| {
-        let environment = std::fs::read(format!("/proc/{}/environ", stat.pid));
-        environment.is_ok_and(|bytes| bytes.split(|byte| *byte == 0).any(|variable| variable == wanted))
-    };
+    let carries = |stat: &Stat| environment_of(stat.pid).split(is_zero).any(|variable| variable == wanted);
     let living = |stat: Stat| Living { pid: Pid::from_raw(stat.pid), group: Pid::from_raw(stat.pgrp) };
     all().filter(is_alive).filter(carries).map(living).collect()
+}
+
+/// What this variable was when the process started its program; nothing where we may not look.
+pub(crate) fn variable_of(pid: i32, name: &str) -> Option<OsString> {
+    let beginning = [name.as_bytes(), b"="].concat();
+    let environment = environment_of(pid);
+    let value = environment.split(is_zero).find_map(|variable| variable.strip_prefix(&beginning[..]))?;
+    Some(OsString::from_vec(value.to_vec()))
+}
+
+/// Empty where there is no such process, it is dead, or it is another user's.
+fn environment_of(pid: i32) -> Vec<u8> {
+    std::fs::read(format!("/proc/{pid}/environ")).unwrap_or_default()
+}
+
+fn is_zero(byte: &u8) -> bool {
+    *byte == 0
+}
+
+/// When the process with this number was started, in ticks since the start of the machine.
+pub(crate) fn started_at_ticks(pid: i32) -> Option<u64> {
+    stat_of(pid).map(|stat| stat.starttime)
+}
+
+/// Whether any process has this number, also one that `/proc` does not show us.
+pub(crate) fn exists(pid: i32) -> bool {
+    kill(Pid::from_raw(pid), None) != Err(Errno::ESRCH)
 }
 
 /// Sends the signal; a process that has gone meanwhile needs none.
@@ -144,6 +169,8 @@ mod tests {
         let marked = || with_environment("COHABIT_TEST_MARK", OsStr::new("process.rs"));
         assert!(found(descendants_of(Pid::this())) && found(marked()));
         assert!(!found(with_environment("COHABIT_TEST_MARK", OsStr::new("process.r"))));
+        assert_eq!(variable_of(pid.as_raw(), "COHABIT_TEST_MARK").unwrap(), "process.rs");
+        assert_eq!(variable_of(pid.as_raw(), "COHABIT_TEST"), None);
         child.kill().unwrap();
         child.wait().unwrap();
         assert!(!found(descendants_of(Pid::this())) && !found(marked()));

@@ -14,9 +14,11 @@
 //! Only the outcome is flushed to the disk. A power cut ends the rank as well as the daemon, and a daemon
 //! that knows nothing of a rank any more has said all there is to say.
 
+use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
 
-use cohabit_proto::{Outcome, Progress, RankId, Span, Time};
+use cohabit_gpu::mps::Removal;
+use cohabit_proto::{AttemptId, Outcome, Progress, RankId, Span, Time};
 use cohabit_worker_core::{Ending, RankStart};
 use serde::{Deserialize, Serialize};
 
@@ -39,6 +41,9 @@ pub(crate) struct Start {
     pub(crate) orphan_grace: Span,
     /// How much of its output is kept.
     pub(crate) log: LogLimits,
+    /// How its processes are taken off the MPS server of its GPU, if they are its clients.
+    #[serde(default)]
+    pub(crate) removal: Option<Removal>,
 }
 
 /// A rank that ended.
@@ -68,6 +73,15 @@ impl RankFolder {
     pub(crate) fn of(ranks: &Path, id: RankId) -> RankFolder {
         let attempt = ranks.join(id.attempt.job.to_string()).join(id.attempt.attempt.to_string());
         RankFolder(attempt.join(id.rank.to_string()))
+    }
+
+    /// Whose progress file this is, if it is in the folder of a rank within the folder of all ranks.
+    pub(crate) fn owner_of(ranks: &Path, progress: &Path) -> Option<RankId> {
+        let names: Vec<&str> = progress.strip_prefix(ranks).ok()?.iter().filter_map(OsStr::to_str).collect();
+        let [job, attempt, rank, _] = names[..] else { return None };
+        let attempt = AttemptId { job: job.parse().ok()?, attempt: attempt.parse().ok()? };
+        let owner = attempt.rank(rank.parse().ok()?);
+        (RankFolder::of(ranks, owner).progress() == progress).then_some(owner)
     }
 
     pub(crate) fn path(&self) -> &Path {
@@ -148,5 +162,25 @@ impl RankFolder {
 
     fn outcome_file(&self) -> PathBuf {
         self.0.join("outcome.json")
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use cohabit_proto::JobId;
+
+    use super::*;
+
+    #[test]
+    fn a_progress_file_tells_whose_it_is() {
+        let ranks = Path::new("/state/ranks");
+        for id in [JobId::new(12).attempt(1).rank(0), JobId::member(12, 5).attempt(2).rank(3)] {
+            assert_eq!(RankFolder::owner_of(ranks, &RankFolder::of(ranks, id).progress()), Some(id));
+        }
+        for other in
+            ["/else/ranks/12/1/0/progress", "/state/ranks/12/1/0/log", "/state/ranks/012/1/0/progress", ""]
+        {
+            assert_eq!(RankFolder::owner_of(ranks, Path::new(other)), None, "{other}");
+        }
     }
 }

@@ -27,6 +27,9 @@ fn what_is_said_arrives_in_the_specification() {
         .name("mnist")
         .gpus(0.5)
         .gpu_memory(Bytes(7))
+        .enforced()
+        .cap_compute()
+        .gpu_processes(2)
         .cpus(2)
         .memory(Bytes(8))
         .nodes(3)
@@ -51,6 +54,8 @@ fn what_is_said_arrives_in_the_specification() {
     assert_eq!(command.argv, ["python", "train.py", "--lr", "0.1"]);
     assert_eq!((spec.name.as_str(), spec.workdir.as_str()), ("mnist", "/data"));
     assert_eq!((spec.demand.gpus, spec.demand.gpu_memory), (Gpus::Part(Share(500)), Some(Bytes(7))));
+    let demand = &spec.demand;
+    assert_eq!((demand.limits, demand.compute, demand.gpu_processes), (Limits::Enforced, Compute::Capped, 2));
     assert_eq!((spec.demand.cpus, spec.demand.memory, spec.demand.nodes), (2, Bytes(8), 3));
     assert_eq!(spec.environment["SEED"], "1");
     let members = vec![IndexRange { first: 1, last: 9, step: 1 }];

@@ -164,7 +164,14 @@ async fn what_has_no_output_is_refused_in_words() {
     let third = LogOptions { attempt: Some(3), ..LogOptions::default() };
     assert!(refused(running(), third).await.contains("has no attempt 3"));
 
-    let rank = RankRecord { node: "n".into(), devices: Vec::new(), share: Share::WHOLE, outcome: None };
+    let rank = RankRecord {
+        node: "n".into(),
+        devices: Vec::new(),
+        share: Share::WHOLE,
+        outcome: None,
+        enforcement: None,
+        gpu_memory: None,
+    };
     let attempt = AttemptRecord {
         attempt: 1,
         started_at: Time::EPOCH,

@@ -4,8 +4,8 @@ use std::collections::BTreeMap;
 
 use cohabit_core::Head;
 use cohabit_proto::{
-    Answer, AttemptId, AttemptRecord, By, Filter, JobId, JobRecord, Outcome, Query, RankId, Role, Span, Time,
-    Watched,
+    Answer, AttemptId, AttemptRecord, By, Filter, Happening, JobId, JobRecord, JobState, Outcome, Query,
+    RankId, Role, Span, StopReason, Time, Watched,
 };
 
 use crate::node::Node;
@@ -123,6 +123,56 @@ pub(crate) fn outcomes(head: &Head, now: Time, nodes: &[Node]) -> Result<(), Str
         }
     }
     Ok(())
+}
+
+/// Who was brought down by another's fault is recorded as stopped, and not as having failed by itself.
+pub(crate) fn victims(head: &Head, now: Time, nodes: &[Node]) -> Result<(), String> {
+    for rank in nodes.iter().flat_map(|node| &node.machine.accounts().victims) {
+        let Some(record) = head.record(now, rank.attempt.job) else { continue };
+        let Some(attempt) = record.attempts.iter().find(|it| it.attempt == rank.attempt.attempt) else {
+            continue;
+        };
+        let given_up = attempt.ranks.iter().any(|it| matches!(it.outcome, Some(Outcome::Lost(_))));
+        if attempt.stopped.is_none() && !given_up {
+            return Err(format!("{rank} was a victim of another's fault, and nothing recorded says so"));
+        }
+    }
+    Ok(())
+}
+
+/// No job pays with a retry, or with its end, for what others did to its GPU.
+pub(crate) fn retries(head: &Head, now: Time, jobs: &[JobId]) -> Result<(), String> {
+    for record in jobs.iter().filter_map(|job| head.record(now, *job)) {
+        let blameless = |attempt: &AttemptRecord| attempt.stopped.is_some_and(is_blameless);
+        let mut failures_before = 0;
+        for chapter in head.story(record.id) {
+            let Happening::Requeued { attempt, failures, .. } = chapter.happening else { continue };
+            let ended = record.attempts.iter().find(|it| it.attempt == attempt.attempt);
+            if failures > failures_before && ended.is_some_and(blameless) {
+                return Err(format!("{attempt} was stopped for no fault of its own and paid with a retry"));
+            }
+            failures_before = failures;
+        }
+        if record.state == JobState::Failed && record.latest().is_some_and(blameless) {
+            return Err(format!("job {} failed because of what others did to its GPU", record.id));
+        }
+    }
+    Ok(())
+}
+
+const fn is_blameless(why: StopReason) -> bool {
+    match why {
+        StopReason::MpsFaultVictim | StopReason::DeviceLost | StopReason::Unenforced => true,
+        StopReason::Cancelled
+        | StopReason::TimeLimit
+        | StopReason::Requeued
+        | StopReason::GangBroken
+        | StopReason::Preempted
+        | StopReason::Superseded
+        | StopReason::Orphaned
+        | StopReason::MpsFault
+        | StopReason::GpuMemory => false,
+    }
 }
 
 /// Every question about jobs that are still known has an answer.

@@ -2,12 +2,15 @@
 //!
 //! Whatever belongs to a daemon carries the number of the daemon's life: after a crash it is void.
 
-use cohabit_proto::{By, ClientKey, Inventory, Order, RankId, Reply, Report, Request, Ticket, WorkerKey};
+use cohabit_proto::{
+    By, ClientKey, DeviceId, Inventory, Order, RankId, Reply, Report, Request, Ticket, WorkerKey,
+};
 use cohabit_scheduler::Plan;
+use cohabit_worker_core::MpsOrder;
 
 use crate::alarm::Setting;
 use crate::link::Side;
-use crate::machine::Pulse;
+use crate::machine::{Luck, Pulse};
 use crate::scenario::Act;
 
 /// A link between a worker and the head.
@@ -62,6 +65,8 @@ pub(crate) enum AtDaemon {
     Alarm(Setting),
     /// It tries to reach the head.
     Dial,
+    /// The actor of a GPU's MPS daemon has done, or tried, what it was told.
+    Mps(DeviceId, MpsOrder, Luck),
     /// The outcome of a rank is deleted.
     Forget(RankId),
 }

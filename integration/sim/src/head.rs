@@ -163,7 +163,7 @@ fn policy(name: &str) -> Box<dyn Policy> {
 }
 
 const fn is_journaled(event: &Event) -> bool {
-    !matches!(event, Event::Report(_, Report::Progress(_)))
+    !matches!(event, Event::Report(_, Report::Progress(_) | Report::Telemetry(_) | Report::Stretches(_)))
 }
 
 fn text(head: &Head) -> String {

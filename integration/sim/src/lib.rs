@@ -58,8 +58,8 @@ pub use evaluation::{
 pub use failure::{Failure, FailureKind};
 pub use gpu_model::{GPU_MODELS, GpuModel};
 pub use law::{FairShares, Law};
-pub use machine::Disk;
-pub use program::{OnTerm, Program, Reports, Start};
+pub use machine::{Appetite, Blame, Disk};
+pub use program::{Attaches, OnTerm, Program, Reports, Start};
 pub use random::Random;
 pub use recorder::Keep;
 pub use run::{Run, run, run_twice};

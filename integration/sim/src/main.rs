@@ -146,12 +146,13 @@ fn print_table(summary: &Summary) -> io::Result<()> {
         print_lines(&mut out, &failed.chapters)?;
         writeln!(out, "  repeat it: {}", failed.command)?;
     }
-    let Summary { seeds, events, ranks, crashes, breaks, simulated_s, .. } = summary;
+    let Summary { seeds, events, ranks, crashes, breaks, clients, gpu_faults, simulated_s, .. } = summary;
     let days = simulated_s / 86_400.0;
     writeln!(out, "{seeds} seeds, {} failed", summary.failed.len())?;
     writeln!(
         out,
-        "{events} events, {ranks} ranks, {crashes} crashes, {breaks} broken links in {days:.1} days"
+        "{events} events, {ranks} ranks ({clients} under MPS), {crashes} crashes, {breaks} broken links, \
+         {gpu_faults} GPU faults in {days:.1} days"
     )
 }
 

@@ -3,7 +3,9 @@
 //! The daemon is the production worker core with a link and an alarm clock. It is gone at a crash; the
 //! machine's executors, the node's id and the number of its links are not.
 
-use cohabit_proto::{Incarnation, Inventory, NodeId, SharingLimits, Span, Time, WorkerKey};
+use cohabit_proto::{
+    DeviceKind, DeviceSharing, Health, Incarnation, Inventory, NodeId, Span, Time, WorkerKey,
+};
 use cohabit_worker_core::{Config, Effect, Event, Worker};
 
 use crate::alarm::AlarmClock;
@@ -88,6 +90,7 @@ impl Node {
 
     /// A new daemon, before it has looked around.
     pub(crate) fn start_daemon(&mut self) {
+        self.machine.look_after_gpus();
         let devices = self.machine.shape().devices();
         let worker = Worker::new(Config { heartbeat: self.heartbeat, devices });
         self.life += 1;
@@ -101,17 +104,17 @@ impl Node {
     }
 
     /// What it says of itself; nothing while no daemon runs.
-    pub(crate) fn inventory(&self) -> Option<Inventory> {
-        let (daemon, shape) = (self.daemon.as_ref()?, self.machine.shape());
+    pub(crate) fn inventory(&mut self) -> Option<Inventory> {
+        let (daemon, shape) = (self.daemon.as_mut()?, self.machine.shape());
         Some(Inventory {
             name: shape.name.clone(),
             address: shape.address(),
             cpus: shape.cpus,
             memory: shape.memory,
-            devices: shape.devices(),
+            devices: daemon.worker.devices(),
             build: "simulated".into(),
             links: shape.links,
-            sharing: SharingLimits::default(),
+            sharing: shape.sharing,
             rendezvous_ports: shape.rendezvous_ports(),
             orphan_grace: self.announced_grace,
             held: daemon.worker.held(),
@@ -120,6 +123,15 @@ impl Node {
 }
 
 impl Node {
+    /// Whether somebody has to look after GPUs that MPS served when its daemon started.
+    pub(crate) fn needs_care(&self) -> bool {
+        let devices = self.daemon.as_ref().map(|daemon| daemon.worker.clone().devices()).unwrap_or_default();
+        let real = devices.into_iter().filter(|device| device.kind == DeviceKind::Gpu);
+        real.map(|device| device.condition).any(|now| {
+            matches!(now.health, Health::Fenced(_)) || matches!(now.sharing, DeviceSharing::Unenforced(_))
+        })
+    }
+
     /// What has not come to its end here.
     pub(crate) fn unfinished(&self) -> Option<String> {
         let name = &self.machine.shape().name;

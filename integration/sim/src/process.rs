@@ -2,10 +2,10 @@
 //!
 //! Its work shrinks at a rate that the machine sets anew whenever the company on its devices changes.
 
-use cohabit_proto::{Outcome, Phase, Progress, RankId, Span, StopReason, Time};
-use cohabit_worker_core::{Ending, FoundRank, RankStart};
+use cohabit_proto::{Enforcement, Outcome, Phase, Progress, RankId, Span, StopReason, Time};
+use cohabit_worker_core::{Ending, FoundRank, GpuAccess, RankStart};
 
-use crate::program::{OnTerm, Program, Reports};
+use crate::program::{Attaches, OnTerm, Program, Reports};
 
 /// A rank that was spawned, until its outcome is forgotten.
 #[derive(Debug, Clone)]
@@ -20,6 +20,8 @@ pub(crate) struct Process {
     pub(crate) work: Work,
     /// How fast its gang is where it lies, as a part of its best pace.
     pub(crate) pace: f64,
+    /// Whether it waits for a GPU that will never answer it.
+    pub(crate) hangs: bool,
     /// The work that was left when it began to save it.
     pub(crate) saving: Option<f64>,
 }
@@ -68,7 +70,7 @@ impl Work {
             return None;
         }
         *self = Work { left: self.left_at(now), rate, as_of: now, timing: self.timing + 1 };
-        Some(now + Span::from_secs_f64(self.left / rate))
+        (rate > 0.0).then(|| now + Span::from_secs_f64(self.left / rate))
     }
 
     pub(crate) fn left_at(&self, now: Time) -> f64 {
@@ -83,11 +85,24 @@ impl Process {
         let program = Program::of(&start.spec);
         let work = Work::new(conditions.left.unwrap_or(program.alone.as_secs_f64()));
         let pace = conditions.pace;
-        Process { start, program, life: Life::Starting, leases: 0, stopped: None, work, pace, saving: None }
+        Process {
+            start,
+            program,
+            life: Life::Starting,
+            leases: 0,
+            stopped: None,
+            work,
+            pace,
+            hangs: false,
+            saving: None,
+        }
     }
 
-    /// SIGTERM came: when it ends because of that, and how.
+    /// SIGTERM came: when it ends because of that, and how. What hangs has nothing to save.
     pub(crate) fn terminate(&mut self, now: Time) -> Option<(Span, Outcome)> {
+        if let (OnTerm::Saves(span), true) = (self.program.on_term, self.hangs) {
+            return Some((span, Outcome::Exited(1)));
+        }
         if let OnTerm::Saves(_) = self.program.on_term {
             self.saving = self.saving.or(Some(self.work.left_at(now).max(0.0)));
         }
@@ -149,6 +164,17 @@ impl Process {
             Life::Ended(ending) => (ending.at, Some(ending.clone())),
         };
         Some(FoundRank { start: self.start.clone(), started_at, ending, progress: None })
+    }
+
+    /// Whether its limits on a GPU are seen to be enforced, where it is a client of an MPS server.
+    pub(crate) fn enforcement(&self) -> Option<Enforcement> {
+        match (self.start.access, self.program.attaches) {
+            (GpuAccess::Mps(_), Attaches::Always) => Some(Enforcement::Enforced),
+            (GpuAccess::Mps(_), Attaches::Never) => {
+                Some(Enforcement::Unenforced("it is no client of the MPS server".into()))
+            }
+            (GpuAccess::None | GpuAccess::Exclusive | GpuAccess::TimeSliced(_), _) => None,
+        }
     }
 
     /// Device time that it used until now, in thousandths of a device times microseconds.

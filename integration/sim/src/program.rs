@@ -22,6 +22,8 @@ pub struct Program {
     pub failing_attempts: u32,
     /// What it does about SIGTERM.
     pub on_term: OnTerm,
+    /// Whether it becomes a client of the MPS server that its environment names.
+    pub attaches: Attaches,
     /// How long SIGKILL takes: long, where it hangs in the kernel.
     pub on_kill: Span,
 }
@@ -42,6 +44,15 @@ pub enum Reports {
     Progress,
     /// Never.
     Nothing,
+}
+
+/// Whether a process becomes a client of the MPS server that its environment names.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Attaches {
+    /// As it should.
+    Always,
+    /// It comes to the GPU by another way.
+    Never,
 }
 
 /// What a process does about SIGTERM.
@@ -65,8 +76,19 @@ impl Program {
     pub const fn working(alone: Span) -> Program {
         let (start, on_term) = (Start::Takes(Span::from_millis(200)), OnTerm::Dies(Span::from_millis(50)));
         let on_kill = Span::from_millis(20);
-        let (steps, reports) = (1_000, Reports::Progress);
-        Program { alone, steps, reports, busy: 0.9, start, exit: 0, failing_attempts: 0, on_term, on_kill }
+        let (steps, reports, attaches) = (1_000, Reports::Progress, Attaches::Always);
+        Program {
+            alone,
+            steps,
+            reports,
+            busy: 0.9,
+            start,
+            exit: 0,
+            failing_attempts: 0,
+            on_term,
+            attaches,
+            on_kill,
+        }
     }
 
     /// Whether it goes on for so long that somebody has to stop it.

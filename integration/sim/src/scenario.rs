@@ -7,10 +7,10 @@
 use std::sync::Arc;
 
 use cohabit_core::Config;
-use cohabit_proto::{JobChange, JobSpec, Span, Time, When};
+use cohabit_proto::{Bytes, JobChange, JobSpec, Span, Time, When};
 
 use crate::law::{FairShares, Law};
-use crate::machine::Disk;
+use crate::machine::{Appetite, Blame, Disk};
 use crate::shape::Shape;
 
 /// A cluster and its fate.
@@ -120,6 +120,41 @@ pub enum Act {
         head_notices: Span,
         /// When the worker notices.
         worker_notices: Span,
+    },
+    /// An MPS server breaks, and its clients with it.
+    BreakMps {
+        /// Where; on the next machine if none is active there, and round again.
+        node: usize,
+        /// Which: so many behind the first of those that are active, and round again. In the same way it
+        /// says which of its clients is the culprit.
+        number: usize,
+        /// Whom its log blames.
+        blame: Blame,
+    },
+    /// A GPU does not answer any more, until the worker daemon is started anew.
+    LoseGpu {
+        /// Where.
+        node: usize,
+        /// Which: so many behind the first, and round again.
+        number: usize,
+    },
+    /// The driver reports a critical error.
+    Xid {
+        /// Where.
+        node: usize,
+        /// Of which GPU: so many behind the first, and round again.
+        number: usize,
+        /// Its number.
+        code: u64,
+    },
+    /// The worker daemon looks at its GPUs.
+    Look {
+        /// Where.
+        node: usize,
+        /// Memory that it sees strangers hold on each of them.
+        strangers: Bytes,
+        /// How much it sees ranks hold.
+        appetite: Appetite,
     },
 }
 

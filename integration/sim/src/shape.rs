@@ -1,10 +1,12 @@
 //! What a machine is made of: the part of its inventory that never changes.
 //!
-//! Machines with device memory have made-up GPUs, those without have host slots.
+//! Machines with device memory have GPUs, made-up ones or such that MPS serves; those without have host slots.
 
 use std::ops::Range;
 
-use cohabit_proto::{Bandwidth, Bytes, Device, DeviceId, DeviceKind, Links};
+use cohabit_proto::{
+    Bandwidth, Bytes, Condition, Device, DeviceId, DeviceKind, DeviceSharing, Links, SharingLimits,
+};
 use cohabit_scheduler::mapping::Server;
 
 use crate::cluster_spec::{USUAL_INTERCONNECT, USUAL_NETWORK};
@@ -23,10 +25,14 @@ pub struct Shape {
     pub memory: Bytes,
     /// How many devices.
     pub devices: u32,
+    /// What they are; real GPUs can be shared under MPS.
+    pub kind: DeviceKind,
     /// What they are called.
     pub model: String,
     /// Memory of each; host slots have none.
     pub device_memory: Option<Bytes>,
+    /// How far its devices may be shared.
+    pub sharing: SharingLimits,
     /// How fast its devices reach each other and those of other machines.
     pub links: Links,
     /// So many of the ports that its worker offers to ranks, the first ones, are used by foreign programs.
@@ -34,7 +40,7 @@ pub struct Shape {
 }
 
 impl Shape {
-    /// A machine with this many devices of 24 GiB, and links of which nothing is known.
+    /// A machine with this many made-up GPUs of 24 GiB, and links of which nothing is known.
     #[must_use]
     pub fn new(name: &str, devices: u32) -> Shape {
         Shape {
@@ -42,8 +48,10 @@ impl Shape {
             cpus: 16,
             memory: Bytes(128 << 30),
             devices,
+            kind: DeviceKind::Fake,
             model: "simulated".into(),
             device_memory: Some(Bytes(24 << 30)),
+            sharing: SharingLimits::default(),
             links: Links::default(),
             foreign_ports: 0,
         }
@@ -53,6 +61,12 @@ impl Shape {
     #[must_use]
     pub fn with_gpu(self, model: &str, memory: Bytes) -> Shape {
         Shape { model: model.to_owned(), device_memory: Some(memory), ..self }
+    }
+
+    /// The same with GPUs that MPS serves.
+    #[must_use]
+    pub fn under_mps(self) -> Shape {
+        Shape { kind: DeviceKind::Gpu, ..self }
     }
 
     /// The same with these links.
@@ -91,10 +105,14 @@ impl Shape {
     /// Its devices.
     #[must_use]
     pub fn devices(&self) -> Vec<Device> {
-        let kind = if self.device_memory.is_some() { DeviceKind::Fake } else { DeviceKind::Host };
+        let condition = match self.kind {
+            DeviceKind::Gpu => Condition { sharing: DeviceSharing::Enforced, ..Condition::default() },
+            DeviceKind::Host | DeviceKind::Fake => Condition::default(),
+        };
         let device = |number| {
             let id = DeviceId(format!("{}-{number}", self.name));
-            Device::new(id, kind, self.model.clone(), self.device_memory)
+            let device = Device::new(id, self.kind, self.model.clone(), self.device_memory);
+            Device { condition: condition.clone(), ..device }
         };
         (0..self.devices).map(device).collect()
     }

@@ -26,6 +26,10 @@ pub struct Summary {
     pub crashes: u64,
     /// Links that broke.
     pub breaks: u64,
+    /// Ranks that were started as clients of an MPS server.
+    pub clients: u64,
+    /// MPS servers that broke, and GPUs that were lost.
+    pub gpu_faults: u64,
     /// Time that passed in the clusters, in seconds.
     pub simulated_s: f64,
 }
@@ -75,6 +79,8 @@ impl Summary {
         self.ranks += run.tally.ranks;
         self.crashes += run.tally.crashes;
         self.breaks += run.tally.breaks;
+        self.clients += run.tally.clients;
+        self.gpu_faults += run.tally.gpu_faults;
         self.simulated_s += run.simulated.as_secs_f64();
         self.failed.extend(run.failure.map(|failure| Failed::new(seed, options, failure, run.chapters)));
     }
@@ -86,6 +92,8 @@ impl Summary {
         self.ranks += other.ranks;
         self.crashes += other.crashes;
         self.breaks += other.breaks;
+        self.clients += other.clients;
+        self.gpu_faults += other.gpu_faults;
         self.simulated_s += other.simulated_s;
         self.failed.extend(other.failed);
         self.failed.sort_by_key(|failed| failed.seed);

@@ -22,6 +22,8 @@ pub(crate) struct Cluster {
 /// A daemon, and how to start it again.
 struct Daemon {
     arguments: Vec<String>,
+    /// What its environment has beyond the usual.
+    environment: Vec<(String, String)>,
     process: Child,
     ready: String,
 }
@@ -47,9 +49,10 @@ pub(crate) fn cohabit(folder: &Path) -> Command {
 }
 
 impl Daemon {
-    fn start(folder: &Path, arguments: Vec<String>) -> Daemon {
+    fn start(folder: &Path, arguments: Vec<String>, environment: Vec<(String, String)>) -> Daemon {
         let mut command = cohabit(folder);
-        command.env("DAEMON_SECRET", "never for jobs").args(&arguments).stdout(Stdio::piped());
+        command.env("DAEMON_SECRET", "never for jobs").envs(environment.clone());
+        command.args(&arguments).stdout(Stdio::piped());
         let log =
             std::fs::OpenOptions::new().create(true).append(true).open(folder.join("daemons.log")).unwrap();
         let mut process = command.stderr(log).spawn().unwrap();
@@ -57,7 +60,12 @@ impl Daemon {
         BufReader::new(process.stdout.take().unwrap()).read_line(&mut ready).unwrap();
         let log = || std::fs::read_to_string(folder.join("daemons.log")).unwrap();
         assert!(ready.starts_with("ready"), "{arguments:?} said {ready:?} and logged\n{}", log());
-        Daemon { arguments, process, ready }
+        Daemon { arguments, environment, process, ready }
+    }
+
+    /// Another start of the same.
+    fn again(&self, folder: &Path) -> Daemon {
+        Daemon::start(folder, self.arguments.clone(), self.environment.clone())
     }
 
     fn signal(&mut self, signal: Signal) {
@@ -76,7 +84,7 @@ impl Cluster {
     pub(crate) fn with_policy(policy: &str, devices: &[&str]) -> Cluster {
         let folder = tempfile::tempdir().unwrap();
         let arguments = ["head", "start", "--listen", "127.0.0.1:0", "--state", "head", "--policy", policy];
-        let head = Daemon::start(folder.path(), arguments.map(str::to_owned).to_vec());
+        let head = Daemon::start(folder.path(), arguments.map(str::to_owned).to_vec(), Vec::new());
         let mut cluster = Cluster { folder, head, workers: Vec::new() };
         // A restarted head has to be where its workers look for it.
         let address = cluster.address();
@@ -92,6 +100,11 @@ impl Cluster {
     }
 
     pub(crate) fn add_worker_with(&mut self, devices: &str, flags: &[&str]) {
+        self.add_worker_in(&[], devices, flags);
+    }
+
+    /// A worker whose environment has this beyond the usual.
+    pub(crate) fn add_worker_in(&mut self, environment: &[(&str, &str)], devices: &str, flags: &[&str]) {
         let number = self.workers.len();
         let (name, state) = (format!("node{number}"), format!("worker{number}"));
         let address = self.address();
@@ -99,7 +112,8 @@ impl Cluster {
             ["worker", "start", "--join", &address, "--token-file", "head/worker.token", "--state", &state];
         let more = ["--name", &name, "--devices", devices];
         let arguments = arguments.iter().chain(&more).chain(flags).map(|it| (*it).to_owned()).collect();
-        self.workers.push(Daemon::start(self.folder.path(), arguments));
+        let environment = environment.iter().map(|(name, value)| ((*name).into(), (*value).into())).collect();
+        self.workers.push(Daemon::start(self.folder.path(), arguments, environment));
     }
 
     pub(crate) fn folder(&self) -> &Path {
@@ -121,7 +135,7 @@ impl Cluster {
     }
 
     pub(crate) fn restart_head(&mut self) {
-        self.head = Daemon::start(self.folder.path(), self.head.arguments.clone());
+        self.head = self.head.again(self.folder.path());
     }
 
     pub(crate) fn kill_worker(&mut self, number: usize) {
@@ -133,8 +147,7 @@ impl Cluster {
     }
 
     pub(crate) fn restart_worker(&mut self, number: usize) {
-        let arguments = self.workers[number].arguments.clone();
-        self.workers[number] = Daemon::start(self.folder.path(), arguments);
+        self.workers[number] = self.workers[number].again(self.folder.path());
     }
 
     /// The command line, connected by the head's state folder, not run yet.

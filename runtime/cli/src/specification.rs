@@ -10,7 +10,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use cohabit_client::proto::{
-    Command, Demand, Gpus, JobSpec, Launch, ModelDescription, Retry, Sharing, Stop, Work,
+    Command, Compute, Demand, Gpus, JobSpec, Launch, Limits, ModelDescription, Retry, Sharing, Stop, Work,
 };
 use jiff::Zoned;
 
@@ -97,7 +97,7 @@ pub(crate) fn specify(
         retry: Retry { limit: job.retries.unwrap_or(0), ..Retry::default() },
         stop: Stop { warning: job.stop_signal, ..Stop::default() },
         group: job.group.clone(),
-        model: job.model.as_deref().map(|file| model(&surroundings.folder.join(file))).transpose()?,
+        model: job.model.as_deref().map(|file| description(&surroundings.folder.join(file))).transpose()?,
         iterations: job.iterations,
         checkpoint: checkpoint.transpose()?,
         held: job.hold,
@@ -124,15 +124,17 @@ fn demand(job: &JobArguments) -> Result<Demand, Failure> {
         (None, Some(count)) => Gpus::Whole(count),
         (total, _) => on_each_node(total, nodes).map_err(Failure::invalid)?,
     };
-    let sharing = if job.exclusive { Sharing::Exclusive } else { Sharing::Shared };
     Ok(Demand {
         nodes,
         gpus,
         gpu_memory: job.gpu_mem,
         cpus: job.cpus.unwrap_or(0),
         memory: job.mem.unwrap_or_default(),
-        sharing,
+        sharing: if job.exclusive { Sharing::Exclusive } else { Sharing::Shared },
         spread: wanted.spread(),
+        limits: if job.enforced { Limits::Enforced } else { Limits::BestEffort },
+        compute: if job.cap_compute { Compute::Capped } else { Compute::Open },
+        gpu_processes: job.gpu_processes.unwrap_or(1),
     })
 }
 
@@ -162,9 +164,10 @@ fn taken_over(name: &str, surroundings: &Surroundings) -> Result<String, Failure
 }
 
 /// Reads a description of what is trained; an error names the line.
-fn model(file: &Path) -> Result<ModelDescription, Failure> {
-    let text = fs::read_to_string(file)
-        .map_err(|error| Failure::invalid(format!("--model {} cannot be read: {error}", file.display())))?;
+pub(crate) fn description(file: &Path) -> Result<ModelDescription, Failure> {
+    let text = fs::read_to_string(file).map_err(|error| {
+        Failure::invalid(format!("the description {} cannot be read: {error}", file.display()))
+    })?;
     toml::from_str(&text).map_err(|error| {
         let line = line_of(&text, error.span().map_or(0, |span| span.start));
         Failure::invalid(format!("{}:{line}: {}", file.display(), error.message()))

@@ -2,10 +2,12 @@
 
 use std::cmp::Reverse;
 
-use cohabit_proto::{Chapter, Happening, JobId, JobState, Life, Outcome, ReasonCode, Span, Time};
+use cohabit_proto::{
+    Chapter, Enforcement, Happening, JobId, JobRecord, JobState, Life, Outcome, ReasonCode, Span, Time,
+};
 
 use crate::head::Head;
-use crate::job::{Attempt, Job};
+use crate::job::{Attempt, Fault, Job, device_fault};
 use crate::submission::Submission;
 
 impl Head {
@@ -44,6 +46,8 @@ impl Head {
             }
         };
         let mut sentences = vec![opening, format!("{}. ({code})", capitalised(&reason))];
+        sentences.extend(sharing_sentence(&self.job_record(now, id, submission, job)));
+        sentences.extend(misfortune_sentence(job));
         sentences.extend(self.queue_sentences(id, job));
         sentences.extend(self.forecast_sentence(now, id));
         sentences.extend(estimate_sentence(submission));
@@ -176,7 +180,10 @@ impl Head {
                 self.submissions[&id.number].spec.time_limit.unwrap_or_default(),
                 ran_for(attempt)
             ),
-            (_, Some(attempt)) => format!("{}{retries}", last_words(attempt)),
+            (_, Some(attempt)) => match attempt.effective_stop().filter(|why| device_fault(*why).is_some()) {
+                Some(why) => format!("{}: {}{retries}", why.clause(), last_words(attempt)),
+                None => format!("{}{retries}", last_words(attempt)),
+            },
             (reason, None) => format!("it never ran: {reason}"),
         }
     }
@@ -190,6 +197,31 @@ fn running_reason(job: &Job) -> String {
         Some(why) => format!("it is being stopped on {} because {}", nodes.join(", "), why.clause()),
         None => format!("it runs on {}", nodes.join(", ")),
     }
+}
+
+/// For a job that shares a device: what becomes of its limits there.
+fn sharing_sentence(record: &JobRecord) -> Option<String> {
+    match record.sharing().filter(|_| record.state.life() == Life::Placed)? {
+        Enforcement::Enforced => Some("Its limits on the GPU that it shares are enforced.".to_owned()),
+        Enforcement::Unenforced(why) => {
+            Some(format!("Nothing enforces its limits on the GPU that it shares: {why}."))
+        }
+    }
+}
+
+/// For a job that goes on: what befell the device of its latest attempt that ended, and what that cost it.
+fn misfortune_sentence(job: &Job) -> Option<String> {
+    let ended = job.attempts.iter().rev().find(|attempt| !attempt.is_live())?;
+    let why = ended.effective_stop().filter(|_| !job.state.is_terminal())?;
+    let retries = match device_fault(why)? {
+        Fault::Own => "one",
+        Fault::Other => "none",
+    };
+    let number = ended.number;
+    Some(format!(
+        "Attempt {number} was stopped because {}; that used {retries} of its retries.",
+        why.clause()
+    ))
 }
 
 /// What the rank that decided the end had to say.

@@ -24,7 +24,7 @@ pub(crate) struct Job {
     pub(crate) attempts: Vec<Attempt>,
     /// Attempts that failed by their own fault since it was last queued by a user.
     pub(crate) failures: u32,
-    /// Attempts that were lost with their node.
+    /// Attempts that ended by no fault of theirs: with their node or device, or by a neighbour.
     pub(crate) node_failures: u32,
     pub(crate) exit_code: Option<i32>,
     pub(crate) signal: Option<Signal>,
@@ -110,6 +110,8 @@ impl Attempt {
     /// anyway.
     pub(crate) fn effective_stop(&self) -> Option<StopReason> {
         match (self.stopped, self.stopping) {
+            // The gang broke because of it.
+            (Some(theirs), Some(StopReason::GangBroken)) if device_fault(theirs).is_some() => Some(theirs),
             (Some(_), Some(ours)) => Some(ours),
             (Some(theirs), None) => Some(theirs),
             (None, Some(StopReason::Requeued)) => Some(StopReason::Requeued),
@@ -120,6 +122,30 @@ impl Attempt {
             }
             (None, _) => None,
         }
+    }
+}
+
+/// Whose fault it is that a worker stopped a rank.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Fault {
+    /// The job's own.
+    Own,
+    /// Another job's, the device's or nobody's.
+    Other,
+}
+
+/// Whose fault it is, where a worker stopped a rank for what befell its device.
+pub(crate) const fn device_fault(why: StopReason) -> Option<Fault> {
+    match why {
+        StopReason::MpsFault | StopReason::GpuMemory => Some(Fault::Own),
+        StopReason::MpsFaultVictim | StopReason::DeviceLost | StopReason::Unenforced => Some(Fault::Other),
+        StopReason::Cancelled
+        | StopReason::TimeLimit
+        | StopReason::Requeued
+        | StopReason::GangBroken
+        | StopReason::Preempted
+        | StopReason::Superseded
+        | StopReason::Orphaned => None,
     }
 }
 

@@ -231,7 +231,7 @@ impl Node {
 impl DeviceUse {
     fn view(&self, limits: SharingLimits) -> DeviceView {
         let Condition { health, sharing, foreign_memory } = &self.device.condition;
-        // What has no memory of its own is no GPU, real or made up: its ranks are limited by nothing but shares.
+        // What has no memory of its own is no GPU, real or made up: only shares limit its ranks.
         let is_limited = self.device.memory.is_some();
         let places = limits.max_ranks.saturating_sub(self.residents.len() as u32);
         DeviceView {
@@ -244,7 +244,8 @@ impl DeviceUse {
             residents: self.residents.iter().copied().collect(),
             intake: match health {
                 Health::Well => cohabit_scheduler::Intake::Open,
-                Health::Recovering(_) | Health::Fenced(_) => cohabit_scheduler::Intake::Closed,
+                Health::Recovering(_) => cohabit_scheduler::Intake::Recovering,
+                Health::Fenced(_) => cohabit_scheduler::Intake::Closed,
             },
             sharing: SharingTerms {
                 mode: match sharing {

@@ -1,14 +1,14 @@
 //! Records: what the head tells about a job, an array as a whole, or a node.
 
 use cohabit_proto::{
-    ArraySummary, AttemptRecord, JobId, JobRecord, NodeId, NodeRecord, Predicted, Progress, RankId,
-    RankRecord, ReasonCode, Share, Time, Trained, WorkerKey,
+    ArraySummary, AttemptRecord, Bytes, DeviceId, JobId, JobRecord, NodeId, NodeRecord, Predicted, Progress,
+    RankId, RankRecord, ReasonCode, Share, Time, Trained, WorkerKey,
 };
 
 use cohabit_scheduler::Expectation;
 
 use crate::head::Head;
-use crate::job::{Attempt, Job};
+use crate::job::{Attempt, Job, Rank};
 use crate::submission::Submission;
 
 impl Head {
@@ -21,8 +21,9 @@ impl Head {
         }
     }
 
-    fn job_record(&self, now: Time, id: JobId, submission: &Submission, job: &Job) -> JobRecord {
-        let attempts: Vec<AttemptRecord> = job.attempts.iter().map(attempt_record).collect();
+    pub(crate) fn job_record(&self, now: Time, id: JobId, submission: &Submission, job: &Job) -> JobRecord {
+        let attempts: Vec<AttemptRecord> =
+            job.attempts.iter().map(|attempt| self.attempt_record(id, attempt)).collect();
         let (reason_code, reason) = self.reason(now, id, job);
         let progress = self.progress_of(id, job);
         JobRecord {
@@ -100,6 +101,35 @@ impl Head {
         }
     }
 
+    fn attempt_record(&self, id: JobId, attempt: &Attempt) -> AttemptRecord {
+        let share = |node| {
+            let part = attempt.placement.parts.iter().find(|part| part.node == node);
+            part.map_or(Share::WHOLE, |part| part.share)
+        };
+        let rank = |(number, rank): (u32, &Rank)| RankRecord {
+            node: rank.node_name.clone(),
+            devices: rank.devices.clone(),
+            share: share(rank.node),
+            outcome: rank.outcome().cloned(),
+            enforcement: rank.enforcement.clone(),
+            gpu_memory: self.gpu_memory(id.attempt(attempt.number).rank(number), rank),
+        };
+        AttemptRecord {
+            attempt: attempt.number,
+            started_at: attempt.started_at,
+            ended_at: attempt.ended_at,
+            stopped: attempt.effective_stop(),
+            ranks: (0..).zip(&attempt.ranks).map(rank).collect(),
+        }
+    }
+
+    /// What a rank was last seen to hold on its devices; nothing once it has ended or where no driver tells.
+    fn gpu_memory(&self, id: RankId, rank: &Rank) -> Option<Bytes> {
+        let seen = |device: &DeviceId| self.live.telemetry.get(&(rank.node, device.clone()));
+        let held = rank.devices.iter().filter_map(seen).flat_map(|it| &it.ranks).filter(|(of, _)| *of == id);
+        held.map(|(_, bytes)| *bytes).reduce(|sum, more| sum + more).filter(|_| rank.is_live())
+    }
+
     fn progress_of(&self, id: JobId, job: &Job) -> Option<Progress> {
         let attempt = job.attempts.last()?;
         self.live.progress.get(&id.attempt(attempt.number)).or(attempt.progress.as_ref()).cloned()
@@ -136,28 +166,6 @@ impl Head {
     /// The node with this name, if it is linked: where the logs of jobs that left the memory may still be.
     pub fn node_named(&self, name: &str) -> Option<NodeId> {
         self.nodes.iter().find(|(_, node)| node.name == name).map(|(id, _)| *id)
-    }
-}
-
-fn attempt_record(attempt: &Attempt) -> AttemptRecord {
-    let share = |node| {
-        let part = attempt.placement.parts.iter().find(|part| part.node == node);
-        part.map_or(Share::WHOLE, |part| part.share)
-    };
-    let rank = |rank: &crate::job::Rank| RankRecord {
-        node: rank.node_name.clone(),
-        devices: rank.devices.clone(),
-        share: share(rank.node),
-        outcome: rank.outcome().cloned(),
-        enforcement: rank.enforcement.clone(),
-        gpu_memory: None,
-    };
-    AttemptRecord {
-        attempt: attempt.number,
-        started_at: attempt.started_at,
-        ended_at: attempt.ended_at,
-        stopped: attempt.effective_stop(),
-        ranks: attempt.ranks.iter().map(rank).collect(),
     }
 }
 

@@ -1,7 +1,9 @@
 //! Whether a demand can ever be met: refused at submission if not, beside the largest there is.
 
-use cohabit_proto::{Bytes, Demand, Gpus, Refusal, RefusalCode, Spread};
-use cohabit_scheduler::could_ever_hold;
+use std::collections::BTreeMap;
+
+use cohabit_proto::{Bytes, Demand, DeviceSharing, Gpus, Limits, Refusal, RefusalCode, Spread};
+use cohabit_scheduler::{NodeView, could_ever_hold};
 
 use crate::head::Head;
 use crate::node::Node;
@@ -25,9 +27,37 @@ impl Head {
         }
         Err(Refusal::new(
             RefusalCode::Unsatisfiable,
-            format!("no node can ever run this job: {}", too_large(demand, &nodes)),
+            format!("no node can ever run this job: {}", why_not(demand, &nodes, &views)),
         ))
     }
+}
+
+fn why_not(demand: &Demand, nodes: &[&Node], views: &[NodeView]) -> String {
+    let lenient = Demand { limits: Limits::BestEffort, ..*demand };
+    match could_ever_hold(views, &lenient) {
+        true => not_enforced(nodes),
+        false => too_large(demand, nodes),
+    }
+}
+
+/// Why devices do not enforce limits: each reason once, with the first device that gives it.
+fn not_enforced(nodes: &[&Node]) -> String {
+    let mut reasons: BTreeMap<&str, (String, usize)> = BTreeMap::new();
+    for (node, device) in nodes.iter().flat_map(|node| node.devices.iter().map(move |it| (node, &it.device)))
+    {
+        if let DeviceSharing::Unenforced(why) = &device.condition.sharing {
+            let place = || (format!("{} of {}", device.id, node.name), 0);
+            reasons.entry(why).or_insert_with(place).1 += 1;
+        }
+    }
+    let told = reasons.iter().map(|(why, (first, count))| match count {
+        1 => format!("{why} ({first})"),
+        _ => format!("{why} ({first} and {} more)", count - 1),
+    });
+    format!(
+        "it shares a GPU only within enforced limits, and none that is large enough enforces them: {}",
+        told.collect::<Vec<_>>().join("; ")
+    )
 }
 
 /// What is too large, beside the largest there is.
@@ -54,9 +84,15 @@ fn too_large(demand: &Demand, nodes: &[&Node]) -> String {
     }
     let (memory, on) =
         largest(|node| node.devices.iter().filter_map(|it| it.device.memory).max().map_or(0, |it| it.0));
-    if let Some(wanted) = demand.gpu_memory.filter(|wanted| wanted.0 > memory && memory > 0) {
+    let reserve = nodes.iter().map(|node| node.sharing.reserve).min().unwrap_or_default();
+    let reserve = if demand.may_have_neighbours() { reserve } else { Bytes::ZERO };
+    if let Some(wanted) = demand.gpu_memory.filter(|wanted| (*wanted + reserve).0 > memory && memory > 0) {
+        let beside = match reserve {
+            Bytes::ZERO => String::new(),
+            reserve => format!(" beside a reserve of {reserve}"),
+        };
         return format!(
-            "it needs {wanted} of memory on each device, the largest device is on {on} with {}",
+            "it needs {wanted} of memory on each device{beside}, the largest device is on {on} with {}",
             Bytes(memory)
         );
     }

@@ -156,7 +156,7 @@ impl Turn<'_> {
             Report::Sharing { .. } => {}
             Report::Condition { device, condition } => self.condition(key.node, &device, condition),
             Report::Telemetry(telemetry) => self.telemetry(key.node, telemetry),
-            // Nothing is decided by it; the head's shell keeps it for those who learn from it.
+            // Nothing is decided by it; the shell keeps it in the history instead of telling.
             Report::Stretches(_) => {}
         }
     }

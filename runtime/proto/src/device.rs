@@ -186,31 +186,95 @@ pub enum Enforcement {
     Unenforced(String),
 }
 
-impl fmt::Display for Health {
+impl fmt::Display for Mig {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Mig::Off => "off",
+            Mig::On => "on",
+        })
+    }
+}
+
+impl fmt::Display for ComputeMode {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            ComputeMode::Default => "default",
+            ComputeMode::ExclusiveProcess => "exclusive-process",
+            ComputeMode::Prohibited => "prohibited",
+        })
+    }
+}
+
+impl fmt::Display for PeerPath {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Health::Well => f.write_str("well"),
-            Health::Recovering(why) => write!(f, "recovering: {why}"),
-            Health::Fenced(why) => write!(f, "fenced: {why}"),
+            PeerPath::NvLink(1) => f.write_str("1 NVLink"),
+            PeerPath::NvLink(links) => write!(f, "{links} NVLinks"),
+            PeerPath::Board => f.write_str("one board"),
+            PeerPath::Switch => f.write_str("a PCIe switch"),
+            PeerPath::Switches => f.write_str("PCIe switches"),
+            PeerPath::HostBridge => f.write_str("a PCIe host bridge"),
+            PeerPath::NumaNode => f.write_str("one NUMA node"),
+            PeerPath::System => f.write_str("several NUMA nodes"),
         }
+    }
+}
+
+impl Health {
+    /// A word for scripts and tables, and why.
+    #[must_use]
+    pub fn words(&self) -> (&'static str, Option<&str>) {
+        match self {
+            Health::Well => ("well", None),
+            Health::Recovering(why) => ("recovering", Some(why)),
+            Health::Fenced(why) => ("fenced", Some(why)),
+        }
+    }
+}
+
+impl DeviceSharing {
+    /// A word for scripts and tables, and why.
+    #[must_use]
+    pub fn words(&self) -> (&'static str, Option<&str>) {
+        match self {
+            DeviceSharing::Enforced => ("enforced", None),
+            DeviceSharing::Unenforced(why) => ("unenforced", Some(why)),
+            DeviceSharing::Alone(why) => ("alone", Some(why)),
+        }
+    }
+}
+
+impl Enforcement {
+    /// A word for scripts and tables, and why.
+    #[must_use]
+    pub fn words(&self) -> (&'static str, Option<&str>) {
+        match self {
+            Enforcement::Enforced => ("enforced", None),
+            Enforcement::Unenforced(why) => ("unenforced", Some(why)),
+        }
+    }
+}
+
+/// `fenced: why`.
+fn sentence((word, why): (&str, Option<&str>), f: &mut fmt::Formatter<'_>) -> fmt::Result {
+    f.write_str(word)?;
+    why.map_or(Ok(()), |why| write!(f, ": {why}"))
+}
+
+impl fmt::Display for Health {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        sentence(self.words(), f)
     }
 }
 
 impl fmt::Display for DeviceSharing {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            DeviceSharing::Enforced => f.write_str("enforced"),
-            DeviceSharing::Unenforced(why) => write!(f, "unenforced: {why}"),
-            DeviceSharing::Alone(why) => write!(f, "alone: {why}"),
-        }
+        sentence(self.words(), f)
     }
 }
 
 impl fmt::Display for Enforcement {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Enforcement::Enforced => f.write_str("enforced"),
-            Enforcement::Unenforced(why) => write!(f, "unenforced: {why}"),
-        }
+        sentence(self.words(), f)
     }
 }

@@ -176,6 +176,15 @@ impl JobRecord {
         nodes
     }
 
+    /// Whether the limits of the latest attempt are, or were, enforced: all of them, or why one is not. Nothing
+    /// if it shares no device, or that is not known yet.
+    #[must_use]
+    pub fn sharing(&self) -> Option<&Enforcement> {
+        let known =
+            || self.latest().into_iter().flat_map(|it| &it.ranks).filter_map(|it| it.enforcement.as_ref());
+        known().find(|it| **it != Enforcement::Enforced).or_else(|| known().next())
+    }
+
     /// Devices of the latest attempt.
     #[must_use]
     pub fn devices(&self) -> Vec<DeviceId> {

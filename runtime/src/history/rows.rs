@@ -19,9 +19,10 @@ pub(crate) fn upsert(transaction: &Transaction<'_>, record: &JobRecord) -> rusql
     record.attempts.iter().try_for_each(|attempt| insert_attempt(transaction, record, attempt))
 }
 
-/// Forgets the jobs that ended before this time.
+/// Forgets the jobs and stretches that ended before this time.
 pub(crate) fn prune(transaction: &Transaction<'_>, before: Time) -> rusqlite::Result<()> {
     transaction.execute("DELETE FROM jobs WHERE ended_at_us < ?1", [before.as_micros()])?;
+    transaction.execute("DELETE FROM stretches WHERE ended_at_us < ?1", [before.as_micros()])?;
     Ok(())
 }
 
@@ -95,7 +96,7 @@ fn listed(devices: &[DeviceId]) -> String {
 }
 
 /// RFC 3339 in UTC; a time beyond all calendars is shown as its microseconds.
-fn text(time: Time) -> String {
+pub(super) fn text(time: Time) -> String {
     let stamp =
         i64::try_from(time.as_micros()).ok().and_then(|us| jiff::Timestamp::from_microsecond(us).ok());
     stamp.map_or_else(|| time.as_micros().to_string(), |stamp| stamp.to_string())

@@ -1,6 +1,8 @@
 //! What people find in the history, and what leaves it.
 
-use cohabit_proto::{Filter, JobId, JobRecord, JobState, Outcome};
+use cohabit_proto::{
+    Bytes, DeviceId, Filter, JobId, JobRecord, JobState, Outcome, Stretch, StretchSharing, Time,
+};
 
 use super::History;
 use crate::journal::{Journal, Write};
@@ -116,4 +118,78 @@ fn jobs_that_ended_too_long_ago_leave_with_their_attempts() {
     assert_eq!(ids(&history, &all()), ["2"]);
     assert_eq!(journal.ask("SELECT group_concat(job) FROM attempts"), [Some("2".into())]);
     assert_eq!(history.newest(5).unwrap()[0].nodes(), ["box"]);
+}
+
+/// Rank 0 of the first job, beside the second and one that nobody knows, for five seconds.
+fn stretch() -> Stretch {
+    Stretch {
+        rank: "1#1/0".parse().unwrap(),
+        device: DeviceId("GPU-1".into()),
+        gpu: "H200".into(),
+        sharing: StretchSharing::Mps,
+        neighbours: ["9#1/0", "2#1/0", "2#1/1"].map(|rank| rank.parse().unwrap()).into(),
+        from: at(1),
+        to: at(6),
+        steps: 50,
+        rate: 10.0,
+        memory: Some(Bytes(7)),
+        utilisation: Some(0.5),
+    }
+}
+
+fn told(journal: &TestJournal, sql: &str) -> Vec<String> {
+    journal.ask(sql).into_iter().map(|value| value.unwrap_or_else(|| "-".into())).collect()
+}
+
+#[test]
+fn a_stretch_is_a_row_and_one_that_is_told_again_is_still_one() {
+    let (journal, _) = history();
+    let longer = Stretch { to: at(8), steps: 70, memory: None, ..stretch() };
+    journal.open().commit(&[Write::Stretches(vec![stretch()]), Write::Stretches(vec![longer])]).unwrap();
+    assert_eq!(told(&journal, "SELECT count(*) FROM stretches"), ["1"]);
+    let row = "SELECT job, attempt, rank, device, gpu, sharing, neighbours, started_at, ended_at, steps, rate, \
+               memory_bytes, utilisation FROM stretches";
+    let times = ["2026-01-01T00:00:01Z", "2026-01-01T00:00:08Z"];
+    let whose = ["1", "1", "0", "GPU-1", "H200", "mps", r#"["2","9"]"#];
+    assert_eq!(told(&journal, row), [&whose[..], &times, &["70", "10", "-", "0.5"]].concat());
+}
+
+#[test]
+fn stretches_are_told_with_the_names_of_jobs_that_ended() {
+    let (journal, _) = history();
+    let unknown = Stretch { rank: "9#1/0".parse().unwrap(), to: at(7), ..stretch() };
+    journal.open().commit(&[Write::Stretches(vec![stretch(), unknown])]).unwrap();
+    let beside = |job: &str| {
+        told(&journal, &format!("SELECT name, model, beside, rate FROM co_location WHERE job = '{job}'"))
+    };
+    assert_eq!(beside("1"), ["train", "-", r#"["train","9"]"#, "10"]);
+    assert_eq!(beside("9"), ["-", "-", r#"["train","9"]"#, "10"]);
+    assert_eq!(told(&journal, "SELECT job FROM co_location"), ["9"], "the latest first");
+}
+
+#[test]
+fn what_makes_no_sense_never_stops_a_commit() {
+    let (journal, _) = history();
+    let never = Stretch { rate: f64::NAN, ..stretch() };
+    let huge = Stretch {
+        from: Time::NEVER,
+        to: Time::NEVER,
+        steps: u64::MAX,
+        memory: Some(Bytes(u64::MAX)),
+        utilisation: Some(f64::NAN),
+        ..stretch()
+    };
+    journal.open().commit(&[Write::Stretches(vec![never, huge])]).unwrap();
+    let row = told(&journal, "SELECT count(*), steps, memory_bytes, utilisation FROM stretches");
+    let most = i64::MAX.to_string();
+    assert_eq!(row, ["1", &most, &most, "-"]);
+}
+
+#[test]
+fn stretches_leave_the_history_like_jobs() {
+    let (journal, _) = history();
+    let late = Stretch { from: at(7), to: at(9), ..stretch() };
+    journal.open().commit(&[Write::Stretches(vec![stretch(), late]), Write::Prune(at(8))]).unwrap();
+    let left = told(&journal, "SELECT count(*), min(ended_at) FROM stretches");
+    assert_eq!(left, ["1", "2026-01-01T00:00:09Z"]);
 }

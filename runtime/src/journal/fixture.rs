@@ -7,8 +7,9 @@ use std::fmt::Write as _;
 
 use cohabit_core::{Config, Effect, Event, Head};
 use cohabit_proto::{
-    Array, Dependency, Family, HeldRank, IndexRange, JobChange, JobId, JobSpec, ModelDescription, Outcome,
-    Phase, Progress, Request, Retry, Role, Signal, Span, Stage, Stop, Submit, Ticket, Warning, When,
+    Array, Bytes, Condition, Dependency, DeviceId, DeviceSharing, Enforcement, Family, Health, HeldRank,
+    IndexRange, JobChange, JobId, JobSpec, ModelDescription, Outcome, Phase, Progress, Request, Retry, Role,
+    Signal, Span, Stage, Stop, Submit, Ticket, Warning, When,
 };
 use cohabit_proto::{By, ClientKey, Incarnation, Inventory, Report, WorkerKey};
 
@@ -96,6 +97,14 @@ fn say_everything(spec: &mut JobSpec) {
     });
 }
 
+fn in_trouble() -> Condition {
+    Condition {
+        health: Health::Recovering("MPS is restarted".into()),
+        sharing: DeviceSharing::Enforced,
+        foreign_memory: Bytes(256 << 20),
+    }
+}
+
 /// Job 1 completed, job 2 runs, job 3 waits for it, job 4 is an array, job 5 was cancelled.
 fn a_little_of_everything() -> (Vec<Entry>, Write) {
     let mut cluster = Cluster::default();
@@ -125,6 +134,11 @@ fn a_little_of_everything() -> (Vec<Entry>, Write) {
     cluster.asks(ada(), Request::Change(JobChange::Cancel, vec![JobId::new(5)]));
     cluster.happens(Event::Alarm);
     cluster.plans();
+    cluster.reports(Report::Sharing {
+        rank: "2#1/0".parse().unwrap(),
+        enforcement: Enforcement::Unenforced("MPS is switched off".into()),
+    });
+    cluster.reports(Report::Condition { device: DeviceId("host-1".into()), condition: in_trouble() });
     cluster.ends("1#2/0", Outcome::Exited(0));
     cluster.asks(admin(), Request::Drain("box".into()));
     cluster.happens(Event::Lost(key(), "the other side closed it".into()));
@@ -142,7 +156,7 @@ fn write_the_fixture() {
     let (entries, snapshot) = a_little_of_everything();
     let Write::Snapshot { at: taken, .. } = snapshot else { panic!() };
     let (early, late): (Vec<_>, _) = entries.into_iter().partition(|entry| entry.at <= taken);
-    let events = |entries: Vec<Entry>| entries.into_iter().map(Write::Event).collect::<Vec<_>>();
+    let events = |entries: Vec<Entry>| entries.into_iter().map(Write::from).collect::<Vec<_>>();
     let journal = TestJournal::new();
     let mut open = journal.open();
     open.commit(&events(early)).unwrap();

@@ -77,6 +77,7 @@ fn apply(transaction: &Transaction<'_>, write: &Write, sequence: &mut u64) -> ru
         }
         Write::Snapshot { at, head } => keep_snapshot(transaction, *sequence, *at, head),
         Write::Ended(record) => history::upsert(transaction, record),
+        Write::Stretches(stretches) => history::insert_stretches(transaction, stretches),
         Write::Prune(before) => history::prune(transaction, *before),
     }
 }

@@ -12,7 +12,9 @@ use crate::HeadError;
 use crate::kit::{TestJournal, at, one_job, submitted, writes};
 use crate::recovery::{Recovered, recover};
 
-const FIXTURE: &str = include_str!("../../tests/fixtures/journal-1.sql");
+/// A journal of each format.
+const FIXTURES: [&str; 2] =
+    [include_str!("../../tests/fixtures/journal-1.sql"), include_str!("../../tests/fixtures/journal-2.sql")];
 
 fn recovered(journal: &TestJournal) -> Result<Recovered, HeadError> {
     recover(&journal.path, &SqliteJournal::open(&journal.path)?)
@@ -73,7 +75,7 @@ fn a_snapshot_and_its_tail_give_the_same_head() {
     let mut open = journal.open();
     open.commit(&writes(early.clone())).unwrap();
     open.commit(&[Write::Snapshot { at: at(3), head: json(&replayed(early)) }]).unwrap();
-    let tail = (4..).zip(late).map(|(secs, event)| Write::Event(Entry { at: at(secs), event }));
+    let tail = (4..).zip(late).map(|(secs, event)| Write::from(Entry { at: at(secs), event }));
     open.commit(&tail.collect::<Vec<_>>()).unwrap();
     drop(open);
     let recovered = recovered(&journal).unwrap();
@@ -87,14 +89,14 @@ fn events_before_the_last_snapshot_but_one_are_dropped() {
     let mut open = journal.open();
     for secs in 0..3 {
         let snapshot = Write::Snapshot { at: at(secs), head: json(&Head::new()) };
-        open.commit(&[Write::Event(Entry { at: at(secs), event: Event::Alarm }), snapshot]).unwrap();
+        open.commit(&[Write::from(Entry { at: at(secs), event: Event::Alarm }), snapshot]).unwrap();
     }
     drop(open);
     let column = |sql| journal.ask(sql)[0].clone().unwrap();
     assert_eq!(column("SELECT group_concat(sequence) FROM events"), "3");
     assert_eq!(column("SELECT group_concat(sequence) FROM snapshots"), "2,3");
     let mut open = journal.open();
-    open.commit(&[Write::Event(Entry { at: at(9), event: Event::Alarm })]).unwrap();
+    open.commit(&[Write::from(Entry { at: at(9), event: Event::Alarm })]).unwrap();
     assert_eq!(open.load().unwrap().tail, [(4, Entry { at: at(9), event: Event::Alarm })]);
 }
 
@@ -163,36 +165,41 @@ fn a_failed_commit_leaves_nothing_behind() {
     let mut open = journal.open();
     journal
         .meddle("CREATE TRIGGER full BEFORE INSERT ON snapshots BEGIN SELECT raise(FAIL, 'no space'); END");
-    let event = Write::Event(Entry { at: at(8), event: Event::Alarm });
+    let event = Write::from(Entry { at: at(8), event: Event::Alarm });
     let snapshot = Write::Snapshot { at: at(8), head: "{}".into() };
     assert!(open.commit(&[event.clone(), snapshot]).is_err());
     open.commit(&[event]).unwrap();
     assert_eq!(open.load().unwrap().tail.len(), 8);
 }
 
-/// The journal of release 0.1.0: one job ended, one runs, one waits. Every later version must load it.
+/// One job ended, one runs, one waits. Every later version must load it.
 #[test]
-fn the_journal_of_the_first_release_loads() {
-    let journal = TestJournal::new();
-    journal.meddle(FIXTURE);
-    let recovered = recovered(&journal).unwrap();
-    recovered.head.check();
-    let record = |number| recovered.head.record(recovered.last, JobId::new(number)).unwrap();
-    let states: Vec<_> = (1..=5).map(|number| record(number).state).collect();
-    use JobState::{Cancelled, Completed, Pending, Running};
-    assert_eq!(states, [Completed, Running, Pending, Running, Cancelled]);
-    assert_eq!(record(1).attempts.len(), 2);
-    assert_eq!(record(4).array.unwrap().members, 3);
+fn the_journal_of_every_format_loads() {
+    for fixture in FIXTURES {
+        let journal = TestJournal::new();
+        journal.meddle(fixture);
+        let recovered = recovered(&journal).unwrap();
+        recovered.head.check();
+        let record = |number| recovered.head.record(recovered.last, JobId::new(number)).unwrap();
+        let states: Vec<_> = (1..=5).map(|number| record(number).state).collect();
+        use JobState::{Cancelled, Completed, Pending, Running};
+        assert_eq!(states, [Completed, Running, Pending, Running, Cancelled]);
+        assert_eq!(record(1).attempts.len(), 2);
+        assert_eq!(record(4).array.unwrap().members, 3);
+        assert_eq!(journal.ask("SELECT count(*) FROM stretches"), [Some("0".into())], "it has all tables");
+    }
 }
 
-/// The same journal without its snapshot: every event of it, from the first.
+/// The same journals without their snapshots: every event of them, from the first.
 #[test]
-fn every_event_of_the_first_release_is_replayed() {
-    let journal = TestJournal::new();
-    journal.meddle(FIXTURE);
-    let by_snapshot = json(&recovered(&journal).unwrap().head);
-    journal.meddle("DELETE FROM snapshots");
-    assert_eq!(json(&recovered(&journal).unwrap().head), by_snapshot);
+fn every_event_of_every_format_is_replayed() {
+    for fixture in FIXTURES {
+        let journal = TestJournal::new();
+        journal.meddle(fixture);
+        let by_snapshot = json(&recovered(&journal).unwrap().head);
+        journal.meddle("DELETE FROM snapshots");
+        assert_eq!(json(&recovered(&journal).unwrap().head), by_snapshot);
+    }
 }
 
 /// Counts commits and what was in them.
@@ -214,7 +221,7 @@ impl Journal for Counting {
 #[test]
 fn what_queues_up_during_a_commit_shares_the_next_one() {
     let (counting, event) =
-        (Counting::default(), Write::Event(Entry { at: Time::EPOCH, event: submitted(1) }));
+        (Counting::default(), Write::from(Entry { at: Time::EPOCH, event: submitted(1) }));
     let disk = counting.1.clone();
     let busy = disk.lock().unwrap();
     let writer = JournalWriter::start(counting.clone()).unwrap();

@@ -1,7 +1,11 @@
 //! Jobs that have left the memory of the head are still found.
 
-use cohabit_proto::{Answer, Filter, JobId, JobRef, JobState, Outcome, Query, RefusalCode, Span, Watched};
+use cohabit_proto::{
+    Answer, DeviceId, Filter, JobId, JobRef, JobState, Outcome, Query, RefusalCode, Report, Span, Stretch,
+    StretchSharing, Watched,
+};
 
+use crate::kit::at;
 use crate::kit::cluster::{TestClient, TestHead, within};
 
 /// A head that forgot a job as soon as it had ended.
@@ -71,4 +75,30 @@ async fn a_job_that_never_was_is_not_found_anywhere() {
         };
         assert_eq!(refusal.code, RefusalCode::NotFound);
     }
+}
+
+#[tokio::test]
+async fn stretches_go_to_the_history_and_not_to_the_journal() {
+    let head = TestHead::start().await;
+    let (client, mut worker) = (head.admin().await, head.worker(1, vec![]).await);
+    client.submit().await;
+    let rank = worker.next_run().await.attempt.rank(0);
+    let stretch = Stretch {
+        rank,
+        device: DeviceId("host-0".into()),
+        gpu: "host slot".into(),
+        sharing: StretchSharing::Exclusive,
+        neighbours: vec![],
+        from: at(1),
+        to: at(2),
+        steps: 10,
+        rate: 10.0,
+        memory: None,
+        utilisation: None,
+    };
+    worker.report(Report::Stretches(vec![stretch])).await;
+    worker.ended(rank, Outcome::Exited(0)).await;
+    let head = head.restarted().await;
+    assert_eq!(head.ask("SELECT job || ' ' || steps FROM stretches"), "1 10");
+    assert_eq!(head.ask("SELECT cast(count(*) AS TEXT) FROM events WHERE event LIKE '%Stretches%'"), "0");
 }

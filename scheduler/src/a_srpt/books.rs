@@ -133,8 +133,8 @@ impl Books {
             Change::Pending(_) | Change::Running(_) | Change::Gone(_) => false,
         };
         if changes.iter().any(is_node) {
-            let devices: usize = view.nodes.iter().map(|node| node.devices.len()).sum();
-            self.machine.set_speed(devices as u64 * u64::from(Share::WHOLE.0));
+            let devices = view.nodes.iter().flat_map(|node| &node.devices).filter(|it| it.is_in_service());
+            self.machine.set_speed(devices.count() as u64 * u64::from(Share::WHOLE.0));
         }
     }
 

@@ -84,7 +84,7 @@ impl<'r, P: Place> Round<'r, P> {
         ends: &'r mut Ends,
         usual_wait: Span,
     ) -> Round<'r, P> {
-        let devices = view.nodes.iter().flat_map(|node| &node.devices);
+        let devices = view.nodes.iter().flat_map(|node| &node.devices).filter(|it| it.is_in_service());
         Round {
             rules,
             place,
@@ -172,7 +172,7 @@ impl<'r, P: Place> Round<'r, P> {
         self.looks.cut_short(class);
         let strict = self.rules.queue_mode == QueueMode::Strict;
         let passed = !strict && self.was_passed_too_long(entry);
-        if !(strict || passed) || !self.free.could_ever_hold(&job.demand) {
+        if !(strict || passed) || !self.free.could_hold_when_empty(&job.demand) {
             return Verdict::Pass;
         }
         match self.rules.starvation_barrier {

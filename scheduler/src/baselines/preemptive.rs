@@ -168,7 +168,7 @@ impl<U: Urgency, P: Place> Preemptive<U, P> {
     }
 
     fn preempt(&self, draft: &mut Draft<'_>, job: &PendingJob, turn: Turn<Key>) -> Room {
-        if !draft.free.could_ever_hold(&job.demand) {
+        if !draft.free.could_hold_when_empty(&job.demand) {
             return Room::None;
         }
         let rank = rank(turn.key);

@@ -76,7 +76,7 @@ impl Servers {
     }
 
     fn same(&self, server: &Server, node: &NodeView) -> bool {
-        server.devices as usize == node.devices.len()
+        server.devices == in_service(node)
             && server.network.to_bits() == self.network(node).to_bits()
             && server.interconnect.to_bits() == self.interconnect(node).to_bits()
             && *server.model == *model(node)
@@ -86,7 +86,7 @@ impl Servers {
         let alike = before.iter().chain(self.list.last()).find(|server| *server.model == *model(node));
         Server {
             free: 0,
-            devices: node.devices.len() as u32,
+            devices: in_service(node),
             network: self.network(node),
             interconnect: self.interconnect(node),
             model: alike.map_or_else(|| Arc::from(model(node)), |server| server.model.clone()),
@@ -100,6 +100,11 @@ impl Servers {
     fn interconnect(&self, node: &NodeView) -> f64 {
         node.links.interconnect.unwrap_or(self.links.interconnect).bytes_per_second()
     }
+}
+
+/// How many devices it has, without those that somebody has to look after first.
+fn in_service(node: &NodeView) -> u32 {
+    node.devices.iter().filter(|device| device.is_in_service()).count() as u32
 }
 
 /// The model of its devices: they are all alike in practice, and where they are not, the first one speaks for

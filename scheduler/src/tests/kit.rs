@@ -52,8 +52,10 @@ pub(crate) fn anywhere(count: u32) -> Demand {
     Demand { spread: Spread::Free, ..gpus(count) }
 }
 
+/// A part of a device that may have neighbours: it says how much memory it needs.
 pub(crate) fn part(thousandths: u32) -> Demand {
-    Demand { gpus: Gpus::Part(Share(thousandths)), sharing: Sharing::Shared, ..Demand::default() }
+    let gpu_memory = Some(Bytes(1 << 30));
+    Demand { gpus: Gpus::Part(Share(thousandths)), sharing: Sharing::Shared, gpu_memory, ..Demand::default() }
 }
 
 /// A pending job, submitted in the order of its number.

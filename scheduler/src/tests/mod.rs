@@ -10,3 +10,4 @@ mod pipeline;
 mod policies;
 mod properties;
 mod queue;
+mod sharing;

@@ -1,16 +1,21 @@
 //! Whatever the cluster and the queue, a plan never promises what is not there.
 
-use cohabit_proto::{Bytes, Demand, Spread};
+use cohabit_proto::{Bytes, Demand, Limits, Spread};
 use proptest::prelude::*;
 
 use super::kit::*;
-use crate::{Action, FirstFit, FreeNodes, NodeView, Place, Profile, View, policy_by_name};
+use crate::{
+    Action, FirstFit, FreeNodes, Intake, NodeView, Place, Profile, SharingMode, SharingTerms, View,
+    policy_by_name,
+};
 
 fn demands() -> impl Strategy<Value = Demand> {
     let gpus =
         prop_oneof![(1_u32..1_000).prop_map(part), (0_u32..5).prop_map(gpus), (1_u32..12).prop_map(anywhere)];
     let amounts = (0_u32..4, 0_u32..10, prop::option::of(1_u64..100));
-    (gpus, amounts).prop_map(|(demand, (nodes, cpus, memory))| Demand {
+    let limits = prop_oneof![Just(Limits::BestEffort), Just(Limits::Enforced)];
+    (gpus, amounts, limits).prop_map(|(demand, (nodes, cpus, memory), limits)| Demand {
+        limits,
         nodes: if demand.spread == Spread::Free { 1 } else { nodes.max(1) },
         cpus,
         gpu_memory: memory.filter(|_| demand.devices() > 0).map(|gib| Bytes(gib << 30)),
@@ -19,9 +24,33 @@ fn demands() -> impl Strategy<Value = Demand> {
 }
 
 fn nodes() -> impl Strategy<Value = Vec<NodeView>> {
-    let devices = prop::collection::vec(prop_oneof![Just(1_000_u32), 0_u32..1_000], 0..5);
+    let devices = prop::collection::vec((prop_oneof![Just(1_000_u32), 0_u32..1_000], conditions()), 0..5);
     prop::collection::vec(devices, 0..5)
-        .prop_map(|all| all.iter().enumerate().map(|(number, free)| node(number as u8, free)).collect())
+        .prop_map(|all| (0..).zip(all).map(|(number, devices)| node_with(number, devices)).collect())
+}
+
+/// Whether a device is given to jobs, how it may be shared, and how much of it strangers hold.
+type Condition = (Intake, SharingTerms, Bytes);
+
+fn conditions() -> impl Strategy<Value = Condition> {
+    let intake =
+        prop_oneof![8 => Just(Intake::Open), 1 => Just(Intake::Recovering), 1 => Just(Intake::Closed)];
+    let mode =
+        prop_oneof![Just(SharingMode::Enforced), Just(SharingMode::Unenforced), Just(SharingMode::Alone)];
+    let reserve = prop_oneof![Just(Bytes::ZERO), Just(Bytes(1 << 30))];
+    let terms = (mode, prop::option::of(0_u32..4), reserve)
+        .prop_map(|(mode, places_free, reserve)| SharingTerms { mode, places_free, reserve });
+    (intake, terms, prop_oneof![3 => Just(Bytes::ZERO), 1 => (0_u64..40).prop_map(|gib| Bytes(gib << 30))])
+}
+
+fn node_with(number: u8, devices: Vec<(u32, Condition)>) -> NodeView {
+    let free: Vec<u32> = devices.iter().map(|(free, _)| *free).collect();
+    let mut node = node(number, &free);
+    for (device, (_, (intake, sharing, foreign_memory))) in node.devices.iter_mut().zip(devices) {
+        device.memory_free = device.memory_free.map(|free| free.minus(foreign_memory));
+        (device.intake, device.sharing, device.foreign_memory) = (intake, sharing, foreign_memory);
+    }
+    node
 }
 
 fn views() -> impl Strategy<Value = View> {
@@ -67,7 +96,7 @@ proptest! {
     fn an_empty_cluster_that_could_hold_the_first_job_starts_it(view in views()) {
         let emptied = View { nodes: view.nodes.iter().map(emptied).collect(), ..view };
         let Some(first) = emptied.pending.values().next() else { return Ok(()) };
-        let could = FreeNodes::new(&emptied.nodes).could_ever_hold(&first.demand);
+        let could = FreeNodes::new(&emptied.nodes).could_hold_when_empty(&first.demand);
         prop_assert_eq!(placed(&plan(&emptied)).first() == Some(&first.id.number), could);
     }
 

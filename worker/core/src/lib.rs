@@ -4,14 +4,23 @@
 //! are data that the worker's shell, or the simulator's fake machine, carries out. It reads no clock and
 //! knows no process.
 
+mod access;
 mod door;
 mod environment;
+mod gpu;
+mod looks;
 mod progress;
 mod rank;
+mod service;
+mod sharing;
+mod starting;
 mod stopping;
+mod stretches;
 #[cfg(test)]
 mod tests;
+mod watchdog;
 mod worker;
+mod xid;
 
 pub use door::{
     Config, Effect, Ending, Event, FoundRank, GpuAccess, GpuSample, Lease, MpsLimits, MpsOrder, MpsWord,

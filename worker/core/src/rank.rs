@@ -1,11 +1,14 @@
-//! One rank on this worker: starting, running, or ended and not yet acknowledged.
+//! One rank on this worker: waiting for its GPUs, starting, running, or ended and not yet acknowledged.
 //!
 //! Of what was ordered only the terms are kept that are still needed: how to stop it, and when.
 
-use cohabit_proto::{Phase, Progress, RankId, Report, Span, Stop, StopReason, Time};
+use cohabit_proto::{
+    DeviceId, Enforcement, Limits, Phase, Progress, RankId, Report, Span, Stop, StopReason, Time,
+};
 
 use crate::stopping::Sequence;
-use crate::{Ending, FoundRank, RankStart};
+use crate::watchdog::Watchdog;
+use crate::{Ending, FoundRank, GpuAccess, RankStart};
 
 /// A rank that this worker holds.
 #[derive(Debug, Clone, PartialEq)]
@@ -13,6 +16,15 @@ pub(crate) struct Held {
     pub(crate) life: Life,
     /// The last that was heard of it.
     pub(crate) progress: Option<Progress>,
+    pub(crate) devices: Vec<DeviceId>,
+    /// How it comes to its GPUs; nothing while it waits for them.
+    pub(crate) access: GpuAccess,
+    /// Whether it runs only where its limits are enforced.
+    pub(crate) limits: Limits,
+    /// Whether they are, once that is known.
+    pub(crate) enforcement: Option<Enforcement>,
+    /// Where nothing else limits its memory.
+    pub(crate) watchdog: Option<Watchdog>,
     stop: Stop,
     time_limit: Option<Span>,
 }
@@ -20,6 +32,8 @@ pub(crate) struct Held {
 /// How far a rank is.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) enum Life {
+    /// Its GPUs are not ready for it: this is what will be started.
+    Waiting(Box<RankStart>),
     /// Its executor is being started; a stop that was ordered meanwhile follows its start.
     Starting { stop: Option<StopReason> },
     /// Its process runs.
@@ -29,19 +43,44 @@ pub(crate) enum Life {
 }
 
 impl Held {
-    pub(crate) fn starting(start: &RankStart) -> Held {
+    fn new(life: Life, start: &RankStart) -> Held {
         Held {
-            life: Life::Starting { stop: None },
+            life,
             progress: None,
+            devices: start.devices.clone(),
+            access: start.access,
+            limits: start.spec.demand.limits,
+            enforcement: None,
+            watchdog: watchdog(start.access),
             stop: start.spec.stop,
             time_limit: start.spec.time_limit,
+        }
+    }
+
+    pub(crate) fn waiting(start: RankStart) -> Held {
+        let held = Held::new(Life::Starting { stop: None }, &start);
+        Held { life: Life::Waiting(Box::new(start)), ..held }
+    }
+
+    /// Its GPUs are ready: what is to be started now, if it has waited for that.
+    pub(crate) fn release(&mut self, access: GpuAccess) -> Option<Box<RankStart>> {
+        match std::mem::replace(&mut self.life, Life::Starting { stop: None }) {
+            Life::Waiting(mut start) => {
+                (self.access, self.watchdog) = (access, watchdog(access));
+                start.access = access;
+                Some(start)
+            }
+            life @ (Life::Starting { .. } | Life::Running { .. } | Life::Ended(_)) => {
+                self.life = life;
+                None
+            }
         }
     }
 
     /// What an earlier daemon left behind. It may have died between stopping the rank at its limit and
     /// hearing of the end: a rank that lived past its limit was stopped because of it.
     pub(crate) fn found(found: FoundRank) -> Held {
-        let mut held = Held::starting(&found.start);
+        let mut held = Held::new(Life::Starting { stop: None }, &found.start);
         held.progress = found.progress;
         let sequence = held.sequence(found.started_at);
         held.life = match found.ending {
@@ -68,14 +107,14 @@ impl Held {
 
     pub(crate) const fn is_live(&self) -> bool {
         match self.life {
-            Life::Starting { .. } | Life::Running { .. } => true,
+            Life::Waiting(_) | Life::Starting { .. } | Life::Running { .. } => true,
             Life::Ended(_) => false,
         }
     }
 
     pub(crate) const fn phase(&self) -> Phase {
         match self.life {
-            Life::Starting { .. } => Phase::Starting,
+            Life::Waiting(_) | Life::Starting { .. } => Phase::Starting,
             Life::Running { started_at, .. } => Phase::Running(started_at),
             Life::Ended(_) => Phase::Ended,
         }
@@ -84,14 +123,14 @@ impl Held {
     pub(crate) fn deadline(&self) -> Option<Time> {
         match &self.life {
             Life::Running { sequence, .. } => sequence.deadline(),
-            Life::Starting { .. } | Life::Ended(_) => None,
+            Life::Waiting(_) | Life::Starting { .. } | Life::Ended(_) => None,
         }
     }
 
     /// What the head has to know of it, as often as it takes.
     pub(crate) fn report(&self, rank: RankId) -> Option<Report> {
         match &self.life {
-            Life::Starting { .. } => None,
+            Life::Waiting(_) | Life::Starting { .. } => None,
             Life::Running { started_at, .. } => Some(Report::Started { rank, at: *started_at }),
             Life::Ended(ending) => Some(Report::Ended {
                 rank,
@@ -103,8 +142,15 @@ impl Held {
         }
     }
 
+    /// Whether its limits are enforced, while it lives and that is known.
+    pub(crate) fn report_sharing(&self, rank: RankId) -> Option<Report> {
+        let enforcement = self.enforcement.clone().filter(|_| self.is_live())?;
+        Some(Report::Sharing { rank, enforcement })
+    }
+
     fn stop_reason(&self) -> Option<StopReason> {
         match &self.life {
+            Life::Waiting(_) => None,
             Life::Starting { stop } => *stop,
             Life::Running { sequence, .. } => sequence.reason(),
             Life::Ended(ending) => ending.stopped,
@@ -117,5 +163,12 @@ impl Held {
 
     fn limit_at(&self, started_at: Time) -> Option<Time> {
         self.time_limit.map(|limit| started_at + limit)
+    }
+}
+
+const fn watchdog(access: GpuAccess) -> Option<Watchdog> {
+    match access {
+        GpuAccess::TimeSliced(limit) => Some(Watchdog::new(limit)),
+        GpuAccess::None | GpuAccess::Exclusive | GpuAccess::Mps(_) => None,
     }
 }

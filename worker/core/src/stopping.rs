@@ -3,7 +3,7 @@
 //!
 //! A stop begins with an order or with the time limit. The warning of a time limit comes so early that
 //! SIGTERM falls on the limit. Once begun, a sequence neither starts over nor grows longer, whatever else is
-//! asked.
+//! asked; but it becomes shorter where the rank's GPU, or its neighbours there, cannot wait.
 
 use cohabit_proto::{Signal, Span, Stop, StopReason, Time};
 
@@ -11,6 +11,9 @@ use crate::Target;
 
 /// How long SIGKILL may take before it is sent again.
 const KILL_AGAIN: Span = Span::from_secs(10);
+
+/// From SIGTERM to SIGKILL at most, where a stop is urgent.
+const URGENT_GRACE: Span = Span::from_secs(10);
 
 /// What is sent to a rank.
 pub(crate) type Sent = (Signal, Target);
@@ -55,8 +58,11 @@ impl Sequence {
         }
     }
 
-    /// Begins the sequence, unless it has begun.
+    /// Begins the sequence, unless it has begun; an urgent stop hastens one that has.
     pub(crate) fn begin(&mut self, now: Time, why: StopReason) -> Vec<Sent> {
+        if is_urgent(why) {
+            return self.hasten(now, why);
+        }
         match (&self.stopping, self.terms.warning) {
             (Some(_), _) => Vec::new(),
             (None, Some(warning)) => {
@@ -65,6 +71,22 @@ impl Sequence {
                 vec![(warning.signal, Target::Group)]
             }
             (None, None) => self.terminate(now, why),
+        }
+    }
+
+    /// SIGTERM without a warning, and a short grace: the rank can do little on its GPU any more.
+    fn hasten(&mut self, now: Time, why: StopReason) -> Vec<Sent> {
+        self.terms.grace = self.terms.grace.min(URGENT_GRACE);
+        match &mut self.stopping {
+            None => self.terminate(now, why),
+            Some(Stopping { why, next: Step::Terminate, .. }) => {
+                let why = *why;
+                self.terminate(now, why)
+            }
+            Some(Stopping { next: Step::Kill, due_at, .. }) => {
+                *due_at = (*due_at).min(now + self.terms.grace);
+                Vec::new()
+            }
         }
     }
 
@@ -89,5 +111,23 @@ impl Sequence {
     fn kill(&mut self, now: Time, why: StopReason) -> Vec<Sent> {
         self.stopping = Some(Stopping { why, next: Step::Kill, due_at: now + KILL_AGAIN });
         vec![(Signal::KILL, Target::Everything)]
+    }
+}
+
+/// Whether the GPU, or others on it, must not wait for as long as the job would like.
+const fn is_urgent(why: StopReason) -> bool {
+    match why {
+        StopReason::MpsFault
+        | StopReason::MpsFaultVictim
+        | StopReason::GpuMemory
+        | StopReason::DeviceLost => true,
+        StopReason::Cancelled
+        | StopReason::TimeLimit
+        | StopReason::Requeued
+        | StopReason::GangBroken
+        | StopReason::Preempted
+        | StopReason::Superseded
+        | StopReason::Orphaned
+        | StopReason::Unenforced => false,
     }
 }

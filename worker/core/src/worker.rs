@@ -6,21 +6,26 @@
 use std::collections::BTreeMap;
 
 use cohabit_proto::{
-    AttemptId, DeviceId, HeldRank, Order, Outcome, Progress, ProgressOf, RankId, RankRun, Report, RunOrder,
-    StartFailure, StopReason, Time,
+    AttemptId, Device, DeviceId, DeviceKind, HeldRank, Order, Progress, ProgressOf, RankId, Report,
+    StopReason, Time,
 };
 
-use crate::environment::{environment, rendezvous_port};
+use crate::gpu::Gpu;
 use crate::progress::Batch;
 use crate::rank::{Held, Life};
+use crate::starting::never_started;
 use crate::stopping::Sent;
-use crate::{Config, Effect, Ending, Event, FoundRank, GpuAccess, Lease, RankStart};
+use crate::stretches::Stretches;
+use crate::{Config, Effect, Ending, Event, FoundRank, GpuAccess, Lease, MpsOrder};
 
 /// The worker's state.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Worker {
-    devices: Vec<DeviceId>,
-    ranks: BTreeMap<RankId, Held>,
+    pub(crate) devices: Vec<Device>,
+    /// Those of the devices that are real GPUs.
+    pub(crate) gpus: BTreeMap<DeviceId, Gpu>,
+    pub(crate) ranks: BTreeMap<RankId, Held>,
+    pub(crate) stretches: Stretches,
     link: Link,
     progress: Batch,
 }
@@ -36,9 +41,12 @@ impl Worker {
     /// A worker that holds nothing and is not linked.
     #[must_use]
     pub fn new(config: Config) -> Worker {
+        let gpus = config.devices.iter().filter(|device| device.kind == DeviceKind::Gpu);
         Worker {
-            devices: config.devices.into_iter().map(|device| device.id).collect(),
+            gpus: gpus.map(|device| (device.id.clone(), Gpu::new(device))).collect(),
+            devices: config.devices,
             ranks: BTreeMap::new(),
+            stretches: Stretches::default(),
             link: Link::Down,
             progress: Batch::new(config.heartbeat),
         }
@@ -54,12 +62,16 @@ impl Worker {
             Event::SpawnFailed(rank, failure) => self.spawn_failed(now, rank, failure, out),
             Event::Exited(rank, ending) => self.exited(rank, ending, out),
             Event::Progress(rank, progress) => self.progressed(rank, progress),
-            Event::Found(found) => self.found(*found),
+            Event::Found(found) => self.found(now, *found, out),
             Event::Linked => self.linked(out),
-            Event::Unlinked => self.unlinked(out),
-            Event::Mps(..) | Event::Sharing(..) | Event::Sampled(_) | Event::Xid(..) => {}
+            Event::Unlinked => self.unlinked(now, out),
+            Event::Mps(device, word) => self.mps(now, &device, word, out),
+            Event::Sharing(rank, enforcement) => self.shares(now, rank, enforcement, out),
+            Event::Sampled(samples) => self.sampled(now, samples, out),
+            Event::Xid(device, code) => self.xid(now, &device, code, out),
             Event::Alarm => self.alarm(now, out),
         }
+        self.settle_gpus(now, out);
     }
 
     /// When to send [`Event::Alarm`]; at once, if that time has passed.
@@ -69,13 +81,27 @@ impl Worker {
             Link::Up => self.progress.deadline(),
             Link::Down => None,
         };
-        self.ranks.values().filter_map(Held::deadline).chain(progress).min()
+        let services = self.gpus.values().filter_map(|gpu| gpu.service().deadline());
+        self.ranks.values().filter_map(Held::deadline).chain(progress).chain(services).min()
     }
 
     /// Every rank that is here: the inventory's part of the next greeting.
     #[must_use]
     pub fn held(&self) -> Vec<HeldRank> {
         self.ranks.iter().map(|(rank, held)| HeldRank { rank: *rank, phase: held.phase() }).collect()
+    }
+
+    /// Every device as it is now: another part of the next greeting. What changes from here on is told over
+    /// the link that this greeting opens.
+    pub fn devices(&mut self) -> Vec<Device> {
+        let mut devices = self.devices.clone();
+        for device in &mut devices {
+            let company = self.company(&device.id);
+            if let Some(gpu) = self.gpus.get_mut(&device.id) {
+                device.condition = gpu.tell(company);
+            }
+        }
+        devices
     }
 
     /// Panics where what must always be true is not.
@@ -87,34 +113,12 @@ impl Worker {
             assert!(held.is_live() || held.deadline().is_none(), "{rank} ended and still has a deadline");
             assert!(held.is_live() || held.report(*rank).is_some(), "{rank} ended and nothing tells of it");
         }
-    }
-
-    /// An attempt is started once. If it has ended meanwhile, the head has not heard of that.
-    fn run(&mut self, now: Time, order: RunOrder, out: &mut Vec<Effect>) {
-        if self.of(order.attempt).next().is_some() {
-            let ended = self.of(order.attempt).filter(|(_, held)| !held.is_live());
-            return ended.for_each(|(rank, _)| self.report(*rank, out));
-        }
-        let missing = order.ranks.iter().flat_map(|run| &run.devices).find(|id| !self.devices.contains(id));
-        let refusal = missing.map(|device| StartFailure::DeviceMissing(device.0.clone()));
-        for run in &order.ranks {
-            let start = rank_start(now, &order, run);
-            let rank = start.rank;
-            self.ranks.insert(rank, Held::starting(&start));
-            match &refusal {
-                None => out.push(Effect::Spawn(Box::new(start))),
-                Some(failure) => self.spawn_failed(now, rank, failure.clone(), out),
-            }
-        }
+        self.check_gpus();
     }
 
     fn stop(&mut self, now: Time, attempt: AttemptId, why: StopReason, out: &mut Vec<Effect>) {
-        for (rank, held) in self.ranks.iter_mut().filter(|(rank, _)| rank.attempt == attempt) {
-            match &mut held.life {
-                Life::Starting { stop } => _ = stop.get_or_insert(why),
-                Life::Running { sequence, .. } => signal(*rank, sequence.begin(now, why), out),
-                Life::Ended(_) => {}
-            }
+        for rank in self.of(attempt).map(|(rank, _)| *rank).collect::<Vec<_>>() {
+            self.stop_rank(now, rank, why, out);
         }
     }
 
@@ -125,44 +129,38 @@ impl Worker {
         }
     }
 
-    fn spawned(&mut self, now: Time, rank: RankId, out: &mut Vec<Effect>) {
-        let Some(held) = self.ranks.get_mut(&rank) else { return };
-        let Life::Starting { stop } = held.life else { return };
-        held.start(now);
-        self.report(rank, out);
-        if self.link == Link::Down {
-            out.push(Effect::Lease(rank, Lease::Orphaned));
-        }
-        if let Some(why) = stop {
-            self.stop_rank(now, rank, why, out);
-        }
-    }
-
-    fn spawn_failed(&mut self, now: Time, rank: RankId, failure: StartFailure, out: &mut Vec<Effect>) {
-        if self.ranks.get(&rank).is_some_and(|held| matches!(held.life, Life::Starting { .. })) {
-            let ending = Ending { outcome: Outcome::NotStarted(failure), stopped: None, at: now };
-            self.exited(rank, ending, out);
-        }
-    }
-
-    fn exited(&mut self, rank: RankId, ending: Ending, out: &mut Vec<Effect>) {
+    pub(crate) fn exited(&mut self, rank: RankId, ending: Ending, out: &mut Vec<Effect>) {
         if let Some(held) = self.ranks.get_mut(&rank).filter(|held| held.is_live()) {
             held.end(ending);
-            self.report(rank, out);
+            self.report_rank(rank, out);
         }
     }
 
     /// The lowest rank that reports at all speaks for its attempt.
     fn progressed(&mut self, rank: RankId, progress: Progress) {
         let Some(held) = self.ranks.get_mut(&rank).filter(|held| held.is_live()) else { return };
+        self.stretches.progressed(rank, &progress);
         held.progress = Some(progress);
         if self.speaker(rank.attempt).is_some_and(|(speaker, _)| speaker == rank) {
             self.progress.changed(rank.attempt);
         }
     }
 
-    fn found(&mut self, found: FoundRank) {
-        self.ranks.entry(found.start.rank).or_insert_with(|| Held::found(found));
+    /// The MPS daemon of a client lives on as well; it is taken over before anything else may happen to it.
+    fn found(&mut self, now: Time, found: FoundRank, out: &mut Vec<Effect>) {
+        let rank = found.start.rank;
+        let held = self.ranks.entry(rank).or_insert_with(|| Held::found(found));
+        match (held.is_live(), held.access) {
+            (true, GpuAccess::Mps(_)) => {
+                for device in held.devices.clone() {
+                    if self.gpus.get(&device).is_some_and(Gpu::has_no_daemon) {
+                        self.order(&device, MpsOrder::Adopt, out);
+                    }
+                }
+            }
+            (true, GpuAccess::TimeSliced(_)) => self.note_turns(now, rank, out),
+            (true, GpuAccess::None | GpuAccess::Exclusive) | (false, _) => {}
+        }
     }
 
     /// A new link, perhaps to a head that was restarted: everything is told again.
@@ -171,15 +169,21 @@ impl Worker {
         self.lease(Lease::Held, out);
         for (rank, held) in &self.ranks {
             out.extend(held.report(*rank).map(Effect::Report));
+            out.extend(held.report_sharing(*rank).map(Effect::Report));
             if held.is_live() && held.progress.is_some() {
                 self.progress.changed(rank.attempt);
             }
         }
     }
 
-    fn unlinked(&mut self, out: &mut Vec<Effect>) {
+    /// Executors stop their ranks if this lasts. A rank that has none yet must not start meanwhile: the head
+    /// may give it up, and start another attempt elsewhere.
+    fn unlinked(&mut self, now: Time, out: &mut Vec<Effect>) {
         self.link = Link::Down;
         self.lease(Lease::Orphaned, out);
+        for rank in self.waiting() {
+            self.stop_rank(now, rank, StopReason::Orphaned, out);
+        }
     }
 
     fn alarm(&mut self, now: Time, out: &mut Vec<Effect>) {
@@ -188,7 +192,7 @@ impl Worker {
                 signal(*rank, sequence.advance(now), out);
             }
         }
-        if self.link == Link::Up {
+        if self.is_linked() {
             self.report_progress(now, out);
         }
     }
@@ -213,19 +217,31 @@ impl Worker {
         out.extend(running.map(|(rank, _)| Effect::Lease(*rank, lease)));
     }
 
-    fn stop_rank(&mut self, now: Time, rank: RankId, why: StopReason, out: &mut Vec<Effect>) {
-        if let Some(Held { life: Life::Running { sequence, .. }, .. }) = self.ranks.get_mut(&rank) {
-            signal(rank, sequence.begin(now, why), out);
+    /// What waits ends at once, what is being started is stopped as soon as it runs.
+    pub(crate) fn stop_rank(&mut self, now: Time, rank: RankId, why: StopReason, out: &mut Vec<Effect>) {
+        let Some(held) = self.ranks.get_mut(&rank) else { return };
+        match &mut held.life {
+            Life::Waiting(_) => self.exited(rank, never_started(now, why), out),
+            Life::Starting { stop } => _ = stop.get_or_insert(why),
+            Life::Running { sequence, .. } => signal(rank, sequence.begin(now, why), out),
+            Life::Ended(_) => {}
         }
     }
 
-    /// Without a link nothing needs to be said: it is told when there is one.
-    fn report(&self, rank: RankId, out: &mut Vec<Effect>) {
-        let report = self.ranks.get(&rank).and_then(|held| held.report(rank));
-        out.extend(report.filter(|_| self.link == Link::Up).map(Effect::Report));
+    pub(crate) const fn is_linked(&self) -> bool {
+        matches!(self.link, Link::Up)
     }
 
-    fn of(&self, attempt: AttemptId) -> impl Iterator<Item = (&RankId, &Held)> {
+    /// Without a link nothing needs to be said: it is told when there is one.
+    pub(crate) fn report_rank(&self, rank: RankId, out: &mut Vec<Effect>) {
+        self.report(self.ranks.get(&rank).and_then(|held| held.report(rank)), out);
+    }
+
+    pub(crate) fn report(&self, report: Option<Report>, out: &mut Vec<Effect>) {
+        out.extend(report.filter(|_| self.is_linked()).map(Effect::Report));
+    }
+
+    pub(crate) fn of(&self, attempt: AttemptId) -> impl Iterator<Item = (&RankId, &Held)> {
         self.ranks.range(attempt.rank(0)..=attempt.rank(u32::MAX))
     }
 
@@ -238,17 +254,4 @@ impl Worker {
 
 fn signal(rank: RankId, sent: Vec<Sent>, out: &mut Vec<Effect>) {
     out.extend(sent.into_iter().map(|(signal, target)| Effect::Signal(rank, signal, target)));
-}
-
-fn rank_start(now: Time, order: &RunOrder, run: &RankRun) -> RankStart {
-    RankStart {
-        rank: order.attempt.rank(run.rank),
-        spec: order.spec.clone(),
-        user: order.user.clone(),
-        devices: run.devices.clone(),
-        share: run.share,
-        access: GpuAccess::None,
-        rendezvous_port: rendezvous_port(order, run),
-        environment: environment(now, order, run),
-    }
 }

@@ -4,33 +4,59 @@
 //! home        where a GPU's daemon has its sockets, logs and lock
 //! tools       NVIDIA's programs, and whether a GPU can be shared with them
 //! control     one command at a time to a daemon, across all processes of this machine
-//! daemon      start and prove, adopt, look after, recover, stop
+//! identity    which processes are the daemons and servers, beyond doubt
+//! start       start a daemon, and prove that its server serves
+//! stop        stop a daemon, politely, then by force
+//! daemon      start, adopt, look after, recover, stop
 //! server_log  what the server's log tells of faults
 //! client      what a client finds in its environment, and how it is removed
+//! patience    waiting for other processes, up to a deadline
 //! ```
 
-use std::collections::BTreeMap;
-use std::path::{Path, PathBuf};
-use std::time::Duration;
+mod client;
+mod control;
+mod daemon;
+mod home;
+mod identity;
+mod patience;
+mod server_log;
+mod start;
+mod stop;
+mod tools;
 
-use cohabit_proto::{Bytes, DeviceId, DeviceSharing, GpuFacts};
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+
+use serde::{Deserialize, Serialize};
+
+pub use client::{client_environment, opt_out, terminate_clients};
+pub use tools::support;
 
 /// Trouble with MPS, in words for people.
-#[derive(Debug, thiserror::Error)]
+#[derive(Debug, Clone, thiserror::Error)]
 #[error("{0}")]
 pub struct MpsError(pub String);
 
 /// Where the daemon of one GPU has its sockets, logs and lock.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Home(pub(crate) PathBuf);
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(transparent)]
+pub struct Home(PathBuf);
 
 /// NVIDIA's control program and server.
 #[derive(Debug, Clone)]
-pub struct Tools {}
+pub struct Tools {
+    control: PathBuf,
+    /// All that the programs get of our own environment; its search path leads to the server.
+    environment: BTreeMap<String, String>,
+}
 
 /// A control daemon that runs.
 #[derive(Debug)]
-pub struct Daemon {}
+pub struct Daemon {
+    control: control::Control,
+    record: home::Record,
+    log: server_log::ServerLog,
+}
 
 /// How a daemon's server is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -56,127 +82,8 @@ pub struct Fault {
     pub detail: String,
 }
 
-impl Home {
-    /// The place for this GPU's daemon, made and private: in the state folder, or where that path is too long for a
-    /// socket, in a private folder of the temporary one. The same for the same arguments.
-    ///
-    /// # Errors
-    /// When neither can be made private.
-    pub fn of(state: &Path, gpu: &DeviceId) -> Result<Home, MpsError> {
-        unimplemented!("{state:?} {gpu}")
-    }
-
-    /// `CUDA_MPS_PIPE_DIRECTORY`.
-    #[must_use]
-    pub fn pipe(&self) -> PathBuf {
-        self.0.join("p")
-    }
-
-    /// `CUDA_MPS_LOG_DIRECTORY`.
-    #[must_use]
-    pub fn log(&self) -> PathBuf {
-        self.0.join("l")
-    }
-
-    /// An empty folder for those who must not meet any MPS daemon.
-    #[must_use]
-    pub fn nowhere(&self) -> PathBuf {
-        self.0.join("n")
-    }
-}
-
-impl Tools {
-    /// The programs in this search path, in the form of `PATH`.
-    ///
-    /// # Errors
-    /// What is missing, and what to do.
-    pub fn find(search_path: &str) -> Result<Tools, MpsError> {
-        unimplemented!("{search_path}")
-    }
-}
-
-/// Whether a GPU can be shared under MPS on this machine, as far as can be said without trying.
-#[must_use]
-pub fn support(gpu: &GpuFacts, tools: Result<&Tools, &MpsError>) -> DeviceSharing {
-    unimplemented!("{gpu:?} {tools:?}")
-}
-
-impl Daemon {
-    /// Starts the daemon of this GPU and its server, and waits until the server is active. A daemon of an earlier time
-    /// that is left in this home is stopped first.
-    ///
-    /// # Errors
-    /// Why it does not work; nothing of it is left then.
-    pub fn start(tools: &Tools, home: &Home, gpu: &DeviceId) -> Result<Daemon, MpsError> {
-        unimplemented!("{tools:?} {home:?} {gpu}")
-    }
-
-    /// The daemon that runs in this home, if it is beyond doubt the one that was started there.
-    #[must_use]
-    pub fn adopt(tools: &Tools, home: &Home, gpu: &DeviceId) -> Option<Daemon> {
-        unimplemented!("{tools:?} {home:?} {gpu}")
-    }
-
-    /// How its server is.
-    #[must_use]
-    pub fn state(&self) -> ServerState {
-        unimplemented!()
-    }
-
-    /// The processes that are its clients.
-    ///
-    /// # Errors
-    /// When the daemon did not say: that is not the same as none.
-    pub fn clients(&self) -> Result<Vec<i32>, MpsError> {
-        unimplemented!()
-    }
-
-    /// Faults that its log tells of since the last call.
-    pub fn faults(&mut self) -> Vec<Fault> {
-        unimplemented!()
-    }
-
-    /// After a fault, when all clients are gone: waits until the server is active, and starts everything anew if it
-    /// is not in time.
-    ///
-    /// # Errors
-    /// Why it does not work.
-    pub fn recover(&mut self, patience: Duration) -> Result<(), MpsError> {
-        unimplemented!("{patience:?}")
-    }
-
-    /// Stops it: politely, then by force.
-    ///
-    /// # Errors
-    /// When something of it is left.
-    pub fn quit(self, patience: Duration) -> Result<(), MpsError> {
-        unimplemented!("{patience:?}")
-    }
-}
-
-/// What a process must find in its environment to be a client within these limits: pipe and log directory, the GPU by
-/// its UUID, the memory of the process, and where it is capped, its percentage of the multiprocessors.
-#[must_use]
-pub fn client_environment(
-    home: &Home,
-    gpu: &DeviceId,
-    memory: Bytes,
-    percentage: Option<u32>,
-) -> BTreeMap<String, String> {
-    unimplemented!("{home:?} {gpu} {memory} {percentage:?}")
-}
-
-/// What keeps a process from meeting any MPS daemon.
-#[must_use]
-pub fn opt_out(home: &Home) -> BTreeMap<String, String> {
-    unimplemented!("{home:?}")
-}
-
-/// Removes those of these processes that are clients of the daemon in this pipe directory; gives up after this time.
-/// Says which were removed.
-///
-/// # Errors
-/// When the server did not confirm it.
-pub fn terminate_clients(pipe: &Path, processes: &[i32], patience: Duration) -> Result<Vec<i32>, MpsError> {
-    unimplemented!("{pipe:?} {processes:?} {patience:?}")
-}
+/// All that is needed to remove clients from a GPU's MPS server, by a process that knows nothing else of it:
+/// it can be written down, and needs nothing of that process' own environment.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(transparent)]
+pub struct Removal(control::Control);

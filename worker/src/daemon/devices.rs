@@ -5,7 +5,7 @@ use std::path::Path;
 use std::str::FromStr;
 
 use cohabit_gpu::{GpuError, Gpus, NoGpus};
-use cohabit_proto::{Bytes, Device, DeviceId, DeviceKind};
+use cohabit_proto::{Bytes, Device, DeviceId, DeviceKind, DeviceSharing};
 
 /// What a worker is told to offer: `auto`, `host:4`, `sim:2xH200-141G`.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -23,6 +23,16 @@ pub enum DeviceSpec {
         /// How much memory each pretends to have.
         memory: Bytes,
     },
+}
+
+/// Whether GPUs are shared under NVIDIA's MPS.
+#[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
+pub enum MpsUse {
+    /// Wherever it works.
+    #[default]
+    Auto,
+    /// Nowhere: who shares a GPU takes turns, and nothing but a watchdog sees to limits.
+    Off,
 }
 
 /// More devices than this are taken for a slip of the pen.
@@ -74,9 +84,9 @@ impl fmt::Display for DeviceSpec {
 
 impl DeviceSpec {
     /// The devices themselves. Asks the driver, so it may take a second.
-    pub(crate) fn devices(&self, nvml_library: Option<&Path>) -> Vec<Device> {
+    pub(crate) fn devices(&self, nvml_library: Option<&Path>, mps: MpsUse) -> Vec<Device> {
         match self {
-            DeviceSpec::Auto => gpus_or_a_slot(nvml_library),
+            DeviceSpec::Auto => gpus_or_a_slot(nvml_library, mps),
             DeviceSpec::Host(slots) => (0..*slots).map(host_slot).collect(),
             DeviceSpec::Simulated { count, model, memory } => {
                 (0..*count).map(|number| fake(number, model, *memory)).collect()
@@ -85,15 +95,15 @@ impl DeviceSpec {
     }
 }
 
-fn gpus_or_a_slot(nvml_library: Option<&Path>) -> Vec<Device> {
+fn gpus_or_a_slot(nvml_library: Option<&Path>, mps: MpsUse) -> Vec<Device> {
     match gpus(nvml_library) {
-        Ok(gpus) if !gpus.is_empty() => gpus,
+        Ok(gpus) if !gpus.is_empty() => gpus.into_iter().map(|gpu| offered(gpu, mps)).collect(),
         Ok(_) => {
-            tracing::info!("the NVIDIA driver knows no GPU: offering one host slot");
+            tracing::info!("the NVIDIA driver knows no GPU that answers: offering one host slot");
             vec![host_slot(0)]
         }
         Err(error) => {
-            tracing::info!(%error, "no NVIDIA driver answers: offering one host slot");
+            tracing::info!(%error, "there are no GPUs: offering one host slot");
             vec![host_slot(0)]
         }
     }
@@ -103,6 +113,20 @@ fn gpus(library: Option<&Path>) -> Result<Vec<Device>, NoGpus> {
     let gpus = Gpus::open(library)?.devices().into_iter();
     let unreadable = |error: &GpuError| tracing::warn!(%error, "a GPU does not answer and is not offered");
     Ok(gpus.filter_map(|gpu| gpu.inspect_err(unreadable).ok()).collect())
+}
+
+/// A GPU as this worker lets it be shared. What was found is said in the log, too.
+fn offered(mut gpu: Device, mps: MpsUse) -> Device {
+    gpu.condition.sharing = match (gpu.condition.sharing, mps) {
+        (DeviceSharing::Enforced, MpsUse::Off) => {
+            DeviceSharing::Unenforced("MPS is switched off on this worker".to_owned())
+        }
+        (sharing, MpsUse::Auto | MpsUse::Off) => sharing,
+    };
+    let memory = gpu.memory.map_or_else(|| "unknown".to_owned(), |memory| memory.to_string());
+    let sharing = &gpu.condition.sharing;
+    tracing::info!(id = %gpu.id, model = gpu.model, memory, %sharing, "found a GPU");
+    gpu
 }
 
 fn host_slot(number: u32) -> Device {
@@ -149,14 +173,27 @@ mod tests {
 
     #[test]
     fn simulated_gpus_say_so() {
-        let devices = "sim:2xH200-141G".parse::<DeviceSpec>().unwrap().devices(None);
+        let devices = "sim:2xH200-141G".parse::<DeviceSpec>().unwrap().devices(None, MpsUse::Auto);
         assert_eq!(devices[1].id, DeviceId("fake-1".into()));
         assert_eq!((devices[1].kind, devices[1].memory), (DeviceKind::Fake, Some(Bytes(141 << 30))));
     }
 
     #[test]
     fn without_a_driver_there_is_one_host_slot() {
-        let devices = DeviceSpec::Auto.devices(Some(Path::new("/no/such/library.so")));
+        let devices = DeviceSpec::Auto.devices(Some(Path::new("/no/such/library.so")), MpsUse::Auto);
         assert_eq!(devices, [host_slot(0)]);
+    }
+
+    #[test]
+    fn where_mps_is_switched_off_no_limit_is_said_to_be_enforced() {
+        let sharing = |found: DeviceSharing, mps| {
+            let mut gpu = Device::new(DeviceId("GPU-a".into()), DeviceKind::Gpu, "H200", None);
+            gpu.condition.sharing = found;
+            offered(gpu, mps).condition.sharing
+        };
+        assert_eq!(sharing(DeviceSharing::Enforced, MpsUse::Auto), DeviceSharing::Enforced);
+        assert!(matches!(sharing(DeviceSharing::Enforced, MpsUse::Off), DeviceSharing::Unenforced(_)));
+        let alone = DeviceSharing::Alone("it is divided".into());
+        assert_eq!(sharing(alone.clone(), MpsUse::Off), alone);
     }
 }

@@ -3,17 +3,18 @@
 //! It never waits for a rank or for the link: both have room for what it tells them, and a link that is too
 //! slow for its reports is dropped, after which everything that matters is told again over the next one.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, VecDeque};
 use std::fmt;
 use std::time::Duration;
 
 use cohabit_actor::{Actor, Address, Context, Failure, Reply, Spec, Timer, TryTellError};
-use cohabit_proto::{HeldRank, Incarnation, Order, RankId, Report, Time};
+use cohabit_proto::{Device, HeldRank, Incarnation, Order, RankId, Report, Time};
 use cohabit_worker_core::{Effect, Event, RankStart, Worker};
 use tokio::sync::mpsc;
 use tokio::sync::mpsc::error::TrySendError;
 
 use super::environment::Surroundings;
+use super::gpu::{Crew, MpsMessage};
 use super::rank::{Origin, Rank, RankMessage};
 use super::recovery;
 use crate::clock;
@@ -27,8 +28,8 @@ const COMMANDS: usize = 64;
 pub(crate) enum DriverMessage {
     /// Something happened to a rank.
     Happened(Event),
-    /// The link is about to greet the head: what is held? Orders of earlier links are void from now on.
-    Greeting(Reply<Vec<HeldRank>>),
+    /// The link is about to greet the head: how is everything? Orders of earlier links are void from now on.
+    Greeting(Reply<Present>),
     /// The head welcomed this link; reports go this way.
     Linked(Incarnation, mpsc::Sender<Report>),
     /// Orders that came over this link.
@@ -39,19 +40,28 @@ pub(crate) enum DriverMessage {
     Alarm,
 }
 
+/// The part of a greeting that the core knows.
+pub(crate) struct Present {
+    /// Every rank that is here.
+    pub(crate) held: Vec<HeldRank>,
+    /// The devices, as they are now.
+    pub(crate) devices: Vec<Device>,
+}
+
 /// Owner of the worker core.
 pub(crate) struct Driver {
     worker: Worker,
     surroundings: Surroundings,
     ranks: BTreeMap<RankId, Address<RankMessage>>,
-    link: Option<Present>,
+    gpus: Crew,
+    link: Option<PresentLink>,
     /// The latest time that the core was given.
     now: Time,
     alarm: Option<(Time, Timer)>,
 }
 
 /// The link that the core knows of.
-struct Present {
+struct PresentLink {
     incarnation: Incarnation,
     /// None when it is being dropped.
     reports: Option<mpsc::Sender<Report>>,
@@ -59,7 +69,8 @@ struct Present {
 
 impl Driver {
     pub(crate) fn new(worker: Worker, surroundings: Surroundings) -> Driver {
-        Driver { worker, surroundings, ranks: BTreeMap::new(), link: None, now: Time::EPOCH, alarm: None }
+        let (ranks, gpus) = (BTreeMap::new(), Crew::default());
+        Driver { worker, surroundings, ranks, gpus, link: None, now: Time::EPOCH, alarm: None }
     }
 }
 
@@ -68,12 +79,15 @@ impl Actor for Driver {
 
     /// What earlier daemons left comes before everything else.
     async fn started(&mut self, context: &mut Context<Self>) -> Result<(), Failure> {
+        self.gpus = Crew::spawn(context, &self.surroundings);
         for recovered in recovery::recover(&self.surroundings.state).await {
             if let Some(connection) = recovered.connection {
-                self.hold(context, recovered.found.start.rank, Origin::Found(connection));
+                let start = &recovered.found.start;
+                self.hold(context, start.rank, self.gpus.mps_of(start), Origin::Found(connection));
             }
             self.handle_event(context, Event::Found(Box::new(recovered.found)));
         }
+        self.gpus.settle();
         Ok(())
     }
 
@@ -82,10 +96,10 @@ impl Actor for Driver {
             DriverMessage::Happened(event) => self.handle_event(context, event),
             DriverMessage::Greeting(reply_to) => {
                 self.unlink(context);
-                reply_to.send(self.worker.held());
+                reply_to.send(Present { held: self.worker.held(), devices: self.worker.devices() });
             }
             DriverMessage::Linked(incarnation, reports) => {
-                self.link = Some(Present { incarnation, reports: Some(reports) });
+                self.link = Some(PresentLink { incarnation, reports: Some(reports) });
                 self.handle_event(context, Event::Linked);
             }
             DriverMessage::Ordered(from, orders) if self.is_linked_by(from) => {
@@ -117,26 +131,31 @@ impl Driver {
 
     /// The one way into the core.
     fn handle_event(&mut self, context: &mut Context<Self>, event: Event) {
-        tracing::debug!(event = %Shown(&event));
-        self.now = self.now.max(clock::now());
-        let mut effects = Vec::new();
-        self.worker.handle(self.now, event, &mut effects);
-        for effect in effects {
-            tracing::debug!(effect = %Shown(&effect));
-            self.perform(context, effect);
+        let mut events = VecDeque::from([event]);
+        while let Some(event) = events.pop_front() {
+            tracing::debug!(event = %Shown(&event));
+            self.now = self.now.max(clock::now());
+            let mut effects = Vec::new();
+            self.worker.handle(self.now, event, &mut effects);
+            for effect in effects {
+                tracing::debug!(effect = %Shown(&effect));
+                events.extend(self.perform(context, effect));
+            }
         }
         self.set_alarm(context);
     }
 
-    fn perform(&mut self, context: &Context<Self>, effect: Effect) {
+    /// Says what comes of it at once, if anything does.
+    fn perform(&mut self, context: &Context<Self>, effect: Effect) -> Option<Event> {
         match effect {
             Effect::Report(report) => self.report(report),
             Effect::Spawn(start) => self.spawn(context, *start),
             Effect::Signal(rank, signal, target) => self.command(rank, Command::Signal(signal, target)),
             Effect::Lease(rank, lease) => self.command(rank, Command::Lease(lease)),
-            Effect::Mps(device, order) => tracing::error!(%device, ?order, "there is no MPS actor yet"),
+            Effect::Mps(device, order) => return self.gpus.order(device, order),
             Effect::Forget(rank) => self.forget(rank),
         }
+        None
     }
 
     /// A link that cannot take a report has seen its last: without its sender it ends.
@@ -150,11 +169,18 @@ impl Driver {
     }
 
     fn spawn(&mut self, context: &Context<Self>, start: RankStart) {
-        self.hold(context, start.rank, Origin::Ordered(Box::new(start), self.surroundings.clone()));
+        let (id, mps) = (start.rank, self.gpus.mps_of(&start));
+        self.hold(context, id, mps, Origin::Ordered(Box::new(start), self.surroundings.clone()));
     }
 
-    fn hold(&mut self, context: &Context<Self>, id: RankId, origin: Origin) {
-        let rank = Rank::new(id, self.folder_of(id), origin, context.address().clone());
+    fn hold(
+        &mut self,
+        context: &Context<Self>,
+        id: RankId,
+        mps: Option<Address<MpsMessage>>,
+        origin: Origin,
+    ) {
+        let rank = Rank::new(id, self.folder_of(id), origin, context.address().clone(), mps);
         let address = context.spawn_once(Spec::new(id.to_string(), COMMANDS), rank);
         self.ranks.insert(id, address);
     }

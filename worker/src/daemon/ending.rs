@@ -5,13 +5,15 @@
 
 use std::time::Duration;
 
+use cohabit_gpu::mps::Removal;
 use cohabit_proto::Outcome;
 use nix::sys::signal::Signal;
 use tokio::time::{Instant, sleep};
 
 use crate::clock;
-use crate::process::{send, with_environment};
+use crate::process::{Living, send, with_environment};
 use crate::rank_folder::{Ended, RankFolder};
+use crate::removal::remove;
 
 /// How long an executor that hung up may take to go.
 const PATIENCE: Duration = Duration::from_secs(10);
@@ -50,11 +52,13 @@ async fn lost(folder: &RankFolder, why: &str) -> Ended {
 }
 
 /// Kills the executor, should it hang, and everything that carries the mark of the rank, until nothing does.
+/// Clients of an MPS server are taken off it first.
 pub(crate) async fn clear(folder: &RankFolder) {
     let executor = folder.identity().ok().flatten();
     if executor.as_ref().is_some_and(|executor| !executor.is_of_this_boot()) {
         return;
     }
+    let mut removal = folder.start().ok().flatten().and_then(|start| start.removal);
     loop {
         let executor = executor.as_ref().filter(|executor| executor.is_alive());
         if let Some(executor) = executor {
@@ -64,8 +68,19 @@ pub(crate) async fn clear(folder: &RankFolder) {
         if executor.is_none() && left.is_empty() {
             return;
         }
+        if let Some(removal) = removal.take() {
+            take_off(folder, removal, &left).await;
+        }
         left.iter().for_each(|process| send(process.pid, Signal::SIGKILL));
         sleep(PAUSE).await;
+    }
+}
+
+async fn take_off(folder: &RankFolder, removal: Removal, left: &[Living]) {
+    let processes = left.iter().map(|process| process.pid).collect();
+    if let Err(trouble) = remove(removal, processes).await {
+        let folder = folder.path().display();
+        tracing::warn!(%folder, trouble, "a lost rank is killed without the word of its MPS server");
     }
 }
 

@@ -1,13 +1,15 @@
 //! The complete environment of a rank: the basics of a login, what the job asked for, what the core says, and
 //! the paths and devices of this machine. Nothing else of the daemon's own environment gets through.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
-use cohabit_proto::{Device, DeviceId, DeviceKind, Span};
+use cohabit_gpu::mps::MpsError;
+use cohabit_proto::{Device, Span};
 use cohabit_worker_core::RankStart;
 
 use super::WorkerOptions;
+use super::gpu::Homes;
 use super::state::StateFolder;
 use crate::files::{At, FileError};
 use crate::log::LogLimits;
@@ -15,6 +17,9 @@ use crate::rank_folder::{RankFolder, Start};
 
 /// What a program expects of any login.
 const BASICS: [&str; 9] = ["PATH", "HOME", "USER", "LOGNAME", "SHELL", "LANG", "LC_ALL", "TZ", "TMPDIR"];
+
+/// Variables that only we may set on a machine with GPUs: by them a job could reach another MPS daemon than its own.
+const OF_MPS: &str = "CUDA_MPS_";
 
 /// Where programs are looked for when the daemon itself was not told.
 const SEARCH_PATH: &str = "/usr/local/bin:/usr/bin:/bin";
@@ -27,20 +32,31 @@ pub(crate) struct Surroundings {
     orphan_grace: Span,
     log: LogLimits,
     basics: BTreeMap<String, String>,
-    gpus: BTreeSet<DeviceId>,
+    pub(crate) gpus: Homes,
+    pub(crate) nvml_library: Option<PathBuf>,
 }
 
 impl Surroundings {
-    pub(crate) fn new(options: &WorkerOptions, state: &StateFolder, devices: &[Device]) -> Surroundings {
-        let gpus = devices.iter().filter(|device| device.kind == DeviceKind::Gpu);
-        Surroundings {
+    /// Makes a home for the MPS daemon of each GPU.
+    ///
+    /// # Errors
+    /// When one cannot be made private.
+    pub(crate) fn new(
+        options: &WorkerOptions,
+        state: &StateFolder,
+        devices: &[Device],
+    ) -> Result<Surroundings, MpsError> {
+        let basics = basics(|name| std::env::var(name).ok());
+        let gpus = Homes::make(state.root(), devices, &basics["PATH"])?;
+        Ok(Surroundings {
             state: state.clone(),
             executor_program: options.executor_program.clone(),
             orphan_grace: options.orphan_grace,
             log: options.log,
-            basics: basics(|name| std::env::var(name).ok()),
-            gpus: gpus.map(|device| device.id.clone()).collect(),
-        }
+            nvml_library: options.nvml_library.clone(),
+            basics,
+            gpus,
+        })
     }
 
     pub(crate) fn folder_of(&self, start: &RankStart) -> RankFolder {
@@ -55,26 +71,29 @@ impl Surroundings {
             None => self.state.checkpoints_of(rank.rank.attempt.job),
         };
         std::fs::create_dir_all(&checkpoints).at("create the folder for checkpoints", &checkpoints)?;
+        let removal = self.gpus.removal(&rank.devices, rank.access);
+        let environment = self.environment(&rank, &checkpoints, &folder);
+        Ok(Start { rank, environment, orphan_grace: self.orphan_grace, log: self.log, removal })
+    }
+
+    /// What comes later stands above what came before.
+    fn environment(
+        &self,
+        rank: &RankStart,
+        checkpoints: &Path,
+        folder: &RankFolder,
+    ) -> BTreeMap<String, String> {
         let mut environment = self.basics.clone();
         environment.extend(rank.spec.environment.clone());
         environment.extend(rank.environment.clone());
-        environment.extend(self.visible_devices(&rank.devices));
-        let paths = [("COHABIT_CHECKPOINT_DIR", checkpoints), ("COHABIT_PROGRESS", folder.progress())];
-        environment.extend(paths.map(|(name, path)| (name.to_owned(), path.to_string_lossy().into_owned())));
-        Ok(Start { rank, environment, orphan_grace: self.orphan_grace, log: self.log })
-    }
-
-    /// Which GPUs a rank may see: on a machine with GPUs a rank without any sees none.
-    fn visible_devices(&self, devices: &[DeviceId]) -> BTreeMap<String, String> {
-        if self.gpus.is_empty() {
-            return BTreeMap::new();
+        let of_gpus = self.gpus.environment(&rank.devices, rank.access);
+        if !of_gpus.is_empty() {
+            environment.retain(|name, _| !name.starts_with(OF_MPS));
         }
-        let own: Vec<&str> =
-            devices.iter().filter(|id| self.gpus.contains(id)).map(|id| id.0.as_str()).collect();
-        BTreeMap::from([
-            ("CUDA_VISIBLE_DEVICES".to_owned(), own.join(",")),
-            ("CUDA_DEVICE_ORDER".to_owned(), "PCI_BUS_ID".to_owned()),
-        ])
+        environment.extend(of_gpus);
+        let paths = [("COHABIT_CHECKPOINT_DIR", checkpoints), ("COHABIT_PROGRESS", &folder.progress())];
+        environment.extend(paths.map(|(name, path)| (name.to_owned(), path.to_string_lossy().into_owned())));
+        environment
     }
 }
 
@@ -87,8 +106,8 @@ fn basics(look: impl Fn(&str) -> Option<String>) -> BTreeMap<String, String> {
 
 #[cfg(test)]
 mod tests {
-    use cohabit_proto::{JobId, JobSpec, Share};
-    use cohabit_worker_core::GpuAccess;
+    use cohabit_proto::{Bytes, DeviceId, DeviceKind, JobId, JobSpec, Share};
+    use cohabit_worker_core::{GpuAccess, MpsLimits};
 
     use super::*;
 
@@ -108,13 +127,16 @@ mod tests {
     /// A worker in a folder of its own, which lasts as long as the first of the pair.
     fn surroundings(gpus: &[&str]) -> (tempfile::TempDir, Surroundings) {
         let folder = tempfile::tempdir().unwrap();
+        let gpu = |id: &&str| Device::new(DeviceId((*id).into()), DeviceKind::Gpu, "H200", None);
+        let gpus: Vec<Device> = gpus.iter().map(gpu).collect();
         let surroundings = Surroundings {
             state: StateFolder::open(folder.path()).unwrap().0,
             executor_program: "/bin/true".into(),
             orphan_grace: Span::from_secs(1),
             log: LogLimits::default(),
             basics: basics(|name| (name == "HOME" || name == "SECRET").then(|| "/home/ada".into())),
-            gpus: gpus.iter().map(|id| DeviceId((*id).into())).collect(),
+            nvml_library: None,
+            gpus: Homes::make(folder.path(), &gpus, "").unwrap(),
         };
         (folder, surroundings)
     }
@@ -153,6 +175,32 @@ mod tests {
         };
         assert_eq!(seen(&["GPU-b", "GPU-a"]), "GPU-b,GPU-a");
         assert_eq!(seen(&[]), "");
+    }
+
+    #[test]
+    fn every_rank_meets_the_mps_daemon_of_its_gpu_or_none() {
+        let (_folder, surroundings) = surroundings(&["GPU-a", "GPU-b"]);
+        let environment = |access, devices: &[&str]| {
+            let asked = ["CUDA_MPS_PIPE_DIRECTORY", "CUDA_MPS_ACTIVE_THREAD_PERCENTAGE"];
+            let environment = asked.map(|name| (name.to_owned(), "/tmp/nvidia-mps".to_owned())).into();
+            let rank = rank(JobSpec { environment, ..sleeper() }, devices);
+            surroundings.prepare(RankStart { access, ..rank }).unwrap().environment
+        };
+        let limits = MpsLimits { memory: Bytes(2 << 30), percentage: None };
+        let client = environment(GpuAccess::Mps(limits), &["GPU-b"]);
+        let homes: BTreeMap<_, _> = surroundings.gpus.iter().collect();
+        let home = homes[&DeviceId("GPU-b".into())];
+        assert_eq!(Path::new(&client["CUDA_MPS_PIPE_DIRECTORY"]), home.pipe());
+        assert_eq!(
+            (&*client["CUDA_VISIBLE_DEVICES"], &*client["CUDA_MPS_PINNED_DEVICE_MEM_LIMIT"]),
+            ("GPU-b", "0=2048M")
+        );
+        for access in [GpuAccess::Exclusive, GpuAccess::TimeSliced(Bytes(1)), GpuAccess::None] {
+            let other = environment(access, &["GPU-a"]);
+            assert!(other["CUDA_MPS_PIPE_DIRECTORY"].ends_with("/n"), "{access:?}");
+            assert!(!other.contains_key("CUDA_MPS_ACTIVE_THREAD_PERCENTAGE"), "{access:?}");
+        }
+        assert!(!client.contains_key("CUDA_MPS_ACTIVE_THREAD_PERCENTAGE"));
     }
 
     #[test]

@@ -121,8 +121,8 @@ impl Link {
                 return Ok(());
             }
         };
-        let held = self.driver.ask(DriverMessage::Greeting).await?;
-        let hello = WorkerHello { key, inventory: self.machine.inventory(&self.endpoint.address, held) };
+        let present = self.driver.ask(DriverMessage::Greeting).await?;
+        let hello = WorkerHello { key, inventory: self.machine.inventory(&self.endpoint.address, present) };
         let (opener, opened) = watch::channel(false);
         let service =
             Service { link: key.incarnation, driver: self.driver.clone(), state: self.state.clone(), opened };

@@ -5,9 +5,10 @@ use std::net::UdpSocket;
 use std::sync::Arc;
 use std::thread::available_parallelism;
 
-use cohabit_proto::{Bytes, Device, HeldRank, Inventory, Links, NodeId, SharingLimits, Span};
+use cohabit_proto::{Bytes, Device, Inventory, Links, NodeId, SharingLimits, Span};
 use procfs::Current;
 
+use super::driver::Present;
 use super::rendezvous::PortBlock;
 use super::{WorkerError, WorkerOptions, network};
 
@@ -19,6 +20,7 @@ pub(crate) struct Machine {
     address: Option<String>,
     cpus: u32,
     memory: Bytes,
+    /// As they were when the daemon started.
     pub(crate) devices: Vec<Device>,
     /// As the operator has said.
     links: Links,
@@ -32,8 +34,8 @@ pub(crate) struct Machine {
 impl Machine {
     /// Looks around, and takes ports for the ranks of this node.
     pub(crate) async fn look(options: &WorkerOptions, node: NodeId) -> Result<Machine, WorkerError> {
-        let (spec, library) = (options.devices.clone(), options.nvml_library.clone());
-        let devices = tokio::task::spawn_blocking(move || spec.devices(library.as_deref())).await;
+        let (spec, library, mps) = (options.devices.clone(), options.nvml_library.clone(), options.mps);
+        let devices = tokio::task::spawn_blocking(move || spec.devices(library.as_deref(), mps)).await;
         let ports = PortBlock::claim(node.0.as_u128());
         if ports.is_none() {
             tracing::warn!("other workers use all ports for ranks to meet at: jobs get no MASTER_PORT here");
@@ -53,7 +55,7 @@ impl Machine {
     }
 
     /// What a greeting to this head says.
-    pub(crate) fn inventory(&self, head: &str, held: Vec<HeldRank>) -> Inventory {
+    pub(crate) fn inventory(&self, head: &str, present: Present) -> Inventory {
         let address = self.address.clone().or_else(|| local_address(head));
         let address = address.unwrap_or_else(|| self.name.clone());
         let network = self.links.network.or_else(|| network::speed_at(&address));
@@ -65,10 +67,10 @@ impl Machine {
             address,
             cpus: self.cpus,
             memory: self.memory,
-            devices: self.devices.clone(),
+            devices: present.devices,
             build: env!("CARGO_PKG_VERSION").to_owned(),
             orphan_grace: self.orphan_grace,
-            held,
+            held: present.held,
         }
     }
 }

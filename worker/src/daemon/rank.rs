@@ -4,6 +4,8 @@
 //! The end of the connection is the end of the rank: how it ended is in its folder then. An executor that
 //! left nothing there was lost, and whatever it held is killed before that is told.
 
+use std::time::Duration;
+
 use cohabit_actor::{Actor, Address, Context, Failure};
 use cohabit_proto::{Outcome, RankId, StartFailure};
 use cohabit_worker_core::{Ending, Event, Lease, RankStart};
@@ -13,10 +15,14 @@ use tokio::net::unix::OwnedWriteHalf;
 use super::driver::DriverMessage;
 use super::ending;
 use super::environment::Surroundings;
+use super::gpu::MpsMessage;
 use super::spawn::{self, Connection, SpawnError, Words};
 use crate::clock;
 use crate::rank_folder::{Ended, RankFolder};
 use crate::wire::{Command, Word, line};
+
+/// How long the end of a rank may wait for word of its MPS server.
+const EXAMINATION: Duration = Duration::from_secs(3);
 
 /// What the actor of a rank is told.
 pub(crate) enum RankMessage {
@@ -43,6 +49,8 @@ pub(crate) struct Rank {
     /// None once the rank is held.
     origin: Option<Origin>,
     driver: Address<DriverMessage>,
+    /// Who looks after the MPS daemon whose client it is.
+    mps: Option<Address<MpsMessage>>,
     commands: Option<OwnedWriteHalf>,
     life: Life,
 }
@@ -60,12 +68,13 @@ impl Rank {
         folder: RankFolder,
         origin: Origin,
         driver: Address<DriverMessage>,
+        mps: Option<Address<MpsMessage>>,
     ) -> Rank {
         let life = match origin {
             Origin::Ordered(..) => Life::Starting,
             Origin::Found(_) => Life::Running,
         };
-        Rank { id, folder, origin: Some(origin), driver, commands: None, life }
+        Rank { id, folder, origin: Some(origin), driver, mps, commands: None, life }
     }
 }
 
@@ -73,6 +82,7 @@ impl Actor for Rank {
     type Message = RankMessage;
 
     async fn started(&mut self, context: &mut Context<Self>) -> Result<(), Failure> {
+        self.tell_mps(MpsMessage::Joined(self.id)).await;
         match self.origin.take() {
             Some(Origin::Found(connection)) => self.attach(context, connection),
             Some(Origin::Ordered(start, surroundings)) => match spawn::spawn(*start, surroundings).await {
@@ -83,6 +93,7 @@ impl Actor for Rank {
                 }
                 Err(error) => {
                     self.not_started(&error).await;
+                    self.tell_mps(MpsMessage::Left(self.id)).await;
                     context.stop();
                 }
             },
@@ -100,6 +111,7 @@ impl Actor for Rank {
             }
             RankMessage::HungUp => {
                 self.over(ending::of(&self.folder).await).await;
+                self.tell_mps(MpsMessage::Left(self.id)).await;
                 context.stop();
             }
         }
@@ -150,6 +162,9 @@ impl Rank {
 
     async fn over(&mut self, ended: Ended) {
         tracing::info!(rank = %self.id, outcome = %ended.ending.outcome, "is over");
+        if !ended.ending.outcome.succeeded() {
+            self.examine_mps().await;
+        }
         match (ended.started_at, ended.ending.outcome) {
             (None, Outcome::NotStarted(failure)) => self.tell(Event::SpawnFailed(self.id, failure)).await,
             (_, outcome) => {
@@ -162,6 +177,23 @@ impl Rank {
                 let ending = Ending { outcome, ..ended.ending };
                 self.tell(Event::Exited(self.id, ending)).await;
             }
+        }
+    }
+
+    /// The end may come of a fault on its GPU, of which the core must hear first: only so it can tell the culprit
+    /// from those who lost by it.
+    async fn examine_mps(&self) {
+        if let Some(mps) = &self.mps
+            && let Err(error) = mps.ask_within(EXAMINATION, MpsMessage::Examine).await
+        {
+            tracing::warn!(rank = %self.id, %error, "it is not known whether a fault of MPS ended it");
+        }
+    }
+
+    /// Without its actor nobody looks after the MPS daemon any more.
+    async fn tell_mps(&self, message: MpsMessage) {
+        if let Some(mps) = &self.mps {
+            let _ = mps.tell(message).await;
         }
     }
 

@@ -5,6 +5,7 @@
 //! node.json                        the node's id, and how often it has dialled
 //! ranks/<job>/<attempt>/<rank>/    see `rank_folder`
 //! checkpoints/<job>/               shared by all attempts of a job on this node
+//! mps/                             homes of the MPS daemons of GPUs
 //! ```
 
 use std::fs::{File, TryLockError};
@@ -64,6 +65,10 @@ impl StateFolder {
         self.node.lock().unwrap_or_else(PoisonError::into_inner).id
     }
 
+    pub(crate) fn root(&self) -> &Path {
+        &self.root
+    }
+
     pub(crate) fn ranks(&self) -> PathBuf {
         self.root.join("ranks")
     }
@@ -78,7 +83,8 @@ impl StateFolder {
     }
 }
 
-fn lock(root: &Path) -> Result<Lock, WorkerError> {
+/// Takes the right to use the folder, which has to be there.
+pub(crate) fn lock(root: &Path) -> Result<Lock, WorkerError> {
     let path = root.join("lock");
     let file = create(&path, 0o600)?;
     match file.try_lock() {

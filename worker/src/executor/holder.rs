@@ -18,6 +18,7 @@ use super::complain;
 use super::family::Family;
 use super::lease::OrphanClock;
 use super::output::Output;
+use super::removal::Removal;
 use super::socket::{Heard, Status};
 use crate::clock::now;
 use crate::progress::{ProgressFile, Tracker};
@@ -43,6 +44,8 @@ pub(crate) struct Holder {
     /// From SIGTERM to SIGKILL, by the job's own stop sequence.
     pub(crate) grace: Duration,
     pub(crate) force: Force,
+    /// What comes before killing, if the rank is a client of an MPS server.
+    pub(crate) removal: Removal,
 }
 
 /// How far the rank is being made to end.
@@ -54,6 +57,15 @@ pub(crate) struct Force {
     kill_at: Option<Instant>,
     /// Why, if nobody but this executor wanted it.
     stopped: Option<StopReason>,
+    end: End,
+}
+
+/// Whether the first process had been asked to end, or was killed, when it ended.
+#[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
+enum End {
+    #[default]
+    OfItself,
+    Asked,
 }
 
 /// How the rank ended.
@@ -81,6 +93,7 @@ impl Holder {
                 _ = deaths.recv() => {}
                 Some(heard) = heard.recv() => self.hear(heard),
                 () = at(self.orphan_clock.runs_out_at()) => self.orphaned(),
+                () = self.removal.ended() => self.force.kill_at = Some(Instant::now()),
                 () = at(self.force.kill_at) => {}
                 _ = look.tick() => self.look(),
             }
@@ -99,6 +112,9 @@ impl Holder {
 
     /// The first process has ended: the others have to. Those that were asked before are not asked twice.
     fn clear_up(&mut self) {
+        if self.force.asked_at.is_some() || self.force.kill_at.is_some() {
+            self.force.end = End::Asked;
+        }
         let soon = Instant::now() + LEFTOVER_GRACE;
         let kill_at = match self.force.asked_at {
             None => {
@@ -150,13 +166,18 @@ impl Holder {
         }
     }
 
-    /// Once begun, killing goes on: what is killed may just have started another.
+    /// A client leaves its MPS server first. Once begun, killing goes on: what is killed may just have started
+    /// another.
     fn kill_if_due(&mut self) {
         let now = Instant::now();
-        if self.force.kill_at.is_some_and(|kill_at| kill_at <= now) {
-            self.family.signal_everything(Signal::SIGKILL);
-            self.force.kill_at = Some(now + KILL_AGAIN);
+        if self.force.kill_at.is_none_or(|kill_at| now < kill_at) {
+            return;
         }
+        let wait = self.removal.begin(&self.family).unwrap_or_else(|| {
+            self.family.signal_everything(Signal::SIGKILL);
+            KILL_AGAIN
+        });
+        self.force.kill_at = Some(now + wait);
     }
 
     fn look(&mut self) {
@@ -178,7 +199,18 @@ impl Holder {
         let at = now();
         self.output.drained().await;
         self.look();
+        let outcome = self.explained(outcome);
         Over { outcome, stopped: self.force.stopped, progress: self.tracker.progress().cloned(), at }
+    }
+
+    /// A bad end of which nobody else was the cause may have one that the rank itself has told.
+    fn explained(&self, outcome: Outcome) -> Outcome {
+        if outcome.succeeded() || self.force.end == End::Asked {
+            return outcome;
+        }
+        let code = outcome.shell_code();
+        let said = self.output.out_of_gpu_memory();
+        said.map_or(outcome, |said| Outcome::OutOfGpuMemory { code, said })
     }
 }
 

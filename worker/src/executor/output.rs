@@ -1,4 +1,5 @@
-//! Keeps what a rank prints: one thread for each stream, from the pipe to the log.
+//! Keeps what a rank prints: one thread for each stream, from the pipe to the log. What else it tells is picked
+//! up on the way.
 //!
 //! Threads of their own, so that a slow disk holds up nothing but the rank's own printing. A pipe that
 //! something outside of the rank's family still holds is not waited for.
@@ -13,6 +14,7 @@ use cohabit_proto::LogStream;
 use tokio::sync::mpsc;
 use tokio::time::timeout;
 
+use super::gpu_memory::Printed;
 use crate::clock::now;
 use crate::log::LogWriter;
 use crate::progress::{Bars, Sighting};
@@ -26,6 +28,7 @@ const DRAIN: Duration = Duration::from_secs(5);
 /// What a rank prints.
 pub(crate) struct Output {
     bar: Arc<Mutex<Option<Sighting>>>,
+    printed: Arc<Mutex<Printed>>,
     /// Closes when both threads have read their pipe to its end.
     ended: mpsc::Receiver<()>,
 }
@@ -35,6 +38,7 @@ pub(crate) struct Output {
 struct Sink {
     log: Arc<Mutex<LogWriter>>,
     bar: Arc<Mutex<Option<Sighting>>>,
+    printed: Arc<Mutex<Printed>>,
     _ended: mpsc::Sender<()>,
 }
 
@@ -44,12 +48,13 @@ impl Output {
     /// # Errors
     /// When the machine has no more threads.
     pub(crate) fn keep(stdout: ChildStdout, stderr: ChildStderr, log: LogWriter) -> io::Result<Output> {
-        let bar = Arc::default();
         let (sender, ended) = mpsc::channel(1);
-        let sink = Sink { log: Arc::new(Mutex::new(log)), bar: Arc::clone(&bar), _ended: sender };
+        let log = Arc::new(Mutex::new(log));
+        let sink = Sink { log, bar: Arc::default(), printed: Arc::default(), _ended: sender };
+        let (bar, printed) = (Arc::clone(&sink.bar), Arc::clone(&sink.printed));
         keep_stream(LogStream::Stdout, stdout, sink.clone())?;
         keep_stream(LogStream::Stderr, stderr, sink)?;
-        Ok(Output { bar, ended })
+        Ok(Output { bar, printed, ended })
     }
 
     /// The last bar that was printed since the last call.
@@ -61,6 +66,11 @@ impl Output {
     pub(crate) async fn drained(&mut self) {
         // Past the limit the rest belongs to somebody else.
         let _ = timeout(DRAIN, self.ended.recv()).await;
+    }
+
+    /// The words by which the rank said at its end, if it did, that the GPU has no memory left for it.
+    pub(crate) fn out_of_gpu_memory(&self) -> Option<String> {
+        std::mem::take(&mut *lock(&self.printed)).out_of_gpu_memory()
     }
 }
 
@@ -80,6 +90,7 @@ fn read_to_end(stream: LogStream, mut pipe: impl Read, sink: &Sink) {
             Ok(0) => return,
             Ok(length) => {
                 lock(&sink.log).append(stream, now(), &piece[..length]);
+                lock(&sink.printed).append(stream, &piece[..length]);
                 if let Some(bar) = bars.feed(&piece[..length]) {
                     *lock(&sink.bar) = Some(bar);
                 }

@@ -67,11 +67,11 @@ async fn a_head_that_is_not_there_yet_is_waited_for() {
     // A port that is bound and never answers: its queue takes the connection, and the worker waits.
     let silent = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
     options.head = silent.local_addr().unwrap().to_string();
-    drop(silent);
     let mut daemon = WorkerDaemon::start(options.clone()).await.unwrap();
     let waited = tokio::time::timeout(std::time::Duration::from_millis(500), daemon.joined()).await;
     assert!(waited.is_err(), "it neither joined nor gave up");
     daemon.stop().await.unwrap();
+    drop(silent);
     options.head = real;
     let (daemon, _joined) = cluster.worker_with(options).await;
     daemon.stop().await.unwrap();

@@ -11,7 +11,7 @@ use std::thread::sleep;
 use std::time::{Duration, Instant};
 
 use cohabit_proto::{JobId, JobSpec, Share, Span, Work};
-use cohabit_worker_core::RankStart;
+use cohabit_worker_core::{GpuAccess, RankStart};
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
@@ -37,6 +37,8 @@ pub(crate) struct Plan {
     pub(crate) environment: BTreeMap<String, String>,
     pub(crate) orphan_grace: Span,
     pub(crate) log: Value,
+    /// How it is taken off an MPS server.
+    pub(crate) removal: Value,
 }
 
 /// A rank that was started.
@@ -57,7 +59,8 @@ impl Plan {
         ]);
         let spec = JobSpec::command(argv.iter().map(ToString::to_string).collect(), path);
         let log = json!({ "segment": 8 << 20, "cap": 64 << 20 });
-        Plan { folder, spec, environment, orphan_grace: Span::from_secs(3600), log }
+        let (orphan_grace, removal) = (Span::from_secs(3600), Value::Null);
+        Plan { folder, spec, environment, orphan_grace, log, removal }
     }
 
     pub(crate) fn shell(script: &str) -> Plan {
@@ -111,11 +114,13 @@ impl Plan {
             user: "ada".into(),
             devices: Vec::new(),
             share: Share::WHOLE,
+            access: GpuAccess::None,
             rendezvous_port: None,
             environment: BTreeMap::new(),
         };
         let start = json!({
             "rank": rank, "environment": self.environment, "orphan_grace": self.orphan_grace, "log": self.log,
+            "removal": self.removal,
         });
         fs::write(self.folder.path().join("start.json"), start.to_string()).unwrap();
         let executor = Command::new(env!("CARGO_BIN_EXE_cohabit-test-executor"))

@@ -3,6 +3,7 @@
 
 mod ends;
 mod family;
+mod gpus;
 mod kit;
 mod orphans;
 mod output;

@@ -3,10 +3,10 @@
 //! Links are noticed to be broken within 40 s and nothing takes longer than two minutes to stop, so the
 //! head's patience of 300 s is what its documentation asks for.
 
-use cohabit_proto::{Span, Time};
+use cohabit_proto::{Bytes, Span, Time};
 
 use super::moment;
-use crate::machine::Disk;
+use crate::machine::{Appetite, Blame, Disk};
 use crate::random::Random;
 use crate::scenario::{Act, Scenario};
 
@@ -18,7 +18,8 @@ const NOTICED: (Span, Span) = (Span::from_millis(1), Span::from_secs(40));
 /// Puts trouble into the scenario.
 pub(super) fn trouble(seed: u64, scenario: &mut Scenario) {
     let mut random = Random::stream(seed, "faults");
-    let kinds: [fn(&mut Random, usize) -> Act; 4] = [crash_head, crash_worker, crash_machine, cut];
+    let kinds: [fn(&mut Random, usize) -> Act; 8] =
+        [crash_head, crash_worker, crash_machine, cut, break_mps, lose_gpu, xid, look];
     for kind in kinds {
         let most =
             if random.chance(0.65) { random.between(1, 3 + 2 * scenario.shapes.len() as u64) } else { 0 };
@@ -28,7 +29,30 @@ pub(super) fn trouble(seed: u64, scenario: &mut Scenario) {
             scenario.acts.push((at, kind(&mut random, node)));
         }
     }
+    strike_at_work(&mut random, scenario);
     strike_twice(&mut random, scenario);
+}
+
+/// GPUs have trouble when something may run on them; somebody looks after most of those that are lost.
+fn strike_at_work(random: &mut Random, scenario: &mut Scenario) {
+    let submits = scenario.acts.iter().filter(|(_, act)| matches!(act, Act::Submit(_)));
+    for submitted_at in submits.map(|(at, _)| *at).collect::<Vec<_>>() {
+        if random.chance(0.4) {
+            let kinds = [break_mps as fn(&mut Random, usize) -> Act, break_mps, lose_gpu, look, crash_worker];
+            let kind = *random.pick(&kinds);
+            let node = random.between(0, scenario.shapes.len() as u64 - 1) as usize;
+            let act = kind(random, node);
+            for _ in 0..random.between(1, 3) {
+                let at = submitted_at + random.span((Span::from_millis(500), Span::from_secs(200)));
+                scenario.acts.push((at.min(scenario.quiet_at), act.clone()));
+            }
+            if let (Act::LoseGpu { node, .. }, true) = (act, random.chance(0.7)) {
+                let restart = Act::CrashWorker { node, down_for: Span::from_secs(1) };
+                let at = submitted_at + random.span((Span::from_secs(200), Span::from_secs(600)));
+                scenario.acts.push((at.min(scenario.quiet_at), restart));
+            }
+        }
+    }
 }
 
 /// Trouble seldom comes alone: some of it comes again shortly afterwards, in another form.
@@ -37,7 +61,8 @@ fn strike_twice(random: &mut Random, scenario: &mut Scenario) {
         scenario.acts.iter().filter_map(|(at, act)| Some((*at, node(act)?))).collect();
     for (at, node) in struck {
         if random.chance(0.3) {
-            let kind = *random.pick(&[crash_head as fn(&mut Random, usize) -> Act, crash_worker, cut]);
+            let kinds = [crash_head as fn(&mut Random, usize) -> Act, crash_worker, cut, break_mps, look];
+            let kind = *random.pick(&kinds);
             let later = at + random.span((Span::from_millis(1), Span::from_secs(60)));
             scenario.acts.push((later.min(scenario.quiet_at), kind(random, node)));
         }
@@ -46,7 +71,13 @@ fn strike_twice(random: &mut Random, scenario: &mut Scenario) {
 
 const fn node(act: &Act) -> Option<usize> {
     match act {
-        Act::CrashWorker { node, .. } | Act::CrashMachine { node, .. } | Act::Cut { node, .. } => Some(*node),
+        Act::CrashWorker { node, .. }
+        | Act::CrashMachine { node, .. }
+        | Act::Cut { node, .. }
+        | Act::BreakMps { node, .. }
+        | Act::LoseGpu { node, .. }
+        | Act::Xid { node, .. }
+        | Act::Look { node, .. } => Some(*node),
         Act::CrashHead { .. } => Some(0),
         Act::Submit(_) | Act::Change { .. } | Act::Drain(_) | Act::Resume(_) => None,
     }
@@ -73,4 +104,23 @@ fn cut(random: &mut Random, node: usize) -> Act {
     let (length, head_notices, worker_notices) =
         (random.span(ANY), random.span(NOTICED), random.span(NOTICED));
     Act::Cut { node, length, head_notices, worker_notices }
+}
+
+fn break_mps(random: &mut Random, node: usize) -> Act {
+    let blame = *random.pick(&[Blame::Culprit, Blame::Nobody]);
+    Act::BreakMps { node, number: random.between(0, 11) as usize, blame }
+}
+
+fn lose_gpu(random: &mut Random, node: usize) -> Act {
+    Act::LoseGpu { node, number: random.between(0, 11) as usize }
+}
+
+fn xid(random: &mut Random, node: usize) -> Act {
+    Act::Xid { node, number: random.between(0, 11) as usize, code: *random.pick(&[31, 31, 45, 48, 79]) }
+}
+
+fn look(random: &mut Random, node: usize) -> Act {
+    let strangers = Bytes(random.between(0, 4) * random.between(0, 4 << 30));
+    let appetite = *random.pick(&[Appetite::Modest, Appetite::Greedy]);
+    Act::Look { node, strangers, appetite }
 }

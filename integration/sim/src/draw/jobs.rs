@@ -6,12 +6,12 @@
 use std::collections::BTreeMap;
 
 use cohabit_proto::{
-    Array, Bytes, Demand, Gpus, JobChange, JobSpec, Launch, ModelDescription, Retry, Share, Sharing, Signal,
-    Span, Spread, Stage, Stop, Time, Warning, When,
+    Array, Bytes, Compute, Demand, DeviceKind, Gpus, JobChange, JobSpec, Launch, Limits, ModelDescription,
+    Retry, Share, Sharing, Signal, Span, Spread, Stage, Stop, Time, Warning, When,
 };
 
 use super::moment;
-use crate::program::{OnTerm, Program, Reports, Start};
+use crate::program::{Attaches, OnTerm, Program, Reports, Start};
 use crate::random::Random;
 use crate::scenario::{Act, Scenario, Submission};
 use crate::shape::Shape;
@@ -65,8 +65,27 @@ fn dependency(random: &mut Random, index: usize) -> (usize, When) {
     (random.between(0, index as u64 - 1) as usize, when)
 }
 
+/// What jobs are like where they run.
+struct Habits {
+    /// How often they ask for a part of a device.
+    parts: f64,
+    /// How long they work at least.
+    shortest: Span,
+}
+
+impl Habits {
+    /// On GPUs under MPS many jobs share them, for so long that they meet.
+    fn on(shapes: &[Shape]) -> Habits {
+        match shapes.iter().all(|shape| shape.kind == DeviceKind::Gpu) {
+            true => Habits { parts: 0.85, shortest: Span::from_secs(20) },
+            false => Habits { parts: 0.5, shortest: Span::from_millis(100) },
+        }
+    }
+}
+
 fn spec(random: &mut Random, at: Time, shapes: &[Shape]) -> JobSpec {
-    let demand = demand(random, shapes);
+    let habits = &Habits::on(shapes);
+    let demand = demand(random, shapes, habits);
     JobSpec {
         demand,
         model: random.chance(0.5).then(|| model(random, demand.total_devices())),
@@ -82,14 +101,14 @@ fn spec(random: &mut Random, at: Time, shapes: &[Shape]) -> JobSpec {
         },
         stop: stop(random),
         held: random.chance(0.05),
-        ..program(random).job()
+        ..program(random, habits).job()
     }
 }
 
-fn program(random: &mut Random) -> Program {
+fn program(random: &mut Random, habits: &Habits) -> Program {
     let starting = random.span((Span::from_millis(10), Span::from_secs(20)));
     let ending = random.span((Span::from_millis(1), Span::from_secs(90)));
-    let alone = random.span((Span::from_millis(100), Span::from_secs(1_500)));
+    let alone = random.span((habits.shortest, Span::from_secs(1_500)));
     Program {
         alone: if random.chance(0.94) { alone } else { Program::ENDLESS },
         steps: random.between(1, 2_000),
@@ -98,6 +117,7 @@ fn program(random: &mut Random) -> Program {
         start: if random.chance(0.95) { Start::Takes(starting) } else { Start::Fails(starting) },
         exit: if random.chance(0.85) { 0 } else { random.between(1, 255) as i32 },
         failing_attempts: if random.chance(0.2) { random.between(1, 3) as u32 } else { 0 },
+        attaches: if random.chance(0.95) { Attaches::Always } else { Attaches::Never },
         on_term: *random.pick(&[OnTerm::Dies(ending), OnTerm::Saves(ending), OnTerm::Ignores]),
         on_kill: if random.chance(0.9) { Span::from_millis(20) } else { Span::from_secs(15) },
     }
@@ -129,7 +149,7 @@ fn array(random: &mut Random) -> Array {
 }
 
 /// What these machines have, or a part of it.
-fn demand(random: &mut Random, shapes: &[Shape]) -> Demand {
+fn demand(random: &mut Random, shapes: &[Shape], habits: &Habits) -> Demand {
     let nodes = if shapes.len() > 1 && random.chance(0.15) { 2 } else { 1 };
     let devices_in_all: u32 = shapes.iter().map(|shape| shape.devices).sum();
     let free = nodes == 1 && devices_in_all > 0 && random.chance(0.1);
@@ -139,17 +159,22 @@ fn demand(random: &mut Random, shapes: &[Shape]) -> Demand {
         hosts.swap_remove(random.between(0, hosts.len() as u64 - 1) as usize);
     }
     let least = |of: fn(&Shape) -> u64| hosts.iter().map(|shape| of(shape)).min().unwrap_or_default();
-    let gpus = gpus(random, least(|shape| u64::from(shape.devices)));
+    let gpus = gpus(random, habits, least(|shape| u64::from(shape.devices)));
     let (gpus, spread) = match free {
         true => (Gpus::Whole(random.between(1, devices_in_all.into()) as u32), Spread::Free),
         false => (gpus, Spread::Even),
     };
-    let device_memory = least(|shape| shape.device_memory.map_or(u64::MAX >> 1, |memory| memory.0));
-    let wants_memory = gpus != Gpus::Whole(0) && random.chance(0.4);
+    // Whoever shares a device leaves a reserve.
+    let left =
+        |shape: &Shape| shape.device_memory.map_or(u64::MAX >> 1, |it| it.minus(shape.sharing.reserve).0);
+    let device_memory = least(left);
+    let is_part = matches!(gpus, Gpus::Part(_));
+    let wants_memory = gpus != Gpus::Whole(0) && random.chance(if is_part { 0.8 } else { 0.3 });
+    let enforceable = is_part && hosts.iter().all(|shape| shape.kind == DeviceKind::Gpu);
     Demand {
         nodes,
         gpus,
-        gpu_memory: wants_memory.then(|| Bytes(random.between(0, device_memory.min(80 << 30)))),
+        gpu_memory: wants_memory.then(|| gpu_memory(random, device_memory.min(80 << 30))),
         cpus: if random.chance(0.4) {
             random.between(0, least(|shape| u64::from(shape.cpus))) as u32
         } else {
@@ -158,12 +183,23 @@ fn demand(random: &mut Random, shapes: &[Shape]) -> Demand {
         memory: Bytes(if random.chance(0.4) { random.between(0, least(|shape| shape.memory.0)) } else { 0 }),
         sharing: if random.chance(0.1) { Sharing::Exclusive } else { Sharing::Shared },
         spread,
-        ..Demand::default()
+        limits: if enforceable && random.chance(0.3) { Limits::Enforced } else { Limits::BestEffort },
+        compute: if is_part && random.chance(0.3) { Compute::Capped } else { Compute::Open },
+        gpu_processes: random.between(1, 3) as u32,
     }
 }
 
-fn gpus(random: &mut Random, most: u64) -> Gpus {
+/// Often so little that others fit beside it.
+fn gpu_memory(random: &mut Random, most: u64) -> Bytes {
+    let most = if random.chance(0.7) { most / 3 } else { most };
+    Bytes(random.between(0, most))
+}
+
+fn gpus(random: &mut Random, habits: &Habits, most: u64) -> Gpus {
     let part = Share(*random.pick(&[100, 250, 300, 500, 500, 700, 999]));
     let whole = random.between(0, most) as u32;
-    *random.pick(&[Gpus::Part(part), Gpus::Part(part), Gpus::Whole(1), Gpus::Whole(whole)])
+    match random.chance(habits.parts) {
+        true => Gpus::Part(part),
+        false => Gpus::Whole(*random.pick(&[1, whole])),
+    }
 }

@@ -7,7 +7,7 @@ mod faults;
 mod jobs;
 
 use cohabit_core::Config;
-use cohabit_proto::{Bytes, Span, Time};
+use cohabit_proto::{Bytes, DeviceKind, Span, Time};
 use cohabit_scheduler::POLICY_NAMES;
 
 use crate::random::Random;
@@ -29,8 +29,10 @@ impl Scenario {
     pub fn draw(seed: u64, options: &Options) -> Scenario {
         let mut random = Random::stream(seed, "cluster");
         let count = random.between(1, 5) as u32;
-        let shapes: Vec<Shape> =
-            (0..options.nodes.unwrap_or(count).max(1)).map(|number| shape(&mut random, number)).collect();
+        let kinds = if random.chance(0.4) { &[DeviceKind::Gpu][..] } else { &MIXED };
+        let shapes: Vec<Shape> = (0..options.nodes.unwrap_or(count).max(1))
+            .map(|number| shape(&mut random, kinds, number))
+            .collect();
         let quiet_at = Time::EPOCH + random.span((Span::from_secs(600), Span::from_secs(3 * 3_600)));
         let mut scenario = Scenario { quiet_at, ..settings(&mut random, Scenario::calm(shapes)) };
         let count = random.between(2, 25) as u32;
@@ -41,12 +43,18 @@ impl Scenario {
     }
 }
 
-fn shape(random: &mut Random, number: u32) -> Shape {
+/// The kinds of devices in clusters that have several.
+const MIXED: [DeviceKind; 3] = [DeviceKind::Host, DeviceKind::Fake, DeviceKind::Gpu];
+
+fn shape(random: &mut Random, kinds: &[DeviceKind], number: u32) -> Shape {
+    let kind = *random.pick(kinds);
+    let memory = Bytes(random.between(8, 80) << 30);
     Shape {
         cpus: random.between(2, 32) as u32,
         memory: Bytes(random.between(8, 256) << 30),
         devices: random.between(1, 4) as u32,
-        device_memory: random.chance(0.7).then(|| Bytes(random.between(8, 80) << 30)),
+        kind,
+        device_memory: (kind != DeviceKind::Host).then_some(memory),
         // The first jobs meet there.
         foreign_ports: 3,
         ..Shape::new(&format!("node-{number}"), 0)

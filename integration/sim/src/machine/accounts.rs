@@ -1,8 +1,8 @@
 //! What the processes of a machine hold now and have used so far, from outside the cores' books.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
-use cohabit_proto::{AttemptId, Bytes, Demand, DeviceId, Outcome, RankId, Share, Time};
+use cohabit_proto::{AttemptId, Bytes, Demand, Device, Outcome, RankId, Share, Time};
 
 use super::Machine;
 use crate::process::Process;
@@ -14,6 +14,8 @@ pub(crate) struct Accounts {
     pub(crate) device_time: BTreeMap<AttemptId, u64>,
     /// How ranks really ended.
     pub(crate) outcomes: BTreeMap<RankId, Outcome>,
+    /// Ranks that another one's fault on their GPU brought down, and whose worker daemon lived to tell.
+    pub(crate) victims: BTreeSet<RankId>,
 }
 
 impl Accounts {
@@ -24,14 +26,15 @@ impl Accounts {
 }
 
 impl Machine {
+    /// The worker daemon that knew of a fault is gone: whose end the head has not acknowledged is like any
+    /// other now.
+    pub(crate) fn forget_victims(&mut self) {
+        self.accounts.victims.retain(|rank| !self.processes.contains_key(rank));
+    }
+
     /// Of what the processes together hold more than there is.
     pub(crate) fn overload(&self) -> Option<String> {
-        let over_device = self.shape.devices().into_iter().find_map(|device| {
-            let (share, memory) = self.held(&device.id);
-            let over_memory = device.memory.is_some_and(|all| memory > all);
-            (share > Share::WHOLE || over_memory)
-                .then(|| format!("{share} and {memory} of device {} are taken", device.id))
-        });
+        let over_device = self.shape.devices().iter().find_map(|device| self.overload_of(device));
         let attempts: BTreeMap<AttemptId, Demand> =
             self.live().map(|(rank, process)| (rank.attempt, process.start.spec.demand)).collect();
         let cpus: u32 = attempts.values().map(|demand| demand.cpus).sum();
@@ -40,10 +43,23 @@ impl Machine {
         over_device.or_else(|| over_host.then(|| format!("{cpus} cores and {memory} of the host are taken")))
     }
 
-    fn held(&self, device: &DeviceId) -> (Share, Bytes) {
-        let on_it = || self.live().filter(|(_, process)| process.start.devices.contains(device));
-        let share = on_it().map(|(_, process)| process.start.share).sum();
-        let memory = on_it().filter_map(|(_, process)| process.start.spec.demand.gpu_memory).sum();
-        (share, memory)
+    /// Who shares a device with memory of its own leaves a reserve, and is one of not too many.
+    fn overload_of(&self, device: &Device) -> Option<String> {
+        let on_it: Vec<&Process> = self
+            .live()
+            .map(|(_, process)| process)
+            .filter(|it| it.start.devices.contains(&device.id))
+            .collect();
+        let share: Share = on_it.iter().map(|process| process.start.share).sum();
+        let memory: Bytes = on_it.iter().filter_map(|process| process.start.spec.demand.gpu_memory).sum();
+        let limits = self.shape.sharing;
+        let is_shared = on_it.iter().any(|process| process.start.share < Share::WHOLE);
+        let reserve = if is_shared { limits.reserve } else { Bytes::ZERO };
+        let is_over = device.memory.is_some_and(|all| memory + reserve > all);
+        let is_crowded = device.memory.is_some() && on_it.len() > limits.max_ranks as usize;
+        (share > Share::WHOLE || is_over || is_crowded).then(|| {
+            let ranks = on_it.len();
+            format!("{share} and {memory} of device {} are taken by {ranks} ranks", device.id)
+        })
     }
 }

@@ -5,6 +5,7 @@
 //! knows the head.
 
 mod accounts;
+mod gpus;
 mod rates;
 
 use std::collections::BTreeMap;
@@ -14,6 +15,9 @@ use cohabit_proto::{JobId, Outcome, RankId, Signal, Span, StartFailure, StopReas
 use cohabit_worker_core::{Event, FoundRank, Lease, RankStart};
 
 use self::accounts::Accounts;
+use self::gpus::Gpus;
+pub(crate) use self::gpus::Luck;
+pub use self::gpus::{Appetite, Blame};
 use crate::law::Law;
 use crate::process::{Conditions, CutShort, Life, Process, shown};
 use crate::random::Random;
@@ -26,6 +30,7 @@ pub(crate) struct Machine {
     law: Arc<dyn Law>,
     orphan_grace: Span,
     processes: BTreeMap<RankId, Process>,
+    gpus: Gpus,
     accounts: Accounts,
 }
 
@@ -76,13 +81,20 @@ pub enum Disk {
 
 impl Machine {
     pub(crate) fn new(shape: Shape, law: Arc<dyn Law>, orphan_grace: Span) -> Machine {
-        Machine { shape, law, orphan_grace, processes: BTreeMap::new(), accounts: Accounts::default() }
+        Machine {
+            shape,
+            law,
+            orphan_grace,
+            processes: BTreeMap::new(),
+            gpus: Gpus::default(),
+            accounts: Accounts::default(),
+        }
     }
 
     /// Starts an executor with this rank.
     ///
     /// # Errors
-    /// If it is there already.
+    /// If it is there already, or comes to its GPUs as it must not.
     pub(crate) fn spawn(
         &mut self,
         now: Time,
@@ -92,6 +104,7 @@ impl Machine {
     ) -> Result<(), String> {
         let rank = start.rank;
         let process = Process::new(start, conditions);
+        self.check_access(rank, &process)?;
         out.pulse(now + process.program.start.result().0, rank, Beat::Start);
         match self.processes.insert(rank, process) {
             Some(earlier) => Err(format!("{} is spawned again", shown(rank, &earlier))),
@@ -150,6 +163,7 @@ impl Machine {
 
     /// The worker daemon died: executors notice, and starts that were under way end in one of several ways.
     pub(crate) fn daemon_died(&mut self, now: Time, random: &mut Random, out: &mut Outbox) {
+        self.forget_victims();
         let live = self.processes.iter().filter(|(_, process)| process.is_live());
         for (rank, runs) in live.map(|(rank, process)| (*rank, process.runs())).collect::<Vec<_>>() {
             match (runs, random.pick(&CutShort::ALL)) {
@@ -168,6 +182,8 @@ impl Machine {
 
     /// Everything that runs is gone at once.
     pub(crate) fn power_off(&mut self, now: Time, disk: Disk) {
+        self.gpus_off();
+        self.forget_victims();
         for (rank, process) in self.processes.iter_mut().filter(|(_, process)| process.is_live()) {
             let outcome = Outcome::Lost("the machine went down".into());
             self.accounts.close(now, *rank, process, &outcome);
@@ -203,16 +219,19 @@ impl Machine {
 
     fn start(&mut self, now: Time, rank: RankId, out: &mut Outbox) {
         let taken = self.taken_port(rank);
+        let hangs = self.processes.get(&rank).is_some_and(|process| self.has_lost_server(process));
         let Some(process) = self.processes.get_mut(&rank) else { return };
         let result =
             taken.map_or(process.program.start.result().1, |port| Err(StartFailure::PortTaken(port)));
         match result {
             Ok(()) => {
                 process.life = Life::Running(now);
+                process.hangs = hangs;
                 if let Some(every) = process.progress_every() {
                     out.pulse(now + every, rank, Beat::Progress);
                 }
                 out.events.push(Event::Spawned(rank));
+                out.events.extend(process.enforcement().map(|known| Event::Sharing(rank, known)));
                 self.retime(now, rank, out);
             }
             Err(failure) => {

@@ -28,8 +28,11 @@ impl Machine {
     }
 
     /// A process on several devices is as fast as on the most crowded of them; a gang that is slow because
-    /// of its network is no faster on devices of its own.
+    /// of its network is no faster on devices of its own. What hangs does nothing, but is still in the way.
     fn rate(&self, rank: RankId, process: &Process) -> f64 {
+        if process.hangs {
+            return 0.0;
+        }
         let slowdowns = process.start.devices.iter().map(|device| self.slowdown(rank, device));
         process.pace / slowdowns.fold(1.0, f64::max)
     }

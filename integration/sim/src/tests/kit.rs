@@ -1,7 +1,7 @@
 //! Scenario words.
 
 use cohabit_proto::{DeviceId, Gpus, JobId, JobRecord, JobSpec, Share, Span, Time};
-use cohabit_worker_core::RankStart;
+use cohabit_worker_core::{GpuAccess, RankStart};
 
 use crate::failure::Failure;
 use crate::program::Program;
@@ -46,6 +46,7 @@ pub(super) fn start(number: u64, spec: JobSpec, devices: &[&str]) -> RankStart {
         spec,
         user: "ada".into(),
         devices: devices.iter().map(|device| DeviceId((*device).to_owned())).collect(),
+        access: GpuAccess::None,
         rendezvous_port: None,
         environment: [].into(),
     }

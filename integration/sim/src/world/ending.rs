@@ -1,7 +1,7 @@
 //! Whether everything has come to its end, and whether the accounts are right then.
 //!
-//! In the quiet phase somebody with an admin's rights tidies up every ten minutes, so that nothing waits for
-//! a person.
+//! In the quiet phase somebody with an admin's rights tidies up every ten minutes, and looks after GPUs, so
+//! that nothing waits for a person.
 
 use cohabit_proto::{Chapter, JobChange, JobId, JobRecord, Request};
 
@@ -25,6 +25,7 @@ impl World<'_> {
             return Err(self.failure(FailureKind::NeverEnded, left.join("; ")));
         }
         self.agenda.put(self.now + TIDY_EVERY, Happening::Tidy);
+        self.care_for_gpus()?;
         for node in 0..self.nodes.len() {
             self.administer(Request::Resume(self.nodes[node].id.to_string()));
         }
@@ -59,6 +60,8 @@ impl World<'_> {
         let checked = checks::ends(head, self.now, self.settings.retention, &jobs)
             .and_then(|()| checks::device_time(head, self.now, &self.nodes))
             .and_then(|()| checks::outcomes(head, self.now, &self.nodes))
+            .and_then(|()| checks::victims(head, self.now, &self.nodes))
+            .and_then(|()| checks::retries(head, self.now, &jobs))
             .and_then(|()| checks::cancellations(head, self.now, self.clients.cancelled()))
             .and_then(|()| checks::answers(head, self.now, &jobs));
         self.invariant(checked)

@@ -31,6 +31,10 @@ impl World<'_> {
             Act::Cut { node, length, head_notices, worker_notices } => {
                 self.cut(node, length, head_notices, worker_notices);
             }
+            Act::BreakMps { node, number, blame } => self.break_mps(node, number, blame)?,
+            Act::LoseGpu { node, number } => self.lose_gpu(node, number)?,
+            Act::Xid { node, number, code } => self.xid(node, number, code)?,
+            Act::Look { node, strangers, appetite } => self.look(node, strangers, appetite)?,
         }
         Ok(())
     }
@@ -67,7 +71,7 @@ impl World<'_> {
         self.head_effects(effects)
     }
 
-    fn crash_worker(&mut self, node: usize, down_for: Span) -> Result<(), Failure> {
+    pub(super) fn crash_worker(&mut self, node: usize, down_for: Span) -> Result<(), Failure> {
         let Some(daemon) = self.nodes[node].daemon.take() else { return Ok(()) };
         self.tally.crashes += 1;
         if let Some(link) = daemon.link.id() {

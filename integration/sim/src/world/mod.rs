@@ -5,6 +5,7 @@
 
 mod ending;
 mod fate;
+mod gpus;
 mod head;
 mod network;
 mod requests;
@@ -48,6 +49,7 @@ pub(crate) struct World<'s> {
     delays: Random,
     planning: Random,
     breaks: Random,
+    gpus: Random,
     settings: Settings,
     machines_set_up: u128,
     finished: bool,
@@ -59,6 +61,7 @@ pub(crate) struct World<'s> {
 struct Settings {
     delay: (Span, Span),
     planning: (Span, Span),
+    quiet_at: Time,
     gives_up_at: Time,
     retention: Span,
     watch: Watch,
@@ -75,6 +78,10 @@ pub struct Tally {
     pub crashes: u64,
     /// Links that broke.
     pub breaks: u64,
+    /// Ranks that were started as clients of an MPS server.
+    pub clients: u64,
+    /// MPS servers that broke, and GPUs that were lost.
+    pub gpu_faults: u64,
 }
 
 impl<'s> World<'s> {
@@ -93,9 +100,11 @@ impl<'s> World<'s> {
             delays: Random::stream(seed, "delays"),
             planning: Random::stream(seed, "planning"),
             breaks: Random::stream(seed, "breaks"),
+            gpus: Random::stream(seed, "gpus"),
             settings: Settings {
                 delay: scenario.delay,
                 planning: scenario.planning,
+                quiet_at: scenario.quiet_at,
                 gives_up_at: scenario.quiet_at + scenario.patience,
                 retention: scenario.config.retention,
                 watch: scenario.watch,
@@ -193,11 +202,16 @@ impl World<'_> {
         match what {
             AtDaemon::Alarm(setting) => self.daemon_alarm(node, setting),
             AtDaemon::Dial => self.dial(node),
+            AtDaemon::Mps(device, order, luck) => self.mps_answers(node, device, order, luck),
             AtDaemon::Forget(rank) => {
                 self.nodes[node].machine.forget(rank);
                 Ok(())
             }
         }
+    }
+
+    fn is_quiet(&self) -> bool {
+        self.now >= self.settings.quiet_at
     }
 
     /// Puts down something that happens when a message has travelled.

@@ -4,7 +4,7 @@
 //! next.
 
 use cohabit_proto::AttemptId;
-use cohabit_worker_core::{Effect, Event};
+use cohabit_worker_core::{Effect, Event, GpuAccess};
 
 use super::World;
 use crate::alarm::Setting;
@@ -73,6 +73,7 @@ impl World<'_> {
             }
             Effect::Spawn(start) => {
                 self.tally.ranks += 1;
+                self.tally.clients += u64::from(matches!(start.access, GpuAccess::Mps(_)));
                 let conditions = self.conditions(start.rank.attempt);
                 let spawned = self.nodes[node].machine.spawn(self.now, *start, conditions, &mut out);
                 self.invariant(spawned)?;
@@ -82,7 +83,7 @@ impl World<'_> {
                 self.nodes[node].machine.signal(self.now, rank, signal, &mut out)
             }
             Effect::Lease(rank, lease) => self.nodes[node].machine.lease(self.now, rank, lease, &mut out),
-            Effect::Mps(device, order) => unreachable!("{order:?} for {device}, which is no GPU"),
+            Effect::Mps(device, order) => self.mps_ordered(node, device, order),
             Effect::Forget(rank) => {
                 let life = self.nodes[node].life;
                 self.after_travel(Happening::Daemon(node, life, AtDaemon::Forget(rank)));

@@ -126,6 +126,19 @@ pub(crate) struct DeviceArguments {
     /// COHABIT_DEVICES]
     #[arg(long, value_name = "SPEC")]
     pub(crate) devices: Option<String>,
+    /// How many ranks may share a GPU [default: 3] [env: COHABIT_MAX_SHARING]
+    #[arg(long, value_name = "COUNT")]
+    pub(crate) max_sharing: Option<String>,
+    /// Memory that ranks which share a GPU leave free together [default: 1G] [env: COHABIT_GPU_RESERVE]
+    #[arg(long, value_name = "SIZE")]
+    pub(crate) gpu_reserve: Option<String>,
+    /// Whether shares are enforced under NVIDIA's MPS: auto (where it can be) or off [default: auto] [env:
+    /// COHABIT_MPS]
+    #[arg(long, value_name = "WHEN")]
+    pub(crate) mps: Option<String>,
+    /// NVIDIA's management library, where it is not found by its name [env: COHABIT_NVML_LIBRARY]
+    #[arg(long, value_name = "FILE")]
+    pub(crate) nvml_library: Option<PathBuf>,
     /// Speed of the network, as 25g or 3GB/s; that of its interface without it [env: COHABIT_NETWORK]
     #[arg(long, value_name = "SPEED")]
     pub(crate) network: Option<String>,

@@ -26,6 +26,15 @@ pub(crate) struct JobArguments {
     /// Let nobody else join the job's GPUs
     #[arg(long)]
     pub(crate) exclusive: bool,
+    /// Share a GPU only where the limits of the share are enforced
+    #[arg(long)]
+    pub(crate) enforced: bool,
+    /// Compute on no more of the GPU than the share; without it, also on what neighbours leave idle
+    #[arg(long)]
+    pub(crate) cap_compute: bool,
+    /// Processes of a rank that use its GPU; each may take an equal part of --gpu-mem; 1 without it
+    #[arg(long, value_name = "COUNT")]
+    pub(crate) gpu_processes: Option<u32>,
     /// Nodes, all at once, or 'any' to let whole GPUs lie wherever little crosses the network; 1 without it
     #[arg(long, short = 'N', value_name = "COUNT", value_parser = values::nodes)]
     pub(crate) nodes: Option<Nodes>,

@@ -7,6 +7,8 @@ mod connection;
 mod daemons;
 mod display;
 mod job;
+#[cfg(feature = "worker")]
+mod profile;
 mod queue;
 #[cfg(feature = "simulate")]
 mod simulate;
@@ -20,6 +22,8 @@ pub(crate) use self::connection::{AddressArguments, ConnectionArguments};
 pub(crate) use self::daemons::*;
 pub(crate) use self::display::{DisplayArguments, Format};
 pub(crate) use self::job::JobArguments;
+#[cfg(feature = "worker")]
+pub(crate) use self::profile::ProfileArguments;
 pub(crate) use self::queue::*;
 #[cfg(feature = "simulate")]
 pub(crate) use self::simulate::{SimulateArguments, TraceSource};
@@ -32,9 +36,9 @@ pub(crate) use self::tokens::{
 const MORE: &str = "\
 Settings come from flags, then COHABIT_* variables, then ./cohabit.toml, ~/.config/cohabit/config.toml and \
 /etc/cohabit/config.toml. The keys of a file are head, token-file, state, listen, policy, lost-after, retention, \
-history-retention, node-failures, join, name, devices, network, interconnect, orphan-grace, log-limit, \
-log-retention, log-level and log-format; a variable is the key in capitals with underscores (COHABIT_TOKEN_FILE), and COHABIT_LOG for \
-log-level.
+history-retention, node-failures, join, name, devices, max-sharing, gpu-reserve, mps, nvml-library, network, \
+interconnect, orphan-grace, log-limit, log-retention, log-level and log-format; a variable is the key in capitals \
+with underscores (COHABIT_TOKEN_FILE), and COHABIT_LOG for log-level.
 
 With --output json, stdout carries one JSON document (`logs`: one on each line; `run`: what the job prints), and \
 errors are JSON on stderr.
@@ -99,6 +103,9 @@ pub(crate) enum Verb {
     /// Run a trace on a made-up cluster under several policies and compare them
     #[cfg(feature = "simulate")]
     Simulate(SimulateArguments),
+    /// Measure on a real GPU what sharing costs: workloads alone, in pairs and in triples
+    #[cfg(feature = "worker")]
+    Profile(ProfileArguments),
     /// Check this machine: folders, permissions, port, clock, GPUs
     Doctor(DoctorArguments),
     /// Print completions for a shell
@@ -167,6 +174,8 @@ impl Verb {
             Verb::Doctor(arguments) => Some(&arguments.display),
             #[cfg(feature = "simulate")]
             Verb::Simulate(arguments) => Some(&arguments.display),
+            #[cfg(feature = "worker")]
+            Verb::Profile(arguments) => Some(&arguments.display),
             Verb::Top(_) | Verb::Completions(_) => None,
             #[cfg(feature = "head")]
             Verb::Head(_) => None,

@@ -158,6 +158,14 @@ pub(crate) struct TopArguments {
 /// Arguments of `doctor`.
 #[derive(Debug, Args)]
 pub(crate) struct DoctorArguments {
+    /// Try NVIDIA's MPS on each idle GPU: start its daemon and stop it again
+    #[cfg(feature = "worker")]
+    #[arg(long)]
+    pub(crate) probe: bool,
+    /// NVIDIA's management library, where it is not found by its name [env: COHABIT_NVML_LIBRARY]
+    #[cfg(feature = "worker")]
+    #[arg(long, value_name = "FILE")]
+    pub(crate) nvml_library: Option<PathBuf>,
     #[command(flatten)]
     pub(crate) connection: ConnectionArguments,
     #[command(flatten)]

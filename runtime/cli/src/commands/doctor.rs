@@ -1,12 +1,22 @@
-//! `doctor`: looks at this machine and says what to change; it changes nothing itself.
+//! `doctor`: looks at this machine and says what to change; it changes nothing itself, and what a probe
+//! starts, it stops again.
 //!
 //! Each file below looks at one matter. What cannot be looked at is a finding too, never a silent pass.
 
+#[cfg(feature = "worker")]
+mod device_files;
 mod findings;
 mod folder;
+#[cfg(feature = "worker")]
+mod gpu_processes;
+#[cfg(feature = "worker")]
 mod gpus;
 mod head;
 mod limits;
+#[cfg(feature = "worker")]
+mod mps;
+#[cfg(feature = "worker")]
+mod probe;
 mod processes;
 
 use std::process::ExitCode;
@@ -26,10 +36,19 @@ pub(super) async fn doctor(arguments: DoctorArguments) -> Result<ExitCode, Failu
     let state = state_folder(&settings)?;
     let mut findings = folder::look(&state);
     findings.extend(head::look(&settings).await);
-    findings.extend(gpus::look());
+    #[cfg(feature = "worker")]
+    findings.extend(gpus::look(&gpus::Look::new(&arguments, &settings, &state)));
+    #[cfg(not(feature = "worker"))]
+    findings.push(gpus_without_worker());
     findings.extend(processes::look());
     findings.extend(limits::look());
     tell(&Findings { findings }, arguments.display.output)
+}
+
+#[cfg(not(feature = "worker"))]
+fn gpus_without_worker() -> Finding {
+    let seen = "this build has no worker, so GPUs are not looked at";
+    Finding::doubtful("gpu driver", seen, "run the `doctor` of a build with the feature `worker`")
 }
 
 fn tell(findings: &Findings, format: Format) -> Result<ExitCode, Failure> {

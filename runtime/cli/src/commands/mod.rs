@@ -16,6 +16,8 @@ mod head;
 mod list;
 mod logs;
 mod nodes;
+#[cfg(feature = "worker")]
+mod profile;
 mod run;
 mod show;
 #[cfg(feature = "simulate")]
@@ -60,6 +62,8 @@ pub(crate) fn dispatch(verb: Verb) -> Result<ExitCode, Failure> {
         Verb::Doctor(arguments) => finish(doctor::doctor(arguments)),
         #[cfg(feature = "simulate")]
         Verb::Simulate(arguments) => simulate::simulate(&arguments),
+        #[cfg(feature = "worker")]
+        Verb::Profile(arguments) => profile::profile(&arguments),
         Verb::Completions(arguments) => completions::completions(arguments.shell),
         #[cfg(feature = "head")]
         Verb::Head(arguments) => head::head(arguments.verb),
@@ -85,6 +89,14 @@ fn finish(command: impl Future<Output = Result<ExitCode, Failure>>) -> Result<Ex
 /// The present, as the cluster counts time.
 fn now() -> Time {
     Time::from_micros(u64::try_from(Timestamp::now().as_microsecond()).unwrap_or(0))
+}
+
+/// What was typed, so that it can be typed again.
+#[cfg(any(feature = "simulate", feature = "worker"))]
+fn typed() -> String {
+    let words: Vec<String> = std::env::args().skip(1).collect();
+    let words = shlex::try_join(words.iter().map(String::as_str)).unwrap_or_else(|_| words.join(" "));
+    format!("cohabit {words}")
 }
 
 /// A job's code as this program's own.

@@ -8,8 +8,9 @@ use crate::arguments::{Format, NodesArguments};
 use crate::connect::connect;
 use crate::failure::Failure;
 use crate::output::{self, Screen};
-use crate::render::documents::{Node, Nodes, versioned};
+use crate::render::documents::versioned;
 use crate::render::jobs_table::Columns;
+use crate::render::node_documents::{Node, Nodes};
 use crate::render::nodes_table::nodes_table;
 
 pub(super) async fn nodes(arguments: NodesArguments) -> Result<ExitCode, Failure> {

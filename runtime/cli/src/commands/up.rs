@@ -16,7 +16,7 @@ use crate::output;
 
 pub(super) fn up(arguments: UpArguments) -> Result<ExitCode, Failure> {
     let mut flags = head::flags(&arguments.head)?;
-    flags.extend(worker::device_flags(&arguments.worker));
+    flags.extend(worker::device_flags(&arguments.worker)?);
     let settings = Settings::with_flags(flags)?;
     daemon::start_logging(&settings)?;
     let options = head::options(&settings)?;

@@ -27,6 +27,14 @@ pub(crate) enum Key {
     Name,
     /// What a worker offers.
     Devices,
+    /// How many ranks may share a GPU.
+    MaxSharing,
+    /// Memory that ranks which share a GPU leave free.
+    GpuReserve,
+    /// Whether shares are enforced under MPS.
+    Mps,
+    /// NVIDIA's management library.
+    NvmlLibrary,
     /// How fast a worker's network is.
     Network,
     /// How fast a worker's devices reach each other.
@@ -45,7 +53,7 @@ pub(crate) enum Key {
 
 impl Key {
     /// Every key.
-    pub(crate) const ALL: [Key; 19] = [
+    pub(crate) const ALL: [Key; 23] = [
         Key::Head,
         Key::TokenFile,
         Key::State,
@@ -58,6 +66,10 @@ impl Key {
         Key::Join,
         Key::Name,
         Key::Devices,
+        Key::MaxSharing,
+        Key::GpuReserve,
+        Key::Mps,
+        Key::NvmlLibrary,
         Key::Network,
         Key::Interconnect,
         Key::OrphanGrace,
@@ -82,6 +94,10 @@ impl Key {
             Key::Join => "join",
             Key::Name => "name",
             Key::Devices => "devices",
+            Key::MaxSharing => "max-sharing",
+            Key::GpuReserve => "gpu-reserve",
+            Key::Mps => "mps",
+            Key::NvmlLibrary => "nvml-library",
             Key::Network => "network",
             Key::Interconnect => "interconnect",
             Key::OrphanGrace => "orphan-grace",

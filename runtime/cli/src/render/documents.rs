@@ -6,8 +6,8 @@ use std::collections::BTreeMap;
 
 use cohabit_client::Explanation;
 use cohabit_client::proto::{
-    AttemptRecord, Bandwidth, Chapter, DeviceKind, DeviceRecord, JobChange, JobId, JobRecord, JobState,
-    NodeRecord, Outcome, Progress, RankRecord, ReasonCode, Share, Span, StopReason, TokenRecord, Verdict,
+    AttemptRecord, Chapter, Enforcement, JobChange, JobId, JobRecord, JobState, Outcome, Progress,
+    RankRecord, ReasonCode, Share, Span, StopReason, TokenRecord, Verdict,
 };
 use serde::Serialize;
 
@@ -52,6 +52,8 @@ pub(crate) struct Job {
     nodes: Vec<String>,
     devices: Vec<String>,
     share: Option<f64>,
+    sharing: Option<&'static str>,
+    sharing_reason: Option<String>,
     sharing_with: Vec<JobId>,
     predicted: Option<Prediction>,
     progress: Option<ProgressNow>,
@@ -74,6 +76,9 @@ struct Rank {
     node: String,
     devices: Vec<String>,
     share: f64,
+    sharing: Option<&'static str>,
+    sharing_reason: Option<String>,
+    gpu_memory: Option<u64>,
     exit_code: Option<i32>,
     signal: Option<i32>,
     failure: Option<String>,
@@ -108,6 +113,7 @@ struct Members {
 
 impl From<&JobRecord> for Job {
     fn from(job: &JobRecord) -> Job {
+        let (sharing, sharing_reason) = told(job.sharing());
         Job {
             id: job.id,
             name: job.name.clone(),
@@ -126,6 +132,8 @@ impl From<&JobRecord> for Job {
             nodes: job.nodes(),
             devices: job.devices().into_iter().map(|device| device.0).collect(),
             share: share(job).map(Share::as_f64),
+            sharing,
+            sharing_reason,
             sharing_with: job.sharing_with.clone(),
             predicted: job.predicted.as_ref().map(|predicted| Prediction {
                 iterations: predicted.iterations,
@@ -150,6 +158,13 @@ fn share(job: &JobRecord) -> Option<Share> {
     ranks.iter().find(|rank| !rank.devices.is_empty()).map(|rank| rank.share)
 }
 
+/// Whether limits are enforced, in a word, and why not; nothing where it is not known.
+fn told(sharing: Option<&Enforcement>) -> (Option<&'static str>, Option<String>) {
+    let Some(sharing) = sharing else { return (None, None) };
+    let (word, why) = sharing.words();
+    (Some(word), why.map(str::to_owned))
+}
+
 impl From<&AttemptRecord> for Attempt {
     fn from(attempt: &AttemptRecord) -> Attempt {
         Attempt {
@@ -170,12 +185,17 @@ impl From<(usize, &RankRecord)> for Rank {
             Some(Outcome::Signalled(signal)) => (None, Some(signal.0), None),
             Some(Outcome::NotStarted(failure)) => (None, None, Some(failure.to_string())),
             Some(Outcome::Lost(detail)) => (None, None, Some(detail.clone())),
+            Some(Outcome::OutOfGpuMemory { code, said }) => (Some(*code), None, Some(said.clone())),
         };
+        let (sharing, sharing_reason) = told(rank.enforcement.as_ref());
         Rank {
             rank: number,
             node: rank.node.clone(),
             devices: rank.devices.iter().map(|device| device.0.clone()).collect(),
             share: rank.share.as_f64(),
+            sharing,
+            sharing_reason,
+            gpu_memory: rank.gpu_memory.map(|memory| memory.0),
             exit_code,
             signal,
             failure,
@@ -191,85 +211,6 @@ impl From<&Progress> for ProgressNow {
             rate: progress.rate,
             eta_s: progress.remaining().map(Span::as_secs_f64),
             metrics: progress.metrics.clone(),
-        }
-    }
-}
-
-/// `{"nodes": […]}`
-#[derive(Debug, Serialize)]
-pub(crate) struct Nodes {
-    pub(crate) nodes: Vec<Node>,
-}
-
-/// A node.
-#[derive(Debug, Serialize)]
-pub(crate) struct Node {
-    id: String,
-    name: String,
-    state: &'static str,
-    since: String,
-    address: String,
-    build: String,
-    cpus: u32,
-    cpus_used: u32,
-    memory: u64,
-    memory_used: u64,
-    links: LinkSpeeds,
-    devices: Vec<DeviceNow>,
-    jobs: Vec<JobId>,
-}
-
-/// Bytes in a second, where they are known.
-#[derive(Debug, Serialize)]
-struct LinkSpeeds {
-    network: Option<f64>,
-    interconnect: Option<f64>,
-}
-
-#[derive(Debug, Serialize)]
-struct DeviceNow {
-    id: String,
-    kind: DeviceKind,
-    model: String,
-    memory: Option<u64>,
-    memory_used: u64,
-    used: f64,
-    jobs: Vec<JobId>,
-}
-
-impl From<&NodeRecord> for Node {
-    fn from(node: &NodeRecord) -> Node {
-        Node {
-            id: node.id.to_string(),
-            name: node.name.clone(),
-            state: node.state.word(),
-            since: moment(node.since),
-            address: node.address.clone(),
-            build: node.build.clone(),
-            cpus: node.cpus,
-            cpus_used: node.cpus_used,
-            memory: node.memory.0,
-            memory_used: node.memory_used.0,
-            links: LinkSpeeds {
-                network: node.links.network.map(Bandwidth::bytes_per_second),
-                interconnect: node.links.interconnect.map(Bandwidth::bytes_per_second),
-            },
-            devices: node.devices.iter().map(DeviceNow::from).collect(),
-            jobs: node.jobs.clone(),
-        }
-    }
-}
-
-impl From<&DeviceRecord> for DeviceNow {
-    fn from(record: &DeviceRecord) -> DeviceNow {
-        DeviceNow {
-            id: record.device.id.0.clone(),
-            kind: record.device.kind,
-            model: record.device.model.clone(),
-            memory: record.device.memory.map(|memory| memory.0),
-            memory_used: record.memory_used.0,
-            used: record.used.as_f64(),
-            jobs: record.jobs.clone(),
         }
     }
 }

@@ -1,6 +1,8 @@
 //! One job in full, for people: what `show` shows.
 
-use cohabit_client::proto::{AttemptRecord, JobRecord, RankRecord, Share, Span, Spread, Time};
+use cohabit_client::proto::{
+    AttemptRecord, Compute, JobRecord, Limits, RankRecord, Share, Span, Spread, Time,
+};
 use jiff::tz::TimeZone;
 
 use super::clock;
@@ -31,6 +33,7 @@ pub(crate) fn job_sheet(job: &JobRecord, now: Time, zone: &TimeZone) -> String {
     line("members", members(job));
     line("predicted", predicted(job, zone));
     line("progress", progress(job));
+    line("sharing", job.sharing().map_or(String::new(), ToString::to_string));
     line("beside", job.sharing_with.iter().map(ToString::to_string).collect::<Vec<_>>().join(", "));
     for attempt in &job.attempts {
         attempt_lines(attempt, zone, &mut lines);
@@ -53,6 +56,15 @@ fn needs(job: &JobRecord) -> String {
     }
     if let Some(memory) = demand.gpu_memory {
         needs.push(format!("{memory} on each GPU"));
+    }
+    if demand.limits == Limits::Enforced {
+        needs.push("enforced limits".to_owned());
+    }
+    if demand.compute == Compute::Capped {
+        needs.push("to compute on its share only".to_owned());
+    }
+    if demand.gpu_processes > 1 {
+        needs.push(format!("{} processes on its GPU", demand.gpu_processes));
     }
     if demand.cpus > 0 {
         needs.push(format!("{} cores", demand.cpus));
@@ -103,7 +115,7 @@ fn attempt_lines(attempt: &AttemptRecord, zone: &TimeZone, lines: &mut Vec<Strin
     };
     lines.push(format!("  attempt {}: started {}{end}", attempt.attempt, clock(attempt.started_at, zone)));
     for (number, rank) in attempt.ranks.iter().enumerate() {
-        lines.push(format!("    rank {number} on {}{}", place(rank), outcome(rank)));
+        lines.push(format!("    rank {number} on {}{}{}", place(rank), memory(rank), outcome(rank)));
     }
 }
 
@@ -114,6 +126,11 @@ fn place(rank: &RankRecord) -> String {
         Share::WHOLE => format!("{} with {devices}", rank.node),
         share => format!("{} with {share} of {devices}", rank.node),
     }
+}
+
+/// What it holds on its devices now.
+fn memory(rank: &RankRecord) -> String {
+    rank.gpu_memory.map_or(String::new(), |memory| format!(", holding {memory} of GPU memory"))
 }
 
 fn outcome(rank: &RankRecord) -> String {

@@ -8,14 +8,17 @@ pub(crate) mod documents;
 pub(crate) mod job_sheet;
 pub(crate) mod jobs_table;
 mod moments;
+pub(crate) mod node_documents;
 pub(crate) mod nodes_table;
 mod progress;
 pub(crate) mod table;
 pub(crate) mod tokens_table;
 
 pub(crate) use self::moments::{clock, moment};
+#[cfg(any(feature = "demo", feature = "worker"))]
+pub(crate) use self::progress::figures;
 #[cfg(feature = "demo")]
-pub(crate) use self::progress::{figures, progress_text};
+pub(crate) use self::progress::progress_text;
 
 #[cfg(test)]
 pub(crate) mod samples;

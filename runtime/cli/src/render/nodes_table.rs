@@ -1,6 +1,6 @@
 //! Nodes, a line for each, and in the wide form a line for each device.
 
-use cohabit_client::proto::{Bandwidth, DeviceKind, DeviceRecord, JobId, NodeRecord};
+use cohabit_client::proto::{Bandwidth, DeviceKind, DeviceRecord, Health, JobId, NodeRecord, Peer};
 use comfy_table::{Cell, Row};
 use jiff::tz::TimeZone;
 
@@ -9,7 +9,7 @@ use super::{clock, table};
 use crate::output::Screen;
 
 const NODES: [&str; 7] = ["NODE", "STATE", "DEVICES", "IN USE", "CORES", "MEMORY", "JOBS"];
-const DEVICES: [&str; 12] = [
+const DEVICES: [&str; 25] = [
     "NODE",
     "STATE",
     "SINCE",
@@ -19,8 +19,21 @@ const DEVICES: [&str; 12] = [
     "INTERCONNECT",
     "DEVICE",
     "KIND",
+    "HEALTH",
+    "SHARING",
     "MEMORY",
+    "FOREIGN",
+    "HELD",
     "IN USE",
+    "UTILISED",
+    "SM ACTIVE",
+    "POWER",
+    "HEAT",
+    "COMPUTE",
+    "DRIVER",
+    "MIG",
+    "MODE",
+    "PEERS",
     "JOBS",
 ];
 
@@ -57,7 +70,11 @@ fn node_row(node: &NodeRecord) -> Row {
 fn devices(node: &NodeRecord) -> String {
     let mut counts: Vec<(String, usize)> = Vec::new();
     for device in &node.devices {
-        let model = model(device);
+        let health = &device.device.condition.health;
+        let model = match health {
+            Health::Well => model(device),
+            Health::Recovering(_) | Health::Fenced(_) => format!("{} ({})", model(device), health.words().0),
+        };
         match counts.iter_mut().find(|(known, _)| *known == model) {
             Some((_, count)) => *count += 1,
             None => counts.push((model, 1)),
@@ -67,7 +84,7 @@ fn devices(node: &NodeRecord) -> String {
 }
 
 /// Made-up GPUs say so wherever they are shown.
-fn model(device: &DeviceRecord) -> String {
+pub(crate) fn model(device: &DeviceRecord) -> String {
     match device.device.kind {
         DeviceKind::Gpu | DeviceKind::Host => device.device.model.clone(),
         DeviceKind::Fake => format!("{} (made up)", device.device.model),
@@ -91,14 +108,49 @@ fn device_rows(node: &NodeRecord, zone: &TimeZone) -> Vec<Row> {
     }
     let with_device = |device: &DeviceRecord| {
         let mut row = start();
-        row.add_cell(Cell::new(&device.device.id))
-            .add_cell(Cell::new(model(device)))
-            .add_cell(Cell::new(memory(device)))
-            .add_cell(Cell::new(device.used))
-            .add_cell(Cell::new(listed(&device.jobs)));
+        device_cells(device).into_iter().for_each(|text| {
+            row.add_cell(Cell::new(text));
+        });
         row
     };
     node.devices.iter().map(with_device).collect()
+}
+
+/// A device, from its name to its jobs; nothing where something is not known.
+fn device_cells(record: &DeviceRecord) -> [String; 18] {
+    let device = &record.device;
+    let (condition, facts) = (&device.condition, device.gpu.as_ref());
+    let reading = record.telemetry.as_ref().map(|it| &it.reading);
+    let told = |fact: Option<String>| fact.unwrap_or_default();
+    [
+        device.id.to_string(),
+        model(record),
+        condition.health.to_string(),
+        condition.sharing.to_string(),
+        memory(record),
+        told(device.memory.map(|_| condition.foreign_memory.to_string())),
+        told(reading.and_then(|it| it.memory_used).map(|held| held.to_string())),
+        record.used.to_string(),
+        told(reading.and_then(|it| it.utilisation).map(per_cent)),
+        told(reading.and_then(|it| it.performance.as_ref()?.sm_active).map(per_cent)),
+        told(reading.and_then(|it| it.power).map(|watts| format!("{watts:.0} W"))),
+        told(reading.and_then(|it| it.temperature).map(|celsius| format!("{celsius:.0} °C"))),
+        told(facts.and_then(|it| it.compute_capability).map(|(major, minor)| format!("{major}.{minor}"))),
+        told(facts.map(|it| it.driver.clone())),
+        told(facts.map(|it| it.mig.to_string())),
+        told(facts.map(|it| it.compute_mode.to_string())),
+        told(facts.map(|it| peers(&it.peers))),
+        listed(&record.jobs),
+    ]
+}
+
+/// A part of the whole.
+pub(crate) fn per_cent(part: f64) -> String {
+    format!("{:.0}%", part * 100.0)
+}
+
+fn peers(peers: &[Peer]) -> String {
+    peers.iter().map(|peer| format!("{} by {}", peer.device, peer.path)).collect::<Vec<_>>().join(", ")
 }
 
 /// Nothing where it is not known.

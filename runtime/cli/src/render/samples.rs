@@ -3,9 +3,10 @@
 use std::collections::BTreeMap;
 
 use cohabit_client::proto::{
-    ArraySummary, AttemptRecord, Bandwidth, Bytes, Demand, Device, DeviceId, DeviceKind, DeviceRecord, Gpus,
-    JobId, JobRecord, JobState, Links, NodeId, NodeRecord, NodeState, Outcome, Predicted, Progress,
-    RankRecord, ReasonCode, Role, Share, Signal, Span, Time, TokenRecord,
+    ArraySummary, AttemptRecord, Bandwidth, Bytes, Condition, Demand, Device, DeviceId, DeviceKind,
+    DeviceRecord, DeviceSharing, DeviceTelemetry, Enforcement, GpuFacts, GpuPerformance, GpuReading, Gpus,
+    Health, JobId, JobRecord, JobState, Links, NodeId, NodeRecord, NodeState, Outcome, Peer, PeerPath,
+    Predicted, Progress, RankRecord, ReasonCode, Role, Share, SharingLimits, Signal, Span, Time, TokenRecord,
 };
 
 /// So many seconds after the morning of 21 November 2026.
@@ -93,9 +94,17 @@ fn attempt(number: u32, started: u64, ended: Option<u64>, outcome: Option<Outcom
             node: "gpu1".into(),
             devices: vec![DeviceId("GPU-5e1".into())],
             share: Share(500),
+            enforcement: Some(Enforcement::Unenforced("MPS is switched off on this worker".into())),
+            gpu_memory: ended.is_none().then_some(Bytes(7 << 30)),
             outcome,
         }],
     }
+}
+
+/// With its devices for itself.
+fn whole(mut attempt: AttemptRecord) -> AttemptRecord {
+    attempt.ranks.iter_mut().for_each(|rank| (rank.share, rank.enforcement) = (Share::WHOLE, None));
+    attempt
 }
 
 /// An array of which a third has ended.
@@ -131,7 +140,7 @@ pub(crate) fn failed() -> JobRecord {
         work: "false".into(),
         demand: Demand { gpus: Gpus::Whole(0), ..Demand::default() },
         attempt: 1,
-        attempts: vec![attempt(1, 10, Some(12), Some(Outcome::Exited(3)))],
+        attempts: vec![whole(attempt(1, 10, Some(12), Some(Outcome::Exited(3))))],
         exit_code: Some(3),
         started_at: Some(at(10)),
         ended_at: Some(at(12)),
@@ -160,6 +169,7 @@ pub(crate) fn nodes() -> Vec<NodeRecord> {
         memory: Bytes(512 << 30),
         memory_used: Bytes(16 << 30),
         links: Links { network: Some(Bandwidth(25_000_000_000)), interconnect: None },
+        sharing: SharingLimits::default(),
         devices,
         jobs: jobs.iter().copied().map(JobId::new).collect(),
         since: at(0),
@@ -169,8 +179,8 @@ pub(crate) fn nodes() -> Vec<NodeRecord> {
             "gpu1",
             NodeState::Up,
             vec![
-                device("GPU-5e1", DeviceKind::Gpu, "NVIDIA H200", large, 1_000, &[12, 13]),
-                device("GPU-77c", DeviceKind::Gpu, "NVIDIA H200", large, 250, &[15]),
+                measured(device("GPU-5e1", DeviceKind::Gpu, "NVIDIA H200", large, 1_000, &[12, 13])),
+                fenced(device("GPU-77c", DeviceKind::Gpu, "NVIDIA H200", large, 250, &[15])),
                 device("host-0", DeviceKind::Host, "host slot", None, 0, &[]),
             ],
             &[12, 13, 15],
@@ -182,6 +192,42 @@ pub(crate) fn nodes() -> Vec<NodeRecord> {
             &[],
         ),
     ]
+}
+
+/// All that a driver tells.
+fn measured(record: DeviceRecord) -> DeviceRecord {
+    let facts = GpuFacts {
+        multiprocessors: Some(132),
+        compute_capability: Some((9, 0)),
+        pci_address: "00000000:3B:00.0".into(),
+        driver: "580.159".into(),
+        cuda: Some((13, 0)),
+        peers: vec![Peer { device: DeviceId("GPU-77c".into()), path: PeerPath::NvLink(18) }],
+        ..GpuFacts::default()
+    };
+    let condition = Condition {
+        sharing: DeviceSharing::Enforced,
+        foreign_memory: Bytes(256 << 20),
+        ..Condition::default()
+    };
+    let performance = GpuPerformance { sm_active: Some(0.61), ..GpuPerformance::default() };
+    let reading = GpuReading {
+        utilisation: Some(0.93),
+        memory_used: Some(Bytes(31 << 30)),
+        power: Some(512.4),
+        temperature: Some(61.0),
+        performance: Some(performance),
+    };
+    let telemetry =
+        DeviceTelemetry { device: record.device.id.clone(), at: at(99), reading, ranks: Vec::new() };
+    let device = Device { gpu: Some(facts), condition, ..record.device };
+    DeviceRecord { device, telemetry: Some(telemetry), ..record }
+}
+
+fn fenced(record: DeviceRecord) -> DeviceRecord {
+    let health = Health::Fenced("it fell off the bus".into());
+    let condition = Condition { health, ..Condition::default() };
+    DeviceRecord { device: Device { condition, ..record.device }, ..record }
 }
 
 /// One for ever, one not.

@@ -4,9 +4,10 @@ use cohabit_client::proto::{JobRecord, JobState, Predicted, Span};
 use jiff::tz::TimeZone;
 use serde::Serialize;
 
-use super::documents::{Change, Changes, Job, Jobs, Node, Nodes, TokenTold, Tokens, versioned};
+use super::documents::{Change, Changes, Job, Jobs, TokenTold, Tokens, versioned};
 use super::job_sheet::job_sheet;
 use super::jobs_table::{Columns, jobs_table, remaining};
+use super::node_documents::{Node, Nodes};
 use super::nodes_table::nodes_table;
 use super::samples::{array, at, failed, nodes, pending, running, tokens};
 use super::tokens_table::tokens_table;

@@ -21,6 +21,14 @@ fn directives_are_flags_in_their_order() {
 }
 
 #[test]
+fn a_script_may_say_all_about_a_share() {
+    let text =
+        "#!/bin/sh\n#COHABIT --gpus 0.5 --gpu-mem 8G --enforced\n#COHABIT --cap-compute --gpu-processes 2\n";
+    let expected = "--gpus 0.5 --gpu-mem 8G --enforced --cap-compute --gpu-processes 2";
+    assert_eq!(flags(text).join(" "), expected);
+}
+
+#[test]
 fn what_stands_behind_the_first_command_is_not_read_but_pointed_out() {
     let script = script("#!/bin/sh\necho\n#COHABIT --gpus 9\n");
     assert_eq!(script.flags().unwrap(), Vec::<String>::new());

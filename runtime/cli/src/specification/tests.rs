@@ -53,12 +53,25 @@ fn flags_become_what_they_say() {
             memory: Bytes(64 << 30),
             sharing: Sharing::Exclusive,
             spread: Spread::Even,
+            ..Demand::default()
         }
     );
     assert_eq!((spec.name.as_str(), spec.launch, spec.priority), ("r50", Launch::PerGpu, -3));
     assert_eq!((spec.workdir.as_str(), spec.checkpoint.as_deref()), ("/home/ada/runs", Some("/home/ada/ck")));
     assert_eq!((spec.time_limit, spec.retry.limit), (Some(Span::from_secs(7_200)), 2));
     assert!(spec.held && spec.slurm_environment);
+}
+
+#[test]
+fn what_is_said_of_a_share_becomes_part_of_the_demand() {
+    let flags = "--gpus 0.25 --gpu-mem 8G --enforced --cap-compute --gpu-processes 4";
+    let demand = specified(flags, &here(&[])).unwrap().demand;
+    let told = (demand.limits, demand.compute, demand.gpu_processes);
+    assert_eq!(told, (Limits::Enforced, Compute::Capped, 4));
+    let whole = specified("--gpus 1 --cap-compute", &here(&[])).unwrap();
+    assert!(whole.check().unwrap_err().contains("only a part of a GPU"));
+    let none = specified("--gpus 0.5 --gpu-processes 0", &here(&[])).unwrap();
+    assert!(none.check().unwrap_err().contains("at least one process"));
 }
 
 #[test]
@@ -80,7 +93,7 @@ fn only_what_finds_programs_and_speaks_the_language_is_taken_over() {
 fn what_cannot_be_meant_is_refused() {
     assert!(refusal("--env NOT_SET").contains("--env NOT_SET=VALUE"));
     assert!(refusal("--gpus 3 --nodes 2").contains("multiple of 2"));
-    assert!(refusal("--model /nonexistent.toml").contains("--model /nonexistent.toml cannot be read"));
+    assert!(refusal("--model /nonexistent.toml").contains("/nonexistent.toml cannot be read"));
 }
 
 #[test]

@@ -52,8 +52,10 @@ pub(crate) fn gpus(count: u32) -> JobSpec {
     JobSpec { demand: Demand { gpus: Gpus::Whole(count), ..Demand::default() }, ..command() }
 }
 
+/// A part of a device that may have neighbours: it says how much memory it needs.
 pub(crate) fn part(thousandths: u32) -> JobSpec {
-    JobSpec { demand: Demand { gpus: Gpus::Part(Share(thousandths)), ..Demand::default() }, ..command() }
+    let (gpus, gpu_memory) = (Gpus::Part(Share(thousandths)), Some(Bytes(1 << 30)));
+    JobSpec { demand: Demand { gpus, gpu_memory, ..Demand::default() }, ..command() }
 }
 
 pub(crate) fn array(first: u32, last: u32, at_once: Option<u32>) -> JobSpec {

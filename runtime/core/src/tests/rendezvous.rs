@@ -37,7 +37,7 @@ fn attempts_that_run_at_once_on_a_node_meet_at_different_ports() {
 
 #[test]
 fn where_there_are_too_few_ports_attempts_share_them() {
-    let mut test = TestHead::with_devices(1);
+    let mut test = TestHead::with_devices(3);
     for _ in 0..7 {
         test.submit(part(100));
     }

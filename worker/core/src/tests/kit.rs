@@ -1,17 +1,17 @@
 //! Scenario words: a worker to which things happen, and the complete list of what it does about them.
 
 use cohabit_proto::{
-    AttemptId, DeviceId, JobId, JobSpec, Order, Outcome, Progress, RankId, RankRun, Rendezvous, Report,
-    RunOrder, Share, Signal, Span, StartFailure, StopReason, Time, Warning,
+    AttemptId, Device, DeviceId, DeviceKind, JobId, JobSpec, Order, Outcome, Progress, RankId, RankRun,
+    Rendezvous, Report, RunOrder, Share, Signal, Span, StartFailure, StopReason, Time, Warning,
 };
 
-use crate::{Config, Effect, Ending, Event, FoundRank, Lease, RankStart, Target, Worker};
+use crate::{Config, Effect, Ending, Event, FoundRank, GpuAccess, Lease, RankStart, Target, Worker};
 
 /// A worker, the time, and what it did since the last look.
 pub(super) struct TestWorker {
     pub(super) worker: Worker,
     now: Time,
-    effects: Vec<Effect>,
+    pub(super) effects: Vec<Effect>,
 }
 
 /// The attempt that most tests are about.
@@ -95,16 +95,27 @@ pub(super) fn found(spec: JobSpec, ending: Option<Ending>) -> FoundRank {
         user: "ada".into(),
         devices: vec![DeviceId("gpu-0".into())],
         share: Share::WHOLE,
+        access: GpuAccess::None,
         rendezvous_port: None,
         environment: [].into(),
     };
     FoundRank { start, started_at: at(10), ending, progress: None }
 }
 
+/// Two devices of which none is a GPU.
+pub(super) fn pseudo_devices() -> Vec<Device> {
+    let slot = |id: &str| Device::new(DeviceId(id.into()), DeviceKind::Host, "host slot", None);
+    vec![slot("gpu-0"), slot("gpu-1")]
+}
+
 impl TestWorker {
-    /// A worker with two devices and a heartbeat of 5 s, without a link.
+    /// A worker with two pseudo-devices and a heartbeat of 5 s, without a link.
     pub(super) fn unlinked() -> TestWorker {
-        let devices = vec![DeviceId("gpu-0".into()), DeviceId("gpu-1".into())];
+        TestWorker::with(pseudo_devices())
+    }
+
+    /// The same with these devices.
+    pub(super) fn with(devices: Vec<Device>) -> TestWorker {
         let worker = Worker::new(Config { heartbeat: secs(5), devices });
         TestWorker { worker, now: at(100), effects: Vec::new() }
     }
@@ -116,16 +127,12 @@ impl TestWorker {
 
     /// A linked worker with one running rank of this job, and nothing else said about it.
     pub(super) fn running(spec: JobSpec) -> TestWorker {
-        let mut worker = TestWorker::linked().run(order(spec, 1)).spawned(0);
-        worker.effects.clear();
-        worker
+        TestWorker::linked().run(order(spec, 1)).spawned(0).forget_effects()
     }
 
     /// A linked worker with an attempt of two running ranks.
     pub(super) fn both_running() -> TestWorker {
-        let mut worker = TestWorker::linked().run(order(spec(), 2)).spawned(0).spawned(1);
-        worker.effects.clear();
-        worker
+        TestWorker::linked().run(order(spec(), 2)).spawned(0).spawned(1).forget_effects()
     }
 
     pub(super) fn event(mut self, event: Event) -> TestWorker {
@@ -181,10 +188,25 @@ impl TestWorker {
         self
     }
 
+    pub(super) const fn now(&self) -> Time {
+        self.now
+    }
+
+    /// What it did so far is what another test is about.
+    pub(super) fn forget_effects(mut self) -> TestWorker {
+        self.effects.clear();
+        self
+    }
+
+    /// All that it did since the last look.
+    pub(super) fn take_effects(&mut self) -> Vec<Effect> {
+        std::mem::take(&mut self.effects)
+    }
+
     /// All that it did since the last look, and nothing else.
     #[track_caller]
     pub(super) fn does<E: Into<Vec<Effect>>>(mut self, expected: E) -> TestWorker {
-        assert_eq!(std::mem::take(&mut self.effects), expected.into());
+        assert_eq!(self.take_effects(), expected.into());
         self
     }
 
@@ -195,7 +217,7 @@ impl TestWorker {
 
     #[track_caller]
     pub(super) fn spawns(mut self, expected: &[RankId]) -> TestWorker {
-        let spawned = std::mem::take(&mut self.effects).into_iter().map(|effect| {
+        let spawned = self.take_effects().into_iter().map(|effect| {
             let Effect::Spawn(start) = &effect else { panic!("{effect:?} instead of a spawn") };
             start.rank
         });

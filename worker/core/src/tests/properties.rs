@@ -1,64 +1,129 @@
-//! Whatever happens in whatever order: the invariants hold, nothing runs twice, and what ended is let go.
+//! Whatever happens in whatever order: the invariants hold, nothing runs twice, what ended is let go, and the
+//! actors of MPS daemons get one order at a time.
 
 use std::collections::BTreeMap;
 
 use cohabit_proto::{
-    DeviceId, JobId, Order, Outcome, Phase, RankId, RunOrder, Span, StartFailure, StopReason, Time,
+    Bytes, DeviceId, DeviceSharing, Enforcement, GpuReading, Gpus, JobId, Limits, Order, Outcome, Phase,
+    RankId, RunOrder, Share, Span, StartFailure, StopReason, Time,
 };
 use proptest::prelude::*;
 
+use super::gpu_kit::{device, gpu, left_running};
 use super::kit::{at, limited, order, secs, step};
-use crate::{Config, Effect, Ending, Event, Worker};
+use crate::{Config, Effect, Ending, Event, GpuAccess, GpuSample, MpsLimits, MpsOrder, MpsWord, Worker};
 
 /// The one job of which everything happens; attempts and ranks are drawn.
 fn rank_id() -> impl Strategy<Value = RankId> {
-    (1..=2u32, 0..2u32).prop_map(|(attempt, rank)| JobId::new(7).attempt(attempt).rank(rank))
+    (1..=4u32, 0..2u32).prop_map(|(attempt, rank)| JobId::new(7).attempt(attempt).rank(rank))
 }
 
+/// Of two ranks on whole devices, or one on a part of one.
 fn run_order() -> impl Strategy<Value = RunOrder> {
-    (1..=2u32, 1..=3u32, prop::option::of(1..90u64)).prop_map(|(attempt, ranks, warning)| RunOrder {
-        attempt: JobId::new(7).attempt(attempt),
-        ..order(limited(60, warning), ranks)
+    let terms = (prop::option::of(1..90u64), prop::bool::ANY, prop::bool::ANY);
+    (1..=4u32, 1..=3u32, terms).prop_map(|(attempt, ranks, (warning, shares, insists))| {
+        let mut order = order(limited(60, warning), if shares { 1 } else { ranks });
+        order.attempt = JobId::new(7).attempt(attempt);
+        if shares {
+            order.spec.demand.gpus = Gpus::Part(Share(250));
+            order.ranks[0].share = Share(250);
+            order.ranks[0].devices = vec![gpu(ranks % 2)];
+        }
+        if insists {
+            order.spec.demand.limits = Limits::Enforced;
+        }
+        order
     })
+}
+
+fn device_id() -> impl Strategy<Value = DeviceId> {
+    (0..2u32).prop_map(gpu)
+}
+
+fn word() -> impl Strategy<Value = MpsWord> {
+    prop_oneof![
+        4 => Just(MpsWord::Up),
+        1 => Just(MpsWord::Failed("it does not start".into())),
+        3 => Just(MpsWord::Stopped),
+        2 => prop::option::of(rank_id())
+            .prop_map(|culprit| MpsWord::Faulted { culprit, detail: "a fault".into() }),
+    ]
+}
+
+fn sample() -> impl Strategy<Value = GpuSample> {
+    (device_id(), 0..20u32, rank_id(), 0..200u64).prop_map(|(device, health, rank, gib)| GpuSample {
+        device,
+        reading: if health == 0 { Err("no answer".into()) } else { Ok(GpuReading::default()) },
+        ranks: vec![(rank, Bytes(gib << 30))],
+        foreign_memory: Bytes(gib << 20),
+    })
+}
+
+fn enforcement() -> impl Strategy<Value = Enforcement> {
+    prop_oneof![Just(Enforcement::Enforced), Just(Enforcement::Unenforced("no client".into()))]
 }
 
 fn event() -> impl Strategy<Value = Event> {
     let exited = |rank| Event::Exited(rank, Ending { outcome: Outcome::Exited(0), stopped: None, at: at(0) });
     prop_oneof![
-        4 => run_order().prop_map(|order| Event::Order(Order::Run(Box::new(order)))),
+        6 => run_order().prop_map(|order| Event::Order(Order::Run(Box::new(order)))),
         2 => (rank_id(), prop::sample::select(vec![StopReason::Cancelled, StopReason::Preempted]))
             .prop_map(|(rank, why)| Event::Order(Order::Stop { attempt: rank.attempt, why })),
-        2 => rank_id().prop_map(|rank| Event::Order(Order::Acknowledge(rank))),
+        3 => rank_id().prop_map(|rank| Event::Order(Order::Acknowledge(rank))),
         4 => rank_id().prop_map(Event::Spawned),
         1 => rank_id().prop_map(|rank| Event::SpawnFailed(rank, StartFailure::Other("no".into()))),
-        2 => rank_id().prop_map(exited),
+        4 => rank_id().prop_map(exited),
         3 => (rank_id(), 0..9u64).prop_map(|(rank, steps)| Event::Progress(rank, step(steps))),
         1 => Just(Event::Linked),
         1 => Just(Event::Unlinked),
+        8 => (device_id(), word()).prop_map(|(device, word)| Event::Mps(device, word)),
+        2 => (rank_id(), enforcement()).prop_map(|(rank, told)| Event::Sharing(rank, told)),
+        2 => sample().prop_map(|sample| Event::Sampled(vec![sample])),
+        1 => (device_id(), prop::sample::select(vec![31, 31, 31, 63, 74, 79]))
+            .prop_map(|(device, code)| Event::Xid(device, code)),
         4 => Just(Event::Alarm),
     ]
 }
 
-/// The worker, and the executors as the effects alone would have them.
+/// The worker, and the executors and MPS actors as the effects alone would have them.
 struct World {
     worker: Worker,
     now: Time,
     executors: BTreeMap<RankId, bool>,
+    /// Orders to MPS actors that are not answered yet.
+    ordered: BTreeMap<DeviceId, MpsOrder>,
 }
 
 impl World {
-    fn new() -> World {
-        let devices = vec![DeviceId("gpu-0".into()), DeviceId("gpu-1".into())];
+    /// Two GPUs, of which an earlier daemon left one to this client, if to any.
+    fn new(left: Option<u32>) -> World {
+        let devices = vec![device(0, DeviceSharing::Enforced), device(1, DeviceSharing::Enforced)];
         let worker = Worker::new(Config { heartbeat: secs(5), devices });
-        World { worker, now: at(0), executors: BTreeMap::new() }
+        let mut world = World { worker, now: at(0), executors: BTreeMap::new(), ordered: BTreeMap::new() };
+        if let Some(attempt) = left {
+            let mut order = order(limited(60, None), 1);
+            order.attempt = JobId::new(7).attempt(attempt);
+            world.executors.insert(order.attempt.rank(0), true);
+            let limits = MpsLimits { memory: Bytes(1 << 30), percentage: None };
+            world.handle(left_running(&order, GpuAccess::Mps(limits)));
+        }
+        world
     }
 
-    /// Executors report only what they can: a start once, an end once.
+    /// Executors report only what they can: a start once, an end once. MPS actors answer what they were asked.
     fn is_possible(&self, event: &Event) -> bool {
         match event {
             Event::Spawned(rank) | Event::SpawnFailed(rank, _) => self.executors.get(rank) == Some(&false),
             Event::Exited(rank, _) | Event::Progress(rank, _) => self.executors.get(rank) == Some(&true),
+            Event::Mps(device, word) => match (word, self.ordered.get(device)) {
+                (MpsWord::Up | MpsWord::Failed(_), asked) => {
+                    asked.is_some_and(|order| *order != MpsOrder::Stop)
+                }
+                (MpsWord::Stopped, asked) => asked == Some(&MpsOrder::Stop),
+                (MpsWord::Faulted { .. }, _) => true,
+            },
             Event::Order(_) | Event::Found(_) | Event::Linked | Event::Unlinked | Event::Alarm => true,
+            Event::Sharing(..) | Event::Sampled(_) | Event::Xid(..) => true,
         }
     }
 
@@ -66,8 +131,12 @@ impl World {
         match &event {
             Event::Spawned(rank) => _ = self.executors.insert(*rank, true),
             Event::SpawnFailed(rank, _) | Event::Exited(rank, _) => _ = self.executors.remove(rank),
+            Event::Mps(device, MpsWord::Up | MpsWord::Failed(_) | MpsWord::Stopped) => {
+                _ = self.ordered.remove(device);
+            }
             Event::Order(_) | Event::Progress(..) | Event::Found(_) => {}
             Event::Linked | Event::Unlinked | Event::Alarm => {}
+            Event::Mps(..) | Event::Sharing(..) | Event::Sampled(_) | Event::Xid(..) => {}
         }
         let mut effects = Vec::new();
         self.worker.handle(self.now, event, &mut effects);
@@ -84,34 +153,48 @@ impl World {
                 assert_eq!(self.executors.get(&rank), Some(&true), "{rank} does not run");
             }
             Effect::Forget(rank) => assert_eq!(self.executors.get(&rank), None, "{rank} has not ended"),
+            Effect::Mps(device, order) => {
+                assert_eq!(self.ordered.insert(device, order), None, "an earlier order is not answered");
+            }
             Effect::Report(_) => {}
         }
     }
 
-    /// Everything that was started starts, ends and is acknowledged.
+    /// Every order is answered, everything that was started starts, ends and is acknowledged, and what waited
+    /// for that follows.
     fn settle(&mut self) {
-        for (rank, runs) in self.executors.clone() {
-            if !runs {
-                self.handle(Event::Spawned(rank));
+        while !self.worker.held().is_empty() {
+            self.now += Span::from_secs(60);
+            for (device, order) in self.ordered.clone() {
+                let word = if order == MpsOrder::Stop { MpsWord::Stopped } else { MpsWord::Up };
+                self.handle(Event::Mps(device, word));
             }
-            self.handle(Event::Exited(
-                rank,
-                Ending { outcome: Outcome::Exited(0), stopped: None, at: self.now },
-            ));
-        }
-        for held in self.worker.held() {
-            assert_eq!(held.phase, Phase::Ended);
-            self.handle(Event::Order(Order::Acknowledge(held.rank)));
+            for (rank, runs) in self.executors.clone() {
+                if !runs {
+                    self.handle(Event::Spawned(rank));
+                }
+                let ending = Ending { outcome: Outcome::Exited(0), stopped: None, at: self.now };
+                self.handle(Event::Exited(rank, ending));
+            }
+            let ended = self.worker.held().into_iter().filter(|held| held.phase == Phase::Ended);
+            for held in ended.collect::<Vec<_>>() {
+                self.handle(Event::Order(Order::Acknowledge(held.rank)));
+            }
+            assert!(self.now < at(3_600), "these wait for ever: {:?}", self.worker.held());
         }
     }
 }
 
+type Story = Vec<(u64, Event)>;
+
+fn story() -> impl Strategy<Value = (Option<u32>, Story)> {
+    (prop::option::of(1..=4u32), prop::collection::vec((0..20u64, event()), 0..120))
+}
+
 proptest! {
     #[test]
-    fn every_rank_is_let_go_once_it_ended_and_was_acknowledged(
-        events in prop::collection::vec((0..20u64, event()), 0..120)
-    ) {
-        let mut world = World::new();
+    fn every_rank_is_let_go_once_it_ended_and_was_acknowledged((left, events) in story()) {
+        let mut world = World::new(left);
         for (pause, event) in events {
             world.now += Span::from_secs(pause);
             if world.is_possible(&event) {
@@ -123,8 +206,8 @@ proptest! {
     }
 
     #[test]
-    fn alarms_always_move_the_deadline(events in prop::collection::vec((0..20u64, event()), 0..120)) {
-        let mut world = World::new();
+    fn alarms_always_move_the_deadline((left, events) in story()) {
+        let mut world = World::new(left);
         for (pause, event) in events {
             world.now += Span::from_secs(pause);
             if world.is_possible(&event) {

@@ -1,13 +1,12 @@
 //! What came out: every run with what it ran on, and where the whole of it came from.
 
-use std::env;
-
 use cohabit_client::proto::{Span, Time};
 use cohabit_sim::workload::LeftOut;
 use cohabit_sim::{DeviceSpan, Evaluated, JobResult, Metrics};
 
 use super::input::Jobs;
 use crate::arguments::SimulateArguments;
+use crate::commands::typed;
 
 /// All runs of one command.
 pub(super) struct Outcomes {
@@ -41,7 +40,7 @@ impl Outcomes {
             cluster: arguments.cluster.written.clone(),
             devices: arguments.cluster.spec.devices(),
             estimator: arguments.estimator.to_string(),
-            command: command(),
+            command: typed(),
             left_out: LeftOut::default(),
             runs: Vec::new(),
         }
@@ -97,11 +96,4 @@ impl Outcome {
 
 fn curve(points: &[(Time, u64)]) -> Vec<(f64, f64)> {
     points.iter().map(|(at, count)| (at.as_secs_f64(), *count as f64)).collect()
-}
-
-/// What was typed, so that it can be typed again.
-fn command() -> String {
-    let words: Vec<String> = env::args().skip(1).collect();
-    let words = shlex::try_join(words.iter().map(String::as_str)).unwrap_or_else(|_| words.join(" "));
-    format!("cohabit {words}")
 }

@@ -1,6 +1,6 @@
 //! The screen of `top`: devices above, live jobs below. Draws a view and knows nothing else.
 
-use cohabit_client::proto::{DeviceKind, DeviceRecord, JobRecord, JobState, NodeRecord, Time};
+use cohabit_client::proto::{DeviceRecord, Health, JobRecord, JobState, NodeRecord, Time};
 use ratatui::Frame;
 use ratatui::layout::{Constraint, Layout};
 use ratatui::style::{Color, Modifier, Style};
@@ -8,6 +8,7 @@ use ratatui::text::Line;
 use ratatui::widgets::{Cell, Row, Table};
 
 use crate::render::jobs_table::{detail, remaining, runtime};
+use crate::render::nodes_table::{model, per_cent};
 
 /// What is shown.
 pub(super) struct View {
@@ -47,26 +48,45 @@ fn summary(view: &View) -> String {
 
 fn devices_table(nodes: &[NodeRecord]) -> Table<'_> {
     let rows = nodes.iter().flat_map(|node| node.devices.iter().map(move |device| device_row(node, device)));
-    let widths = [16, 12, 24, 22, BAR as u16 + 8, 20].map(Constraint::Max);
-    Table::new(rows, widths).header(heading(["NODE", "STATE", "DEVICE", "KIND", "IN USE", "JOBS"]))
+    let widths = [16, 12, 24, 22, BAR as u16 + 8, 9, 18, 20].map(Constraint::Max);
+    let headings = ["NODE", "STATE", "DEVICE", "KIND", "IN USE", "UTILISED", "MEMORY", "JOBS"];
+    Table::new(rows, widths).header(heading(headings))
 }
 
 fn device_row<'a>(node: &'a NodeRecord, device: &'a DeviceRecord) -> Row<'a> {
-    let kind = match device.device.kind {
-        DeviceKind::Gpu | DeviceKind::Host => device.device.model.clone(),
-        DeviceKind::Fake => format!("{} (made up)", device.device.model),
-    };
     let used = device.used.as_f64();
     let full = (used * BAR as f64).round() as usize;
     let jobs = device.jobs.iter().map(ToString::to_string).collect::<Vec<_>>().join(",");
+    let reading = device.telemetry.as_ref().map(|it| &it.reading);
     Row::new([
         node.name.clone(),
-        node.state.word().to_owned(),
+        state(node, device),
         device.device.id.to_string(),
-        kind,
+        model(device),
         format!("{:·<BAR$} {:.0}%", "█".repeat(full.min(BAR)), used * 100.0),
+        reading.and_then(|it| it.utilisation).map_or(String::new(), per_cent),
+        memory(device),
         jobs,
     ])
+}
+
+/// The node's, unless its device is in trouble.
+fn state(node: &NodeRecord, device: &DeviceRecord) -> String {
+    let health = &device.device.condition.health;
+    match health {
+        Health::Well => node.state.word().to_owned(),
+        Health::Recovering(_) | Health::Fenced(_) => health.words().0.to_uppercase(),
+    }
+}
+
+/// What is held of all there is, where a driver tells; else what there is.
+fn memory(device: &DeviceRecord) -> String {
+    let held = device.telemetry.as_ref().and_then(|it| it.reading.memory_used);
+    match (held, device.device.memory) {
+        (Some(held), Some(all)) => format!("{held}/{all}"),
+        (None, Some(all)) => all.to_string(),
+        (_, None) => String::new(),
+    }
 }
 
 fn jobs_table(view: &View) -> Table<'_> {

@@ -5,9 +5,9 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 use std::str::FromStr as _;
 
-use cohabit_client::proto::Links;
+use cohabit_client::proto::{Links, SharingLimits};
 use cohabit_client::{Error as ClientError, Token};
-use cohabit_worker::{DeviceSpec, LogLimits, WorkerDaemon, WorkerError, WorkerOptions};
+use cohabit_worker::{DeviceSpec, LogLimits, MpsUse, WorkerDaemon, WorkerError, WorkerOptions};
 
 use crate::arguments::{DeviceArguments, WorkerStartArguments};
 use crate::config::{Key, Origin, Settings, Written};
@@ -29,7 +29,7 @@ pub(super) fn start(arguments: WorkerStartArguments) -> Result<ExitCode, Failure
 }
 
 /// The folder of the flag; else one within the state folder, which is the head's if one runs here.
-fn folder(settings: &Settings) -> Result<PathBuf, Failure> {
+pub(in crate::commands) fn folder(settings: &Settings) -> Result<PathBuf, Failure> {
     match settings.find(Key::State) {
         Some(flag) if *flag.origin == Origin::Flag => Ok(flag.path()),
         Some(_) | None => Ok(state_folder(settings)?.join(WORKER_FOLDER)),
@@ -58,20 +58,26 @@ fn flags(arguments: &WorkerStartArguments) -> Result<Written, Failure> {
     written.extend(path_flag(Key::State, arguments.state.as_deref())?);
     written.extend(path_flag(Key::TokenFile, arguments.token_file.as_deref())?);
     written.extend(arguments.join.clone().map(|head| (Key::Join, head)));
-    written.extend(device_flags(&arguments.devices));
+    written.extend(device_flags(&arguments.devices)?);
     Ok(written)
 }
 
 /// The flags that say what is offered, as settings.
-pub(in crate::commands) fn device_flags(arguments: &DeviceArguments) -> Written {
+pub(in crate::commands) fn device_flags(arguments: &DeviceArguments) -> Result<Written, Failure> {
     let texts = [
         (Key::Devices, &arguments.devices),
+        (Key::MaxSharing, &arguments.max_sharing),
+        (Key::GpuReserve, &arguments.gpu_reserve),
+        (Key::Mps, &arguments.mps),
         (Key::Network, &arguments.network),
         (Key::Interconnect, &arguments.interconnect),
         (Key::Name, &arguments.name),
         (Key::OrphanGrace, &arguments.orphan_grace),
     ];
-    texts.into_iter().filter_map(|(key, text)| Some((key, text.clone()?))).collect()
+    let mut written: Written =
+        texts.into_iter().filter_map(|(key, text)| Some((key, text.clone()?))).collect();
+    written.extend(path_flag(Key::NvmlLibrary, arguments.nvml_library.as_deref())?);
+    Ok(written)
 }
 
 /// Which cluster to join, and by what right.
@@ -108,6 +114,9 @@ pub(in crate::commands) fn options(
             network: settings.checked(Key::Network, str::parse)?,
             interconnect: settings.checked(Key::Interconnect, str::parse)?,
         },
+        sharing: sharing(settings)?,
+        mps: settings.checked(Key::Mps, mps_use)?.unwrap_or(usual.mps),
+        nvml_library: settings.path(Key::NvmlLibrary),
         orphan_grace: settings.checked(Key::OrphanGrace, values::span)?.unwrap_or(usual.orphan_grace),
         log: log_cap.map_or(usual.log, |cap| LogLimits { cap, segment: usual.log.segment.min(cap) }),
         log_retention: settings.checked(Key::LogRetention, values::span)?.unwrap_or(usual.log_retention),
@@ -115,13 +124,83 @@ pub(in crate::commands) fn options(
     })
 }
 
+/// How far its GPUs may be shared.
+fn sharing(settings: &Settings) -> Result<SharingLimits, Failure> {
+    let usual = SharingLimits::default();
+    let max_ranks = settings.checked(Key::MaxSharing, |text| match text.parse() {
+        Ok(count) if count >= 1 => Ok(count),
+        Ok(_) | Err(_) => Err(format!("'{text}' is no number of ranks: write 1 (nobody shares) or more")),
+    })?;
+    Ok(SharingLimits {
+        max_ranks: max_ranks.unwrap_or(usual.max_ranks),
+        reserve: settings.checked(Key::GpuReserve, str::parse)?.unwrap_or(usual.reserve),
+    })
+}
+
+fn mps_use(text: &str) -> Result<MpsUse, String> {
+    match text {
+        "auto" => Ok(MpsUse::Auto),
+        "off" => Ok(MpsUse::Off),
+        _ => Err(format!("'{text}' does not say when MPS is used: write auto or off")),
+    }
+}
+
 /// What keeps a worker from starting, or ends it.
 pub(in crate::commands) fn failure(error: WorkerError) -> Failure {
     let trouble = match error {
         WorkerError::Link(refused) => return ClientError::from(refused).into(),
         WorkerError::StateInUse(_) => Trouble::Configuration,
-        WorkerError::File(_) | WorkerError::Machine(_) => Trouble::InputOutput,
+        WorkerError::File(_) | WorkerError::Machine(_) | WorkerError::Mps(_) => Trouble::InputOutput,
         WorkerError::Failed(_) | WorkerError::Ended(_) => Trouble::Internal,
     };
     Failure::from_error(trouble, &error)
+}
+
+#[cfg(test)]
+mod tests {
+    use cohabit_client::proto::Bytes;
+
+    use super::*;
+
+    fn options_of(written: &[(Key, &str)]) -> Result<WorkerOptions, Failure> {
+        let written = written.iter().map(|(key, text)| (*key, (*text).to_owned())).collect();
+        let token = "cohabit1.".to_owned() + &"0".repeat(64) + "." + &"0".repeat(64);
+        let token = token.parse().expect("it has the form of a token");
+        options(&Settings::with_flags(written)?, "head:1".into(), token, "/state".into())
+    }
+
+    #[test]
+    fn settings_of_sharing_become_options() {
+        let usual = options_of(&[]).unwrap();
+        assert_eq!(
+            (usual.sharing, usual.mps, usual.nvml_library),
+            (SharingLimits::default(), MpsUse::Auto, None)
+        );
+        let options = options_of(&[
+            (Key::MaxSharing, "2"),
+            (Key::GpuReserve, "3G"),
+            (Key::Mps, "off"),
+            (Key::NvmlLibrary, "/lib/nvml.so"),
+        ])
+        .unwrap();
+        assert_eq!(options.sharing, SharingLimits { max_ranks: 2, reserve: Bytes(3 << 30) });
+        assert_eq!((options.mps, options.nvml_library), (MpsUse::Off, Some("/lib/nvml.so".into())));
+    }
+
+    #[test]
+    fn wrong_settings_of_sharing_are_refused_with_how_to_write_them() {
+        for (key, text, advice) in [
+            (
+                Key::MaxSharing,
+                "0",
+                "--max-sharing: '0' is no number of ranks: write 1 (nobody shares) or more",
+            ),
+            (Key::MaxSharing, "many", "write 1"),
+            (Key::GpuReserve, "much", "--gpu-reserve: "),
+            (Key::Mps, "always", "--mps: 'always' does not say when MPS is used: write auto or off"),
+        ] {
+            let message = options_of(&[(key, text)]).unwrap_err().message;
+            assert!(message.contains(advice), "{message}");
+        }
+    }
 }

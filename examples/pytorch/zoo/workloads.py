@@ -1,0 +1,89 @@
+"""Writes the workload file for `cohabit profile`, with a description of each workload beside it.
+
+    python -m zoo.workloads --out zoo-workloads
+
+Each model is measured with small batches in fp32 and with large ones in bf16: far apart, at little cost.
+"""
+
+import argparse
+import dataclasses
+import math
+import os
+import pathlib
+import sys
+
+from . import registry
+from .anatomy import anatomy
+from .describe import description
+
+# What a process holds beyond its tensors: the CUDA context, libraries, and room for the allocator.
+CONTEXT_BYTES = 3 << 30
+# Weights, gradients, and at most two moments of the optimizer, in fp32.
+BYTES_PER_PARAMETER = 16
+# The backward pass holds gradients of activations beside these; kernels want room to work in.
+ACTIVATIONS_HELD = 2
+ENDLESS = 1_000_000_000
+
+
+@dataclasses.dataclass(frozen=True)
+class Workload:
+    """One configuration of a model."""
+
+    model: str
+    batch: int
+    precision: str
+
+    @property
+    def name(self):
+        return f"{self.model}-b{self.batch}-{self.precision}"
+
+
+def main():
+    parser = argparse.ArgumentParser(prog="python -m zoo.workloads", description=__doc__.splitlines()[0])
+    parser.add_argument("--out", type=pathlib.Path, required=True, metavar="DIR", help="made if need be")
+    parser.add_argument("--model", action="append", choices=registry.MODELS, help="only this one; repeatable")
+    options = parser.parse_args()
+    options.out.mkdir(parents=True, exist_ok=True)
+    chosen = [it for it in workloads() if not options.model or it.model in options.model]
+    for workload in chosen:
+        text = description(workload.model, workload.batch, workload.precision)
+        (options.out / f"{workload.name}.toml").write_text(text)
+    (options.out / "workloads.toml").write_text("\n".join(entry(workload) for workload in chosen))
+    print(f"{len(chosen)} workloads in {options.out / 'workloads.toml'}")
+
+
+def workloads():
+    """The smallest batch in fp32 and the largest in bf16, of every model."""
+    for name, model in registry.MODELS.items():
+        yield Workload(name, min(model.batches), "fp32")
+        yield Workload(name, max(model.batches), "bf16")
+
+
+def entry(workload):
+    """The workload in the words of the workload file."""
+    folder = pathlib.Path(__file__).resolve().parent.parent
+    arguments = ["--model", workload.model, "--batch", str(workload.batch), "--precision", workload.precision]
+    command = [sys.executable, "-m", "zoo.train", *arguments, "--steps", str(ENDLESS)]
+    quoted = ", ".join(f'"{word}"' for word in command)
+    return f"""\
+[[workloads]]
+name = "{workload.name}"
+model = "{workload.model}"
+batch = {workload.batch}
+precision = "{workload.precision}"
+command = [{quoted}]
+description = "{workload.name}.toml"
+memory = "{memory_gib(workload)}G"
+env = {{ PYTHONPATH = "{os.fspath(folder)}" }}
+"""
+
+
+def memory_gib(workload):
+    """A limit that the workload stays below, by a rough count of what it holds."""
+    found = anatomy(registry.MODELS[workload.model].build, workload.batch, workload.precision)
+    tensors = BYTES_PER_PARAMETER * found.parameters + ACTIVATIONS_HELD * found.activation_bytes
+    return math.ceil((CONTEXT_BYTES + tensors) / (1 << 30))
+
+
+if __name__ == "__main__":
+    main()

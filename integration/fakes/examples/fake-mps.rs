@@ -1,2 +1,0 @@
-//! A fake.
-fn main() {}

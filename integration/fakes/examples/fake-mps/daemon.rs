@@ -1,0 +1,146 @@
+//! The control daemon: one session of commands at a time, and clients that ask for the server.
+
+use std::fs::{self, File};
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use cohabit_fakes::mps::{Caller, Welcome, control_socket};
+use cohabit_fakes::{Listener, Packets, World};
+use nix::sys::stat::Mode;
+use nix::unistd::{Uid, mkfifo};
+
+use crate::commands::{self, Answer};
+use crate::log::{Echo, Log};
+use crate::servers::Servers;
+
+struct Daemon {
+    log: Arc<Log>,
+    servers: Servers,
+    session: Mutex<Session>,
+    pipe: PathBuf,
+}
+
+/// Whether somebody talks to the daemon, and how others are turned away meanwhile.
+enum Session {
+    None,
+    /// It waits for its next command.
+    Idle,
+    /// It waits for an answer; so many others were turned away since.
+    Busy(u32),
+}
+
+/// Serves until it is told to quit. `ready` is called when callers can come.
+pub(crate) fn serve(world: &World, echo: Echo, lock: File, ready: impl FnOnce()) -> ExitCode {
+    let pipe = crate::pipe_directory();
+    let Ok(listener) = occupy(&pipe) else { return ExitCode::FAILURE };
+    let log = Arc::new(Log::open("control.log", "Control", echo));
+    log.line("Starting control daemon using socket control of a fake MPS: nothing here is a GPU");
+    log.line(&format!(
+        "To connect CUDA applications to this daemon, set env CUDA_MPS_PIPE_DIRECTORY={}",
+        pipe.display()
+    ));
+    let servers = Servers::new(world.clone(), pipe.clone(), Arc::clone(&log));
+    let daemon = Arc::new(Daemon { log, servers, session: Mutex::new(Session::None), pipe });
+    ready();
+    while let Ok(caller) = listener.accept() {
+        let daemon = Arc::clone(&daemon);
+        std::thread::spawn(move || daemon.welcome(&caller));
+    }
+    drop(lock);
+    ExitCode::FAILURE
+}
+
+/// Makes the files that the real daemon makes.
+fn occupy(pipe: &Path) -> std::io::Result<Listener> {
+    let listener = Listener::bind(&control_socket(pipe))?;
+    fs::write(pipe.join("control_privileged"), "")?;
+    fs::write(pipe.join("nvidia-cuda-mps-control.pid"), format!("{}\n", std::process::id()))?;
+    // It stays after an unclean death.
+    let _ = mkfifo(&pipe.join("log"), Mode::from_bits_truncate(0o600));
+    Ok(listener)
+}
+
+impl Daemon {
+    fn welcome(&self, caller: &Packets) {
+        let words = caller.receive().unwrap_or_default();
+        match serde_json::from_str(&words) {
+            Ok(Caller::Client(pid)) => say(caller, self.refer(pid)),
+            Ok(Caller::Session) => match self.begin_session() {
+                Ok(()) => {
+                    say(caller, Welcome::Commands);
+                    self.converse(caller);
+                    *self.session() = Session::None;
+                }
+                Err(refusal) => say(caller, refusal),
+            },
+            // A probe of the socket.
+            Err(_) => {}
+        }
+    }
+
+    /// The server for a client, started for it if there is none.
+    fn refer(&self, pid: i32) -> Welcome {
+        let user = Uid::current();
+        let known =
+            if self.servers.pid().is_some() { "Server already exists" } else { "Server is not ready" };
+        self.log.line(&format!("NEW CLIENT {pid} from user {user}: {known}"));
+        match self.servers.ensure() {
+            Some(server) => Welcome::Server(server),
+            None => Welcome::NoServer(805),
+        }
+    }
+
+    fn begin_session(&self) -> Result<(), Welcome> {
+        let mut session = self.session();
+        match &mut *session {
+            Session::None => {
+                *session = Session::Idle;
+                Ok(())
+            }
+            Session::Idle => Err(Welcome::Empty),
+            Session::Busy(refused) => {
+                *refused += 1;
+                Err(if refused.is_multiple_of(2) { Welcome::Silent } else { Welcome::Unsent })
+            }
+        }
+    }
+
+    fn converse(&self, caller: &Packets) {
+        while let Some(command) = caller.receive() {
+            *self.session() = Session::Busy(0);
+            match commands::answer(&self.servers, &command) {
+                Answer::Text(text) => {
+                    *self.session() = Session::Idle;
+                    if caller.send(&text).is_err() {
+                        return;
+                    }
+                }
+                Answer::Quit(patience) => self.quit(patience),
+                // Others find the session busy until the caller has had enough.
+                Answer::Never => while caller.receive().is_some() {},
+            }
+        }
+    }
+
+    /// Ends the server and then the daemon, and with it all its connections.
+    fn quit(&self, patience: Option<Duration>) -> ! {
+        self.servers.end(patience);
+        self.log.line("Exit");
+        // A clean end leaves the sockets behind, and nothing else.
+        for name in ["nvidia-cuda-mps-control.pid", "log"] {
+            let _ = fs::remove_file(self.pipe.join(name));
+        }
+        std::process::exit(0);
+    }
+
+    fn session(&self) -> MutexGuard<'_, Session> {
+        self.session.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+fn say(caller: &Packets, welcome: Welcome) {
+    // Who has gone needs no answer.
+    let _ = caller.send(&serde_json::to_string(&welcome).unwrap_or_default());
+}

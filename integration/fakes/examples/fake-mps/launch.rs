@@ -1,0 +1,160 @@
+//! The control daemon's start: what it checks, and how it leaves its parent's hands.
+#![expect(clippy::print_stdout, clippy::print_stderr, reason = "a program that talks to its user")]
+
+use std::fs::File;
+use std::os::unix::process::CommandExt;
+use std::path::Path;
+use std::process::{Command, ExitCode, Stdio};
+
+use cohabit_fakes::{Start, WORLD_VARIABLE, World};
+use nix::fcntl::{FcntlArg, fcntl};
+use nix::unistd::{AccessFlags, Uid, access, dup2_stdout, setsid};
+
+use crate::log::Echo;
+use crate::{daemon, log};
+
+/// Which part of the way from parent to daemon a process is.
+const STAGE: &str = "FAKE_MPS_STAGE";
+
+/// What the daemon tells the process that waits for it; nothing, when it could not start.
+const READY: &str = "ready";
+const BUSY: &str = "busy";
+
+/// `-d`: leaves a daemon behind that is nobody's child and in a session of its own, and waits until it is
+/// ready.
+pub(crate) fn in_background(flags: &[String]) -> ExitCode {
+    match std::env::var(STAGE).ok().as_deref() {
+        Some("session") => in_new_session(flags),
+        Some(_) => serve_detached(),
+        None => match refusal(flags) {
+            Some(code) => code,
+            None => send_away(flags),
+        },
+    }
+}
+
+/// `-f`: is the daemon itself, and shows its log.
+pub(crate) fn in_foreground(flags: &[String]) -> ExitCode {
+    if let Some(code) = refusal(flags) {
+        return code;
+    }
+    let Some(world) = World::of_this_program() else { return no_world() };
+    match prepare() {
+        Prepared::Ready(lock) => daemon::serve(&world, Echo::Output, lock, || {}),
+        Prepared::Busy => busy(),
+        Prepared::Impossible => ExitCode::FAILURE,
+    }
+}
+
+/// Why the daemon does not even try, in the order in which the real one looks.
+fn refusal(flags: &[String]) -> Option<ExitCode> {
+    if flags.iter().any(|it| ["-M", "-multiuser-server"].contains(&it.as_str()))
+        && !Uid::effective().is_root()
+    {
+        eprintln!("Only root user may enable -multiuser-server!");
+        return Some(ExitCode::FAILURE);
+    }
+    let Some(world) = World::of_this_program() else { return Some(no_world()) };
+    let devices = std::env::var("CUDA_VISIBLE_DEVICES").ok();
+    match world.visible(devices.as_deref()).first().map(|gpu| gpu.mps.control) {
+        // CUDA_ERROR_NO_DEVICE.
+        None => return Some(ExitCode::from(100)),
+        Some(Start::Exits(status)) => return Some(ExitCode::from(u8::try_from(status).unwrap_or(1))),
+        Some(Start::Works) => {}
+    }
+    let pipe = crate::pipe_directory();
+    if !writable(&pipe) {
+        eprintln!("Cannot access CUDA_MPS_PIPE_DIRECTORY={}", pipe.display());
+        return Some(ExitCode::FAILURE);
+    }
+    if !writable(&log::folder()) {
+        eprintln!("Warning: Failed writing log files to directory [{}].", log::folder().display());
+    }
+    None
+}
+
+fn writable(folder: &Path) -> bool {
+    folder.is_dir() && access(folder, AccessFlags::W_OK | AccessFlags::X_OK).is_ok()
+}
+
+fn no_world() -> ExitCode {
+    eprintln!("This is a fake of NVIDIA's MPS: name its world by {WORLD_VARIABLE}.");
+    ExitCode::from(2)
+}
+
+fn busy() -> ExitCode {
+    eprintln!("An instance of this daemon is already running");
+    ExitCode::FAILURE
+}
+
+/// The program again, as this stage. Only its output is shared, for the word that says how it went.
+fn again(stage: &str, flags: &[String]) -> Command {
+    let mut command = Command::new("/proc/self/exe");
+    command.arg0("nvidia-cuda-mps-control").args(flags).env(STAGE, stage);
+    command.stdin(Stdio::null()).stderr(Stdio::null());
+    command
+}
+
+fn send_away(flags: &[String]) -> ExitCode {
+    let Some(world) = World::of_this_program() else { return no_world() };
+    let mut session = again("session", flags);
+    session.env(WORLD_VARIABLE, world.root());
+    match session.output().map(|output| output.stdout) {
+        Ok(word) if word == READY.as_bytes() => ExitCode::SUCCESS,
+        Ok(word) if word == BUSY.as_bytes() => busy(),
+        _ => ExitCode::FAILURE,
+    }
+}
+
+fn in_new_session(flags: &[String]) -> ExitCode {
+    let left = setsid().is_ok() && again("daemon", flags).spawn().is_ok();
+    if left { ExitCode::SUCCESS } else { ExitCode::FAILURE }
+}
+
+fn serve_detached() -> ExitCode {
+    let Some(world) = World::of_this_program() else { return ExitCode::FAILURE };
+    match prepare() {
+        Prepared::Ready(lock) => daemon::serve(&world, Echo::Silent, lock, || last_word(READY)),
+        Prepared::Busy => {
+            last_word(BUSY);
+            ExitCode::FAILURE
+        }
+        Prepared::Impossible => ExitCode::FAILURE,
+    }
+}
+
+/// Says it, and lets go of the output, for which the parent waits.
+fn last_word(word: &str) {
+    use std::io::Write;
+    print!("{word}");
+    let _ = std::io::stdout().flush();
+    let _ = File::options().write(true).open("/dev/null").map(dup2_stdout);
+}
+
+enum Prepared {
+    /// The lock is held as long as the file is open.
+    Ready(File),
+    Busy,
+    Impossible,
+}
+
+/// Takes the lock that only one daemon of a pipe directory can have, until it ends in whichever way.
+fn prepare() -> Prepared {
+    let lock = File::options()
+        .create(true)
+        .truncate(false)
+        .write(true)
+        .open(crate::pipe_directory().join("control_lock"));
+    let Ok(file) = lock else { return Prepared::Impossible };
+    let whole = nix::libc::flock {
+        l_type: nix::libc::F_WRLCK as i16,
+        l_whence: nix::libc::SEEK_SET as i16,
+        l_start: 0,
+        l_len: 0,
+        l_pid: 0,
+    };
+    match fcntl(&file, FcntlArg::F_SETLK(&whole)) {
+        Ok(_) => Prepared::Ready(file),
+        Err(_) => Prepared::Busy,
+    }
+}

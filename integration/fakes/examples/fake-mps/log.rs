@@ -1,0 +1,43 @@
+//! The log files of daemon and server, in the style of NVIDIA's.
+
+use std::fs::{File, OpenOptions};
+use std::io::Write;
+use std::path::PathBuf;
+
+/// Where a program writes down what it does; a missing folder makes it silent.
+#[derive(Debug)]
+pub(crate) struct Log {
+    file: Option<File>,
+    author: &'static str,
+    echo: Echo,
+}
+
+/// Whether lines are also for who watches.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Echo {
+    Silent,
+    /// As `-f` does.
+    Output,
+}
+
+impl Log {
+    pub(crate) fn open(name: &str, author: &'static str, echo: Echo) -> Log {
+        let file = OpenOptions::new().create(true).append(true).open(folder().join(name)).ok();
+        Log { file, author, echo }
+    }
+
+    pub(crate) fn line(&self, text: &str) {
+        let now = jiff::Zoned::now().strftime("%Y-%m-%d %H:%M:%S%.3f").to_string();
+        let line = format!("[{now} {} {:>5}] {text}\n", self.author, std::process::id());
+        if self.echo == Echo::Output {
+            let _ = std::io::stdout().write_all(line.as_bytes());
+        }
+        // As the real ones, it goes on without its log.
+        let _ = self.file.as_ref().map(|mut file| file.write_all(line.as_bytes()));
+    }
+}
+
+/// `CUDA_MPS_LOG_DIRECTORY`.
+pub(crate) fn folder() -> PathBuf {
+    std::env::var_os("CUDA_MPS_LOG_DIRECTORY").map_or_else(|| "/var/log/nvidia-mps".into(), PathBuf::from)
+}

@@ -1,0 +1,227 @@
+//! The MPS server: its clients, their limits, and what a fault of one does to all.
+
+use std::collections::BTreeMap;
+use std::os::unix::net::UnixListener;
+use std::path::Path;
+use std::process::ExitCode;
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use cohabit_fakes::mps::{Fault, FromServer, Limits, Lines, ServerState, ToServer, server_socket};
+use cohabit_fakes::{AfterFault, FakeGpu, Process, Start, Via, World};
+
+use crate::log::{Echo, Log};
+
+/// What the server holds of the GPU for itself.
+const OWN_MEMORY: u64 = 27 << 20;
+
+/// CUDA's numbers.
+const LAUNCH_FAILED: i32 = 719;
+const ILLEGAL_ADDRESS: i32 = 700;
+const SERVER_NOT_READY: i32 = 807;
+const MOST_CLIENTS: i32 = 808;
+const CLIENT_TERMINATED: i32 = 810;
+
+struct Server {
+    log: Log,
+    world: World,
+    gpu: String,
+    inside: Mutex<Inside>,
+    /// Told when the server has become active.
+    active: Condvar,
+}
+
+struct Inside {
+    state: ServerState,
+    limits: Limits,
+    /// Connections of those who are in.
+    clients: BTreeMap<i32, Lines>,
+    ending: Ending,
+}
+
+/// Whether the server ends when its last client is gone.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Ending {
+    Stays,
+    Ends,
+}
+
+pub(crate) fn run() -> ExitCode {
+    let Some(world) = World::of_this_program() else { return ExitCode::from(2) };
+    let devices = std::env::var("CUDA_VISIBLE_DEVICES").ok();
+    let Some(gpu) = world.visible(devices.as_deref()).into_iter().next() else { return ExitCode::from(100) };
+    if let Start::Exits(status) = gpu.mps.server {
+        return ExitCode::from(u8::try_from(status).unwrap_or(1));
+    }
+    let Ok(listener) = listen(&crate::pipe_directory()) else { return ExitCode::FAILURE };
+    hold_memory(&world, &gpu);
+    let log = Log::open("server.log", "Server", Echo::Silent);
+    log.line("Start");
+    let inside = Inside {
+        state: ServerState::Initializing,
+        limits: Limits::of_environment(&gpu.uuid),
+        clients: BTreeMap::new(),
+        ending: Ending::Stays,
+    };
+    let server = Server { log, world, gpu: gpu.uuid, inside: Mutex::new(inside), active: Condvar::new() };
+    let server = Arc::new(server);
+    server.initialise();
+    for connection in listener.incoming().flatten() {
+        let server = Arc::clone(&server);
+        std::thread::spawn(move || server.hear(Lines::over(connection)));
+    }
+    ExitCode::FAILURE
+}
+
+fn listen(pipe: &Path) -> std::io::Result<UnixListener> {
+    let path = server_socket(pipe);
+    if path.exists() {
+        std::fs::remove_file(&path)?;
+    }
+    UnixListener::bind(path)
+}
+
+/// As the real one it is among the processes of its GPU.
+fn hold_memory(world: &World, gpu: &FakeGpu) {
+    let family = std::process::id() as i32;
+    if let Ok(mut process) = Process::this(Via::Server, family) {
+        // A GPU that is full has a server that is not seen on it.
+        let _ = world.allocate(&mut process, gpu, OWN_MEMORY, None);
+    }
+}
+
+impl Server {
+    /// Makes the contexts, for as long as the script says.
+    fn initialise(self: &Arc<Server>) {
+        let server = Arc::clone(self);
+        std::thread::spawn(move || {
+            server.log.line("Creating server context on device 0");
+            std::thread::sleep(Duration::from_millis(server.script().mps.initialising));
+            server.inside().state = ServerState::Active;
+            server.active.notify_all();
+            server.log.line("Server is ready");
+        });
+    }
+
+    fn hear(self: &Arc<Server>, mut caller: Lines) {
+        let Some(words) = caller.receive() else { return };
+        let answer = match words {
+            ToServer::Enter(pid) => return self.serve(pid, caller),
+            ToServer::State => FromServer::State(self.inside().state),
+            ToServer::Clients => FromServer::Clients(self.inside().clients.keys().copied().collect()),
+            ToServer::Limits => FromServer::Limits(self.inside().limits),
+            ToServer::Limit(limits) => {
+                self.inside().limits = limits;
+                FromServer::Done
+            }
+            ToServer::Terminate(pid) => self.terminate(pid),
+            ToServer::Shutdown => {
+                self.inside().ending = Ending::Ends;
+                FromServer::Done
+            }
+            // Only a client that is in can do something to the GPU.
+            ToServer::Fault(_) => return,
+        };
+        // Who has gone needs no answer.
+        let _ = caller.send(&answer);
+        self.end_if_due();
+    }
+
+    /// Lets a client in and hears it until it is gone.
+    fn serve(self: &Arc<Server>, pid: i32, mut client: Lines) {
+        self.log.line(&format!("Received new client request from process {pid}"));
+        if let Err(code) = self.enter(pid, &client) {
+            let _ = client.send(&FromServer::Failed(code));
+            return;
+        }
+        while let Some(words) = client.receive() {
+            if let ToServer::Fault(fault) = words {
+                self.fault(pid, fault);
+            }
+        }
+        self.log.line("Receive command failed, assuming client exit");
+        self.inside().clients.remove(&pid);
+        self.log.line(&format!("Client process {pid} disconnected"));
+        self.recover_if_due();
+        self.end_if_due();
+    }
+
+    /// Waits while the server is initialising, as a queued client does.
+    fn enter(&self, pid: i32, client: &Lines) -> Result<(), i32> {
+        let initialising = |inside: &mut Inside| inside.state == ServerState::Initializing;
+        let waited = self.active.wait_while(self.inside(), initialising);
+        let mut inside = waited.unwrap_or_else(PoisonError::into_inner);
+        if inside.state == ServerState::Fault || inside.ending == Ending::Ends {
+            return Err(SERVER_NOT_READY);
+        }
+        if inside.clients.len() >= self.script().mps.most_clients {
+            return Err(MOST_CLIENTS);
+        }
+        let hand = client.second().map_err(|_| SERVER_NOT_READY)?;
+        client.send(&FromServer::Entered(inside.limits, self.gpu.clone())).map_err(|_| SERVER_NOT_READY)?;
+        inside.clients.insert(pid, hand);
+        self.log.line(&format!("New client {pid} connected"));
+        Ok(())
+    }
+
+    fn terminate(&self, pid: i32) -> FromServer {
+        if let Some(client) = self.inside().clients.remove(&pid) {
+            let _ = client.send(&FromServer::Failed(CLIENT_TERMINATED));
+            client.hang_up();
+            self.log.line(&format!("Client {pid} terminated"));
+        }
+        FromServer::Done
+    }
+
+    /// A fatal error of one client is one of all. The real server knows the culprit only of faults of memory.
+    fn fault(&self, culprit: i32, fault: Fault) {
+        let mut inside = self.inside();
+        inside.state = ServerState::Fault;
+        self.log.line("Server is handling a fatal GPU error.");
+        let (code, xid) = match fault {
+            Fault::Memory => (ILLEGAL_ADDRESS, 31),
+            Fault::Other => (LAUNCH_FAILED, 13),
+        };
+        if fault == Fault::Memory {
+            let torn = format!("All clients belonging to error trigging process {culprit} will be torn down");
+            self.log.line(&torn);
+        }
+        self.log.line("The following client process have a sticky error set:");
+        for (pid, client) in &inside.clients {
+            self.log.line(&format!("Client {{PID: {pid}, Context ID: 0}} on device 0 to be torn down"));
+            // Who has gone needs no error.
+            let _ = client.send(&FromServer::Failed(code));
+        }
+        // The driver tells of it too, without naming anybody.
+        let _ = self.world.emit_xid(&self.gpu, xid);
+    }
+
+    /// Contexts are made anew when all who saw the fault are gone.
+    fn recover_if_due(self: &Arc<Server>) {
+        let mut inside = self.inside();
+        let due = inside.state == ServerState::Fault && inside.clients.is_empty();
+        if due && self.script().mps.after_fault == AfterFault::Recovers {
+            inside.state = ServerState::Initializing;
+            drop(inside);
+            self.log.line("Destroy server context on device 0");
+            self.initialise();
+        }
+    }
+
+    fn end_if_due(&self) {
+        let inside = self.inside();
+        if inside.ending == Ending::Ends && inside.clients.is_empty() {
+            self.log.line("Exit");
+            std::process::exit(0);
+        }
+    }
+
+    /// The GPU as it is scripted now.
+    fn script(&self) -> FakeGpu {
+        self.world.gpu(&self.gpu).unwrap_or_default()
+    }
+
+    fn inside(&self) -> MutexGuard<'_, Inside> {
+        self.inside.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}

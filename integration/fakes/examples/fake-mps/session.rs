@@ -1,0 +1,56 @@
+//! The control program as users and scripts call it: commands from its standard input, one after the other.
+#![expect(clippy::print_stdout, clippy::print_stderr, reason = "a program that talks to its user")]
+
+use std::io::BufRead;
+use std::process::ExitCode;
+
+use cohabit_fakes::Packets;
+use cohabit_fakes::mps::{Caller, Welcome, control_socket};
+
+const UNSENT: &str = "Cannot send command to MPS control daemon process";
+
+pub(crate) fn version() -> ExitCode {
+    println!("Binary version: 13000");
+    ExitCode::SUCCESS
+}
+
+pub(crate) fn run() -> ExitCode {
+    let Ok(daemon) = Packets::connect(&control_socket(&crate::pipe_directory())) else {
+        eprintln!("Cannot find MPS control daemon process");
+        return ExitCode::FAILURE;
+    };
+    let caller = serde_json::to_string(&Caller::Session).unwrap_or_default();
+    let welcome = daemon.send(&caller).ok().and_then(|()| daemon.receive());
+    match welcome.and_then(|words| serde_json::from_str::<Welcome>(&words).ok()) {
+        Some(Welcome::Commands) => {
+            let code = converse(&daemon);
+            // The next one is not to find this one still there.
+            daemon.finish();
+            code
+        }
+        Some(Welcome::Empty) => ExitCode::SUCCESS,
+        Some(Welcome::Silent) => ExitCode::FAILURE,
+        Some(Welcome::Unsent | Welcome::Server(_) | Welcome::NoServer(_)) | None => unsent(),
+    }
+}
+
+fn converse(daemon: &Packets) -> ExitCode {
+    for command in std::io::stdin().lock().lines().map_while(Result::ok) {
+        let command = command.trim();
+        if command.is_empty() {
+            continue;
+        }
+        match daemon.send(command).ok().and_then(|()| daemon.receive()) {
+            Some(reply) => print!("{reply}"),
+            // It has ended, as it was told to.
+            None if command.starts_with("quit") => return ExitCode::SUCCESS,
+            None => return unsent(),
+        }
+    }
+    ExitCode::SUCCESS
+}
+
+fn unsent() -> ExitCode {
+    eprintln!("{UNSENT}");
+    ExitCode::FAILURE
+}

@@ -1,0 +1,176 @@
+//! The folder of a made-up world: made, found, read and changed.
+
+use std::fs::{self, File};
+use std::io;
+use std::path::{Path, PathBuf};
+
+use serde::de::DeserializeOwned;
+use serde::{Deserialize, Serialize};
+
+use crate::{FakeGpu, Library};
+
+/// Names the folder of the world.
+pub const WORLD_VARIABLE: &str = "COHABIT_FAKE_WORLD";
+
+/// The folder of a made-up world.
+#[derive(Debug, Clone)]
+pub struct World {
+    root: PathBuf,
+}
+
+/// `gpus.json`.
+#[derive(Debug, Default, Clone, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+struct Hardware {
+    library: Library,
+    gpus: Vec<FakeGpu>,
+}
+
+impl World {
+    /// Makes a world of these GPUs in this folder.
+    ///
+    /// # Errors
+    /// When the folder cannot be written.
+    pub fn create(root: &Path, gpus: Vec<FakeGpu>) -> io::Result<World> {
+        for folder in ["processes", "xids", "nvidia-mps"] {
+            fs::create_dir_all(root.join(folder))?;
+        }
+        let world = World { root: root.canonicalize()? };
+        write_json(&world.hardware_file(), &Hardware { library: Library::default(), gpus })?;
+        Ok(world)
+    }
+
+    /// The world that is in this folder, if one is.
+    #[must_use]
+    pub fn open(root: &Path) -> Option<World> {
+        let world = World { root: root.to_owned() };
+        world.hardware_file().exists().then_some(world)
+    }
+
+    /// The world that the environment names, else the one in whose `bin` folder this program or library lies.
+    #[must_use]
+    pub fn find(program: &Path) -> Option<World> {
+        match std::env::var_os(WORLD_VARIABLE) {
+            Some(root) => World::open(Path::new(&root)),
+            None => World::open(program.parent()?.parent()?),
+        }
+    }
+
+    /// The world of the program that runs, by its name on the command line.
+    #[must_use]
+    pub fn of_this_program() -> Option<World> {
+        let called = PathBuf::from(std::env::args_os().next()?);
+        if called.components().count() > 1 {
+            return World::find(&called);
+        }
+        let search_path = std::env::var_os("PATH").unwrap_or_default();
+        let found = std::env::split_paths(&search_path).map(|it| it.join(&called)).find(|it| it.exists());
+        World::find(&found.unwrap_or(called))
+    }
+
+    /// Its folder.
+    #[must_use]
+    pub fn root(&self) -> &Path {
+        &self.root
+    }
+
+    /// Where clients look for an MPS daemon when nobody named one; really `/tmp/nvidia-mps`.
+    #[must_use]
+    pub fn default_pipe(&self) -> PathBuf {
+        self.root.join("nvidia-mps")
+    }
+
+    /// The driver as it is now.
+    #[must_use]
+    pub fn library(&self) -> Library {
+        self.hardware().library
+    }
+
+    /// The GPUs as they are now, in the order in which the library counts them.
+    #[must_use]
+    pub fn gpus(&self) -> Vec<FakeGpu> {
+        self.hardware().gpus
+    }
+
+    /// The GPU of this UUID as it is now.
+    #[must_use]
+    pub fn gpu(&self, uuid: &str) -> Option<FakeGpu> {
+        self.gpus().into_iter().find(|gpu| gpu.uuid == uuid)
+    }
+
+    /// The GPUs that a program with this `CUDA_VISIBLE_DEVICES` sees.
+    #[must_use]
+    pub fn visible(&self, devices: Option<&str>) -> Vec<FakeGpu> {
+        visible(self.gpus(), devices)
+    }
+
+    /// Changes the driver; who asks next finds it changed.
+    ///
+    /// # Errors
+    /// When the folder cannot be written.
+    pub fn edit_library(&self, edit: impl FnOnce(&mut Library)) -> io::Result<()> {
+        self.edit(|hardware| edit(&mut hardware.library))
+    }
+
+    /// Changes a GPU; who asks next finds it changed.
+    ///
+    /// # Errors
+    /// When there is none of this UUID, or the folder cannot be written.
+    pub fn edit_gpu(&self, uuid: &str, edit: impl FnOnce(&mut FakeGpu)) -> io::Result<()> {
+        let mut found = false;
+        self.edit(|hardware| {
+            if let Some(gpu) = hardware.gpus.iter_mut().find(|gpu| gpu.uuid == uuid) {
+                edit(gpu);
+                found = true;
+            }
+        })?;
+        if found { Ok(()) } else { Err(io::Error::other(format!("this world has no GPU {uuid}"))) }
+    }
+
+    fn edit(&self, edit: impl FnOnce(&mut Hardware)) -> io::Result<()> {
+        let _locked = self.lock()?;
+        let mut hardware = self.hardware();
+        edit(&mut hardware);
+        write_json(&self.hardware_file(), &hardware)
+    }
+
+    /// Keeps all others from changing the world until the file is dropped.
+    pub(crate) fn lock(&self) -> io::Result<File> {
+        let file = File::create(self.root.join("lock"))?;
+        file.lock()?;
+        Ok(file)
+    }
+
+    fn hardware_file(&self) -> PathBuf {
+        self.root.join("gpus.json")
+    }
+
+    /// A file that is gone or that nobody understands is a world without GPUs.
+    fn hardware(&self) -> Hardware {
+        read_json(&self.hardware_file()).unwrap_or_default()
+    }
+}
+
+/// Those of the GPUs that `CUDA_VISIBLE_DEVICES` lets through: UUIDs, the beginnings of such, or numbers. The
+/// first one that does not exist hides all that follow.
+#[must_use]
+pub fn visible(gpus: Vec<FakeGpu>, devices: Option<&str>) -> Vec<FakeGpu> {
+    let Some(devices) = devices else { return gpus };
+    let named = |name: &str| match name.parse::<usize>() {
+        Ok(number) => gpus.get(number),
+        Err(_) => gpus.iter().find(|gpu| !name.is_empty() && gpu.uuid.starts_with(name)),
+    };
+    devices.split(',').map_while(|name| named(name.trim())).cloned().collect()
+}
+
+/// What is in this file, if it is there and understood.
+pub(crate) fn read_json<T: DeserializeOwned>(file: &Path) -> Option<T> {
+    serde_json::from_slice(&fs::read(file).ok()?).ok()
+}
+
+/// Writes the file so that every reader sees it whole, before or after.
+pub(crate) fn write_json(file: &Path, content: &impl Serialize) -> io::Result<()> {
+    let new = file.with_extension(format!("new-{}", std::process::id()));
+    fs::write(&new, serde_json::to_vec_pretty(content)?)?;
+    fs::rename(&new, file)
+}

@@ -1,0 +1,54 @@
+//! Critical errors of the made-up driver: each is told once, to whoever asks first.
+
+use std::fs;
+use std::io;
+
+use serde::{Deserialize, Serialize};
+
+use crate::World;
+use crate::world::{read_json, write_json};
+
+/// A critical error.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct FakeXid {
+    /// UUID of the GPU.
+    pub gpu: String,
+    /// Its number.
+    pub code: u64,
+}
+
+impl World {
+    /// Lets a GPU have a critical error.
+    ///
+    /// # Errors
+    /// When the folder cannot be written.
+    pub fn emit_xid(&self, uuid: &str, code: u64) -> io::Result<()> {
+        let _locked = self.lock()?;
+        let folder = self.root().join("xids");
+        let last = numbers(fs::read_dir(&folder)?).max().unwrap_or(0);
+        write_json(&folder.join(format!("{}.json", last + 1)), &FakeXid { gpu: uuid.to_owned(), code })
+    }
+
+    /// The oldest critical error of these GPUs that nobody was told of; it is told herewith.
+    ///
+    /// # Errors
+    /// When the folder cannot be read or written.
+    pub fn take_xid(&self, uuids: &[String]) -> io::Result<Option<FakeXid>> {
+        let folder = self.root().join("xids");
+        let _locked = self.lock()?;
+        let mut waiting: Vec<u64> = numbers(fs::read_dir(&folder)?).collect();
+        waiting.sort_unstable();
+        for number in waiting {
+            let file = folder.join(format!("{number}.json"));
+            if let Some(xid) = read_json::<FakeXid>(&file).filter(|xid| uuids.contains(&xid.gpu)) {
+                fs::remove_file(file)?;
+                return Ok(Some(xid));
+            }
+        }
+        Ok(None)
+    }
+}
+
+fn numbers(entries: fs::ReadDir) -> impl Iterator<Item = u64> {
+    entries.filter_map(|entry| entry.ok()?.path().file_stem()?.to_str()?.parse().ok())
+}

@@ -1,0 +1,224 @@
+//! How `cohabit-gpu` runs MPS daemons: start and prove, adopt, talk, faults, remove clients, recover, stop.
+
+use std::fs;
+use std::time::Duration;
+
+use cohabit_fakes::{AfterFault, Quit, Start, StatusCommand, Terminate};
+use cohabit_gpu::mps::{Daemon, Fault, Removal, ServerState, Tools, terminate_clients};
+use nix::sys::signal::{Signal, kill};
+use nix::unistd::Pid;
+
+use crate::kit::{Bench, PATIENCE, Ran, end, ended, runs, until};
+
+/// Faults, once there are any.
+fn faults(daemon: &mut Daemon) -> Vec<Fault> {
+    let mut found = Vec::new();
+    until("the log tells of a fault", || {
+        found.extend(daemon.faults());
+        !found.is_empty()
+    });
+    found
+}
+
+#[test]
+fn a_daemon_that_started_serves_clients_within_their_limits_and_ends_without_a_trace() {
+    let bench = Bench::new();
+    let daemon = bench.daemon().unwrap();
+    assert_eq!(daemon.state(), ServerState::Active);
+    assert!(daemon.clients().unwrap().is_empty());
+    let client = bench.endless(&mut bench.member(&["--alloc", "7G"]));
+    assert_eq!(daemon.clients().unwrap(), [client.id() as i32]);
+    let greedy = Ran::from(bench.member(&["--alloc", "9G"]).output().unwrap());
+    assert!(greedy.stderr.contains("CUDA out of memory"), "{greedy:?}");
+    end(client);
+    until("the client is gone", || daemon.clients().unwrap().is_empty());
+    let processes = daemon.processes();
+    daemon.quit(PATIENCE).unwrap();
+    assert!(!processes.into_iter().any(runs));
+    assert!(Daemon::adopt(&bench.tools(), &bench.home(), &bench.gpu()).is_none());
+}
+
+#[test]
+fn a_daemon_is_adopted_by_who_comes_later_and_replaced_by_who_starts_anew() {
+    let bench = Bench::new();
+    let first = bench.daemon().unwrap().processes();
+    let adopted = Daemon::adopt(&bench.tools(), &bench.home(), &bench.gpu()).unwrap();
+    assert_eq!((adopted.processes(), adopted.state()), (first, ServerState::Active));
+    let second = bench.daemon().unwrap();
+    assert_ne!(second.processes(), first);
+    assert!(!first.into_iter().any(runs), "what was left is stopped");
+    assert_eq!(adopted.state(), ServerState::Gone);
+}
+
+#[test]
+fn four_at_once_get_all_their_answers() {
+    let bench = Bench::new();
+    let daemon = bench.daemon().unwrap();
+    let client = bench.endless(&mut bench.member(&[]));
+    let expected = [client.id() as i32];
+    std::thread::scope(|scope| {
+        for _ in 0..4 {
+            scope.spawn(|| (0..100).for_each(|_| assert_eq!(daemon.clients().unwrap(), expected)));
+        }
+    });
+    end(client);
+}
+
+#[test]
+fn an_open_session_makes_clients_unknown_and_never_none() {
+    let bench = Bench::new();
+    let daemon = bench.daemon().unwrap();
+    let client = bench.endless(&mut bench.member(&[]));
+    let holder = bench.open_session(&bench.home().pipe());
+    assert!(daemon.clients().is_err());
+    assert_eq!(daemon.state(), ServerState::Unknown);
+    end(holder);
+    until("the session is over", || daemon.clients().is_ok_and(|clients| clients == [client.id() as i32]));
+    end(client);
+}
+
+#[test]
+fn a_memory_fault_names_its_culprit_and_is_over_when_all_are_gone() {
+    let bench = Bench::new();
+    let mut daemon = bench.daemon().unwrap();
+    assert_eq!(daemon.faults(), []);
+    let server = daemon.processes();
+    let stubborn = bench.endless(&mut bench.member(&["--ignore-fault"]));
+    let culprit = bench.member(&["--fault-at", "2"]).spawn().unwrap();
+    let pid = culprit.id() as i32;
+    ended(culprit);
+    let told = faults(&mut daemon);
+    assert_eq!(told.len(), 1, "{told:?}");
+    assert_eq!(told[0].culprits, [pid]);
+    assert_eq!(daemon.state(), ServerState::Fault);
+    end(stubborn);
+    daemon.recover(PATIENCE).unwrap();
+    assert_eq!((daemon.state(), daemon.processes()), (ServerState::Active, server));
+    assert_eq!(daemon.faults(), [], "it is told once");
+}
+
+#[test]
+fn of_another_fault_nobody_is_the_culprit() {
+    let bench = Bench::new();
+    let mut daemon = bench.daemon().unwrap();
+    bench.member(&["--anonymous-fault-at", "1"]).output().unwrap();
+    let told = faults(&mut daemon);
+    assert_eq!(told.len(), 1, "{told:?}");
+    assert!(told[0].culprits.is_empty(), "{told:?}");
+}
+
+#[test]
+fn a_server_that_does_not_recover_is_started_anew() {
+    let bench = Bench::new();
+    let mut daemon = bench.daemon().unwrap();
+    let first = daemon.processes();
+    bench.script(|gpu| gpu.mps.after_fault = AfterFault::Stays);
+    bench.member(&["--fault-at", "1"]).output().unwrap();
+    until("it is in fault", || daemon.state() == ServerState::Fault);
+    daemon.recover(Duration::from_millis(100)).unwrap();
+    assert_eq!(daemon.state(), ServerState::Active);
+    assert_ne!(daemon.processes(), first);
+    assert_eq!(bench.member(&["--steps", "1"]).output().unwrap().status.code(), Some(0));
+}
+
+#[test]
+fn a_server_that_was_killed_is_gone_at_once() {
+    let bench = Bench::new();
+    let daemon = bench.daemon().unwrap();
+    let client = bench.endless(&mut bench.member(&[]));
+    kill(Pid::from_raw(daemon.processes()[1]), Signal::SIGKILL).unwrap();
+    until("it is gone", || daemon.state() == ServerState::Gone);
+    assert!(ended(client).stderr.contains("(806)"));
+}
+
+#[test]
+fn clients_are_removed_and_others_stay() {
+    let bench = Bench::new();
+    let daemon = bench.daemon().unwrap();
+    let removal = Removal::new(&bench.tools(), &bench.home());
+    let [first, second, other] = [(); 3].map(|()| bench.endless(&mut bench.member(&[])));
+    let mut leave = vec![first.id() as i32, second.id() as i32];
+    leave.sort_unstable();
+    // Of those that are no clients, nothing is asked.
+    let asked = [leave.clone(), vec![std::process::id() as i32]].concat();
+    assert_eq!(terminate_clients(&removal, &asked, PATIENCE).unwrap(), leave);
+    for client in [first, second] {
+        assert!(ended(client).stderr.contains("(810)"));
+    }
+    assert_eq!(daemon.clients().unwrap(), [other.id() as i32]);
+    end(other);
+}
+
+#[test]
+fn a_removal_that_is_not_confirmed_is_an_error_in_time() {
+    let bench = Bench::new();
+    let _daemon = bench.daemon().unwrap();
+    let removal = Removal::new(&bench.tools(), &bench.home());
+    let client = bench.endless(&mut bench.member(&[]));
+    let clients = [client.id() as i32];
+    bench.script(|gpu| gpu.mps.terminate = Terminate::Answers(999));
+    let refused = terminate_clients(&removal, &clients, PATIENCE).unwrap_err().to_string();
+    assert!(refused.contains("it answered 999"), "{refused}");
+    bench.script(|gpu| gpu.mps.terminate = Terminate::Hangs);
+    terminate_clients(&removal, &clients, Duration::from_millis(500)).unwrap_err();
+    bench.script(|gpu| gpu.mps.terminate = Terminate::Confirms);
+    assert_eq!(terminate_clients(&removal, &clients, PATIENCE).unwrap(), clients);
+    assert!(ended(client).stderr.contains("(810)"));
+}
+
+#[test]
+fn without_a_daemon_there_is_nobody_to_remove() {
+    let bench = Bench::new();
+    let removal = Removal::new(&bench.tools(), &bench.home());
+    assert!(terminate_clients(&removal, &[1], PATIENCE).unwrap().is_empty());
+}
+
+#[test]
+fn why_a_daemon_does_not_start_is_told_and_nothing_is_left() {
+    let bench = Bench::new();
+    let why = || bench.daemon().unwrap_err().to_string();
+    bench.script(|gpu| gpu.mps.control = Start::Exits(244));
+    assert!(why().contains("libcuda"));
+    bench.script(|gpu| gpu.mps.control = Start::Exits(100));
+    assert!(why().contains("no device"));
+    bench.script(|gpu| (gpu.mps.control, gpu.mps.server) = (Start::Works, Start::Exits(1)));
+    let told = why();
+    assert!(told.contains("exited with status 1"), "{told}");
+    assert!(Daemon::adopt(&bench.tools(), &bench.home(), &bench.gpu()).is_none());
+    bench.script(|gpu| gpu.mps.server = Start::Works);
+    bench.daemon().unwrap();
+}
+
+#[test]
+fn a_server_that_vanished_from_the_search_path_is_told() {
+    let bench = Bench::new();
+    let tools = bench.tools();
+    fs::remove_file(bench.installed.bin.join("nvidia-cuda-mps-server")).unwrap();
+    let why = Daemon::start(&tools, &bench.home(), &bench.gpu()).unwrap_err().to_string();
+    assert!(why.contains("exited with status 1"), "{why}");
+    let missing = Tools::find(&bench.installed.bin.display().to_string()).unwrap_err().to_string();
+    assert!(missing.contains("nvidia-cuda-mps-server"), "{missing}");
+}
+
+#[test]
+fn a_daemon_that_ignores_quit_is_ended_by_force() {
+    let bench = Bench::new();
+    let daemon = bench.daemon().unwrap();
+    bench.script(|gpu| gpu.mps.quit = Quit::Ignored);
+    let processes = daemon.processes();
+    daemon.quit(Duration::from_millis(200)).unwrap();
+    assert!(!processes.into_iter().any(runs));
+}
+
+#[test]
+fn a_driver_that_cannot_tell_a_servers_state_is_taken_at_its_life() {
+    let bench = Bench::new();
+    bench.script(|gpu| gpu.mps.status = StatusCommand::Unknown);
+    let daemon = bench.daemon().unwrap();
+    assert_eq!(daemon.state(), ServerState::Active);
+}
+
+#[test]
+fn the_version_of_the_control_program_is_known() {
+    assert_eq!(Bench::new().tools().version(), Some(13_000));
+}

@@ -1,0 +1,40 @@
+//! Critical errors of the driver as `cohabit-gpu` hears them.
+
+use std::time::Duration;
+
+use cohabit_fakes::{FakeGpu, NvmlFault};
+use cohabit_gpu::{GpuError, Gpus, Xid};
+use cohabit_proto::DeviceId;
+
+use crate::kit::{Bench, PATIENCE};
+
+#[test]
+fn each_error_is_heard_once_with_its_gpu() {
+    let bench = Bench::of(vec![FakeGpu::numbered(0), FakeGpu::numbered(1)]);
+    let gpus = Gpus::open(Some(&bench.installed.nvml)).unwrap();
+    let xids = gpus.xids().unwrap();
+    let second = FakeGpu::numbered(1).uuid;
+    bench.world.emit_xid(&second, 79).unwrap();
+    assert_eq!(xids.next(PATIENCE).unwrap(), Some(Xid { device: DeviceId(second), code: 79 }));
+    bench.world.emit_xid(&bench.gpu().0, 48).unwrap();
+    assert_eq!(xids.next(PATIENCE).unwrap(), Some(Xid { device: bench.gpu(), code: 48 }));
+    assert_eq!(xids.next(Duration::ZERO).unwrap(), None);
+}
+
+#[test]
+fn a_gpu_that_is_lost_is_said_not_to_be_heard_any_more() {
+    let bench = Bench::new();
+    let gpus = Gpus::open(Some(&bench.installed.nvml)).unwrap();
+    let xids = gpus.xids().unwrap();
+    bench.script(|gpu| _ = gpu.faults.insert("*".into(), NvmlFault::Lost));
+    assert!(matches!(xids.next(PATIENCE), Err(GpuError::Lost(_))));
+}
+
+#[test]
+fn gpus_without_such_events_are_told() {
+    let bench = Bench::new();
+    let unknown = ("nvmlDeviceGetSupportedEventTypes".to_owned(), NvmlFault::NotSupported);
+    bench.script(|gpu| gpu.faults.extend([unknown]));
+    let gpus = Gpus::open(Some(&bench.installed.nvml)).unwrap();
+    assert!(matches!(gpus.xids(), Err(GpuError::Other(_))));
+}

@@ -1,0 +1,62 @@
+//! Where MPS cannot be had: time slicing, with a watchdog, and said so; or not at all, for those who insist.
+
+use cohabit_fakes::Start;
+
+use super::kit::{GpuCluster, PART};
+use crate::kit::until;
+
+#[test]
+fn where_mps_does_not_start_jobs_take_turns_and_every_screen_says_so() {
+    let gpus = GpuCluster::with(1, &[], |gpu| gpu.mps.control = Start::Exits(244));
+    let (one, other) = (gpus.submit_endless(&PART), gpus.submit_endless(&PART));
+    for job in [&one, &other] {
+        gpus.until_sharing(job, "unenforced");
+        gpus.until_steps(job, 1);
+    }
+    let device = gpus.device(0);
+    assert!(device["sharing"].as_str().unwrap().starts_with("unenforced"), "{device}");
+    assert!(device.to_string().contains("libcuda"), "{device}");
+    let story = gpus.cluster.ok(&["explain", &one]);
+    assert!(story.contains("nothing enforces its limits"), "{story}");
+}
+
+#[test]
+fn a_watchdog_ends_who_takes_more_memory_than_it_asked_for() {
+    let gpus = GpuCluster::with(1, &["--mps", "off"], |_| {});
+    let neighbour = gpus.submit_endless(&PART);
+    let greedy = gpus.submit(&PART, &["--steps", "1000000", "--rate", "50", "--alloc", "40G"]);
+    let ended = gpus.cluster.end(&greedy);
+    assert_eq!(
+        (ended["state"].as_str(), ended["reason_code"].as_str()),
+        (Some("OUT_OF_MEMORY"), Some("gpu_oom"))
+    );
+    assert_eq!(gpus.cluster.state(&neighbour), "RUNNING");
+}
+
+#[test]
+fn who_insists_on_limits_does_not_run_where_nothing_enforces_them() {
+    let gpus = GpuCluster::with(1, &["--mps", "off"], |_| {});
+    let flags = [&["submit"][..], &PART, &["--enforced", "--", "true"]].concat();
+    let refused = gpus.cluster.run(&flags);
+    assert_ne!(refused.code, 0);
+    assert!(refused.stderr.contains("enforce"), "{}", refused.stderr);
+    assert!(refused.stderr.contains("switched off"), "{}", refused.stderr);
+}
+
+#[test]
+fn who_insists_and_goes_round_mps_is_stopped() {
+    let gpus = GpuCluster::start(1);
+    let flags = [&PART[..], &["--enforced"]].concat();
+    let job = gpus.submit(&flags, &["--steps", "1000000", "--rate", "50", "--bypass-mps", "--alloc", "1G"]);
+    let ended = gpus.cluster.end(&job);
+    assert_eq!(ended["reason_code"], "sharing_unenforced", "{ended}");
+}
+
+#[test]
+fn who_goes_round_mps_without_insisting_runs_on_and_is_shown_as_unenforced() {
+    let gpus = GpuCluster::start(1);
+    let job = gpus.submit(&PART, &["--steps", "1000000", "--rate", "50", "--bypass-mps", "--alloc", "1G"]);
+    gpus.until_sharing(&job, "unenforced");
+    assert_eq!(gpus.cluster.state(&job), "RUNNING");
+    until("the reason names the way round", || gpus.cluster.show(&job).to_string().contains("outside"));
+}

@@ -1,0 +1,110 @@
+//! Faults: of a client, of the server, of the GPU itself, and clients that will not die.
+
+use cohabit_fakes::{AfterFault, FakeGpu, NvmlFault, Terminate};
+
+use super::kit::{GpuCluster, PART};
+use crate::kit::until;
+
+const STEPS: [&str; 4] = ["--steps", "200", "--rate", "50"];
+
+#[test]
+fn the_fault_of_one_client_ends_it_and_its_victims_run_again_without_using_a_retry() {
+    let gpus = GpuCluster::start(1);
+    let victim = gpus.submit(&PART, &[&STEPS[..], &["--checkpoint"]].concat());
+    gpus.until_sharing(&victim, "enforced");
+    let culprit = gpus.submit(&PART, &["--steps", "1000", "--rate", "50", "--fault-at", "20"]);
+    let ended = gpus.cluster.end(&culprit);
+    assert_eq!((ended["state"].as_str(), ended["reason_code"].as_str()), (Some("FAILED"), Some("mps_fault")));
+    let survived = gpus.cluster.end(&victim);
+    assert_eq!(survived["state"], "COMPLETED", "{survived}");
+    assert_eq!(survived["attempt"], 2);
+    let story = gpus.cluster.ok(&["explain", &victim]);
+    assert!(story.contains("another job's fault broke the MPS server"), "{story}");
+    assert!(story.contains("(0 of 0 retries used)"), "{story}");
+    gpus.until_health(0, "well");
+}
+
+#[test]
+fn a_fault_that_no_log_explains_has_only_victims_and_ends_by_the_limit_of_the_cluster() {
+    let gpus = GpuCluster::start(1);
+    let job = gpus.submit(&PART, &["--steps", "1000", "--rate", "50", "--anonymous-fault-at", "5"]);
+    let ended = gpus.cluster.end(&job);
+    assert_eq!(ended["state"], "NODE_FAIL", "{ended}");
+    assert_eq!(ended["reason_code"], "mps_fault_victim");
+}
+
+#[test]
+fn a_server_that_does_not_come_back_is_started_anew() {
+    let gpus = GpuCluster::with(1, &[], |gpu| gpu.mps.after_fault = AfterFault::Stays);
+    let culprit = gpus.submit(&PART, &["--steps", "1000", "--rate", "50", "--fault-at", "5"]);
+    assert_eq!(gpus.cluster.end(&culprit)["reason_code"], "mps_fault");
+    let next = gpus.submit(&PART, &["--steps", "3", "--rate", "50"]);
+    assert_eq!(gpus.cluster.end(&next)["state"], "COMPLETED");
+}
+
+#[test]
+fn an_mps_server_that_is_killed_takes_its_clients_with_it_and_they_run_again() {
+    let gpus = GpuCluster::start(1);
+    let job = gpus.submit(&PART, &[&STEPS[..], &["--checkpoint"]].concat());
+    gpus.until_sharing(&job, "enforced");
+    for pid in gpus.mps_processes() {
+        let _ = nix::sys::signal::kill(nix::unistd::Pid::from_raw(pid), nix::sys::signal::Signal::SIGKILL);
+    }
+    let ended = gpus.cluster.end(&job);
+    assert_eq!((ended["state"].as_str(), ended["attempt"].as_u64()), (Some("COMPLETED"), Some(2)));
+}
+
+#[test]
+fn a_client_that_will_not_die_is_removed_from_the_server_and_killed_and_its_neighbour_goes_on() {
+    let gpus = GpuCluster::start(1);
+    let neighbour = gpus.submit_endless(&PART);
+    gpus.until_sharing(&neighbour, "enforced");
+    let stubborn = [&PART[..], &["--stop-grace", "1s"]].concat();
+    let stubborn = gpus.submit(&stubborn, &["--steps", "100000", "--rate", "50", "--ignore-term"]);
+    gpus.until_clients(0, 2);
+    gpus.cluster.ok(&["cancel", &stubborn]);
+    assert_eq!(gpus.cluster.end(&stubborn)["state"], "CANCELLED");
+    gpus.until_clients(0, 1);
+    let shown = gpus.cluster.show(&neighbour);
+    assert_eq!((shown["state"].as_str(), shown["attempt"].as_u64()), (Some("RUNNING"), Some(1)));
+}
+
+#[test]
+fn a_server_that_never_confirms_a_removal_keeps_nobody_alive() {
+    let gpus = GpuCluster::with(1, &[], |gpu| gpu.mps.terminate = Terminate::Hangs);
+    let flags = [&PART[..], &["--stop-grace", "1s"]].concat();
+    let stubborn = gpus.submit(&flags, &["--steps", "100000", "--rate", "50", "--ignore-term"]);
+    gpus.until_clients(0, 1);
+    gpus.cluster.ok(&["cancel", &stubborn]);
+    assert_eq!(gpus.cluster.end(&stubborn)["state"], "CANCELLED");
+}
+
+#[test]
+fn a_gpu_that_falls_off_the_bus_is_fenced_and_its_jobs_run_elsewhere() {
+    let gpus = GpuCluster::start(2);
+    let job = gpus.submit(&["--gpus", "1"], &[&STEPS[..], &["--checkpoint"]].concat());
+    gpus.until_steps(&job, 1);
+    let first = gpus.cluster.show(&job)["devices"][0].as_str().unwrap().to_owned();
+    let falls_off = |gpu: &mut FakeGpu| gpu.faults = [("*".to_owned(), NvmlFault::Lost)].into();
+    gpus.world.edit_gpu(&first, falls_off).unwrap();
+    let lost = (0..2).find(|number| gpus.uuid(*number) == first).unwrap();
+    gpus.until_health(lost, "fenced");
+    let ended = gpus.cluster.end(&job);
+    assert_eq!((ended["state"].as_str(), ended["attempt"].as_u64()), (Some("COMPLETED"), Some(2)));
+    assert_ne!(ended["devices"][0].as_str(), Some(&*first));
+}
+
+#[test]
+fn a_critical_error_of_the_hardware_takes_a_gpu_out_of_service_and_leaves_its_jobs_running() {
+    let gpus = GpuCluster::start(1);
+    let running = gpus.submit_endless(&["--gpus", "1"]);
+    gpus.until_steps(&running, 1);
+    gpus.world.emit_xid(&gpus.uuid(0), 48).unwrap();
+    gpus.until_health(0, "fenced");
+    assert_eq!(gpus.cluster.state(&running), "RUNNING");
+    gpus.cluster.ok(&["cancel", &running]);
+    let waiting = gpus.submit_endless(&["--gpus", "1"]);
+    until("it says that the GPU is out of service", || {
+        gpus.cluster.ok(&["explain", &waiting]).contains("out of service")
+    });
+}

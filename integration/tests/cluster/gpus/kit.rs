@@ -1,0 +1,126 @@
+//! A cluster whose worker finds fake GPUs, and the words of its tests.
+
+use cohabit_fakes::{FakeGpu, Installed, World, examples};
+use nix::sys::signal::{Signal, kill};
+use nix::unistd::Pid;
+use serde_json::Value;
+
+use crate::kit::{Cluster, until};
+
+/// A head and one worker, in a made-up world of GPUs.
+pub(super) struct GpuCluster {
+    pub(super) cluster: Cluster,
+    pub(super) world: World,
+    installed: Installed,
+}
+
+/// What a job that shares asks for.
+pub(super) const PART: [&str; 4] = ["--gpus", "0.3", "--gpu-mem", "20G"];
+
+impl GpuCluster {
+    /// So many GPUs, each as it comes.
+    pub(super) fn start(gpus: u8) -> GpuCluster {
+        GpuCluster::with(gpus, &[], |_| {})
+    }
+
+    /// So many GPUs, each changed by this, and a worker with these flags.
+    pub(super) fn with(gpus: u8, flags: &[&str], change: impl Fn(&mut FakeGpu)) -> GpuCluster {
+        let cluster = Cluster::start(&[]);
+        let changed = |number| {
+            let mut gpu = FakeGpu::numbered(number);
+            change(&mut gpu);
+            gpu
+        };
+        let world = World::create(&cluster.folder().join("world"), (0..gpus).map(changed).collect()).unwrap();
+        let installed = world.install(&examples().unwrap()).unwrap();
+        let mut gpu_cluster = GpuCluster { cluster, world, installed };
+        gpu_cluster.add_worker(flags);
+        gpu_cluster
+    }
+
+    /// A worker that finds NVIDIA's programs and library in the made-up world.
+    pub(super) fn add_worker(&mut self, flags: &[&str]) {
+        let search_path = self.installed.search_path();
+        let library = self.installed.nvml.display().to_string();
+        let flags = [&["--nvml-library", &library][..], flags].concat();
+        self.cluster.add_worker_in(&[("PATH", &search_path)], "auto", &flags);
+    }
+
+    /// The UUID of the GPU of this number.
+    pub(super) fn uuid(&self, number: usize) -> String {
+        self.world.gpus()[number].uuid.clone()
+    }
+
+    /// Submits a fake training with these arguments; the job's number.
+    pub(super) fn submit(&self, flags: &[&str], client: &[&str]) -> String {
+        let program = self.installed.client.display().to_string();
+        let arguments = [&["submit", "--output", "quiet"], flags, &["--", &program], client].concat();
+        self.cluster.ok(&arguments).trim().to_owned()
+    }
+
+    /// One that takes steps until it is stopped.
+    pub(super) fn submit_endless(&self, flags: &[&str]) -> String {
+        self.submit(flags, &["--steps", "1000000", "--rate", "50"])
+    }
+
+    /// What `nodes` says of the GPU of this number.
+    pub(super) fn device(&self, number: usize) -> Value {
+        let uuid = self.uuid(number);
+        let nodes = self.cluster.json(&["nodes"]);
+        let devices =
+            nodes["nodes"].as_array().unwrap().iter().flat_map(|it| it["devices"].as_array().unwrap());
+        devices.clone().find(|device| device["id"] == uuid.as_str()).unwrap().clone()
+    }
+
+    pub(super) fn until_health(&self, number: usize, health: &str) {
+        let is = || self.device(number)["health"].as_str().is_some_and(|it| it.starts_with(health));
+        until(&format!("GPU {number} is {health}"), is);
+    }
+
+    /// Waits until the job's limits are known to be so.
+    pub(super) fn until_sharing(&self, job: &str, sharing: &str) {
+        until(&format!("job {job} shares {sharing}"), || self.cluster.show(job)["sharing"] == sharing);
+    }
+
+    /// Waits until the job has taken a step in this attempt.
+    pub(super) fn until_steps(&self, job: &str, attempt: u64) {
+        let steps =
+            |shown: &Value| shown["attempt"] == attempt && shown["progress"]["step"].as_u64() > Some(0);
+        until(&format!("job {job} takes steps"), || steps(&self.cluster.show(job)));
+    }
+
+    /// Waits until so many processes are clients of the GPU's MPS server.
+    pub(super) fn until_clients(&self, number: usize, count: usize) -> Vec<i32> {
+        let uuid = self.uuid(number);
+        until(&format!("{count} client(s) on GPU {number}"), || self.world.clients(&uuid).len() == count);
+        self.world.clients(&uuid)
+    }
+
+    /// What a job found in its environment.
+    pub(super) fn environment_of(&self, flags: &[&str]) -> String {
+        let arguments = [&["run"][..], flags, &["--", "env"]].concat();
+        self.cluster.ok(&arguments)
+    }
+
+    /// The processes of MPS daemons and servers of this world.
+    pub(super) fn mps_processes(&self) -> Vec<i32> {
+        let bin = self.installed.bin.display().to_string();
+        let mine = crate::kit::processes_with(&bin).into_iter();
+        mine.filter(|pid| command_line(*pid).contains("nvidia-cuda-mps")).collect()
+    }
+}
+
+/// Of a process that may be gone.
+fn command_line(pid: i32) -> String {
+    let bytes = std::fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default();
+    String::from_utf8_lossy(&bytes).into_owned()
+}
+
+/// MPS daemons outlive their worker, as they should; not their test.
+impl Drop for GpuCluster {
+    fn drop(&mut self) {
+        for pid in self.mps_processes() {
+            let _ = kill(Pid::from_raw(pid), Signal::SIGKILL);
+        }
+    }
+}

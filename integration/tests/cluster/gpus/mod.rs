@@ -1,0 +1,11 @@
+//! Jobs that share GPUs under MPS, with the fakes in place of the hardware and of NVIDIA's programs.
+//!
+//! Head, worker, executors and all that speaks to NVML and MPS are what ships.
+
+mod devices;
+mod fallback;
+mod faults;
+mod kit;
+mod limits;
+mod restarts;
+mod sharing;

@@ -1,0 +1,200 @@
+//! Nodes and their devices as documents for scripts.
+//!
+//! What a driver does not tell is null.
+
+use cohabit_client::proto::{
+    Bandwidth, ComputeMode, DeviceKind, DeviceRecord, DeviceTelemetry, GpuFacts, JobId, Mig, NodeRecord,
+    Peer, PeerPath,
+};
+use serde::Serialize;
+
+use super::moment;
+
+/// `{"nodes": […]}`
+#[derive(Debug, Serialize)]
+pub(crate) struct Nodes {
+    pub(crate) nodes: Vec<Node>,
+}
+
+/// A node.
+#[derive(Debug, Serialize)]
+pub(crate) struct Node {
+    id: String,
+    name: String,
+    state: &'static str,
+    since: String,
+    address: String,
+    build: String,
+    cpus: u32,
+    cpus_used: u32,
+    memory: u64,
+    memory_used: u64,
+    links: LinkSpeeds,
+    sharing: SharingRules,
+    devices: Vec<DeviceNow>,
+    jobs: Vec<JobId>,
+}
+
+/// Bytes in a second, where they are known.
+#[derive(Debug, Serialize)]
+struct LinkSpeeds {
+    network: Option<f64>,
+    interconnect: Option<f64>,
+}
+
+/// How far its devices may be shared.
+#[derive(Debug, Serialize)]
+struct SharingRules {
+    max_ranks: u32,
+    reserve: u64,
+}
+
+#[derive(Debug, Serialize)]
+struct DeviceNow {
+    id: String,
+    kind: DeviceKind,
+    model: String,
+    health: &'static str,
+    health_reason: Option<String>,
+    sharing: &'static str,
+    sharing_reason: Option<String>,
+    memory: Option<u64>,
+    /// What jobs claim.
+    memory_used: u64,
+    /// What programs hold that Cohabit did not start.
+    foreign_memory: u64,
+    used: f64,
+    jobs: Vec<JobId>,
+    gpu: Option<Gpu>,
+    telemetry: Option<Telemetry>,
+}
+
+/// What a GPU's driver says of it.
+#[derive(Debug, Serialize)]
+struct Gpu {
+    multiprocessors: Option<u32>,
+    compute_capability: Option<String>,
+    pci_address: String,
+    driver: String,
+    cuda: Option<String>,
+    mig: Mig,
+    compute_mode: ComputeMode,
+    peers: Vec<PeerTold>,
+}
+
+#[derive(Debug, Serialize)]
+struct PeerTold {
+    device: String,
+    path: &'static str,
+    links: Option<u32>,
+}
+
+/// What a GPU last showed; parts of the whole from 0 to 1.
+#[derive(Debug, Serialize)]
+struct Telemetry {
+    at: String,
+    utilisation: Option<f64>,
+    memory_used: Option<u64>,
+    power_watts: Option<f64>,
+    temperature_celsius: Option<f64>,
+    sm_active: Option<f64>,
+    sm_occupancy: Option<f64>,
+    tensor_active: Option<f64>,
+    memory_bandwidth: Option<f64>,
+}
+
+impl From<&NodeRecord> for Node {
+    fn from(node: &NodeRecord) -> Node {
+        Node {
+            id: node.id.to_string(),
+            name: node.name.clone(),
+            state: node.state.word(),
+            since: moment(node.since),
+            address: node.address.clone(),
+            build: node.build.clone(),
+            cpus: node.cpus,
+            cpus_used: node.cpus_used,
+            memory: node.memory.0,
+            memory_used: node.memory_used.0,
+            links: LinkSpeeds {
+                network: node.links.network.map(Bandwidth::bytes_per_second),
+                interconnect: node.links.interconnect.map(Bandwidth::bytes_per_second),
+            },
+            sharing: SharingRules { max_ranks: node.sharing.max_ranks, reserve: node.sharing.reserve.0 },
+            devices: node.devices.iter().map(DeviceNow::from).collect(),
+            jobs: node.jobs.clone(),
+        }
+    }
+}
+
+impl From<&DeviceRecord> for DeviceNow {
+    fn from(record: &DeviceRecord) -> DeviceNow {
+        let condition = &record.device.condition;
+        let ((health, unwell), (sharing, unshared)) = (condition.health.words(), condition.sharing.words());
+        DeviceNow {
+            id: record.device.id.0.clone(),
+            kind: record.device.kind,
+            model: record.device.model.clone(),
+            health,
+            health_reason: unwell.map(str::to_owned),
+            sharing,
+            sharing_reason: unshared.map(str::to_owned),
+            memory: record.device.memory.map(|memory| memory.0),
+            memory_used: record.memory_used.0,
+            foreign_memory: condition.foreign_memory.0,
+            used: record.used.as_f64(),
+            jobs: record.jobs.clone(),
+            gpu: record.device.gpu.as_ref().map(Gpu::from),
+            telemetry: record.telemetry.as_ref().map(Telemetry::from),
+        }
+    }
+}
+
+impl From<&GpuFacts> for Gpu {
+    fn from(facts: &GpuFacts) -> Gpu {
+        let version = |(major, minor): (u32, u32)| format!("{major}.{minor}");
+        Gpu {
+            multiprocessors: facts.multiprocessors,
+            compute_capability: facts.compute_capability.map(version),
+            pci_address: facts.pci_address.clone(),
+            driver: facts.driver.clone(),
+            cuda: facts.cuda.map(version),
+            mig: facts.mig,
+            compute_mode: facts.compute_mode,
+            peers: facts.peers.iter().map(PeerTold::from).collect(),
+        }
+    }
+}
+
+impl From<&Peer> for PeerTold {
+    fn from(peer: &Peer) -> PeerTold {
+        let (path, links) = match peer.path {
+            PeerPath::NvLink(links) => ("nvlink", Some(links)),
+            PeerPath::Board => ("board", None),
+            PeerPath::Switch => ("switch", None),
+            PeerPath::Switches => ("switches", None),
+            PeerPath::HostBridge => ("host-bridge", None),
+            PeerPath::NumaNode => ("numa-node", None),
+            PeerPath::System => ("system", None),
+        };
+        PeerTold { device: peer.device.0.clone(), path, links }
+    }
+}
+
+impl From<&DeviceTelemetry> for Telemetry {
+    fn from(telemetry: &DeviceTelemetry) -> Telemetry {
+        let reading = &telemetry.reading;
+        let performance = reading.performance.as_ref();
+        Telemetry {
+            at: moment(telemetry.at),
+            utilisation: reading.utilisation,
+            memory_used: reading.memory_used.map(|memory| memory.0),
+            power_watts: reading.power,
+            temperature_celsius: reading.temperature,
+            sm_active: performance.and_then(|it| it.sm_active),
+            sm_occupancy: performance.and_then(|it| it.sm_occupancy),
+            tensor_active: performance.and_then(|it| it.tensor_active),
+            memory_bandwidth: performance.and_then(|it| it.memory_bandwidth),
+        }
+    }
+}

@@ -1,0 +1,150 @@
+//! Jobs beside each other on one GPU: what is known of them, and what is expected.
+
+use std::collections::BTreeMap;
+
+use cohabit_proto::{Bytes, Family, StretchSharing};
+
+use super::GpuModel;
+
+/// The standard deviation of the logarithm of a slowdown of which nothing is known: a factor of 1.6 either
+/// way, as far as measured pairs lie apart.
+pub const UNKNOWN_UNCERTAINTY: f64 = 0.47;
+
+/// Jobs that share a GPU.
+#[derive(Debug, Clone, PartialEq)]
+pub struct CoLocation {
+    /// On which.
+    pub gpu: GpuKind,
+    /// How they share it, where it is known.
+    pub sharing: Option<StretchSharing>,
+    /// The jobs. Their order means nothing.
+    pub members: Vec<Member>,
+}
+
+/// A make of GPU.
+#[derive(Debug, Default, Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub struct GpuKind {
+    /// Its name in small letters: `v100`, `nvidia h200`.
+    name: String,
+}
+
+/// One job of a set.
+#[derive(Debug, Default, Clone, PartialEq)]
+pub struct Member {
+    /// The name of what is trained; empty where nobody says.
+    pub model: String,
+    /// Its broad kind.
+    pub family: Option<Family>,
+    /// Samples in one step.
+    pub batch: Option<u64>,
+    /// What its makers say of the model.
+    pub features: ModelFeatures,
+    /// What was measured of it alone on such a GPU.
+    pub solo: Solo,
+}
+
+/// Numbers of a model, as far as they are told.
+#[derive(Debug, Default, Clone, PartialEq)]
+pub struct ModelFeatures {
+    /// Trainable parameters.
+    pub parameters: Option<f64>,
+    /// Floating-point operations to train on one sample.
+    pub flops_per_sample: Option<f64>,
+    /// Memory for activations of one step, in bytes.
+    pub activation_bytes: Option<f64>,
+    /// Input of one sample, in bytes.
+    pub input_bytes: Option<f64>,
+    /// How often each operator occurs.
+    pub operators: BTreeMap<String, f64>,
+}
+
+/// A job alone on a GPU.
+#[derive(Debug, Default, Clone, PartialEq)]
+pub struct Solo {
+    /// Steps a second.
+    pub rate: Option<f64>,
+    /// The most memory that it holds, in bytes.
+    pub memory: Option<f64>,
+    /// Part of the time during which the GPU is busy, 0 to 1.
+    pub utilisation: Option<f64>,
+    /// What else was measured, by the name of its column: the performance monitor's means.
+    pub others: BTreeMap<String, f64>,
+}
+
+/// What is expected of one member.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Colocated {
+    /// How many times as long a step takes as alone, at least 1.
+    pub slowdown: f64,
+    /// Standard deviation of the logarithm of the slowdown.
+    pub uncertainty: f64,
+    /// Memory that it holds, in bytes, where there is ground for an answer.
+    pub memory: Option<f64>,
+    /// Part of the time during which it keeps the GPU busy, 0 to 1, where there is ground for an answer.
+    pub utilisation: Option<f64>,
+    /// How likely the whole set fits into the GPU's memory, 0 to 1: the same for all members.
+    pub fits: f64,
+}
+
+impl CoLocation {
+    /// Memory of all members alone together, as a part of the GPU's; co-located memory adds up. None where
+    /// one of them or the GPU is unknown.
+    #[must_use]
+    pub fn memory_filled(&self) -> Option<f64> {
+        let capacity = self.gpu.memory()?.0 as f64;
+        let all: Option<f64> = self.members.iter().map(|member| member.solo.memory).sum();
+        Some(all? / capacity)
+    }
+}
+
+impl GpuKind {
+    /// The kind with this name, in whatever case.
+    #[must_use]
+    pub fn named(name: &str) -> GpuKind {
+        GpuKind { name: name.trim().to_lowercase() }
+    }
+
+    /// Its name in small letters.
+    #[must_use]
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// What its data sheet says, where it is a known one.
+    #[must_use]
+    pub fn model(&self) -> Option<GpuModel> {
+        GpuModel::within(&self.name)
+    }
+
+    /// Its memory, where it is a known one.
+    #[must_use]
+    pub fn memory(&self) -> Option<Bytes> {
+        self.model().map(|model| model.memory)
+    }
+}
+
+impl Member {
+    /// A configuration: what a table of measurements knows a job by.
+    #[must_use]
+    pub fn configuration(&self) -> (&str, Option<u64>) {
+        (&self.model, self.batch)
+    }
+}
+
+impl Colocated {
+    /// Of a job that has the GPU for itself.
+    #[must_use]
+    pub fn alone(member: &Member) -> Colocated {
+        let Solo { memory, utilisation, .. } = member.solo;
+        Colocated { slowdown: 1.0, uncertainty: 0.0, memory, utilisation, fits: 1.0 }
+    }
+
+    /// Of a job that is slowed so much: memory stays, and it keeps the GPU busy for a smaller part of the
+    /// time by about the same factor.
+    #[must_use]
+    pub fn slowed(member: &Member, slowdown: f64, uncertainty: f64) -> Colocated {
+        let slowdown = if slowdown.is_finite() { slowdown.max(1.0) } else { 1.0 };
+        let utilisation = member.solo.utilisation.map(|alone| alone / slowdown);
+        Colocated { slowdown, uncertainty, utilisation, ..Colocated::alone(member) }
+    }
+}

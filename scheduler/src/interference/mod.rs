@@ -1,0 +1,31 @@
+//! Interference: how much training jobs on one GPU slow each other down.
+//!
+//! The words that policies, laws and learned models share. A law that needs no learning lives here; models
+//! that learn are in `cohabit-predict`.
+
+mod co_location;
+mod gpu_model;
+mod law;
+mod law_of_gpus;
+mod measured;
+
+pub use co_location::{
+    CoLocation, Colocated, GpuKind, Member, ModelFeatures, Solo, UNKNOWN_UNCERTAINTY,
+};
+pub use gpu_model::{GPU_MODELS, GpuModel};
+pub use law::{FairShares, Law};
+pub use law_of_gpus::ByLaw;
+pub use measured::{MeasuredSet, MeasuredTable, Observed, Outcome};
+
+/// Says what becomes of jobs that share a GPU.
+///
+/// For every implementation: a set of one is not slowed; the answer for a member does not depend on the order
+/// of the others; whatever is unknown widens the uncertainty and is never an error.
+pub trait Interference: std::fmt::Debug + Send + Sync {
+    /// What becomes of the members of each set, in their order. Sets are asked for together because models
+    /// answer a batch much faster than one by one.
+    fn predict(&self, sets: &[CoLocation]) -> Vec<Vec<Colocated>>;
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,93 @@
+//! How a rank comes to its GPUs: what it asks for, and what it gets on a GPU as that is now.
+
+use cohabit_proto::{Bytes, Compute, Demand, DeviceSharing, Limits, Share, StartFailure};
+
+use crate::gpu::Gpu;
+use crate::service::Service;
+use crate::{GpuAccess, MpsLimits, MpsOrder};
+
+const MIB: u64 = 1 << 20;
+
+/// The live ranks on a GPU, by how they come to it.
+#[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Company {
+    pub(crate) exclusive: usize,
+    pub(crate) clients: usize,
+    pub(crate) taking_turns: usize,
+}
+
+/// What a GPU says to a rank that is to start on it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum Admission {
+    /// It may start, in this way.
+    Granted(GpuAccess),
+    /// Its MPS daemon has to be told this first.
+    After(MpsOrder),
+    /// Something has to end, or to be answered, first.
+    Later,
+    /// It may never start here.
+    Refused(StartFailure),
+}
+
+/// For a rank that wants the GPU for itself: no MPS daemon may run there.
+pub(crate) fn alone(gpu: &Gpu, company: Company) -> Admission {
+    if let Some(why) = gpu.fenced() {
+        return Admission::Refused(StartFailure::DeviceFenced(why.to_owned()));
+    }
+    match gpu.service() {
+        Service::Idle => Admission::Granted(GpuAccess::Exclusive),
+        Service::Up { .. } if company.clients == 0 => Admission::After(MpsOrder::Stop),
+        Service::Up { .. }
+        | Service::Starting
+        | Service::Adopting
+        | Service::Stopping
+        | Service::Faulted(_)
+        | Service::Recovering(_) => Admission::Later,
+    }
+}
+
+/// For a rank that shares the GPU: under MPS, or else in turns, if the job puts up with that.
+pub(crate) fn shared(gpu: &Gpu, company: Company, demand: &Demand, share: Share) -> Admission {
+    if let Some(why) = gpu.fenced() {
+        return Admission::Refused(StartFailure::DeviceFenced(why.to_owned()));
+    }
+    if company.exclusive > 0 {
+        return Admission::Later;
+    }
+    match (gpu.sharing(company), demand.limits) {
+        (DeviceSharing::Enforced, _) => match gpu.service() {
+            Service::Idle => Admission::After(MpsOrder::Start),
+            Service::Up { .. } => Admission::Granted(GpuAccess::Mps(mps_limits(gpu, demand, share))),
+            Service::Starting
+            | Service::Adopting
+            | Service::Stopping
+            | Service::Faulted(_)
+            | Service::Recovering(_) => Admission::Later,
+        },
+        (DeviceSharing::Unenforced(_), Limits::BestEffort) => {
+            Admission::Granted(GpuAccess::TimeSliced(memory(gpu, demand, share)))
+        }
+        (DeviceSharing::Unenforced(why), Limits::Enforced) | (DeviceSharing::Alone(why), _) => {
+            Admission::Refused(StartFailure::Unenforced(why))
+        }
+    }
+}
+
+/// All of a rank's processes together: what it asked for, or else its share. What has no memory to count
+/// has none to limit.
+fn memory(gpu: &Gpu, demand: &Demand, share: Share) -> Bytes {
+    let part = |all: Bytes| Bytes((u128::from(all.0) * u128::from(share.0) / 1_000) as u64);
+    demand.gpu_memory.or_else(|| gpu.memory().map(part)).unwrap_or(Bytes(u64::MAX))
+}
+
+/// MPS limits each process by itself, in whole MiB and whole per cent.
+fn mps_limits(gpu: &Gpu, demand: &Demand, share: Share) -> MpsLimits {
+    let each = memory(gpu, demand, share).0 / u64::from(demand.gpu_processes.max(1));
+    MpsLimits {
+        memory: Bytes((each / MIB).max(1) * MIB),
+        percentage: match demand.compute {
+            Compute::Open => None,
+            Compute::Capped => Some((share.0 / 10).max(1)),
+        },
+    }
+}

@@ -1,0 +1,178 @@
+//! How ranks share GPUs: the MPS daemons that serve them, faults that they suffer together, whether their
+//! limits are enforced, and how fast they get on beside each other.
+
+use std::collections::BTreeMap;
+
+use cohabit_proto::{
+    DeviceId, DeviceSharing, Enforcement, Limits, RankId, Report, StopReason, StretchSharing, Time,
+};
+
+use crate::access::Company;
+use crate::rank::{Held, Life};
+use crate::service::Service;
+use crate::stretches::Place;
+use crate::{Effect, GpuAccess, MpsOrder, MpsWord, Worker};
+
+impl Worker {
+    /// What follows from whatever has happened. The head hears of a condition before it hears of ranks that
+    /// are refused because of it.
+    pub(crate) fn settle_gpus(&mut self, now: Time, out: &mut Vec<Effect>) {
+        self.report_conditions(out);
+        self.admit_waiting(now, out);
+        self.look_after_services(now, out);
+        self.settle_stretches(out);
+    }
+
+    pub(crate) fn order(&mut self, device: &DeviceId, order: MpsOrder, out: &mut Vec<Effect>) {
+        if let Some(gpu) = self.gpus.get_mut(device) {
+            gpu.service_mut().order(order);
+            out.push(Effect::Mps(device.clone(), order));
+        }
+    }
+
+    pub(crate) fn mps(&mut self, now: Time, device: &DeviceId, word: MpsWord, out: &mut Vec<Effect>) {
+        let Some(fault) = self.gpus.get_mut(device).and_then(|gpu| gpu.hear(now, word)) else { return };
+        for rank in self.clients(device) {
+            let why = match fault.culprit == Some(rank) {
+                true => StopReason::MpsFault,
+                false => StopReason::MpsFaultVictim,
+            };
+            self.stop_rank(now, rank, why, out);
+        }
+    }
+
+    /// A rank that insists on its limits does not go on without them.
+    pub(crate) fn shares(
+        &mut self,
+        now: Time,
+        rank: RankId,
+        enforcement: Enforcement,
+        out: &mut Vec<Effect>,
+    ) {
+        let Some(held) = self.ranks.get_mut(&rank).filter(|held| held.is_live()) else { return };
+        if held.enforcement.as_ref() == Some(&enforcement) {
+            return;
+        }
+        let is_broken = match (&enforcement, held.limits) {
+            (Enforcement::Unenforced(_), Limits::Enforced) => true,
+            (Enforcement::Enforced, _) | (Enforcement::Unenforced(_), Limits::BestEffort) => false,
+        };
+        held.enforcement = Some(enforcement);
+        let report = held.report_sharing(rank);
+        self.report(report, out);
+        if is_broken {
+            self.stop_rank(now, rank, StopReason::Unenforced, out);
+        }
+    }
+
+    /// The limits of a rank that takes turns are not enforced, for the reason that its GPU gives.
+    pub(crate) fn note_turns(&mut self, now: Time, rank: RankId, out: &mut Vec<Effect>) {
+        let Some(Held { access: GpuAccess::TimeSliced(_), devices, .. }) = self.ranks.get(&rank) else {
+            return;
+        };
+        let gpu = devices.first().and_then(|id| Some(self.gpus.get(id)?.sharing(self.company(id))));
+        let why = match gpu {
+            Some(DeviceSharing::Unenforced(why) | DeviceSharing::Alone(why)) => why,
+            Some(DeviceSharing::Enforced) | None => "it was started without MPS".into(),
+        };
+        self.shares(now, rank, Enforcement::Unenforced(why), out);
+    }
+
+    /// The live ranks on a device, by how they come to it.
+    pub(crate) fn company(&self, device: &DeviceId) -> Company {
+        let mut company = Company::default();
+        for (_, held) in self.live_on(device) {
+            match held.access {
+                GpuAccess::None => {}
+                GpuAccess::Exclusive => company.exclusive += 1,
+                GpuAccess::Mps(_) => company.clients += 1,
+                GpuAccess::TimeSliced(_) => company.taking_turns += 1,
+            }
+        }
+        company
+    }
+
+    pub(crate) fn live_on<'w>(&'w self, device: &'w DeviceId) -> impl Iterator<Item = (RankId, &'w Held)> {
+        let here = |held: &&Held| held.is_live() && held.devices.contains(device);
+        self.ranks.iter().map(|(rank, held)| (*rank, held)).filter(move |(_, held)| here(held))
+    }
+
+    pub(crate) fn check_gpus(&self) {
+        for (device, gpu) in &self.gpus {
+            let (company, service) = (self.company(device), gpu.service());
+            let serves = matches!(service, Service::Up { .. } | Service::Adopting | Service::Faulted(_));
+            assert!(company.clients == 0 || serves, "{device} has MPS clients, its daemon is {service:?}");
+            let is_idle = matches!(service, Service::Idle);
+            assert!(company.exclusive == 0 || is_idle, "{device} is not shared, its daemon is {service:?}");
+            let in_fault = matches!(service, Service::Faulted(_));
+            assert!(company.clients > 0 || !in_fault, "{device} has lost its clients and does not recover");
+        }
+    }
+
+    fn clients(&self, device: &DeviceId) -> Vec<RankId> {
+        let clients = self.live_on(device).filter(|(_, held)| matches!(held.access, GpuAccess::Mps(_)));
+        clients.map(|(rank, _)| rank).collect()
+    }
+
+    fn report_conditions(&mut self, out: &mut Vec<Effect>) {
+        if !self.is_linked() {
+            return;
+        }
+        for device in self.gpu_ids() {
+            let company = self.company(&device);
+            let untold = self.gpus.get_mut(&device).and_then(|gpu| gpu.untold(company));
+            out.extend(untold.map(|condition| Effect::Report(Report::Condition { device, condition })));
+        }
+    }
+
+    fn look_after_services(&mut self, now: Time, out: &mut Vec<Effect>) {
+        for device in self.gpu_ids() {
+            let company = self.company(&device);
+            if let Some(order) = self.gpus.get_mut(&device).and_then(|gpu| gpu.upkeep(now, company)) {
+                self.order(&device, order, out);
+            }
+        }
+    }
+
+    fn settle_stretches(&mut self, out: &mut Vec<Effect>) {
+        self.stretches.settle(self.places());
+        if self.is_linked() {
+            let rows = self.stretches.take_rows();
+            self.report((!rows.is_empty()).then_some(Report::Stretches(rows)), out);
+        }
+    }
+
+    /// Where every rank runs that has exactly one GPU.
+    fn places(&self) -> BTreeMap<RankId, Place> {
+        let mut places = BTreeMap::new();
+        for (device, gpu) in &self.gpus {
+            let running = self.live_on(device).filter(|(_, held)| matches!(held.life, Life::Running { .. }));
+            let running: Vec<_> = running.collect();
+            for (rank, held) in running.iter().filter(|(_, held)| held.devices.len() == 1) {
+                let Some(sharing) = stretch_sharing(held.access) else { continue };
+                let others = running.iter().map(|(other, _)| *other).filter(|other| other != rank);
+                let place = Place {
+                    device: device.clone(),
+                    gpu: gpu.model().to_owned(),
+                    sharing,
+                    neighbours: others.collect(),
+                };
+                places.insert(*rank, place);
+            }
+        }
+        places
+    }
+
+    fn gpu_ids(&self) -> Vec<DeviceId> {
+        self.gpus.keys().cloned().collect()
+    }
+}
+
+const fn stretch_sharing(access: GpuAccess) -> Option<StretchSharing> {
+    match access {
+        GpuAccess::None => None,
+        GpuAccess::Exclusive => Some(StretchSharing::Exclusive),
+        GpuAccess::Mps(_) => Some(StretchSharing::Mps),
+        GpuAccess::TimeSliced(_) => Some(StretchSharing::TimeSliced),
+    }
+}

@@ -1,0 +1,128 @@
+//! How fast ranks got on beside which others: a row for each stretch of time during which the ranks on a GPU
+//! were the same.
+//!
+//! A stretch counts from the first progress that was reported within it to the last, so that it holds nothing
+//! of the time before or after. Rows wait for a link, in so far as they are not too many.
+
+use std::collections::{BTreeMap, VecDeque};
+
+use cohabit_proto::{Bytes, DeviceId, DeviceTelemetry, Progress, RankId, Stretch, StretchSharing, Time};
+
+/// So many rows are kept while nobody can be told; the oldest go first.
+const KEPT: usize = 1_000;
+
+/// The stretches that go on, and the rows that the head does not have yet.
+#[derive(Debug, Default, Clone, PartialEq)]
+pub(crate) struct Stretches {
+    open: BTreeMap<RankId, Open>,
+    rows: VecDeque<Stretch>,
+}
+
+/// Where a rank runs, and beside which others.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Place {
+    pub(crate) device: DeviceId,
+    pub(crate) gpu: String,
+    pub(crate) sharing: StretchSharing,
+    pub(crate) neighbours: Vec<RankId>,
+}
+
+/// A stretch that goes on.
+#[derive(Debug, Clone, PartialEq)]
+struct Open {
+    place: Place,
+    /// The first step that counts and the last.
+    steps: Option<(Step, Step)>,
+    memory: Option<Bytes>,
+    utilisation: Mean,
+}
+
+#[derive(Debug, Default, Clone, Copy, PartialEq)]
+struct Mean {
+    sum: f64,
+    count: u64,
+}
+
+/// A step that was done at this time.
+#[derive(Debug, Clone, Copy, PartialEq)]
+struct Step {
+    number: u64,
+    at: Time,
+}
+
+impl Stretches {
+    /// Where all ranks run now: the stretches of those that came, went or have other neighbours end.
+    pub(crate) fn settle(&mut self, places: BTreeMap<RankId, Place>) {
+        let over = |rank: &RankId, open: &mut Open| places.get(rank) != Some(&open.place);
+        let ended: Vec<_> = self.open.extract_if(.., over).collect();
+        self.rows.extend(ended.into_iter().filter_map(|(rank, open)| open.row(rank)));
+        self.rows.drain(..self.rows.len().saturating_sub(KEPT));
+        for (rank, place) in places {
+            self.open.entry(rank).or_insert_with(|| Open::at(place));
+        }
+    }
+
+    pub(crate) fn progressed(&mut self, rank: RankId, progress: &Progress) {
+        if let Some(open) = self.open.get_mut(&rank) {
+            open.progressed(Step { number: progress.step, at: progress.at });
+        }
+    }
+
+    pub(crate) fn looked(&mut self, seen: &DeviceTelemetry) {
+        for (rank, open) in self.open.iter_mut().filter(|(_, open)| open.place.device == seen.device) {
+            let held = seen.ranks.iter().find(|(other, _)| other == rank).map(|(_, memory)| *memory);
+            open.memory = open.memory.max(held);
+            open.utilisation.note(seen.reading.utilisation);
+        }
+    }
+
+    /// The rows that the head is about to be told.
+    pub(crate) fn take_rows(&mut self) -> Vec<Stretch> {
+        std::mem::take(&mut self.rows).into()
+    }
+}
+
+impl Open {
+    const fn at(place: Place) -> Open {
+        Open { place, steps: None, memory: None, utilisation: Mean { sum: 0.0, count: 0 } }
+    }
+
+    /// A program that counts anew, or whose clock does, has no rate over the jump.
+    fn progressed(&mut self, step: Step) {
+        self.steps = match self.steps {
+            Some((first, last)) if step.number >= last.number && step.at >= last.at => Some((first, step)),
+            Some(_) | None => Some((step, step)),
+        };
+    }
+
+    /// What is to be told of it; nothing where no step was seen from its beginning to its end.
+    fn row(self, rank: RankId) -> Option<Stretch> {
+        let (first, last) = self.steps?;
+        let (steps, length) = (last.number - first.number, last.at.since(first.at).as_secs_f64());
+        let row = || Stretch {
+            rank,
+            device: self.place.device,
+            gpu: self.place.gpu,
+            sharing: self.place.sharing,
+            neighbours: self.place.neighbours,
+            from: first.at,
+            to: last.at,
+            steps,
+            rate: steps as f64 / length,
+            memory: self.memory,
+            utilisation: self.utilisation.get(),
+        };
+        (steps > 0 && length > 0.0).then(row)
+    }
+}
+
+impl Mean {
+    fn note(&mut self, value: Option<f64>) {
+        self.sum += value.unwrap_or(0.0);
+        self.count += u64::from(value.is_some());
+    }
+
+    fn get(self) -> Option<f64> {
+        (self.count > 0).then(|| self.sum / self.count as f64)
+    }
+}

@@ -1,0 +1,208 @@
+//! How ranks come to GPUs: under MPS, in turns, or alone; and when their MPS daemons run.
+
+use cohabit_proto::{
+    Bytes, Compute, DeviceSharing, Enforcement, HeldRank, Outcome, Phase, Share, StartFailure, StopReason,
+};
+
+use super::gpu_kit::*;
+use super::kit::*;
+use crate::{GpuAccess, MpsLimits, MpsOrder, MpsWord};
+
+fn not_started(failure: StartFailure) -> Outcome {
+    Outcome::NotStarted(failure)
+}
+
+#[test]
+fn the_first_sharer_waits_for_the_daemon_and_the_next_ones_do_not() {
+    let test =
+        TestWorker::with_gpus().run(sharer(1)).does([mps(MpsOrder::Start)]).run(sharer(2)).does_nothing();
+    let held = |job| HeldRank { rank: rank_of(job), phase: Phase::Starting };
+    assert_eq!(test.worker.held(), [held(1), held(2)]);
+    test.word(MpsWord::Up)
+        .does([spawn(&sharer(1), CLIENT), spawn(&sharer(2), CLIENT)])
+        .run(sharer(3))
+        .does([spawn(&sharer(3), CLIENT)]);
+}
+
+#[test]
+fn a_daemon_without_clients_is_stopped_after_ten_seconds_and_started_again() {
+    TestWorker::serving(&[1, 2])
+        .until(200)
+        .dies(1)
+        .does([died(1, 200)])
+        .until(300)
+        .does_nothing()
+        .dies(2)
+        .does([died(2, 300)])
+        .until(309)
+        .does_nothing()
+        .until(310)
+        .does([mps(MpsOrder::Stop)])
+        .run(sharer(3))
+        .until(400)
+        .does_nothing()
+        .word(MpsWord::Stopped)
+        .does([mps(MpsOrder::Start)]);
+}
+
+#[test]
+fn an_idle_daemon_serves_who_comes_in_time() {
+    TestWorker::serving(&[1])
+        .dies(1)
+        .until(109)
+        .forget_effects()
+        .run(sharer(2))
+        .does([spawn(&sharer(2), CLIENT)])
+        .until(1_000)
+        .does_nothing();
+}
+
+#[test]
+fn a_rank_alone_starts_at_once_where_no_daemon_runs() {
+    TestWorker::with_gpus().run(loner(1)).does([spawn(&loner(1), GpuAccess::Exclusive)]);
+}
+
+#[test]
+fn a_rank_alone_waits_until_the_daemon_is_gone() {
+    TestWorker::serving(&[1])
+        .run(loner(2))
+        .does_nothing()
+        .dies(1)
+        .does([died(1, 100), mps(MpsOrder::Stop)])
+        .word(MpsWord::Stopped)
+        .does([spawn(&loner(2), GpuAccess::Exclusive)]);
+}
+
+#[test]
+fn a_rank_on_two_gpus_waits_for_the_daemons_of_both() {
+    let mut both = loner(2);
+    both.ranks[0].devices = vec![gpu(0), gpu(1)];
+    TestWorker::serving(&[1])
+        .dies(1)
+        .forget_effects()
+        .run(both.clone())
+        .does([mps(MpsOrder::Stop)])
+        .word(MpsWord::Stopped)
+        .does([spawn(&both, GpuAccess::Exclusive)]);
+}
+
+#[test]
+fn a_sharer_waits_for_a_rank_alone() {
+    TestWorker::with_gpus()
+        .run(loner(1))
+        .runs(1)
+        .forget_effects()
+        .run(sharer(2))
+        .does_nothing()
+        .dies(1)
+        .does([died(1, 100), mps(MpsOrder::Start)]);
+}
+
+#[test]
+fn limits_are_per_process_and_the_percentage_is_the_share_where_it_is_capped() {
+    let gets = |share: u32, memory: u64, processes: u32, percentage: u32| {
+        let mut order = sharer(1);
+        order.spec.demand.compute = Compute::Capped;
+        order.spec.demand.gpu_memory = Some(Bytes(memory));
+        order.spec.demand.gpu_processes = processes;
+        order.ranks[0].share = Share(share);
+        let limits = MpsLimits { memory: Bytes(1 << 20), percentage: Some(percentage) };
+        let test = TestWorker::with_gpus().run(order.clone()).forget_effects();
+        test.word(MpsWord::Up).does([spawn(&order, GpuAccess::Mps(limits))]);
+    };
+    gets(333, (3 << 20) + 5, 2, 33);
+    gets(5, 17, 4, 1);
+}
+
+#[test]
+fn without_mps_ranks_take_turns_and_are_told_to_be_unenforced() {
+    let why = || Enforcement::Unenforced("no MPS here".into());
+    TestWorker::without_mps()
+        .run(sharer(1))
+        .does([spawn(&sharer(1), TURNS)])
+        .runs(1)
+        .does([started(rank_of(1), 100), shares(rank_of(1), why())]);
+}
+
+#[test]
+fn turns_are_taken_within_the_share_where_no_memory_is_asked_for() {
+    let mut order = sharer(1);
+    order.spec.demand.gpu_memory = None;
+    let quarter = GpuAccess::TimeSliced(Bytes(20 * GIB));
+    TestWorker::without_mps().run(order.clone()).does([spawn(&order, quarter)]);
+}
+
+#[test]
+fn who_insists_on_limits_is_refused_where_they_are_not_enforced() {
+    let refused = |why: &str| not_started(StartFailure::Unenforced(why.into()));
+    TestWorker::without_mps().run(strict_sharer(1)).does([ended(
+        rank_of(1),
+        refused("no MPS here"),
+        None,
+        100,
+    )]);
+    let alone = device(0, DeviceSharing::Alone("it is divided".into()));
+    TestWorker::with(vec![alone]).link().run(sharer(1)).does([ended(
+        rank_of(1),
+        refused("it is divided"),
+        None,
+        100,
+    )]);
+}
+
+#[test]
+fn a_daemon_that_does_not_start_leaves_turns_to_those_who_put_up_with_them() {
+    let failure = || StartFailure::Unenforced("exit status 100".into());
+    TestWorker::with_gpus()
+        .run(sharer(1))
+        .run(strict_sharer(2))
+        .does([mps(MpsOrder::Start)])
+        .word(MpsWord::Failed("exit status 100".into()))
+        .does([
+            told(unenforced("exit status 100")),
+            spawn(&sharer(1), TURNS),
+            ended(rank_of(2), not_started(failure()), None, 100),
+        ])
+        .run(sharer(3))
+        .does([spawn(&sharer(3), TURNS)]);
+}
+
+#[test]
+fn a_stop_ends_a_rank_that_waits_without_starting_it() {
+    let never = StartFailure::Other("it was stopped while it waited for its GPU".into());
+    TestWorker::with_gpus()
+        .run(sharer(1))
+        .does([mps(MpsOrder::Start)])
+        .stop_job(1, StopReason::Cancelled)
+        .does([ended(rank_of(1), not_started(never), Some(StopReason::Cancelled), 100)])
+        .word(MpsWord::Up)
+        .does_nothing()
+        .until(110)
+        .does([mps(MpsOrder::Stop)]);
+}
+
+#[test]
+fn enforcement_is_told_when_it_is_known_and_when_it_changes() {
+    let why = || Enforcement::Unenforced("its processes are no clients".into());
+    TestWorker::serving(&[1])
+        .learns(1, Enforcement::Enforced)
+        .does([shares(rank_of(1), Enforcement::Enforced)])
+        .learns(1, Enforcement::Enforced)
+        .does_nothing()
+        .learns(1, why())
+        .does([shares(rank_of(1), why())]);
+}
+
+#[test]
+fn who_insists_on_limits_is_stopped_when_they_turn_out_not_to_be_enforced() {
+    let why = || Enforcement::Unenforced("its processes are no clients".into());
+    TestWorker::with_gpus()
+        .run(strict_sharer(1))
+        .word(MpsWord::Up)
+        .runs(1)
+        .forget_effects()
+        .learns(1, why())
+        .does([vec![shares(rank_of(1), why())], terms(&[1])].concat())
+        .dies(1)
+        .does([terminated(1, StopReason::Unenforced, 100)]);
+}

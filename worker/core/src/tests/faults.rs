@@ -1,0 +1,206 @@
+//! Faults of MPS servers: who is stopped as what, and how the GPU comes back into service, or does not.
+
+use cohabit_proto::{Outcome, StartFailure, StopReason};
+
+use super::gpu_kit::*;
+use super::kit::*;
+use crate::{Ending, Event, MpsOrder, MpsWord};
+
+const NO_RECOVERY: &str = "its MPS server did not come back after a fault: no device";
+
+#[test]
+fn the_culprit_and_the_victims_are_stopped_and_the_server_recovers() {
+    TestWorker::serving(&[1, 2])
+        .word(faulted(Some(rank_of(2))))
+        .does([terms(&[1, 2]), vec![told(recovering("a fatal GPU error"))]].concat())
+        .dies(1)
+        .does([terminated(1, StopReason::MpsFaultVictim, 100)])
+        .dies(2)
+        .does([terminated(2, StopReason::MpsFault, 100), mps(MpsOrder::Recover)])
+        .word(MpsWord::Up)
+        .does([told(well())])
+        .run(sharer(3))
+        .does([spawn(&sharer(3), CLIENT)]);
+}
+
+#[test]
+fn without_a_culprit_all_are_victims_and_the_last_error_of_the_driver_is_told() {
+    let detail = "a fatal GPU error; the driver had reported Xid 31, a program reached for memory that is \
+                  not its own";
+    TestWorker::serving(&[1, 2])
+        .xid(31)
+        .does_nothing()
+        .until(160)
+        .word(faulted(None))
+        .does([terms(&[1, 2]), vec![told(recovering(detail))]].concat())
+        .dies(1)
+        .dies(2)
+        .does([
+            terminated(1, StopReason::MpsFaultVictim, 160),
+            terminated(2, StopReason::MpsFaultVictim, 160),
+            mps(MpsOrder::Recover),
+        ]);
+}
+
+#[test]
+fn an_error_of_long_ago_explains_no_fault() {
+    TestWorker::serving(&[1])
+        .xid(31)
+        .until(161)
+        .word(faulted(None))
+        .does([terms(&[1]), vec![told(recovering("a fatal GPU error"))]].concat());
+}
+
+#[test]
+fn a_victim_gets_no_warning_and_ten_seconds() {
+    let mut warned = sharer(1);
+    warned.spec.stop = limited(1_000, Some(90)).stop;
+    TestWorker::with_gpus()
+        .run(warned)
+        .word(MpsWord::Up)
+        .runs(1)
+        .forget_effects()
+        .word(faulted(None))
+        .does([terms(&[1]), vec![told(recovering("a fatal GPU error"))]].concat())
+        .until(109)
+        .does_nothing()
+        .until(110)
+        .does(kills(&[1]));
+}
+
+#[test]
+fn a_fault_hastens_a_stop_that_has_begun() {
+    let mut warned = sharer(2);
+    warned.spec.stop = limited(1_000, Some(90)).stop;
+    TestWorker::with_gpus()
+        .run(sharer(1))
+        .run(warned)
+        .word(MpsWord::Up)
+        .runs(1)
+        .runs(2)
+        .stop_job(1, StopReason::Cancelled)
+        .stop_job(2, StopReason::Preempted)
+        .until(105)
+        .forget_effects()
+        .word(faulted(None))
+        .does([terms(&[2]), vec![told(recovering("a fatal GPU error"))]].concat())
+        .until(114)
+        .does_nothing()
+        .until(115)
+        .does(kills(&[1, 2]))
+        .dies(1)
+        .does([terminated(1, StopReason::Cancelled, 115)])
+        .dies(2)
+        .does([terminated(2, StopReason::Preempted, 115), mps(MpsOrder::Recover)]);
+}
+
+#[test]
+fn a_client_that_is_being_started_is_stopped_as_soon_as_it_runs() {
+    TestWorker::serving(&[1])
+        .run(sharer(2))
+        .forget_effects()
+        .word(faulted(Some(rank_of(1))))
+        .dies(1)
+        .forget_effects()
+        .runs(2)
+        .does([vec![started(rank_of(2), 100)], terms(&[2])].concat())
+        .dies(2)
+        .does([terminated(2, StopReason::MpsFaultVictim, 100), mps(MpsOrder::Recover)]);
+}
+
+#[test]
+fn a_sharer_that_comes_during_a_recovery_waits_for_it() {
+    TestWorker::serving(&[1])
+        .word(faulted(None))
+        .run(sharer(2))
+        .dies(1)
+        .forget_effects()
+        .word(MpsWord::Up)
+        .does([told(well()), spawn(&sharer(2), CLIENT)]);
+}
+
+#[test]
+fn a_server_that_does_not_recover_fences_its_gpu() {
+    let refused = Outcome::NotStarted(StartFailure::DeviceFenced(NO_RECOVERY.into()));
+    TestWorker::serving(&[1])
+        .word(faulted(None))
+        .dies(1)
+        .run(sharer(2))
+        .forget_effects()
+        .word(MpsWord::Failed("no device".into()))
+        .does([told(fenced(NO_RECOVERY)), ended(rank_of(2), refused.clone(), None, 100)])
+        .run(loner(3))
+        .does([ended(rank_of(3), refused, None, 100)])
+        .until(10_000)
+        .does_nothing();
+}
+
+#[test]
+fn a_fault_without_clients_is_recovered_from_at_once() {
+    TestWorker::serving(&[1])
+        .dies(1)
+        .forget_effects()
+        .word(faulted(None))
+        .does([told(recovering("a fatal GPU error")), mps(MpsOrder::Recover)])
+        .word(MpsWord::Up)
+        .does([told(well())])
+        .until(110)
+        .does([mps(MpsOrder::Stop)]);
+}
+
+#[test]
+fn a_daemon_on_a_fenced_gpu_is_stopped_instead_of_recovered() {
+    TestWorker::serving(&[1])
+        .xid(48)
+        .word(faulted(None))
+        .forget_effects()
+        .dies(1)
+        .does([terminated(1, StopReason::MpsFaultVictim, 100), mps(MpsOrder::Stop)])
+        .word(MpsWord::Stopped)
+        .does_nothing();
+}
+
+#[test]
+fn words_that_answer_nothing_are_ignored() {
+    TestWorker::serving(&[1])
+        .word(MpsWord::Stopped)
+        .word(MpsWord::Up)
+        .word(MpsWord::Failed("late".into()))
+        .does_nothing()
+        .dies(1)
+        .until(110)
+        .forget_effects()
+        .word(faulted(Some(rank_of(1))))
+        .does_nothing()
+        .word(MpsWord::Stopped)
+        .word(faulted(None))
+        .does_nothing();
+}
+
+#[test]
+fn a_fault_on_one_gpu_leaves_the_other_alone() {
+    let mut elsewhere = sharer(2);
+    elsewhere.ranks[0].devices = vec![gpu(1)];
+    TestWorker::serving(&[1])
+        .run(elsewhere.clone())
+        .event(Event::Mps(gpu(1), MpsWord::Up))
+        .runs(2)
+        .forget_effects()
+        .word(faulted(None))
+        .does([terms(&[1]), vec![told(recovering("a fatal GPU error"))]].concat())
+        .event(Event::Exited(rank_of(2), Ending { outcome: Outcome::Exited(0), stopped: None, at: at(100) }))
+        .does([ended(rank_of(2), Outcome::Exited(0), None, 100)]);
+}
+
+#[test]
+fn a_victim_that_saves_its_work_and_exits_well_is_still_a_victim() {
+    let exited = Ending { outcome: Outcome::Exited(0), stopped: None, at: at(100) };
+    TestWorker::serving(&[1])
+        .word(faulted(None))
+        .forget_effects()
+        .event(Event::Exited(rank_of(1), exited))
+        .does([
+            ended(rank_of(1), Outcome::Exited(0), Some(StopReason::MpsFaultVictim), 100),
+            mps(MpsOrder::Recover),
+        ]);
+}

@@ -1,0 +1,135 @@
+//! GPUs across restarts of the worker daemon and over lost links: what is adopted, and what is told anew.
+
+use cohabit_proto::{DeviceSharing, Enforcement, Outcome, StartFailure, StopReason};
+
+use super::gpu_kit::*;
+use super::kit::*;
+use crate::{Effect, Ending, Event, GpuAccess, Lease, MpsOrder, MpsWord};
+
+const LATE_TURNS: &str = "ranks on it were started without MPS, and still run";
+
+fn restarted() -> TestWorker {
+    TestWorker::with(vec![device(0, DeviceSharing::Enforced), device(1, DeviceSharing::Enforced)])
+}
+
+/// Two clients that an earlier daemon left.
+fn with_clients() -> TestWorker {
+    restarted().event(left_running(&sharer(1), CLIENT)).event(left_running(&sharer(2), CLIENT))
+}
+
+fn back(jobs: &[u64]) -> Vec<Effect> {
+    let leases = jobs.iter().map(|job| lease(rank_of(*job), Lease::Held));
+    leases.chain(jobs.iter().map(|job| started(rank_of(*job), 10))).collect()
+}
+
+#[test]
+fn the_daemon_of_clients_that_live_on_is_adopted_once() {
+    with_clients()
+        .does([mps(MpsOrder::Adopt)])
+        .link()
+        .does(back(&[1, 2]))
+        .run(sharer(3))
+        .does_nothing()
+        .word(MpsWord::Up)
+        .does([spawn(&sharer(3), CLIENT)]);
+}
+
+#[test]
+fn a_daemon_that_cannot_be_adopted_takes_its_clients_with_it() {
+    with_clients()
+        .link()
+        .forget_effects()
+        .word(MpsWord::Failed("its server is gone".into()))
+        .does([terms(&[1, 2]), vec![told(recovering("its server is gone"))]].concat())
+        .dies(1)
+        .does([terminated(1, StopReason::MpsFaultVictim, 100)])
+        .dies(2)
+        .does([terminated(2, StopReason::MpsFaultVictim, 100), mps(MpsOrder::Recover)]);
+}
+
+#[test]
+fn clients_that_have_ended_leave_nothing_to_adopt() {
+    let mut ended =
+        found(sharer(1).spec, Some(Ending { outcome: Outcome::Exited(0), stopped: None, at: at(20) }));
+    ended.start.access = CLIENT;
+    restarted().event(Event::Found(Box::new(ended))).does_nothing();
+}
+
+#[test]
+fn an_adopted_daemon_whose_clients_ended_meanwhile_is_stopped_in_its_time() {
+    restarted()
+        .event(left_running(&sharer(1), CLIENT))
+        .dies(1)
+        .word(MpsWord::Up)
+        .does([mps(MpsOrder::Adopt)])
+        .until(110)
+        .does([mps(MpsOrder::Stop)]);
+}
+
+#[test]
+fn a_sharer_waits_for_a_rank_alone_that_lives_on() {
+    restarted()
+        .event(left_running(&loner(1), GpuAccess::Exclusive))
+        .link()
+        .does(back(&[1]))
+        .run(sharer(2))
+        .does_nothing();
+}
+
+#[test]
+fn beside_a_rank_that_takes_turns_others_can_only_take_turns() {
+    let why = || Enforcement::Unenforced(LATE_TURNS.into());
+    let mut test = restarted().event(left_running(&sharer(1), TURNS)).does_nothing();
+    assert_eq!(test.worker.devices()[0].condition, unenforced(LATE_TURNS));
+    test.link()
+        .does([back(&[1]), vec![shares(rank_of(1), why())]].concat())
+        .run(sharer(2))
+        .does([spawn(&sharer(2), TURNS)])
+        .dies(1)
+        .does([died(1, 100)])
+        .event(Event::SpawnFailed(rank_of(2), StartFailure::Other("no".into())))
+        .does([
+            ended(rank_of(2), Outcome::NotStarted(StartFailure::Other("no".into())), None, 100),
+            told(well()),
+        ])
+        .run(sharer(3))
+        .does([mps(MpsOrder::Start)]);
+}
+
+#[test]
+fn a_new_link_learns_conditions_from_the_greeting_and_the_rest_again() {
+    let mut test = TestWorker::serving(&[1])
+        .learns(1, Enforcement::Enforced)
+        .unlink()
+        .forget_effects()
+        .xid(48)
+        .does_nothing();
+    let why = "the driver reported Xid 48, memory error that could not be corrected";
+    assert_eq!(test.worker.devices()[0].condition, fenced(why));
+    test.link().does([
+        lease(rank_of(1), Lease::Held),
+        started(rank_of(1), 100),
+        shares(rank_of(1), Enforcement::Enforced),
+    ]);
+}
+
+#[test]
+fn a_condition_that_changed_after_the_greeting_is_told() {
+    let mut test = TestWorker::with_gpus().unlink();
+    assert_eq!(test.worker.devices()[0].condition, well());
+    let why = "the driver reported Xid 74, NVLink error";
+    test.xid(74).does_nothing().link().does([told(fenced(why))]);
+}
+
+#[test]
+fn a_rank_that_waits_is_given_up_with_the_link() {
+    let never = StartFailure::Other("it was stopped while it waited for its GPU".into());
+    TestWorker::with_gpus()
+        .run(sharer(1))
+        .does([mps(MpsOrder::Start)])
+        .unlink()
+        .word(MpsWord::Up)
+        .does_nothing()
+        .link()
+        .does([ended(rank_of(1), Outcome::NotStarted(never), Some(StopReason::Orphaned), 100)]);
+}

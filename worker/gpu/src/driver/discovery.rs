@@ -1,0 +1,113 @@
+//! Which GPUs there are, and what the driver says of each.
+
+use std::env;
+use std::fmt;
+
+use cohabit_proto::{Bytes, ComputeMode, Condition, Device, DeviceId, DeviceKind, GpuFacts, Mig};
+use nvml_wrapper::enum_wrappers::device::ComputeMode as Mode;
+use nvml_wrapper::error::NvmlError;
+use nvml_wrapper::{Device as Handle, Nvml, cuda_driver_version_major, cuda_driver_version_minor};
+
+use super::GpuError;
+use super::multiprocessors::multiprocessors;
+use super::peers::{Known, Wiring, peers};
+use super::trouble::{told, trouble};
+use crate::mps::{Tools, support};
+
+/// Of a GPU that does not tell its name.
+const NAMELESS: &str = "NVIDIA GPU";
+const MIG_ON: u32 = 1;
+
+/// A GPU as far as it is known, for messages.
+pub(super) struct Named<'a> {
+    pub(super) index: u32,
+    pub(super) id: Option<&'a DeviceId>,
+}
+
+impl fmt::Display for Named<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.id {
+            Some(id) => write!(f, "GPU {} ({id})", self.index),
+            None => write!(f, "GPU {}", self.index),
+        }
+    }
+}
+
+/// All GPUs, in the driver's order; an error for each that does not say what it is.
+pub(super) fn devices(nvml: &Nvml) -> Vec<Result<Device, GpuError>> {
+    let count = match nvml.device_count() {
+        Ok(count) => count,
+        Err(error) => return vec![Err(trouble(&"the NVIDIA driver", &error))],
+    };
+    let mut known = Vec::new();
+    let read: Vec<Result<Device, GpuError>> = (0..count)
+        .map(|index| {
+            let (device, gpu) = read(nvml, index)?;
+            known.push(gpu);
+            Ok(device)
+        })
+        .collect();
+    let tools = Tools::find(&env::var("PATH").unwrap_or_default());
+    let finish = |mut device: Device| {
+        let gpu = known.iter().find(|gpu| gpu.id == device.id);
+        if let (Some(facts), Some(gpu)) = (&mut device.gpu, gpu) {
+            facts.peers = peers(gpu, &known);
+            device.condition = Condition { sharing: support(facts, tools.as_ref()), ..Condition::default() };
+        }
+        device
+    };
+    read.into_iter().map(|device| device.map(finish)).collect()
+}
+
+/// One GPU, all but what is said by comparing it with others.
+fn read(nvml: &Nvml, index: u32) -> Result<(Device, Known<'_>), GpuError> {
+    let nameless = |error| trouble(&Named { index, id: None }, &error);
+    let handle = nvml.device_by_index(index).map_err(nameless)?;
+    let id = DeviceId(handle.uuid().map_err(nameless)?);
+    let read = || -> Result<(Device, Wiring), NvmlError> {
+        let pci = handle.pci_info()?;
+        let device = Device {
+            id: id.clone(),
+            kind: DeviceKind::Gpu,
+            model: told(handle.name())?.unwrap_or_else(|| NAMELESS.to_owned()),
+            memory: told(handle.memory_info())?.map(|memory| Bytes(memory.total)),
+            gpu: Some(facts(&handle, pci.bus_id.clone())?),
+            condition: Condition::default(),
+        };
+        Ok((device, Wiring::of(&handle, &pci)?))
+    };
+    let (device, wiring) = read().map_err(|error| trouble(&Named { index, id: Some(&id) }, &error))?;
+    Ok((device, Known { id, handle, wiring }))
+}
+
+fn facts(gpu: &Handle<'_>, pci_address: String) -> Result<GpuFacts, NvmlError> {
+    let nvml = gpu.nvml();
+    let capability =
+        told(gpu.cuda_compute_capability())?.and_then(|capability| pair(capability.major, capability.minor));
+    let cuda = told(nvml.sys_cuda_driver_version())?
+        .and_then(|version| pair(cuda_driver_version_major(version), cuda_driver_version_minor(version)));
+    let is_divided = told(gpu.mig_mode())?.is_some_and(|mode| mode.current == MIG_ON);
+    Ok(GpuFacts {
+        multiprocessors: multiprocessors(gpu, capability)?,
+        compute_capability: capability,
+        pci_address,
+        driver: told(nvml.sys_driver_version())?.unwrap_or_default(),
+        cuda,
+        mig: if is_divided { Mig::On } else { Mig::Off },
+        compute_mode: told(gpu.compute_mode())?.map_or(ComputeMode::Default, compute_mode),
+        peers: Vec::new(),
+    })
+}
+
+fn pair(major: i32, minor: i32) -> Option<(u32, u32)> {
+    Some((major.try_into().ok()?, minor.try_into().ok()?))
+}
+
+fn compute_mode(mode: Mode) -> ComputeMode {
+    match mode {
+        Mode::Default => ComputeMode::Default,
+        // One thread at a time is one process at a time at least; no driver of today has it.
+        Mode::ExclusiveProcess | Mode::ExclusiveThread => ComputeMode::ExclusiveProcess,
+        Mode::Prohibited => ComputeMode::Prohibited,
+    }
+}

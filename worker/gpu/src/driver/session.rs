@@ -1,0 +1,128 @@
+//! The thread that owns the library and answers one question after the other.
+//!
+//! Samples of the performance monitor are kept from look to look and borrow the library, so both live on one
+//! thread. That also keeps a driver that hangs from taking its callers along: they wait for a limited time.
+
+use std::path::Path;
+use std::sync::Arc;
+use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
+use std::thread;
+use std::time::Duration;
+
+use cohabit_proto::{Device, DeviceId};
+use nvml_wrapper::Nvml;
+
+use super::look::{Look, look};
+use super::performance::Performance;
+use super::xid::{Listeners, XidWatch, listen};
+use super::{GpuError, NoGpus, discovery, library};
+
+/// A driver that answers later than this hangs: the first look at a GPU may take seconds, where nothing keeps
+/// the driver awake.
+const PATIENCE: Duration = Duration::from_secs(60);
+/// How long to wait for the end of what still goes on in the library when it is closed.
+const PATIENCE_AT_END: Duration = Duration::from_secs(2);
+
+/// All GPUs of this machine.
+///
+/// Dropping it closes the library, so that the next one that is opened sees the GPUs as they are then.
+#[derive(Debug)]
+pub struct Gpus {
+    session: Sender<Question>,
+}
+
+/// A question, and where the answer goes.
+enum Question {
+    Devices(Sender<Vec<Result<Device, GpuError>>>),
+    Look(DeviceId, Sender<Result<Look, GpuError>>),
+    Xids(Sender<Result<XidWatch, GpuError>>),
+    /// Dropped once the library is closed.
+    Close(Sender<()>),
+}
+
+impl Gpus {
+    /// Opens the library: this one, or the one by its usual name.
+    ///
+    /// # Errors
+    /// Why there is no GPU to speak of, and what to do about it.
+    pub fn open(library: Option<&Path>) -> Result<Gpus, NoGpus> {
+        let nvml = library::open(library)?;
+        let (session, questions) = channel();
+        thread::Builder::new()
+            .name("nvml".into())
+            .spawn(move || drop(serve(Arc::new(nvml), &questions)))
+            .map_err(|why| NoGpus::NoThread { why })?;
+        Ok(Gpus { session })
+    }
+
+    /// All GPUs that say what they are, with their condition: `sharing` as MPS may be used on each (`mps`).
+    #[must_use]
+    pub fn devices(&self) -> Vec<Result<Device, GpuError>> {
+        self.ask(Question::Devices).unwrap_or_else(|error| vec![Err(error)])
+    }
+
+    /// Looks at a GPU. Means over time begin with the last look.
+    ///
+    /// # Errors
+    /// When it does not answer.
+    pub fn look(&self, device: &DeviceId) -> Result<Look, GpuError> {
+        self.ask(|answer| Question::Look(device.clone(), answer)).flatten()
+    }
+
+    /// Begins to listen for critical errors of all GPUs.
+    ///
+    /// # Errors
+    /// Where the driver has no such events.
+    pub fn xids(&self) -> Result<XidWatch, GpuError> {
+        self.ask(Question::Xids).flatten()
+    }
+
+    fn ask<T>(&self, question: impl FnOnce(Sender<T>) -> Question) -> Result<T, GpuError> {
+        let (answer, answered) = channel();
+        // If the session is gone, so is the place for the answer.
+        _ = self.session.send(question(answer));
+        answered.recv_timeout(PATIENCE).map_err(|error| match error {
+            RecvTimeoutError::Timeout => {
+                let limit = PATIENCE.as_secs();
+                GpuError::Other(format!(
+                    "the NVIDIA driver did not answer within {limit} s: look at dmesg for NVRM errors"
+                ))
+            }
+            RecvTimeoutError::Disconnected => {
+                GpuError::Lost("NVIDIA's library failed in use: open it anew".into())
+            }
+        })
+    }
+}
+
+impl Drop for Gpus {
+    fn drop(&mut self) {
+        let (closed, closing) = channel();
+        _ = self.session.send(Question::Close(closed));
+        // A driver that hangs keeps its library; nothing can be done about that.
+        _ = closing.recv_timeout(PATIENCE_AT_END);
+    }
+}
+
+/// Answers until the library is to be closed. When this returns, it is; the result says so to whoever waits
+/// for it.
+fn serve(nvml: Arc<Nvml>, questions: &Receiver<Question>) -> Option<Sender<()>> {
+    let mut performance = Performance::new(&nvml);
+    let mut listeners: Vec<Listeners> = Vec::new();
+    for question in questions {
+        // Who gave up waiting does not hear the answer.
+        match question {
+            Question::Devices(answer) => _ = answer.send(discovery::devices(&nvml)),
+            Question::Look(device, answer) => _ = answer.send(look(&nvml, &device, &mut performance)),
+            Question::Xids(answer) => {
+                let listening = listen(&nvml).map(|(watch, new)| {
+                    listeners.push(new);
+                    watch
+                });
+                _ = answer.send(listening);
+            }
+            Question::Close(closed) => return Some(closed),
+        }
+    }
+    None
+}

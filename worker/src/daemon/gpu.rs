@@ -1,0 +1,29 @@
+//! The GPUs of this worker: what their ranks need of them, who keeps their MPS daemons, and who looks at them.
+//!
+//! ```text
+//! homes     where each GPU's MPS daemon lives, and what a rank finds of it in its environment
+//! mps       the actor of one GPU's MPS daemon
+//! sight     one look at an MPS daemon
+//! within    a limit to the time that work on one may take
+//! proof     whether the ranks on a GPU are within their limits, by what is seen there
+//! owners    whose a process is
+//! round     one look at all GPUs
+//! monitor   the actor that looks at all GPUs
+//! xids      critical errors, as the driver reports them
+//! crew      all of these actors
+//! ```
+
+mod crew;
+mod homes;
+mod monitor;
+mod mps;
+mod owners;
+mod proof;
+mod round;
+mod sight;
+mod within;
+mod xids;
+
+pub(crate) use crew::Crew;
+pub(crate) use homes::Homes;
+pub(crate) use mps::MpsMessage;
