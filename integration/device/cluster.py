@@ -115,11 +115,18 @@ class Cluster:
         return Job(self, job, workload, timeline)
 
     def cancel(self, jobs):
-        """Until they have ended."""
+        """Ends these jobs, by their numbers, and waits until they have."""
         if jobs:
-            self.ok("cancel", *(job.id for job in jobs))
-        for job in jobs:
-            self.clock.until(f"job {job.id} has ended", job.has_ended)
+            self.ok("cancel", *jobs)
+            self.clock.until(f"jobs {', '.join(jobs)} have ended", lambda: not set(jobs) & set(self.live()))
+
+    def clear(self):
+        """Ends all jobs that have not ended yet."""
+        self.cancel(self.live())
+
+    def live(self):
+        """The numbers of jobs that have not ended."""
+        return [job["id"] for job in self.json("list")["jobs"] if job["state"] not in ENDED]
 
     def log_tail(self, characters=4000):
         log = self.folder / "daemons.log"

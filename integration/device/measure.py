@@ -1,7 +1,7 @@
 """Looks on this machine at what is promised of GPU sharing, and writes a report: see README.md.
 
-Needs Python 3.10 and nothing else; the trainings need PyTorch. With --fake it runs without a GPU, on a made-up
-one.
+Needs Python 3.10 and nothing else; the trainings need PyTorch. With --fake the GPU is made up, and so are the
+trainings.
 """
 
 import argparse

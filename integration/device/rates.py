@@ -54,14 +54,14 @@ def between(first, last):
     """Steps a second from one position to a later one."""
     if first is None or last is None or last.step <= first.step:
         raise Unmet("no step was made while the rate was measured")
-    return (last.step - first.step) / (last.at - first.at)
+    return round((last.step - first.step) / (last.at - first.at), 4)
 
 
 def summary(values):
     """The mean of rates, and how far apart they are, as a part of it."""
     mean = statistics.fmean(values)
     spread = (max(values) - min(values)) / mean
-    return {"values": [round(it, 4) for it in values], "mean": round(mean, 4), "spread": round(spread, 5)}
+    return {"values": values, "mean": round(mean, 4), "spread": round(spread, 5)}
 
 
 def end(process):

@@ -40,7 +40,7 @@ class Clock:
 
     @contextlib.contextmanager
     def check(self, seconds):
-        """Whatever happens inside ends after so many seconds; it is not begun where they are not left."""
+        """What happens inside has so many seconds; it is not begun where not even half of them are left."""
         if self._end - time.monotonic() < seconds / 2:
             raise OutOfTime(f"it may take {seconds} s, and the run has {self.left():.0f} s left")
         self._check_end = time.monotonic() + seconds

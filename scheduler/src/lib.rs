@@ -15,6 +15,7 @@ mod first_fit;
 mod fitting;
 mod forecast;
 mod free;
+pub mod interference;
 mod lacks;
 mod mapped_place;
 pub mod mapping;

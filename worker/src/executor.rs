@@ -131,13 +131,13 @@ struct Kept {
 }
 
 async fn hold(folder: &RankFolder, start: &Start, mut child: Child, kept: Kept) -> Result<(), ExecutorError> {
-    let started_at = now();
+    let (started_at, process) = (now(), child.id().cast_signed());
     let (stdout, stderr) = child.stdout.take().zip(child.stderr.take()).expect("both were asked to be pipes");
-    let (status, told) = watch::channel(Status { started_at, progress: None });
+    let (status, told) = watch::channel(Status { started_at, process, progress: None });
     let (hearer, heard) = mpsc::channel(COMMANDS);
     tokio::spawn(serve(kept.listener, told, hearer));
     let holder = Holder {
-        family: Family::of(Pid::from_raw(child.id().cast_signed())),
+        family: Family::of(Pid::from_raw(process)),
         output: Output::keep(stdout, stderr, kept.log)?,
         progress_file: kept.progress_file,
         tracker: Tracker::default(),

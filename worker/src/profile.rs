@@ -1,4 +1,5 @@
-//! Measures what sharing a GPU costs: training programs alone, in pairs and in triples, by turns and under MPS.
+//! Measures what sharing a GPU costs: training programs alone, in pairs and in triples, by turns and under
+//! MPS.
 //!
 //! ```text
 //! workload      what is measured

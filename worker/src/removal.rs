@@ -1,5 +1,5 @@
-//! Takes processes off the MPS server of their GPU, for whoever is about to kill them: a client that is killed at
-//! its work can take the server, and all other clients, with it.
+//! Takes processes off the MPS server of their GPU, for whoever is about to kill them: a client that is
+//! killed at its work can take the server, and all other clients, with it.
 //!
 //! What hangs must not keep anybody from killing, so this ends in any case.
 

@@ -14,6 +14,8 @@ use serde::{Deserialize, Serialize};
 pub(crate) enum Word {
     /// The rank's process runs since then.
     Started(Time),
+    /// It has this number.
+    Process(i32),
     /// How far it is.
     Progress(Progress),
 }

@@ -16,18 +16,17 @@ def main():
     parser = argparse.ArgumentParser(prog="python -m zoo.describe", description=__doc__.splitlines()[0])
     add_workload_options(parser)
     options = parser.parse_args()
-    print(description(options.model, options.batch, options.precision), end="")
+    found = anatomy(registry.MODELS[options.model].build, options.batch, options.precision)
+    print(description(options.model, options.batch, options.precision, found), end="")
 
 
-def description(name, batch, precision):
-    """The description as TOML."""
-    model = registry.MODELS[name]
-    found = anatomy(model.build, batch, precision)
+def description(name, batch, precision, found):
+    """The description as TOML; `found` is the anatomy of this model with this batch size and precision."""
     operators = ", ".join(f"{operator} = {count}" for operator, count in found.operators.items())
     return f"""\
 # A step computes in {precision}. FLOPs: forward pass times three, multiplication and addition count as two.
 name = "{name}"
-family = "{model.family}"
+family = "{registry.MODELS[name].family}"
 batch-size = {batch}
 parameters = {found.parameters}
 flops-per-sample = {found.flops / batch:.4e}

@@ -30,7 +30,7 @@ class WordLanguage(Task):
 class SpeechSounds(Task):
     """Names the sound in each frame of a spectrogram, like a small Deep Speech 2 (arXiv 1512.02595)."""
 
-    BANDS, FRAMES, SOUNDS, WIDTH, LAYERS = 80, 400, 64, 512, 3
+    BANDS, FRAMES, SOUNDS, WIDTH, LAYERS = 80, 200, 64, 512, 3
 
     def __init__(self):
         super().__init__()

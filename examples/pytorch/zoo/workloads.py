@@ -45,10 +45,13 @@ def main():
     options = parser.parse_args()
     options.out.mkdir(parents=True, exist_ok=True)
     chosen = [it for it in workloads() if not options.model or it.model in options.model]
+    entries = []
     for workload in chosen:
-        text = description(workload.model, workload.batch, workload.precision)
+        found = anatomy(registry.MODELS[workload.model].build, workload.batch, workload.precision)
+        text = description(workload.model, workload.batch, workload.precision, found)
         (options.out / f"{workload.name}.toml").write_text(text)
-    (options.out / "workloads.toml").write_text("\n".join(entry(workload) for workload in chosen))
+        entries.append(entry(workload, found))
+    (options.out / "workloads.toml").write_text("\n".join(entries))
     print(f"{len(chosen)} workloads in {options.out / 'workloads.toml'}")
 
 
@@ -59,7 +62,7 @@ def workloads():
         yield Workload(name, max(model.batches), "bf16")
 
 
-def entry(workload):
+def entry(workload, found):
     """The workload in the words of the workload file."""
     folder = pathlib.Path(__file__).resolve().parent.parent
     arguments = ["--model", workload.model, "--batch", str(workload.batch), "--precision", workload.precision]
@@ -73,14 +76,13 @@ batch = {workload.batch}
 precision = "{workload.precision}"
 command = [{quoted}]
 description = "{workload.name}.toml"
-memory = "{memory_gib(workload)}G"
+memory = "{memory_gib(found)}G"
 env = {{ PYTHONPATH = "{os.fspath(folder)}" }}
 """
 
 
-def memory_gib(workload):
-    """A limit that the workload stays below, by a rough count of what it holds."""
-    found = anatomy(registry.MODELS[workload.model].build, workload.batch, workload.precision)
+def memory_gib(found):
+    """A limit that a workload of this anatomy stays below, by a rough count of what it holds."""
     tensors = BYTES_PER_PARAMETER * found.parameters + ACTIVATIONS_HELD * found.activation_bytes
     return math.ceil((CONTEXT_BYTES + tensors) / (1 << 30))
 

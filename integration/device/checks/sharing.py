@@ -14,6 +14,7 @@ from report import Skipped, Unmet
 
 NOBODY = 65534
 WINDOW_SECONDS = 10.0
+SETTLE_SECONDS = 5.0
 # An idle MPS daemon is kept for a while, then stopped.
 IDLE_SECONDS = 40.0
 SHARE = ("--gpus", "0.3", "--gpu-mem", "8G")
@@ -67,7 +68,7 @@ class Sharing:
         devices = [it for it in node["devices"] if it["kind"] == "gpu"]
         if not devices:
             raise Unmet("the worker found no GPU", node)
-        self._run.report.learn(gpu=devices[0]["model"], driver=devices[0].get("driver"))
+        self._run.report.learn(gpu=devices[0]["model"], driver=devices[0]["gpu"]["driver"])
         return node
 
     def two_jobs_share(self):
@@ -109,11 +110,13 @@ class Sharing:
         pids = {job.id: job.pids() for job in self.jobs}
         before = {job.id: job.position() for job in self.jobs}
         killed = self.cluster.kill_worker()
-        self._clock.wait(3.0)
+        self._clock.wait(SETTLE_SECONDS)
         alive = {job.id: job.pids() for job in self.jobs}
         self.cluster.start_worker()
         for job in self.jobs:
             job.steps_on(before[job.id])
+        # Time for the new worker to tell what it thinks of the jobs that it found.
+        self._clock.wait(SETTLE_SECONDS)
         told = [job.brief() for job in self.jobs]
         evidence = {"killed_worker": killed, "pids": pids, "pids_without_worker": alive, "jobs": told}
         if alive != pids:
@@ -127,7 +130,7 @@ class Sharing:
         """Once the jobs are gone, no process uses the pipes of an MPS daemon of ours."""
         if not self.cluster.folder.exists():
             raise Skipped("the cluster under MPS did not start")
-        self.cluster.cancel([job for job in self.jobs if not job.has_ended()])
+        self.cluster.clear()
         pipes = f"CUDA_MPS_PIPE_DIRECTORY={self.cluster.folder}"
         self._clock.until("the MPS daemon has ended", lambda: not processes_with(pipes), IDLE_SECONDS)
         self.cluster.stop()

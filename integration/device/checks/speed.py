@@ -1,5 +1,7 @@
 """How fast trainings are: alone, taking turns, and with Cohabit around them or not."""
 
+import contextlib
+
 import rates
 from report import OutOfTime, Skipped, Unmet
 
@@ -20,13 +22,15 @@ class Speed:
         """Two jobs, then three; each is told that nothing is enforced."""
         self._cluster.start()
         jobs, measured = [], {}
-        for together, workloads in ((2, self._run.workloads.small[:2]), (3, self._run.workloads.small[2:])):
-            jobs += [self._started(workload, *SHARE) for workload in workloads]
-            measured[f"time_sliced_{together}"] = rates.of_jobs(self._clock, jobs, WINDOW_SECONDS)
+        with self._jobs() as started:
+            for workload in self._run.workloads.small:
+                jobs.append(started(workload, *SHARE))
+                if len(jobs) > 1:
+                    together = rates.of_jobs(self._clock, jobs, WINDOW_SECONDS)
+                    measured[f"time_sliced_{len(jobs)}"] = together
+            told = [job.brief() for job in jobs]
         self._run.report.rates.update(measured)
-        told = [job.brief() for job in jobs]
         evidence = {"jobs": told, "rates": measured}
-        self._cluster.cancel(jobs)
         wrong = [it["job"] for it in told if it["sharing"] != "unenforced"]
         if wrong:
             raise Unmet(f"jobs {', '.join(wrong)} are not told that nothing is enforced", evidence)
@@ -37,9 +41,9 @@ class Speed:
         self._needs_cluster()
         measured = {}
         for workload in self._run.workloads.small:
-            job = self._started(workload, "--gpus", "1")
-            measured.update(rates.of_jobs(self._clock, [job], WINDOW_SECONDS))
-            self._cluster.cancel([job])
+            with self._jobs() as started:
+                job = started(workload, "--gpus", "1")
+                measured.update(rates.of_jobs(self._clock, [job], WINDOW_SECONDS))
         self._run.report.rates["alone"] = measured
         self._run.report.rates["relative"] = relative(self._run.report.rates)
         return {"rates": measured}
@@ -83,17 +87,24 @@ class Speed:
         )
 
     def _as_job(self):
-        job = self._started(self._run.workloads.busy, "--gpus", "1")
-        try:
+        with self._jobs() as started:
+            job = started(self._run.workloads.busy, "--gpus", "1")
             self._clock.wait(SETTLE_SECONDS)
             return rates.of_jobs(self._clock, [job], WINDOW_SECONDS)[job.workload.name]
-        finally:
-            self._cluster.cancel([job])
 
-    def _started(self, workload, *flags):
-        job = self._cluster.submit(workload, self._run.workloads.environment, *flags)
-        job.begin()
-        return job
+    @contextlib.contextmanager
+    def _jobs(self):
+        """A way to start jobs that step; all of them are gone afterwards, so that the next ones are alone."""
+
+        def started(workload, *flags):
+            job = self._cluster.submit(workload, self._run.workloads.environment, *flags)
+            job.begin()
+            return job
+
+        try:
+            yield started
+        finally:
+            self._cluster.clear()
 
     def _needs_cluster(self):
         if not self._cluster.folder.exists():

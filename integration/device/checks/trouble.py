@@ -22,7 +22,7 @@ class Trouble:
         if len(jobs) < 2:
             raise Skipped("no jobs share the GPU")
         while len(jobs) > 2:
-            self._cluster.cancel([jobs.pop()])
+            self._cluster.cancel([jobs.pop().id])
         before = [job.position() for job in jobs]
         workloads = self._run.workloads
         greedy = self._cluster.submit(workloads.greedy, workloads.environment, *GREEDY_SHARE)

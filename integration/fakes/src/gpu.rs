@@ -211,6 +211,8 @@ pub struct MpsScript {
     pub terminate: Terminate,
     /// What comes after a fault when all clients are gone.
     pub after_fault: AfterFault,
+    /// What the end of a client does that did not leave, and was not removed.
+    pub abrupt_end: AbruptEnd,
     /// What `quit` does.
     pub quit: Quit,
     /// Whether `get_server_status` is known.
@@ -227,6 +229,7 @@ impl Default for MpsScript {
             initialising: 20,
             terminate: Terminate::Confirms,
             after_fault: AfterFault::Recovers,
+            abrupt_end: AbruptEnd::Harmless,
             quit: Quit::Ends,
             status: StatusCommand::Known,
             most_clients: 48,
@@ -267,6 +270,17 @@ pub enum AfterFault {
     Recovers,
     /// It stays as it is.
     Stays,
+}
+
+/// What the end of a client does that did not leave, and was not removed: one that a signal ended.
+#[derive(Debug, Default, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum AbruptEnd {
+    /// Nothing, as most often.
+    #[default]
+    Harmless,
+    /// It is a fault of all, for its kernels ran on: NVIDIA says that it may be.
+    Faults,
 }
 
 /// What `quit` does.

@@ -27,8 +27,8 @@ mod world;
 mod xids;
 
 pub use gpu::{
-    AfterFault, ComputeMode, FakeGpu, Library, LibraryStart, Mig, MpsScript, NvmlFault, Performance, Quit,
-    Start, StatusCommand, Terminate, Topology,
+    AbruptEnd, AfterFault, ComputeMode, FakeGpu, Library, LibraryStart, Mig, MpsScript, NvmlFault,
+    Performance, Quit, Start, StatusCommand, Terminate, Topology,
 };
 pub use install::{Installed, examples};
 pub use packets::{Listener, Packets};

@@ -59,6 +59,8 @@ pub enum ToServer {
     Enter(i32),
     /// By a client, of itself: this I did to the GPU.
     Fault(Fault),
+    /// By a client: I am done.
+    Leave,
     /// By the daemon: everything else, each on a connection of its own.
     State,
     /// Who your clients are.
@@ -152,7 +154,8 @@ pub enum ServerState {
     Fault,
 }
 
-/// Bytes of a limit as MPS takes it, an integer with `G` or `M`; anything else is none.
+/// Bytes of a limit in a client's environment: an integer with `G` or `M`. Anything else is none: what CUDA
+/// makes of it is not documented, so nobody may rely on it.
 #[must_use]
 pub fn limit_bytes(text: &str) -> Option<u64> {
     let number = |unit: char| text.strip_suffix(unit)?.parse::<u64>().ok();

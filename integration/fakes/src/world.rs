@@ -43,7 +43,7 @@ impl World {
     /// The world that is in this folder, if one is.
     #[must_use]
     pub fn open(root: &Path) -> Option<World> {
-        let world = World { root: root.to_owned() };
+        let world = World { root: root.canonicalize().ok()? };
         world.hardware_file().exists().then_some(world)
     }
 

@@ -133,8 +133,12 @@ pub(crate) fn victims(head: &Head, now: Time, nodes: &[Node]) -> Result<(), Stri
             continue;
         };
         let given_up = attempt.ranks.iter().any(|it| matches!(it.outcome, Some(Outcome::Lost(_))));
-        if attempt.stopped.is_none() && !given_up {
-            return Err(format!("{rank} was a victim of another's fault, and nothing recorded says so"));
+        match attempt.stopped {
+            None if !given_up => {
+                return Err(format!("{rank} was a victim of another's fault, and nothing recorded says so"));
+            }
+            Some(StopReason::MpsFault) => return Err(format!("{rank} is blamed for another's fault")),
+            None | Some(_) => {}
         }
     }
     Ok(())

@@ -6,8 +6,8 @@
 use std::str::FromStr;
 
 use cohabit_proto::{Bandwidth, Bytes, Links};
+use cohabit_scheduler::interference::{GPU_MODELS, GpuModel};
 
-use crate::gpu_model::{GPU_MODELS, GpuModel};
 use crate::shape::Shape;
 
 /// Where nobody says how fast the network is.

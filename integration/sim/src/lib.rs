@@ -22,10 +22,8 @@ mod draw;
 mod evaluation;
 mod failure;
 mod gangs;
-mod gpu_model;
 mod happening;
 mod head;
-mod law;
 mod link;
 mod machine;
 mod node;
@@ -47,6 +45,7 @@ mod world;
 pub use cluster_spec::{ClusterSpec, ParseClusterError};
 #[cfg(feature = "learned")]
 pub use cohabit_predict::{Accuracy, Comparison, Errors};
+pub use cohabit_scheduler::interference::{FairShares, GPU_MODELS, GpuModel, Law};
 pub use cohabit_scheduler::{POLICY_NAMES, UnknownPolicy, policy_by_name};
 pub use digest::Digest;
 pub use draw::Options;
@@ -56,8 +55,6 @@ pub use evaluation::{
     evaluate,
 };
 pub use failure::{Failure, FailureKind};
-pub use gpu_model::{GPU_MODELS, GpuModel};
-pub use law::{FairShares, Law};
 pub use machine::{Appetite, Blame, Disk};
 pub use program::{Attaches, OnTerm, Program, Reports, Start};
 pub use random::Random;

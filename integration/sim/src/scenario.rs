@@ -8,8 +8,8 @@ use std::sync::Arc;
 
 use cohabit_core::Config;
 use cohabit_proto::{Bytes, JobChange, JobSpec, Span, Time, When};
+use cohabit_scheduler::interference::{FairShares, Law};
 
-use crate::law::{FairShares, Law};
 use crate::machine::{Appetite, Blame, Disk};
 use crate::shape::Shape;
 

@@ -1,6 +1,7 @@
 //! What a machine is made of: the part of its inventory that never changes.
 //!
-//! Machines with device memory have GPUs, made-up ones or such that MPS serves; those without have host slots.
+//! Machines with device memory have GPUs, made-up ones or such that MPS serves; those without have host
+//! slots.
 
 use std::ops::Range;
 

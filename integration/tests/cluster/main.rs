@@ -20,3 +20,4 @@ mod profile;
 mod made_up_gpus;
 mod sdk;
 mod tokens;
+mod zoo;

@@ -176,8 +176,8 @@ impl JobRecord {
         nodes
     }
 
-    /// Whether the limits of the latest attempt are, or were, enforced: all of them, or why one is not. Nothing
-    /// if it shares no device, or that is not known yet.
+    /// Whether the limits of the latest attempt are, or were, enforced: all of them, or why one is not.
+    /// Nothing if it shares no device, or that is not known yet.
     #[must_use]
     pub fn sharing(&self) -> Option<&Enforcement> {
         let known =

@@ -10,6 +10,7 @@ mod constant;
 mod forest;
 mod group_mean;
 mod history;
+pub mod interference;
 mod learner;
 mod ledger;
 mod median;

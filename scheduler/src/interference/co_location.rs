@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 
 use cohabit_proto::{Bytes, Family, StretchSharing};
+use serde::{Deserialize, Serialize};
 
 use super::GpuModel;
 
@@ -11,7 +12,7 @@ use super::GpuModel;
 pub const UNKNOWN_UNCERTAINTY: f64 = 0.47;
 
 /// Jobs that share a GPU.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Default, Clone, PartialEq)]
 pub struct CoLocation {
     /// On which.
     pub gpu: GpuKind,
@@ -22,7 +23,8 @@ pub struct CoLocation {
 }
 
 /// A make of GPU.
-#[derive(Debug, Default, Clone, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Debug, Default, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(transparent)]
 pub struct GpuKind {
     /// Its name in small letters: `v100`, `nvidia h200`.
     name: String,
@@ -37,10 +39,23 @@ pub struct Member {
     pub family: Option<Family>,
     /// Samples in one step.
     pub batch: Option<u64>,
+    /// `fp32`, `bf16`; empty where nobody says.
+    pub precision: String,
     /// What its makers say of the model.
     pub features: ModelFeatures,
     /// What was measured of it alone on such a GPU.
     pub solo: Solo,
+}
+
+/// What is trained, in steps of what size and of which precision.
+#[derive(Debug, Default, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+pub struct Configuration {
+    /// The name of what is trained.
+    pub model: String,
+    /// Samples in one step.
+    pub batch: Option<u64>,
+    /// `fp32`, `bf16`; empty where nobody says.
+    pub precision: String,
 }
 
 /// Numbers of a model, as far as they are told.
@@ -124,10 +139,20 @@ impl GpuKind {
 }
 
 impl Member {
-    /// A configuration: what a table of measurements knows a job by.
+    /// What measurements know a job by.
     #[must_use]
-    pub fn configuration(&self) -> (&str, Option<u64>) {
-        (&self.model, self.batch)
+    pub fn configuration(&self) -> Configuration {
+        Configuration { model: self.model.clone(), batch: self.batch, precision: self.precision.clone() }
+    }
+}
+
+impl std::fmt::Display for Configuration {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(&self.model)?;
+        if let Some(batch) = self.batch {
+            write!(f, " ({batch})")?;
+        }
+        if self.precision.is_empty() { Ok(()) } else { write!(f, " {}", self.precision) }
     }
 }
 

@@ -45,7 +45,13 @@ pub const GPU_MODELS: [GpuModel; 8] = [
 /// Multiprocessors, CUDA cores, tensor cores, MHz of the memory.
 type Units = (u32, u32, u32, u32);
 
-const fn gpu(name: &'static str, gibibytes: u64, peak: f64, gigabytes_a_second: f64, units: Units) -> GpuModel {
+const fn gpu(
+    name: &'static str,
+    gibibytes: u64,
+    peak: f64,
+    gigabytes_a_second: f64,
+    units: Units,
+) -> GpuModel {
     let (multiprocessors, cuda_cores, tensor_cores, memory_clock) = units;
     let (memory, bandwidth) = (Bytes(gibibytes << 30), gigabytes_a_second * 1e9);
     GpuModel { name, memory, peak, bandwidth, multiprocessors, cuda_cores, tensor_cores, memory_clock }

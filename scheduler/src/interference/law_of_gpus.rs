@@ -30,7 +30,8 @@ impl<L: Law> ByLaw<L> {
         let uncertainty = if told().all(|it| it.is_some()) { UNCERTAINTY } else { UNKNOWN_UNCERTAINTY };
         let fits = set.memory_filled().map_or(1.0, |filled| if filled > 1.0 { 0.0 } else { 1.0 });
         let slowdowns = self.law.slowdowns(&busy);
-        let member = |(member, slowdown)| Colocated { fits, ..Colocated::slowed(member, slowdown, uncertainty) };
+        let member =
+            |(member, slowdown)| Colocated { fits, ..Colocated::slowed(member, slowdown, uncertainty) };
         set.members.iter().zip(slowdowns).map(member).collect()
     }
 }

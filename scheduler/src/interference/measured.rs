@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use cohabit_proto::StretchSharing;
 
-use super::{CoLocation, Colocated, Interference, Member, UNKNOWN_UNCERTAINTY};
+use super::{ByLaw, CoLocation, Colocated, Configuration, FairShares, GpuKind, Interference, Member, UNKNOWN_UNCERTAINTY};
 
 /// A set with what was measured of it.
 #[derive(Debug, Clone, PartialEq)]
@@ -44,27 +44,141 @@ pub struct MeasuredTable {
 /// A set whatever the order of its members, who are known by their configurations.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 struct Key {
-    gpu: String,
-    sharing: u8,
+    gpu: GpuKind,
+    sharing: &'static str,
     configurations: Vec<Configuration>,
 }
 
-type Configuration = (String, Option<u64>);
-
+/// All measurements of a set.
 #[derive(Debug, Default, Clone, PartialEq)]
 struct Entry {
-    did_not_fit: u32,
-    /// Means over repeated measurements, in the order of the key's configurations.
-    members: Vec<Mean>,
-}
-
-#[derive(Debug, Default, Clone, Copy, PartialEq)]
-struct Mean {
-    times: u32,
-    ln_slowdown: f64,
-    memory: Option<f64>,
-    utilisation: Option<f64>,
+    did_not_fit: usize,
+    /// Of the times when it ran; members in the order of the key's configurations.
+    ran: Vec<Vec<Observed>>,
 }
 
 /// How far two measurements of one set lie apart.
 const UNCERTAINTY: f64 = 0.03;
+/// How far a larger set lies from what its pairs tell.
+const UNCERTAINTY_OF_COMPOSITION: f64 = 0.15;
+
+impl MeasuredTable {
+    /// The table of these measurements; a set that was measured more than once is its mean.
+    #[must_use]
+    pub fn of<'a>(measured: impl IntoIterator<Item = &'a MeasuredSet>) -> MeasuredTable {
+        let mut table = MeasuredTable::default();
+        measured.into_iter().for_each(|it| table.add(it));
+        table
+    }
+
+    fn add(&mut self, measured: &MeasuredSet) {
+        let entry = self.sets.entry(Key::of(&measured.set)).or_default();
+        match &measured.outcome {
+            Outcome::DidNotFit => entry.did_not_fit += 1,
+            Outcome::Ran(observed) => {
+                let in_order = ordered(&measured.set.members).into_iter();
+                entry.ran.push(in_order.filter_map(|at| observed.get(at)).copied().collect());
+            }
+        }
+    }
+
+    fn of_set(&self, set: &CoLocation) -> Vec<Colocated> {
+        if let [member] = &set.members[..] {
+            return vec![Colocated::alone(member)];
+        }
+        match self.sets.get(&Key::of(set)) {
+            Some(entry) => entry.of_members(&set.members),
+            None => self.composed(set).unwrap_or_else(|| unknown(set)),
+        }
+    }
+
+    /// Of a set that nobody measured, from its pairs, if all of them were: what each partner costs adds up.
+    fn composed(&self, set: &CoLocation) -> Option<Vec<Colocated>> {
+        let mut excess = vec![0.0; set.members.len()];
+        let mut fits: f64 = 1.0;
+        for one in 0..set.members.len() {
+            for other in one + 1..set.members.len() {
+                let members = vec![set.members[one].clone(), set.members[other].clone()];
+                let pair = CoLocation { members, ..set.clone() };
+                let told = self.sets.get(&Key::of(&pair))?.of_members(&pair.members);
+                excess[one] += told[0].slowdown - 1.0;
+                excess[other] += told[1].slowdown - 1.0;
+                fits = fits.min(told[0].fits);
+            }
+        }
+        let filled = set.memory_filled().is_some_and(|filled| filled > 1.0);
+        let fits = if filled { 0.0 } else { fits };
+        let of_member = |(member, excess): (&Member, f64)| {
+            let slowed = Colocated::slowed(member, 1.0 + excess, UNCERTAINTY_OF_COMPOSITION);
+            Colocated { fits, ..slowed }
+        };
+        (set.members.len() > 2).then(|| set.members.iter().zip(excess).map(of_member).collect())
+    }
+}
+
+impl Interference for MeasuredTable {
+    fn predict(&self, sets: &[CoLocation]) -> Vec<Vec<Colocated>> {
+        sets.iter().map(|set| self.of_set(set)).collect()
+    }
+}
+
+/// What the law says, and that it may well be wrong.
+fn unknown(set: &CoLocation) -> Vec<Colocated> {
+    let said = ByLaw::<FairShares>::default().predict(std::slice::from_ref(set));
+    let widened = |member| Colocated { uncertainty: UNKNOWN_UNCERTAINTY, ..member };
+    said.into_iter().flatten().map(widened).collect()
+}
+
+impl Key {
+    fn of(set: &CoLocation) -> Key {
+        let configurations = ordered(&set.members).into_iter().map(|at| set.members[at].configuration());
+        let configurations = configurations.collect();
+        Key { gpu: set.gpu.clone(), sharing: sharing_word(set.sharing), configurations }
+    }
+}
+
+/// The places of members in the order of their configurations.
+fn ordered(members: &[Member]) -> Vec<usize> {
+    let mut places: Vec<usize> = (0..members.len()).collect();
+    places.sort_by_cached_key(|at| members[*at].configuration());
+    places
+}
+
+const fn sharing_word(sharing: Option<StretchSharing>) -> &'static str {
+    match sharing {
+        None => "",
+        Some(StretchSharing::Exclusive) => "exclusive",
+        Some(StretchSharing::Mps) => "mps",
+        Some(StretchSharing::TimeSliced) => "time-sliced",
+    }
+}
+
+impl Entry {
+    fn of_members(&self, members: &[Member]) -> Vec<Colocated> {
+        let fits = self.ran.len() as f64 / (self.ran.len() + self.did_not_fit).max(1) as f64;
+        let mut said: Vec<Colocated> =
+            members.iter().map(|member| Colocated::slowed(member, 1.0, UNKNOWN_UNCERTAINTY)).collect();
+        for (place, at) in ordered(members).into_iter().enumerate() {
+            let observed: Vec<Observed> =
+                self.ran.iter().filter_map(|members| members.get(place)).copied().collect();
+            if let Some(ln) = mean(observed.iter().map(|it| Some(it.slowdown.max(1.0).ln()))) {
+                let usual = Colocated::slowed(&members[at], ln.exp(), UNCERTAINTY);
+                let memory = mean(observed.iter().map(|it| it.memory));
+                let utilisation = mean(observed.iter().map(|it| it.utilisation));
+                said[at] = Colocated {
+                    memory: memory.or(usual.memory),
+                    utilisation: utilisation.or(usual.utilisation),
+                    ..usual
+                };
+            }
+            said[at].fits = fits;
+        }
+        said
+    }
+}
+
+/// The mean of what was measured; none where nothing was.
+fn mean(values: impl Iterator<Item = Option<f64>>) -> Option<f64> {
+    let values: Vec<f64> = values.flatten().collect();
+    (!values.is_empty()).then(|| values.iter().sum::<f64>() / values.len() as f64)
+}

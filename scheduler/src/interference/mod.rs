@@ -9,9 +9,7 @@ mod law;
 mod law_of_gpus;
 mod measured;
 
-pub use co_location::{
-    CoLocation, Colocated, GpuKind, Member, ModelFeatures, Solo, UNKNOWN_UNCERTAINTY,
-};
+pub use co_location::{CoLocation, Colocated, Configuration, GpuKind, Member, ModelFeatures, Solo, UNKNOWN_UNCERTAINTY};
 pub use gpu_model::{GPU_MODELS, GpuModel};
 pub use law::{FairShares, Law};
 pub use law_of_gpus::ByLaw;

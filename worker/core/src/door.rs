@@ -48,8 +48,8 @@ pub enum Event {
 /// What the actor of a device's MPS daemon says. Each order is answered, in bounded time.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum MpsWord {
-    /// The daemon and its server run, and a probe has proved it: clients may come. Answers [`MpsOrder::Start`],
-    /// [`MpsOrder::Adopt`] and [`MpsOrder::Recover`].
+    /// The daemon and its server run, and a probe has proved it: clients may come. Answers
+    /// [`MpsOrder::Start`], [`MpsOrder::Adopt`] and [`MpsOrder::Recover`].
     Up,
     /// There is no daemon that works: why. Answers the same.
     Failed(String),
@@ -163,7 +163,8 @@ pub enum GpuAccess {
     Exclusive,
     /// It is a client of the MPS server of its one GPU.
     Mps(MpsLimits),
-    /// It takes turns with others on its one GPU, and is watched: this much memory, all its processes together.
+    /// It takes turns with others on its one GPU, and is watched: this much memory, all its processes
+    /// together.
     TimeSliced(Bytes),
 }
 

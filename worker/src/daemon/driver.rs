@@ -80,7 +80,7 @@ impl Actor for Driver {
     /// What earlier daemons left comes before everything else.
     async fn started(&mut self, context: &mut Context<Self>) -> Result<(), Failure> {
         self.gpus = Crew::spawn(context, &self.surroundings);
-        for recovered in recovery::recover(&self.surroundings.state).await {
+        for recovered in recovery::recover(&self.surroundings.state, &self.surroundings.gpus).await {
             if let Some(connection) = recovered.connection {
                 let start = &recovered.found.start;
                 self.hold(context, start.rank, self.gpus.mps_of(start), Origin::Found(connection));

@@ -18,7 +18,8 @@ use crate::rank_folder::{RankFolder, Start};
 /// What a program expects of any login.
 const BASICS: [&str; 9] = ["PATH", "HOME", "USER", "LOGNAME", "SHELL", "LANG", "LC_ALL", "TZ", "TMPDIR"];
 
-/// Variables that only we may set on a machine with GPUs: by them a job could reach another MPS daemon than its own.
+/// Variables that only we may set on a machine with GPUs: by them a job could reach another MPS daemon than
+/// its own.
 const OF_MPS: &str = "CUDA_MPS_";
 
 /// Where programs are looked for when the daemon itself was not told.

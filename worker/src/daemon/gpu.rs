@@ -1,4 +1,5 @@
-//! The GPUs of this worker: what their ranks need of them, who keeps their MPS daemons, and who looks at them.
+//! The GPUs of this worker: what their ranks need of them, who keeps their MPS daemons, and who looks at
+//! them.
 //!
 //! ```text
 //! homes     where each GPU's MPS daemon lives, and what a rank finds of it in its environment

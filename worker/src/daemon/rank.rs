@@ -106,6 +106,7 @@ impl Actor for Rank {
         match message {
             RankMessage::Pass(command) => self.pass(command).await,
             RankMessage::Said(Word::Started(_)) => self.runs().await,
+            RankMessage::Said(Word::Process(pid)) => self.tell_mps(MpsMessage::Runs(self.id, pid)).await,
             RankMessage::Said(Word::Progress(progress)) => {
                 self.tell(Event::Progress(self.id, progress)).await
             }
@@ -180,8 +181,8 @@ impl Rank {
         }
     }
 
-    /// The end may come of a fault on its GPU, of which the core must hear first: only so it can tell the culprit
-    /// from those who lost by it.
+    /// The end may come of a fault on its GPU, of which the core must hear first: only so it can tell the
+    /// culprit from those who lost by it.
     async fn examine_mps(&self) {
         if let Some(mps) = &self.mps
             && let Err(error) = mps.ask_within(EXAMINATION, MpsMessage::Examine).await

@@ -1,17 +1,19 @@
 //! Finds the ranks that earlier daemons left: those that run, and those whose end the head may not know.
 //!
 //! It asks each executor in turn, for all that it knows of the rank; one that is gone has left an outcome, or
-//! is lost.
+//! is lost. A client of an MPS server that is gone, too, has ended because of that: nobody was there to see
+//! it.
 
 use std::fs;
 use std::path::Path;
 use std::time::Duration;
 
-use cohabit_proto::{AttemptId, JobId, RankId};
+use cohabit_proto::{AttemptId, JobId, RankId, StopReason};
 use cohabit_worker_core::FoundRank;
 use tokio::time::timeout;
 
 use super::ending;
+use super::gpu::Homes;
 use super::spawn::{Connection, connect};
 use super::state::StateFolder;
 use crate::rank_folder::{RankFolder, Start};
@@ -28,7 +30,7 @@ pub(crate) struct Recovered {
 }
 
 /// All of them.
-pub(crate) async fn recover(state: &StateFolder) -> Vec<Recovered> {
+pub(crate) async fn recover(state: &StateFolder, gpus: &Homes) -> Vec<Recovered> {
     let mut recovered = Vec::new();
     for id in ranks_in(&state.ranks()) {
         let folder = RankFolder::of(&state.ranks(), id);
@@ -36,7 +38,7 @@ pub(crate) async fn recover(state: &StateFolder) -> Vec<Recovered> {
             continue;
         }
         match folder.start() {
-            Ok(Some(start)) => recovered.push(recover_rank(&folder, start).await),
+            Ok(Some(start)) => recovered.push(recover_rank(&folder, start, gpus).await),
             Ok(None) => discard(&folder, "it was never started").await,
             Err(error) => discard(&folder, &error.to_string()).await,
         }
@@ -48,7 +50,7 @@ pub(crate) async fn recover(state: &StateFolder) -> Vec<Recovered> {
     recovered
 }
 
-async fn recover_rank(folder: &RankFolder, start: Start) -> Recovered {
+async fn recover_rank(folder: &RankFolder, start: Start, gpus: &Homes) -> Recovered {
     let start = start.rank;
     if let Ok(mut connection) = connect(folder)
         && let Some(started_at) = first_word(&mut connection).await
@@ -56,7 +58,10 @@ async fn recover_rank(folder: &RankFolder, start: Start) -> Recovered {
         let found = FoundRank { start, started_at, ending: None, progress: None };
         return Recovered { found, connection: Some(connection) };
     }
-    let ended = ending::of(folder).await;
+    let mut ended = ending::of(folder).await;
+    if !ended.ending.outcome.succeeded() && gpus.have_lost(&start).await {
+        ended.ending.stopped.get_or_insert(StopReason::MpsFaultVictim);
+    }
     let started_at = ended.started_at.unwrap_or(ended.ending.at);
     let found = FoundRank { start, started_at, ending: Some(ended.ending), progress: ended.progress };
     Recovered { found, connection: None }
@@ -67,7 +72,7 @@ async fn first_word(connection: &mut Connection) -> Option<cohabit_proto::Time> 
     let line = timeout(PATIENCE, connection.words.next_line()).await.ok()?.ok()??;
     match serde_json::from_str(&line).ok()? {
         Word::Started(at) => Some(at),
-        Word::Progress(_) => None,
+        Word::Process(_) | Word::Progress(_) => None,
     }
 }
 

@@ -1,7 +1,7 @@
 //! Finds in what a rank prints the words by which frameworks say that the GPU has no memory left for it.
 //!
-//! Pure. Programs survive such an error, with a smaller batch for example: so the words count only while little
-//! has been printed since.
+//! Pure. Programs survive such an error, with a smaller batch for example: so the words count only while
+//! little has been printed since.
 
 use cohabit_proto::LogStream;
 

@@ -166,8 +166,8 @@ impl Holder {
         }
     }
 
-    /// A client leaves its MPS server first. Once begun, killing goes on: what is killed may just have started
-    /// another.
+    /// A client leaves its MPS server first. Once begun, killing goes on: what is killed may just have
+    /// started another.
     fn kill_if_due(&mut self) {
         let now = Instant::now();
         if self.force.kill_at.is_none_or(|kill_at| now < kill_at) {

@@ -1,5 +1,5 @@
-//! Keeps what a rank prints: one thread for each stream, from the pipe to the log. What else it tells is picked
-//! up on the way.
+//! Keeps what a rank prints: one thread for each stream, from the pipe to the log. What else it tells is
+//! picked up on the way.
 //!
 //! Threads of their own, so that a slow disk holds up nothing but the rank's own printing. A pipe that
 //! something outside of the rank's family still holds is not waited for.

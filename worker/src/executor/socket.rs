@@ -18,6 +18,8 @@ use crate::wire::{Command, Word, line};
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Status {
     pub(crate) started_at: Time,
+    /// The rank's first process.
+    pub(crate) process: i32,
     pub(crate) progress: Option<Progress>,
 }
 
@@ -66,7 +68,10 @@ async fn hear(reading: OwnedReadHalf, hearer: &mpsc::Sender<Heard>) {
 
 /// Says everything once, then what changes. Returns when there is nobody to tell it to.
 async fn tell(mut writing: OwnedWriteHalf, mut status: watch::Receiver<Status>) {
-    let mut words = vec![Word::Started(status.borrow().started_at)];
+    let mut words = {
+        let status = status.borrow();
+        vec![Word::Started(status.started_at), Word::Process(status.process)]
+    };
     loop {
         words.extend(status.borrow_and_update().progress.clone().map(Word::Progress));
         for word in words.drain(..) {

@@ -27,19 +27,20 @@ pub(super) struct Usage {
     pub(super) performance: Option<GpuPerformance>,
 }
 
-/// The usage by so many members that were measured from this time on. Where the driver tells of no processes, a
-/// member that is alone has all that is used beyond what was before it.
+/// The usage by so many members that were measured from this time on. Where the driver tells of no processes,
+/// a member that is alone has all that is used beyond what was before it.
 pub(super) fn usage(samples: &[Sample], members: usize, from: Duration, before: Option<Bytes>) -> Usage {
     let told = |member: usize| samples.iter().filter_map(|sample| *sample.members.get(member)?).max();
     let alone = || Some(samples.iter().filter_map(|sample| sample.reading.memory_used).max()?.minus(before?));
     let memory = |member| told(member).or_else(|| if members == 1 { alone() } else { None });
-    // The first of them tells of the time before.
     let measured: Vec<&GpuReading> =
-        samples.iter().filter(|sample| sample.at >= from).skip(1).map(|sample| &sample.reading).collect();
+        samples.iter().filter(|sample| sample.at >= from).map(|sample| &sample.reading).collect();
+    // The first of them tells of the time before, which is better than nothing.
+    let measured = if measured.len() > 1 { &measured[1..] } else { &measured };
     Usage {
         memory: (0..members).map(memory).collect(),
         utilisation: mean(measured.iter().map(|reading| reading.utilisation)),
-        performance: performance(&measured),
+        performance: performance(measured),
     }
 }
 
@@ -100,6 +101,12 @@ mod tests {
         let samples = [sample(1, 0.0, 900, &[None, None]), sample(6, 0.0, 700, &[None, None])];
         assert_eq!(usage(&samples, 1, FROM, Some(Bytes(50))).memory, [Some(Bytes(850))]);
         assert_eq!(usage(&samples, 2, FROM, Some(Bytes(50))).memory, [None, None]);
+    }
+
+    #[test]
+    fn one_look_is_better_than_none() {
+        let usage = usage(&[sample(1, 1.0, 0, &[]), sample(5, 0.5, 0, &[])], 1, FROM, None);
+        assert_eq!(usage.utilisation, Some(0.5));
     }
 
     #[test]

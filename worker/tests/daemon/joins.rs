@@ -72,6 +72,7 @@ async fn a_head_that_is_not_there_yet_is_waited_for() {
     assert!(waited.is_err(), "it neither joined nor gave up");
     daemon.stop().await.unwrap();
     drop(silent);
+    cluster.abandoned().await;
     options.head = real;
     let (daemon, _joined) = cluster.worker_with(options).await;
     daemon.stop().await.unwrap();

@@ -1,5 +1,5 @@
-//! What an executor does for ranks on GPUs: it knows the words of one that had no memory left, and takes a client
-//! off its MPS server before it kills it.
+//! What an executor does for ranks on GPUs: it knows the words of one that had no memory left, and takes a
+//! client off its MPS server before it kills it.
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
@@ -11,8 +11,8 @@ use serde_json::{Value, json};
 
 use crate::kit::Plan;
 
-/// As PyTorch says it, into standard error.
-const OUT_OF_MEMORY: &str = "echo 'torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 2 GiB' >&2";
+/// As PyTorch says it; to standard output, so that what is printed later is also read later.
+const OUT_OF_MEMORY: &str = "echo 'torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 2 GiB'";
 
 #[test]
 fn a_rank_that_dies_of_a_full_gpu_says_so() {
@@ -52,7 +52,8 @@ fn a_client_is_killed_after_its_server_was_asked_to_let_it_go() {
     assert_eq!(rank.line_of("asked"), "it lives");
 }
 
-/// From the server of a daemon that is reached by this shell script, which runs in `mps` beside the rank's files.
+/// From the server of a daemon that is reached by this shell script, which runs in `mps` beside the rank's
+/// files.
 fn removal(folder: &Path, control: &str) -> Value {
     let programs = folder.join("mps");
     fs::create_dir(&programs).unwrap();

@@ -14,13 +14,13 @@ pub(crate) struct Arguments {
     #[arg(long, default_value_t = 100)]
     pub(crate) steps: u64,
     /// Steps a second, alone on the GPU.
-    #[arg(long, default_value_t = 50.0)]
+    #[arg(long, value_parser = positive, default_value_t = 50.0)]
     pub(crate) rate: f64,
     /// How much longer a step takes for each co-runner of the same MPS server.
-    #[arg(long, default_value_t = 1.2)]
+    #[arg(long, value_parser = factor, default_value_t = 1.2)]
     pub(crate) mps_factor: f64,
     /// How much longer a step takes for each co-runner with which the GPU takes turns.
-    #[arg(long, default_value_t = 2.0)]
+    #[arg(long, value_parser = factor, default_value_t = 2.0)]
     pub(crate) sliced_factor: f64,
     /// Memory that each process takes at its start: bytes, or with K, M or G.
     #[arg(long, value_parser = bytes, default_value = "0")]
@@ -68,6 +68,16 @@ pub(crate) struct Arguments {
 pub(crate) enum Framework {
     Torch,
     Jax,
+}
+
+fn positive(text: &str) -> Result<f64, String> {
+    let number = text.parse::<f64>().ok().filter(|it| it.is_finite() && *it > 0.0);
+    number.ok_or_else(|| format!("{text} is no number above zero"))
+}
+
+/// A factor that lets a step take as long as alone, or longer.
+fn factor(text: &str) -> Result<f64, String> {
+    positive(text).and_then(|it| if it >= 1.0 { Ok(it) } else { Err(format!("{text} is less than 1")) })
 }
 
 fn bytes(text: &str) -> Result<u64, String> {

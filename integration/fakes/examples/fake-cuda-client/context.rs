@@ -152,6 +152,14 @@ impl Context {
     }
 }
 
+/// A process that ends by itself takes leave of its server; one that is killed does not.
+impl Drop for Context {
+    fn drop(&mut self) {
+        // It may be gone.
+        let _ = self.server.as_ref().map(|server| server.send(&ToServer::Leave));
+    }
+}
+
 /// The daemon, if one can be reached where the environment says.
 fn control(world: &World) -> Option<Packets> {
     Packets::connect(&control_socket(&pipe(world))).ok()

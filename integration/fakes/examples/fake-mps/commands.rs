@@ -4,7 +4,7 @@
 use std::fmt::Write;
 use std::time::Duration;
 
-use cohabit_fakes::mps::{FromServer, Limits, ServerState, ToServer, limit_bytes, limit_text};
+use cohabit_fakes::mps::{FromServer, Limits, ServerState, ToServer, limit_text};
 use cohabit_fakes::{Quit, StatusCommand, Terminate};
 
 use crate::servers::Servers;
@@ -22,14 +22,18 @@ pub(crate) fn answer(servers: &Servers, command: &str) -> Answer {
     let words: Vec<&str> = command.split_whitespace().collect();
     let text = match words.as_slice() {
         ["get_server_list"] => servers.pid().map(|pid| format!("{pid}\n")).unwrap_or_default(),
+        ["get_server_status"] => "A server PID is required\n".into(),
         ["get_server_status", server] => return status(servers, server),
         ["start_server", "-uid", _] => {
             servers.start();
             String::new()
         }
+        ["start_server", ..] => "A user id (UID) is required to start a new server\n".into(),
         ["shutdown_server", server, flags @ ..] => shut_down(servers, server, flags),
         ["get_client_list", server] => client_list(servers, server),
-        ["ps", ..] => process_table(servers),
+        ["ps"] => process_table(servers),
+        ["ps", "-p", server] if servers.is(server) => process_table(servers),
+        ["ps", "-p", server] => format!("{}Server {server} not found\n\n", not_found(server)),
         ["terminate_client", server, client] => return terminate(servers, server, client),
         ["quit", rest @ ..] => return quit(servers, rest),
         _ => match limits(servers, &words) {
@@ -57,13 +61,13 @@ fn status(servers: &Servers, server: &str) -> Answer {
         Some(FromServer::State(ServerState::Fault)) => "FAULT\n".into(),
         Some(FromServer::State(ServerState::Initializing)) => "INITIALIZING\n".into(),
         // It runs, but does not listen yet.
-        _ if servers.pid().map(|it| it.to_string()).as_deref() == Some(server) => "INITIALIZING\n".into(),
+        _ if servers.is(server) => "INITIALIZING\n".into(),
         _ => not_found(server),
     })
 }
 
 fn shut_down(servers: &Servers, server: &str, flags: &[&str]) -> String {
-    if servers.pid().map(|it| it.to_string()).as_deref() != Some(server) {
+    if !servers.is(server) {
         return not_found(server);
     }
     servers.end(flags.contains(&"-f").then_some(Duration::ZERO));
@@ -134,12 +138,11 @@ fn limits(servers: &Servers, words: &[&str]) -> Option<String> {
             set_percentage(&mut defaults, wanted);
             percentage(&defaults)
         }
-        // A limit that nobody understands is dropped without a word, and so is one for another device.
         ["set_default_device_pinned_mem_limit", "0", wanted] => {
-            let mut defaults = servers.defaults();
-            defaults.memory = limit_bytes(wanted).or(defaults.memory);
+            servers.defaults().memory = taken_for(wanted);
             String::new()
         }
+        // A limit for another device is dropped without a word, and so is one for a UUID.
         ["set_default_device_pinned_mem_limit", _, _] => String::new(),
         ["get_default_device_pinned_mem_limit", "0"] => memory(&servers.defaults()),
         ["get_default_device_pinned_mem_limit", _] => String::new(),
@@ -149,7 +152,7 @@ fn limits(servers: &Servers, words: &[&str]) -> Option<String> {
         }
         ["get_device_pinned_mem_limit", server, "0"] => of_server(servers, server, |_| {}, memory),
         ["set_device_pinned_mem_limit", server, "0", wanted] => {
-            let set = |limits: &mut Limits| limits.memory = limit_bytes(wanted).or(limits.memory);
+            let set = |limits: &mut Limits| limits.memory = taken_for(wanted);
             of_server(servers, server, set, |_| String::new())
         }
         _ => return None,
@@ -179,6 +182,15 @@ fn set_percentage(limits: &mut Limits, wanted: &str) {
 
 fn percentage(limits: &Limits) -> String {
     format!("{:.1}\n", limits.percentage)
+}
+
+/// What a limit is taken for, whatever it was meant to be: the number at its beginning, of gigabytes if a `G`
+/// follows and of megabytes otherwise; none lifts the limit.
+fn taken_for(wanted: &str) -> Option<u64> {
+    let digits = wanted.bytes().take_while(u8::is_ascii_digit).count();
+    let number = wanted[..digits].parse::<u64>().ok().filter(|number| *number > 0)?;
+    let shift = if wanted[digits..].starts_with(['G', 'g']) { 30 } else { 20 };
+    Some(number << shift)
 }
 
 fn memory(limits: &Limits) -> String {

@@ -1,6 +1,7 @@
 //! The control daemon: one session of commands at a time, and clients that ask for the server.
 
-use std::fs::{self, File};
+use std::fs::{self, File, Permissions};
+use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -36,7 +37,10 @@ pub(crate) fn serve(world: &World, echo: Echo, lock: File, ready: impl FnOnce())
     let pipe = crate::pipe_directory();
     let Ok(listener) = occupy(&pipe) else { return ExitCode::FAILURE };
     let log = Arc::new(Log::open("control.log", "Control", echo));
-    log.line("Starting control daemon using socket control of a fake MPS: nothing here is a GPU");
+    log.line(&format!(
+        "Starting control daemon using socket {} (of a fake MPS)",
+        control_socket(&pipe).display()
+    ));
     log.line(&format!(
         "To connect CUDA applications to this daemon, set env CUDA_MPS_PIPE_DIRECTORY={}",
         pipe.display()
@@ -55,8 +59,10 @@ pub(crate) fn serve(world: &World, echo: Echo, lock: File, ready: impl FnOnce())
 /// Makes the files that the real daemon makes.
 fn occupy(pipe: &Path) -> std::io::Result<Listener> {
     let listener = Listener::bind(&control_socket(pipe))?;
+    // Everybody who reaches the folder may ask.
+    fs::set_permissions(control_socket(pipe), Permissions::from_mode(0o666))?;
     fs::write(pipe.join("control_privileged"), "")?;
-    fs::write(pipe.join("nvidia-cuda-mps-control.pid"), format!("{}\n", std::process::id()))?;
+    fs::write(pipe.join("nvidia-cuda-mps-control.pid"), std::process::id().to_string())?;
     // It stays after an unclean death.
     let _ = mkfifo(&pipe.join("log"), Mode::from_bits_truncate(0o600));
     Ok(listener)
@@ -69,8 +75,10 @@ impl Daemon {
             Ok(Caller::Client(pid)) => say(caller, self.refer(pid)),
             Ok(Caller::Session) => match self.begin_session() {
                 Ok(()) => {
+                    self.log.line("NEW UI");
                     say(caller, Welcome::Commands);
                     self.converse(caller);
+                    self.log.line("UI closed");
                     *self.session() = Session::None;
                 }
                 Err(refusal) => say(caller, refusal),
@@ -110,8 +118,10 @@ impl Daemon {
     fn converse(&self, caller: &Packets) {
         while let Some(command) = caller.receive() {
             *self.session() = Session::Busy(0);
+            self.log.line(&format!("Cmd:{command}"));
             match commands::answer(&self.servers, &command) {
                 Answer::Text(text) => {
+                    text.lines().for_each(|line| self.log.line(line));
                     *self.session() = Session::Idle;
                     if caller.send(&text).is_err() {
                         return;
@@ -127,7 +137,7 @@ impl Daemon {
     /// Ends the server and then the daemon, and with it all its connections.
     fn quit(&self, patience: Option<Duration>) -> ! {
         self.servers.end(patience);
-        self.log.line("Exit");
+        self.log.line("Exit with status 0");
         // A clean end leaves the sockets behind, and nothing else.
         for name in ["nvidia-cuda-mps-control.pid", "log"] {
             let _ = fs::remove_file(self.pipe.join(name));

@@ -8,7 +8,7 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use cohabit_fakes::mps::{Fault, FromServer, Limits, Lines, ServerState, ToServer, server_socket};
-use cohabit_fakes::{AfterFault, FakeGpu, Process, Start, Via, World};
+use cohabit_fakes::{AbruptEnd, AfterFault, FakeGpu, Process, Start, Via, World};
 
 use crate::log::{Echo, Log};
 
@@ -37,6 +37,13 @@ struct Inside {
     /// Connections of those who are in.
     clients: BTreeMap<i32, Lines>,
     ending: Ending,
+}
+
+/// How a client went.
+enum Leaving {
+    Orderly,
+    /// By a signal, or because it was removed.
+    Abrupt,
 }
 
 /// Whether the server ends when its last client is gone.
@@ -119,8 +126,8 @@ impl Server {
                 self.inside().ending = Ending::Ends;
                 FromServer::Done
             }
-            // Only a client that is in can do something to the GPU.
-            ToServer::Fault(_) => return,
+            // Only a client that is in can do that.
+            ToServer::Fault(_) | ToServer::Leave => return,
         };
         // Who has gone needs no answer.
         let _ = caller.send(&answer);
@@ -134,16 +141,34 @@ impl Server {
             let _ = client.send(&FromServer::Failed(code));
             return;
         }
-        while let Some(words) = client.receive() {
-            if let ToServer::Fault(fault) = words {
-                self.fault(pid, fault);
-            }
+        if let Leaving::Abrupt = self.attend(pid, &mut client) {
+            self.log.line("Receive command failed, assuming client exit");
         }
-        self.log.line("Receive command failed, assuming client exit");
-        self.inside().clients.remove(&pid);
         self.log.line(&format!("Client process {pid} disconnected"));
         self.recover_if_due();
         self.end_if_due();
+    }
+
+    /// Hears a client until it is gone.
+    fn attend(&self, pid: i32, client: &mut Lines) -> Leaving {
+        loop {
+            match client.receive() {
+                Some(ToServer::Fault(Fault::Memory)) => self.fault(ILLEGAL_ADDRESS, Some(pid)),
+                Some(ToServer::Fault(Fault::Other)) => self.fault(LAUNCH_FAILED, None),
+                Some(ToServer::Leave) => {
+                    self.inside().clients.remove(&pid);
+                    return Leaving::Orderly;
+                }
+                Some(_) => {}
+                None => break,
+            }
+        }
+        // Whoever was removed is not among them any more.
+        let was_in = self.inside().clients.remove(&pid).is_some();
+        if was_in && self.script().mps.abrupt_end == AbruptEnd::Faults {
+            self.fault(LAUNCH_FAILED, None);
+        }
+        Leaving::Abrupt
     }
 
     /// Waits while the server is initialising, as a queued client does.
@@ -174,17 +199,16 @@ impl Server {
     }
 
     /// A fatal error of one client is one of all. The real server knows the culprit only of faults of memory.
-    fn fault(&self, culprit: i32, fault: Fault) {
+    fn fault(&self, code: i32, culprit: Option<i32>) {
         let mut inside = self.inside();
+        if inside.state == ServerState::Fault {
+            return;
+        }
         inside.state = ServerState::Fault;
         self.log.line("Server is handling a fatal GPU error.");
-        let (code, xid) = match fault {
-            Fault::Memory => (ILLEGAL_ADDRESS, 31),
-            Fault::Other => (LAUNCH_FAILED, 13),
-        };
-        if fault == Fault::Memory {
-            let torn = format!("All clients belonging to error trigging process {culprit} will be torn down");
-            self.log.line(&torn);
+        if let Some(pid) = culprit {
+            self.log
+                .line(&format!("All clients belonging to error trigging process {pid} will be torn down"));
         }
         self.log.line("The following client process have a sticky error set:");
         for (pid, client) in &inside.clients {
@@ -193,7 +217,7 @@ impl Server {
             let _ = client.send(&FromServer::Failed(code));
         }
         // The driver tells of it too, without naming anybody.
-        let _ = self.world.emit_xid(&self.gpu, xid);
+        let _ = self.world.emit_xid(&self.gpu, if code == ILLEGAL_ADDRESS { 31 } else { 13 });
     }
 
     /// Contexts are made anew when all who saw the fault are gone.

@@ -42,6 +42,11 @@ impl Servers {
         *held(&self.running)
     }
 
+    /// Whether a server of this number runs.
+    pub(crate) fn is(&self, server: &str) -> bool {
+        self.pid().is_some_and(|pid| server.parse() == Ok(pid))
+    }
+
     /// What later servers begin with.
     pub(crate) fn defaults(&self) -> MutexGuard<'_, Limits> {
         held(&self.defaults)

@@ -37,9 +37,6 @@ pub(crate) fn run() -> ExitCode {
 fn converse(daemon: &Packets) -> ExitCode {
     for command in std::io::stdin().lock().lines().map_while(Result::ok) {
         let command = command.trim();
-        if command.is_empty() {
-            continue;
-        }
         match daemon.send(command).ok().and_then(|()| daemon.receive()) {
             Some(reply) => print!("{reply}"),
             // It has ended, as it was told to.

@@ -1,6 +1,6 @@
 //! What a fault of one client does to all, in the fake as in the real one.
 
-use cohabit_fakes::AfterFault;
+use cohabit_fakes::{AbruptEnd, AfterFault};
 
 use crate::kit::{Bench, Ran, end, ended};
 
@@ -60,4 +60,26 @@ fn a_client_that_is_removed_has_an_error_that_stays_and_others_have_none() {
     assert_eq!(bench.tell(&format!("get_client_list {server}\n")), format!("{}\n", other.id()));
     bench.until_server(server, "ACTIVE");
     assert_eq!(end(other).stderr, "");
+}
+
+#[test]
+fn a_client_that_is_killed_can_be_scripted_to_take_all_with_it_unless_it_was_removed_before() {
+    let bench = Bench::new();
+    bench.script(|gpu| gpu.mps.abrupt_end = AbruptEnd::Faults);
+    let server = bench.start_server();
+    let [other, removed, killed] = [(); 3].map(|()| bench.endless(&mut bench.client(&["--ignore-fault"])));
+    assert_eq!(
+        Ran::from(bench.client(&["--steps", "1"]).output().unwrap()).code,
+        0,
+        "who ends by itself does no harm"
+    );
+    assert_eq!(bench.tell(&format!("terminate_client {server} {}\n", removed.id())), "0\n");
+    end(removed);
+    let rest = format!("{}\n{}\n", other.id().min(killed.id()), other.id().max(killed.id()));
+    assert_eq!(bench.tell(&format!("get_client_list {server}\n")), rest);
+    bench.until_server(server, "ACTIVE");
+    end(killed);
+    bench.until_server(server, "FAULT");
+    end(other);
+    bench.until_server(server, "ACTIVE");
 }

@@ -15,6 +15,8 @@ fn rejected_commands_succeed_and_say_so_in_words() {
         ("shutdown_server 7", "Server 7 not found\n"),
         ("terminate_client 7 8", "Server 7 not found\nServer 7 not found!\n1\n"),
         ("ps", "Server not found\n"),
+        ("ps -p 7", "Server 7 not found\nServer 7 not found\n\n"),
+        ("start_server", "A user id (UID) is required to start a new server\n"),
         ("get_server_list", ""),
     ] {
         assert_eq!(bench.control(&format!("{command}\n")), Ran::new(0, words, ""), "{command}");
@@ -22,7 +24,7 @@ fn rejected_commands_succeed_and_say_so_in_words() {
 }
 
 #[test]
-fn bad_limits_are_dropped_without_a_word() {
+fn limits_that_are_no_limits_are_taken_for_others_without_a_word() {
     let bench = Bench::new();
     bench.start_daemon();
     let percentages = "set_default_active_thread_percentage 50\nset_default_active_thread_percentage 120\n";
@@ -31,11 +33,17 @@ fn bad_limits_are_dropped_without_a_word() {
         let set = format!("set_default_device_pinned_mem_limit {wanted}\n");
         bench.tell(&format!("{set}get_default_device_pinned_mem_limit 0\n"))
     };
-    for bad in ["0 8", "0 8192MB", "GPU-fa4e 8G", "0 8g"] {
-        assert_eq!(limit(bad), "", "{bad}");
+    for (wanted, got) in [
+        ("GPU-fa4e 8G", ""),
+        ("0 8G", "8G\n"),
+        ("0 8192MB", "8G\n"),
+        ("0 1000M", "1000M\n"),
+        ("0 8", "8M\n"),
+        ("0 1.5G", "1M\n"),
+        ("0 G", ""),
+    ] {
+        assert_eq!(limit(wanted), got, "{wanted}");
     }
-    assert_eq!(limit("0 8G"), "8G\n");
-    assert_eq!(limit("0 1000M"), "1000M\n");
 }
 
 #[test]

@@ -38,3 +38,14 @@ fn gpus_without_such_events_are_told() {
     let gpus = Gpus::open(Some(&bench.installed.nvml)).unwrap();
     assert!(matches!(gpus.xids(), Err(GpuError::Other(_))));
 }
+
+#[test]
+fn a_gpu_that_does_not_answer_keeps_no_other_from_being_heard() {
+    let bench = Bench::of(vec![FakeGpu::numbered(0), FakeGpu::numbered(1)]);
+    bench.script(|gpu| _ = gpu.faults.insert("*".into(), NvmlFault::Lost));
+    let gpus = Gpus::open(Some(&bench.installed.nvml)).unwrap();
+    let xids = gpus.xids().unwrap();
+    let second = FakeGpu::numbered(1).uuid;
+    bench.world.emit_xid(&second, 31).unwrap();
+    assert_eq!(xids.next(PATIENCE).unwrap(), Some(Xid { device: DeviceId(second), code: 31 }));
+}

@@ -1,7 +1,7 @@
 //! The GPUs of a machine: their MPS daemons, faults of those, and GPUs that do not answer any more.
 //!
-//! Daemons outlive the worker daemon as executors do. After a fault all clients hang until they are stopped, or
-//! find out by themselves, and the server comes back when they are gone.
+//! Daemons outlive the worker daemon as executors do. After a fault all clients hang until they are stopped,
+//! or see for themselves what has happened, and the server comes back when they are gone.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -12,7 +12,7 @@ use super::{Beat, Machine, Outbox};
 use crate::process::Process;
 use crate::random::Random;
 
-/// What a fault makes of a client: how long it takes to see for itself that it has lost, if it does.
+/// How long a client takes to see for itself that it has lost, if it does.
 const SEES_FOR_ITSELF: (Span, Span) = (Span::from_millis(10), Span::from_secs(20));
 
 /// Beside the processes, what is on a machine's GPUs.
@@ -97,14 +97,7 @@ impl Machine {
     }
 
     /// An MPS server breaks, if one is active: one of several, by number. What its actor sees of that.
-    pub(crate) fn break_server(
-        &mut self,
-        now: Time,
-        number: usize,
-        blame: Blame,
-        random: &mut Random,
-        out: &mut Outbox,
-    ) -> Option<Event> {
+    pub(crate) fn break_server(&mut self, now: Time, number: usize, blame: Blame) -> Option<Event> {
         let active = self.gpus.servers.iter().filter(|(_, server)| **server == Server::Active);
         let active: Vec<DeviceId> = active.map(|(device, _)| device.clone()).collect();
         let device = active.get(number.checked_rem(active.len())?)?.clone();
@@ -114,17 +107,18 @@ impl Machine {
             Blame::Culprit => clients.get(number.checked_rem(clients.len()).unwrap_or(0)).copied(),
             Blame::Nobody => None,
         };
-        for rank in clients {
-            if Some(rank) != culprit {
-                self.accounts.victims.insert(rank);
-            }
-            self.hang(now, rank, out);
+        self.accounts.victims.extend(clients.iter().filter(|rank| Some(**rank) != culprit));
+        clients.into_iter().for_each(|rank| self.hang(now, rank));
+        Some(Event::Mps(device, MpsWord::Faulted { culprit, detail: "a fatal GPU error".into() }))
+    }
+
+    /// Some of those that hang see for themselves that they have lost, and end.
+    pub(crate) fn give_up(&self, now: Time, random: &mut Random, out: &mut Outbox) {
+        for (rank, _) in self.live().filter(|(_, process)| process.hangs) {
             if random.chance(0.3) {
-                let end = Beat::End(Outcome::Exited(1));
-                out.pulse(now + random.span(SEES_FOR_ITSELF), rank, end);
+                out.pulse(now + random.span(SEES_FOR_ITSELF), *rank, Beat::End(Outcome::Exited(1)));
             }
         }
-        Some(Event::Mps(device, MpsWord::Faulted { culprit, detail: "a fatal GPU error".into() }))
     }
 
     /// A GPU does not answer any more: one of several, by number. Which.
@@ -194,11 +188,12 @@ impl Machine {
         is_client(process) && process.start.devices.iter().any(broken)
     }
 
-    fn hang(&mut self, now: Time, rank: RankId, out: &mut Outbox) {
+    /// What hangs does no work, and is in the way of the others as before.
+    fn hang(&mut self, now: Time, rank: RankId) {
         if let Some(process) = self.processes.get_mut(&rank) {
             process.hangs = true;
+            process.work.retime(now, 0.0);
         }
-        self.retime(now, rank, out);
     }
 
     fn clients(&self, device: &DeviceId) -> Vec<RankId> {

@@ -12,13 +12,13 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use cohabit_proto::{JobId, Outcome, RankId, Signal, Span, StartFailure, StopReason, Time};
+use cohabit_scheduler::interference::Law;
 use cohabit_worker_core::{Event, FoundRank, Lease, RankStart};
 
 use self::accounts::Accounts;
 use self::gpus::Gpus;
 pub(crate) use self::gpus::Luck;
 pub use self::gpus::{Appetite, Blame};
-use crate::law::Law;
 use crate::process::{Conditions, CutShort, Life, Process, shown};
 use crate::random::Random;
 use crate::shape::Shape;

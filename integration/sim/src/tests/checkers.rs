@@ -42,7 +42,7 @@ fn a_machine_counts_what_it_really_holds() {
     assert_eq!(machine.overload(), None);
     super::machine::spawn(&mut machine, start(2, spec, &["node-0"]));
     let overload = machine.overload().expect("it holds too much");
-    assert_eq!(overload, "1.2 and 20 GiB of device node-0 are taken");
+    assert_eq!(overload, "1.2 and 20 GiB of device node-0 are taken by 2 ranks");
 }
 
 #[test]

@@ -1,6 +1,6 @@
 //! Scenario words.
 
-use cohabit_proto::{DeviceId, Gpus, JobId, JobRecord, JobSpec, Share, Span, Time};
+use cohabit_proto::{Bytes, DeviceId, Gpus, JobId, JobRecord, JobSpec, Share, Span, Time};
 use cohabit_worker_core::{GpuAccess, RankStart};
 
 use crate::failure::Failure;
@@ -31,10 +31,11 @@ pub(super) fn work(alone: u64) -> JobSpec {
     Program::working(secs(alone)).job()
 }
 
-/// The same on a part of a device.
+/// The same on a part of a device, with a little of its memory.
 pub(super) fn work_on(part: u32, alone: u64) -> JobSpec {
     let mut spec = work(alone);
     spec.demand.gpus = Gpus::Part(Share(part));
+    spec.demand.gpu_memory = Some(Bytes(1 << 30));
     spec
 }
 

@@ -3,11 +3,11 @@
 use std::sync::Arc;
 
 use cohabit_proto::{Outcome, RankId, Signal, StopReason, Time};
+use cohabit_scheduler::interference::FairShares;
 use cohabit_worker_core::{Ending, Event, Lease, RankStart};
 
 use super::kit::*;
 use crate::agenda::Agenda;
-use crate::law::FairShares;
 use crate::machine::{Machine, Outbox, Pulse};
 use crate::process::Conditions;
 use crate::program::{OnTerm, Program};

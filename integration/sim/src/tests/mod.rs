@@ -4,6 +4,7 @@ mod checkers;
 #[cfg(feature = "learned")]
 mod evaluation;
 mod gangs;
+mod gpus;
 mod kit;
 mod machine;
 mod scenarios;

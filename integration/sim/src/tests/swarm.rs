@@ -12,6 +12,7 @@ fn every_promise_holds_in_the_first_seeds() {
     let summary = swarm(0..25, &Options::default());
     assert_eq!(summary.failed, []);
     assert!(summary.crashes > 50 && summary.breaks > 100 && summary.ranks > 200, "{summary:?}");
+    assert!(summary.clients > 50 && summary.gpu_faults > 50, "{summary:?}");
 }
 
 #[test]

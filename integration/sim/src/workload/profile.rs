@@ -5,10 +5,10 @@
 use std::collections::BTreeMap;
 
 use cohabit_proto::{ModelDescription, Stage};
+use cohabit_scheduler::interference::GpuModel;
 
 use super::layers::Layer;
 use super::networks::Network;
-use crate::gpu_model::{self, GpuModel};
 
 const BYTES_OF_A_NUMBER: f64 = 4.0;
 /// Forward once, and twice as much backward.
@@ -72,11 +72,10 @@ pub(super) fn describe(
 fn stage(part: &Layer, replicas: u32, samples: f64, makes: &[String]) -> Stage {
     let operations = part.forward * FORWARD_AND_BACKWARD * samples / f64::from(replicas);
     let seconds = |make: GpuModel| operations / make.sustained();
-    let of_make =
-        |make: &String| (make.clone(), seconds(GpuModel::by_name(make).unwrap_or(gpu_model::USUAL)));
+    let of_make = |make: &String| (make.clone(), seconds(GpuModel::by_name(make).unwrap_or(GpuModel::USUAL)));
     Stage {
         replicas,
-        compute_seconds: seconds(gpu_model::USUAL),
+        compute_seconds: seconds(GpuModel::USUAL),
         compute_seconds_on: makes.iter().map(of_make).collect::<BTreeMap<_, _>>(),
         activation_bytes: part.output * samples * BYTES_OF_A_NUMBER,
         gradient_bytes: part.parameters * BYTES_OF_A_NUMBER,

@@ -38,21 +38,24 @@ impl World<'_> {
         }
     }
 
+    /// Clients end by themselves only where somebody knows why: what a worker daemon finds ended on its start
+    /// has failed for all it knows.
     pub(super) fn break_mps(&mut self, node: usize, number: usize, blame: Blame) -> Result<(), Failure> {
         let mut from_there = (node..self.nodes.len()).chain(0..node);
         let serving = from_there.find(|node| self.nodes[*node].machine.serves_clients());
         let Some(node) = serving else { return Ok(()) };
-        let mut out = Outbox::default();
-        let broken = &mut self.nodes[node];
-        let seen = broken.machine.break_server(self.now, number, blame, &mut self.gpus, &mut out);
-        if broken.daemon.is_none() {
-            broken.machine.forget_victims();
+        let Some(seen) = self.nodes[node].machine.break_server(self.now, number, blame) else {
+            return Ok(());
+        };
+        self.tally.gpu_faults += 1;
+        if self.nodes[node].daemon.is_none() {
+            self.nodes[node].machine.forget_victims();
+            return Ok(());
         }
-        self.tally.gpu_faults += u64::from(seen.is_some());
         // The actor sees the fault before any of its clients ends.
-        if let Some(event) = seen {
-            self.worker_event(node, event)?;
-        }
+        self.worker_event(node, seen)?;
+        let mut out = Outbox::default();
+        self.nodes[node].machine.give_up(self.now, &mut self.gpus, &mut out);
         self.machine_outbox(node, out)
     }
 

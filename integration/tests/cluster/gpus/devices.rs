@@ -11,7 +11,7 @@ fn a_worker_finds_gpus_and_says_all_there_is_to_say_of_them() {
     let gpus = GpuCluster::with(2, &[], |gpu| gpu.utilisation = 37);
     let device = gpus.device(1);
     assert_eq!(device["model"], "Fake H200 (not a GPU)");
-    assert_eq!(device["memory_bytes"], 141_u64 << 30);
+    assert_eq!(device["memory"], 141_u64 << 30);
     assert_eq!(device["gpu"]["compute_capability"], "9.0");
     assert_eq!(device["gpu"]["multiprocessors"], 132);
     assert_eq!(device["gpu"]["driver"], "580.159.03");
@@ -23,7 +23,8 @@ fn a_worker_finds_gpus_and_says_all_there_is_to_say_of_them() {
 #[test]
 fn a_divided_gpu_is_shared_by_nobody() {
     let gpus = GpuCluster::with(1, &[], |gpu| gpu.mig = Mig::On);
-    assert!(gpus.device(0)["sharing"].as_str().unwrap().starts_with("alone"), "{}", gpus.device(0));
+    let device = gpus.device(0);
+    assert_eq!(device["sharing"], "alone", "{device}");
 }
 
 /// A cluster whose worker looks for GPUs with a driver in this state.
@@ -43,7 +44,7 @@ fn without_a_driver_that_works_a_worker_offers_a_host_slot_and_says_why() {
     for (start, words) in [
         (LibraryStart::DriverNotLoaded, "not loaded"),
         (LibraryStart::VersionMismatch, "version"),
-        (LibraryStart::NoPermission, "permission"),
+        (LibraryStart::NoPermission, "access to /dev/nvidia"),
     ] {
         let (cluster, log) = with_driver(start);
         let nodes = cluster.json(&["nodes"]);

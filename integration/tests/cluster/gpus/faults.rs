@@ -17,7 +17,7 @@ fn the_fault_of_one_client_ends_it_and_its_victims_run_again_without_using_a_ret
     assert_eq!((ended["state"].as_str(), ended["reason_code"].as_str()), (Some("FAILED"), Some("mps_fault")));
     let survived = gpus.cluster.end(&victim);
     assert_eq!(survived["state"], "COMPLETED", "{survived}");
-    assert_eq!(survived["attempt"], 2);
+    assert_eq!(survived["attempt"], 2, "{survived}");
     let story = gpus.cluster.ok(&["explain", &victim]);
     assert!(story.contains("another job's fault broke the MPS server"), "{story}");
     assert!(story.contains("(0 of 0 retries used)"), "{story}");

@@ -73,8 +73,7 @@ impl GpuCluster {
     }
 
     pub(super) fn until_health(&self, number: usize, health: &str) {
-        let is = || self.device(number)["health"].as_str().is_some_and(|it| it.starts_with(health));
-        until(&format!("GPU {number} is {health}"), is);
+        until(&format!("GPU {number} is {health}"), || self.device(number)["health"] == health);
     }
 
     /// Waits until the job's limits are known to be so.

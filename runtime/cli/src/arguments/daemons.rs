@@ -80,7 +80,7 @@ pub(crate) struct WorkerArguments {
 pub(crate) enum WorkerVerb {
     /// Run a worker in the foreground; prints one line once it has joined
     #[cfg(feature = "worker")]
-    Start(WorkerStartArguments),
+    Start(Box<WorkerStartArguments>),
     /// Give a node no new jobs; those that run go on
     Drain(NodeArguments),
     /// Give a drained node jobs again

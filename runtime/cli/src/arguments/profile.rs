@@ -12,6 +12,7 @@ use crate::values;
 
 /// Arguments of `profile`.
 #[derive(Debug, Args)]
+#[command(args_override_self = true)]
 pub(crate) struct ProfileArguments {
     /// The workloads to compare: a TOML file with a [[workloads]] table for each
     #[arg(long, value_name = "FILE.toml")]

@@ -36,6 +36,8 @@ fn help_says_what_there_is() {
     #[cfg(feature = "head")]
     insta::assert_snapshot!("help_head_start", help(&["head", "start"]));
     #[cfg(feature = "worker")]
+    insta::assert_snapshot!("help_profile", help(&["profile"]));
+    #[cfg(feature = "worker")]
     insta::assert_snapshot!("help_worker_start", help(&["worker", "start"]));
 }
 

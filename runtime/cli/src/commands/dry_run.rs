@@ -3,8 +3,8 @@
 use std::process::ExitCode;
 
 use cohabit_client::proto::{
-    Array, Bytes, Dependency, Gpus, JobSpec, ModelDescription, NodeRecord, NodeState, Sharing, Span, Spread,
-    Work,
+    Array, Bytes, Compute, Demand, Dependency, Device, DeviceRecord, DeviceSharing, Gpus, JobSpec, Limits,
+    ModelDescription, NodeRecord, NodeState, Share, Sharing, Span, Spread, Work,
 };
 use cohabit_client::{Client, Submission};
 use serde::Serialize;
@@ -33,24 +33,41 @@ pub(super) async fn dry_run(
 
 /// Names of the nodes that could run it, or a part of it, when they are empty; refused if they are too few.
 fn fitting_nodes(spec: &JobSpec, nodes: &[NodeRecord]) -> Result<Vec<String>, Failure> {
-    let fitting: Vec<&NodeRecord> = nodes.iter().filter(|node| fits(spec, node)).collect();
-    let shortage = match spec.demand.spread {
-        Spread::Even => too_few_nodes(spec, nodes, fitting.len()),
-        Spread::Free => too_few_devices(spec, nodes, &fitting),
+    let demand = &spec.demand;
+    let fitting: Vec<&NodeRecord> = nodes.iter().filter(|node| fits(demand, node)).collect();
+    let Some(shortage) = missing(demand, nodes, &fitting) else {
+        return Ok(fitting.iter().map(|node| node.name.clone()).collect());
     };
-    match shortage {
-        Some(shortage) => Err(Failure::new(Trouble::Impossible("unsatisfiable"), shortage)),
-        None => Ok(fitting.iter().map(|node| node.name.clone()).collect()),
+    let lenient = Demand { limits: Limits::BestEffort, ..*demand };
+    let otherwise: Vec<&NodeRecord> = nodes.iter().filter(|node| fits(&lenient, node)).collect();
+    Err(Failure::new(
+        Trouble::Impossible("unsatisfiable"),
+        match missing(&lenient, nodes, &otherwise) {
+            Some(_) => shortage,
+            None => {
+                "it shares a GPU only within enforced limits, and none that is large enough enforces them: \
+                     `cohabit nodes --output wide` says why"
+                    .to_owned()
+            }
+        },
+    ))
+}
+
+/// What is missing, if these are all the nodes that fit.
+fn missing(demand: &Demand, nodes: &[NodeRecord], fitting: &[&NodeRecord]) -> Option<String> {
+    match demand.spread {
+        Spread::Even => too_few_nodes(demand, nodes, fitting.len()),
+        Spread::Free => too_few_devices(demand, nodes, fitting),
     }
 }
 
 /// What is missing. Before the first worker has joined nothing is: the head takes any job, and lets it wait.
-fn too_few_nodes(spec: &JobSpec, nodes: &[NodeRecord], fitting: usize) -> Option<String> {
+fn too_few_nodes(demand: &Demand, nodes: &[NodeRecord], fitting: usize) -> Option<String> {
     let largest = nodes.iter().filter(|node| is_there(node)).max_by_key(|node| node.devices.len())?;
-    (fitting < spec.demand.nodes as usize).then(|| {
+    (fitting < demand.nodes as usize).then(|| {
         format!(
             "it needs {} node(s) and fits {fitting}: the largest node is {} with {} devices, {} cores and {}",
-            spec.demand.nodes,
+            demand.nodes,
             largest.name,
             largest.devices.len(),
             largest.cpus,
@@ -60,9 +77,9 @@ fn too_few_nodes(spec: &JobSpec, nodes: &[NodeRecord], fitting: usize) -> Option
 }
 
 /// The same for a job whose devices may lie anywhere.
-fn too_few_devices(spec: &JobSpec, nodes: &[NodeRecord], fitting: &[&NodeRecord]) -> Option<String> {
-    let wanted = spec.demand.devices() as usize;
-    let together: usize = fitting.iter().map(|node| large_devices(spec, node)).sum();
+fn too_few_devices(demand: &Demand, nodes: &[NodeRecord], fitting: &[&NodeRecord]) -> Option<String> {
+    let wanted = demand.devices() as usize;
+    let together: usize = fitting.iter().map(|node| large_devices(demand, node)).sum();
     (together < wanted && nodes.iter().any(is_there)).then(|| {
         format!(
             "it needs {wanted} devices, and all nodes with enough cores and memory together have {together} \
@@ -78,23 +95,31 @@ fn is_there(node: &NodeRecord) -> bool {
     }
 }
 
-fn fits(spec: &JobSpec, node: &NodeRecord) -> bool {
-    let demand = &spec.demand;
+fn fits(demand: &Demand, node: &NodeRecord) -> bool {
     let least = match demand.spread {
         Spread::Even => demand.devices() as usize,
         Spread::Free => 1,
     };
     let is_roomy = node.cpus >= demand.cpus && node.memory >= demand.memory;
-    is_there(node) && is_roomy && large_devices(spec, node) >= least
+    is_there(node) && is_roomy && large_devices(demand, node) >= least
 }
 
-/// Devices of this node with as much memory as the job asks for.
-fn large_devices(spec: &JobSpec, node: &NodeRecord) -> usize {
-    let is_large = |memory: Option<Bytes>| match (memory, spec.demand.gpu_memory) {
-        (Some(there), Some(wanted)) => there >= wanted,
-        (None, _) | (_, None) => true,
+/// Devices of this node that could hold a rank.
+fn large_devices(demand: &Demand, node: &NodeRecord) -> usize {
+    let holds = |record: &&DeviceRecord| could_hold(demand, &record.device, node.sharing.reserve);
+    node.devices.iter().filter(holds).count()
+}
+
+/// Whether a device without anything on it could hold a rank. Who shares leaves the reserve.
+fn could_hold(demand: &Demand, device: &Device, reserve: Bytes) -> bool {
+    let (shares, enforces) = match device.condition.sharing {
+        DeviceSharing::Enforced => (demand.share_of(device.memory) < Share::WHOLE, true),
+        DeviceSharing::Unenforced(_) => (demand.share_of(device.memory) < Share::WHOLE, false),
+        DeviceSharing::Alone(_) => (false, false),
     };
-    node.devices.iter().filter(|record| is_large(record.device.memory)).count()
+    let needed = demand.gpu_memory.map(|needed| if shares { needed + reserve } else { needed });
+    let is_large = device.memory.zip(needed).is_none_or(|(there, needed)| there >= needed);
+    is_large && (enforces || !shares || demand.limits == Limits::BestEffort)
 }
 
 /// What would be submitted.
@@ -115,6 +140,9 @@ struct Plan {
     gpus: f64,
     gpu_memory: Option<u64>,
     exclusive: bool,
+    enforced: bool,
+    cap_compute: bool,
+    gpu_processes: u32,
     cpus: u32,
     memory: u64,
     launch: cohabit_client::proto::Launch,
@@ -161,6 +189,9 @@ impl Plan {
             gpus: on_each * f64::from(spec.demand.nodes),
             gpu_memory: spec.demand.gpu_memory.map(|memory| memory.0),
             exclusive: spec.demand.sharing == Sharing::Exclusive,
+            enforced: spec.demand.limits == Limits::Enforced,
+            cap_compute: spec.demand.compute == Compute::Capped,
+            gpu_processes: spec.demand.gpu_processes,
             cpus: spec.demand.cpus,
             memory: spec.demand.memory.0,
             launch: spec.launch,

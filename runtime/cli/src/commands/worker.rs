@@ -17,7 +17,7 @@ pub(super) mod start;
 pub(super) fn worker(verb: WorkerVerb) -> Result<ExitCode, Failure> {
     match verb {
         #[cfg(feature = "worker")]
-        WorkerVerb::Start(arguments) => start::start(arguments),
+        WorkerVerb::Start(arguments) => start::start(&arguments),
         WorkerVerb::Drain(arguments) => finish(drain(arguments)),
         WorkerVerb::Resume(arguments) => finish(resume(arguments)),
     }

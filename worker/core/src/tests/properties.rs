@@ -110,7 +110,8 @@ impl World {
         world
     }
 
-    /// Executors report only what they can: a start once, an end once. MPS actors answer what they were asked.
+    /// Executors report only what they can: a start once, an end once. MPS actors answer what they were
+    /// asked.
     fn is_possible(&self, event: &Event) -> bool {
         match event {
             Event::Spawned(rank) | Event::SpawnFailed(rank, _) => self.executors.get(rank) == Some(&false),

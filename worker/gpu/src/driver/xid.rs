@@ -92,7 +92,8 @@ impl Drop for Listeners {
     }
 }
 
-/// Begins to listen to all GPUs that have such events; one that does not answer keeps no other from being heard.
+/// Begins to listen to all GPUs that have such events. One that does not answer keeps no other from being
+/// heard.
 pub(super) fn listen(nvml: &Arc<Nvml>) -> Result<(XidWatch, Listeners), GpuError> {
     let (sender, heard) = channel();
     let mut listeners = Listeners { stop: Stop::default(), threads: Vec::new() };

@@ -92,6 +92,12 @@ impl Home {
         self.0.join("n")
     }
 
+    /// Whether a daemon was started here that nobody has stopped since: if it does not serve, it broke down.
+    #[must_use]
+    pub fn expects_a_daemon(&self) -> bool {
+        self.record().is_some()
+    }
+
     pub(super) fn control_log(&self) -> PathBuf {
         self.log().join("control.log")
     }

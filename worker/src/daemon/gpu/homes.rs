@@ -1,14 +1,15 @@
 //! Where each GPU's MPS daemon lives, and what ranks find of GPUs and daemons in their environment.
 //!
-//! No rank meets an MPS daemon by accident: one that shares its GPU is told of the daemon of that GPU, and every
-//! other is pointed to an empty place, for at the usual one there may be a daemon of somebody else.
+//! No rank meets an MPS daemon by accident: one that shares its GPU is told of the daemon of that GPU, and
+//! every other is pointed to an empty place, for at the usual one there may be a daemon of somebody else.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
-use cohabit_gpu::mps::{Home, MpsError, Removal, Tools, client_environment, opt_out};
+use cohabit_gpu::mps::{Daemon, Home, MpsError, Removal, ServerState, Tools, client_environment, opt_out};
 use cohabit_proto::{Device, DeviceId, DeviceKind};
-use cohabit_worker_core::{GpuAccess, MpsLimits};
+use cohabit_worker_core::{GpuAccess, MpsLimits, RankStart};
+use tokio::task::spawn_blocking;
 
 /// Of a rank that is a client of an MPS server: its GPU, the home of the server's daemon, and its limits.
 type Client<'a> = (&'a DeviceId, &'a Home, MpsLimits);
@@ -44,7 +45,8 @@ impl Homes {
         self.homes.values().map(Home::pipe).collect()
     }
 
-    /// What a rank with these devices finds in its environment. On a machine with GPUs a rank without any sees none.
+    /// What a rank with these devices finds in its environment. On a machine with GPUs a rank without any
+    /// sees none.
     pub(crate) fn environment(&self, devices: &[DeviceId], access: GpuAccess) -> BTreeMap<String, String> {
         if let Some((gpu, home, limits)) = self.client(devices, access) {
             return client_environment(home, gpu, limits.memory, limits.percentage);
@@ -62,6 +64,21 @@ impl Homes {
     pub(crate) fn removal(&self, devices: &[DeviceId], access: GpuAccess) -> Option<Removal> {
         let (_, home, _) = self.client(devices, access)?;
         Some(Removal::new(self.tools.as_ref().ok()?, home))
+    }
+
+    /// Whether this rank was a client of an MPS server that has broken down since. One that was stopped when
+    /// it had no clients has not.
+    pub(crate) async fn have_lost(&self, rank: &RankStart) -> bool {
+        let (Some((gpu, home, _)), Ok(tools)) = (self.client(&rank.devices, rank.access), &self.tools) else {
+            return false;
+        };
+        let (tools, home, gpu) = (tools.clone(), home.clone(), gpu.clone());
+        let broke_down = spawn_blocking(move || {
+            let state = || Daemon::adopt(&tools, &home, &gpu).map(|daemon| daemon.state());
+            home.expects_a_daemon() && matches!(state(), None | Some(ServerState::Gone | ServerState::Fault))
+        });
+        // Who cannot be looked at is not accused.
+        broke_down.await.unwrap_or(false)
     }
 
     fn client<'a>(&'a self, devices: &'a [DeviceId], access: GpuAccess) -> Option<Client<'a>> {

@@ -24,7 +24,8 @@ const LOOK: Duration = Duration::from_secs(2);
 /// How often it tries to listen, where the driver does not let it.
 const LISTEN_AGAIN: Duration = Duration::from_secs(600);
 
-/// How often it opens the library anew at most: means over time begin anew with it, also those of GPUs that are well.
+/// How often it opens the library anew at most: means over time begin anew with it, also those of GPUs that
+/// are well.
 const OPEN_AGAIN: Duration = Duration::from_secs(60);
 
 /// What the monitor is told.

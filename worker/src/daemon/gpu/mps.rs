@@ -1,5 +1,5 @@
-//! The actor of one GPU's MPS daemon: obeys the core's orders, and looks after the daemon meanwhile. It tells the
-//! core of each fault once, and before any rank that ended by it is told to have ended.
+//! The actor of one GPU's MPS daemon: obeys the core's orders, and looks after the daemon meanwhile. It tells
+//! the core of each fault once, and before any rank that ended by it is told to have ended.
 
 mod orders;
 
@@ -39,6 +39,8 @@ pub(crate) enum MpsMessage {
     Examine(Reply<()>),
     /// A rank that will be a client comes.
     Joined(RankId),
+    /// Its first process has this number, which the server's log may name.
+    Runs(RankId, i32),
     /// It is gone.
     Left(RankId),
     /// These processes of ranks hold memory of the GPU.
@@ -104,6 +106,7 @@ impl Actor for Mps {
                 reply_to.send(());
             }
             MpsMessage::Joined(rank) => self.proofs.join(Instant::now(), rank),
+            MpsMessage::Runs(rank, pid) => self.owners.note(pid, rank),
             MpsMessage::Left(rank) => self.proofs.leave(rank),
             MpsMessage::HeldBy(holders) => self.proofs.held_by(holders),
         }

@@ -1,7 +1,7 @@
 //! Whose a process is that the driver or an MPS server names.
 //!
-//! Ranks are known by their environment, which nobody can read any more once the process is dead; so those that
-//! were once seen are remembered, for whoever asks whose a dead one was.
+//! Ranks are known by their environment, which nobody can read any more once the process is dead; so those
+//! that were once seen are remembered, for whoever asks whose a dead one was.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -50,6 +50,14 @@ struct Known {
 impl Owners {
     pub(crate) fn new(ranks: PathBuf, pipes: Vec<PathBuf>) -> Owners {
         Owners { ranks, pipes, known: Arc::default() }
+    }
+
+    /// This process is of that rank, by the word of the rank's executor.
+    pub(crate) fn note(&self, pid: i32, rank: RankId) {
+        // One that is gone by now had no time of its own to tell.
+        let started_at_ticks = started_at_ticks(pid).unwrap_or_default();
+        let noted = Known { started_at_ticks, owner: Owner::Rank(rank) };
+        self.known.lock().unwrap_or_else(PoisonError::into_inner).insert(pid, noted);
     }
 
     /// Whose this process is, or was when it was last seen.
@@ -129,6 +137,15 @@ mod tests {
         let (owners, rank) = (owners(), JobId::new(12).attempt(1).rank(0));
         assert_eq!(owners.of(pid), Owner::Rank(rank));
         end(child);
+        assert_eq!(owners.rank_of(pid), Some(rank));
+    }
+
+    #[test]
+    fn a_rank_that_died_before_anybody_saw_it_is_known_by_the_word_of_its_executor() {
+        let (child, pid) = process("COHABIT_PROGRESS", "/elsewhere");
+        end(child);
+        let (owners, rank) = (owners(), JobId::new(12).attempt(1).rank(0));
+        owners.note(pid, rank);
         assert_eq!(owners.rank_of(pid), Some(rank));
     }
 

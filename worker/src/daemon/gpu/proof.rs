@@ -1,8 +1,9 @@
-//! Whether the limits of the ranks on a GPU are enforced, by what is seen there: a process is within them if it is
-//! a client of the MPS server. One that holds memory of the GPU and is none has got past it, for a program that
-//! cannot reach the server runs without it and says nothing.
+//! Whether the limits of the ranks on a GPU are enforced, by what is seen there: a process is within them if
+//! it is a client of the MPS server. One that holds memory of the GPU and is none has got past it, for a
+//! program that cannot reach the server runs without it and says nothing.
 //!
-//! Pure. The two lists that are compared are not of the same moment, so nobody is accused before the second look.
+//! Pure. The two lists that are compared are not of the same moment, so nobody is accused before the second
+//! look.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;

@@ -58,8 +58,8 @@ impl Round {
     }
 }
 
-/// Whose the memory is, and which processes are of ranks. Memory of processes that cannot be seen from here is
-/// nobody's: it may be that of ranks.
+/// Whose the memory is, and which processes are of ranks. Memory of processes that cannot be seen from here
+/// is nobody's: it may be that of ranks.
 fn attribute(device: &DeviceId, look: Look, owner_of: impl Fn(i32) -> Owner) -> (GpuSample, Vec<Member>) {
     let mut ranks: BTreeMap<RankId, Bytes> = BTreeMap::new();
     let (mut holders, mut foreign_memory) = (Vec::new(), Bytes::ZERO);

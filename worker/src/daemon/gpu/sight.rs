@@ -70,8 +70,8 @@ impl Sight {
 }
 
 impl Breakdown {
-    /// Several faults at once are one breakdown: its words are those of the first that names somebody. Where the log
-    /// tells of none, they are what was seen.
+    /// Several faults at once are one breakdown: its words are those of the first that names somebody. Where
+    /// the log tells of none, they are what was seen.
     fn of(faults: Vec<Fault>, seen: &str) -> Breakdown {
         let named = faults.iter().find(|fault| !fault.culprits.is_empty()).or(faults.first());
         let detail = named.map_or_else(|| seen.to_owned(), |fault| fault.detail.clone());

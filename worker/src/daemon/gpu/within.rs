@@ -6,8 +6,8 @@ use tokio::sync::oneshot;
 use tokio::task::spawn_blocking;
 use tokio::time::timeout;
 
-/// Does this off the runtime. If it is not done within the limit, or nobody waits for it any more, what comes of it is
-/// given to `late`.
+/// Does this off the runtime. If it is not done within the limit, or nobody waits for it any more, what comes
+/// of it is given to `late`.
 ///
 /// # Errors
 /// That it is not done, in words.

@@ -1,7 +1,5 @@
 //! What a dry run says of jobs that fit, wait, or never fit.
 
-use cohabit_client::proto::Demand;
-
 use super::*;
 use crate::render::samples::nodes;
 
@@ -20,6 +18,20 @@ fn nodes_that_are_large_enough_fit() {
     let large = Demand { gpu_memory: Some(Bytes(100 << 30)), ..Demand::default() };
     assert_eq!(fitting(large).unwrap(), ["gpu1", "trial"]);
     assert_eq!(fitting(Demand { nodes: 2, ..Demand::default() }).unwrap(), ["gpu1", "trial"]);
+}
+
+#[test]
+fn who_shares_needs_room_for_the_reserve_and_may_insist_on_limits() {
+    let part = |gib: u64, limits| {
+        let gpu_memory = Some(Bytes(gib << 30));
+        Demand { gpus: Gpus::Part(Share(500)), gpu_memory, limits, ..Demand::default() }
+    };
+    assert_eq!(fitting(part(140, Limits::BestEffort)).unwrap(), ["gpu1", "trial"]);
+    // The host slot has no memory to count.
+    assert_eq!(fitting(part(141, Limits::BestEffort)).unwrap(), ["gpu1"]);
+    assert_eq!(fitting(part(140, Limits::Enforced)).unwrap(), ["gpu1"]);
+    let failure = fitting(part(141, Limits::Enforced)).unwrap_err();
+    assert!(failure.message.starts_with("it shares a GPU only within enforced limits"), "{failure}");
 }
 
 #[test]
@@ -62,7 +74,7 @@ fn before_the_first_worker_joins_anything_may_wait() {
 
 #[test]
 fn the_document_says_what_would_be_submitted() {
-    let spec = spec(Demand { gpus: Gpus::Part(cohabit_client::proto::Share(500)), ..Demand::default() });
+    let spec = spec(Demand { gpus: Gpus::Part(Share(500)), ..Demand::default() });
     let plan = Plan::new(&spec, "key", vec!["gpu1".into()]);
     insta::assert_snapshot!("dry_run_json", serde_json::to_string_pretty(&versioned(plan)).unwrap());
 }

@@ -20,8 +20,8 @@ use crate::values;
 /// The worker's folder within a state folder that is not its own.
 pub(in crate::commands) const WORKER_FOLDER: &str = "worker";
 
-pub(super) fn start(arguments: WorkerStartArguments) -> Result<ExitCode, Failure> {
-    let settings = Settings::with_flags(flags(&arguments)?)?;
+pub(super) fn start(arguments: &WorkerStartArguments) -> Result<ExitCode, Failure> {
+    let settings = Settings::with_flags(flags(arguments)?)?;
     daemon::start_logging(&settings)?;
     let (head, token) = join(&settings)?;
     let options = options(&settings, head, token, folder(&settings)?)?;

@@ -1,7 +1,7 @@
 //! How the core's orders to a GPU's MPS daemon are carried out.
 //!
-//! Each is answered in bounded time, even by a daemon that hangs: one that is not heard of for too long is given up,
-//! and whatever it does later is undone.
+//! Each is answered in bounded time, even by a daemon that hangs: one that is not heard of for too long is
+//! given up, and whatever it does later is undone.
 
 use std::time::Duration;
 
@@ -37,7 +37,8 @@ impl Mps {
             Ok(()) => tracing::info!(gpu = %self.gpu, ?order, "an order to its MPS daemon was carried out"),
             Err(why) => {
                 tracing::warn!(gpu = %self.gpu, ?order, why, "an order to its MPS daemon failed");
-                // Of one that does not go, nothing more can be said. Nobody meets it: others are pointed elsewhere.
+                // Of one that does not go, nothing more can be said. Nobody meets it: others are pointed
+                // elsewhere.
                 return if word == MpsWord::Stopped { word } else { MpsWord::Failed(why) };
             }
         }

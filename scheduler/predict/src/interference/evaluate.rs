@@ -1,0 +1,182 @@
+//! How good predictions are.
+
+use cohabit_scheduler::interference::{Colocated, Interference, MeasuredSet, Observed, Outcome};
+use serde::{Deserialize, Serialize};
+
+/// How far predictions lie from measurements. A figure is lacking where nothing of the kind was measured.
+#[derive(Debug, Default, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Figures {
+    /// Members of the sets that ran.
+    pub rows: usize,
+    /// Mean absolute error of the slowdown as a part of the measured one.
+    pub mape_slowdown: Option<f64>,
+    /// The error that nineteen of twenty stay below.
+    pub p95_ape_slowdown: Option<f64>,
+    /// The largest.
+    pub max_ape_slowdown: Option<f64>,
+    /// The mean absolute error of the memory as a part of the measured one.
+    pub mape_memory: Option<f64>,
+    /// The same of the utilisation.
+    pub mape_utilisation: Option<f64>,
+    /// Of the sets that did not fit, the part that was said not to fit.
+    pub infeasible_recall: Option<f64>,
+    /// Of the sets that were said not to fit, the part that did not.
+    pub infeasible_precision: Option<f64>,
+}
+
+/// Asks a model about what was measured. Jobs alone are nothing to predict and do not count.
+#[must_use]
+pub fn evaluate(model: &dyn Interference, measured: &[MeasuredSet]) -> Figures {
+    let mut tally = Tally::default();
+    tally.ask(model, measured);
+    tally.figures()
+}
+
+/// Adds up what several models said, each of its own part of the measurements.
+#[derive(Debug, Default, Clone)]
+pub struct Tally {
+    slowdown: Vec<f64>,
+    memory: Vec<f64>,
+    utilisation: Vec<f64>,
+    did_not_fit: Warned,
+    fitted: Warned,
+}
+
+/// Sets, by what was said of them before.
+#[derive(Debug, Default, Clone, Copy)]
+struct Warned {
+    said_to_fit: usize,
+    said_not_to_fit: usize,
+}
+
+/// What is less likely to fit than this counts as said not to fit.
+const LIKELY_TO_FIT: f64 = 0.5;
+
+impl Tally {
+    /// Asks one model about what was measured.
+    pub fn ask(&mut self, model: &dyn Interference, measured: &[MeasuredSet]) {
+        let together: Vec<&MeasuredSet> = measured.iter().filter(|it| it.set.members.len() > 1).collect();
+        let sets: Vec<_> = together.iter().map(|it| it.set.clone()).collect();
+        for (said, measured) in model.predict(&sets).iter().zip(together) {
+            match &measured.outcome {
+                Outcome::Ran(observed) => {
+                    self.fitted.count(said);
+                    said.iter().zip(observed).for_each(|(said, observed)| self.compare(said, observed));
+                }
+                Outcome::DidNotFit => self.did_not_fit.count(said),
+            }
+        }
+    }
+
+    fn compare(&mut self, said: &Colocated, observed: &Observed) {
+        self.slowdown.push(error(said.slowdown, observed.slowdown));
+        let known = |said: Option<f64>, observed: Option<f64>| {
+            said.zip(observed).filter(|(_, observed)| *observed > 0.0).map(|(said, observed)| error(said, observed))
+        };
+        self.memory.extend(known(said.memory, observed.memory));
+        self.utilisation.extend(known(said.utilisation, observed.utilisation));
+    }
+
+    /// What it all comes to.
+    #[must_use]
+    pub fn figures(&self) -> Figures {
+        let mut slowdown = self.slowdown.clone();
+        slowdown.sort_unstable_by(f64::total_cmp);
+        let warned = self.did_not_fit.said_not_to_fit + self.fitted.said_not_to_fit;
+        let did_not_fit = self.did_not_fit.said_not_to_fit + self.did_not_fit.said_to_fit;
+        Figures {
+            rows: slowdown.len(),
+            mape_slowdown: mean(&slowdown),
+            p95_ape_slowdown: at_part(&slowdown, 0.95),
+            max_ape_slowdown: slowdown.last().copied(),
+            mape_memory: mean(&self.memory),
+            mape_utilisation: mean(&self.utilisation),
+            infeasible_recall: part(self.did_not_fit.said_not_to_fit, did_not_fit),
+            infeasible_precision: part(self.did_not_fit.said_not_to_fit, warned),
+        }
+    }
+}
+
+impl Warned {
+    fn count(&mut self, said: &[Colocated]) {
+        match said.iter().all(|member| member.fits >= LIKELY_TO_FIT) {
+            true => self.said_to_fit += 1,
+            false => self.said_not_to_fit += 1,
+        }
+    }
+}
+
+fn error(said: f64, observed: f64) -> f64 {
+    (said - observed).abs() / observed
+}
+
+fn mean(values: &[f64]) -> Option<f64> {
+    (!values.is_empty()).then(|| values.iter().sum::<f64>() / values.len() as f64)
+}
+
+fn part(some: usize, all: usize) -> Option<f64> {
+    (all > 0).then(|| some as f64 / all as f64)
+}
+
+/// The value with this part of the others below it.
+fn at_part(sorted: &[f64], part: f64) -> Option<f64> {
+    sorted.get((sorted.len().saturating_sub(1) as f64 * part).round() as usize).copied()
+}
+
+#[cfg(test)]
+mod tests {
+    use cohabit_scheduler::interference::{CoLocation, Member};
+
+    use super::*;
+
+    /// Says the batch size of a member as its slowdown; what has none does not fit.
+    #[derive(Debug)]
+    struct Said;
+
+    impl Interference for Said {
+        fn predict(&self, sets: &[CoLocation]) -> Vec<Vec<Colocated>> {
+            let member = |member: &Member| Colocated {
+                memory: Some(110.0),
+                fits: if member.batch.is_some() { 1.0 } else { 0.0 },
+                ..Colocated::slowed(member, member.batch.unwrap_or(1) as f64, 0.1)
+            };
+            sets.iter().map(|set| set.members.iter().map(member).collect()).collect()
+        }
+    }
+
+    fn measured(batches: [Option<u64>; 2], slowdowns: Option<[f64; 2]>) -> MeasuredSet {
+        let member = |batch| Member { batch, ..Member::default() };
+        let set = CoLocation { members: batches.map(member).into(), ..CoLocation::default() };
+        let observed = |slowdown| Observed { slowdown, memory: Some(100.0), utilisation: None };
+        let outcome =
+            slowdowns.map_or(Outcome::DidNotFit, |slowdowns| Outcome::Ran(slowdowns.map(observed).into()));
+        MeasuredSet { set, outcome }
+    }
+
+    #[test]
+    fn errors_are_parts_of_what_was_measured() {
+        let measured =
+            [measured([Some(2), Some(3)], Some([2.5, 2.0])), measured([Some(1), Some(4)], Some([1.0, 4.0]))];
+        let figures = evaluate(&Said, &measured);
+        assert_eq!(figures.rows, 4);
+        assert!((figures.mape_slowdown.unwrap() - 0.7 / 4.0).abs() < 1e-12, "{figures:?}");
+        assert_eq!((figures.p95_ape_slowdown, figures.max_ape_slowdown), (Some(0.5), Some(0.5)));
+        assert!((figures.mape_memory.unwrap() - 0.1).abs() < 1e-12, "{figures:?}");
+        assert_eq!((figures.mape_utilisation, figures.infeasible_recall), (None, None));
+    }
+
+    #[test]
+    fn sets_that_do_not_fit_are_found_or_missed() {
+        let figures = evaluate(
+            &Said,
+            &[
+                measured([None, Some(1)], None),
+                measured([Some(1), Some(1)], None),
+                measured([Some(1), None], Some([1.0, 1.0])),
+                measured([None, None], None),
+            ],
+        );
+        assert_eq!(figures.infeasible_recall, Some(2.0 / 3.0));
+        assert_eq!(figures.infeasible_precision, Some(2.0 / 3.0));
+    }
+}

@@ -1,0 +1,97 @@
+//! Rows of a CSV by the names of their columns, with the place of whatever makes no sense.
+
+use std::io::Read;
+
+use csv::{Reader, ReaderBuilder, StringRecord, Trim};
+
+use super::{Format, ReadError};
+
+/// The rows of a file.
+pub(super) struct Rows<R> {
+    reader: Reader<R>,
+    headings: StringRecord,
+}
+
+/// One row.
+pub(super) struct Cells<'a> {
+    headings: &'a StringRecord,
+    record: StringRecord,
+}
+
+impl<R: Read> Rows<R> {
+    /// The rows of this text, which must have these columns.
+    pub(super) fn of(text: R, format: Format, columns: &[&'static str]) -> Result<Rows<R>, ReadError> {
+        let mut reader = ReaderBuilder::new().trim(Trim::All).from_reader(text);
+        let headings = reader.headers()?.clone();
+        let lacking = columns.iter().find(|column| !headings.iter().any(|heading| heading == **column));
+        match lacking {
+            Some(column) => Err(ReadError::NoColumn { column, format, columns: columns.join(", ") }),
+            None => Ok(Rows { reader, headings }),
+        }
+    }
+
+    /// The next row.
+    pub(super) fn next(&mut self) -> Result<Option<Cells<'_>>, ReadError> {
+        let mut record = StringRecord::new();
+        let found = self.reader.read_record(&mut record)?;
+        Ok(found.then_some(Cells { headings: &self.headings, record }))
+    }
+}
+
+impl Cells<'_> {
+    /// Its line in the file, from 1.
+    pub(super) fn line(&self) -> u64 {
+        self.record.position().map_or(0, csv::Position::line)
+    }
+
+    /// Every column with its cell.
+    pub(super) fn all(&self) -> impl Iterator<Item = (&str, &str)> {
+        self.headings.iter().zip(&self.record)
+    }
+
+    /// The text of a cell; empty where there is no such column.
+    pub(super) fn text(&self, column: &str) -> &str {
+        self.all().find(|(heading, _)| *heading == column).map_or("", |(_, text)| text)
+    }
+
+    /// A text that must not be empty.
+    pub(super) fn name(&self, column: &str) -> Result<&str, ReadError> {
+        let name = self.text(column);
+        if name.is_empty() { Err(self.wrong(column, "it is empty")) } else { Ok(name) }
+    }
+
+    /// A finite number of at least `least`; none of an empty cell.
+    pub(super) fn number(&self, column: &str, least: f64) -> Result<Option<f64>, ReadError> {
+        let text = self.text(column);
+        if text.is_empty() {
+            return Ok(None);
+        }
+        let number = text.parse().ok().filter(|number: &f64| number.is_finite() && *number >= least);
+        let expected = || self.wrong(column, &format!("'{text}' is no number of at least {least}"));
+        number.ok_or_else(expected).map(Some)
+    }
+
+    /// A whole number; none of an empty cell.
+    pub(super) fn count(&self, column: &str) -> Result<Option<u64>, ReadError> {
+        let text = self.text(column);
+        let refused = |_| self.wrong(column, &format!("'{text}' is no whole number"));
+        if text.is_empty() { Ok(None) } else { text.parse().map(Some).map_err(refused) }
+    }
+
+    /// One of a few words.
+    pub(super) fn word<T>(&self, column: &str, words: &[(&str, T)]) -> Result<T, ReadError>
+    where
+        T: Copy,
+    {
+        let text = self.text(column);
+        let found = words.iter().find(|(word, _)| *word == text).map(|(_, meant)| *meant);
+        found.ok_or_else(|| {
+            let words: Vec<&str> = words.iter().map(|(word, _)| *word).collect();
+            self.wrong(column, &format!("'{text}' is none of {}", words.join(", ")))
+        })
+    }
+
+    pub(super) fn wrong(&self, column: &str, why: &str) -> ReadError {
+        ReadError::Cell { line: self.line(), column: column.to_owned(), why: why.to_owned() }
+    }
+}

@@ -1,0 +1,165 @@
+//! The co-location table: a row for each member of a set.
+
+use std::collections::BTreeMap;
+use std::io::Read;
+
+use cohabit_proto::{Family, StretchSharing};
+use cohabit_scheduler::interference::{
+    CoLocation, GpuKind, MeasuredSet, Member, ModelFeatures, Observed, Outcome, Solo,
+};
+
+use super::cells::{Cells, Rows};
+use super::{Format, ReadError};
+
+/// What every table has; `precision` and features may follow.
+const COLUMNS: [&str; 12] = [
+    "set",
+    "gpu",
+    "sharing",
+    "model",
+    "batch",
+    "solo_rate",
+    "rate",
+    "solo_mem",
+    "mem",
+    "solo_util",
+    "util",
+    "feasible",
+];
+
+const SHARING: [(&str, Option<StretchSharing>); 4] = [
+    ("", None),
+    ("exclusive", Some(StretchSharing::Exclusive)),
+    ("mps", Some(StretchSharing::Mps)),
+    ("time-sliced", Some(StretchSharing::TimeSliced)),
+];
+
+const FAMILIES: [(&str, Option<Family>); 6] = [
+    ("", None),
+    ("cnn", Some(Family::Cnn)),
+    ("rnn", Some(Family::Rnn)),
+    ("transformer", Some(Family::Transformer)),
+    ("embedding", Some(Family::Embedding)),
+    ("other", Some(Family::Other)),
+];
+
+const FEASIBLE: [(&str, Feasible); 4] =
+    [("true", Feasible::Yes), ("1", Feasible::Yes), ("false", Feasible::No), ("0", Feasible::No)];
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Feasible {
+    Yes,
+    No,
+}
+
+/// A set while its rows come in.
+struct Begun {
+    set: CoLocation,
+    feasible: Feasible,
+    observed: Vec<Observed>,
+}
+
+pub(super) fn read(text: impl Read) -> Result<Vec<MeasuredSet>, ReadError> {
+    let mut rows = Rows::of(text, Format::CoLocation, &COLUMNS)?;
+    let mut order: Vec<Begun> = Vec::new();
+    let mut places: BTreeMap<String, usize> = BTreeMap::new();
+    while let Some(cells) = rows.next()? {
+        let begun = Begun::of(&cells)?;
+        let name = cells.name("set")?;
+        match places.get(name) {
+            Some(place) => order[*place].join(begun, &cells)?,
+            None => {
+                places.insert(name.to_owned(), order.len());
+                order.push(begun);
+            }
+        }
+    }
+    Ok(order.into_iter().map(Begun::end).collect())
+}
+
+impl Begun {
+    /// The set of one row.
+    fn of(cells: &Cells<'_>) -> Result<Begun, ReadError> {
+        let gpu = GpuKind::named(cells.name("gpu")?);
+        let feasible = cells.word("feasible", &FEASIBLE)?;
+        let member = member(cells)?;
+        let observed = match feasible {
+            Feasible::Yes => vec![observed(cells, &member)?],
+            Feasible::No => Vec::new(),
+        };
+        let set = CoLocation { gpu, sharing: cells.word("sharing", &SHARING)?, members: vec![member] };
+        Ok(Begun { set, feasible, observed })
+    }
+
+    /// One more row of the set.
+    fn join(&mut self, more: Begun, cells: &Cells<'_>) -> Result<(), ReadError> {
+        let differs = [
+            ("gpu", self.set.gpu != more.set.gpu),
+            ("sharing", self.set.sharing != more.set.sharing),
+            ("feasible", self.feasible != more.feasible),
+        ];
+        if let Some((column, _)) = differs.into_iter().find(|(_, differs)| *differs) {
+            let set = cells.text("set");
+            let why = format!("set {set} has another {column} here than in its first row: a set is one measurement");
+            return Err(ReadError::Set { line: cells.line(), why });
+        }
+        self.set.members.extend(more.set.members);
+        self.observed.extend(more.observed);
+        Ok(())
+    }
+
+    fn end(self) -> MeasuredSet {
+        let outcome = match self.feasible {
+            Feasible::Yes => Outcome::Ran(self.observed),
+            Feasible::No => Outcome::DidNotFit,
+        };
+        MeasuredSet { set: self.set, outcome }
+    }
+}
+
+fn member(cells: &Cells<'_>) -> Result<Member, ReadError> {
+    let prefixed = |prefix: &'static str| -> Result<BTreeMap<String, f64>, ReadError> {
+        let of_prefix = cells.all().filter_map(|(heading, _)| Some((heading, heading.strip_prefix(prefix)?)));
+        let known = of_prefix.filter(|(heading, _)| !COLUMNS.contains(heading) && *heading != "solo_spread");
+        let mut found = BTreeMap::new();
+        for (heading, name) in known {
+            if let Some(number) = cells.number(heading, 0.0)? {
+                found.insert(name.to_owned(), number);
+            }
+        }
+        Ok(found)
+    };
+    Ok(Member {
+        model: cells.name("model")?.to_owned(),
+        family: cells.word("family", &FAMILIES)?,
+        batch: cells.count("batch")?,
+        precision: cells.text("precision").to_owned(),
+        features: ModelFeatures {
+            parameters: cells.number("parameters", 0.0)?,
+            flops_per_sample: cells.number("flops_per_sample", 0.0)?,
+            activation_bytes: cells.number("activation_bytes", 0.0)?,
+            input_bytes: cells.number("input_bytes", 0.0)?,
+            operators: prefixed("op_")?,
+        },
+        solo: Solo {
+            rate: cells.number("solo_rate", 0.0)?,
+            memory: cells.number("solo_mem", 0.0)?,
+            utilisation: cells.number("solo_util", 0.0)?,
+            others: prefixed("solo_")?,
+        },
+    })
+}
+
+fn observed(cells: &Cells<'_>, member: &Member) -> Result<Observed, ReadError> {
+    let positive = |column: &str, rate: Option<f64>| {
+        let why = "it must be above 0 where 'feasible' is true: without both rates there is no slowdown";
+        rate.filter(|rate| *rate > 0.0).ok_or_else(|| cells.wrong(column, why))
+    };
+    let alone = positive("solo_rate", member.solo.rate)?;
+    let together = positive("rate", cells.number("rate", 0.0)?)?;
+    Ok(Observed {
+        slowdown: alone / together,
+        memory: cells.number("mem", 0.0)?,
+        utilisation: cells.number("util", 0.0)?,
+    })
+}

@@ -1,0 +1,1 @@
+//! Tables that are read, and what is said of those that cannot be.

@@ -1,0 +1,18 @@
+//! Learned models of interference: how much jobs on one GPU slow each other down.
+//!
+//! Measurements come in by `measurements`, are divided by `split`, learned from by a [`ModelKind`] of the
+//! `registry`, scored by `evaluate`, and kept in a folder by `stored`.
+
+mod evaluate;
+mod kinds;
+mod measurements;
+mod model;
+mod split;
+mod stored;
+
+pub use evaluate::{Figures, Tally, evaluate};
+pub use kinds::{KIND_NAMES, UnknownKind, kind_by_name};
+pub use measurements::{Format, ReadError, read};
+pub use model::{Epoch, Lesson, Model, ModelKind, RestoreError, TrainError, Weights};
+pub use split::{Fold, HoldOut, folds, held_back};
+pub use stored::{Card, Data, HeldOut, StoreError, Stored};

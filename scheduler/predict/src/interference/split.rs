@@ -1,0 +1,221 @@
+//! How measurements are divided into what is learned from, what is observed of newcomers, and what is asked.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fmt;
+use std::str::FromStr;
+
+use cohabit_scheduler::interference::{Configuration, GpuKind, MeasuredSet, Member, Outcome};
+use rand_chacha::ChaCha8Rng;
+use rand_chacha::rand_core::{Rng, SeedableRng};
+
+/// What a model has never seen when it is asked.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum HoldOut {
+    /// One fifth of the sets, drawn by the seed. Whoever is in them was seen in others.
+    Sets,
+    /// Every set with a certain configuration, each configuration in turn.
+    Configurations,
+    /// Every set with a certain model in whatever configuration, each model in turn.
+    Models,
+}
+
+/// One division.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Fold {
+    /// What is held out, for people: `ResNet-50 (32)`.
+    pub held_out: String,
+    /// Learned from.
+    pub train: Vec<MeasuredSet>,
+    /// Observed before the rest is asked.
+    pub observed: Vec<MeasuredSet>,
+    /// Asked.
+    pub test: Vec<MeasuredSet>,
+}
+
+/// The part of the sets that is held out: one in so many.
+const ONE_IN: usize = 5;
+
+/// The divisions of these measurements.
+///
+/// Sets of one are always learned from: whoever is asked about was measured alone. With each newcomer (a
+/// configuration that is held out) `observed` sets are drawn on each GPU and observed before the rest is
+/// asked; they are drawn among those that ran.
+#[must_use]
+pub fn folds(measured: &[MeasuredSet], hold_out: HoldOut, observed: usize, seed: u64) -> Vec<Fold> {
+    let name = |member: &Member| match hold_out {
+        HoldOut::Models => member.model.clone(),
+        HoldOut::Configurations | HoldOut::Sets => member.configuration().to_string(),
+    };
+    if hold_out == HoldOut::Sets {
+        let (train, test) = held_back(measured, ONE_IN, seed);
+        return vec![Fold { held_out: "sets".to_owned(), train, observed: Vec::new(), test }];
+    }
+    let names: BTreeSet<String> = measured.iter().flat_map(|it| &it.set.members).map(name).collect();
+    let fold = |held_out: String| {
+        let is_new = |member: &Member| name(member) == held_out;
+        let meets = |it: &MeasuredSet| it.set.members.len() > 1 && it.set.members.iter().any(is_new);
+        let (with, train): (Vec<_>, Vec<_>) = measured.iter().cloned().partition(meets);
+        let drawn = draw(&with, &is_new, observed, seed);
+        let (observed, test): (Vec<_>, Vec<_>) =
+            with.into_iter().enumerate().partition(|(place, _)| drawn.contains(place));
+        let sets = |part: Vec<(usize, MeasuredSet)>| part.into_iter().map(|(_, it)| it).collect();
+        Fold { held_out: held_out.clone(), train, observed: sets(observed), test: sets(test) }
+    };
+    names.into_iter().map(fold).collect()
+}
+
+/// Divides into what is learned from and one in so many sets that are held back, drawn by the seed. Sets of
+/// one, and measurements of a set that is learned from, are never held back.
+#[must_use]
+pub fn held_back(measured: &[MeasuredSet], one_in: usize, seed: u64) -> (Vec<MeasuredSet>, Vec<MeasuredSet>) {
+    let sets = |it: &&MeasuredSet| it.set.members.len() > 1;
+    let all: BTreeSet<Unordered> = measured.iter().filter(sets).map(Unordered::of).collect();
+    let mut all: Vec<Unordered> = all.into_iter().collect();
+    shuffle(&mut all, &mut ChaCha8Rng::seed_from_u64(seed));
+    all.truncate(all.len() / one_in.max(1));
+    let held: BTreeSet<Unordered> = all.into_iter().collect();
+    measured.iter().cloned().partition(|it| it.set.members.len() < 2 || !held.contains(&Unordered::of(it)))
+}
+
+/// A set whatever the order of its members.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+struct Unordered {
+    gpu: GpuKind,
+    sharing: String,
+    members: Vec<Configuration>,
+}
+
+impl Unordered {
+    fn of(measured: &MeasuredSet) -> Unordered {
+        let mut members: Vec<Configuration> =
+            measured.set.members.iter().map(Member::configuration).collect();
+        members.sort();
+        let sharing = format!("{:?}", measured.set.sharing);
+        Unordered { gpu: measured.set.gpu.clone(), sharing, members }
+    }
+}
+
+/// The places of so many sets with each newcomer on each GPU, fewer where there are not as many.
+fn draw(
+    with: &[MeasuredSet],
+    is_new: &dyn Fn(&Member) -> bool,
+    count: usize,
+    seed: u64,
+) -> BTreeSet<usize> {
+    let mut by_newcomer: BTreeMap<(&GpuKind, Configuration), Vec<usize>> = BTreeMap::new();
+    for (place, it) in with.iter().enumerate().filter(|(_, it)| matches!(it.outcome, Outcome::Ran(_))) {
+        let new: BTreeSet<Configuration> =
+            it.set.members.iter().filter(|member| is_new(member)).map(Member::configuration).collect();
+        new.into_iter().for_each(|newcomer| {
+            by_newcomer.entry((&it.set.gpu, newcomer)).or_default().push(place);
+        });
+    }
+    let mut random = ChaCha8Rng::seed_from_u64(seed);
+    let mut drawn = BTreeSet::new();
+    for mut places in by_newcomer.into_values() {
+        shuffle(&mut places, &mut random);
+        // One set may show two newcomers.
+        let shown = places.iter().filter(|place| drawn.contains(*place)).count();
+        let more: Vec<usize> = places.into_iter().filter(|place| !drawn.contains(place)).collect();
+        drawn.extend(more.into_iter().take(count.saturating_sub(shown)));
+    }
+    drawn
+}
+
+fn shuffle<T>(values: &mut [T], random: &mut ChaCha8Rng) {
+    for last in (1..values.len()).rev() {
+        let place = (random.next_u64() % (last as u64 + 1)) as usize;
+        values.swap(last, place);
+    }
+}
+
+impl HoldOut {
+    /// Every one, in the order in which they are told.
+    pub const ALL: [HoldOut; 3] = [HoldOut::Sets, HoldOut::Configurations, HoldOut::Models];
+
+    const fn word(self) -> &'static str {
+        match self {
+            HoldOut::Sets => "sets",
+            HoldOut::Configurations => "configurations",
+            HoldOut::Models => "models",
+        }
+    }
+}
+
+impl fmt::Display for HoldOut {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.word())
+    }
+}
+
+impl FromStr for HoldOut {
+    type Err = String;
+
+    fn from_str(word: &str) -> Result<HoldOut, String> {
+        HoldOut::ALL.into_iter().find(|hold_out| hold_out.word() == word).ok_or_else(|| {
+            format!("'{word}' cannot be held out: write {}", HoldOut::ALL.map(HoldOut::word).join(", "))
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use cohabit_scheduler::interference::{CoLocation, Observed};
+
+    use super::*;
+
+    fn set(gpu: &str, models: &[&str]) -> MeasuredSet {
+        let member = |model: &&str| Member { model: (*model).to_owned(), ..Member::default() };
+        let members: Vec<Member> = models.iter().map(member).collect();
+        let outcome = Outcome::Ran(members.iter().map(|_| Observed::default()).collect());
+        MeasuredSet { set: CoLocation { gpu: GpuKind::named(gpu), sharing: None, members }, outcome }
+    }
+
+    /// All pairs of eight models on two GPUs, and each alone.
+    fn pairs() -> Vec<MeasuredSet> {
+        let models = ["a", "b", "c", "d", "e", "f", "g", "h"];
+        let mut sets = Vec::new();
+        for gpu in ["v100", "k80"] {
+            for (at, one) in models.iter().enumerate() {
+                sets.push(set(gpu, &[one]));
+                sets.extend(models[at..].iter().map(|other| set(gpu, &[one, other])));
+            }
+        }
+        sets
+    }
+
+    #[test]
+    fn one_set_in_five_is_held_out_and_both_orders_of_it_together() {
+        let mut measured = pairs();
+        let swapped = |it: &MeasuredSet| {
+            let mut swapped = it.clone();
+            swapped.set.members.reverse();
+            swapped
+        };
+        measured.extend(pairs().iter().map(swapped));
+        let folds = folds(&measured, HoldOut::Sets, 0, 7);
+        let [Fold { train, test, .. }] = &folds[..] else { panic!("one division") };
+        assert_eq!((train.len(), test.len()), (2 * (88 - 14), 2 * 14));
+        assert!(test.iter().all(|it| it.set.members.len() == 2 && test.contains(&swapped(it))));
+        assert_eq!(super::folds(&measured, HoldOut::Sets, 0, 7), folds);
+        assert_ne!(super::folds(&measured, HoldOut::Sets, 0, 8), folds);
+    }
+
+    #[test]
+    fn who_is_held_out_is_only_known_alone_and_by_what_is_observed() {
+        for fold in folds(&pairs(), HoldOut::Models, 3, 1) {
+            let new = |it: &MeasuredSet| it.set.members.iter().any(|member| member.model == fold.held_out);
+            assert!(fold.train.iter().all(|it| it.set.members.len() == 1 || !new(it)), "{}", fold.held_out);
+            assert!(fold.observed.iter().chain(&fold.test).all(new), "{}", fold.held_out);
+            assert_eq!((fold.observed.len(), fold.test.len()), (2 * 3, 2 * 5), "{}", fold.held_out);
+        }
+    }
+
+    #[test]
+    fn each_is_held_out_in_turn() {
+        let folds = folds(&pairs(), HoldOut::Configurations, 0, 1);
+        let names: Vec<&str> = folds.iter().map(|fold| fold.held_out.as_str()).collect();
+        assert_eq!(names, ["a", "b", "c", "d", "e", "f", "g", "h"]);
+        assert!(folds.iter().all(|fold| fold.observed.is_empty() && fold.test.len() == 16));
+    }
+}

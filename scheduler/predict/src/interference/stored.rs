@@ -1,0 +1,187 @@
+//! A trained model in a folder: its weights as safetensors, and beside them a card that says what it is.
+
+use std::fs;
+use std::io;
+use std::path::{Path, PathBuf};
+
+use candle_core::Device;
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+use super::evaluate::Figures;
+use super::kinds::{UnknownKind, kind_by_name};
+use super::model::{Epoch, Model, RestoreError, Weights};
+
+const WEIGHTS: &str = "weights.safetensors";
+const CARD: &str = "card.json";
+const SCHEMA: u32 = 1;
+
+/// A model and what is to tell of it.
+#[derive(Debug)]
+pub struct Stored {
+    /// What is to tell of it.
+    pub card: Card,
+    /// The model.
+    pub model: Box<dyn Model>,
+}
+
+/// What people should know of a model before they use it.
+#[derive(Debug, Default, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Card {
+    /// Version of this form.
+    pub schema: u32,
+    /// Its kind.
+    pub model: String,
+    /// The version of this program.
+    pub cohabit: String,
+    /// How it was trained, so that it can be done again.
+    pub command: String,
+    /// Of everything that was drawn.
+    pub seed: u64,
+    /// What it was trained on.
+    pub data: Data,
+    /// What it looks at.
+    pub features: Vec<String>,
+    /// How good it is on what it was trained on.
+    pub training: Figures,
+    /// How good one trained without them is on sets, configurations or models held out, by what was held out.
+    pub held_out: Vec<HeldOut>,
+    /// The learning curve.
+    pub curve: Vec<Epoch>,
+    /// What belongs to the weights and is no number.
+    pub words: Value,
+}
+
+/// The measurements that a model was trained on.
+#[derive(Debug, Default, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Data {
+    /// The file.
+    pub file: String,
+    /// Its format.
+    pub format: String,
+    /// Sets of two or more.
+    pub sets: usize,
+    /// Members of them that ran.
+    pub rows: usize,
+    /// The GPUs.
+    pub gpus: Vec<String>,
+    /// Configurations.
+    pub configurations: usize,
+}
+
+/// How good such a model is on what it never saw.
+#[derive(Debug, Default, Clone, PartialEq, Serialize, Deserialize)]
+pub struct HeldOut {
+    /// `sets`, `configurations` or `models`.
+    pub split: String,
+    /// Sets with each newcomer on each GPU that were observed first.
+    pub observed: usize,
+    /// How good.
+    pub figures: Figures,
+}
+
+/// A folder that cannot be written, or holds no model.
+#[derive(Debug, thiserror::Error)]
+pub enum StoreError {
+    /// A file refused.
+    #[error("cannot {what} {}: {source}", path.display())]
+    File {
+        /// `read`, `write` or `make`.
+        what: &'static str,
+        /// Which.
+        path: PathBuf,
+        /// Why.
+        source: io::Error,
+    },
+    /// The card makes no sense.
+    #[error("{}: {source}", path.display())]
+    Card {
+        /// Which.
+        path: PathBuf,
+        /// Why.
+        source: serde_json::Error,
+    },
+    /// The card is of a later form.
+    #[error("{} is of form {schema}, and this program knows {SCHEMA}: use the program that wrote it", path.display())]
+    Schema {
+        /// Which.
+        path: PathBuf,
+        /// What it says.
+        schema: u32,
+    },
+    /// The kind of the model is unknown.
+    #[error(transparent)]
+    Kind(#[from] UnknownKind),
+    /// The weights make no sense.
+    #[error("{}: {source}", path.display())]
+    Weights {
+        /// Which.
+        path: PathBuf,
+        /// Why.
+        source: RestoreError,
+    },
+    /// The weights cannot be written.
+    #[error("the weights cannot be written: {0}")]
+    Unwritable(#[from] safetensors::SafeTensorError),
+}
+
+impl Stored {
+    /// Writes the model into a folder, which is made if need be. What it held before is replaced.
+    ///
+    /// # Errors
+    /// Where the folder or a file refuses.
+    pub fn save(mut self, folder: &Path) -> Result<(), StoreError> {
+        let Weights { tensors, words } = self.model.weights();
+        self.card.words = words;
+        self.card.schema = SCHEMA;
+        fs::create_dir_all(folder).map_err(|source| file("make", folder, source))?;
+        write(&folder.join(WEIGHTS), &safetensors::serialize(&tensors, None)?)?;
+        let path = folder.join(CARD);
+        let card = serde_json::to_vec_pretty(&self.card)
+            .map_err(|source| StoreError::Card { path: path.clone(), source })?;
+        write(&path, &card)
+    }
+
+    /// Reads what [`Stored::save`] wrote.
+    ///
+    /// # Errors
+    /// Where a file is not there, is damaged, or is of another version.
+    pub fn load(folder: &Path) -> Result<Stored, StoreError> {
+        let card = Card::load(folder)?;
+        let kind = kind_by_name(&card.model)?;
+        let path = folder.join(WEIGHTS);
+        let bytes = fs::read(&path).map_err(|source| file("read", &path, source))?;
+        let unusable = |source: RestoreError| StoreError::Weights { path: path.clone(), source };
+        let tensors = candle_core::safetensors::load_buffer(&bytes, &Device::Cpu);
+        let tensors = tensors.map_err(|error| unusable(error.into()))?.into_iter().collect();
+        let weights = Weights { tensors, words: card.words.clone() };
+        let model = kind.restore(&weights).map_err(unusable)?;
+        Ok(Stored { card, model })
+    }
+}
+
+impl Card {
+    /// Reads the card alone.
+    ///
+    /// # Errors
+    /// As [`Stored::load`].
+    pub fn load(folder: &Path) -> Result<Card, StoreError> {
+        let path = folder.join(CARD);
+        let bytes = fs::read(&path).map_err(|source| file("read", &path, source))?;
+        let card: Card = serde_json::from_slice(&bytes)
+            .map_err(|source| StoreError::Card { path: path.clone(), source })?;
+        if card.schema == SCHEMA { Ok(card) } else { Err(StoreError::Schema { path, schema: card.schema }) }
+    }
+}
+
+/// Written beside and renamed, so that a folder in use never holds half a file.
+fn write(path: &Path, bytes: &[u8]) -> Result<(), StoreError> {
+    let unfinished = path.with_added_extension("unfinished");
+    fs::write(&unfinished, bytes)
+        .and_then(|()| fs::rename(&unfinished, path))
+        .map_err(|source| file("write", path, source))
+}
+
+fn file(what: &'static str, path: &Path, source: io::Error) -> StoreError {
+    StoreError::File { what, path: path.to_owned(), source }
+}

@@ -1,0 +1,1 @@
+//! What every predictor without learning keeps.
