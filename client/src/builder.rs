@@ -204,6 +204,12 @@ impl JobBuilder {
         self
     }
 
+    /// How long it may take to end after SIGTERM, before it is killed; 30 seconds unless said.
+    pub fn grace(mut self, grace: Duration) -> JobBuilder {
+        self.spec.stop.grace = grace.into();
+        self
+    }
+
     /// Jobs that recur carry the same group: predictions learn from the earlier ones.
     pub fn group(mut self, group: impl Into<String>) -> JobBuilder {
         self.spec.group = Some(group.into());

@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
-# Fills the table of measured co-locations with `cohabit profile`, as far as one run of under nine minutes comes; the
-# next run goes on from there. See README.md.
+# Fills the table of measured co-locations with `cohabit profile`, as far as one run of under nine minutes comes;
+# the next run goes on from there. See README.md.
 #
-#     integration/device/table.sh [--cohabit FILE] [--out DIR] [--max-time TIME] [flags of `cohabit profile`…]
+#     integration/device/table.sh [--cohabit FILE] [--out DIR] [--max-time TIME] [flags of `profile`…]
 set -euo pipefail
 root="$(cd "$(dirname "$0")/../.." && pwd)"
 cohabit="$root/target/release/cohabit"
@@ -17,7 +17,7 @@ while [ $# -gt 0 ]; do
     esac
 done
 if [ ! -x "$cohabit" ]; then
-    echo "there is no program $cohabit: build it by 'cargo build --release', or name one by --cohabit FILE" >&2
+    echo "there is no $cohabit: build it by 'cargo build --release', or name one by --cohabit FILE" >&2
     exit 2
 fi
 

@@ -43,6 +43,7 @@ fn what_is_said_arrives_in_the_specification() {
         .time_limit(Duration::from_secs(60))
         .retries(2)
         .stop_signal(Signal::USR1, Duration::from_secs(30))
+        .grace(Duration::from_secs(10))
         .group("nightly")
         .iterations(1000)
         .checkpoint("/data/checkpoints")
@@ -64,6 +65,7 @@ fn what_is_said_arrives_in_the_specification() {
     assert_eq!((spec.begin, spec.priority), (Some(Time::from_micros(6)), -1));
     assert_eq!((spec.time_limit, spec.retry.limit), (Some(Span::from_secs(60)), 2));
     assert_eq!(spec.stop.warning, Some(Warning { signal: Signal::USR1, before: Span::from_secs(30) }));
+    assert_eq!(spec.stop.grace, Span::from_secs(10));
     assert_eq!((spec.group.as_deref(), spec.iterations), (Some("nightly"), Some(1000)));
     assert_eq!((spec.checkpoint.as_deref(), spec.held), (Some("/data/checkpoints"), true));
 }

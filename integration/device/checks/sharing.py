@@ -82,8 +82,12 @@ class Sharing:
     def _together(self, more):
         """Starts these beside those that run, and waits until all are known to be enforced."""
         started = [self.cluster.submit(it, self._run.workloads.environment, *SHARE) for it in more]
-        for job in started:
-            job.begin()
+        try:
+            for job in started:
+                job.begin()
+        except Unmet:
+            self.cluster.cancel([job.id for job in started if not job.has_ended()])
+            raise
         self.jobs += started
         known = self._clock.until("it is known of all jobs whether they are enforced", self._all_known, 30.0)
         measured = rates.of_jobs(self._clock, self.jobs, WINDOW_SECONDS)

@@ -220,7 +220,8 @@ fn a_command_ends_in_its_time_and_tells_what_is_left() {
 fn a_gpu_with_somebody_on_it_is_refused_with_who() {
     let bench = Bench::new();
     bench.workloads(&[("a", ENDLESS)]);
-    let mut other = Command::new(&bench.installed.client).args(ENDLESS.split_whitespace()).spawn().unwrap();
+    let mut other = Command::new(&bench.installed.client);
+    let mut other = other.args(ENDLESS.split_whitespace()).stdout(Stdio::null()).spawn().unwrap();
     let who = format!("PID {}", other.id());
     until("it is refused", || {
         let ran = bench.run(&["--sharing", "exclusive", "--max-time", "1ms"]);

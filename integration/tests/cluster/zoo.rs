@@ -39,7 +39,9 @@ fn a_workload_of_the_zoo_goes_on_where_it_was_stopped() {
     until("it steps", || step() > 0);
     let reached = step();
     cluster.ok(&["requeue", &job]);
-    until("its second attempt has resumed", || cluster.run(&["logs", &job]).stdout.contains("resumed at step"));
+    until("its second attempt has resumed", || {
+        cluster.run(&["logs", &job]).stdout.contains("resumed at step")
+    });
     until("it gets further", || cluster.show(&job)["attempt"] == 2 && step() > reached);
     cluster.ok(&["cancel", &job]);
     assert_eq!(cluster.end(&job)["state"], "CANCELLED");

@@ -95,7 +95,7 @@ pub(crate) fn specify(
         priority: job.priority.unwrap_or(0),
         time_limit: job.time,
         retry: Retry { limit: job.retries.unwrap_or(0), ..Retry::default() },
-        stop: Stop { warning: job.stop_signal, ..Stop::default() },
+        stop: Stop { warning: job.stop_signal, grace: job.grace.unwrap_or_else(|| Stop::default().grace) },
         group: job.group.clone(),
         model: job.model.as_deref().map(|file| description(&surroundings.folder.join(file))).transpose()?,
         iterations: job.iterations,

@@ -154,7 +154,7 @@ impl Turn<'_> {
         self.release(id, &attempt);
         match self.verdict(id, &attempt) {
             Verdict::End(state, reason) => self.end_job(id, state, reason),
-            Verdict::Again(pause) => self.queue_again(id, attempt.number, pause),
+            Verdict::Again(pause) => self.queue_again(id, &attempt, pause),
         }
     }
 
@@ -239,10 +239,11 @@ impl Turn<'_> {
         }
     }
 
-    fn queue_again(&mut self, id: JobId, attempt: u32, pause: Span) {
+    fn queue_again(&mut self, id: JobId, attempt: &Attempt, pause: Span) {
         let limit = self.head.submissions[&id.number].spec.retry.limit;
         let failures = self.head.jobs[&id].failures;
-        self.tell(id, Happening::Requeued { attempt: id.attempt(attempt), pause, failures, limit });
+        let (attempt, why) = (id.attempt(attempt.number), attempt.effective_stop());
+        self.tell(id, Happening::Requeued { attempt, pause, failures, limit, why });
         self.wait_until(id, self.now + pause);
     }
 
@@ -267,7 +268,8 @@ impl Turn<'_> {
         (job.exit_code, job.signal) = (None, None);
         job.waits_for.clear();
         let pause = Span::ZERO;
-        self.tell(id, Happening::Requeued { attempt: id.attempt(attempt), pause, failures: 0, limit });
+        let attempt = id.attempt(attempt);
+        self.tell(id, Happening::Requeued { attempt, pause, failures: 0, limit, why: None });
         self.wait_until(id, self.now);
         self.choose_speaker(id.number);
     }

@@ -109,6 +109,9 @@ pub enum Happening {
         failures: u32,
         /// Failures that may count.
         limit: u32,
+        /// What ended that attempt, if it was stopped.
+        #[serde(default)]
+        why: Option<StopReason>,
     },
     /// A report of an attempt that is over was dropped.
     StaleReport(RankId),
@@ -190,11 +193,15 @@ impl fmt::Display for Happening {
             Happening::AttemptLost { attempt, detail } => {
                 write!(f, "attempt {} given up: {detail}", attempt.attempt)
             }
-            Happening::Requeued { attempt, pause, failures, limit } => write!(
-                f,
-                "queued again after attempt {}, with a pause of {pause} ({failures} of {limit} retries used)",
-                attempt.attempt
-            ),
+            Happening::Requeued { attempt, pause, failures, limit, why } => {
+                let because = why.map(|why| format!(" because {}", why.clause())).unwrap_or_default();
+                write!(
+                    f,
+                    "queued again after attempt {}{because}, with a pause of {pause} \
+                     ({failures} of {limit} retries used)",
+                    attempt.attempt
+                )
+            }
             Happening::StaleReport(rank) => write!(f, "a late report of {rank} was ignored"),
             Happening::PlanDropped(why) => write!(f, "a planned step no longer fitted: {why}"),
             Happening::Ended { state, reason } => write!(f, "ended as {state} ({reason})"),

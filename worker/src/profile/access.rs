@@ -1,5 +1,5 @@
-//! How members get at the GPU: alone or by turns without MPS, or through an MPS daemon that runs as long as it is
-//! needed.
+//! How members get at the GPU: alone or by turns without MPS, or through an MPS daemon that runs as long as
+//! it is needed.
 
 use std::collections::BTreeMap;
 use std::path::Path;

@@ -1,8 +1,8 @@
 //! What is measured in which order.
 //!
-//! Pure. Combinations come in rounds; a round first measures alone those of its workloads that no round had before,
-//! then its combinations by each way of sharing. So what a stop leaves behind is a smaller table, not half of one, and
-//! the MPS daemon starts once in a round.
+//! Pure. Combinations come in rounds; a round first measures alone those of its workloads that no round had
+//! before, then its combinations by each way of sharing. So what a stop leaves behind is a smaller table,
+//! not half of one, and the MPS daemon starts once in a round.
 
 use cohabit_proto::StretchSharing;
 

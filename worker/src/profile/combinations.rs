@@ -1,13 +1,13 @@
 //! Which workloads are put together: all combinations of a size, or a fair sample of them.
 //!
-//! Pure. Each next combination is one of those whose members were taken least often so far, so that wherever the
-//! list is cut, it covers the workloads as evenly as its length allows.
+//! Pure. Each next combination is one of those whose members were taken least often so far, so that wherever
+//! the list is cut, it covers the workloads as evenly as its length allows.
 
 use rand_chacha::ChaCha8Rng;
 use rand_chacha::rand_core::{Rng, SeedableRng};
 
-/// At most so many combinations of this size, the same workload twice among them, of workloads 0 to `count` - 1;
-/// in the order in which they should be measured. The members of each ascend.
+/// At most so many combinations of this size, the same workload twice among them, of workloads 0 to `count`
+/// - 1; in the order in which they should be measured. The members of each ascend.
 pub(super) fn combinations(count: usize, size: usize, most: usize, seed: u64) -> Vec<Vec<usize>> {
     let mut left = all(count, size);
     shuffle(&mut left, seed.wrapping_add(size as u64));
@@ -61,8 +61,8 @@ fn least_taken(lists: &[Vec<usize>], taken: &[usize], size: usize) -> Option<usi
     best.map(|(at, _)| at)
 }
 
-/// How often its members were taken, counted as if they were taken one after the other: the same one twice costs
-/// more than two that nobody took.
+/// How often its members were taken, counted as if they were taken one after the other: the same one twice
+/// costs more than two that nobody took.
 fn cost(list: &[usize], taken: &[usize]) -> usize {
     let again = |at: usize| list[..at].iter().filter(|before| **before == list[at]).count();
     list.iter().enumerate().map(|(at, member)| taken[*member] + again(at)).sum()

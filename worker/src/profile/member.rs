@@ -1,6 +1,7 @@
 //! A workload as a process: started in a group of its own, watched, stopped with everything that it started.
 
 use std::collections::BTreeMap;
+use std::ffi::OsStr;
 use std::fs;
 use std::io;
 use std::os::unix::process::{CommandExt, ExitStatusExt};
@@ -18,11 +19,14 @@ use super::pace::Pace;
 use super::workload::Workload;
 use crate::executor::gpu_memory::Printed;
 use crate::files::{FileError, create};
-use crate::process::{Living, send, with_environment};
+use crate::process::{Living, send, variable_of, with_environment};
 use crate::progress::{ProgressFile, Tracker};
 
 /// Where a program reports its steps; also the mark by which its processes are found.
 const PROGRESS: &str = "COHABIT_PROGRESS";
+
+/// Where a job has its checkpoints; workloads begin anew each time.
+const CHECKPOINTS: &str = "COHABIT_CHECKPOINT_DIR";
 
 /// From SIGTERM to SIGKILL.
 const GRACE: Duration = Duration::from_secs(10);
@@ -68,9 +72,7 @@ impl Member {
         let mut command = Command::new(program);
         command.args(arguments).current_dir(&workload.workdir).process_group(0);
         command.stdin(Stdio::null()).stdout(log.try_clone()?).stderr(log);
-        for (name, _) in
-            std::env::vars_os().filter(|(name, _)| name.as_encoded_bytes().starts_with(b"CUDA_MPS_"))
-        {
+        for (name, _) in std::env::vars_os().filter(|(name, _)| is_for_others(name)) {
             command.env_remove(name);
         }
         command.envs(&workload.environment).envs(environment).env(PROGRESS, &mark);
@@ -129,6 +131,19 @@ impl Member {
         last.unwrap_or("it printed nothing").chars().take(LONGEST_WORDS).collect()
     }
 
+    /// The living processes that it started, and itself.
+    fn living(&self) -> Vec<Living> {
+        with_environment(PROGRESS, self.mark.as_os_str())
+    }
+
+    /// Asks its group to end; where its first process has ended already, all that it left behind.
+    fn ask_to_end(&self) {
+        match self.ended {
+            None => self.signal_group(Signal::SIGTERM),
+            Some(_) => self.living().iter().for_each(|process| send(process.pid, Signal::SIGTERM)),
+        }
+    }
+
     fn signal_group(&self, signal: Signal) {
         // Until it is reaped, its number belongs to nobody else.
         if self.ended.is_none() {
@@ -148,14 +163,20 @@ pub(super) enum StartError {
     System(#[from] io::Error),
 }
 
-/// The living processes of the member with this mark.
-pub(super) fn processes(mark: &Path) -> Vec<Living> {
-    with_environment(PROGRESS, mark.as_os_str())
+/// Whether a variable of the profiler's own environment would lead workloads astray: to another MPS daemon,
+/// or to the checkpoint of a job in which the profiler runs.
+fn is_for_others(name: &OsStr) -> bool {
+    name == CHECKPOINTS || name.as_encoded_bytes().starts_with(b"CUDA_MPS_")
+}
+
+/// Whether this process belongs to the member with this mark.
+pub(super) fn belongs(pid: i32, mark: &Path) -> bool {
+    variable_of(pid, PROGRESS).is_some_and(|value| value == mark.as_os_str())
 }
 
 /// Ends all members: asks them, takes what is left off the MPS server, kills it.
 pub(super) fn stop(mut members: Vec<Member>, removal: Option<&Removal>) -> io::Result<()> {
-    members.iter().for_each(|member| member.signal_group(Signal::SIGTERM));
+    members.iter().for_each(Member::ask_to_end);
     if !gone(&mut members, GRACE)? {
         let left: Vec<i32> = living(&members).iter().map(|process| process.pid.as_raw()).collect();
         if let Some(removal) = removal
@@ -194,5 +215,5 @@ fn gone(members: &mut [Member], patience: Duration) -> io::Result<bool> {
 }
 
 fn living(members: &[Member]) -> Vec<Living> {
-    members.iter().flat_map(|member| processes(&member.mark)).collect()
+    members.iter().flat_map(Member::living).collect()
 }

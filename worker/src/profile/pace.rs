@@ -1,7 +1,7 @@
 //! How fast a workload gets on, and whether it does so steadily.
 //!
-//! Pure. A rate is counted from the sight of one step to the sight of another: a workload that makes few steps is not
-//! charged for the part of a step at either end.
+//! Pure. A rate is counted from the sight of one step to the sight of another: a workload that makes few
+//! steps is not charged for the part of a step at either end.
 
 use std::time::Duration;
 
@@ -101,8 +101,8 @@ impl Rate {
     }
 }
 
-/// What to make of these paces, when measuring began at `from`. Steady rates are those of the last of it; others
-/// those of all of it.
+/// What to make of these paces, when measuring began at `from`. Steady rates are those of the last of it;
+/// others those of all of it.
 pub(super) fn judge(paces: &[&Pace], from: Duration, now: Duration, steady: Duration) -> Judgement {
     let measured =
         |since: Duration| paces.iter().map(|pace| pace.measured(since, now, steady)).collect::<Vec<_>>();

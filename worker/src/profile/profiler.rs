@@ -48,8 +48,8 @@ pub struct Ending {
 }
 
 impl Profiler {
-    /// Makes sure that everything is as it must be, before anything is started: the table fits, the GPU is there,
-    /// free, and can be shared in the ways that are compared.
+    /// Makes sure that everything is as it must be, before anything is started: the table fits, the GPU is
+    /// there, free, and can be shared in the ways that are compared.
     ///
     /// # Errors
     /// What is not so.

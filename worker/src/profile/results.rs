@@ -1,7 +1,7 @@
 //! The two files of a comparison: the table, and the details beside it.
 //!
-//! Both are written anew after each set and put in place at once, so that a table never has half a set. The table is
-//! what counts: details of sets that it has not got are dropped.
+//! Both are written anew after each set and put in place at once, so that a table never has half a set. The
+//! table is what counts: details of sets that it has not got are dropped.
 
 use std::fs::{self, File};
 use std::io::Write;

@@ -20,8 +20,8 @@ pub struct Summary {
     pub infeasible: usize,
     /// The mean over all members of how many times longer a step takes than alone.
     pub mean_slowdown: Option<f64>,
-    /// The mean over all sets of what they get done together, alone being 1 for each: more than 1 is a gain over one
-    /// after the other.
+    /// The mean over all sets of what they get done together, alone being 1 for each: more than 1 is a gain
+    /// over one after the other.
     pub mean_throughput: Option<f64>,
     /// The pair that gets most done together.
     pub best_pair: Option<Together>,

@@ -12,7 +12,7 @@ use cohabit_proto::{Bytes, Outcome};
 
 use super::access::Access;
 use super::gpu::Gpu;
-use super::member::{self, Member, processes};
+use super::member::{self, Member, belongs};
 use super::pace::{Judgement, Pace, Pacing, Rate, judge};
 use super::usage::{Sample, Usage, usage};
 use super::workload::Workload;
@@ -94,22 +94,23 @@ impl Trial<'_> {
         make_folder(self.folder)?;
         tell(Stage::Starting);
         let mut members = Vec::new();
-        for (number, workload) in workloads.iter().enumerate() {
-            match Member::start(workload, self.folder, number, &self.access.environment(workload)) {
-                Ok(member) => members.push(member),
-                Err(error) => {
-                    member::stop(members, self.access.removal().as_ref())?;
-                    return Ok(Verdict::NotMeasured(format!(
-                        "{} could not be started: {error}",
-                        workload.name
-                    )));
-                }
-            }
-        }
-        let watched = self.watch(&mut members, tell);
+        let verdict = match self.start(workloads, &mut members) {
+            Ok(()) => self.watch(&mut members, tell),
+            Err(why) => Ok(Verdict::NotMeasured(why)),
+        };
         member::stop(members, self.access.removal().as_ref())?;
         self.remove_folder()?;
-        watched
+        verdict
+    }
+
+    /// Starts all, or says which could not be started and why.
+    fn start(&self, workloads: &[&Workload], members: &mut Vec<Member>) -> Result<(), String> {
+        for (number, workload) in workloads.iter().enumerate() {
+            let started = Member::start(workload, self.folder, number, &self.access.environment(workload));
+            members
+                .push(started.map_err(|error| format!("{} could not be started: {error}", workload.name))?);
+        }
+        Ok(())
     }
 
     fn remove_folder(&self) -> Result<(), ProfileError> {
@@ -119,7 +120,8 @@ impl Trial<'_> {
         Ok(())
     }
 
-    /// Looks at the GPU from a thread of its own, so that a driver that takes its time does not blur the rates.
+    /// Looks at the GPU from a thread of its own, so that a driver that takes its time does not blur the
+    /// rates.
     fn watch(&self, members: &mut [Member], tell: &mut dyn FnMut(Stage)) -> Result<Verdict, ProfileError> {
         let begin = Instant::now();
         let marks: Vec<PathBuf> = members.iter().map(Member::mark).collect();
@@ -228,8 +230,8 @@ impl Trial<'_> {
 /// A look at the GPU, or why there will be no more.
 type Sampled = Result<(Sample, Proof), ProfileError>;
 
-/// Whether members of a set under MPS are clients of its server: a process that cannot reach it uses the GPU all the
-/// same, and says nothing.
+/// Whether members of a set under MPS are clients of its server: a process that cannot reach it uses the GPU
+/// all the same, and says nothing.
 #[derive(Debug, Clone, Copy)]
 enum Proof {
     /// The server has not said.
@@ -249,9 +251,7 @@ impl Proof {
                 None => Proof::Given,
                 Some(Err(_)) => self,
                 Some(Ok(clients)) => {
-                    let is_client = |mark: &PathBuf| {
-                        processes(mark).iter().any(|process| clients.contains(&process.pid.as_raw()))
-                    };
+                    let is_client = |mark: &PathBuf| clients.iter().any(|pid| belongs(*pid, mark));
                     let missing = marks.iter().position(|mark| !is_client(mark));
                     missing.map_or(Proof::Given, Proof::Missing)
                 }
@@ -262,8 +262,7 @@ impl Proof {
 
 /// What the processes with this mark hold.
 fn memory_of(mark: &Path, on_gpu: &[GpuProcess]) -> Option<Bytes> {
-    let living = processes(mark);
-    let ours = on_gpu.iter().filter(|process| living.iter().any(|it| it.pid.as_raw() == process.pid));
+    let ours = on_gpu.iter().filter(|process| belongs(process.pid, mark));
     let memory: Vec<Bytes> = ours.filter_map(|process| process.memory).collect();
     (!memory.is_empty()).then(|| memory.into_iter().sum())
 }

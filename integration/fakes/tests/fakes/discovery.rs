@@ -5,7 +5,7 @@ use std::fs;
 use cohabit_fakes::{ComputeMode as Mode, FakeGpu, LibraryStart, Mig as Divided, NvmlFault, Topology};
 use cohabit_gpu::{Gpus, NoGpus};
 use cohabit_proto::{
-    Bytes, ComputeMode, Condition, Device, DeviceId, DeviceKind, GpuFacts, Mig, Peer, PeerPath,
+    Bytes, ComputeMode, Condition, Device, DeviceId, DeviceKind, GpuFacts, Health, Mig, Peer, PeerPath,
 };
 
 use crate::kit::Bench;
@@ -93,7 +93,9 @@ fn modes_that_forbid_sharing_are_seen() {
     let bench = Bench::of(vec![exclusive]);
     assert_eq!(only(&bench).gpu.unwrap().compute_mode, ComputeMode::ExclusiveProcess);
     bench.script(|gpu| gpu.compute_mode = Mode::Prohibited);
-    assert_eq!(only(&bench).gpu.unwrap().compute_mode, ComputeMode::Prohibited);
+    let prohibited = only(&bench);
+    assert_eq!(prohibited.gpu.unwrap().compute_mode, ComputeMode::Prohibited);
+    assert!(matches!(prohibited.condition.health, Health::Fenced(why) if why.contains("nvidia-smi -c")));
     bench.script(|gpu| gpu.mig = Divided::On);
     assert_eq!(only(&bench).gpu.unwrap().mig, Mig::On);
 }

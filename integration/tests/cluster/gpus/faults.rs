@@ -1,6 +1,6 @@
 //! Faults: of a client, of the server, of the GPU itself, and clients that will not die.
 
-use cohabit_fakes::{AfterFault, FakeGpu, NvmlFault, Terminate};
+use cohabit_fakes::{AbruptEnd, AfterFault, FakeGpu, NvmlFault, Terminate};
 
 use super::kit::{GpuCluster, PART};
 use crate::kit::until;
@@ -56,10 +56,10 @@ fn an_mps_server_that_is_killed_takes_its_clients_with_it_and_they_run_again() {
 
 #[test]
 fn a_client_that_will_not_die_is_removed_from_the_server_and_killed_and_its_neighbour_goes_on() {
-    let gpus = GpuCluster::start(1);
+    let gpus = GpuCluster::with(1, &[], |gpu| gpu.mps.abrupt_end = AbruptEnd::Faults);
     let neighbour = gpus.submit_endless(&PART);
     gpus.until_sharing(&neighbour, "enforced");
-    let stubborn = [&PART[..], &["--stop-grace", "1s"]].concat();
+    let stubborn = [&PART[..], &["--grace", "1s"]].concat();
     let stubborn = gpus.submit(&stubborn, &["--steps", "100000", "--rate", "50", "--ignore-term"]);
     gpus.until_clients(0, 2);
     gpus.cluster.ok(&["cancel", &stubborn]);
@@ -72,7 +72,7 @@ fn a_client_that_will_not_die_is_removed_from_the_server_and_killed_and_its_neig
 #[test]
 fn a_server_that_never_confirms_a_removal_keeps_nobody_alive() {
     let gpus = GpuCluster::with(1, &[], |gpu| gpu.mps.terminate = Terminate::Hangs);
-    let flags = [&PART[..], &["--stop-grace", "1s"]].concat();
+    let flags = [&PART[..], &["--grace", "1s"]].concat();
     let stubborn = gpus.submit(&flags, &["--steps", "100000", "--rate", "50", "--ignore-term"]);
     gpus.until_clients(0, 1);
     gpus.cluster.ok(&["cancel", &stubborn]);

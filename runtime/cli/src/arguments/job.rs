@@ -83,6 +83,9 @@ pub(crate) struct JobArguments {
     /// Announce a stop by a signal ahead of SIGTERM: SIGUSR1@60s
     #[arg(long, value_name = "SIGNAL[@TIME]", value_parser = values::stop_signal)]
     pub(crate) stop_signal: Option<Warning>,
+    /// How long the job may take to end after SIGTERM, before it is killed; 30s without it
+    #[arg(long, value_name = "TIME", value_parser = values::span)]
+    pub(crate) grace: Option<Span>,
     /// How ranks are started: one on each node, or one for each GPU
     #[arg(long, value_name = "WAY", value_enum)]
     pub(crate) launch: Option<LaunchWord>,

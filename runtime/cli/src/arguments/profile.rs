@@ -17,7 +17,8 @@ pub(crate) struct ProfileArguments {
     /// The workloads to compare: a TOML file with a [[workloads]] table for each
     #[arg(long, value_name = "FILE.toml")]
     pub(crate) workloads: PathBuf,
-    /// The table to fill, with details beside it in FILE.csv.json; what is in it already is not measured again
+    /// The table to fill, with details beside it in FILE.csv.json; what is in it already is not measured
+    /// again
     #[arg(long, value_name = "FILE.csv")]
     pub(crate) out: PathBuf,
     /// The GPU, by UUID or number; needed where there are several
@@ -44,10 +45,10 @@ pub(crate) struct ProfileArguments {
     )]
     pub(crate) set_sizes: Vec<u64>,
     /// Pairs to measure; where there are more, a sample that covers all workloads
-    #[arg(long, value_name = "COUNT", default_value_t = 150, value_parser = clap::value_parser!(u64).range(..=10_000))]
+    #[arg(long, value_name = "COUNT", default_value_t = 150, value_parser = at_most_10_000())]
     pub(crate) pairs: u64,
     /// Triples to measure, likewise
-    #[arg(long, value_name = "COUNT", default_value_t = 30, value_parser = clap::value_parser!(u64).range(..=10_000))]
+    #[arg(long, value_name = "COUNT", default_value_t = 30, value_parser = at_most_10_000())]
     pub(crate) triples: u64,
     /// For how long rates have to be steady; measuring ends after three times as long in any case
     #[arg(long, value_name = "TIME", default_value = "10s", value_parser = some_time)]
@@ -75,6 +76,11 @@ pub(crate) struct ProfileArguments {
     pub(crate) nvml_library: Option<PathBuf>,
     #[command(flatten)]
     pub(crate) display: DisplayArguments,
+}
+
+/// Nobody measures more combinations; a sample of so many takes a moment to draw.
+fn at_most_10_000() -> clap::builder::RangedU64ValueParser {
+    clap::value_parser!(u64).range(..=10_000)
 }
 
 /// A length of time that is not zero.

@@ -1,7 +1,7 @@
 //! `profile`: measures workloads alone and together on a real GPU, and fills a table with what sharing costs.
 //!
-//! The measuring is the worker's; this command reads what is to be compared, asks before it takes the GPU, shows how
-//! far it is, and tells what came out.
+//! The measuring is the worker's; this command reads what is to be compared, asks before it takes the GPU,
+//! shows how far it is, and tells what came out.
 
 mod bar;
 mod document;

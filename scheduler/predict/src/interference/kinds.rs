@@ -1,12 +1,13 @@
 //! The kinds of models by name: one line for each.
 
+use super::gaussian::{ADDITIVE_KIND, GAUSSIAN_KIND};
 use super::model::ModelKind;
 
 /// Every kind, in the order in which they are told.
-const KINDS: [&dyn ModelKind; 0] = [];
+const KINDS: [&dyn ModelKind; 2] = [&ADDITIVE_KIND, &GAUSSIAN_KIND];
 
 /// Names of all kinds.
-pub const KIND_NAMES: [&str; 0] = [];
+pub const KIND_NAMES: [&str; 2] = ["additive", "gaussian"];
 
 /// There is no kind of model of this name.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]

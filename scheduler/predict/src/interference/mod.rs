@@ -3,12 +3,16 @@
 //! Measurements come in by `measurements`, are divided by `split`, learned from by a [`ModelKind`] of the
 //! `registry`, scored by `evaluate`, and kept in a folder by `stored`.
 
+mod cholesky;
 mod evaluate;
+mod gaussian;
 mod kinds;
 mod measurements;
 mod model;
+mod room;
 mod split;
 mod stored;
+mod usage;
 
 pub use evaluate::{Figures, Tally, evaluate};
 pub use kinds::{KIND_NAMES, UnknownKind, kind_by_name};

@@ -78,9 +78,9 @@ pub struct Weights {
 /// Nothing can be learned.
 #[derive(Debug, thiserror::Error)]
 pub enum TrainError {
-    /// No set of two or more members ran.
-    #[error("there is nothing to learn from: no set of two or more jobs that ran is among the measurements")]
-    NoSets,
+    /// No pair ran.
+    #[error("there is nothing to learn from: no pair of jobs that ran is among the measurements")]
+    NoPairs,
     /// The library of tensors refused.
     #[error("the training failed: {0}")]
     Tensors(#[from] candle_core::Error),

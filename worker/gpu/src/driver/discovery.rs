@@ -3,7 +3,7 @@
 use std::env;
 use std::fmt;
 
-use cohabit_proto::{Bytes, ComputeMode, Condition, Device, DeviceId, DeviceKind, GpuFacts, Mig};
+use cohabit_proto::{Bytes, ComputeMode, Condition, Device, DeviceId, DeviceKind, GpuFacts, Health, Mig};
 use nvml_wrapper::enum_wrappers::device::ComputeMode as Mode;
 use nvml_wrapper::error::NvmlError;
 use nvml_wrapper::{Device as Handle, Nvml, cuda_driver_version_major, cuda_driver_version_minor};
@@ -52,7 +52,8 @@ pub(super) fn devices(nvml: &Nvml) -> Vec<Result<Device, GpuError>> {
         let gpu = known.iter().find(|gpu| gpu.id == device.id);
         if let (Some(facts), Some(gpu)) = (&mut device.gpu, gpu) {
             facts.peers = peers(gpu, &known);
-            device.condition = Condition { sharing: support(facts, tools.as_ref()), ..Condition::default() };
+            let (health, sharing) = (health(facts.compute_mode), support(facts, tools.as_ref()));
+            device.condition = Condition { health, sharing, ..Condition::default() };
         }
         device
     };
@@ -97,6 +98,18 @@ fn facts(gpu: &Handle<'_>, pci_address: String) -> Result<GpuFacts, NvmlError> {
         compute_mode: told(gpu.compute_mode())?.map_or(ComputeMode::Default, compute_mode),
         peers: Vec::new(),
     })
+}
+
+/// Nothing can run where nobody may compute.
+fn health(mode: ComputeMode) -> Health {
+    match mode {
+        ComputeMode::Default | ComputeMode::ExclusiveProcess => Health::Well,
+        ComputeMode::Prohibited => {
+            let why = "its compute mode is Prohibited: set another with 'nvidia-smi -c DEFAULT', \
+                       and start the worker again";
+            Health::Fenced(why.to_owned())
+        }
+    }
 }
 
 fn pair(major: i32, minor: i32) -> Option<(u32, u32)> {

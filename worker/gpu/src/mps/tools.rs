@@ -102,16 +102,10 @@ fn system() -> System {
 
 fn verdict(gpu: &GpuFacts, tools: Result<&Tools, &MpsError>, system: System) -> DeviceSharing {
     let alone = |why: &str| DeviceSharing::Alone(why.to_owned());
-    match (gpu.mig, gpu.compute_mode) {
-        (_, ComputeMode::Prohibited) => {
-            return alone("its compute mode is Prohibited: set another with 'nvidia-smi -c DEFAULT'");
-        }
-        (Mig::On, _) => {
-            return alone(
-                "it is divided by MIG, which is not supported: switch MIG off with 'nvidia-smi -mig 0'",
-            );
-        }
-        (Mig::Off, ComputeMode::Default | ComputeMode::ExclusiveProcess) => {}
+    if gpu.mig == Mig::On {
+        return alone(
+            "it is divided by MIG, which is not supported: switch MIG off with 'nvidia-smi -mig 0'",
+        );
     }
     match (hindrance(gpu, tools, system), gpu.compute_mode) {
         (None, _) => DeviceSharing::Enforced,
@@ -220,14 +214,12 @@ mod tests {
     }
 
     #[test]
-    fn a_gpu_that_serves_one_process_or_none_is_not_shared() {
+    fn a_gpu_that_serves_one_process_or_is_divided_is_not_shared() {
         let missing = MpsError("it is missing".into());
         let exclusive = GpuFacts { compute_mode: ComputeMode::ExclusiveProcess, ..hopper() };
-        let prohibited = GpuFacts { compute_mode: ComputeMode::Prohibited, ..hopper() };
         let divided = GpuFacts { mig: Mig::On, ..hopper() };
         for (sharing, why) in [
             (verdict(&exclusive, Err(&missing), System::Linux), "it is missing"),
-            (verdict(&prohibited, Ok(&tools()), System::Linux), "nvidia-smi -c DEFAULT"),
             (verdict(&divided, Ok(&tools()), System::Linux), "nvidia-smi -mig 0"),
         ] {
             assert!(matches!(sharing, DeviceSharing::Alone(_)), "{sharing}");

@@ -1,5 +1,5 @@
-//! The document for scripts: `{"schema", "table", "gpu", "added", "left", "stopped", "unmeasured": […], "sharing":
-//! […]}`.
+//! The document for scripts: `{"schema", "table", "gpu", "added", "left", "stopped", "unmeasured": […],
+//! "sharing": […]}`.
 
 use std::path::Path;
 

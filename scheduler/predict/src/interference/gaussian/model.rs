@@ -1,0 +1,253 @@
+//! The model of slowdowns of whole sets: pairs by one process, what larger sets add by another.
+
+use std::collections::BTreeMap;
+
+use candle_core::{DType, Device, Tensor};
+use cohabit_scheduler::interference::{
+    CoLocation, Colocated, Interference, MeasuredSet, Member, Observed, Outcome, UNKNOWN_UNCERTAINTY,
+};
+use serde::{Deserialize, Serialize};
+
+use super::prior::{ERRORS, Prior};
+use super::process::{Description, Expected, Lessons, Process, Reading};
+use crate::interference::model::{Model, RestoreError, TrainError, Weights};
+use crate::interference::room::Room;
+use crate::interference::usage::Usage;
+
+/// What was learned of sets.
+#[derive(Debug, Clone)]
+pub(super) struct Gaussian {
+    prior: Prior,
+    pairs: Process,
+    /// By how much the logarithm of the slowdown in a set of three or more exceeds what its pairs tell.
+    larger: Option<Process>,
+    room: Room,
+    usage: Usage,
+}
+
+/// Everything that is no weight.
+#[derive(Debug, Serialize, Deserialize)]
+struct Words {
+    prior: Prior,
+    pairs: Description,
+    larger: Option<Description>,
+    room: Room,
+    usage: Usage,
+}
+
+/// Between the median of what is believed (0) and the answer whose relative error is the least (1): who errs
+/// upwards errs by more.
+const CAUTION: f64 = 0.5;
+
+impl Gaussian {
+    pub(super) fn learn(measured: &[MeasuredSet], prior: Prior) -> Result<Gaussian, TrainError> {
+        Gaussian::learn_more(measured, prior, None)
+    }
+
+    /// Learns from measurements, besides what a model has learned before.
+    fn learn_more(
+        measured: &[MeasuredSet],
+        prior: Prior,
+        before: Option<&Gaussian>,
+    ) -> Result<Gaussian, TrainError> {
+        let mut pairs = before.map_or_else(Lessons::default, |before| before.pairs.lessons().clone());
+        for (set, member, observed) in ran(measured).filter(|(set, ..)| set.members.len() == 2) {
+            pairs.add(set, member, observed.slowdown.max(1.0).ln(), reading(observed));
+        }
+        if pairs.is_empty() {
+            return Err(TrainError::NoPairs);
+        }
+        let mut model = Gaussian {
+            prior,
+            pairs: pairs.learn(prior),
+            larger: None,
+            room: before.map_or_else(Room::default, |before| before.room.clone()),
+            usage: before.map_or_else(Usage::default, |before| before.usage),
+        };
+        let seen = before.and_then(|before| before.larger.as_ref());
+        let mut larger = seen.map_or_else(Lessons::default, |larger| larger.lessons().clone());
+        for (set, member, observed) in ran(measured).filter(|(set, ..)| set.members.len() > 2) {
+            let target = observed.slowdown.max(1.0).ln() - model.of_pairs(set, member).mean;
+            larger.add(set, member, target, reading(observed));
+        }
+        model.larger = (!larger.is_empty()).then(|| larger.learn(prior));
+        if before.is_none() {
+            model.room = Room::learn(measured);
+            model.usage = Usage::learn(measured);
+        }
+        Ok(model)
+    }
+
+    /// The mean absolute error of the logarithm of the slowdowns of these measurements.
+    pub(super) fn loss(&self, measured: &[MeasuredSet]) -> f64 {
+        let error = |(set, member, observed): (&CoLocation, usize, &Observed)| {
+            (self.expected(set, member).mean.max(0.0) - observed.slowdown.max(1.0).ln()).abs()
+        };
+        let errors: Vec<f64> = ran(measured).map(error).collect();
+        errors.iter().sum::<f64>() / errors.len().max(1) as f64
+    }
+
+    fn of_set(&self, set: &CoLocation) -> Vec<Colocated> {
+        if let [member] = &set.members[..] {
+            return vec![Colocated::alone(member)];
+        }
+        let fits = self.room.fits(set);
+        let member = |(place, member): (usize, &Member)| {
+            let slowed = answer(member, self.expected(set, place));
+            Colocated { fits, ..self.usage.complete(set, place, slowed) }
+        };
+        set.members.iter().enumerate().map(member).collect()
+    }
+
+    fn expected(&self, set: &CoLocation, member: usize) -> Expected {
+        if set.members.len() == 2 {
+            return self.pairs.expected(set, member);
+        }
+        let of_pairs = self.of_pairs(set, member);
+        match &self.larger {
+            Some(larger) => {
+                let more = larger.expected(set, member);
+                Expected { mean: of_pairs.mean + more.mean, variance: more.variance }
+            }
+            None => of_pairs,
+        }
+    }
+
+    /// What its pairs tell of a member of a larger set: what each partner costs adds up.
+    fn of_pairs(&self, set: &CoLocation, member: usize) -> Expected {
+        let (mut excess, mut variance) = (0.0, 0.0);
+        for (place, other) in set.members.iter().enumerate().filter(|(place, _)| *place != member) {
+            let members = vec![set.members[member].clone(), other.clone()];
+            let expected = self.pairs.expected(&CoLocation { members, ..set.clone() }, 0);
+            excess += expected.mean.max(0.0).exp_m1();
+            variance += expected.variance;
+            debug_assert_ne!(place, member);
+        }
+        Expected { mean: excess.ln_1p(), variance }
+    }
+}
+
+/// The answer for a member of whom this is believed.
+fn answer(member: &Member, expected: Expected) -> Colocated {
+    let Expected { mean, variance } = expected;
+    Colocated::slowed(member, (mean - CAUTION * variance).exp(), variance.sqrt().min(UNKNOWN_UNCERTAINTY))
+}
+
+/// Every member that ran beside others.
+fn ran(measured: &[MeasuredSet]) -> impl Iterator<Item = (&CoLocation, usize, &Observed)> {
+    measured.iter().filter(|it| it.set.members.len() > 1).flat_map(|it| {
+        let observed = match &it.outcome {
+            Outcome::Ran(observed) => &observed[..],
+            Outcome::DidNotFit => &[],
+        };
+        observed.iter().enumerate().map(move |(member, observed)| (&it.set, member, observed))
+    })
+}
+
+fn reading(observed: &Observed) -> Reading {
+    if observed.slowdown > 1.0 { Reading::Exact } else { Reading::AtMost }
+}
+
+impl Interference for Gaussian {
+    fn predict(&self, sets: &[CoLocation]) -> Vec<Vec<Colocated>> {
+        sets.iter().map(|set| self.of_set(set)).collect()
+    }
+}
+
+impl Model for Gaussian {
+    fn weights(&self) -> Weights {
+        let mut tensors = BTreeMap::new();
+        let mut stored = |name: &str, process: &Process| {
+            let (description, factors, targets) = process.stored();
+            for (kind, values) in [("factors", factors), ("targets", targets)] {
+                tensors.extend(tensor(values).map(|tensor| (format!("{name}.{kind}"), tensor)));
+            }
+            description
+        };
+        let pairs = stored("pairs", &self.pairs);
+        let larger = self.larger.as_ref().map(|larger| stored("larger", larger));
+        let words = Words { prior: self.prior, pairs, larger, room: self.room.clone(), usage: self.usage };
+        Weights { tensors, words: serde_json::to_value(words).unwrap_or_default() }
+    }
+
+    fn features(&self) -> Vec<String> {
+        let usual = ["model", "batch", "precision", "family", "gpu", "sharing", "members"];
+        usual.into_iter().map(str::to_owned).chain(self.pairs.numbers()).collect()
+    }
+
+    /// Solved anew with everything: what was learned before is kept.
+    fn adapted(&self, observed: &[MeasuredSet]) -> Box<dyn Interference> {
+        let learned = Gaussian::learn_more(observed, self.prior, Some(self));
+        Box::new(learned.unwrap_or_else(|_| self.clone()))
+    }
+}
+
+impl Gaussian {
+    pub(super) fn restored(weights: &Weights) -> Result<Gaussian, RestoreError> {
+        let words: Words = serde_json::from_value(weights.words.clone())?;
+        let process = |name: &str, description: Description| {
+            let values = |kind: &str| {
+                let name = format!("{name}.{kind}");
+                let tensor = weights.tensors.get(&name).ok_or_else(|| RestoreError::Lacking(name.clone()))?;
+                Ok::<_, RestoreError>(tensor.to_dtype(DType::F64)?.to_vec1::<f64>()?)
+            };
+            let (factors, targets) = (values("factors")?, values("targets")?);
+            let lacking = || RestoreError::Lacking(format!("{name}.factors"));
+            Process::restored(description, factors, targets).ok_or_else(lacking)
+        };
+        Ok(Gaussian {
+            prior: words.prior,
+            pairs: process("pairs", words.pairs)?,
+            larger: words.larger.map(|larger| process("larger", larger)).transpose()?,
+            room: words.room,
+            usage: words.usage,
+        })
+    }
+}
+
+fn tensor(values: &[f64]) -> Option<Tensor> {
+    Tensor::from_slice(values, values.len(), &Device::Cpu).ok()
+}
+
+/// A model of whatever kind, corrected by what was observed since it was trained: its errors are learned by a
+/// process of their own.
+#[derive(Debug)]
+pub(crate) struct Corrected {
+    base: Box<dyn Interference>,
+    errors: Option<Process>,
+}
+
+impl Corrected {
+    /// This model after these observations.
+    pub(crate) fn of(base: Box<dyn Interference>, observed: &[MeasuredSet]) -> Corrected {
+        let sets: Vec<CoLocation> = observed.iter().map(|it| it.set.clone()).collect();
+        let mut lessons = Lessons::default();
+        for (said, measured) in base.predict(&sets).iter().zip(observed) {
+            for (set, member, observed) in ran(std::slice::from_ref(measured)) {
+                let error = observed.slowdown.max(1.0).ln() - said[member].slowdown.ln();
+                lessons.add(set, member, error, Reading::Exact);
+            }
+        }
+        let errors = (!lessons.is_empty()).then(|| lessons.learn(ERRORS));
+        Corrected { base, errors }
+    }
+}
+
+impl Interference for Corrected {
+    fn predict(&self, sets: &[CoLocation]) -> Vec<Vec<Colocated>> {
+        let mut said = self.base.predict(sets);
+        let Some(errors) = &self.errors else { return said };
+        for (set, members) in sets.iter().zip(&mut said).filter(|(set, _)| set.members.len() > 1) {
+            for (place, member) in members.iter_mut().enumerate() {
+                let error = errors.expected(set, place);
+                let slowdown = (member.slowdown.ln() + error.mean).exp();
+                let uncertainty = member.uncertainty.min(error.variance.sqrt());
+                let corrected = Colocated::slowed(&set.members[place], slowdown, uncertainty);
+                let utilisation =
+                    member.utilisation.map(|busy| busy * member.slowdown / corrected.slowdown);
+                *member = Colocated { utilisation, memory: member.memory, fits: member.fits, ..corrected };
+            }
+        }
+        said
+    }
+}

@@ -1,0 +1,350 @@
+//! A Gaussian process over members of sets: what it has seen of some says what it expects of others.
+//!
+//! A member beside partners is the mean over its partners of what each would do to it.
+
+use std::collections::BTreeSet;
+
+use cohabit_proto::StretchSharing;
+use cohabit_scheduler::interference::{CoLocation, GpuKind, Member};
+use serde::{Deserialize, Serialize};
+
+use super::cast::{Cast, Likeness, Traits};
+use super::prior::Prior;
+use crate::interference::cholesky::Cholesky;
+
+/// Where members share, and how.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub(super) struct Place {
+    gpu: GpuKind,
+    sharing: Option<StretchSharing>,
+    members: usize,
+}
+
+/// A member beside its partners, by places in the cast.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+struct Seat {
+    place: usize,
+    own: usize,
+    partners: Vec<usize>,
+}
+
+/// What a measurement tells.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub(super) enum Reading {
+    /// The value.
+    Exact,
+    /// That the value is not above this: slowdowns end at 1, however little a job minds its partners.
+    AtMost,
+}
+
+/// Measurements to learn from.
+#[derive(Debug, Default, Clone, Serialize, Deserialize)]
+pub(super) struct Lessons {
+    cast: Cast,
+    places: Vec<Place>,
+    seats: Vec<Seat>,
+    readings: Vec<Reading>,
+    /// Kept apart, as weights.
+    #[serde(skip)]
+    targets: Vec<f64>,
+}
+
+/// A process that has seen measurements.
+#[derive(Debug, Clone)]
+pub(super) struct Process {
+    prior: Prior,
+    lessons: Lessons,
+    /// The mean of what was seen.
+    mean: f64,
+    /// What each measurement adds to what is expected.
+    factors: Vec<f64>,
+}
+
+/// What a process is stored as, besides its numbers.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub(super) struct Description {
+    prior: Prior,
+    mean: f64,
+    lessons: Lessons,
+}
+
+/// What is expected of a member.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(super) struct Expected {
+    pub(super) mean: f64,
+    /// At most: what the closest measurement leaves open.
+    pub(super) variance: f64,
+}
+
+/// More rows take too long; the newest are kept.
+const MOST_ROWS: usize = 3_000;
+/// Rounds in which values that are only bounded are guessed anew.
+const ROUNDS: usize = 6;
+/// How far below its bound a value is taken to lie at most.
+const DEEPEST: f64 = 0.4;
+/// How alike sets are that have more members or fewer.
+const OTHER_SIZE: f64 = 0.7;
+
+impl Place {
+    pub(super) fn of(set: &CoLocation) -> Place {
+        Place { gpu: set.gpu.clone(), sharing: set.sharing, members: set.members.len() }
+    }
+
+    fn likeness(&self, other: &Place, prior: &Prior) -> f64 {
+        let gpu = if self.gpu == other.gpu { 1.0 } else { prior.other_gpu };
+        let sharing = if self.sharing == other.sharing { 1.0 } else { prior.other_sharing };
+        let size = if self.members == other.members { 1.0 } else { OTHER_SIZE };
+        gpu * sharing * size
+    }
+}
+
+impl Lessons {
+    /// One more measurement: this member of this set.
+    pub(super) fn add(&mut self, set: &CoLocation, member: usize, target: f64, reading: Reading) {
+        let place = Place::of(set);
+        let known = self.places.iter().position(|it| *it == place);
+        let place = known.unwrap_or_else(|| {
+            self.places.push(place);
+            self.places.len() - 1
+        });
+        let mut job = |member: &Member| self.cast.place(Traits::of(member));
+        let own = job(&set.members[member]);
+        let partners = others(&set.members, member).map(&mut job).collect();
+        self.seats.push(Seat { place, own, partners });
+        self.readings.push(reading);
+        self.targets.push(target);
+    }
+
+    pub(super) fn is_empty(&self) -> bool {
+        self.seats.is_empty()
+    }
+
+    /// A process that has seen all of this, or as much of the end of it as can be learned.
+    pub(super) fn learn(mut self, prior: Prior) -> Process {
+        let surplus = self.seats.len().saturating_sub(MOST_ROWS);
+        self.seats.drain(..surplus);
+        self.readings.drain(..surplus);
+        self.targets.drain(..surplus);
+        let mean = self.targets.iter().sum::<f64>() / self.targets.len().max(1) as f64;
+        let mut process = Process { prior, lessons: self, mean, factors: Vec::new() };
+        process.factors = process.solve();
+        process
+    }
+}
+
+fn others(members: &[Member], member: usize) -> impl Iterator<Item = &Member> {
+    members.iter().enumerate().filter(move |(at, _)| *at != member).map(|(_, other)| other)
+}
+
+impl Process {
+    /// The factors. A value that is only bounded is taken for what all others say of it.
+    fn solve(&self) -> Vec<f64> {
+        let Lessons { seats, readings, targets: bounds, .. } = &self.lessons;
+        let likenesses = Likenesses::of_cast(self);
+        let covariance = |one: usize, other: usize| {
+            let noise = if one == other { self.prior.noise } else { 0.0 };
+            noise + likenesses.covariance(self, &seats[one], &seats[other])
+        };
+        let matrix = Cholesky::of(seats.len(), covariance);
+        let mut targets = bounds.clone();
+        let solved = |targets: &[f64]| {
+            let distances: Vec<f64> = targets.iter().map(|target| target - self.mean).collect();
+            matrix.solve(&distances)
+        };
+        for _ in 1..ROUNDS {
+            let factors = solved(&targets);
+            for (row, factor) in factors.iter().enumerate() {
+                if readings[row] == Reading::AtMost {
+                    let said = targets[row] - self.prior.noise * factor;
+                    targets[row] = said.clamp(bounds[row] - DEEPEST, bounds[row]);
+                }
+            }
+        }
+        solved(&targets)
+    }
+
+    /// What is expected of a member.
+    pub(super) fn expected(&self, set: &CoLocation, member: usize) -> Expected {
+        let asked = Asked::of(self, set, member);
+        let mut mean = self.mean;
+        let (mut own, mut partner, mut both): (f64, f64, f64) = (0.0, 0.0, 0.0);
+        for (seat, factor) in self.lessons.seats.iter().zip(&self.factors) {
+            let place = asked.places[seat.place];
+            let like = asked.partner_likeness(seat);
+            mean += factor * asked.covariance(self, seat, &like);
+            own = own.max(place * asked.sensitivity[seat.own]);
+            partner = partner.max(place * like.pressure);
+            both = both.max(place * asked.as_own[seat.own] * like.partners);
+        }
+        let open = |seen: f64, most: f64| if most > 0.0 { (1.0 - (seen / most).min(1.0)).max(0.0) } else { 0.0 };
+        let most = asked.most(self);
+        let prior = &self.prior;
+        let variance = prior.noise
+            + most.sensitivity * open(own, most.sensitivity)
+            + most.pressure * open(partner, most.pressure)
+            + (prior.pair + prior.pair_on_gpu) * most.both * open(both, most.both);
+        Expected { mean, variance }
+    }
+
+    /// What it has seen, so that more can be added.
+    pub(super) fn lessons(&self) -> &Lessons {
+        &self.lessons
+    }
+
+    /// What it was told to believe.
+    pub(super) fn prior(&self) -> Prior {
+        self.prior
+    }
+
+    /// Its words, its factors and what was seen.
+    pub(super) fn stored(&self) -> (Description, &[f64], &[f64]) {
+        let Process { prior, mean, lessons, factors } = self;
+        let description = Description { prior: *prior, mean: *mean, lessons: lessons.clone() };
+        (description, factors, &lessons.targets)
+    }
+
+    /// What was stored; none where it does not go together.
+    pub(super) fn restored(stored: Description, factors: Vec<f64>, targets: Vec<f64>) -> Option<Process> {
+        let Description { prior, mean, lessons } = stored;
+        let rows = lessons.seats.len();
+        let jobs = lessons.cast.jobs().len();
+        let known = |seat: &Seat| {
+            let place = seat.place < lessons.places.len();
+            place && seat.own < jobs && seat.partners.iter().all(|it| *it < jobs)
+        };
+        let whole = [lessons.readings.len(), factors.len(), targets.len()] == [rows; 3];
+        let whole = whole && lessons.seats.iter().all(known);
+        whole.then(|| Process { prior, mean, lessons: Lessons { targets, ..lessons }, factors })
+    }
+
+    /// The names of all numbers that jobs are compared by.
+    pub(super) fn numbers(&self) -> BTreeSet<String> {
+        self.lessons.cast.jobs().iter().flat_map(Traits::numbers).cloned().collect()
+    }
+}
+
+/// A member that is asked about, compared with all that was seen.
+struct Asked {
+    /// By place.
+    places: Vec<f64>,
+    /// By job of the cast.
+    sensitivity: Vec<f64>,
+    as_own: Vec<f64>,
+    /// Means over the partners, by job of the cast.
+    pressure: Vec<f64>,
+    as_partners: Vec<f64>,
+    member: Traits,
+    partners: Vec<Traits>,
+}
+
+/// How alike the partners of two members are.
+struct PartnerLikeness {
+    pressure: f64,
+    partners: f64,
+}
+
+/// How alike a member is to itself.
+struct Most {
+    sensitivity: f64,
+    pressure: f64,
+    both: f64,
+}
+
+impl Asked {
+    fn of(process: &Process, set: &CoLocation, member: usize) -> Asked {
+        let Prior { sensitivity, pressure, partners, .. } = &process.prior;
+        let place = Place::of(set);
+        let own = Traits::of(&set.members[member]);
+        let beside: Vec<Traits> = others(&set.members, member).map(Traits::of).collect();
+        let jobs = process.lessons.cast.jobs();
+        let of_own = |weights: &Likeness| jobs.iter().map(|job| own.likeness(job, weights)).collect();
+        let of_partners = |weights: &Likeness| {
+            let mean = |job: &Traits| {
+                beside.iter().map(|it| it.likeness(job, weights)).sum::<f64>() / beside.len().max(1) as f64
+            };
+            jobs.iter().map(mean).collect()
+        };
+        Asked {
+            places: process.lessons.places.iter().map(|it| it.likeness(&place, &process.prior)).collect(),
+            sensitivity: of_own(sensitivity),
+            as_own: of_own(partners),
+            pressure: of_partners(pressure),
+            as_partners: of_partners(partners),
+            member: own,
+            partners: beside,
+        }
+    }
+
+    fn partner_likeness(&self, seat: &Seat) -> PartnerLikeness {
+        let count = seat.partners.len().max(1) as f64;
+        let mean = |of: &[f64]| seat.partners.iter().map(|partner| of[*partner]).sum::<f64>() / count;
+        PartnerLikeness { pressure: mean(&self.pressure), partners: mean(&self.as_partners) }
+    }
+
+    fn covariance(&self, process: &Process, seat: &Seat, like: &PartnerLikeness) -> f64 {
+        let both = self.as_own[seat.own] * like.partners;
+        process.prior.covariance(self.places[seat.place], self.sensitivity[seat.own] + like.pressure, both)
+    }
+
+    fn most(&self, process: &Process) -> Most {
+        let Prior { sensitivity, pressure, partners, .. } = &process.prior;
+        let count = self.partners.len().max(1) as f64;
+        let among = |weights: &Likeness| {
+            let all = self.partners.iter().flat_map(|one| self.partners.iter().map(move |other| (one, other)));
+            all.map(|(one, other)| one.likeness(other, weights)).sum::<f64>() / (count * count)
+        };
+        Most {
+            sensitivity: self.member.likeness(&self.member, sensitivity),
+            pressure: among(pressure),
+            both: self.member.likeness(&self.member, partners) * among(partners),
+        }
+    }
+}
+
+impl Prior {
+    fn covariance(&self, place: f64, alone: f64, both: f64) -> f64 {
+        place * (self.common + alone + self.pair_on_gpu * both) + self.pair * both
+    }
+}
+
+/// All likenesses of a cast and its places, row by row.
+struct Likenesses {
+    jobs: usize,
+    places: usize,
+    between_places: Vec<f64>,
+    sensitivity: Vec<f64>,
+    pressure: Vec<f64>,
+    partners: Vec<f64>,
+}
+
+impl Likenesses {
+    fn of_cast(process: &Process) -> Likenesses {
+        let (jobs, places) = (process.lessons.cast.jobs(), &process.lessons.places);
+        let table = |weights: &Likeness| {
+            jobs.iter().flat_map(|one| jobs.iter().map(|other| one.likeness(other, weights))).collect()
+        };
+        let prior = &process.prior;
+        let likeness = |one: &Place| places.iter().map(|it| it.likeness(one, prior)).collect::<Vec<f64>>();
+        Likenesses {
+            jobs: jobs.len(),
+            places: places.len(),
+            between_places: places.iter().flat_map(likeness).collect(),
+            sensitivity: table(&prior.sensitivity),
+            pressure: table(&prior.pressure),
+            partners: table(&prior.partners),
+        }
+    }
+
+    fn covariance(&self, process: &Process, one: &Seat, other: &Seat) -> f64 {
+        let at = |table: &[f64], row: usize, column: usize| table[row * self.jobs + column];
+        let count = (one.partners.len() * other.partners.len()).max(1) as f64;
+        let mean = |table: &[f64]| {
+            let pairs = one.partners.iter().flat_map(|row| other.partners.iter().map(move |it| (*row, *it)));
+            pairs.map(|(row, column)| at(table, row, column)).sum::<f64>() / count
+        };
+        let place = self.between_places[one.place * self.places + other.place];
+        let alone = at(&self.sensitivity, one.own, other.own) + mean(&self.pressure);
+        let both = at(&self.partners, one.own, other.own) * mean(&self.partners);
+        process.prior.covariance(place, alone, both)
+    }
+}

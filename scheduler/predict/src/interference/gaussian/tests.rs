@@ -1,0 +1,1 @@
+//! What the processes learn of made-up sets.

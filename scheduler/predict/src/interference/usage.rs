@@ -1,0 +1,86 @@
+//! What jobs take of a GPU beside others: memory and time, from what they take alone.
+
+use cohabit_scheduler::interference::{CoLocation, Colocated, MeasuredSet, Outcome};
+use serde::{Deserialize, Serialize};
+
+/// How what a job takes beside others goes with what it takes alone.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+pub(crate) struct Usage {
+    /// Memory together as a part of the memory alone.
+    memory: f64,
+    utilisation: Reported,
+}
+
+/// What a table's utilisation of a member is.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+enum Reported {
+    /// That of its own processes: as much less as it is slower. Times this factor.
+    OfMember(f64),
+    /// That of the whole GPU: as much as all keep it busy. Times this factor.
+    OfGpu(f64),
+}
+
+impl Default for Usage {
+    fn default() -> Usage {
+        Usage { memory: 1.0, utilisation: Reported::OfMember(1.0) }
+    }
+}
+
+impl Usage {
+    /// Learns factors, and which of the two kinds of utilisation a table tells.
+    pub(crate) fn learn(measured: &[MeasuredSet]) -> Usage {
+        let (mut memory, mut of_member, mut of_gpu) = (Vec::new(), Vec::new(), Vec::new());
+        for it in measured.iter().filter(|it| it.set.members.len() > 1) {
+            let Outcome::Ran(observed) = &it.outcome else { continue };
+            for (member, observed) in it.set.members.iter().zip(observed) {
+                memory.extend(ln_ratio(observed.memory, member.solo.memory));
+                let own = member.solo.utilisation.map(|alone| alone / observed.slowdown.max(1.0));
+                of_member.extend(ln_ratio(observed.utilisation, own));
+                of_gpu.extend(ln_ratio(observed.utilisation, busy(&it.set)));
+            }
+        }
+        let utilisation = match deviation(&of_gpu) < deviation(&of_member) {
+            true => Reported::OfGpu(factor(&of_gpu)),
+            false => Reported::OfMember(factor(&of_member)),
+        };
+        Usage { memory: factor(&memory), utilisation }
+    }
+
+    /// What is expected of a member of this set besides its slowdown.
+    pub(crate) fn complete(&self, set: &CoLocation, member: usize, said: Colocated) -> Colocated {
+        let alone = &set.members[member].solo;
+        let utilisation = match self.utilisation {
+            Reported::OfMember(factor) => alone.utilisation.map(|alone| factor * alone / said.slowdown),
+            Reported::OfGpu(factor) => busy(set).map(|busy| factor * busy),
+        };
+        Colocated {
+            memory: alone.memory.map(|alone| self.memory * alone),
+            utilisation: utilisation.map(|busy| busy.min(1.0)),
+            ..said
+        }
+    }
+}
+
+/// How busy all members would keep the GPU if they did not disturb each other.
+fn busy(set: &CoLocation) -> Option<f64> {
+    let all: Option<f64> = set.members.iter().map(|member| member.solo.utilisation).sum();
+    all.map(|busy| busy.min(1.0))
+}
+
+fn ln_ratio(one: Option<f64>, other: Option<f64>) -> Option<f64> {
+    let (one, other) = one.zip(other)?;
+    (one > 0.0 && other > 0.0).then(|| (one / other).ln())
+}
+
+/// The median of what was seen; 1 where nothing was.
+fn factor(ln_ratios: &[f64]) -> f64 {
+    let mut sorted = ln_ratios.to_vec();
+    sorted.sort_unstable_by(f64::total_cmp);
+    sorted.get(sorted.len() / 2).map_or(1.0, |ln| ln.exp())
+}
+
+/// How far what was seen lies from its median.
+fn deviation(ln_ratios: &[f64]) -> f64 {
+    let centre = factor(ln_ratios).ln();
+    ln_ratios.iter().map(|ratio| (ratio - centre).abs()).sum::<f64>() / ln_ratios.len().max(1) as f64
+}
