@@ -46,6 +46,16 @@ impl GpuCluster {
         self.cluster.add_worker_in(&[("PATH", &search_path)], "auto", &flags);
     }
 
+    /// What `doctor` finds on the worker's machine, by matter.
+    pub(super) fn doctor(&self, flags: &[&str]) -> Vec<Value> {
+        let library = self.installed.nvml.display().to_string();
+        let arguments = [&["doctor", "--output", "json", "--nvml-library", &library][..], flags].concat();
+        let output =
+            self.cluster.command(&arguments).env("PATH", self.installed.search_path()).output().unwrap();
+        let document: Value = serde_json::from_slice(&output.stdout).unwrap();
+        document["findings"].as_array().unwrap().clone()
+    }
+
     /// The UUID of the GPU of this number.
     pub(super) fn uuid(&self, number: usize) -> String {
         self.world.gpus()[number].uuid.clone()

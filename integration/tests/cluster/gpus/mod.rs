@@ -3,6 +3,7 @@
 //! Head, worker, executors and all that speaks to NVML and MPS are what ships.
 
 mod devices;
+mod doctor;
 mod fallback;
 mod faults;
 mod kit;

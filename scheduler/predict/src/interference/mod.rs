@@ -1,7 +1,7 @@
 //! Learned models of interference: how much jobs on one GPU slow each other down.
 //!
-//! Measurements come in by `measurements`, are divided by `split`, learned from by a [`ModelKind`] of the
-//! `registry`, scored by `evaluate`, and kept in a folder by `stored`.
+//! Measurements come in by `measurements`, are divided by `split`, learned from by one of the `kinds`, scored
+//! by `evaluate`, and kept in a folder by `stored`.
 
 mod cholesky;
 mod evaluate;
@@ -15,6 +15,7 @@ mod stored;
 mod usage;
 
 pub use evaluate::{Figures, Tally, evaluate};
+pub use gaussian::Corrected;
 pub use kinds::{KIND_NAMES, UnknownKind, kind_by_name};
 pub use measurements::{Format, ReadError, read};
 pub use model::{Epoch, Lesson, Model, ModelKind, RestoreError, TrainError, Weights};

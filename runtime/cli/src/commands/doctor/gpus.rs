@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use cohabit_client::proto::{Device, GpuFacts, Peer};
+use cohabit_client::proto::{Device, GpuFacts, Health, Peer};
 use cohabit_worker::gpu::{Gpus, NoGpus};
 
 use super::findings::Finding;
@@ -112,7 +112,11 @@ fn gpu(device: &Device) -> Finding {
         None => "no memory of its own".to_owned(),
     };
     let facts = device.gpu.as_ref().map(details).unwrap_or_default();
-    Finding::good(GPU, format!("{}, {memory}{facts}", name(device)))
+    let seen = format!("{}, {memory}{facts}", name(device));
+    match &device.condition.health {
+        Health::Well | Health::Recovering(_) => Finding::good(GPU, seen),
+        Health::Fenced(why) => Finding::broken(GPU, seen, why),
+    }
 }
 
 fn details(facts: &GpuFacts) -> String {

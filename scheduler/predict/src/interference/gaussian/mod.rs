@@ -6,6 +6,7 @@
 //! regression whose shrinkage says how far the unseen may differ, and it is solved in closed form.
 
 mod cast;
+mod corrected;
 mod model;
 mod prior;
 mod process;
@@ -16,7 +17,7 @@ use self::model::Gaussian;
 use self::prior::{ADDITIVE, Prior, WITH_PAIRS};
 use super::model::{Epoch, Lesson, Model, ModelKind, RestoreError, TrainError, Weights};
 
-pub(super) use self::model::Corrected;
+pub use self::corrected::Corrected;
 
 /// A Gaussian process of a certain prior.
 #[derive(Debug)]

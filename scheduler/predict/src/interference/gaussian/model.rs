@@ -8,7 +8,7 @@ use cohabit_scheduler::interference::{
 };
 use serde::{Deserialize, Serialize};
 
-use super::prior::{ERRORS, Prior};
+use super::prior::Prior;
 use super::process::{Description, Expected, Lessons, Process, Reading};
 use crate::interference::model::{Model, RestoreError, TrainError, Weights};
 use crate::interference::room::Room;
@@ -116,12 +116,11 @@ impl Gaussian {
     /// What its pairs tell of a member of a larger set: what each partner costs adds up.
     fn of_pairs(&self, set: &CoLocation, member: usize) -> Expected {
         let (mut excess, mut variance) = (0.0, 0.0);
-        for (place, other) in set.members.iter().enumerate().filter(|(place, _)| *place != member) {
+        for (_, other) in set.members.iter().enumerate().filter(|(place, _)| *place != member) {
             let members = vec![set.members[member].clone(), other.clone()];
             let expected = self.pairs.expected(&CoLocation { members, ..set.clone() }, 0);
             excess += expected.mean.max(0.0).exp_m1();
             variance += expected.variance;
-            debug_assert_ne!(place, member);
         }
         Expected { mean: excess.ln_1p(), variance }
     }
@@ -134,7 +133,7 @@ fn answer(member: &Member, expected: Expected) -> Colocated {
 }
 
 /// Every member that ran beside others.
-fn ran(measured: &[MeasuredSet]) -> impl Iterator<Item = (&CoLocation, usize, &Observed)> {
+pub(super) fn ran(measured: &[MeasuredSet]) -> impl Iterator<Item = (&CoLocation, usize, &Observed)> {
     measured.iter().filter(|it| it.set.members.len() > 1).flat_map(|it| {
         let observed = match &it.outcome {
             Outcome::Ran(observed) => &observed[..],
@@ -207,47 +206,4 @@ impl Gaussian {
 
 fn tensor(values: &[f64]) -> Option<Tensor> {
     Tensor::from_slice(values, values.len(), &Device::Cpu).ok()
-}
-
-/// A model of whatever kind, corrected by what was observed since it was trained: its errors are learned by a
-/// process of their own.
-#[derive(Debug)]
-pub(crate) struct Corrected {
-    base: Box<dyn Interference>,
-    errors: Option<Process>,
-}
-
-impl Corrected {
-    /// This model after these observations.
-    pub(crate) fn of(base: Box<dyn Interference>, observed: &[MeasuredSet]) -> Corrected {
-        let sets: Vec<CoLocation> = observed.iter().map(|it| it.set.clone()).collect();
-        let mut lessons = Lessons::default();
-        for (said, measured) in base.predict(&sets).iter().zip(observed) {
-            for (set, member, observed) in ran(std::slice::from_ref(measured)) {
-                let error = observed.slowdown.max(1.0).ln() - said[member].slowdown.ln();
-                lessons.add(set, member, error, Reading::Exact);
-            }
-        }
-        let errors = (!lessons.is_empty()).then(|| lessons.learn(ERRORS));
-        Corrected { base, errors }
-    }
-}
-
-impl Interference for Corrected {
-    fn predict(&self, sets: &[CoLocation]) -> Vec<Vec<Colocated>> {
-        let mut said = self.base.predict(sets);
-        let Some(errors) = &self.errors else { return said };
-        for (set, members) in sets.iter().zip(&mut said).filter(|(set, _)| set.members.len() > 1) {
-            for (place, member) in members.iter_mut().enumerate() {
-                let error = errors.expected(set, place);
-                let slowdown = (member.slowdown.ln() + error.mean).exp();
-                let uncertainty = member.uncertainty.min(error.variance.sqrt());
-                let corrected = Colocated::slowed(&set.members[place], slowdown, uncertainty);
-                let utilisation =
-                    member.utilisation.map(|busy| busy * member.slowdown / corrected.slowdown);
-                *member = Colocated { utilisation, memory: member.memory, fits: member.fits, ..corrected };
-            }
-        }
-        said
-    }
 }

@@ -191,11 +191,6 @@ impl Process {
         &self.lessons
     }
 
-    /// What it was told to believe.
-    pub(super) fn prior(&self) -> Prior {
-        self.prior
-    }
-
     /// Its words, its factors and what was seen.
     pub(super) fn stored(&self) -> (Description, &[f64], &[f64]) {
         let Process { prior, mean, lessons, factors } = self;

@@ -1,0 +1,37 @@
+//! `doctor` on a machine with GPUs.
+
+use cohabit_fakes::{ComputeMode, Start};
+use serde_json::Value;
+
+use super::kit::GpuCluster;
+
+/// The findings of one matter.
+fn on<'a>(matter: &str, findings: &'a [Value]) -> Vec<&'a Value> {
+    findings.iter().filter(|finding| finding["matter"] == matter).collect()
+}
+
+#[test]
+fn a_machine_that_can_share_its_gpus_proves_it() {
+    let gpus = GpuCluster::start(2);
+    let findings = gpus.doctor(&["--probe"]);
+    assert_eq!(on("gpu", &findings).len(), 2);
+    assert!(on("gpu", &findings).iter().all(|it| it["seen"].as_str().unwrap().contains("not a GPU")));
+    for matter in ["gpu driver", "gpu sharing", "mps programs", "mps probe"] {
+        let found = on(matter, &findings);
+        assert!(!found.is_empty() && found.iter().all(|it| it["judgement"] == "good"), "{found:?}");
+    }
+    assert!(gpus.mps_processes().is_empty(), "the probe has cleared up");
+}
+
+#[test]
+fn what_keeps_a_machine_from_sharing_is_said_with_what_to_do() {
+    let gpus = GpuCluster::with(1, &[], |gpu| gpu.mps.control = Start::Exits(244));
+    let probe = gpus.doctor(&["--probe"]);
+    let probe = on("mps probe", &probe)[0];
+    assert_ne!(probe["judgement"], "good");
+    assert!(probe.to_string().contains("libcuda"), "{probe}");
+    let prohibited = GpuCluster::with(1, &[], |gpu| gpu.compute_mode = ComputeMode::Prohibited);
+    let findings = prohibited.doctor(&[]);
+    let told = on("gpu", &findings)[0];
+    assert!(told["judgement"] == "broken" && told.to_string().contains("nvidia-smi -c"), "{told}");
+}

@@ -1,0 +1,50 @@
+//! A model that is corrected by what was observed since it was trained.
+
+use cohabit_scheduler::interference::{CoLocation, Colocated, Interference, MeasuredSet};
+
+use super::model::ran;
+use super::prior::ERRORS;
+use super::process::{Lessons, Process, Reading};
+
+/// A model of whatever kind, corrected by what was observed since it was trained: its errors are learned by a
+/// process of their own.
+#[derive(Debug)]
+pub struct Corrected {
+    base: Box<dyn Interference>,
+    errors: Option<Process>,
+}
+
+impl Corrected {
+    /// This model after these observations.
+    pub fn of(base: Box<dyn Interference>, observed: &[MeasuredSet]) -> Corrected {
+        let sets: Vec<CoLocation> = observed.iter().map(|it| it.set.clone()).collect();
+        let mut lessons = Lessons::default();
+        for (said, measured) in base.predict(&sets).iter().zip(observed) {
+            for (set, member, observed) in ran(std::slice::from_ref(measured)) {
+                let error = observed.slowdown.max(1.0).ln() - said[member].slowdown.ln();
+                lessons.add(set, member, error, Reading::Exact);
+            }
+        }
+        let errors = (!lessons.is_empty()).then(|| lessons.learn(ERRORS));
+        Corrected { base, errors }
+    }
+}
+
+impl Interference for Corrected {
+    fn predict(&self, sets: &[CoLocation]) -> Vec<Vec<Colocated>> {
+        let mut said = self.base.predict(sets);
+        let Some(errors) = &self.errors else { return said };
+        for (set, members) in sets.iter().zip(&mut said).filter(|(set, _)| set.members.len() > 1) {
+            for (place, member) in members.iter_mut().enumerate() {
+                let error = errors.expected(set, place);
+                let slowdown = (member.slowdown.ln() + error.mean).exp();
+                let uncertainty = member.uncertainty.min(error.variance.sqrt());
+                let corrected = Colocated::slowed(&set.members[place], slowdown, uncertainty);
+                let utilisation =
+                    member.utilisation.map(|busy| busy * member.slowdown / corrected.slowdown);
+                *member = Colocated { utilisation, memory: member.memory, fits: member.fits, ..corrected };
+            }
+        }
+        said
+    }
+}
