@@ -28,7 +28,7 @@ const DEVICES: [&str; 25] = [
     "UTILISED",
     "SM ACTIVE",
     "POWER",
-    "HEAT",
+    "TEMPERATURE",
     "COMPUTE",
     "DRIVER",
     "MIG",

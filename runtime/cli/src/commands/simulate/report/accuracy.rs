@@ -4,8 +4,8 @@ use std::fmt::Write as _;
 
 use cohabit_sim::{Comparison, Errors};
 
-use super::html::escaped;
 use crate::commands::simulate::result::Outcomes;
+use crate::page::html::escaped;
 
 /// Of the first seed of every policy; empty where nothing was estimated.
 pub(super) fn table(outcomes: &Outcomes) -> String {

@@ -1,9 +1,10 @@
 //! How many jobs were completed within how long, over a logarithmic axis of time.
 
-use super::chart::{Axis, Curve, curves};
-use super::{palette, ticks};
+use super::ticks;
 use crate::commands::simulate::result::Outcomes;
 use crate::failure::Failure;
+use crate::page::chart::{Axis, Curve, curves};
+use crate::page::palette;
 
 /// More points of a curve than anybody sees.
 const POINTS: usize = 500;
@@ -35,11 +36,11 @@ pub(super) fn chart(outcomes: &Outcomes) -> Result<String, Failure> {
         ticks: vec![0.0, 0.25, 0.5, 0.75, 1.0],
         write: |part| format!("{:.0}%", part * 100.0),
     };
-    let of_policy = |(place, times): (usize, &Vec<f64>)| Curve {
-        colour: palette::of_policy(place),
+    let of_series = |(place, times): (usize, &Vec<f64>)| Curve {
+        colour: palette::of_series(place),
         points: cumulated(times),
     };
-    curves(&x, &y, &times.iter().enumerate().map(of_policy).collect::<Vec<_>>(), 340)
+    curves(&x, &y, &times.iter().enumerate().map(of_series).collect::<Vec<_>>(), 340)
 }
 
 fn sorted_powers(seconds: impl Iterator<Item = f64>) -> Vec<f64> {

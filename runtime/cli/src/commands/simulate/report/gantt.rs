@@ -10,10 +10,11 @@ use cohabit_sim::DeviceSpan;
 use plotters::prelude::*;
 use plotters::style::text_anchor::{HPos, VPos};
 
-use super::chart::{WIDTH, faint, svg, text_style, undrawable};
-use super::{palette, ticks};
+use super::ticks;
 use crate::commands::simulate::result::Outcome;
 use crate::failure::Failure;
+use crate::page::chart::{WIDTH, faint, svg, text_style, undrawable};
+use crate::page::palette;
 
 /// More bars make a page heavy and show no more.
 const MOST_BARS: usize = 2_500;

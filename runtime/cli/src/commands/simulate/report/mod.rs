@@ -3,11 +3,8 @@
 //! Everything on it comes from the outcomes; nothing is loaded from anywhere.
 
 mod accuracy;
-mod chart;
 mod distribution;
 mod gantt;
-mod html;
-mod palette;
 #[cfg(test)]
 mod tests;
 mod ticks;
@@ -15,10 +12,11 @@ mod timeline;
 
 use std::fmt::Write as _;
 
-use self::html::{escaped, figure};
 use super::result::Outcomes;
 use super::summary;
 use crate::failure::Failure;
+use crate::page::html::{self, escaped, figure};
+use crate::page::palette;
 
 /// The page.
 pub(super) fn page(outcomes: &Outcomes) -> Result<String, Failure> {
@@ -82,7 +80,7 @@ fn legend(outcomes: &Outcomes) -> String {
 }
 
 fn chip(place: usize) -> String {
-    let colour = palette::written(palette::of_policy(place));
+    let colour = palette::written(palette::of_series(place));
     format!("<i class=\"chip\" style=\"background:{colour}\"></i>")
 }
 

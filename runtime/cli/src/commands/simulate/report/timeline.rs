@@ -1,9 +1,10 @@
 //! How many jobs wait, and how many devices are held, over time.
 
-use super::chart::{Axis, Curve, counts, curves};
-use super::{palette, ticks};
+use super::ticks;
 use crate::commands::simulate::result::{Outcome, Outcomes};
 use crate::failure::Failure;
+use crate::page::chart::{Axis, Curve, counts, curves};
+use crate::page::palette;
 
 /// Jobs that wait for devices.
 pub(super) fn queue(outcomes: &Outcomes) -> Result<String, Failure> {
@@ -23,9 +24,9 @@ fn chart(
     counted: impl Fn(&Outcome) -> Vec<(f64, f64)>,
 ) -> Result<String, Failure> {
     let first_runs = outcomes.by_policy().into_iter().filter_map(|(_, runs)| runs.first().copied());
-    let of_policy =
-        |(place, run): (usize, &Outcome)| Curve { colour: palette::of_policy(place), points: counted(run) };
-    let lines: Vec<Curve> = first_runs.enumerate().map(of_policy).collect();
+    let of_series =
+        |(place, run): (usize, &Outcome)| Curve { colour: palette::of_series(place), points: counted(run) };
+    let lines: Vec<Curve> = first_runs.enumerate().map(of_series).collect();
     let points = || lines.iter().flat_map(|line| &line.points);
     let (end, highest) =
         points().fold((0.0, 0.0), |(end, highest), (at, count)| (at.max(end), count.max(highest)));

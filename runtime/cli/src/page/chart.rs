@@ -1,5 +1,5 @@
 //! Curves on axes, as SVG that stands in a page: colours of the page where it is text or grid, one colour for
-//! each policy.
+//! each curve.
 
 use std::fmt::Display;
 use std::ops::Range;
@@ -15,28 +15,28 @@ use crate::failure::{Failure, Trouble};
 /// the page is light or dark.
 const INK: RGBColor = RGBColor(1, 2, 3);
 const INK_WRITTEN: &str = "#010203";
-pub(super) const WIDTH: u32 = 920;
+pub(crate) const WIDTH: u32 = 920;
 const FONT: &str = "sans-serif";
 const TEXT_SIZE: u32 = 13;
 
 /// An area to draw on.
-pub(super) type Canvas<'a> = DrawingArea<SVGBackend<'a>, Shift>;
+pub(crate) type Canvas<'a> = DrawingArea<SVGBackend<'a>, Shift>;
 
 /// One axis.
-pub(super) struct Axis {
+pub(crate) struct Axis {
     /// What it measures.
-    pub(super) label: &'static str,
-    pub(super) range: Range<f64>,
+    pub(crate) label: &'static str,
+    pub(crate) range: Range<f64>,
     /// Where it carries numbers.
-    pub(super) ticks: Vec<f64>,
+    pub(crate) ticks: Vec<f64>,
     /// How they are written.
-    pub(super) write: fn(f64) -> String,
+    pub(crate) write: fn(f64) -> String,
 }
 
 /// One curve.
-pub(super) struct Curve {
-    pub(super) colour: RGBColor,
-    pub(super) points: Vec<(f64, f64)>,
+pub(crate) struct Curve {
+    pub(crate) colour: RGBColor,
+    pub(crate) points: Vec<(f64, f64)>,
 }
 
 /// The numbers of an axis, evenly over its length.
@@ -61,7 +61,7 @@ impl Ranged for Scale<'_> {
 }
 
 /// Draws something of this height.
-pub(super) fn svg(
+pub(crate) fn svg(
     height: u32,
     draw: impl FnOnce(&Canvas<'_>) -> Result<(), Failure>,
 ) -> Result<String, Failure> {
@@ -75,7 +75,7 @@ pub(super) fn svg(
 }
 
 /// Curves over their axes.
-pub(super) fn curves(x: &Axis, y: &Axis, curves: &[Curve], height: u32) -> Result<String, Failure> {
+pub(crate) fn curves(x: &Axis, y: &Axis, curves: &[Curve], height: u32) -> Result<String, Failure> {
     svg(height, |canvas| {
         let mut chart = ChartBuilder::on(canvas)
             .margin(10)
@@ -108,21 +108,21 @@ pub(super) fn curves(x: &Axis, y: &Axis, curves: &[Curve], height: u32) -> Resul
 }
 
 /// Text in the page's colour.
-pub(super) fn text_style(horizontal: HPos, vertical: VPos) -> TextStyle<'static> {
+pub(crate) fn text_style(horizontal: HPos, vertical: VPos) -> TextStyle<'static> {
     TextStyle::from((FONT, TEXT_SIZE).into_font()).color(&INK).pos(Pos::new(horizontal, vertical))
 }
 
 /// Lines in the page's colour, fainter than text.
-pub(super) fn faint() -> ShapeStyle {
+pub(crate) fn faint() -> ShapeStyle {
     INK.mix(0.2).into()
 }
 
-pub(super) fn undrawable(error: impl Display) -> Failure {
+pub(crate) fn undrawable(error: impl Display) -> Failure {
     Failure::new(Trouble::Internal, format!("a chart cannot be drawn: {error}"))
 }
 
 /// An axis from nothing to at least this much, with round numbers.
-pub(super) fn counts(label: &'static str, most: f64) -> Axis {
+pub(crate) fn counts(label: &'static str, most: f64) -> Axis {
     let top = most.max(1.0);
     let rough = top / 5.0;
     let power = 10_f64.powf(rough.log10().floor());

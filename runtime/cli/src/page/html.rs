@@ -1,7 +1,7 @@
 //! The page around the charts: its style, and text that cannot be taken for marks.
 
 /// Text as a page writes it.
-pub(super) fn escaped(text: &str) -> String {
+pub(crate) fn escaped(text: &str) -> String {
     let mut page = String::with_capacity(text.len());
     for letter in text.chars() {
         match letter {
@@ -17,7 +17,7 @@ pub(super) fn escaped(text: &str) -> String {
 }
 
 /// A chart under its title, with a sentence that says how to read it.
-pub(super) fn figure(title: &str, caption: &str, svg: &str) -> String {
+pub(crate) fn figure(title: &str, caption: &str, svg: &str) -> String {
     let (title, caption) = (escaped(title), escaped(caption));
     format!(
         "<section>\n<h2>{title}</h2>\n<p class=\"hint\">{caption}</p>\n<figure>{svg}</figure>\n</section>\n"
@@ -25,7 +25,7 @@ pub(super) fn figure(title: &str, caption: &str, svg: &str) -> String {
 }
 
 /// The whole page. Nothing in it comes from anywhere else.
-pub(super) fn page(title: &str, body: &str) -> String {
+pub(crate) fn page(title: &str, body: &str) -> String {
     let title = escaped(title);
     format!(
         "<!doctype html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n\

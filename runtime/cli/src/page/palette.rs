@@ -2,7 +2,7 @@
 
 use plotters::style::RGBColor;
 
-const POLICIES: [RGBColor; 8] = [
+const SERIES: [RGBColor; 8] = [
     RGBColor(59, 130, 246),
     RGBColor(249, 115, 22),
     RGBColor(16, 163, 107),
@@ -15,13 +15,13 @@ const POLICIES: [RGBColor; 8] = [
 /// The part of a turn after which a colour is far from all before it.
 const GOLDEN: f64 = 0.618_033_988_749_895;
 
-/// Of the policy at this place.
-pub(super) const fn of_policy(place: usize) -> RGBColor {
-    POLICIES[place % POLICIES.len()]
+/// Of the policy, or the curve, at this place.
+pub(crate) const fn of_series(place: usize) -> RGBColor {
+    SERIES[place % SERIES.len()]
 }
 
 /// Of a job: neighbours in number are far apart in colour.
-pub(super) fn of_job(number: usize) -> RGBColor {
+pub(crate) fn of_job(number: usize) -> RGBColor {
     let hue = (number as f64 * GOLDEN).fract() * 6.0;
     let lightness = [0.46, 0.56, 0.64][number % 3];
     let chroma = 0.5 * (1.0 - f64::abs(2.0 * lightness - 1.0));
@@ -39,6 +39,6 @@ pub(super) fn of_job(number: usize) -> RGBColor {
 }
 
 /// As a page writes it.
-pub(super) fn written(RGBColor(red, green, blue): RGBColor) -> String {
+pub(crate) fn written(RGBColor(red, green, blue): RGBColor) -> String {
     format!("#{red:02x}{green:02x}{blue:02x}")
 }
