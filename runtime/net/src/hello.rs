@@ -173,7 +173,8 @@ mod tests {
     fn another_version_is_told_by_its_number_and_build_and_its_body_is_left_alone() {
         let error = unseal::<HelloAnswer>(&of_another_version(7, "3.1\x1b[2J")).unwrap_err().to_string();
         assert!(error.contains("cohabit 3.1[2J and speaks protocol 7"), "{error}");
-        assert!(error.contains("speaks protocol 1: upgrade this one"), "{error}");
+        let ours = format!("speaks protocol {PROTOCOL_VERSION}: upgrade this one");
+        assert!(error.contains(&ours), "{error}");
     }
 
     #[test]

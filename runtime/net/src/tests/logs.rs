@@ -10,7 +10,7 @@ use tracing_subscriber::fmt::MakeWriter;
 use super::refusals::secured;
 use super::*;
 use crate::hello::of_another_version;
-use crate::wire;
+use crate::{PROTOCOL_VERSION, wire};
 
 /// A log in memory.
 #[derive(Clone, Default)]
@@ -61,7 +61,7 @@ async fn refusals_are_logged_with_address_and_reason_and_secrets_never() {
 
     let text = log.text();
     let refused: Vec<_> = text.lines().filter(|line| line.contains("refused a connection")).collect();
-    let reasons = ["the token has expired", "protocol 1: upgrade it"];
+    let reasons = ["the token has expired", &format!("protocol {PROTOCOL_VERSION}: upgrade it")];
     assert_eq!(refused.len(), reasons.len(), "{refused:?}");
     for (line, reason) in refused.iter().zip(reasons) {
         for part in ["WARN", "address=127.0.0.1:", reason] {

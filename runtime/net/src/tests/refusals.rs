@@ -9,7 +9,7 @@ use tokio_rustls::{TlsAcceptor, TlsConnector};
 use super::*;
 use crate::hello::{HelloAnswer, LONGEST_HELLO, of_another_version, unseal};
 
-use crate::{Fingerprint, LinkError, RefusedCode, Token, Trouble, tls, wire};
+use crate::{Fingerprint, LinkError, PROTOCOL_VERSION, RefusedCode, Token, Trouble, tls, wire};
 
 async fn refusal(endpoint: &Endpoint) -> LinkError {
     in_time(connect_client(endpoint)).await.map(drop).expect_err("it is refused")
@@ -119,7 +119,8 @@ async fn something_that_is_no_head_is_called_so() {
 
 #[tokio::test]
 async fn a_head_of_another_version_is_told_with_both_versions_and_what_to_upgrade() {
-    for (version, build, advice) in [(2, "9.9.9", "upgrade this one"), (0, "0.0.1", "upgrade the head")] {
+    let newer = PROTOCOL_VERSION + 1;
+    for (version, build, advice) in [(newer, "9.9.9", "upgrade this one"), (0, "0.0.1", "upgrade the head")] {
         let folder = tempfile::tempdir().unwrap();
         let identity = Identity::open_or_create(folder.path()).unwrap();
         let socket = TcpListener::bind("127.0.0.1:0").await.unwrap();
@@ -136,7 +137,8 @@ async fn a_head_of_another_version_is_told_with_both_versions_and_what_to_upgrad
         let endpoint = Endpoint { address, token };
         let (error, _frames) = tokio::join!(refusal(&endpoint), answer);
         let text = error.to_string();
-        for part in [&format!("cohabit {build} and speaks protocol {version}"), "speaks protocol 1", advice] {
+        let theirs = format!("cohabit {build} and speaks protocol {version}");
+        for part in [&theirs, &format!("speaks protocol {PROTOCOL_VERSION}"), advice] {
             assert!(text.contains(part), "{part} in: {text}");
         }
     }
@@ -152,14 +154,15 @@ async fn a_client_of_another_version_is_answered_in_a_layout_that_it_can_read() 
     let head = TestHead::start().await;
     let fingerprint = head.endpoint("ada", Role::User, None).token.fingerprint();
     let mut frames = wire::frames(secured(&head.address, fingerprint).await, LONGEST_HELLO);
-    frames.send(of_another_version(2, "9.9.9")).await.unwrap();
+    frames.send(of_another_version(PROTOCOL_VERSION + 1, "9.9.9")).await.unwrap();
     let answer = in_time(frames.next()).await.unwrap().unwrap();
-    assert_eq!(&answer[..12], b"COHABIT\n\0\0\0\x01");
+    assert_eq!(&answer[..8], b"COHABIT\n");
+    assert_eq!(answer[8..12], PROTOCOL_VERSION.to_be_bytes());
     let HelloAnswer::Refused { message, .. } = unseal(&answer).unwrap() else { panic!("refused") };
-    assert!(
-        message.contains("cohabit 9.9.9 and speaks protocol 2") && message.contains("protocol 1"),
-        "{message}"
-    );
+    let (theirs, ours) = (PROTOCOL_VERSION + 1, PROTOCOL_VERSION);
+    for part in [format!("cohabit 9.9.9 and speaks protocol {theirs}"), format!("protocol {ours}")] {
+        assert!(message.contains(&part), "{message}");
+    }
     assert!(in_time(frames.next()).await.is_none());
     head.assert_serves("bea").await;
 }
