@@ -45,6 +45,7 @@ const ALLOWED: [(&str, &[&str]); 16] = [
             "cohabit-runtime",
             "cohabit-worker",
             "cohabit-examples",
+            "cohabit-predict",
             "cohabit-sim",
         ],
     ),

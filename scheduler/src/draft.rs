@@ -69,10 +69,9 @@ impl<'v> Draft<'v> {
             return if all_alike { Next::OtherClasses } else { Next::Others };
         }
         if !self.without_room.covers(&job.demand)
-            && let Ok(proposal) = place.place(job, profile, &self.free)
+            && let Some(next) = self.try_place(job, profile, place)
         {
-            self.start(job, profile, proposal);
-            return Next::Others;
+            return next;
         }
         self.without_room.insert(job.demand);
         match self.discipline {
@@ -83,6 +82,16 @@ impl<'v> Draft<'v> {
                 Next::OtherClasses
             }
         }
+    }
+
+    /// Whose turn it may be if the job found room; nothing if it found none.
+    fn try_place(&mut self, job: &'v PendingJob, profile: &Profile, place: &mut impl Place) -> Option<Next> {
+        match place.place(job, profile, &self.free) {
+            Ok(proposal) => self.start(job, profile, proposal),
+            Err(shortage) if shortage.is_its_own() => {}
+            Err(_) => return None,
+        }
+        Some(Next::Others)
     }
 
     /// Reserves room for a job that has none, if it is the first; says when there will be some.
@@ -111,7 +120,7 @@ impl<'v> Draft<'v> {
             self.refused.insert(job.demand);
             return;
         }
-        self.free.take(&job.demand, &placement);
+        self.free.settle(job.id, &job.demand, &placement);
         self.plan.actions.push(proposal.start(job.id, profile));
         self.starting.push(Starting { ends_at, demand: &job.demand, placement });
     }

@@ -84,7 +84,10 @@ fn nearer(known: Option<Shortage>, other: Shortage) -> Shortage {
 /// How near a node came: past its devices, their places, then their memory; among equals, with the most left.
 fn nearness(shortage: &Shortage) -> (u8, u64) {
     match shortage {
-        Shortage::Nodes | Shortage::NodesAtOnce { .. } | Shortage::DevicesInAll { .. } => (0, 0),
+        Shortage::Nodes
+        | Shortage::NodesAtOnce { .. }
+        | Shortage::DevicesInAll { .. }
+        | Shortage::Busy { .. } => (0, 0),
         Shortage::Enforcement => (1, 0),
         Shortage::Devices { whole, share, .. } => (2, u64::from(*whole) * 1_000 + u64::from(share.0)),
         Shortage::Places { .. } => (3, 0),

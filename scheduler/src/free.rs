@@ -6,7 +6,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use cohabit_proto::{Demand, DeviceId, NodeId, Placement, RankPlacement, Share, Spread};
+use cohabit_proto::{Demand, DeviceId, JobId, NodeId, Placement, RankPlacement, Share, Spread};
 
 use crate::{DeviceView, NodeView};
 
@@ -57,6 +57,15 @@ impl<'v> FreeNodes<'v> {
     /// Takes what a placed job uses.
     pub fn take(&mut self, demand: &Demand, placement: &Placement) {
         self.for_each_part(placement, |node, part| node.take(demand, part));
+    }
+
+    /// The same, and counts the job among the residents from now on.
+    pub fn settle(&mut self, job: JobId, demand: &Demand, placement: &Placement) {
+        self.for_each_part(placement, |node, part| {
+            node.take(demand, part);
+            let taken = node.devices.iter_mut().filter(|device| part.devices.contains(&device.id));
+            taken.for_each(|device| device.residents.push(job));
+        });
     }
 
     /// Gives back what a placed job used.

@@ -105,6 +105,7 @@ impl<R: Rank, P: Place> Pipeline<R, P> {
 
 impl<R: Rank, P: Place> Policy for Pipeline<R, P> {
     fn learn(&mut self, view: &View, changes: &[Change]) {
+        self.place.learn(view, changes);
         if self.place.prepare(view) == Cluster::Changed {
             view.pending.values().for_each(|job| self.enqueue(job));
         }

@@ -2,10 +2,15 @@
 
 use cohabit_proto::{Demand, JobId, Placement};
 
-use crate::{Action, FreeNodes, JobTraits, PendingJob, Profile, Shortage, View};
+use crate::{Action, Change, FreeNodes, JobTraits, PendingJob, Profile, Shortage, View};
 
 /// Chooses devices.
 pub trait Place: Send {
+    /// Takes note of changes, which are in the view already: for a choice that depends on who is where.
+    fn learn(&mut self, view: &View, changes: &[Change]) {
+        let _ = (view, changes);
+    }
+
     /// Takes note of the cluster before a plan; answers whether profiles made before no longer hold.
     fn prepare(&mut self, view: &View) -> Cluster {
         let _ = view;

@@ -48,6 +48,11 @@ pub enum Shortage {
         /// The least memory that other programs hold on a free device.
         hold: Bytes,
     },
+    /// Devices whose neighbours leave it enough time, by the rule of the policy.
+    Busy {
+        /// The most that jobs on a device may keep it busy together, in percent.
+        most: u32,
+    },
     /// Device memory.
     Memory {
         /// Needed on each device.
@@ -87,6 +92,11 @@ pub enum Alone {
 }
 
 impl Shortage {
+    /// Whether it is of this job alone: others that need the same may well have room.
+    pub(crate) const fn is_its_own(&self) -> bool {
+        matches!(self, Shortage::Busy { .. })
+    }
+
     /// For programs.
     #[must_use]
     pub const fn code(&self) -> ReasonCode {
@@ -96,7 +106,8 @@ impl Shortage {
             | Shortage::DevicesInAll { .. }
             | Shortage::Devices { .. }
             | Shortage::Enforcement
-            | Shortage::Places { .. } => ReasonCode::WaitingForDevices,
+            | Shortage::Places { .. }
+            | Shortage::Busy { .. } => ReasonCode::WaitingForDevices,
             Shortage::Strangers { .. } | Shortage::Memory { .. } => ReasonCode::WaitingForMemory,
             Shortage::Cpus { .. } | Shortage::HostMemory { .. } => ReasonCode::WaitingForHost,
         }
@@ -132,6 +143,9 @@ impl fmt::Display for Shortage {
             }
             Shortage::Places { ranks } => {
                 write!(f, "{ranks} ranks share each GPU already, and no more may")
+            }
+            Shortage::Busy { most } => {
+                write!(f, "with it, every GPU with room would be busier than the {most} % that are allowed")
             }
             Shortage::Strangers { hold } => write!(
                 f,

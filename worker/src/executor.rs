@@ -133,7 +133,7 @@ struct Kept {
 async fn hold(folder: &RankFolder, start: &Start, mut child: Child, kept: Kept) -> Result<(), ExecutorError> {
     let (started_at, process) = (now(), child.id().cast_signed());
     let (stdout, stderr) = child.stdout.take().zip(child.stderr.take()).expect("both were asked to be pipes");
-    let (status, told) = watch::channel(Status { started_at, process, progress: None });
+    let (status, told) = watch::channel(Status { started_at, process, stopping: None, progress: None });
     let (hearer, heard) = mpsc::channel(COMMANDS);
     tokio::spawn(serve(kept.listener, told, hearer));
     let holder = Holder {
@@ -143,7 +143,7 @@ async fn hold(folder: &RankFolder, start: &Start, mut child: Child, kept: Kept) 
         tracker: Tracker::default(),
         status: status.clone(),
         orphan_clock: OrphanClock::running(Instant::now(), start.orphan_grace.into()),
-        grace: start.rank.spec.stop.grace.into(),
+        grace: start.rank.spec.stop.grace,
         force: Force::default(),
         removal: Removal::of(start.removal.clone()),
     };

@@ -18,7 +18,7 @@ use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
 
 use cohabit_gpu::mps::Removal;
-use cohabit_proto::{AttemptId, Outcome, Progress, RankId, Span, Time};
+use cohabit_proto::{AttemptId, Outcome, Progress, RankId, Span, StopReason, Time};
 use cohabit_worker_core::{Ending, RankStart};
 use serde::{Deserialize, Serialize};
 
@@ -129,6 +129,13 @@ impl RankFolder {
     /// How the rank ended, if it did and the head may not know it.
     pub(crate) fn ended(&self) -> Result<Option<Ended>, FileError> {
         read_json(&self.outcome_file())
+    }
+
+    /// Adds to how the rank ended why it was stopped, which its executor did not know.
+    pub(crate) fn explain(&self, why: StopReason) -> Result<(), FileError> {
+        let Some(mut ended) = self.ended()? else { return Ok(()) };
+        ended.ending.stopped = Some(why);
+        self.write_ended(&ended)
     }
 
     /// The head knows how the rank ended. Asked twice, it is done once.

@@ -7,7 +7,8 @@ use std::collections::BTreeMap;
 
 use cohabit_core::{Config, Effect, Event, Head};
 use cohabit_proto::{Report, Span, Time, WorkerKey};
-use cohabit_scheduler::{Plan, Policy, View, policy_by_name};
+use cohabit_scheduler::interference::Knowledge;
+use cohabit_scheduler::{Plan, Policy, View, policy_that_knows};
 
 use crate::alarm::AlarmClock;
 use crate::failure::{Failure, FailureKind, guarded};
@@ -34,6 +35,7 @@ pub(crate) struct HeadHost {
 struct Settings {
     config: Config,
     policy: String,
+    knowledge: Knowledge,
     snapshot_every: usize,
     watch: Watch,
 }
@@ -64,11 +66,12 @@ impl HeadHost {
             settings: Settings {
                 config: scenario.config.clone(),
                 policy: scenario.policy.clone(),
+                knowledge: scenario.knowledge.clone(),
                 snapshot_every: scenario.snapshot_every.max(1),
                 watch: scenario.watch,
             },
             head,
-            policy: policy(&scenario.policy),
+            policy: policy(&scenario.policy, &scenario.knowledge),
             view: View::default(),
             journal: Vec::new(),
             snapshot,
@@ -134,7 +137,7 @@ impl HeadHost {
     pub(crate) fn restart(&mut self, now: Time) -> Result<Vec<Effect>, Failure> {
         self.state = State::Up;
         self.life += 1;
-        self.policy = policy(&self.settings.policy);
+        self.policy = policy(&self.settings.policy, &self.settings.knowledge);
         self.view = View::default();
         self.handle(now, Event::Configured(self.settings.config.clone()))
     }
@@ -158,8 +161,8 @@ impl HeadHost {
     }
 }
 
-fn policy(name: &str) -> Box<dyn Policy> {
-    policy_by_name(name).unwrap_or_else(|unknown| panic!("{unknown}"))
+fn policy(name: &str, knowledge: &Knowledge) -> Box<dyn Policy> {
+    policy_that_knows(name, knowledge).unwrap_or_else(|unknown| panic!("{unknown}"))
 }
 
 const fn is_journaled(event: &Event) -> bool {

@@ -45,7 +45,7 @@ mod world;
 pub use cluster_spec::{ClusterSpec, ParseClusterError};
 #[cfg(feature = "learned")]
 pub use cohabit_predict::{Accuracy, Comparison, Errors};
-pub use cohabit_scheduler::interference::{FairShares, GPU_MODELS, GpuModel, Law};
+pub use cohabit_scheduler::interference::{GPU_MODELS, GpuModel, Interference, Knowledge};
 pub use cohabit_scheduler::{POLICY_NAMES, UnknownPolicy, policy_by_name};
 pub use digest::Digest;
 pub use draw::Options;
@@ -55,7 +55,7 @@ pub use evaluation::{
     evaluate,
 };
 pub use failure::{Failure, FailureKind};
-pub use machine::{Appetite, Blame, Disk};
+pub use machine::{Appetite, Blame, Disk, Hardware, USUAL_MAX_SLOWDOWN};
 pub use program::{Attaches, OnTerm, Program, Reports, Start};
 pub use random::Random;
 pub use recorder::Keep;

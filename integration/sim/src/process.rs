@@ -2,9 +2,11 @@
 //!
 //! Its work shrinks at a rate that the machine sets anew whenever the company on its devices changes.
 
-use cohabit_proto::{Enforcement, Outcome, Phase, Progress, RankId, Span, StopReason, Time};
-use cohabit_worker_core::{Ending, FoundRank, GpuAccess, RankStart};
+use cohabit_proto::{Enforcement, JobSpec, Outcome, Phase, Progress, RankId, Span, Time};
+use cohabit_scheduler::interference::{Member, Solo};
+use cohabit_worker_core::{Ending, FoundRank, GpuAccess, RankStart, Stopping};
 
+use crate::machine::Tenancy;
 use crate::program::{Attaches, OnTerm, Program, Reports};
 
 /// A rank that was spawned, until its outcome is forgotten.
@@ -15,8 +17,8 @@ pub(crate) struct Process {
     pub(crate) life: Life,
     /// Counts how often the executor's clock was started or stopped; it runs at odd numbers.
     pub(crate) leases: u64,
-    /// Whether the executor stops the rank by itself.
-    pub(crate) stopped: Option<StopReason>,
+    /// How far its stop is, as far as its executor knows.
+    pub(crate) stopping: Option<Stopping>,
     pub(crate) work: Work,
     /// How fast its gang is where it lies, as a part of its best pace.
     pub(crate) pace: f64,
@@ -24,6 +26,9 @@ pub(crate) struct Process {
     pub(crate) hangs: bool,
     /// The work that was left when it began to save it.
     pub(crate) saving: Option<f64>,
+    /// What is true of it beside others.
+    pub(crate) member: Member,
+    pub(crate) tenancy: Tenancy,
 }
 
 /// What a process finds when it starts.
@@ -85,16 +90,19 @@ impl Process {
         let program = Program::of(&start.spec);
         let work = Work::new(conditions.left.unwrap_or(program.alone.as_secs_f64()));
         let pace = conditions.pace;
+        let member = member(&start.spec, &program);
         Process {
             start,
             program,
             life: Life::Starting,
             leases: 0,
-            stopped: None,
+            stopping: None,
             work,
             pace,
             hangs: false,
             saving: None,
+            member,
+            tenancy: Tenancy::default(),
         }
     }
 
@@ -131,7 +139,7 @@ impl Process {
     }
 
     pub(crate) fn ending(&self, now: Time, outcome: Outcome) -> Ending {
-        Ending { outcome, stopped: self.stopped, at: now }
+        Ending { outcome, stopped: self.stopping.map(|stopping| stopping.why), at: now }
     }
 
     /// How far it is by its own word.
@@ -163,7 +171,8 @@ impl Process {
             Life::Running(started_at) => (*started_at, None),
             Life::Ended(ending) => (ending.at, Some(ending.clone())),
         };
-        Some(FoundRank { start: self.start.clone(), started_at, ending, progress: None })
+        let stopping = self.stopping.filter(|_| ending.is_none());
+        Some(FoundRank { start: self.start.clone(), started_at, stopping, ending, progress: None })
     }
 
     /// Whether its limits on a GPU are seen to be enforced, where it is a client of an MPS server.
@@ -181,6 +190,17 @@ impl Process {
     pub(crate) fn device_time(&self, now: Time) -> u64 {
         let Life::Running(started_at) = self.life else { return 0 };
         now.since(started_at).as_micros() * u64::from(self.start.share.0) * self.start.devices.len() as u64
+    }
+}
+
+/// What it trains, as far as its description tells, and how busy it keeps a device.
+fn member(spec: &JobSpec, program: &Program) -> Member {
+    let model = spec.model.as_ref();
+    Member {
+        model: model.and_then(|model| model.name.clone()).unwrap_or_default(),
+        batch: model.and_then(|model| model.batch_size),
+        solo: Solo { utilisation: Some(program.busy), ..Solo::default() },
+        ..Member::default()
     }
 }
 

@@ -1,6 +1,6 @@
 //! What a simulated process does, as its command line says: the fake machine's only programming language.
 
-use cohabit_proto::{JobSpec, Outcome, Signal, Span, StartFailure, Work};
+use cohabit_proto::{Bytes, JobSpec, Outcome, Signal, Span, StartFailure, Work};
 use serde::{Deserialize, Serialize};
 
 /// The behaviour of every process of a job.
@@ -14,6 +14,9 @@ pub struct Program {
     pub reports: Reports,
     /// The fraction of its devices that it keeps busy then.
     pub busy: f64,
+    /// Memory that it holds on each of its devices, where that counts: it may have asked for less.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub gpu_memory: Option<Bytes>,
     /// How its start goes.
     pub start: Start,
     /// The code it exits with in the end.
@@ -82,6 +85,7 @@ impl Program {
             steps,
             reports,
             busy: 0.9,
+            gpu_memory: None,
             start,
             exit: 0,
             failing_attempts: 0,

@@ -4,13 +4,12 @@
 //! What is drawn while it runs (delays above all) comes from the seed. A scenario without faults and with
 //! the submissions of a trace is an evaluation.
 
-use std::sync::Arc;
-
 use cohabit_core::Config;
 use cohabit_proto::{Bytes, JobChange, JobSpec, Span, Time, When};
-use cohabit_scheduler::interference::{FairShares, Law};
 
-use crate::machine::{Appetite, Blame, Disk};
+use cohabit_scheduler::interference::Knowledge;
+
+use crate::machine::{Appetite, Blame, Disk, Hardware};
 use crate::shape::Shape;
 
 /// A cluster and its fate.
@@ -18,12 +17,14 @@ use crate::shape::Shape;
 pub struct Scenario {
     /// The machines.
     pub shapes: Vec<Shape>,
-    /// How processes on one device slow each other down.
-    pub law: Arc<dyn Law>,
+    /// What is true of their devices.
+    pub hardware: Hardware,
     /// The head's settings.
     pub config: Config,
     /// The policy's name.
     pub policy: String,
+    /// What it knows of jobs beside each other, if it asks.
+    pub knowledge: Knowledge,
     /// How long an executor waits for somebody to come.
     pub orphan_grace: Span,
     /// What workers say of that; the truth, unless they are to lie.
@@ -164,9 +165,10 @@ impl Scenario {
     pub fn calm(shapes: Vec<Shape>) -> Scenario {
         Scenario {
             shapes,
-            law: Arc::new(FairShares::default()),
+            hardware: Hardware::default(),
             config: Config::default(),
             policy: "fifo".into(),
+            knowledge: Knowledge::default(),
             orphan_grace: Span::from_secs(120),
             announced_grace: None,
             heartbeat: Span::from_secs(5),

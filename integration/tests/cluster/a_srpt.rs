@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 
 use cohabit_client::proto::{Demand, Gpus, JobSpec, Launch, ModelDescription, Span, Spread, Stage, Time};
 use cohabit_sim::workload::WorkloadJob;
-use cohabit_sim::{EstimatorKind, Evaluation, Observer, Program, Shape, evaluate};
+use cohabit_sim::{EstimatorKind, Evaluation, Hardware, Knowledge, Observer, Program, Shape, evaluate};
 use serde_json::Value;
 
 use crate::kit::*;
@@ -67,7 +67,9 @@ fn simulated(jobs: &[Job], submitted: &[i64]) -> Vec<Time> {
     let evaluation = Evaluation {
         shapes: vec![Shape::new("node0", 4)],
         jobs: jobs.iter().zip(submitted).map(|(job, at)| workload(*job, at - submitted[0])).collect(),
+        hardware: Hardware::default(),
         policy: "a-srpt".into(),
+        knowledge: Knowledge::default(),
         estimator: EstimatorKind::Oracle,
         seed: 1,
     };
@@ -90,7 +92,8 @@ fn workload(Job { replicas, iterations }: Job, at_us: i64) -> WorkloadJob {
         model: Some(ModelDescription { stages: vec![stage], ..ModelDescription::default() }),
         ..Program::working(Span::ZERO).job()
     };
-    WorkloadJob { at: Time::from_micros(at_us as u64), user: "ada".into(), spec, iterations, pace: ITERATION }
+    let (at, alone_milli) = (Time::from_micros(at_us as u64), demand.total_milli());
+    WorkloadJob { at, user: "ada".into(), spec, iterations, pace: ITERATION, alone_milli }
 }
 
 #[test]

@@ -13,6 +13,8 @@ mod daemon;
 mod failure;
 mod nearest;
 mod output;
+#[cfg(any(feature = "simulate", feature = "predict"))]
+mod page;
 mod place;
 mod render;
 mod script;

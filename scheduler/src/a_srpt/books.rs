@@ -106,6 +106,7 @@ impl Books {
     /// Takes over what changed up to the moment of the view: arrivals at their own times, all else at that
     /// moment.
     pub(super) fn learn(&mut self, view: &View, changes: &[Change], place: &mut impl Place) {
+        place.learn(view, changes);
         let cluster = place.prepare(view);
         if self.machine.is_empty() {
             // Nothing was served at the old speed, and a new policy hears of jobs that arrived long ago.

@@ -224,6 +224,7 @@ enum Room {
 
 impl<U: Urgency, P: Place> Policy for Preemptive<U, P> {
     fn learn(&mut self, view: &View, changes: &[Change]) {
+        self.place.learn(view, changes);
         if self.place.prepare(view) == Cluster::Changed {
             self.expect_anew(view);
         }

@@ -10,7 +10,7 @@ pub struct ByLaw<L = FairShares> {
 }
 
 /// What a job of which nobody knows better is taken for: most training jobs keep a GPU busy.
-const USUAL_BUSY: f64 = 0.8;
+pub(crate) const USUAL_BUSY: f64 = 0.8;
 /// How well the law fits published measurements.
 const UNCERTAINTY: f64 = 0.05;
 

@@ -4,7 +4,10 @@ use std::collections::BTreeMap;
 
 use cohabit_proto::StretchSharing;
 
-use super::{ByLaw, CoLocation, Colocated, Configuration, FairShares, GpuKind, Interference, Member, UNKNOWN_UNCERTAINTY};
+use super::{
+    ByLaw, CoLocation, Colocated, Configuration, FairShares, GpuKind, Interference, Member,
+    UNKNOWN_UNCERTAINTY,
+};
 
 /// A set with what was measured of it.
 #[derive(Debug, Clone, PartialEq)]
@@ -158,9 +161,16 @@ impl Entry {
         let fits = self.ran.len() as f64 / (self.ran.len() + self.did_not_fit).max(1) as f64;
         let mut said: Vec<Colocated> =
             members.iter().map(|member| Colocated::slowed(member, 1.0, UNKNOWN_UNCERTAINTY)).collect();
-        for (place, at) in ordered(members).into_iter().enumerate() {
-            let observed: Vec<Observed> =
-                self.ran.iter().filter_map(|members| members.get(place)).copied().collect();
+        let order = ordered(members);
+        let configurations: Vec<Configuration> =
+            order.iter().map(|at| members[*at].configuration()).collect();
+        for (at, configuration) in order.iter().copied().zip(&configurations) {
+            // Members of one configuration are the same to a table: each is their mean.
+            let same = |members: &Vec<Observed>| {
+                let known = members.iter().copied().zip(&configurations);
+                known.filter(|(_, it)| *it == configuration).map(|(it, _)| it).collect::<Vec<_>>()
+            };
+            let observed: Vec<Observed> = self.ran.iter().flat_map(same).collect();
             if let Some(ln) = mean(observed.iter().map(|it| Some(it.slowdown.max(1.0).ln()))) {
                 let usual = Colocated::slowed(&members[at], ln.exp(), UNCERTAINTY);
                 let memory = mean(observed.iter().map(|it| it.memory));

@@ -3,17 +3,30 @@
 //! The words that policies, laws and learned models share. A law that needs no learning lives here; models
 //! that learn are in `cohabit-predict`.
 
+mod asked;
 mod co_location;
+mod contention;
 mod gpu_model;
+mod knowledge;
 mod law;
 mod law_of_gpus;
 mod measured;
+mod member_of;
+mod solo_book;
 
-pub use co_location::{CoLocation, Colocated, Configuration, GpuKind, Member, ModelFeatures, Solo, UNKNOWN_UNCERTAINTY};
+pub(crate) use asked::{Asked, Company, Known};
+pub use co_location::{
+    CoLocation, Colocated, Configuration, GpuKind, Member, ModelFeatures, Solo, UNKNOWN_UNCERTAINTY,
+};
+pub use contention::Contention;
 pub use gpu_model::{GPU_MODELS, GpuModel};
+pub use knowledge::Knowledge;
 pub use law::{FairShares, Law};
 pub use law_of_gpus::ByLaw;
+pub(crate) use law_of_gpus::USUAL_BUSY;
 pub use measured::{MeasuredSet, MeasuredTable, Observed, Outcome};
+pub use member_of::member_of;
+pub use solo_book::SoloBook;
 
 /// Says what becomes of jobs that share a GPU.
 ///

@@ -5,9 +5,11 @@
 
 mod parameters;
 mod refusal;
+mod sharing;
 
 use cohabit_proto::{Bandwidth, Span};
 
+use crate::interference::Knowledge;
 use crate::mapping::{IterationModel, MapperOptions, NicShare, Selection, Switch};
 use crate::{
     ASrpt, Discipline, Fifo, FirstFit, LeastAttained, LinkDefaults, MappedPlace, Options, Pipeline, Policy,
@@ -15,9 +17,10 @@ use crate::{
 };
 use parameters::Parameters;
 pub use refusal::UnknownPolicy;
+use sharing::sharing;
 
 /// Every name that [`policy_by_name`] knows.
-pub const POLICY_NAMES: [&str; 15] = [
+pub const POLICY_NAMES: [&str; 20] = [
     "fifo",
     "fifo-strict",
     "fifo-greedy",
@@ -33,20 +36,38 @@ pub const POLICY_NAMES: [&str; 15] = [
     "a-srpt-strict",
     "a-srpt-random-map",
     "a-srpt-no-vm",
+    "first-fit-sharing",
+    "least-loaded",
+    "util-threshold",
+    "horus",
+    "isacpp",
 ];
 
-/// A new policy of this name, with parameters if any follow a colon: `las:queues=2,quantum=60`.
+/// A new policy of this name, with parameters if any follow a colon: `las:queues=2,quantum=60`. Where it
+/// looks at interference, it goes by the law.
 ///
 /// # Errors
 /// What is wrong with the text, and what would be right.
 pub fn policy_by_name(text: &str) -> Result<Box<dyn Policy>, UnknownPolicy> {
+    policy_that_knows(text, &Knowledge::default())
+}
+
+/// The same; where it looks at interference, it goes by this.
+///
+/// # Errors
+/// As [`policy_by_name`].
+pub fn policy_that_knows(text: &str, knowledge: &Knowledge) -> Result<Box<dyn Policy>, UnknownPolicy> {
     let (name, mut parameters) = Parameters::parse(text)?;
-    let policy = named(name, &mut parameters)?;
+    let policy = named(name, knowledge, &mut parameters)?;
     parameters.finish()?;
     Ok(policy)
 }
 
-fn named(name: &str, parameters: &mut Parameters<'_>) -> Result<Box<dyn Policy>, UnknownPolicy> {
+fn named(
+    name: &str,
+    knowledge: &Knowledge,
+    parameters: &mut Parameters<'_>,
+) -> Result<Box<dyn Policy>, UnknownPolicy> {
     use Discipline::{Backfill, Strict, WorkConserving};
     match name {
         "fifo" => Ok(Box::new(Pipeline::new(Fifo, FirstFit, Strict))),
@@ -81,7 +102,8 @@ fn named(name: &str, parameters: &mut Parameters<'_>) -> Result<Box<dyn Policy>,
             let no_machine = Options { virtual_machine: Switch::Off, ..Options::default() };
             a_srpt(no_machine, Selection::default(), parameters)
         }
-        _ => Err(UnknownPolicy::name(name, &POLICY_NAMES)),
+        other => sharing(other, knowledge, parameters)
+            .unwrap_or_else(|| Err(UnknownPolicy::name(other, &POLICY_NAMES))),
     }
 }
 

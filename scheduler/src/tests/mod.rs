@@ -2,6 +2,7 @@
 
 mod backfill;
 pub(crate) mod cluster;
+pub(crate) mod company;
 mod forecast;
 mod free;
 pub(crate) mod kit;

@@ -54,6 +54,9 @@ fn parameters_follow_a_colon() {
         "a-srpt:selection=random,map-seed=3,micro-batches=4",
         "fifo-strict:selection=fragments,network=10g",
         "easy-backfill:",
+        "isacpp:rcd=sum,as-released=on,speed-weight=0.5,network=10g",
+        "util-threshold:threshold=1.5",
+        "first-fit-sharing:selection=fragments",
     ] {
         assert_eq!(refusal(text), "", "{text}");
     }
@@ -86,6 +89,9 @@ fn a_bad_value_is_answered_with_what_is_allowed() {
         ("spd:network=fast", "network is 'fast': use a bandwidth like 25g"),
         ("spd:swaps=maybe", "swaps is 'maybe': use on or off"),
         ("a-srpt:theta=x", "theta is 'x'"),
+        ("isacpp:rcd=median", "rcd is 'median': use mean or sum"),
+        ("isacpp:speed-weight=-1", "speed-weight is '-1': use a number from 0 to 1000"),
+        ("util-threshold:threshold=nan", "threshold is 'nan': use a number from 0 to 10"),
     ] {
         let why = refusal(text);
         assert!(why.contains(needle) && why.contains(text.split(':').next().unwrap()), "{why}");

@@ -9,6 +9,19 @@ use crate::{
     policy_by_name,
 };
 
+const WORK_CONSERVING: [&str; 10] = [
+    "fifo-greedy",
+    "spd",
+    "spw",
+    "las",
+    "srtf-oracle",
+    "a-srpt-no-vm",
+    "first-fit-sharing",
+    "least-loaded",
+    "horus",
+    "isacpp",
+];
+
 fn demands() -> impl Strategy<Value = Demand> {
     let gpus =
         prop_oneof![(1_u32..1_000).prop_map(part), (0_u32..5).prop_map(gpus), (1_u32..12).prop_map(anywhere)];
@@ -74,7 +87,7 @@ proptest! {
 
     #[test]
     fn who_conserves_work_leaves_nobody_waiting_that_fits(view in views()) {
-        for name in ["fifo-greedy", "spd", "spw", "las", "srtf-oracle", "a-srpt-no-vm"] {
+        for name in WORK_CONSERVING {
             let mut policy = policy_by_name(name).unwrap();
             policy.learn(&view, &view.as_changes());
             let mut free = FreeNodes::new(&view.nodes);

@@ -10,6 +10,8 @@ use cohabit_proto::{
     Share, Signal, Span, StartFailure, StopReason, Time,
 };
 
+use crate::Stopping;
+
 /// What can happen to a worker.
 ///
 /// Orders come from the present link only: once [`crate::Worker::held`] was taken for the next greeting, an
@@ -98,11 +100,16 @@ pub enum Effect {
     Report(Report),
     /// Start an executor with this rank.
     Spawn(Box<RankStart>),
+    /// Tell the executor how far the stop of its rank is, ahead of the signals of that step. It keeps this
+    /// for a worker daemon that comes later.
+    Stopping(RankId, Stopping),
     /// Send a signal.
     Signal(RankId, Signal, Target),
     /// Tell the executor of a rank that runs whether the head can be reached: an executor left alone for
     /// `orphan-grace` stops its rank by itself, whether or not a worker daemon is alive then.
     Lease(RankId, Lease),
+    /// Write down why a rank that has ended was stopped: its executor had not heard of it.
+    Explain(RankId, StopReason),
     /// Tell the actor of a device's MPS daemon.
     Mps(DeviceId, MpsOrder),
     /// The end of the rank is acknowledged: its outcome file may go. Logs and checkpoints stay.
@@ -182,8 +189,8 @@ pub struct MpsLimits {
 pub struct Ending {
     /// How.
     pub outcome: Outcome,
-    /// Why the executor stopped it, if it did so by itself: [`StopReason::Orphaned`]. The reasons of stops
-    /// that the worker's core ordered are added by the core.
+    /// Why it was stopped, if it was and its executor knew: by itself, which is [`StopReason::Orphaned`], or
+    /// by [`Effect::Stopping`].
     pub stopped: Option<StopReason>,
     /// When.
     pub at: Time,
@@ -196,6 +203,8 @@ pub struct FoundRank {
     pub start: RankStart,
     /// When it started to run.
     pub started_at: Time,
+    /// How far its stop is, if one has begun and it still runs.
+    pub stopping: Option<Stopping>,
     /// How it ended, if it did.
     pub ending: Option<Ending>,
     /// The last that was heard of it.

@@ -26,4 +26,5 @@ pub use door::{
     Config, Effect, Ending, Event, FoundRank, GpuAccess, GpuSample, Lease, MpsLimits, MpsOrder, MpsWord,
     RankStart, Target,
 };
+pub use stopping::{StopStep, Stopping};
 pub use worker::Worker;

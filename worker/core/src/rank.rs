@@ -8,7 +8,7 @@ use cohabit_proto::{
 
 use crate::stopping::Sequence;
 use crate::watchdog::Watchdog;
-use crate::{Ending, FoundRank, GpuAccess, RankStart};
+use crate::{Ending, FoundRank, GpuAccess, RankStart, Stopping};
 
 /// A rank that this worker holds.
 #[derive(Debug, Clone, PartialEq)]
@@ -77,32 +77,28 @@ impl Held {
         }
     }
 
-    /// What an earlier daemon left behind. It may have died between stopping the rank at its limit and
-    /// hearing of the end: a rank that lived past its limit was stopped because of it.
+    /// What an earlier daemon left behind.
     pub(crate) fn found(found: FoundRank) -> Held {
         let mut held = Held::new(Life::Starting { stop: None }, &found.start);
         held.progress = found.progress;
-        let sequence = held.sequence(found.started_at);
         held.life = match found.ending {
-            None => Life::Running { started_at: found.started_at, sequence },
-            Some(ending) => {
-                let overdue = held.limit_at(found.started_at).is_some_and(|limit_at| limit_at <= ending.at);
-                let stopped = ending.stopped.or(overdue.then_some(StopReason::TimeLimit));
-                Life::Ended(Ending { stopped, ..ending })
-            }
+            None => held.running(found.started_at, found.stopping),
+            Some(ending) => Life::Ended(ending),
         };
         held
     }
 
     /// Its process runs since `started_at`.
     pub(crate) fn start(&mut self, started_at: Time) {
-        self.life = Life::Running { started_at, sequence: self.sequence(started_at) };
+        self.life = self.running(started_at, None);
     }
 
-    /// It ended; the first reason to stop it is the one that is told.
-    pub(crate) fn end(&mut self, ending: Ending) {
+    /// It ended; the first reason to stop it is the one that is told. The same, if its executor does not know
+    /// it.
+    pub(crate) fn end(&mut self, ending: Ending) -> Option<StopReason> {
         let stopped = self.stop_reason().or(ending.stopped);
         self.life = Life::Ended(Ending { stopped, ..ending });
+        stopped.filter(|_| stopped != ending.stopped)
     }
 
     pub(crate) const fn is_live(&self) -> bool {
@@ -152,17 +148,14 @@ impl Held {
         match &self.life {
             Life::Waiting(_) => None,
             Life::Starting { stop } => *stop,
-            Life::Running { sequence, .. } => sequence.reason(),
+            Life::Running { sequence, .. } => sequence.stopping().map(|stopping| stopping.why),
             Life::Ended(ending) => ending.stopped,
         }
     }
 
-    fn sequence(&self, started_at: Time) -> Sequence {
-        Sequence::new(self.stop, self.limit_at(started_at))
-    }
-
-    fn limit_at(&self, started_at: Time) -> Option<Time> {
-        self.time_limit.map(|limit| started_at + limit)
+    fn running(&self, started_at: Time, stopping: Option<Stopping>) -> Life {
+        let limit_at = self.time_limit.map(|limit| started_at + limit);
+        Life::Running { started_at, sequence: Sequence::new(self.stop, limit_at, stopping) }
     }
 }
 

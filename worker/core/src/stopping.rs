@@ -3,9 +3,11 @@
 //!
 //! A stop begins with an order or with the time limit. The warning of a time limit comes so early that
 //! SIGTERM falls on the limit. Once begun, a sequence neither starts over nor grows longer, whatever else is
-//! asked; but it becomes shorter where the rank's GPU, or its neighbours there, cannot wait.
+//! asked; but it becomes shorter where the rank's GPU, or its neighbours there, cannot wait. It outlives the
+//! worker daemon: the rank's executor keeps how far it is, and the next daemon goes on from there.
 
 use cohabit_proto::{Signal, Span, Stop, StopReason, Time};
+use serde::{Deserialize, Serialize};
 
 use crate::Target;
 
@@ -26,28 +28,36 @@ pub(crate) struct Sequence {
     stopping: Option<Stopping>,
 }
 
-/// A stop that has begun.
-#[derive(Debug, Clone, PartialEq)]
-struct Stopping {
-    why: StopReason,
-    next: Step,
-    due_at: Time,
+/// How far a stop is that has begun.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Stopping {
+    /// Why the rank is being stopped.
+    pub why: StopReason,
+    /// What comes next.
+    pub next: StopStep,
+    /// When.
+    pub due_at: Time,
 }
 
-#[derive(Debug, Clone, Copy, PartialEq)]
-enum Step {
+/// A step of a stop after its first.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum StopStep {
+    /// SIGTERM.
     Terminate,
+    /// SIGKILL, again and again.
     Kill,
 }
 
 impl Sequence {
-    pub(crate) const fn new(terms: Stop, limit_at: Option<Time>) -> Sequence {
-        Sequence { terms, limit_at, stopping: None }
+    /// Of a rank that is being stopped since an earlier worker daemon's time, if it is.
+    pub(crate) const fn new(terms: Stop, limit_at: Option<Time>, stopping: Option<Stopping>) -> Sequence {
+        Sequence { terms, limit_at, stopping }
     }
 
-    /// Why the rank is being stopped, if it is.
-    pub(crate) fn reason(&self) -> Option<StopReason> {
-        self.stopping.as_ref().map(|stopping| stopping.why)
+    /// How far its stop is, if it is being stopped.
+    pub(crate) const fn stopping(&self) -> Option<Stopping> {
+        self.stopping
     }
 
     /// When the next step is due.
@@ -67,7 +77,7 @@ impl Sequence {
             (Some(_), _) => Vec::new(),
             (None, Some(warning)) => {
                 let due_at = (now + warning.before).min(self.limit_at.unwrap_or(Time::NEVER)).max(now);
-                self.stopping = Some(Stopping { why, next: Step::Terminate, due_at });
+                self.stopping = Some(Stopping { why, next: StopStep::Terminate, due_at });
                 vec![(warning.signal, Target::Group)]
             }
             (None, None) => self.terminate(now, why),
@@ -79,11 +89,11 @@ impl Sequence {
         self.terms.grace = self.terms.grace.min(URGENT_GRACE);
         match &mut self.stopping {
             None => self.terminate(now, why),
-            Some(Stopping { why, next: Step::Terminate, .. }) => {
+            Some(Stopping { why, next: StopStep::Terminate, .. }) => {
                 let why = *why;
                 self.terminate(now, why)
             }
-            Some(Stopping { next: Step::Kill, due_at, .. }) => {
+            Some(Stopping { next: StopStep::Kill, due_at, .. }) => {
                 *due_at = (*due_at).min(now + self.terms.grace);
                 Vec::new()
             }
@@ -97,19 +107,19 @@ impl Sequence {
         }
         match self.stopping.as_ref().map(|stopping| (stopping.why, stopping.next)) {
             None => self.begin(now, StopReason::TimeLimit),
-            Some((why, Step::Terminate)) => self.terminate(now, why),
-            Some((why, Step::Kill)) => self.kill(now, why),
+            Some((why, StopStep::Terminate)) => self.terminate(now, why),
+            Some((why, StopStep::Kill)) => self.kill(now, why),
         }
     }
 
     /// A stopped process cannot react to SIGTERM before it goes on.
     fn terminate(&mut self, now: Time, why: StopReason) -> Vec<Sent> {
-        self.stopping = Some(Stopping { why, next: Step::Kill, due_at: now + self.terms.grace });
+        self.stopping = Some(Stopping { why, next: StopStep::Kill, due_at: now + self.terms.grace });
         vec![(Signal::TERM, Target::Group), (Signal::CONT, Target::Group)]
     }
 
     fn kill(&mut self, now: Time, why: StopReason) -> Vec<Sent> {
-        self.stopping = Some(Stopping { why, next: Step::Kill, due_at: now + KILL_AGAIN });
+        self.stopping = Some(Stopping { why, next: StopStep::Kill, due_at: now + KILL_AGAIN });
         vec![(Signal::KILL, Target::Everything)]
     }
 }

@@ -14,7 +14,7 @@ use crate::gpu::Gpu;
 use crate::progress::Batch;
 use crate::rank::{Held, Life};
 use crate::starting::never_started;
-use crate::stopping::Sent;
+use crate::stopping::{Sent, Sequence};
 use crate::stretches::Stretches;
 use crate::{Config, Effect, Ending, Event, FoundRank, GpuAccess, Lease, MpsOrder};
 
@@ -131,7 +131,8 @@ impl Worker {
 
     pub(crate) fn exited(&mut self, rank: RankId, ending: Ending, out: &mut Vec<Effect>) {
         if let Some(held) = self.ranks.get_mut(&rank).filter(|held| held.is_live()) {
-            held.end(ending);
+            let unknown = held.end(ending);
+            out.extend(unknown.map(|why| Effect::Explain(rank, why)));
             self.report_rank(rank, out);
         }
     }
@@ -189,7 +190,7 @@ impl Worker {
     fn alarm(&mut self, now: Time, out: &mut Vec<Effect>) {
         for (rank, held) in &mut self.ranks {
             if let Life::Running { sequence, .. } = &mut held.life {
-                signal(*rank, sequence.advance(now), out);
+                go_on(*rank, sequence, |it| it.advance(now), out);
             }
         }
         if self.is_linked() {
@@ -223,7 +224,7 @@ impl Worker {
         match &mut held.life {
             Life::Waiting(_) => self.exited(rank, never_started(now, why), out),
             Life::Starting { stop } => _ = stop.get_or_insert(why),
-            Life::Running { sequence, .. } => signal(rank, sequence.begin(now, why), out),
+            Life::Running { sequence, .. } => go_on(rank, sequence, |it| it.begin(now, why), out),
             Life::Ended(_) => {}
         }
     }
@@ -252,6 +253,17 @@ impl Worker {
     }
 }
 
-fn signal(rank: RankId, sent: Vec<Sent>, out: &mut Vec<Effect>) {
+/// Takes a step of a rank's stop. Its executor hears of it first: should this daemon die in between, the next
+/// one knows why the rank ended, and what is still to come.
+fn go_on(
+    rank: RankId,
+    sequence: &mut Sequence,
+    step: impl FnOnce(&mut Sequence) -> Vec<Sent>,
+    out: &mut Vec<Effect>,
+) {
+    let before = sequence.stopping();
+    let sent = step(sequence);
+    let changed = sequence.stopping().filter(|after| before != Some(*after));
+    out.extend(changed.map(|stopping| Effect::Stopping(rank, stopping)));
     out.extend(sent.into_iter().map(|(signal, target)| Effect::Signal(rank, signal, target)));
 }

@@ -5,5 +5,6 @@
 
 mod driver;
 pub mod mps;
+pub mod process;
 
 pub use driver::{GpuError, GpuProcess, Gpus, Look, NoGpus, Xid, XidWatch};

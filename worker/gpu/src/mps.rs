@@ -4,7 +4,7 @@
 //! home        where a GPU's daemon has its sockets, logs and lock
 //! tools       NVIDIA's programs, and whether a GPU can be shared with them
 //! control     one command at a time to a daemon, across all processes of this machine
-//! identity    which processes are the daemons and servers, beyond doubt
+//! processes   which processes are daemons and servers of MPS, and of which home
 //! start       start a daemon, and prove that its server serves
 //! stop        stop a daemon, politely, then by force
 //! daemon      start, adopt, look after, recover, stop
@@ -17,8 +17,8 @@ mod client;
 mod control;
 mod daemon;
 mod home;
-mod identity;
 mod patience;
+mod processes;
 mod server_log;
 mod start;
 mod stop;

@@ -8,7 +8,7 @@ use std::fmt;
 use std::time::Duration;
 
 use cohabit_actor::{Actor, Address, Context, Failure, Reply, Spec, Timer, TryTellError};
-use cohabit_proto::{Device, HeldRank, Incarnation, Order, RankId, Report, Time};
+use cohabit_proto::{Device, HeldRank, Incarnation, Order, RankId, Report, StopReason, Time};
 use cohabit_worker_core::{Effect, Event, RankStart, Worker};
 use tokio::sync::mpsc;
 use tokio::sync::mpsc::error::TrySendError;
@@ -150,8 +150,10 @@ impl Driver {
         match effect {
             Effect::Report(report) => self.report(report),
             Effect::Spawn(start) => self.spawn(context, *start),
+            Effect::Stopping(rank, stopping) => self.command(rank, Command::Stopping(stopping)),
             Effect::Signal(rank, signal, target) => self.command(rank, Command::Signal(signal, target)),
             Effect::Lease(rank, lease) => self.command(rank, Command::Lease(lease)),
+            Effect::Explain(rank, why) => self.explain(rank, why),
             Effect::Mps(device, order) => return self.gpus.order(device, order),
             Effect::Forget(rank) => self.forget(rank),
         }
@@ -195,6 +197,12 @@ impl Driver {
             Ok(()) => {}
             Err(TryTellError::Closed(_)) => tracing::debug!(%rank, ?command, "it has ended meanwhile"),
             Err(TryTellError::Full(_)) => tracing::warn!(%rank, ?command, "too many commands wait: dropped"),
+        }
+    }
+
+    fn explain(&self, rank: RankId, why: StopReason) {
+        if let Err(error) = self.folder_of(rank).explain(why) {
+            tracing::warn!(%rank, ?why, %error, "why it was stopped is not written down");
         }
     }
 
@@ -249,8 +257,10 @@ impl fmt::Display for Shown<'_, Effect> {
         match self.0 {
             Effect::Spawn(start) => write!(f, "Spawn({})", start.rank),
             effect @ (Effect::Report(_)
+            | Effect::Stopping(..)
             | Effect::Signal(..)
             | Effect::Lease(..)
+            | Effect::Explain(..)
             | Effect::Mps(..)
             | Effect::Forget(_)) => {
                 write!(f, "{effect:?}")

@@ -62,7 +62,7 @@ pub(crate) async fn clear(folder: &RankFolder) {
     loop {
         let executor = executor.as_ref().filter(|executor| executor.is_alive());
         if let Some(executor) = executor {
-            executor.kill();
+            executor.signal(Signal::SIGKILL);
         }
         let left = with_environment("COHABIT_PROGRESS", folder.progress().as_os_str());
         if executor.is_none() && left.is_empty() {

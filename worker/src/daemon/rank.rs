@@ -105,6 +105,7 @@ impl Actor for Rank {
     async fn handle(&mut self, message: RankMessage, context: &mut Context<Self>) -> Result<(), Failure> {
         match message {
             RankMessage::Pass(command) => self.pass(command).await,
+            RankMessage::Said(Word::Stopping(_)) => {}
             RankMessage::Said(Word::Started(_)) => self.runs().await,
             RankMessage::Said(Word::Process(pid)) => self.tell_mps(MpsMessage::Runs(self.id, pid)).await,
             RankMessage::Said(Word::Progress(progress)) => {

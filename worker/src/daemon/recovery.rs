@@ -8,8 +8,8 @@ use std::fs;
 use std::path::Path;
 use std::time::Duration;
 
-use cohabit_proto::{AttemptId, JobId, RankId, StopReason};
-use cohabit_worker_core::FoundRank;
+use cohabit_proto::{AttemptId, JobId, RankId, StopReason, Time};
+use cohabit_worker_core::{FoundRank, Stopping};
 use tokio::time::timeout;
 
 use super::ending;
@@ -53,26 +53,42 @@ pub(crate) async fn recover(state: &StateFolder, gpus: &Homes) -> Vec<Recovered>
 async fn recover_rank(folder: &RankFolder, start: Start, gpus: &Homes) -> Recovered {
     let start = start.rank;
     if let Ok(mut connection) = connect(folder)
-        && let Some(started_at) = first_word(&mut connection).await
+        && let Some(Running { started_at, stopping }) = first_words(&mut connection).await
     {
-        let found = FoundRank { start, started_at, ending: None, progress: None };
+        let found = FoundRank { start, started_at, stopping, ending: None, progress: None };
         return Recovered { found, connection: Some(connection) };
     }
     let mut ended = ending::of(folder).await;
-    if !ended.ending.outcome.succeeded() && gpus.have_lost(&start).await {
-        ended.ending.stopped.get_or_insert(StopReason::MpsFaultVictim);
+    if !ended.ending.outcome.succeeded() && ended.ending.stopped.is_none() && gpus.have_broken(&start).await {
+        let why = StopReason::MpsFaultVictim;
+        ended.ending.stopped = Some(why);
+        // The traces of the fault go with its daemon, perhaps before the head has heard.
+        if let Err(error) = folder.explain(why) {
+            tracing::warn!(folder = %folder.path().display(), %error, "why a rank ended is not written down");
+        }
     }
     let started_at = ended.started_at.unwrap_or(ended.ending.at);
-    let found = FoundRank { start, started_at, ending: Some(ended.ending), progress: ended.progress };
+    let found =
+        FoundRank { start, started_at, stopping: None, ending: Some(ended.ending), progress: ended.progress };
     Recovered { found, connection: None }
 }
 
-/// When the rank started; nothing if the executor goes, or says nothing.
-async fn first_word(connection: &mut Connection) -> Option<cohabit_proto::Time> {
-    let line = timeout(PATIENCE, connection.words.next_line()).await.ok()?.ok()??;
-    match serde_json::from_str(&line).ok()? {
-        Word::Started(at) => Some(at),
-        Word::Process(_) | Word::Progress(_) => None,
+/// What its executor says first of a rank that runs.
+struct Running {
+    started_at: Time,
+    stopping: Option<Stopping>,
+}
+
+/// Nothing if the executor goes, or says nothing.
+async fn first_words(connection: &mut Connection) -> Option<Running> {
+    let mut stopping = None;
+    loop {
+        let line = timeout(PATIENCE, connection.words.next_line()).await.ok()?.ok()??;
+        match serde_json::from_str(&line).ok()? {
+            Word::Stopping(so_far) => stopping = Some(so_far),
+            Word::Started(started_at) => return Some(Running { started_at, stopping }),
+            Word::Process(_) | Word::Progress(_) => return None,
+        }
     }
 }
 

@@ -7,8 +7,8 @@
 use std::future::pending;
 use std::time::Duration;
 
-use cohabit_proto::{Outcome, Progress, StopReason, Time};
-use cohabit_worker_core::{Lease, Target};
+use cohabit_proto::{Outcome, Progress, Span, StopReason, Time};
+use cohabit_worker_core::{Lease, StopStep, Stopping, Target};
 use nix::sys::signal::Signal;
 use tokio::signal::unix;
 use tokio::sync::{mpsc, watch};
@@ -42,7 +42,7 @@ pub(crate) struct Holder {
     pub(crate) status: watch::Sender<Status>,
     pub(crate) orphan_clock: OrphanClock,
     /// From SIGTERM to SIGKILL, by the job's own stop sequence.
-    pub(crate) grace: Duration,
+    pub(crate) grace: Span,
     pub(crate) force: Force,
     /// What comes before killing, if the rank is a client of an MPS server.
     pub(crate) removal: Removal,
@@ -55,8 +55,6 @@ pub(crate) struct Force {
     asked_at: Option<Instant>,
     /// When everything is killed.
     kill_at: Option<Instant>,
-    /// Why, if nobody but this executor wanted it.
-    stopped: Option<StopReason>,
     end: End,
 }
 
@@ -123,7 +121,7 @@ impl Holder {
             }
             Some(asked_at) => {
                 self.family.signal_strays(Signal::SIGTERM);
-                soon.max(asked_at + self.grace)
+                soon.max(asked_at + self.grace.into())
             }
         };
         self.force.kill_at = Some(self.force.kill_at.map_or(kill_at, |earlier| earlier.min(kill_at)));
@@ -133,8 +131,17 @@ impl Holder {
         match heard {
             Heard::Disconnected => self.orphan_clock.set(Instant::now(), Lease::Orphaned),
             Heard::Command(Command::Lease(lease)) => self.orphan_clock.set(Instant::now(), lease),
+            Heard::Command(Command::Stopping(stopping)) => self.keep(stopping),
             Heard::Command(Command::Signal(signal, target)) => self.pass_on(signal, target),
         }
+    }
+
+    /// For the next daemon, and for the end. Who is connected knows it.
+    fn keep(&self, stopping: Stopping) {
+        self.status.send_if_modified(|status| {
+            status.stopping = Some(stopping);
+            false
+        });
     }
 
     fn pass_on(&mut self, signal: cohabit_proto::Signal, target: Target) {
@@ -155,15 +162,21 @@ impl Holder {
         self.family.signal_group(signal);
     }
 
-    /// Nobody who knows the head has spoken for too long. A stopped process goes on, or it could not react.
+    /// Nobody who knows the head has spoken for too long. A stopped process goes on, or it could not react. A
+    /// daemon that had begun to stop it had its reason before.
     fn orphaned(&mut self) {
         self.orphan_clock.set(Instant::now(), Lease::Held);
         if self.family.outcome().is_none() {
-            self.force.stopped = Some(StopReason::Orphaned);
+            let why = self.stop_reason().unwrap_or(StopReason::Orphaned);
+            self.keep(Stopping { why, next: StopStep::Kill, due_at: now() + self.grace });
             self.signal_group(Signal::SIGTERM);
             self.signal_group(Signal::SIGCONT);
-            self.force.kill_at = Some(Instant::now() + self.grace);
+            self.force.kill_at = Some(Instant::now() + self.grace.into());
         }
+    }
+
+    fn stop_reason(&self) -> Option<StopReason> {
+        self.status.borrow().stopping.map(|stopping| stopping.why)
     }
 
     /// A client leaves its MPS server first. Once begun, killing goes on: what is killed may just have
@@ -200,7 +213,7 @@ impl Holder {
         self.output.drained().await;
         self.look();
         let outcome = self.explained(outcome);
-        Over { outcome, stopped: self.force.stopped, progress: self.tracker.progress().cloned(), at }
+        Over { outcome, stopped: self.stop_reason(), progress: self.tracker.progress().cloned(), at }
     }
 
     /// A bad end of which nobody else was the cause may have one that the rank itself has told.

@@ -3,6 +3,7 @@
 //! There is one daemon at a time; a new connection takes the place of the one before.
 
 use cohabit_proto::{Progress, Time};
+use cohabit_worker_core::Stopping;
 use tokio::io::{AsyncBufReadExt, AsyncWriteExt, BufReader};
 use tokio::net::unix::{OwnedReadHalf, OwnedWriteHalf};
 use tokio::net::{UnixListener, UnixStream};
@@ -20,6 +21,8 @@ pub(crate) struct Status {
     pub(crate) started_at: Time,
     /// The rank's first process.
     pub(crate) process: i32,
+    /// How far its stop is, if one has begun.
+    pub(crate) stopping: Option<Stopping>,
     pub(crate) progress: Option<Progress>,
 }
 
@@ -66,11 +69,13 @@ async fn hear(reading: OwnedReadHalf, hearer: &mpsc::Sender<Heard>) {
     }
 }
 
-/// Says everything once, then what changes. Returns when there is nobody to tell it to.
+/// Says everything once, then each change of the progress. Returns when there is nobody to tell it to.
 async fn tell(mut writing: OwnedWriteHalf, mut status: watch::Receiver<Status>) {
     let mut words = {
         let status = status.borrow();
-        vec![Word::Started(status.started_at), Word::Process(status.process)]
+        let mut words = Vec::from_iter(status.stopping.map(Word::Stopping));
+        words.extend([Word::Started(status.started_at), Word::Process(status.process)]);
+        words
     };
     loop {
         words.extend(status.borrow_and_update().progress.clone().map(Word::Progress));

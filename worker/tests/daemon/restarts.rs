@@ -64,6 +64,48 @@ async fn a_found_rank_can_still_be_stopped() {
     daemon.stop().await.unwrap();
 }
 
+/// It does not listen to SIGTERM, so only a stop that goes on ends it.
+#[tokio::test]
+async fn a_stop_goes_on_after_a_restart_and_keeps_its_reason() {
+    let mut cluster = Cluster::new().await;
+    let (daemon, mut head) = cluster.worker().await;
+    let asked = cluster.path().join("asked");
+    let mut stubborn =
+        shell(&format!("trap 'echo > {}' TERM; while :; do sleep 0.02; done", asked.display()));
+    stubborn.stop.grace = Span::from_secs(2);
+    head.order(run(1, stubborn)).await;
+    head.started(rank(1)).await;
+    head.order(Order::Stop { attempt: rank(1).attempt, why: StopReason::Preempted }).await;
+    wait_for("SIGTERM", || asked.exists()).await;
+    daemon.stop().await.unwrap();
+    drop(head);
+    let (daemon, mut head) = cluster.worker().await;
+    let end = head.ended(rank(1)).await;
+    assert_eq!((end.outcome, end.stopped), (Outcome::Signalled(Signal::KILL), Some(StopReason::Preempted)));
+    daemon.stop().await.unwrap();
+}
+
+#[tokio::test]
+async fn what_ends_of_a_stop_without_a_daemon_keeps_its_reason() {
+    let mut cluster = Cluster::new().await;
+    let (daemon, mut head) = cluster.worker().await;
+    let (asked, go) = (cluster.path().join("asked"), cluster.path().join("go"));
+    let save = format!("echo > {}; {}; exit 5", asked.display(), until(&go));
+    head.order(run(1, shell(&format!("trap '{save}' TERM; while :; do sleep 0.02; done")))).await;
+    head.started(rank(1)).await;
+    head.order(Order::Stop { attempt: rank(1).attempt, why: StopReason::MpsFaultVictim }).await;
+    wait_for("SIGTERM", || asked.exists()).await;
+    daemon.stop().await.unwrap();
+    drop(head);
+    std::fs::write(&go, "").unwrap();
+    let outcome = cluster.folder_of(rank(1)).join("outcome.json");
+    wait_for("the outcome", || outcome.exists()).await;
+    let (daemon, mut head) = cluster.worker().await;
+    let end = head.ended(rank(1)).await;
+    assert_eq!((end.outcome, end.stopped), (Outcome::Exited(5), Some(StopReason::MpsFaultVictim)));
+    daemon.stop().await.unwrap();
+}
+
 #[tokio::test]
 async fn a_rank_whose_executor_died_without_a_daemon_is_lost() {
     let mut cluster = Cluster::new().await;

@@ -80,6 +80,25 @@ fn children_keep_their_grace_when_their_shell_dies_first() {
     assert_eq!(fs::read_to_string(rank.path("saved")).unwrap(), "saved\n");
 }
 
+/// The daemon that ordered the stop is gone when the rank ends, and another has come.
+#[test]
+fn why_a_rank_was_stopped_outlives_the_daemon_that_knew_it() {
+    let trap = "trap 'echo > $DIR/asked' TERM; echo > $DIR/ready; while :; do sleep 0.02; done";
+    let mut rank = Plan::shell(trap).start();
+    rank.line_of("ready");
+    let stopping = json!({ "why": "mps_fault", "next": "kill", "due_at": 99 });
+    rank.say(&json!({ "stopping": stopping }));
+    rank.signal(15, "group");
+    rank.line_of("asked");
+    rank.disconnect();
+    rank.connect();
+    let words: Vec<_> = (0..2).map(|_| rank.hear(|word| Some(word.clone()))).collect();
+    assert_eq!(words[0]["stopping"], stopping, "ahead of everything else");
+    assert!(words[1]["started"].is_u64(), "{words:?}");
+    rank.signal(9, "everything");
+    assert_eq!(rank.ended()["ending"]["stopped"], "mps_fault");
+}
+
 #[test]
 fn a_command_that_makes_no_sense_changes_nothing() {
     let mut rank = Plan::shell("trap 'exit 8' USR1; echo > $DIR/ready; while :; do sleep 0.02; done").start();

@@ -55,6 +55,18 @@ fn the_clock_stands_still_while_the_head_can_be_reached() {
 }
 
 #[test]
+fn an_orphan_that_was_being_stopped_before_keeps_that_reason() {
+    let plan = Plan::shell(&format!("trap '' TERM; {LOOP}")).grace(Span::from_millis(300));
+    let mut rank = plan.change(|plan| plan.orphan_grace = Span::from_millis(300)).start();
+    rank.line_of("pid");
+    rank.say(&json!({ "stopping": { "why": "mps_fault_victim", "next": "terminate", "due_at": 9 } }));
+    rank.disconnect();
+    let ended = rank.ended();
+    assert_eq!(ended["ending"]["outcome"], json!({ "signalled": 9 }));
+    assert_eq!(ended["ending"]["stopped"], "mps_fault_victim");
+}
+
+#[test]
 fn a_new_daemon_is_told_everything_again() {
     let mut rank = Plan::shell(&format!("echo '{{\"step\": 5}}' > $COHABIT_PROGRESS; {LOOP}")).start();
     let step = |word: &serde_json::Value| word["progress"]["step"].as_u64();

@@ -98,6 +98,27 @@ fn a_memory_fault_names_its_culprit_and_is_over_when_all_are_gone() {
 }
 
 #[test]
+fn a_fault_that_nobody_saw_is_told_to_whoever_adopts_the_daemon_until_it_is_dealt_with() {
+    let bench = Bench::new();
+    let mut daemon = bench.daemon().unwrap();
+    assert_eq!(daemon.faults(), []);
+    daemon.deal_with_log();
+    drop(daemon);
+    let culprit = bench.member(&["--fault-at", "1"]).spawn().unwrap();
+    let pid = culprit.id() as i32;
+    ended(culprit);
+    let adopt = || Daemon::adopt(&bench.tools(), &bench.home(), &bench.gpu()).unwrap();
+    until("the server is back", || adopt().state() == ServerState::Active);
+    for _ in 0..2 {
+        assert_eq!(adopt().faults()[0].culprits, [pid]);
+    }
+    let mut adopted = adopt();
+    adopted.faults();
+    adopted.deal_with_log();
+    assert_eq!(adopt().faults(), []);
+}
+
+#[test]
 fn of_another_fault_nobody_is_the_culprit() {
     let bench = Bench::new();
     let mut daemon = bench.daemon().unwrap();

@@ -114,6 +114,7 @@ fn program(random: &mut Random, habits: &Habits) -> Program {
         steps: random.between(1, 2_000),
         reports: if random.chance(0.8) { Reports::Progress } else { Reports::Nothing },
         busy: 0.1 + 0.9 * random.fraction(),
+        gpu_memory: None,
         start: if random.chance(0.95) { Start::Takes(starting) } else { Start::Fails(starting) },
         exit: if random.chance(0.85) { 0 } else { random.between(1, 255) as i32 },
         failing_attempts: if random.chance(0.2) { random.between(1, 3) as u32 } else { 0 },

@@ -12,10 +12,12 @@ use cohabit_scheduler::Features;
 use super::device_spans::Watched;
 use super::estimates::Estimates;
 use super::metrics::{self, Counted};
+use super::occupancy::Occupancy;
 use super::result::{Evaluated, JobResult};
 use super::series::Series;
 use super::{Evaluation, Observer};
 use crate::failure::{Failure, FailureKind};
+use crate::machine::Tenure;
 use crate::shell::Shell;
 
 /// What is written down.
@@ -30,6 +32,7 @@ pub(super) struct Books<'o> {
     /// How long each plan took, in microseconds of a real clock.
     plans: Vec<u64>,
     watched: Watched,
+    occupancy: Occupancy,
 }
 
 /// A job.
@@ -59,6 +62,7 @@ impl<'o> Books<'o> {
             asked_at: 0,
             plans: Vec::new(),
             watched: Watched::first_of(&evaluation.shapes),
+            occupancy: Occupancy::default(),
         }
     }
 
@@ -86,10 +90,17 @@ impl<'o> Books<'o> {
     }
 
     /// All that is to be told.
-    pub(super) fn close(self, evaluation: &Evaluation, events: u64, wall_us: u64) -> Evaluated {
+    pub(super) fn close(
+        self,
+        evaluation: &Evaluation,
+        tenure: Tenure,
+        events: u64,
+        wall_us: u64,
+    ) -> Evaluated {
         let estimates: Accuracy = self.estimates.accuracy();
         let jobs: Vec<JobResult> = self.jobs.into_iter().map(|entry| entry.result).collect();
-        let counted = Counted { plans: self.plans, events, wall_us };
+        let occupied = self.occupancy.total();
+        let counted = Counted { plans: self.plans, occupied, tenure, events, wall_us };
         Evaluated {
             metrics: metrics::of(evaluation, &jobs, counted),
             series: Series::of(&jobs),
@@ -138,6 +149,7 @@ impl Shell for Books<'_> {
             self.estimates.learn(features, last.1, last.1.since(last.0), entry.iterations);
         }
         self.watched.note(index, record);
+        self.occupancy.note(record);
         self.ended += 1;
         self.observer.progressed(self.ended, self.jobs.len());
     }

@@ -8,6 +8,7 @@ use super::Evaluation;
 use super::lower_bound::{Work, mean_completion};
 use super::result::JobResult;
 use super::statistics::{mean, percentile};
+use crate::machine::Tenure;
 use crate::shape::Shape;
 use crate::workload::WorkloadJob;
 
@@ -44,6 +45,10 @@ pub struct Metrics {
     pub gpu_busy: f64,
     /// The same from the first submission to the last one.
     pub gpu_busy_while_arriving: f64,
+    /// The part of all devices' time in which at least one job was on them, up to the last end: those that
+    /// share a device count once.
+    #[serde(default)]
+    pub gpu_occupied: f64,
     /// Mean over jobs of the time that they held devices to the time that they take at their best place
     /// alone.
     pub mean_slowdown: f64,
@@ -53,8 +58,12 @@ pub struct Metrics {
     pub delayed: usize,
     /// How often a job was stopped to make room.
     pub preemptions: usize,
-    /// Jobs that ran out of memory.
+    /// How often a job found no memory left on its device.
     pub out_of_memory: usize,
+    /// Of the time that jobs ran which may have neighbours, the part in which these slowed them down by more
+    /// than the bound.
+    #[serde(default)]
+    pub bound_violations: f64,
     /// How many plans were made.
     pub plans: usize,
     /// The time of a plan that half of them do not exceed, in microseconds of a real clock.
@@ -71,6 +80,9 @@ pub struct Metrics {
 pub(super) struct Counted {
     /// How long each plan took, in microseconds.
     pub(super) plans: Vec<u64>,
+    /// Device time in which at least one job was there.
+    pub(super) occupied: Span,
+    pub(super) tenure: Tenure,
     pub(super) events: u64,
     pub(super) wall_us: u64,
 }
@@ -83,6 +95,7 @@ pub(super) fn of(evaluation: &Evaluation, jobs: &[JobResult], counted: Counted) 
     let busy = |until: Time| {
         held_until(jobs, until) / (capacity as f64 * until.since(first).as_secs_f64()).max(1e-9)
     };
+    let all_time = capacity as f64 * last_end.since(first).as_secs_f64();
     let jct = sorted(jobs.iter().filter_map(JobResult::completion_time).map(Span::as_secs_f64));
     let plans = sorted_integers(counted.plans);
     Metrics {
@@ -99,17 +112,24 @@ pub(super) fn of(evaluation: &Evaluation, jobs: &[JobResult], counted: Counted) 
         lower_bound_mean_jct_s: lower_bound(evaluation, capacity),
         gpu_busy: busy(last_end),
         gpu_busy_while_arriving: busy(last_arrival),
+        gpu_occupied: part(counted.occupied, all_time),
         mean_slowdown: mean(jobs.iter().filter_map(slowdown)),
         mean_gang_slowdown: mean(jobs.iter().filter_map(|job| job.gang_slowdown)),
         delayed: count(jobs, |job| job.started.is_none_or(|at| at.since(job.submitted) > AT_ONCE)),
-        preemptions: jobs.iter().map(|job| job.attempts.len().saturating_sub(1)).sum(),
-        out_of_memory: count(jobs, |job| job.state == JobState::OutOfMemory),
+        preemptions: jobs.iter().map(JobResult::preemptions).sum(),
+        out_of_memory: jobs.iter().map(|job| job.out_of_memory).sum(),
+        bound_violations: part(counted.tenure.over_bound, counted.tenure.ran.as_secs_f64()),
         plans: plans.len(),
         plan_us_p50: percentile(&plans, 0.5),
         plan_us_p99: percentile(&plans, 0.99),
         events: counted.events,
         wall_s: counted.wall_us as f64 / 1e6,
     }
+}
+
+/// Of so many seconds.
+fn part(of: Span, seconds: f64) -> f64 {
+    of.as_secs_f64() / seconds.max(1e-9)
 }
 
 fn count(jobs: &[JobResult], which: impl Fn(&&JobResult) -> bool) -> usize {

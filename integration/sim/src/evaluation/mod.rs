@@ -13,12 +13,14 @@ mod estimates;
 mod lower_bound;
 mod metrics;
 mod noise;
+mod occupancy;
 mod result;
 mod series;
 mod statistics;
 
 use cohabit_core::Config;
 use cohabit_proto::{JobSpec, Span, Time};
+use cohabit_scheduler::interference::Knowledge;
 use cohabit_scheduler::policy_by_name;
 
 use self::books::Books;
@@ -28,6 +30,7 @@ pub use self::estimates::EstimatorKind;
 pub use self::metrics::Metrics;
 pub use self::result::{Evaluated, JobResult};
 pub use self::series::Series;
+use crate::machine::Hardware;
 use crate::program::{OnTerm, Program, Reports, Start};
 use crate::recorder::Keep;
 use crate::scenario::{Act, Scenario, Submission, Watch};
@@ -45,14 +48,18 @@ const RETENTION: Span = Span::from_secs(1);
 const PATIENCE: Span = Span::from_secs(100 * 365 * 86_400);
 
 /// What is to be evaluated.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone)]
 pub struct Evaluation {
     /// The machines.
     pub shapes: Vec<Shape>,
+    /// What is true of jobs beside each other on one of their devices.
+    pub hardware: Hardware,
     /// The jobs; what is true of them is hidden from the policy.
     pub jobs: Vec<WorkloadJob>,
     /// The policy's name, with parameters where it takes some.
     pub policy: String,
+    /// What the policy knows of jobs beside each other, if it asks.
+    pub knowledge: Knowledge,
     /// Where estimates come from.
     pub estimator: EstimatorKind,
     /// What draws errors of estimates; the same for every policy.
@@ -89,11 +96,11 @@ pub fn evaluate(
     if let Some((job, why)) = world.first_refused() {
         return Err(EvaluationError::Refused { job, why });
     }
-    let (used, events) = (world.device_time(), world.tally.events);
+    let (used, tenure, events) = (world.device_time(), world.tenure(), world.tally.events);
     drop(world);
     books.check_device_time(&used)?;
     let wall_us = books.clock_us() - begun;
-    Ok(books.close(&evaluation, events, wall_us))
+    Ok(books.close(&evaluation, tenure, events, wall_us))
 }
 
 fn scenario(evaluation: &Evaluation, last_arrival: Time) -> Scenario {
@@ -103,6 +110,8 @@ fn scenario(evaluation: &Evaluation, last_arrival: Time) -> Scenario {
     Scenario {
         config: Config { retention: RETENTION, ..Config::default() },
         policy: evaluation.policy.clone(),
+        knowledge: evaluation.knowledge.clone(),
+        hardware: evaluation.hardware.clone(),
         delay: (DELAY, DELAY),
         planning: (DELAY, DELAY),
         submissions: jobs.iter().map(submission).collect(),
@@ -116,10 +125,12 @@ fn scenario(evaluation: &Evaluation, last_arrival: Time) -> Scenario {
 
 /// What is submitted, with a program that does what is true of the job.
 fn spec(job: &WorkloadJob) -> JobSpec {
+    let told = Program::of(&job.spec);
     let program = Program {
         steps: job.iterations,
         reports: Reports::Nothing,
-        busy: Program::of(&job.spec).busy,
+        busy: told.busy,
+        gpu_memory: told.gpu_memory,
         start: Start::Takes(Span::ZERO),
         on_term: OnTerm::Saves(SAVING),
         ..Program::working(job.ideal())

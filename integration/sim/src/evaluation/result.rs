@@ -1,7 +1,7 @@
 //! What came of an evaluation.
 
 use cohabit_predict::Accuracy;
-use cohabit_proto::{JobRecord, JobState, Span, Time};
+use cohabit_proto::{AttemptRecord, JobRecord, JobState, Outcome, Span, Time};
 
 use super::device_spans::DeviceSpan;
 use super::metrics::Metrics;
@@ -40,6 +40,8 @@ pub struct JobResult {
     pub nodes: usize,
     /// When each attempt began and ended.
     pub attempts: Vec<(Time, Time)>,
+    /// How many of them found no memory left on their device.
+    pub out_of_memory: usize,
     /// How long it takes at its best place, alone.
     pub ideal: Span,
     /// By how much an iteration took longer at its last place than at the best; only of jobs with a graph.
@@ -57,6 +59,7 @@ impl JobResult {
             devices_milli: job.spec.demand.total_milli(),
             nodes: 0,
             attempts: Vec::new(),
+            out_of_memory: 0,
             ideal: job.ideal(),
             gang_slowdown: None,
         }
@@ -68,6 +71,7 @@ impl JobResult {
         let ended = |ended_at: Option<Time>| ended_at.unwrap_or(Time::NEVER);
         let attempts = record.attempts.iter().map(|attempt| (attempt.started_at, ended(attempt.ended_at)));
         self.attempts = attempts.collect();
+        self.out_of_memory = record.attempts.iter().filter(|attempt| ran_out_of_memory(attempt)).count();
         self.started = self.attempts.first().map(|(started, _)| *started);
         self.ended = record.ended_at;
         self.state = record.state;
@@ -76,6 +80,14 @@ impl JobResult {
         nodes.sort_unstable();
         nodes.dedup();
         self.nodes = nodes.len();
+    }
+
+    /// How often it was stopped to make room.
+    #[must_use]
+    pub fn preemptions(&self) -> usize {
+        // The last attempt was not followed by another, however it ended.
+        let last = usize::from(self.state != JobState::OutOfMemory);
+        self.attempts.len().saturating_sub(last + self.out_of_memory)
     }
 
     /// From submission to end.
@@ -95,4 +107,8 @@ impl JobResult {
     pub fn waited(&self) -> Option<Span> {
         Some(self.completion_time()? - self.ran())
     }
+}
+
+fn ran_out_of_memory(attempt: &AttemptRecord) -> bool {
+    attempt.ranks.iter().any(|rank| matches!(rank.outcome, Some(Outcome::OutOfGpuMemory { .. })))
 }

@@ -91,6 +91,7 @@ mod tests {
             devices_milli,
             nodes: 1,
             attempts: attempts.iter().map(|(from, to)| (at(*from), at(*to))).collect(),
+            out_of_memory: 0,
             ideal: Span::ZERO,
             gang_slowdown: None,
         }

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use cohabit_proto::{AttemptId, Bytes, Demand, Device, Outcome, RankId, Share, Time};
 
-use super::Machine;
+use super::{Machine, Tenure};
 use crate::process::Process;
 
 /// What became of the processes that have ended.
@@ -14,24 +14,23 @@ pub(crate) struct Accounts {
     pub(crate) device_time: BTreeMap<AttemptId, u64>,
     /// How ranks really ended.
     pub(crate) outcomes: BTreeMap<RankId, Outcome>,
-    /// Ranks that another one's fault on their GPU brought down, and whose worker daemon lived to tell.
+    /// Ranks that another one's fault on their GPU brought down.
     pub(crate) victims: BTreeSet<RankId>,
+    /// Of those that may have neighbours.
+    pub(crate) tenure: Tenure,
 }
 
 impl Accounts {
     pub(super) fn close(&mut self, now: Time, rank: RankId, process: &Process, outcome: &Outcome) {
         *self.device_time.entry(rank.attempt).or_default() += process.device_time(now);
         self.outcomes.insert(rank, outcome.clone());
+        if process.start.spec.demand.may_have_neighbours() {
+            self.tenure = self.tenure + process.tenancy.until(now);
+        }
     }
 }
 
 impl Machine {
-    /// The worker daemon that knew of a fault is gone: whose end the head has not acknowledged is like any
-    /// other now.
-    pub(crate) fn forget_victims(&mut self) {
-        self.accounts.victims.retain(|rank| !self.processes.contains_key(rank));
-    }
-
     /// Of what the processes together hold more than there is.
     pub(crate) fn overload(&self) -> Option<String> {
         let over_device = self.shape.devices().iter().find_map(|device| self.overload_of(device));

@@ -6,19 +6,23 @@
 
 mod accounts;
 mod gpus;
+mod hardware;
 mod rates;
+mod room;
+mod tenancy;
 
 use std::collections::BTreeMap;
-use std::sync::Arc;
 
 use cohabit_proto::{JobId, Outcome, RankId, Signal, Span, StartFailure, StopReason, Time};
-use cohabit_scheduler::interference::Law;
-use cohabit_worker_core::{Event, FoundRank, Lease, RankStart};
+use cohabit_scheduler::interference::GpuKind;
+use cohabit_worker_core::{Event, FoundRank, Lease, RankStart, StopStep, Stopping};
 
 use self::accounts::Accounts;
 use self::gpus::Gpus;
 pub(crate) use self::gpus::Luck;
 pub use self::gpus::{Appetite, Blame};
+pub use self::hardware::{Hardware, USUAL_MAX_SLOWDOWN};
+pub(crate) use self::tenancy::{Tenancy, Tenure};
 use crate::process::{Conditions, CutShort, Life, Process, shown};
 use crate::random::Random;
 use crate::shape::Shape;
@@ -27,7 +31,9 @@ use crate::shape::Shape;
 #[derive(Debug)]
 pub(crate) struct Machine {
     shape: Shape,
-    law: Arc<dyn Law>,
+    /// Of its devices.
+    gpu_kind: GpuKind,
+    hardware: Hardware,
     orphan_grace: Span,
     processes: BTreeMap<RankId, Process>,
     gpus: Gpus,
@@ -80,10 +86,11 @@ pub enum Disk {
 }
 
 impl Machine {
-    pub(crate) fn new(shape: Shape, law: Arc<dyn Law>, orphan_grace: Span) -> Machine {
+    pub(crate) fn new(shape: Shape, hardware: Hardware, orphan_grace: Span) -> Machine {
         Machine {
+            gpu_kind: GpuKind::named(&shape.model),
             shape,
-            law,
+            hardware,
             orphan_grace,
             processes: BTreeMap::new(),
             gpus: Gpus::default(),
@@ -109,6 +116,20 @@ impl Machine {
         match self.processes.insert(rank, process) {
             Some(earlier) => Err(format!("{} is spawned again", shown(rank, &earlier))),
             None => Ok(()),
+        }
+    }
+
+    /// The executor keeps how far the stop of its rank is.
+    pub(crate) fn stopping(&mut self, rank: RankId, stopping: Stopping) {
+        if let Some(process) = self.processes.get_mut(&rank).filter(|process| process.runs()) {
+            process.stopping = Some(stopping);
+        }
+    }
+
+    /// Its outcome on the disk says why it was stopped.
+    pub(crate) fn explain(&mut self, rank: RankId, why: StopReason) {
+        if let Some(Life::Ended(ending)) = self.processes.get_mut(&rank).map(|process| &mut process.life) {
+            ending.stopped = Some(why);
         }
     }
 
@@ -163,7 +184,6 @@ impl Machine {
 
     /// The worker daemon died: executors notice, and starts that were under way end in one of several ways.
     pub(crate) fn daemon_died(&mut self, now: Time, random: &mut Random, out: &mut Outbox) {
-        self.forget_victims();
         let live = self.processes.iter().filter(|(_, process)| process.is_live());
         for (rank, runs) in live.map(|(rank, process)| (*rank, process.runs())).collect::<Vec<_>>() {
             match (runs, random.pick(&CutShort::ALL)) {
@@ -183,7 +203,6 @@ impl Machine {
     /// Everything that runs is gone at once.
     pub(crate) fn power_off(&mut self, now: Time, disk: Disk) {
         self.gpus_off();
-        self.forget_victims();
         for (rank, process) in self.processes.iter_mut().filter(|(_, process)| process.is_live()) {
             let outcome = Outcome::Lost("the machine went down".into());
             self.accounts.close(now, *rank, process, &outcome);
@@ -194,9 +213,17 @@ impl Machine {
         }
     }
 
-    /// What a starting worker daemon finds.
+    /// What a starting worker daemon finds. Where nobody saw why a client ended badly, its broken server
+    /// tells.
     pub(crate) fn found(&self) -> impl Iterator<Item = FoundRank> {
-        self.processes.values().filter_map(Process::found)
+        self.processes.values().filter_map(|process| {
+            let mut found = process.found()?;
+            let bad = found.ending.as_mut().filter(|ending| !ending.outcome.succeeded());
+            if let Some(ending) = bad.filter(|_| self.has_lost_server(process)) {
+                ending.stopped.get_or_insert(StopReason::MpsFaultVictim);
+            }
+            Some(found)
+        })
     }
 
     /// What runs, or is about to.
@@ -233,6 +260,7 @@ impl Machine {
                 out.events.push(Event::Spawned(rank));
                 out.events.extend(process.enforcement().map(|known| Event::Sharing(rank, known)));
                 self.retime(now, rank, out);
+                self.take_memory(now, rank, out);
             }
             Err(failure) => {
                 let outcome = Outcome::NotStarted(failure.clone());
@@ -268,12 +296,14 @@ impl Machine {
         }
     }
 
-    /// The executor's own stop sequence: SIGTERM, the job's grace, SIGKILL.
+    /// The executor's own stop sequence: SIGTERM, the job's grace, SIGKILL. A stop that had begun before
+    /// keeps its reason.
     fn stop_orphan(&mut self, now: Time, rank: RankId, out: &mut Outbox) {
         let Some(process) = self.processes.get_mut(&rank) else { return };
-        process.stopped = Some(StopReason::Orphaned);
-        let killed_at = now + process.start.spec.stop.grace + process.program.on_kill;
-        out.pulse(killed_at, rank, Beat::End(Outcome::Signalled(Signal::KILL)));
+        let why = process.stopping.map_or(StopReason::Orphaned, |stopping| stopping.why);
+        let due_at = now + process.start.spec.stop.grace;
+        process.stopping = Some(Stopping { why, next: StopStep::Kill, due_at });
+        out.pulse(due_at + process.program.on_kill, rank, Beat::End(Outcome::Signalled(Signal::KILL)));
         self.signal(now, rank, Signal::TERM, out);
     }
 }

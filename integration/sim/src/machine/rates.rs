@@ -1,7 +1,8 @@
-//! How fast the processes of a machine work: as their gang's place allows, and as the law says for the
-//! company on their devices.
+//! How fast the processes of a machine work: as their gang's place allows, and as is true of the company on
+//! their devices.
 
 use cohabit_proto::{DeviceId, RankId, Time};
+use cohabit_scheduler::interference::{CoLocation, Colocated};
 
 use super::{Beat, Machine, Outbox};
 use crate::process::Process;
@@ -14,9 +15,13 @@ impl Machine {
         };
         let met = |process: &Process| process.start.devices.iter().any(|device| devices.contains(device));
         let affected = self.running().filter(|(rank, process)| *rank == changed || met(process));
-        let rates: Vec<(RankId, f64)> = affected.map(|(rank, it)| (rank, self.rate(rank, it))).collect();
-        for (rank, rate) in rates {
+        let slowdowns: Vec<(RankId, f64)> =
+            affected.map(|(rank, it)| (rank, self.slowdown(rank, it))).collect();
+        for (rank, slowdown) in slowdowns {
             let Some(process) = self.processes.get_mut(&rank) else { continue };
+            process.tenancy.changes(now, slowdown, self.hardware.max_slowdown);
+            // What hangs does nothing, but is still in the way.
+            let rate = if process.hangs { 0.0 } else { process.pace / slowdown };
             if let Some(done_at) = process.work.retime(now, rate) {
                 out.pulse(done_at.max(now), rank, Beat::Finish { timing: process.work.timing });
             }
@@ -27,23 +32,24 @@ impl Machine {
         self.processes.iter().filter(|(_, process)| process.runs()).map(|(rank, process)| (*rank, process))
     }
 
-    /// A process on several devices is as fast as on the most crowded of them; a gang that is slow because
-    /// of its network is no faster on devices of its own. What hangs does nothing, but is still in the way.
-    fn rate(&self, rank: RankId, process: &Process) -> f64 {
-        if process.hangs {
-            return 0.0;
-        }
-        let slowdowns = process.start.devices.iter().map(|device| self.slowdown(rank, device));
-        process.pace / slowdowns.fold(1.0, f64::max)
+    /// Those that run on a device.
+    pub(super) fn at_work<'m>(&'m self, device: &'m DeviceId) -> impl Iterator<Item = (RankId, &'m Process)> {
+        self.running().filter(|(_, process)| process.start.devices.contains(device))
     }
 
-    fn slowdown(&self, rank: RankId, device: &DeviceId) -> f64 {
-        let set: Vec<_> = self.running().filter(|(_, it)| it.start.devices.contains(device)).collect();
-        let busy: Vec<f64> = set.iter().map(|(_, process)| process.program.busy).collect();
-        let slowdowns = self.law.slowdowns(&busy);
-        set.iter()
-            .zip(slowdowns)
-            .find(|((member, _), _)| *member == rank)
-            .map_or(1.0, |(_, slowdown)| slowdown)
+    /// A process on several devices is as slow as on the most crowded of them; a gang that is slow because of
+    /// its network is no faster on devices of its own.
+    fn slowdown(&self, rank: RankId, process: &Process) -> f64 {
+        let fates = process.start.devices.iter().flat_map(|device| self.fate(device));
+        fates.filter(|(member, _)| *member == rank).map(|(_, fate)| fate.slowdown).fold(1.0, f64::max)
+    }
+
+    /// What is true of those that run on a device.
+    pub(super) fn fate(&self, device: &DeviceId) -> Vec<(RankId, Colocated)> {
+        let (ranks, members): (Vec<RankId>, Vec<_>) =
+            self.at_work(device).map(|(rank, process)| (rank, process.member.clone())).unzip();
+        let set = CoLocation { gpu: self.gpu_kind.clone(), sharing: None, members };
+        let fates = self.hardware.truth.predict(std::slice::from_ref(&set));
+        ranks.into_iter().zip(fates.into_iter().flatten()).collect()
     }
 }

@@ -5,9 +5,11 @@ use cohabit_proto::{
     Bandwidth, Demand, Gpus, JobSpec, JobState, Launch, Links, ModelDescription, Spread, Stage,
 };
 use cohabit_scheduler::POLICY_NAMES;
+use cohabit_scheduler::interference::Knowledge;
 
 use super::kit::*;
 use crate::evaluation::{EstimatorKind, Evaluated, Evaluation, EvaluationError, Observer, evaluate};
+use crate::machine::Hardware;
 use crate::program::Program;
 use crate::shape::Shape;
 use crate::trace::{Reading, read, synthetic};
@@ -33,8 +35,9 @@ impl Observer for Counter {
 /// So many seconds on so many devices, wherever they lie.
 fn job(at_secs: u64, devices: u32, seconds: u64) -> WorkloadJob {
     let demand = Demand { gpus: Gpus::Whole(devices), spread: Spread::Free, ..Demand::default() };
+    let alone_milli = demand.total_milli();
     let spec = JobSpec { demand, launch: Launch::PerGpu, ..Program::working(secs(seconds)).job() };
-    WorkloadJob { at: at(at_secs), user: "ada".into(), spec, iterations: seconds, pace: 1.0 }
+    WorkloadJob { at: at(at_secs), user: "ada".into(), spec, iterations: seconds, pace: 1.0, alone_milli }
 }
 
 fn evaluation(policy: &str, machines: usize, devices: u32, jobs: Vec<WorkloadJob>) -> Evaluation {
@@ -42,7 +45,15 @@ fn evaluation(policy: &str, machines: usize, devices: u32, jobs: Vec<WorkloadJob
         Links { network: Some(Bandwidth(25_000_000_000)), interconnect: Some(Bandwidth(400_000_000_000)) };
     let shapes =
         (0..machines).map(|it| Shape::new(&format!("node-{it}"), devices).with_links(links)).collect();
-    Evaluation { shapes, jobs, policy: policy.into(), estimator: EstimatorKind::Oracle, seed: 1 }
+    Evaluation {
+        shapes,
+        hardware: Hardware::default(),
+        jobs,
+        policy: policy.into(),
+        knowledge: Knowledge::default(),
+        estimator: EstimatorKind::Oracle,
+        seed: 1,
+    }
 }
 
 #[track_caller]
@@ -53,8 +64,9 @@ fn evaluated(evaluation: Evaluation) -> Evaluated {
 fn synthetic_on(policy: &str, estimator: EstimatorKind, count: usize) -> Evaluation {
     let mut evaluation = evaluation(policy, 4, 8, Vec::new());
     let mut pace = Pace::on(&evaluation.shapes);
-    let made =
-        workload(&synthetic(count, 3), &evaluation.shapes, 3, |model, devices| pace.fastest(model, devices));
+    let made = workload(&synthetic(count, 3), &evaluation.shapes, None, 3, |model, devices| {
+        pace.fastest(model, devices)
+    });
     evaluation.jobs = made.with_load(1.1, 32).jobs;
     evaluation.estimator = estimator;
     evaluation
@@ -202,7 +214,7 @@ fn two_thousand_jobs_of_philly_are_through_before_anybody_waits() {
     let trace = read(file, &Reading::default()).unwrap().part(0, Some(2_000));
     let mut evaluation = evaluation("a-srpt", 16, 8, Vec::new());
     let mut pace = Pace::on(&evaluation.shapes);
-    let made = workload(&trace, &evaluation.shapes, 1, |model, devices| pace.fastest(model, devices));
+    let made = workload(&trace, &evaluation.shapes, None, 1, |model, devices| pace.fastest(model, devices));
     evaluation.jobs = made.with_load(0.9, 128).jobs;
     evaluation.estimator = EstimatorKind::Forest;
     let jobs = evaluation.jobs.len();

@@ -1,15 +1,12 @@
 //! GPUs under MPS: faults, lost GPUs, dead worker daemons, and the checkers that watch them.
 
-use std::sync::Arc;
-
 use cohabit_proto::{Bytes, DeviceId, JobRecord, JobSpec, JobState, Limits, StopReason};
-use cohabit_scheduler::interference::FairShares;
 use cohabit_worker_core::{Event, GpuAccess, MpsLimits, MpsOrder, MpsWord, RankStart};
 
 use super::kit::*;
-use crate::machine::{Appetite, Blame, Luck, Machine, Outbox};
+use crate::machine::{Appetite, Blame, Hardware, Luck, Machine, Outbox};
 use crate::process::Conditions;
-use crate::program::{Attaches, Program};
+use crate::program::{Attaches, OnTerm, Program};
 use crate::scenario::{Act, Scenario};
 use crate::shape::Shape;
 
@@ -81,6 +78,24 @@ fn clients_outlive_their_worker_daemon_and_share_with_those_who_come_later() {
 }
 
 #[test]
+fn why_clients_were_stopped_outlives_the_worker_daemon_that_stopped_them() {
+    let slow = Program { on_term: OnTerm::Dies(secs(5)), ..Program::working(secs(1_000)) };
+    let spec = JobSpec { demand: sharer(1_000).demand, ..slow.job() };
+    let scenario = lab(1)
+        .submit(at(50), spec.clone())
+        .submit(at(50), spec)
+        .act(at(200), break_mps(Blame::Culprit))
+        .act(at(200), Act::CrashWorker { node: 0, down_for: secs(30) });
+    let run = held(scenario);
+    let [culprit, victim] = run.jobs.as_slice() else { panic!("{} jobs", run.jobs.len()) };
+    assert_eq!((culprit.state, stops(culprit)), (JobState::Failed, vec![Some(StopReason::MpsFault)]));
+    assert_eq!(
+        (victim.state, stops(victim)),
+        (JobState::Completed, vec![Some(StopReason::MpsFaultVictim), None])
+    );
+}
+
+#[test]
 fn a_server_that_breaks_while_the_worker_daemon_is_dead_takes_its_clients_with_it() {
     let scenario = lab(1)
         .submit(at(50), sharer(1_000))
@@ -125,7 +140,7 @@ fn a_job_that_insists_on_limits_does_not_run_without_them() {
 
 /// A machine with one GPU, alone.
 fn machine() -> Machine {
-    Machine::new(Shape::new("node", 1).under_mps(), Arc::new(FairShares::default()), secs(120))
+    Machine::new(Shape::new("node", 1).under_mps(), Hardware::default(), secs(120))
 }
 
 fn gpu() -> DeviceId {

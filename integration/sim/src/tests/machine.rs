@@ -1,21 +1,18 @@
 //! The fake machine alone: work is re-timed, signals end it, orphans end themselves.
 
-use std::sync::Arc;
-
 use cohabit_proto::{Outcome, RankId, Signal, StopReason, Time};
-use cohabit_scheduler::interference::FairShares;
 use cohabit_worker_core::{Ending, Event, Lease, RankStart};
 
 use super::kit::*;
 use crate::agenda::Agenda;
-use crate::machine::{Machine, Outbox, Pulse};
+use crate::machine::{Hardware, Machine, Outbox, Pulse};
 use crate::process::Conditions;
 use crate::program::{OnTerm, Program};
 use crate::shape::Shape;
 
 /// A machine with the devices `node-0` and `node-1`, whose executors wait for 120 s.
 pub(super) fn machine() -> Machine {
-    Machine::new(Shape::new("node", 2), Arc::new(FairShares::default()), secs(120))
+    Machine::new(Shape::new("node", 2), Hardware::default(), secs(120))
 }
 
 pub(super) fn spawn(machine: &mut Machine, start: RankStart) {

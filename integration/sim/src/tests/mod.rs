@@ -8,4 +8,6 @@ mod gpus;
 mod kit;
 mod machine;
 mod scenarios;
+#[cfg(feature = "learned")]
+mod sharing;
 mod swarm;

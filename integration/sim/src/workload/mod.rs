@@ -6,17 +6,25 @@
 //! where a job is placed ideally, and a bad place costs what it would cost that network. A job whose trace
 //! names one of our networks gets that one; where the trace tells iterations, they are kept and the network
 //! is scaled.
+//!
+//! Where there are measurements of training jobs beside each other, each job on one device trains one of the
+//! measured configurations instead and may share its device: see [`Measurements`].
 
 mod layers;
+mod measured;
 mod networks;
 mod pace;
 mod profile;
+mod sharers;
 #[cfg(test)]
 mod tests;
 mod trainings;
 
 use cohabit_proto::{JobSpec, ModelDescription, Span, Time};
 
+#[cfg(feature = "learned")]
+pub use self::measured::read_measurements;
+pub use self::measured::{Measurements, MeasurementsError};
 pub use self::pace::Pace;
 use self::trainings::Trainings;
 use crate::shape::Shape;
@@ -44,6 +52,8 @@ pub struct WorkloadJob {
     pub iterations: u64,
     /// How long each takes at best on this cluster, in seconds.
     pub pace: f64,
+    /// Thousandths of devices that it takes where nobody shares them with it.
+    pub alone_milli: u64,
 }
 
 /// Jobs of a trace that a cluster can never run.
@@ -56,24 +66,25 @@ pub struct LeftOut {
 }
 
 /// The jobs of a trace on these machines. `pace` gives the seconds of an iteration at best, for a model on so
-/// many devices (see [`Pace`]).
+/// many devices (see [`Pace`]). With measurements, jobs on one device draw from these what they train.
 pub fn workload(
     trace: &Trace,
     machines: &[Shape],
+    measurements: Option<&Measurements>,
     seed: u64,
     mut pace: impl FnMut(&ModelDescription, u32) -> Option<f64>,
 ) -> Workload {
-    let mut trainings = Trainings::new(machines, seed);
+    let mut trainings = Trainings::new(machines, measurements, seed);
     let mut workload = Workload { jobs: Vec::new(), left_out: LeftOut::default() };
     let capacity: u64 = machines.iter().map(|machine| u64::from(machine.devices)).sum();
     let largest = machines.iter().filter_map(|machine| machine.device_memory).max();
-    for job in &trace.jobs {
+    for (number, job) in trace.jobs.iter().enumerate() {
         if job.devices_milli.div_ceil(1_000) > capacity {
             workload.left_out.too_wide += 1;
         } else if job.gpu_memory.is_some_and(|needed| largest.is_some_and(|largest| needed > largest)) {
             workload.left_out.too_large += 1;
         } else {
-            workload.jobs.push(trainings.job(job, &mut pace));
+            workload.jobs.push(trainings.job(number, job, &mut pace));
         }
     }
     workload
@@ -86,10 +97,10 @@ impl WorkloadJob {
         Span::from_secs_f64(self.iterations as f64 * self.pace)
     }
 
-    /// Seconds of devices that it needs at least.
+    /// Seconds of devices that it takes where nobody shares them with it.
     #[must_use]
     pub fn work(&self) -> f64 {
-        self.spec.demand.total_milli() as f64 / 1_000.0 * self.iterations as f64 * self.pace
+        self.alone_milli as f64 / 1_000.0 * self.iterations as f64 * self.pace
     }
 }
 

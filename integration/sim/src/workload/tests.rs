@@ -22,7 +22,7 @@ fn trace(text: &str) -> Trace {
 fn on(spec: &str, trace: &Trace) -> Workload {
     let machines = machines(spec);
     let mut pace = Pace::on(&machines);
-    workload(trace, &machines, SEED, |model, devices| pace.fastest(model, devices))
+    workload(trace, &machines, None, SEED, |model, devices| pace.fastest(model, devices))
 }
 
 /// As long as the longest computation of a stage: a cluster whose links cost nothing.
@@ -71,7 +71,7 @@ fn jobs_of_a_group_with_as_many_devices_train_the_same_whatever_else_there_is() 
 fn another_seed_draws_other_trainings() {
     let (trace, machines) = (synthetic(100, SEED), machines("16x8:V100@25g"));
     let names = |seed| {
-        let workload = workload(&trace, &machines, seed, computation);
+        let workload = workload(&trace, &machines, None, seed, computation);
         workload.jobs.into_iter().map(|job| job.spec.name).collect::<Vec<_>>()
     };
     assert_eq!(names(1), names(1));

@@ -5,8 +5,10 @@ use std::collections::{BTreeMap, BTreeSet};
 use cohabit_proto::{Demand, Gpus, JobSpec, Launch, ModelDescription, Share, Span, Spread, Stage, Time};
 
 use super::WorkloadJob;
+use super::measured::Measurements;
 use super::networks::{Network, networks};
 use super::profile::{Parallelism, describe};
+use super::sharers::Sharers;
 use crate::program::Program;
 use crate::random::Random;
 use crate::shape::Shape;
@@ -16,8 +18,10 @@ use crate::trace::TraceJob;
 const FEW: u64 = 20;
 
 /// What groups of jobs train.
-pub(super) struct Trainings {
+pub(super) struct Trainings<'m> {
     seed: u64,
+    /// What jobs on one device train, where that was measured.
+    sharers: Option<Sharers<'m>>,
     networks: Vec<Network>,
     /// The makes of GPU that there are.
     makes: Vec<String>,
@@ -29,25 +33,35 @@ pub(super) struct Trainings {
 type Subject = (String, u32, Option<(String, Option<u64>)>);
 
 #[derive(Clone)]
-struct Training {
-    model: ModelDescription,
+pub(super) struct Training {
+    pub(super) model: ModelDescription,
     /// Seconds for one iteration at best.
-    pace: f64,
+    pub(super) pace: f64,
 }
 
-impl Trainings {
-    pub(super) fn new(machines: &[Shape], seed: u64) -> Trainings {
+impl<'m> Trainings<'m> {
+    pub(super) fn new(
+        machines: &[Shape],
+        measurements: Option<&'m Measurements>,
+        seed: u64,
+    ) -> Trainings<'m> {
         let makes: BTreeSet<&String> = machines.iter().map(|machine| &machine.model).collect();
         let makes = makes.into_iter().cloned().collect();
-        Trainings { seed, networks: networks(), makes, known: BTreeMap::new() }
+        let sharers = measurements.map(|measurements| Sharers::new(measurements, machines, seed));
+        Trainings { seed, sharers, networks: networks(), makes, known: BTreeMap::new() }
     }
 
+    /// The job with this number in its trace.
     pub(super) fn job(
         &mut self,
+        number: usize,
         job: &TraceJob,
         pace: &mut impl FnMut(&ModelDescription, u32) -> Option<f64>,
     ) -> WorkloadJob {
         let demand = demand(job);
+        if let Some(sharers) = self.sharers.as_ref().filter(|_| demand.total_devices() == 1) {
+            return sharers.job(number, job, pace);
+        }
         let training = self.training(job, demand.total_devices(), pace);
         let (iterations, training) = training.lasting(job);
         let program = Program { busy: busy(&demand), ..Program::working(job.duration) };
@@ -60,7 +74,8 @@ impl Trainings {
             ..program.job()
         };
         let at = Time::EPOCH + job.submitted;
-        WorkloadJob { at, user: job.user.clone(), spec, iterations, pace: training.pace }
+        let alone_milli = demand.total_milli();
+        WorkloadJob { at, user: job.user.clone(), spec, iterations, pace: training.pace, alone_milli }
     }
 
     fn training(
@@ -101,7 +116,7 @@ impl Training {
     /// Iterations that take as long as the job did. Where the trace tells them, or there would be so few that
     /// rounding shows, an iteration takes what it took there: the network is scaled in all it computes and
     /// sends.
-    fn lasting(self, job: &TraceJob) -> (u64, Training) {
+    pub(super) fn lasting(self, job: &TraceJob) -> (u64, Training) {
         let seconds = job.duration.as_secs_f64();
         let fitting = ((seconds / self.pace).round() as u64).max(1);
         let iterations = job.iterations.unwrap_or(fitting);

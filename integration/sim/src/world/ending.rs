@@ -9,6 +9,8 @@ use super::{TIDY_EVERY, World};
 use crate::checks;
 use crate::failure::{Failure, FailureKind};
 use crate::happening::Happening;
+#[cfg(feature = "learned")]
+use crate::machine::Tenure;
 use crate::node::Node;
 
 impl World<'_> {
@@ -81,6 +83,12 @@ impl World<'_> {
             *used.entry(attempt.job.number).or_default() += time;
         }
         used
+    }
+
+    /// For how long ranks ran that may have neighbours.
+    #[cfg(feature = "learned")]
+    pub(crate) fn tenure(&self) -> Tenure {
+        self.nodes.iter().map(|node| node.machine.accounts().tenure).sum()
     }
 
     /// What is known of everything that was accepted.

@@ -38,8 +38,7 @@ impl World<'_> {
         }
     }
 
-    /// Clients end by themselves only where somebody knows why: what a worker daemon finds ended on its start
-    /// has failed for all it knows.
+    /// Without a worker daemon there is nobody to see the fault; the next one finds what came of it.
     pub(super) fn break_mps(&mut self, node: usize, number: usize, blame: Blame) -> Result<(), Failure> {
         let mut from_there = (node..self.nodes.len()).chain(0..node);
         let serving = from_there.find(|node| self.nodes[*node].machine.serves_clients());
@@ -48,10 +47,6 @@ impl World<'_> {
             return Ok(());
         };
         self.tally.gpu_faults += 1;
-        if self.nodes[node].daemon.is_none() {
-            self.nodes[node].machine.forget_victims();
-            return Ok(());
-        }
         // The actor sees the fault before any of its clients ends.
         self.worker_event(node, seen)?;
         let mut out = Outbox::default();

@@ -117,7 +117,7 @@ impl<'s> World<'s> {
         };
         world.agenda.put(Time::EPOCH, Happening::HeadBack);
         for shape in scenario.shapes {
-            let machine = Machine::new(shape, scenario.law.clone(), scenario.orphan_grace);
+            let machine = Machine::new(shape, scenario.hardware.clone(), scenario.orphan_grace);
             let id = world.new_node_id();
             let announced = scenario.announced_grace.unwrap_or(scenario.orphan_grace);
             world.nodes.push(Node::new(id, machine, scenario.heartbeat, announced));

@@ -4,7 +4,7 @@
 //! next.
 
 use cohabit_proto::AttemptId;
-use cohabit_worker_core::{Effect, Event, GpuAccess};
+use cohabit_worker_core::{Effect, Event, FoundRank, GpuAccess};
 
 use super::World;
 use crate::alarm::Setting;
@@ -79,10 +79,12 @@ impl World<'_> {
                 self.invariant(spawned)?;
                 self.check(|| checks::what_runs(&self.nodes))?;
             }
+            Effect::Stopping(rank, stopping) => self.nodes[node].machine.stopping(rank, stopping),
             Effect::Signal(rank, signal, _) => {
                 self.nodes[node].machine.signal(self.now, rank, signal, &mut out)
             }
             Effect::Lease(rank, lease) => self.nodes[node].machine.lease(self.now, rank, lease, &mut out),
+            Effect::Explain(rank, why) => self.nodes[node].machine.explain(rank, why),
             Effect::Mps(device, order) => self.mps_ordered(node, device, order),
             Effect::Forget(rank) => {
                 let life = self.nodes[node].life;
@@ -117,8 +119,9 @@ impl World<'_> {
 
     /// A new daemon finds what is left of earlier ones, then calls the head.
     pub(super) fn start_daemon(&mut self, node: usize) -> Result<(), Failure> {
+        let left: Vec<FoundRank> = self.nodes[node].machine.found().collect();
         self.nodes[node].start_daemon();
-        for found in self.nodes[node].machine.found().collect::<Vec<_>>() {
+        for found in left {
             self.worker_event(node, Event::Found(Box::new(found)))?;
         }
         self.dial(node)

@@ -7,6 +7,8 @@ mod connection;
 mod daemons;
 mod display;
 mod job;
+#[cfg(feature = "predict")]
+mod predict;
 #[cfg(feature = "worker")]
 mod profile;
 mod queue;
@@ -22,11 +24,13 @@ pub(crate) use self::connection::{AddressArguments, ConnectionArguments};
 pub(crate) use self::daemons::*;
 pub(crate) use self::display::{DisplayArguments, Format};
 pub(crate) use self::job::JobArguments;
+#[cfg(feature = "predict")]
+pub(crate) use self::predict::*;
 #[cfg(feature = "worker")]
 pub(crate) use self::profile::ProfileArguments;
 pub(crate) use self::queue::*;
 #[cfg(feature = "simulate")]
-pub(crate) use self::simulate::{SimulateArguments, TraceSource};
+pub(crate) use self::simulate::{Predictor, SimulateArguments, TraceSource, Truth};
 pub(crate) use self::submission::{RunArguments, Submission, SubmitArguments};
 pub(crate) use self::tokens::{
     TokenArguments, TokenCreateArguments, TokenListArguments, TokenRevokeArguments, TokenVerb,
@@ -103,6 +107,9 @@ pub(crate) enum Verb {
     /// Run a trace on a made-up cluster under several policies and compare them
     #[cfg(feature = "simulate")]
     Simulate(SimulateArguments),
+    /// Train models of what sharing costs on measurements, ask them, and show what they are
+    #[cfg(feature = "predict")]
+    Predict(PredictArguments),
     /// Measure on a real GPU what sharing costs: workloads alone, in pairs and in triples
     #[cfg(feature = "worker")]
     Profile(ProfileArguments),
@@ -174,6 +181,8 @@ impl Verb {
             Verb::Doctor(arguments) => Some(&arguments.display),
             #[cfg(feature = "simulate")]
             Verb::Simulate(arguments) => Some(&arguments.display),
+            #[cfg(feature = "predict")]
+            Verb::Predict(arguments) => Some(arguments.verb.display()),
             #[cfg(feature = "worker")]
             Verb::Profile(arguments) => Some(&arguments.display),
             Verb::Top(_) | Verb::Completions(_) => None,

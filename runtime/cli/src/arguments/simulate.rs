@@ -1,13 +1,16 @@
 //! `simulate`: which trace on which cluster under which policies, and what to tell of it.
 
+mod interference;
+
 use std::fmt;
 use std::path::PathBuf;
 use std::str::FromStr;
 
 use clap::{ArgAction, Args};
 use cohabit_sim::trace::{Format as TraceFormat, MeasuredOn};
-use cohabit_sim::{ClusterSpec, EstimatorKind, POLICY_NAMES};
+use cohabit_sim::{ClusterSpec, EstimatorKind, POLICY_NAMES, USUAL_MAX_SLOWDOWN};
 
+pub(crate) use self::interference::{Predictor, Truth};
 use super::DisplayArguments;
 
 /// Arguments of `simulate`.
@@ -58,6 +61,21 @@ pub(crate) struct SimulateArguments {
     /// truth with a log-normal error
     #[arg(long, value_name = "ESTIMATOR", default_value = "forest")]
     pub(crate) estimator: Estimator,
+    /// How jobs on one GPU really fare: by a law from how busy each keeps it, or as was measured (a table
+    /// that `cohabit profile` writes, or Gavel's pairs)
+    #[arg(long, value_name = "law|table:FILE", default_value = "law")]
+    pub(crate) interference: Truth,
+    /// Let jobs on one GPU train configurations drawn from a table of measurements, and share; with
+    /// --interference table:FILE they are drawn from that
+    #[arg(long, value_name = "FILE")]
+    pub(crate) configurations: Option<PathBuf>,
+    /// What policies that ask expect of jobs on one GPU: what the law says of figures that were measured
+    /// alone, or the truth
+    #[arg(long, value_name = "law|truth", default_value = "law")]
+    pub(crate) predictor: Predictor,
+    /// Count the time in which a job is slowed down by more than this; policies have a parameter of their own
+    #[arg(long, value_name = "FACTOR", default_value_t = USUAL_MAX_SLOWDOWN, value_parser = slowdown)]
+    pub(crate) max_slowdown: f64,
     /// Write a page with charts, complete in itself, to this file
     #[arg(long, value_name = "FILE.html")]
     pub(crate) report: Option<PathBuf>,
@@ -209,6 +227,12 @@ fn positive(text: &str) -> Result<f64, String> {
     load.ok_or_else(|| format!("'{text}' is no load: write 0.9 for nine tenths of all devices"))
 }
 
+fn slowdown(text: &str) -> Result<f64, String> {
+    let slowdown = text.parse().ok().filter(|slowdown| (1.0..=1_000.0).contains(slowdown));
+    slowdown
+        .ok_or_else(|| format!("'{text}' is no slowdown of at least 1: write 1.3 for three tenths more time"))
+}
+
 #[cfg(test)]
 mod tests {
     use clap::Parser;
@@ -252,6 +276,18 @@ mod tests {
     }
 
     #[test]
+    fn what_is_true_and_expected_of_jobs_on_one_gpu_is_written_as_it_is_read() {
+        let arguments = parse("--interference table:pairs.csv --predictor truth --max-slowdown 1.5").unwrap();
+        let written = (arguments.interference.to_string(), arguments.predictor.to_string());
+        assert_eq!((written.0.as_str(), written.1.as_str()), ("table:pairs.csv", "truth"));
+        let usual = parse("").unwrap();
+        assert_eq!(
+            (usual.interference, usual.predictor, usual.max_slowdown),
+            (Truth::Law, Predictor::Law, 1.3)
+        );
+    }
+
+    #[test]
     fn jobs_come_from_a_file_or_from_the_seed() {
         assert_eq!("synthetic:600".parse(), Ok(TraceSource::Synthetic(600)));
         assert_eq!("./synthetic:600".parse(), Ok(TraceSource::File("./synthetic:600".into())));
@@ -269,6 +305,12 @@ mod tests {
             ("--estimator magic", "noisy:0.3"),
             ("--estimator noisy:-1", "between 0 and 10"),
             ("--load 0", "write 0.9"),
+            ("--interference model:weights", "cannot be used in simulations yet: write law, or table:FILE"),
+            ("--interference table:", "write law or table:FILE"),
+            ("--interference magic", "write law or table:FILE"),
+            ("--predictor model:weights", "cannot be used in simulations yet: write law or truth"),
+            ("--predictor magic", "write law or truth"),
+            ("--max-slowdown 0.9", "at least 1"),
             ("--load NaN", "write 0.9"),
             ("--limit 0", "1"),
             ("--seed x", "invalid digit"),

@@ -35,6 +35,8 @@ fn help_says_what_there_is() {
     insta::assert_snapshot!("help_simulate", help(&["simulate"]));
     #[cfg(feature = "head")]
     insta::assert_snapshot!("help_head_start", help(&["head", "start"]));
+    #[cfg(feature = "predict")]
+    insta::assert_snapshot!("help_predict_train", help(&["predict", "train"]));
     #[cfg(feature = "worker")]
     insta::assert_snapshot!("help_profile", help(&["profile"]));
     #[cfg(feature = "worker")]

@@ -16,6 +16,8 @@ mod head;
 mod list;
 mod logs;
 mod nodes;
+#[cfg(feature = "predict")]
+mod predict;
 #[cfg(feature = "worker")]
 mod profile;
 mod run;
@@ -62,6 +64,8 @@ pub(crate) fn dispatch(verb: Verb) -> Result<ExitCode, Failure> {
         Verb::Doctor(arguments) => finish(doctor::doctor(arguments)),
         #[cfg(feature = "simulate")]
         Verb::Simulate(arguments) => simulate::simulate(&arguments),
+        #[cfg(feature = "predict")]
+        Verb::Predict(arguments) => predict::predict(&arguments.verb),
         #[cfg(feature = "worker")]
         Verb::Profile(arguments) => profile::profile(&arguments),
         Verb::Completions(arguments) => completions::completions(arguments.shell),
@@ -92,7 +96,7 @@ fn now() -> Time {
 }
 
 /// What was typed, so that it can be typed again.
-#[cfg(any(feature = "simulate", feature = "worker"))]
+#[cfg(any(feature = "simulate", feature = "predict", feature = "worker"))]
 fn typed() -> String {
     let words: Vec<String> = std::env::args().skip(1).collect();
     let words = shlex::try_join(words.iter().map(String::as_str)).unwrap_or_else(|_| words.join(" "));

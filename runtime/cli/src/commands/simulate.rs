@@ -7,6 +7,7 @@ mod bar;
 mod document;
 mod figures;
 mod input;
+mod judge;
 mod report;
 mod result;
 #[cfg(test)]
@@ -53,31 +54,38 @@ fn run_all(arguments: &SimulateArguments, input: &Input) -> Result<Outcomes, Fai
         let jobs = input.jobs(seed)?;
         outcomes.took(&jobs);
         for policy in &policies {
-            outcomes.runs.push(run(policy, seed, arguments, &jobs, &mut bar)?);
+            let evaluation = evaluation(policy, seed, arguments, input, &jobs);
+            outcomes.runs.push(run(evaluation, jobs.load, &mut bar)?);
         }
     }
     bar.end();
     Ok(outcomes)
 }
 
-fn run(
+fn evaluation(
     policy: &str,
     seed: u64,
     arguments: &SimulateArguments,
+    input: &Input,
     jobs: &Jobs,
-    bar: &mut Bar,
-) -> Result<Outcome, Failure> {
-    bar.begin(policy, seed, jobs.workload.jobs.len());
-    let evaluation = Evaluation {
+) -> Evaluation {
+    Evaluation {
         shapes: jobs.shapes.clone(),
+        hardware: input.hardware.clone(),
         jobs: jobs.workload.jobs.clone(),
         policy: policy.to_owned(),
+        knowledge: input.knowledge.clone(),
         estimator: arguments.estimator.0,
         seed,
-    };
+    }
+}
+
+fn run(evaluation: Evaluation, load: Option<f64>, bar: &mut Bar) -> Result<Outcome, Failure> {
+    let seed = evaluation.seed;
+    bar.begin(&evaluation.policy, seed, evaluation.jobs.len());
     let evaluated =
         evaluate(evaluation, bar).map_err(|error| Failure::from_error(Trouble::Internal, &error))?;
-    Ok(Outcome { seed, load: jobs.load, evaluated })
+    Ok(Outcome { seed, load, evaluated })
 }
 
 fn tell(outcomes: &Outcomes, format: Format) -> Result<(), Failure> {

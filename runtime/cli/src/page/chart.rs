@@ -7,17 +7,16 @@ use std::ops::Range;
 use plotters::coord::Shift;
 use plotters::coord::ranged1d::{DefaultFormatting, KeyPointHint};
 use plotters::prelude::*;
-use plotters::style::text_anchor::{HPos, Pos, VPos};
 
 use crate::failure::{Failure, Trouble};
 
 /// Stands for the page's own colour of text until the SVG is drawn: what is drawn in it is legible whether
 /// the page is light or dark.
-const INK: RGBColor = RGBColor(1, 2, 3);
+pub(crate) const INK: RGBColor = RGBColor(1, 2, 3);
 const INK_WRITTEN: &str = "#010203";
 pub(crate) const WIDTH: u32 = 920;
-const FONT: &str = "sans-serif";
-const TEXT_SIZE: u32 = 13;
+pub(crate) const FONT: &str = "sans-serif";
+pub(crate) const TEXT_SIZE: u32 = 13;
 
 /// An area to draw on.
 pub(crate) type Canvas<'a> = DrawingArea<SVGBackend<'a>, Shift>;
@@ -105,16 +104,6 @@ pub(crate) fn curves(x: &Axis, y: &Axis, curves: &[Curve], height: u32) -> Resul
         }
         Ok(())
     })
-}
-
-/// Text in the page's colour.
-pub(crate) fn text_style(horizontal: HPos, vertical: VPos) -> TextStyle<'static> {
-    TextStyle::from((FONT, TEXT_SIZE).into_font()).color(&INK).pos(Pos::new(horizontal, vertical))
-}
-
-/// Lines in the page's colour, fainter than text.
-pub(crate) fn faint() -> ShapeStyle {
-    INK.mix(0.2).into()
 }
 
 pub(crate) fn undrawable(error: impl Display) -> Failure {

@@ -71,7 +71,9 @@ impl Tally {
     fn compare(&mut self, said: &Colocated, observed: &Observed) {
         self.slowdown.push(error(said.slowdown, observed.slowdown));
         let known = |said: Option<f64>, observed: Option<f64>| {
-            said.zip(observed).filter(|(_, observed)| *observed > 0.0).map(|(said, observed)| error(said, observed))
+            said.zip(observed)
+                .filter(|(_, observed)| *observed > 0.0)
+                .map(|(said, observed)| error(said, observed))
         };
         self.memory.extend(known(said.memory, observed.memory));
         self.utilisation.extend(known(said.utilisation, observed.utilisation));

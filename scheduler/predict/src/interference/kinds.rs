@@ -2,22 +2,26 @@
 
 use super::gaussian::{ADDITIVE_KIND, GAUSSIAN_KIND};
 use super::model::ModelKind;
+use super::networks::{E_GGAT_KIND, E_GGAT_PLUS_KIND, IAPP_KIND};
 
 /// Every kind, in the order in which they are told.
-const KINDS: [&dyn ModelKind; 2] = [&ADDITIVE_KIND, &GAUSSIAN_KIND];
-
-/// Names of all kinds.
-pub const KIND_NAMES: [&str; 2] = ["additive", "gaussian"];
+const KINDS: &[&dyn ModelKind] = &[&ADDITIVE_KIND, &GAUSSIAN_KIND, E_GGAT_KIND, E_GGAT_PLUS_KIND, IAPP_KIND];
 
 /// There is no kind of model of this name.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("there is no model '{0}': there are {names}", names = KIND_NAMES.join(", "))]
+#[error("there is no model '{0}': there are {names}", names = kind_names().join(", "))]
 pub struct UnknownKind(pub String);
+
+/// The names of all kinds.
+#[must_use]
+pub fn kind_names() -> Vec<&'static str> {
+    KINDS.iter().map(|kind| kind.name()).collect()
+}
 
 /// The kind of this name.
 ///
 /// # Errors
 /// The names that there are.
 pub fn kind_by_name(name: &str) -> Result<&'static dyn ModelKind, UnknownKind> {
-    KINDS.into_iter().find(|kind| kind.name() == name).ok_or_else(|| UnknownKind(name.to_owned()))
+    KINDS.iter().copied().find(|kind| kind.name() == name).ok_or_else(|| UnknownKind(name.to_owned()))
 }

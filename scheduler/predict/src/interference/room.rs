@@ -21,7 +21,7 @@ const FULL: f64 = 0.97;
 /// From certainly fitting to certainly not fitting takes some of these steps, as parts of the GPU's memory.
 const STEP: f64 = 0.01;
 /// To start what does not fit costs more than to leave alone what would.
-const WEIGHT_OF_MISFITS: f64 = 6.0;
+const WEIGHT_OF_MISFITS: f64 = 150.0;
 /// How far traits are believed to lie from 0.
 const VARIANCE: f64 = 9.0;
 const ROUNDS: usize = 25;
@@ -63,16 +63,18 @@ impl Room {
     }
 }
 
-/// The traits of a set: those of its members, added up, and the GPU.
+/// The traits of a set: those of its members, added up, and the GPU. What a job takes is about the same on
+/// all GPUs with as much memory.
 fn traits(set: &CoLocation) -> BTreeMap<String, f64> {
     let gpu = set.gpu.name();
+    let memory = set.gpu.memory().map_or_else(|| gpu.to_owned(), |memory| memory.to_string());
     let mut traits = BTreeMap::from([(format!("gpu {gpu}"), 1.0)]);
     let mut add = |name: String, value: f64| *traits.entry(name).or_insert(0.0) += value;
     for member in &set.members {
         let Member { model, batch, .. } = member;
-        let doublings = batch.map_or(0.0, |batch| (batch.max(1) as f64).log2() / 4.0);
+        let doublings = batch.map_or(0.0, |batch| (batch.max(1) as f64).log2() / 2.0);
         let configuration = member.configuration();
-        add(format!("{configuration} on {gpu}"), 1.0);
+        add(format!("{configuration} in {memory}"), 0.5);
         add(configuration.to_string(), 1.0);
         add(format!("model {model}"), 1.0);
         add(format!("doublings of {model}"), doublings);

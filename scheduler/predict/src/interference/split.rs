@@ -77,6 +77,17 @@ pub fn held_back(measured: &[MeasuredSet], one_in: usize, seed: u64) -> (Vec<Mea
     measured.iter().cloned().partition(|it| it.set.members.len() < 2 || !held.contains(&Unordered::of(it)))
 }
 
+/// Divides into so many parts of about the same size, drawn by the seed: which part each measurement is in.
+/// Measurements of one set are in one part.
+pub(super) fn parts(measured: &[&MeasuredSet], parts: usize, seed: u64) -> Vec<usize> {
+    let all: BTreeSet<Unordered> = measured.iter().map(|it| Unordered::of(it)).collect();
+    let mut all: Vec<Unordered> = all.into_iter().collect();
+    shuffle(&mut all, &mut ChaCha8Rng::seed_from_u64(seed));
+    let numbered = all.into_iter().enumerate().map(|(at, set)| (set, at % parts.max(1)));
+    let part_of: BTreeMap<Unordered, usize> = numbered.collect();
+    measured.iter().map(|it| part_of[&Unordered::of(it)]).collect()
+}
+
 /// A set whatever the order of its members.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 struct Unordered {
@@ -96,12 +107,7 @@ impl Unordered {
 }
 
 /// The places of so many sets with each newcomer on each GPU, fewer where there are not as many.
-fn draw(
-    with: &[MeasuredSet],
-    is_new: &dyn Fn(&Member) -> bool,
-    count: usize,
-    seed: u64,
-) -> BTreeSet<usize> {
+fn draw(with: &[MeasuredSet], is_new: &dyn Fn(&Member) -> bool, count: usize, seed: u64) -> BTreeSet<usize> {
     let mut by_newcomer: BTreeMap<(&GpuKind, Configuration), Vec<usize>> = BTreeMap::new();
     for (place, it) in with.iter().enumerate().filter(|(_, it)| matches!(it.outcome, Outcome::Ran(_))) {
         let new: BTreeSet<Configuration> =

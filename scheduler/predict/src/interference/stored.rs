@@ -1,15 +1,18 @@
 //! A trained model in a folder: its weights as safetensors, and beside them a card that says what it is.
 
+use std::collections::BTreeSet;
 use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 
 use candle_core::Device;
+use cohabit_scheduler::interference::{Configuration, MeasuredSet, Member, Outcome};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use super::evaluate::Figures;
 use super::kinds::{UnknownKind, kind_by_name};
+use super::measurements::Format;
 use super::model::{Epoch, Model, RestoreError, Weights};
 
 const WEIGHTS: &str = "weights.safetensors";
@@ -49,6 +52,7 @@ pub struct Card {
     /// The learning curve.
     pub curve: Vec<Epoch>,
     /// What belongs to the weights and is no number.
+    #[serde(default, skip_serializing_if = "Value::is_null")]
     pub words: Value,
 }
 
@@ -161,6 +165,12 @@ impl Stored {
 }
 
 impl Card {
+    /// The card without what belongs to the weights, for people and scripts.
+    #[must_use]
+    pub fn told(&self) -> Card {
+        Card { schema: SCHEMA, words: Value::Null, ..self.clone() }
+    }
+
     /// Reads the card alone.
     ///
     /// # Errors
@@ -171,6 +181,29 @@ impl Card {
         let card: Card = serde_json::from_slice(&bytes)
             .map_err(|source| StoreError::Card { path: path.clone(), source })?;
         if card.schema == SCHEMA { Ok(card) } else { Err(StoreError::Schema { path, schema: card.schema }) }
+    }
+}
+
+impl Data {
+    /// What is to tell of these measurements.
+    #[must_use]
+    pub fn of(file: String, format: Format, measured: &[MeasuredSet]) -> Data {
+        let together = || measured.iter().filter(|it| it.set.members.len() > 1);
+        let ran = |it: &MeasuredSet| match &it.outcome {
+            Outcome::Ran(observed) => observed.len(),
+            Outcome::DidNotFit => 0,
+        };
+        let gpus: BTreeSet<&str> = measured.iter().map(|it| it.set.gpu.name()).collect();
+        let members = measured.iter().flat_map(|it| &it.set.members);
+        let configurations: BTreeSet<Configuration> = members.map(Member::configuration).collect();
+        Data {
+            file,
+            format: format.to_string(),
+            sets: together().count(),
+            rows: together().map(ran).sum(),
+            gpus: gpus.into_iter().map(str::to_owned).collect(),
+            configurations: configurations.len(),
+        }
     }
 }
 

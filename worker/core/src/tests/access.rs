@@ -202,7 +202,7 @@ fn who_insists_on_limits_is_stopped_when_they_turn_out_not_to_be_enforced() {
         .runs(1)
         .forget_effects()
         .learns(1, why())
-        .does([vec![shares(rank_of(1), why())], terms(&[1])].concat())
+        .does([vec![shares(rank_of(1), why())], terms(&[1], StopReason::Unenforced, 130)].concat())
         .dies(1)
         .does([terminated(1, StopReason::Unenforced, 100)]);
 }

@@ -4,7 +4,7 @@ use cohabit_proto::{Outcome, StartFailure, StopReason};
 
 use super::gpu_kit::*;
 use super::kit::*;
-use crate::{Ending, Event, MpsOrder, MpsWord};
+use crate::{Effect, Ending, Event, MpsOrder, MpsWord, StopStep};
 
 const NO_RECOVERY: &str = "its MPS server did not come back after a fault: no device";
 
@@ -12,7 +12,14 @@ const NO_RECOVERY: &str = "its MPS server did not come back after a fault: no de
 fn the_culprit_and_the_victims_are_stopped_and_the_server_recovers() {
     TestWorker::serving(&[1, 2])
         .word(faulted(Some(rank_of(2))))
-        .does([terms(&[1, 2]), vec![told(recovering("a fatal GPU error"))]].concat())
+        .does(
+            [
+                victims(&[1], 100),
+                terms(&[2], StopReason::MpsFault, 110),
+                vec![told(recovering("a fatal GPU error"))],
+            ]
+            .concat(),
+        )
         .dies(1)
         .does([terminated(1, StopReason::MpsFaultVictim, 100)])
         .dies(2)
@@ -32,7 +39,7 @@ fn without_a_culprit_all_are_victims_and_the_last_error_of_the_driver_is_told() 
         .does_nothing()
         .until(160)
         .word(faulted(None))
-        .does([terms(&[1, 2]), vec![told(recovering(detail))]].concat())
+        .does([victims(&[1, 2], 160), vec![told(recovering(detail))]].concat())
         .dies(1)
         .dies(2)
         .does([
@@ -48,7 +55,7 @@ fn an_error_of_long_ago_explains_no_fault() {
         .xid(31)
         .until(161)
         .word(faulted(None))
-        .does([terms(&[1]), vec![told(recovering("a fatal GPU error"))]].concat());
+        .does([victims(&[1], 161), vec![told(recovering("a fatal GPU error"))]].concat());
 }
 
 #[test]
@@ -61,15 +68,16 @@ fn a_victim_gets_no_warning_and_ten_seconds() {
         .runs(1)
         .forget_effects()
         .word(faulted(None))
-        .does([terms(&[1]), vec![told(recovering("a fatal GPU error"))]].concat())
+        .does([victims(&[1], 100), vec![told(recovering("a fatal GPU error"))]].concat())
         .until(109)
         .does_nothing()
         .until(110)
-        .does(kills(&[1]));
+        .does(kill(rank_of(1), StopReason::MpsFaultVictim, 110));
 }
 
 #[test]
 fn a_fault_hastens_a_stop_that_has_begun() {
+    let hastened = Effect::Stopping(rank_of(1), stopping(StopReason::Cancelled, StopStep::Kill, 115));
     let mut warned = sharer(2);
     warned.spec.stop = limited(1_000, Some(90)).stop;
     TestWorker::with_gpus()
@@ -83,11 +91,21 @@ fn a_fault_hastens_a_stop_that_has_begun() {
         .until(105)
         .forget_effects()
         .word(faulted(None))
-        .does([terms(&[2]), vec![told(recovering("a fatal GPU error"))]].concat())
+        .does(
+            [
+                vec![hastened],
+                terms(&[2], StopReason::Preempted, 115),
+                vec![told(recovering("a fatal GPU error"))],
+            ]
+            .concat(),
+        )
         .until(114)
         .does_nothing()
         .until(115)
-        .does(kills(&[1, 2]))
+        .does(
+            [kill(rank_of(1), StopReason::Cancelled, 115), kill(rank_of(2), StopReason::Preempted, 115)]
+                .concat(),
+        )
         .dies(1)
         .does([terminated(1, StopReason::Cancelled, 115)])
         .dies(2)
@@ -103,7 +121,7 @@ fn a_client_that_is_being_started_is_stopped_as_soon_as_it_runs() {
         .dies(1)
         .forget_effects()
         .runs(2)
-        .does([vec![started(rank_of(2), 100)], terms(&[2])].concat())
+        .does([vec![started(rank_of(2), 100)], victims(&[2], 100)].concat())
         .dies(2)
         .does([terminated(2, StopReason::MpsFaultVictim, 100), mps(MpsOrder::Recover)]);
 }
@@ -187,20 +205,32 @@ fn a_fault_on_one_gpu_leaves_the_other_alone() {
         .runs(2)
         .forget_effects()
         .word(faulted(None))
-        .does([terms(&[1]), vec![told(recovering("a fatal GPU error"))]].concat())
+        .does([victims(&[1], 100), vec![told(recovering("a fatal GPU error"))]].concat())
         .event(Event::Exited(rank_of(2), Ending { outcome: Outcome::Exited(0), stopped: None, at: at(100) }))
         .does([ended(rank_of(2), Outcome::Exited(0), None, 100)]);
 }
 
 #[test]
 fn a_victim_that_saves_its_work_and_exits_well_is_still_a_victim() {
-    let exited = Ending { outcome: Outcome::Exited(0), stopped: None, at: at(100) };
+    TestWorker::serving(&[1]).word(faulted(None)).forget_effects().ends(rank_of(1), Outcome::Exited(0)).does(
+        [
+            ended(rank_of(1), Outcome::Exited(0), Some(StopReason::MpsFaultVictim), 100),
+            mps(MpsOrder::Recover),
+        ],
+    );
+}
+
+/// It had ended before it could be told, as most victims do: a later daemon must not take that for a failure.
+#[test]
+fn why_a_victim_ended_is_written_down_where_its_executor_does_not_know() {
+    let exited = Ending { outcome: Outcome::Exited(1), stopped: None, at: at(100) };
     TestWorker::serving(&[1])
         .word(faulted(None))
         .forget_effects()
         .event(Event::Exited(rank_of(1), exited))
         .does([
-            ended(rank_of(1), Outcome::Exited(0), Some(StopReason::MpsFaultVictim), 100),
+            Effect::Explain(rank_of(1), StopReason::MpsFaultVictim),
+            ended(rank_of(1), Outcome::Exited(1), Some(StopReason::MpsFaultVictim), 100),
             mps(MpsOrder::Recover),
         ]);
 }

@@ -7,7 +7,7 @@ use cohabit_proto::{
 
 use super::kit::*;
 use crate::starting::rank_start;
-use crate::{Effect, Ending, Event, FoundRank, GpuAccess, GpuSample, MpsLimits, MpsOrder, MpsWord, Target};
+use crate::{Effect, Event, FoundRank, GpuAccess, GpuSample, MpsLimits, MpsOrder, MpsWord, Stopping};
 
 pub(super) const GIB: u64 = 1 << 30;
 
@@ -59,9 +59,14 @@ pub(super) fn loner(job: u64) -> RunOrder {
 
 /// A rank that an earlier daemon started, with this access.
 pub(super) fn left_running(order: &RunOrder, access: GpuAccess) -> Event {
+    left_stopping(order, access, None)
+}
+
+/// The same, which it had begun to stop.
+pub(super) fn left_stopping(order: &RunOrder, access: GpuAccess, stopping: Option<Stopping>) -> Event {
     let mut start = rank_start(at(10), order, &order.ranks[0]);
     start.access = access;
-    Event::Found(Box::new(FoundRank { start, started_at: at(10), ending: None, progress: None }))
+    Event::Found(Box::new(FoundRank { start, started_at: at(10), stopping, ending: None, progress: None }))
 }
 
 /// The start of the only rank of this order.
@@ -157,9 +162,7 @@ impl TestWorker {
 
     /// It ended by SIGTERM.
     pub(super) fn dies(self, job: u64) -> TestWorker {
-        let outcome = Outcome::Signalled(Signal::TERM);
-        let ending = Ending { outcome, stopped: None, at: self.now() };
-        self.event(Event::Exited(rank_of(job), ending))
+        self.ends(rank_of(job), Outcome::Signalled(Signal::TERM))
     }
 
     /// The head orders its stop.
@@ -180,13 +183,12 @@ impl TestWorker {
     }
 }
 
-/// SIGTERM to each of these jobs.
-pub(super) fn terms(jobs: &[u64]) -> Vec<Effect> {
-    jobs.iter().flat_map(|job| term(rank_of(*job))).collect()
+/// SIGTERM to each of these jobs, with SIGKILL to follow at this second.
+pub(super) fn terms(jobs: &[u64], why: StopReason, kill_at: u64) -> Vec<Effect> {
+    jobs.iter().flat_map(|job| term(rank_of(*job), why, kill_at)).collect()
 }
 
-/// SIGKILL to each of these jobs.
-pub(super) fn kills(jobs: &[u64]) -> Vec<Effect> {
-    let kill = |job: &u64| Effect::Signal(rank_of(*job), Signal::KILL, Target::Everything);
-    jobs.iter().map(kill).collect()
+/// SIGTERM to each of these jobs, because of the fault of another that was seen at this second.
+pub(super) fn victims(jobs: &[u64], now: u64) -> Vec<Effect> {
+    terms(jobs, StopReason::MpsFaultVictim, now + 10)
 }

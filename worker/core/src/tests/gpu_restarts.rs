@@ -4,7 +4,7 @@ use cohabit_proto::{DeviceSharing, Enforcement, Outcome, StartFailure, StopReaso
 
 use super::gpu_kit::*;
 use super::kit::*;
-use crate::{Effect, Ending, Event, GpuAccess, Lease, MpsOrder, MpsWord};
+use crate::{Effect, Ending, Event, GpuAccess, Lease, MpsOrder, MpsWord, StopStep};
 
 const LATE_TURNS: &str = "ranks on it were started without MPS, and still run";
 
@@ -40,11 +40,32 @@ fn a_daemon_that_cannot_be_adopted_takes_its_clients_with_it() {
         .link()
         .forget_effects()
         .word(MpsWord::Failed("its server is gone".into()))
-        .does([terms(&[1, 2]), vec![told(recovering("its server is gone"))]].concat())
+        .does([victims(&[1, 2], 100), vec![told(recovering("its server is gone"))]].concat())
         .dies(1)
         .does([terminated(1, StopReason::MpsFaultVictim, 100)])
         .dies(2)
         .does([terminated(2, StopReason::MpsFaultVictim, 100), mps(MpsOrder::Recover)]);
+}
+
+#[test]
+fn who_was_being_stopped_when_the_daemon_before_died_keeps_its_reason_and_its_time() {
+    let stopped = |why| Some(stopping(why, StopStep::Kill, 104));
+    restarted()
+        .event(left_stopping(&sharer(1), CLIENT, stopped(StopReason::MpsFault)))
+        .event(left_stopping(&sharer(2), CLIENT, stopped(StopReason::MpsFaultVictim)))
+        .link()
+        .forget_effects()
+        .word(MpsWord::Failed("its server is in fault".into()))
+        .does([told(recovering("its server is in fault"))])
+        .until(104)
+        .does(
+            [kill(rank_of(1), StopReason::MpsFault, 104), kill(rank_of(2), StopReason::MpsFaultVictim, 104)]
+                .concat(),
+        )
+        .dies(1)
+        .does([terminated(1, StopReason::MpsFault, 104)])
+        .dies(2)
+        .does([terminated(2, StopReason::MpsFaultVictim, 104), mps(MpsOrder::Recover)]);
 }
 
 #[test]

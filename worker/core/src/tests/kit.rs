@@ -1,17 +1,23 @@
 //! Scenario words: a worker to which things happen, and the complete list of what it does about them.
 
+use std::collections::BTreeMap;
+
 use cohabit_proto::{
     AttemptId, Device, DeviceId, DeviceKind, JobId, JobSpec, Order, Outcome, Progress, RankId, RankRun,
     Rendezvous, Report, RunOrder, Share, Signal, Span, StartFailure, StopReason, Time, Warning,
 };
 
-use crate::{Config, Effect, Ending, Event, FoundRank, GpuAccess, Lease, RankStart, Target, Worker};
+use crate::{
+    Config, Effect, Ending, Event, FoundRank, GpuAccess, Lease, RankStart, StopStep, Stopping, Target, Worker,
+};
 
 /// A worker, the time, and what it did since the last look.
 pub(super) struct TestWorker {
     pub(super) worker: Worker,
     now: Time,
     pub(super) effects: Vec<Effect>,
+    /// Why executors know that their ranks are being stopped.
+    told: BTreeMap<RankId, StopReason>,
 }
 
 /// The attempt that most tests are about.
@@ -71,16 +77,28 @@ pub(super) fn ended(rank: RankId, outcome: Outcome, stopped: Option<StopReason>,
     Effect::Report(Report::Ended { rank, outcome, stopped, progress: None, at: at(secs) })
 }
 
-pub(super) fn term(rank: RankId) -> [Effect; 2] {
-    [Effect::Signal(rank, Signal::TERM, Target::Group), Effect::Signal(rank, Signal::CONT, Target::Group)]
+/// A stop for this reason whose next step comes at this second.
+pub(super) const fn stopping(why: StopReason, next: StopStep, secs: u64) -> Stopping {
+    Stopping { why, next, due_at: at(secs) }
 }
 
-pub(super) fn kill(rank: RankId) -> [Effect; 1] {
-    [Effect::Signal(rank, Signal::KILL, Target::Everything)]
+/// SIGTERM, with SIGKILL to follow at this second.
+pub(super) fn term(rank: RankId, why: StopReason, kill_at: u64) -> Vec<Effect> {
+    let signal = |signal| Effect::Signal(rank, signal, Target::Group);
+    let told = Effect::Stopping(rank, stopping(why, StopStep::Kill, kill_at));
+    vec![told, signal(Signal::TERM), signal(Signal::CONT)]
 }
 
-pub(super) fn warn(rank: RankId) -> [Effect; 1] {
-    [Effect::Signal(rank, Signal::USR1, Target::Group)]
+/// SIGKILL, to be sent again ten seconds after this one.
+pub(super) fn kill(rank: RankId, why: StopReason, now: u64) -> Vec<Effect> {
+    let told = Effect::Stopping(rank, stopping(why, StopStep::Kill, now + 10));
+    vec![told, Effect::Signal(rank, Signal::KILL, Target::Everything)]
+}
+
+/// The warning signal, with SIGTERM to follow at this second.
+pub(super) fn warn(rank: RankId, why: StopReason, term_at: u64) -> Vec<Effect> {
+    let told = Effect::Stopping(rank, stopping(why, StopStep::Terminate, term_at));
+    vec![told, Effect::Signal(rank, Signal::USR1, Target::Group)]
 }
 
 pub(super) fn lease(rank: RankId, lease: Lease) -> Effect {
@@ -99,7 +117,7 @@ pub(super) fn found(spec: JobSpec, ending: Option<Ending>) -> FoundRank {
         rendezvous_port: None,
         environment: [].into(),
     };
-    FoundRank { start, started_at: at(10), ending, progress: None }
+    FoundRank { start, started_at: at(10), stopping: None, ending, progress: None }
 }
 
 /// Two devices of which none is a GPU.
@@ -117,7 +135,7 @@ impl TestWorker {
     /// The same with these devices.
     pub(super) fn with(devices: Vec<Device>) -> TestWorker {
         let worker = Worker::new(Config { heartbeat: secs(5), devices });
-        TestWorker { worker, now: at(100), effects: Vec::new() }
+        TestWorker { worker, now: at(100), effects: Vec::new(), told: BTreeMap::new() }
     }
 
     /// The same with a link; its time is 100 s.
@@ -136,8 +154,18 @@ impl TestWorker {
     }
 
     pub(super) fn event(mut self, event: Event) -> TestWorker {
-        self.worker.handle(self.now, event, &mut self.effects);
+        if let Event::Found(found) = &event {
+            self.told.extend(found.stopping.map(|stopping| (found.start.rank, stopping.why)));
+        }
+        let mut effects = Vec::new();
+        self.worker.handle(self.now, event, &mut effects);
         self.worker.check();
+        for effect in &effects {
+            if let Effect::Stopping(rank, stopping) = effect {
+                self.told.insert(*rank, stopping.why);
+            }
+        }
+        self.effects.extend(effects);
         self
     }
 
@@ -158,8 +186,13 @@ impl TestWorker {
     }
 
     pub(super) fn exited(self, rank: u32, outcome: Outcome) -> TestWorker {
-        let ending = Ending { outcome, stopped: None, at: self.now };
-        self.event(Event::Exited(ATTEMPT.rank(rank), ending))
+        self.ends(ATTEMPT.rank(rank), outcome)
+    }
+
+    /// A rank ended; its executor says what it was told.
+    pub(super) fn ends(self, rank: RankId, outcome: Outcome) -> TestWorker {
+        let ending = Ending { outcome, stopped: self.told.get(&rank).copied(), at: self.now };
+        self.event(Event::Exited(rank, ending))
     }
 
     pub(super) fn acknowledge(self, rank: u32) -> TestWorker {
@@ -186,10 +219,6 @@ impl TestWorker {
         }
         self.now = at(secs);
         self
-    }
-
-    pub(super) const fn now(&self) -> Time {
-        self.now
     }
 
     /// What it did so far is what another test is about.

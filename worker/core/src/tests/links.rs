@@ -3,7 +3,7 @@
 use cohabit_proto::{Outcome, ProgressOf, Report, StopReason};
 
 use super::kit::*;
-use crate::{Effect, Ending, Event, Lease};
+use crate::{Effect, Ending, Event, FoundRank, Lease, StopStep};
 
 const LOST: Outcome = Outcome::Exited(143);
 
@@ -90,7 +90,7 @@ fn a_found_rank_runs_on_and_keeps_its_time_limit() {
         .until(309)
         .does_nothing()
         .until(310)
-        .does(term(RANK));
+        .does(term(RANK, StopReason::TimeLimit, 340));
 }
 
 #[test]
@@ -104,15 +104,57 @@ fn a_found_end_is_told() {
 }
 
 #[test]
-fn a_found_end_past_the_limit_was_a_stop_at_the_limit() {
-    let told = |ended_at, stopped| {
+fn a_found_end_has_the_reason_that_its_executor_was_told() {
+    for why in [None, Some(StopReason::TimeLimit), Some(StopReason::MpsFaultVictim)] {
         TestWorker::unlinked()
-            .event(Event::Found(Box::new(found(limited(300, None), Some(ending(None, ended_at))))))
+            .event(Event::Found(Box::new(found(limited(300, None), Some(ending(why, 320))))))
             .link()
-            .does([ended(RANK, LOST, stopped, ended_at)]);
-    };
-    told(309, None);
-    told(310, Some(StopReason::TimeLimit));
+            .does([ended(RANK, LOST, why, 320)]);
+    }
+}
+
+/// A rank of a job with a warning and a grace of 30 s that is found at second 100, being stopped.
+fn found_stopping(why: StopReason, next: StopStep, due_at: u64) -> TestWorker {
+    let left =
+        FoundRank { stopping: Some(stopping(why, next, due_at)), ..found(limited(1_000, Some(60)), None) };
+    TestWorker::unlinked().event(Event::Found(Box::new(left))).does_nothing()
+}
+
+#[test]
+fn a_stop_goes_on_where_the_daemon_before_was() {
+    let victim = StopReason::MpsFaultVictim;
+    found_stopping(victim, StopStep::Kill, 107)
+        .until(106)
+        .does_nothing()
+        .until(107)
+        .does(kill(RANK, victim, 107))
+        .exited(0, LOST)
+        .link()
+        .does([ended(RANK, LOST, Some(victim), 107)]);
+    let preempted = StopReason::Preempted;
+    found_stopping(preempted, StopStep::Terminate, 130)
+        .until(130)
+        .does(term(RANK, preempted, 160))
+        .until(160)
+        .does(kill(RANK, preempted, 160));
+}
+
+#[test]
+fn a_step_that_was_due_while_no_daemon_was_there_is_taken_at_once() {
+    let why = StopReason::Cancelled;
+    found_stopping(why, StopStep::Kill, 50).until(100).does(kill(RANK, why, 100));
+    found_stopping(why, StopStep::Terminate, 50).until(100).does(term(RANK, why, 130));
+}
+
+#[test]
+fn a_stop_that_is_ordered_again_after_a_restart_changes_nothing() {
+    found_stopping(StopReason::Cancelled, StopStep::Kill, 120)
+        .link()
+        .forget_effects()
+        .stop(StopReason::Superseded)
+        .does_nothing()
+        .exited(0, LOST)
+        .does([ended(RANK, LOST, Some(StopReason::Cancelled), 100)]);
 }
 
 #[test]
@@ -121,5 +163,5 @@ fn the_time_limit_holds_without_a_link() {
         .unlink()
         .does([lease(RANK, Lease::Orphaned)])
         .until(400)
-        .does(term(RANK));
+        .does(term(RANK, StopReason::TimeLimit, 430));
 }

@@ -97,9 +97,9 @@ fn the_watchdog_stops_a_rank_that_is_over_its_limit_twice_in_a_row() {
         .sees(holds(over))
         .does([telemetry(&holds(over), 100)])
         .sees(holds(over))
-        .does([terms(&[1]), vec![telemetry(&holds(over), 100)]].concat())
+        .does([terms(&[1], StopReason::GpuMemory, 110), vec![telemetry(&holds(over), 100)]].concat())
         .until(110)
-        .does(kills(&[1]))
+        .does(kill(rank_of(1), StopReason::GpuMemory, 110))
         .dies(1)
         .does([terminated(1, StopReason::GpuMemory, 110)]);
 }
@@ -122,7 +122,13 @@ fn a_gpu_that_does_not_answer_is_fenced_and_its_ranks_are_lost() {
         .run(sharer(2))
         .forget_effects()
         .sees(lost())
-        .does([terms(&[1]), vec![told(fenced(NO_ANSWER)), ended(rank_of(2), refused, None, 100)]].concat())
+        .does(
+            [
+                terms(&[1], StopReason::DeviceLost, 110),
+                vec![told(fenced(NO_ANSWER)), ended(rank_of(2), refused, None, 100)],
+            ]
+            .concat(),
+        )
         .sees(lost())
         .does_nothing()
         .dies(1)
@@ -135,7 +141,7 @@ fn a_gpu_that_does_not_answer_is_fenced_and_its_ranks_are_lost() {
 fn a_gpu_off_the_bus_loses_its_ranks() {
     TestWorker::serving(&[1, 2])
         .xid(79)
-        .does([terms(&[1, 2]), vec![told(fenced(OFF_THE_BUS))]].concat())
+        .does([terms(&[1, 2], StopReason::DeviceLost, 110), vec![told(fenced(OFF_THE_BUS))]].concat())
         .dies(1)
         .does([terminated(1, StopReason::DeviceLost, 100)]);
 }
@@ -153,7 +159,7 @@ fn memory_and_nvlink_errors_fence_the_gpu_but_leave_its_ranks() {
             .xid(code)
             .does([told(fenced(&why))])
             .xid(79)
-            .does(terms(&[1]))
+            .does(terms(&[1], StopReason::DeviceLost, 110))
             .until(105)
             .dies(1)
             .does([terminated(1, StopReason::DeviceLost, 105)]);

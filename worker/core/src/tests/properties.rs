@@ -150,10 +150,12 @@ impl World {
             Effect::Spawn(start) => {
                 assert_eq!(self.executors.insert(start.rank, false), None, "{} runs already", start.rank);
             }
-            Effect::Signal(rank, ..) | Effect::Lease(rank, _) => {
+            Effect::Stopping(rank, _) | Effect::Signal(rank, ..) | Effect::Lease(rank, _) => {
                 assert_eq!(self.executors.get(&rank), Some(&true), "{rank} does not run");
             }
-            Effect::Forget(rank) => assert_eq!(self.executors.get(&rank), None, "{rank} has not ended"),
+            Effect::Explain(rank, _) | Effect::Forget(rank) => {
+                assert_eq!(self.executors.get(&rank), None, "{rank} has not ended")
+            }
             Effect::Mps(device, order) => {
                 assert_eq!(self.ordered.insert(device, order), None, "an earlier order is not answered");
             }

@@ -77,7 +77,7 @@ fn the_end_of_one_rank_leaves_the_others_to_the_head() {
         .until(200)
         .does_nothing()
         .stop(StopReason::GangBroken)
-        .does(term(RANK))
+        .does(term(RANK, StopReason::GangBroken, 230))
         .exited(0, Outcome::Exited(0))
         .does([ended(RANK, Outcome::Exited(0), Some(StopReason::GangBroken), 200)]);
 }

@@ -10,13 +10,13 @@ const TERMINATED: Outcome = Outcome::Signalled(Signal::TERM);
 fn a_stop_terminates_then_kills_then_kills_again() {
     TestWorker::running(spec())
         .stop(StopReason::Cancelled)
-        .does(term(RANK))
+        .does(term(RANK, StopReason::Cancelled, 130))
         .until(129)
         .does_nothing()
         .until(130)
-        .does(kill(RANK))
+        .does(kill(RANK, StopReason::Cancelled, 130))
         .until(140)
-        .does(kill(RANK))
+        .does(kill(RANK, StopReason::Cancelled, 140))
         .exited(0, Outcome::Signalled(Signal::KILL))
         .does([ended(RANK, Outcome::Signalled(Signal::KILL), Some(StopReason::Cancelled), 140)])
         .until(1_000)
@@ -27,11 +27,11 @@ fn a_stop_terminates_then_kills_then_kills_again() {
 fn a_warning_comes_its_span_ahead_of_sigterm() {
     TestWorker::running(limited(10_000, Some(60)))
         .stop(StopReason::Preempted)
-        .does(warn(RANK))
+        .does(warn(RANK, StopReason::Preempted, 160))
         .until(159)
         .does_nothing()
         .until(160)
-        .does(term(RANK))
+        .does(term(RANK, StopReason::Preempted, 190))
         .exited(0, Outcome::Exited(0))
         .does([ended(RANK, Outcome::Exited(0), Some(StopReason::Preempted), 160)]);
 }
@@ -42,34 +42,42 @@ fn at_the_time_limit_sigterm_falls_on_the_limit() {
         .until(339)
         .does_nothing()
         .until(340)
-        .does(warn(RANK))
+        .does(warn(RANK, StopReason::TimeLimit, 400))
         .until(399)
         .does_nothing()
         .until(400)
-        .does(term(RANK))
+        .does(term(RANK, StopReason::TimeLimit, 430))
         .exited(0, TERMINATED)
         .does([ended(RANK, TERMINATED, Some(StopReason::TimeLimit), 400)]);
 }
 
 #[test]
 fn a_limit_shorter_than_its_warning_warns_at_once() {
-    TestWorker::running(limited(10, Some(60))).until(100).does(warn(RANK)).until(110).does(term(RANK));
+    TestWorker::running(limited(10, Some(60)))
+        .until(100)
+        .does(warn(RANK, StopReason::TimeLimit, 110))
+        .until(110)
+        .does(term(RANK, StopReason::TimeLimit, 140));
 }
 
 #[test]
 fn a_limit_without_a_warning_terminates() {
-    TestWorker::running(limited(10, None)).until(109).does_nothing().until(110).does(term(RANK));
+    TestWorker::running(limited(10, None)).until(109).does_nothing().until(110).does(term(
+        RANK,
+        StopReason::TimeLimit,
+        140,
+    ));
 }
 
 #[test]
 fn a_second_reason_changes_nothing() {
     TestWorker::running(limited(300, Some(60)))
         .until(350)
-        .does(warn(RANK))
+        .does(warn(RANK, StopReason::TimeLimit, 400))
         .stop(StopReason::Cancelled)
         .does_nothing()
         .until(400)
-        .does(term(RANK))
+        .does(term(RANK, StopReason::TimeLimit, 430))
         .stop(StopReason::Requeued)
         .does_nothing()
         .exited(0, TERMINATED)
@@ -81,15 +89,15 @@ fn a_warning_never_outlasts_the_time_limit() {
     TestWorker::running(limited(30, Some(20)))
         .until(105)
         .stop(StopReason::Cancelled)
-        .does(warn(RANK))
+        .does(warn(RANK, StopReason::Cancelled, 125))
         .until(125)
-        .does(term(RANK));
+        .does(term(RANK, StopReason::Cancelled, 155));
     TestWorker::running(limited(100, Some(90)))
         .until(105)
         .stop(StopReason::Cancelled)
-        .does(warn(RANK))
+        .does(warn(RANK, StopReason::Cancelled, 195))
         .until(195)
-        .does(term(RANK))
+        .does(term(RANK, StopReason::Cancelled, 225))
         .until(200)
         .does_nothing();
 }
@@ -104,7 +112,7 @@ fn a_stop_during_the_start_follows_the_start() {
         .does_nothing()
         .until(103)
         .spawned(0)
-        .does([vec![started(RANK, 103)], term(RANK).into()].concat())
+        .does([vec![started(RANK, 103)], term(RANK, StopReason::Cancelled, 133)].concat())
         .exited(0, TERMINATED)
         .does([ended(RANK, TERMINATED, Some(StopReason::Cancelled), 103)]);
 }
@@ -124,12 +132,16 @@ fn a_stop_of_what_is_not_here_is_ignored() {
 fn all_ranks_of_the_attempt_are_stopped() {
     TestWorker::both_running()
         .stop(StopReason::GangBroken)
-        .does([term(RANK), term(ATTEMPT.rank(1))].concat());
+        .does([RANK, ATTEMPT.rank(1)].map(|rank| term(rank, StopReason::GangBroken, 130)).concat());
 }
 
 #[test]
 fn without_grace_sigkill_follows_at_once() {
     let mut spec = spec();
     spec.stop.grace = Span::ZERO;
-    TestWorker::running(spec).stop(StopReason::Cancelled).does(term(RANK)).until(100).does(kill(RANK));
+    TestWorker::running(spec)
+        .stop(StopReason::Cancelled)
+        .does(term(RANK, StopReason::Cancelled, 100))
+        .until(100)
+        .does(kill(RANK, StopReason::Cancelled, 100));
 }

@@ -6,6 +6,7 @@ use std::fmt;
 use std::io;
 use std::mem;
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use nvml_wrapper::Nvml;
 use nvml_wrapper::error::NvmlError;
@@ -41,6 +42,11 @@ pub enum NoGpus {
         /// In the words of its library.
         why: String,
     },
+    /// The driver hangs at its start.
+    Silent {
+        /// For so long it was waited for.
+        waited: Duration,
+    },
     /// This machine has no thread left to talk to the driver.
     NoThread {
         /// In the words of the system.
@@ -64,6 +70,9 @@ impl NoGpus {
             NoGpus::NoPermission => "this user may not talk to the NVIDIA driver".to_owned(),
             NoGpus::NoDevices => "the NVIDIA driver knows no GPU".to_owned(),
             NoGpus::Failed { why } => format!("the NVIDIA driver does not start ({why})"),
+            NoGpus::Silent { waited } => {
+                format!("the NVIDIA driver did not start within {} s", waited.as_secs())
+            }
             NoGpus::NoThread { why } => format!("there is no thread to talk to the NVIDIA driver ({why})"),
         }
     }
@@ -81,7 +90,7 @@ impl NoGpus {
             NoGpus::VersionMismatch => "reload the driver or restart the machine",
             NoGpus::NoPermission => "give this user access to /dev/nvidiactl, /dev/nvidia0 and the like",
             NoGpus::NoDevices => "look for them with lspci, and at dmesg for NVRM errors",
-            NoGpus::Failed { .. } => {
+            NoGpus::Failed { .. } | NoGpus::Silent { .. } => {
                 "look at dmesg for NVRM and Xid errors, then reload the driver or restart the machine"
             }
             NoGpus::NoThread { .. } => "raise `ulimit -u`, or the number of tasks of the service",

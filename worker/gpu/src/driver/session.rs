@@ -1,7 +1,8 @@
 //! The thread that owns the library and answers one question after the other.
 //!
 //! Samples of the performance monitor are kept from look to look and borrow the library, so both live on one
-//! thread. That also keeps a driver that hangs from taking its callers along: they wait for a limited time.
+//! thread. That also keeps a driver that hangs, even when its library is opened, from taking its callers
+//! along: they wait for a limited time.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -46,13 +47,25 @@ impl Gpus {
     /// # Errors
     /// Why there is no GPU to speak of, and what to do about it.
     pub fn open(library: Option<&Path>) -> Result<Gpus, NoGpus> {
-        let nvml = library::open(library)?;
-        let (session, questions) = channel();
-        thread::Builder::new()
-            .name("nvml".into())
-            .spawn(move || drop(serve(Arc::new(nvml), &questions)))
-            .map_err(|why| NoGpus::NoThread { why })?;
-        Ok(Gpus { session })
+        let ((session, questions), (opener, opened)) = (channel(), channel());
+        let library = library.map(Path::to_owned);
+        let work = move || match library::open(library.as_deref()) {
+            Ok(nvml) => {
+                // Who gave up waiting asks nothing, and the library is closed again.
+                _ = opener.send(Ok(()));
+                drop(serve(Arc::new(nvml), &questions));
+            }
+            Err(refusal) => _ = opener.send(Err(refusal)),
+        };
+        let started = thread::Builder::new().name("nvml".into()).spawn(work);
+        started.map_err(|why| NoGpus::NoThread { why })?;
+        match opened.recv_timeout(PATIENCE) {
+            Ok(opened) => opened.map(|()| Gpus { session }),
+            Err(RecvTimeoutError::Timeout) => Err(NoGpus::Silent { waited: PATIENCE }),
+            Err(RecvTimeoutError::Disconnected) => {
+                Err(NoGpus::Failed { why: "its library failed when it was opened".into() })
+            }
+        }
     }
 
     /// All GPUs that say what they are, with their condition: `sharing` as MPS may be used on each (`mps`).
@@ -89,7 +102,7 @@ impl Gpus {
                 ))
             }
             RecvTimeoutError::Disconnected => {
-                GpuError::Lost("NVIDIA's library failed in use: open it anew".into())
+                GpuError::Closed("NVIDIA's library failed in use: open it anew".into())
             }
         })
     }

@@ -11,6 +11,9 @@ pub enum GpuError {
     /// sees it.
     #[error("{0}")]
     Lost(String),
+    /// The library does not work any more, which says nothing of the GPU: open it anew.
+    #[error("{0}")]
+    Closed(String),
     /// It may answer the next time.
     #[error("{0}")]
     Other(String),
@@ -19,6 +22,9 @@ pub enum GpuError {
 /// The driver's error about this GPU, in words.
 #[expect(clippy::wildcard_enum_match_arm, reason = "NVML has many errors, few of which say what to do")]
 pub(super) fn trouble(gpu: &impl Display, error: &NvmlError) -> GpuError {
+    if matches!(error, NvmlError::Uninitialized) {
+        return GpuError::Closed("NVIDIA's library was closed: open it anew".into());
+    }
     if let Some(why) = lost(error) {
         let advice = "look at dmesg for its Xid errors, then reset it or restart the machine";
         return GpuError::Lost(format!("{gpu} is lost ({why}): {advice}"));
@@ -32,22 +38,22 @@ pub(super) fn trouble(gpu: &impl Display, error: &NvmlError) -> GpuError {
     GpuError::Other(format!("{gpu} does not answer ({error}){advice}"))
 }
 
-/// Why the GPU does not answer before the library is opened anew, if so.
+/// Why the GPU is lost, if so.
 #[expect(clippy::wildcard_enum_match_arm, reason = "NVML has many errors, few of which end everything")]
 fn lost(error: &NvmlError) -> Option<&'static str> {
     match error {
         NvmlError::GpuLost => Some("it fell off the bus, or is out of reach"),
         NvmlError::ResetRequired => Some("it must be reset"),
-        NvmlError::Uninitialized => Some("its library was closed"),
         _ => None,
     }
 }
 
-/// What the driver tells, and nothing where it does not. That the GPU is lost is never nothing.
+/// What the driver tells, and nothing where it does not. That the GPU is lost, or the library closed, is
+/// never nothing.
 pub(super) fn told<T>(answer: Result<T, NvmlError>) -> Result<Option<T>, NvmlError> {
     match answer {
         Ok(value) => Ok(Some(value)),
-        Err(error) if lost(&error).is_some() => Err(error),
+        Err(error) if lost(&error).is_some() || matches!(error, NvmlError::Uninitialized) => Err(error),
         Err(_) => Ok(None),
     }
 }
@@ -74,5 +80,11 @@ mod tests {
         assert_eq!(told(Ok(1)).unwrap(), Some(1));
         assert_eq!(told::<u32>(Err(NvmlError::NotSupported)).unwrap(), None);
         assert!(told::<u32>(Err(NvmlError::GpuLost)).is_err());
+    }
+
+    #[test]
+    fn a_library_that_was_closed_says_nothing_of_the_gpu() {
+        assert!(matches!(trouble(&"GPU 3", &NvmlError::Uninitialized), GpuError::Closed(_)));
+        assert!(told::<u32>(Err(NvmlError::Uninitialized)).is_err());
     }
 }

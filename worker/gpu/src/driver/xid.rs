@@ -64,13 +64,13 @@ impl XidWatch {
     ///
     /// # Errors
     /// When a GPU is not listened to any more: [`GpuError::Lost`] if it is lost. Others may still be heard.
-    /// Without any, and once the library is closed, each call is an error at once.
+    /// Without any, and once the library is closed, each call is [`GpuError::Closed`] at once.
     pub fn next(&self, patience: Duration) -> Result<Option<Xid>, GpuError> {
         match self.heard.recv_timeout(patience) {
             Ok(heard) => heard.map(Some),
             Err(RecvTimeoutError::Timeout) => Ok(None),
             Err(RecvTimeoutError::Disconnected) => {
-                Err(GpuError::Other("no GPU is listened to any more: open the library anew".into()))
+                Err(GpuError::Closed("no GPU is listened to any more: open the library anew".into()))
             }
         }
     }

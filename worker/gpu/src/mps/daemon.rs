@@ -8,12 +8,14 @@ use std::time::Duration;
 use cohabit_proto::DeviceId;
 
 use super::control::{Control, ControlError};
-use super::identity::Identity;
+use super::home::Record;
 use super::patience::Deadline;
+use super::processes::is_of_mps;
 use super::server_log::ServerLog;
 use super::start::start;
 use super::stop::stop;
 use super::{Daemon, Fault, Home, MpsError, ServerState, Tools};
+use crate::process::Identity;
 
 /// A daemon that is well answers at once; others may have their turn before.
 const QUESTION: Duration = Duration::from_secs(3);
@@ -31,13 +33,14 @@ impl Daemon {
     }
 
     /// The daemon that runs in this home, if it is beyond doubt the one that was started there for this GPU.
-    /// Its server may be in fault or gone: its state tells. Of faults before, nothing is told.
+    /// Its server may be in fault or gone: its state tells. Faults that nobody has dealt with are told again,
+    /// or for the first time.
     #[must_use]
     pub fn adopt(tools: &Tools, home: &Home, gpu: &DeviceId) -> Option<Daemon> {
         let record = home.record().filter(|record| record.gpu == *gpu)?;
-        let alive = record.daemon.is_alive() && record.daemon.is_of_mps(&home.pipe());
+        let alive = is_of_mps(&record.daemon, &home.pipe());
         alive.then(|| Daemon {
-            log: ServerLog::at_end(home.server_log()),
+            log: ServerLog::after(home.server_log(), record.dealt_with),
             control: Control::new(tools, home),
             record,
         })
@@ -62,7 +65,7 @@ impl Daemon {
     /// The processes that run for it, by their numbers: the daemon's, then its server's.
     #[must_use]
     pub fn processes(&self) -> [i32; 2] {
-        [self.record.daemon.pid, self.record.server.pid]
+        [self.record.daemon.pid(), self.record.server.pid()]
     }
 
     /// The processes that are its clients.
@@ -77,9 +80,24 @@ impl Daemon {
 
     /// Faults that its log tells of since the last call.
     pub fn faults(&mut self) -> Vec<Fault> {
-        let faults = self.log.faults();
-        self.control.home.trim_logs();
-        faults
+        self.log.faults()
+    }
+
+    /// All that the log told so far is dealt with: whoever adopts this daemon hears only of what comes later.
+    /// Costs little where there is nothing new.
+    pub fn deal_with_log(&mut self) {
+        let home = &self.control.home;
+        home.trim_logs();
+        let read = self.log.position();
+        // Who was given up, and works on, must not speak for a daemon that took the place of this one.
+        let is_ours = |record: Record| record.daemon == self.record.daemon;
+        if self.record.dealt_with == read || !home.record().is_some_and(is_ours) {
+            return;
+        }
+        self.record.dealt_with = read;
+        if let Err(error) = self.control.home.remember(&self.record) {
+            tracing::warn!(gpu = %self.record.gpu, %error, "faults of an MPS server may be told twice");
+        }
     }
 
     /// After a fault, when all clients are gone: waits until the server is active, and starts everything anew
@@ -94,6 +112,7 @@ impl Daemon {
         });
         if back == Some(ServerState::Active) {
             self.log = ServerLog::at_end(self.control.home.server_log());
+            self.deal_with_log();
             return Ok(());
         }
         tracing::warn!(gpu = %self.record.gpu, "the MPS server did not recover: it is started anew");
@@ -138,7 +157,7 @@ pub(super) fn server_state(
     server: &Identity,
     deadline: Deadline,
 ) -> Result<ServerState, ControlError> {
-    let said = control.ask(&format!("get_server_status {}", server.pid), deadline)?;
+    let said = control.ask(&format!("get_server_status {}", server.pid()), deadline)?;
     Ok(match said.last().map(String::as_str) {
         Some("ACTIVE") => ServerState::Active,
         Some("INITIALIZING") => ServerState::Initializing,

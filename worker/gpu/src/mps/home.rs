@@ -5,7 +5,7 @@
 //! l/            CUDA_MPS_LOG_DIRECTORY
 //! n/            always empty: the pipe directory of those who must not meet any daemon
 //! lock          held by whoever talks to the daemon
-//! daemon.json   which processes the daemon and its server are, and of which GPU
+//! daemon.json   which processes the daemon and its server are, of which GPU, and how far their log was read
 //! complaints    what the daemon said when it was started
 //! ```
 //!
@@ -20,10 +20,13 @@ use std::sync::mpsc;
 
 use cohabit_proto::DeviceId;
 use nix::unistd::geteuid;
+use serde::{Deserialize, Serialize};
 
-use super::identity::Identity;
 use super::patience::Deadline;
+use super::processes::is_of_mps;
+use super::server_log::Position;
 use super::{Home, MpsError};
+use crate::process::Identity;
 
 /// The longest pipe directory, in bytes: a socket's name has 108, and MPS needs some of its own.
 const LONGEST_PIPE: usize = 80;
@@ -32,11 +35,13 @@ const LONGEST_PIPE: usize = 80;
 const LARGEST_LOG: u64 = 16 << 20;
 
 /// What is known of a daemon that was started, and proved to work.
-#[derive(Debug, serde::Serialize, serde::Deserialize)]
+#[derive(Debug, Serialize, Deserialize)]
 pub(super) struct Record {
     pub(super) gpu: DeviceId,
     pub(super) daemon: Identity,
     pub(super) server: Identity,
+    /// How far its server's log was read and dealt with.
+    pub(super) dealt_with: Position,
 }
 
 impl Home {
@@ -131,7 +136,7 @@ impl Home {
     /// The process that says of itself, in the pipe directory, that it is the daemon, if that is true.
     pub(super) fn announced(&self) -> Option<Identity> {
         let text = std::fs::read_to_string(self.pipe().join("nvidia-cuda-mps-control.pid")).ok()?;
-        Identity::of(text.trim().parse().ok()?).filter(|process| process.is_of_mps(&self.pipe()))
+        Identity::of(text.trim().parse().ok()?).filter(|process| is_of_mps(process, &self.pipe()))
     }
 
     /// The daemon that was started here last, unless it was stopped since.

@@ -19,6 +19,8 @@ use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use serde::{Deserialize, Serialize};
+
 use super::Fault;
 use super::patience::Deadline;
 
@@ -32,23 +34,38 @@ const LISTEN: Duration = Duration::from_millis(300);
 #[derive(Debug)]
 pub(super) struct ServerLog {
     path: PathBuf,
-    /// Which file was read last, and how far.
+    read: Position,
+    story: Story,
+}
+
+/// Which file was read last, and how far. Nothing of any, by default.
+#[derive(Debug, Default, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub(super) struct Position {
     inode: u64,
     offset: u64,
-    story: Story,
 }
 
 impl ServerLog {
     /// From the beginning.
     pub(super) fn new(path: PathBuf) -> ServerLog {
-        ServerLog { path, inode: 0, offset: 0, story: Story::default() }
+        ServerLog::after(path, Position::default())
+    }
+
+    /// What comes after this.
+    pub(super) fn after(path: PathBuf, read: Position) -> ServerLog {
+        ServerLog { path, read, story: Story::default() }
     }
 
     /// From its present end.
     pub(super) fn at_end(path: PathBuf) -> ServerLog {
         let found = std::fs::metadata(&path);
-        let (inode, offset) = found.map_or((0, 0), |found| (found.ino(), found.len()));
-        ServerLog { path, inode, offset, story: Story::default() }
+        let read = found.map_or(Position::default(), |it| Position { inode: it.ino(), offset: it.len() });
+        ServerLog::after(path, read)
+    }
+
+    /// How far it was read.
+    pub(super) const fn position(&self) -> Position {
+        self.read
     }
 
     /// Faults that it tells of since the last call.
@@ -76,15 +93,15 @@ impl ServerLog {
     fn new_lines(&mut self) -> io::Result<Vec<u8>> {
         let mut file = File::open(&self.path)?;
         let found = file.metadata()?;
-        if found.ino() != self.inode || found.len() < self.offset {
-            (self.inode, self.offset) = (found.ino(), 0);
+        if found.ino() != self.read.inode || found.len() < self.read.offset {
+            self.read = Position { inode: found.ino(), offset: 0 };
         }
-        self.offset = self.offset.max(found.len().saturating_sub(MOST_AT_ONCE));
-        file.seek(SeekFrom::Start(self.offset))?;
+        self.read.offset = self.read.offset.max(found.len().saturating_sub(MOST_AT_ONCE));
+        file.seek(SeekFrom::Start(self.read.offset))?;
         let mut text = Vec::new();
         file.take(MOST_AT_ONCE).read_to_end(&mut text)?;
         text.truncate(text.iter().rposition(|byte| *byte == b'\n').map_or(0, |last| last + 1));
-        self.offset += text.len() as u64;
+        self.read.offset += text.len() as u64;
         Ok(text)
     }
 }

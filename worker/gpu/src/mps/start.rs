@@ -16,11 +16,11 @@ use nix::unistd::getuid;
 use super::control::{Control, ControlError};
 use super::daemon::server_state;
 use super::home::{Record, cannot};
-use super::identity::Identity;
 use super::patience::Deadline;
-use super::server_log::{last_exit, last_words};
+use super::server_log::{Position, last_exit, last_words};
 use super::stop::stop;
 use super::{MpsError, ServerState};
+use crate::process::Identity;
 
 /// From nothing to an active server; its contexts take seconds where the driver was not in use.
 const LIMIT: Duration = Duration::from_secs(20);
@@ -118,7 +118,7 @@ fn prove(control: &Control, gpu: &DeviceId, deadline: Deadline) -> Result<Record
         .wait(|| first_server(control, &daemon, deadline))
         .unwrap_or_else(|| Err(failure(control, "NVIDIA's MPS server did not start in time")))?;
     wait_until_active(control, &server, deadline)?;
-    let record = Record { gpu: gpu.clone(), daemon, server };
+    let record = Record { gpu: gpu.clone(), daemon, server, dealt_with: Position::default() };
     control.home.remember(&record)?;
     Ok(record)
 }

@@ -6,8 +6,9 @@ use nix::sys::signal::Signal;
 
 use super::MpsError;
 use super::control::Control;
-use super::identity::{Identity, all_of_mps};
 use super::patience::Deadline;
+use super::processes::all_of_mps;
+use crate::process::Identity;
 
 /// Between the force of one signal and that of the next.
 const AFTER_SIGNAL: Duration = Duration::from_secs(2);
@@ -32,7 +33,7 @@ pub(super) fn stop(control: &Control, patience: Duration) -> Result<(), MpsError
     if left.is_empty() {
         return control.home.forget();
     }
-    let processes: Vec<String> = left.iter().map(|process| process.pid.to_string()).collect();
+    let processes: Vec<String> = left.iter().map(|process| process.pid().to_string()).collect();
     Err(MpsError(format!("MPS does not end, not even by force: see the processes {}", processes.join(", "))))
 }
 

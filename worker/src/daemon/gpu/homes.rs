@@ -66,16 +66,16 @@ impl Homes {
         Some(Removal::new(self.tools.as_ref().ok()?, home))
     }
 
-    /// Whether this rank was a client of an MPS server that has broken down since. One that was stopped when
-    /// it had no clients has not.
-    pub(crate) async fn have_lost(&self, rank: &RankStart) -> bool {
+    /// Whether this rank was a client of an MPS server that has broken down since the last worker daemon saw
+    /// it well, even if it has recovered. One that was stopped when it had no clients has not broken down.
+    pub(crate) async fn have_broken(&self, rank: &RankStart) -> bool {
         let (Some((gpu, home, _)), Ok(tools)) = (self.client(&rank.devices, rank.access), &self.tools) else {
             return false;
         };
         let (tools, home, gpu) = (tools.clone(), home.clone(), gpu.clone());
         let broke_down = spawn_blocking(move || {
-            let state = || Daemon::adopt(&tools, &home, &gpu).map(|daemon| daemon.state());
-            home.expects_a_daemon() && matches!(state(), None | Some(ServerState::Gone | ServerState::Fault))
+            let Some(mut daemon) = Daemon::adopt(&tools, &home, &gpu) else { return home.expects_a_daemon() };
+            matches!(daemon.state(), ServerState::Gone | ServerState::Fault) || !daemon.faults().is_empty()
         });
         // Who cannot be looked at is not accused.
         broke_down.await.unwrap_or(false)

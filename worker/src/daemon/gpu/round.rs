@@ -26,7 +26,7 @@ pub(crate) struct Round {
 pub(crate) enum Library {
     #[default]
     Good,
-    /// It has lost a GPU, and must be opened anew to see it again.
+    /// It has lost a GPU, or works no more: it must be opened anew.
     Stale,
 }
 
@@ -52,6 +52,10 @@ impl Round {
                 let (device, reading) = (device.clone(), Err(why));
                 let sample = GpuSample { device, reading, ranks: Vec::new(), foreign_memory: Bytes::ZERO };
                 self.samples.push(sample);
+            }
+            Err(GpuError::Closed(why)) => {
+                self.library = Library::Stale;
+                self.troubles.push(why);
             }
             Err(GpuError::Other(why)) => self.troubles.push(why),
         }
@@ -113,6 +117,14 @@ mod tests {
         assert_eq!(sample.ranks, [(rank(1), Bytes(30))]);
         assert_eq!(sample.foreign_memory, Bytes(50));
         assert_eq!(holders, [(rank(1), 1), (rank(1), 2), (rank(2), 3)]);
+    }
+
+    #[test]
+    fn a_library_that_fails_is_opened_anew_and_no_gpu_is_lost_by_it() {
+        let mut round = Round::default();
+        round.add(&gpu(), Err(GpuError::Closed("it failed".into())), |_| Owner::Unseen);
+        assert!(round.samples.is_empty() && round.library == Library::Stale);
+        assert_eq!(round.troubles, ["it failed"]);
     }
 
     #[test]

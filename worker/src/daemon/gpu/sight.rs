@@ -37,16 +37,21 @@ pub(crate) struct Breakdown {
 }
 
 impl Sight {
-    /// Looks; waits for the daemon to answer.
+    /// Looks; waits for the daemon to answer. A fault is dealt with when all is well again, and not before:
+    /// should this worker daemon die in between, the next one sees it, too.
     pub(crate) fn of(daemon: &mut Daemon, depth: Depth) -> Sight {
         let faults = daemon.faults();
         if !faults.is_empty() {
             return Sight::broken(daemon, faults, "it is in fault");
         }
-        match depth {
+        let sight = match depth {
             Depth::Brief if daemon.processes().into_iter().all(exists) => Sight::Well(None),
             Depth::Brief | Depth::Thorough => Sight::asked(daemon),
+        };
+        if let Sight::Well(_) = sight {
+            daemon.deal_with_log();
         }
+        sight
     }
 
     /// Who does not answer may be busy: that is no breakdown.

@@ -34,10 +34,10 @@ fn listen(watch: &XidWatch, sender: &mpsc::Sender<Xid>) {
             }
             Ok(None) => {}
             // The others may still be heard.
-            Err(GpuError::Lost(why)) => {
+            Err(GpuError::Lost(why) | GpuError::Other(why)) => {
                 tracing::warn!(why, "no critical errors of this GPU are heard of any more")
             }
-            Err(GpuError::Other(why)) => {
+            Err(GpuError::Closed(why)) => {
                 return tracing::info!(why, "no critical errors of GPUs are heard of any more");
             }
         }

@@ -14,6 +14,9 @@ pub(super) struct Simulation<'a> {
     cluster: &'a str,
     devices: u64,
     estimator: &'a str,
+    interference: &'a str,
+    predictor: &'a str,
+    max_slowdown: f64,
     left_out: LeftOut,
     runs: Vec<Run<'a>>,
 }
@@ -42,6 +45,9 @@ pub(super) fn document(outcomes: &Outcomes) -> Versioned<Simulation<'_>> {
         cluster: &outcomes.cluster,
         devices: outcomes.devices,
         estimator: &outcomes.estimator,
+        interference: &outcomes.interference,
+        predictor: &outcomes.predictor,
+        max_slowdown: outcomes.max_slowdown,
         left_out: LeftOut { too_wide, too_large },
         runs: outcomes.runs.iter().map(Run::from).collect(),
     })

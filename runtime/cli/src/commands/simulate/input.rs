@@ -3,10 +3,11 @@
 use std::fs::File;
 use std::path::Path;
 
-use cohabit_sim::Shape;
 use cohabit_sim::trace::{Reading, Strictness, Throughputs, Trace, read, synthetic};
-use cohabit_sim::workload::{LeftOut, Pace, Workload, workload};
+use cohabit_sim::workload::{LeftOut, Measurements, Pace, Workload, workload};
+use cohabit_sim::{Hardware, Knowledge, Shape};
 
+use super::judge;
 use crate::arguments::{SimulateArguments, TraceSource};
 use crate::failure::{Failure, Trouble};
 
@@ -22,6 +23,10 @@ pub(super) struct Input {
     cluster: String,
     load: Option<f64>,
     source: Source,
+    /// What jobs on one device train.
+    measurements: Option<Measurements>,
+    pub(super) hardware: Hardware,
+    pub(super) knowledge: Knowledge,
 }
 
 enum Source {
@@ -57,8 +62,13 @@ impl Input {
             Source::Synthetic { .. } => Some(LOAD_OF_SYNTHETIC),
         };
         let spec = &arguments.cluster.spec;
+        let shapes = spec.shapes();
+        let measurements = judge::measurements(arguments, &shapes)?;
         Ok(Input {
-            shapes: spec.shapes(),
+            hardware: judge::hardware(arguments, measurements.as_ref()),
+            knowledge: judge::knowledge(arguments, measurements.as_ref()),
+            measurements,
+            shapes,
             devices: spec.devices(),
             cluster: arguments.cluster.written.clone(),
             load: arguments.load.or(usual_load),
@@ -89,7 +99,9 @@ impl Input {
             }
         };
         let mut pace = Pace::on(&self.shapes);
-        let made = workload(trace, &self.shapes, seed, |model, devices| pace.fastest(model, devices));
+        let measurements = self.measurements.as_ref();
+        let fastest = |model: &_, devices| pace.fastest(model, devices);
+        let made = workload(trace, &self.shapes, measurements, seed, fastest);
         if made.jobs.is_empty() {
             return Err(self.no_jobs(made.left_out));
         }
@@ -127,7 +139,7 @@ fn read_trace(path: &Path, arguments: &SimulateArguments) -> Result<Trace, Failu
     read(open(path)?, &reading).map_err(|error| unusable(path, &error))
 }
 
-fn open(path: &Path) -> Result<File, Failure> {
+pub(super) fn open(path: &Path) -> Result<File, Failure> {
     File::open(path)
         .map_err(|error| Failure::new(Trouble::NotFound, format!("cannot open {}: {error}", path.display())))
 }

@@ -5,7 +5,7 @@ use cohabit_sim::workload::LeftOut;
 use cohabit_sim::{DeviceSpan, Evaluated, JobResult, Metrics};
 
 use super::input::Jobs;
-use crate::arguments::SimulateArguments;
+use crate::arguments::{SimulateArguments, Truth};
 use crate::commands::typed;
 
 /// All runs of one command.
@@ -17,12 +17,26 @@ pub(super) struct Outcomes {
     /// Its devices.
     pub(super) devices: u64,
     pub(super) estimator: String,
+    /// What is true of jobs on one GPU.
+    pub(super) interference: String,
+    /// What policies that ask expect of them.
+    pub(super) predictor: String,
+    pub(super) max_slowdown: f64,
+    /// Whether jobs on one GPU share.
+    pub(super) sharing: Sharing,
     /// The command that makes them again.
     pub(super) command: String,
     /// What the cluster can never run, of the first seed.
     pub(super) left_out: LeftOut,
     /// By seed, and by policy in the order in which they were named.
     pub(super) runs: Vec<Outcome>,
+}
+
+/// Whether jobs on one GPU train measured configurations, and share it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Sharing {
+    Measured,
+    AsInTheTrace,
 }
 
 /// One run.
@@ -33,6 +47,15 @@ pub(super) struct Outcome {
     pub(super) evaluated: Evaluated,
 }
 
+impl Sharing {
+    const fn of(arguments: &SimulateArguments) -> Sharing {
+        match (&arguments.interference, &arguments.configurations) {
+            (Truth::Law, None) => Sharing::AsInTheTrace,
+            (Truth::Table(_), _) | (Truth::Law, Some(_)) => Sharing::Measured,
+        }
+    }
+}
+
 impl Outcomes {
     pub(super) fn of(arguments: &SimulateArguments) -> Outcomes {
         Outcomes {
@@ -40,6 +63,10 @@ impl Outcomes {
             cluster: arguments.cluster.written.clone(),
             devices: arguments.cluster.spec.devices(),
             estimator: arguments.estimator.to_string(),
+            interference: arguments.interference.to_string(),
+            predictor: arguments.predictor.to_string(),
+            max_slowdown: arguments.max_slowdown,
+            sharing: Sharing::of(arguments),
             command: typed(),
             left_out: LeftOut::default(),
             runs: Vec::new(),

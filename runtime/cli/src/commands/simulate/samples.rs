@@ -4,7 +4,7 @@ use cohabit_client::proto::{JobState, Span, Time};
 use cohabit_sim::workload::LeftOut;
 use cohabit_sim::{Accuracy, DeviceSpan, Evaluated, JobResult, Metrics, Series};
 
-use super::result::{Outcome, Outcomes};
+use super::result::{Outcome, Outcomes, Sharing};
 
 fn at(secs: u64) -> Time {
     Time::EPOCH + Span::from_secs(secs)
@@ -20,6 +20,7 @@ fn job(from: u64, to: u64) -> JobResult {
         devices_milli: 1_000,
         nodes: 1,
         attempts: vec![(at(from), at(to))],
+        out_of_memory: 0,
         ideal: Span::from_secs(to - from),
         gang_slowdown: None,
     }
@@ -40,11 +41,13 @@ fn metrics(policy: &str, mean_jct_s: f64) -> Metrics {
         lower_bound_mean_jct_s: 90.0,
         gpu_busy: 0.5,
         gpu_busy_while_arriving: 0.75,
+        gpu_occupied: 0.625,
         mean_slowdown: 1.25,
         mean_gang_slowdown: 1.5,
         delayed: 1,
         preemptions: 0,
-        out_of_memory: 0,
+        out_of_memory: 3,
+        bound_violations: 0.125,
         plans: 4,
         plan_us_p50: 7,
         plan_us_p99: 70,
@@ -82,6 +85,10 @@ pub(super) fn outcomes() -> Outcomes {
         cluster: "2x1:V100@25g".into(),
         devices: 2,
         estimator: "oracle".into(),
+        interference: "law".into(),
+        predictor: "law".into(),
+        max_slowdown: 1.3,
+        sharing: Sharing::AsInTheTrace,
         command: "cohabit simulate --trace 'jobs <1>.csv'".into(),
         left_out: LeftOut { too_wide: 3, too_large: 1 },
         runs: vec![

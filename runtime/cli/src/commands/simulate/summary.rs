@@ -1,7 +1,7 @@
 //! Policies beside each other: a row for each policy, or for each run.
 
 use super::figures::{Spread, mean_ratio};
-use super::result::{Outcome, Outcomes};
+use super::result::{Outcome, Outcomes, Sharing};
 use crate::output::Screen;
 use crate::render::table;
 
@@ -11,16 +11,19 @@ pub(super) struct Row {
     pub(super) cells: Vec<String>,
 }
 
-/// What stands above the cells of a row.
-pub(super) const HEADINGS: [&str; 10] =
-    ["JOBS", "MEAN JCT", "MEDIAN", "P95", "P99", "WAIT", "MAKESPAN", "BUSY", "SLOWDOWN", "VS FIRST"];
+/// What stands above the cells of every run.
+const HEADINGS: [&str; 9] =
+    ["JOBS", "MEAN JCT", "MEDIAN", "P95", "P99", "WAIT", "MAKESPAN", "BUSY", "SLOWDOWN"];
+/// And where jobs on one GPU train what was measured and share it.
+const OF_SHARING: [&str; 3] = ["OCCUPIED", "OOM", "OVER BOUND"];
+const VS_FIRST: &str = "VS FIRST";
 
 /// Rows of all policies: means over the seeds, with their deviation where there are several.
 pub(super) fn rows(outcomes: &Outcomes) -> Vec<Row> {
     let policies = outcomes.by_policy();
     let first: Vec<f64> = policies.first().map_or(Vec::new(), |(_, runs)| mean_jcts(runs));
     let row = |(policy, runs): &(&str, Vec<&Outcome>)| {
-        let mut cells = cells(runs);
+        let mut cells = cells(runs, outcomes.sharing);
         cells.push(versus(&mean_jcts(runs), &first));
         Row { policy: (*policy).to_owned(), cells }
     };
@@ -37,12 +40,20 @@ fn versus(own: &[f64], first: &[f64]) -> String {
     format!("{:.2} x", mean_ratio(&ratios))
 }
 
-fn cells(runs: &[&Outcome]) -> Vec<String> {
+fn headings(sharing: Sharing) -> impl Iterator<Item = &'static str> {
+    let more: &[&str] = match sharing {
+        Sharing::Measured => &OF_SHARING,
+        Sharing::AsInTheTrace => &[],
+    };
+    HEADINGS.iter().chain(more).copied()
+}
+
+fn cells(runs: &[&Outcome], sharing: Sharing) -> Vec<String> {
     let spread =
         |of: &dyn Fn(&Outcome) -> f64| Spread::of(&runs.iter().map(|run| of(run)).collect::<Vec<_>>());
     let mean_time = |of: &dyn Fn(&Outcome) -> f64| Spread { deviation: None, ..spread(of) }.time();
     let mean = |of: &dyn Fn(&Outcome) -> f64| spread(of).mean;
-    vec![
+    let mut cells = vec![
         jobs(runs),
         spread(&|run| run.metrics().mean_jct_s).time(),
         mean_time(&|run| run.metrics().median_jct_s),
@@ -52,7 +63,15 @@ fn cells(runs: &[&Outcome]) -> Vec<String> {
         mean_time(&|run| run.metrics().makespan_s),
         format!("{:.1}%", 100.0 * mean(&|run| run.metrics().gpu_busy)),
         format!("{:.3}", mean(&|run| run.metrics().mean_slowdown)),
-    ]
+    ];
+    if sharing == Sharing::Measured {
+        cells.extend([
+            format!("{:.1}%", 100.0 * mean(&|run| run.metrics().gpu_occupied)),
+            format!("{:.0}", mean(&|run| run.metrics().out_of_memory as f64)),
+            format!("{:.1}%", 100.0 * mean(&|run| run.metrics().bound_violations)),
+        ]);
+    }
+    cells
 }
 
 /// `600`, or `598/600` where not all have completed.
@@ -66,7 +85,8 @@ fn jobs(runs: &[&Outcome]) -> String {
 
 /// A row for each policy.
 pub(super) fn by_policy(outcomes: &Outcomes, screen: Screen) -> String {
-    let headings: Vec<&str> = ["POLICY"].into_iter().chain(HEADINGS).collect();
+    let headings: Vec<&str> =
+        ["POLICY"].into_iter().chain(headings(outcomes.sharing)).chain([VS_FIRST]).collect();
     let mut table = table::table(&headings, screen);
     for row in rows(outcomes) {
         table.add_row([row.policy].into_iter().chain(row.cells));
@@ -77,7 +97,7 @@ pub(super) fn by_policy(outcomes: &Outcomes, screen: Screen) -> String {
 /// A row for each run.
 pub(super) fn by_run(outcomes: &Outcomes, screen: Screen) -> String {
     let ours = ["PREEMPTED", "LOAD", "BOUND", "PLAN P50", "PLAN P99", "EVENTS", "WALL"];
-    let usual = HEADINGS.into_iter().filter(|heading| *heading != "VS FIRST");
+    let usual = headings(outcomes.sharing);
     let headings: Vec<&str> = ["POLICY", "SEED"].into_iter().chain(usual).chain(ours).collect();
     let mut table = table::table(&headings, screen);
     for run in &outcomes.runs {
@@ -92,7 +112,7 @@ pub(super) fn by_run(outcomes: &Outcomes, screen: Screen) -> String {
             metrics.events.to_string(),
             format!("{:.1} s", metrics.wall_s),
         ];
-        table.add_row(leading.into_iter().chain(cells(&[run])).chain(trailing));
+        table.add_row(leading.into_iter().chain(cells(&[run], outcomes.sharing)).chain(trailing));
     }
     table::text(&table)
 }

@@ -2,6 +2,7 @@
 
 use serde_json::Value;
 
+use super::result::Sharing;
 use super::samples::outcomes;
 use super::{document, summary};
 use crate::output::{Colour, Screen};
@@ -35,6 +36,21 @@ fn wide_tables_have_a_row_for_each_run() {
 }
 
 #[test]
+fn where_jobs_share_tables_tell_what_that_did() {
+    let mut outcomes = outcomes();
+    outcomes.sharing = Sharing::Measured;
+    let table = summary::by_policy(&outcomes, PLAIN);
+    let lines: Vec<&str> = table.lines().collect();
+    let heading = columns(lines[0]);
+    assert_eq!(heading[heading.len() - 4..], ["OCCUPIED", "OOM", "OVER BOUND", "VS FIRST"]);
+    let fifo = columns(lines[1]);
+    assert_eq!(fifo[fifo.len() - 4..], ["62.5%", "3", "12.5%", "1.00 x"]);
+    let wide = summary::by_run(&outcomes, PLAIN);
+    let lines: Vec<&str> = wide.lines().collect();
+    assert_eq!(columns(lines[0]).len(), columns(lines[1]).len(), "{wide}");
+}
+
+#[test]
 fn quiet_lines_are_policy_and_seconds() {
     assert_eq!(summary::lines(&outcomes()), ["fifo 300.000", "a-srpt:<b>&theta=1 100.000"]);
 }
@@ -45,6 +61,7 @@ fn the_document_has_what_scripts_were_promised() {
     let document = serde_json::to_value(document::document(&outcomes)).unwrap();
     assert_eq!(document["schema"], 1);
     assert_eq!((&document["trace"], &document["cluster"]), (&"jobs <1>.csv".into(), &"2x1:V100@25g".into()));
+    assert_eq!((&document["interference"], &document["predictor"]), (&"law".into(), &"law".into()));
     let runs = document["runs"].as_array().unwrap();
     assert_eq!(runs.len(), 4);
     for key in [
@@ -62,6 +79,8 @@ fn the_document_has_what_scripts_were_promised() {
         "gpu_busy",
         "mean_slowdown",
         "out_of_memory",
+        "gpu_occupied",
+        "bound_violations",
         "plan_us_p50",
         "plan_us_p99",
         "events",

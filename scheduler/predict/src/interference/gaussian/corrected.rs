@@ -11,6 +11,7 @@ use super::process::{Lessons, Process, Reading};
 #[derive(Debug)]
 pub struct Corrected {
     base: Box<dyn Interference>,
+    /// What is expected of its errors: logarithms of what was measured, less what it said.
     errors: Option<Process>,
 }
 
@@ -18,14 +19,14 @@ impl Corrected {
     /// This model after these observations.
     pub fn of(base: Box<dyn Interference>, observed: &[MeasuredSet]) -> Corrected {
         let sets: Vec<CoLocation> = observed.iter().map(|it| it.set.clone()).collect();
-        let mut lessons = Lessons::default();
+        let mut errors = Lessons::default();
         for (said, measured) in base.predict(&sets).iter().zip(observed) {
             for (set, member, observed) in ran(std::slice::from_ref(measured)) {
                 let error = observed.slowdown.max(1.0).ln() - said[member].slowdown.ln();
-                lessons.add(set, member, error, Reading::Exact);
+                errors.add(set, member, error, Reading::Exact);
             }
         }
-        let errors = (!lessons.is_empty()).then(|| lessons.learn(ERRORS));
+        let errors = (!errors.is_empty()).then(|| errors.learn(ERRORS));
         Corrected { base, errors }
     }
 }
@@ -40,8 +41,7 @@ impl Interference for Corrected {
                 let slowdown = (member.slowdown.ln() + error.mean).exp();
                 let uncertainty = member.uncertainty.min(error.variance.sqrt());
                 let corrected = Colocated::slowed(&set.members[place], slowdown, uncertainty);
-                let utilisation =
-                    member.utilisation.map(|busy| busy * member.slowdown / corrected.slowdown);
+                let utilisation = member.utilisation.map(|busy| busy * member.slowdown / corrected.slowdown);
                 *member = Colocated { utilisation, memory: member.memory, fits: member.fits, ..corrected };
             }
         }

@@ -37,7 +37,11 @@ impl ModelKind for GaussianKind {
     }
 
     /// Solved at once: nothing needs to be held back, so all is learned from.
-    fn train(&self, lesson: &Lesson<'_>, watch: &mut dyn FnMut(&Epoch)) -> Result<Box<dyn Model>, TrainError> {
+    fn train(
+        &self,
+        lesson: &Lesson<'_>,
+        watch: &mut dyn FnMut(&Epoch),
+    ) -> Result<Box<dyn Model>, TrainError> {
         let all: Vec<_> = lesson.train.iter().chain(lesson.held_back).cloned().collect();
         let model = Gaussian::learn(&all, self.prior)?;
         watch(&Epoch { epoch: 1, of: 1, loss: model.loss(&all), held_back_loss: None });

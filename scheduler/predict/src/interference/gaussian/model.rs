@@ -9,7 +9,7 @@ use cohabit_scheduler::interference::{
 use serde::{Deserialize, Serialize};
 
 use super::prior::Prior;
-use super::process::{Description, Expected, Lessons, Process, Reading};
+use super::process::{Description, Expected, Lessons, Process, Reading, others};
 use crate::interference::model::{Model, RestoreError, TrainError, Weights};
 use crate::interference::room::Room;
 use crate::interference::usage::Usage;
@@ -116,7 +116,7 @@ impl Gaussian {
     /// What its pairs tell of a member of a larger set: what each partner costs adds up.
     fn of_pairs(&self, set: &CoLocation, member: usize) -> Expected {
         let (mut excess, mut variance) = (0.0, 0.0);
-        for (_, other) in set.members.iter().enumerate().filter(|(place, _)| *place != member) {
+        for other in others(&set.members, member) {
             let members = vec![set.members[member].clone(), other.clone()];
             let expected = self.pairs.expected(&CoLocation { members, ..set.clone() }, 0);
             excess += expected.mean.max(0.0).exp_m1();

@@ -37,7 +37,7 @@ pub(super) const ADDITIVE: Prior = Prior {
     partners: Likeness { configuration: 0.2, model: 1.0, family: 0.3, numbers: 1.0 },
     pair_on_gpu: 0.0,
     pair: 0.0,
-    noise: 0.01,
+    noise: 0.02,
     other_gpu: 0.4,
     other_sharing: 0.4,
 };

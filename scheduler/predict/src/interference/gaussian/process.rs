@@ -121,18 +121,32 @@ impl Lessons {
 
     /// A process that has seen all of this, or as much of the end of it as can be learned.
     pub(super) fn learn(mut self, prior: Prior) -> Process {
-        let surplus = self.seats.len().saturating_sub(MOST_ROWS);
-        self.seats.drain(..surplus);
-        self.readings.drain(..surplus);
-        self.targets.drain(..surplus);
+        self.forget(self.seats.len().saturating_sub(MOST_ROWS));
         let mean = self.targets.iter().sum::<f64>() / self.targets.len().max(1) as f64;
         let mut process = Process { prior, lessons: self, mean, factors: Vec::new() };
         process.factors = process.solve();
         process
     }
+
+    /// Leaves out so many of the oldest measurements, and the jobs that only they were of.
+    fn forget(&mut self, surplus: usize) {
+        if surplus == 0 {
+            return;
+        }
+        self.seats.drain(..surplus);
+        self.readings.drain(..surplus);
+        self.targets.drain(..surplus);
+        let all = std::mem::take(&mut self.cast);
+        for seat in &mut self.seats {
+            for job in std::iter::once(&mut seat.own).chain(&mut seat.partners) {
+                *job = self.cast.place(all.jobs()[*job].clone());
+            }
+        }
+    }
 }
 
-fn others(members: &[Member], member: usize) -> impl Iterator<Item = &Member> {
+/// Its partners.
+pub(super) fn others(members: &[Member], member: usize) -> impl Iterator<Item = &Member> {
     members.iter().enumerate().filter(move |(at, _)| *at != member).map(|(_, other)| other)
 }
 
@@ -176,7 +190,8 @@ impl Process {
             partner = partner.max(place * like.pressure);
             both = both.max(place * asked.as_own[seat.own] * like.partners);
         }
-        let open = |seen: f64, most: f64| if most > 0.0 { (1.0 - (seen / most).min(1.0)).max(0.0) } else { 0.0 };
+        let open =
+            |seen: f64, most: f64| if most > 0.0 { (1.0 - (seen / most).min(1.0)).max(0.0) } else { 0.0 };
         let most = asked.most(self);
         let prior = &self.prior;
         let variance = prior.noise
@@ -209,7 +224,7 @@ impl Process {
         };
         let whole = [lessons.readings.len(), factors.len(), targets.len()] == [rows; 3];
         let whole = whole && lessons.seats.iter().all(known);
-        whole.then(|| Process { prior, mean, lessons: Lessons { targets, ..lessons }, factors })
+        whole.then_some(Process { prior, mean, lessons: Lessons { targets, ..lessons }, factors })
     }
 
     /// The names of all numbers that jobs are compared by.
@@ -285,7 +300,8 @@ impl Asked {
         let Prior { sensitivity, pressure, partners, .. } = &process.prior;
         let count = self.partners.len().max(1) as f64;
         let among = |weights: &Likeness| {
-            let all = self.partners.iter().flat_map(|one| self.partners.iter().map(move |other| (one, other)));
+            let all =
+                self.partners.iter().flat_map(|one| self.partners.iter().map(move |other| (one, other)));
             all.map(|(one, other)| one.likeness(other, weights)).sum::<f64>() / (count * count)
         };
         Most {

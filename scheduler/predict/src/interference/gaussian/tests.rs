@@ -1,1 +1,180 @@
-//! What the processes learn of made-up sets.
+//! What the processes learn of sets whose slowdowns follow the law.
+
+use cohabit_scheduler::interference::{
+    ByLaw, CoLocation, Colocated, FairShares, GpuKind, Interference, MeasuredSet, Member, Observed, Outcome,
+    Solo,
+};
+
+use super::*;
+use crate::interference::{Corrected, Stored, Tally, Training, held_back};
+
+const MODELS: usize = 16;
+
+/// A job of one of a few models; the higher the number, the busier it keeps the GPU.
+fn member(number: usize) -> Member {
+    let busy = 0.15 + 0.8 * number as f64 / MODELS as f64;
+    Member {
+        model: format!("model {number}"),
+        batch: Some(8 << (number % 4)),
+        solo: Solo { utilisation: Some(busy), memory: Some(1e9), ..Solo::default() },
+        ..Member::default()
+    }
+}
+
+fn set(numbers: &[usize]) -> CoLocation {
+    let members = numbers.iter().map(|number| member(*number)).collect();
+    CoLocation { gpu: GpuKind::named("v100"), sharing: None, members }
+}
+
+/// What the law makes of a set.
+fn measured(numbers: &[usize]) -> MeasuredSet {
+    let set = set(numbers);
+    let said = ByLaw::<FairShares>::default().predict(std::slice::from_ref(&set)).remove(0);
+    let observed = |said: &Colocated| Observed {
+        slowdown: said.slowdown,
+        memory: said.memory,
+        utilisation: said.utilisation,
+    };
+    MeasuredSet { set, outcome: Outcome::Ran(said.iter().map(observed).collect()) }
+}
+
+/// All pairs of so many models, and every third triple and an eighth as many quadruples.
+fn sets(models: usize) -> Vec<MeasuredSet> {
+    let mut sets = Vec::new();
+    let mut triples = 0;
+    for one in 0..models {
+        for two in one..models {
+            sets.push(measured(&[one, two]));
+            for three in two..models {
+                triples += 1;
+                if triples % 3 == 0 {
+                    sets.push(measured(&[one, two, three]));
+                }
+                if triples % 8 == 0 {
+                    sets.push(measured(&[one, two, three, (one + three) / 2]));
+                }
+            }
+        }
+    }
+    sets
+}
+
+fn trained(kind: &'static dyn ModelKind, measured: &[MeasuredSet]) -> Box<dyn Model> {
+    Training { kind, seed: 1, epochs: None }.train(measured, &mut |_| {}).unwrap()
+}
+
+fn error(model: &dyn Interference, measured: &[MeasuredSet]) -> f64 {
+    let mut tally = Tally::default();
+    tally.ask(model, measured);
+    tally.figures().mape_slowdown.unwrap()
+}
+
+fn one(model: &dyn Interference, set: CoLocation) -> Vec<Colocated> {
+    model.predict(&[set]).remove(0)
+}
+
+#[test]
+fn pairs_triples_and_quadruples_of_the_law_are_learned() {
+    let (train, test) = held_back(&sets(MODELS), 5, 3);
+    let model = trained(&GAUSSIAN_KIND, &train);
+    for members in [2, 3, 4] {
+        let of_size: Vec<_> = test.iter().filter(|it| it.set.members.len() == members).cloned().collect();
+        let error = error(&*model, &of_size);
+        assert!(!of_size.is_empty() && error < 0.03, "{members} members: {error}");
+    }
+    let figures = crate::interference::evaluate(&*model, &test);
+    assert!(figures.mape_memory.unwrap() < 1e-9, "{figures:?}");
+    assert!(figures.mape_utilisation.unwrap() < 0.03, "{figures:?}");
+}
+
+#[test]
+fn alone_nothing_is_slowed_and_the_order_of_partners_means_nothing() {
+    for kind in [&ADDITIVE_KIND, &GAUSSIAN_KIND] {
+        let model = trained(kind, &sets(8));
+        assert_eq!(one(&*model, set(&[7]))[0], Colocated::alone(&member(7)));
+        assert!(one(&*model, set(&[])).is_empty());
+        let told = one(&*model, set(&[1, 5, 7]));
+        let turned = one(&*model, set(&[5, 7, 1]));
+        for (at, elsewhere) in [(0, 2), (1, 0), (2, 1)] {
+            assert!((told[at].slowdown - turned[elsewhere].slowdown).abs() < 1e-9, "{told:?} {turned:?}");
+        }
+    }
+}
+
+#[test]
+fn what_was_never_seen_is_answered_with_less_certainty() {
+    let model = trained(&GAUSSIAN_KIND, &sets(8));
+    let known = one(&*model, set(&[3, 6]))[0];
+    let stranger = Member { model: "stranger".to_owned(), ..Member::default() };
+    let mut asked = set(&[3, 6]);
+    asked.members[0] = stranger;
+    let unknown = one(&*model, asked.clone())[0];
+    asked.gpu = GpuKind::named("unheard of");
+    let elsewhere = one(&*model, asked)[0];
+    assert!(known.uncertainty < unknown.uncertainty, "{known:?} {unknown:?}");
+    assert!(unknown.uncertainty <= elsewhere.uncertainty, "{unknown:?} {elsewhere:?}");
+    assert!(elsewhere.slowdown >= 1.0 && elsewhere.memory.is_none());
+}
+
+#[test]
+fn a_stored_model_says_the_same_to_the_last_bit() {
+    let folder = std::env::temp_dir().join(format!("cohabit-gaussian-{}", std::process::id()));
+    let model = trained(&GAUSSIAN_KIND, &sets(8));
+    let asked: Vec<CoLocation> = [&[1, 2][..], &[3, 4, 5], &[0, 7]].map(set).into();
+    let said = model.predict(&asked);
+    let card = crate::interference::Card { model: "gaussian".to_owned(), ..Default::default() };
+    Stored { card, model }.save(&folder).unwrap();
+    let restored = Stored::load(&folder).unwrap();
+    assert_eq!(restored.model.predict(&asked), said);
+    let damaged = folder.join("weights.safetensors");
+    std::fs::write(&damaged, b"not whole").unwrap();
+    let refusal = Stored::load(&folder).unwrap_err().to_string();
+    std::fs::remove_dir_all(&folder).unwrap();
+    assert!(refusal.contains("weights.safetensors"), "{refusal}");
+}
+
+#[test]
+fn observed_sets_tell_of_a_newcomer() {
+    let has = |it: &MeasuredSet| it.set.members.iter().any(|member| member.model == "model 12");
+    let strip = |it: &MeasuredSet| {
+        let mut stripped = it.clone();
+        stripped.set.members.iter_mut().for_each(|member| member.solo.utilisation = None);
+        stripped
+    };
+    let all: Vec<MeasuredSet> = sets(MODELS).iter().map(strip).collect();
+    let (with, without): (Vec<_>, Vec<_>) = all.into_iter().partition(has);
+    let pairs: Vec<MeasuredSet> = with.into_iter().filter(|it| it.set.members.len() == 2).collect();
+    let (observed, asked): (Vec<_>, Vec<_>) =
+        pairs.chunks(4).map(|four| (four[0].clone(), &four[1..])).unzip();
+    let asked = &asked.concat();
+    let model = trained(&GAUSSIAN_KIND, &without);
+    let (before, after) = (error(&*model, asked), error(&*model.adapted(&observed), asked));
+    assert!(after < 0.6 * before, "{before} {after}");
+    let corrected = error(&Corrected::of(trained(&GAUSSIAN_KIND, &without), &observed), asked);
+    assert!(corrected < 0.7 * before, "{before} {corrected}");
+}
+
+#[test]
+fn nothing_can_be_learned_where_no_pair_ran() {
+    let alone = [measured(&[1]), MeasuredSet { outcome: Outcome::DidNotFit, ..measured(&[1, 2]) }];
+    let refused = Training { kind: &GAUSSIAN_KIND, seed: 1, epochs: None }.train(&alone, &mut |_| {});
+    assert!(matches!(refused, Err(TrainError::NoPairs)));
+}
+
+#[test]
+fn of_very_many_measurements_the_newest_are_learned() {
+    let nine = Observed { slowdown: 9.0, ..Observed::default() };
+    let old = MeasuredSet { outcome: Outcome::Ran(vec![nine; 2]), ..measured(&[0, 1]) };
+    let mut many = vec![old; 10];
+    many.extend((0..1_500).map(|number| measured(&[2 + number % 5, 7 + number % 3])));
+    let model = trained(&ADDITIVE_KIND, &many);
+    let rows = model.weights().tensors["pairs.targets"].elem_count();
+    let said = one(&*model, set(&[2, 7]));
+    assert_eq!(rows, 3_000);
+    assert!((said[0].slowdown / slowdown(&measured(&[2, 7])) - 1.0).abs() < 0.1, "{said:?}");
+}
+
+fn slowdown(measured: &MeasuredSet) -> f64 {
+    let Outcome::Ran(observed) = &measured.outcome else { panic!("{measured:?}") };
+    observed[0].slowdown
+}

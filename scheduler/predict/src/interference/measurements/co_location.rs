@@ -100,7 +100,9 @@ impl Begun {
         ];
         if let Some((column, _)) = differs.into_iter().find(|(_, differs)| *differs) {
             let set = cells.text("set");
-            let why = format!("set {set} has another {column} here than in its first row: a set is one measurement");
+            let why = format!(
+                "set {set} has another {column} here than in its first row: a set is one measurement"
+            );
             return Err(ReadError::Set { line: cells.line(), why });
         }
         self.set.members.extend(more.set.members);

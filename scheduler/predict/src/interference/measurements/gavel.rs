@@ -11,9 +11,8 @@ use cohabit_scheduler::interference::{CoLocation, GpuKind, MeasuredSet, Member, 
 use super::cells::{Cells, Rows};
 use super::{Format, ReadError};
 
-const COLUMNS: [&str; 11] = [
-    "source", "gpu", "model1", "batch1", "model2", "batch2", "co1", "co2", "iso1", "iso2", "feasible",
-];
+const COLUMNS: [&str; 11] =
+    ["source", "gpu", "model1", "batch1", "model2", "batch2", "co1", "co2", "iso1", "iso2", "feasible"];
 
 const FEASIBLE: [(&str, bool); 2] = [("1", true), ("0", false)];
 
@@ -32,7 +31,8 @@ pub(super) fn read(text: impl Read) -> Result<Vec<MeasuredSet>, ReadError> {
 }
 
 fn pair(cells: &Cells<'_>) -> Result<MeasuredSet, ReadError> {
-    let members = vec![member(cells, ["model1", "batch1", "iso1"])?, member(cells, ["model2", "batch2", "iso2"])?];
+    let members =
+        vec![member(cells, ["model1", "batch1", "iso1"])?, member(cells, ["model2", "batch2", "iso2"])?];
     let outcome = if cells.word("feasible", &FEASIBLE)? {
         Outcome::Ran(vec![slowdown(cells, "iso1", "co1")?, slowdown(cells, "iso2", "co2")?])
     } else {

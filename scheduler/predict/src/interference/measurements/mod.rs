@@ -94,7 +94,10 @@ impl FromStr for Format {
 
     fn from_str(word: &str) -> Result<Format, String> {
         Format::ALL.into_iter().find(|format| format.word() == word).ok_or_else(|| {
-            format!("'{word}' is no format of measurements: there are {}", Format::ALL.map(Format::word).join(", "))
+            format!(
+                "'{word}' is no format of measurements: there are {}",
+                Format::ALL.map(Format::word).join(", ")
+            )
         })
     }
 }

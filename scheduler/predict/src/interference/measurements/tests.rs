@@ -1,1 +1,104 @@
 //! Tables that are read, and what is said of those that cannot be.
+
+use cohabit_proto::{Family, StretchSharing};
+use cohabit_scheduler::interference::{MeasuredSet, Outcome};
+
+use super::*;
+
+/// As the profiler writes it: one workload alone, a pair, and a pair that did not fit.
+const TABLE: &str = "\
+set,gpu,sharing,model,batch,solo_rate,rate,solo_mem,mem,solo_util,util,feasible,\
+workload,precision,solo_spread,rate_spread,family,op_Conv,parameters,solo_sm_active
+1,NVIDIA H200,exclusive,resnet50,64,10,10,2e9,2e9,0.9,0.9,true,r,bf16,0.01,0.01,cnn,53,25557032,0.7
+2,NVIDIA H200,mps,resnet50,64,10,8,2e9,2e9,0.9,0.99,true,r,bf16,0.01,0.02,cnn,53,25557032,0.7
+2,NVIDIA H200,mps,gpt2,8,4,2,4e9,4000000000,0.8,0.99,true,g,bf16,0.01,0.02,transformer,,,
+3,NVIDIA H200,mps,gpt2,8,4,,4e9,,0.8,,false,g,bf16,0.01,,transformer,,,
+3,NVIDIA H200,mps,gpt2,8,4,,4e9,,0.8,,false,g,bf16,0.01,,transformer,,,
+";
+
+const PAIRS: &str = "\
+source,gpu,model1,batch1,model2,batch2,co1,co2,iso1,iso2,n1,n2,nsum,feasible
+oracle,p100,ResNet-50,16,CycleGAN,0,5.0,2.0,8.0,2.0,0.625,1.0,1.625,1
+sim,v100,A,1,B,1,1,1,1,1,1,1,2,1
+oracle,k80,LM,5,ResNet-50,128,0,0,1.5,0.5,0,0,0,0
+";
+
+fn sets(text: &str, format: Format) -> Vec<MeasuredSet> {
+    read(text.as_bytes(), format).unwrap()
+}
+
+fn refusal(text: &str, format: Format) -> String {
+    read(text.as_bytes(), format).unwrap_err().to_string()
+}
+
+#[test]
+fn rows_of_a_set_become_one_measurement() {
+    let sets = sets(TABLE, Format::CoLocation);
+    let [alone, pair, misfit] = &sets[..] else { panic!("{sets:?}") };
+    assert_eq!((alone.set.members.len(), alone.set.sharing), (1, Some(StretchSharing::Exclusive)));
+    assert_eq!((pair.set.gpu.name(), pair.set.sharing), ("nvidia h200", Some(StretchSharing::Mps)));
+    let Outcome::Ran(observed) = &pair.outcome else { panic!("{pair:?}") };
+    assert_eq!((observed[0].slowdown, observed[1].slowdown), (1.25, 2.0));
+    assert_eq!((observed[1].memory, observed[1].utilisation), (Some(4e9), Some(0.99)));
+    assert_eq!((misfit.set.members.len(), &misfit.outcome), (2, &Outcome::DidNotFit));
+}
+
+#[test]
+fn what_is_known_of_a_member_is_kept() {
+    let member = &sets(TABLE, Format::CoLocation)[1].set.members[0];
+    assert_eq!(member.configuration().to_string(), "resnet50 (64) bf16");
+    assert_eq!((member.family, member.features.parameters), (Some(Family::Cnn), Some(25_557_032.0)));
+    assert_eq!(member.features.operators, [("Conv".to_owned(), 53.0)].into());
+    assert_eq!((member.solo.rate, member.solo.utilisation), (Some(10.0), Some(0.9)));
+    assert_eq!(member.solo.others, [("sm_active".to_owned(), 0.7)].into());
+    assert_eq!(sets(TABLE, Format::CoLocation)[2].set.members[0].features.parameters, None);
+}
+
+#[test]
+fn gavels_pairs_are_those_that_were_measured_together() {
+    let sets = sets(PAIRS, Format::GavelPairs);
+    let [pair, misfit] = &sets[..] else { panic!("{sets:?}") };
+    let Outcome::Ran(observed) = &pair.outcome else { panic!("{pair:?}") };
+    assert_eq!((observed[0].slowdown, observed[1].slowdown), (1.6, 1.0));
+    let [one, other] = &pair.set.members[..] else { panic!("{pair:?}") };
+    assert_eq!((one.batch, other.batch), (Some(16), None));
+    assert_eq!((one.family, misfit.set.members[0].family), (Some(Family::Cnn), Some(Family::Rnn)));
+    assert_eq!((misfit.set.gpu.name(), &misfit.outcome), ("k80", &Outcome::DidNotFit));
+}
+
+#[test]
+fn what_is_wrong_is_told_with_line_and_column() {
+    let changed = |from: &str, to: &str| refusal(&TABLE.replacen(from, to, 1), Format::CoLocation);
+    assert_eq!(
+        changed(",64,10,8,", ",64,10,fast,"),
+        "line 3, column 'rate': 'fast' is no number of at least 0"
+    );
+    assert!(changed(",64,10,8,", ",64,10,0,").starts_with("line 3, column 'rate': it must be above 0"));
+    assert!(changed(",64,10,8,", ",64,,8,").starts_with("line 3, column 'solo_rate': it must be above 0"));
+    assert_eq!(changed(",64,10,8,", ",many,10,8,"), "line 3, column 'batch': 'many' is no whole number");
+    assert!(
+        changed("2,NVIDIA H200,mps,gpt2", "2,NVIDIA H200,spread,gpt2")
+            .starts_with("line 4, column 'sharing'")
+    );
+    assert!(
+        changed("2,NVIDIA H200,mps,gpt2", "2,A100,mps,gpt2").starts_with("line 4: set 2 has another gpu")
+    );
+    assert_eq!(changed("2,NVIDIA H200,mps,gpt2", "2,,mps,gpt2"), "line 4, column 'gpu': it is empty");
+    assert!(changed(",0.7\n2", ",NaN\n2").starts_with("line 2, column 'solo_sm_active': 'NaN' is no number"));
+    assert!(changed("solo_rate,", "alone,").starts_with("line 1: there is no column 'solo_rate'"));
+    assert!(
+        refusal(&PAIRS.replace("8.0,2.0,0.6", "x,2.0,0.6"), Format::GavelPairs)
+            .contains("line 2, column 'iso1'")
+    );
+    assert!(refusal(TABLE, Format::GavelPairs).starts_with("line 1: there is no column 'source'"));
+    assert!(refusal(&(TABLE.to_owned() + "4,x\n"), Format::CoLocation).contains("line: 7"));
+    assert_eq!(refusal(TABLE.lines().next().unwrap(), Format::CoLocation), "there is no measurement in it");
+}
+
+#[test]
+fn formats_are_written_as_they_are_read() {
+    for format in Format::ALL {
+        assert_eq!(format.to_string().parse(), Ok(format));
+    }
+    assert!("xls".parse::<Format>().unwrap_err().contains("co-location, gavel-pairs"));
+}

@@ -162,6 +162,21 @@ fn a_log_that_is_emptied_or_replaced_is_followed() {
 }
 
 #[test]
+fn who_comes_later_hears_what_came_after_the_last_reading() {
+    let (_folder, path) = log();
+    append(&path, RECOVERY);
+    let mut log = ServerLog::new(path.clone());
+    assert_eq!(log.faults(), []);
+    let read = log.position();
+    append(&path, &[TODAY, RECOVERY].concat());
+    let mut next = ServerLog::after(path.clone(), read);
+    assert_eq!(next.faults()[0].culprits, [4711]);
+    assert_eq!(ServerLog::after(path.clone(), next.position()).faults(), []);
+    std::fs::write(&path, BEFORE_580).unwrap();
+    assert_eq!(ServerLog::after(path, next.position()).faults().len(), 1, "it was emptied meanwhile");
+}
+
+#[test]
 fn the_last_words_of_a_log_are_without_their_time() {
     let (_folder, path) = log();
     assert_eq!(last_words(&path), None);

@@ -8,13 +8,12 @@ use std::ops::Range;
 
 use cohabit_sim::DeviceSpan;
 use plotters::prelude::*;
-use plotters::style::text_anchor::{HPos, VPos};
+use plotters::style::text_anchor::{HPos, Pos, VPos};
 
 use super::ticks;
 use crate::commands::simulate::result::Outcome;
 use crate::failure::Failure;
-use crate::page::chart::{WIDTH, faint, svg, text_style, undrawable};
-use crate::page::palette;
+use crate::page::chart::{FONT, INK, TEXT_SIZE, WIDTH, svg, undrawable};
 
 /// More bars make a page heavy and show no more.
 const MOST_BARS: usize = 2_500;
@@ -24,6 +23,8 @@ const ROW: i32 = 9;
 const LEFT: i32 = 84;
 const TOP: i32 = 8;
 const BOTTOM: i32 = 30;
+/// The part of a turn after which a colour is far from all before it.
+const GOLDEN: f64 = 0.618_033_988_749_895;
 
 /// The chart and what it shows of all there is, in words.
 pub(super) struct Gantt {
@@ -47,7 +48,7 @@ pub(super) fn chart(run: &Outcome) -> Result<Option<Gantt>, Failure> {
     let bars = run.spans().iter().filter_map(|span| {
         let (from, to) = (seconds(span).start.max(window.start), seconds(span).end.min(window.end));
         let row = rows.get(span.device.as_str())?;
-        (to - from > narrowest).then_some((*row, from..to, palette::of_job(span.job)))
+        (to - from > narrowest).then_some((*row, from..to, colour_of(span.job)))
     });
     let svg = drawn(&machines, &window, bars.collect())?;
     let all = run.spans().iter().map(|span| seconds(span).end).fold(0.0, f64::max);
@@ -129,4 +130,32 @@ fn drawn(
         }
         Ok(())
     })
+}
+
+/// Text in the page's colour.
+fn text_style(horizontal: HPos, vertical: VPos) -> TextStyle<'static> {
+    TextStyle::from((FONT, TEXT_SIZE).into_font()).color(&INK).pos(Pos::new(horizontal, vertical))
+}
+
+/// Lines in the page's colour, fainter than text.
+fn faint() -> ShapeStyle {
+    INK.mix(0.2).into()
+}
+
+/// The colour of a job: neighbours in number are far apart in colour.
+fn colour_of(number: usize) -> RGBColor {
+    let hue = (number as f64 * GOLDEN).fract() * 6.0;
+    let lightness = [0.46, 0.56, 0.64][number % 3];
+    let chroma = 0.5 * (1.0 - f64::abs(2.0 * lightness - 1.0));
+    let middle = chroma * (1.0 - (hue % 2.0 - 1.0).abs());
+    let (red, green, blue) = match hue as u8 {
+        0 => (chroma, middle, 0.0),
+        1 => (middle, chroma, 0.0),
+        2 => (0.0, chroma, middle),
+        3 => (0.0, middle, chroma),
+        4 => (middle, 0.0, chroma),
+        _ => (chroma, 0.0, middle),
+    };
+    let byte = |part: f64| ((part + lightness - chroma / 2.0) * 255.0).round() as u8;
+    RGBColor(byte(red), byte(green), byte(blue))
 }

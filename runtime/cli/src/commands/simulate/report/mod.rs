@@ -12,11 +12,11 @@ mod timeline;
 
 use std::fmt::Write as _;
 
-use super::result::Outcomes;
+use super::result::{Outcomes, Sharing};
 use super::summary;
 use crate::failure::Failure;
 use crate::page::html::{self, escaped, figure};
-use crate::page::palette;
+use crate::page::palette::chip;
 
 /// The page.
 pub(super) fn page(outcomes: &Outcomes) -> Result<String, Failure> {
@@ -79,11 +79,6 @@ fn legend(outcomes: &Outcomes) -> String {
     format!("<div class=\"legend\">{spans}</div>\n")
 }
 
-fn chip(place: usize) -> String {
-    let colour = palette::written(palette::of_series(place));
-    format!("<i class=\"chip\" style=\"background:{colour}\"></i>")
-}
-
 /// Policies beside each other; the one with the shortest mean completion time stands out.
 fn table(outcomes: &Outcomes) -> String {
     let means: Vec<f64> = outcomes
@@ -99,11 +94,14 @@ fn table(outcomes: &Outcomes) -> String {
         // Writing to a text cannot fail.
         let _ = writeln!(rows, "<tr{class}><th>{}{}</th>{cells}</tr>", chip(place), escaped(&row.policy));
     }
-    let headings = [
-        "Policy", "Jobs", "Mean JCT", "Median", "P95", "P99", "Wait", "Makespan", "Busy", "Slowdown",
-        "vs first",
-    ];
-    let headings: String = headings.map(|heading| format!("<th>{heading}</th>")).concat();
+    let headings =
+        ["Policy", "Jobs", "Mean JCT", "Median", "P95", "P99", "Wait", "Makespan", "Busy", "Slowdown"];
+    let of_sharing: &[&str] = match outcomes.sharing {
+        Sharing::Measured => &["Occupied", "Out of memory", "Over bound"],
+        Sharing::AsInTheTrace => &[],
+    };
+    let headings = headings.iter().chain(of_sharing).chain(&["vs first"]);
+    let headings: String = headings.map(|heading| format!("<th>{heading}</th>")).collect();
     format!(
         "<section>\n<h2>Policies on the same arrivals</h2>\n<p class=\"hint\">JCT is the time from submission to end. \
          Slowdown is how much longer an iteration takes where the job was placed than where it fits best. Means over \

@@ -1,0 +1,24 @@
+//! `predict`: models of interference, trained on measurements, asked about them, and shown.
+
+mod bar;
+mod document;
+mod eval;
+mod input;
+mod report;
+mod sheet;
+mod show;
+mod train;
+
+use std::process::ExitCode;
+
+use crate::arguments::PredictVerb;
+use crate::failure::Failure;
+
+pub(super) fn predict(verb: &PredictVerb) -> Result<ExitCode, Failure> {
+    match verb {
+        PredictVerb::Train(arguments) => train::train(arguments)?,
+        PredictVerb::Eval(arguments) => eval::eval(arguments)?,
+        PredictVerb::Show(arguments) => show::show(arguments)?,
+    }
+    Ok(ExitCode::SUCCESS)
+}

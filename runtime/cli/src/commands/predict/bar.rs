@@ -1,0 +1,72 @@
+//! Shows how far a training is: one bar on a terminal, a line for each tenth of it anywhere else.
+
+use std::io::{self, IsTerminal as _};
+
+use cohabit_predict::interference::Epoch;
+use indicatif::{ProgressBar, ProgressStyle};
+
+use crate::output;
+
+const STYLE: &str = "  {prefix:28} [{bar:30}] {human_pos}/{human_len} epochs {msg} {elapsed}";
+/// So many lines are written of one model.
+const LINES: usize = 10;
+
+/// What shows it.
+pub(super) enum Bar {
+    Hidden,
+    Drawn(ProgressBar),
+    Written,
+}
+
+impl Bar {
+    /// Shown if that was asked for.
+    pub(super) fn new(asked_for: bool) -> Bar {
+        if !asked_for {
+            return Bar::Hidden;
+        }
+        if !io::stderr().is_terminal() {
+            return Bar::Written;
+        }
+        let style = ProgressStyle::with_template(STYLE).unwrap_or_else(|_| ProgressStyle::default_bar());
+        Bar::Drawn(ProgressBar::new(0).with_style(style.progress_chars("=> ")))
+    }
+
+    /// One more epoch is done.
+    pub(super) fn show(&self, what: &str, epoch: &Epoch) {
+        match self {
+            Bar::Hidden => {}
+            Bar::Drawn(bar) => {
+                bar.set_length(epoch.of as u64);
+                bar.set_position(epoch.epoch as u64);
+                bar.set_prefix(what.to_owned());
+                bar.set_message(losses(epoch));
+            }
+            Bar::Written => {
+                if epoch.epoch.is_multiple_of(epoch.of.div_ceil(LINES).max(1)) {
+                    output::message(&format!(
+                        "{what}: epoch {} of {}, {}",
+                        epoch.epoch,
+                        epoch.of,
+                        losses(epoch)
+                    ));
+                }
+            }
+        }
+    }
+}
+
+fn losses(epoch: &Epoch) -> String {
+    match epoch.held_back_loss {
+        Some(held_back) => format!("loss {:.4}, held back {held_back:.4}", epoch.loss),
+        None => format!("loss {:.4}", epoch.loss),
+    }
+}
+
+/// Also where a training fails, nothing of the bar is left.
+impl Drop for Bar {
+    fn drop(&mut self) {
+        if let Bar::Drawn(bar) = self {
+            bar.finish_and_clear();
+        }
+    }
+}

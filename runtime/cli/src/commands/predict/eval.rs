@@ -1,0 +1,46 @@
+//! `predict eval`: a trained model is asked about measured sets.
+
+use std::time::Instant;
+
+use cohabit_predict::interference::{MeasuredSet, Model, evaluate};
+
+use super::document::Evaluation;
+use super::{input, sheet};
+use crate::arguments::{Format, PredictEvalArguments};
+use crate::failure::Failure;
+use crate::output;
+use crate::render::documents::versioned;
+
+/// Asked again for as long as this, in seconds: one look at the clock says little.
+const TIMED: f64 = 0.2;
+
+pub(super) fn eval(arguments: &PredictEvalArguments) -> Result<(), Failure> {
+    let measured = input::measurements(&arguments.data)?;
+    let stored = input::model(&arguments.weights)?;
+    let figures = evaluate(&*stored.model, &measured);
+    let evaluation = Evaluation {
+        model: &stored.card.model,
+        figures: &figures,
+        us_per_set: time(&*stored.model, &measured),
+    };
+    match arguments.display.output {
+        Format::Json => output::document(&versioned(evaluation)),
+        Format::Table | Format::Wide => output::data(&sheet::evaluation(&evaluation)),
+        Format::Quiet => output::data(&sheet::part(figures.mape_slowdown)),
+    }
+}
+
+/// Microseconds for each set of two or more, asked all at once; none where there is no such set.
+fn time(model: &dyn Model, measured: &[MeasuredSet]) -> Option<f64> {
+    let sets: Vec<_> = measured.iter().map(|it| it.set.clone()).filter(|it| it.members.len() > 1).collect();
+    if sets.is_empty() {
+        return None;
+    }
+    let begun = Instant::now();
+    let mut asked = 0;
+    while asked == 0 || begun.elapsed().as_secs_f64() < TIMED {
+        std::hint::black_box(model.predict(&sets));
+        asked += sets.len();
+    }
+    Some(begun.elapsed().as_secs_f64() * 1e6 / asked as f64)
+}

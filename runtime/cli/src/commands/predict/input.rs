@@ -1,0 +1,38 @@
+//! What a command of `predict` reads: measurements, and models from their folders.
+
+use std::fs::File;
+use std::path::Path;
+
+use cohabit_predict::interference::{MeasuredSet, StoreError, Stored, read};
+
+use crate::arguments::DataArguments;
+use crate::failure::{Failure, Trouble};
+
+/// The measured sets.
+pub(super) fn measurements(arguments: &DataArguments) -> Result<Vec<MeasuredSet>, Failure> {
+    let path = &arguments.data;
+    let file = File::open(path).map_err(|error| {
+        Failure::new(Trouble::NotFound, format!("cannot open {}: {error}", path.display()))
+    })?;
+    read(file, arguments.format).map_err(|error| {
+        Failure::new(Trouble::Impossible("unusable_data"), format!("{}: {error}", path.display()))
+    })
+}
+
+/// The model in this folder.
+pub(super) fn model(folder: &Path) -> Result<Stored, Failure> {
+    Stored::load(folder).map_err(|error| unusable(&error))
+}
+
+/// A folder that is no usable model.
+pub(super) fn unusable(error: &StoreError) -> Failure {
+    let trouble = match error {
+        StoreError::File { what: "read", .. } => Trouble::NotFound,
+        StoreError::File { .. } | StoreError::Unwritable(_) => Trouble::InputOutput,
+        StoreError::Card { .. }
+        | StoreError::Schema { .. }
+        | StoreError::Kind(_)
+        | StoreError::Weights { .. } => Trouble::Impossible("unusable_model"),
+    };
+    Failure::from_error(trouble, error)
+}

@@ -1,0 +1,134 @@
+//! `cohabit predict` by itself: measurements go in, and a model comes out that answers as was promised.
+#![cfg(feature = "predict")]
+#![expect(clippy::unwrap_used, reason = "a test that cannot go on ends here")]
+
+use std::fmt::Write as _;
+use std::fs;
+use std::path::Path;
+use std::process::{Command, Output};
+
+use serde_json::Value;
+
+/// All pairs of six jobs, each of which suffers by its own number and by that of its partner; the largest two
+/// do not fit beside each other, nor the largest twice.
+fn table() -> String {
+    let mut text =
+        "set,gpu,sharing,model,batch,solo_rate,rate,solo_mem,mem,solo_util,util,feasible\n".to_owned();
+    let mut set = 0;
+    for one in 0..6_u32 {
+        for other in one..6 {
+            set += 1;
+            let feasible = one + other < 9;
+            for (own, partner) in [(one, other), (other, one)] {
+                let slowdown = 1.0 + 0.1 * f64::from(own) + 0.05 * f64::from(partner);
+                let rate = if feasible { (10.0 / slowdown).to_string() } else { String::new() };
+                writeln!(text, "{set},H200,mps,net{own},8,10,{rate},,,,,{feasible}").unwrap();
+            }
+        }
+    }
+    text
+}
+
+fn predict(folder: &Path, arguments: &[&str]) -> Output {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_cohabit"));
+    command.env_clear().current_dir(folder).arg("predict").args(arguments);
+    command.output().expect("the binary runs")
+}
+
+fn document(output: &Output) -> Value {
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    serde_json::from_slice(&output.stdout).unwrap()
+}
+
+const TRAIN: [&str; 7] = ["train", "--model", "gaussian", "--data", "pairs.csv", "--out", "model"];
+
+fn trained(folder: &Path, more: &[&str]) -> Output {
+    fs::write(folder.join("pairs.csv"), table()).unwrap();
+    predict(folder, &[&TRAIN, more].concat())
+}
+
+#[test]
+fn a_trained_model_answers_with_the_promised_figures() {
+    let folder = tempfile::tempdir().unwrap();
+    let card =
+        document(&trained(folder.path(), &["--hold-out", "models", "--observed", "2", "--output", "json"]));
+    assert_eq!(
+        (&card["schema"], &card["model"], &card["data"]["sets"]),
+        (&1.into(), &"gaussian".into(), &21.into())
+    );
+    assert_eq!(
+        (&card["held_out"][0]["split"], &card["held_out"][0]["observed"]),
+        (&"models".into(), &2.into())
+    );
+    assert!(card["held_out"][0]["figures"]["mape_slowdown"].as_f64().unwrap() < 0.2, "{card}");
+    let asked = ["eval", "--weights", "model", "--data", "pairs.csv", "--output", "json"];
+    let told = document(&predict(folder.path(), &asked));
+    let keys: Vec<&str> = told.as_object().unwrap().keys().map(String::as_str).collect();
+    let mut promised = vec![
+        "schema",
+        "model",
+        "rows",
+        "mape_slowdown",
+        "p95_ape_slowdown",
+        "max_ape_slowdown",
+        "mape_memory",
+        "mape_utilisation",
+        "infeasible_recall",
+        "infeasible_precision",
+        "us_per_set",
+    ];
+    promised.sort_unstable();
+    assert_eq!(keys, promised);
+    assert_eq!((&told["rows"], &told["mape_memory"]), (&38.into(), &Value::Null));
+    assert!(told["mape_slowdown"].as_f64().unwrap() < 0.03, "{told}");
+    assert_eq!(told["infeasible_recall"], 1.0);
+    assert!(told["us_per_set"].as_f64().unwrap() > 0.0);
+}
+
+#[test]
+fn the_same_command_makes_the_same_model() {
+    let folder = tempfile::tempdir().unwrap();
+    let weights = || {
+        assert!(trained(folder.path(), &[]).status.success());
+        ["card.json", "weights.safetensors"]
+            .map(|file| fs::read(folder.path().join("model").join(file)).unwrap())
+    };
+    assert!(weights() == weights());
+}
+
+#[test]
+fn the_card_and_the_report_say_how_it_was_made() {
+    let folder = tempfile::tempdir().unwrap();
+    let output = trained(folder.path(), &["--report", "report.html", "--progress"]);
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    assert!(String::from_utf8_lossy(&output.stderr).starts_with("the model: epoch 1 of 1, loss "));
+    let command = "cohabit predict train --model gaussian --data pairs.csv --out model";
+    let page = fs::read_to_string(folder.path().join("report.html")).unwrap();
+    assert!(page.contains(command) && page.contains("How good it is") && page.ends_with("</html>\n"));
+    let shown = String::from_utf8(predict(folder.path(), &["show", "model"]).stdout).unwrap();
+    assert!(
+        shown.contains("pairs.csv (co-location): 21 sets, 38 rows") && shown.contains(command),
+        "{shown}"
+    );
+}
+
+#[test]
+fn trouble_is_told_in_words_and_codes() {
+    let folder = tempfile::tempdir().unwrap();
+    fs::write(folder.path().join("bad.csv"), table().replacen(",8,10,", ",8,ten,", 1)).unwrap();
+    fs::write(folder.path().join("alone.csv"), table().lines().take(2).collect::<Vec<_>>().join("\n"))
+        .unwrap();
+    let train =
+        |data: &'static str, model: &'static str| ["train", "--out", "m", "--data", data, "--model", model];
+    for (arguments, code, words) in [
+        (&train("bad.csv", "additive")[..], 65, "bad.csv: line 2, column 'solo_rate': 'ten' is no number"),
+        (&train("alone.csv", "additive"), 65, "there is nothing to learn from"),
+        (&train("nowhere.csv", "additive"), 66, "cannot open nowhere.csv"),
+        (&train("bad.csv", "magic"), 2, "there is no model 'magic': there are additive, gaussian"),
+        (&["show", "nowhere"], 66, "cannot read nowhere/card.json"),
+    ] {
+        let output = predict(folder.path(), arguments);
+        let told = String::from_utf8_lossy(&output.stderr);
+        assert!(output.status.code() == Some(code) && told.contains(words), "{arguments:?}: {told}");
+    }
+}

@@ -1,0 +1,187 @@
+//! Sets as tensors: padded to the size of the largest, with masks that say who is there.
+
+use candle_core::{DType, Device, Result, Tensor};
+use cohabit_scheduler::interference::{CoLocation, Colocated, MeasuredSet, Outcome};
+use rand_chacha::ChaCha8Rng;
+
+use super::chance::Chance;
+use super::iasp::Metrics;
+use super::look::{Identity, Look};
+
+/// Sets of two or more. Rows of members follow each other set by set, `count` for each.
+#[derive(Debug)]
+pub(super) struct Batch {
+    pub(super) sets: usize,
+    /// Members of a set, with those that only fill up.
+    pub(super) count: usize,
+    /// `[sets * count, numbers]`.
+    pub(super) numbers: Tensor,
+    /// Of jobs alone.
+    pub(super) metrics: Metrics,
+    /// Of every row; 0 where it only fills up.
+    pub(super) identities: Vec<Identity>,
+    /// 1 where there is a member, `[sets * count, 1]`.
+    pub(super) present: Tensor,
+    /// 1 where both are there and are not the same, `[sets, count, count]`.
+    pub(super) beside: Tensor,
+    /// How many times as long the first takes beside the second by the table of pairs; 1 where nothing is
+    /// known.
+    pub(super) edges: Tensor,
+    /// Whether the edge was measured.
+    pub(super) edges_known: Tensor,
+    /// Steps a second alone, 0 where unknown, `[sets * count, 1]`.
+    pub(super) rates: Tensor,
+    /// Logarithm of the slowdown by the process that the networks start from, `[sets * count, 1]`.
+    pub(super) base: Tensor,
+    /// How unsure the process is.
+    pub(super) base_uncertainty: Tensor,
+}
+
+/// What is asked about a set.
+#[derive(Debug, Clone)]
+pub(super) struct Question<'a> {
+    pub(super) set: &'a CoLocation,
+    /// What the process says of each member.
+    pub(super) base: Vec<Colocated>,
+}
+
+/// What was measured of the rows of a batch.
+#[derive(Debug)]
+pub(super) struct Targets {
+    /// Logarithm of the slowdown, `[sets * count, 1]`.
+    pub(super) ln_slowdown: Tensor,
+    /// How much each counts; the sum is 1.
+    pub(super) weights: Tensor,
+}
+
+/// What edges a network is shown.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Edges {
+    /// As in the published release: the table, or the same models in other batch sizes, for pairs too.
+    AsReleased,
+    /// Of sets of three and more, as far as their pairs were measured: the edge of a pair is its own answer.
+    OfLargerSets,
+}
+
+/// How often the identity of a job is hidden while learning, so that unseen ones are answered as well.
+const HIDDEN_CONFIGURATION: f64 = 0.2;
+const HIDDEN_MODEL: f64 = 0.1;
+
+impl Batch {
+    pub(super) fn of(
+        look: &Look,
+        questions: &[Question<'_>],
+        edges_shown: Edges,
+        precision: DType,
+    ) -> Result<Batch> {
+        let count = questions.iter().map(|it| it.set.members.len()).max().unwrap_or(0).max(1);
+        let width = look.width();
+        let rows = questions.len() * count;
+        let mut numbers = vec![0.0; rows * width];
+        let (mut present, mut rates) = (vec![0.0; rows], vec![0.0; rows]);
+        let mut identities = vec![Identity::default(); rows];
+        let mut beside = vec![0.0; rows * count];
+        let (mut edges, mut edges_known) = (vec![1.0; rows * count], vec![0.0; rows * count]);
+        let metrics = look.metrics();
+        let (mut values, mut observed) = (vec![0.0; rows * metrics], vec![0.0; rows * metrics]);
+        let (mut base, mut base_uncertainty) = (vec![0.0; rows], vec![0.0; rows]);
+        for (at, Question { set, base: said }) in questions.iter().enumerate() {
+            let members = look.numbers(set).into_iter().zip(look.identities(set)).zip(&set.members);
+            let seen = look.observed(set);
+            for (place, ((told, identity), member)) in members.enumerate() {
+                let row = at * count + place;
+                numbers[row * width..(row + 1) * width].copy_from_slice(&told);
+                identities[row] = identity;
+                for (column, value) in seen[place].iter().enumerate() {
+                    if let Some(value) = value {
+                        values[row * metrics + column] = value.clamp(0.0, 1.0);
+                        observed[row * metrics + column] = 1.0;
+                    }
+                }
+                if let Some(said) = said.get(place) {
+                    (base[row], base_uncertainty[row]) = (said.slowdown.ln(), said.uncertainty);
+                }
+                present[row] = 1.0;
+                rates[row] = member.solo.rate.unwrap_or(0.0);
+                for other in (0..set.members.len()).filter(|other| *other != place) {
+                    beside[row * count + other] = 1.0;
+                    if let Some(slowdown) = edge(look, set, place, other, edges_shown) {
+                        edges[row * count + other] = slowdown;
+                        edges_known[row * count + other] = 1.0;
+                    }
+                }
+            }
+        }
+        let tensor = |values: Vec<f64>, shape: &[usize]| {
+            Tensor::from_vec(values, shape, &Device::Cpu)?.to_dtype(precision)
+        };
+        let square = [questions.len(), count, count];
+        Ok(Batch {
+            sets: questions.len(),
+            count,
+            numbers: tensor(numbers, &[rows, width])?,
+            metrics: Metrics {
+                values: tensor(values, &[rows, metrics])?,
+                observed: tensor(observed, &[rows, metrics])?,
+            },
+            identities,
+            present: tensor(present, &[rows, 1])?,
+            beside: tensor(beside, &square)?,
+            edges: tensor(edges, &square)?,
+            edges_known: tensor(edges_known, &square)?,
+            rates: tensor(rates, &[rows, 1])?,
+            base: tensor(base, &[rows, 1])?,
+            base_uncertainty: tensor(base_uncertainty, &[rows, 1])?,
+        })
+    }
+
+    /// The identities of all rows, as places in tables; some are hidden as they are drawn.
+    pub(super) fn shown(&self, random: Option<&mut ChaCha8Rng>) -> Result<[Tensor; 3]> {
+        let mut shown = self.identities.clone();
+        if let Some(random) = random {
+            for identity in &mut shown {
+                let drawn = random.part();
+                if drawn < HIDDEN_MODEL {
+                    *identity = Identity { gpu: identity.gpu, ..Identity::default() };
+                } else if drawn < HIDDEN_MODEL + HIDDEN_CONFIGURATION {
+                    identity.configuration = 0;
+                }
+            }
+        }
+        let places = |of: fn(&Identity) -> u32| {
+            let places: Vec<u32> = shown.iter().map(of).collect();
+            Tensor::from_vec(places, shown.len(), &Device::Cpu)
+        };
+        Ok([places(|it| it.configuration)?, places(|it| it.model)?, places(|it| it.gpu)?])
+    }
+}
+
+fn edge(look: &Look, set: &CoLocation, own: usize, other: usize, shown: Edges) -> Option<f64> {
+    let (one, two) = (set.members[own].configuration(), set.members[other].configuration());
+    match shown {
+        Edges::AsReleased => look.pairs.of_models(&set.gpu, &one, &two),
+        Edges::OfLargerSets if set.members.len() > 2 => look.pairs.measured(&set.gpu, &one, &two),
+        Edges::OfLargerSets => None,
+    }
+}
+
+impl Targets {
+    /// Of sets that ran. Each member counts by the inverse of its slowdown: relative errors matter, and who
+    /// errs upwards errs by more.
+    pub(super) fn of(measured: &[&MeasuredSet], count: usize, precision: DType) -> Result<Targets> {
+        let rows = measured.len() * count;
+        let (mut ln_slowdown, mut weights) = (vec![0.0; rows], vec![0.0; rows]);
+        for (at, it) in measured.iter().enumerate() {
+            let Outcome::Ran(observed) = &it.outcome else { continue };
+            for (place, observed) in observed.iter().take(it.set.members.len()).enumerate() {
+                let slowdown = observed.slowdown.max(1.0);
+                ln_slowdown[at * count + place] = slowdown.ln();
+                weights[at * count + place] = 1.0 / slowdown;
+            }
+        }
+        let all = weights.iter().sum::<f64>().max(f64::MIN_POSITIVE);
+        weights.iter_mut().for_each(|weight| *weight /= all);
+        let tensor = |values| Tensor::from_vec(values, (rows, 1), &Device::Cpu)?.to_dtype(precision);
+        Ok(Targets { ln_slowdown: tensor(ln_slowdown)?, weights: tensor(weights)? })
+    }
+}

@@ -1,0 +1,93 @@
+//! What is told of a member as named numbers, each on the scale on which it matters.
+
+use cohabit_proto::{Family, StretchSharing};
+use cohabit_scheduler::interference::{CoLocation, Member};
+
+/// A named number; none where nobody says.
+pub(super) type Column = (String, Option<f64>);
+
+/// Numbers of the job, whatever it is beside: sizes by their logarithms, parts as they are.
+pub(super) fn of_job(set: &CoLocation, member: &Member) -> Vec<Column> {
+    let ln = |value: Option<f64>| value.filter(|it| *it > 0.0).map(f64::ln);
+    let Member { features, solo, .. } = member;
+    let batch = member.batch.map(|batch| batch as f64);
+    let samples = batch.zip(solo.rate).map(|(batch, rate)| batch * rate);
+    let operations = samples.zip(features.flops_per_sample).map(|(samples, each)| samples * each);
+    let reached = operations.zip(set.gpu.model()).map(|(a_second, gpu)| a_second / gpu.peak);
+    let sizes = [
+        ("batch", ln(batch)),
+        ("parameters", ln(features.parameters)),
+        ("flops_per_sample", ln(features.flops_per_sample)),
+        ("activation_bytes", ln(features.activation_bytes)),
+        ("input_bytes", ln(features.input_bytes)),
+        ("solo_rate", ln(solo.rate)),
+        ("solo_samples", ln(samples)),
+        ("solo_part_of_peak", ln(reached)),
+    ];
+    let told = sizes.into_iter().map(|(name, value)| (name.to_owned(), value));
+    let operators = features.operators.iter();
+    let operators = operators.map(|(name, count)| (format!("op_{name}"), Some(count.max(0.0).ln_1p())));
+    told.chain(families(member.family)).chain(operators).collect()
+}
+
+fn families(family: Option<Family>) -> impl Iterator<Item = Column> {
+    let names = [
+        ("cnn", Family::Cnn),
+        ("rnn", Family::Rnn),
+        ("transformer", Family::Transformer),
+        ("embedding", Family::Embedding),
+        ("other", Family::Other),
+    ];
+    let told = move |(name, one): (&str, Family)| {
+        let is = if family == Some(one) { 1.0 } else { 0.0 };
+        (format!("family {name}"), family.map(|_| is))
+    };
+    names.into_iter().map(told)
+}
+
+/// What was measured of the job alone: parts of the GPU, and what the performance monitor says.
+pub(super) fn measured(set: &CoLocation, member: &Member) -> Vec<Column> {
+    let capacity = set.gpu.memory().map(|memory| memory.0 as f64);
+    let memory = member.solo.memory.zip(capacity).map(|(memory, capacity)| memory / capacity);
+    // Every profile has these two; their names come before those of the others.
+    let own = [("own_memory_part", memory), ("own_utilisation", member.solo.utilisation)];
+    let own = own.into_iter().map(|(name, value)| (name.to_owned(), value));
+    let others = member.solo.others.iter().map(|(name, value)| (format!("solo_{name}"), Some(*value)));
+    own.chain(others).collect()
+}
+
+/// The GPU and how it is shared.
+pub(super) fn of_place(set: &CoLocation) -> Vec<Column> {
+    let model = set.gpu.model();
+    let told = |value: fn(&cohabit_scheduler::interference::GpuModel) -> f64| model.as_ref().map(value);
+    let shared = |how| Some(if set.sharing == Some(how) { 1.0 } else { 0.0 });
+    let place = [
+        ("gpu_peak", told(|gpu| gpu.peak.ln())),
+        ("gpu_bandwidth", told(|gpu| gpu.bandwidth.ln())),
+        ("gpu_multiprocessors", told(|gpu| f64::from(gpu.multiprocessors).ln())),
+        ("gpu_cuda_cores", told(|gpu| f64::from(gpu.cuda_cores).ln())),
+        ("gpu_memory_clock", told(|gpu| f64::from(gpu.memory_clock).ln())),
+        ("gpu_tensor_cores", told(|gpu| f64::from(gpu.tensor_cores).ln_1p())),
+        ("shared by mps", shared(StretchSharing::Mps)),
+        ("shared by time-slicing", shared(StretchSharing::TimeSliced)),
+    ];
+    place.into_iter().map(|(name, value)| (name.to_owned(), value)).collect()
+}
+
+/// The company of a member: how many there are, and how much they want together.
+pub(super) fn of_company(set: &CoLocation, place: usize) -> Vec<Column> {
+    let wanted = |members: &mut dyn Iterator<Item = &Member>| -> Option<f64> {
+        members.map(|member| member.solo.utilisation).sum()
+    };
+    let others = set.members.iter().enumerate().filter(|(at, _)| *at != place).map(|(_, member)| member);
+    let others: Vec<&Member> = others.collect();
+    let most = others.iter().filter_map(|member| member.solo.utilisation).reduce(f64::max);
+    let company = [
+        ("members", Some(set.members.len() as f64)),
+        ("memory_filled", set.memory_filled()),
+        ("wanted by all", wanted(&mut set.members.iter())),
+        ("wanted by others", wanted(&mut others.iter().copied())),
+        ("most wanted by another", most),
+    ];
+    company.into_iter().map(|(name, value)| (name.to_owned(), value)).collect()
+}

@@ -1,0 +1,134 @@
+//! E-GGAT as its authors released it: attention over the co-location graph, edges as gains, a shared gate.
+//!
+//! The graph has a node for each job on the GPU and an edge between each two. The answer is the time of a
+//! step, squashed into the range of all measured times; what that means for the slowdown follows from the
+//! rate alone. Known weaknesses are kept: a pair's edge has no effect, no node hears itself, and short steps
+//! count little.
+
+use candle_core::{Result, Tensor};
+use candle_nn::ops::{leaky_relu, sigmoid};
+
+use super::batch::{Batch, Edges, Targets};
+use super::layers::{Affine, Gate, Head, Mode, SLOPE};
+use super::look::{Look, StepTimes};
+use super::network::{Network, Schooling, Start, huber};
+use super::parameters::Parameters;
+use super::scales::Scaling;
+
+/// The network.
+#[derive(Debug)]
+pub(super) struct EGgat {
+    first: Block,
+    gated: Vec<Block>,
+    gate: Gate,
+    answer: Affine,
+    /// Of all measured times of steps.
+    steps: StepTimes,
+}
+
+/// Several heads and one that puts together what they say.
+#[derive(Debug)]
+struct Block {
+    heads: Vec<Head>,
+    together: Head,
+}
+
+/// Heads of all blocks but the last.
+const HEADS: usize = 3;
+/// Gated blocks with several heads, after the first and before the last.
+const MIDDLE_BLOCKS: usize = 2;
+/// Where the loss becomes linear.
+const LINEAR_FROM: f64 = 1.0;
+/// What is divided by or of which the logarithm is taken is at least this.
+const LEAST: f64 = 1e-9;
+
+impl Network for EGgat {
+    const NAME: &'static str = "e-ggat";
+    const SCHOOLING: Schooling = Schooling {
+        ensemble: 1,
+        width: 64,
+        epochs: 300,
+        patience: 100,
+        batch: 64,
+        learning_rate: 1e-3,
+        last_rate: 0.1,
+        weight_decay: 0.0,
+        steepest: 1.0,
+    };
+    const SCALING: Scaling = Scaling::Range;
+    const START: Start = Start::Nothing;
+    const EDGES: Edges = Edges::AsReleased;
+
+    fn new(parameters: &mut Parameters, look: &Look, width: usize) -> Result<EGgat> {
+        let block = |parameters: &mut Parameters, at: usize, from, heads| {
+            Block::new(parameters, &format!("block{at}"), from, width, heads)
+        };
+        let first = block(parameters, 1, look.width(), HEADS)?;
+        let middle = (2..2 + MIDDLE_BLOCKS).map(|at| block(parameters, at, width, HEADS));
+        let mut gated: Vec<Block> = middle.collect::<Result<_>>()?;
+        gated.push(block(parameters, 2 + MIDDLE_BLOCKS, width, 0)?);
+        Ok(EGgat {
+            first,
+            gated,
+            gate: Gate::new(parameters, "gate", width)?,
+            answer: Affine::new(parameters, "answer", width, 1)?,
+            steps: look.steps,
+        })
+    }
+
+    fn forward(&self, batch: &Batch, _: &mut Mode<'_>) -> Result<Tensor> {
+        let seconds = self.part_of_range(batch)?.affine(self.steps.range, self.steps.shortest)?;
+        let slowdown = (seconds * &batch.rates)?.maximum(LEAST)?;
+        // Where the rate alone is unknown, nothing follows from a time.
+        batch.rates.gt(0.0)?.where_cond(&slowdown.log()?, &batch.rates.zeros_like()?)
+    }
+
+    /// SmoothL1 of the squashed times.
+    fn loss(&self, batch: &Batch, targets: &Targets, _: &mut Mode<'_>) -> Result<Tensor> {
+        let seconds = (targets.ln_slowdown.exp()? / batch.rates.maximum(LEAST)?)?;
+        let measured = ((seconds - self.steps.shortest)? / self.steps.range)?;
+        let error = huber(&(self.part_of_range(batch)? - measured)?, LINEAR_FROM)?;
+        let counts = (targets.weights.gt(0.0)?.mul(&batch.rates.gt(0.0)?)?).to_dtype(error.dtype())?;
+        let all = counts.sum_all()?.maximum(1.0)?;
+        (error * counts)?.sum_all()? / all
+    }
+}
+
+impl EGgat {
+    /// The time of a step as a part of the range of all, `[rows, 1]`.
+    fn part_of_range(&self, batch: &Batch) -> Result<Tensor> {
+        let mut members = self.first.forward(&batch.numbers, batch)?;
+        for block in &self.gated {
+            let output = block.forward(&members, batch)?;
+            members = leaky_relu(&self.gate.forward(&output, &members)?, SLOPE)?;
+        }
+        sigmoid(&self.answer.forward(&members)?)
+    }
+}
+
+impl Block {
+    /// With no head but the one that puts together, that one hears the members themselves.
+    fn new(
+        parameters: &mut Parameters,
+        name: &str,
+        from: usize,
+        width: usize,
+        heads: usize,
+    ) -> Result<Block> {
+        let head = |at: usize| Head::new(parameters, &format!("{name}.head{at}"), from, width);
+        let heads: Vec<Head> = (1..=heads).map(head).collect::<Result<_>>()?;
+        let heard = if heads.is_empty() { from } else { heads.len() * width };
+        let together = Head::new(parameters, &format!("{name}.together"), heard, width)?;
+        Ok(Block { heads, together })
+    }
+
+    fn forward(&self, members: &Tensor, batch: &Batch) -> Result<Tensor> {
+        let Batch { edges, beside, .. } = batch;
+        let heard = |head: &Head| head.forward(members, edges, beside)?.heard();
+        let heard: Vec<Tensor> = self.heads.iter().map(heard).collect::<Result<_>>()?;
+        let heard =
+            if heard.is_empty() { members.clone() } else { leaky_relu(&Tensor::cat(&heard, 1)?, SLOPE)? };
+        let together = self.together.forward(&heard, edges, beside)?.heard()?;
+        leaky_relu(&together, SLOPE)
+    }
+}

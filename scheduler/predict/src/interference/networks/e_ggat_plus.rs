@@ -1,0 +1,161 @@
+//! E-GGAT repaired: each member hears itself, edges speak, and what is learned is the slowdown itself.
+//!
+//! What differs from the release: the answer is by how much the logarithm of the slowdown differs from what
+//! the Gaussian process says; a member attends to itself as well; an edge is told besides what a head hears;
+//! beside the attended mean stands the sum, for a crowd weighs more than its mean; known configurations,
+//! models and GPUs have numbers of their own, hidden now and then while learning so that unseen ones are
+//! answered too; an additive part (own sensitivity, the partners' pressure) runs past all attention.
+
+use candle_core::{Result, Tensor};
+use candle_nn::ops::leaky_relu;
+
+use super::batch::{Batch, Edges};
+use super::layers::{Affine, Gate, Head, Mode, SLOPE, rows};
+use super::look::Look;
+use super::network::{Network, Schooling, Start};
+use super::parameters::Parameters;
+use super::scales::Scaling;
+
+/// The network.
+#[derive(Debug)]
+pub(super) struct EGgatPlus {
+    identities: Identities,
+    entry: Affine,
+    blocks: Vec<Block>,
+    gate: Gate,
+    sensitivity: Affine,
+    pressure: Affine,
+    hidden: Affine,
+    answer: Affine,
+}
+
+/// Numbers of their own of known configurations, models and GPUs.
+#[derive(Debug)]
+struct Identities {
+    configurations: Tensor,
+    models: Tensor,
+    gpus: Tensor,
+}
+
+/// Heads that hear members with their edges, and what becomes of it.
+#[derive(Debug)]
+struct Block {
+    heads: Vec<Head>,
+    /// What an edge adds to the message.
+    edge: Affine,
+    together: Affine,
+}
+
+/// Numbers that each known configuration, model and GPU has.
+const IDENTITY: usize = 12;
+const OF_GPU: usize = 4;
+/// How far they lie apart at first.
+const APART: f64 = 0.3;
+const HEADS: usize = 3;
+const BLOCKS: usize = 2;
+/// What an edge is told by: the logarithm of the slowdown, and whether it is known.
+const EDGE: usize = 2;
+/// Numbers of what the process says.
+const OF_BASE: usize = 2;
+/// How much they are stretched to lie as far apart as others.
+const STRETCH: f64 = 4.0;
+
+impl Network for EGgatPlus {
+    const NAME: &'static str = "e-ggat-plus";
+    const SCHOOLING: Schooling = Schooling {
+        ensemble: 3,
+        width: 24,
+        epochs: 120,
+        patience: 40,
+        batch: 64,
+        learning_rate: 4e-3,
+        last_rate: 0.02,
+        weight_decay: 0.02,
+        steepest: 1.0,
+    };
+    const SCALING: Scaling = Scaling::Standard;
+    const START: Start = Start::Process;
+    const EDGES: Edges = Edges::OfLargerSets;
+
+    fn new(parameters: &mut Parameters, look: &Look, width: usize) -> Result<EGgatPlus> {
+        let identities = Identities::new(parameters, look)?;
+        let from = look.width() + 2 * IDENTITY + OF_GPU + OF_BASE;
+        let block = |at: usize| Block::new(parameters, &format!("block{at}"), width);
+        let blocks = (1..=BLOCKS).map(block).collect::<Result<_>>()?;
+        Ok(EGgatPlus {
+            identities,
+            entry: Affine::new(parameters, "entry", from, width)?,
+            blocks,
+            gate: Gate::new(parameters, "gate", width)?,
+            sensitivity: Affine::at_zero(parameters, "sensitivity", width, 1)?,
+            pressure: Affine::at_zero(parameters, "pressure", width, 1)?,
+            hidden: Affine::new(parameters, "hidden", 2 * width, width)?,
+            answer: Affine::at_zero(parameters, "answer", width, 1)?,
+        })
+    }
+
+    fn forward(&self, batch: &Batch, mode: &mut Mode<'_>) -> Result<Tensor> {
+        let base = (Tensor::cat(&[&batch.base, &batch.base_uncertainty], 1)? * STRETCH)?;
+        let told = Tensor::cat(&[&batch.numbers, &self.identities.of(batch, mode)?, &base], 1)?;
+        let own = self.entry.forward(&told)?.gelu()?;
+        let mut members = own.clone();
+        for block in &self.blocks {
+            let output = block.forward(&members, batch)?;
+            members = self.gate.forward(&output, &members)?;
+        }
+        let deep = self.hidden.forward(&Tensor::cat(&[&members, &own], 1)?)?.gelu()?;
+        let pressure = self.pressure.forward(&own)?.reshape((batch.sets, batch.count, 1))?;
+        let pressure = batch.beside.matmul(&pressure)?.flatten(0, 1)?;
+        let error = ((self.answer.forward(&deep)? + self.sensitivity.forward(&own)?)? + pressure)?;
+        error + &batch.base
+    }
+}
+
+impl Identities {
+    fn new(parameters: &mut Parameters, look: &Look) -> Result<Identities> {
+        let [configurations, models, gpus] = look.sizes();
+        let mut table = |name: &str, rows, width| parameters.normal(name, (rows, width), APART);
+        Ok(Identities {
+            configurations: table("configurations", configurations, IDENTITY)?,
+            models: table("models", models, IDENTITY)?,
+            gpus: table("gpus", gpus, OF_GPU)?,
+        })
+    }
+
+    /// `[rows, numbers]`.
+    fn of(&self, batch: &Batch, mode: &mut Mode<'_>) -> Result<Tensor> {
+        let [configurations, models, gpus] = batch.shown(mode.random())?;
+        let configurations = rows(&self.configurations, &configurations)?;
+        Tensor::cat(&[configurations, rows(&self.models, &models)?, rows(&self.gpus, &gpus)?], 1)
+    }
+}
+
+impl Block {
+    fn new(parameters: &mut Parameters, name: &str, width: usize) -> Result<Block> {
+        let head = |at: usize| Head::new(parameters, &format!("{name}.head{at}"), width, width);
+        let heads = (1..=HEADS).map(head).collect::<Result<_>>()?;
+        let edge = Affine::without_bias(parameters, &format!("{name}.edge"), EDGE, width)?;
+        let heard = (HEADS + 2) * width;
+        Ok(Block {
+            heads,
+            edge,
+            together: Affine::new(parameters, &format!("{name}.together"), heard, width)?,
+        })
+    }
+
+    fn forward(&self, members: &Tensor, batch: &Batch) -> Result<Tensor> {
+        let Batch { sets, count, beside, .. } = batch;
+        let to_self = Tensor::eye(*count, beside.dtype(), beside.device())?;
+        let reached = beside.broadcast_add(&to_self)?;
+        let edges = Tensor::stack(&[batch.edges.log()?, batch.edges_known.clone()], 3)?;
+        // An edge is told once, with the sum over all partners; a head weighs members.
+        let told = edges.broadcast_mul(&beside.unsqueeze(3)?)?.sum(2)?.reshape((sets * count, EDGE))?;
+        let mut heard = vec![members.clone()];
+        for head in &self.heads {
+            heard.push(head.forward(members, &batch.edges, &reached)?.heard()?);
+        }
+        let crowd = members.reshape((*sets, *count, ()))?;
+        heard.push((beside.matmul(&crowd)?.flatten(0, 1)? + self.edge.forward(&told)?)?);
+        leaky_relu(&self.together.forward(&Tensor::cat(&heard, 1)?)?, SLOPE)
+    }
+}

@@ -1,0 +1,167 @@
+//! Networks that answer together, and the Gaussian process that they start from.
+//!
+//! Every network holds back another part of the measurements and stops by it. The process answers for what
+//! networks do not: memory, utilisation, and whether a set fits.
+
+use std::sync::Arc;
+
+use candle_core::{DType, Result, Tensor};
+use cohabit_scheduler::interference::{
+    CoLocation, Colocated, Contention, Interference, MeasuredSet, UNKNOWN_UNCERTAINTY,
+};
+
+use super::batch::{Batch, Question};
+use super::look::Look;
+use super::network::{Network, Start};
+use super::training::{PRECISION, Trained};
+use crate::interference::gaussian::Corrected;
+use crate::interference::model::{Model, Weights};
+
+/// Trained networks of one kind, and what they start from.
+#[derive(Debug)]
+pub(super) struct Ensemble<N> {
+    pub(super) networks: Arc<Vec<Trained<N>>>,
+    pub(super) look: Look,
+    /// Of the layers.
+    pub(super) width: usize,
+    pub(super) honesty: Honesty,
+    pub(super) base: Arc<dyn Interference>,
+    /// Of the base as it was trained.
+    pub(super) base_weights: Weights,
+}
+
+/// How wrong the logarithms of slowdowns are of sets that were held back: roots of mean squares.
+#[derive(Debug, Clone, Copy, PartialEq, serde::Serialize, serde::Deserialize)]
+pub(super) struct Honesty {
+    pub(super) of_networks: f64,
+    pub(super) of_base: f64,
+}
+
+/// Sets that are asked about at once.
+const ASKED_AT_ONCE: usize = 512;
+
+/// What the networks say of a member.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Said {
+    pub(super) ln_slowdown: f64,
+    /// How far they lie apart.
+    pub(super) variance: f64,
+}
+
+/// What networks say of each member of each question.
+pub(super) fn answers<N: Network>(
+    networks: &[Trained<N>],
+    look: &Look,
+    questions: &[Question<'_>],
+) -> Result<Vec<Vec<Said>>> {
+    let mut said = Vec::with_capacity(questions.len());
+    for part in questions.chunks(ASKED_AT_ONCE) {
+        let batch = Batch::of(look, part, N::EDGES, PRECISION)?;
+        let all = networks.iter().map(|network| network.ask(&batch));
+        let all: Vec<Vec<f64>> = all.collect::<Result<_>>()?;
+        let count = all.len().max(1) as f64;
+        let of_row = |row: usize| {
+            let mean = all.iter().map(|said| said[row]).sum::<f64>() / count;
+            let variance = all.iter().map(|said| (said[row] - mean).powi(2)).sum::<f64>() / count;
+            Said { ln_slowdown: mean, variance }
+        };
+        said.extend(part.iter().enumerate().map(|(at, question)| {
+            (0..question.set.members.len()).map(|place| of_row(at * batch.count + place)).collect()
+        }));
+    }
+    Ok(said)
+}
+
+impl<N: Network> Ensemble<N> {
+    /// The answer of the base with the slowdown of the networks.
+    fn refined(&self, set: &CoLocation, place: usize, base: Colocated, said: Said) -> Colocated {
+        let Honesty { of_networks, of_base } = self.honesty;
+        let usual = match N::START {
+            Start::Nothing => of_networks,
+            // As much surer than the base as the networks make it better.
+            Start::Process => base.uncertainty * (of_networks / of_base.max(f64::MIN_POSITIVE)).min(1.0),
+        };
+        let uncertainty = usual.max(said.variance.sqrt()).min(UNKNOWN_UNCERTAINTY);
+        let slowed = Colocated::slowed(&set.members[place], said.ln_slowdown.exp(), uncertainty);
+        let utilisation = base.utilisation.map(|busy| (busy * base.slowdown / slowed.slowdown).min(1.0));
+        Colocated { memory: base.memory, utilisation, fits: base.fits, ..slowed }
+    }
+}
+
+impl<N: Network> Interference for Ensemble<N> {
+    fn predict(&self, sets: &[CoLocation]) -> Vec<Vec<Colocated>> {
+        let base = self.base.predict(sets);
+        let together = sets.iter().zip(&base).filter(|(set, _)| set.members.len() > 1);
+        let question = |(set, base): (_, &Vec<Colocated>)| Question { set, base: base.clone() };
+        let questions: Vec<Question<'_>> = together.map(question).collect();
+        // Layers that fitted together in training do so here; nobody who asks could act on an error.
+        let Ok(answers) = answers(&self.networks, &self.look, &questions) else { return base };
+        let mut answers = answers.into_iter();
+        let of_set = |(set, base): (&CoLocation, Vec<Colocated>)| {
+            if set.members.len() < 2 {
+                return base;
+            }
+            let said = base.into_iter().zip(answers.next().unwrap_or_default()).enumerate();
+            said.map(|(place, (base, said))| self.refined(set, place, base, said)).collect()
+        };
+        sets.iter().zip(base).map(of_set).collect()
+    }
+}
+
+impl<N: Network> Model for Ensemble<N> {
+    fn weights(&self) -> Weights {
+        super::kept::weights(self)
+    }
+
+    fn features(&self) -> Vec<String> {
+        let names = ["model", "batch", "precision", "gpu", "measured pairs"].map(str::to_owned);
+        names.into_iter().chain(self.look.names()).collect()
+    }
+
+    /// The means over the networks.
+    fn contention(&self, sets: &[CoLocation]) -> Option<Vec<Vec<Contention>>> {
+        let question = |set| Question { set, base: Vec::new() };
+        let questions: Vec<Question<'_>> = sets.iter().map(question).collect();
+        let batch = Batch::of(&self.look, &questions, N::EDGES, PRECISION).ok()?;
+        let mut sum: Option<Tensor> = None;
+        for trained in self.networks.iter() {
+            let told = trained.network.contention(&batch).ok()??.detach();
+            sum = Some(match sum {
+                Some(sum) => (sum + told).ok()?,
+                None => told,
+            });
+        }
+        let mean = (sum? / self.networks.len() as f64).ok()?.to_dtype(DType::F64).ok()?.to_vec2().ok()?;
+        let of_set = |(set, rows): (&CoLocation, &[Vec<f64>])| {
+            rows.iter().take(set.members.len()).cloned().map(Contention).collect()
+        };
+        Some(sets.iter().zip(mean.chunks(batch.count)).map(of_set).collect())
+    }
+
+    /// The networks stay. The base that they start from learns more; networks that start from nothing are
+    /// corrected.
+    fn adapted(&self, observed: &[MeasuredSet]) -> Box<dyn Interference> {
+        let Ok(base) = super::kept::base(&self.base_weights) else { return Box::new(self.clone()) };
+        let mut look = self.look.clone();
+        look.pairs.learn(observed);
+        let adapted = Ensemble { base: Arc::from(base.adapted(observed)), look, ..self.clone() };
+        match N::START {
+            Start::Process => Box::new(adapted),
+            Start::Nothing => Box::new(Corrected::of(Box::new(adapted), observed)),
+        }
+    }
+}
+
+/// Networks are shared.
+impl<N> Clone for Ensemble<N> {
+    fn clone(&self) -> Ensemble<N> {
+        Ensemble {
+            networks: Arc::clone(&self.networks),
+            look: self.look.clone(),
+            width: self.width,
+            honesty: self.honesty,
+            base: Arc::clone(&self.base),
+            base_weights: self.base_weights.clone(),
+        }
+    }
+}

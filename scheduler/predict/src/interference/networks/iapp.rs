@@ -1,0 +1,102 @@
+//! IAPP: dense layers that say how much a job suffers, from its numbers and those of its partners.
+//!
+//! Metrics that were not measured are completed by IASP, which learns beside it.
+
+use candle_core::{D, Result, Tensor};
+
+use super::batch::{Batch, Edges, Targets};
+use super::iasp::Iasp;
+use super::layers::{Affine, Mode};
+use super::look::Look;
+use super::network::{Network, Schooling, Start, relative_error};
+use super::parameters::Parameters;
+use super::scales::Scaling;
+
+/// The network.
+#[derive(Debug)]
+pub(super) struct Iapp {
+    /// None where no job was ever measured alone.
+    iasp: Option<Iasp>,
+    layers: Vec<Affine>,
+    answer: Affine,
+}
+
+/// Widths of the layers as parts of the first.
+const NARROWING: [usize; 3] = [1, 2, 4];
+/// Part that is left out while learning.
+const DROPOUT: f64 = 0.1;
+/// Padding is lower than every number of a member when the largest is sought.
+const LOWEST: f64 = 1e4;
+
+impl Network for Iapp {
+    const NAME: &'static str = "iapp";
+    const SCHOOLING: Schooling = Schooling {
+        ensemble: 5,
+        width: 128,
+        epochs: 120,
+        patience: 40,
+        batch: 64,
+        learning_rate: 2e-3,
+        last_rate: 0.02,
+        weight_decay: 0.01,
+        steepest: 1.0,
+    };
+    const SCALING: Scaling = Scaling::Standard;
+    const START: Start = Start::Nothing;
+    const EDGES: Edges = Edges::OfLargerSets;
+
+    fn new(parameters: &mut Parameters, look: &Look, width: usize) -> Result<Iapp> {
+        let metrics = look.metrics();
+        let iasp = (metrics > 0).then(|| Iasp::new(parameters, metrics, look.width())).transpose()?;
+        let mut from = 3 * (look.width() + metrics);
+        let mut layers = Vec::new();
+        for (at, narrower) in NARROWING.into_iter().enumerate() {
+            let to = width / narrower;
+            layers.push(Affine::new(parameters, &format!("layer{}", at + 1), from, to)?);
+            from = to;
+        }
+        Ok(Iapp { iasp, layers, answer: Affine::new(parameters, "answer", from, 1)? })
+    }
+
+    fn forward(&self, batch: &Batch, mode: &mut Mode<'_>) -> Result<Tensor> {
+        let own = match self.contention(batch)? {
+            Some(metrics) => Tensor::cat(&[&batch.numbers, &metrics], 1)?,
+            None => batch.numbers.clone(),
+        };
+        let by_set = own.reshape((batch.sets, batch.count, ()))?;
+        let mut told = Tensor::cat(&[own, sum(batch, &by_set)?, largest(batch, &by_set)?], 1)?;
+        for layer in &self.layers {
+            told = mode.dropout(&layer.forward(&told)?.relu()?, DROPOUT)?;
+        }
+        // Softplus: no job gets faster beside others.
+        let answer = self.answer.forward(&told)?;
+        answer.relu()? + (answer.abs()?.neg()?.exp()? + 1.0)?.log()?
+    }
+
+    /// While learning, that of IASP comes with it.
+    fn loss(&self, batch: &Batch, targets: &Targets, mode: &mut Mode<'_>) -> Result<Tensor> {
+        let loss = relative_error(&self.forward(batch, mode)?, targets)?;
+        match (&self.iasp, mode.random()) {
+            (Some(iasp), Some(random)) => loss + iasp.loss(&batch.metrics, &batch.numbers, random)?,
+            (Some(_) | None, _) => Ok(loss),
+        }
+    }
+
+    fn contention(&self, batch: &Batch) -> Result<Option<Tensor>> {
+        let completed = |iasp: &Iasp| iasp.completed(&batch.metrics, &batch.numbers);
+        self.iasp.as_ref().map(completed).transpose()
+    }
+}
+
+/// Sums of the numbers of the others, `[rows, numbers]`.
+fn sum(batch: &Batch, by_set: &Tensor) -> Result<Tensor> {
+    batch.beside.matmul(by_set)?.flatten(0, 1)
+}
+
+/// The largest of each number among the others.
+fn largest(batch: &Batch, by_set: &Tensor) -> Result<Tensor> {
+    let nobody = batch.beside.affine(LOWEST, -LOWEST)?.unsqueeze(D::Minus1)?;
+    let masked = by_set.unsqueeze(1)?.broadcast_add(&nobody)?;
+    let there = batch.present.reshape((batch.sets, batch.count, 1))?;
+    masked.max(2)?.broadcast_mul(&there)?.flatten(0, 1)
+}

@@ -1,0 +1,117 @@
+//! IASP: the contention metrics of a job that was profiled for a moment, completed from those of others.
+//!
+//! Neural collaborative filtering: jobs are rows and metrics are columns. A job has no numbers of its own
+//! but what was observed of it and what is told of it, so that new jobs have a row at once; a metric has two
+//! rows of a table, one for the product of both and one for dense layers.
+
+use candle_core::{Result, Tensor};
+use candle_nn::ops::sigmoid;
+use rand_chacha::ChaCha8Rng;
+
+use super::chance::Chance;
+use super::layers::Affine;
+use super::parameters::Parameters;
+
+/// The network.
+#[derive(Debug)]
+pub(super) struct Iasp {
+    job: [Affine; 2],
+    job_product: Affine,
+    job_dense: Affine,
+    metric_product: Tensor,
+    metric_dense: Tensor,
+    dense: [Affine; 3],
+    answer: Affine,
+}
+
+/// Metrics of jobs, all `[rows, metrics]`.
+#[derive(Debug, Clone)]
+pub(super) struct Metrics {
+    /// From 0 to 1; 0 where not observed.
+    pub(super) values: Tensor,
+    /// 1 where observed.
+    pub(super) observed: Tensor,
+}
+
+const JOB: [usize; 2] = [64, 32];
+const PRODUCT: usize = 8;
+const DENSE: usize = 16;
+const NARROWING: [usize; 3] = [32, 16, 8];
+/// Metrics that every profile has come first: half of the time only they are shown while learning.
+const CHEAP: usize = 2;
+/// The other half of the time each is shown this often.
+const SHOWN: f64 = 0.5;
+/// How far metrics lie apart at first.
+const APART: f64 = 0.3;
+
+impl Iasp {
+    pub(super) fn new(parameters: &mut Parameters, metrics: usize, told: usize) -> Result<Iasp> {
+        let mut affine = |name: &str, from, to| Affine::new(parameters, &format!("iasp.{name}"), from, to);
+        let job = [affine("job1", 2 * metrics + told, JOB[0])?, affine("job2", JOB[0], JOB[1])?];
+        let (job_product, job_dense) =
+            (affine("job_product", JOB[1], PRODUCT)?, affine("job_dense", JOB[1], DENSE)?);
+        let dense = [
+            affine("dense1", 2 * DENSE, NARROWING[0])?,
+            affine("dense2", NARROWING[0], NARROWING[1])?,
+            affine("dense3", NARROWING[1], NARROWING[2])?,
+        ];
+        let answer = affine("answer", PRODUCT + NARROWING[2], 1)?;
+        let metric_product = parameters.normal("iasp.metric_product", (metrics, PRODUCT), APART)?;
+        let metric_dense = parameters.normal("iasp.metric_dense", (metrics, DENSE), APART)?;
+        Ok(Iasp { job, job_product, job_dense, metric_product, metric_dense, dense, answer })
+    }
+
+    /// All metrics as far as they were observed, and what is expected of the others. `told` is what is known
+    /// of the jobs besides, `[rows, numbers]`.
+    pub(super) fn completed(&self, metrics: &Metrics, told: &Tensor) -> Result<Tensor> {
+        let Metrics { values, observed } = metrics;
+        values + (self.expected(metrics, told)? * observed.affine(-1.0, 1.0)?)?
+    }
+
+    /// The mean square error of observed metrics that were hidden from the network.
+    pub(super) fn loss(&self, metrics: &Metrics, told: &Tensor, random: &mut ChaCha8Rng) -> Result<Tensor> {
+        let shown = metrics.shown(random)?;
+        let error = ((self.expected(&shown, told)? - &metrics.values)?.sqr()?
+            * (&metrics.observed - &shown.observed)?)?;
+        let hidden = (&metrics.observed - &shown.observed)?.sum_all()?.maximum(1.0)?;
+        error.sum_all()? / hidden
+    }
+
+    fn expected(&self, metrics: &Metrics, told: &Tensor) -> Result<Tensor> {
+        let (rows, columns) = metrics.values.dims2()?;
+        let mut job = Tensor::cat(&[&metrics.values, &metrics.observed, told], 1)?;
+        for layer in &self.job {
+            job = layer.forward(&job)?.relu()?;
+        }
+        let each = |of_job: Tensor, width| of_job.unsqueeze(1)?.broadcast_as((rows, columns, width));
+        let product = each(self.job_product.forward(&job)?, PRODUCT)?;
+        let product = product.broadcast_mul(&self.metric_product.unsqueeze(0)?)?;
+        let of_metric = self.metric_dense.unsqueeze(0)?.broadcast_as((rows, columns, DENSE))?;
+        let dense = each(self.job_dense.forward(&job)?, DENSE)?;
+        let mut dense = Tensor::cat(&[dense, of_metric], 2)?.flatten(0, 1)?;
+        for layer in &self.dense {
+            dense = layer.forward(&dense)?.relu()?;
+        }
+        let both = Tensor::cat(&[product.flatten(0, 1)?, dense], 1)?;
+        sigmoid(&self.answer.forward(&both)?)?.reshape((rows, columns))
+    }
+}
+
+impl Metrics {
+    /// Some of the observed ones, as they are drawn for each job.
+    fn shown(&self, random: &mut ChaCha8Rng) -> Result<Metrics> {
+        let (rows, columns) = self.values.dims2()?;
+        let mut mask = Vec::with_capacity(rows * columns);
+        for _ in 0..rows {
+            let only_cheap = random.part() < 0.5;
+            mask.extend((0..columns).map(|column| {
+                let shown = if only_cheap { column < CHEAP } else { random.part() < SHOWN };
+                if shown { 1.0 } else { 0.0 }
+            }));
+        }
+        let mask: Vec<f64> = mask;
+        let mask = Tensor::from_vec(mask, (rows, columns), self.values.device())?;
+        let mask = mask.to_dtype(self.values.dtype())?;
+        Ok(Metrics { values: (&self.values * &mask)?, observed: (&self.observed * mask)? })
+    }
+}

@@ -1,0 +1,85 @@
+//! Networks as weights that can be stored, and back.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use candle_core::Tensor;
+use cohabit_scheduler::interference::Interference;
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+use super::ensemble::{Ensemble, Honesty};
+use super::look::Look;
+use super::network::Network;
+use super::parameters::Parameters;
+use super::training::{PRECISION, Trained};
+use crate::interference::gaussian::GAUSSIAN_KIND;
+use crate::interference::model::{Model, ModelKind, RestoreError, Weights};
+
+/// Everything that is no weight.
+#[derive(Debug, Serialize, Deserialize)]
+struct Words {
+    networks: usize,
+    width: usize,
+    look: Look,
+    honesty: Honesty,
+    base: Value,
+}
+
+/// What the names of the base's tensors begin with.
+const BASE: &str = "base.";
+
+pub(super) fn weights<N: Network>(ensemble: &Ensemble<N>) -> Weights {
+    let Weights { tensors, words: base } = ensemble.base_weights.clone();
+    let mut tensors: BTreeMap<String, Tensor> =
+        tensors.into_iter().map(|(name, tensor)| (format!("{BASE}{name}"), tensor)).collect();
+    for (at, trained) in ensemble.networks.iter().enumerate() {
+        let named =
+            |(name, variable): (&str, &candle_core::Var)| (prefix(at) + name, variable.as_detached_tensor());
+        tensors.extend(trained.parameters.iter().map(named));
+    }
+    let words = Words {
+        networks: ensemble.networks.len(),
+        width: ensemble.width,
+        look: ensemble.look.clone(),
+        honesty: ensemble.honesty,
+        base,
+    };
+    Weights { tensors, words: serde_json::to_value(words).unwrap_or_default() }
+}
+
+pub(super) fn restored<N: Network>(weights: &Weights) -> Result<Ensemble<N>, RestoreError> {
+    let words: Words = serde_json::from_value(weights.words.clone())?;
+    let network = |at: usize| -> Result<Trained<N>, RestoreError> {
+        let mut parameters = Parameters::stored(beginning(weights, &prefix(at)), PRECISION);
+        let network = N::new(&mut parameters, &words.look, words.width)?;
+        Ok(Trained { network, parameters })
+    };
+    let networks = (0..words.networks).map(network).collect::<Result<_, _>>()?;
+    let base_weights = Weights { tensors: beginning(weights, BASE), words: words.base };
+    let base: Box<dyn Interference> = base(&base_weights)?;
+    Ok(Ensemble {
+        networks: Arc::new(networks),
+        look: words.look,
+        width: words.width,
+        honesty: words.honesty,
+        base: Arc::from(base),
+        base_weights,
+    })
+}
+
+/// The process that these are the weights of.
+pub(super) fn base(weights: &Weights) -> Result<Box<dyn Model>, RestoreError> {
+    GAUSSIAN_KIND.restore(weights)
+}
+
+/// The tensors whose names begin so, without that beginning.
+fn beginning(weights: &Weights, prefix: &str) -> BTreeMap<String, Tensor> {
+    let own =
+        |(name, tensor): (&String, &Tensor)| Some((name.strip_prefix(prefix)?.to_owned(), tensor.clone()));
+    weights.tensors.iter().filter_map(own).collect()
+}
+
+fn prefix(at: usize) -> String {
+    format!("network{at}.")
+}

@@ -1,0 +1,177 @@
+//! The layers that networks are made of.
+//!
+//! The library's fused layers give no gradient in silence; these are made of operations that do.
+
+use candle_core::{DType, Result, Tensor};
+use candle_nn::ops::{leaky_relu, sigmoid, softmax};
+use rand_chacha::ChaCha8Rng;
+
+use super::chance::Chance;
+use super::parameters::Parameters;
+
+/// The slope of the rectifier below 0.
+pub(super) const SLOPE: f64 = 0.01;
+/// What the logarithm of a weight falls by where there is nobody to attend to; an infinity would give no
+/// number where there is nobody at all.
+const NOBODY: f64 = 1e9;
+
+/// An affine map.
+#[derive(Debug)]
+pub(super) struct Affine {
+    /// Transposed: a row for each input.
+    weight: Tensor,
+    bias: Option<Tensor>,
+}
+
+impl Affine {
+    /// With weights that keep the size of what passes through rectifiers.
+    pub(super) fn new(parameters: &mut Parameters, name: &str, from: usize, to: usize) -> Result<Affine> {
+        let bias = parameters.constant(&format!("{name}.bias"), to, 0.0)?;
+        Ok(Affine { bias: Some(bias), ..Affine::without_bias(parameters, name, from, to)? })
+    }
+
+    /// That says 0 before it has learned.
+    pub(super) fn at_zero(parameters: &mut Parameters, name: &str, from: usize, to: usize) -> Result<Affine> {
+        let weight = parameters.constant(&format!("{name}.weight"), (from, to), 0.0)?;
+        let bias = parameters.constant(&format!("{name}.bias"), to, 0.0)?;
+        Ok(Affine { weight, bias: Some(bias) })
+    }
+
+    pub(super) fn without_bias(
+        parameters: &mut Parameters,
+        name: &str,
+        from: usize,
+        to: usize,
+    ) -> Result<Affine> {
+        let weight = parameters.normal(&format!("{name}.weight"), (from, to), xavier(from, to))?;
+        Ok(Affine { weight, bias: None })
+    }
+
+    /// Of `[rows, from]`.
+    pub(super) fn forward(&self, input: &Tensor) -> Result<Tensor> {
+        let product = input.matmul(&self.weight)?;
+        self.bias.as_ref().map_or(Ok(product.clone()), |bias| product.broadcast_add(bias))
+    }
+}
+
+/// Xavier's standard deviation with the gain for rectifiers.
+pub(super) fn xavier(from: usize, to: usize) -> f64 {
+    2.0_f64.sqrt() * (2.0 / (from + to) as f64).sqrt()
+}
+
+/// A network is asked, or learns with what it draws.
+#[derive(Debug)]
+pub(super) enum Mode<'a> {
+    /// Nothing is drawn.
+    Asked,
+    /// Parts are left out as they are drawn.
+    Learning(&'a mut ChaCha8Rng),
+}
+
+impl Mode<'_> {
+    /// What is drawn from while learning.
+    pub(super) fn random(&mut self) -> Option<&mut ChaCha8Rng> {
+        match self {
+            Mode::Asked => None,
+            Mode::Learning(random) => Some(random),
+        }
+    }
+
+    /// While learning, this part of the numbers is set to 0, and the others make up for it.
+    pub(super) fn dropout(&mut self, input: &Tensor, part: f64) -> Result<Tensor> {
+        let Mode::Learning(random) = self else { return Ok(input.clone()) };
+        let mut kept = || if random.part() < part { 0.0 } else { 1.0 / (1.0 - part) };
+        let mask: Vec<f64> = (0..input.elem_count()).map(|_| kept()).collect();
+        input * Tensor::from_vec(mask, input.shape(), input.device())?.to_dtype(input.dtype())?
+    }
+}
+
+/// Attention of each member to those beside it, with a gain for each edge: a head of E-GGAT.
+#[derive(Debug)]
+pub(super) struct Head {
+    weight: Affine,
+    source: Tensor,
+    destination: Tensor,
+    edge_gain: Tensor,
+    sharpness: Tensor,
+}
+
+/// What a head has seen.
+#[derive(Debug)]
+pub(super) struct Attended {
+    /// Members as the head sees them, `[sets, members, width]`.
+    pub(super) seen: Tensor,
+    /// How much the first attends to the second, `[sets, members, members]`.
+    pub(super) attention: Tensor,
+}
+
+impl Head {
+    pub(super) fn new(parameters: &mut Parameters, name: &str, from: usize, width: usize) -> Result<Head> {
+        let mut number = |what: &str, shape: (usize, usize)| {
+            parameters.normal(&format!("{name}.{what}"), shape, xavier(shape.0, shape.1))
+        };
+        let source = number("source", (width, 1))?;
+        let destination = number("destination", (width, 1))?;
+        let edge_gain = number("edge_gain", (1, 1))?;
+        let sharpness = number("sharpness", (1, 1))?;
+        let weight = Affine::without_bias(parameters, &format!("{name}.seen"), from, width)?;
+        Ok(Head { weight, source, destination, edge_gain, sharpness })
+    }
+
+    /// Of members `[sets * members, from]`, edges and who is beside whom, both `[sets, members, members]`.
+    pub(super) fn forward(&self, members: &Tensor, edges: &Tensor, beside: &Tensor) -> Result<Attended> {
+        let (sets, count, _) = edges.dims3()?;
+        let seen = leaky_relu(&self.weight.forward(members)?, SLOPE)?;
+        let destination = seen.matmul(&self.destination)?.reshape((sets, count, 1))?;
+        let source = seen.matmul(&self.source)?.reshape((sets, 1, count))?;
+        let edges = edges.broadcast_mul(&self.edge_gain.reshape((1, 1, 1))?)?;
+        let score = leaky_relu(&(destination.broadcast_add(&source)? * edges)?, SLOPE)?;
+        let score = score.broadcast_mul(&self.sharpness.reshape((1, 1, 1))?)?;
+        let score = (score + beside.affine(NOBODY, -NOBODY)?)?;
+        let attention = (softmax(&score, 2)? * beside)?;
+        let seen = seen.reshape((sets, count, ()))?;
+        Ok(Attended { seen, attention })
+    }
+}
+
+impl Attended {
+    /// What each member hears of those that it attends to, `[sets * members, width]`.
+    pub(super) fn heard(&self) -> Result<Tensor> {
+        self.attention.matmul(&self.seen)?.flatten(0, 1)
+    }
+}
+
+/// The gate between what a block gives and what went into it, as in a gated recurrent unit.
+#[derive(Debug)]
+pub(super) struct Gate {
+    reset: Affine,
+    update: Affine,
+    candidate: Affine,
+}
+
+impl Gate {
+    pub(super) fn new(parameters: &mut Parameters, name: &str, width: usize) -> Result<Gate> {
+        let mut part = |what: &str| Affine::new(parameters, &format!("{name}.{what}"), 2 * width, width);
+        Ok(Gate { reset: part("reset")?, update: part("update")?, candidate: part("candidate")? })
+    }
+
+    /// Of the output and the input of a block, both `[rows, width]`.
+    pub(super) fn forward(&self, output: &Tensor, input: &Tensor) -> Result<Tensor> {
+        let both = Tensor::cat(&[output, input], 1)?;
+        let reset = sigmoid(&self.reset.forward(&both)?)?;
+        let update = sigmoid(&self.update.forward(&both)?)?;
+        let candidate = Tensor::cat(&[output, &(reset * input)?], 1)?;
+        let candidate = self.candidate.forward(&candidate)?.tanh()?;
+        (input + (update * (candidate - input)?)?)?.contiguous()
+    }
+}
+
+/// The row of a table for each of these places; gradients flow into the rows.
+pub(super) fn rows(table: &Tensor, places: &Tensor) -> Result<Tensor> {
+    debug_assert_eq!(places.dtype(), DType::U32);
+    table.index_select(places, 0)
+}
+
+#[cfg(test)]
+#[path = "layers_tests.rs"]
+pub(super) mod tests;

@@ -1,0 +1,140 @@
+//! Layers against worked examples, and their gradients against central differences.
+
+use candle_core::{DType, Device, Tensor};
+
+use super::*;
+use crate::interference::networks::parameters::Parameters;
+
+const PRECISION: DType = DType::F64;
+
+fn tensor(rows: &[&[f64]]) -> Tensor {
+    let all: Vec<f64> = rows.concat();
+    Tensor::from_vec(all, (rows.len(), rows[0].len()), &Device::Cpu).unwrap()
+}
+
+fn members() -> Tensor {
+    tensor(&[&[1.0, 2.0], &[-1.0, 1.0], &[0.5, -2.0]])
+}
+
+fn graph() -> (Tensor, Tensor) {
+    let edges = tensor(&[&[0.0, 1.2, 1.6], &[1.1, 0.0, 1.3], &[1.9, 1.4, 0.0]]);
+    let beside = tensor(&[&[0.0, 1.0, 1.0], &[1.0, 0.0, 1.0], &[1.0, 1.0, 0.0]]);
+    (edges.unsqueeze(0).unwrap(), beside.unsqueeze(0).unwrap())
+}
+
+/// The head of the worked example.
+fn head() -> Head {
+    Head {
+        weight: Affine { weight: Tensor::eye(2, PRECISION, &Device::Cpu).unwrap(), bias: None },
+        source: tensor(&[&[0.5], &[-0.25]]),
+        destination: tensor(&[&[0.1], &[0.3]]),
+        edge_gain: tensor(&[&[0.8]]),
+        sharpness: tensor(&[&[1.5]]),
+    }
+}
+
+fn affine(weight: &[&[f64]], bias: &[f64]) -> Affine {
+    let bias = Tensor::new(bias, &Device::Cpu).unwrap();
+    Affine { weight: tensor(weight).t().unwrap().contiguous().unwrap(), bias: Some(bias) }
+}
+
+fn gate() -> Gate {
+    Gate {
+        reset: affine(&[&[0.1, 0.2, 0.3, 0.4], &[0.4, 0.3, 0.2, 0.1]], &[0.0, 0.1]),
+        update: affine(&[&[-0.1, 0.2, -0.3, 0.4], &[0.4, -0.3, 0.2, -0.1]], &[0.05, -0.05]),
+        candidate: affine(&[&[0.2, 0.0, 0.1, 0.0], &[0.0, 0.2, 0.0, 0.1]], &[0.0, 0.0]),
+    }
+}
+
+#[track_caller]
+fn same(is: &Tensor, should: &[f64]) {
+    let is: Vec<f64> = is.flatten_all().unwrap().to_vec1().unwrap();
+    let close = is.iter().zip(should).all(|(is, should)| (is - should).abs() < 1e-6);
+    assert!(close && is.len() == should.len(), "{is:?} instead of {should:?}");
+}
+
+/// Of the head, with the rectifier that follows it.
+const HEARD: [f64; 6] = [0.381293, 0.217414, 0.69236, 0.757135, 0.521202, 1.525943];
+
+#[test]
+fn a_head_attends_as_in_the_worked_example() {
+    let (edges, beside) = graph();
+    let attended = head().forward(&members(), &edges, &beside).unwrap();
+    same(&attended.attention, &[0.0, 0.232759, 0.767241, 0.38472, 0.0, 0.61528, 0.525943, 0.474057, 0.0]);
+    same(&attended.heard().unwrap(), &HEARD);
+}
+
+#[test]
+fn the_gate_mixes_as_in_the_worked_example() {
+    let output = leaky_relu(&Tensor::new(&HEARD, &Device::Cpu).unwrap().reshape((3, 2)).unwrap(), SLOPE);
+    let mixed = gate().forward(&output.unwrap(), &members()).unwrap();
+    same(&mixed, &[0.460949, 1.071022, -0.247193, 0.664091, 0.371103, -0.913947]);
+}
+
+#[test]
+fn who_is_alone_hears_nothing() {
+    let (edges, nobody) = (Tensor::ones((1, 2, 2), PRECISION, &Device::Cpu).unwrap(), [0.0; 4]);
+    let nobody = Tensor::new(&nobody, &Device::Cpu).unwrap().reshape((1, 2, 2)).unwrap();
+    let attended = head().forward(&members().narrow(0, 0, 2).unwrap(), &edges, &nobody).unwrap();
+    same(&attended.heard().unwrap(), &[0.0; 4]);
+}
+
+/// Compares the gradient of every parameter with central differences, at a few places of each.
+#[track_caller]
+pub(in crate::interference::networks) fn gradients_agree(
+    parameters: &Parameters,
+    value: impl Fn() -> Tensor,
+) {
+    const STEP: f64 = 1e-5;
+    const PLACES: usize = 8;
+    let gradients = value().backward().unwrap();
+    for (name, variable) in parameters.iter() {
+        let gradient = gradients.get(variable).unwrap_or_else(|| panic!("{name} got no gradient"));
+        let gradient: Vec<f64> = gradient.flatten_all().unwrap().to_vec1().unwrap();
+        let before: Vec<f64> = variable.flatten_all().unwrap().to_vec1().unwrap();
+        for (at, told) in gradient.iter().enumerate().step_by(gradient.len().div_ceil(PLACES)) {
+            let moved = |by: f64| {
+                let mut values = before.clone();
+                values[at] += by;
+                variable.set(&Tensor::from_vec(values, variable.shape(), &Device::Cpu).unwrap()).unwrap();
+                value().to_scalar::<f64>().unwrap()
+            };
+            let difference = (moved(STEP) - moved(-STEP)) / (2.0 * STEP);
+            moved(0.0);
+            let close = (told - difference).abs() <= 1e-7 + 1e-5 * difference.abs();
+            assert!(close, "{name}[{at}]: {told} instead of {difference}");
+        }
+    }
+}
+
+#[test]
+fn the_gradients_of_a_head_are_those_of_central_differences() {
+    let mut parameters = Parameters::drawn(3, PRECISION);
+    let head = Head::new(&mut parameters, "head", 2, 4).unwrap();
+    let (edges, beside) = graph();
+    let heard = || head.forward(&members(), &edges, &beside).unwrap().heard().unwrap();
+    gradients_agree(&parameters, || heard().sqr().unwrap().sum_all().unwrap());
+}
+
+#[test]
+fn the_gradients_of_a_gate_are_those_of_central_differences() {
+    let mut parameters = Parameters::drawn(4, PRECISION);
+    let gate = Gate::new(&mut parameters, "gate", 2).unwrap();
+    let output = tensor(&[&[0.3, -0.7], &[1.1, 0.4], &[-0.2, 0.9]]);
+    let mixed = || gate.forward(&output, &members()).unwrap();
+    gradients_agree(&parameters, || mixed().sqr().unwrap().sum_all().unwrap());
+}
+
+#[test]
+fn what_is_left_out_while_learning_is_made_up_for() {
+    use rand_chacha::rand_core::SeedableRng;
+
+    let ones = Tensor::ones((100, 100), PRECISION, &Device::Cpu).unwrap();
+    let mut random = ChaCha8Rng::seed_from_u64(5);
+    let kept = Mode::Learning(&mut random).dropout(&ones, 0.25).unwrap();
+    let values: Vec<f64> = kept.flatten_all().unwrap().to_vec1().unwrap();
+    assert!(values.iter().all(|value| *value == 0.0 || (value - 4.0 / 3.0).abs() < 1e-12));
+    let mean = values.iter().sum::<f64>() / 1e4;
+    assert!((mean - 1.0).abs() < 0.02, "{mean}");
+    same(&Mode::Asked.dropout(&ones, 0.25).unwrap().sum_all().unwrap(), &[1e4]);
+}

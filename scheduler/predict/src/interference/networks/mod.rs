@@ -1,0 +1,41 @@
+//! Networks that learn interference: graph attention and dense ones.
+//!
+//! A set becomes numbers by `look` and tensors by `batch`; a [`network::Network`] answers; `training` teaches
+//! one, `school` several that answer together as an `ensemble`; `kept` stores them.
+
+mod batch;
+mod chance;
+mod columns;
+mod e_ggat;
+mod e_ggat_plus;
+mod ensemble;
+mod iapp;
+mod iasp;
+mod kept;
+mod kind;
+mod layers;
+mod look;
+#[cfg(test)]
+mod made_up;
+mod network;
+mod own_thread;
+mod pairs;
+mod parameters;
+mod scales;
+mod school;
+#[cfg(test)]
+mod tests;
+mod training;
+
+use self::e_ggat::EGgat;
+use self::e_ggat_plus::EGgatPlus;
+use self::iapp::Iapp;
+use self::kind::NetworkKind;
+use super::model::ModelKind;
+
+/// E-GGAT as released.
+pub(super) const E_GGAT_KIND: &dyn ModelKind = &NetworkKind::<EGgat>::new();
+/// E-GGAT repaired, on top of the Gaussian process.
+pub(super) const E_GGAT_PLUS_KIND: &dyn ModelKind = &NetworkKind::<EGgatPlus>::new();
+/// IAPP, with IASP inside.
+pub(super) const IAPP_KIND: &dyn ModelKind = &NetworkKind::<Iapp>::new();

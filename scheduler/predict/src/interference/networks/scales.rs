@@ -1,0 +1,152 @@
+//! Named numbers brought onto one scale, in an order that is kept with the weights.
+
+use std::collections::BTreeMap;
+
+use serde::{Deserialize, Serialize};
+
+use super::columns::Column;
+
+/// How numbers are scaled.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub(super) enum Scaling {
+    /// To a mean of 0 and a standard deviation of 1.
+    Standard,
+    /// To the range from 0 to 1.
+    Range,
+}
+
+/// The numbers that are looked at, with their scales.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub(super) struct Scales {
+    scales: Vec<Scale>,
+}
+
+/// One of them.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+struct Scale {
+    name: String,
+    from: f64,
+    width: f64,
+    lacking: Lacking,
+}
+
+/// Whether some members lacked it when it was learned.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+enum Lacking {
+    Never,
+    /// Then whether it is there is a number of its own.
+    Sometimes,
+}
+
+/// No number lies further than so many widths from its mean: what is far from all that was learned from is
+/// only known to be far.
+const FURTHEST: f64 = 4.0;
+/// What varies less than this does not vary.
+const LEAST_WIDTH: f64 = 1e-9;
+
+impl Scales {
+    /// Learns which numbers there are and how far they spread.
+    pub(super) fn learn<'a>(rows: impl IntoIterator<Item = &'a [Column]>, scaling: Scaling) -> Scales {
+        let mut told: BTreeMap<&str, Vec<f64>> = BTreeMap::new();
+        let mut count = 0;
+        for row in rows {
+            count += 1;
+            let known = row.iter().filter_map(|(name, value)| Some((name.as_str(), (*value)?)));
+            known.filter(|(_, value)| value.is_finite()).for_each(|(name, value)| {
+                told.entry(name).or_default().push(value);
+            });
+        }
+        let scale = |(name, values): (&str, Vec<f64>)| {
+            let (from, width) = scaling.of(&values);
+            let lacking = if values.len() < count { Lacking::Sometimes } else { Lacking::Never };
+            let varies = width > LEAST_WIDTH || lacking == Lacking::Sometimes;
+            let width = width.max(LEAST_WIDTH);
+            varies.then(|| Scale { name: name.to_owned(), from, width, lacking })
+        };
+        Scales { scales: told.into_iter().filter_map(scale).collect() }
+    }
+
+    /// How many numbers a row has.
+    pub(super) fn width(&self) -> usize {
+        self.scales.iter().map(|scale| if scale.lacking == Lacking::Sometimes { 2 } else { 1 }).sum()
+    }
+
+    /// The names of what is looked at.
+    pub(super) fn names(&self) -> impl Iterator<Item = &str> {
+        self.scales.iter().map(|scale| scale.name.as_str())
+    }
+
+    /// Each number on its scale, where it is told.
+    pub(super) fn told(&self, columns: &[Column]) -> Vec<Option<f64>> {
+        let scaled = |scale: &Scale| {
+            let (_, value) = columns.iter().find(|(name, _)| *name == scale.name)?;
+            let value = value.filter(|value| value.is_finite())?;
+            Some(((value - scale.from) / scale.width).clamp(-FURTHEST, FURTHEST))
+        };
+        self.scales.iter().map(scaled).collect()
+    }
+
+    /// A row on these scales; what is lacking lies in the middle.
+    pub(super) fn row(&self, columns: &[Column]) -> Vec<f64> {
+        let mut row = Vec::with_capacity(self.width());
+        for (scale, told) in self.scales.iter().zip(self.told(columns)) {
+            row.push(told.unwrap_or(0.0));
+            if scale.lacking == Lacking::Sometimes {
+                row.push(if told.is_some() { 1.0 } else { 0.0 });
+            }
+        }
+        row
+    }
+}
+
+impl Scaling {
+    fn of(self, values: &[f64]) -> (f64, f64) {
+        let count = values.len().max(1) as f64;
+        match self {
+            Scaling::Standard => {
+                let mean = values.iter().sum::<f64>() / count;
+                let square = values.iter().map(|value| (value - mean).powi(2)).sum::<f64>() / count;
+                (mean, square.sqrt())
+            }
+            Scaling::Range => {
+                let least = values.iter().copied().fold(f64::INFINITY, f64::min);
+                let most = values.iter().copied().fold(f64::NEG_INFINITY, f64::max);
+                (least, most - least)
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn told(values: &[(&str, Option<f64>)]) -> Vec<Column> {
+        values.iter().map(|(name, value)| ((*name).to_owned(), *value)).collect()
+    }
+
+    #[test]
+    fn numbers_are_scaled_and_what_does_not_vary_or_is_lacking_is_told_apart() {
+        let rows = [
+            told(&[("batch", Some(1.0)), ("same", Some(7.0)), ("memory", Some(2.0))]),
+            told(&[("batch", Some(3.0)), ("same", Some(7.0)), ("memory", None)]),
+        ];
+        let rows: Vec<&[Column]> = rows.iter().map(Vec::as_slice).collect();
+        let standard = Scales::learn(rows.iter().copied(), Scaling::Standard);
+        assert_eq!(standard.names().collect::<Vec<_>>(), ["batch", "memory"]);
+        assert_eq!(
+            (standard.row(rows[0]), standard.row(rows[1])),
+            (vec![-1.0, 0.0, 1.0], vec![1.0, 0.0, 0.0])
+        );
+        let range = Scales::learn(rows.iter().copied(), Scaling::Range);
+        assert_eq!((range.row(rows[0]), range.row(rows[1])), (vec![0.0, 0.0, 1.0], vec![1.0, 0.0, 0.0]));
+    }
+
+    #[test]
+    fn a_number_far_from_all_that_was_seen_is_only_known_to_be_far() {
+        let rows = [told(&[("batch", Some(0.0))]), told(&[("batch", Some(2.0))])];
+        let scales = Scales::learn(rows.iter().map(Vec::as_slice), Scaling::Standard);
+        assert_eq!(scales.row(&told(&[("batch", Some(1e9))])), [FURTHEST]);
+        assert_eq!(scales.row(&told(&[("batch", Some(f64::NAN))])), [0.0]);
+    }
+}

@@ -1,0 +1,154 @@
+//! How an ensemble is trained: what each of its networks learns from, starts from and is stopped by.
+//!
+//! What networks start from must be as good while they learn as it will be later, no better: for every set
+//! they are told what a process says that never saw it.
+
+use std::sync::Arc;
+
+use cohabit_scheduler::interference::{CoLocation, Interference, MeasuredSet, Observed, Outcome};
+
+use super::batch::Question;
+use super::ensemble::{Ensemble, Honesty, answers};
+use super::look::Look;
+use super::network::{Network, Schooling, Start};
+use super::training::{Course, Example, Trained};
+use crate::interference::gaussian::GAUSSIAN_KIND;
+use crate::interference::model::{Epoch, Lesson, Model, ModelKind, TrainError};
+use crate::interference::split::parts;
+
+/// Parts of the measurements. A network of an ensemble holds back one of them.
+const PARTS: usize = 5;
+
+/// An example of a part.
+struct InPart<'a> {
+    part: usize,
+    example: Example<'a>,
+}
+
+/// Trains an ensemble.
+pub(super) fn train<N: Network>(
+    lesson: &Lesson<'_>,
+    schooling: Schooling,
+    watch: &mut dyn FnMut(&Epoch),
+) -> Result<Ensemble<N>, TrainError> {
+    let all: Vec<MeasuredSet> = lesson.train.iter().chain(lesson.held_back).cloned().collect();
+    let base = process(&all, lesson.seed)?;
+    let look = Look::learn(&all, N::SCALING);
+    let examples = examples::<N>(lesson)?;
+    let Schooling { ensemble, epochs, .. } = schooling;
+    let (mut networks, mut honest) = (Vec::new(), Honest::default());
+    for part in 0..ensemble {
+        let (stop, learn): (Vec<&InPart<'_>>, Vec<&InPart<'_>>) =
+            examples.iter().partition(|it| it.part == part || it.part == PARTS);
+        let course = Course {
+            train: learn.iter().map(|it| &it.example).collect(),
+            held_back: stop.iter().map(|it| &it.example).collect(),
+            seed: lesson.seed.wrapping_mul(1_000).wrapping_add(part as u64),
+            schooling,
+        };
+        let mut told = |epoch: &Epoch| {
+            watch(&Epoch { epoch: part * epochs + epoch.epoch, of: ensemble * epochs, ..*epoch });
+        };
+        let trained: [Trained<N>; 1] = [course.train(&look, &mut told)?];
+        honest.ask(&trained, &look, &course.held_back)?;
+        networks.extend(trained);
+    }
+    let base_weights = base.weights();
+    let base: Box<dyn Interference> = base;
+    Ok(Ensemble {
+        networks: Arc::new(networks),
+        look,
+        width: schooling.width,
+        honesty: honest.found(),
+        base: Arc::from(base),
+        base_weights,
+    })
+}
+
+/// The process that networks start from.
+fn process(measured: &[MeasuredSet], seed: u64) -> Result<Box<dyn Model>, TrainError> {
+    let lesson = Lesson { train: measured, held_back: &[], seed, epochs: None };
+    GAUSSIAN_KIND.train(&lesson, &mut |_| ())
+}
+
+/// Every set that ran, with its part and what a process says of it that never saw it.
+fn examples<'a, N: Network>(lesson: &Lesson<'a>) -> Result<Vec<InPart<'a>>, TrainError> {
+    let ran = |measured: &'a [MeasuredSet]| {
+        let ran = |it: &&MeasuredSet| it.set.members.len() > 1 && matches!(it.outcome, Outcome::Ran(_));
+        measured.iter().filter(ran).collect::<Vec<&MeasuredSet>>()
+    };
+    let (train, held_back) = (ran(lesson.train), ran(lesson.held_back));
+    let mut sets = train.clone();
+    sets.extend(&held_back);
+    let mut part_of = parts(&train, PARTS, lesson.seed);
+    part_of.resize(sets.len(), PARTS);
+    let mut examples = Vec::new();
+    for part in 0..=PARTS {
+        let (asked, others): (Vec<usize>, Vec<usize>) = (0..sets.len()).partition(|at| part_of[*at] == part);
+        let asked: Vec<&MeasuredSet> = asked.into_iter().map(|at| sets[at]).collect();
+        let others: Vec<MeasuredSet> = others.into_iter().map(|at| sets[at].clone()).collect();
+        examples.extend(told::<N>(&asked, &others, lesson.seed, part)?);
+    }
+    Ok(examples)
+}
+
+/// What a process says of some that learned from others.
+fn told<'a, N: Network>(
+    asked: &[&'a MeasuredSet],
+    others: &[MeasuredSet],
+    seed: u64,
+    part: usize,
+) -> Result<Vec<InPart<'a>>, TrainError> {
+    let sets: Vec<CoLocation> = asked.iter().map(|it| it.set.clone()).collect();
+    let of_process = || match process(others, seed) {
+        Ok(process) => Ok(process.predict(&sets)),
+        // There is too little to learn from: the networks start from nothing here.
+        Err(TrainError::NoPairs) => Ok(vec![Vec::new(); sets.len()]),
+        Err(error @ TrainError::Tensors(_)) => Err(error),
+    };
+    let said = match N::START {
+        Start::Process if !sets.is_empty() => of_process()?,
+        Start::Process | Start::Nothing => vec![Vec::new(); sets.len()],
+    };
+    let example = |(measured, base): (&&'a MeasuredSet, _)| {
+        let question = Question { set: &measured.set, base };
+        InPart { part, example: Example { question, measured } }
+    };
+    Ok(asked.iter().zip(said).map(example).collect())
+}
+
+/// Adds up errors of sets that were held back.
+#[derive(Debug, Default)]
+struct Honest {
+    of_networks: f64,
+    of_base: f64,
+    members: usize,
+}
+
+impl Honest {
+    fn ask<N: Network>(
+        &mut self,
+        networks: &[Trained<N>],
+        look: &Look,
+        held_back: &[&Example<'_>],
+    ) -> candle_core::Result<()> {
+        let questions: Vec<Question<'_>> = held_back.iter().map(|it| it.question.clone()).collect();
+        for (said, example) in answers(networks, look, &questions)?.iter().zip(held_back) {
+            let Outcome::Ran(observed) = &example.measured.outcome else { continue };
+            let ln = |observed: &Observed| observed.slowdown.max(1.0).ln();
+            for (said, observed) in said.iter().zip(observed) {
+                self.of_networks += (said.ln_slowdown - ln(observed)).powi(2);
+                self.members += 1;
+            }
+            for (base, observed) in example.question.base.iter().zip(observed) {
+                self.of_base += (base.slowdown.ln() - ln(observed)).powi(2);
+            }
+        }
+        Ok(())
+    }
+
+    fn found(&self) -> Honesty {
+        let root = |sum: f64| (sum / self.members.max(1) as f64).sqrt();
+        Honesty { of_networks: root(self.of_networks), of_base: root(self.of_base) }
+    }
+}

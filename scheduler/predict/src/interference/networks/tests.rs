@@ -1,0 +1,236 @@
+//! What networks keep: gradients, seeds, order, newcomers, weights that are stored.
+
+use candle_core::{DType, Device, Tensor};
+use cohabit_scheduler::interference::{
+    CoLocation, Colocated, GpuKind, Interference, MeasuredSet, Member, UNKNOWN_UNCERTAINTY,
+};
+use rand_chacha::ChaCha8Rng;
+use rand_chacha::rand_core::SeedableRng;
+
+use super::batch::{Batch, Question, Targets};
+use super::chance::Chance;
+use super::layers::Mode;
+use super::layers::tests::gradients_agree;
+use super::look::Look;
+use super::made_up::{JOBS, drawn, job, measured, set};
+use super::network::{Network, Schooling};
+use super::parameters::Parameters;
+use super::school;
+use super::{E_GGAT_KIND, E_GGAT_PLUS_KIND, EGgat, EGgatPlus, IAPP_KIND, Iapp};
+use crate::interference::evaluate;
+use crate::interference::model::{Epoch, Lesson, Model, ModelKind, TrainError};
+
+const KINDS: [&dyn ModelKind; 3] = [E_GGAT_KIND, E_GGAT_PLUS_KIND, IAPP_KIND];
+
+fn pairs_and_triples() -> Vec<MeasuredSet> {
+    [drawn(&JOBS, 2, 60, 1), drawn(&JOBS, 3, 30, 2)].concat()
+}
+
+fn train(kind: &dyn ModelKind, measured: &[MeasuredSet], epochs: usize) -> Box<dyn Model> {
+    let lesson = Lesson { train: measured, held_back: &[], seed: 7, epochs: Some(epochs) };
+    kind.train(&lesson, &mut |_| ()).unwrap()
+}
+
+/// Sets of two to four, some of them with jobs and on GPUs that nobody ever saw.
+fn questions() -> Vec<CoLocation> {
+    let stranger = Member { model: "stranger".to_owned(), ..Member::default() };
+    let mut with_stranger = set(&[46, 24]);
+    with_stranger.members.push(stranger);
+    let elsewhere = CoLocation { gpu: GpuKind::named("gpu of tomorrow"), ..set(&[90, 13]) };
+    vec![set(&[13, 90]), set(&[90, 90]), set(&[24, 57, 79]), set(&[13, 35, 68, 90]), with_stranger, elsewhere]
+}
+
+fn slowdowns(said: &[Vec<Colocated>]) -> Vec<f64> {
+    said.iter().flatten().map(|said| said.slowdown).collect()
+}
+
+/// The gradient of the loss of a whole network whose numbers were drawn.
+fn check_gradients<N: Network>() {
+    let measured = [drawn(&JOBS[..4], 2, 2, 1), drawn(&JOBS[..4], 3, 2, 2)].concat();
+    let look = Look::learn(&measured, N::SCALING);
+    let mut parameters = Parameters::drawn(1, DType::F64);
+    let network = N::new(&mut parameters, &look, 4).unwrap();
+    let mut random = ChaCha8Rng::seed_from_u64(2);
+    for (_, variable) in parameters.iter() {
+        let numbers: Vec<f64> = (0..variable.elem_count()).map(|_| 0.4 * random.normal()).collect();
+        variable.set(&Tensor::from_vec(numbers, variable.shape(), &Device::Cpu).unwrap()).unwrap();
+    }
+    let questions: Vec<Question<'_>> =
+        measured.iter().map(|it| Question { set: &it.set, base: Vec::new() }).collect();
+    let batch = Batch::of(&look, &questions, N::EDGES, DType::F64).unwrap();
+    let targets = Targets::of(&measured.iter().collect::<Vec<_>>(), batch.count, DType::F64).unwrap();
+    gradients_agree(&parameters, || {
+        let mut random = ChaCha8Rng::seed_from_u64(3);
+        network.loss(&batch, &targets, &mut Mode::Learning(&mut random)).unwrap()
+    });
+}
+
+#[test]
+fn the_gradients_of_e_ggat_are_those_of_central_differences() {
+    check_gradients::<EGgat>();
+}
+
+#[test]
+fn the_gradients_of_e_ggat_plus_are_those_of_central_differences() {
+    check_gradients::<EGgatPlus>();
+}
+
+#[test]
+fn the_gradients_of_iapp_and_iasp_are_those_of_central_differences() {
+    check_gradients::<Iapp>();
+}
+
+#[test]
+fn the_same_lesson_gives_the_same_weights_to_the_last_bit() {
+    let bits = |model: &dyn Model| -> Vec<(String, Vec<u64>)> {
+        let values = |tensor: Tensor| tensor.to_dtype(DType::F64).unwrap().flatten_all().unwrap();
+        let weights = model.weights().tensors.into_iter();
+        let bits = weights.map(|(name, tensor)| {
+            let values: Vec<f64> = values(tensor).to_vec1().unwrap();
+            (name, values.into_iter().map(f64::to_bits).collect())
+        });
+        bits.collect()
+    };
+    for kind in KINDS {
+        let measured = pairs_and_triples();
+        let (one, other) = (train(kind, &measured, 2), train(kind, &measured, 2));
+        assert_eq!(bits(&*one), bits(&*other), "{kind:?}");
+    }
+}
+
+#[test]
+fn the_order_of_members_means_nothing() {
+    for kind in KINDS {
+        let model = train(kind, &pairs_and_triples(), 2);
+        for question in questions() {
+            let mut turned = question.clone();
+            turned.members.rotate_left(1);
+            let said = model.predict(std::slice::from_ref(&question)).remove(0);
+            let mut turned = model.predict(&[turned]).remove(0);
+            turned.rotate_right(1);
+            for (said, turned) in said.iter().zip(&turned) {
+                assert!((said.slowdown - turned.slowdown).abs() < 1e-4, "{kind:?}: {question:?}");
+            }
+        }
+    }
+}
+
+#[test]
+fn answers_are_sound_and_the_unknown_is_unsure() {
+    for kind in KINDS {
+        let model = train(kind, &pairs_and_triples(), 2);
+        assert_eq!(model.predict(&[]), Vec::<Vec<Colocated>>::new());
+        assert_eq!(model.predict(&[set(&[57])]), [[Colocated::alone(&job(57))]]);
+        let said = model.predict(&questions());
+        for (said, question) in said.iter().zip(questions()) {
+            assert_eq!(said.len(), question.members.len(), "{kind:?}");
+            let sound =
+                |it: &Colocated| it.slowdown >= 1.0 && it.uncertainty.is_finite() && it.uncertainty > 0.0;
+            assert!(said.iter().all(sound), "{kind:?}: {said:?}");
+            assert!(said.iter().all(|it| it.uncertainty <= UNKNOWN_UNCERTAINTY), "{kind:?}: {said:?}");
+        }
+    }
+}
+
+#[test]
+fn stored_weights_say_the_same() {
+    for kind in KINDS {
+        let model = train(kind, &pairs_and_triples(), 2);
+        let restored = kind.restore(&model.weights()).unwrap();
+        assert_eq!(restored.predict(&questions()), model.predict(&questions()), "{kind:?}");
+        assert_eq!(restored.features(), model.features());
+        let mut lacking = model.weights();
+        let gone = lacking.tensors.keys().find(|name| name.starts_with("network0.")).unwrap().clone();
+        lacking.tensors.remove(&gone);
+        let error = kind.restore(&lacking).map(drop).unwrap_err().to_string();
+        assert!(error.contains(gone.trim_start_matches("network0.")), "{error}");
+    }
+}
+
+#[test]
+fn e_ggat_plus_learns_the_law_of_triples_and_quadruples() {
+    let train_on = [drawn(&JOBS, 2, 120, 1), drawn(&JOBS, 3, 100, 2), drawn(&JOBS, 4, 60, 3)].concat();
+    let asked = [drawn(&JOBS, 3, 60, 4), drawn(&JOBS, 4, 60, 5)].concat();
+    let model = train(E_GGAT_PLUS_KIND, &train_on, 24);
+    let error = evaluate(&*model, &asked).mape_slowdown.unwrap();
+    assert!(error < 0.03, "{error}");
+}
+
+#[test]
+fn after_a_few_observed_sets_a_newcomer_is_known_better() {
+    // It behaves like a busy job, and nothing that is told of it says so.
+    let newcomer = |beside: u32| {
+        let mut measured = measured(set(&[90, beside]));
+        let member = &mut measured.set.members[0];
+        *member = Member { model: "newcomer".to_owned(), batch: Some(16), ..Member::default() };
+        member.solo.rate = Some(2.0);
+        measured
+    };
+    let observed: Vec<MeasuredSet> = [24, 57, 79].map(newcomer).into();
+    let asked: Vec<MeasuredSet> = [13, 35, 46, 68].map(newcomer).into();
+    for kind in KINDS {
+        let model = train(kind, &pairs_and_triples(), 10);
+        let error = |model: &dyn Interference| evaluate(model, &asked).mape_slowdown.unwrap();
+        let (before, after) = (error(&*model), error(&*model.adapted(&observed)));
+        assert!(after < 0.6 * before, "{kind:?}: {before} before and {after} after");
+    }
+}
+
+#[test]
+fn a_training_tells_of_every_epoch() {
+    let lesson = Lesson { train: &pairs_and_triples(), held_back: &[], seed: 1, epochs: Some(3) };
+    let mut told: Vec<Epoch> = Vec::new();
+    E_GGAT_PLUS_KIND.train(&lesson, &mut |epoch| told.push(*epoch)).unwrap();
+    let places: Vec<_> = told.iter().map(|it| (it.epoch, it.of)).collect();
+    assert_eq!(places, (1..=9).map(|epoch| (epoch, 9)).collect::<Vec<_>>());
+    assert!(told.iter().all(|it| it.loss.is_finite() && it.held_back_loss.is_some()));
+    assert!(told[2].loss < told[0].loss);
+}
+
+#[test]
+fn a_training_ends_when_nothing_is_gained() {
+    let lesson = Lesson { train: &pairs_and_triples(), held_back: &[], seed: 1, epochs: None };
+    let schooling = Schooling { learning_rate: 0.0, patience: 3, epochs: 50, ensemble: 2, ..Iapp::SCHOOLING };
+    let mut told = Vec::new();
+    school::train::<Iapp>(&lesson, schooling, &mut |epoch| told.push(epoch.epoch)).unwrap();
+    assert_eq!(told, [1, 2, 3, 4, 51, 52, 53, 54]);
+}
+
+#[test]
+fn metrics_that_were_not_measured_are_completed_from_those_that_were() {
+    let model = train(IAPP_KIND, &drawn(&JOBS, 2, 60, 1), 50);
+    let full = CoLocation { members: vec![job(24), job(79)], ..set(&[]) };
+    let mut partial = full.clone();
+    partial.members.iter_mut().for_each(|member| member.solo.others.clear());
+    let of = |set| model.contention(&[set]).unwrap().remove(0);
+    let (full, partial) = (of(full), of(partial));
+    assert_eq!(full[0].0.len(), 4);
+    for (full, partial) in full.iter().zip(&partial) {
+        assert_eq!(full.0[..2], partial.0[..2], "what was measured stays");
+        let near = full.0.iter().zip(&partial.0).all(|(is, said)| (is - said).abs() < 0.15);
+        assert!(near, "{full:?}: {partial:?}");
+    }
+    assert!(full[1].load(&full[1]) > full[0].load(&full[0]));
+    assert!(train(E_GGAT_KIND, &pairs_and_triples(), 1).contention(&questions()).is_none());
+}
+
+#[test]
+fn one_pair_is_enough_to_begin_with_and_none_is_an_error() {
+    for kind in KINDS {
+        let model = train(kind, &drawn(&JOBS, 2, 1, 1), 2);
+        assert_eq!(model.predict(&questions()).len(), questions().len(), "{kind:?}");
+        let alone = [measured(set(&[57]))];
+        let lesson = Lesson { train: &alone, held_back: &[], seed: 1, epochs: None };
+        assert!(matches!(kind.train(&lesson, &mut |_| ()), Err(TrainError::NoPairs)), "{kind:?}");
+    }
+}
+
+#[test]
+fn seeds_tell_networks_apart() {
+    let told = |seed| {
+        let measured = pairs_and_triples();
+        let lesson = Lesson { train: &measured, held_back: &[], seed, epochs: Some(2) };
+        slowdowns(&IAPP_KIND.train(&lesson, &mut |_| ()).unwrap().predict(&questions()))
+    };
+    assert_ne!(told(1), told(2));
+}

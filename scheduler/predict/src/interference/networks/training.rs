@@ -1,0 +1,162 @@
+//! The training of one network: steps of AdamW along clipped gradients, until what is held back gains no
+//! more.
+
+use candle_core::backprop::GradStore;
+use candle_core::{DType, Result, Tensor, bail};
+use candle_nn::{AdamW, Optimizer, ParamsAdamW};
+use cohabit_scheduler::interference::MeasuredSet;
+use rand_chacha::ChaCha8Rng;
+use rand_chacha::rand_core::SeedableRng;
+
+use super::batch::{Batch, Question, Targets};
+use super::chance::Chance;
+use super::layers::Mode;
+use super::look::Look;
+use super::network::{Network, Schooling};
+use super::parameters::Parameters;
+use crate::interference::model::Epoch;
+
+/// A network with its numbers.
+#[derive(Debug)]
+pub(super) struct Trained<N> {
+    pub(super) network: N,
+    pub(super) parameters: Parameters,
+}
+
+/// A question with what was measured.
+#[derive(Debug, Clone)]
+pub(super) struct Example<'a> {
+    pub(super) question: Question<'a>,
+    pub(super) measured: &'a MeasuredSet,
+}
+
+/// What one network learns from.
+#[derive(Debug)]
+pub(super) struct Course<'a> {
+    pub(super) train: Vec<&'a Example<'a>>,
+    /// Tells when to stop, and which epoch was the best; may be empty.
+    pub(super) held_back: Vec<&'a Example<'a>>,
+    pub(super) seed: u64,
+    pub(super) schooling: Schooling,
+}
+
+/// Networks are small; single precision is enough.
+pub(super) const PRECISION: DType = DType::F32;
+
+/// Sets with what was measured of them, as tensors.
+struct Prepared {
+    batch: Batch,
+    targets: Targets,
+}
+
+impl Prepared {
+    fn of<N: Network>(look: &Look, examples: &[&Example<'_>]) -> Result<Prepared> {
+        let questions: Vec<Question<'_>> = examples.iter().map(|it| it.question.clone()).collect();
+        let measured: Vec<&MeasuredSet> = examples.iter().map(|it| it.measured).collect();
+        let batch = Batch::of(look, &questions, N::EDGES, PRECISION)?;
+        let targets = Targets::of(&measured, batch.count, PRECISION)?;
+        Ok(Prepared { batch, targets })
+    }
+}
+
+impl Course<'_> {
+    /// Trains. The numbers are those of the best epoch.
+    pub(super) fn train<N: Network>(&self, look: &Look, watch: &mut dyn FnMut(&Epoch)) -> Result<Trained<N>> {
+        let Schooling { epochs, patience, width, .. } = self.schooling;
+        let mut parameters = Parameters::drawn(self.seed, PRECISION);
+        let network = N::new(&mut parameters, look, width)?;
+        let mut optimizer = self.optimizer(&parameters)?;
+        let mut random = ChaCha8Rng::seed_from_u64(self.seed.wrapping_add(1));
+        let held_back = match &self.held_back[..] {
+            [] => None,
+            held_back => Some(Prepared::of::<N>(look, held_back)?),
+        };
+        let (mut best, mut best_epoch) = (f64::INFINITY, 0);
+        let mut best_values = parameters.values()?;
+        for epoch in 1..=epochs {
+            optimizer.set_learning_rate(self.rate(epoch));
+            let loss = self.epoch(&network, look, &parameters, &mut optimizer, &mut random)?;
+            let asked = |it: &Prepared| network.loss(&it.batch, &it.targets, &mut Mode::Asked);
+            let held_back_loss = held_back.as_ref().map(|it| number(&asked(it)?)).transpose()?;
+            watch(&Epoch { epoch, of: epochs, loss, held_back_loss });
+            if held_back_loss.unwrap_or(loss) < best {
+                (best, best_epoch) = (held_back_loss.unwrap_or(loss), epoch);
+                best_values = parameters.values()?;
+            }
+            if epoch >= best_epoch + patience {
+                break;
+            }
+        }
+        parameters.set(&best_values)?;
+        Ok(Trained { network, parameters })
+    }
+
+    fn optimizer(&self, parameters: &Parameters) -> Result<AdamW> {
+        let Schooling { learning_rate: lr, weight_decay, .. } = self.schooling;
+        let variables = parameters.iter().map(|(_, variable)| variable.clone()).collect();
+        AdamW::new(variables, ParamsAdamW { lr, weight_decay, ..ParamsAdamW::default() })
+    }
+
+    /// Falls along half a cosine.
+    fn rate(&self, epoch: usize) -> f64 {
+        let Schooling { learning_rate, last_rate, epochs, .. } = self.schooling;
+        let passed = (epoch - 1) as f64 / epochs.saturating_sub(1).max(1) as f64;
+        let part = 0.5 * (1.0 + (std::f64::consts::PI * passed).cos());
+        learning_rate * (last_rate + (1.0 - last_rate) * part)
+    }
+
+    /// All sets once, in an order that is drawn. Gives the mean loss.
+    fn epoch<N: Network>(
+        &self,
+        network: &N,
+        look: &Look,
+        parameters: &Parameters,
+        optimizer: &mut AdamW,
+        random: &mut ChaCha8Rng,
+    ) -> Result<f64> {
+        let mut order = self.train.clone();
+        random.shuffle(&mut order);
+        let (mut sum, mut steps) = (0.0, 0);
+        for part in order.chunks(self.schooling.batch) {
+            let Prepared { batch, targets } = Prepared::of::<N>(look, part)?;
+            let loss = network.loss(&batch, &targets, &mut Mode::Learning(random))?;
+            let mut gradients = loss.backward()?;
+            clip(&mut gradients, parameters, self.schooling.steepest)?;
+            optimizer.step(&gradients)?;
+            sum += number(&loss)?;
+            steps += 1;
+        }
+        Ok(sum / f64::from(steps.max(1)))
+    }
+}
+
+/// Shortens the gradient to this norm where it is longer. A parameter without a gradient is an error: some of
+/// the library's operations give none and stay silent.
+fn clip(gradients: &mut GradStore, parameters: &Parameters, steepest: f64) -> Result<()> {
+    let mut square = 0.0;
+    for (name, variable) in parameters.iter() {
+        let Some(gradient) = gradients.get(variable) else { bail!("parameter {name} got no gradient") };
+        square += number(&gradient.detach().sqr()?.sum_all()?)?;
+    }
+    let norm = square.sqrt();
+    if norm > steepest {
+        for (_, variable) in parameters.iter() {
+            if let Some(gradient) = gradients.remove(variable) {
+                gradients.insert(variable, (gradient.detach() * (steepest / norm))?);
+            }
+        }
+    }
+    Ok(())
+}
+
+impl<N: Network> Trained<N> {
+    /// The logarithm of the slowdown of each row of a batch, at least 0.
+    pub(super) fn ask(&self, batch: &Batch) -> Result<Vec<f64>> {
+        let ln_slowdown = self.network.forward(batch, &mut Mode::Asked)?.detach();
+        ln_slowdown.relu()?.to_dtype(DType::F64)?.flatten_all()?.to_vec1()
+    }
+}
+
+fn number(tensor: &Tensor) -> Result<f64> {
+    tensor.to_dtype(DType::F64)?.to_scalar()
+}

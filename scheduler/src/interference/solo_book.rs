@@ -1,0 +1,80 @@
+//! What is known of configurations alone on a GPU, so that a job that comes for the first time needs no
+//! measurement of its own.
+
+use std::collections::BTreeMap;
+
+use super::{Configuration, GpuKind, MeasuredSet, Solo};
+
+/// Measurements of configurations alone, by make of GPU.
+#[derive(Debug, Default, Clone, PartialEq)]
+pub struct SoloBook {
+    solos: BTreeMap<GpuKind, BTreeMap<Configuration, Solo>>,
+}
+
+impl SoloBook {
+    /// What these measurements say of their members alone. Of one that was measured more than once, the last
+    /// counts.
+    #[must_use]
+    pub fn of<'a>(measured: impl IntoIterator<Item = &'a MeasuredSet>) -> SoloBook {
+        let mut book = SoloBook::default();
+        for MeasuredSet { set, .. } in measured {
+            for member in &set.members {
+                book.insert(set.gpu.clone(), member.configuration(), member.solo.clone());
+            }
+        }
+        book
+    }
+
+    /// Writes down what was measured of a configuration; what was there before is replaced.
+    pub fn insert(&mut self, gpu: GpuKind, configuration: Configuration, solo: Solo) {
+        self.solos.entry(gpu).or_default().insert(configuration, solo);
+    }
+
+    /// The configuration that measurements know the asked one by, and what they say of it. Jobs seldom tell
+    /// their precision: the first that the book has stands for one that is not told.
+    #[must_use]
+    pub fn find(&self, gpu: &GpuKind, asked: &Configuration) -> Option<(&Configuration, &Solo)> {
+        let mut from_there = self.solos.get(gpu)?.range(asked..);
+        from_there.next().filter(|(found, _)| {
+            let told = |precision: &str| asked.precision.is_empty() || asked.precision == precision;
+            found.model == asked.model && found.batch == asked.batch && told(&found.precision)
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn configuration(model: &str, batch: u64, precision: &str) -> Configuration {
+        Configuration { model: model.into(), batch: Some(batch), precision: precision.into() }
+    }
+
+    fn book() -> SoloBook {
+        let mut book = SoloBook::default();
+        for (precision, rate) in [("fp32", 2.0), ("bf16", 4.0)] {
+            let solo = Solo { rate: Some(rate), ..Solo::default() };
+            book.insert(GpuKind::named("V100"), configuration("resnet-50", 32, precision), solo);
+        }
+        book
+    }
+
+    #[test]
+    fn a_configuration_is_found_on_its_gpu_alone() {
+        let rate = |gpu, batch, precision| {
+            let asked = configuration("resnet-50", batch, precision);
+            book().find(&GpuKind::named(gpu), &asked).map(|(_, solo)| solo.rate)
+        };
+        assert_eq!(rate("v100", 32, "fp32"), Some(Some(2.0)));
+        assert_eq!(rate("v100", 32, "fp16"), None);
+        assert_eq!(rate("v100", 64, "fp32"), None);
+        assert_eq!(rate("k80", 32, "fp32"), None);
+    }
+
+    #[test]
+    fn who_does_not_tell_its_precision_is_known_by_the_first_that_was_measured() {
+        let (v100, asked) = (GpuKind::named("v100"), configuration("resnet-50", 32, ""));
+        let (found, solo) = book().find(&v100, &asked).map(|(a, b)| (a.clone(), b.clone())).unwrap();
+        assert_eq!((found.precision.as_str(), solo.rate), ("bf16", Some(4.0)));
+    }
+}

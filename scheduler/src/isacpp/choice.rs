@@ -1,0 +1,114 @@
+//! The rules by which one of the GPUs is chosen, once the interference on each is known.
+
+use super::Contention;
+use super::scene::{Expected, expected};
+use crate::interference::{Asked, GpuKind, GpuModel, Knowledge};
+use crate::shared_place::{Choice, Chosen, Jobs, Seat};
+use crate::{PendingJob, Shortage};
+
+/// What the paper leaves open, and what its release does otherwise.
+#[derive(Debug, Default, Clone, Copy, PartialEq)]
+pub(crate) struct IsacppOptions {
+    /// How contention is read.
+    pub(crate) contention: Contention,
+    /// By which rule a GPU is chosen.
+    pub(crate) selection: Selection,
+    /// How much it counts that a job is slower on one make of GPU than on another, against interference.
+    pub(crate) speed_weight: f64,
+}
+
+/// The rule.
+#[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Selection {
+    /// The GPU with the least overall interference.
+    #[default]
+    LeastInterference,
+    /// As released: the node whose worst GPU is best, and on it the first GPU with room.
+    AsReleased,
+}
+
+/// Puts a newcomer where it and its neighbours stand least in each other's way until they end.
+#[derive(Debug)]
+pub(crate) struct Isacpp {
+    options: IsacppOptions,
+    asked: Asked,
+}
+
+impl Isacpp {
+    pub(crate) fn new(options: IsacppOptions, knowledge: &Knowledge) -> Isacpp {
+        Isacpp { options, asked: Asked::new(knowledge.interference.clone()) }
+    }
+}
+
+impl Choice for Isacpp {
+    fn choose(
+        &mut self,
+        newcomer: &PendingJob,
+        seats: &[Seat<'_>],
+        jobs: &mut Jobs,
+    ) -> Result<Chosen, Shortage> {
+        let expected = expected(newcomer.id, seats, jobs, &mut self.asked, self.options.contention);
+        let slowness = slowness(newcomer, seats, jobs);
+        let by_speed = |slowness: &f64| self.options.speed_weight * (slowness - 1.0);
+        let scores: Vec<f64> = expected
+            .iter()
+            .zip(&slowness)
+            .map(|(it, slowness)| it.interference + by_speed(slowness))
+            .collect();
+        let seat = match self.options.selection {
+            Selection::LeastInterference => least_interference(seats, &expected, &scores, &slowness),
+            Selection::AsReleased => as_released(seats, &scores),
+        };
+        Ok(Chosen { seat, slowdown: expected[seat].slowdown, why: why(&expected[seat], seats.len()) })
+    }
+}
+
+/// The seat with the least score of those where memory probably fits, if any; of equals, the one with more
+/// free memory, then with the faster GPU, then the first.
+fn least_interference(seats: &[Seat<'_>], expected: &[Expected], scores: &[f64], slowness: &[f64]) -> usize {
+    let before = |one: &usize, other: &usize| {
+        let (one, other) = (*one, *other);
+        let likelier_to_fit = expected[other].fits.cmp(&expected[one].fits);
+        let more_memory = seats[other].device.memory_free.cmp(&seats[one].device.memory_free);
+        let faster = slowness[one].total_cmp(&slowness[other]);
+        likelier_to_fit.then(scores[one].total_cmp(&scores[other])).then(more_memory).then(faster)
+    };
+    (0..seats.len()).min_by(before).expect("a choice is made among seats")
+}
+
+/// The first seat of the first node whose largest score is least.
+fn as_released(seats: &[Seat<'_>], scores: &[f64]) -> usize {
+    let of_node = |seat: &usize| {
+        let same = |(other, _): &(&Seat<'_>, &f64)| other.node.id == seats[*seat].node.id;
+        seats.iter().zip(scores).filter(same).map(|(_, score)| *score).fold(f64::NEG_INFINITY, f64::max)
+    };
+    let before = |one: &usize, other: &usize| of_node(one).total_cmp(&of_node(other));
+    (0..seats.len()).min_by(before).expect("a choice is made among seats")
+}
+
+/// How many times as long the newcomer takes alone on each seat's GPU as on the fastest of them: by what was
+/// measured, or, where that is not known of all, by their data sheets.
+fn slowness(newcomer: &PendingJob, seats: &[Seat<'_>], jobs: &mut Jobs) -> Vec<f64> {
+    let kinds: Vec<GpuKind> = seats.iter().map(|seat| GpuKind::named(&seat.device.model)).collect();
+    let measured =
+        |kind: &GpuKind| jobs.member(newcomer.id, kind).member.solo.rate.filter(|rate| *rate > 0.0);
+    let measured: Option<Vec<f64>> = kinds.iter().map(measured).collect();
+    let told = |kind: &GpuKind| kind.model().unwrap_or(GpuModel::USUAL).sustained();
+    let rates = measured.unwrap_or_else(|| kinds.iter().map(told).collect());
+    let fastest = rates.iter().copied().fold(0.0, f64::max);
+    rates.iter().map(|rate| fastest / rate).collect()
+}
+
+fn why(expected: &Expected, seats: usize) -> String {
+    let Expected { interference, slowdown, neighbours, fits } = expected;
+    let jobs = match neighbours {
+        0 => return String::new(),
+        1 => "1 job".to_owned(),
+        more => format!("{more} jobs"),
+    };
+    let doubt = if *fits { "" } else { ", though their memory may not fit" };
+    format!(
+        "beside {jobs}, the best of {seats} GPU(s) with room: interference {interference:.2}, {slowdown:.2} \
+         times as long as alone{doubt}"
+    )
+}

@@ -1,0 +1,169 @@
+//! Multi-stage interference: how much jobs on one GPU stand in each other's way until all but one have ended.
+//!
+//! A stage lasts until the first of those present ends; then the others go on faster. The first job is the
+//! newcomer, and only stages in which it is present count. Pure arithmetic: who predicts what a stage is like
+//! is asked from outside, so that many GPUs can be asked for together.
+
+/// What a job still has to do.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(super) struct Work {
+    /// Iterations left (`rho`).
+    pub(super) iterations: f64,
+    /// What one takes alone, in seconds.
+    pub(super) seconds_alone: f64,
+}
+
+/// What a stage is like for one job.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(super) struct Beside {
+    /// What an iteration takes in this company, in seconds (`tau / I`).
+    pub(super) seconds: f64,
+    /// The degree of contention that it meets (`RCD`).
+    pub(super) contention: f64,
+}
+
+/// The stages of one GPU, as far as they have been gone through.
+#[derive(Debug, Clone)]
+pub(super) struct Timeline {
+    left: Vec<Work>,
+    /// The jobs that have not ended.
+    present: Vec<usize>,
+    /// Seconds since the newcomer came.
+    elapsed: f64,
+    /// When each job ended (`T`).
+    ends: Vec<f64>,
+    stages: Vec<Stage>,
+}
+
+#[derive(Debug, Clone)]
+struct Stage {
+    seconds: f64,
+    /// Of those present.
+    contention: Vec<(usize, f64)>,
+}
+
+/// The newcomer's place among the jobs.
+const NEWCOMER: usize = 0;
+
+impl Timeline {
+    /// Of these jobs, the newcomer first.
+    pub(super) fn new(jobs: Vec<Work>) -> Timeline {
+        let (present, ends) = ((0..jobs.len()).collect(), vec![0.0; jobs.len()]);
+        let mut timeline = Timeline { left: jobs, present, elapsed: 0.0, ends, stages: Vec::new() };
+        timeline.end_alone();
+        timeline
+    }
+
+    /// Who is there in the next stage; nobody if there is none.
+    pub(super) fn present(&self) -> &[usize] {
+        &self.present
+    }
+
+    /// Goes through a stage that is like this for those present, in their order.
+    pub(super) fn pass(&mut self, beside: &[Beside]) {
+        let needs = |(job, beside): (&usize, &Beside)| self.left[*job].iterations * beside.seconds;
+        let needs: Vec<f64> = self.present.iter().zip(beside).map(needs).collect();
+        let Some(first) = (0..needs.len()).min_by(|a, b| needs[*a].total_cmp(&needs[*b])) else { return };
+        let seconds = needs[first];
+        for (job, beside) in self.present.iter().zip(beside) {
+            let left = &mut self.left[*job].iterations;
+            // Whole iterations, as released; no more than there are, whatever rounding did.
+            *left = (*left - (seconds / beside.seconds).floor()).max(0.0);
+        }
+        self.elapsed += seconds;
+        let contention = self.present.iter().copied().zip(beside.iter().map(|it| it.contention)).collect();
+        self.stages.push(Stage { seconds, contention });
+        self.ends[self.present.remove(first)] = self.elapsed;
+        self.end_alone();
+    }
+
+    /// Who is left alone meets nobody any more.
+    fn end_alone(&mut self) {
+        if let [last] = self.present[..] {
+            let Work { iterations, seconds_alone } = self.left[last];
+            self.ends[last] = self.elapsed + iterations * seconds_alone;
+            self.present.clear();
+        }
+    }
+
+    /// The overall interference of a newcomer: what it meets, and what the others meet from it in the mean.
+    /// Nothing where it is alone.
+    pub(super) fn interference(&self) -> f64 {
+        let others = self.left.len().saturating_sub(1);
+        if others == 0 {
+            return 0.0;
+        }
+        let met_by_others: f64 = (1..=others).map(|job| self.met_by(job)).sum();
+        self.met_by(NEWCOMER) + met_by_others / others as f64
+    }
+
+    /// What a job meets while the newcomer is there, by its whole time (`F`).
+    fn met_by(&self, job: usize) -> f64 {
+        let degree = |stage: &Stage, of| stage.contention.iter().find(|(it, _)| *it == of).map(|it| it.1);
+        let with_newcomer = self.stages.iter().filter(|stage| degree(stage, NEWCOMER).is_some());
+        let met = with_newcomer.filter_map(|stage| Some(stage.seconds * degree(stage, job)?));
+        // Who ends at once meets nobody.
+        if self.ends[job] > 0.0 { met.sum::<f64>() / self.ends[job] } else { 0.0 }
+    }
+
+    /// What an iteration of a job takes alone, in seconds.
+    pub(super) fn seconds_alone(&self, job: usize) -> f64 {
+        self.left[job].seconds_alone
+    }
+
+    /// Seconds until a job ends.
+    pub(super) fn ends_in(&self, job: usize) -> f64 {
+        self.ends[job]
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn beside(seconds: f64, contention: f64) -> Beside {
+        Beside { seconds, contention }
+    }
+
+    /// A newcomer with 50 iterations in an epoch, A with 100 and B with 200.
+    #[test]
+    fn the_interference_of_three_jobs_is_as_worked_out_by_hand() {
+        let work = |iterations, seconds_alone| Work { iterations, seconds_alone };
+        let mut timeline = Timeline::new(vec![work(400.0, 0.5), work(300.0, 0.3), work(1_000.0, 0.1)]);
+        assert_eq!(timeline.present(), [0, 1, 2]);
+        timeline.pass(&[beside(0.6, 3.6), beside(0.4, 4.2), beside(0.25, 3.9)]);
+        assert_eq!(timeline.present(), [0, 2]);
+        timeline.pass(&[beside(0.4, 3.3), beside(0.175, 3.5)]);
+        assert_eq!(timeline.present(), [0; 0]);
+        let close = |is: f64, should: f64| (is - should).abs() < 5e-7;
+        assert!([120.0, 200.0].iter().zip([1, 0]).all(|(ends, job)| close(timeline.ends_in(job), *ends)));
+        assert!(close(timeline.ends_in(2), 206.3), "{timeline:?}");
+        let met: Vec<f64> = (0..3).map(|job| timeline.met_by(job)).collect();
+        assert!(close(met[0], 3.48) && close(met[1], 4.2) && close(met[2], 3.625788), "{met:?}");
+        assert!(close(timeline.interference(), 7.392894), "{}", timeline.interference());
+    }
+
+    #[test]
+    fn who_is_alone_meets_nobody() {
+        let timeline = Timeline::new(vec![Work { iterations: 10.0, seconds_alone: 2.0 }]);
+        assert_eq!((timeline.present().len(), timeline.interference(), timeline.ends_in(0)), (0, 0.0, 20.0));
+    }
+
+    #[test]
+    fn stages_after_the_newcomer_has_gone_do_not_count() {
+        let work = |iterations| Work { iterations, seconds_alone: 1.0 };
+        let mut timeline = Timeline::new(vec![work(10.0), work(100.0), work(100.0)]);
+        timeline.pass(&[beside(1.0, 1.0); 3]);
+        timeline.pass(&[beside(1.0, 1_000.0); 2]);
+        let overall = 1.0 + (10.0 / 100.0 + 10.0 / 100.0) / 2.0;
+        assert!((timeline.interference() - overall).abs() < 1e-12);
+    }
+
+    #[test]
+    fn who_has_nothing_left_is_gone_at_once() {
+        let mut timeline = Timeline::new(vec![Work { iterations: 10.0, seconds_alone: 1.0 }; 2]);
+        timeline.left[1].iterations = 0.0;
+        timeline.pass(&[beside(2.0, 3.0); 2]);
+        assert_eq!((timeline.interference(), timeline.ends_in(0)), (0.0, 10.0));
+    }
+}

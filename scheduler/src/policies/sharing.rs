@@ -1,0 +1,60 @@
+//! Policies that share GPUs, all first come, first served, and all alike but for whom they put beside whom.
+//!
+//! A job without room lets others pass, as in the cluster managers that these policies were made for.
+
+use super::{Parameters, SWITCHES, UnknownPolicy, place};
+use crate::interference::Knowledge;
+use crate::isacpp::{Contention, Isacpp, IsacppOptions, Selection};
+use crate::mapping::{self, Switch};
+use crate::shared_place::{Choice, FirstFitSharing, Horus, LeastLoaded, SharedPlace, UtilThreshold};
+use crate::{Discipline, Fifo, Pipeline, Policy};
+
+/// Two jobs that keep a device busy for half of the time each fill it.
+const UTIL_THRESHOLD: f64 = 1.0;
+
+/// A policy of this name, if it is one of those that share.
+pub(super) fn sharing(
+    name: &str,
+    knowledge: &Knowledge,
+    parameters: &mut Parameters<'_>,
+) -> Option<Result<Box<dyn Policy>, UnknownPolicy>> {
+    match name {
+        "first-fit-sharing" => Some(policy(FirstFitSharing, knowledge, parameters)),
+        "least-loaded" => Some(policy(LeastLoaded, knowledge, parameters)),
+        "horus" => Some(policy(Horus, knowledge, parameters)),
+        "util-threshold" => Some(util_threshold(knowledge, parameters)),
+        "isacpp" => Some(isacpp(knowledge, parameters)),
+        _ => None,
+    }
+}
+
+fn policy(
+    choice: impl Choice + 'static,
+    knowledge: &Knowledge,
+    parameters: &mut Parameters<'_>,
+) -> Result<Box<dyn Policy>, UnknownPolicy> {
+    let whole = place(parameters, mapping::Selection::default())?;
+    let place = SharedPlace::new(choice, whole, knowledge);
+    Ok(Box::new(Pipeline::new(Fifo, place, Discipline::WorkConserving)))
+}
+
+fn util_threshold(
+    knowledge: &Knowledge,
+    parameters: &mut Parameters<'_>,
+) -> Result<Box<dyn Policy>, UnknownPolicy> {
+    let most = parameters.read("threshold", "a number from 0 to 10", |it: &f64| (0.0..=10.0).contains(it))?;
+    policy(UtilThreshold { most: most.unwrap_or(UTIL_THRESHOLD) }, knowledge, parameters)
+}
+
+fn isacpp(knowledge: &Knowledge, parameters: &mut Parameters<'_>) -> Result<Box<dyn Policy>, UnknownPolicy> {
+    let readings = [("mean", Contention::MeanMinusOne), ("sum", Contention::Sum)];
+    let contention = parameters.choose("rcd", &readings)?.unwrap_or_default();
+    let selection = match parameters.choose("as-released", &SWITCHES)?.unwrap_or(Switch::Off) {
+        Switch::On => Selection::AsReleased,
+        Switch::Off => Selection::LeastInterference,
+    };
+    let weight =
+        parameters.read("speed-weight", "a number from 0 to 1000", |it: &f64| (0.0..=1e3).contains(it))?;
+    let options = IsacppOptions { contention, selection, speed_weight: weight.unwrap_or_default() };
+    policy(Isacpp::new(options, knowledge), knowledge, parameters)
+}
