@@ -1,14 +1,13 @@
 //! A newcomer on each of several GPUs, played through to the end, stage by stage on all of them at once: each
 //! stage costs one question to the predictor, however many GPUs there are.
 
-use std::sync::Arc;
+use std::collections::BTreeMap;
 
 use cohabit_proto::JobId;
 
 use super::contention::Contention;
 use super::timeline::{Beside, Timeline, Work};
-use crate::SharingMode;
-use crate::interference::{Asked, Colocated, Company, GpuKind, Known};
+use crate::interference::{Asked, Colocated, Company, GpuKind};
 use crate::shared_place::{Jobs, Seat};
 
 /// So many iterations a job is taken to have of which nobody knows how many it has.
@@ -31,10 +30,8 @@ pub(super) struct Expected {
 
 /// The newcomer among the neighbours of one GPU.
 struct Scene {
-    gpu: GpuKind,
-    sharing: SharingMode,
-    /// The newcomer first.
-    members: Vec<Arc<Known>>,
+    /// At the start, the newcomer first.
+    together: Company,
     timeline: Timeline,
     /// Seconds that the newcomer takes alone.
     alone: f64,
@@ -49,37 +46,37 @@ pub(super) fn expected(
     asked: &mut Asked,
     contention: Contention,
 ) -> Vec<Expected> {
-    let mut scenes = set(newcomer, seats, jobs, asked);
-    while scenes.iter().any(|scene| !scene.timeline.present().is_empty()) {
-        let mut open: Vec<&mut Scene> =
-            scenes.iter_mut().filter(|scene| !scene.timeline.present().is_empty()).collect();
-        let companies: Vec<Company> = open.iter().map(|scene| scene.company()).collect();
-        for (scene, told) in open.iter_mut().zip(asked.predict(&companies)) {
+    let mut scenes = opened(newcomer, seats, jobs, asked);
+    loop {
+        let mut going_on: Vec<&mut Scene> = scenes.iter_mut().filter(|scene| scene.goes_on()).collect();
+        if going_on.is_empty() {
+            return scenes.iter().map(Scene::expected).collect();
+        }
+        let companies: Vec<Company> = going_on.iter().map(|scene| scene.company()).collect();
+        for (scene, told) in going_on.iter_mut().zip(asked.predict(&companies)) {
             scene.pass(&told, contention);
         }
     }
-    scenes.iter().map(Scene::expected).collect()
 }
 
 /// The scenes before their first stage.
-fn set(newcomer: JobId, seats: &[Seat<'_>], jobs: &mut Jobs, asked: &mut Asked) -> Vec<Scene> {
+fn opened(newcomer: JobId, seats: &[Seat<'_>], jobs: &mut Jobs, asked: &mut Asked) -> Vec<Scene> {
     let neighbours: Vec<Vec<JobId>> = seats.iter().map(|seat| jobs.on(seat.device)).collect();
-    let companies: Vec<Company> = seats
-        .iter()
-        .zip(&neighbours)
-        .map(|(seat, present)| company(seat, &running(present, jobs), jobs))
-        .collect();
-    let paces = asked.predict(&companies);
-    let scene = |((seat, neighbours), pace): ((&Seat<'_>, Vec<JobId>), Vec<Colocated>)| {
-        let together: Vec<JobId> = [newcomer].into_iter().chain(neighbours.iter().copied()).collect();
-        let Company { gpu, sharing, members } = company(seat, &together, jobs);
-        let paces = running(&neighbours, jobs).into_iter().zip(pace.iter().map(|it| it.slowdown));
-        let paces: Vec<(JobId, f64)> = paces.collect();
-        let work: Vec<Work> = together.iter().map(|job| work(*job, &paces, jobs)).collect();
-        let alone = work[0].iterations * work[0].seconds_alone;
-        Scene { gpu, sharing, members, timeline: Timeline::new(work), alone, fits: true }
-    };
-    seats.iter().zip(neighbours).zip(paces).map(scene).collect()
+    let running: Vec<Vec<JobId>> = neighbours.iter().map(|present| running(present, jobs)).collect();
+    let companies: Vec<Company> =
+        seats.iter().zip(&running).map(|(seat, present)| company(seat, present, jobs)).collect();
+    let paces = running.into_iter().zip(asked.predict(&companies)).map(|(running, told)| {
+        running.into_iter().zip(told.iter().map(|it| it.slowdown)).collect::<BTreeMap<JobId, f64>>()
+    });
+    let told = seats.iter().zip(neighbours).zip(paces);
+    told.map(|((seat, neighbours), paces)| {
+        let together: Vec<JobId> = [newcomer].into_iter().chain(neighbours).collect();
+        Scene::new(
+            company(seat, &together, jobs),
+            together.iter().map(|job| work(*job, &paces, jobs)).collect(),
+        )
+    })
+    .collect()
 }
 
 /// Those that have been running till now.
@@ -94,28 +91,38 @@ fn company(seat: &Seat<'_>, present: &[JobId], jobs: &mut Jobs) -> Company {
 }
 
 /// What a job still has to do: all of it, or, where it runs, what its present pace leaves until its end.
-fn work(job: JobId, paces: &[(JobId, f64)], jobs: &Jobs) -> Work {
+fn work(job: JobId, paces: &BTreeMap<JobId, f64>, jobs: &Jobs) -> Work {
     let profile = jobs.profile(job);
     let iterations = profile.iterations.map_or(UNKNOWN_ITERATIONS, |it| it.max(1) as f64);
     let seconds_alone = profile.runtime.as_secs_f64().max(1e-6) / iterations;
-    let pace = paces.iter().find(|(it, _)| *it == job).map_or(1.0, |(_, pace)| *pace);
+    let pace = paces.get(&job).copied().unwrap_or(1.0);
     let left = jobs.ends_in(job).map(|left| left.as_secs_f64() / pace / seconds_alone);
     Work { iterations: left.map_or(iterations, |left| left.round().max(1.0)), seconds_alone }
 }
 
 impl Scene {
+    fn new(together: Company, work: Vec<Work>) -> Scene {
+        let alone = work[0].iterations * work[0].seconds_alone;
+        Scene { together, timeline: Timeline::new(work), alone, fits: true }
+    }
+
+    fn goes_on(&self) -> bool {
+        !self.timeline.present().is_empty()
+    }
+
+    /// Those of the next stage.
     fn company(&self) -> Company {
-        let members = self.timeline.present().iter().map(|job| self.members[*job].clone()).collect();
-        Company { gpu: self.gpu.clone(), sharing: self.sharing, members }
+        let Company { gpu, sharing, members } = &self.together;
+        let members = self.timeline.present().iter().map(|job| members[*job].clone()).collect();
+        Company { gpu: gpu.clone(), sharing: *sharing, members }
     }
 
     fn pass(&mut self, told: &[Colocated], contention: Contention) {
-        let present = self.timeline.present().to_vec();
         let beside = |(job, told): (&usize, &Colocated)| Beside {
             seconds: self.timeline.seconds_alone(*job) * told.slowdown,
-            contention: contention.degree(&self.members[*job].member, told),
+            contention: contention.degree(&self.together.members[*job].member, told),
         };
-        let beside: Vec<Beside> = present.iter().zip(told).map(beside).collect();
+        let beside: Vec<Beside> = self.timeline.present().iter().zip(told).map(beside).collect();
         // Memory is fullest in the first stage, when all are there.
         self.fits = self.fits && told.first().is_none_or(|told| told.fits >= LIKELY_TO_FIT);
         self.timeline.pass(&beside);
@@ -125,7 +132,7 @@ impl Scene {
         Expected {
             interference: self.timeline.interference(),
             slowdown: (self.timeline.ends_in(0) / self.alone).max(1.0),
-            neighbours: self.members.len() - 1,
+            neighbours: self.together.members.len() - 1,
             fits: self.fits,
         }
     }

@@ -1,8 +1,8 @@
 //! The device on which the neighbours' and the newcomer's utilisations together are least.
 //!
-//! After G. Yeung et al., "Horus: interference-aware and prediction-based scheduling in deep learning systems",
-//! 2022, which predicts utilisation and has no model of slowdowns. Here what a job uses alone comes from
-//! measurements; one that nobody measured counts as a usual one.
+//! After G. Yeung et al., "Horus: interference-aware and prediction-based scheduling in deep learning
+//! systems", 2022, which predicts utilisation and has no model of slowdowns. Here what a job uses alone comes
+//! from measurements; one that nobody measured counts as a usual one.
 
 use super::{Choice, Chosen, Jobs, Seat, least_loaded};
 use crate::{PendingJob, Shortage};

@@ -1,8 +1,8 @@
 //! Jobs share a device as long as it would not be busier than a threshold, and fill it up as far as that
 //! allows; else a job waits for a device of its own.
 //!
-//! After Q. Hu et al., "Lucid: a non-intrusive, scalable and interpretable scheduler for deep learning training
-//! jobs", 2023, which packs jobs by how busy they keep a GPU alone.
+//! After Q. Hu et al., "Lucid: a non-intrusive, scalable and interpretable scheduler for deep learning
+//! training jobs", 2023, which packs jobs by how busy they keep a GPU alone.
 
 use super::{Choice, Chosen, Jobs, Seat, least_loaded};
 use crate::{PendingJob, Shortage};
