@@ -50,8 +50,10 @@ impl GpuCluster {
     pub(super) fn doctor(&self, flags: &[&str]) -> Vec<Value> {
         let library = self.installed.nvml.display().to_string();
         let arguments = [&["doctor", "--output", "json", "--nvml-library", &library][..], flags].concat();
-        let output =
-            self.cluster.command(&arguments).env("PATH", self.installed.search_path()).output().unwrap();
+        let mut command = self.cluster.command(&arguments);
+        // A probe that failed leaves its logs in the folder for what is temporary.
+        command.env("PATH", self.installed.search_path()).env("TMPDIR", self.cluster.folder());
+        let output = command.output().unwrap();
         let document: Value = serde_json::from_slice(&output.stdout).unwrap();
         document["findings"].as_array().unwrap().clone()
     }
