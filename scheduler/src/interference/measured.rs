@@ -89,10 +89,16 @@ impl MeasuredTable {
         if let [member] = &set.members[..] {
             return vec![Colocated::alone(member)];
         }
-        match self.sets.get(&Key::of(set)) {
+        match self.entry(set) {
             Some(entry) => entry.of_members(&set.members),
             None => self.composed(set).unwrap_or_else(|| unknown(set)),
         }
+    }
+
+    /// What was measured of a set. Measurements that do not tell how it was shared stand for any way.
+    fn entry(&self, set: &CoLocation) -> Option<&Entry> {
+        let in_any_way = || Key::of(&CoLocation { sharing: None, ..set.clone() });
+        self.sets.get(&Key::of(set)).or_else(|| self.sets.get(&in_any_way()))
     }
 
     /// Of a set that nobody measured, from its pairs, if all of them were: what each partner costs adds up.
@@ -103,7 +109,7 @@ impl MeasuredTable {
             for other in one + 1..set.members.len() {
                 let members = vec![set.members[one].clone(), set.members[other].clone()];
                 let pair = CoLocation { members, ..set.clone() };
-                let told = self.sets.get(&Key::of(&pair))?.of_members(&pair.members);
+                let told = self.entry(&pair)?.of_members(&pair.members);
                 excess[one] += told[0].slowdown - 1.0;
                 excess[other] += told[1].slowdown - 1.0;
                 fits = fits.min(told[0].fits);

@@ -112,6 +112,13 @@ fn sets_that_share_otherwise_are_other_sets() {
 }
 
 /// Up to five members, known well or hardly.
+#[test]
+fn measurements_that_do_not_tell_how_sets_shared_stand_for_any_way() {
+    let pair = |sharing| CoLocation { sharing, ..set("v100", &[member("a", None), member("b", None)]) };
+    let table = MeasuredTable::of(&[ran(pair(None), &[1.1, 1.2])]);
+    assert_eq!(slowdowns(&one(&table, pair(Some(StretchSharing::Mps)))), [1.1, 1.2]);
+}
+
 fn any_set() -> impl Strategy<Value = CoLocation> {
     let busy = prop_oneof![Just(None), (0.0..1.0_f64).prop_map(Some)];
     let model = prop_oneof![Just("a"), Just("b"), Just("x")];
