@@ -3,10 +3,12 @@
 //! The daemon is the production worker core with a link and an alarm clock. It is gone at a crash; the
 //! machine's executors, the node's id and the number of its links are not.
 
+use std::collections::BTreeMap;
+
 use cohabit_proto::{
-    DeviceKind, DeviceSharing, Health, Incarnation, Inventory, NodeId, Span, Time, WorkerKey,
+    DeviceId, DeviceKind, DeviceSharing, Health, Incarnation, Inventory, NodeId, Span, Time, WorkerKey,
 };
-use cohabit_worker_core::{Config, Effect, Event, Worker};
+use cohabit_worker_core::{Config, Effect, Event, MpsOrder, Worker};
 
 use crate::alarm::AlarmClock;
 use crate::failure::{Failure, FailureKind, guarded};
@@ -47,6 +49,8 @@ pub(crate) struct Daemon {
     pub(crate) worker: Worker,
     pub(crate) link: Link,
     pub(crate) alarm: AlarmClock,
+    /// What the actors of MPS daemons were told and have not answered.
+    pub(crate) orders: BTreeMap<DeviceId, MpsOrder>,
 }
 
 /// The daemon's link to the head.
@@ -94,7 +98,8 @@ impl Node {
         let devices = self.machine.shape().devices();
         let worker = Worker::new(Config { heartbeat: self.heartbeat, devices });
         self.life += 1;
-        self.daemon = Some(Daemon { worker, link: Link::None, alarm: AlarmClock::default() });
+        let (link, alarm, orders) = (Link::None, AlarmClock::default(), BTreeMap::new());
+        self.daemon = Some(Daemon { worker, link, alarm, orders });
     }
 
     /// The key of its next link.
@@ -142,6 +147,11 @@ impl Node {
 }
 
 impl Daemon {
+    /// Whether this order waits for its answer; it does not from now on.
+    pub(crate) fn takes_answer(&mut self, device: &DeviceId, order: MpsOrder) -> bool {
+        self.orders.get(device) == Some(&order) && self.orders.remove(device).is_some()
+    }
+
     pub(crate) fn handle(&mut self, now: Time, event: Event, watch: Watch) -> Result<Vec<Effect>, Failure> {
         let mut effects = Vec::new();
         guarded(FailureKind::Crash, now, || self.worker.handle(now, event, &mut effects))?;

@@ -134,6 +134,14 @@ impl Process {
         matches!(self.life, Life::Running(_))
     }
 
+    /// Whether it ended badly, and nothing says that it was stopped.
+    pub(crate) const fn ended_unexplained(&self) -> bool {
+        match &self.life {
+            Life::Starting | Life::Running(_) => false,
+            Life::Ended(ending) => !ending.outcome.succeeded() && ending.stopped.is_none(),
+        }
+    }
+
     pub(crate) const fn orphaned(&self) -> bool {
         self.leases % 2 == 1
     }

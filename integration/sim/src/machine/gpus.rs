@@ -8,7 +8,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use cohabit_proto::{Bytes, DeviceId, DeviceKind, GpuReading, Outcome, RankId, Share, Span, Time};
 use cohabit_worker_core::{Event, GpuAccess, GpuSample, MpsOrder, MpsWord};
 
-use super::{Beat, Machine, Outbox};
+use super::{Beat, Disk, Machine, Outbox};
 use crate::process::Process;
 use crate::random::Random;
 
@@ -27,7 +27,8 @@ pub(super) struct Gpus {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Server {
     Active,
-    InFault,
+    /// In fault; or gone with the machine's power, and the disk tells that it was here.
+    Broken,
 }
 
 /// How something goes that may go wrong.
@@ -101,7 +102,7 @@ impl Machine {
         let active = self.gpus.servers.iter().filter(|(_, server)| **server == Server::Active);
         let active: Vec<DeviceId> = active.map(|(device, _)| device.clone()).collect();
         let device = active.get(number.checked_rem(active.len())?)?.clone();
-        self.gpus.servers.insert(device.clone(), Server::InFault);
+        self.gpus.servers.insert(device.clone(), Server::Broken);
         let clients = self.clients(&device);
         let culprit = match blame {
             Blame::Culprit => clients.get(number.checked_rem(clients.len()).unwrap_or(0)).copied(),
@@ -157,9 +158,19 @@ impl Machine {
         idle.iter().for_each(|device| _ = self.gpus.servers.remove(device));
     }
 
-    /// Nothing of all that outlives the machine's power.
-    pub(super) fn gpus_off(&mut self) {
-        self.gpus = Gpus::default();
+    /// No server outlives the machine's power, but the disk keeps that there were some.
+    pub(super) fn gpus_off(&mut self, disk: Disk) {
+        self.gpus.lost.clear();
+        match disk {
+            Disk::Kept => self.gpus.servers.values_mut().for_each(|server| *server = Server::Broken),
+            Disk::Wiped => self.gpus.servers.clear(),
+        }
+    }
+
+    /// The GPUs whose MPS servers this rank is, or was, a client of.
+    pub(crate) fn served_by(&self, rank: RankId) -> Vec<DeviceId> {
+        let client = self.processes.get(&rank).filter(|process| is_client(process));
+        client.map(|process| process.start.devices.clone()).unwrap_or_default()
     }
 
     /// Whether a rank may come to its devices as it is about to.
@@ -184,7 +195,7 @@ impl Machine {
 
     /// Whether the MPS server that this rank needs is broken.
     pub(super) fn has_lost_server(&self, process: &Process) -> bool {
-        let broken = |device| self.gpus.servers.get(device) == Some(&Server::InFault);
+        let broken = |device| self.gpus.servers.get(device) == Some(&Server::Broken);
         is_client(process) && process.start.devices.iter().any(broken)
     }
 

@@ -202,7 +202,7 @@ impl Machine {
 
     /// Everything that runs is gone at once.
     pub(crate) fn power_off(&mut self, now: Time, disk: Disk) {
-        self.gpus_off();
+        self.gpus_off(disk);
         for (rank, process) in self.processes.iter_mut().filter(|(_, process)| process.is_live()) {
             let outcome = Outcome::Lost("the machine went down".into());
             self.accounts.close(now, *rank, process, &outcome);
@@ -214,16 +214,15 @@ impl Machine {
     }
 
     /// What a starting worker daemon finds. Where nobody saw why a client ended badly, its broken server
-    /// tells.
-    pub(crate) fn found(&self) -> impl Iterator<Item = FoundRank> {
-        self.processes.values().filter_map(|process| {
-            let mut found = process.found()?;
-            let bad = found.ending.as_mut().filter(|ending| !ending.outcome.succeeded());
-            if let Some(ending) = bad.filter(|_| self.has_lost_server(process)) {
-                ending.stopped.get_or_insert(StopReason::MpsFaultVictim);
-            }
-            Some(found)
-        })
+    /// tells; that is written down, for the server may be well again before the head has heard.
+    pub(crate) fn found(&mut self) -> Vec<FoundRank> {
+        let unseen = self.processes.values().filter(|process| process.ended_unexplained());
+        let victims =
+            unseen.filter(|process| self.has_lost_server(process)).map(|process| process.start.rank);
+        for rank in victims.collect::<Vec<_>>() {
+            self.explain(rank, StopReason::MpsFaultVictim);
+        }
+        self.processes.values().filter_map(Process::found).collect()
     }
 
     /// What runs, or is about to.

@@ -13,14 +13,14 @@ use crate::shape::Shape;
 const GIB: u64 = 1 << 30;
 
 /// So many machines with one GPU of 24 GiB each, under MPS.
-fn lab(machines: u32) -> Scenario {
+pub(super) fn lab(machines: u32) -> Scenario {
     let mut scenario = cluster(machines);
     scenario.shapes = (0..machines).map(|it| Shape::new(&format!("node-{it}"), 1).under_mps()).collect();
     scenario
 }
 
 /// A job on a quarter of a GPU, with memory that leaves room for two more.
-fn sharer(alone: u64) -> JobSpec {
+pub(super) fn sharer(alone: u64) -> JobSpec {
     let mut spec = work_on(250, alone);
     spec.demand.gpu_memory = Some(Bytes(6 * GIB));
     spec
@@ -30,7 +30,7 @@ fn stops(job: &JobRecord) -> Vec<Option<StopReason>> {
     job.attempts.iter().map(|attempt| attempt.stopped).collect()
 }
 
-fn break_mps(blame: Blame) -> Act {
+pub(super) fn break_mps(blame: Blame) -> Act {
     Act::BreakMps { node: 0, number: 0, blame }
 }
 
@@ -139,20 +139,20 @@ fn a_job_that_insists_on_limits_does_not_run_without_them() {
 }
 
 /// A machine with one GPU, alone.
-fn machine() -> Machine {
+pub(super) fn machine() -> Machine {
     Machine::new(Shape::new("node", 1).under_mps(), Hardware::default(), secs(120))
 }
 
-fn gpu() -> DeviceId {
+pub(super) fn gpu() -> DeviceId {
     DeviceId("node-0".into())
 }
 
-fn coming(number: u64, access: GpuAccess) -> RankStart {
+pub(super) fn coming(number: u64, access: GpuAccess) -> RankStart {
     let spec = if access == GpuAccess::Exclusive { work(100) } else { sharer(100) };
     RankStart { access, ..start(number, spec, &["node-0"]) }
 }
 
-const CLIENT: GpuAccess = GpuAccess::Mps(MpsLimits { memory: Bytes(6 * GIB), percentage: None });
+pub(super) const CLIENT: GpuAccess = GpuAccess::Mps(MpsLimits { memory: Bytes(6 * GIB), percentage: None });
 
 fn spawns(machine: &mut Machine, number: u64, access: GpuAccess) -> Result<(), String> {
     machine.spawn(at(0), coming(number, access), Conditions::IDEAL, &mut Outbox::default())

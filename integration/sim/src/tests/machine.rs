@@ -126,7 +126,7 @@ fn an_orphan_is_terminated_then_killed_unless_somebody_comes() {
 #[test]
 fn outcomes_stay_on_the_disk_until_they_are_forgotten() {
     let mut alone = Alone::new().spawn(at(0), start(1, work(10), &["node-0"])).until(at(100));
-    assert_eq!(alone.machine.found().count(), 1);
+    assert_eq!(alone.machine.found().len(), 1);
     alone.machine.forget(rank(1));
     assert!(alone.machine.is_clean());
 }

@@ -11,3 +11,4 @@ mod scenarios;
 #[cfg(feature = "learned")]
 mod sharing;
 mod swarm;
+mod unseen_faults;

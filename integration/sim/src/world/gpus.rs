@@ -20,11 +20,15 @@ impl World<'_> {
     pub(super) fn mps_ordered(&mut self, node: usize, device: DeviceId, order: MpsOrder) {
         let unlucky = self.gpus.chance(BAD_LUCK) && !self.is_quiet();
         let luck = if unlucky { Luck::Bad } else { Luck::Good };
+        if let Some(daemon) = &mut self.nodes[node].daemon {
+            daemon.orders.insert(device.clone(), order);
+        }
         let answer = AtDaemon::Mps(device, order, luck);
         let at = self.now + self.gpus.span(ANSWERED);
         self.agenda.put(at, Happening::Daemon(node, self.nodes[node].life, answer));
     }
 
+    /// Each order is answered once.
     pub(super) fn mps_answers(
         &mut self,
         node: usize,
@@ -32,10 +36,27 @@ impl World<'_> {
         order: MpsOrder,
         luck: Luck,
     ) -> Result<(), Failure> {
-        match self.nodes[node].machine.carry_out(&device, order, luck) {
+        let there = &mut self.nodes[node];
+        if !there.daemon.as_mut().is_some_and(|daemon| daemon.takes_answer(&device, order)) {
+            return Ok(());
+        }
+        match there.machine.carry_out(&device, order, luck) {
             Ok(word) => self.worker_event(node, Event::Mps(device, word)),
             Err(detail) => self.invariant(Err(detail)),
         }
+    }
+
+    /// Before a client is told to have ended badly, the actor of its MPS daemon is asked for a fault; it
+    /// first carries out the order that it has, which can only be to adopt while there are clients.
+    pub(super) fn examine_mps(&mut self, node: usize, event: &Event) -> Result<(), Failure> {
+        let Event::Exited(rank, ending) = event else { return Ok(()) };
+        if ending.outcome.succeeded() {
+            return Ok(());
+        }
+        for device in self.nodes[node].machine.served_by(*rank) {
+            self.mps_answers(node, device, MpsOrder::Adopt, Luck::Good)?;
+        }
+        Ok(())
     }
 
     /// Without a worker daemon there is nobody to see the fault; the next one finds what came of it.

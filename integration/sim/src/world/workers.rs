@@ -4,7 +4,7 @@
 //! next.
 
 use cohabit_proto::AttemptId;
-use cohabit_worker_core::{Effect, Event, FoundRank, GpuAccess};
+use cohabit_worker_core::{Effect, Event, GpuAccess};
 
 use super::World;
 use crate::alarm::Setting;
@@ -112,6 +112,7 @@ impl World<'_> {
             self.agenda.put(at, Happening::Machine(node, pulse));
         }
         for event in out.events {
+            self.examine_mps(node, &event)?;
             self.worker_event(node, event)?;
         }
         Ok(())
@@ -119,7 +120,7 @@ impl World<'_> {
 
     /// A new daemon finds what is left of earlier ones, then calls the head.
     pub(super) fn start_daemon(&mut self, node: usize) -> Result<(), Failure> {
-        let left: Vec<FoundRank> = self.nodes[node].machine.found().collect();
+        let left = self.nodes[node].machine.found();
         self.nodes[node].start_daemon();
         for found in left {
             self.worker_event(node, Event::Found(Box::new(found)))?;

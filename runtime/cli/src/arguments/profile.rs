@@ -14,7 +14,7 @@ use crate::values;
 #[derive(Debug, Args)]
 #[command(args_override_self = true)]
 pub(crate) struct ProfileArguments {
-    /// The workloads to compare: a TOML file with a [[workloads]] table for each
+    /// The workloads to compare: a TOML file with a `[[workloads]]` table for each
     #[arg(long, value_name = "FILE.toml")]
     pub(crate) workloads: PathBuf,
     /// The table to fill, with details beside it in FILE.csv.json; what is in it already is not measured
