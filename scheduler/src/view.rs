@@ -17,7 +17,7 @@ pub struct View {
     /// Nodes that take jobs, in the order in which they first joined.
     pub nodes: Vec<NodeView>,
     /// Jobs that could start now if there were room. An array shows no more members at once than could
-    /// possibly start.
+    /// possibly start, beside those that the policy itself stopped.
     pub pending: BTreeMap<JobId, PendingJob>,
     /// Jobs that hold devices.
     pub running: BTreeMap<JobId, RunningJob>,

@@ -175,6 +175,11 @@ impl Job {
         self.attempts.last_mut().filter(|attempt| attempt.is_live())
     }
 
+    /// Whether its last attempt had to make room for another job.
+    pub(crate) fn was_preempted(&self) -> bool {
+        self.attempts.last().is_some_and(|attempt| attempt.stopping == Some(StopReason::Preempted))
+    }
+
     /// Whether nothing but room keeps it waiting.
     pub(crate) fn is_eligible(&self, now: Time) -> bool {
         let due = self.not_before.is_none_or(|at| at <= now);

@@ -106,12 +106,20 @@ impl Head {
         }
     }
 
-    /// The members of an array that could possibly start at once, the first ones.
+    /// The first waiting members of an array: so many as could possibly start at once, and between them those
+    /// that the policy itself stopped last. One that was stopped for another must not hide it, or it would
+    /// take its own place again.
     fn window(&self, array: u64, capacity: Capacity) -> BTreeSet<JobId> {
         let Some(submission) = self.submissions.get(&array) else { return BTreeSet::new() };
-        let most = submission.may_place().min(capacity.most_at_once(&submission.spec.demand));
+        let most = capacity.most_at_once(&submission.spec.demand);
+        let mut others = 0;
+        let within = |member: &&JobId| {
+            others += u64::from(!self.jobs[*member].was_preempted());
+            others <= most
+        };
         let members = JobId::new(array)..=JobId::member(array, u32::MAX);
-        self.eligible.range(members).take(most as usize).copied().collect()
+        let may_place = submission.may_place() as usize;
+        self.eligible.range(members).take(may_place).take_while(within).copied().collect()
     }
 
     fn node_change(&self, id: NodeId) -> Change {

@@ -1,11 +1,11 @@
 //! Named scenarios: one kind of trouble each, and exactly what has to come of it.
 
-use cohabit_proto::{Array, JobChange, JobState, Outcome, Signal, Span, StopReason, Time};
+use cohabit_proto::{Array, Gpus, JobChange, JobState, Outcome, Signal, Span, StopReason, Time};
 
 use super::kit::*;
 use crate::machine::Disk;
 use crate::program::{OnTerm, Program, Start};
-use crate::scenario::Act;
+use crate::scenario::{Act, Scenario};
 
 #[test]
 fn a_head_killed_right_after_accepting_a_job_knows_it_and_makes_no_second_one() {
@@ -121,6 +121,21 @@ fn no_more_members_of_an_array_run_than_may() {
     let summary = only(&run).array.clone().unwrap();
     assert_eq!(summary.states, [(JobState::Completed, 8)].into());
     assert_eq!(seconds(Some(at(50)), only(&run).ended_at), 400, "four rounds of two");
+}
+
+#[test]
+fn a_member_stopped_for_another_of_its_array_lets_it_run() {
+    let mut spec = work(3_000);
+    spec.demand.gpus = Gpus::Whole(2);
+    spec.array = Some(Array::from(0..=1));
+    let mut aside = work(10);
+    aside.demand.gpus = Gpus::Whole(0);
+    let scenario = cluster(1).submit(at(50), spec).submit(at(60), aside.clone()).submit(at(2_000), aside);
+    let run = held(Scenario { policy: "las".into(), ..scenario.quiet(at(9_000)) });
+    assert_eq!((run.jobs[0].state, run.tally.ranks), (JobState::Completed, 3 + 2), "one stop in all");
+    let first_had_its_hour_of_a_device = 1_800;
+    let in_all = first_had_its_hour_of_a_device + 3_000 + 3_000;
+    assert_eq!(seconds(Some(at(50)), run.jobs[0].ended_at), in_all);
 }
 
 #[test]

@@ -1,6 +1,9 @@
 //! Plans are proposals: what does not fit the present state is dropped.
 
-use cohabit_proto::{Happening, JobId, JobSpec, JobState, Outcome, Placement, RankPlacement, Share, Ticket};
+use cohabit_proto::{
+    Happening, JobId, JobSpec, JobState, Outcome, Placement, RankPlacement, Report, Share, Signal,
+    StopReason, Ticket,
+};
 use cohabit_scheduler::{Action, Plan};
 
 use super::kit::*;
@@ -78,9 +81,22 @@ fn a_preempted_job_is_stopped_and_queued_again() {
     let ticket = unplanned(&mut test, vec![gpus(1)]);
     answer(&mut test, ticket, vec![Action::Preempt { job: id, why: "a test".into() }]);
     assert_eq!(test.state(id), JobState::Completing);
-    let preempted = Some(cohabit_proto::StopReason::Preempted);
-    test.ended(rank(1, 1), Outcome::Signalled(cohabit_proto::Signal::TERM), preempted);
+    test.ended(rank(1, 1), Outcome::Signalled(Signal::TERM), Some(StopReason::Preempted));
     assert_eq!(test.record(id).attempt, 2, "first come, first served");
+}
+
+#[test]
+fn a_preempted_member_hides_no_other_of_its_array() {
+    let mut test = TestHead::with_devices(1);
+    test.submit(array(0, 9, None));
+    let ticket = unplanned(&mut test, vec![gpus(1)]);
+    let [first, second] = [JobId::member(1, 0), JobId::member(1, 1)];
+    answer(&mut test, ticket, vec![Action::Preempt { job: first, why: "a test".into() }]);
+    let (rank, at) = (first.attempt(1).rank(0), test.now);
+    let (outcome, stopped) = (Outcome::Signalled(Signal::TERM), Some(StopReason::Preempted));
+    test.event(Event::Report(key(1, 1), Report::Ended { rank, outcome, stopped, progress: None, at }));
+    let shown: Vec<JobId> = test.head.view(test.now).pending.into_keys().collect();
+    assert_eq!(shown, [first, second, job(2)], "one device starts one member at once");
 }
 
 #[test]
