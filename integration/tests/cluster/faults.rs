@@ -35,11 +35,14 @@ fn what_was_acknowledged_is_known_after_the_head_was_killed_at_once() {
 fn a_killed_worker_daemon_finds_its_ranks_again() {
     let mut cluster = Cluster::start(&["host:2"]);
     let go = cluster.path("go");
-    let script = format!("until test -e {go}; do sleep 0.05; done; exit 5");
-    let running = cluster.submit(&[], &script);
-    let ends_meanwhile = cluster.submit(&[], &format!("until test -e {go}; do sleep 0.05; done; echo done"));
-    cluster.until_state(&ends_meanwhile, "RUNNING");
-    cluster.until_state(&running, "RUNNING");
+    let waiting = |name: &str, end: &str| {
+        let here = cluster.path(name);
+        cluster.submit(&[], &format!("touch {here}; until test -e {go}; do sleep 0.05; done; {end}"))
+    };
+    let (running, ends_meanwhile) = (waiting("one", "exit 5"), waiting("other", "echo done"));
+    // A job that was placed a moment ago may not have reached its worker.
+    cluster.until_file("one");
+    cluster.until_file("other");
     cluster.kill_worker(0);
     std::fs::write(&go, "").unwrap();
     cluster.restart_worker(0);

@@ -66,7 +66,9 @@ fn a_client_that_will_not_die_is_removed_from_the_server_and_killed_and_its_neig
     assert_eq!(gpus.cluster.end(&stubborn)["state"], "CANCELLED");
     gpus.until_clients(0, 1);
     let shown = gpus.cluster.show(&neighbour);
-    assert_eq!((shown["state"].as_str(), shown["attempt"].as_u64()), (Some("RUNNING"), Some(1)));
+    let (state, attempt) = (shown["state"].as_str(), shown["attempt"].as_u64());
+    let words = || gpus.cluster.read("worker0/ranks/2/1/0/executor.log");
+    assert_eq!((state, attempt), (Some("RUNNING"), Some(1)), "{}", words());
 }
 
 #[test]
