@@ -262,7 +262,7 @@ mod tests {
             "cat >/dev/null; mkdir $CUDA_MPS_PIPE_DIRECTORY/busy || { echo overlap; echo 100.0; exit; }
              rmdir $CUDA_MPS_PIPE_DIRECTORY/busy; echo 100.0",
         );
-        std::thread::scope(|scope| {
+        thread::scope(|scope| {
             let ask = || (0..20).map(|_| control.ask("get_server_list", soon())).collect::<Vec<_>>();
             let threads: Vec<_> = (0..4).map(|_| scope.spawn(ask)).collect();
             for answers in threads.into_iter().map(|thread| thread.join().unwrap()) {
