@@ -64,7 +64,9 @@ pub use retry::Retry;
 pub use state::{JobState, Life, ReasonCode};
 pub use stop::{Signal, Stop, Warning};
 pub use story::{Cause, Chapter, Happening};
-pub use telemetry::{DeviceTelemetry, GpuPerformance, GpuReading, Stretch, StretchSharing};
+pub use telemetry::{
+    CO_LOCATION_COLUMNS, DeviceTelemetry, GpuPerformance, GpuReading, Stretch, StretchSharing,
+};
 pub use time::{Span, Time};
 pub use token::{TokenAnswer, TokenRecord, TokenRequest};
 pub use work::{ActorWork, Command, FunctionWork, Work};

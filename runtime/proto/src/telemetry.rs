@@ -1,5 +1,7 @@
 //! What is measured on GPUs: readings of the moment, and how fast ranks got on beside which others.
 
+use std::str::FromStr;
+
 use serde::{Deserialize, Serialize};
 
 use crate::{Bytes, DeviceId, RankId, Time};
@@ -83,3 +85,48 @@ pub enum StretchSharing {
     /// By taking turns.
     TimeSliced,
 }
+
+impl StretchSharing {
+    /// Every way, in the order in which they are told.
+    pub const ALL: [StretchSharing; 3] =
+        [StretchSharing::Exclusive, StretchSharing::TimeSliced, StretchSharing::Mps];
+
+    /// The name that command lines and tables have for it.
+    #[must_use]
+    pub const fn word(self) -> &'static str {
+        match self {
+            StretchSharing::Exclusive => "exclusive",
+            StretchSharing::TimeSliced => "time-sliced",
+            StretchSharing::Mps => "mps",
+        }
+    }
+}
+
+/// The way with this name; otherwise the names that there are.
+impl FromStr for StretchSharing {
+    type Err = String;
+    fn from_str(word: &str) -> Result<StretchSharing, String> {
+        let known = || StretchSharing::ALL.map(StretchSharing::word).join(", ");
+        StretchSharing::ALL
+            .into_iter()
+            .find(|sharing| sharing.word() == word)
+            .ok_or_else(|| format!("'{word}' is no way of sharing a GPU: there are {}", known()))
+    }
+}
+
+/// Columns that every co-location table has, first and in this order: a row for each member of a set. Rates
+/// in steps a second, memory in bytes, utilisation from 0 to 1.
+pub const CO_LOCATION_COLUMNS: [&str; 12] = [
+    "set",
+    "gpu",
+    "sharing",
+    "model",
+    "batch",
+    "solo_rate",
+    "rate",
+    "solo_mem",
+    "mem",
+    "solo_util",
+    "util",
+    "feasible",
+];

@@ -142,7 +142,7 @@ impl Key {
     fn of(set: &CoLocation) -> Key {
         let configurations = ordered(&set.members).into_iter().map(|at| set.members[at].configuration());
         let configurations = configurations.collect();
-        Key { gpu: set.gpu.clone(), sharing: sharing_word(set.sharing), configurations }
+        Key { gpu: set.gpu.clone(), sharing: set.sharing.map_or("", StretchSharing::word), configurations }
     }
 }
 
@@ -151,15 +151,6 @@ fn ordered(members: &[Member]) -> Vec<usize> {
     let mut places: Vec<usize> = (0..members.len()).collect();
     places.sort_by_cached_key(|at| members[*at].configuration());
     places
-}
-
-const fn sharing_word(sharing: Option<StretchSharing>) -> &'static str {
-    match sharing {
-        None => "",
-        Some(StretchSharing::Exclusive) => "exclusive",
-        Some(StretchSharing::Mps) => "mps",
-        Some(StretchSharing::TimeSliced) => "time-sliced",
-    }
 }
 
 impl Entry {

@@ -10,7 +10,6 @@ use cohabit_proto::{Bytes, ComputeMode, Device, DeviceSharing, StretchSharing};
 
 use super::ProfileError;
 use super::gpu::Gpu;
-use super::sharing::sharing_word;
 use super::workload::Workload;
 
 /// How long the daemon may take to end.
@@ -119,7 +118,7 @@ fn limit(workload: &Workload, device: &Device) -> Bytes {
 pub(super) fn check(device: &Device, sharing: StretchSharing) -> Result<(), ProfileError> {
     let refuse = |why: &str| {
         let gpu = device.id.0.clone();
-        Err(ProfileError::CannotShare { gpu, sharing: sharing_word(sharing), why: why.to_owned() })
+        Err(ProfileError::CannotShare { gpu, sharing: sharing.word(), why: why.to_owned() })
     };
     let mode = device.gpu.as_ref().map(|gpu| gpu.compute_mode);
     if sharing == StretchSharing::TimeSliced && mode == Some(ComputeMode::ExclusiveProcess) {

@@ -60,7 +60,7 @@ struct Sets<'a> {
 impl Sets<'_> {
     fn round(&mut self, members: &[usize], combinations: &[Vec<usize>]) {
         let alone: Vec<Vec<usize>> = members.iter().map(|member| vec![*member]).collect();
-        for sharing in super::ALL_SHARING.into_iter().filter(|it| self.comparison.sharing.contains(it)) {
+        for sharing in StretchSharing::ALL.into_iter().filter(|it| self.comparison.sharing.contains(it)) {
             if self.comparison.sizes.contains(&1) && sharing != StretchSharing::TimeSliced {
                 alone.iter().for_each(|set| self.add_new(sharing, set));
             }

@@ -12,7 +12,6 @@ use super::details::{MemberDetails, NotMeasured, Run, SetDetails};
 use super::gpu::Gpu;
 use super::pace::Pacing;
 use super::results::Results;
-use super::sharing::sharing_word;
 use super::table::{Figures, Row, rounded};
 use super::trial::{Measured, Stop, Trial, Until, Verdict};
 use super::workload::Workload;
@@ -258,7 +257,7 @@ impl Course<'_> {
             sharing: set.sharing,
             reason: why.to_owned(),
         });
-        let sharing = sharing_word(set.sharing).to_owned();
+        let sharing = set.sharing.word().to_owned();
         self.results.add_not_measured(NotMeasured {
             run: self.run,
             sharing,
@@ -314,7 +313,7 @@ impl Course<'_> {
         SetDetails {
             set: number,
             run: self.run,
-            sharing: sharing_word(set.sharing).to_owned(),
+            sharing: set.sharing.word().to_owned(),
             ended_at: now(),
             took_s: rounded(took.as_secs_f64()),
             feasible: measured.is_some(),

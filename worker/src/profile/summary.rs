@@ -6,7 +6,6 @@ use std::collections::BTreeMap;
 
 use cohabit_proto::StretchSharing;
 
-use super::ALL_SHARING;
 use super::table::Row;
 
 /// Sets of several workloads that shared a GPU in one way.
@@ -60,7 +59,7 @@ pub fn summaries(rows: &[Row]) -> Vec<Summary> {
     let mut sets: BTreeMap<u64, Vec<&Row>> = BTreeMap::new();
     rows.iter().for_each(|row| sets.entry(row.set).or_default().push(row));
     let shared: Vec<Vec<&Row>> = sets.into_values().filter(|set| set.len() > 1).collect();
-    ALL_SHARING.into_iter().filter_map(|sharing| summary(sharing, &shared)).collect()
+    StretchSharing::ALL.into_iter().filter_map(|sharing| summary(sharing, &shared)).collect()
 }
 
 fn summary(sharing: StretchSharing, sets: &[Vec<&Row>]) -> Option<Summary> {

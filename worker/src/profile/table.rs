@@ -4,30 +4,15 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use cohabit_proto::StretchSharing;
+use cohabit_proto::{CO_LOCATION_COLUMNS, StretchSharing};
 use csv::StringRecord;
 
-use super::sharing::{sharing_named, sharing_word};
+/// What this program's tables have beyond the columns of every table; features follow.
+const OWN_COLUMNS: [&str; 4] = ["workload", "precision", "solo_spread", "rate_spread"];
 
-/// Columns of every table, in their order; features follow.
-const COLUMNS: [&str; 16] = [
-    "set",
-    "gpu",
-    "sharing",
-    "model",
-    "batch",
-    "solo_rate",
-    "rate",
-    "solo_mem",
-    "mem",
-    "solo_util",
-    "util",
-    "feasible",
-    "workload",
-    "precision",
-    "solo_spread",
-    "rate_spread",
-];
+fn is_column(name: &str) -> bool {
+    CO_LOCATION_COLUMNS.iter().chain(&OWN_COLUMNS).any(|column| *column == name)
+}
 
 /// One member of a set.
 #[derive(Debug, Clone, PartialEq)]
@@ -107,7 +92,7 @@ pub(super) fn write(rows: &[Row]) -> Result<Vec<u8>, TableError> {
     let features: BTreeSet<&str> =
         rows.iter().flat_map(|row| row.features.keys()).map(String::as_str).collect();
     let mut writer = csv::Writer::from_writer(Vec::new());
-    writer.write_record(COLUMNS.iter().chain(&features))?;
+    writer.write_record(CO_LOCATION_COLUMNS.iter().chain(&OWN_COLUMNS).chain(&features))?;
     for row in rows {
         let more = features.iter().map(|name| row.features.get(*name).cloned().unwrap_or_default());
         writer.write_record(cells(row).into_iter().chain(more))?;
@@ -120,7 +105,7 @@ fn cells(row: &Row) -> [String; 16] {
     [
         row.set.to_string(),
         row.gpu.clone(),
-        sharing_word(row.sharing).to_owned(),
+        row.sharing.word().to_owned(),
         row.model.clone(),
         row.batch.to_string(),
         number(solo.rate),
@@ -154,15 +139,12 @@ struct Cells<'a> {
 
 impl Cells<'_> {
     fn row(&self) -> Result<Row, TableError> {
-        let features = self
-            .headings
-            .iter()
-            .zip(self.record)
-            .filter(|(name, text)| !COLUMNS.contains(name) && !text.is_empty());
+        let features =
+            self.headings.iter().zip(self.record).filter(|(name, text)| !is_column(name) && !text.is_empty());
         Ok(Row {
             set: self.must("set")?,
             gpu: self.text("gpu")?.to_owned(),
-            sharing: sharing_named(self.text("sharing")?).map_err(|_| self.wrong("sharing"))?,
+            sharing: self.text("sharing")?.parse().map_err(|_| self.wrong("sharing"))?,
             model: self.text("model")?.to_owned(),
             batch: self.must("batch")?,
             solo: self.figures(["solo_rate", "solo_spread", "solo_mem", "solo_util"])?,

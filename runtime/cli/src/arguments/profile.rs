@@ -5,7 +5,6 @@ use std::time::Duration;
 
 use clap::{ArgAction, Args};
 use cohabit_client::proto::{Span, StretchSharing};
-use cohabit_worker::profile::sharing_named;
 
 use super::DisplayArguments;
 use crate::values;
@@ -30,7 +29,7 @@ pub(crate) struct ProfileArguments {
         value_name = "SHARING,…",
         value_delimiter = ',',
         default_value = "exclusive,time-sliced,mps",
-        value_parser = sharing_named,
+        value_parser = str::parse::<StretchSharing>,
         action = ArgAction::Append
     )]
     pub(crate) sharing: Vec<StretchSharing>,

@@ -3,7 +3,7 @@
 use std::io::{self, IsTerminal as _};
 
 use cohabit_client::proto::StretchSharing;
-use cohabit_worker::profile::{Stage, Watcher, sharing_word};
+use cohabit_worker::profile::{Stage, Watcher};
 use indicatif::{ProgressBar, ProgressStyle};
 
 use crate::output;
@@ -34,7 +34,7 @@ impl Bar {
 
 impl Watcher for Bar {
     fn begins(&mut self, workloads: &[String], sharing: StretchSharing, before: usize, of: usize) {
-        self.set = format!("{}, {}", workloads.join(" + "), sharing_word(sharing));
+        self.set = format!("{}, {}", workloads.join(" + "), sharing.word());
         self.stage = None;
         if let Some(bar) = &self.shown {
             bar.set_length(of as u64);

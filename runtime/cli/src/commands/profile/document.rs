@@ -3,7 +3,7 @@
 
 use std::path::Path;
 
-use cohabit_worker::profile::{Ending, Stop, Together, sharing_word, summaries};
+use cohabit_worker::profile::{Ending, Stop, Together, summaries};
 use serde::Serialize;
 
 use crate::render::documents::{Versioned, versioned};
@@ -49,11 +49,11 @@ struct Pair {
 pub(super) fn document(ending: &Ending, gpu: &str, table: &Path) -> Versioned<Profiled> {
     let unmeasured = ending.unmeasured.iter().map(|set| Unmeasured {
         workloads: set.workloads.clone(),
-        sharing: sharing_word(set.sharing),
+        sharing: set.sharing.word(),
         reason: set.reason.clone(),
     });
     let sharing = summaries(&ending.rows).into_iter().map(|summary| Sharing {
-        sharing: sharing_word(summary.sharing),
+        sharing: summary.sharing.word(),
         feasible: summary.feasible,
         infeasible: summary.infeasible,
         mean_slowdown: summary.mean_slowdown,

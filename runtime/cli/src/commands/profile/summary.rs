@@ -1,7 +1,7 @@
 //! What came out, for people: a row for each way of sharing, or for each member of each set.
 
 use cohabit_client::proto::Bytes;
-use cohabit_worker::profile::{Ending, Row, Summary, Together, sharing_word, summaries};
+use cohabit_worker::profile::{Ending, Row, Summary, Together, summaries};
 
 use crate::output::Screen;
 use crate::render::{figures, table};
@@ -21,7 +21,7 @@ pub(super) fn by_sharing(ending: &Ending, screen: Screen) -> String {
 
 fn cells(summary: &Summary) -> [String; 7] {
     [
-        sharing_word(summary.sharing).to_owned(),
+        summary.sharing.word().to_owned(),
         summary.feasible.to_string(),
         summary.infeasible.to_string(),
         summary.mean_slowdown.map_or(String::new(), times),
@@ -54,7 +54,7 @@ fn member_cells(row: &Row) -> [String; 9] {
     let slowdown = row.solo.rate.zip(row.together.rate).map(|(solo, together)| solo / together);
     [
         row.set.to_string(),
-        sharing_word(row.sharing).to_owned(),
+        row.sharing.word().to_owned(),
         row.workload.clone(),
         row.together.rate.map_or(String::new(), figures),
         percent(row.together.spread),

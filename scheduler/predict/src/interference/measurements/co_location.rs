@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::io::Read;
 
-use cohabit_proto::{Family, StretchSharing};
+use cohabit_proto::{CO_LOCATION_COLUMNS, Family, StretchSharing};
 use cohabit_scheduler::interference::{
     CoLocation, GpuKind, MeasuredSet, Member, ModelFeatures, Observed, Outcome, Solo,
 };
@@ -11,27 +11,11 @@ use cohabit_scheduler::interference::{
 use super::cells::{Cells, Rows};
 use super::{Format, ReadError};
 
-/// What every table has; `precision` and features may follow.
-const COLUMNS: [&str; 12] = [
-    "set",
-    "gpu",
-    "sharing",
-    "model",
-    "batch",
-    "solo_rate",
-    "rate",
-    "solo_mem",
-    "mem",
-    "solo_util",
-    "util",
-    "feasible",
-];
-
 const SHARING: [(&str, Option<StretchSharing>); 4] = [
     ("", None),
-    ("exclusive", Some(StretchSharing::Exclusive)),
-    ("mps", Some(StretchSharing::Mps)),
-    ("time-sliced", Some(StretchSharing::TimeSliced)),
+    (StretchSharing::Exclusive.word(), Some(StretchSharing::Exclusive)),
+    (StretchSharing::Mps.word(), Some(StretchSharing::Mps)),
+    (StretchSharing::TimeSliced.word(), Some(StretchSharing::TimeSliced)),
 ];
 
 const FAMILIES: [(&str, Option<Family>); 6] = [
@@ -60,7 +44,7 @@ struct Begun {
 }
 
 pub(super) fn read(text: impl Read) -> Result<Vec<MeasuredSet>, ReadError> {
-    let mut rows = Rows::of(text, Format::CoLocation, &COLUMNS)?;
+    let mut rows = Rows::of(text, Format::CoLocation, &CO_LOCATION_COLUMNS)?;
     let mut order: Vec<Begun> = Vec::new();
     let mut places: BTreeMap<String, usize> = BTreeMap::new();
     while let Some(cells) = rows.next()? {
@@ -122,7 +106,8 @@ impl Begun {
 fn member(cells: &Cells<'_>) -> Result<Member, ReadError> {
     let prefixed = |prefix: &'static str| -> Result<BTreeMap<String, f64>, ReadError> {
         let of_prefix = cells.all().filter_map(|(heading, _)| Some((heading, heading.strip_prefix(prefix)?)));
-        let known = of_prefix.filter(|(heading, _)| !COLUMNS.contains(heading) && *heading != "solo_spread");
+        let known = of_prefix
+            .filter(|(heading, _)| !CO_LOCATION_COLUMNS.contains(heading) && *heading != "solo_spread");
         let mut found = BTreeMap::new();
         for (heading, name) in known {
             if let Some(number) = cells.number(heading, 0.0)? {
