@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use cohabit_proto::{
     Array, Bytes, Command, Compute, Dependency, Gpus, JobId, JobSpec, Launch, Limits, ModelDescription,
-    Sharing, Signal, Time, Warning, When, Work,
+    Sharing, Signal, Slowdown, Time, Warning, When, Work,
 };
 
 use crate::{Client, Error, Job, Submission};
@@ -111,6 +111,13 @@ impl JobBuilder {
     /// Computes on no more of its device than its share, though its neighbours leave some idle.
     pub fn cap_compute(mut self) -> JobBuilder {
         self.spec.demand.compute = Compute::Capped;
+        self
+    }
+
+    /// How many times as long as alone its neighbours on the device may make a step take; what the cluster
+    /// allows unless said.
+    pub fn max_slowdown(mut self, factor: Slowdown) -> JobBuilder {
+        self.spec.demand.max_slowdown = Some(factor);
         self
     }
 

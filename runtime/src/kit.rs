@@ -119,6 +119,7 @@ pub(crate) fn planned(ticket: u64, job: &str) -> Event {
         job: job.parse().unwrap(),
         placement: Placement { parts: vec![part] },
         runtime: None,
+        slowdown: None,
         why: "it is first".into(),
     };
     Event::Planned(Ticket(ticket), Plan { actions: vec![place], ..Plan::default() })

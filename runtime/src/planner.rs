@@ -171,6 +171,8 @@ mod tests {
     use std::sync::Mutex;
     use std::sync::mpsc::{Receiver, channel};
 
+    use cohabit_scheduler::{PendingJob, Proposal, Prospect, Shortage};
+
     use super::*;
     use crate::kit::{at, pending_view};
 
@@ -193,7 +195,7 @@ mod tests {
             self.seen += changes.len() as u64;
         }
 
-        fn outlook(&mut self, _: &View) -> Vec<cohabit_scheduler::Prospect> {
+        fn outlook(&mut self, _: &View) -> Vec<Prospect> {
             Vec::new()
         }
 
@@ -207,6 +209,10 @@ mod tests {
                     Plan::default()
                 }
             }
+        }
+
+        fn consider(&mut self, _: &View, _: &PendingJob) -> Result<Proposal, Shortage> {
+            unreachable!("nobody asks")
         }
     }
 

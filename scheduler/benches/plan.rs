@@ -207,7 +207,7 @@ impl Bench {
             estimate: Some(Estimate {
                 iterations: Some(iterations),
                 runtime: Some(Span::from_millis(iterations * 150)),
-                basis: String::new(),
+                ..Estimate::default()
             }),
             time_limit: None,
             launch: Launch::PerGpu,

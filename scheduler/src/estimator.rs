@@ -78,7 +78,7 @@ impl Features {
     #[must_use]
     pub fn told(&self) -> Option<Estimate> {
         let basis = "what its submission says".to_owned();
-        self.iterations.map(|told| Estimate { iterations: Some(told), runtime: None, basis })
+        self.iterations.map(|told| Estimate { iterations: Some(told), basis, ..Estimate::default() })
     }
 
     /// The hour of the day of its submission, 0 to 23, as the cluster's clock counts days.

@@ -10,9 +10,12 @@ use cohabit_proto::{Demand, JobId, ReasonCode, Time};
 
 use crate::draft::{Draft, Next, octave};
 use crate::ends::Ends;
+use crate::interference::Knowledge;
+use crate::place::consider;
 use crate::prospects::waiting_in;
 use crate::{
-    Change, Cluster, Needs, PendingJob, Place, Plan, Policy, Profile, Prospect, Queue, RunningJob, View,
+    Change, Cluster, Needs, PendingJob, Place, Plan, Policy, Profile, Proposal, Prospect, Queue, RunningJob,
+    Shortage, View,
 };
 
 /// An order of precedence.
@@ -145,6 +148,14 @@ impl<R: Rank, P: Place> Policy for Pipeline<R, P> {
             self.tell_reservation(view, &mut prospects);
         }
         prospects
+    }
+
+    fn consider(&mut self, view: &View, job: &PendingJob) -> Result<Proposal, Shortage> {
+        consider(&mut self.place, view, job)
+    }
+
+    fn know(&mut self, knowledge: &Knowledge) {
+        self.place.know(knowledge);
     }
 }
 

@@ -1,7 +1,8 @@
 //! The choice of devices for one job.
 
-use cohabit_proto::{Demand, JobId, Placement};
+use cohabit_proto::{Demand, JobId, Placement, Slowdown};
 
+use crate::interference::Knowledge;
 use crate::{Action, Change, FreeNodes, JobTraits, PendingJob, Profile, Shortage, View};
 
 /// Chooses devices.
@@ -9,6 +10,11 @@ pub trait Place: Send {
     /// Takes note of changes, which are in the view already: for a choice that depends on who is where.
     fn learn(&mut self, view: &View, changes: &[Change]) {
         let _ = (view, changes);
+    }
+
+    /// Goes by this knowledge of interference from now on, if it goes by any.
+    fn know(&mut self, knowledge: &Knowledge) {
+        let _ = knowledge;
     }
 
     /// Takes note of the cluster before a plan; answers whether profiles made before no longer hold.
@@ -57,6 +63,8 @@ pub struct Proposal {
     pub placement: Placement,
     /// How much longer an iteration takes there than at the best place, at least 1.
     pub slowdown: f64,
+    /// How much of that is for the neighbours' sake; nothing where nobody looked at that.
+    pub beside_others: Option<Slowdown>,
     /// For the job's story: what is special about the place; may be empty.
     pub why: String,
 }
@@ -65,13 +73,24 @@ impl Proposal {
     /// A place as good as any other.
     #[must_use]
     pub const fn new(placement: Placement) -> Proposal {
-        Proposal { placement, slowdown: 1.0, why: String::new() }
+        Proposal { placement, slowdown: 1.0, beside_others: None, why: String::new() }
     }
 
     /// The start of a job there.
     #[must_use]
     pub(crate) fn start(self, job: JobId, profile: &Profile) -> Action {
-        let Proposal { placement, slowdown, why } = self;
-        Action::Place { job, placement, runtime: profile.expected_at(slowdown), why }
+        let Proposal { placement, slowdown, beside_others, why } = self;
+        let runtime = profile.expected_at(slowdown);
+        Action::Place { job, placement, runtime, slowdown: beside_others, why }
     }
+}
+
+/// Where a job would go with what is free now, whether it waits or is only thought of. Nothing is kept of it.
+pub(crate) fn consider(place: &mut impl Place, view: &View, job: &PendingJob) -> Result<Proposal, Shortage> {
+    let profile = place.profile(&job.demand, &job.traits);
+    let found = place.place(job, &profile, &FreeNodes::new(&view.nodes));
+    if !view.pending.contains_key(&job.id) {
+        place.learn(view, &[Change::Gone(job.id)]);
+    }
+    found
 }

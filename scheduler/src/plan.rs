@@ -1,6 +1,6 @@
 //! What a policy answers: to the head, actions; to people who ask, prospects.
 
-use cohabit_proto::{JobId, Placement, ReasonCode, Span, Time};
+use cohabit_proto::{JobId, Placement, ReasonCode, Slowdown, Span, Time};
 use serde::{Deserialize, Serialize};
 
 /// The answer to a view. Actions are checked and applied in order.
@@ -25,6 +25,10 @@ pub enum Action {
         /// How long it is expected to run there, where there is ground for it.
         #[serde(default)]
         runtime: Option<Span>,
+        /// How many times as long as alone it is expected to take there for its neighbours' sake; nothing
+        /// where the policy does not look at that.
+        #[serde(default)]
+        slowdown: Option<Slowdown>,
         /// Why there and now, for the job's story; may be empty.
         why: String,
     },

@@ -1,6 +1,7 @@
 //! The trait of all policies.
 
-use crate::{Change, Plan, Prospect, View};
+use crate::interference::Knowledge;
+use crate::{Change, PendingJob, Plan, Proposal, Prospect, Shortage, View};
 
 /// Decides which job starts when and where.
 ///
@@ -17,4 +18,16 @@ pub trait Policy: Send {
     /// What the pending jobs of a view have to expect, all changes of which it was told, in the order in
     /// which they may start.
     fn outlook(&mut self, view: &View) -> Vec<Prospect>;
+
+    /// Where a job would go if its turn were now: one that waits, or one that is only thought of, of which
+    /// nothing is kept.
+    ///
+    /// # Errors
+    /// Why it would have to wait for a place.
+    fn consider(&mut self, view: &View, job: &PendingJob) -> Result<Proposal, Shortage>;
+
+    /// Goes by this knowledge of interference from now on, if it goes by any. Plans may depend on it too.
+    fn know(&mut self, knowledge: &Knowledge) {
+        let _ = knowledge;
+    }
 }

@@ -45,5 +45,6 @@ pub(crate) fn truth(spec: &JobSpec) -> Estimate {
         iterations: Some(program.steps),
         runtime: Some(program.alone),
         basis: "what its program says".into(),
+        ..Estimate::default()
     }
 }

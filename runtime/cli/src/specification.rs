@@ -135,6 +135,7 @@ fn demand(job: &JobArguments) -> Result<Demand, Failure> {
         limits: if job.enforced { Limits::Enforced } else { Limits::BestEffort },
         compute: if job.cap_compute { Compute::Capped } else { Compute::Open },
         gpu_processes: job.gpu_processes.unwrap_or(1),
+        max_slowdown: job.max_slowdown,
     })
 }
 

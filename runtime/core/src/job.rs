@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use cohabit_proto::{
     Chapter, DeviceId, Enforcement, JobId, JobState, NodeId, Outcome, Placement, Progress, ReasonCode,
-    Signal, Span, StopReason, Time,
+    Signal, Slowdown, Span, StopReason, Time,
 };
 use serde::{Deserialize, Serialize};
 
@@ -44,6 +44,9 @@ pub(crate) struct Attempt {
     /// How long the policy expected it to run there.
     #[serde(default)]
     pub(crate) expected: Option<Span>,
+    /// What its neighbours were predicted to cost it when it was placed.
+    #[serde(default)]
+    pub(crate) slowdown: Option<Slowdown>,
     pub(crate) ended_at: Option<Time>,
     /// Why the head stops it.
     pub(crate) stopping: Option<StopReason>,

@@ -82,9 +82,8 @@ impl Turn<'_> {
 
     pub(crate) fn start(&mut self, id: JobId, placing: Placing) {
         let now = self.now;
-        let Placing { placement, runtime, why } = placing;
-        let (attempt, orders) = self.head.new_attempt(id, placement, runtime, now);
-        let happening = self.head.placed_chapter(id, &attempt, now, why);
+        let (attempt, orders) = self.head.new_attempt(id, &placing, now);
+        let happening = self.head.placed_chapter(id, &attempt, now, placing.why);
         let submission = self.head.submissions.get_mut(&id.number).expect("a job has a submission");
         submission.started_at = submission.started_at.or(Some(now));
         let demand = submission.spec.demand;

@@ -6,7 +6,7 @@
 
 use cohabit_proto::{
     AttemptId, Cause, Demand, DeviceId, Happening, JobId, JobState, Launch, NodeId, Placement, RankPlacement,
-    RankRun, RunOrder, Share, Span, StopReason, Ticket, Time, WorkerKey,
+    RankRun, RunOrder, Share, Slowdown, Span, StopReason, Ticket, Time, WorkerKey,
 };
 use cohabit_scheduler::{Action, Plan, check_shape};
 
@@ -21,6 +21,8 @@ use crate::turn::Turn;
 pub(crate) struct Placing {
     pub(crate) placement: Placement,
     pub(crate) runtime: Option<Span>,
+    /// What its neighbours are predicted to cost it.
+    pub(crate) slowdown: Option<Slowdown>,
     pub(crate) why: String,
 }
 
@@ -50,8 +52,8 @@ impl Turn<'_> {
         self.head.plan_wanted |= plan.actions.len() as u64 >= BATCH;
         for action in plan.actions {
             match action {
-                Action::Place { job, placement, runtime, why } => {
-                    self.place(job, Placing { placement, runtime, why });
+                Action::Place { job, placement, runtime, slowdown, why } => {
+                    self.place(job, Placing { placement, runtime, slowdown, why });
                 }
                 Action::Preempt { job, why } => self.preempt(job, &why),
             }
@@ -99,12 +101,11 @@ impl Head {
     pub(crate) fn new_attempt(
         &self,
         id: JobId,
-        placement: Placement,
-        expected: Option<Span>,
+        placing: &Placing,
         now: Time,
     ) -> (Attempt, Vec<(WorkerKey, RunOrder)>) {
         let number = self.jobs[&id].attempts.last().map_or(0, |attempt| attempt.number) + 1;
-        let runs = rank_runs(&placement, self.submissions[&id.number].spec.launch);
+        let runs = rank_runs(&placing.placement, self.submissions[&id.number].spec.launch);
         let rank = |node: NodeId, run: &RankRun| Rank {
             node,
             node_name: self.nodes[&node].name.clone(),
@@ -123,10 +124,11 @@ impl Head {
         let orders = self.run_orders(id.attempt(number), ranks.len() as u32, meeting_point, runs);
         let attempt = Attempt {
             number,
-            placement,
+            placement: placing.placement.clone(),
             meeting_point,
             started_at: now,
-            expected,
+            expected: placing.runtime,
+            slowdown: placing.slowdown,
             ended_at: None,
             stopping: None,
             stopped: None,

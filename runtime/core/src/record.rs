@@ -186,6 +186,8 @@ fn predicted(
     let predicted = Predicted {
         iterations: estimate.and_then(|it| it.iterations),
         runtime,
+        slowdown: job.attempts.last().and_then(|attempt| attempt.slowdown),
+        gpu_memory: estimate.and_then(|it| it.gpu_memory),
         starts_at: expected.and_then(|it| it.starts_at),
         ends_at: match running {
             Some(_) => by_progress().or_else(by_estimate),

@@ -12,6 +12,11 @@ use serde::{Deserialize, Serialize};
 #[serde(transparent)]
 pub struct Share(pub u32);
 
+/// How many times as long as alone a step takes, in thousandths; at least [`Slowdown::NONE`].
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(transparent)]
+pub struct Slowdown(pub u32);
+
 /// An amount of memory in bytes.
 #[derive(Debug, Default, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(transparent)]
@@ -64,6 +69,42 @@ impl Sum for Share {
 impl fmt::Display for Share {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         self.as_f64().fmt(f)
+    }
+}
+
+impl Slowdown {
+    /// As fast as alone.
+    pub const NONE: Slowdown = Slowdown(1_000);
+
+    /// As a factor, at least 1.
+    #[must_use]
+    pub fn as_f64(self) -> f64 {
+        f64::from(self.0.max(Slowdown::NONE.0)) / 1_000.0
+    }
+}
+
+/// Rounded to a thousandth; what is no slowdown is [`Slowdown::NONE`].
+impl From<f64> for Slowdown {
+    fn from(factor: f64) -> Slowdown {
+        Slowdown((factor.max(1.0) * 1_000.0).round() as u32)
+    }
+}
+
+impl fmt::Display for Slowdown {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.as_f64().fmt(f)
+    }
+}
+
+/// Reads `1.3`, and anything from 1 to 100.
+impl FromStr for Slowdown {
+    type Err = ParseAmountError;
+    fn from_str(text: &str) -> Result<Slowdown, ParseAmountError> {
+        let factor = text.trim().parse().ok().filter(|factor: &f64| (1.0..=100.0).contains(factor));
+        factor.map(Slowdown::from).ok_or_else(|| ParseAmountError {
+            text: text.to_owned(),
+            expected: "a slowdown: write how many times as long as alone a step may take, like 1.3; at least 1",
+        })
     }
 }
 
@@ -137,6 +178,15 @@ mod tests {
         assert_eq!(read("7"), Ok(7));
         for bad in ["", "G", "-1G", "1e9", "nan", "inf", "5X"] {
             assert!(read(bad).is_err(), "{bad}");
+        }
+    }
+
+    #[test]
+    fn a_slowdown_is_at_least_1() {
+        assert_eq!("1.3".parse(), Ok(Slowdown(1_300)));
+        assert_eq!((Slowdown(1_250).to_string(), Slowdown::NONE.as_f64()), ("1.25".to_owned(), 1.0));
+        for bad in ["", "0.9", "101", "nan", "inf", "x"] {
+            assert!(bad.parse::<Slowdown>().is_err(), "{bad}");
         }
     }
 

@@ -30,7 +30,7 @@ mod time;
 mod token;
 mod work;
 
-pub use amounts::{Bytes, ParseAmountError, Share};
+pub use amounts::{Bytes, ParseAmountError, Share, Slowdown};
 pub use array::{Array, IndexRange};
 pub use bandwidth::{Bandwidth, ParseBandwidthError};
 pub use device::{

@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::{Bandwidth, Bytes, Device, DeviceId, NodeId, RankId, Share, SharingLimits, Span, Time};
+use crate::{Bandwidth, Bytes, Device, DeviceId, NodeId, RankId, Share, SharingLimits, Slowdown, Span, Time};
 
 /// What a job needs on each of its nodes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
@@ -31,6 +31,10 @@ pub struct Demand {
     /// How many processes of a rank use its device: each gets as much of the rank's memory as any other.
     #[serde(default = "one")]
     pub gpu_processes: u32,
+    /// How much its neighbours on a device may slow it down; as much as the cluster's setting says without
+    /// it.
+    #[serde(default)]
+    pub max_slowdown: Option<Slowdown>,
 }
 
 const fn one() -> u32 {
@@ -134,6 +138,7 @@ impl Default for Demand {
             limits: Limits::BestEffort,
             compute: Compute::Open,
             gpu_processes: 1,
+            max_slowdown: None,
         }
     }
 }
@@ -162,6 +167,10 @@ impl Demand {
             }
             Gpus::Whole(_) if self.compute == Compute::Capped => {
                 Err("only a part of a GPU has a share to keep to: ask for one like --gpus 0.5".into())
+            }
+            Gpus::Whole(_) if self.max_slowdown.is_some() => {
+                Err("only a job with a part of a GPU has neighbours that slow it down: ask for one like --gpus 0.5"
+                    .into())
             }
             Gpus::Part(_) | Gpus::Whole(_) if self.gpu_processes == 0 => {
                 Err("at least one process of a rank uses its GPU: leave --gpu-processes out, or say how many"

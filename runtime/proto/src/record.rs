@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::{
     Bytes, Demand, Device, DeviceId, DeviceTelemetry, Enforcement, JobId, JobSpec, JobState, Links, NodeId,
-    Outcome, Progress, ReasonCode, Share, SharingLimits, Signal, Span, StopReason, Time,
+    Outcome, Progress, ReasonCode, Share, SharingLimits, Signal, Slowdown, Span, StopReason, Time,
 };
 
 /// All there is to tell about a job, an array as a whole, or a member.
@@ -134,6 +134,13 @@ pub struct Predicted {
     pub iterations: Option<u64>,
     /// Time it runs for when alone.
     pub runtime: Option<Span>,
+    /// How many times as long as alone a step takes beside its neighbours: as was expected when the latest
+    /// attempt was placed.
+    #[serde(default)]
+    pub slowdown: Option<Slowdown>,
+    /// Memory that it needs on each of its devices, where it did not say.
+    #[serde(default)]
+    pub gpu_memory: Option<Bytes>,
     /// When it may start.
     pub starts_at: Option<Time>,
     /// When it may end.

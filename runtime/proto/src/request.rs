@@ -8,7 +8,7 @@ use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
-use crate::{Chapter, JobId, JobRecord, JobRef, JobSpec, JobState, NodeRecord, Span, Time};
+use crate::{Bytes, Chapter, JobId, JobRecord, JobRef, JobSpec, JobState, NodeRecord, Span, Time};
 
 /// Who asks, as the token says.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -66,12 +66,15 @@ pub struct Submit {
 }
 
 /// What is expected of a job, frozen when it is submitted.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Default, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Estimate {
     /// Training iterations.
     pub iterations: Option<u64>,
     /// Time it runs for when alone.
     pub runtime: Option<Span>,
+    /// Memory of each device that it needs, with a margin, where earlier runs tell it well enough.
+    #[serde(default)]
+    pub gpu_memory: Option<Bytes>,
     /// What the estimate rests on, for `explain`.
     pub basis: String,
 }

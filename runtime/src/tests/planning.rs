@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use cohabit_proto::{Answer, JobId, Outcome, Query};
-use cohabit_scheduler::{Change, Plan, Policy, Prospect, View};
+use cohabit_scheduler::{Change, PendingJob, Plan, Policy, Proposal, Prospect, Shortage, View};
 
 use crate::kit::cluster::{TestClient, TestHead, policy};
 use crate::kit::fifo_plan;
@@ -24,6 +24,10 @@ impl Policy for Hanging {
         let ended = self.0.lock().unwrap().recv();
         assert!(ended.is_err());
         Plan::default()
+    }
+
+    fn consider(&mut self, _: &View, _: &PendingJob) -> Result<Proposal, Shortage> {
+        unreachable!("nobody asks")
     }
 }
 
@@ -48,6 +52,10 @@ impl Policy for Nervous {
         // The test may have ended.
         let _ = self.tell.send(self.changes.clone());
         fifo_plan(view)
+    }
+
+    fn consider(&mut self, _: &View, _: &PendingJob) -> Result<Proposal, Shortage> {
+        unreachable!("nobody asks")
     }
 }
 

@@ -18,6 +18,7 @@ impl Estimator for Constant {
             iterations: job.iterations.or(self.iterations),
             runtime: self.runtime,
             basis: "what is expected of every job".to_owned(),
+            ..Estimate::default()
         })
     }
 

@@ -84,6 +84,7 @@ impl Estimator for Forest {
             iterations: job.iterations.or_else(learned),
             runtime: Some(Span::from_secs_f64(runtime.value).max(SHORTEST)),
             basis: runtime.basis,
+            ..Estimate::default()
         })
     }
 

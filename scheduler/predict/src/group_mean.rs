@@ -40,6 +40,7 @@ impl Estimator for GroupMean {
             iterations: job.iterations.or_else(|| Some(sums.iterations.value()?.round().max(1.0) as u64)),
             runtime: Some(Span::from_secs_f64(runtime)),
             basis: format!("the mean of all {whose}"),
+            ..Estimate::default()
         })
     }
 

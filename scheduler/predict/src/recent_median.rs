@@ -34,6 +34,7 @@ impl Estimator for RecentMedian {
             iterations: job.iterations.or_else(|| median(steps)),
             runtime: median(past.iter().map(|(runtime, _)| *runtime).collect()),
             basis: basis::median(Likeness::Kind, past.len(), job),
+            ..Estimate::default()
         })
     }
 

@@ -81,7 +81,7 @@ mod tests {
 
     impl Estimator for Diary {
         fn estimate(&self, job: &Features) -> Option<Estimate> {
-            Some(Estimate { iterations: job.iterations, runtime: self.last, basis: String::new() })
+            Some(Estimate { iterations: job.iterations, runtime: self.last, ..Estimate::default() })
         }
 
         fn learn(&mut self, done: &[Finished]) {

@@ -12,8 +12,10 @@ use super::books::{Books, Entry};
 use super::round::{Round, Rules, Verdict};
 use super::virtual_machine::Task;
 use super::{Options, why};
+use crate::interference::Knowledge;
+use crate::place::consider;
 use crate::prospects::prospect;
-use crate::{Change, Place, Plan, Policy, Proposal, Prospect, View};
+use crate::{Change, PendingJob, Place, Plan, Policy, Proposal, Prospect, Shortage, View};
 
 /// The policy. It chooses devices by `P`, whose proposals say how much slower a place is than the best.
 #[derive(Debug, Clone)]
@@ -125,6 +127,14 @@ impl<P: Place> Policy for ASrpt<P> {
         let mut prospects = self.prospects_in_queue(view);
         prospects.extend(self.prospects_on_machine(view));
         prospects
+    }
+
+    fn consider(&mut self, view: &View, job: &PendingJob) -> Result<Proposal, Shortage> {
+        consider(&mut self.place, view, job)
+    }
+
+    fn know(&mut self, knowledge: &Knowledge) {
+        self.place.know(knowledge);
     }
 }
 

@@ -13,12 +13,14 @@ use super::Urgency;
 use super::service::{Run, Service};
 use super::victims::{Rank, Standing, Victims, rank};
 use crate::fitting::fits;
+use crate::interference::Knowledge;
 use crate::pipeline::Key;
+use crate::place::consider;
 use crate::prospects::waiting_in;
 use crate::without_room::WithoutRoom;
 use crate::{
-    Action, Change, Cluster, FreeNodes, Needs, PendingJob, Place, Plan, Policy, Profile, Prospect, Queue,
-    RunPhase, RunningJob, Turn, View,
+    Action, Change, Cluster, FreeNodes, Needs, PendingJob, Place, Plan, Policy, Profile, Proposal, Prospect,
+    Queue, RunPhase, RunningJob, Shortage, Turn, View,
 };
 
 /// A policy made of an urgency and a choice of place.
@@ -260,5 +262,13 @@ impl<U: Urgency, P: Place> Policy for Preemptive<U, P> {
 
     fn outlook(&mut self, view: &View) -> Vec<Prospect> {
         waiting_in(&self.queue, |job| Some(&self.waiting.get(&job)?.profile), &mut self.place, view)
+    }
+
+    fn consider(&mut self, view: &View, job: &PendingJob) -> Result<Proposal, Shortage> {
+        consider(&mut self.place, view, job)
+    }
+
+    fn know(&mut self, knowledge: &Knowledge) {
+        self.place.know(knowledge);
     }
 }

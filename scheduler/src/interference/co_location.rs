@@ -99,6 +99,8 @@ pub struct Colocated {
     pub utilisation: Option<f64>,
     /// How likely the whole set fits into the GPU's memory, 0 to 1: the same for all members.
     pub fits: f64,
+    /// Whether this very set was seen on this cluster, so that nothing is predicted.
+    pub measured: bool,
 }
 
 impl CoLocation {
@@ -161,7 +163,7 @@ impl Colocated {
     #[must_use]
     pub fn alone(member: &Member) -> Colocated {
         let Solo { memory, utilisation, .. } = member.solo;
-        Colocated { slowdown: 1.0, uncertainty: 0.0, memory, utilisation, fits: 1.0 }
+        Colocated { slowdown: 1.0, uncertainty: 0.0, memory, utilisation, fits: 1.0, measured: false }
     }
 
     /// Of a job that is slowed so much: memory stays, and it keeps the GPU busy for a smaller part of the

@@ -2,6 +2,8 @@
 
 use std::sync::Arc;
 
+use cohabit_proto::Slowdown;
+
 use super::{ByLaw, FairShares, Interference, SoloBook};
 
 /// Handed to policies that look at interference; they share one.
@@ -11,11 +13,20 @@ pub struct Knowledge {
     pub interference: Arc<dyn Interference>,
     /// What was measured of jobs alone.
     pub solos: Arc<SoloBook>,
+    /// How much neighbours may slow down a job that does not say.
+    pub max_slowdown: Slowdown,
 }
+
+/// The cluster's bound where nobody sets another.
+pub const USUAL_MAX_SLOWDOWN: Slowdown = Slowdown(1_300);
 
 impl Default for Knowledge {
     /// The law, and nothing measured: every job is taken for a usual one.
     fn default() -> Knowledge {
-        Knowledge { interference: Arc::new(ByLaw::<FairShares>::default()), solos: Arc::default() }
+        Knowledge {
+            interference: Arc::new(ByLaw::<FairShares>::default()),
+            solos: Arc::default(),
+            max_slowdown: USUAL_MAX_SLOWDOWN,
+        }
     }
 }

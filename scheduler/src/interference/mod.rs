@@ -20,7 +20,7 @@ pub use co_location::{
 };
 pub use contention::Contention;
 pub use gpu_model::{GPU_MODELS, GpuModel};
-pub use knowledge::Knowledge;
+pub use knowledge::{Knowledge, USUAL_MAX_SLOWDOWN};
 pub use law::{FairShares, Law};
 pub use law_of_gpus::ByLaw;
 pub(crate) use law_of_gpus::USUAL_BUSY;
@@ -36,6 +36,13 @@ pub trait Interference: std::fmt::Debug + Send + Sync {
     /// What becomes of the members of each set, in their order. Sets are asked for together because models
     /// answer a batch much faster than one by one.
     fn predict(&self, sets: &[CoLocation]) -> Vec<Vec<Colocated>>;
+
+    /// How much every member of each set contends for what, completed where it was not measured. None where
+    /// it does not look at that, or knows nothing of the kind.
+    fn contention(&self, sets: &[CoLocation]) -> Option<Vec<Vec<Contention>>> {
+        let _ = sets;
+        None
+    }
 }
 
 #[cfg(test)]

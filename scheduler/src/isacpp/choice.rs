@@ -41,6 +41,10 @@ impl Isacpp {
 }
 
 impl Choice for Isacpp {
+    fn know(&mut self, knowledge: &Knowledge) {
+        self.asked = Asked::new(knowledge.interference.clone());
+    }
+
     fn choose(
         &mut self,
         newcomer: &PendingJob,
@@ -59,7 +63,7 @@ impl Choice for Isacpp {
             Selection::LeastInterference => least_interference(seats, &expected, &scores, &slowness),
             Selection::AsReleased => as_released(seats, &scores),
         };
-        Ok(Chosen { seat, slowdown: expected[seat].slowdown, why: why(&expected[seat], seats.len()) })
+        Ok(Chosen { seat, slowdown: Some(expected[seat].slowdown), why: why(&expected[seat], seats.len()) })
     }
 }
 

@@ -48,7 +48,7 @@ impl<'p> Graphed<'p> {
         let parts = seats.into_iter().map(|(ranks, slot)| self.part(demand, ranks, slot, free)).collect();
         let slowdown = self.relative(alpha);
         let why = self.why(alpha, slowdown, &slots, demand);
-        Proposal { placement: Placement { parts }, slowdown, why }
+        Proposal { slowdown, why, ..Proposal::new(Placement { parts }) }
     }
 
     fn part(&self, demand: &Demand, ranks: Vec<u32>, slot: Slot, free: &FreeNodes<'_>) -> RankPlacement {

@@ -33,6 +33,12 @@ impl Jobs {
         Jobs { solos, now: Time::EPOCH, known: BTreeMap::new() }
     }
 
+    /// Other measurements of jobs alone are known from now on.
+    pub(crate) fn know(&mut self, solos: Arc<SoloBook>) {
+        self.solos = solos;
+        self.known.values_mut().for_each(|book| book.members.clear());
+    }
+
     /// Takes note of changes.
     pub(crate) fn learn(&mut self, now: Time, changes: &[Change]) {
         self.now = now;

@@ -13,7 +13,7 @@ mod seat;
 mod tests;
 mod util_threshold;
 
-use cohabit_proto::{Demand, Gpus, Placement};
+use cohabit_proto::{Demand, Gpus, Placement, Slowdown};
 
 use crate::first_fit::shortage_on;
 use crate::interference::Knowledge;
@@ -39,6 +39,11 @@ pub(crate) trait Choice: Send {
         seats: &[Seat<'_>],
         jobs: &mut Jobs,
     ) -> Result<Chosen, Shortage>;
+
+    /// Goes by this knowledge from now on, if it asks a predictor.
+    fn know(&mut self, knowledge: &Knowledge) {
+        let _ = knowledge;
+    }
 }
 
 /// One of the seats.
@@ -46,8 +51,8 @@ pub(crate) trait Choice: Send {
 pub(crate) struct Chosen {
     /// Which.
     pub(crate) seat: usize,
-    /// How many times as long as alone the job is expected to take there, at least 1.
-    pub(crate) slowdown: f64,
+    /// How many times as long as alone the job is expected to take there; nothing where nobody predicted it.
+    pub(crate) slowdown: Option<f64>,
     /// For the job's story; may be empty.
     pub(crate) why: String,
 }
@@ -69,6 +74,11 @@ impl<C: Choice> SharedPlace<C> {
 impl<C: Choice> Place for SharedPlace<C> {
     fn learn(&mut self, view: &View, changes: &[Change]) {
         self.jobs.learn(view.now, changes);
+    }
+
+    fn know(&mut self, knowledge: &Knowledge) {
+        self.choice.know(knowledge);
+        self.jobs.know(knowledge.solos.clone());
     }
 
     fn prepare(&mut self, view: &View) -> Cluster {
@@ -94,7 +104,12 @@ impl<C: Choice> Place for SharedPlace<C> {
         }
         self.jobs.welcome(job);
         let Chosen { seat, slowdown, why } = self.choice.choose(job, &seats, &mut self.jobs)?;
-        Ok(Proposal { placement: seats[seat].placement(&job.demand), slowdown, why })
+        Ok(Proposal {
+            placement: seats[seat].placement(&job.demand),
+            slowdown: slowdown.unwrap_or(1.0),
+            beside_others: slowdown.map(Slowdown::from),
+            why,
+        })
     }
 
     fn slowdown(&mut self, profile: &Profile, placement: &Placement) -> f64 {
@@ -105,6 +120,6 @@ impl<C: Choice> Place for SharedPlace<C> {
 impl Chosen {
     /// A seat of which nothing more is to say.
     pub(crate) const fn new(seat: usize) -> Chosen {
-        Chosen { seat, slowdown: 1.0, why: String::new() }
+        Chosen { seat, slowdown: None, why: String::new() }
     }
 }

@@ -36,7 +36,7 @@ impl TestJob {
     /// So many iterations are expected of it.
     pub(crate) fn expected(self, iterations: u64) -> TestJob {
         let runtime = Some(Span::from_secs(iterations));
-        let estimate = Estimate { iterations: Some(iterations), runtime, basis: "the test".into() };
+        let estimate = Estimate { iterations: Some(iterations), runtime, ..Estimate::default() };
         self.with_traits(|traits| traits.estimate = Some(estimate))
     }
 

@@ -19,7 +19,7 @@ pub(crate) fn training(number: u64, model: &str, secs: u64) -> PendingJob {
     let traits = Arc::make_mut(&mut job.traits);
     traits.model = Some(ModelDescription { name: Some(model.into()), ..ModelDescription::default() });
     let (iterations, runtime) = (Some(secs * 10), Some(Span::from_secs(secs)));
-    traits.estimate = Some(Estimate { iterations, runtime, basis: "the test".into() });
+    traits.estimate = Some(Estimate { iterations, runtime, ..Estimate::default() });
     job
 }
 

@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 
 use cohabit_proto::{
     Array, Bytes, Compute, Demand, DeviceKind, Gpus, JobChange, JobSpec, Launch, Limits, ModelDescription,
-    Retry, Share, Sharing, Signal, Span, Spread, Stage, Stop, Time, Warning, When,
+    Retry, Share, Sharing, Signal, Slowdown, Span, Spread, Stage, Stop, Time, Warning, When,
 };
 
 use super::moment;
@@ -187,6 +187,7 @@ fn demand(random: &mut Random, shapes: &[Shape], habits: &Habits) -> Demand {
         limits: if enforceable && random.chance(0.3) { Limits::Enforced } else { Limits::BestEffort },
         compute: if is_part && random.chance(0.3) { Compute::Capped } else { Compute::Open },
         gpu_processes: random.between(1, 3) as u32,
+        max_slowdown: (is_part && random.chance(0.3)).then(|| Slowdown(random.between(1_000, 2_500) as u32)),
     }
 }
 

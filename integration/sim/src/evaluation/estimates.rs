@@ -103,5 +103,6 @@ fn blurred(truth: &Estimate, factor: f64) -> Estimate {
         iterations: truth.iterations.map(|it| ((it as f64 * factor).round() as u64).max(1)),
         runtime: truth.runtime.map(|it| Span::from_secs_f64(it.as_secs_f64() * factor)),
         basis: if factor == 1.0 { "the truth".into() } else { format!("the truth times {factor:.3}") },
+        ..Estimate::default()
     }
 }

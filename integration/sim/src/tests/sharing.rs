@@ -57,7 +57,8 @@ fn judged(policy: &str, rows: &str) -> Evaluated {
 
 fn evaluated(policy: &str, shapes: Vec<Shape>, jobs: Vec<WorkloadJob>, measured: &Measurements) -> Evaluated {
     let hardware = Hardware { truth: measured.by_table(), ..Hardware::default() };
-    let knowledge = Knowledge { interference: measured.by_table(), solos: measured.solos() };
+    let knowledge =
+        Knowledge { interference: measured.by_table(), solos: measured.solos(), ..Knowledge::default() };
     let (policy, estimator) = (policy.into(), EstimatorKind::Oracle);
     let evaluation = Evaluation { shapes, hardware, jobs, policy, knowledge, estimator, seed: 1 };
     evaluate(evaluation, &mut Nobody).unwrap()
@@ -158,7 +159,8 @@ fn policies_that_ask_get_the_predictor_that_was_chosen() {
     let measured = measured(&shapes);
     let asked = |policy: &str| {
         let counting = Arc::new(Counting(measured.by_table(), AtomicUsize::new(0)));
-        let knowledge = Knowledge { interference: counting.clone(), solos: measured.solos() };
+        let knowledge =
+            Knowledge { interference: counting.clone(), solos: measured.solos(), ..Knowledge::default() };
         let jobs = jobs_of(&trace("0,100,1,light\n1,100,1,heavy\n"), &measured, &shapes).jobs;
         let hardware = Hardware { truth: measured.by_table(), ..Hardware::default() };
         let (policy, estimator) = (policy.into(), EstimatorKind::Oracle);

@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use clap::{Args, ValueEnum};
-use cohabit_client::proto::{Array, Bytes, Gpus, Launch, Span, Warning};
+use cohabit_client::proto::{Array, Bytes, Gpus, Launch, Slowdown, Span, Warning};
 
 use crate::values::{self, Begin, Nodes, Variable, WrittenDependency};
 
@@ -35,6 +35,10 @@ pub(crate) struct JobArguments {
     /// Processes of a rank that use its GPU; each may take an equal part of --gpu-mem; 1 without it
     #[arg(long, value_name = "COUNT")]
     pub(crate) gpu_processes: Option<u32>,
+    /// How many times as long as alone its neighbours on the GPU may make a step take, like 1.2; what the
+    /// cluster allows without it
+    #[arg(long, value_name = "FACTOR")]
+    pub(crate) max_slowdown: Option<Slowdown>,
     /// Nodes, all at once, or 'any' to let whole GPUs lie wherever little crosses the network; 1 without it
     #[arg(long, short = 'N', value_name = "COUNT", value_parser = values::nodes)]
     pub(crate) nodes: Option<Nodes>,

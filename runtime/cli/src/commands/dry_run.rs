@@ -4,7 +4,7 @@ use std::process::ExitCode;
 
 use cohabit_client::proto::{
     Array, Bytes, Compute, Demand, Dependency, Device, DeviceRecord, DeviceSharing, Gpus, JobSpec, Limits,
-    ModelDescription, NodeRecord, NodeState, Share, Sharing, Span, Spread, Work,
+    ModelDescription, NodeRecord, NodeState, Share, Sharing, Slowdown, Span, Spread, Work,
 };
 use cohabit_client::{Client, Submission};
 use serde::Serialize;
@@ -143,6 +143,7 @@ struct Plan {
     enforced: bool,
     cap_compute: bool,
     gpu_processes: u32,
+    max_slowdown: Option<f64>,
     cpus: u32,
     memory: u64,
     launch: cohabit_client::proto::Launch,
@@ -193,6 +194,7 @@ impl Plan {
             enforced: spec.demand.limits == Limits::Enforced,
             cap_compute: spec.demand.compute == Compute::Capped,
             gpu_processes: spec.demand.gpu_processes,
+            max_slowdown: spec.demand.max_slowdown.map(Slowdown::as_f64),
             cpus: spec.demand.cpus,
             memory: spec.demand.memory.0,
             launch: spec.launch,

@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 use cohabit_client::Explanation;
 use cohabit_client::proto::{
     AttemptRecord, Chapter, Enforcement, JobChange, JobId, JobRecord, JobState, Outcome, Progress,
-    RankRecord, ReasonCode, Share, Span, StopReason, TokenRecord, Verdict,
+    RankRecord, ReasonCode, Share, Slowdown, Span, StopReason, TokenRecord, Verdict,
 };
 use serde::Serialize;
 
@@ -88,9 +88,7 @@ struct Rank {
 struct Prediction {
     iterations: Option<u64>,
     runtime_s: Option<f64>,
-    /// Not predicted yet; the key is there so that scripts need not change.
     slowdown: Option<f64>,
-    /// Likewise.
     gpu_memory: Option<u64>,
     starts_at: Option<String>,
     ends_at: Option<String>,
@@ -138,8 +136,8 @@ impl From<&JobRecord> for Job {
             predicted: job.predicted.as_ref().map(|predicted| Prediction {
                 iterations: predicted.iterations,
                 runtime_s: predicted.runtime.map(Span::as_secs_f64),
-                slowdown: None,
-                gpu_memory: None,
+                slowdown: predicted.slowdown.map(Slowdown::as_f64),
+                gpu_memory: predicted.gpu_memory.map(|memory| memory.0),
                 starts_at: predicted.starts_at.map(moment),
                 ends_at: predicted.ends_at.map(moment),
             }),

@@ -66,6 +66,9 @@ fn needs(job: &JobRecord) -> String {
     if demand.gpu_processes > 1 {
         needs.push(format!("{} processes on its GPU", demand.gpu_processes));
     }
+    if let Some(most) = demand.max_slowdown {
+        needs.push(format!("neighbours that slow it down {most} times at most"));
+    }
     if demand.cpus > 0 {
         needs.push(format!("{} cores", demand.cpus));
     }
@@ -90,6 +93,8 @@ fn predicted(job: &JobRecord, zone: &TimeZone) -> String {
     let parts = [
         predicted.iterations.map(|count| format!("{count} iterations")),
         predicted.runtime.map(|span| format!("runs for {span}")),
+        predicted.slowdown.map(|slowdown| format!("{slowdown} times as long as alone")),
+        predicted.gpu_memory.map(|memory| format!("takes {memory} of GPU memory")),
         predicted.starts_at.map(|time| format!("starts at {}", clock(time, zone))),
         predicted.ends_at.map(|time| format!("ends at {}", clock(time, zone))),
     ];

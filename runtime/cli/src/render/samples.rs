@@ -6,7 +6,8 @@ use cohabit_client::proto::{
     ArraySummary, AttemptRecord, Bandwidth, Bytes, Condition, Demand, Device, DeviceId, DeviceKind,
     DeviceRecord, DeviceSharing, DeviceTelemetry, Enforcement, GpuFacts, GpuPerformance, GpuReading, Gpus,
     Health, JobId, JobRecord, JobState, Links, NodeId, NodeRecord, NodeState, Outcome, Peer, PeerPath,
-    Predicted, Progress, RankRecord, ReasonCode, Role, Share, SharingLimits, Signal, Span, Time, TokenRecord,
+    Predicted, Progress, RankRecord, ReasonCode, Role, Share, SharingLimits, Signal, Slowdown, Span, Time,
+    TokenRecord,
 };
 
 /// So many seconds after the morning of 21 November 2026.
@@ -74,6 +75,8 @@ pub(crate) fn running() -> JobRecord {
         started_at: Some(at(70)),
         sharing_with: vec![JobId::new(13)],
         predicted: Some(Predicted {
+            slowdown: Some(Slowdown(1_180)),
+            gpu_memory: None,
             iterations: Some(1_000),
             runtime: Some(Span::from_secs(600)),
             starts_at: Some(at(10)),

@@ -1,7 +1,7 @@
 //! From flags to a job specification.
 
 use clap::Parser;
-use cohabit_client::proto::{Bytes, Launch, Share, Span, Spread};
+use cohabit_client::proto::{Bytes, Launch, Share, Slowdown, Span, Spread};
 
 use super::*;
 
@@ -64,12 +64,14 @@ fn flags_become_what_they_say() {
 
 #[test]
 fn what_is_said_of_a_share_becomes_part_of_the_demand() {
-    let flags = "--gpus 0.25 --gpu-mem 8G --enforced --cap-compute --gpu-processes 4";
+    let flags = "--gpus 0.25 --gpu-mem 8G --enforced --cap-compute --gpu-processes 4 --max-slowdown 1.25";
     let demand = specified(flags, &here(&[])).unwrap().demand;
-    let told = (demand.limits, demand.compute, demand.gpu_processes);
-    assert_eq!(told, (Limits::Enforced, Compute::Capped, 4));
+    let told = (demand.limits, demand.compute, demand.gpu_processes, demand.max_slowdown);
+    assert_eq!(told, (Limits::Enforced, Compute::Capped, 4, Some(Slowdown(1_250))));
     let whole = specified("--gpus 1 --cap-compute", &here(&[])).unwrap();
     assert!(whole.check().unwrap_err().contains("only a part of a GPU"));
+    let alone = specified("--gpus 1 --max-slowdown 2", &here(&[])).unwrap();
+    assert!(alone.check().unwrap_err().contains("has neighbours"));
     let none = specified("--gpus 0.5 --gpu-processes 0", &here(&[])).unwrap();
     assert!(none.check().unwrap_err().contains("at least one process"));
 }

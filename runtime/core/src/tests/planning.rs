@@ -15,7 +15,7 @@ fn on(device: &str, share: Share) -> Placement {
 }
 
 fn place(job: JobId, placement: Placement) -> Action {
-    Action::Place { job, placement, runtime: None, why: String::new() }
+    Action::Place { job, placement, runtime: None, slowdown: None, why: String::new() }
 }
 
 /// Submits these jobs without letting the policy answer; the question that is open then.

@@ -74,7 +74,13 @@ fn ranks_meet_on_the_node_of_rank_0_wherever_it_lies() {
         ranks: vec![rank],
     };
     let placement = Placement { parts: vec![part(1, 1), part(2, 0)] };
-    let actions = vec![Action::Place { job: JobId::new(1), placement, runtime: None, why: String::new() }];
+    let actions = vec![Action::Place {
+        job: JobId::new(1),
+        placement,
+        runtime: None,
+        slowdown: None,
+        why: String::new(),
+    }];
     test.event(Event::Planned(ticket, Plan { actions, ..Plan::default() }));
     let runs = test.runs();
     assert_eq!(meeting_point(&runs).0, "10.0.0.2");

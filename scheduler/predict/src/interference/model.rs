@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use candle_core::Tensor;
-use cohabit_scheduler::interference::{CoLocation, Contention, Interference, MeasuredSet};
+use cohabit_scheduler::interference::{Interference, MeasuredSet};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
@@ -35,12 +35,6 @@ pub trait Model: Interference {
 
     /// The names of what it looks at in a member, for people.
     fn features(&self) -> Vec<String>;
-
-    /// How much every member of each set contends for what, completed where it was not measured. None of
-    /// kinds that do not look at it, and where nothing of the kind was among the measurements.
-    fn contention(&self, _: &[CoLocation]) -> Option<Vec<Vec<Contention>>> {
-        None
-    }
 
     /// The same model after these further measurements, of jobs that it may never have seen.
     fn adapted(&self, observed: &[MeasuredSet]) -> Box<dyn Interference>;

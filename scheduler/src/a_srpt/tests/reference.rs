@@ -12,8 +12,8 @@ use super::instances::{Instance, Shape, place};
 use crate::mapping::Switch;
 use crate::tests::cluster::{Ran, TestCluster};
 use crate::{
-    ASrpt, Action, Barrier, Change, FreeNodes, MappedPlace, Needs, Options, Place, Plan, Policy, Profile,
-    Prospect, QueueMode, QueueOrder, View,
+    ASrpt, Action, Barrier, Change, FreeNodes, MappedPlace, Needs, Options, PendingJob, Place, Plan, Policy,
+    Profile, Proposal, Prospect, QueueMode, QueueOrder, Shortage, View,
 };
 
 struct Reference {
@@ -116,6 +116,7 @@ impl Policy for Reference {
                 job: job.id,
                 placement: proposal.placement,
                 runtime: None,
+                slowdown: None,
                 why: String::new(),
             });
         }
@@ -124,6 +125,10 @@ impl Policy for Reference {
 
     fn outlook(&mut self, _: &View) -> Vec<Prospect> {
         Vec::new()
+    }
+
+    fn consider(&mut self, _: &View, _: &PendingJob) -> Result<Proposal, Shortage> {
+        unreachable!("nobody asks")
     }
 }
 

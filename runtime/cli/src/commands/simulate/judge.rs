@@ -50,5 +50,5 @@ pub(super) fn knowledge(arguments: &SimulateArguments, measurements: Option<&Mea
         Predictor::Law => usual.interference,
         Predictor::Truth => hardware(arguments, measurements).truth,
     };
-    Knowledge { interference, solos: measurements.map_or(usual.solos, Measurements::solos) }
+    Knowledge { interference, solos: measurements.map_or(usual.solos, Measurements::solos), ..usual }
 }

@@ -106,17 +106,6 @@ impl<N: Network> Interference for Ensemble<N> {
         };
         sets.iter().zip(base).map(of_set).collect()
     }
-}
-
-impl<N: Network> Model for Ensemble<N> {
-    fn weights(&self) -> Weights {
-        super::kept::weights(self)
-    }
-
-    fn features(&self) -> Vec<String> {
-        let names = ["model", "batch", "precision", "gpu", "measured pairs"].map(str::to_owned);
-        names.into_iter().chain(self.look.names()).collect()
-    }
 
     /// The means over the networks.
     fn contention(&self, sets: &[CoLocation]) -> Option<Vec<Vec<Contention>>> {
@@ -136,6 +125,17 @@ impl<N: Network> Model for Ensemble<N> {
             rows.iter().take(set.members.len()).cloned().map(Contention).collect()
         };
         Some(sets.iter().zip(mean.chunks(batch.count)).map(of_set).collect())
+    }
+}
+
+impl<N: Network> Model for Ensemble<N> {
+    fn weights(&self) -> Weights {
+        super::kept::weights(self)
+    }
+
+    fn features(&self) -> Vec<String> {
+        let names = ["model", "batch", "precision", "gpu", "measured pairs"].map(str::to_owned);
+        names.into_iter().chain(self.look.names()).collect()
     }
 
     /// The networks stay. The base that they start from learns more; networks that start from nothing are
