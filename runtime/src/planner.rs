@@ -12,6 +12,7 @@ use std::time::Duration;
 
 use cohabit_actor::{Address, AskError, Reply};
 use cohabit_proto::{Ticket, Time};
+use cohabit_scheduler::interference::Knowledge;
 use cohabit_scheduler::{
     Action, Change, Discipline, Expectation, Fifo, FirstFit, Pipeline, Plan, Policy, View, forecast,
 };
@@ -28,13 +29,20 @@ const CAPACITY: usize = 4;
 #[derive(Debug)]
 pub(crate) struct Planner {
     questions: Address<Question>,
-    /// What the policy has not heard of yet, in order.
-    changes: Changes,
+    /// What the policy has not heard of yet.
+    news: Arc<Mutex<News>>,
     limit: Duration,
     _thread: Thread,
 }
 
-type Changes = Arc<Mutex<Vec<Change>>>;
+/// What the policy is told before it answers the next question.
+#[derive(Debug, Default)]
+struct News {
+    /// Of the cluster, in their order.
+    changes: Vec<Change>,
+    /// What is known of interference, if that is new.
+    knowledge: Option<Knowledge>,
+}
 
 /// The answer to a question for a plan, in time.
 #[derive(Debug)]
@@ -61,15 +69,20 @@ struct Panicked;
 impl Planner {
     /// Starts the thread. Each answer may take as long as `limit`.
     pub(crate) fn start(policy: PolicyFactory, limit: Duration) -> io::Result<Planner> {
-        let changes = Changes::default();
-        let mut thinker = Thinker::new(policy, Arc::clone(&changes));
+        let news = Arc::<Mutex<News>>::default();
+        let mut thinker = Thinker::new(policy, Arc::clone(&news));
         let (questions, thread) = thread::spawn("planner", CAPACITY, move |inbox| thinker.answer_all(inbox))?;
-        Ok(Planner { questions, changes, limit, _thread: thread })
+        Ok(Planner { questions, news, limit, _thread: thread })
     }
 
     /// Hands over what changed; the policy hears of it with the next question.
     pub(crate) fn change(&self, changes: Vec<Change>) {
-        self.changes.lock().unwrap_or_else(PoisonError::into_inner).extend(changes);
+        self.news.lock().unwrap_or_else(PoisonError::into_inner).changes.extend(changes);
+    }
+
+    /// Hands over what is known of interference from now on.
+    pub(crate) fn know(&self, knowledge: Knowledge) {
+        self.news.lock().unwrap_or_else(PoisonError::into_inner).knowledge = Some(knowledge);
     }
 
     /// A question to wait for elsewhere; the answer never comes later than the limit.
@@ -125,12 +138,14 @@ struct Thinker {
     new_policy: PolicyFactory,
     policy: Box<dyn Policy>,
     view: View,
-    changes: Changes,
+    /// What is known of interference; nothing but what the policy was made with, until that is told.
+    knowledge: Option<Knowledge>,
+    news: Arc<Mutex<News>>,
 }
 
 impl Thinker {
-    fn new(new_policy: PolicyFactory, changes: Changes) -> Thinker {
-        Thinker { policy: new_policy(), new_policy, view: View::default(), changes }
+    fn new(new_policy: PolicyFactory, news: Arc<Mutex<News>>) -> Thinker {
+        Thinker { policy: new_policy(), new_policy, view: View::default(), knowledge: None, news }
     }
 
     fn answer_all(&mut self, mut inbox: Inbox<Question>) {
@@ -149,18 +164,26 @@ impl Thinker {
         now: Time,
         thought: impl FnOnce(&mut dyn Policy, &View) -> T,
     ) -> Result<T, Panicked> {
-        let changes = std::mem::take(&mut *self.changes.lock().unwrap_or_else(PoisonError::into_inner));
+        let News { changes, knowledge } =
+            std::mem::take(&mut *self.news.lock().unwrap_or_else(PoisonError::into_inner));
         self.view.now = now;
         self.view.apply(&changes);
-        let (policy, view) = (&mut self.policy, &self.view);
+        let is_new = knowledge.is_some();
+        self.knowledge = knowledge.or_else(|| self.knowledge.take());
+        let (policy, view, knowledge) = (&mut self.policy, &self.view, self.knowledge.as_ref());
         let answer = catch_unwind(AssertUnwindSafe(|| {
+            if let Some(knowledge) = knowledge.filter(|_| is_new) {
+                policy.know(knowledge);
+            }
             policy.learn(view, &changes);
             thought(policy.as_mut(), view)
         }));
         if answer.is_err() {
             self.policy = (self.new_policy)();
             let everything = self.view.as_changes();
-            self.changes.lock().unwrap_or_else(PoisonError::into_inner).splice(..0, everything);
+            let mut news = self.news.lock().unwrap_or_else(PoisonError::into_inner);
+            news.changes.splice(..0, everything);
+            news.knowledge = news.knowledge.take().or_else(|| self.knowledge.clone());
         }
         answer.map_err(|_| Panicked)
     }
