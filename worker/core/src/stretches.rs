@@ -2,14 +2,20 @@
 //! were the same.
 //!
 //! A stretch counts from the first progress that was reported within it to the last, so that it holds nothing
-//! of the time before or after. Rows wait for a link, in so far as they are not too many.
+//! of the time before or after. A long one is told in pieces, each twice as long as the one before, so that
+//! the head learns how two jobs get on while they still run. Rows wait for a link, in so far as they are not
+//! too many.
 
 use std::collections::{BTreeMap, VecDeque};
 
-use cohabit_proto::{Bytes, DeviceId, DeviceTelemetry, Progress, RankId, Stretch, StretchSharing, Time};
+use cohabit_proto::{Bytes, DeviceId, DeviceTelemetry, Progress, RankId, Span, Stretch, StretchSharing, Time};
 
 /// So many rows are kept while nobody can be told; the oldest go first.
 const KEPT: usize = 1_000;
+/// How long the first piece of a stretch is.
+const FIRST_PIECE: Span = Span::from_secs(10);
+/// No piece is longer by more than what lies between two reports of progress.
+const LONGEST_PIECE: Span = Span::from_secs(640);
 
 /// The stretches that go on, and the rows that the head does not have yet.
 #[derive(Debug, Default, Clone, PartialEq)]
@@ -31,6 +37,8 @@ pub(crate) struct Place {
 #[derive(Debug, Clone, PartialEq)]
 struct Open {
     place: Place,
+    /// How long the present piece is to be.
+    piece: Span,
     /// The first step that counts and the last.
     steps: Option<(Step, Step)>,
     memory: Option<Bytes>,
@@ -55,17 +63,22 @@ impl Stretches {
     pub(crate) fn settle(&mut self, places: BTreeMap<RankId, Place>) {
         let over = |rank: &RankId, open: &mut Open| places.get(rank) != Some(&open.place);
         let ended: Vec<_> = self.open.extract_if(.., over).collect();
-        self.rows.extend(ended.into_iter().filter_map(|(rank, open)| open.row(rank)));
-        self.rows.drain(..self.rows.len().saturating_sub(KEPT));
+        ended.into_iter().for_each(|(rank, open)| self.keep(open.row(rank)));
         for (rank, place) in places {
             self.open.entry(rank).or_insert_with(|| Open::at(place));
         }
     }
 
     pub(crate) fn progressed(&mut self, rank: RankId, progress: &Progress) {
-        if let Some(open) = self.open.get_mut(&rank) {
-            open.progressed(Step { number: progress.step, at: progress.at });
-        }
+        let Some(open) = self.open.get_mut(&rank) else { return };
+        open.progressed(Step { number: progress.step, at: progress.at });
+        let piece = open.cut().and_then(|piece| piece.row(rank));
+        self.keep(piece);
+    }
+
+    fn keep(&mut self, row: Option<Stretch>) {
+        self.rows.extend(row);
+        self.rows.drain(..self.rows.len().saturating_sub(KEPT));
     }
 
     pub(crate) fn looked(&mut self, seen: &DeviceTelemetry) {
@@ -84,7 +97,22 @@ impl Stretches {
 
 impl Open {
     const fn at(place: Place) -> Open {
-        Open { place, steps: None, memory: None, utilisation: Mean { sum: 0.0, count: 0 } }
+        let utilisation = Mean { sum: 0.0, count: 0 };
+        Open { place, piece: FIRST_PIECE, steps: None, memory: None, utilisation }
+    }
+
+    /// The piece that has become as long as it was to be, if it has; the next one starts where it ends.
+    fn cut(&mut self) -> Option<Open> {
+        let (first, last) = self.steps?;
+        if last.number == first.number || last.at.since(first.at) < self.piece {
+            return None;
+        }
+        let next = Open {
+            piece: (self.piece + self.piece).min(LONGEST_PIECE),
+            steps: Some((last, last)),
+            ..Open::at(self.place.clone())
+        };
+        Some(std::mem::replace(self, next))
     }
 
     /// A program that counts anew, or whose clock does, has no rate over the jump.
@@ -95,7 +123,7 @@ impl Open {
         };
     }
 
-    /// What is to be told of it; nothing where no step was seen from its beginning to its end.
+    /// What is to be told of a piece; nothing where no step was seen from its beginning to its end.
     fn row(self, rank: RankId) -> Option<Stretch> {
         let (first, last) = self.steps?;
         let (steps, length) = (last.number - first.number, last.at.since(first.at).as_secs_f64());

@@ -63,44 +63,68 @@ fn a_stretch_ends_with_the_rank() {
         at: at(100),
     });
     TestWorker::serving(&[1])
-        .steps(1, 10, 120)
-        .steps(1, 50, 140)
+        .steps(1, 10, 152)
+        .steps(1, 50, 156)
         .steps(1, 90, 160)
         .does_nothing()
         .dies(1)
-        .does([last, rows(&[row(1, &[], 120, 160, 80)])]);
+        .does([last, rows(&[row(1, &[], 152, 160, 80)])]);
+}
+
+#[test]
+fn a_long_stretch_is_told_in_pieces_that_grow() {
+    TestWorker::serving(&[1])
+        .steps(1, 0, 100)
+        .steps(1, 9, 109)
+        .does_nothing()
+        .steps(1, 11, 111)
+        .does([rows(&[row(1, &[], 100, 111, 11)])])
+        .steps(1, 30, 130)
+        .does_nothing()
+        .steps(1, 32, 132)
+        .does([rows(&[row(1, &[], 111, 132, 21)])])
+        .steps(1, 40, 140)
+        .dies(1)
+        .forget_ended()
+        .does([rows(&[row(1, &[], 132, 140, 8)])]);
+}
+
+#[test]
+fn a_stretch_without_a_step_is_no_piece() {
+    let waits = TestWorker::serving(&[1]).steps(1, 5, 100).steps(1, 5, 200).does_nothing();
+    waits.steps(1, 6, 201).does([rows(&[row(1, &[], 100, 201, 1)])]);
 }
 
 #[test]
 fn a_stretch_ends_when_the_company_changes_and_another_begins() {
     TestWorker::serving(&[1])
         .steps(1, 10, 100)
-        .steps(1, 30, 110)
+        .steps(1, 30, 105)
         .run(sharer(2))
         .forget_effects()
-        .steps(1, 40, 115)
+        .steps(1, 40, 108)
         .does_nothing()
         .runs(2)
-        .does([started(rank_of(2), 100), rows(&[row(1, &[], 100, 115, 30)])])
+        .does([started(rank_of(2), 100), rows(&[row(1, &[], 100, 108, 30)])])
         .steps(1, 45, 120)
         .steps(2, 1, 121)
-        .steps(1, 46, 130)
-        .steps(2, 5, 131)
+        .steps(1, 46, 128)
+        .steps(2, 5, 129)
         .dies(2)
         .forget_ended()
-        .does([rows(&[row(1, &[2], 120, 130, 1), row(2, &[1], 121, 131, 4)])]);
+        .does([rows(&[row(1, &[2], 120, 128, 1), row(2, &[1], 121, 129, 4)])]);
 }
 
 #[test]
 fn memory_is_the_most_and_utilisation_the_mean_of_all_looks() {
-    let expected = Stretch { memory: Some(Bytes(9)), utilisation: Some(0.75), ..row(1, &[], 100, 110, 10) };
+    let expected = Stretch { memory: Some(Bytes(9)), utilisation: Some(0.75), ..row(1, &[], 100, 108, 10) };
     let mine = |bytes| [(rank_of(1), Bytes(bytes))];
     TestWorker::serving(&[1])
         .steps(1, 0, 100)
         .sees_busy(0.5, &mine(7))
         .sees_busy(1.0, &mine(9))
         .sees_busy(0.75, &mine(8))
-        .steps(1, 10, 110)
+        .steps(1, 10, 108)
         .forget_effects()
         .dies(1)
         .forget_ended()
@@ -162,8 +186,8 @@ fn a_rank_on_several_gpus_or_on_none_tells_nothing() {
 #[test]
 fn a_row_says_how_the_gpu_was_shared() {
     let told = |test: TestWorker, run, sharing| {
-        let expected = Stretch { sharing, ..row(1, &[], 100, 110, 9) };
-        let test = test.run(run).runs(1).steps(1, 1, 100).steps(1, 10, 110).forget_effects();
+        let expected = Stretch { sharing, ..row(1, &[], 100, 108, 9) };
+        let test = test.run(run).runs(1).steps(1, 1, 100).steps(1, 10, 108).forget_effects();
         test.dies(1).forget_ended().does([rows(&[expected])]);
     };
     told(TestWorker::with_gpus(), loner(1), StretchSharing::Exclusive);
