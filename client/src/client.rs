@@ -9,8 +9,8 @@ use std::time::Duration;
 
 use cohabit_net::{Context, Welcome};
 use cohabit_proto::{
-    Answer, Chapter, JobChange, JobId, JobRecord, JobRef, NodeRecord, Query, Reply, Request, Submit,
-    TokenAnswer, TokenRequest, Verdict,
+    Answer, Chapter, Consideration, JobChange, JobId, JobRecord, JobRef, ModelRequest, Models, NodeRecord,
+    Query, Reply, Request, Submit, TokenAnswer, TokenRequest, Verdict,
 };
 
 use crate::call::{at_once, with_news};
@@ -168,6 +168,18 @@ impl Client {
         }
     }
 
+    /// Lists the models of interference, once another is chosen if one is.
+    ///
+    /// # Errors
+    /// [`Error::NotAllowed`] where all but admins choose; [`Error::Refused`] if there is no such version.
+    pub async fn models(&self, request: ModelRequest) -> Result<Models, Error> {
+        self.call(|to: Connection| {
+            let request = request.clone();
+            async move { to.service.models(at_once(), request).await }
+        })
+        .await
+    }
+
     /// Which jobs these references mean, in their order.
     ///
     /// # Errors
@@ -204,6 +216,19 @@ impl Client {
             return Err(Error::unexpected("a question for an explanation", &answer));
         };
         Ok(Explanation { sentences, story })
+    }
+
+    /// What would become of a job if it were submitted now: where it would go, beside whom, and when. Nothing
+    /// is submitted.
+    ///
+    /// # Errors
+    /// [`Error::Refused`] as for [`Client::submit`], or if the head's policy cannot say in time.
+    pub async fn consider(&self, submission: &Submission) -> Result<Consideration, Error> {
+        let answer = self.query(Query::Consider(Box::new(submission.spec().clone()))).await?;
+        let Answer::Considered(consideration) = answer else {
+            return Err(Error::unexpected("a question for a place", &answer));
+        };
+        Ok(*consideration)
     }
 
     /// All nodes.
@@ -256,7 +281,12 @@ impl Client {
 fn time_for(query: &Query) -> Context {
     match query {
         Query::Watch(_) => with_news(),
-        Query::Resolve(_) | Query::List(_) | Query::Show(_) | Query::Explain(_) | Query::Nodes => at_once(),
+        Query::Resolve(_)
+        | Query::List(_)
+        | Query::Show(_)
+        | Query::Explain(_)
+        | Query::Consider(_)
+        | Query::Nodes => at_once(),
     }
 }
 

@@ -8,6 +8,7 @@
 //! folder is free when the drop returns. Neither ends any job.
 
 mod first_start;
+mod scheduling;
 
 use std::net::SocketAddr;
 use std::path::PathBuf;
@@ -16,21 +17,24 @@ use std::time::Duration;
 
 use cohabit_actor::{Address, Restart, Spec, System, SystemError};
 use cohabit_net::{Fingerprint, Identity, Listener, TokenStore};
+use cohabit_scheduler::interference::SoloBook;
 use cohabit_scheduler::policy_by_name;
 use tokio::sync::oneshot;
 use tokio::task::{JoinHandle, spawn_blocking};
 
 use crate::clock::Clock;
-use crate::driver::{self, Driver, Message, Parts};
+use crate::driver::{self, Driver, Looks, Message, Parts};
 use crate::estimates::{Estimates, NEWEST};
 use crate::history::History;
+use crate::interference::Past;
 use crate::journal::{Journal, JournalWriter, SqliteJournal, Write};
-use crate::planner::{Planner, PolicyFactory};
+use crate::planner::PolicyFactory;
 use crate::recovery::{Recovered, recover};
 use crate::sessions::{Desk, Sessions};
 use crate::state_dir::StateDir;
 use crate::watchers::Watchers;
 use crate::{HeadError, HeadOptions};
+use scheduling::Scheduling;
 
 /// How long a clean end may take.
 const GRACE: Duration = Duration::from_secs(10);
@@ -65,6 +69,7 @@ struct Replayed {
     journal: SqliteJournal,
     history: History,
     estimates: Estimates,
+    past: Past,
 }
 
 impl HeadDaemon {
@@ -74,24 +79,29 @@ impl HeadDaemon {
     /// Why it cannot start, and what to do; nothing that was there is overwritten.
     pub async fn start(options: HeadOptions) -> Result<HeadDaemon, HeadError> {
         let name = options.policy.clone();
-        policy_by_name(&name)?;
+        let looks = scheduling::looks(&name)?;
         let policy = move || policy_by_name(&name).expect("the name was checked at the start");
-        HeadDaemon::start_with(options, Arc::new(policy)).await
+        HeadDaemon::start_with(options, Arc::new(policy), looks).await
     }
 
     /// Starts a head with a policy of one's own.
     pub(crate) async fn start_with(
         options: HeadOptions,
         policy: PolicyFactory,
+        looks: Looks,
     ) -> Result<HeadDaemon, HeadError> {
+        let basis = options.interference.clone();
+        let base = blocking(move || scheduling::base(&basis, looks)).await?;
         let folder = options.state_dir.clone();
         let opened = blocking(move || open(folder)).await?;
         let listener = Listener::bind(options.listen, &opened.identity, opened.tokens.clone());
         let listener = listener.await.map_err(|error| HeadError::Listen(error.into()))?;
         let path = opened.state.journal();
-        let replayed = blocking(move || replay(path)).await?;
+        let solos = Arc::clone(&base.solos);
+        let replayed = blocking(move || replay(path, &solos)).await?;
         let address = listener.local_addr();
-        let running = run(&options, policy, replayed, opened.tokens, listener).await?;
+        let scheduling = Scheduling { policy, looks, base, versions: opened.state.interference() };
+        let running = run(&options, scheduling, replayed, opened.tokens, listener).await?;
         opened.state.publish_address(address)?;
         tracing::info!(%address, fingerprint = %opened.identity.fingerprint(), "the head is ready");
         let fingerprint = opened.identity.fingerprint();
@@ -181,27 +191,31 @@ fn open(folder: PathBuf) -> Result<Opened, HeadError> {
 }
 
 /// The head as the journal has it, and a history that misses nothing.
-fn replay(path: PathBuf) -> Result<Replayed, HeadError> {
+fn replay(path: PathBuf, solos: &SoloBook) -> Result<Replayed, HeadError> {
     let mut journal = SqliteJournal::open(&path)?;
     let mut recovered = recover(&path, &journal)?;
     let missed = recovered.ended.drain(..).map(|record| Write::Ended(Box::new(record)));
     journal.commit(&missed.collect::<Vec<_>>())?;
     let history = History::new(&path);
     let estimates = Estimates::learned_from(&history.newest(NEWEST)?);
+    let past = Past::read(&history, &recovered.head, solos)?;
     let (cluster, replayed) = (journal.cluster_id()?, recovered.replayed);
     tracing::info!(journal = %path.display(), cluster, replayed, "the journal was read");
-    Ok(Replayed { recovered, journal, history, estimates })
+    Ok(Replayed { recovered, journal, history, estimates, past })
 }
 
 /// Puts the actors to work; the driver has started when this returns.
 async fn run(
     options: &HeadOptions,
-    policy: PolicyFactory,
+    scheduling: Scheduling,
     replayed: Replayed,
     tokens: TokenStore,
     listener: Listener,
 ) -> Result<Running, HeadError> {
-    let Replayed { recovered, journal, history, estimates } = replayed;
+    let Replayed { recovered, journal, history, estimates, past } = replayed;
+    let looks = scheduling.looks;
+    let (given, experience) = (options.clone(), past.experience);
+    let (planner, learner) = blocking(move || scheduling.start(&given, experience)).await?;
     let journal = JournalWriter::start(journal).map_err(HeadError::failed)?;
     let watchers = Watchers::default();
     let parts = Parts {
@@ -210,8 +224,12 @@ async fn run(
         since_snapshot: recovered.replayed,
         config: options.config.clone(),
         journal: journal.address.clone(),
-        planner: Planner::start(policy, options.plan_limit).map_err(HeadError::failed)?,
+        planner,
+        policy_looks: looks,
+        learner,
+        learn_every: options.learn_every,
         estimates,
+        memories: past.memories,
         watchers: watchers.clone(),
         snapshot_every: options.snapshot_every,
         history_retention: options.history_retention,

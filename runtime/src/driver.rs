@@ -12,6 +12,7 @@ mod alarm;
 mod batch;
 mod describe;
 mod effects;
+mod learning;
 mod message;
 mod planning;
 
@@ -20,17 +21,22 @@ use std::time::Duration;
 
 use cohabit_actor::{Actor, Address, Context, Failure, Reply as ReplyTo, Timer};
 use cohabit_core::{Event, Head};
-use cohabit_proto::{By, ClientKey, Query, Reply, Report, Request, Span, Ticket, Time, WorkerKey};
+use cohabit_proto::{By, ClientKey, Query, Reply, Report, Request, Span, Submit, Ticket, Time, WorkerKey};
+use cohabit_scheduler::interference::GpuKind;
 
 use crate::clock::Clock;
 use crate::estimates::Estimates;
+use crate::footprints::Memories;
+use crate::interference::Learner;
 use crate::journal::{Commit, Entry, Write};
 use crate::planner::Planner;
 use crate::watchers::Watchers;
 use batch::{Batch, Pending};
 use describe::Line;
+use learning::Lessons;
 use planning::Outlook;
 
+pub(crate) use learning::Looks;
 pub(crate) use message::{Found, Message, Session, ToWorker, Whose};
 
 /// How many messages may wait for the driver.
@@ -45,7 +51,13 @@ pub(crate) struct Parts {
     pub(crate) config: cohabit_core::Config,
     pub(crate) journal: Address<Commit>,
     pub(crate) planner: Planner,
+    /// Whether the planner's policy goes by what the learner says.
+    pub(crate) policy_looks: Looks,
+    pub(crate) learner: Learner,
+    /// How long the pause between two lessons is.
+    pub(crate) learn_every: Duration,
     pub(crate) estimates: Estimates,
+    pub(crate) memories: Memories,
     pub(crate) watchers: Watchers,
     /// A snapshot is taken after so many events.
     pub(crate) snapshot_every: u64,
@@ -67,6 +79,7 @@ pub(crate) struct Driver {
     /// The latest question of the head to the policy, still to be asked.
     question: Option<Ticket>,
     outlook: Outlook,
+    lessons: Lessons,
     /// Writes for the history, still to be told to the journal.
     history: Vec<Write>,
     alarm: Option<(Time, Timer)>,
@@ -82,6 +95,7 @@ impl Driver {
             batch: Batch::default(),
             question: None,
             outlook: Outlook::default(),
+            lessons: Lessons::default(),
             history: Vec::new(),
             alarm: None,
         }
@@ -107,7 +121,11 @@ impl Driver {
             Message::Reports(key, reports, handled) => self.reports(key, reports, handled),
             Message::Planned(planned) => self.planned(planned),
             Message::Alarm(set_for) => self.alarm_rang(set_for),
-            Message::Outlook(expected) => self.looked_ahead(expected),
+            Message::Outlook(foretold) => self.looked_ahead(foretold),
+            Message::Considered(considered) => self.considered(*considered),
+            Message::Models { by, request, reply_to } => self.models(&by, request, reply_to, context),
+            Message::Taught(taught) => self.taught(taught, context),
+            Message::Rested => self.rested(),
             Message::Prune => self.prune(),
             Message::Flush => {}
         }
@@ -115,12 +133,19 @@ impl Driver {
 
     fn request(&mut self, by: By, mut request: Request, reply_to: ReplyTo<Reply>) {
         if let Request::Submit(submit) = &mut request {
-            self.parts.estimates.fill(&by.user, submit, self.parts.clock.now());
+            self.expect(&by.user, submit);
         }
         self.last_client += 1;
         let client = ClientKey(self.last_client);
         self.clients.insert(client, reply_to);
         self.queue(Event::Client(client, by, request), None);
+    }
+
+    /// Notes what is expected of a job, where there is ground for it.
+    fn expect(&mut self, user: &str, submit: &mut Submit) {
+        self.parts.estimates.fill(user, submit, self.parts.clock.now());
+        let gpus: Vec<GpuKind> = self.parts.head.gpu_models().into_iter().map(GpuKind::named).collect();
+        self.parts.memories.fill(user, submit, &gpus);
     }
 
     fn answer(&mut self, by: &By, query: &Query) -> cohabit_proto::Answer {
@@ -144,10 +169,14 @@ impl Driver {
         for report in reports {
             // Of these the head only keeps the history.
             if let Report::Stretches(stretches) = report {
+                self.live_through(&stretches);
                 self.history.push(Write::Stretches(stretches));
-            } else {
-                events.push(Event::Report(key, report));
+                continue;
             }
+            if let Report::Telemetry(telemetry) = &report {
+                self.look_at(key.node, telemetry);
+            }
+            events.push(Event::Report(key, report));
         }
         let Some(last) = events.pop() else { return handled.send(()) };
         events.into_iter().for_each(|event| self.queue(event, None));
@@ -227,6 +256,9 @@ impl Actor for Driver {
 
     async fn started(&mut self, context: &mut Context<Driver>) -> Result<(), Failure> {
         self.queue(Event::Configured(self.parts.config.clone()), None);
+        if self.parts.policy_looks == Looks::AtInterference {
+            self.queue(Event::Learned, None);
+        }
         self.prune();
         self.flush().await?;
         self.plan(context);
@@ -242,6 +274,7 @@ impl Actor for Driver {
             self.flush().await?;
         }
         self.plan(context);
+        self.study(context);
         if self.batch.is_empty() {
             self.arm(context);
         }

@@ -6,6 +6,8 @@
 use std::io;
 use std::path::{Path, PathBuf};
 
+use crate::interference::Basis;
+
 /// Why a head cannot start, or cannot go on.
 #[derive(Debug, thiserror::Error)]
 pub enum HeadError {
@@ -89,6 +91,24 @@ pub enum HeadError {
     /// No policy has the wanted name.
     #[error(transparent)]
     Policy(#[from] cohabit_scheduler::UnknownPolicy),
+    /// What the head is to go by when jobs share GPUs cannot be used.
+    #[error("the head cannot go by '{basis}' when jobs share GPUs")]
+    Interference {
+        /// What it is to go by.
+        basis: Basis,
+        /// Why not; where in the file.
+        #[source]
+        source: Box<dyn std::error::Error + Send + Sync>,
+    },
+    /// This program was built without models of interference.
+    #[error(
+        "this program was built without models and cannot go by '{basis}': choose law, or build it with the feature \
+         'learned'"
+    )]
+    NoModels {
+        /// What it is to go by.
+        basis: Basis,
+    },
     /// Something that the head cannot do without has failed.
     #[error("the head cannot go on")]
     Failed(#[source] Box<dyn std::error::Error + Send + Sync>),
@@ -98,6 +118,14 @@ impl HeadError {
     /// For `map_err` where a file or folder of the state folder is touched.
     pub(crate) fn state(path: &Path) -> impl FnOnce(io::Error) -> HeadError + '_ {
         move |source| HeadError::State { path: path.to_owned(), source }
+    }
+
+    /// For `map_err` where what the head is to go by is read.
+    #[cfg(feature = "learned")]
+    pub(crate) fn unusable<E: std::error::Error + Send + Sync + 'static>(
+        basis: &Basis,
+    ) -> impl FnOnce(E) -> HeadError + '_ {
+        move |source| HeadError::Interference { basis: basis.clone(), source: source.into() }
     }
 
     /// For `map_err` where something that must not fail has failed.

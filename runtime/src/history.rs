@@ -13,4 +13,4 @@ mod tests;
 
 pub(crate) use read::History;
 pub(crate) use rows::{prune, upsert};
-pub(crate) use stretches::insert as insert_stretches;
+pub(crate) use stretches::{PastStretch, insert as insert_stretches};

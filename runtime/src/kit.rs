@@ -6,9 +6,10 @@ use std::path::PathBuf;
 
 use cohabit_core::{Config, Event, Head};
 use cohabit_proto::{
-    By, Bytes, ClientKey, Device, DeviceId, DeviceKind, Incarnation, Inventory, JobSpec, Links, NodeId,
-    Outcome, Placement, RankId, RankPlacement, Report, Request, Role, Share, SharingLimits, Span, Submit,
-    Ticket, Time, WorkerKey,
+    AttemptRecord, By, Bytes, ClientKey, Demand, Device, DeviceId, DeviceKind, Incarnation, Inventory, JobId,
+    JobRecord, JobSpec, JobState, Links, NodeId, Outcome, Placement, Progress, RankId, RankPlacement,
+    ReasonCode, Report, Request, Role, Share, SharingLimits, Span, Stretch, StretchSharing, Submit, Ticket,
+    Time, Trained, WorkerKey,
 };
 use cohabit_scheduler::{Action, Discipline, Fifo, FirstFit, Pipeline, Plan, Policy, View};
 use tempfile::TempDir;
@@ -142,6 +143,64 @@ pub(crate) fn one_job() -> Vec<Event> {
         ended("1#1/0", Outcome::Exited(0)),
         submitted(2),
     ]
+}
+
+/// The record of a job of ada that ran for this long; submitted one each minute.
+pub(crate) fn ran(number: u64, runtime: Span) -> JobRecord {
+    let submitted_at = at(number * 60);
+    let attempt = AttemptRecord {
+        attempt: 1,
+        started_at: submitted_at,
+        ended_at: Some(submitted_at + runtime),
+        stopped: None,
+        ranks: vec![],
+    };
+    JobRecord {
+        id: JobId::new(number),
+        name: "train".into(),
+        user: "ada".into(),
+        group: None,
+        state: JobState::Completed,
+        reason_code: ReasonCode::Completed,
+        reason: String::new(),
+        work: "train --fast".into(),
+        demand: Demand::default(),
+        priority: 0,
+        time_limit: None,
+        workdir: "/tmp".into(),
+        attempt: 1,
+        attempts: vec![attempt],
+        exit_code: Some(0),
+        signal: None,
+        submitted_at,
+        started_at: Some(submitted_at),
+        ended_at: Some(submitted_at + runtime),
+        sharing_with: vec![],
+        trained: Trained::default(),
+        predicted: None,
+        slowdown_measured: None,
+        progress: Some(Progress { step: 500, ..Progress::default() }),
+        array: None,
+        revision: 1,
+    }
+}
+
+/// The minute with this number of a job, which makes so many steps a second beside these others on a V100
+/// under MPS.
+pub(crate) fn minute(number: u64, job: JobId, rate: f64, neighbours: &[JobId]) -> Stretch {
+    Stretch {
+        rank: job.attempt(1).rank(0),
+        device: DeviceId("gpu-0".into()),
+        gpu: "V100".into(),
+        sharing: StretchSharing::Mps,
+        neighbours: neighbours.iter().map(|job| job.attempt(1).rank(0)).collect(),
+        from: at(60 * number),
+        to: at(60 * number + 60),
+        steps: 600,
+        rate,
+        memory: None,
+        utilisation: Some(0.5),
+    }
 }
 
 /// What first come, first served answers to a view that it sees for the first time.

@@ -6,7 +6,8 @@
 //!
 //! ```text
 //! sessions ──> driver ──> journal (durable) ──> core ──> effects ──> sessions, watchers, history
-//!                 └─────> planner (the policy, on a thread of its own) ──> driver
+//!                 ├─────> planner (the policy, on a thread of its own) ──> driver
+//!                 └─────> learner (what sharing costs, likewise) ──> driver ──> planner
 //! ```
 
 mod clock;
@@ -14,7 +15,9 @@ mod daemon;
 mod driver;
 mod error;
 mod estimates;
+mod footprints;
 mod history;
+mod interference;
 mod journal;
 mod options;
 mod planner;
@@ -33,4 +36,5 @@ pub use cohabit_core::Config;
 pub use cohabit_net::Fingerprint;
 pub use daemon::HeadDaemon;
 pub use error::HeadError;
+pub use interference::{Basis, UnknownBasis};
 pub use options::HeadOptions;

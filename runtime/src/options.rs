@@ -5,7 +5,10 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use cohabit_core::Config;
-use cohabit_proto::Span;
+use cohabit_proto::{Slowdown, Span};
+use cohabit_scheduler::interference::USUAL_MAX_SLOWDOWN;
+
+use crate::Basis;
 
 /// What a head's operator may choose.
 #[derive(Debug, Clone)]
@@ -16,6 +19,15 @@ pub struct HeadOptions {
     pub state_dir: PathBuf,
     /// The scheduling policy, by its name.
     pub policy: String,
+    /// What the head goes by when jobs share GPUs, until it has learned better.
+    pub interference: Basis,
+    /// How much neighbours may slow down a job that does not say.
+    pub max_slowdown: Slowdown,
+    /// The model is learned anew after so many rows that are new: jobs in company that was not seen before. 0
+    /// for never.
+    pub refit_after: u64,
+    /// The planner hears of what was learned at most once in this time.
+    pub learn_every: Duration,
     /// The rules of the cluster.
     pub config: Config,
     /// How long the policy may take over a plan before a cheap one takes its place.
@@ -38,6 +50,10 @@ impl HeadOptions {
             listen: SocketAddr::from((Ipv4Addr::UNSPECIFIED, cohabit_net::DEFAULT_PORT)),
             state_dir: state_dir.into(),
             policy: "fifo".to_owned(),
+            interference: Basis::default(),
+            max_slowdown: USUAL_MAX_SLOWDOWN,
+            refit_after: 50,
+            learn_every: Duration::from_secs(5),
             config: Config::default(),
             plan_limit: Duration::from_secs(2),
             silence_limit: Duration::from_secs(15),

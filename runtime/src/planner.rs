@@ -5,19 +5,22 @@
 //! keeps the policy's view of the cluster up to date by changes, which are handed over with the next
 //! question, whatever became of the last one.
 
+mod thinker;
+
 use std::io;
-use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use cohabit_actor::{Address, AskError, Reply};
-use cohabit_proto::{Ticket, Time};
+use cohabit_proto::{Companionship, Ticket, Time};
 use cohabit_scheduler::interference::Knowledge;
 use cohabit_scheduler::{
-    Action, Change, Discipline, Expectation, Fifo, FirstFit, Pipeline, Plan, Policy, View, forecast,
+    Action, Change, Discipline, Expectation, Fifo, FirstFit, PendingJob, Pipeline, Plan, Policy, Thought,
+    View,
 };
 
-use crate::thread::{self, Inbox, Thread};
+use crate::thread::{self, Thread};
+use thinker::Thinker;
 
 /// Makes a new policy that has seen nothing.
 pub(crate) type PolicyFactory = Arc<dyn Fn() -> Box<dyn Policy> + Send + Sync>;
@@ -53,10 +56,20 @@ pub(crate) struct Planned {
     pub(crate) plan: Result<Plan, String>,
 }
 
+/// What people are told of jobs that nobody but a policy, or a predictor, knows.
+#[derive(Debug)]
+pub(crate) struct Foretold {
+    /// What those that wait have to expect.
+    pub(crate) expected: Vec<Expectation>,
+    /// What neighbours on a device cost each other.
+    pub(crate) company: Vec<Companionship>,
+}
+
 /// To the thread: the moment, and where the answer goes.
 enum Question {
     Plan(Time, Reply<Result<Plan, Panicked>>),
-    Outlook(Time, Reply<Result<Vec<Expectation>, Panicked>>),
+    Outlook(Time, Reply<Result<Foretold, Panicked>>),
+    Consider(Time, Box<PendingJob>, Reply<Result<Thought, Panicked>>),
 }
 
 /// Makes a question of the place where its answer goes.
@@ -91,10 +104,23 @@ impl Planner {
         async move { Planned { ticket, plan: answer.await } }
     }
 
-    /// What pending jobs have to expect; nothing, if the policy cannot say in time.
-    pub(crate) fn outlook(&self, now: Time) -> impl Future<Output = Vec<Expectation>> + use<> {
+    /// What jobs have to expect; nothing, if the policy cannot say in time.
+    pub(crate) fn outlook(&self, now: Time) -> impl Future<Output = Option<Foretold>> + use<> {
         let answer = self.answer(Box::new(move |reply_to| Question::Outlook(now, reply_to)));
-        async move { answer.await.unwrap_or_default() }
+        async move { answer.await.ok() }
+    }
+
+    /// What becomes of a job that is only thought of.
+    ///
+    /// # Errors
+    /// Why the policy cannot say.
+    pub(crate) fn consider(
+        &self,
+        now: Time,
+        job: PendingJob,
+    ) -> impl Future<Output = Result<Thought, String>> + use<> {
+        let job = Box::new(job);
+        self.answer(Box::new(move |reply_to| Question::Consider(now, job, reply_to)))
     }
 
     fn answer<T: Send + 'static>(
@@ -133,167 +159,5 @@ pub(crate) fn fall_back(ticket: Ticket, view: &View, trouble: &str) -> Plan {
     plan
 }
 
-/// The policy with its view, on the planner's thread.
-struct Thinker {
-    new_policy: PolicyFactory,
-    policy: Box<dyn Policy>,
-    view: View,
-    /// What is known of interference; nothing but what the policy was made with, until that is told.
-    knowledge: Option<Knowledge>,
-    news: Arc<Mutex<News>>,
-}
-
-impl Thinker {
-    fn new(new_policy: PolicyFactory, news: Arc<Mutex<News>>) -> Thinker {
-        Thinker { policy: new_policy(), new_policy, view: View::default(), knowledge: None, news }
-    }
-
-    fn answer_all(&mut self, mut inbox: Inbox<Question>) {
-        while let Some(question) = inbox.next() {
-            match question {
-                Question::Plan(now, reply_to) => reply_to.send(self.think(now, |it, view| it.plan(view))),
-                Question::Outlook(now, reply_to) => reply_to
-                    .send(self.think(now, |it, view| it.outlook(view)).map(|it| forecast(&self.view, it))),
-            }
-        }
-    }
-
-    /// After a panic a new policy takes the place of the old one, and is told of everything that lives.
-    fn think<T>(
-        &mut self,
-        now: Time,
-        thought: impl FnOnce(&mut dyn Policy, &View) -> T,
-    ) -> Result<T, Panicked> {
-        let News { changes, knowledge } =
-            std::mem::take(&mut *self.news.lock().unwrap_or_else(PoisonError::into_inner));
-        self.view.now = now;
-        self.view.apply(&changes);
-        let is_new = knowledge.is_some();
-        self.knowledge = knowledge.or_else(|| self.knowledge.take());
-        let (policy, view, knowledge) = (&mut self.policy, &self.view, self.knowledge.as_ref());
-        let answer = catch_unwind(AssertUnwindSafe(|| {
-            if let Some(knowledge) = knowledge.filter(|_| is_new) {
-                policy.know(knowledge);
-            }
-            policy.learn(view, &changes);
-            thought(policy.as_mut(), view)
-        }));
-        if answer.is_err() {
-            self.policy = (self.new_policy)();
-            let everything = self.view.as_changes();
-            let mut news = self.news.lock().unwrap_or_else(PoisonError::into_inner);
-            news.changes.splice(..0, everything);
-            news.knowledge = news.knowledge.take().or_else(|| self.knowledge.clone());
-        }
-        answer.map_err(|_| Panicked)
-    }
-}
-
 #[cfg(test)]
-mod tests {
-    use std::sync::Mutex;
-    use std::sync::mpsc::{Receiver, channel};
-
-    use cohabit_scheduler::{PendingJob, Proposal, Prospect, Shortage};
-
-    use super::*;
-    use crate::kit::{at, pending_view};
-
-    /// Does with each plan what the test says.
-    struct Moody {
-        moods: Arc<Mutex<Receiver<Mood>>>,
-        seen: u64,
-    }
-
-    enum Mood {
-        /// Wakes after as many seconds as there were changes.
-        Count,
-        Panic,
-        /// Hangs until the other end is dropped.
-        Hang(Receiver<()>),
-    }
-
-    impl Policy for Moody {
-        fn learn(&mut self, _: &View, changes: &[Change]) {
-            self.seen += changes.len() as u64;
-        }
-
-        fn outlook(&mut self, _: &View) -> Vec<Prospect> {
-            Vec::new()
-        }
-
-        fn plan(&mut self, _: &View) -> Plan {
-            let mood = self.moods.lock().unwrap().recv().unwrap();
-            match mood {
-                Mood::Count => Plan { wake: Some(at(self.seen)), ..Plan::default() },
-                Mood::Panic => panic!("a policy of a test panics on purpose"),
-                Mood::Hang(until) => {
-                    assert!(until.recv().is_err());
-                    Plan::default()
-                }
-            }
-        }
-
-        fn consider(&mut self, _: &View, _: &PendingJob) -> Result<Proposal, Shortage> {
-            unreachable!("nobody asks")
-        }
-    }
-
-    fn moody(limit: Duration) -> (std::sync::mpsc::Sender<Mood>, Planner) {
-        let (tell, moods) = channel();
-        let moods = Arc::new(Mutex::new(moods));
-        let policy = move || Box::new(Moody { moods: Arc::clone(&moods), seen: 0 }) as Box<dyn Policy>;
-        (tell, Planner::start(Arc::new(policy), limit).unwrap())
-    }
-
-    fn gone(job: u64) -> Vec<Change> {
-        vec![Change::Gone(cohabit_proto::JobId::new(job))]
-    }
-
-    async fn wake(planner: &Planner, ticket: u64) -> Option<Time> {
-        planner.ask(Ticket(ticket), at(0)).await.plan.unwrap().wake
-    }
-
-    #[tokio::test]
-    async fn changes_reach_the_policy_before_the_question_that_follows_them() {
-        let (tell, planner) = moody(Duration::from_secs(60));
-        for question in 1..3 {
-            planner.change(gone(question));
-            tell.send(Mood::Count).unwrap();
-            assert_eq!(wake(&planner, question).await, Some(at(question)));
-        }
-    }
-
-    #[tokio::test]
-    async fn a_policy_that_hangs_answers_in_time_that_it_does_and_misses_no_change() {
-        let (tell, mut planner) = moody(Duration::from_millis(1));
-        let (release, until) = channel();
-        tell.send(Mood::Hang(until)).unwrap();
-        let planned = planner.ask(Ticket(1), at(0)).await;
-        assert_eq!(planned.plan.unwrap_err(), "it took longer than 1ms");
-        planner.change(gone(1));
-        drop(release);
-        planner.limit = Duration::from_secs(60);
-        tell.send(Mood::Count).unwrap();
-        assert_eq!(wake(&planner, 2).await, Some(at(1)));
-    }
-
-    #[tokio::test]
-    async fn after_a_panic_a_new_policy_hears_of_everything_that_lives() {
-        let (tell, planner) = moody(Duration::from_secs(60));
-        planner.change(pending_view().as_changes());
-        tell.send(Mood::Panic).unwrap();
-        assert_eq!(planner.ask(Ticket(1), at(0)).await.plan.unwrap_err(), "it panicked");
-        planner.change(gone(7));
-        tell.send(Mood::Count).unwrap();
-        let (nodes_and_jobs, later) = (pending_view().as_changes().len() as u64, 1);
-        assert_eq!(wake(&planner, 2).await, Some(at(nodes_and_jobs + later)));
-    }
-
-    #[test]
-    fn the_cheap_policy_says_whose_place_it_takes() {
-        let plan = fall_back(Ticket(1), &pending_view(), "it panicked");
-        let [Action::Place { why, .. }] = &plan.actions[..] else { panic!("{plan:?}") };
-        assert!(why.contains("it panicked"), "{why}");
-    }
-}
+mod tests;

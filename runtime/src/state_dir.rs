@@ -5,7 +5,7 @@
 //! tokens.json      digests of the tokens
 //! admin.token      for people on this machine       worker.token     for workers
 //! journal.sqlite   what happened, and the history   address          where the running head listens
-//! lock             held by the head that uses the folder
+//! interference/    models that were learned      lock             held by the head that uses the folder
 //! ```
 
 use std::fs::{self, DirBuilder, File, OpenOptions};
@@ -55,6 +55,11 @@ impl StateDir {
 
     pub(crate) fn journal(&self) -> PathBuf {
         self.path.join("journal.sqlite")
+    }
+
+    /// Versions of the model of interference.
+    pub(crate) fn interference(&self) -> PathBuf {
+        self.path.join("interference")
     }
 
     fn address(&self) -> PathBuf {

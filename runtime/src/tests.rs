@@ -1,7 +1,10 @@
 //! The whole daemon over real links on loopback.
 
+mod company;
 mod history;
 mod jobs;
+mod learning;
+mod memory;
 mod planning;
 mod refusals;
 mod restarts;

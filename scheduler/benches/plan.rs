@@ -250,6 +250,7 @@ fn node(number: usize, mix: Mix) -> NodeView {
         intake: Intake::Open,
         sharing: SharingTerms::default(),
         foreign_memory: Bytes::ZERO,
+        peers: Vec::new(),
     };
     NodeView {
         id: NodeId(uuid::Uuid::from_u128(number as u128 + 1)),

@@ -87,7 +87,8 @@ fn nearness(shortage: &Shortage) -> (u8, u64) {
         Shortage::Nodes
         | Shortage::NodesAtOnce { .. }
         | Shortage::DevicesInAll { .. }
-        | Shortage::Busy { .. } => (0, 0),
+        | Shortage::Busy { .. }
+        | Shortage::Neighbours { .. } => (0, 0),
         Shortage::Enforcement => (1, 0),
         Shortage::Devices { whole, share, .. } => (2, u64::from(*whole) * 1_000 + u64::from(share.0)),
         Shortage::Places { .. } => (3, 0),

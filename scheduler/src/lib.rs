@@ -7,6 +7,7 @@
 
 mod a_srpt;
 mod baselines;
+mod clwp_nlwp;
 mod device_fit;
 mod draft;
 mod ends;
@@ -14,7 +15,9 @@ mod estimator;
 mod first_fit;
 mod fitting;
 mod forecast;
+mod foresight;
 mod free;
+mod hybrid;
 pub mod interference;
 mod isacpp;
 mod lacks;
@@ -31,6 +34,7 @@ mod queue;
 mod reservation;
 mod shared_place;
 mod shortage;
+mod stages;
 mod view;
 mod without_room;
 
@@ -41,6 +45,7 @@ pub use baselines::{
 pub use estimator::{Estimator, Features, Finished, NoEstimates};
 pub use first_fit::FirstFit;
 pub use forecast::{Expectation, forecast};
+pub use foresight::{Foresight, Thought};
 pub use free::{FreeNodes, check_shape, could_ever_hold};
 pub use mapped_place::{LinkDefaults, MappedPlace};
 pub use pipeline::{Discipline, Fifo, Pipeline, Rank};
@@ -50,7 +55,7 @@ pub use policies::{POLICY_NAMES, UnknownPolicy, policy_by_name, policy_that_know
 pub use policy::Policy;
 pub use profile::{Ground, Profile, UNKNOWN_RUNTIME};
 pub use queue::{ClassId, Needs, Queue, Turn, Walk};
-pub use shortage::{Alone, Shortage};
+pub use shortage::{Alone, Harm, Shortage};
 pub use view::{
     Change, DeviceView, Intake, JobTraits, NodeView, PendingJob, RunPhase, RunningJob, SharingMode,
     SharingTerms, View,

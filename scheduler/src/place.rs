@@ -1,9 +1,9 @@
 //! The choice of devices for one job.
 
-use cohabit_proto::{Demand, JobId, Placement, Slowdown};
+use cohabit_proto::{Demand, JobId, Placement, Slowdown, Span};
 
 use crate::interference::Knowledge;
-use crate::{Action, Change, FreeNodes, JobTraits, PendingJob, Profile, Shortage, View};
+use crate::{Action, Change, FreeNodes, JobTraits, Needs, PendingJob, Profile, Shortage, View};
 
 /// Chooses devices.
 pub trait Place: Send {
@@ -26,6 +26,13 @@ pub trait Place: Send {
     /// What is to be expected of a job on this cluster.
     fn profile(&mut self, demand: &Demand, traits: &JobTraits) -> Profile {
         Profile::flat(demand, traits)
+    }
+
+    /// What decides where a job may go and how good that is: where one of those that need the same has no
+    /// place, none of them has any.
+    fn needs(&mut self, demand: &Demand, traits: &JobTraits, profile: &Profile) -> Needs {
+        let _ = traits;
+        Needs::of(demand, profile)
     }
 
     /// Where the job would go.
@@ -65,6 +72,9 @@ pub struct Proposal {
     pub slowdown: f64,
     /// How much of that is for the neighbours' sake; nothing where nobody looked at that.
     pub beside_others: Option<Slowdown>,
+    /// How much later this job and those beside it are done together than if it had a device of its own at
+    /// once; nothing where nobody looked at that.
+    pub delay: Span,
     /// For the job's story: what is special about the place; may be empty.
     pub why: String,
 }
@@ -73,13 +83,13 @@ impl Proposal {
     /// A place as good as any other.
     #[must_use]
     pub const fn new(placement: Placement) -> Proposal {
-        Proposal { placement, slowdown: 1.0, beside_others: None, why: String::new() }
+        Proposal { placement, slowdown: 1.0, beside_others: None, delay: Span::ZERO, why: String::new() }
     }
 
     /// The start of a job there.
     #[must_use]
     pub(crate) fn start(self, job: JobId, profile: &Profile) -> Action {
-        let Proposal { placement, slowdown, beside_others, why } = self;
+        let Proposal { placement, slowdown, beside_others, delay: _, why } = self;
         let runtime = profile.expected_at(slowdown);
         Action::Place { job, placement, runtime, slowdown: beside_others, why }
     }

@@ -30,6 +30,8 @@ pub enum Needs {
     Place(Demand, Signature),
     /// The same, where each rank can be put on a chosen device.
     Ranks(Demand, Signature),
+    /// A part of a device, for what is trained under this number: who else may be there hangs on it.
+    Beside(Demand, u64),
 }
 
 impl Needs {
@@ -130,6 +132,12 @@ impl<K: Ord + Copy> Queue<K> {
     #[must_use]
     pub fn key(&self, job: JobId) -> Option<K> {
         self.entries.get(&job).map(|(_, key)| *key)
+    }
+
+    /// How many jobs of a class wait.
+    #[must_use]
+    pub fn of_class(&self, class: ClassId) -> usize {
+        self.classes.get(&class).map_or(0, |class| class.jobs.len())
     }
 
     /// How many jobs wait.

@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use cohabit_proto::{Bytes, Gpus, ReasonCode, Share};
+use cohabit_proto::{Bytes, Gpus, JobId, ReasonCode, Share, Slowdown};
 
 /// What there is too little of, with numbers.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -53,6 +53,13 @@ pub enum Shortage {
         /// The most that jobs on a device may keep it busy together, in percent.
         most: u32,
     },
+    /// Devices on which it and its neighbours would slow each other down no more than they may.
+    Neighbours {
+        /// Devices with room.
+        seats: u32,
+        /// What keeps it from the one on which it does least harm.
+        harm: Harm,
+    },
     /// Device memory.
     Memory {
         /// Needed on each device.
@@ -78,6 +85,29 @@ pub enum Shortage {
     },
 }
 
+/// What keeps a job from a device with room.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Harm {
+    /// It would be slowed too much itself.
+    ToItself {
+        /// How many times as long as alone it would take, by a careful guess.
+        slowdown: Slowdown,
+        /// The most that is allowed.
+        allowed: Slowdown,
+    },
+    /// A neighbour would be.
+    ToNeighbour {
+        /// Which.
+        job: JobId,
+        /// How many times as long as alone it would take, by a careful guess.
+        slowdown: Slowdown,
+        /// The most that is allowed.
+        allowed: Slowdown,
+    },
+    /// They would probably need more memory than there is.
+    Memory,
+}
+
 /// Why a job that asks for a part of a device takes all of it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Alone {
@@ -89,6 +119,8 @@ pub enum Alone {
     Gang,
     /// The device cannot be shared.
     Device,
+    /// The policy puts nobody beside others.
+    Policy,
 }
 
 impl Shortage {
@@ -107,7 +139,8 @@ impl Shortage {
             | Shortage::Devices { .. }
             | Shortage::Enforcement
             | Shortage::Places { .. }
-            | Shortage::Busy { .. } => ReasonCode::WaitingForDevices,
+            | Shortage::Busy { .. }
+            | Shortage::Neighbours { .. } => ReasonCode::WaitingForDevices,
             Shortage::Strangers { .. } | Shortage::Memory { .. } => ReasonCode::WaitingForMemory,
             Shortage::Cpus { .. } | Shortage::HostMemory { .. } => ReasonCode::WaitingForHost,
         }
@@ -147,6 +180,9 @@ impl fmt::Display for Shortage {
             Shortage::Busy { most } => {
                 write!(f, "with it, every GPU with room would be busier than the {most} % that are allowed")
             }
+            Shortage::Neighbours { seats, harm } => {
+                write!(f, "it may join nobody on the {seats} GPU(s) with room: {harm}")
+            }
             Shortage::Strangers { hold } => write!(
                 f,
                 "it does not say how much device memory it needs, and programs that Cohabit did not start \
@@ -169,6 +205,25 @@ impl fmt::Display for Shortage {
     }
 }
 
+/// A clause: what would happen where it does least harm.
+impl fmt::Display for Harm {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Harm::ToItself { slowdown, allowed } => write!(
+                f,
+                "it would take up to {slowdown} times as long as alone at the best of them, and {allowed} is \
+                 allowed"
+            ),
+            Harm::ToNeighbour { job, slowdown, allowed } => write!(
+                f,
+                "at the best of them job {job} would take up to {slowdown} times as long as alone, and \
+                 {allowed} is allowed"
+            ),
+            Harm::Memory => f.write_str("their memory would probably not fit"),
+        }
+    }
+}
+
 /// A clause: "since …".
 impl fmt::Display for Alone {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -177,6 +232,7 @@ impl fmt::Display for Alone {
             Alone::Exclusive => "nobody may join it there",
             Alone::Gang => "a job of several nodes shares no GPU",
             Alone::Device => "the devices there cannot be shared",
+            Alone::Policy => "the policy lets nobody share one",
         })
     }
 }

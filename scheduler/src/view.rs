@@ -4,8 +4,8 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use cohabit_proto::{
-    Bytes, Demand, DeviceId, DeviceKind, Estimate, JobId, Launch, Links, ModelDescription, NodeId, Placement,
-    Share, Span, Time,
+    Bytes, Demand, DeviceId, DeviceKind, Estimate, JobId, JobSpec, Launch, Links, ModelDescription, NodeId,
+    Peer, Placement, Share, Span, Time,
 };
 
 /// The cluster at one moment, as far as a policy may use it. Kept up to date by [`Change`]s, so that a plan
@@ -124,6 +124,8 @@ pub struct DeviceView {
     pub sharing: SharingTerms,
     /// Memory that processes hold which Cohabit did not start.
     pub foreign_memory: Bytes,
+    /// How other devices of its node are reached from it, where that is known.
+    pub peers: Vec<Peer>,
 }
 
 /// Whether a device may be given to jobs.
@@ -230,4 +232,19 @@ pub struct JobTraits {
     pub time_limit: Option<Span>,
     /// Who launches its ranks: only where we do can they be told apart.
     pub launch: Launch,
+}
+
+impl JobTraits {
+    /// What this user's job tells of itself, and what is expected of it.
+    #[must_use]
+    pub fn of(user: &str, spec: &JobSpec, estimate: Option<Estimate>) -> JobTraits {
+        JobTraits {
+            user: user.to_owned(),
+            group: spec.group.clone(),
+            model: spec.model.clone(),
+            estimate,
+            time_limit: spec.time_limit,
+            launch: spec.launch,
+        }
+    }
 }

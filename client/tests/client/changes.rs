@@ -1,7 +1,8 @@
 //! Submissions and other changes: what is repeated over a broken link, and what is not.
 
 use cohabit_client::proto::{
-    JobChange, JobId, RefusalCode, Reply, Request, Role, TokenAnswer, TokenRequest, Verdict,
+    JobChange, JobId, ModelChoice, ModelRequest, Models, RefusalCode, Reply, Request, Role, TokenAnswer,
+    TokenRequest, Verdict,
 };
 use cohabit_client::{Error, JobBuilder, Submission};
 
@@ -87,6 +88,16 @@ async fn a_token_is_made_once() {
     let result = cluster.client_of(head.address).tokens(create.clone()).await;
     assert!(matches!(result, Err(Error::Unconfirmed { what: "token create", .. })), "{result:?}");
     assert_eq!(head.calls(), [Call::Token(create)]);
+}
+
+#[tokio::test]
+async fn a_model_is_chosen_again_over_a_new_link() {
+    let cluster = Cluster::new();
+    let models = Models { current: Some(2), held: true, ..Models::default() };
+    let head = cluster.head([Turn::Cut, Turn::Models(models.clone())]).await;
+    let choose = ModelRequest::Use(ModelChoice::Version(2));
+    assert_eq!(cluster.client_of(head.address).models(choose.clone()).await.unwrap(), models);
+    assert_eq!(head.calls(), [Call::Models(choose.clone()), Call::Models(choose)]);
 }
 
 #[tokio::test]

@@ -10,8 +10,8 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 
 use cohabit_client::proto::{
-    Answer, Demand, JobId, JobRecord, JobState, LogChunk, LogRecord, LogRequest, LogStream, Query,
-    ReasonCode, Refusal, RefusalCode, Reply, Request, Role, Time, TokenAnswer, TokenRequest,
+    Answer, Demand, JobId, JobRecord, JobState, LogChunk, LogRecord, LogRequest, LogStream, ModelRequest,
+    Models, Query, ReasonCode, Refusal, RefusalCode, Reply, Request, Role, Time, TokenAnswer, TokenRequest,
 };
 use cohabit_client::{Client, Connect, Token};
 use cohabit_net::{ClientService, Context, Identity, Incoming, Listener, TokenStore};
@@ -26,6 +26,7 @@ pub(crate) enum Call {
     Query(Query),
     ReadLog(LogRequest),
     Token(TokenRequest),
+    Models(ModelRequest),
 }
 
 /// What the fake head does about a call.
@@ -35,6 +36,7 @@ pub(crate) enum Turn {
     Answer(Answer),
     Log(LogChunk),
     Token(TokenAnswer),
+    Models(Models),
     Refuse(Refusal),
     /// Breaks the caller's connection.
     Cut,
@@ -155,7 +157,9 @@ impl<F: FnMut(&Call) -> Turn> Script<F> {
         let turn = (self.turn.lock().unwrap())(&call);
         self.calls.lock().unwrap().push(call);
         match turn {
-            Turn::Reply(_) | Turn::Answer(_) | Turn::Log(_) | Turn::Token(_) => return Ok(turn),
+            Turn::Reply(_) | Turn::Answer(_) | Turn::Log(_) | Turn::Token(_) | Turn::Models(_) => {
+                return Ok(turn);
+            }
             Turn::Refuse(refusal) => return Err(refusal),
             Turn::Cut => self.cut.send_modify(|cuts| *cuts += 1),
             Turn::Wait => {}
@@ -189,6 +193,12 @@ impl<F: FnMut(&Call) -> Turn + Send + 'static> ClientService for Script<F> {
         Ok(answer)
     }
 
+    async fn models(self, _: Context, request: ModelRequest) -> Result<Models, Refusal> {
+        let turn = self.turn(Call::Models(request)).await?;
+        let Turn::Models(models) = turn else { panic!("{turn:?} is no list of models") };
+        Ok(models)
+    }
+
     async fn ping(self, _: Context) {}
 }
 
@@ -218,6 +228,7 @@ pub(crate) fn record(state: JobState, revision: u64) -> JobRecord {
         sharing_with: Vec::new(),
         trained: Default::default(),
         predicted: None,
+        slowdown_measured: None,
         progress: None,
         array: None,
         revision,

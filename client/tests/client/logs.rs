@@ -131,7 +131,7 @@ async fn following_bears_with_an_absent_worker_until_there_is_another_attempt() 
         Call::Query(Query::Watch(known)) if known[0].revision == 2 => {
             jobs([in_attempt(2, JobState::Completed, 3)])
         }
-        Call::Query(_) | Call::Request(_) | Call::Token(_) => Turn::Wait,
+        Call::Query(_) | Call::Request(_) | Call::Token(_) | Call::Models(_) => Turn::Wait,
     });
     let head = head.await;
     let printed = output(&cluster.client_of(head.address), LogOptions::follow()).await.unwrap();

@@ -24,10 +24,11 @@ def description(name, batch, precision, found):
     """The description as TOML; `found` is the anatomy of this model with this batch size and precision."""
     operators = ", ".join(f"{operator} = {count}" for operator, count in found.operators.items())
     return f"""\
-# A step computes in {precision}. FLOPs: forward pass times three, multiplication and addition count as two.
+# FLOPs: forward pass times three, multiplication and addition count as two.
 name = "{name}"
 family = "{registry.MODELS[name].family}"
 batch-size = {batch}
+precision = "{precision}"
 parameters = {found.parameters}
 flops-per-sample = {found.flops / batch:.4e}
 activation-bytes = {found.activation_bytes:.4e}

@@ -70,6 +70,12 @@ impl Shape {
         Shape { kind: DeviceKind::Gpu, ..self }
     }
 
+    /// The same where at most so many ranks share a device.
+    #[must_use]
+    pub fn shared_by(self, most: u32) -> Shape {
+        Shape { sharing: SharingLimits { max_ranks: most, ..self.sharing }, ..self }
+    }
+
     /// The same with these links.
     #[must_use]
     pub fn with_links(self, links: Links) -> Shape {

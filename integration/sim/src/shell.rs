@@ -44,7 +44,7 @@ pub(crate) fn truth(spec: &JobSpec) -> Estimate {
     Estimate {
         iterations: Some(program.steps),
         runtime: Some(program.alone),
+        gpu_memory: program.gpu_memory,
         basis: "what its program says".into(),
-        ..Estimate::default()
     }
 }

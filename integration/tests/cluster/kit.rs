@@ -82,16 +82,26 @@ impl Cluster {
 
     /// The same with this policy.
     pub(crate) fn with_policy(policy: &str, devices: &[&str]) -> Cluster {
+        let mut cluster = Cluster::with_head(&["--policy", policy], &[]);
+        for devices in devices {
+            cluster.add_worker(devices);
+        }
+        cluster
+    }
+
+    /// A head with these flags, which finds these files, and no worker yet.
+    pub(crate) fn with_head(flags: &[&str], files: &[(&str, &str)]) -> Cluster {
         let folder = tempfile::tempdir().unwrap();
-        let arguments = ["head", "start", "--listen", "127.0.0.1:0", "--state", "head", "--policy", policy];
-        let head = Daemon::start(folder.path(), arguments.map(str::to_owned).to_vec(), Vec::new());
+        for (name, text) in files {
+            std::fs::write(folder.path().join(name), text).unwrap();
+        }
+        let start = ["head", "start", "--listen", "127.0.0.1:0", "--state", "head"];
+        let arguments = [&start[..], flags].concat().into_iter().map(str::to_owned).collect();
+        let head = Daemon::start(folder.path(), arguments, Vec::new());
         let mut cluster = Cluster { folder, head, workers: Vec::new() };
         // A restarted head has to be where its workers look for it.
         let address = cluster.address();
         cluster.head.arguments[3] = address;
-        for devices in devices {
-            cluster.add_worker(devices);
-        }
         cluster
     }
 

@@ -13,6 +13,7 @@ mod estimates;
 mod faults;
 mod gangs;
 mod gpus;
+mod interference;
 mod jobs;
 mod kit;
 mod logs;

@@ -59,6 +59,45 @@ fn every_policy_runs_every_job_and_a_seed_repeats_itself() {
     assert_eq!(without_times(told), without_times(document(&simulate(folder.path(), &arguments))));
 }
 
+/// `light` and `heavy` are slowed by a quarter and to half of their speed beside each other.
+#[cfg(feature = "predict")]
+const PAIRS: &str = "\
+set,gpu,sharing,model,batch,solo_rate,rate,solo_mem,mem,solo_util,util,feasible
+1,v100,mps,light,8,10,8,1000000000,,,,true
+1,v100,mps,heavy,8,4,2,1000000000,,,,true
+2,v100,mps,light,8,10,9,1000000000,,,,true
+2,v100,mps,light,8,10,9,1000000000,,,,true
+3,v100,mps,heavy,8,4,2,1000000000,,,,true
+3,v100,mps,heavy,8,4,2,1000000000,,,,true
+";
+
+#[test]
+#[cfg(feature = "predict")]
+fn a_trained_model_is_asked_by_policies_or_is_the_truth_itself() {
+    let folder = tempfile::tempdir().unwrap();
+    fs::write(folder.path().join("pairs.csv"), PAIRS).unwrap();
+    let mut train = Command::new(env!("CARGO_BIN_EXE_cohabit"));
+    train.env_clear().current_dir(folder.path());
+    train.args(["predict", "train", "--model", "additive", "--data", "pairs.csv", "--out", "model"]);
+    assert!(train.output().unwrap().status.success());
+    let told = |arguments: &[&str]| {
+        let usual = ["--policy", "isacpp", "--exclusive", "fifo", "--output", "json"];
+        document(&simulate(folder.path(), &[&usual, arguments].concat()))
+    };
+    let asked = told(&["--interference", "table:pairs.csv", "--predictor", "model:model"]);
+    assert_eq!(
+        (&asked["interference"], &asked["predictor"]),
+        (&"table:pairs.csv".into(), &"model:model".into())
+    );
+    let truth = told(&["--interference", "model:model", "--configurations", "pairs.csv"]);
+    for document in [&asked, &truth] {
+        let policies: Vec<&Value> =
+            document["runs"].as_array().unwrap().iter().map(|run| &run["policy"]).collect();
+        assert_eq!(policies, ["exclusive fifo", "isacpp"]);
+        assert!(document["runs"].as_array().unwrap().iter().all(|run| run["completed"] == 5), "{document}");
+    }
+}
+
 #[test]
 fn the_report_is_written_and_the_command_in_it() {
     let folder = tempfile::tempdir().unwrap();
@@ -79,6 +118,7 @@ fn trouble_is_told_in_words_and_codes() {
         (&["--format", "philly"], 65, "lacks the columns timestamp"),
         (&["--throughputs", "nowhere.csv"], 66, "cannot open nowhere.csv"),
         (&["--policy", "fifo", "--report", "no/such/folder.html"], 74, "cannot write the report"),
+        (&["--predictor", "model:nowhere"], 66, "cannot read nowhere/card.json"),
         (&["--policy", "none"], 2, "there is no policy 'none'"),
     ] {
         let output = simulate(folder.path(), arguments);

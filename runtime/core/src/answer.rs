@@ -19,6 +19,9 @@ impl Head {
             Query::List(filter) => Ok(Answer::Listed(self.list(now, filter))),
             Query::Show(jobs) => self.show(now, jobs).map(Answer::Jobs),
             Query::Explain(job) => self.explain(now, *job),
+            Query::Consider(_) => {
+                Err(Refusal::new(RefusalCode::Unavailable, "no policy is there to say where a job would go"))
+            }
             Query::Nodes => Ok(Answer::Nodes(self.node_records())),
             Query::Watch(watched) => self.watch(now, watched).map(Answer::Jobs),
         }

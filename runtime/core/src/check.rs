@@ -149,10 +149,9 @@ impl Head {
                     "device {name} has {} booked of {:?}",
                     device.memory_used, device.device.memory
                 );
-                assert!(
-                    !device.residents.is_empty() || device.memory_used == Bytes::ZERO,
-                    "memory of {name} leaks"
-                );
+                let claimed: Bytes =
+                    device.residents.iter().filter_map(|job| self.demand(*job).gpu_memory).sum();
+                assert_eq!(device.memory_used, claimed, "memory of {name} is booked wrongly");
             }
         }
     }

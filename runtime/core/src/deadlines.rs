@@ -18,7 +18,7 @@ impl Turn<'_> {
         }
         if self.head.wake.is_some_and(|at| at <= self.now) {
             self.head.wake = None;
-            self.head.plan_wanted = true;
+            self.reconsider();
         }
         self.forget_old_jobs();
         self.forget_old_nodes();

@@ -24,6 +24,9 @@ pub enum Event {
     Planned(Ticket, Plan),
     /// The deadline came.
     Alarm,
+    /// The policy knows more of interference than before: who runs beside whom may have to change. Also
+    /// follows each start with such a policy.
+    Learned,
 }
 
 /// What a head does, in this order.

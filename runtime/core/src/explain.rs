@@ -3,7 +3,8 @@
 use std::cmp::Reverse;
 
 use cohabit_proto::{
-    Chapter, Enforcement, Happening, JobId, JobRecord, JobState, Life, Outcome, ReasonCode, Span, Time,
+    Chapter, Enforcement, Happening, JobId, JobRecord, JobState, Life, Outcome, PredictedSlowdown,
+    ReasonCode, Span, Time,
 };
 
 use crate::head::Head;
@@ -47,7 +48,9 @@ impl Head {
         };
         let mut sentences = vec![opening, format!("{}. ({code})", capitalised(&reason))];
         sentences.extend(sharing_sentence(&self.job_record(now, id, submission, job)));
+        sentences.extend(self.company_sentence(id, job));
         sentences.extend(misfortune_sentence(job));
+        sentences.extend(job.alone_sentence(submission));
         sentences.extend(self.queue_sentences(id, job));
         sentences.extend(self.forecast_sentence(now, id));
         sentences.extend(estimate_sentence(submission));
@@ -69,30 +72,14 @@ impl Head {
     /// Why a job is in its state.
     pub(crate) fn reason(&self, now: Time, id: JobId, job: &Job) -> (ReasonCode, String) {
         match job.state.life() {
-            Life::Waiting if job.state == JobState::Held => {
-                (ReasonCode::HeldByUser, "it is on hold: release it to let it run".into())
-            }
-            Life::Waiting => self.waiting_reason(now, id, job),
+            Life::Waiting => too_early(now, job).unwrap_or_else(|| self.waiting_reason(id)),
             Life::Placed => (job.reason, running_reason(job)),
             Life::Ended => (job.reason, self.end_reason(id, job)),
         }
     }
 
-    fn waiting_reason(&self, now: Time, id: JobId, job: &Job) -> (ReasonCode, String) {
-        if !job.waits_for.is_empty() {
-            let earlier: Vec<String> = job.waits_for.iter().map(ToString::to_string).collect();
-            return (
-                ReasonCode::WaitingForDependency,
-                format!("it waits for the end of job {}", earlier.join(", ")),
-            );
-        }
-        if let Some(at) = job.not_before.filter(|at| *at > now) {
-            let wait = at.since(now);
-            return match job.attempts.is_empty() {
-                true => (ReasonCode::WaitingForBegin, format!("it may begin in {wait}")),
-                false => (ReasonCode::WaitingForRetry, format!("its next attempt may begin in {wait}")),
-            };
-        }
+    /// Why a job waits whose turn may come.
+    fn waiting_reason(&self, id: JobId) -> (ReasonCode, String) {
         let submission = &self.submissions[&id.number];
         if submission.may_place() == 0 {
             let limit = submission.placed();
@@ -126,6 +113,24 @@ impl Head {
         self.eligible.iter().filter(|other| rank(other) < own).count()
     }
 
+    /// For a job that shares a device: what it and its neighbours cost each other.
+    fn company_sentence(&self, id: JobId, job: &Job) -> Option<String> {
+        let own = self.company(id, job)?;
+        let PredictedSlowdown { expected, least, most } = own.predicted;
+        let measured = own.measured.map(|it| format!(", and {it:.2} times was measured"));
+        let theirs = own.beside.iter().filter_map(|other| self.live.company.get(other)).map(|other| {
+            let measured = other.measured.map(|it| format!(" ({it:.2} was measured)")).unwrap_or_default();
+            format!("; job {} takes {:.2} times as long{measured}", other.job, other.predicted.expected)
+        });
+        Some(format!(
+            "Beside job {} it is predicted to take {expected:.2} times as long as alone (probably between \
+             {least:.2} and {most:.2}){}{}.",
+            listed(&own.beside),
+            measured.unwrap_or_default(),
+            theirs.collect::<String>()
+        ))
+    }
+
     /// For a waiting job: who holds the devices, and until when as far as is known.
     fn queue_sentences(&self, id: JobId, job: &Job) -> Option<String> {
         if job.state != JobState::Pending || !self.eligible.contains(&id) {
@@ -152,10 +157,14 @@ impl Head {
         Some(crowd + &ends.unwrap_or_default())
     }
 
-    /// For a waiting job: when it may start and end, if all jobs run as long as is expected of them.
+    /// For a waiting job: when it may start and end, if all jobs run as long as is expected of them. A
+    /// forecast that sees it start now, where the policy lets it wait, is none.
     fn forecast_sentence(&self, now: Time, id: JobId) -> Option<String> {
         let expected = self.live.expected.get(&id)?;
         let starts_in = expected.starts_at?.since(now);
+        if starts_in == Span::ZERO {
+            return None;
+        }
         let end = expected.ends_at.map(|at| format!(" and end in {}", at.since(now)));
         Some(format!(
             "By what is expected of all jobs it may start in {starts_in}{}.",
@@ -189,6 +198,26 @@ impl Head {
     }
 }
 
+/// What keeps a waiting job from its turn, whatever is free.
+pub(crate) fn too_early(now: Time, job: &Job) -> Option<(ReasonCode, String)> {
+    if job.state == JobState::Held {
+        return Some((ReasonCode::HeldByUser, "it is on hold: release it to let it run".into()));
+    }
+    if !job.waits_for.is_empty() {
+        let why = format!("it waits for the end of job {}", listed(&job.waits_for));
+        return Some((ReasonCode::WaitingForDependency, why));
+    }
+    let wait = job.not_before.filter(|at| *at > now)?.since(now);
+    Some(match job.attempts.is_empty() {
+        true => (ReasonCode::WaitingForBegin, format!("it may begin in {wait}")),
+        false => (ReasonCode::WaitingForRetry, format!("its next attempt may begin in {wait}")),
+    })
+}
+
+fn listed<'j>(jobs: impl IntoIterator<Item = &'j JobId>) -> String {
+    jobs.into_iter().map(ToString::to_string).collect::<Vec<_>>().join(", ")
+}
+
 fn running_reason(job: &Job) -> String {
     let Some(attempt) = job.live_attempt() else { return "it is between two attempts".into() };
     let mut nodes: Vec<&str> = attempt.ranks.iter().map(|rank| rank.node_name.as_str()).collect();
@@ -214,8 +243,8 @@ fn misfortune_sentence(job: &Job) -> Option<String> {
     let ended = job.attempts.iter().rev().find(|attempt| !attempt.is_live())?;
     let why = ended.effective_stop().filter(|_| !job.state.is_terminal())?;
     let retries = match device_fault(why)? {
-        Fault::Own => "one",
-        Fault::Other => "none",
+        Fault::Own if !job.is_excused(ended) => "one",
+        Fault::Own | Fault::Other => "none",
     };
     let number = ended.number;
     Some(format!(

@@ -3,9 +3,12 @@
 //! What replay must restore is serialised; what the next report or plan brings again is `Live` and is not.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
 
-use cohabit_proto::{AttemptId, JobId, NodeId, Progress, Ticket, Time, WorkerKey};
-use cohabit_scheduler::Expectation;
+use cohabit_proto::{
+    AttemptId, Companionship, Demand, DeviceId, JobId, NodeId, Progress, Ticket, Time, WorkerKey,
+};
+use cohabit_scheduler::{Expectation, JobTraits};
 use serde::{Deserialize, Serialize};
 
 use crate::alarm::Alarm;
@@ -25,6 +28,12 @@ pub struct Head {
     pub(crate) open_ticket: Option<Ticket>,
     /// Whether something changed since that question was asked.
     pub(crate) plan_wanted: bool,
+    /// Whether the policy ever learned of interference: only then has it to say something of jobs that run.
+    #[serde(default)]
+    pub(crate) learns: bool,
+    /// Whether it is to be asked about jobs that share devices, although no job waits.
+    #[serde(default)]
+    pub(crate) reconsiders: bool,
     /// When the policy wants to be asked again.
     pub(crate) wake: Option<Time>,
     /// By job number.
@@ -59,6 +68,8 @@ pub(crate) struct Live {
     pub(crate) revisions: BTreeMap<JobId, u64>,
     /// What pending jobs have to expect, as the policy last said.
     pub(crate) expected: BTreeMap<JobId, Expectation>,
+    /// What neighbours on a device cost each other, as was last said.
+    pub(crate) company: BTreeMap<JobId, Companionship>,
     /// What of all this the policy has not seen yet.
     pub(crate) sight: Sight,
 }
@@ -78,6 +89,8 @@ impl Head {
             last_ticket: 0,
             open_ticket: None,
             plan_wanted: false,
+            learns: false,
+            reconsiders: false,
             wake: None,
             submissions: BTreeMap::new(),
             jobs: BTreeMap::new(),
@@ -109,6 +122,23 @@ impl Head {
         self.live.expected = waiting.map(|it| (it.job, it)).collect();
     }
 
+    /// Takes note of what neighbours on a device cost each other; no event either.
+    pub fn accompany(&mut self, companionships: Vec<Companionship>) {
+        self.live.company = companionships.into_iter().map(|it| (it.job, it)).collect();
+    }
+
+    /// Whether that and the outlook were told of all that is to be seen now. Of an array the policy does not
+    /// see every member.
+    pub fn is_foretold(&self) -> bool {
+        let mut plain = self.eligible.iter().filter(|job| job.index.is_none());
+        plain.all(|job| self.live.expected.contains_key(job)) && self.knows_company()
+    }
+
+    /// Whether jobs share a device now.
+    pub fn has_neighbours(&self) -> bool {
+        self.nodes.values().flat_map(|node| &node.devices).any(|device| device.residents.len() > 1)
+    }
+
     /// The node, to be changed; the policy will see that it did.
     pub(crate) fn node_mut(&mut self, id: NodeId) -> Option<&mut Node> {
         self.live.sight.note_node(id);
@@ -128,6 +158,24 @@ impl Head {
     /// Every job that ended and is still in memory.
     pub fn ended_jobs(&self) -> impl Iterator<Item = JobId> + '_ {
         self.ended.iter().map(|(_, job)| *job)
+    }
+
+    /// What a job in memory demands, and what it tells of itself.
+    pub fn told_of(&self, job: JobId) -> Option<(Demand, Arc<JobTraits>)> {
+        let submission = self.jobs.get(&job).and_then(|_| self.submissions.get(&job.number))?;
+        Some((self.demand(job), submission.traits()))
+    }
+
+    /// The models of the devices with a memory of their own, on whatever node, each once.
+    pub fn gpu_models(&self) -> BTreeSet<&str> {
+        let devices = self.nodes.values().flat_map(|node| &node.devices).map(|it| &it.device);
+        devices.filter(|device| device.memory.is_some()).map(|device| device.model.as_str()).collect()
+    }
+
+    /// The model of a device.
+    pub fn model_of(&self, node: NodeId, device: &DeviceId) -> Option<&str> {
+        let mut devices = self.nodes.get(&node)?.devices.iter().map(|it| &it.device);
+        devices.find(|it| it.id == *device).map(|it| it.model.as_str())
     }
 
     /// Whether a job occupies its place in the cluster now.

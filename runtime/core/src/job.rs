@@ -26,6 +26,9 @@ pub(crate) struct Job {
     pub(crate) failures: u32,
     /// Attempts that ended by no fault of theirs: with their node or device, or by a neighbour.
     pub(crate) node_failures: u32,
+    /// The attempt from which on it has its GPU alone, whatever memory was predicted for it.
+    #[serde(default)]
+    pub(crate) alone_from: Option<u32>,
     pub(crate) exit_code: Option<i32>,
     pub(crate) signal: Option<Signal>,
     pub(crate) ended_at: Option<Time>,
@@ -163,6 +166,7 @@ impl Job {
             attempts: Vec::new(),
             failures: 0,
             node_failures: 0,
+            alone_from: None,
             exit_code: None,
             signal: None,
             ended_at: None,

@@ -6,13 +6,14 @@
 //!
 //! ```text
 //!  Event ──> turn ──> submit · change · workers · planning · deadlines ──> lifecycle ──> [Effect]
-//!                                                                   answer · record · explain <── Query
+//!                                                        answer · record · explain · consider <── Query
 //! ```
 
 mod alarm;
 mod answer;
 mod change;
 mod check;
+mod consider;
 mod deadlines;
 mod dependencies;
 mod door;
@@ -22,6 +23,7 @@ mod job;
 mod lifecycle;
 mod node;
 mod planning;
+mod predicted_memory;
 mod record;
 mod rendezvous;
 mod requests;
@@ -33,6 +35,7 @@ mod submit;
 mod turn;
 mod workers;
 
+pub use consider::Imagined;
 pub use door::{Config, Effect, Event, Why};
 pub use head::Head;
 

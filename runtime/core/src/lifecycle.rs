@@ -86,7 +86,7 @@ impl Turn<'_> {
         let happening = self.head.placed_chapter(id, &attempt, now, placing.why);
         let submission = self.head.submissions.get_mut(&id.number).expect("a job has a submission");
         submission.started_at = submission.started_at.or(Some(now));
-        let demand = submission.spec.demand;
+        let demand = self.head.demand(id);
         for part in &attempt.placement.parts {
             self.head.node_mut(part.node).expect("a checked placement").take(id, &demand, part);
         }
@@ -158,7 +158,7 @@ impl Turn<'_> {
     }
 
     fn release(&mut self, id: JobId, attempt: &Attempt) {
-        let demand = self.head.submissions[&id.number].spec.demand;
+        let demand = self.head.demand(id);
         for part in &attempt.placement.parts {
             if let Some(node) = self.head.node_mut(part.node) {
                 node.release(id, &demand, part);
@@ -211,8 +211,11 @@ impl Turn<'_> {
         self.failed_by(id, attempt, state, reason)
     }
 
-    /// The job's own fault: counts against its retries.
+    /// The job's own fault, unless memory was only predicted for it: counts against its retries.
     fn failed_by(&mut self, id: JobId, attempt: &Attempt, state: JobState, reason: ReasonCode) -> Verdict {
+        if self.excuse(id, attempt, reason) {
+            return Verdict::Again(Span::ZERO);
+        }
         let retry = self.head.submissions[&id.number].spec.retry;
         let job = self.job_mut(id);
         (job.exit_code, job.signal) = match attempt.culprit() {
@@ -255,6 +258,7 @@ impl Turn<'_> {
             self.set_alarm(at, Alarm::Job(id));
         }
         self.set_state(id, JobState::Pending);
+        self.distrust_if_too_large(id);
         self.refresh_eligibility(id);
     }
 

@@ -257,6 +257,7 @@ impl DeviceUse {
                 reserve: if is_limited { limits.reserve } else { Bytes::ZERO },
             },
             foreign_memory: *foreign_memory,
+            peers: self.device.gpu.as_ref().map(|gpu| gpu.peers.clone()).unwrap_or_default(),
         }
     }
 }

@@ -5,8 +5,8 @@
 //! says so.
 
 use cohabit_proto::{
-    AttemptId, Cause, Demand, DeviceId, Happening, JobId, JobState, Launch, NodeId, Placement, RankPlacement,
-    RankRun, RunOrder, Share, Slowdown, Span, StopReason, Ticket, Time, WorkerKey,
+    AttemptId, Cause, Demand, DeviceId, Happening, JobId, JobSpec, JobState, Launch, NodeId, Placement,
+    RankPlacement, RankRun, RunOrder, Share, Slowdown, Span, StopReason, Ticket, Time, WorkerKey,
 };
 use cohabit_scheduler::{Action, Plan, check_shape};
 
@@ -33,13 +33,26 @@ impl Turn<'_> {
             return;
         }
         self.head.plan_wanted = false;
-        if self.head.eligible.is_empty() && self.head.wake.is_none() {
+        let reconsiders = std::mem::take(&mut self.head.reconsiders) && self.head.has_neighbours();
+        if self.head.eligible.is_empty() && self.head.wake.is_none() && !reconsiders {
             return;
         }
         self.head.last_ticket += 1;
         let ticket = Ticket(self.head.last_ticket);
         self.head.open_ticket = Some(ticket);
         self.effect(Effect::Plan(ticket));
+    }
+
+    /// The policy knows more of interference than before.
+    pub(crate) fn learned(&mut self) {
+        self.head.learns = true;
+        self.reconsider();
+    }
+
+    /// Something may be better otherwise, whether or not a job waits: neighbours may have to be separated.
+    pub(crate) fn reconsider(&mut self) {
+        self.head.reconsiders = self.head.learns;
+        self.head.plan_wanted = true;
     }
 
     pub(crate) fn planned(&mut self, ticket: Ticket, plan: Plan) {
@@ -65,7 +78,7 @@ impl Turn<'_> {
             return;
         }
         let submission = &self.head.submissions[&id.number];
-        let demand = submission.spec.demand;
+        let demand = self.head.demand(id);
         let fit = match submission.may_place() {
             0 => Err("as many members of the array run as may".to_owned()),
             _ => self.head.fits(&demand, &placing.placement),
@@ -151,7 +164,7 @@ impl Head {
         let nodes: Vec<String> = runs.iter().map(|(node, _)| self.nodes[node].address.clone()).collect();
         let order = |ranks| RunOrder {
             attempt,
-            spec: submission.spec.clone(),
+            spec: JobSpec { demand: self.demand(attempt.job), ..submission.spec.clone() },
             user: submission.user.clone(),
             nodes: nodes.clone(),
             world_size,

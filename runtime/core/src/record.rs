@@ -1,11 +1,9 @@
 //! Records: what the head tells about a job, an array as a whole, or a node.
 
 use cohabit_proto::{
-    ArraySummary, AttemptRecord, Bytes, DeviceId, JobId, JobRecord, NodeId, NodeRecord, Predicted, Progress,
-    RankId, RankRecord, ReasonCode, Share, Time, Trained, WorkerKey,
+    ArraySummary, AttemptRecord, Bytes, Companionship, DeviceId, JobId, JobRecord, NodeId, NodeRecord,
+    Predicted, Progress, RankId, RankRecord, ReasonCode, Share, Slowdown, Time, Trained, WorkerKey,
 };
-
-use cohabit_scheduler::Expectation;
 
 use crate::head::Head;
 use crate::job::{Attempt, Job, Rank};
@@ -36,7 +34,8 @@ impl Head {
             started_at: attempts.last().map(|attempt| attempt.started_at),
             ended_at: job.ended_at,
             sharing_with: self.sharing_with(id, job),
-            predicted: predicted(now, submission, job, progress.as_ref(), self.live.expected.get(&id)),
+            predicted: self.predicted(now, id, job, progress.as_ref()),
+            slowdown_measured: self.company(id, job).and_then(|it| it.measured),
             progress,
             attempts,
             ..self.blank(id, submission)
@@ -95,6 +94,7 @@ impl Head {
             sharing_with: Vec::new(),
             trained: Trained::of(spec),
             predicted: None,
+            slowdown_measured: None,
             progress: None,
             array: None,
             revision: self.revision(id).unwrap_or(1),
@@ -148,6 +148,56 @@ impl Head {
         others.into_iter().collect()
     }
 
+    /// What is known of it beside its present neighbours; nothing where others have come or gone since.
+    pub(crate) fn company(&self, id: JobId, job: &Job) -> Option<&Companionship> {
+        self.live.company.get(&id).filter(|it| is_among(it, &self.sharing_with(id, job)))
+    }
+
+    /// Whether it is known of all who share a device what their present neighbours cost them, but for nodes
+    /// that the policy does not see.
+    pub(crate) fn knows_company(&self) -> bool {
+        let seen = self.nodes.values().filter(|node| node.takes_jobs());
+        seen.flat_map(|node| &node.devices).filter(|device| device.residents.len() > 1).all(|device| {
+            device.residents.iter().all(|id| {
+                let others: Vec<JobId> = device.residents.iter().copied().filter(|it| it != id).collect();
+                self.live.company.get(id).is_some_and(|it| is_among(it, &others))
+            })
+        })
+    }
+
+    /// What was frozen at submission, corrected by what the job itself reports.
+    fn predicted(&self, now: Time, id: JobId, job: &Job, progress: Option<&Progress>) -> Option<Predicted> {
+        let estimate = self.submissions[&id.number].estimate.as_ref();
+        let expected = self.live.expected.get(&id);
+        let running = job.live_attempt();
+        let by_progress = || Some(progress?.at + progress?.remaining()?);
+        let there = job.attempts.last().and_then(|attempt| attempt.expected);
+        let runtime = there.or(estimate.and_then(|it| it.runtime)).or(expected.and_then(|it| it.runtime));
+        let by_estimate = || Some((running?.started_at + runtime?).max(now));
+        let predicted = Predicted {
+            iterations: estimate.and_then(|it| it.iterations),
+            runtime,
+            slowdown: self.predicted_slowdown(id, job),
+            gpu_memory: estimate.and_then(|it| it.gpu_memory).filter(|_| job.alone_from.is_none()),
+            starts_at: expected.and_then(|it| it.starts_at),
+            ends_at: match running {
+                Some(_) => by_progress().or_else(by_estimate),
+                None => expected.and_then(|it| it.ends_at),
+            },
+        };
+        (predicted != Predicted::default()).then_some(predicted)
+    }
+
+    /// Beside its present neighbours, or else as was expected when it was placed.
+    fn predicted_slowdown(&self, id: JobId, job: &Job) -> Option<Slowdown> {
+        if let Some(company) = self.company(id, job) {
+            return Some(company.predicted.expected);
+        }
+        let at_placing = job.attempts.last().and_then(|attempt| attempt.slowdown)?;
+        let is_alone = job.live_attempt().is_some() && self.sharing_with(id, job).is_empty();
+        Some(if is_alone { Slowdown::NONE } else { at_placing })
+    }
+
     /// All nodes, in the order in which they joined.
     pub fn node_records(&self) -> Vec<NodeRecord> {
         let mut nodes: Vec<_> = self.nodes.iter().collect();
@@ -169,32 +219,9 @@ impl Head {
     }
 }
 
-/// What was frozen at submission, corrected by what the job itself reports.
-fn predicted(
-    now: Time,
-    submission: &Submission,
-    job: &Job,
-    progress: Option<&Progress>,
-    expected: Option<&Expectation>,
-) -> Option<Predicted> {
-    let estimate = submission.estimate.as_ref();
-    let running = job.live_attempt();
-    let by_progress = || Some(progress?.at + progress?.remaining()?);
-    let there = job.attempts.last().and_then(|attempt| attempt.expected);
-    let runtime = there.or(estimate.and_then(|it| it.runtime)).or(expected.and_then(|it| it.runtime));
-    let by_estimate = || Some((running?.started_at + runtime?).max(now));
-    let predicted = Predicted {
-        iterations: estimate.and_then(|it| it.iterations),
-        runtime,
-        slowdown: job.attempts.last().and_then(|attempt| attempt.slowdown),
-        gpu_memory: estimate.and_then(|it| it.gpu_memory),
-        starts_at: expected.and_then(|it| it.starts_at),
-        ends_at: match running {
-            Some(_) => by_progress().or_else(by_estimate),
-            None => expected.and_then(|it| it.ends_at),
-        },
-    };
-    (predicted != Predicted::default()).then_some(predicted)
+/// Whether it tells of these neighbours and no others.
+fn is_among(company: &Companionship, others: &[JobId]) -> bool {
+    company.beside.len() == others.len() && others.iter().all(|other| company.beside.contains(other))
 }
 
 fn array_reason(summary: &ArraySummary, speaker: Option<&Job>) -> (ReasonCode, String) {

@@ -128,15 +128,8 @@ impl Head {
     }
 
     fn pending_job(&self, id: JobId) -> PendingJob {
-        let submission = &self.submissions[&id.number];
-        PendingJob {
-            id,
-            priority: submission.spec.priority,
-            submitted_at: submission.submitted_at,
-            eligible_at: self.jobs[&id].eligible_at,
-            demand: submission.spec.demand,
-            traits: submission.traits(),
-        }
+        let job = &self.jobs[&id];
+        self.submissions[&id.number].pending(id, job, job.eligible_at)
     }
 
     fn running_job(&self, id: JobId) -> Option<RunningJob> {
@@ -150,7 +143,7 @@ impl Head {
             priority: submission.spec.priority,
             submitted_at: submission.submitted_at,
             started_at: attempt.started_at,
-            demand: submission.spec.demand,
+            demand: self.demand(id),
             placement: attempt.placement.clone(),
             phase: attempt.stopping.map_or(RunPhase::Running, |_| RunPhase::Stopping),
             ends_at: by_progress.or(by_expectation),

@@ -3,9 +3,11 @@
 use std::collections::BTreeMap;
 use std::sync::{Arc, OnceLock};
 
-use cohabit_proto::{ArraySummary, Estimate, JobId, JobSpec, JobState, Time};
-use cohabit_scheduler::JobTraits;
+use cohabit_proto::{ArraySummary, By, Estimate, JobId, JobSpec, JobState, Submit, Time};
+use cohabit_scheduler::{JobTraits, PendingJob};
 use serde::{Deserialize, Serialize};
+
+use crate::job::Job;
 
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub(crate) struct Submission {
@@ -25,6 +27,42 @@ pub(crate) struct Submission {
 }
 
 impl Submission {
+    /// As it is before any of its jobs is known.
+    pub(crate) fn new(by: &By, submit: Submit, now: Time) -> Submission {
+        Submission {
+            spec: submit.spec,
+            user: by.user.clone(),
+            submitted_at: now,
+            estimate: submit.estimate,
+            idempotency_key: submit.idempotency_key,
+            states: BTreeMap::new(),
+            started_at: None,
+            speaker: None,
+            traits: OnceLock::new(),
+        }
+    }
+
+    /// A job as it is before anything happened to it; all members of an array begin alike.
+    pub(crate) fn first_state(&self, now: Time) -> Job {
+        let spec = &self.spec;
+        let mut job = Job::new(if spec.held { JobState::Held } else { JobState::Pending }, now);
+        job.not_before = spec.begin.filter(|at| *at > now);
+        job.waits_for = spec.depends_on.iter().map(|dependency| dependency.job).collect();
+        job
+    }
+
+    /// What a policy sees of one of its jobs that could have run since `eligible_at`.
+    pub(crate) fn pending(&self, id: JobId, job: &Job, eligible_at: Time) -> PendingJob {
+        PendingJob {
+            id,
+            priority: self.spec.priority,
+            submitted_at: self.submitted_at,
+            eligible_at,
+            demand: job.demand(self),
+            traits: self.traits(),
+        }
+    }
+
     /// The ids of its jobs.
     pub(crate) fn jobs(&self, number: u64) -> Vec<JobId> {
         match &self.spec.array {
@@ -34,16 +72,7 @@ impl Submission {
     }
 
     pub(crate) fn traits(&self) -> Arc<JobTraits> {
-        let make = || {
-            Arc::new(JobTraits {
-                user: self.user.clone(),
-                group: self.spec.group.clone(),
-                model: self.spec.model.clone(),
-                estimate: self.estimate.clone(),
-                time_limit: self.spec.time_limit,
-                launch: self.spec.launch,
-            })
-        };
+        let make = || Arc::new(JobTraits::of(&self.user, &self.spec, self.estimate.clone()));
         self.traits.get_or_init(make).clone()
     }
 

@@ -1,6 +1,6 @@
 //! How a job becomes known: checked, numbered, booked.
 
-use cohabit_proto::{By, JobId, JobState, Refusal, RefusalCode, Reply, Submit};
+use cohabit_proto::{By, JobId, JobSpec, Refusal, RefusalCode, Reply, Submit};
 
 use crate::alarm::Alarm;
 use crate::head::Head;
@@ -13,9 +13,7 @@ impl Turn<'_> {
         if let Some(number) = self.head.earlier_submission(&by.user, submit.idempotency_key.as_deref()) {
             return Ok(self.accepted(number));
         }
-        submit.spec.check().map_err(|why| Refusal::new(RefusalCode::Invalid, why))?;
-        self.head.check_dependencies(&submit.spec.depends_on)?;
-        self.head.check_satisfiable(&submit.spec.demand)?;
+        self.head.admits(&submit.spec)?;
         self.head.last_number += 1;
         let number = self.head.last_number;
         self.book(number, by, submit);
@@ -31,20 +29,10 @@ impl Turn<'_> {
         if let Some(key) = &submit.idempotency_key {
             self.head.keys.entry(by.user.clone()).or_default().insert(key.clone(), number);
         }
-        let submission = Submission {
-            spec: submit.spec,
-            user: by.user.clone(),
-            submitted_at: self.now,
-            estimate: submit.estimate,
-            idempotency_key: submit.idempotency_key,
-            states: Default::default(),
-            started_at: None,
-            speaker: None,
-            traits: Default::default(),
-        };
+        let submission = Submission::new(by, submit, self.now);
         let depends_on = submission.spec.depends_on.clone();
         let jobs = submission.jobs(number);
-        let job = self.first_state(&submission);
+        let job = self.head.new_job(&submission, self.now);
         self.head.submissions.insert(number, submission);
         for id in &jobs {
             self.add(*id, job.clone());
@@ -56,15 +44,6 @@ impl Turn<'_> {
         for id in jobs {
             self.refresh_eligibility(id);
         }
-    }
-
-    /// A job as it is before anything happened to it; all members of an array begin alike.
-    fn first_state(&self, submission: &Submission) -> Job {
-        let spec = &submission.spec;
-        let mut job = Job::new(if spec.held { JobState::Held } else { JobState::Pending }, self.now);
-        job.not_before = spec.begin.filter(|at| *at > self.now);
-        job.waits_for = spec.depends_on.iter().map(|dependency| dependency.job).collect();
-        job
     }
 
     fn add(&mut self, id: JobId, job: Job) {
@@ -83,6 +62,13 @@ impl Turn<'_> {
 }
 
 impl Head {
+    /// Refuses what makes no sense, or can never run here.
+    pub(crate) fn admits(&self, spec: &JobSpec) -> Result<(), Refusal> {
+        spec.check().map_err(|why| Refusal::new(RefusalCode::Invalid, why))?;
+        self.check_dependencies(&spec.depends_on)?;
+        self.check_satisfiable(&spec.demand)
+    }
+
     fn earlier_submission(&self, user: &str, key: Option<&str>) -> Option<u64> {
         self.keys.get(user)?.get(key?).copied()
     }

@@ -41,6 +41,7 @@ impl<'a> Turn<'a> {
             Event::Report(key, report) => self.report(key, report),
             Event::Planned(ticket, plan) => self.planned(ticket, plan),
             Event::Alarm => self.alarm(),
+            Event::Learned => self.learned(),
         }
         self.settle_ends();
         self.ask_for_plan();

@@ -28,6 +28,7 @@ impl Turn<'_> {
         if let Some(older) = known.and_then(Node::key) {
             self.effect(Effect::Close(older, "the worker opened a newer link".into()));
         }
+        let may_hold_less = self.head.may_hold_less(key.node, &inventory);
         self.link_up(key, &inventory);
         self.cause = Cause::Node(self.head.nodes[&key.node].name.clone());
         let held: BTreeSet<RankId> = inventory.held.iter().map(|held| held.rank).collect();
@@ -35,7 +36,10 @@ impl Turn<'_> {
         for rank in inventory.held {
             self.settle_held(key, rank);
         }
-        self.head.plan_wanted = true;
+        if may_hold_less {
+            self.distrust_what_is_too_large();
+        }
+        self.reconsider();
     }
 
     fn link_up(&mut self, key: WorkerKey, inventory: &Inventory) {
@@ -124,6 +128,7 @@ impl Turn<'_> {
         for job in jobs {
             self.give_up(job, id, &format!("node {name} was unreachable for {patience}"));
         }
+        self.distrust_what_is_too_large();
         self.head.plan_wanted = true;
     }
 

@@ -6,7 +6,8 @@
 //! other side broke a promise; its `kind` arrives wrong and is never looked at.
 
 use cohabit_proto::{
-    Answer, LogChunk, LogRequest, Order, Query, Refusal, Reply, Report, Request, TokenAnswer, TokenRequest,
+    Answer, LogChunk, LogRequest, ModelRequest, Models, Order, Query, Refusal, Reply, Report, Request,
+    TokenAnswer, TokenRequest,
 };
 
 /// Client → head.
@@ -21,6 +22,8 @@ pub trait ClientService {
     async fn read_log(request: LogRequest) -> Result<LogChunk, Refusal>;
     /// Makes, lists and revokes tokens.
     async fn token(request: TokenRequest) -> Result<TokenAnswer, Refusal>;
+    /// Lists the models of interference, once another is chosen if one is.
+    async fn models(request: ModelRequest) -> Result<Models, Refusal>;
     /// Whether the head is there.
     async fn ping();
 }

@@ -8,8 +8,10 @@
 mod amounts;
 mod array;
 mod bandwidth;
+mod company;
 mod device;
 mod ids;
+mod interference;
 mod job;
 mod log;
 mod model;
@@ -33,6 +35,7 @@ mod work;
 pub use amounts::{Bytes, ParseAmountError, Share, Slowdown};
 pub use array::{Array, IndexRange};
 pub use bandwidth::{Bandwidth, ParseBandwidthError};
+pub use company::{Companionship, Consideration, ConsideredNeighbour, ConsideredPlace, PredictedSlowdown};
 pub use device::{
     ComputeMode, Condition, Device, DeviceKind, DeviceSharing, Enforcement, GpuFacts, Health, Mig, Peer,
     PeerPath, SharingLimits,
@@ -40,6 +43,7 @@ pub use device::{
 pub use ids::{
     AttemptId, ClientKey, DeviceId, Incarnation, JobId, NodeId, ParseIdError, RankId, Ticket, WorkerKey,
 };
+pub use interference::{ModelChoice, ModelRecord, ModelRequest, Models};
 pub use job::{Dependency, JobSpec, Launch, When};
 pub use log::{AtEnd, LogChunk, LogPosition, LogRecord, LogRequest, LogStream};
 pub use model::{Family, ModelDescription, Stage};

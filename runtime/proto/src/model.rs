@@ -16,6 +16,8 @@ pub struct ModelDescription {
     pub family: Option<Family>,
     /// Samples in one step of one rank.
     pub batch_size: Option<u64>,
+    /// What it computes in: `fp32`, `bf16`.
+    pub precision: Option<String>,
     /// Trainable parameters.
     pub parameters: Option<u64>,
     /// Floating-point operations to train on one sample.

@@ -58,6 +58,10 @@ pub struct JobRecord {
     pub trained: Trained,
     /// What was predicted at submission, corrected by its own progress.
     pub predicted: Option<Predicted>,
+    /// How many times as long as alone a step takes beside its present neighbours, as far as jobs like these
+    /// were measured beside each other.
+    #[serde(default)]
+    pub slowdown_measured: Option<Slowdown>,
     /// How far it is.
     pub progress: Option<Progress>,
     /// Its members, if it is an array as a whole.
@@ -134,8 +138,8 @@ pub struct Predicted {
     pub iterations: Option<u64>,
     /// Time it runs for when alone.
     pub runtime: Option<Span>,
-    /// How many times as long as alone a step takes beside its neighbours: as was expected when the latest
-    /// attempt was placed.
+    /// How many times as long as alone a step takes beside its neighbours: the present ones, as far as they
+    /// are known, or else as was expected when the latest attempt was placed.
     #[serde(default)]
     pub slowdown: Option<Slowdown>,
     /// Memory that it needs on each of its devices, where it did not say.

@@ -8,7 +8,9 @@ use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
-use crate::{Bytes, Chapter, JobId, JobRecord, JobRef, JobSpec, JobState, NodeRecord, Span, Time};
+use crate::{
+    Bytes, Chapter, Consideration, JobId, JobRecord, JobRef, JobSpec, JobState, NodeRecord, Span, Time,
+};
 
 /// Who asks, as the token says.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -186,6 +188,8 @@ pub enum Query {
     Show(Vec<JobId>),
     /// Why a job waits, or why it ended as it did.
     Explain(JobId),
+    /// What would become of this job if it were submitted now.
+    Consider(Box<JobSpec>),
     /// All nodes.
     Nodes,
     /// Records of these jobs whose revision is no longer the known one; waits a while for a change.
@@ -236,6 +240,8 @@ pub enum Answer {
         /// Everything that happened.
         story: Vec<Chapter>,
     },
+    /// What would become of the job.
+    Considered(Box<Consideration>),
     /// All nodes.
     Nodes(Vec<NodeRecord>),
     /// It cannot be answered.

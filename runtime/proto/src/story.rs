@@ -7,8 +7,8 @@ use std::fmt;
 use serde::{Deserialize, Serialize};
 
 use crate::{
-    AttemptId, DeviceId, Enforcement, JobId, JobState, Outcome, RankId, ReasonCode, Share, Span, StopReason,
-    Ticket, Time,
+    AttemptId, Bytes, DeviceId, Enforcement, JobId, JobState, Outcome, RankId, ReasonCode, Share, Span,
+    StopReason, Ticket, Time,
 };
 
 /// One thing that happened to a job.
@@ -124,6 +124,15 @@ pub enum Happening {
         /// Why.
         reason: ReasonCode,
     },
+    /// What was predicted of its memory counts no longer.
+    Distrusted {
+        /// The attempt from which on it has its GPU alone.
+        attempt: AttemptId,
+        /// What had been predicted.
+        predicted: Bytes,
+        /// The attempt that may have failed for that; without one, no GPU is left that has so much.
+        failed: Option<AttemptId>,
+    },
 }
 
 impl Cause {
@@ -205,8 +214,19 @@ impl fmt::Display for Happening {
             Happening::StaleReport(rank) => write!(f, "a late report of {rank} was ignored"),
             Happening::PlanDropped(why) => write!(f, "a planned step no longer fitted: {why}"),
             Happening::Ended { state, reason } => write!(f, "ended as {state} ({reason})"),
+            Happening::Distrusted { attempt, predicted, failed } => {
+                let why = why_distrusted(*predicted, *failed);
+                write!(f, "attempt {} will have its GPU alone, since {why}", attempt.attempt)
+            }
         }
     }
+}
+
+fn why_distrusted(predicted: Bytes, failed: Option<AttemptId>) -> String {
+    let Some(AttemptId { attempt, .. }) = failed else {
+        return format!("no GPU holds the {predicted} that were predicted for it");
+    };
+    format!("memory for it was only predicted ({predicted}) and attempt {attempt} may have failed for that")
 }
 
 impl fmt::Display for Chapter {

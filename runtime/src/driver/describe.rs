@@ -27,6 +27,7 @@ impl fmt::Display for Line<'_, Event> {
             Event::Report(key, report) => write!(f, "worker {key}: {}", Line(report)),
             Event::Planned(ticket, plan) => write!(f, "plan {}: {}", ticket.0, Line(plan)),
             Event::Alarm => f.write_str("alarm"),
+            Event::Learned => f.write_str("more is known of interference"),
         }
     }
 }

@@ -46,6 +46,7 @@ impl Driver {
             Notice::Changed(_) => {}
             Notice::Ended(record) => {
                 self.parts.estimates.learn(slice::from_ref(&record));
+                self.parts.memories.end(&record);
                 self.history.push(Write::Ended(record));
             }
         }

@@ -2,13 +2,14 @@
 
 use cohabit_actor::{Address, Reply as ReplyTo};
 use cohabit_proto::{
-    Answer, By, Inventory, JobId, LogChunk, LogRequest, Order, Query, RankId, Refusal, Reply, Report,
-    Request, Time, WorkerKey,
+    Answer, By, Inventory, JobId, LogChunk, LogRequest, ModelRequest, Models, Order, Query, RankId, Refusal,
+    Reply, Report, Request, Time, WorkerKey,
 };
-use cohabit_scheduler::Expectation;
 use tokio::sync::oneshot;
 
-use crate::planner::Planned;
+use super::planning::Considered;
+use crate::interference::Taught;
+use crate::planner::{Foretold, Planned};
 
 /// To the driver.
 #[derive(Debug)]
@@ -30,6 +31,15 @@ pub(crate) enum Message {
         query: Query,
         /// Where the answer goes.
         reply_to: ReplyTo<Answer>,
+    },
+    /// A client asks about the models of interference, or for another one.
+    Models {
+        /// Who asks.
+        by: By,
+        /// What.
+        request: ModelRequest,
+        /// Where the answer goes.
+        reply_to: ReplyTo<Result<Models, Refusal>>,
     },
     /// Which of these jobs are in memory?
     Known(Vec<JobId>, ReplyTo<Vec<JobId>>),
@@ -54,8 +64,14 @@ pub(crate) enum Message {
     Planned(Planned),
     /// The alarm for this time rings.
     Alarm(Time),
-    /// What pending jobs have to expect, by the policy's word.
-    Outlook(Vec<Expectation>),
+    /// What jobs have to expect; nothing where the policy could not say.
+    Outlook(Option<Foretold>),
+    /// What becomes of a job that is only thought of.
+    Considered(Box<Considered>),
+    /// What came of a lesson.
+    Taught(Taught),
+    /// The next lesson may begin.
+    Rested,
     /// It is time to prune the history.
     Prune,
     /// The batch is to be committed: all that was queued up behind its first event has been taken in.

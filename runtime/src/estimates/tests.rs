@@ -1,51 +1,9 @@
 //! Estimates of a live head: what is learned, when, and what a user's own word is worth.
 
-use cohabit_proto::{
-    AttemptRecord, Demand, Estimate, Gpus, JobId, JobRecord, JobState, Progress, ReasonCode, Span, Submit,
-    Time, Trained,
-};
+use cohabit_proto::{Demand, Estimate, Gpus, JobRecord, JobState, Span, Submit, Time};
 
 use super::*;
-use crate::kit::{at, submit};
-
-/// The record of a job of ada that ran for this long; submitted one each minute.
-fn ran(number: u64, runtime: Span) -> JobRecord {
-    let submitted_at = at(number * 60);
-    let attempt = AttemptRecord {
-        attempt: 1,
-        started_at: submitted_at,
-        ended_at: Some(submitted_at + runtime),
-        stopped: None,
-        ranks: vec![],
-    };
-    JobRecord {
-        id: JobId::new(number),
-        name: "train".into(),
-        user: "ada".into(),
-        group: None,
-        state: JobState::Completed,
-        reason_code: ReasonCode::Completed,
-        reason: String::new(),
-        work: "train --fast".into(),
-        demand: Demand::default(),
-        priority: 0,
-        time_limit: None,
-        workdir: "/tmp".into(),
-        attempt: 1,
-        attempts: vec![attempt],
-        exit_code: Some(0),
-        signal: None,
-        submitted_at,
-        started_at: Some(submitted_at),
-        ended_at: Some(submitted_at + runtime),
-        sharing_with: vec![],
-        trained: Trained::default(),
-        predicted: None,
-        progress: Some(Progress { step: 500, ..Progress::default() }),
-        array: None,
-        revision: 1,
-    }
-}
+use crate::kit::{at, ran, submit};
 
 fn minutes(numbers: std::ops::Range<u64>) -> Vec<JobRecord> {
     numbers.map(|number| ran(number, Span::from_secs(50))).collect()

@@ -1,5 +1,6 @@
 //! Questions to the history: one job, a page of jobs, the newest of them.
 
+use std::collections::BTreeMap;
 use std::ops::RangeInclusive;
 use std::path::{Path, PathBuf};
 
@@ -7,6 +8,7 @@ use cohabit_proto::{Filter, JobId, JobRecord};
 use rusqlite::types::Value;
 use rusqlite::{Connection, OpenFlags, OptionalExtension, params_from_iter};
 
+use super::stretches::{self, PastStretch};
 use crate::HeadError;
 use crate::journal::failed;
 
@@ -59,6 +61,25 @@ impl History {
         let mut jobs = self.read(|connection| records(connection, wanted, vec![limit.into()]))?;
         jobs.reverse();
         Ok(jobs)
+    }
+
+    /// The stretches that ended last, at most so many; the newest last.
+    pub(crate) fn newest_stretches(&self, limit: u32) -> Result<Vec<PastStretch>, HeadError> {
+        self.read(|connection| stretches::newest(connection, limit))
+    }
+
+    /// The records of those of these jobs that ended.
+    pub(crate) fn records(
+        &self,
+        jobs: impl IntoIterator<Item = JobId>,
+    ) -> Result<BTreeMap<JobId, JobRecord>, HeadError> {
+        self.read(|connection| {
+            let mut query = connection.prepare("SELECT record FROM jobs WHERE id = ?1")?;
+            let mut record =
+                |job: JobId| query.query_row([job.to_string()], |row| parse(row.get(0)?)).optional();
+            let found = jobs.into_iter().map(|job| Ok(record(job)?.map(|record| (job, record))));
+            found.filter_map(Result::transpose).collect()
+        })
     }
 
     /// Jobs and arrays as a whole with these numbers.

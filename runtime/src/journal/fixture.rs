@@ -140,6 +140,7 @@ fn a_little_of_everything() -> (Vec<Entry>, Write) {
     });
     cluster.reports(Report::Condition { device: DeviceId("host-1".into()), condition: in_trouble() });
     cluster.ends("1#2/0", Outcome::Exited(0));
+    cluster.happens(Event::Learned);
     cluster.asks(admin(), Request::Drain("box".into()));
     cluster.happens(Event::Lost(key(), "the other side closed it".into()));
     let again = WorkerKey { incarnation: Incarnation(2), ..key() };

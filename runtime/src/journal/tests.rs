@@ -13,8 +13,11 @@ use crate::kit::{TestJournal, at, one_job, submitted, writes};
 use crate::recovery::{Recovered, recover};
 
 /// A journal of each format.
-const FIXTURES: [&str; 2] =
-    [include_str!("../../tests/fixtures/journal-1.sql"), include_str!("../../tests/fixtures/journal-2.sql")];
+const FIXTURES: [&str; 3] = [
+    include_str!("../../tests/fixtures/journal-1.sql"),
+    include_str!("../../tests/fixtures/journal-2.sql"),
+    include_str!("../../tests/fixtures/journal-3.sql"),
+];
 
 fn recovered(journal: &TestJournal) -> Result<Recovered, HeadError> {
     recover(&journal.path, &SqliteJournal::open(&journal.path)?)

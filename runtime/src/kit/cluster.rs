@@ -10,17 +10,18 @@ use cohabit_net::{
     WorkerService, connect_client, connect_worker, context_for,
 };
 use cohabit_proto::{
-    Answer, HeldRank, Incarnation, Inventory, JobId, JobRecord, LogChunk, LogRecord, LogRequest, LogStream,
-    Order, Outcome, Query, RankId, Refusal, Reply, Report, Request, Role, RunOrder, Span, TokenAnswer,
-    TokenRequest, Watched, WorkerKey,
+    Answer, HeldRank, Incarnation, Inventory, JobId, JobRecord, JobSpec, LogChunk, LogRecord, LogRequest,
+    LogStream, ModelRequest, Models, Order, Outcome, Query, RankId, Refusal, Reply, Report, Request, Role,
+    RunOrder, Span, TokenAnswer, TokenRequest, Watched, WorkerKey,
 };
 use tempfile::TempDir;
 use tokio::sync::mpsc;
 
 use super::{at, inventory, node, submit};
 use crate::clock::wall_clock;
+use crate::driver::Looks;
 use crate::planner::PolicyFactory;
-use crate::{HeadDaemon, HeadError, HeadOptions};
+use crate::{Basis, HeadDaemon, HeadError, HeadOptions};
 
 /// So long that only a broken head needs it.
 const LIMIT: Duration = Duration::from_secs(30);
@@ -53,8 +54,15 @@ impl TestHead {
     pub(crate) async fn start_with(policy: PolicyFactory, plan_limit: Duration) -> TestHead {
         let folder = tempfile::tempdir().unwrap();
         let options = HeadOptions { plan_limit, ..options(folder.path()) };
-        let daemon = HeadDaemon::start_with(options.clone(), policy).await.unwrap();
+        let daemon = HeadDaemon::start_with(options.clone(), policy, Looks::AtInterference).await.unwrap();
         TestHead { folder, daemon, options }
+    }
+
+    /// Ends it in order, and starts it again with a policy of the test.
+    pub(crate) async fn restarted_with(self, policy: PolicyFactory) -> TestHead {
+        self.daemon.stop().await.unwrap();
+        let started = HeadDaemon::start_with(self.options.clone(), policy, Looks::AtInterference).await;
+        TestHead { daemon: started.unwrap(), ..self }
     }
 
     /// Ends it in order, and starts it again.
@@ -104,10 +112,15 @@ impl TestHead {
 
     /// The machine of this crate's tests, on its link of this number.
     pub(crate) async fn worker(&self, incarnation: u64, held: Vec<HeldRank>) -> TestWorker {
+        self.worker_with(incarnation, Inventory { held, ..inventory() }).await
+    }
+
+    /// The same machine with an inventory of its own.
+    pub(crate) async fn worker_with(&self, incarnation: u64, inventory: Inventory) -> TestWorker {
         let token = Token::read_file(&self.daemon.worker_token_file()).unwrap();
         let key = WorkerKey { node: node(), incarnation: Incarnation(incarnation) };
         let (tell, orders) = mpsc::unbounded_channel();
-        let hello = WorkerHello { key, inventory: Inventory { held, ..inventory() } };
+        let hello = WorkerHello { key, inventory };
         let link = within(connect_worker(&self.endpoint(token), hello, Orders(tell))).await.unwrap();
         TestWorker { link, orders }
     }
@@ -120,7 +133,9 @@ impl TestHead {
 }
 
 fn options(folder: &Path) -> HeadOptions {
-    HeadOptions { listen: "127.0.0.1:0".parse().unwrap(), ..HeadOptions::new(folder) }
+    let listen = "127.0.0.1:0".parse().unwrap();
+    let interference = Basis::Law;
+    HeadOptions { listen, interference, learn_every: Duration::ZERO, ..HeadOptions::new(folder) }
 }
 
 /// A client.
@@ -151,8 +166,18 @@ impl TestClient {
         within(self.head.read_log(long(), request)).await.unwrap()
     }
 
+    pub(crate) async fn models(&self, request: ModelRequest) -> Result<Models, Refusal> {
+        within(self.head.models(long(), request)).await.unwrap()
+    }
+
     pub(crate) async fn submit(&self) -> JobId {
-        let reply = self.request(Request::Submit(Box::new(submit()))).await.unwrap();
+        self.submit_like(|_| {}).await
+    }
+
+    pub(crate) async fn submit_like(&self, change: impl FnOnce(&mut JobSpec)) -> JobId {
+        let mut submit = submit();
+        change(&mut submit.spec);
+        let reply = self.request(Request::Submit(Box::new(submit))).await.unwrap();
         let Reply::Accepted { job, .. } = reply else { panic!("{reply:?}") };
         job
     }

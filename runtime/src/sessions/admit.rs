@@ -13,7 +13,8 @@ pub(super) fn request(request: &Request) -> Result<(), Refusal> {
     }
 }
 
-fn job(spec: &JobSpec) -> Result<(), Refusal> {
+/// The same for a job that is only thought of.
+pub(super) fn job(spec: &JobSpec) -> Result<(), Refusal> {
     let refuse = |message: String| Err(Refusal::new(RefusalCode::Invalid, message));
     let weight = weight(spec);
     if weight > LONGEST_JOB {

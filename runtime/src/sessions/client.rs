@@ -6,8 +6,8 @@
 use cohabit_actor::AskError;
 use cohabit_net::{ClientService, Context};
 use cohabit_proto::{
-    Answer, By, JobRecord, LogChunk, LogRequest, Query, Refusal, RefusalCode, Reply, Request, Role,
-    TokenAnswer, TokenRequest, Watched,
+    Answer, By, JobRecord, LogChunk, LogRequest, ModelRequest, Models, Query, Refusal, RefusalCode, Reply,
+    Request, Role, TokenAnswer, TokenRequest, Watched,
 };
 use tokio::time::{Instant, timeout_at};
 
@@ -111,6 +111,10 @@ impl ClientService for ClientSession {
     async fn query(self, _: Context, query: Query) -> Result<Answer, Refusal> {
         match query {
             Query::Watch(watched) => self.watch(watched).await,
+            Query::Consider(spec) => {
+                admit::job(&spec)?;
+                self.look_up(Query::Consider(spec)).await
+            }
             Query::Resolve(_) | Query::List(_) | Query::Show(_) | Query::Explain(_) | Query::Nodes => {
                 self.look_up(query).await
             }
@@ -123,6 +127,12 @@ impl ClientService for ClientSession {
 
     async fn token(self, _: Context, request: TokenRequest) -> Result<TokenAnswer, Refusal> {
         tokens::answer(&self.by, self.desk.tokens, request).await
+    }
+
+    async fn models(self, _: Context, request: ModelRequest) -> Result<Models, Refusal> {
+        let by = self.by;
+        let asked = self.desk.driver.ask(|reply_to| Message::Models { by, request, reply_to });
+        asked.await.map_err(|error| ending(&error))?
     }
 
     async fn ping(self, _: Context) {}

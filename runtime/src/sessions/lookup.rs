@@ -40,6 +40,7 @@ impl ClientSession {
             | Answer::Resolved(_)
             | Answer::Listed(_)
             | Answer::Explained { .. }
+            | Answer::Considered(_)
             | Answer::Nodes(_) => Err(no_such_job(job)),
         }
     }
@@ -57,7 +58,7 @@ impl ClientSession {
             Query::Watch(watched) => self.changed(watched).await.map(Answer::Jobs),
             Query::Explain(job) => self.explain(job).await,
             Query::Resolve(references) => self.resolve(references).await.map(Answer::Resolved),
-            Query::List(_) | Query::Nodes => Err(refusal),
+            Query::List(_) | Query::Consider(_) | Query::Nodes => Err(refusal),
         }
     }
 
@@ -78,9 +79,11 @@ impl ClientSession {
         let mut changed = match self.ask(Query::Watch(live)).await? {
             Answer::Jobs(records) => records,
             Answer::Refused(refusal) => return Err(refusal),
-            Answer::Resolved(_) | Answer::Listed(_) | Answer::Explained { .. } | Answer::Nodes(_) => {
-                Vec::new()
-            }
+            Answer::Resolved(_)
+            | Answer::Listed(_)
+            | Answer::Explained { .. }
+            | Answer::Considered(_)
+            | Answer::Nodes(_) => Vec::new(),
         };
         let unseen =
             |it: &Watched| forgotten.get(&it.job).filter(|record| record.revision != it.revision).cloned();
@@ -105,7 +108,11 @@ impl ClientSession {
             match self.ask(Query::Resolve(vec![reference.clone()])).await? {
                 Answer::Resolved(found) => jobs.extend(found),
                 Answer::Refused(refusal) => jobs.extend(self.resolve_forgotten(reference, refusal).await?),
-                Answer::Listed(_) | Answer::Jobs(_) | Answer::Explained { .. } | Answer::Nodes(_) => {}
+                Answer::Listed(_)
+                | Answer::Jobs(_)
+                | Answer::Explained { .. }
+                | Answer::Considered(_)
+                | Answer::Nodes(_) => {}
             }
         }
         Ok(jobs)

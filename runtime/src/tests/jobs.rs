@@ -120,6 +120,7 @@ async fn a_submission_that_is_retried_makes_one_job() {
     assert_eq!(first, again);
 }
 
+#[cfg(feature = "learned")]
 #[tokio::test]
 async fn what_the_last_jobs_took_is_expected_of_the_next() {
     let head = TestHead::start().await;

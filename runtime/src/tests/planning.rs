@@ -11,7 +11,7 @@ use crate::kit::cluster::{TestClient, TestHead, policy};
 use crate::kit::fifo_plan;
 
 /// Hangs in every plan until the test ends.
-struct Hanging(Arc<Mutex<Receiver<()>>>);
+pub(super) struct Hanging(pub(super) Arc<Mutex<Receiver<()>>>);
 
 impl Policy for Hanging {
     fn learn(&mut self, _: &View, _: &[Change]) {}

@@ -6,7 +6,7 @@
 use std::path::{Path, PathBuf};
 
 use cohabit_predict::interference::{
-    Figures, Format, HoldOut, MeasuredSet, Tally, Training, kind_by_name, read,
+    Figures, Format, HoldOut, MeasuredSet, Tally, Training, evaluate, kind_by_name, pretrained, read,
 };
 
 /// Found in a folder `shared` beside the repository.
@@ -48,6 +48,44 @@ fn sets_of_known_jobs_are_foretold() {
     let (Some(additive), Some(gaussian)) = (errors("additive"), errors("gaussian")) else { return };
     assert!(additive < 0.08, "{additive}");
     assert!(gaussian < 0.045, "{gaussian}");
+    let low_rank = errors("low-rank").unwrap();
+    assert!(low_rank < 0.04, "{low_rank}");
+}
+
+#[test]
+fn uncertainties_are_honest_of_sets_that_were_never_seen() {
+    for kind in ["low-rank", "gaussian"] {
+        let Some(figures) = figures(kind, HoldOut::Sets, 0, &[1, 2, 3]) else { return };
+        let (one, two) = (figures.coverage_1sigma.unwrap(), figures.coverage_2sigma.unwrap());
+        // Errors have longer tails than the normal distribution: most are small, a few are not.
+        assert!((0.68..0.88).contains(&one) && (0.92..0.98).contains(&two), "{kind}: {figures:?}");
+    }
+}
+
+/// What the shipped card tells is true, and its command gives the shipped weights.
+#[test]
+fn the_pretrained_model_is_what_its_card_says() {
+    let Some(measured) = pairs() else { return };
+    let shipped = pretrained().unwrap();
+    let same = |told: &Figures, found: &Figures| {
+        let apart = (told.mape_slowdown.unwrap() - found.mape_slowdown.unwrap()).abs();
+        assert!(apart < 1e-6 && told.rows == found.rows, "{told:?}, found {found:?}");
+    };
+    same(&shipped.card.training, &evaluate(&*shipped.model, &measured));
+    let training =
+        Training { kind: kind_by_name(&shipped.card.model).unwrap(), seed: shipped.card.seed, epochs: None };
+    let told = shipped.card.held_out.iter().find(|held| held.split == "sets").unwrap();
+    let mut tally = Tally::default();
+    training.cross_validate(&measured, HoldOut::Sets, 0, &mut tally, &mut |_, _| {}).unwrap();
+    same(&told.figures, &tally.figures());
+    let trained = training.train(&measured, &mut |_| {}).unwrap().weights();
+    for (name, shipped) in shipped.model.weights().tensors {
+        let bits = |tensor: &candle_core::Tensor| {
+            let numbers: Vec<f32> = tensor.flatten_all().unwrap().to_vec1().unwrap();
+            numbers.into_iter().map(f32::to_bits).collect::<Vec<_>>()
+        };
+        assert_eq!(bits(&shipped), bits(&trained.tensors[&name]), "{name}");
+    }
 }
 
 #[test]
@@ -62,12 +100,14 @@ fn sets_that_do_not_fit_are_found() {
 fn a_configuration_that_was_never_seen_is_foretold() {
     beats("additive", HoldOut::Configurations, 0, 0.157);
     beats("gaussian", HoldOut::Configurations, 0, 0.09);
+    beats("low-rank", HoldOut::Configurations, 0, 0.085);
 }
 
 #[test]
 fn three_observed_sets_tell_most_of_a_configuration() {
     beats("additive", HoldOut::Configurations, 3, 0.095);
     beats("gaussian", HoldOut::Configurations, 3, 0.055);
+    beats("low-rank", HoldOut::Configurations, 3, 0.06);
 }
 
 #[test]
@@ -82,10 +122,12 @@ fn five_observed_sets_tell_more() {
 fn a_model_that_was_never_seen_is_foretold() {
     beats("additive", HoldOut::Models, 0, 0.179);
     beats("gaussian", HoldOut::Models, 0, 0.179);
+    beats("low-rank", HoldOut::Models, 0, 0.179);
 }
 
 #[test]
 fn three_observed_sets_tell_most_of_a_model() {
     beats("additive", HoldOut::Models, 3, 0.102);
     beats("gaussian", HoldOut::Models, 3, 0.075);
+    beats("low-rank", HoldOut::Models, 3, 0.08);
 }

@@ -41,6 +41,8 @@ enum Turn {
 pub(super) struct Entry {
     /// What is expected of it.
     pub(super) profile: Profile,
+    /// What decides where it may go.
+    pub(super) needs: Needs,
     /// Since when it could have run, when it first became known.
     pub(super) arrived_at: Time,
     /// When its virtual turn came (`q_i`), if it has.
@@ -144,6 +146,7 @@ impl Books {
         for job in view.pending.values() {
             let Some(entry) = self.entries.get_mut(&job.id) else { continue };
             entry.profile = place.profile(&job.demand, &job.traits);
+            entry.needs = place.needs(&job.demand, &job.traits, &entry.profile);
             self.machine.revise(job.id, virtual_work(&entry.profile, self.virtual_alpha));
             self.enqueue(job);
         }
@@ -199,10 +202,11 @@ impl Books {
 
     fn release(&mut self, view: &View, job: &PendingJob, place: &mut impl Place) {
         let profile = place.profile(&job.demand, &job.traits);
+        let needs = place.needs(&job.demand, &job.traits, &profile);
         let arrived_at = job.eligible_at;
         let work = virtual_work(&profile, self.virtual_alpha);
         let phase = Phase::Waiting;
-        let entry = Entry { profile, arrived_at, turn_at: None, queued_at: arrived_at, phase };
+        let entry = Entry { profile, needs, arrived_at, turn_at: None, queued_at: arrived_at, phase };
         self.entries.insert(job.id, entry);
         match self.virtual_machine {
             Switch::On => self.machine.release(self.machine.now().max(arrived_at), job.id, work),
@@ -225,7 +229,7 @@ impl Books {
             (None, _, Switch::Off) => return,
         };
         let key = Key { priority: Reverse(job.priority), turn, submitted_at: job.submitted_at };
-        let needs = Needs::of(&job.demand, &entry.profile);
+        let needs = entry.needs;
         self.hold_outs.note_waiting(&needs, &entry.profile, entry.queued_at);
         self.queue.insert_needing(job.id, needs, key);
     }
@@ -255,9 +259,10 @@ impl Books {
             // It ran before this policy was there, so its turn had come by then.
             None => {
                 let profile = place.profile(&job.demand, &job.traits);
+                let needs = place.needs(&job.demand, &job.traits, &profile);
                 let at = job.started_at;
                 let phase = Phase::Running;
-                let entry = Entry { profile, arrived_at: at, turn_at: Some(at), queued_at: at, phase };
+                let entry = Entry { profile, needs, arrived_at: at, turn_at: Some(at), queued_at: at, phase };
                 self.entries.insert(job.id, entry);
             }
         }

@@ -11,6 +11,7 @@ mod patience;
 mod policy;
 mod recent_waits;
 mod round;
+mod vacancies;
 mod virtual_machine;
 mod why;
 

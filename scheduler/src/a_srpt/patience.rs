@@ -38,6 +38,12 @@ impl Patience {
         })
     }
 
+    /// Until when it waits for a device of its own instead of joining others on one, where that makes it and
+    /// them so much later together: no longer than to join them would have cost.
+    pub(super) const fn alone_until(queued_at: Time, delay: Span) -> Time {
+        Time::from_micros(queued_at.as_micros().saturating_add(delay.as_micros()))
+    }
+
     /// The longest a job ever holds out.
     fn allowance(&self, profile: &Profile) -> Span {
         let allowance = times(profile.runtime, self.delta);

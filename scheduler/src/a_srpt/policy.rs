@@ -48,12 +48,15 @@ impl<P: Place> ASrpt<P> {
             let (job, entry) = (&view.pending[&turn.job], &books[turn.job]);
             let offer = round.offer(turn.class, job, entry).clone();
             let waits_for = match offer {
-                Err(shortage) => prospect(job.id, Some(&shortage), ahead),
-                Ok(proposal) => match round.holds_out_until(entry, &proposal) {
+                Err(shortage) => {
+                    round.pass(job, 1);
+                    prospect(job.id, Some(&shortage), ahead)
+                }
+                Ok(proposal) => match round.holds_out(entry, &proposal) {
                     None => prospect(job.id, None, ahead),
-                    Some(until) => Prospect {
+                    Some((until, what)) => Prospect {
                         code: ReasonCode::WaitingForDevices,
-                        why: why::holds_out(view.now, until, &proposal),
+                        why: why::holds_out(view.now, until, what, &proposal),
                         not_before: Some(until),
                         ..prospect(job.id, None, ahead)
                     },
@@ -106,7 +109,10 @@ impl<P: Place> Policy for ASrpt<P> {
                     walk.close();
                 }
                 Verdict::InTheWay => {}
-                Verdict::Pass => walk.close(),
+                Verdict::Pass => {
+                    round.pass(job, books.queue.of_class(turn.class));
+                    walk.close();
+                }
                 Verdict::Block => {
                     blocked = true;
                     break;

@@ -4,15 +4,16 @@
 
 use std::collections::BTreeMap;
 
-use cohabit_proto::{Demand, Span, Time};
+use cohabit_proto::{Demand, Gpus, Share, Span, Time};
 
 use super::books::Entry;
 use super::hold_outs::{HoldOuts, Looks};
 use super::patience::Patience;
+use super::vacancies::Vacancies;
 use super::{Barrier, Options, QueueMode};
 use crate::ends::Ends;
 use crate::reservation::{Reservation, Starting};
-use crate::{ClassId, FreeNodes, Needs, PendingJob, Place, Proposal, Shortage, View};
+use crate::{ClassId, FreeNodes, PendingJob, Place, Proposal, Shortage, View};
 
 /// Where so many of a class would be in the way of a reservation, the rest of it is not looked at.
 const MOST_REFUSED: u32 = 64;
@@ -52,6 +53,15 @@ pub(super) enum Verdict {
     Block,
 }
 
+/// What a job holds out for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum HeldOutFor {
+    /// A place where an iteration is faster.
+    BetterPlace,
+    /// A device of its own, which is expected then.
+    OwnDevice(Time),
+}
+
 /// The state of a plan while it is made.
 pub(super) struct Round<'r, P> {
     rules: &'r Rules,
@@ -72,6 +82,7 @@ pub(super) struct Round<'r, P> {
     reservation: Option<Reservation<'r>>,
     /// How many of each class would be in its way.
     refused: BTreeMap<ClassId, u32>,
+    vacancies: Vacancies,
     /// Classes that were looked at job by job.
     pub(super) looks: Looks,
 }
@@ -98,6 +109,7 @@ impl<'r, P: Place> Round<'r, P> {
             starting: Vec::new(),
             reservation: None,
             refused: BTreeMap::new(),
+            vacancies: Vacancies::default(),
             looks: Looks::default(),
         }
     }
@@ -116,10 +128,12 @@ impl<'r, P: Place> Round<'r, P> {
         let Ok(proposal) = self.offer(class, job, entry).clone() else {
             return self.without_room(class, job, entry);
         };
-        let Some(until) = self.holds_out_until(entry, &proposal) else {
-            return self.start(class, job, entry, proposal);
+        let until = match self.holds_out(entry, &proposal) {
+            None => return self.start(class, job, entry, proposal),
+            Some((until, HeldOutFor::OwnDevice(_))) => return self.await_device(class, until),
+            Some((until, HeldOutFor::BetterPlace)) => until,
         };
-        let needs = Needs::of(&job.demand, &entry.profile);
+        let needs = entry.needs;
         if !self.looks.has(class)
             && let Some(all) = hold_outs.all_until(&needs, proposal.slowdown)
             && self.now < all
@@ -141,12 +155,41 @@ impl<'r, P: Place> Round<'r, P> {
         offers.entry(class).or_insert_with(|| place.place(job, &entry.profile, free))
     }
 
-    /// Until when a job holds out instead of taking this place, if it does.
-    pub(super) fn holds_out_until(&self, entry: &Entry, proposal: &Proposal) -> Option<Time> {
-        let until = self.rules.patience.ends_at(&entry.profile, entry.queued_at, proposal.slowdown)?;
+    /// Until when a job holds out instead of taking this place, and for what, if it does.
+    pub(super) fn holds_out(&mut self, entry: &Entry, proposal: &Proposal) -> Option<(Time, HeldOutFor)> {
+        let better = self.rules.patience.ends_at(&entry.profile, entry.queued_at, proposal.slowdown);
         // Before its turn, which it could as well wait for, a job takes only the best place.
-        let until = if entry.turn_at.is_some() { until } else { Time::NEVER };
-        (self.now < until).then_some(until)
+        let better = better.map(|until| if entry.turn_at.is_some() { until } else { Time::NEVER });
+        match better.filter(|until| self.now < *until) {
+            Some(until) => Some((until, HeldOutFor::BetterPlace)),
+            None => self.awaits_device(entry, proposal),
+        }
+    }
+
+    /// It waits for a device of its own if one is expected sooner than to join others would be made up for.
+    fn awaits_device(&mut self, entry: &Entry, proposal: &Proposal) -> Option<(Time, HeldOutFor)> {
+        let until = Patience::alone_until(entry.queued_at, proposal.delay);
+        if until <= self.now {
+            return None;
+        }
+        let Round { vacancies, view, ends, .. } = self;
+        let at = vacancies.next(view, ends).filter(|at| *at < self.now + proposal.delay)?;
+        Some((until, HeldOutFor::OwnDevice(at)))
+    }
+
+    /// One that waits for a device of its own wants the next one that comes free; others of its class may run
+    /// for longer or shorter, so that each is asked for itself.
+    fn await_device(&mut self, class: ClassId, until: Time) -> Verdict {
+        self.vacancies.claim(1);
+        self.offers.remove(&class);
+        self.looks.cut_short(class);
+        Verdict::HoldOut(until)
+    }
+
+    /// So many jobs go on waiting that need what this one needs.
+    pub(super) fn pass(&mut self, job: &PendingJob, alike: usize) {
+        let devices = job.demand.total_milli().div_ceil(u64::from(Share::WHOLE.0));
+        self.vacancies.claim(devices.saturating_mul(alike as u64));
     }
 
     /// It starts, unless it would be in the way of a reservation.
@@ -162,7 +205,7 @@ impl<'r, P: Place> Round<'r, P> {
             *refused += 1;
             return if *refused < MOST_REFUSED { Verdict::InTheWay } else { Verdict::Pass };
         }
-        self.take(&job.demand, &proposal);
+        self.take(job, &proposal);
         let placement = proposal.placement.clone();
         self.starting.push(Starting { ends_at, demand: &job.demand, placement });
         Verdict::Start(proposal)
@@ -177,10 +220,20 @@ impl<'r, P: Place> Round<'r, P> {
         }
         match self.rules.starvation_barrier {
             Barrier::Reserve if !strict => {
-                self.reserve(&job.demand);
+                self.reserve(&self.room_for(class, &job.demand));
                 Verdict::Pass
             }
             Barrier::Reserve | Barrier::Block | Barrier::Off => Verdict::Block,
+        }
+    }
+
+    /// Who may join nobody needs a device of its own.
+    fn room_for(&self, class: ClassId, demand: &Demand) -> Demand {
+        match self.offers.get(&class) {
+            Some(Err(Shortage::Neighbours { .. })) => {
+                Demand { gpus: Gpus::Whole(1), max_slowdown: None, ..*demand }
+            }
+            Some(_) | None => *demand,
         }
     }
 
@@ -199,9 +252,9 @@ impl<'r, P: Place> Round<'r, P> {
                 > self.rules.patience.tolerance(&entry.profile, self.usual_wait)
     }
 
-    fn take(&mut self, demand: &Demand, proposal: &Proposal) {
-        self.free.take(demand, &proposal.placement);
-        self.spare = self.spare.saturating_sub(demand.total_milli());
+    fn take(&mut self, job: &PendingJob, proposal: &Proposal) {
+        self.free.settle(job.id, &job.demand, &proposal.placement);
+        self.spare = self.spare.saturating_sub(job.demand.total_milli());
         self.offers.clear();
     }
 }

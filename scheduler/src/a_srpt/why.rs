@@ -5,6 +5,7 @@
 use cohabit_proto::{Share, Span, Time};
 
 use super::books::Entry;
+use super::round::HeldOutFor;
 use super::virtual_machine::Task;
 use crate::Proposal;
 
@@ -28,7 +29,24 @@ pub(super) fn started(now: Time, entry: &Entry, proposal: &Proposal) -> String {
 }
 
 /// Why a job does not start though there is room.
-pub(super) fn holds_out(now: Time, until: Time, proposal: &Proposal) -> String {
+pub(super) fn holds_out(now: Time, until: Time, what: HeldOutFor, proposal: &Proposal) -> String {
+    match what {
+        HeldOutFor::BetterPlace => for_better_place(now, until, proposal),
+        HeldOutFor::OwnDevice(at) => for_own_device(now, until, at, proposal),
+    }
+}
+
+fn for_own_device(now: Time, until: Time, at: Time, proposal: &Proposal) -> String {
+    let slowdown = proposal.slowdown;
+    let (comes, delay) = (at.since(now), proposal.delay);
+    format!(
+        "beside others it would take {slowdown:.2} times as long as alone, and with them be later by {delay} \
+         together; a device of its own is expected in {comes}, so it waits; it joins them anyway in {}",
+        until.since(now)
+    )
+}
+
+fn for_better_place(now: Time, until: Time, proposal: &Proposal) -> String {
     let slowdown = proposal.slowdown;
     let price = format!("it holds out for a better place: here an iteration takes {slowdown:.2} x the best");
     match until {

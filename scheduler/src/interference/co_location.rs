@@ -11,8 +11,11 @@ use super::GpuModel;
 /// way, as far as measured pairs lie apart.
 pub const UNKNOWN_UNCERTAINTY: f64 = 0.47;
 
+/// What a job of which nobody knows better is taken for: most training jobs keep a GPU busy.
+pub(crate) const USUAL_BUSY: f64 = 0.8;
+
 /// Jobs that share a GPU.
-#[derive(Debug, Default, Clone, PartialEq)]
+#[derive(Debug, Default, Clone, PartialEq, Serialize, Deserialize)]
 pub struct CoLocation {
     /// On which.
     pub gpu: GpuKind,
@@ -31,7 +34,7 @@ pub struct GpuKind {
 }
 
 /// One job of a set.
-#[derive(Debug, Default, Clone, PartialEq)]
+#[derive(Debug, Default, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Member {
     /// The name of what is trained; empty where nobody says.
     pub model: String,
@@ -45,6 +48,8 @@ pub struct Member {
     pub features: ModelFeatures,
     /// What was measured of it alone on such a GPU.
     pub solo: Solo,
+    /// The part of a GPU that it asks for, 0 to 1: its own word for how busy it keeps one.
+    pub claim: Option<f64>,
 }
 
 /// What is trained, in steps of what size and of which precision.
@@ -59,7 +64,7 @@ pub struct Configuration {
 }
 
 /// Numbers of a model, as far as they are told.
-#[derive(Debug, Default, Clone, PartialEq)]
+#[derive(Debug, Default, Clone, PartialEq, Serialize, Deserialize)]
 pub struct ModelFeatures {
     /// Trainable parameters.
     pub parameters: Option<f64>,
@@ -74,7 +79,7 @@ pub struct ModelFeatures {
 }
 
 /// A job alone on a GPU.
-#[derive(Debug, Default, Clone, PartialEq)]
+#[derive(Debug, Default, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Solo {
     /// Steps a second.
     pub rate: Option<f64>,
@@ -141,6 +146,12 @@ impl GpuKind {
 }
 
 impl Member {
+    /// How busy it keeps the GPU alone, 0 to 1: as was measured, or by its own word, or as most jobs do.
+    #[must_use]
+    pub fn busy(&self) -> f64 {
+        self.solo.utilisation.or(self.claim).unwrap_or(USUAL_BUSY)
+    }
+
     /// What measurements know a job by.
     #[must_use]
     pub fn configuration(&self) -> Configuration {

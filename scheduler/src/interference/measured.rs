@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 
 use cohabit_proto::StretchSharing;
+use serde::{Deserialize, Serialize};
 
 use super::{
     ByLaw, CoLocation, Colocated, Configuration, FairShares, GpuKind, Interference, Member,
@@ -10,7 +11,7 @@ use super::{
 };
 
 /// A set with what was measured of it.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct MeasuredSet {
     /// The jobs, with what is known of each alone.
     pub set: CoLocation,
@@ -19,7 +20,7 @@ pub struct MeasuredSet {
 }
 
 /// What became of a set.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub enum Outcome {
     /// It ran; a figure for each member, in their order.
     Ran(Vec<Observed>),
@@ -28,7 +29,7 @@ pub enum Outcome {
 }
 
 /// What was measured of one member beside the others.
-#[derive(Debug, Default, Clone, Copy, PartialEq)]
+#[derive(Debug, Default, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub struct Observed {
     /// How many times as long a step took as alone.
     pub slowdown: f64,
@@ -46,10 +47,10 @@ pub struct MeasuredTable {
 
 /// A set whatever the order of its members, who are known by their configurations.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
-struct Key {
-    gpu: GpuKind,
-    sharing: &'static str,
-    configurations: Vec<Configuration>,
+pub(super) struct Key {
+    pub(super) gpu: GpuKind,
+    pub(super) sharing: &'static str,
+    pub(super) configurations: Vec<Configuration>,
 }
 
 /// All measurements of a set.
@@ -139,7 +140,7 @@ fn unknown(set: &CoLocation) -> Vec<Colocated> {
 }
 
 impl Key {
-    fn of(set: &CoLocation) -> Key {
+    pub(super) fn of(set: &CoLocation) -> Key {
         let configurations = ordered(&set.members).into_iter().map(|at| set.members[at].configuration());
         let configurations = configurations.collect();
         Key { gpu: set.gpu.clone(), sharing: set.sharing.map_or("", StretchSharing::word), configurations }
@@ -147,7 +148,7 @@ impl Key {
 }
 
 /// The places of members in the order of their configurations.
-fn ordered(members: &[Member]) -> Vec<usize> {
+pub(super) fn ordered(members: &[Member]) -> Vec<usize> {
     let mut places: Vec<usize> = (0..members.len()).collect();
     places.sort_by_cached_key(|at| members[*at].configuration());
     places

@@ -3,7 +3,7 @@
 //! What is trained comes from the description of its model, or else from its group: jobs of one group are
 //! taken to train the same. What it does alone comes from the book of what was measured.
 
-use cohabit_proto::{Demand, ModelDescription};
+use cohabit_proto::{Demand, Gpus, ModelDescription};
 
 use super::{Configuration, GpuKind, Member, ModelFeatures, Solo, SoloBook};
 use crate::JobTraits;
@@ -17,7 +17,7 @@ pub fn member_of(demand: &Demand, traits: &JobTraits, gpu: &GpuKind, book: &Solo
     let asked = Configuration {
         model: named.cloned().unwrap_or_default(),
         batch: model.and_then(|it| it.batch_size),
-        precision: String::new(),
+        precision: model.and_then(|it| it.precision.clone()).unwrap_or_default(),
     };
     let known = book.find(gpu, &asked);
     let (Configuration { model: name, batch, precision }, solo) =
@@ -30,6 +30,10 @@ pub fn member_of(demand: &Demand, traits: &JobTraits, gpu: &GpuKind, book: &Solo
         precision,
         features: model.map(ModelFeatures::of).unwrap_or_default(),
         solo: Solo { memory: solo.memory.or(asked_for), ..solo },
+        claim: match demand.gpus {
+            Gpus::Part(share) => Some(share.as_f64()),
+            Gpus::Whole(_) => None,
+        },
     }
 }
 
@@ -97,6 +101,15 @@ mod tests {
         );
         assert_eq!((known.solo.utilisation, known.solo.memory), (Some(0.9), Some(7e9)));
         assert_eq!((known.family, known.features.parameters), (Some(Family::Cnn), Some(25e6)));
+    }
+
+    #[test]
+    fn who_tells_its_precision_is_known_by_measurements_in_that_one_alone() {
+        let told = |precision: &str| {
+            let model = ModelDescription { precision: Some(precision.into()), ..resnet() };
+            member(None, Some(model), "v100").solo.utilisation
+        };
+        assert_eq!((told("bf16"), told("fp32")), (Some(0.9), None));
     }
 
     #[test]

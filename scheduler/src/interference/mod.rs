@@ -6,6 +6,9 @@
 mod asked;
 mod co_location;
 mod contention;
+mod experience;
+mod experienced;
+mod footprints;
 mod gpu_model;
 mod knowledge;
 mod law;
@@ -14,16 +17,21 @@ mod measured;
 mod member_of;
 mod solo_book;
 
+use std::sync::Arc;
+
 pub(crate) use asked::{Asked, Company, Known};
+pub(crate) use co_location::USUAL_BUSY;
 pub use co_location::{
     CoLocation, Colocated, Configuration, GpuKind, Member, ModelFeatures, Solo, UNKNOWN_UNCERTAINTY,
 };
 pub use contention::Contention;
+pub use experience::{Experience, Lived, LivedSet};
+pub use experienced::Experienced;
+pub use footprints::{Certainty, Footprint, Footprints};
 pub use gpu_model::{GPU_MODELS, GpuModel};
 pub use knowledge::{Knowledge, USUAL_MAX_SLOWDOWN};
 pub use law::{FairShares, Law};
 pub use law_of_gpus::ByLaw;
-pub(crate) use law_of_gpus::USUAL_BUSY;
 pub use measured::{MeasuredSet, MeasuredTable, Observed, Outcome};
 pub use member_of::member_of;
 pub use solo_book::SoloBook;
@@ -41,6 +49,12 @@ pub trait Interference: std::fmt::Debug + Send + Sync {
     /// it does not look at that, or knows nothing of the kind.
     fn contention(&self, sets: &[CoLocation]) -> Option<Vec<Vec<Contention>>> {
         let _ = sets;
+        None
+    }
+
+    /// Who predicts what this one only repeats, for it was measured: so that people can compare the two. None
+    /// where it asks nobody else.
+    fn base(&self) -> Option<Arc<dyn Interference>> {
         None
     }
 }

@@ -30,6 +30,15 @@ impl SoloBook {
         self.solos.entry(gpu).or_default().insert(configuration, solo);
     }
 
+    /// Everything that is written down.
+    pub fn iter(&self) -> impl Iterator<Item = (&GpuKind, &Configuration, &Solo)> {
+        let of_gpu = |(gpu, solos)| {
+            let solos: &BTreeMap<Configuration, Solo> = solos;
+            solos.iter().map(move |(configuration, solo)| (gpu, configuration, solo))
+        };
+        self.solos.iter().flat_map(of_gpu)
+    }
+
     /// The configuration that measurements know the asked one by, and what they say of it. Jobs seldom tell
     /// their precision: the first that the book has stands for one that is not told.
     #[must_use]

@@ -1,9 +1,8 @@
 //! The rules by which one of the GPUs is chosen, once the interference on each is known.
 
-use super::Contention;
-use super::scene::{Expected, expected};
-use crate::interference::{Asked, GpuKind, GpuModel, Knowledge};
-use crate::shared_place::{Choice, Chosen, Jobs, Seat};
+use crate::interference::{Asked, Knowledge};
+use crate::shared_place::{Choice, Chosen, Jobs, Seat, slowness};
+use crate::stages::{Contention, Expected, expected};
 use crate::{PendingJob, Shortage};
 
 /// What the paper leaves open, and what its release does otherwise.
@@ -52,7 +51,7 @@ impl Choice for Isacpp {
         jobs: &mut Jobs,
     ) -> Result<Chosen, Shortage> {
         let expected = expected(newcomer.id, seats, jobs, &mut self.asked, self.options.contention);
-        let slowness = slowness(newcomer, seats, jobs);
+        let slowness = slowness(newcomer.id, seats, jobs);
         let by_speed = |slowness: &f64| self.options.speed_weight * (slowness - 1.0);
         let scores: Vec<f64> = expected
             .iter()
@@ -63,7 +62,8 @@ impl Choice for Isacpp {
             Selection::LeastInterference => least_interference(seats, &expected, &scores, &slowness),
             Selection::AsReleased => as_released(seats, &scores),
         };
-        Ok(Chosen { seat, slowdown: Some(expected[seat].slowdown), why: why(&expected[seat], seats.len()) })
+        let why = why(&expected[seat], seats.len());
+        Ok(Chosen { slowdown: Some(expected[seat].slowdown), why, ..Chosen::new(seat) })
     }
 }
 
@@ -88,19 +88,6 @@ fn as_released(seats: &[Seat<'_>], scores: &[f64]) -> usize {
     };
     let before = |one: &usize, other: &usize| of_node(one).total_cmp(&of_node(other));
     (0..seats.len()).min_by(before).expect("a choice is made among seats")
-}
-
-/// How many times as long the newcomer takes alone on each seat's GPU as on the fastest of them: by what was
-/// measured, or, where that is not known of all, by their data sheets.
-fn slowness(newcomer: &PendingJob, seats: &[Seat<'_>], jobs: &mut Jobs) -> Vec<f64> {
-    let kinds: Vec<GpuKind> = seats.iter().map(|seat| GpuKind::named(&seat.device.model)).collect();
-    let measured =
-        |kind: &GpuKind| jobs.member(newcomer.id, kind).member.solo.rate.filter(|rate| *rate > 0.0);
-    let measured: Option<Vec<f64>> = kinds.iter().map(measured).collect();
-    let told = |kind: &GpuKind| kind.model().unwrap_or(GpuModel::USUAL).sustained();
-    let rates = measured.unwrap_or_else(|| kinds.iter().map(told).collect());
-    let fastest = rates.iter().copied().fold(0.0, f64::max);
-    rates.iter().map(|rate| fastest / rate).collect()
 }
 
 fn why(expected: &Expected, seats: usize) -> String {

@@ -5,11 +5,7 @@
 //! inferred, and where each is tested. What room is, and when a job starts, is not decided here.
 
 mod choice;
-mod contention;
-mod scene;
 #[cfg(test)]
 mod tests;
-mod timeline;
 
 pub(crate) use choice::{Isacpp, IsacppOptions, Selection};
-pub(crate) use contention::Contention;

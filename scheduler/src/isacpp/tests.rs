@@ -4,10 +4,9 @@ use std::sync::{Arc, Mutex};
 
 use cohabit_proto::{Bytes, Span};
 
-use super::Contention;
-use super::scene::{Expected, expected};
 use crate::interference::{Asked, ByLaw, CoLocation, Colocated, FairShares, Interference, Knowledge};
 use crate::shared_place::{Jobs, Seat};
+use crate::stages::{Contention, Expected, expected};
 use crate::tests::company::{knowledge, plan_of, runs, seats, training};
 use crate::tests::kit::{node, view};
 use crate::{Action, FreeNodes, PendingJob, View, policy_that_knows};

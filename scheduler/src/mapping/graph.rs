@@ -77,6 +77,25 @@ impl JobGraph {
         self.signature
     }
 
+    /// Every two vertices that send each other something, with the bytes of one iteration. Rings are laid in
+    /// the order of the vertices; the two links of a ring of two come one after the other.
+    pub(crate) fn edges(&self) -> Vec<(u32, u32, f64)> {
+        let pipelines = self.stages.windows(2).flat_map(|pair| {
+            let (stage, next) = (&pair[0], &pair[1]);
+            stage.all().flat_map(move |one| next.all().map(move |other| (one, other, stage.to_next)))
+        });
+        let rings = self.stages.iter().flat_map(|stage| {
+            let next = |vertex| if vertex + 1 < stage.all().end { vertex + 1 } else { stage.first };
+            stage.all().map(move |vertex| (vertex, next(vertex), stage.ring_link))
+        });
+        pipelines.chain(rings).filter(|(_, _, bytes)| *bytes > 0.0).collect()
+    }
+
+    /// What each vertex computes in one iteration on a device of this model, in seconds.
+    pub(crate) fn compute_seconds(&self, model: &str) -> Vec<f64> {
+        self.stages.iter().flat_map(|stage| stage.all().map(|_| stage.compute_seconds_on(model))).collect()
+    }
+
     pub(super) fn stages(&self) -> &[GraphStage] {
         &self.stages
     }
@@ -120,6 +139,11 @@ impl GraphStage {
     /// What one replica computes on the usual device, in seconds.
     pub(super) const fn compute_seconds(&self) -> f64 {
         self.compute_seconds
+    }
+
+    /// The vertices of all its replicas.
+    const fn all(&self) -> Range<u32> {
+        self.vertices(0..self.replicas)
     }
 
     /// The vertices of some of its replicas, in the order of the ring.

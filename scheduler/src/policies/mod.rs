@@ -3,6 +3,7 @@
 //! What is no name, no parameter of the policy or no allowed value is refused with what would have been
 //! right. Nothing here plans.
 
+mod hybrid;
 mod parameters;
 mod refusal;
 mod sharing;
@@ -20,7 +21,7 @@ pub use refusal::UnknownPolicy;
 use sharing::sharing;
 
 /// Every name that [`policy_by_name`] knows.
-pub const POLICY_NAMES: [&str; 20] = [
+pub const POLICY_NAMES: [&str; 22] = [
     "fifo",
     "fifo-strict",
     "fifo-greedy",
@@ -41,6 +42,8 @@ pub const POLICY_NAMES: [&str; 20] = [
     "util-threshold",
     "horus",
     "isacpp",
+    "hybrid",
+    "clwp-nlwp",
 ];
 
 /// A new policy of this name, with parameters if any follow a colon: `las:queues=2,quantum=60`. Where it
@@ -88,6 +91,7 @@ fn named(
             )))
         }
         "a-srpt" => a_srpt(Options::default(), Selection::default(), parameters),
+        "hybrid" => hybrid::hybrid(knowledge, parameters),
         "a-srpt-no-delay" => {
             let never = Options { theta: f64::INFINITY, ..Options::default() };
             a_srpt(never, Selection::default(), parameters)
@@ -140,16 +144,22 @@ fn quantum(parameters: &mut Parameters<'_>) -> Result<Option<Span>, UnknownPolic
 }
 
 fn a_srpt(
-    mut options: Options,
+    default: Options,
     selection: Selection,
     parameters: &mut Parameters<'_>,
 ) -> Result<Box<dyn Policy>, UnknownPolicy> {
+    let options = order(default, parameters)?;
+    Ok(Box::new(ASrpt::new(&options, place(parameters, selection)?)))
+}
+
+/// The switches of A-SRPT; those that are not given are `options`.
+fn order(mut options: Options, parameters: &mut Parameters<'_>) -> Result<Options, UnknownPolicy> {
     for key in Options::KEYS {
         if let Some(value) = parameters.take(key) {
             options.set(key, value).map_err(|why| parameters.refuse(why))?;
         }
     }
-    Ok(Box::new(ASrpt::new(&options, place(parameters, selection)?)))
+    Ok(options)
 }
 
 const SWITCHES: [(&str, Switch); 2] = [("on", Switch::On), ("off", Switch::Off)];

@@ -2,11 +2,13 @@
 //!
 //! A job without room lets others pass, as in the cluster managers that these policies were made for.
 
-use super::{Parameters, SWITCHES, UnknownPolicy, place};
+use super::{Parameters, SWITCHES, UnknownPolicy, links, place};
+use crate::clwp_nlwp::{ClwpNlwp, ClwpNlwpOptions, CostWeights, Likeness, Slots, Traffic};
 use crate::interference::Knowledge;
-use crate::isacpp::{Contention, Isacpp, IsacppOptions, Selection};
+use crate::isacpp::{Isacpp, IsacppOptions, Selection};
 use crate::mapping::{self, Switch};
 use crate::shared_place::{Choice, FirstFitSharing, Horus, LeastLoaded, SharedPlace, UtilThreshold};
+use crate::stages::Contention;
 use crate::{Discipline, Fifo, Pipeline, Policy};
 
 /// Two jobs that keep a device busy for half of the time each fill it.
@@ -24,6 +26,7 @@ pub(super) fn sharing(
         "horus" => Some(policy(Horus, knowledge, parameters)),
         "util-threshold" => Some(util_threshold(knowledge, parameters)),
         "isacpp" => Some(isacpp(knowledge, parameters)),
+        "clwp-nlwp" => Some(clwp_nlwp(knowledge, parameters)),
         _ => None,
     }
 }
@@ -57,4 +60,33 @@ fn isacpp(knowledge: &Knowledge, parameters: &mut Parameters<'_>) -> Result<Box<
         parameters.read("speed-weight", "a number from 0 to 1000", |it: &f64| (0.0..=1e3).contains(it))?;
     let options = IsacppOptions { contention, selection, speed_weight: weight.unwrap_or_default() };
     policy(Isacpp::new(options, knowledge), knowledge, parameters)
+}
+
+fn clwp_nlwp(
+    knowledge: &Knowledge,
+    parameters: &mut Parameters<'_>,
+) -> Result<Box<dyn Policy>, UnknownPolicy> {
+    let default = ClwpNlwpOptions::default();
+    let likenesses = [("cosine", Likeness::Cosine), ("load", Likeness::Load)];
+    let slots = [("busy", Slots::Busy), ("all", Slots::All)];
+    let traffics = [("ring", Traffic::Ring), ("parameter-server", Traffic::ParameterServer)];
+    let mut weight = |key, default| {
+        let read = parameters.read(key, "a number from 0 to 1000", |it: &f64| (0.0..=1e3).contains(it))?;
+        Ok(read.unwrap_or(default))
+    };
+    let mu = weight("mu", default.mu)?;
+    let costs = CostWeights {
+        own: weight("own", default.costs.own)?,
+        hurt: weight("hurt", default.costs.hurt)?,
+        communication: weight("communication", default.costs.communication)?,
+    };
+    let options = ClwpNlwpOptions {
+        likeness: parameters.choose("similarity", &likenesses)?.unwrap_or(default.likeness),
+        slots: parameters.choose("slots", &slots)?.unwrap_or(default.slots),
+        traffic: parameters.choose("traffic", &traffics)?.unwrap_or(default.traffic),
+        mu,
+        costs,
+    };
+    let place = ClwpNlwp::new(options, links(parameters)?, knowledge);
+    Ok(Box::new(Pipeline::new(Fifo, place, Discipline::WorkConserving)))
 }

@@ -9,22 +9,26 @@ mod horus;
 mod jobs;
 mod least_loaded;
 mod seat;
+mod speed;
 #[cfg(test)]
 mod tests;
 mod util_threshold;
 
-use cohabit_proto::{Demand, Gpus, Placement, Slowdown};
+use cohabit_proto::{Demand, Gpus, Placement, Slowdown, Span};
 
 use crate::first_fit::shortage_on;
 use crate::interference::Knowledge;
 use crate::{
-    Change, Cluster, FreeNodes, JobTraits, MappedPlace, PendingJob, Place, Profile, Proposal, Shortage, View,
+    Change, Cluster, FreeNodes, JobTraits, MappedPlace, Needs, PendingJob, Place, Profile, Proposal,
+    Shortage, View,
 };
 pub(crate) use first_fit::FirstFitSharing;
 pub(crate) use horus::Horus;
 pub(crate) use jobs::Jobs;
+use jobs::trained;
 pub(crate) use least_loaded::LeastLoaded;
 pub(crate) use seat::{Seat, least_loaded};
+pub(crate) use speed::slowness;
 pub(crate) use util_threshold::UtilThreshold;
 
 /// Chooses one of the devices on which a job has room.
@@ -53,6 +57,8 @@ pub(crate) struct Chosen {
     pub(crate) seat: usize,
     /// How many times as long as alone the job is expected to take there; nothing where nobody predicted it.
     pub(crate) slowdown: Option<f64>,
+    /// How much later it and its neighbours are done together than if it had a device of its own at once.
+    pub(crate) delay: Span,
     /// For the job's story; may be empty.
     pub(crate) why: String,
 }
@@ -89,6 +95,13 @@ impl<C: Choice> Place for SharedPlace<C> {
         self.whole.profile(demand, traits)
     }
 
+    fn needs(&mut self, demand: &Demand, traits: &JobTraits, profile: &Profile) -> Needs {
+        let (Gpus::Part(_), 1) = (demand.gpus, demand.nodes) else {
+            return self.whole.needs(demand, traits, profile);
+        };
+        Needs::Beside(*demand, trained(traits))
+    }
+
     fn place(
         &mut self,
         job: &PendingJob,
@@ -103,11 +116,12 @@ impl<C: Choice> Place for SharedPlace<C> {
             return Err(shortage_on(&job.demand, free.nodes()));
         }
         self.jobs.welcome(job);
-        let Chosen { seat, slowdown, why } = self.choice.choose(job, &seats, &mut self.jobs)?;
+        let Chosen { seat, slowdown, delay, why } = self.choice.choose(job, &seats, &mut self.jobs)?;
         Ok(Proposal {
             placement: seats[seat].placement(&job.demand),
             slowdown: slowdown.unwrap_or(1.0),
             beside_others: slowdown.map(Slowdown::from),
+            delay,
             why,
         })
     }
@@ -120,6 +134,6 @@ impl<C: Choice> Place for SharedPlace<C> {
 impl Chosen {
     /// A seat of which nothing more is to say.
     pub(crate) const fn new(seat: usize) -> Chosen {
-        Chosen { seat, slowdown: None, why: String::new() }
+        Chosen { seat, slowdown: None, delay: Span::ZERO, why: String::new() }
     }
 }

@@ -25,6 +25,7 @@ pub(crate) fn node(number: u8, free: &[u32]) -> NodeView {
         intake: Intake::Open,
         sharing: SharingTerms::default(),
         foreign_memory: Bytes::ZERO,
+        peers: vec![],
     };
     NodeView {
         id: NodeId(uuid(number)),

@@ -56,6 +56,9 @@ fn parameters_follow_a_colon() {
         "easy-backfill:",
         "isacpp:rcd=sum,as-released=on,speed-weight=0.5,network=10g",
         "util-threshold:threshold=1.5",
+        "hybrid:caution=1,harm-weight=0.5,idle-price=0.1,sharing=off,watchdog=off,theta=2,network=10g",
+        "clwp-nlwp:similarity=load,slots=all,mu=0.5,own=2,hurt=0,communication=1,traffic=parameter-server",
+        "clwp-nlwp:network=10g,interconnect=300GB",
         "first-fit-sharing:selection=fragments",
     ] {
         assert_eq!(refusal(text), "", "{text}");
@@ -91,6 +94,11 @@ fn a_bad_value_is_answered_with_what_is_allowed() {
         ("a-srpt:theta=x", "theta is 'x'"),
         ("isacpp:rcd=median", "rcd is 'median': use mean or sum"),
         ("isacpp:speed-weight=-1", "speed-weight is '-1': use a number from 0 to 1000"),
+        ("clwp-nlwp:similarity=none", "similarity is 'none': use cosine or load"),
+        ("clwp-nlwp:mu=-1", "mu is '-1': use a number from 0 to 1000"),
+        ("hybrid:caution=-1", "caution is '-1': use a number from 0 to 1000"),
+        ("hybrid:sharing=maybe", "sharing is 'maybe': use on or off"),
+        ("hybrid:theta=x", "theta is 'x'"),
         ("util-threshold:threshold=nan", "threshold is 'nan': use a number from 0 to 10"),
     ] {
         let why = refusal(text);

@@ -9,7 +9,7 @@ use crate::{
     policy_by_name,
 };
 
-const WORK_CONSERVING: [&str; 10] = [
+const WORK_CONSERVING: [&str; 11] = [
     "fifo-greedy",
     "spd",
     "spw",
@@ -20,6 +20,7 @@ const WORK_CONSERVING: [&str; 10] = [
     "least-loaded",
     "horus",
     "isacpp",
+    "clwp-nlwp",
 ];
 
 fn demands() -> impl Strategy<Value = Demand> {

@@ -8,7 +8,9 @@
 
 use std::collections::{BTreeMap, VecDeque};
 
-use cohabit_proto::{Bytes, DeviceId, DeviceTelemetry, Progress, RankId, Span, Stretch, StretchSharing, Time};
+use cohabit_proto::{
+    Bytes, DeviceId, DeviceTelemetry, Progress, RankId, Span, Stretch, StretchSharing, Time,
+};
 
 /// So many rows are kept while nobody can be told; the oldest go first.
 const KEPT: usize = 1_000;

@@ -21,11 +21,13 @@ const CHANGES: [JobChange; 4] = [JobChange::Cancel, JobChange::Hold, JobChange::
 /// Submits so many jobs.
 pub(super) fn submit(seed: u64, count: u32, scenario: &mut Scenario) {
     let mut random = Random::stream(seed, "jobs");
+    let mut predictions = Random::stream(seed, "predictions");
     let mut times: Vec<Time> = (0..count).map(|_| moment(&mut random, scenario)).collect();
     times.sort_unstable();
     for at in times {
         let index = scenario.submissions.len();
         let spec = spec(&mut random, at, &scenario.shapes);
+        let spec = predictable(&mut predictions, spec, &scenario.shapes);
         let user = (*random.pick(&["ada", "grace", "alan"])).to_owned();
         let after =
             if index > 0 && random.chance(0.15) { vec![dependency(&mut random, index)] } else { vec![] };
@@ -195,6 +197,21 @@ fn demand(random: &mut Random, shapes: &[Shape], habits: &Habits) -> Demand {
 fn gpu_memory(random: &mut Random, most: u64) -> Bytes {
     let most = if random.chance(0.7) { most / 3 } else { most };
     Bytes(random.between(0, most))
+}
+
+/// Often what a job will hold is known although it does not say it: now and then more than there is.
+fn predictable(random: &mut Random, spec: JobSpec, shapes: &[Shape]) -> JobSpec {
+    let largest = shapes.iter().filter_map(|shape| shape.device_memory).max().unwrap_or_default();
+    let most = if random.chance(0.1) { largest.0 * 2 } else { largest.0 };
+    let held = gpu_memory(random, most);
+    let is_silent = matches!(spec.demand.gpus, Gpus::Part(_)) && spec.demand.gpu_memory.is_none();
+    match is_silent && random.chance(0.7) {
+        true => {
+            let program = Program { gpu_memory: Some(held), ..Program::of(&spec) };
+            JobSpec { work: program.job().work, ..spec }
+        }
+        false => spec,
+    }
 }
 
 fn gpus(random: &mut Random, habits: &Habits, most: u64) -> Gpus {

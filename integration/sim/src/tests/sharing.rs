@@ -99,6 +99,28 @@ fn the_remaining_work_is_timed_anew_when_somebody_comes_late() {
 }
 
 #[test]
+fn exclusive_jobs_train_the_same_one_after_the_other_where_there_is_one_gpu() {
+    let shapes = one_v100();
+    let measured = measured(&shapes);
+    let shared = jobs_of(&trace("0,100,1,light\n0,100,1,heavy\n"), &measured, &shapes).jobs;
+    let exclusive: Vec<WorkloadJob> = shared.iter().cloned().map(WorkloadJob::exclusive).collect();
+    for (shared, exclusive) in shared.iter().zip(&exclusive) {
+        assert_eq!(
+            (shared.spec.demand.gpus, exclusive.spec.demand.gpus),
+            (Gpus::Part(Share(333)), Gpus::Whole(1))
+        );
+        assert_eq!((shared.ideal(), shared.work()), (exclusive.ideal(), exclusive.work()));
+        assert_eq!(shared.spec.model, exclusive.spec.model);
+    }
+    let done = evaluated("fifo", shapes, exclusive, &measured);
+    let ends = ends(&done);
+    near(ends[0], 100.0, 0.1);
+    near(ends[1], 200.0, 0.1);
+    near(done.metrics.mean_slowdown, 1.0, 1e-3);
+    assert_eq!((done.metrics.bound_violations, done.metrics.out_of_memory), (0.0, 0));
+}
+
+#[test]
 fn who_finds_no_memory_left_is_tried_again_until_there_is_some() {
     let done = judged("fifo", "0,100,1,heavy\n0,100,1,heavy\n");
     // The second fails after 10 s each time; pauses are 5, 10, 20 and 40 s.
@@ -140,6 +162,9 @@ fn jobs_on_several_gpus_do_not_share_and_the_load_counts_whole_ones() {
     let model = single.model.as_ref().unwrap();
     assert_eq!((model.batch_size, single.demand.gpu_memory.unwrap().0), (Some(8), 1_000_000_000));
     near(made.jobs[0].ideal().as_secs_f64(), 1_000.0, 0.3);
+    let pairs: Vec<Shape> = shapes.into_iter().map(|shape| shape.shared_by(2)).collect();
+    let made = jobs_of(&trace("0,1000,1,\n"), &measured(&pairs), &pairs);
+    assert_eq!(made.jobs[0].spec.demand.gpus, Gpus::Part(Share(500)));
 }
 
 /// The truth, and how often it was asked.

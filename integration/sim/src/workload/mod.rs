@@ -20,7 +20,7 @@ mod sharers;
 mod tests;
 mod trainings;
 
-use cohabit_proto::{JobSpec, ModelDescription, Span, Time};
+use cohabit_proto::{Gpus, JobSpec, ModelDescription, Span, Time};
 
 #[cfg(feature = "learned")]
 pub use self::measured::read_measurements;
@@ -91,6 +91,15 @@ pub fn workload(
 }
 
 impl WorkloadJob {
+    /// The same job, which shares its device with nobody.
+    #[must_use]
+    pub fn exclusive(mut self) -> WorkloadJob {
+        if let Gpus::Part(_) = self.spec.demand.gpus {
+            self.spec.demand.gpus = Gpus::Whole(1);
+        }
+        self
+    }
+
     /// How long it runs where it is placed ideally.
     #[must_use]
     pub fn ideal(&self) -> Span {

@@ -25,7 +25,16 @@ impl GpuCluster {
 
     /// So many GPUs, each changed by this, and a worker with these flags.
     pub(super) fn with(gpus: u8, flags: &[&str], change: impl Fn(&mut FakeGpu)) -> GpuCluster {
-        let cluster = Cluster::start(&[]);
+        GpuCluster::of(Cluster::start(&[]), gpus, flags, change)
+    }
+
+    /// The same for a head that runs already.
+    pub(super) fn of(
+        cluster: Cluster,
+        gpus: u8,
+        flags: &[&str],
+        change: impl Fn(&mut FakeGpu),
+    ) -> GpuCluster {
         let changed = |number| {
             let mut gpu = FakeGpu::numbered(number);
             change(&mut gpu);

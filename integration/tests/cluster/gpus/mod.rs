@@ -6,6 +6,7 @@ mod devices;
 mod doctor;
 mod fallback;
 mod faults;
+mod interference;
 mod kit;
 mod limits;
 mod restarts;

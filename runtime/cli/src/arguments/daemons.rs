@@ -60,6 +60,15 @@ pub(crate) struct HeadStartArguments {
     /// Scheduling policy [default: fifo] [env: COHABIT_POLICY]
     #[arg(long, value_name = "NAME")]
     pub(crate) policy: Option<String>,
+    /// What tells how much jobs on one GPU slow each other down, until the head has learned better: law,
+    /// pretrained, table:FILE (from `cohabit profile`) or model:FOLDER (from `cohabit predict train`)
+    /// [default: pretrained] [env: COHABIT_INTERFERENCE]
+    #[arg(long, value_name = "BASIS")]
+    pub(crate) interference: Option<String>,
+    /// How many times as long as alone a step of a job may take beside others, where the job does not say
+    /// [default: 1.3] [env: COHABIT_MAX_SLOWDOWN]
+    #[arg(long, value_name = "FACTOR")]
+    pub(crate) max_slowdown: Option<String>,
     /// How long a node may be unreachable before its jobs are given up [default: 5m] [env:
     /// COHABIT_LOST_AFTER]
     #[arg(long, value_name = "TIME")]

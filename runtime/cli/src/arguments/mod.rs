@@ -7,6 +7,7 @@ mod connection;
 mod daemons;
 mod display;
 mod job;
+mod models;
 #[cfg(feature = "predict")]
 mod predict;
 #[cfg(feature = "worker")]
@@ -24,13 +25,14 @@ pub(crate) use self::connection::{AddressArguments, ConnectionArguments};
 pub(crate) use self::daemons::*;
 pub(crate) use self::display::{DisplayArguments, Format};
 pub(crate) use self::job::JobArguments;
+pub(crate) use self::models::ModelsArguments;
 #[cfg(feature = "predict")]
 pub(crate) use self::predict::*;
 #[cfg(feature = "worker")]
 pub(crate) use self::profile::ProfileArguments;
 pub(crate) use self::queue::*;
 #[cfg(feature = "simulate")]
-pub(crate) use self::simulate::{Predictor, SimulateArguments, TraceSource, Truth};
+pub(crate) use self::simulate::{Entrant, Predictor, SimulateArguments, Tenancy, TraceSource, Truth};
 pub(crate) use self::submission::{RunArguments, Submission, SubmitArguments};
 pub(crate) use self::tokens::{
     TokenArguments, TokenCreateArguments, TokenListArguments, TokenRevokeArguments, TokenVerb,
@@ -39,7 +41,7 @@ pub(crate) use self::tokens::{
 /// Shown below the list of commands.
 const MORE: &str = "\
 Settings come from flags, then COHABIT_* variables, then ./cohabit.toml, ~/.config/cohabit/config.toml and \
-/etc/cohabit/config.toml. The keys of a file are head, token-file, state, listen, policy, lost-after, retention, \
+/etc/cohabit/config.toml. The keys of a file are head, token-file, state, listen, policy, interference, max-slowdown, lost-after, retention, \
 history-retention, node-failures, join, name, devices, max-sharing, gpu-reserve, mps, nvml-library, network, \
 interconnect, orphan-grace, log-limit, log-retention, log-level and log-format; a variable is the key in capitals \
 with underscores (COHABIT_TOKEN_FILE), and COHABIT_LOG for log-level.
@@ -102,6 +104,8 @@ pub(crate) enum Verb {
     Explain(ExplainArguments),
     /// List nodes and their devices
     Nodes(NodesArguments),
+    /// List the models of what sharing costs that the head has learned, or choose another
+    Models(ModelsArguments),
     /// Show nodes, devices and live jobs on a screen of their own
     Top(TopArguments),
     /// Run a trace on a made-up cluster under several policies and compare them
@@ -178,6 +182,7 @@ impl Verb {
             | Verb::Requeue(arguments) => Some(&arguments.display),
             Verb::Explain(arguments) => Some(&arguments.display),
             Verb::Nodes(arguments) => Some(&arguments.display),
+            Verb::Models(arguments) => Some(arguments.display()),
             Verb::Doctor(arguments) => Some(&arguments.display),
             #[cfg(feature = "simulate")]
             Verb::Simulate(arguments) => Some(&arguments.display),

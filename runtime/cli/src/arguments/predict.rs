@@ -40,9 +40,9 @@ pub(crate) struct DataArguments {
 #[derive(Debug, Args)]
 pub(crate) struct HoldOutArguments {
     /// Tell how good such models are on what they never saw, by training more of them, each without a part of
-    /// the measurements: sets, configurations or models
-    #[arg(long, value_name = "WHAT")]
-    pub(crate) hold_out: Option<HoldOut>,
+    /// the measurements: sets, configurations, models or gpus; several with commas between them
+    #[arg(long, value_name = "WHAT", value_delimiter = ',')]
+    pub(crate) hold_out: Vec<HoldOut>,
     /// Let each of them see so many sets with each configuration that was held out, on each GPU, before it is
     /// asked about the others
     #[arg(long, value_name = "SETS", default_value_t = 0, requires = "hold_out")]
@@ -81,7 +81,7 @@ pub(crate) struct PredictTrainArguments {
 /// Arguments of `predict eval`.
 #[derive(Debug, Args)]
 pub(crate) struct PredictEvalArguments {
-    /// The folder of the model
+    /// The folder of the model, or 'pretrained' for the one that comes with the program
     #[arg(long, value_name = "DIR")]
     pub(crate) weights: PathBuf,
     #[command(flatten)]
@@ -93,7 +93,7 @@ pub(crate) struct PredictEvalArguments {
 /// Arguments of `predict show`.
 #[derive(Debug, Args)]
 pub(crate) struct PredictShowArguments {
-    /// The folder of the model
+    /// The folder of the model, or 'pretrained' for the one that comes with the program
     #[arg(value_name = "DIR")]
     pub(crate) weights: PathBuf,
     #[command(flatten)]

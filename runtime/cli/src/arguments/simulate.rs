@@ -7,6 +7,7 @@ use std::path::PathBuf;
 use std::str::FromStr;
 
 use clap::{ArgAction, Args};
+use cohabit_client::proto::SharingLimits;
 use cohabit_sim::trace::{Format as TraceFormat, MeasuredOn};
 use cohabit_sim::{ClusterSpec, EstimatorKind, POLICY_NAMES, USUAL_MAX_SLOWDOWN};
 
@@ -54,6 +55,9 @@ pub(crate) struct SimulateArguments {
         help = policies_told()
     )]
     pub(crate) policy: Vec<Policies>,
+    /// Policies under which each of the same jobs has its GPUs for itself, to compare the others with
+    #[arg(long, value_name = "POLICY,…", action = ArgAction::Append)]
+    pub(crate) exclusive: Vec<Policies>,
     /// What draws trainings, synthetic jobs and errors; several give means and their spread
     #[arg(long, value_name = "SEED,…", value_delimiter = ',', default_value = "1", action = ArgAction::Append)]
     pub(crate) seed: Vec<u64>,
@@ -62,20 +66,26 @@ pub(crate) struct SimulateArguments {
     #[arg(long, value_name = "ESTIMATOR", default_value = "forest")]
     pub(crate) estimator: Estimator,
     /// How jobs on one GPU really fare: by a law from how busy each keeps it, or as was measured (a table
-    /// that `cohabit profile` writes, or Gavel's pairs)
-    #[arg(long, value_name = "law|table:FILE", default_value = "law")]
+    /// that `cohabit profile` writes, or Gavel's pairs), or as a trained model says (the folder that `cohabit
+    /// predict train` made)
+    #[arg(long, value_name = "law|table:FILE|model:FOLDER", default_value = "law")]
     pub(crate) interference: Truth,
     /// Let jobs on one GPU train configurations drawn from a table of measurements, and share; with
     /// --interference table:FILE they are drawn from that
     #[arg(long, value_name = "FILE")]
     pub(crate) configurations: Option<PathBuf>,
     /// What policies that ask expect of jobs on one GPU: what the law says of figures that were measured
-    /// alone, or the truth
-    #[arg(long, value_name = "law|truth", default_value = "law")]
+    /// alone, the truth, or what the model says that comes with this program, or one in a folder
+    #[arg(long, value_name = "law|truth|pretrained|model:FOLDER", default_value = "law")]
     pub(crate) predictor: Predictor,
-    /// Count the time in which a job is slowed down by more than this; policies have a parameter of their own
+    /// How much neighbours may slow a job down: policies with a bound keep to it, and the time in which a job
+    /// is slowed down by more is counted
     #[arg(long, value_name = "FACTOR", default_value_t = USUAL_MAX_SLOWDOWN, value_parser = slowdown)]
     pub(crate) max_slowdown: f64,
+    /// How many jobs may share a GPU
+    #[arg(long, value_name = "COUNT", default_value_t = SharingLimits::default().max_ranks)]
+    #[arg(value_parser = clap::value_parser!(u32).range(1..=1_000))]
+    pub(crate) max_sharing: u32,
     /// Write a page with charts, complete in itself, to this file
     #[arg(long, value_name = "FILE.html")]
     pub(crate) report: Option<PathBuf>,
@@ -103,14 +113,33 @@ pub(crate) struct ClusterArgument {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Policies(pub(crate) Vec<String>);
 
+/// A policy in a comparison.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Entrant<'a> {
+    /// Its name and parameters.
+    pub(crate) policy: &'a str,
+    pub(crate) tenancy: Tenancy,
+}
+
+/// Whether jobs may share GPUs.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Tenancy {
+    Exclusive,
+    Shared,
+}
+
 /// Where estimates come from, as written.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) struct Estimator(pub(crate) EstimatorKind);
 
 impl SimulateArguments {
-    /// All policies, each once.
-    pub(crate) fn policies(&self) -> Vec<&str> {
-        distinct(self.policy.iter().flat_map(|some| &some.0).map(String::as_str))
+    /// All policies, each once: those first under which nobody shares.
+    pub(crate) fn entrants(&self) -> Vec<Entrant<'_>> {
+        let some = [(Tenancy::Exclusive, &self.exclusive), (Tenancy::Shared, &self.policy)];
+        let all = some.into_iter().flat_map(|(tenancy, lists)| lists.iter().map(move |list| (tenancy, list)));
+        distinct(all.flat_map(|(tenancy, Policies(names))| {
+            names.iter().map(move |policy| Entrant { policy, tenancy })
+        }))
     }
 
     /// All seeds, each once.
@@ -154,6 +183,16 @@ impl FromStr for ClusterArgument {
     type Err = cohabit_sim::ParseClusterError;
     fn from_str(text: &str) -> Result<ClusterArgument, Self::Err> {
         Ok(ClusterArgument { written: text.to_owned(), spec: text.parse()? })
+    }
+}
+
+/// As it is told: `exclusive a-srpt`.
+impl fmt::Display for Entrant<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.tenancy {
+            Tenancy::Exclusive => write!(f, "exclusive {}", self.policy),
+            Tenancy::Shared => f.write_str(self.policy),
+        }
     }
 }
 
@@ -259,7 +298,15 @@ mod tests {
     fn parameters_belong_to_the_policy_before_them() {
         let arguments =
             parse("--policy fifo,a-srpt:theta=1.5,delta=2,spd --policy las:queues=2 --policy fifo").unwrap();
-        assert_eq!(arguments.policies(), ["fifo", "a-srpt:theta=1.5,delta=2", "spd", "las:queues=2"]);
+        let told: Vec<String> = arguments.entrants().iter().map(Entrant::to_string).collect();
+        assert_eq!(told, ["fifo", "a-srpt:theta=1.5,delta=2", "spd", "las:queues=2"]);
+    }
+
+    #[test]
+    fn policies_under_which_nobody_shares_come_first() {
+        let arguments = parse("--policy fifo,horus --exclusive a-srpt,fifo").unwrap();
+        let told: Vec<String> = arguments.entrants().iter().map(Entrant::to_string).collect();
+        assert_eq!(told, ["exclusive a-srpt", "exclusive fifo", "fifo", "horus"]);
     }
 
     #[test]
@@ -280,6 +327,10 @@ mod tests {
         let arguments = parse("--interference table:pairs.csv --predictor truth --max-slowdown 1.5").unwrap();
         let written = (arguments.interference.to_string(), arguments.predictor.to_string());
         assert_eq!((written.0.as_str(), written.1.as_str()), ("table:pairs.csv", "truth"));
+        let learned = parse("--interference model:one --predictor model:a/b").unwrap();
+        let written = (learned.interference.to_string(), learned.predictor.to_string());
+        assert_eq!((written.0.as_str(), written.1.as_str()), ("model:one", "model:a/b"));
+        assert_eq!(parse("--predictor pretrained").unwrap().predictor.to_string(), "pretrained");
         let usual = parse("").unwrap();
         assert_eq!(
             (usual.interference, usual.predictor, usual.max_slowdown),
@@ -305,12 +356,14 @@ mod tests {
             ("--estimator magic", "noisy:0.3"),
             ("--estimator noisy:-1", "between 0 and 10"),
             ("--load 0", "write 0.9"),
-            ("--interference model:weights", "cannot be used in simulations yet: write law, or table:FILE"),
-            ("--interference table:", "write law or table:FILE"),
-            ("--interference magic", "write law or table:FILE"),
-            ("--predictor model:weights", "cannot be used in simulations yet: write law or truth"),
-            ("--predictor magic", "write law or truth"),
+            ("--exclusive fifa", "fifo"),
+            ("--interference model:", "write law, table:FILE or model:FOLDER"),
+            ("--interference table:", "write law, table:FILE or model:FOLDER"),
+            ("--interference magic", "write law, table:FILE or model:FOLDER"),
+            ("--predictor model:", "write law, truth, pretrained or model:FOLDER"),
+            ("--predictor magic", "write law, truth, pretrained or model:FOLDER"),
             ("--max-slowdown 0.9", "at least 1"),
+            ("--max-sharing 0", "1..=1000"),
             ("--load NaN", "write 0.9"),
             ("--limit 0", "1"),
             ("--seed x", "invalid digit"),

@@ -84,7 +84,9 @@ pub(super) fn failure(error: HeadError) -> Failure {
         | HeadError::Listen(_)
         | HeadError::Secrets(_)
         | HeadError::Token(_)
-        | HeadError::Policy(_) => Trouble::Configuration,
+        | HeadError::Policy(_)
+        | HeadError::Interference { .. }
+        | HeadError::NoModels { .. } => Trouble::Configuration,
         HeadError::Failed(_) => Trouble::Internal,
     };
     Failure::from_error(trouble, &error)

@@ -15,6 +15,7 @@ mod explain;
 mod head;
 mod list;
 mod logs;
+mod models;
 mod nodes;
 #[cfg(feature = "predict")]
 mod predict;
@@ -58,6 +59,7 @@ pub(crate) fn dispatch(verb: Verb) -> Result<ExitCode, Failure> {
         Verb::Requeue(arguments) => finish(change::change(JobChange::Requeue, arguments)),
         Verb::Explain(arguments) => finish(explain::explain(arguments)),
         Verb::Nodes(arguments) => finish(nodes::nodes(arguments)),
+        Verb::Models(arguments) => finish(models::models(arguments)),
         Verb::Token(arguments) => finish(token::token(arguments.verb)),
         Verb::Worker(arguments) => worker::worker(arguments.verb),
         Verb::Top(arguments) => finish(top::top(arguments)),

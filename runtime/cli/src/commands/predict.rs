@@ -11,6 +11,8 @@ mod train;
 
 use std::process::ExitCode;
 
+pub(super) use self::input::model;
+
 use crate::arguments::PredictVerb;
 use crate::failure::Failure;
 

@@ -18,12 +18,13 @@ mod tests;
 
 use std::process::ExitCode;
 
+use cohabit_sim::workload::WorkloadJob;
 use cohabit_sim::{Evaluation, evaluate};
 
 use self::bar::Bar;
 use self::input::{Input, Jobs};
 use self::result::{Outcome, Outcomes};
-use crate::arguments::{Format, SimulateArguments};
+use crate::arguments::{Entrant, Format, SimulateArguments, Tenancy};
 use crate::failure::{Failure, Trouble};
 use crate::output::{self, Screen};
 
@@ -47,15 +48,15 @@ pub(super) fn simulate(arguments: &SimulateArguments) -> Result<ExitCode, Failur
 
 /// Every policy with every seed, one after the other: their times would disturb each other.
 fn run_all(arguments: &SimulateArguments, input: &Input) -> Result<Outcomes, Failure> {
-    let (policies, seeds) = (arguments.policies(), arguments.seeds());
-    let mut bar = Bar::new(policies.len() * seeds.len());
+    let (entrants, seeds) = (arguments.entrants(), arguments.seeds());
+    let mut bar = Bar::new(entrants.len() * seeds.len());
     let mut outcomes = Outcomes::of(arguments);
     for seed in seeds {
         let jobs = input.jobs(seed)?;
         outcomes.took(&jobs);
-        for policy in &policies {
-            let evaluation = evaluation(policy, seed, arguments, input, &jobs);
-            outcomes.runs.push(run(evaluation, jobs.load, &mut bar)?);
+        for entrant in &entrants {
+            let evaluation = evaluation(*entrant, seed, arguments, input, &jobs);
+            outcomes.runs.push(run(*entrant, evaluation, jobs.load, &mut bar)?);
         }
     }
     bar.end();
@@ -63,7 +64,7 @@ fn run_all(arguments: &SimulateArguments, input: &Input) -> Result<Outcomes, Fai
 }
 
 fn evaluation(
-    policy: &str,
+    entrant: Entrant<'_>,
     seed: u64,
     arguments: &SimulateArguments,
     input: &Input,
@@ -72,19 +73,32 @@ fn evaluation(
     Evaluation {
         shapes: jobs.shapes.clone(),
         hardware: input.hardware.clone(),
-        jobs: jobs.workload.jobs.clone(),
-        policy: policy.to_owned(),
+        jobs: jobs.workload.jobs.iter().cloned().map(|job| under(entrant.tenancy, job)).collect(),
+        policy: entrant.policy.to_owned(),
         knowledge: input.knowledge.clone(),
         estimator: arguments.estimator.0,
         seed,
     }
 }
 
-fn run(evaluation: Evaluation, load: Option<f64>, bar: &mut Bar) -> Result<Outcome, Failure> {
+fn under(tenancy: Tenancy, job: WorkloadJob) -> WorkloadJob {
+    match tenancy {
+        Tenancy::Exclusive => job.exclusive(),
+        Tenancy::Shared => job,
+    }
+}
+
+fn run(
+    entrant: Entrant<'_>,
+    evaluation: Evaluation,
+    load: Option<f64>,
+    bar: &mut Bar,
+) -> Result<Outcome, Failure> {
     let seed = evaluation.seed;
-    bar.begin(&evaluation.policy, seed, evaluation.jobs.len());
-    let evaluated =
+    bar.begin(&entrant.to_string(), seed, evaluation.jobs.len());
+    let mut evaluated =
         evaluate(evaluation, bar).map_err(|error| Failure::from_error(Trouble::Internal, &error))?;
+    evaluated.metrics.policy = entrant.to_string();
     Ok(Outcome { seed, load, evaluated })
 }
 

@@ -13,6 +13,10 @@ pub(crate) enum Key {
     Listen,
     /// The head's policy.
     Policy,
+    /// What the head goes by when jobs share GPUs.
+    Interference,
+    /// How much neighbours may slow down a job.
+    MaxSlowdown,
     /// How long a node may be unreachable.
     LostAfter,
     /// How long ended jobs stay in memory.
@@ -53,12 +57,14 @@ pub(crate) enum Key {
 
 impl Key {
     /// Every key.
-    pub(crate) const ALL: [Key; 23] = [
+    pub(crate) const ALL: [Key; 25] = [
         Key::Head,
         Key::TokenFile,
         Key::State,
         Key::Listen,
         Key::Policy,
+        Key::Interference,
+        Key::MaxSlowdown,
         Key::LostAfter,
         Key::Retention,
         Key::HistoryRetention,
@@ -87,6 +93,8 @@ impl Key {
             Key::State => "state",
             Key::Listen => "listen",
             Key::Policy => "policy",
+            Key::Interference => "interference",
+            Key::MaxSlowdown => "max-slowdown",
             Key::LostAfter => "lost-after",
             Key::Retention => "retention",
             Key::HistoryRetention => "history-retention",

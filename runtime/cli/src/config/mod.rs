@@ -116,9 +116,14 @@ impl Setting<'_> {
 
     /// As a path; one in a file is relative to the file's folder.
     pub(crate) fn path(&self) -> PathBuf {
+        self.folder().join(self.text)
+    }
+
+    /// Where paths in it begin: for one in a file, the file's folder.
+    pub(crate) fn folder(&self) -> &Path {
         match self.origin {
-            Origin::Flag | Origin::Environment => PathBuf::from(self.text),
-            Origin::File(file) => file.parent().unwrap_or(Path::new("")).join(self.text),
+            Origin::Flag | Origin::Environment => Path::new(""),
+            Origin::File(file) => file.parent().unwrap_or(Path::new("")),
         }
     }
 

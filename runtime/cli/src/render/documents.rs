@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 
 use cohabit_client::Explanation;
 use cohabit_client::proto::{
-    AttemptRecord, Chapter, Enforcement, JobChange, JobId, JobRecord, JobState, Outcome, Progress,
+    AttemptRecord, Chapter, Enforcement, JobChange, JobId, JobRecord, JobState, Outcome, Predicted, Progress,
     RankRecord, ReasonCode, Share, Slowdown, Span, StopReason, TokenRecord, Verdict,
 };
 use serde::Serialize;
@@ -56,6 +56,7 @@ pub(crate) struct Job {
     sharing_reason: Option<String>,
     sharing_with: Vec<JobId>,
     predicted: Option<Prediction>,
+    slowdown_measured: Option<f64>,
     progress: Option<ProgressNow>,
     #[serde(skip_serializing_if = "Option::is_none")]
     array: Option<Members>,
@@ -84,8 +85,9 @@ struct Rank {
     failure: Option<String>,
 }
 
+/// What is predicted of a job.
 #[derive(Debug, Serialize)]
-struct Prediction {
+pub(crate) struct Prediction {
     iterations: Option<u64>,
     runtime_s: Option<f64>,
     slowdown: Option<f64>,
@@ -133,19 +135,26 @@ impl From<&JobRecord> for Job {
             sharing,
             sharing_reason,
             sharing_with: job.sharing_with.clone(),
-            predicted: job.predicted.as_ref().map(|predicted| Prediction {
-                iterations: predicted.iterations,
-                runtime_s: predicted.runtime.map(Span::as_secs_f64),
-                slowdown: predicted.slowdown.map(Slowdown::as_f64),
-                gpu_memory: predicted.gpu_memory.map(|memory| memory.0),
-                starts_at: predicted.starts_at.map(moment),
-                ends_at: predicted.ends_at.map(moment),
-            }),
+            predicted: job.predicted.as_ref().map(Prediction::from),
+            slowdown_measured: job.slowdown_measured.map(Slowdown::as_f64),
             progress: job.progress.as_ref().map(ProgressNow::from),
             array: job
                 .array
                 .as_ref()
                 .map(|array| Members { members: array.members, states: array.states.clone() }),
+        }
+    }
+}
+
+impl From<&Predicted> for Prediction {
+    fn from(predicted: &Predicted) -> Prediction {
+        Prediction {
+            iterations: predicted.iterations,
+            runtime_s: predicted.runtime.map(Span::as_secs_f64),
+            slowdown: predicted.slowdown.map(Slowdown::as_f64),
+            gpu_memory: predicted.gpu_memory.map(|memory| memory.0),
+            starts_at: predicted.starts_at.map(moment),
+            ends_at: predicted.ends_at.map(moment),
         }
     }
 }

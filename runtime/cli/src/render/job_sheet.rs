@@ -32,6 +32,7 @@ pub(crate) fn job_sheet(job: &JobRecord, now: Time, zone: &TimeZone) -> String {
     line("runtime", length(runtime(job, now)));
     line("members", members(job));
     line("predicted", predicted(job, zone));
+    line("measured", measured(job));
     line("progress", progress(job));
     line("sharing", job.sharing().map_or(String::new(), ToString::to_string));
     line("beside", job.sharing_with.iter().map(ToString::to_string).collect::<Vec<_>>().join(", "));
@@ -93,12 +94,18 @@ fn predicted(job: &JobRecord, zone: &TimeZone) -> String {
     let parts = [
         predicted.iterations.map(|count| format!("{count} iterations")),
         predicted.runtime.map(|span| format!("runs for {span}")),
-        predicted.slowdown.map(|slowdown| format!("{slowdown} times as long as alone")),
+        predicted.slowdown.map(|slowdown| format!("{slowdown:.2} times as long as alone")),
         predicted.gpu_memory.map(|memory| format!("takes {memory} of GPU memory")),
         predicted.starts_at.map(|time| format!("starts at {}", clock(time, zone))),
         predicted.ends_at.map(|time| format!("ends at {}", clock(time, zone))),
     ];
     parts.into_iter().flatten().collect::<Vec<_>>().join(", ")
+}
+
+/// What its neighbours cost it, where that was seen.
+fn measured(job: &JobRecord) -> String {
+    let slowdown = job.slowdown_measured;
+    slowdown.map_or(String::new(), |slowdown| format!("{slowdown:.2} times as long as alone"))
 }
 
 fn progress(job: &JobRecord) -> String {

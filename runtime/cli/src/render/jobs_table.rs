@@ -1,6 +1,6 @@
 //! Jobs, a line for each: what `list` and `wait` show.
 
-use cohabit_client::proto::{Gpus, JobRecord, Progress, Span, Time};
+use cohabit_client::proto::{Gpus, JobRecord, Life, Progress, Slowdown, Span, Time};
 use comfy_table::{Cell, Row};
 use jiff::tz::TimeZone;
 
@@ -16,7 +16,7 @@ pub(crate) enum Columns {
 }
 
 const USUAL: [&str; 8] = ["ID", "NAME", "USER", "STATE", "RUNTIME", "ETA", "NODE", "DETAIL"];
-const WIDE: [&str; 13] = [
+const WIDE: [&str; 14] = [
     "ID",
     "NAME",
     "USER",
@@ -26,6 +26,7 @@ const WIDE: [&str; 13] = [
     "NODE",
     "DETAIL",
     "GPUS",
+    "SLOWDOWN",
     "PRIORITY",
     "GROUP",
     "SUBMITTED",
@@ -70,6 +71,7 @@ fn usual_row(job: &JobRecord, now: Time) -> Row {
 
 fn add_wide_cells(row: &mut Row, job: &JobRecord, zone: &TimeZone) {
     row.add_cell(Cell::new(gpus(job)))
+        .add_cell(Cell::new(slowdown(job).map_or(String::new(), |slowdown| format!("{slowdown:.2}"))))
         .add_cell(Cell::new(job.priority))
         .add_cell(Cell::new(job.group.as_deref().unwrap_or("")))
         .add_cell(Cell::new(clock(job.submitted_at, zone)))
@@ -100,6 +102,12 @@ pub(crate) fn detail(job: &JobRecord) -> String {
         Some(progress) if !job.state.is_terminal() => progress_text(progress),
         Some(_) | None => job.reason.clone(),
     }
+}
+
+/// What its neighbours cost a job that runs: as was measured, or else as is predicted.
+fn slowdown(job: &JobRecord) -> Option<Slowdown> {
+    let predicted = || job.predicted.as_ref()?.slowdown;
+    job.slowdown_measured.or_else(predicted).filter(|_| job.state.life() == Life::Placed)
 }
 
 /// Devices on all nodes together.

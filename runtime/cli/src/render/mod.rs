@@ -7,6 +7,7 @@ pub(crate) mod changes;
 pub(crate) mod documents;
 pub(crate) mod job_sheet;
 pub(crate) mod jobs_table;
+pub(crate) mod models;
 mod moments;
 pub(crate) mod node_documents;
 pub(crate) mod nodes_table;

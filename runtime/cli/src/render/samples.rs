@@ -40,6 +40,7 @@ pub(crate) fn pending() -> JobRecord {
         sharing_with: Vec::new(),
         trained: Default::default(),
         predicted: None,
+        slowdown_measured: None,
         progress: None,
         array: None,
         revision: 1,
@@ -74,6 +75,7 @@ pub(crate) fn running() -> JobRecord {
         submitted_at: at(0),
         started_at: Some(at(70)),
         sharing_with: vec![JobId::new(13)],
+        slowdown_measured: Some(Slowdown(1_215)),
         predicted: Some(Predicted {
             slowdown: Some(Slowdown(1_180)),
             gpu_memory: None,

@@ -2,10 +2,12 @@
 #![expect(clippy::wildcard_enum_match_arm, reason = "a test names the one variant that it expects")]
 
 mod arrays;
+mod company;
 mod devices;
 mod jobs;
 mod kit;
 mod planning;
+mod predicted_memory;
 mod rendezvous;
 mod replay;
 mod requests;

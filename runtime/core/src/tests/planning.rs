@@ -1,13 +1,13 @@
 //! Plans are proposals: what does not fit the present state is dropped.
 
 use cohabit_proto::{
-    Happening, JobId, JobSpec, JobState, Outcome, Placement, RankPlacement, Report, Share, Signal,
+    Happening, JobId, JobSpec, JobState, Outcome, Placement, RankPlacement, Report, Share, Signal, Span,
     StopReason, Ticket,
 };
 use cohabit_scheduler::{Action, Plan};
 
 use super::kit::*;
-use crate::Event;
+use crate::{Effect, Event};
 
 fn on(device: &str, share: Share) -> Placement {
     let devices = vec![cohabit_proto::DeviceId(device.into())];
@@ -83,6 +83,50 @@ fn a_preempted_job_is_stopped_and_queued_again() {
     assert_eq!(test.state(id), JobState::Completing);
     test.ended(rank(1, 1), Outcome::Signalled(Signal::TERM), Some(StopReason::Preempted));
     assert_eq!(test.record(id).attempt, 2, "first come, first served");
+}
+
+/// What the head asks over this event.
+fn asks(test: &mut TestHead, after: Span, event: Event) -> Option<Ticket> {
+    test.now += after;
+    let mut effects = Vec::new();
+    test.head.handle(test.now, event, &mut effects);
+    effects.iter().find_map(|effect| if let Effect::Plan(ticket) = effect { Some(*ticket) } else { None })
+}
+
+fn woken_after_a_minute(test: &TestHead, ticket: Ticket) -> Event {
+    Event::Planned(ticket, Plan { wake: Some(test.now + MINUTE), ..Plan::default() })
+}
+
+const MINUTE: Span = Span::from_secs(60);
+
+#[test]
+fn a_policy_that_learns_is_asked_about_neighbours_although_nobody_waits() {
+    let mut test = TestHead::with_devices(1);
+    test.submit(part(500));
+    assert_eq!(asks(&mut test, Span::ZERO, Event::Learned), None, "who is alone cannot be separated");
+    test.submit(part(500));
+    let first = asks(&mut test, Span::ZERO, Event::Learned).expect("it is asked");
+    assert_eq!(asks(&mut test, Span::ZERO, Event::Learned), None, "one question is open at a time");
+    let plan = woken_after_a_minute(&test, first);
+    let second =
+        asks(&mut test, Span::ZERO, plan).expect("what it learned meanwhile is a question of its own");
+    let plan = woken_after_a_minute(&test, second);
+    assert_eq!(asks(&mut test, Span::ZERO, plan), None);
+    assert!(asks(&mut test, MINUTE, Event::Alarm).is_some(), "it wanted to be woken");
+}
+
+#[test]
+fn a_policy_that_never_learned_is_not_woken_for_those_that_run() {
+    let mut test = TestHead::with_devices(1);
+    let ticket = unplanned(&mut test, vec![part(500), part(500)]);
+    let actions = [job(1), job(2)].map(|id| place(id, on("gpu-0", Share(500))));
+    let plan = Plan { actions: actions.into(), wake: Some(test.now + MINUTE) };
+    let ticket =
+        asks(&mut test, Span::ZERO, Event::Planned(ticket, plan)).expect("a second job came meanwhile");
+    assert!(test.head.has_neighbours());
+    let plan = woken_after_a_minute(&test, ticket);
+    assert_eq!(asks(&mut test, Span::ZERO, plan), None);
+    assert_eq!(asks(&mut test, MINUTE, Event::Alarm), None);
 }
 
 #[test]

@@ -9,9 +9,9 @@ mod revocation;
 use std::time::{Duration, Instant};
 
 use cohabit_proto::{
-    Answer, AtEnd, Bytes, Incarnation, Inventory, JobId, Links, LogChunk, LogPosition, LogRequest, NodeId,
-    Order, Query, Refusal, RefusalCode, Reply, Report, Request, Role, SharingLimits, Span, TokenAnswer,
-    TokenRequest, WorkerKey,
+    Answer, AtEnd, Bytes, Incarnation, Inventory, JobId, Links, LogChunk, LogPosition, LogRequest,
+    ModelRequest, Models, NodeId, Order, Query, Refusal, RefusalCode, Reply, Report, Request, Role,
+    SharingLimits, Span, TokenAnswer, TokenRequest, WorkerKey,
 };
 use tempfile::TempDir;
 use tokio::sync::mpsc;
@@ -169,7 +169,7 @@ impl ClientService for Desk {
             }
             Query::Nodes => Ok(Answer::Explained { sentences: vec!["x".repeat(9 << 20)], story: Vec::new() }),
             Query::Watch(_) => std::future::pending().await,
-            Query::Resolve(_) | Query::List(_) | Query::Show(_) => Err(unasked()),
+            Query::Resolve(_) | Query::List(_) | Query::Show(_) | Query::Consider(_) => Err(unasked()),
         }
     }
 
@@ -179,6 +179,10 @@ impl ClientService for Desk {
 
     async fn token(self, _: Context, _: TokenRequest) -> Result<TokenAnswer, Refusal> {
         Err(Refusal::new(RefusalCode::NotAllowed, "only for admins"))
+    }
+
+    async fn models(self, _: Context, _: ModelRequest) -> Result<Models, Refusal> {
+        Err(unasked())
     }
 
     async fn ping(self, _: Context) {}

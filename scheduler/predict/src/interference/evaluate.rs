@@ -1,6 +1,8 @@
 //! How good predictions are.
 
-use cohabit_scheduler::interference::{Colocated, Interference, MeasuredSet, Observed, Outcome};
+use std::collections::BTreeMap;
+
+use cohabit_scheduler::interference::{Colocated, GpuKind, Interference, MeasuredSet, Observed, Outcome};
 use serde::{Deserialize, Serialize};
 
 /// How far predictions lie from measurements. A figure is lacking where nothing of the kind was measured.
@@ -14,6 +16,13 @@ pub struct Figures {
     pub p95_ape_slowdown: Option<f64>,
     /// The largest.
     pub max_ape_slowdown: Option<f64>,
+    /// The part of the slowdowns whose logarithm lies within one stated uncertainty of the answer's; 0.68
+    /// where uncertainties are honest.
+    #[serde(default)]
+    pub coverage_1sigma: Option<f64>,
+    /// The same of two stated uncertainties; 0.95 where they are honest.
+    #[serde(default)]
+    pub coverage_2sigma: Option<f64>,
     /// The mean absolute error of the memory as a part of the measured one.
     pub mape_memory: Option<f64>,
     /// The same of the utilisation.
@@ -35,7 +44,15 @@ pub fn evaluate(model: &dyn Interference, measured: &[MeasuredSet]) -> Figures {
 /// Adds up what several models said, each of its own part of the measurements.
 #[derive(Debug, Default, Clone)]
 pub struct Tally {
+    by_gpu: BTreeMap<GpuKind, Compared>,
+}
+
+/// Answers beside measurements.
+#[derive(Debug, Default, Clone)]
+struct Compared {
     slowdown: Vec<f64>,
+    /// Slowdowns within one and within two stated uncertainties.
+    within: [usize; 2],
     memory: Vec<f64>,
     utilisation: Vec<f64>,
     did_not_fit: Warned,
@@ -58,18 +75,42 @@ impl Tally {
         let together: Vec<&MeasuredSet> = measured.iter().filter(|it| it.set.members.len() > 1).collect();
         let sets: Vec<_> = together.iter().map(|it| it.set.clone()).collect();
         for (said, measured) in model.predict(&sets).iter().zip(together) {
-            match &measured.outcome {
-                Outcome::Ran(observed) => {
-                    self.fitted.count(said);
-                    said.iter().zip(observed).for_each(|(said, observed)| self.compare(said, observed));
-                }
-                Outcome::DidNotFit => self.did_not_fit.count(said),
-            }
+            self.by_gpu.entry(measured.set.gpu.clone()).or_default().compare(said, &measured.outcome);
         }
     }
 
-    fn compare(&mut self, said: &Colocated, observed: &Observed) {
+    /// What it all comes to.
+    #[must_use]
+    pub fn figures(&self) -> Figures {
+        let mut all = Compared::default();
+        self.by_gpu.values().for_each(|of_gpu| all.add(of_gpu));
+        all.figures()
+    }
+
+    /// What it comes to on each make of GPU.
+    #[must_use]
+    pub fn by_gpu(&self) -> BTreeMap<GpuKind, Figures> {
+        self.by_gpu.iter().map(|(gpu, of_gpu)| (gpu.clone(), of_gpu.figures())).collect()
+    }
+}
+
+impl Compared {
+    fn compare(&mut self, said: &[Colocated], outcome: &Outcome) {
+        match outcome {
+            Outcome::Ran(observed) => {
+                self.fitted.count(said);
+                said.iter().zip(observed).for_each(|(said, observed)| self.member(said, observed));
+            }
+            Outcome::DidNotFit => self.did_not_fit.count(said),
+        }
+    }
+
+    fn member(&mut self, said: &Colocated, observed: &Observed) {
         self.slowdown.push(error(said.slowdown, observed.slowdown));
+        let apart = (said.slowdown / observed.slowdown).ln().abs();
+        for (sigmas, within) in [1.0, 2.0].into_iter().zip(&mut self.within) {
+            *within += usize::from(apart <= sigmas * said.uncertainty);
+        }
         let known = |said: Option<f64>, observed: Option<f64>| {
             said.zip(observed)
                 .filter(|(_, observed)| *observed > 0.0)
@@ -79,9 +120,16 @@ impl Tally {
         self.utilisation.extend(known(said.utilisation, observed.utilisation));
     }
 
-    /// What it all comes to.
-    #[must_use]
-    pub fn figures(&self) -> Figures {
+    fn add(&mut self, other: &Compared) {
+        self.slowdown.extend(&other.slowdown);
+        self.within.iter_mut().zip(other.within).for_each(|(within, more)| *within += more);
+        self.memory.extend(&other.memory);
+        self.utilisation.extend(&other.utilisation);
+        self.did_not_fit.add(other.did_not_fit);
+        self.fitted.add(other.fitted);
+    }
+
+    fn figures(&self) -> Figures {
         let mut slowdown = self.slowdown.clone();
         slowdown.sort_unstable_by(f64::total_cmp);
         let warned = self.did_not_fit.said_not_to_fit + self.fitted.said_not_to_fit;
@@ -91,6 +139,8 @@ impl Tally {
             mape_slowdown: mean(&slowdown),
             p95_ape_slowdown: at_part(&slowdown, 0.95),
             max_ape_slowdown: slowdown.last().copied(),
+            coverage_1sigma: part(self.within[0], slowdown.len()),
+            coverage_2sigma: part(self.within[1], slowdown.len()),
             mape_memory: mean(&self.memory),
             mape_utilisation: mean(&self.utilisation),
             infeasible_recall: part(self.did_not_fit.said_not_to_fit, did_not_fit),
@@ -105,6 +155,11 @@ impl Warned {
             true => self.said_to_fit += 1,
             false => self.said_not_to_fit += 1,
         }
+    }
+
+    fn add(&mut self, other: Warned) {
+        self.said_to_fit += other.said_to_fit;
+        self.said_not_to_fit += other.said_not_to_fit;
     }
 }
 
@@ -165,6 +220,31 @@ mod tests {
         assert_eq!((figures.p95_ape_slowdown, figures.max_ape_slowdown), (Some(0.5), Some(0.5)));
         assert!((figures.mape_memory.unwrap() - 0.1).abs() < 1e-12, "{figures:?}");
         assert_eq!((figures.mape_utilisation, figures.infeasible_recall), (None, None));
+    }
+
+    #[test]
+    fn slowdowns_within_the_stated_uncertainty_are_counted() {
+        let observed = |factor: f64| [2.0 * factor, 2.0];
+        let measured: Vec<_> =
+            [1.05, 1.15, 1.25].map(|factor| measured([Some(2), Some(2)], Some(observed(factor)))).into();
+        let figures = evaluate(&Said, &measured);
+        assert_eq!((figures.coverage_1sigma, figures.coverage_2sigma), (Some(4.0 / 6.0), Some(5.0 / 6.0)));
+    }
+
+    #[test]
+    fn figures_are_told_by_gpu_and_of_all_together() {
+        let on = |gpu: &str, slowdown| {
+            let mut measured = measured([Some(2), Some(2)], Some([slowdown; 2]));
+            measured.set.gpu = GpuKind::named(gpu);
+            measured
+        };
+        let mut tally = Tally::default();
+        tally.ask(&Said, &[on("v100", 2.0), on("k80", 4.0)]);
+        let of = |gpu: &str| tally.by_gpu()[&GpuKind::named(gpu)].mape_slowdown;
+        assert_eq!(
+            (of("v100"), of("k80"), tally.figures().mape_slowdown),
+            (Some(0.0), Some(0.5), Some(0.25))
+        );
     }
 
     #[test]

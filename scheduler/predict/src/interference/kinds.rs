@@ -1,11 +1,13 @@
 //! The kinds of models by name: one line for each.
 
 use super::gaussian::{ADDITIVE_KIND, GAUSSIAN_KIND};
+use super::low_rank::LowRankKind;
 use super::model::ModelKind;
 use super::networks::{E_GGAT_KIND, E_GGAT_PLUS_KIND, IAPP_KIND};
 
 /// Every kind, in the order in which they are told.
-const KINDS: &[&dyn ModelKind] = &[&ADDITIVE_KIND, &GAUSSIAN_KIND, E_GGAT_KIND, E_GGAT_PLUS_KIND, IAPP_KIND];
+const KINDS: &[&dyn ModelKind] =
+    &[&ADDITIVE_KIND, &LowRankKind, &GAUSSIAN_KIND, E_GGAT_KIND, E_GGAT_PLUS_KIND, IAPP_KIND];
 
 /// There is no kind of model of this name.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]

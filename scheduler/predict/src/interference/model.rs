@@ -53,6 +53,14 @@ pub struct Lesson<'a> {
     pub epochs: Option<usize>,
 }
 
+impl Lesson<'_> {
+    /// What is learned from by models that need nothing to stop by.
+    #[must_use]
+    pub fn all(&self) -> Vec<MeasuredSet> {
+        self.train.iter().chain(self.held_back).cloned().collect()
+    }
+}
+
 /// One epoch of a training: a point of the learning curve.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub struct Epoch {

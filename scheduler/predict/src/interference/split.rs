@@ -6,7 +6,9 @@ use std::str::FromStr;
 
 use cohabit_scheduler::interference::{Configuration, GpuKind, MeasuredSet, Member, Outcome};
 use rand_chacha::ChaCha8Rng;
-use rand_chacha::rand_core::{Rng, SeedableRng};
+use rand_chacha::rand_core::SeedableRng;
+
+use super::chance::Chance;
 
 /// What a model has never seen when it is asked.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -17,6 +19,9 @@ pub enum HoldOut {
     Configurations,
     /// Every set with a certain model in whatever configuration, each model in turn.
     Models,
+    /// Every set on a certain make of GPU, each make in turn. Everybody in them was seen on the others, so
+    /// that nothing is observed first.
+    Gpus,
 }
 
 /// One division.
@@ -42,15 +47,27 @@ const ONE_IN: usize = 5;
 /// asked; they are drawn among those that ran.
 #[must_use]
 pub fn folds(measured: &[MeasuredSet], hold_out: HoldOut, observed: usize, seed: u64) -> Vec<Fold> {
-    let name = |member: &Member| match hold_out {
-        HoldOut::Models => member.model.clone(),
-        HoldOut::Configurations | HoldOut::Sets => member.configuration().to_string(),
-    };
-    if hold_out == HoldOut::Sets {
-        let (train, test) = held_back(measured, ONE_IN, seed);
-        return vec![Fold { held_out: "sets".to_owned(), train, observed: Vec::new(), test }];
+    match hold_out {
+        HoldOut::Sets => {
+            let (train, test) = held_back(measured, ONE_IN, seed);
+            vec![Fold { held_out: "sets".to_owned(), train, observed: Vec::new(), test }]
+        }
+        HoldOut::Configurations => {
+            newcomers(measured, |member| member.configuration().to_string(), observed, seed)
+        }
+        HoldOut::Models => newcomers(measured, |member| member.model.clone(), observed, seed),
+        HoldOut::Gpus => gpus(measured),
     }
-    let names: BTreeSet<String> = measured.iter().flat_map(|it| &it.set.members).map(name).collect();
+}
+
+/// A division for each name of members: they are new in it.
+fn newcomers(
+    measured: &[MeasuredSet],
+    name: impl Fn(&Member) -> String,
+    observed: usize,
+    seed: u64,
+) -> Vec<Fold> {
+    let names: BTreeSet<String> = measured.iter().flat_map(|it| &it.set.members).map(&name).collect();
     let fold = |held_out: String| {
         let is_new = |member: &Member| name(member) == held_out;
         let meets = |it: &MeasuredSet| it.set.members.len() > 1 && it.set.members.iter().any(is_new);
@@ -64,6 +81,17 @@ pub fn folds(measured: &[MeasuredSet], hold_out: HoldOut, observed: usize, seed:
     names.into_iter().map(fold).collect()
 }
 
+/// A division for each make of GPU.
+fn gpus(measured: &[MeasuredSet]) -> Vec<Fold> {
+    let gpus: BTreeSet<&GpuKind> = measured.iter().map(|it| &it.set.gpu).collect();
+    let fold = |gpu: &GpuKind| {
+        let asked = |it: &MeasuredSet| it.set.gpu == *gpu && it.set.members.len() > 1;
+        let (test, train) = measured.iter().cloned().partition(asked);
+        Fold { held_out: gpu.name().to_owned(), train, observed: Vec::new(), test }
+    };
+    gpus.into_iter().map(fold).collect()
+}
+
 /// Divides into what is learned from and one in so many sets that are held back, drawn by the seed. Sets of
 /// one, and measurements of a set that is learned from, are never held back.
 #[must_use]
@@ -71,7 +99,7 @@ pub fn held_back(measured: &[MeasuredSet], one_in: usize, seed: u64) -> (Vec<Mea
     let sets = |it: &&MeasuredSet| it.set.members.len() > 1;
     let all: BTreeSet<Unordered> = measured.iter().filter(sets).map(Unordered::of).collect();
     let mut all: Vec<Unordered> = all.into_iter().collect();
-    shuffle(&mut all, &mut ChaCha8Rng::seed_from_u64(seed));
+    ChaCha8Rng::seed_from_u64(seed).shuffle(&mut all);
     all.truncate(all.len() / one_in.max(1));
     let held: BTreeSet<Unordered> = all.into_iter().collect();
     measured.iter().cloned().partition(|it| it.set.members.len() < 2 || !held.contains(&Unordered::of(it)))
@@ -82,7 +110,7 @@ pub fn held_back(measured: &[MeasuredSet], one_in: usize, seed: u64) -> (Vec<Mea
 pub(super) fn parts(measured: &[&MeasuredSet], parts: usize, seed: u64) -> Vec<usize> {
     let all: BTreeSet<Unordered> = measured.iter().map(|it| Unordered::of(it)).collect();
     let mut all: Vec<Unordered> = all.into_iter().collect();
-    shuffle(&mut all, &mut ChaCha8Rng::seed_from_u64(seed));
+    ChaCha8Rng::seed_from_u64(seed).shuffle(&mut all);
     let numbered = all.into_iter().enumerate().map(|(at, set)| (set, at % parts.max(1)));
     let part_of: BTreeMap<Unordered, usize> = numbered.collect();
     measured.iter().map(|it| part_of[&Unordered::of(it)]).collect()
@@ -119,7 +147,7 @@ fn draw(with: &[MeasuredSet], is_new: &dyn Fn(&Member) -> bool, count: usize, se
     let mut random = ChaCha8Rng::seed_from_u64(seed);
     let mut drawn = BTreeSet::new();
     for mut places in by_newcomer.into_values() {
-        shuffle(&mut places, &mut random);
+        random.shuffle(&mut places);
         // One set may show two newcomers.
         let shown = places.iter().filter(|place| drawn.contains(*place)).count();
         let more: Vec<usize> = places.into_iter().filter(|place| !drawn.contains(place)).collect();
@@ -128,22 +156,16 @@ fn draw(with: &[MeasuredSet], is_new: &dyn Fn(&Member) -> bool, count: usize, se
     drawn
 }
 
-fn shuffle<T>(values: &mut [T], random: &mut ChaCha8Rng) {
-    for last in (1..values.len()).rev() {
-        let place = (random.next_u64() % (last as u64 + 1)) as usize;
-        values.swap(last, place);
-    }
-}
-
 impl HoldOut {
     /// Every one, in the order in which they are told.
-    pub const ALL: [HoldOut; 3] = [HoldOut::Sets, HoldOut::Configurations, HoldOut::Models];
+    pub const ALL: [HoldOut; 4] = [HoldOut::Sets, HoldOut::Configurations, HoldOut::Models, HoldOut::Gpus];
 
     const fn word(self) -> &'static str {
         match self {
             HoldOut::Sets => "sets",
             HoldOut::Configurations => "configurations",
             HoldOut::Models => "models",
+            HoldOut::Gpus => "gpus",
         }
     }
 }
@@ -223,5 +245,9 @@ mod tests {
         let names: Vec<&str> = folds.iter().map(|fold| fold.held_out.as_str()).collect();
         assert_eq!(names, ["a", "b", "c", "d", "e", "f", "g", "h"]);
         assert!(folds.iter().all(|fold| fold.observed.is_empty() && fold.test.len() == 16));
+        let gpus = super::folds(&pairs(), HoldOut::Gpus, 3, 1);
+        let held: Vec<_> = gpus.iter().map(|fold| (fold.held_out.as_str(), fold.test.len())).collect();
+        assert_eq!(held, [("k80", 36), ("v100", 36)]);
+        assert!(gpus.iter().all(|fold| fold.test.iter().all(|it| it.set.gpu.name() == fold.held_out)));
     }
 }

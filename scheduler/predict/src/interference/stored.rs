@@ -151,12 +151,16 @@ impl Stored {
     /// # Errors
     /// Where a file is not there, is damaged, or is of another version.
     pub fn load(folder: &Path) -> Result<Stored, StoreError> {
-        let card = Card::load(folder)?;
-        let kind = kind_by_name(&card.model)?;
         let path = folder.join(WEIGHTS);
-        let bytes = fs::read(&path).map_err(|source| file("read", &path, source))?;
-        let unusable = |source: RestoreError| StoreError::Weights { path: path.clone(), source };
-        let tensors = candle_core::safetensors::load_buffer(&bytes, &Device::Cpu);
+        let weights = fs::read(&path).map_err(|source| file("read", &path, source));
+        Stored::of(Card::load(folder)?, &weights?, &path)
+    }
+
+    /// The model of a card and of the bytes of its weights, which lie at `path`.
+    pub(super) fn of(card: Card, weights: &[u8], path: &Path) -> Result<Stored, StoreError> {
+        let kind = kind_by_name(&card.model)?;
+        let unusable = |source: RestoreError| StoreError::Weights { path: path.to_owned(), source };
+        let tensors = candle_core::safetensors::load_buffer(weights, &Device::Cpu);
         let tensors = tensors.map_err(|error| unusable(error.into()))?.into_iter().collect();
         let weights = Weights { tensors, words: card.words.clone() };
         let model = kind.restore(&weights).map_err(unusable)?;
@@ -177,10 +181,15 @@ impl Card {
     /// As [`Stored::load`].
     pub fn load(folder: &Path) -> Result<Card, StoreError> {
         let path = folder.join(CARD);
-        let bytes = fs::read(&path).map_err(|source| file("read", &path, source))?;
-        let card: Card = serde_json::from_slice(&bytes)
-            .map_err(|source| StoreError::Card { path: path.clone(), source })?;
-        if card.schema == SCHEMA { Ok(card) } else { Err(StoreError::Schema { path, schema: card.schema }) }
+        Card::of(&fs::read(&path).map_err(|source| file("read", &path, source))?, &path)
+    }
+
+    /// The card of these bytes, which lie at `path`.
+    pub(super) fn of(bytes: &[u8], path: &Path) -> Result<Card, StoreError> {
+        let unreadable = |source| StoreError::Card { path: path.to_owned(), source };
+        let card: Card = serde_json::from_slice(bytes).map_err(unreadable)?;
+        let Card { schema, .. } = card;
+        if schema == SCHEMA { Ok(card) } else { Err(StoreError::Schema { path: path.to_owned(), schema }) }
     }
 }
 

@@ -11,6 +11,7 @@
 //! - memory that was not measured comes from `memory`, and how busy a job keeps a GPU from what two of it do
 //!   to each other.
 
+mod as_measured;
 mod completion;
 mod error;
 mod memory;
@@ -24,12 +25,13 @@ mod truth;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use cohabit_proto::{Bytes, ModelDescription, Stage};
+use cohabit_proto::{Bytes, ModelDescription, Stage, StretchSharing};
 use cohabit_scheduler::interference::{
     ByLaw, Configuration, FairShares, GpuKind, Interference, MeasuredSet, MeasuredTable, Member, Solo,
     SoloBook,
 };
 
+use self::as_measured::AsMeasured;
 pub use self::error::MeasurementsError;
 #[cfg(feature = "learned")]
 pub use self::read::read_measurements;
@@ -45,6 +47,8 @@ pub struct Measurements {
     solos: Arc<SoloBook>,
     /// Of the machines' devices; the smallest, where there are several of a make.
     capacities: BTreeMap<GpuKind, Bytes>,
+    /// How those shared a device that were measured together, where the table tells.
+    sharing: BTreeMap<GpuKind, Option<StretchSharing>>,
     /// Every pair of configurations, and larger sets as far as they were measured.
     sets: Vec<MeasuredSet>,
 }
@@ -91,6 +95,7 @@ impl Measurements {
             solos: Arc::new(book(&trained, &tables)),
             trained,
             capacities: makes.iter().map(|(make, memory)| (GpuKind::named(make), *memory)).collect(),
+            sharing: tables.iter().map(|table| (table.kind(), table.sharing)).collect(),
             sets: tables.into_iter().flat_map(|table| table.completed(&known)).collect(),
         })
     }
@@ -98,23 +103,32 @@ impl Measurements {
     /// The measured table as the truth; what it does not know at all is slowed by the law.
     #[must_use]
     pub fn by_table(&self) -> Arc<dyn Interference> {
-        Arc::new(self.truth(MeasuredTable::of(&self.sets)))
+        self.by(Arc::new(MeasuredTable::of(&self.sets)))
     }
 
     /// The law of slowdown as the truth, from how busy each configuration keeps a GPU.
     #[must_use]
     pub fn by_law(&self) -> Arc<dyn Interference> {
-        Arc::new(self.truth(ByLaw::<FairShares>::default()))
+        self.by(Arc::new(ByLaw::<FairShares>::default()))
+    }
+
+    /// What this says as the truth, from what each configuration is alone.
+    #[must_use]
+    pub fn by(&self, interference: Arc<dyn Interference>) -> Arc<dyn Interference> {
+        let (solos, capacities) = (self.solos.clone(), self.capacities.clone());
+        Arc::new(Truth { solos, capacities, by: interference })
+    }
+
+    /// A predictor that is asked as if the devices shared as those that were measured.
+    #[must_use]
+    pub fn asking(&self, predictor: Arc<dyn Interference>) -> Arc<dyn Interference> {
+        Arc::new(AsMeasured { sharing: self.sharing.clone(), predictor })
     }
 
     /// Each configuration alone on each make: what a policy may know of it.
     #[must_use]
     pub fn solos(&self) -> Arc<SoloBook> {
         self.solos.clone()
-    }
-
-    fn truth<T: Interference>(&self, by: T) -> Truth<T> {
-        Truth { solos: self.solos.clone(), capacities: self.capacities.clone(), by }
     }
 
     /// What jobs may train.

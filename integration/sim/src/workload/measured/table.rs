@@ -25,6 +25,8 @@ pub(super) struct Table {
     pub(super) memory: Bytes,
     /// By configuration, with what was measured alone.
     members: BTreeMap<Configuration, Member>,
+    /// How those share of the sets of two and more.
+    pub(super) sharing: Option<StretchSharing>,
     /// Sets of two and more.
     sets: Vec<MeasuredSet>,
     usual: Usual,
@@ -55,7 +57,7 @@ impl Table {
         let sets = own.into_iter().filter(|it| together(&it) && it.set.sharing == sharing);
         let sets: Vec<MeasuredSet> = sets.map(without_sharing).collect();
         let usual = usual(&sets);
-        Ok(Table { make: make.to_owned(), memory, members, sets, usual })
+        Ok(Table { make: make.to_owned(), memory, members, sharing, sets, usual })
     }
 
     pub(super) fn kind(&self) -> GpuKind {

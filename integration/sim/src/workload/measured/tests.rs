@@ -111,6 +111,28 @@ fn busy_is_what_was_measured_or_what_two_of_it_do_to_each_other() {
     assert!(twice.iter().all(|fate| (fate.slowdown - 2.0).abs() < 1e-9), "{twice:?}");
 }
 
+/// Says of everybody with neighbours that it is slowed by three, and what it was told of all together.
+#[derive(Debug)]
+struct Three;
+
+impl Interference for Three {
+    fn predict(&self, sets: &[CoLocation]) -> Vec<Vec<Colocated>> {
+        let said = |member: &Member| Colocated::slowed(member, 3.0, 0.0);
+        sets.iter().map(|set| set.members.iter().map(said).collect()).collect()
+    }
+}
+
+#[test]
+fn whatever_is_the_truth_memory_is_that_of_the_devices() {
+    let truth = on(machine("V100", 16)).by(Arc::new(Three));
+    let fates =
+        |models: &[&str]| fate(&*truth, models).iter().map(|it| (it.slowdown, it.fits)).collect::<Vec<_>>();
+    assert_eq!(fates(&["a", "b"]), [(3.0, 1.0); 2]);
+    assert_eq!(fates(&["a", "a", "b"]), [(3.0, 0.0); 3]);
+    let told: Vec<f64> = fate(&*truth, &["a", "c"]).iter().filter_map(|it| it.memory).collect();
+    assert_eq!(told, [(6 * GIB) as f64, (8 * GIB) as f64]);
+}
+
 #[test]
 fn a_pair_that_nobody_measured_follows_from_how_others_fared_beside_each_of_the_two() {
     // Slowdowns that are a product of what one suffers and what the other does.

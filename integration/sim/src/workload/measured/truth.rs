@@ -8,14 +8,14 @@ use cohabit_scheduler::interference::{CoLocation, Colocated, GpuKind, Interferen
 
 /// What is true of configurations beside each other.
 #[derive(Debug)]
-pub(super) struct Truth<T> {
+pub(super) struct Truth {
     pub(super) solos: Arc<SoloBook>,
     /// The memory of each kind of GPU.
     pub(super) capacities: BTreeMap<GpuKind, Bytes>,
-    pub(super) by: T,
+    pub(super) by: Arc<dyn Interference>,
 }
 
-impl<T: Interference> Interference for Truth<T> {
+impl Interference for Truth {
     fn predict(&self, sets: &[CoLocation]) -> Vec<Vec<Colocated>> {
         let known: Vec<CoLocation> = sets.iter().map(|set| self.known(set)).collect();
         let asked: Vec<CoLocation> = known.iter().cloned().map(without_memory).collect();
@@ -24,7 +24,7 @@ impl<T: Interference> Interference for Truth<T> {
     }
 }
 
-impl<T> Truth<T> {
+impl Truth {
     /// The set by what is true of its members alone. How they share does not matter: there is one truth.
     fn known(&self, set: &CoLocation) -> CoLocation {
         let members = set.members.iter().map(|member| self.member(&set.gpu, member));

@@ -11,18 +11,22 @@ pub(crate) enum Truth {
     Law,
     /// A table of measurements.
     Table(PathBuf),
+    /// What a trained model says, from its folder.
+    Model(PathBuf),
 }
 
 /// What policies expect.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Predictor {
     /// What the law says of figures that were measured alone.
     Law,
     /// What is true.
     Truth,
+    /// What the model says that comes with the program.
+    Pretrained,
+    /// What a trained model says, from its folder.
+    Model(PathBuf),
 }
-
-const NO_MODELS: &str = "learned models cannot be used in simulations yet";
 
 impl FromStr for Truth {
     type Err = String;
@@ -30,8 +34,10 @@ impl FromStr for Truth {
         match text.split_once(':') {
             None if text == "law" => Ok(Truth::Law),
             Some(("table", file)) if !file.is_empty() => Ok(Truth::Table(file.into())),
-            Some(("model", _)) => Err(format!("{NO_MODELS}: write law, or table:FILE for what was measured")),
-            _ => Err(format!("'{text}' says nothing about jobs on one GPU: write law or table:FILE")),
+            Some(("model", folder)) if !folder.is_empty() => Ok(Truth::Model(folder.into())),
+            _ => Err(format!(
+                "'{text}' says nothing about jobs on one GPU: write law, table:FILE or model:FOLDER"
+            )),
         }
     }
 }
@@ -41,6 +47,7 @@ impl fmt::Display for Truth {
         match self {
             Truth::Law => f.write_str("law"),
             Truth::Table(path) => write!(f, "table:{}", path.display()),
+            Truth::Model(folder) => write!(f, "model:{}", folder.display()),
         }
     }
 }
@@ -48,20 +55,23 @@ impl fmt::Display for Truth {
 impl FromStr for Predictor {
     type Err = String;
     fn from_str(text: &str) -> Result<Predictor, String> {
-        match text {
-            "law" => Ok(Predictor::Law),
-            "truth" => Ok(Predictor::Truth),
-            _ if text.starts_with("model:") => Err(format!("{NO_MODELS}: write law or truth")),
-            _ => Err(format!("'{text}' is no predictor: write law or truth")),
+        match text.split_once(':') {
+            None if text == "law" => Ok(Predictor::Law),
+            None if text == "truth" => Ok(Predictor::Truth),
+            None if text == "pretrained" => Ok(Predictor::Pretrained),
+            Some(("model", folder)) if !folder.is_empty() => Ok(Predictor::Model(folder.into())),
+            _ => Err(format!("'{text}' is no predictor: write law, truth, pretrained or model:FOLDER")),
         }
     }
 }
 
 impl fmt::Display for Predictor {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            Predictor::Law => "law",
-            Predictor::Truth => "truth",
-        })
+        match self {
+            Predictor::Law => f.write_str("law"),
+            Predictor::Truth => f.write_str("truth"),
+            Predictor::Pretrained => f.write_str("pretrained"),
+            Predictor::Model(folder) => write!(f, "model:{}", folder.display()),
+        }
     }
 }

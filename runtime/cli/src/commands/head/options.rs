@@ -2,7 +2,7 @@
 
 use std::net::{SocketAddr, ToSocketAddrs};
 
-use cohabit_runtime::{Config, HeadOptions};
+use cohabit_runtime::{Basis, Config, HeadOptions};
 
 use crate::arguments::HeadStartArguments;
 use crate::config::{Key, Settings, Written};
@@ -18,6 +18,8 @@ pub(in crate::commands) fn flags(arguments: &HeadStartArguments) -> Result<Writt
     let texts = [
         (Key::Listen, &arguments.listen),
         (Key::Policy, &arguments.policy),
+        (Key::Interference, &arguments.interference),
+        (Key::MaxSlowdown, &arguments.max_slowdown),
         (Key::LostAfter, &arguments.lost_after),
     ];
     written.extend(texts.into_iter().filter_map(|(key, text)| Some((key, text.clone()?))));
@@ -30,12 +32,21 @@ pub(in crate::commands) fn options(settings: &Settings) -> Result<HeadOptions, F
     Ok(HeadOptions {
         listen: settings.checked(Key::Listen, address)?.unwrap_or(usual.listen),
         policy: settings.find(Key::Policy).map_or(usual.policy, |setting| setting.text.to_owned()),
+        interference: interference(settings)?.unwrap_or(usual.interference),
+        max_slowdown: settings.checked(Key::MaxSlowdown, str::parse)?.unwrap_or(usual.max_slowdown),
         config: config(settings, usual.config)?,
         history_retention: settings
             .checked(Key::HistoryRetention, values::span)?
             .unwrap_or(usual.history_retention),
         ..usual
     })
+}
+
+/// What the head goes by; a file is looked for beside the one that names it.
+fn interference(settings: &Settings) -> Result<Option<Basis>, Failure> {
+    let Some(setting) = settings.find(Key::Interference) else { return Ok(None) };
+    let basis = setting.check(str::parse::<Basis>)?;
+    Ok(Some(basis.within(setting.folder())))
 }
 
 fn config(settings: &Settings, usual: Config) -> Result<Config, Failure> {
@@ -54,7 +65,7 @@ fn address(text: &str) -> Result<SocketAddr, String> {
 
 #[cfg(test)]
 mod tests {
-    use cohabit_client::proto::Span;
+    use cohabit_client::proto::{Slowdown, Span};
 
     use super::*;
     use crate::failure::Trouble;
@@ -70,6 +81,10 @@ mod tests {
         let options =
             options_of(&[(Key::Listen, "127.0.0.1:0"), (Key::LostAfter, "10m"), (Key::NodeFailures, "2")])
                 .unwrap();
+        let sharing =
+            options_of(&[(Key::Interference, "table:pairs.csv"), (Key::MaxSlowdown, "1.5")]).unwrap();
+        assert_eq!(sharing.interference, Basis::Table("pairs.csv".into()));
+        assert_eq!(sharing.max_slowdown, Slowdown(1_500));
         assert_eq!(options.listen, "127.0.0.1:0".parse().unwrap());
         assert_eq!(options.config.lost_after, Span::from_secs(600));
         assert_eq!(options.config.node_failures, 2);
@@ -82,6 +97,8 @@ mod tests {
             (Key::Listen, "7070", "--listen: '7070' is no address"),
             (Key::LostAfter, "300", "--lost-after: '300' has no unit"),
             (Key::NodeFailures, "many", "--node-failures: "),
+            (Key::Interference, "laws", "--interference: 'laws' is nothing to go by"),
+            (Key::MaxSlowdown, "0.9", "--max-slowdown: '0.9' is not a slowdown"),
         ] {
             let failure = options_of(&[(key, text)]).unwrap_err();
             assert_eq!(failure.trouble, Trouble::Usage);

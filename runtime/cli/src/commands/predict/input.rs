@@ -3,7 +3,7 @@
 use std::fs::File;
 use std::path::Path;
 
-use cohabit_predict::interference::{MeasuredSet, StoreError, Stored, read};
+use cohabit_predict::interference::{MeasuredSet, StoreError, Stored, pretrained, read};
 
 use crate::arguments::DataArguments;
 use crate::failure::{Failure, Trouble};
@@ -19,9 +19,13 @@ pub(super) fn measurements(arguments: &DataArguments) -> Result<Vec<MeasuredSet>
     })
 }
 
-/// The model in this folder.
-pub(super) fn model(folder: &Path) -> Result<Stored, Failure> {
-    Stored::load(folder).map_err(|error| unusable(&error))
+/// The folder that stands for the model that comes with the program.
+const PRETRAINED: &str = "pretrained";
+
+/// The model in this folder, or the one that comes with the program.
+pub(in crate::commands) fn model(folder: &Path) -> Result<Stored, Failure> {
+    let stored = if folder == Path::new(PRETRAINED) { pretrained() } else { Stored::load(folder) };
+    stored.map_err(|error| unusable(&error))
 }
 
 /// A folder that is no usable model.

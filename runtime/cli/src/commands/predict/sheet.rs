@@ -47,6 +47,8 @@ pub(super) fn told(figures: &Figures) -> Vec<(&'static str, String)> {
         ("slowdown, mean error", figures.mape_slowdown),
         ("slowdown, 95th percentile", figures.p95_ape_slowdown),
         ("slowdown, largest error", figures.max_ape_slowdown),
+        ("within 1 stated uncertainty", figures.coverage_1sigma),
+        ("within 2 stated uncertainties", figures.coverage_2sigma),
         ("memory, mean error", figures.mape_memory),
         ("utilisation, mean error", figures.mape_utilisation),
         ("sets that do not fit, found", figures.infeasible_recall),
@@ -57,7 +59,7 @@ pub(super) fn told(figures: &Figures) -> Vec<(&'static str, String)> {
 }
 
 fn figures(title: &str, figures: &Figures) -> Vec<String> {
-    let rows = told(figures).into_iter().map(|(name, value)| format!("  {name:28} {value:>8}\n"));
+    let rows = told(figures).into_iter().map(|(name, value)| format!("  {name:30} {value:>8}\n"));
     std::iter::once(format!("{title}\n")).chain(rows).collect()
 }
 

@@ -1,14 +1,12 @@
 //! `predict show`: what a trained model is.
 
-use cohabit_predict::interference::Card;
-
 use super::{input, sheet};
 use crate::arguments::{Format, PredictShowArguments};
 use crate::failure::Failure;
 use crate::output;
 
 pub(super) fn show(arguments: &PredictShowArguments) -> Result<(), Failure> {
-    let card = Card::load(&arguments.weights).map_err(|error| input::unusable(&error))?;
+    let card = input::model(&arguments.weights)?.card;
     match arguments.display.output {
         Format::Json => output::document(&card.told()),
         Format::Table | Format::Wide => output::data(&sheet::card(&card)),

@@ -35,11 +35,11 @@ fn trained(arguments: &PredictTrainArguments) -> Result<Card, Failure> {
     });
     let model = model.map_err(|error| untrainable(&error))?;
     let mut held_out = Vec::new();
-    if let Some(hold_out) = arguments.held.hold_out {
+    for hold_out in &arguments.held.hold_out {
         let observed = arguments.held.observed;
         let mut watch = |held_out: &str, epoch: &_| bar.show(&format!("without {held_out}"), epoch);
         let mut tally = Tally::default();
-        let asked = training.cross_validate(&measured, hold_out, observed, &mut tally, &mut watch);
+        let asked = training.cross_validate(&measured, *hold_out, observed, &mut tally, &mut watch);
         asked.map_err(|error| untrainable(&error))?;
         held_out.push(HeldOut { split: hold_out.to_string(), observed, figures: tally.figures() });
     }

@@ -62,11 +62,13 @@ impl Input {
             Source::Synthetic { .. } => Some(LOAD_OF_SYNTHETIC),
         };
         let spec = &arguments.cluster.spec;
-        let shapes = spec.shapes();
+        let shared = |shape: Shape| shape.shared_by(arguments.max_sharing);
+        let shapes: Vec<Shape> = spec.shapes().into_iter().map(shared).collect();
         let measurements = judge::measurements(arguments, &shapes)?;
+        let hardware = judge::hardware(arguments, measurements.as_ref())?;
         Ok(Input {
-            hardware: judge::hardware(arguments, measurements.as_ref()),
-            knowledge: judge::knowledge(arguments, measurements.as_ref()),
+            knowledge: judge::knowledge(arguments, measurements.as_ref(), &hardware)?,
+            hardware,
             measurements,
             shapes,
             devices: spec.devices(),

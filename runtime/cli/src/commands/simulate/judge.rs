@@ -3,6 +3,9 @@
 use std::path::Path;
 use std::sync::Arc;
 
+use cohabit_client::proto::Slowdown;
+#[cfg(feature = "predict")]
+use cohabit_predict::interference::Model;
 use cohabit_sim::workload::{Measurements, read_measurements};
 use cohabit_sim::{Hardware, Interference, Knowledge, Shape};
 
@@ -18,11 +21,11 @@ pub(super) fn measurements(
     let table = match (&arguments.interference, &arguments.configurations) {
         (Truth::Table(_), Some(_)) => {
             let message = "jobs train what the table of --interference knows: leave --configurations out, or judge by \
-                           --interference law";
+                           --interference law or model:FOLDER";
             return Err(Failure::new(Trouble::Usage, message.to_owned()));
         }
-        (Truth::Table(table), None) | (Truth::Law, Some(table)) => table,
-        (Truth::Law, None) => return Ok(None),
+        (Truth::Table(table), None) | (Truth::Law | Truth::Model(_), Some(table)) => table,
+        (Truth::Law | Truth::Model(_), None) => return Ok(None),
     };
     let measured = read_measurements(open(table)?).map_err(|error| unusable(table, &error))?;
     Measurements::of(&measured, machines).map(Some).map_err(|error| unusable(table, &error))
@@ -33,22 +36,54 @@ fn unusable(table: &Path, error: &dyn std::error::Error) -> Failure {
 }
 
 /// What is true.
-pub(super) fn hardware(arguments: &SimulateArguments, measurements: Option<&Measurements>) -> Hardware {
+pub(super) fn hardware(
+    arguments: &SimulateArguments,
+    measurements: Option<&Measurements>,
+) -> Result<Hardware, Failure> {
     let usual = Hardware::default();
-    let truth: Arc<dyn Interference> = match (&arguments.interference, measurements) {
+    let truth = match (&arguments.interference, measurements) {
         (Truth::Table(_), Some(measured)) => measured.by_table(),
         (Truth::Law, Some(measured)) => measured.by_law(),
+        (Truth::Model(folder), Some(measured)) => measured.by(model(folder)?),
+        (Truth::Model(folder), None) => model(folder)?,
         (Truth::Table(_) | Truth::Law, None) => usual.truth,
     };
-    Hardware { truth, max_slowdown: arguments.max_slowdown }
+    Ok(Hardware { truth, max_slowdown: arguments.max_slowdown })
 }
 
-/// What policies know: figures of jobs alone in any case.
-pub(super) fn knowledge(arguments: &SimulateArguments, measurements: Option<&Measurements>) -> Knowledge {
+/// What policies know where this is true: figures of jobs alone in any case.
+pub(super) fn knowledge(
+    arguments: &SimulateArguments,
+    measurements: Option<&Measurements>,
+    hardware: &Hardware,
+) -> Result<Knowledge, Failure> {
     let usual = Knowledge::default();
-    let interference = match arguments.predictor {
+    let interference = match &arguments.predictor {
         Predictor::Law => usual.interference,
-        Predictor::Truth => hardware(arguments, measurements).truth,
+        Predictor::Truth => hardware.truth.clone(),
+        Predictor::Pretrained => asked(model(Path::new("pretrained"))?, measurements),
+        Predictor::Model(folder) => asked(model(folder)?, measurements),
     };
-    Knowledge { interference, solos: measurements.map_or(usual.solos, Measurements::solos), ..usual }
+    let solos = measurements.map_or(usual.solos, Measurements::solos);
+    Ok(Knowledge { interference, solos, max_slowdown: Slowdown::from(arguments.max_slowdown) })
+}
+
+/// A model learned how GPUs fare that are shared in one way: the simulated ones are those of its table.
+fn asked(model: Arc<dyn Interference>, measurements: Option<&Measurements>) -> Arc<dyn Interference> {
+    measurements.map_or(model.clone(), |measured| measured.asking(model))
+}
+
+/// The trained model in a folder, or the one that comes with the program.
+#[cfg(feature = "predict")]
+fn model(folder: &Path) -> Result<Arc<dyn Interference>, Failure> {
+    let model: Arc<dyn Model> = Arc::from(crate::commands::predict::model(folder)?.model);
+    Ok(model)
+}
+
+/// Without learned models there is none to ask.
+#[cfg(not(feature = "predict"))]
+fn model(folder: &Path) -> Result<Arc<dyn Interference>, Failure> {
+    let message =
+        format!("{} cannot be asked: this program was built without the feature 'predict'", folder.display());
+    Err(Failure::new(Trouble::Usage, message))
 }

@@ -50,8 +50,8 @@ pub(super) struct Outcome {
 impl Sharing {
     const fn of(arguments: &SimulateArguments) -> Sharing {
         match (&arguments.interference, &arguments.configurations) {
-            (Truth::Law, None) => Sharing::AsInTheTrace,
-            (Truth::Table(_), _) | (Truth::Law, Some(_)) => Sharing::Measured,
+            (Truth::Law | Truth::Model(_), None) => Sharing::AsInTheTrace,
+            (Truth::Table(_), _) | (Truth::Law | Truth::Model(_), Some(_)) => Sharing::Measured,
         }
     }
 }

@@ -60,7 +60,7 @@ fn cells(runs: &[&Outcome], sharing: Sharing) -> Vec<String> {
         mean_time(&|run| run.metrics().p95_jct_s),
         mean_time(&|run| run.metrics().p99_jct_s),
         mean_time(&|run| run.metrics().mean_wait_s),
-        mean_time(&|run| run.metrics().makespan_s),
+        spread(&|run| run.metrics().makespan_s).time(),
         format!("{:.1}%", 100.0 * mean(&|run| run.metrics().gpu_busy)),
         format!("{:.3}", mean(&|run| run.metrics().mean_slowdown)),
     ];

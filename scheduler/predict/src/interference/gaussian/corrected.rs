@@ -2,9 +2,9 @@
 
 use cohabit_scheduler::interference::{CoLocation, Colocated, Interference, MeasuredSet};
 
-use super::model::ran;
 use super::prior::ERRORS;
-use super::process::{Lessons, Process, Reading};
+use super::process::{Lessons, Process};
+use crate::interference::expected::{Reading, ran};
 
 /// A model of whatever kind, corrected by what was observed since it was trained: its errors are learned by a
 /// process of their own.

@@ -15,6 +15,7 @@ mod tests;
 
 use self::model::Gaussian;
 use self::prior::{ADDITIVE, Prior, WITH_PAIRS};
+use super::calibration::Calibration;
 use super::model::{Epoch, Lesson, Model, ModelKind, RestoreError, TrainError, Weights};
 
 pub use self::corrected::Corrected;
@@ -36,15 +37,15 @@ impl ModelKind for GaussianKind {
         self.name
     }
 
-    /// Solved at once: nothing needs to be held back, so all is learned from.
+    /// Solved at once: what is held back only tells how sure the model may be, and is learned from as well.
     fn train(
         &self,
         lesson: &Lesson<'_>,
         watch: &mut dyn FnMut(&Epoch),
     ) -> Result<Box<dyn Model>, TrainError> {
-        let all: Vec<_> = lesson.train.iter().chain(lesson.held_back).cloned().collect();
-        let model = Gaussian::learn(&all, self.prior)?;
-        watch(&Epoch { epoch: 1, of: 1, loss: model.loss(&all), held_back_loss: None });
+        let learn = |measured: &[_], calibration| Gaussian::learn(measured, self.prior, calibration);
+        let model = Calibration::calibrated(lesson, learn)?;
+        watch(&Epoch { epoch: 1, of: 1, loss: model.loss(&lesson.all()), held_back_loss: None });
         Ok(Box::new(model))
     }
 

@@ -3,13 +3,13 @@
 use std::collections::BTreeMap;
 
 use candle_core::{DType, Device, Tensor};
-use cohabit_scheduler::interference::{
-    CoLocation, Colocated, Interference, MeasuredSet, Member, Observed, Outcome, UNKNOWN_UNCERTAINTY,
-};
+use cohabit_scheduler::interference::{CoLocation, Colocated, Interference, MeasuredSet, Member, Observed};
 use serde::{Deserialize, Serialize};
 
 use super::prior::Prior;
-use super::process::{Description, Expected, Lessons, Process, Reading, others};
+use super::process::{Description, Lessons, Process};
+use crate::interference::calibration::Calibration;
+use crate::interference::expected::{Expected, Reading, others, ran};
 use crate::interference::model::{Model, RestoreError, TrainError, Weights};
 use crate::interference::room::Room;
 use crate::interference::usage::Usage;
@@ -23,6 +23,7 @@ pub(super) struct Gaussian {
     larger: Option<Process>,
     room: Room,
     usage: Usage,
+    calibration: Calibration,
 }
 
 /// Everything that is no weight.
@@ -33,15 +34,16 @@ struct Words {
     larger: Option<Description>,
     room: Room,
     usage: Usage,
+    calibration: Calibration,
 }
 
-/// Between the median of what is believed (0) and the answer whose relative error is the least (1): who errs
-/// upwards errs by more.
-const CAUTION: f64 = 0.5;
-
 impl Gaussian {
-    pub(super) fn learn(measured: &[MeasuredSet], prior: Prior) -> Result<Gaussian, TrainError> {
-        Gaussian::learn_more(measured, prior, None)
+    pub(super) fn learn(
+        measured: &[MeasuredSet],
+        prior: Prior,
+        calibration: Calibration,
+    ) -> Result<Gaussian, TrainError> {
+        Ok(Gaussian { calibration, ..Gaussian::learn_more(measured, prior, None)? })
     }
 
     /// Learns from measurements, besides what a model has learned before.
@@ -52,7 +54,7 @@ impl Gaussian {
     ) -> Result<Gaussian, TrainError> {
         let mut pairs = before.map_or_else(Lessons::default, |before| before.pairs.lessons().clone());
         for (set, member, observed) in ran(measured).filter(|(set, ..)| set.members.len() == 2) {
-            pairs.add(set, member, observed.slowdown.max(1.0).ln(), reading(observed));
+            pairs.add(set, member, observed.slowdown.max(1.0).ln(), Reading::of(observed));
         }
         if pairs.is_empty() {
             return Err(TrainError::NoPairs);
@@ -63,12 +65,13 @@ impl Gaussian {
             larger: None,
             room: before.map_or_else(Room::default, |before| before.room.clone()),
             usage: before.map_or_else(Usage::default, |before| before.usage),
+            calibration: before.map_or_else(Calibration::default, |before| before.calibration),
         };
         let seen = before.and_then(|before| before.larger.as_ref());
         let mut larger = seen.map_or_else(Lessons::default, |larger| larger.lessons().clone());
         for (set, member, observed) in ran(measured).filter(|(set, ..)| set.members.len() > 2) {
             let target = observed.slowdown.max(1.0).ln() - model.of_pairs(set, member).mean;
-            larger.add(set, member, target, reading(observed));
+            larger.add(set, member, target, Reading::of(observed));
         }
         model.larger = (!larger.is_empty()).then(|| larger.learn(prior));
         if before.is_none() {
@@ -93,7 +96,8 @@ impl Gaussian {
         }
         let fits = self.room.fits(set);
         let member = |(place, member): (usize, &Member)| {
-            let slowed = answer(member, self.expected(set, place));
+            let expected = self.expected(set, place).leaning();
+            let slowed = self.calibration.of_expected(expected).answer(member);
             Colocated { fits, ..self.usage.complete(set, place, slowed) }
         };
         set.members.iter().enumerate().map(member).collect()
@@ -113,38 +117,14 @@ impl Gaussian {
         }
     }
 
-    /// What its pairs tell of a member of a larger set: what each partner costs adds up.
+    /// What its pairs tell of a member of a larger set.
     fn of_pairs(&self, set: &CoLocation, member: usize) -> Expected {
-        let (mut excess, mut variance) = (0.0, 0.0);
-        for other in others(&set.members, member) {
+        let pair = |other: &Member| {
             let members = vec![set.members[member].clone(), other.clone()];
-            let expected = self.pairs.expected(&CoLocation { members, ..set.clone() }, 0);
-            excess += expected.mean.max(0.0).exp_m1();
-            variance += expected.variance;
-        }
-        Expected { mean: excess.ln_1p(), variance }
-    }
-}
-
-/// The answer for a member of whom this is believed.
-fn answer(member: &Member, expected: Expected) -> Colocated {
-    let Expected { mean, variance } = expected;
-    Colocated::slowed(member, (mean - CAUTION * variance).exp(), variance.sqrt().min(UNKNOWN_UNCERTAINTY))
-}
-
-/// Every member that ran beside others.
-pub(super) fn ran(measured: &[MeasuredSet]) -> impl Iterator<Item = (&CoLocation, usize, &Observed)> {
-    measured.iter().filter(|it| it.set.members.len() > 1).flat_map(|it| {
-        let observed = match &it.outcome {
-            Outcome::Ran(observed) => &observed[..],
-            Outcome::DidNotFit => &[],
+            self.pairs.expected(&CoLocation { members, ..set.clone() }, 0)
         };
-        observed.iter().enumerate().map(move |(member, observed)| (&it.set, member, observed))
-    })
-}
-
-fn reading(observed: &Observed) -> Reading {
-    if observed.slowdown > 1.0 { Reading::Exact } else { Reading::AtMost }
+        Expected::of_pairs(others(&set.members, member).map(pair))
+    }
 }
 
 impl Interference for Gaussian {
@@ -165,7 +145,8 @@ impl Model for Gaussian {
         };
         let pairs = stored("pairs", &self.pairs);
         let larger = self.larger.as_ref().map(|larger| stored("larger", larger));
-        let words = Words { prior: self.prior, pairs, larger, room: self.room.clone(), usage: self.usage };
+        let Gaussian { prior, room, usage, calibration, .. } = self.clone();
+        let words = Words { prior, pairs, larger, room, usage, calibration };
         Weights { tensors, words: serde_json::to_value(words).unwrap_or_default() }
     }
 
@@ -200,6 +181,7 @@ impl Gaussian {
             larger: words.larger.map(|larger| process("larger", larger)).transpose()?,
             room: words.room,
             usage: words.usage,
+            calibration: words.calibration,
         })
     }
 }

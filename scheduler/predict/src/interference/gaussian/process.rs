@@ -11,6 +11,7 @@ use serde::{Deserialize, Serialize};
 use super::cast::{Cast, Likeness, Traits};
 use super::prior::Prior;
 use crate::interference::cholesky::Cholesky;
+use crate::interference::expected::{Expected, Reading, others};
 
 /// Where members share, and how.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -26,15 +27,6 @@ struct Seat {
     place: usize,
     own: usize,
     partners: Vec<usize>,
-}
-
-/// What a measurement tells.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-pub(super) enum Reading {
-    /// The value.
-    Exact,
-    /// That the value is not above this: slowdowns end at 1, however little a job minds its partners.
-    AtMost,
 }
 
 /// Measurements to learn from.
@@ -68,20 +60,10 @@ pub(super) struct Description {
     lessons: Lessons,
 }
 
-/// What is expected of a member.
-#[derive(Debug, Clone, Copy, PartialEq)]
-pub(super) struct Expected {
-    pub(super) mean: f64,
-    /// At most: what the closest measurement leaves open.
-    pub(super) variance: f64,
-}
-
 /// More rows take too long; the newest are kept.
 const MOST_ROWS: usize = 3_000;
 /// Rounds in which values that are only bounded are guessed anew.
 const ROUNDS: usize = 6;
-/// How far below its bound a value is taken to lie at most.
-const DEEPEST: f64 = 0.4;
 /// How alike sets are that have more members or fewer.
 const OTHER_SIZE: f64 = 0.7;
 
@@ -145,11 +127,6 @@ impl Lessons {
     }
 }
 
-/// Its partners.
-pub(super) fn others(members: &[Member], member: usize) -> impl Iterator<Item = &Member> {
-    members.iter().enumerate().filter(move |(at, _)| *at != member).map(|(_, other)| other)
-}
-
 impl Process {
     /// The factors. A value that is only bounded is taken for what all others say of it.
     fn solve(&self) -> Vec<f64> {
@@ -168,16 +145,14 @@ impl Process {
         for _ in 1..ROUNDS {
             let factors = solved(&targets);
             for (row, factor) in factors.iter().enumerate() {
-                if readings[row] == Reading::AtMost {
-                    let said = targets[row] - self.prior.noise * factor;
-                    targets[row] = said.clamp(bounds[row] - DEEPEST, bounds[row]);
-                }
+                let said = targets[row] - self.prior.noise * factor;
+                targets[row] = readings[row].learned(bounds[row], said);
             }
         }
         solved(&targets)
     }
 
-    /// What is expected of a member.
+    /// What is expected of a member. Its variance is at most what the closest measurement leaves open.
     pub(super) fn expected(&self, set: &CoLocation, member: usize) -> Expected {
         let asked = Asked::of(self, set, member);
         let mut mean = self.mean;
@@ -194,7 +169,9 @@ impl Process {
             |seen: f64, most: f64| if most > 0.0 { (1.0 - (seen / most).min(1.0)).max(0.0) } else { 0.0 };
         let most = asked.most(self);
         let prior = &self.prior;
+        let closest = asked.places.iter().copied().fold(0.0, f64::max);
         let variance = prior.noise
+            + prior.common * open(closest, 1.0)
             + most.sensitivity * open(own, most.sensitivity)
             + most.pressure * open(partner, most.pressure)
             + (prior.pair + prior.pair_on_gpu) * most.both * open(both, most.both);

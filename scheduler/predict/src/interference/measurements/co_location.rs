@@ -134,6 +134,7 @@ fn member(cells: &Cells<'_>) -> Result<Member, ReadError> {
             utilisation: cells.number("solo_util", 0.0)?,
             others: prefixed("solo_")?,
         },
+        claim: None,
     })
 }
 

@@ -4,9 +4,9 @@ use candle_core::{DType, Device, Result, Tensor};
 use cohabit_scheduler::interference::{CoLocation, Colocated, MeasuredSet, Outcome};
 use rand_chacha::ChaCha8Rng;
 
-use super::chance::Chance;
 use super::iasp::Metrics;
 use super::look::{Identity, Look};
+use crate::interference::chance::Chance;
 
 /// Sets of two or more. Rows of members follow each other set by set, `count` for each.
 #[derive(Debug)]

@@ -14,6 +14,8 @@ use super::batch::{Batch, Question};
 use super::look::Look;
 use super::network::{Network, Start};
 use super::training::{PRECISION, Trained};
+use super::worth::worth;
+use crate::interference::expected::{others, ran};
 use crate::interference::gaussian::Corrected;
 use crate::interference::model::{Model, Weights};
 
@@ -25,6 +27,8 @@ pub(super) struct Ensemble<N> {
     /// Of the layers.
     pub(super) width: usize,
     pub(super) honesty: Honesty,
+    /// Of each metric that its networks complete.
+    pub(super) worth: Vec<f64>,
     pub(super) base: Arc<dyn Interference>,
     /// Of the base as it was trained.
     pub(super) base_weights: Weights,
@@ -33,8 +37,9 @@ pub(super) struct Ensemble<N> {
 /// How wrong the logarithms of slowdowns are of sets that were held back: roots of mean squares.
 #[derive(Debug, Clone, Copy, PartialEq, serde::Serialize, serde::Deserialize)]
 pub(super) struct Honesty {
-    pub(super) of_networks: f64,
-    pub(super) of_base: f64,
+    pub(super) error: f64,
+    /// As a part of the uncertainty of the base.
+    pub(super) by_base: f64,
 }
 
 /// Sets that are asked about at once.
@@ -75,11 +80,9 @@ pub(super) fn answers<N: Network>(
 impl<N: Network> Ensemble<N> {
     /// The answer of the base with the slowdown of the networks.
     fn refined(&self, set: &CoLocation, place: usize, base: Colocated, said: Said) -> Colocated {
-        let Honesty { of_networks, of_base } = self.honesty;
         let usual = match N::START {
-            Start::Nothing => of_networks,
-            // As much surer than the base as the networks make it better.
-            Start::Process => base.uncertainty * (of_networks / of_base.max(f64::MIN_POSITIVE)).min(1.0),
+            Start::Nothing => self.honesty.error,
+            Start::Process => base.uncertainty * self.honesty.by_base,
         };
         let uncertainty = usual.max(said.variance.sqrt()).min(UNKNOWN_UNCERTAINTY);
         let slowed = Colocated::slowed(&set.members[place], said.ln_slowdown.exp(), uncertainty);
@@ -107,25 +110,59 @@ impl<N: Network> Interference for Ensemble<N> {
         sets.iter().zip(base).map(of_set).collect()
     }
 
-    /// The means over the networks.
+    /// The means over the networks, weighted so that the load of two jobs adds up as slowdowns do.
     fn contention(&self, sets: &[CoLocation]) -> Option<Vec<Vec<Contention>>> {
-        let question = |set| Question { set, base: Vec::new() };
-        let questions: Vec<Question<'_>> = sets.iter().map(question).collect();
-        let batch = Batch::of(&self.look, &questions, N::EDGES, PRECISION).ok()?;
-        let mut sum: Option<Tensor> = None;
-        for trained in self.networks.iter() {
-            let told = trained.network.contention(&batch).ok()??.detach();
-            sum = Some(match sum {
-                Some(sum) => (sum + told).ok()?,
-                None => told,
-            });
+        let mut completed = completed(&self.networks, &self.look, sets)?;
+        for Contention(metrics) in completed.iter_mut().flatten() {
+            metrics.iter_mut().zip(&self.worth).for_each(|(metric, worth)| *metric *= worth.sqrt());
         }
-        let mean = (sum? / self.networks.len() as f64).ok()?.to_dtype(DType::F64).ok()?.to_vec2().ok()?;
-        let of_set = |(set, rows): (&CoLocation, &[Vec<f64>])| {
-            rows.iter().take(set.members.len()).cloned().map(Contention).collect()
-        };
-        Some(sets.iter().zip(mean.chunks(batch.count)).map(of_set).collect())
+        Some(completed)
     }
+}
+
+/// The metrics of all members, completed: means over the networks. None of networks that do not look at them.
+fn completed<N: Network>(
+    networks: &[Trained<N>],
+    look: &Look,
+    sets: &[CoLocation],
+) -> Option<Vec<Vec<Contention>>> {
+    let question = |set| Question { set, base: Vec::new() };
+    let questions: Vec<Question<'_>> = sets.iter().map(question).collect();
+    let batch = Batch::of(look, &questions, N::EDGES, PRECISION).ok()?;
+    let mut sum: Option<Tensor> = None;
+    for trained in networks {
+        let told = trained.network.contention(&batch).ok()??.detach();
+        sum = Some(match sum {
+            Some(sum) => (sum + told).ok()?,
+            None => told,
+        });
+    }
+    let mean = (sum? / networks.len() as f64).ok()?.to_dtype(DType::F64).ok()?.to_vec2().ok()?;
+    let of_set = |(set, rows): (&CoLocation, &[Vec<f64>])| {
+        rows.iter().take(set.members.len()).cloned().map(Contention).collect()
+    };
+    Some(sets.iter().zip(mean.chunks(batch.count)).map(of_set).collect())
+}
+
+/// What contention for each metric was worth in these measurements; none of networks that do not look at it.
+pub(super) fn worth_of_metrics<N: Network>(
+    networks: &[Trained<N>],
+    look: &Look,
+    measured: &[MeasuredSet],
+) -> Vec<f64> {
+    let sets: Vec<CoLocation> = measured.iter().map(|it| it.set.clone()).collect();
+    let Some(completed) = completed(networks, look, &sets) else { return Vec::new() };
+    let mut rows = Vec::new();
+    for (members, measured) in completed.iter().zip(measured) {
+        for (_, place, observed) in ran(std::slice::from_ref(measured)) {
+            let contended = |metric: usize| {
+                let partners: f64 = others(members, place).map(|partner| partner.0[metric]).sum();
+                members[place].0[metric] * partners
+            };
+            rows.push(((0..look.metrics()).map(contended).collect(), observed.slowdown.max(1.0).ln()));
+        }
+    }
+    worth(&rows, look.metrics())
 }
 
 impl<N: Network> Model for Ensemble<N> {
@@ -160,6 +197,7 @@ impl<N> Clone for Ensemble<N> {
             look: self.look.clone(),
             width: self.width,
             honesty: self.honesty,
+            worth: self.worth.clone(),
             base: Arc::clone(&self.base),
             base_weights: self.base_weights.clone(),
         }

@@ -8,9 +8,9 @@ use candle_core::{Result, Tensor};
 use candle_nn::ops::sigmoid;
 use rand_chacha::ChaCha8Rng;
 
-use super::chance::Chance;
 use super::layers::Affine;
 use super::parameters::Parameters;
+use crate::interference::chance::Chance;
 
 /// The network.
 #[derive(Debug)]
@@ -115,3 +115,7 @@ impl Metrics {
         Ok(Metrics { values: (&self.values * &mask)?, observed: (&self.observed * mask)? })
     }
 }
+
+#[cfg(test)]
+#[path = "iasp_tests.rs"]
+mod tests;

@@ -23,6 +23,7 @@ struct Words {
     width: usize,
     look: Look,
     honesty: Honesty,
+    worth: Vec<f64>,
     base: Value,
 }
 
@@ -43,6 +44,7 @@ pub(super) fn weights<N: Network>(ensemble: &Ensemble<N>) -> Weights {
         width: ensemble.width,
         look: ensemble.look.clone(),
         honesty: ensemble.honesty,
+        worth: ensemble.worth.clone(),
         base,
     };
     Weights { tensors, words: serde_json::to_value(words).unwrap_or_default() }
@@ -63,6 +65,7 @@ pub(super) fn restored<N: Network>(weights: &Weights) -> Result<Ensemble<N>, Res
         look: words.look,
         width: words.width,
         honesty: words.honesty,
+        worth: words.worth,
         base: Arc::from(base),
         base_weights,
     })

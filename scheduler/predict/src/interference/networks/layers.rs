@@ -6,8 +6,8 @@ use candle_core::{DType, Result, Tensor};
 use candle_nn::ops::{leaky_relu, sigmoid, softmax};
 use rand_chacha::ChaCha8Rng;
 
-use super::chance::Chance;
 use super::parameters::Parameters;
+use crate::interference::chance::Chance;
 
 /// The slope of the rectifier below 0.
 pub(super) const SLOPE: f64 = 0.01;

@@ -1,13 +1,12 @@
 //! Measurements that the law of shared GPUs made up, for tests.
 
+use crate::interference::chance::Chance;
 use cohabit_proto::Family;
 use cohabit_scheduler::interference::{
     ByLaw, CoLocation, FairShares, GpuKind, Interference, MeasuredSet, Member, Observed, Outcome, Solo,
 };
 use rand_chacha::ChaCha8Rng;
 use rand_chacha::rand_core::SeedableRng;
-
-use super::chance::Chance;
 
 /// A job that keeps the GPU busy for so many of a hundred parts of the time.
 pub(super) fn job(busy: u32) -> Member {

@@ -4,7 +4,6 @@
 //! one, `school` several that answer together as an `ensemble`; `kept` stores them.
 
 mod batch;
-mod chance;
 mod columns;
 mod e_ggat;
 mod e_ggat_plus;
@@ -26,6 +25,7 @@ mod school;
 #[cfg(test)]
 mod tests;
 mod training;
+mod worth;
 
 use self::e_ggat::EGgat;
 use self::e_ggat_plus::EGgatPlus;

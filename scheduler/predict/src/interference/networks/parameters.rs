@@ -5,11 +5,10 @@
 
 use std::collections::BTreeMap;
 
+use crate::interference::chance::Chance;
 use candle_core::{DType, Device, Result, Shape, Tensor, Var, bail};
 use rand_chacha::ChaCha8Rng;
 use rand_chacha::rand_core::SeedableRng;
-
-use super::chance::Chance;
 
 /// The numbers of a network.
 #[derive(Debug)]

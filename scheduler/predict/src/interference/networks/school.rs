@@ -5,10 +5,10 @@
 
 use std::sync::Arc;
 
-use cohabit_scheduler::interference::{CoLocation, Interference, MeasuredSet, Observed, Outcome};
+use cohabit_scheduler::interference::{CoLocation, Interference, MeasuredSet, Outcome};
 
 use super::batch::Question;
-use super::ensemble::{Ensemble, Honesty, answers};
+use super::ensemble::{Ensemble, Honesty, answers, worth_of_metrics};
 use super::look::Look;
 use super::network::{Network, Schooling, Start};
 use super::training::{Course, Example, Trained};
@@ -31,7 +31,7 @@ pub(super) fn train<N: Network>(
     schooling: Schooling,
     watch: &mut dyn FnMut(&Epoch),
 ) -> Result<Ensemble<N>, TrainError> {
-    let all: Vec<MeasuredSet> = lesson.train.iter().chain(lesson.held_back).cloned().collect();
+    let all = lesson.all();
     let base = process(&all, lesson.seed)?;
     let look = Look::learn(&all, N::SCALING);
     let examples = examples::<N>(lesson)?;
@@ -56,6 +56,7 @@ pub(super) fn train<N: Network>(
     let base_weights = base.weights();
     let base: Box<dyn Interference> = base;
     Ok(Ensemble {
+        worth: worth_of_metrics(&networks, &look, &all),
         networks: Arc::new(networks),
         look,
         width: schooling.width,
@@ -120,8 +121,8 @@ fn told<'a, N: Network>(
 /// Adds up errors of sets that were held back.
 #[derive(Debug, Default)]
 struct Honest {
-    of_networks: f64,
-    of_base: f64,
+    error: f64,
+    by_base: f64,
     members: usize,
 }
 
@@ -135,13 +136,14 @@ impl Honest {
         let questions: Vec<Question<'_>> = held_back.iter().map(|it| it.question.clone()).collect();
         for (said, example) in answers(networks, look, &questions)?.iter().zip(held_back) {
             let Outcome::Ran(observed) = &example.measured.outcome else { continue };
-            let ln = |observed: &Observed| observed.slowdown.max(1.0).ln();
-            for (said, observed) in said.iter().zip(observed) {
-                self.of_networks += (said.ln_slowdown - ln(observed)).powi(2);
+            let base = example.question.base.iter().map(Some).chain(std::iter::repeat(None));
+            for ((said, observed), base) in said.iter().zip(observed).zip(base) {
+                let error = said.ln_slowdown - observed.slowdown.max(1.0).ln();
+                // Where there was too little for a base, it counts as honest.
+                let unsure = base.map_or(error.abs(), |base| base.uncertainty).max(f64::MIN_POSITIVE);
+                self.error += error.powi(2);
+                self.by_base += (error / unsure).powi(2);
                 self.members += 1;
-            }
-            for (base, observed) in example.question.base.iter().zip(observed) {
-                self.of_base += (base.slowdown.ln() - ln(observed)).powi(2);
             }
         }
         Ok(())
@@ -149,6 +151,6 @@ impl Honest {
 
     fn found(&self) -> Honesty {
         let root = |sum: f64| (sum / self.members.max(1) as f64).sqrt();
-        Honesty { of_networks: root(self.of_networks), of_base: root(self.of_base) }
+        Honesty { error: root(self.error), by_base: root(self.by_base) }
     }
 }

@@ -8,7 +8,6 @@ use rand_chacha::ChaCha8Rng;
 use rand_chacha::rand_core::SeedableRng;
 
 use super::batch::{Batch, Question, Targets};
-use super::chance::Chance;
 use super::layers::Mode;
 use super::layers::tests::gradients_agree;
 use super::look::Look;
@@ -17,6 +16,7 @@ use super::network::{Network, Schooling};
 use super::parameters::Parameters;
 use super::school;
 use super::{E_GGAT_KIND, E_GGAT_PLUS_KIND, EGgat, EGgatPlus, IAPP_KIND, Iapp};
+use crate::interference::chance::Chance;
 use crate::interference::evaluate;
 use crate::interference::model::{Epoch, Lesson, Model, ModelKind, TrainError};
 

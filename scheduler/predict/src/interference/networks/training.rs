@@ -9,11 +9,11 @@ use rand_chacha::ChaCha8Rng;
 use rand_chacha::rand_core::SeedableRng;
 
 use super::batch::{Batch, Question, Targets};
-use super::chance::Chance;
 use super::layers::Mode;
 use super::look::Look;
 use super::network::{Network, Schooling};
 use super::parameters::Parameters;
+use crate::interference::chance::Chance;
 use crate::interference::model::Epoch;
 
 /// A network with its numbers.

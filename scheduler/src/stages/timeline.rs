@@ -26,6 +26,8 @@ pub(super) struct Beside {
 #[derive(Debug, Clone)]
 pub(super) struct Timeline {
     left: Vec<Work>,
+    /// Seconds that each would take alone.
+    alone: Vec<f64>,
     /// The jobs that have not ended.
     present: Vec<usize>,
     /// Seconds since the newcomer came.
@@ -48,8 +50,9 @@ const NEWCOMER: usize = 0;
 impl Timeline {
     /// Of these jobs, the newcomer first.
     pub(super) fn new(jobs: Vec<Work>) -> Timeline {
+        let alone = jobs.iter().map(|work| work.iterations * work.seconds_alone).collect();
         let (present, ends) = ((0..jobs.len()).collect(), vec![0.0; jobs.len()]);
-        let mut timeline = Timeline { left: jobs, present, elapsed: 0.0, ends, stages: Vec::new() };
+        let mut timeline = Timeline { left: jobs, alone, present, elapsed: 0.0, ends, stages: Vec::new() };
         timeline.end_alone();
         timeline
     }
@@ -111,9 +114,14 @@ impl Timeline {
         self.left[job].seconds_alone
     }
 
-    /// Seconds until a job ends.
-    pub(super) fn ends_in(&self, job: usize) -> f64 {
-        self.ends[job]
+    /// Seconds that a job takes alone, for what it had left at the start.
+    pub(super) fn alone(&self, job: usize) -> f64 {
+        self.alone[job]
+    }
+
+    /// Seconds until each job ends.
+    pub(super) fn ends(&self) -> &[f64] {
+        &self.ends
     }
 }
 
@@ -136,8 +144,8 @@ mod tests {
         timeline.pass(&[beside(0.4, 3.3), beside(0.175, 3.5)]);
         assert_eq!(timeline.present(), [0; 0]);
         let close = |is: f64, should: f64| (is - should).abs() < 5e-7;
-        assert!([120.0, 200.0].iter().zip([1, 0]).all(|(ends, job)| close(timeline.ends_in(job), *ends)));
-        assert!(close(timeline.ends_in(2), 206.3), "{timeline:?}");
+        assert!([120.0, 200.0].iter().zip([1, 0]).all(|(ends, job)| close(timeline.ends()[job], *ends)));
+        assert!(close(timeline.ends()[2], 206.3), "{timeline:?}");
         let met: Vec<f64> = (0..3).map(|job| timeline.met_by(job)).collect();
         assert!(close(met[0], 3.48) && close(met[1], 4.2) && close(met[2], 3.625788), "{met:?}");
         assert!(close(timeline.interference(), 7.392894), "{}", timeline.interference());
@@ -146,7 +154,7 @@ mod tests {
     #[test]
     fn who_is_alone_meets_nobody() {
         let timeline = Timeline::new(vec![Work { iterations: 10.0, seconds_alone: 2.0 }]);
-        assert_eq!((timeline.present().len(), timeline.interference(), timeline.ends_in(0)), (0, 0.0, 20.0));
+        assert_eq!((timeline.present().len(), timeline.interference(), timeline.ends()[0]), (0, 0.0, 20.0));
     }
 
     #[test]
@@ -164,6 +172,6 @@ mod tests {
         let mut timeline = Timeline::new(vec![Work { iterations: 10.0, seconds_alone: 1.0 }; 2]);
         timeline.left[1].iterations = 0.0;
         timeline.pass(&[beside(2.0, 3.0); 2]);
-        assert_eq!((timeline.interference(), timeline.ends_in(0)), (0.0, 10.0));
+        assert_eq!((timeline.interference(), timeline.ends()[0]), (0.0, 10.0));
     }
 }

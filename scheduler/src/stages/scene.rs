@@ -17,40 +17,59 @@ const LIKELY_TO_FIT: f64 = 0.5;
 
 /// What is expected of a newcomer on one GPU.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub(super) struct Expected {
+pub(crate) struct Expected {
     /// The overall interference; 0 on an idle GPU.
-    pub(super) interference: f64,
+    pub(crate) interference: f64,
     /// How many times as long as alone the newcomer takes.
-    pub(super) slowdown: f64,
+    pub(crate) slowdown: f64,
     /// Neighbours at the start.
-    pub(super) neighbours: usize,
+    pub(crate) neighbours: usize,
     /// Whether their memory probably fits.
-    pub(super) fits: bool,
+    pub(crate) fits: bool,
 }
 
-/// The newcomer among the neighbours of one GPU.
-struct Scene {
-    /// At the start, the newcomer first.
+/// The jobs of one GPU: a newcomer before its neighbours, or those alone.
+pub(crate) struct Scene {
+    /// At the start.
     together: Company,
     timeline: Timeline,
-    /// Seconds that the newcomer takes alone.
-    alone: f64,
     fits: bool,
 }
 
 /// What to expect of a newcomer on each of these.
-pub(super) fn expected(
+pub(crate) fn expected(
     newcomer: JobId,
     seats: &[Seat<'_>],
     jobs: &mut Jobs,
     asked: &mut Asked,
     contention: Contention,
 ) -> Vec<Expected> {
-    let mut scenes = opened(newcomer, seats, jobs, asked);
+    let mut scenes = with_newcomer(newcomer, seats, jobs, asked);
+    play(&mut scenes, asked, contention);
+    scenes.iter().map(Scene::expected).collect()
+}
+
+/// The newcomer and its neighbours on each seat, before their first stage.
+pub(crate) fn with_newcomer(
+    newcomer: JobId,
+    seats: &[Seat<'_>],
+    jobs: &mut Jobs,
+    asked: &mut Asked,
+) -> Vec<Scene> {
+    scenes(Some(newcomer), seats, jobs, asked)
+}
+
+/// The neighbours of each seat as they go on if nobody joins them.
+pub(crate) fn without_newcomer(seats: &[Seat<'_>], jobs: &mut Jobs, asked: &mut Asked) -> Vec<Scene> {
+    scenes(None, seats, jobs, asked)
+}
+
+/// Goes through all stages of all scenes.
+pub(crate) fn play(scenes: &mut [Scene], asked: &mut Asked, contention: Contention) {
     loop {
         let mut going_on: Vec<&mut Scene> = scenes.iter_mut().filter(|scene| scene.goes_on()).collect();
         if going_on.is_empty() {
-            return scenes.iter().map(Scene::expected).collect();
+            return;
         }
         let companies: Vec<Company> = going_on.iter().map(|scene| scene.company()).collect();
         for (scene, told) in going_on.iter_mut().zip(asked.predict(&companies)) {
@@ -59,8 +78,8 @@ pub(super) fn expected(
     }
 }
 
-/// The scenes before their first stage.
-fn opened(newcomer: JobId, seats: &[Seat<'_>], jobs: &mut Jobs, asked: &mut Asked) -> Vec<Scene> {
+/// The scenes before their first stage: what who runs has left follows from the pace of its present company.
+fn scenes(newcomer: Option<JobId>, seats: &[Seat<'_>], jobs: &mut Jobs, asked: &mut Asked) -> Vec<Scene> {
     let neighbours: Vec<Vec<JobId>> = seats.iter().map(|seat| jobs.on(seat.device)).collect();
     let running: Vec<Vec<JobId>> = neighbours.iter().map(|present| running(present, jobs)).collect();
     let companies: Vec<Company> =
@@ -70,11 +89,12 @@ fn opened(newcomer: JobId, seats: &[Seat<'_>], jobs: &mut Jobs, asked: &mut Aske
     });
     let told = seats.iter().zip(neighbours).zip(paces);
     told.map(|((seat, neighbours), paces)| {
-        let together: Vec<JobId> = [newcomer].into_iter().chain(neighbours).collect();
-        Scene::new(
-            company(seat, &together, jobs),
-            together.iter().map(|job| work(*job, &paces, jobs)).collect(),
-        )
+        let together: Vec<JobId> = newcomer.into_iter().chain(neighbours).collect();
+        Scene {
+            timeline: Timeline::new(together.iter().map(|job| work(*job, &paces, jobs)).collect()),
+            together: company(seat, &together, jobs),
+            fits: true,
+        }
     })
     .collect()
 }
@@ -84,7 +104,8 @@ fn running(neighbours: &[JobId], jobs: &Jobs) -> Vec<JobId> {
     neighbours.iter().copied().filter(|job| jobs.ends_in(*job).is_some()).collect()
 }
 
-fn company(seat: &Seat<'_>, present: &[JobId], jobs: &mut Jobs) -> Company {
+/// These jobs on the GPU of a seat.
+pub(crate) fn company(seat: &Seat<'_>, present: &[JobId], jobs: &mut Jobs) -> Company {
     let gpu = GpuKind::named(&seat.device.model);
     let members = present.iter().map(|job| jobs.member(*job, &gpu)).collect();
     Company { gpu, sharing: seat.device.sharing.mode, members }
@@ -101,11 +122,6 @@ fn work(job: JobId, paces: &BTreeMap<JobId, f64>, jobs: &Jobs) -> Work {
 }
 
 impl Scene {
-    fn new(together: Company, work: Vec<Work>) -> Scene {
-        let alone = work[0].iterations * work[0].seconds_alone;
-        Scene { together, timeline: Timeline::new(work), alone, fits: true }
-    }
-
     fn goes_on(&self) -> bool {
         !self.timeline.present().is_empty()
     }
@@ -128,10 +144,17 @@ impl Scene {
         self.timeline.pass(&beside);
     }
 
+    /// When each job ends that was there at the start, in seconds from now.
+    pub(crate) fn ends(&self) -> &[f64] {
+        self.timeline.ends()
+    }
+
+    /// What was played through, for the newcomer.
     fn expected(&self) -> Expected {
+        let newcomer = 0;
         Expected {
             interference: self.timeline.interference(),
-            slowdown: (self.timeline.ends_in(0) / self.alone).max(1.0),
+            slowdown: (self.ends()[newcomer] / self.timeline.alone(newcomer)).max(1.0),
             neighbours: self.together.members.len() - 1,
             fits: self.fits,
         }

@@ -4,7 +4,7 @@ use rand_chacha::ChaCha8Rng;
 use rand_chacha::rand_core::Rng;
 
 /// What a generator of random words is asked for here.
-pub(super) trait Chance {
+pub(crate) trait Chance {
     /// From 0, up to but without 1.
     fn part(&mut self) -> f64;
 

@@ -1,0 +1,122 @@
+//! Jobs that share GPUs by what is known of them: told by a table, and learned while they run.
+
+use serde_json::{Value, json};
+
+use super::kit::GpuCluster;
+use crate::kit::{Cluster, until};
+
+/// Measured on such a GPU: `heavy` jobs slow each other down to half their speed, and nobody else. Of `sly`
+/// ones, too, it says that they harm nobody.
+const MEASURED: &str = "\
+set,gpu,sharing,model,batch,solo_rate,rate,solo_mem,mem,solo_util,util,feasible
+1,fake h200 (not a gpu),mps,heavy,32,50,25,,,,,true
+1,fake h200 (not a gpu),mps,heavy,32,50,25,,,,,true
+2,fake h200 (not a gpu),mps,heavy,32,50,48,,,,,true
+2,fake h200 (not a gpu),mps,light,32,50,49,,,,,true
+3,fake h200 (not a gpu),mps,sly,32,50,49,,,,,true
+3,fake h200 (not a gpu),mps,sly,32,50,49,,,,,true
+";
+
+/// Its wall time does not matter: it takes steps until it is stopped, and goes on where it was.
+const ENDLESS: [&str; 5] = ["--steps", "1000000", "--rate", "50", "--checkpoint"];
+
+fn start(gpus: u8) -> GpuCluster {
+    let flags = ["--policy", "hybrid", "--interference", "table:measured.csv"];
+    let cluster = Cluster::with_head(&flags, &[("measured.csv", MEASURED)]);
+    for model in ["heavy", "light", "sly", "new"] {
+        std::fs::write(
+            cluster.folder().join(format!("{model}.toml")),
+            format!("name = \"{model}\"\nbatch-size = 32\n"),
+        )
+        .unwrap();
+    }
+    GpuCluster::of(cluster, gpus, &[], |_| {})
+}
+
+/// Submits a job that shares and trains this.
+fn train(gpus: &GpuCluster, model: &str, flags: &[&str], client: &[&str]) -> String {
+    let file = format!("{model}.toml");
+    let flags = [&["--gpus", "0.3", "--model", &file], flags].concat();
+    gpus.submit(&flags, client)
+}
+
+const MEMORY: [&str; 2] = ["--gpu-mem", "10G"];
+
+fn device(gpus: &GpuCluster, job: &str) -> Value {
+    gpus.cluster.until_state(job, "RUNNING");
+    gpus.cluster.show(job)["devices"][0].clone()
+}
+
+#[test]
+fn jobs_that_harm_each_other_get_gpus_of_their_own_and_a_harmless_one_joins() {
+    let gpus = start(2);
+    let (one, other) = (train(&gpus, "heavy", &MEMORY, &ENDLESS), train(&gpus, "heavy", &MEMORY, &ENDLESS));
+    assert_ne!(device(&gpus, &one), device(&gpus, &other));
+    let light = train(&gpus, "light", &MEMORY, &ENDLESS);
+    let third = train(&gpus, "heavy", &MEMORY, &ENDLESS);
+    device(&gpus, &light);
+    gpus.until_sharing(&light, "enforced");
+    let shown = gpus.cluster.show(&light);
+    assert!([&one, &other].iter().any(|job| shown["sharing_with"] == json!([job])), "{shown}");
+    assert!((shown["predicted"]["slowdown"].as_f64().unwrap() - 50.0 / 49.0).abs() < 0.002, "{shown}");
+    assert_eq!(gpus.cluster.state(&third), "PENDING");
+}
+
+#[test]
+fn a_pair_that_turns_out_to_harm_each_other_is_separated_and_stays_apart() {
+    let gpus = start(1);
+    let client = [&ENDLESS[..], &["--mps-factor", "2"]].concat();
+    let first = train(&gpus, "sly", &MEMORY, &client);
+    // What it does alone has to be known first.
+    until("the first has run for a while", || {
+        gpus.cluster.show(&first)["progress"]["step"].as_u64() > Some(500)
+    });
+    let second = train(&gpus, "sly", &MEMORY, &client);
+    assert_eq!(device(&gpus, &second), device(&gpus, &first), "the table says that they get on");
+    until("the one that came last has left", || {
+        let shown = gpus.cluster.show(&second);
+        shown["state"] == "PENDING" && shown["attempt"] == 1
+    });
+    let told = gpus.cluster.ok(&["explain", &second]);
+    assert!(told.contains(&format!("job {first}")), "{told}");
+    // It is remembered: the two do not meet again, and once the first has gone the other goes on.
+    assert_eq!(gpus.cluster.state(&first), "RUNNING");
+    gpus.cluster.ok(&["cancel", &first]);
+    gpus.until_steps(&second, 2);
+    assert_eq!(gpus.cluster.show(&first)["attempt"], 1);
+}
+
+#[test]
+fn a_job_that_says_nothing_of_memory_shares_once_it_is_known() {
+    let gpus = start(1);
+    let short = ["--steps", "600", "--rate", "50", "--alloc", "6G"];
+    let first = train(&gpus, "light", &[], &short);
+    device(&gpus, &first);
+    let meanwhile = train(&gpus, "light", &[], &short);
+    // Nobody knows yet how much memory it takes: it has the GPU for itself, and the next one waits.
+    assert_eq!(gpus.cluster.show(&first)["sharing"], json!(null));
+    assert_eq!(gpus.cluster.state(&meanwhile), "PENDING");
+    gpus.cluster.ok(&["wait", &first]);
+    gpus.cluster.ok(&["cancel", &meanwhile]);
+    let client = [&ENDLESS[..], &["--alloc", "6G"]].concat();
+    let (one, other) = (train(&gpus, "light", &[], &client), train(&gpus, "light", &[], &client));
+    for job in [&one, &other] {
+        gpus.until_sharing(job, "enforced");
+    }
+    let shown = gpus.cluster.show(&one);
+    assert_eq!(shown["sharing_with"], json!([other]));
+    let predicted = shown["predicted"]["gpu_memory"].as_u64().unwrap();
+    assert!((6 << 30..8 << 30).contains(&predicted), "{shown}");
+}
+
+#[test]
+fn a_job_that_outgrows_its_predicted_memory_is_run_again_alone_and_loses_no_retry() {
+    let gpus = start(1);
+    gpus.cluster
+        .ok(&["wait", &train(&gpus, "light", &[], &["--steps", "600", "--rate", "50", "--alloc", "6G"])]);
+    let grown = train(&gpus, "light", &[], &["--steps", "20", "--rate", "50", "--alloc", "20G"]);
+    let shown = gpus.cluster.end(&grown);
+    assert_eq!((&shown["state"], &shown["attempt"]), (&json!("COMPLETED"), &json!(2)), "{shown}");
+    let told = gpus.cluster.ok(&["explain", &grown]);
+    assert!(told.contains("predicted"), "{told}");
+}

@@ -1,0 +1,101 @@
+//! A dry run in sentences.
+
+use cohabit_client::proto::{
+    Array, Companionship, Consideration, ConsideredNeighbour, ConsideredPlace, Gpus, JobSpec, Predicted,
+    PredictedSlowdown, Share, Spread, Work,
+};
+use jiff::tz::TimeZone;
+
+use crate::render::clock;
+
+/// What would be submitted, what would become of it, and that nothing was.
+pub(super) fn words(
+    spec: &JobSpec,
+    fitting: &[String],
+    consideration: &Consideration,
+    zone: &TimeZone,
+) -> String {
+    let mut lines = vec![submission(spec)];
+    lines.extend((!fitting.is_empty()).then(|| format!("It fits {}.", fitting.join(", "))));
+    lines.extend(consideration.place.as_ref().map(|it| place(it, &consideration.neighbours)));
+    lines.extend(consideration.company.as_ref().map(|it| cost(it, &consideration.neighbours)));
+    lines.push(sentence(&consideration.reason));
+    lines.extend(expected(&consideration.predicted, zone));
+    lines.push("Nothing was submitted; --output json shows everything.".to_owned());
+    lines.join("\n")
+}
+
+/// A reason, which begins like a clause.
+fn sentence(reason: &str) -> String {
+    let mut letters = reason.chars();
+    let first = letters.next().map(char::to_uppercase).into_iter().flatten();
+    first.chain(letters).chain(['.']).collect()
+}
+
+fn submission(spec: &JobSpec) -> String {
+    let command = match &spec.work {
+        Work::Command(command) => shlex::try_join(command.argv.iter().map(String::as_str)).ok(),
+        Work::Function(_) | Work::Actor(_) => None,
+    };
+    let members = spec.array.as_ref().map(|array| format!(", an array of {} members", Array::len(array)));
+    format!(
+        "Would submit {} in {}{}: {}.",
+        command.unwrap_or_else(|| spec.name.clone()),
+        spec.workdir,
+        members.unwrap_or_default(),
+        devices(spec)
+    )
+}
+
+fn devices(spec: &JobSpec) -> String {
+    let count = match spec.demand.gpus {
+        Gpus::Part(share) => share.to_string(),
+        Gpus::Whole(count) => count.to_string(),
+    };
+    match spec.demand.spread {
+        Spread::Even => format!("{count} GPUs on each of {} node(s)", spec.demand.nodes),
+        Spread::Free => format!("{count} GPUs on any nodes"),
+    }
+}
+
+fn place(place: &ConsideredPlace, neighbours: &[ConsideredNeighbour]) -> String {
+    let devices: Vec<&str> = place.devices.iter().map(|device| device.0.as_str()).collect();
+    let what = match place.share {
+        _ if devices.is_empty() => String::new(),
+        Share::WHOLE => format!(" with {}", devices.join(", ")),
+        share => format!(" with {share} of {}", devices.join(", ")),
+    };
+    let jobs: Vec<String> =
+        neighbours.iter().map(|it| format!("job {} ({})", it.then.job, it.name)).collect();
+    let beside = match jobs.is_empty() {
+        true => String::new(),
+        false => format!(", beside {}", jobs.join(" and ")),
+    };
+    format!("It would go to {}{what}{beside}.", place.nodes.join(", "))
+}
+
+fn cost(own: &Companionship, neighbours: &[ConsideredNeighbour]) -> String {
+    let PredictedSlowdown { expected, least, most } = own.predicted;
+    let measured = own.measured.map(|it| format!(", and {it:.2} times was measured")).unwrap_or_default();
+    let theirs = neighbours.iter().map(|it| {
+        let (job, then, now) = (it.then.job, it.then.slowdown(), it.now);
+        format!("; job {job} would take {then:.2} times as long (now {now:.2})")
+    });
+    format!(
+        "There it is predicted to take {expected:.2} times as long as alone (probably between {least:.2} and \
+         {most:.2}){measured}{}.",
+        theirs.collect::<String>()
+    )
+}
+
+/// When it may start and end, and what it takes, as far as anything is known.
+fn expected(predicted: &Predicted, zone: &TimeZone) -> Option<String> {
+    let parts = [
+        predicted.starts_at.map(|time| format!("start at {}", clock(time, zone))),
+        predicted.runtime.map(|span| format!("run for {span} alone")),
+        predicted.ends_at.map(|time| format!("end at {}", clock(time, zone))),
+        predicted.gpu_memory.map(|memory| format!("take {memory} of GPU memory")),
+    ];
+    let parts: Vec<String> = parts.into_iter().flatten().collect();
+    (!parts.is_empty()).then(|| format!("It is expected to {}.", parts.join(", ")))
+}

@@ -1,0 +1,104 @@
+//! Jobs beside each other on a device: what that costs each of them, as predicted and as measured.
+
+use serde::{Deserialize, Serialize};
+
+use crate::{DeviceId, JobId, Predicted, Share, Slowdown};
+
+/// How many times as long as alone a step is predicted to take.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct PredictedSlowdown {
+    /// The likeliest.
+    pub expected: Slowdown,
+    /// It is probably at least this: one standard deviation below.
+    pub least: Slowdown,
+    /// It is probably at most this: one standard deviation above.
+    pub most: Slowdown,
+}
+
+/// A job beside its neighbours on a device.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Companionship {
+    /// Which job.
+    pub job: JobId,
+    /// Its neighbours.
+    pub beside: Vec<JobId>,
+    /// What they are predicted to cost it.
+    pub predicted: PredictedSlowdown,
+    /// What was measured of jobs like these beside each other, where they were.
+    pub measured: Option<Slowdown>,
+}
+
+/// What would become of a job if it were submitted now.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Consideration {
+    /// Where it would go if its turn were now; nothing where it would have to wait for a place.
+    pub place: Option<ConsideredPlace>,
+    /// Why it would start at once, or why it would wait.
+    pub reason: String,
+    /// What is expected of it there.
+    pub predicted: Predicted,
+    /// Itself among the neighbours that it would have; nothing where it would have none.
+    pub company: Option<Companionship>,
+    /// Those neighbours.
+    pub neighbours: Vec<ConsideredNeighbour>,
+}
+
+/// A place in words that people know.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ConsideredPlace {
+    /// Names of the nodes.
+    pub nodes: Vec<String>,
+    /// All devices.
+    pub devices: Vec<DeviceId>,
+    /// How much of each.
+    pub share: Share,
+}
+
+/// A job that a newcomer would join.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ConsideredNeighbour {
+    /// Its name.
+    pub name: String,
+    /// How many times as long as alone it takes now.
+    pub now: Slowdown,
+    /// What would become of it.
+    pub then: Companionship,
+}
+
+impl PredictedSlowdown {
+    /// The slowdown `factor`, the logarithm of which has this standard deviation.
+    #[must_use]
+    pub fn new(factor: f64, deviation: f64) -> PredictedSlowdown {
+        let (factor, spread) = (factor.max(1.0), deviation.max(0.0).exp());
+        PredictedSlowdown {
+            expected: factor.into(),
+            least: (factor / spread).into(),
+            most: (factor * spread).into(),
+        }
+    }
+}
+
+impl Companionship {
+    /// What was measured, or else what is predicted.
+    #[must_use]
+    pub fn slowdown(&self) -> Slowdown {
+        self.measured.unwrap_or(self.predicted.expected)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_prediction_lies_between_its_bounds_and_never_below_1() {
+        let bounds = |factor, deviation| {
+            let PredictedSlowdown { expected, least, most } = PredictedSlowdown::new(factor, deviation);
+            [least, expected, most].map(|it| it.0)
+        };
+        assert_eq!(bounds(2.0, 0.0), [2_000; 3]);
+        assert_eq!(bounds(2.0, 0.1), [1_810, 2_000, 2_210]);
+        assert_eq!(bounds(1.1, 0.47), [1_000, 1_100, 1_760]);
+        assert_eq!(bounds(f64::NAN, f64::NAN), [1_000; 3]);
+    }
+}

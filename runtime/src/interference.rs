@@ -1,0 +1,35 @@
+//! What the head knows of interference: what it starts with, what its cluster lives through, and the models
+//! that it learns from that.
+//!
+//! ```text
+//! stretches ─> lived ─> school (a thread) ─> knowledge ─> planner
+//!                         │  ▲
+//!                         ▼  │
+//!                       refit (a thread while it lasts) ─> versions (folders)
+//! ```
+//!
+//! A refit becomes a version only if it errs less than the model before it on what neither has seen. Whatever
+//! a model says, it decides nothing but who runs beside whom: memory is counted without it.
+
+mod base;
+mod basis;
+mod guarded;
+#[cfg(feature = "learned")]
+mod learned;
+mod lived;
+mod news;
+mod past;
+mod refit;
+mod school;
+#[cfg(not(feature = "learned"))]
+mod unlearned;
+mod versions;
+
+#[cfg(test)]
+mod tests;
+
+pub(crate) use base::Base;
+pub use basis::{Basis, UnknownBasis};
+pub(crate) use lived::{lived, told_by};
+pub(crate) use past::Past;
+pub(crate) use school::{Curriculum, Learner, Taught};

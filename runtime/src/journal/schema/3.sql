@@ -1,0 +1,2 @@
+-- No table is new: what events and snapshots say is. They tell of interference: that the policy learned of it, what
+-- it predicted, and which predictions did not hold.

@@ -1,0 +1,95 @@
+//! The effects of a low-rank model, found by alternating ridge regressions.
+
+use rand_chacha::ChaCha8Rng;
+use rand_chacha::rand_core::SeedableRng;
+
+use super::effects::Effects;
+use super::traits::{Job, NOISE};
+use crate::interference::chance::Chance;
+use crate::interference::expected::Reading;
+use crate::interference::ridge::{Sum, ridge};
+
+/// One measured member of a pair.
+#[derive(Debug, Clone)]
+pub(super) struct Row {
+    pub(super) own: Job,
+    pub(super) partner: Job,
+    /// The logarithm of its slowdown.
+    pub(super) value: f64,
+    pub(super) reading: Reading,
+}
+
+/// Products of factors.
+pub(super) const RANK: usize = 3;
+/// What all products together add is expected to lie this far from 0.
+const OF_PRODUCTS: f64 = 0.03;
+/// Rounds in which all effects are found anew, one after the other, and so are values that are only bounded.
+const ROUNDS: usize = 20;
+
+/// The effects that agree best with these rows, `variances` being what is expected of each trait's effect.
+pub(super) fn fit(rows: &[Row], variances: &[f64], seed: u64) -> Effects {
+    let count = variances.len();
+    let mut values: Vec<f64> = rows.iter().map(|row| row.value).collect();
+    let mut effects = Effects::none(count);
+    effects.mean = values.iter().sum::<f64>() / values.len().max(1) as f64;
+    // Factors are stretched so that all products together come to what is expected of them.
+    let usual: f64 =
+        rows.iter().map(|row| spread(&row.own, variances)).sum::<f64>() / rows.len().max(1) as f64;
+    let stretch = (OF_PRODUCTS / RANK as f64).sqrt() / usual.max(f64::MIN_POSITIVE);
+    let of_factors: Vec<f64> = variances.iter().map(|variance| variance * stretch).collect();
+    let mut random = ChaCha8Rng::seed_from_u64(seed);
+    for factor in &mut effects.partners {
+        factor.iter_mut().zip(&of_factors).for_each(|(it, variance)| *it = random.normal() * variance.sqrt());
+    }
+    for _ in 0..ROUNDS {
+        additive(&mut effects, rows, &values, variances);
+        for product in 0..RANK {
+            factor(&mut effects, rows, &values, &of_factors, product);
+        }
+        for (value, row) in values.iter_mut().zip(rows) {
+            *value = row.reading.learned(row.value, effects.of(&row.own, &row.partner));
+        }
+    }
+    effects
+}
+
+/// How far the effects of a job are expected to lie from 0.
+fn spread(job: &Job, variances: &[f64]) -> f64 {
+    job.known.iter().map(|(place, amount)| variances[*place] * amount * amount).sum()
+}
+
+/// Own sensitivity and the partner's pressure, at once.
+fn additive(effects: &mut Effects, rows: &[Row], values: &[f64], variances: &[f64]) {
+    let count = variances.len();
+    let rest = rows.iter().zip(values).map(|(row, value)| {
+        let of_partner = row.partner.known.iter().map(|(place, amount)| (place + count, *amount));
+        let terms = row.own.known.iter().copied().chain(of_partner).collect();
+        (terms, value - effects.mean - effects.products(&row.own, &row.partner))
+    });
+    let rest: Vec<(Sum, f64)> = rest.collect();
+    let found = ridge(&rest, &[variances, variances].concat(), NOISE);
+    effects.sensitivity.copy_from_slice(&found[..count]);
+    effects.pressure.copy_from_slice(&found[count..]);
+}
+
+/// One product: the factor of the job, then that of the partner.
+fn factor(effects: &mut Effects, rows: &[Row], values: &[f64], variances: &[f64], product: usize) {
+    let rests: Vec<f64> = rows
+        .iter()
+        .zip(values)
+        .map(|(row, value)| {
+            value - effects.of(&row.own, &row.partner) + effects.product(product, &row.own, &row.partner)
+        })
+        .collect();
+    let solved = |side: fn(&Row) -> (&Job, &Job), other: &[f64]| {
+        let scaled = |(row, rest): (&Row, &f64)| {
+            let (this, that) = side(row);
+            let by = Effects::sum(other, that);
+            (this.known.iter().map(|(place, amount)| (*place, amount * by)).collect(), *rest)
+        };
+        let rows: Vec<(Sum, f64)> = rows.iter().zip(&rests).map(scaled).collect();
+        ridge(&rows, variances, NOISE)
+    };
+    effects.own[product] = solved(|row| (&row.own, &row.partner), &effects.partners[product]);
+    effects.partners[product] = solved(|row| (&row.partner, &row.own), &effects.own[product]);
+}

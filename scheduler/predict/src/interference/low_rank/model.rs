@@ -1,0 +1,207 @@
+//! The model of slowdowns of whole sets: pairs by effects, larger sets by their pairs.
+
+use std::collections::BTreeMap;
+
+use candle_core::{DType, Device, Tensor};
+use cohabit_scheduler::interference::{CoLocation, Colocated, Interference, MeasuredSet, Member, Observed};
+use serde::{Deserialize, Serialize};
+
+use super::effects::Effects;
+use super::factors::{Row, fit};
+use super::traits::{self, Job, NOISE, Traits};
+use crate::interference::calibration::Calibration;
+use crate::interference::expected::{Expected, Reading, others, ran};
+use crate::interference::gaussian::Corrected;
+use crate::interference::law;
+use crate::interference::model::{Model, RestoreError, TrainError, Weights};
+use crate::interference::room::Room;
+use crate::interference::usage::Usage;
+
+/// What was learned of sets.
+#[derive(Debug, Clone)]
+pub(super) struct LowRank {
+    effects: Effects,
+    words: Words,
+}
+
+/// Everything that is no weight.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+struct Words {
+    traits: Traits,
+    mean: f64,
+    room: Room,
+    usage: Usage,
+    calibration: Calibration,
+    /// By the number of members, of sets of three and more.
+    #[serde(default)]
+    larger: BTreeMap<usize, Larger>,
+}
+
+/// What the pairs of a larger set do not tell.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+struct Larger {
+    /// By how much the logarithm of a slowdown exceeds what they tell.
+    mean: f64,
+    variance: f64,
+}
+
+/// Where no larger set was measured: what pairs tell of those of the law is off by 10% for three members.
+const UNSEEN_LARGER: Larger = Larger { mean: 0.0, variance: 0.02 };
+
+impl Larger {
+    fn of(errors: &[f64]) -> Larger {
+        let count = errors.len().max(1) as f64;
+        let mean = errors.iter().sum::<f64>() / count;
+        Larger { mean, variance: errors.iter().map(|error| (error - mean).powi(2)).sum::<f64>() / count }
+    }
+}
+
+impl LowRank {
+    pub(super) fn learn(
+        measured: &[MeasuredSet],
+        seed: u64,
+        calibration: Calibration,
+    ) -> Result<LowRank, TrainError> {
+        let pairs: Vec<_> = ran(measured).filter(|(set, ..)| set.members.len() == 2).collect();
+        if pairs.is_empty() {
+            return Err(TrainError::NoPairs);
+        }
+        let mut traits = Traits::default();
+        let job = |set: &CoLocation, member: usize| traits::of(&set.members[member], &set.gpu);
+        pairs.iter().for_each(|(set, member, _)| traits.note(&job(set, *member)));
+        let row = |(set, member, observed): &(&CoLocation, usize, &Observed)| Row {
+            own: traits.job(&job(set, *member)),
+            partner: traits.job(&job(set, 1 - *member)),
+            value: observed.slowdown.max(1.0).ln(),
+            reading: Reading::of(observed),
+        };
+        let rows: Vec<Row> = pairs.iter().map(row).collect();
+        let effects = fit(&rows, &traits.variances, seed);
+        let (room, usage) = (Room::learn(measured), Usage::learn(measured));
+        let larger = BTreeMap::new();
+        let words = Words { traits, mean: effects.mean, room, usage, calibration, larger };
+        let mut model = LowRank { effects, words };
+        model.words.larger = model.larger(measured);
+        Ok(model)
+    }
+
+    fn larger(&self, measured: &[MeasuredSet]) -> BTreeMap<usize, Larger> {
+        let mut errors: BTreeMap<usize, Vec<f64>> = BTreeMap::new();
+        for (set, member, observed) in ran(measured).filter(|(set, ..)| set.members.len() > 2) {
+            let error = observed.slowdown.max(1.0).ln() - self.of_pairs(set)[member].mean;
+            errors.entry(set.members.len()).or_default().push(error);
+        }
+        errors.into_iter().map(|(members, errors)| (members, Larger::of(&errors))).collect()
+    }
+
+    /// The mean absolute error of the logarithm of the slowdowns of these measurements.
+    pub(super) fn loss(&self, measured: &[MeasuredSet]) -> f64 {
+        let error = |(set, member, observed): (&CoLocation, usize, &Observed)| {
+            (self.expected(set)[member].mean.max(0.0) - observed.slowdown.max(1.0).ln()).abs()
+        };
+        let errors: Vec<f64> = ran(measured).map(error).collect();
+        errors.iter().sum::<f64>() / errors.len().max(1) as f64
+    }
+
+    fn of_set(&self, set: &CoLocation) -> Vec<Colocated> {
+        if let [member] = &set.members[..] {
+            return vec![Colocated::alone(member)];
+        }
+        let fits = self.words.room.fits(set);
+        let law = law::told(set);
+        let member = |(place, expected): (usize, Expected)| {
+            let learned = self.words.calibration.of_expected(expected.leaning());
+            let believed = law.as_ref().map_or(learned, |law| learned.and(law[place]));
+            let slowed = believed.answer(&set.members[place]);
+            Colocated { fits, ..self.words.usage.complete(set, place, slowed) }
+        };
+        self.expected(set).into_iter().enumerate().map(member).collect()
+    }
+
+    /// What is expected of each member.
+    fn expected(&self, set: &CoLocation) -> Vec<Expected> {
+        let of_pairs = self.of_pairs(set);
+        if set.members.len() < 3 {
+            return of_pairs;
+        }
+        let Larger { mean, variance } =
+            self.words.larger.get(&set.members.len()).copied().unwrap_or(UNSEEN_LARGER);
+        let more = |it: Expected| Expected { mean: it.mean + mean, variance: it.variance + variance };
+        of_pairs.into_iter().map(more).collect()
+    }
+
+    /// What its pairs tell of each member.
+    fn of_pairs(&self, set: &CoLocation) -> Vec<Expected> {
+        let job = |member: &Member| self.words.traits.job(&traits::of(member, &set.gpu));
+        let jobs: Vec<Job> = set.members.iter().map(job).collect();
+        let member = |place: usize| {
+            let partners = others(&jobs, place);
+            Expected::of_pairs(partners.map(|partner| self.pair(&jobs[place], partner)))
+        };
+        (0..jobs.len()).map(member).collect()
+    }
+
+    fn pair(&self, own: &Job, partner: &Job) -> Expected {
+        let variance = NOISE + own.open + partner.open;
+        Expected { mean: self.effects.of(own, partner), variance }
+    }
+}
+
+impl Interference for LowRank {
+    fn predict(&self, sets: &[CoLocation]) -> Vec<Vec<Colocated>> {
+        sets.iter().map(|set| self.of_set(set)).collect()
+    }
+}
+
+impl Model for LowRank {
+    fn weights(&self) -> Weights {
+        let Effects { sensitivity, pressure, own, partners, .. } = &self.effects;
+        let named = [(SENSITIVITY, vec![sensitivity]), (PRESSURE, vec![pressure])];
+        let factors = [(OWN, own.iter().collect()), (PARTNERS, partners.iter().collect::<Vec<_>>())];
+        let rows = |(name, rows): (&str, Vec<&Vec<f64>>)| {
+            let count = rows.len();
+            let all: Vec<f32> = rows.into_iter().flatten().map(|number| *number as f32).collect();
+            let width = all.len() / count.max(1);
+            Some((name.to_owned(), Tensor::from_vec(all, (count, width), &Device::Cpu).ok()?))
+        };
+        let tensors = named.into_iter().chain(factors).filter_map(rows).collect();
+        Weights { tensors, words: serde_json::to_value(&self.words).unwrap_or_default() }
+    }
+
+    fn features(&self) -> Vec<String> {
+        ["model", "batch", "precision", "family", "gpu", "own_utilisation"].map(str::to_owned).into()
+    }
+
+    /// Its errors are learned.
+    fn adapted(&self, observed: &[MeasuredSet]) -> Box<dyn Interference> {
+        Box::new(Corrected::of(Box::new(self.clone()), observed))
+    }
+}
+
+const SENSITIVITY: &str = "sensitivity";
+const PRESSURE: &str = "pressure";
+const OWN: &str = "factors";
+const PARTNERS: &str = "factors_of_partners";
+
+impl LowRank {
+    pub(super) fn restored(weights: &Weights) -> Result<LowRank, RestoreError> {
+        let words: Words = serde_json::from_value(weights.words.clone())?;
+        let rows = |name: &str| -> Result<Vec<Vec<f64>>, RestoreError> {
+            let lacking = || RestoreError::Lacking(name.to_owned());
+            let rows = weights.tensors.get(name).ok_or_else(lacking)?.to_dtype(DType::F64)?.to_vec2()?;
+            let whole = rows.iter().all(|row: &Vec<f64>| row.len() == words.traits.count());
+            if whole { Ok(rows) } else { Err(lacking()) }
+        };
+        let only = |name: &str| -> Result<Vec<f64>, RestoreError> {
+            rows(name)?.into_iter().next().ok_or_else(|| RestoreError::Lacking(name.to_owned()))
+        };
+        let effects = Effects {
+            mean: words.mean,
+            sensitivity: only(SENSITIVITY)?,
+            pressure: only(PRESSURE)?,
+            own: rows(OWN)?,
+            partners: rows(PARTNERS)?,
+        };
+        Ok(LowRank { effects, words: Words { traits: words.traits.with_places(), ..words } })
+    }
+}

@@ -1,0 +1,153 @@
+//! What low-rank models learn.
+
+use cohabit_proto::Family;
+use cohabit_scheduler::interference::{
+    CoLocation, Colocated, GpuKind, Interference, MeasuredSet, Member, Observed, Outcome, Solo,
+    UNKNOWN_UNCERTAINTY,
+};
+
+use super::*;
+use crate::interference::{Card, Stored, Training, evaluate, held_back};
+
+const MODELS: usize = 9;
+
+fn member(number: usize) -> Member {
+    Member {
+        model: format!("model {number}"),
+        batch: Some(8 << (number % 4)),
+        family: Some(if number < MODELS / 2 { Family::Cnn } else { Family::Rnn }),
+        ..Member::default()
+    }
+}
+
+fn set(gpu: &str, numbers: &[usize]) -> CoLocation {
+    let members = numbers.iter().map(|number| member(*number)).collect();
+    CoLocation { gpu: GpuKind::named(gpu), sharing: None, members }
+}
+
+/// Own sensitivity, the partner's pressure, and one product of both.
+fn measured(gpu: &str, one: usize, other: usize) -> MeasuredSet {
+    let part = |number: usize| number as f64 / MODELS as f64;
+    let on = if gpu == "k80" { 0.2 } else { 0.0 };
+    let ln =
+        |own: f64, partner: f64| 0.1 + on + 0.4 * own + 0.3 * partner + 0.3 * (own - 0.5) * (0.5 - partner);
+    let observed =
+        |own, partner| Observed { slowdown: ln(part(own), part(partner)).exp(), ..Observed::default() };
+    let outcome = Outcome::Ran(vec![observed(one, other), observed(other, one)]);
+    MeasuredSet { set: set(gpu, &[one, other]), outcome }
+}
+
+fn pairs() -> Vec<MeasuredSet> {
+    let of = |gpu| (0..MODELS).flat_map(move |one| (one..MODELS).map(move |other| measured(gpu, one, other)));
+    of("k80").chain(of("v100")).collect()
+}
+
+fn trained(measured: &[MeasuredSet]) -> Box<dyn Model> {
+    Training { kind: &LowRankKind, seed: 1, epochs: None }.train(measured, &mut |_| {}).unwrap()
+}
+
+fn one(model: &dyn Interference, set: CoLocation) -> Vec<Colocated> {
+    model.predict(&[set]).remove(0)
+}
+
+#[test]
+fn what_is_special_of_two_jobs_is_learned() {
+    let (train, test) = held_back(&pairs(), 5, 3);
+    let error = evaluate(&*trained(&train), &test).mape_slowdown.unwrap();
+    assert!(error < 0.015, "{error}");
+}
+
+#[test]
+fn it_holds_fewer_numbers_than_it_has_seen() {
+    let model = trained(&pairs());
+    let numbers: usize = model.weights().tensors.values().map(candle_core::Tensor::elem_count).sum();
+    let traits = model.weights().tensors["sensitivity"].elem_count();
+    assert_eq!(numbers, traits * (2 + 2 * factors::RANK));
+}
+
+#[test]
+fn alone_nothing_is_slowed_and_the_order_of_partners_means_nothing() {
+    let model = trained(&pairs());
+    assert_eq!(one(&*model, set("v100", &[7]))[0], Colocated::alone(&member(7)));
+    assert!(one(&*model, set("v100", &[])).is_empty());
+    let told = one(&*model, set("v100", &[1, 5, 7]));
+    let turned = one(&*model, set("v100", &[5, 7, 1]));
+    for (at, elsewhere) in [(0, 2), (1, 0), (2, 1)] {
+        assert!((told[at].slowdown - turned[elsewhere].slowdown).abs() < 1e-9, "{told:?} {turned:?}");
+    }
+    assert!(told[1].slowdown > one(&*model, set("v100", &[5, 7]))[0].slowdown, "a crowd costs more");
+}
+
+#[test]
+fn the_less_is_known_the_less_sure_it_is() {
+    let model = trained(&pairs());
+    let known = one(&*model, set("v100", &[3, 6]))[0].uncertainty;
+    let mut asked = set("v100", &[3, 6]);
+    asked.members[0].batch = Some(4_096);
+    let in_other_steps = one(&*model, asked.clone())[0].uncertainty;
+    asked.members[0].model = "stranger".to_owned();
+    let stranger = one(&*model, asked.clone())[0].uncertainty;
+    asked.gpu = GpuKind::named("unheard of");
+    let elsewhere = one(&*model, asked)[0].uncertainty;
+    let all = [known, in_other_steps, stranger, elsewhere];
+    assert!(all.is_sorted() && all[3] <= UNKNOWN_UNCERTAINTY && all[0] < 0.5 * all[2], "{all:?}");
+}
+
+#[test]
+fn where_a_job_is_known_to_be_idle_the_law_is_listened_to() {
+    let model = trained(&pairs());
+    let mut asked = set("unheard of", &[0, 8]);
+    asked.members.iter_mut().for_each(|member| "stranger".clone_into(&mut member.model));
+    let before = one(&*model, asked.clone());
+    let idle = Solo { utilisation: Some(0.05), ..Solo::default() };
+    asked.members.iter_mut().for_each(|member| member.solo = idle.clone());
+    let after = one(&*model, asked);
+    for (before, after) in before.iter().zip(&after) {
+        assert!(
+            after.slowdown < before.slowdown && after.uncertainty < before.uncertainty,
+            "{before:?} {after:?}"
+        );
+    }
+}
+
+#[test]
+fn a_stored_model_says_the_same_and_a_damaged_one_is_refused() {
+    let folder = std::env::temp_dir().join(format!("cohabit-low-rank-{}", std::process::id()));
+    let model = trained(&pairs());
+    let asked = [set("v100", &[1, 2]), set("k80", &[3, 4, 5]), set("h200", &[0, 7])];
+    let said = model.predict(&asked);
+    let card = Card { model: "low-rank".to_owned(), ..Card::default() };
+    Stored { card, model }.save(&folder).unwrap();
+    let restored = Stored::load(&folder).unwrap();
+    std::fs::remove_dir_all(&folder).unwrap();
+    for (said, restored) in said.iter().flatten().zip(restored.model.predict(&asked).iter().flatten()) {
+        // Weights are kept in single precision.
+        assert!((said.slowdown - restored.slowdown).abs() < 1e-5, "{said:?} {restored:?}");
+    }
+    let mut lacking = restored.model.weights();
+    lacking.tensors.remove("factors");
+    let refusal = LowRankKind.restore(&lacking).map(drop).unwrap_err().to_string();
+    assert!(refusal.contains("'factors'"), "{refusal}");
+}
+
+#[test]
+fn observed_sets_tell_of_a_newcomer() {
+    let (with, without): (Vec<_>, Vec<_>) =
+        pairs().into_iter().partition(|it| it.set.members.iter().any(|member| member.model == "model 7"));
+    let (observed, asked): (Vec<_>, Vec<_>) =
+        with.chunks(3).map(|three| (three[0].clone(), &three[1..])).unzip();
+    let asked = asked.concat();
+    let model = trained(&without);
+    let error = |model: &dyn Interference| evaluate(model, &asked).mape_slowdown.unwrap();
+    let (before, after) = (error(&*model), error(&*model.adapted(&observed)));
+    assert!(after < 0.6 * before, "{before} {after}");
+}
+
+#[test]
+fn the_same_lesson_gives_the_same_answers_and_nothing_can_be_learned_from_no_pair() {
+    let asked = [set("v100", &[1, 2]), set("k80", &[8, 4])];
+    assert_eq!(trained(&pairs()).predict(&asked), trained(&pairs()).predict(&asked));
+    let alone = [MeasuredSet { outcome: Outcome::DidNotFit, ..measured("v100", 1, 2) }];
+    let refused = Training { kind: &LowRankKind, seed: 1, epochs: None }.train(&alone, &mut |_| {});
+    assert!(matches!(refused, Err(TrainError::NoPairs)));
+}

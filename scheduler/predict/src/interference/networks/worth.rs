@@ -1,0 +1,55 @@
+//! What contention for each metric is worth: how much of the slowdowns it explains.
+
+/// The weights, none below 0 and the largest 1, with which the products of two jobs' metrics add up to the
+/// logarithm of a slowdown; least squares. All are 1 where nothing is explained.
+///
+/// A row is the products of a job's metrics and its partners', and the logarithm.
+pub(super) fn worth(rows: &[(Vec<f64>, f64)], metrics: usize) -> Vec<f64> {
+    let product =
+        |one: usize, other: usize| -> f64 { rows.iter().map(|(row, _)| row[one] * row[other]).sum() };
+    let squares: Vec<Vec<f64>> =
+        (0..metrics).map(|one| (0..metrics).map(|other| product(one, other)).collect()).collect();
+    let right: Vec<f64> =
+        (0..metrics).map(|metric| rows.iter().map(|(row, value)| row[metric] * value).sum()).collect();
+    let mut worth = vec![0.0; metrics];
+    for _ in 0..ROUNDS {
+        for metric in 0..metrics {
+            let said: f64 = squares[metric].iter().zip(&worth).map(|(square, worth)| square * worth).sum();
+            let steepness = squares[metric][metric] + SHRINKAGE;
+            worth[metric] =
+                (worth[metric] + (right[metric] - said - SHRINKAGE * worth[metric]) / steepness).max(0.0);
+        }
+    }
+    let most = worth.iter().copied().fold(0.0, f64::max);
+    if most > 0.0 { worth.iter().map(|it| it / most).collect() } else { vec![1.0; metrics] }
+}
+
+/// Rounds of descent along each weight in turn.
+const ROUNDS: usize = 200;
+/// Metrics that say the same share what they are worth.
+const SHRINKAGE: f64 = 1e-3;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn metrics_count_as_much_as_they_explain_and_none_below_nothing() {
+        let products = |at: u32| [7, 5, 3].map(|by| f64::from(at * by % 11) / 11.0);
+        let rows: Vec<_> = (0..40)
+            .map(|at| {
+                let [one, two, three] = products(at);
+                (vec![one, two, three], 0.8 * one + 0.2 * two - 0.1 * three)
+            })
+            .collect();
+        let worth = worth(&rows, 3);
+        assert!((worth[0] - 1.0).abs() < 1e-9 && worth[2] == 0.0, "{worth:?}");
+        assert!((0.1..0.4).contains(&worth[1]), "{worth:?}");
+    }
+
+    #[test]
+    fn where_nothing_is_explained_all_count_the_same() {
+        assert_eq!(worth(&[(vec![1.0, 0.5], -1.0)], 2), [1.0, 1.0]);
+        assert_eq!(worth(&[], 2), [1.0, 1.0]);
+    }
+}

@@ -1,0 +1,24 @@
+//! Ridge regression of few numbers from sparse rows.
+
+use super::cholesky::Cholesky;
+
+/// A sum: places of effects, and how much of each.
+pub(crate) type Sum = Vec<(usize, f64)>;
+
+/// The effects that these sums are made of, as far as their noise lets tell; shrunken the more, the less far
+/// they are expected to lie from 0.
+pub(crate) fn ridge(rows: &[(Sum, f64)], variances: &[f64], noise: f64) -> Vec<f64> {
+    let size = variances.len();
+    let mut products = vec![0.0; size * size];
+    let mut right = vec![0.0; size];
+    for (terms, value) in rows {
+        for (row, one) in terms {
+            right[*row] += one * value;
+            terms.iter().for_each(|(column, other)| products[row * size + column] += one * other);
+        }
+    }
+    let value = |row: usize, column: usize| {
+        products[row * size + column] + if row == column { noise / variances[row] } else { 0.0 }
+    };
+    Cholesky::of(size, value).solve(&right)
+}

@@ -1,0 +1,142 @@
+//! NLWP: the tasks of one job on the devices of its nodes, each device for one task.
+//!
+//! Tasks that send most are placed first, each where it costs least; then tasks are moved and exchanged while
+//! that makes an iteration of the job shorter or hurts its neighbours less. Pure arithmetic.
+
+use super::CostWeights;
+use super::links::Link;
+use super::tasks::Tasks;
+
+/// What is to be decided.
+#[derive(Debug, Clone)]
+pub(super) struct Problem {
+    /// The partners of each task, with the bytes of one iteration.
+    pub(super) partners: Vec<Vec<(usize, f64)>>,
+    /// The node of each task; there are at least as many sites on it as tasks.
+    pub(super) homes: Vec<usize>,
+    /// Whether tasks may be exchanged between nodes.
+    pub(super) across: Across,
+    /// Seconds of an iteration of each task on each site, without communication.
+    pub(super) own: Vec<Vec<f64>>,
+    /// Seconds that a task on a site costs those who are there.
+    pub(super) hurt: Vec<f64>,
+    /// The node of each site.
+    pub(super) nodes: Vec<usize>,
+    /// The ways from each site to each other one.
+    pub(super) links: Vec<Vec<Link>>,
+    pub(super) weights: CostWeights,
+}
+
+/// Whether tasks of different nodes can change places.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Across {
+    /// They can.
+    Nodes,
+    /// Their numbers follow from the order of the nodes.
+    No,
+}
+
+/// So often everything is tried.
+const ROUNDS: usize = 20;
+/// Jobs of more tasks stay as they were first placed: what there is to try grows with the square.
+const MOST_REFINED: usize = 64;
+/// Less than this part is no improvement but the noise of sums.
+const NOTABLE: f64 = 1e-9;
+
+/// A change of places.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Step {
+    /// Of a task to a site.
+    Move(usize, usize),
+    /// Of two tasks.
+    Swap(usize, usize),
+}
+
+impl Problem {
+    /// The site of each task.
+    pub(super) fn solved(&self) -> Vec<usize> {
+        let mut sites = self.placed_one_by_one();
+        if self.homes.len() > MOST_REFINED {
+            return sites;
+        }
+        for _ in 0..ROUNDS {
+            let now = self.cost(&sites);
+            let tried = self.steps(&sites).into_iter().map(|step| {
+                let sites = after(&sites, step);
+                (self.cost(&sites), sites)
+            });
+            match tried.reduce(|best, next| if next.0 < best.0 { next } else { best }) {
+                Some((cost, better)) if cost < now - NOTABLE * now.abs() => sites = better,
+                Some(_) | None => break,
+            }
+        }
+        sites
+    }
+
+    /// Those that send most first, each where it costs least beside those that are placed already.
+    fn placed_one_by_one(&self) -> Vec<usize> {
+        let mut order: Vec<usize> = (0..self.homes.len()).collect();
+        let total = |task: &usize| Tasks::total(&self.partners[*task]);
+        order.sort_by(|one, other| total(other).total_cmp(&total(one)));
+        let mut sites: Vec<Option<usize>> = vec![None; self.homes.len()];
+        let mut is_taken = vec![false; self.nodes.len()];
+        for task in order {
+            let is_open = |site: &usize| !is_taken[*site] && self.nodes[*site] == self.homes[task];
+            let cost = |site: usize| self.cost_of_one(task, site, &sites);
+            let open = (0..self.nodes.len()).filter(is_open).map(|site| (cost(site), site));
+            let least = open.reduce(|best, next| if next.0 < best.0 { next } else { best });
+            let (_, site) = least.expect("each node has a site for each of its tasks");
+            is_taken[site] = true;
+            sites[task] = Some(site);
+        }
+        sites.into_iter().flatten().collect()
+    }
+
+    /// What one more task costs on a site, in seconds.
+    fn cost_of_one(&self, task: usize, site: usize, placed: &[Option<usize>]) -> f64 {
+        let to_partner = |(partner, bytes): &(usize, f64)| {
+            placed[*partner].map_or(0.0, |other| self.links[site][other].seconds(*bytes))
+        };
+        let communication: f64 = self.partners[task].iter().map(to_partner).sum();
+        self.weights.total(self.own[task][site], self.hurt[site], communication)
+    }
+
+    /// What an iteration costs, in seconds: all wait for the slowest computation and for the slowest
+    /// communication; what neighbours lose is added.
+    pub(super) fn cost(&self, sites: &[usize]) -> f64 {
+        let largest = |seconds: &dyn Fn(usize) -> f64| (0..sites.len()).map(seconds).fold(0.0, f64::max);
+        let own = largest(&|task| self.own[task][sites[task]]);
+        let communication = largest(&|task| {
+            let link = |partner: usize| self.links[sites[task]][sites[partner]];
+            self.partners[task].iter().map(|(partner, bytes)| link(*partner).seconds(*bytes)).sum()
+        });
+        let hurt: f64 = sites.iter().map(|site| self.hurt[*site]).sum();
+        self.weights.total(own, hurt, communication)
+    }
+
+    /// All moves to open sites of a task's node, and all exchanges of two tasks.
+    fn steps(&self, sites: &[usize]) -> Vec<Step> {
+        let tasks = 0..sites.len();
+        let open: Vec<usize> = (0..self.nodes.len()).filter(|site| !sites.contains(site)).collect();
+        let moves = tasks.clone().flat_map(|task| {
+            let node = self.nodes[sites[task]];
+            let open = open.iter().filter(move |site| self.nodes[**site] == node);
+            open.map(move |site| Step::Move(task, *site))
+        });
+        let swaps = tasks.clone().flat_map(|one| (one + 1..sites.len()).map(move |other| (one, other)));
+        let may = |(one, other): &(usize, usize)| match self.across {
+            Across::Nodes => true,
+            Across::No => self.nodes[sites[*one]] == self.nodes[sites[*other]],
+        };
+        moves.chain(swaps.filter(may).map(|(one, other)| Step::Swap(one, other))).collect()
+    }
+}
+
+fn after(sites: &[usize], step: Step) -> Vec<usize> {
+    let mut sites = sites.to_vec();
+    match step {
+        Step::Move(task, site) => sites[task] = site,
+        Step::Swap(one, other) => sites.swap(one, other),
+    }
+    sites
+}

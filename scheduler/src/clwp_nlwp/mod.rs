@@ -1,0 +1,20 @@
+//! CLWP and NLWP: a job goes to the node whose jobs are least like it, and its tasks to those GPUs of the
+//! node on which they and their neighbours lose least time to each other and to communication.
+//!
+//! The README beside this file says which properties are wanted, what of this is the paper's and what is
+//! inferred, and where each is tested. What room is, and when a job starts, is not decided here.
+
+mod assignment;
+mod links;
+mod nodes;
+mod options;
+mod place;
+mod rows;
+mod sites;
+mod tasks;
+#[cfg(test)]
+mod tests;
+
+pub(crate) use options::{ClwpNlwpOptions, CostWeights, Likeness, Slots};
+pub(crate) use place::ClwpNlwp;
+pub(crate) use tasks::Traffic;

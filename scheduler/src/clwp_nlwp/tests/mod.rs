@@ -1,0 +1,62 @@
+//! What CLWP and NLWP promise: figures worked out by hand, and where jobs go.
+
+mod assignment;
+mod nodes;
+mod place;
+mod several_devices;
+mod tasks;
+
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex};
+
+use crate::interference::{
+    ByLaw, CoLocation, Colocated, Contention, FairShares, Interference, Knowledge, Member,
+};
+use crate::tests::company::knowledge;
+
+/// The law, with rows of contention metrics by models' names, and models beside which nobody fits.
+#[derive(Debug, Default)]
+struct Metrics {
+    rows: BTreeMap<&'static str, Vec<f64>>,
+    huge: Vec<&'static str>,
+    /// The number of sets of each question for slowdowns.
+    predicted: Mutex<Vec<usize>>,
+    /// The same for rows.
+    completed: Mutex<Vec<usize>>,
+}
+
+impl Metrics {
+    fn of<const N: usize>(rows: [(&'static str, [f64; 2]); N]) -> Metrics {
+        let rows = rows.into_iter().map(|(model, row)| (model, row.to_vec())).collect();
+        Metrics { rows, ..Metrics::default() }
+    }
+
+    fn row(&self, member: &Member) -> Contention {
+        Contention(self.rows.get(member.model.as_str()).cloned().unwrap_or_else(|| vec![0.5, 0.5]))
+    }
+}
+
+impl Interference for Metrics {
+    fn predict(&self, sets: &[CoLocation]) -> Vec<Vec<Colocated>> {
+        self.predicted.lock().unwrap().push(sets.len());
+        let mut told = ByLaw::<FairShares>::default().predict(sets);
+        for (set, told) in sets.iter().zip(&mut told) {
+            let is_huge = |member: &Member| self.huge.contains(&member.model.as_str());
+            let fits = if set.members.iter().any(is_huge) { 0.1 } else { 1.0 };
+            told.iter_mut().for_each(|it| it.fits = fits);
+        }
+        told
+    }
+
+    fn contention(&self, sets: &[CoLocation]) -> Option<Vec<Vec<Contention>>> {
+        self.completed.lock().unwrap().push(sets.len());
+        Some(sets.iter().map(|set| set.members.iter().map(|member| self.row(member)).collect()).collect())
+    }
+}
+
+/// What is known of the models alone, and these rows.
+fn knows(metrics: Metrics) -> (Arc<Metrics>, Knowledge) {
+    let metrics = Arc::new(metrics);
+    let busy = [("heavy", 0.94), ("middling", 0.5), ("shuffle", 0.3), ("light", 0.1)];
+    (metrics.clone(), Knowledge { interference: metrics, ..knowledge("test GPU", &busy) })
+}

@@ -1,0 +1,17 @@
+//! The hybrid: A-SRPT says who starts when and where whole devices go, the stages of ISACPP say which GPU is
+//! shared, and nobody is slowed by neighbours more than it may be.
+//!
+//! The README beside this file says which properties are wanted, what of this is the papers' and what is
+//! inferred, and where each is tested.
+
+mod bound;
+mod choice;
+mod options;
+mod policy;
+mod screen;
+#[cfg(test)]
+mod tests;
+mod watchdog;
+
+pub(crate) use options::HybridOptions;
+pub(crate) use policy::Hybrid;

@@ -1,0 +1,147 @@
+//! What is expected of a job's memory, and how sure that is.
+
+use proptest::prelude::*;
+
+use super::*;
+
+const GIB: u64 = 1 << 30;
+
+fn configuration(batch: Option<u64>) -> Configuration {
+    Configuration { model: "resnet-50".into(), batch, precision: String::new() }
+}
+
+/// Runs on a V100: batches with the gibibytes that they held.
+fn seen(runs: &[(u64, u64)]) -> Footprints {
+    let mut seen = Footprints::default();
+    for (batch, gibibytes) in runs {
+        seen.note(&GpuKind::named("v100"), &configuration(Some(*batch)), Bytes(gibibytes * GIB));
+    }
+    seen
+}
+
+fn expected(seen: &Footprints, batch: u64) -> Option<Footprint> {
+    let asked = configuration(Some(batch));
+    seen.expect(&[GpuKind::named("V100")], &asked, &ModelFeatures::default())
+}
+
+/// Gibibytes and certainty.
+fn told(seen: &Footprints, batch: u64) -> Option<(f64, Certainty)> {
+    let gibibytes = |bytes: Bytes| (bytes.0 as f64 / GIB as f64 * 1e3).round() / 1e3;
+    expected(seen, batch).map(|it| (gibibytes(it.bytes), it.certainty))
+}
+
+#[test]
+fn what_was_seen_once_is_expected_again_with_a_margin() {
+    assert_eq!(told(&seen(&[(32, 10)]), 32), Some((10.5, Certainty::Known)));
+    assert_eq!(told(&seen(&[(32, 2)]), 32), Some((2.25, Certainty::Known)), "at least 256 MiB");
+    assert_eq!(expected(&seen(&[(32, 10)]), 32).unwrap().basis, "a run of resnet-50 (32)");
+    let often = seen(&[(32, 10), (32, 8), (32, 9)]);
+    assert_eq!(told(&often, 32), Some((10.5, Certainty::Known)), "the most that it ever held");
+    assert_eq!(expected(&often, 32).unwrap().basis, "3 runs of resnet-50 (32)");
+}
+
+#[test]
+fn two_batches_tell_of_others_in_a_line() {
+    let two = seen(&[(16, 4), (32, 6)]);
+    assert_eq!(told(&two, 48), Some((9.2, Certainty::Known)), "8 GiB and 15 %");
+    assert_eq!(told(&two, 24), Some((5.75, Certainty::Known)));
+    assert_eq!(told(&two, 31), Some((6.3, Certainty::Known)), "no more than the next larger one");
+    assert_eq!(told(&two, 65), Some((11.644, Certainty::Guessed)), "far from everything that was seen");
+    assert_eq!(expected(&two, 48).unwrap().basis, "resnet-50 with 2 batches of 16 to 32");
+}
+
+#[test]
+fn one_batch_tells_of_smaller_ones_only() {
+    let one = seen(&[(32, 10)]);
+    assert_eq!(told(&one, 8), Some((10.5, Certainty::Known)));
+    assert_eq!(expected(&one, 8).unwrap().basis, "resnet-50 with a batch of 32, which needs no less");
+    assert_eq!(told(&one, 33), None);
+}
+
+#[test]
+fn a_line_that_falls_is_level() {
+    let falling = seen(&[(16, 6), (32, 4)]);
+    assert_eq!(told(&falling, 32), Some((6.3, Certainty::Known)), "no less than a smaller batch");
+    assert_eq!(told(&falling, 64), Some((6.3, Certainty::Known)));
+}
+
+#[test]
+fn a_job_must_be_known_on_every_gpu_that_it_may_get() {
+    let mut both = seen(&[(32, 10)]);
+    let [v100, h200] = ["v100", "h200"].map(GpuKind::named);
+    let (asked, unheard) = (configuration(Some(32)), ModelFeatures::default());
+    let told = |seen: &Footprints| seen.expect(&[v100.clone(), h200.clone()], &asked, &unheard).unwrap();
+    assert_eq!(told(&both).certainty, Certainty::Guessed);
+    both.note(&h200, &asked, Bytes(20 * GIB));
+    assert_eq!((told(&both).certainty, told(&both).bytes), (Certainty::Known, Bytes(21 * GIB)));
+}
+
+#[test]
+fn a_description_alone_is_a_guess() {
+    let none = Footprints::default();
+    let features =
+        ModelFeatures { parameters: Some(1e9), activation_bytes: Some(4e9), ..ModelFeatures::default() };
+    let guess = none.expect(&[GpuKind::named("v100")], &configuration(Some(32)), &features).unwrap();
+    assert_eq!((guess.certainty, guess.bytes), (Certainty::Guessed, Bytes(23_723_517_440)));
+    let parameters = ModelFeatures { activation_bytes: None, ..features };
+    assert_eq!(none.expect(&[GpuKind::named("v100")], &configuration(Some(32)), &parameters), None);
+}
+
+#[test]
+fn who_does_not_tell_its_batch_is_known_after_three_runs() {
+    let (v100, asked) = (GpuKind::named("v100"), configuration(None));
+    let mut runs = Footprints::default();
+    for (run, expected) in [(1, None), (2, None), (3, Some(Bytes(21 * GIB)))] {
+        runs.note(&v100, &asked, Bytes(20 * GIB));
+        let told = runs.expect(std::slice::from_ref(&v100), &asked, &ModelFeatures::default());
+        assert_eq!(told.map(|it| it.bytes), expected, "run {run}");
+    }
+    assert_eq!(told(&runs, 32), None, "whatever their batches were");
+}
+
+#[test]
+fn another_precision_is_another_size() {
+    let half = Configuration { precision: "bf16".into(), ..configuration(Some(16)) };
+    let mut runs = seen(&[(32, 10)]);
+    runs.note(&GpuKind::named("v100"), &half, Bytes(3 * GIB));
+    assert_eq!(told(&runs, 64), None, "a line takes two batches of one precision");
+    assert_eq!(told(&runs, 16), Some((10.5, Certainty::Known)));
+}
+
+#[test]
+fn who_has_no_name_teaches_nothing() {
+    let mut none = Footprints::default();
+    none.note(&GpuKind::named("v100"), &Configuration::default(), Bytes(GIB));
+    assert_eq!(none, Footprints::default());
+}
+
+#[test]
+fn what_was_not_seen_for_the_longest_time_is_forgotten() {
+    let mut many = seen(&[(1, 1)]);
+    for batch in 0..MOST_CONFIGURATIONS as u64 {
+        many.note(&GpuKind::named("k80"), &configuration(Some(batch)), Bytes(GIB));
+    }
+    assert_eq!(told(&many, 1), None);
+    assert_eq!(many.runs.len(), MOST_CONFIGURATIONS);
+}
+
+proptest! {
+    #[test]
+    fn larger_batches_hold_no_less_and_the_order_of_runs_does_not_matter(
+        runs in prop::collection::vec((1..64_u64, 1..20_u64), 2..8),
+    ) {
+        let turned: Vec<(u64, u64)> = runs.iter().rev().copied().collect();
+        let (seen, turned) = (seen(&runs), seen(&turned));
+        let of = |seen: &Footprints| -> Vec<Option<(f64, Certainty)>> {
+            (1..140).map(|batch| told(seen, batch)).collect()
+        };
+        let all = of(&seen);
+        prop_assert_eq!(&all, &of(&turned));
+        let bytes: Vec<f64> = all.iter().flatten().map(|(bytes, _)| *bytes).collect();
+        prop_assert!(bytes.is_sorted(), "{:?}", bytes);
+        for (batch, held) in runs {
+            let expected = expected(&seen, batch).unwrap();
+            prop_assert!(expected.bytes >= Bytes(held * GIB) && expected.certainty == Certainty::Known);
+        }
+    }
+}

@@ -1,0 +1,30 @@
+//! The hybrid as users write it: its own parameters beside all that A-SRPT and the mapper take.
+
+use super::{Parameters, SWITCHES, UnknownPolicy, order, place};
+use crate::hybrid::{Hybrid, HybridOptions};
+use crate::interference::Knowledge;
+use crate::mapping::{Selection, Switch};
+use crate::{Options, Policy};
+
+pub(super) fn hybrid(
+    knowledge: &Knowledge,
+    parameters: &mut Parameters<'_>,
+) -> Result<Box<dyn Policy>, UnknownPolicy> {
+    let default = HybridOptions::default();
+    let mut number = |key, default| {
+        let read = parameters.read(key, "a number from 0 to 1000", |it: &f64| (0.0..=1e3).contains(it))?;
+        Ok(read.unwrap_or(default))
+    };
+    let options = HybridOptions {
+        caution: number("caution", default.caution)?,
+        harm_weight: number("harm-weight", default.harm_weight)?,
+        idle_price: number("idle-price", default.idle_price)?,
+        sharing: parameters.choose("sharing", &SWITCHES)?.unwrap_or(default.sharing),
+        watchdog: parameters.choose("watchdog", &SWITCHES)?.unwrap_or(default.watchdog),
+    };
+    // A live cluster never leaves a GPU idle for the sake of a turn that rests on estimates.
+    let eager = Options { eager_start: Switch::On, ..Options::default() };
+    let order = order(eager, parameters)?;
+    let whole = place(parameters, Selection::default())?;
+    Ok(Box::new(Hybrid::new(options, &order, whole, knowledge)))
+}
