@@ -86,7 +86,7 @@ learn() {
 for part in even odd; do
     cut_pairs $part
     judged="$oracle $single --cluster 4x8:V100@25g --load 1 $two --interference table:$out/$part.csv --seed 1,2,3 --policy isacpp,hybrid"
-    for model in additive e-ggat-plus; do
+    for model in additive gaussian e-ggat-plus; do
         for from in without beside; do
             learn $model "$out/$from-$part.csv" "$out/$model-$from-$part"
             table "learned-$model-$from-$part" $judged --predictor "model:$out/$model-$from-$part" &
@@ -94,6 +94,6 @@ for part in even odd; do
         learn $model "$pairs" "$out/$model"
         table "learned-$model-all-$part" $judged --predictor "model:$out/$model" &
     done
-    for predictor in law truth; do table "learned-$predictor-$part" $judged --predictor $predictor & done
+    for predictor in law pretrained truth; do table "learned-$predictor-$part" $judged --predictor $predictor & done
     wait
 done

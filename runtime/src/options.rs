@@ -49,7 +49,7 @@ impl HeadOptions {
         HeadOptions {
             listen: SocketAddr::from((Ipv4Addr::UNSPECIFIED, cohabit_net::DEFAULT_PORT)),
             state_dir: state_dir.into(),
-            policy: "fifo".to_owned(),
+            policy: "hybrid".to_owned(),
             interference: Basis::default(),
             max_slowdown: USUAL_MAX_SLOWDOWN,
             refit_after: 50,

@@ -71,6 +71,8 @@ fn a_trained_model_answers_with_the_promised_figures() {
         "mape_slowdown",
         "p95_ape_slowdown",
         "max_ape_slowdown",
+        "coverage_1sigma",
+        "coverage_2sigma",
         "mape_memory",
         "mape_utilisation",
         "infeasible_recall",
@@ -124,7 +126,7 @@ fn trouble_is_told_in_words_and_codes() {
         (&train("bad.csv", "additive")[..], 65, "bad.csv: line 2, column 'solo_rate': 'ten' is no number"),
         (&train("alone.csv", "additive"), 65, "there is nothing to learn from"),
         (&train("nowhere.csv", "additive"), 66, "cannot open nowhere.csv"),
-        (&train("bad.csv", "magic"), 2, "there is no model 'magic': there are additive, gaussian"),
+        (&train("bad.csv", "magic"), 2, "there is no model 'magic': there are additive, low-rank"),
         (&["show", "nowhere"], 66, "cannot read nowhere/card.json"),
     ] {
         let output = predict(folder.path(), arguments);

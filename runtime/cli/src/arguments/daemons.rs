@@ -57,7 +57,7 @@ pub(crate) struct HeadStartArguments {
     /// State folder [env: COHABIT_STATE]
     #[arg(long, value_name = "DIR")]
     pub(crate) state: Option<PathBuf>,
-    /// Scheduling policy [default: fifo] [env: COHABIT_POLICY]
+    /// Scheduling policy [default: hybrid] [env: COHABIT_POLICY]
     #[arg(long, value_name = "NAME")]
     pub(crate) policy: Option<String>,
     /// What tells how much jobs on one GPU slow each other down, until the head has learned better: law,

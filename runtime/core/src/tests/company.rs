@@ -110,14 +110,14 @@ fn who_came_after_the_last_outlook_was_not_foretold() {
 #[test]
 fn a_job_that_is_thought_of_would_join_another_and_nothing_is_kept_of_it() {
     let mut test = TestHead::with_devices(1);
-    let neighbour = test.submit(JobSpec { name: "resident".into(), ..part(400) });
+    let neighbour = test.submit(JobSpec { name: "resident".into(), ..part(500) });
     let head = test.head.clone();
-    let told = considered(&test, submit(part(400)));
+    let told = considered(&test, submit(part(500)));
     assert_eq!(serde_json::to_string(&head).unwrap(), serde_json::to_string(&test.head).unwrap());
     let place = told.place.unwrap();
     assert_eq!(
         (place.nodes, place.devices[0].0.as_str(), place.share),
-        (vec!["node1".to_owned()], "gpu-0", Share(400))
+        (vec!["node1".to_owned()], "gpu-0", Share(500))
     );
     let own = told.company.unwrap();
     let [beside] = &told.neighbours[..] else { panic!("{:?}", told.neighbours) };

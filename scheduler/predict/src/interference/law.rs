@@ -10,9 +10,11 @@ const APART: f64 = 0.2;
 /// Jobs of which nobody knows how busy they keep a GPU do so for some part of the time between these.
 const UNKNOWN: [f64; 2] = [0.4, 1.0];
 
-/// What the law tells of each member of a set; nothing where it is not known of any how busy it keeps a GPU.
+/// What the law tells of each member of a set; nothing where nobody says of any how busy it keeps a GPU, not
+/// even the job itself.
 pub(super) fn told(set: &CoLocation) -> Option<Vec<Expected>> {
-    let busy = |member: &Member| member.solo.utilisation.filter(|busy| (0.0..=1.0).contains(busy));
+    let told = |member: &Member| member.solo.utilisation.or(member.claim);
+    let busy = |member: &Member| told(member).filter(|busy| (0.0..=1.0).contains(busy));
     if set.members.iter().all(|member| busy(member).is_none()) {
         return None;
     }

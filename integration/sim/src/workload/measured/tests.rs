@@ -133,6 +133,29 @@ fn whatever_is_the_truth_memory_is_that_of_the_devices() {
     assert_eq!(told, [(6 * GIB) as f64, (8 * GIB) as f64]);
 }
 
+/// Knows sets that share under MPS alone.
+#[derive(Debug)]
+struct OfMps;
+
+impl Interference for OfMps {
+    fn predict(&self, sets: &[CoLocation]) -> Vec<Vec<Colocated>> {
+        let slowdown = |set: &CoLocation| if set.sharing == Some(StretchSharing::Mps) { 1.5 } else { 9.0 };
+        let said = |set: &CoLocation| {
+            set.members.iter().map(|it| Colocated::slowed(it, slowdown(set), 0.0)).collect()
+        };
+        sets.iter().map(said).collect()
+    }
+}
+
+#[test]
+fn a_predictor_is_asked_about_gpus_that_share_as_those_of_the_table() {
+    let asked = on(machine("V100", 16)).asking(Arc::new(OfMps));
+    assert_eq!(fate(&*asked, &["a", "b"])[0].slowdown, 1.5);
+    let elsewhere =
+        CoLocation { gpu: GpuKind::named("h200"), members: vec![Member::default(); 2], sharing: None };
+    assert_eq!(asked.predict(&[elsewhere])[0][0].slowdown, 9.0);
+}
+
 #[test]
 fn a_pair_that_nobody_measured_follows_from_how_others_fared_beside_each_of_the_two() {
     // Slowdowns that are a product of what one suffers and what the other does.
