@@ -120,3 +120,23 @@ fn a_job_that_outgrows_its_predicted_memory_is_run_again_alone_and_loses_no_retr
     let told = gpus.cluster.ok(&["explain", &grown]);
     assert!(told.contains("predicted"), "{told}");
 }
+
+#[test]
+fn a_head_without_settings_lets_jobs_share_that_ask_for_little_and_says_what_it_goes_by() {
+    let gpus = GpuCluster::of(Cluster::with_head(&[], &[]), 1, &[], |_| {});
+    let little = ["--gpus", "0.3", "--gpu-mem", "10G"];
+    let (one, other) = (gpus.submit(&little, &ENDLESS), gpus.submit(&little, &ENDLESS));
+    for job in [&one, &other] {
+        gpus.until_sharing(job, "enforced");
+    }
+    assert_eq!(gpus.cluster.show(&one)["sharing_with"], json!([other]));
+    let models = gpus.cluster.json(&["models"]);
+    assert_eq!(models["base"], "pretrained", "{models}");
+    let refused = gpus.cluster.run(&["models", "use", "7"]);
+    assert!(refused.code != 0 && refused.stderr.contains('7'), "{}", refused.stderr);
+    gpus.cluster.ok(&["models", "use", "base"]);
+    // Two that ask for most of it stay apart.
+    let much = ["--gpus", "0.35", "--gpu-mem", "10G", "--max-slowdown", "1.01"];
+    let third = gpus.submit(&much, &ENDLESS);
+    until("it says why it waits", || gpus.cluster.ok(&["explain", &third]).contains("1.01"));
+}
