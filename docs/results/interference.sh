@@ -37,7 +37,7 @@ for load in 0.7 1 1.3; do
 done
 wait
 for gpu in P100 K80; do table "gpu-$gpu" $oracle $single --cluster 4x8:$gpu@25g --load 1 $two $measured $some & done
-table batch $oracle $single --cluster 4x8:V100@25g --load 1000 $two $measured $some &
+table batch $oracle --trace "$out/philly-single.csv" --skip 20000 --limit 1000 --cluster 1x8:V100@25g --load 1000 $two $measured $some &
 table three $oracle $single --cluster 4x8:V100@25g --load 1 $measured $some &
 wait
 

@@ -1,8 +1,8 @@
 //! The one place that makes a member of a co-location set of a job.
 //!
 //! What is trained comes from the description of its model, or else from its group: jobs of one group are
-//! taken to train the same. What it does alone comes from the book of what was measured; where nobody measured
-//! it, what it asks for is its own word for what it needs.
+//! taken to train the same. What it does alone comes from the book of what was measured; where nobody
+//! measured it, what it asks for is its own word for what it needs.
 
 use cohabit_proto::{Demand, Gpus, ModelDescription};
 
