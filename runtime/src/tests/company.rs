@@ -14,8 +14,8 @@ use crate::kit::cluster::{TestClient, TestHead, policy};
 use crate::kit::spec;
 use crate::{Basis, HeadOptions};
 
-fn third() -> JobSpec {
-    JobSpec { demand: Demand { gpus: Gpus::Part(Share(300)), ..Demand::default() }, ..spec() }
+fn half() -> JobSpec {
+    JobSpec { demand: Demand { gpus: Gpus::Part(Share(500)), ..Demand::default() }, ..spec() }
 }
 
 /// A head that puts every job on the first device with room, and knows nothing but the law.
@@ -44,14 +44,14 @@ async fn consider(client: &TestClient, spec: JobSpec) -> Consideration {
 async fn a_job_that_is_thought_of_is_told_whom_it_would_join_and_then_joins_it() {
     let head = sharing().await;
     let (client, mut worker) = (head.admin().await, head.worker(1, vec![]).await);
-    let resident = submit(&client, third()).await;
+    let resident = submit(&client, half()).await;
     worker.next_run().await;
-    let told = consider(&client, third()).await;
+    let told = consider(&client, half()).await;
     let place = told.place.unwrap();
     assert_eq!((place.nodes, place.devices), (vec!["box".to_owned()], vec![DeviceId("host-0".into())]));
     assert_eq!(told.neighbours.iter().map(|it| it.then.job).collect::<Vec<_>>(), [resident]);
     assert!(told.neighbours[0].then.predicted.expected > Slowdown::NONE);
-    let newcomer = submit(&client, third()).await;
+    let newcomer = submit(&client, half()).await;
     assert_eq!(newcomer, JobId::new(resident.number + 1), "nothing was submitted before");
     worker.next_run().await;
     let record = client.show(newcomer).await;
@@ -66,7 +66,7 @@ async fn a_job_that_is_thought_of_is_told_whom_it_would_join_and_then_joins_it()
 async fn a_job_that_is_thought_of_is_refused_or_waits_as_it_would_if_it_were_submitted() {
     let head = sharing().await;
     let client = head.admin().await;
-    let told = consider(&client, third()).await;
+    let told = consider(&client, half()).await;
     assert_eq!((told.place, told.reason.as_str()), (None, "no worker is connected that takes jobs"));
     let _worker = head.worker(1, vec![]).await;
     let large = JobSpec { demand: Demand { gpus: Gpus::Whole(3), ..Demand::default() }, ..spec() };

@@ -108,7 +108,7 @@ async fn what_was_lived_through_is_known_again_after_a_restart() {
 
 #[tokio::test]
 async fn a_policy_that_looks_elsewhere_is_not_asked_for_plans_by_what_is_learned() {
-    let head = TestHead::start().await;
+    let head = TestHead::start_like(|options| options.policy = "fifo".into()).await;
     let (client, worker) = (head.admin().await, head.worker(1, vec![]).await);
     let jobs = [submit(&client, "a").await, submit(&client, "b").await];
     worker.report(pair(jobs)).await;
