@@ -61,13 +61,14 @@ fn horus_takes_the_device_that_is_least_busy_with_the_newcomer() {
 }
 
 #[test]
-fn what_nobody_measured_is_taken_for_a_usual_job() {
-    let mut view = occupied("heavy", "never seen");
-    view.nodes.truncate(1);
-    assert_eq!(placed("horus", &with(view.clone(), vec![training(1, "light", 100)])), [(1, 0, 1)]);
-    let mut other = occupied("middling", "never seen");
-    other.nodes.truncate(1);
-    assert_eq!(placed("horus", &with(other, vec![training(1, "light", 100)])), [(1, 0, 0)]);
+fn what_nobody_measured_keeps_a_device_as_busy_as_the_part_that_it_asks_for() {
+    let beside = |known: &'static str| {
+        let mut view = occupied(known, "never seen");
+        view.nodes.truncate(1);
+        placed("horus", &with(view, vec![training(1, "light", 100)]))
+    };
+    assert_eq!(beside("middling"), [(1, 0, 1)]);
+    assert_eq!(beside("light"), [(1, 0, 0)]);
 }
 
 #[test]
