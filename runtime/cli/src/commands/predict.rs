@@ -11,6 +11,7 @@ mod train;
 
 use std::process::ExitCode;
 
+#[cfg(feature = "simulate")]
 pub(super) use self::input::model;
 
 use crate::arguments::PredictVerb;
