@@ -13,6 +13,7 @@ use cohabit_scheduler::interference::{
 use super::batch::{Batch, Question};
 use super::look::Look;
 use super::network::{Network, Start};
+use super::own_thread::answered_on_one_thread;
 use super::training::{PRECISION, Trained};
 use super::worth::worth;
 use crate::interference::expected::{others, ran};
@@ -98,7 +99,8 @@ impl<N: Network> Interference for Ensemble<N> {
         let question = |(set, base): (_, &Vec<Colocated>)| Question { set, base: base.clone() };
         let questions: Vec<Question<'_>> = together.map(question).collect();
         // Layers that fitted together in training do so here; nobody who asks could act on an error.
-        let Ok(answers) = answers(&self.networks, &self.look, &questions) else { return base };
+        let ask = || answers(&self.networks, &self.look, &questions);
+        let Ok(answers) = answered_on_one_thread(ask) else { return base };
         let mut answers = answers.into_iter();
         let of_set = |(set, base): (&CoLocation, Vec<Colocated>)| {
             if set.members.len() < 2 {

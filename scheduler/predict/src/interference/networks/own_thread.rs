@@ -2,7 +2,7 @@
 //!
 //! Networks are so small that a second thread only costs. The library of tensors takes all cores otherwise.
 
-use std::sync::mpsc;
+use std::sync::{LazyLock, mpsc};
 use std::thread;
 
 use crate::interference::model::Epoch;
@@ -23,4 +23,14 @@ pub(super) fn on_one_thread<T: Send>(
         receiver.iter().for_each(|epoch| watch(&epoch));
         worker.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
     })
+}
+
+/// Answers there, on a thread that all who ask share; where none can be made, on the common ones.
+pub(super) fn answered_on_one_thread<T: Send>(answer: impl FnOnce() -> T + Send) -> T {
+    static ONE: LazyLock<Option<rayon::ThreadPool>> =
+        LazyLock::new(|| rayon::ThreadPoolBuilder::new().num_threads(1).build().ok());
+    match &*ONE {
+        Some(one) => one.install(answer),
+        None => answer(),
+    }
 }
