@@ -69,12 +69,13 @@ async fn a_found_rank_can_still_be_stopped() {
 async fn a_stop_goes_on_after_a_restart_and_keeps_its_reason() {
     let mut cluster = Cluster::new().await;
     let (daemon, mut head) = cluster.worker().await;
-    let asked = cluster.path().join("asked");
-    let mut stubborn =
-        shell(&format!("trap 'echo > {}' TERM; while :; do sleep 0.02; done", asked.display()));
+    let (asked, listens) = (cluster.path().join("asked"), cluster.path().join("listens"));
+    let trap = format!("trap 'echo > {}' TERM; echo > {}", asked.display(), listens.display());
+    let mut stubborn = shell(&format!("{trap}; while :; do sleep 0.02; done"));
     stubborn.stop.grace = Span::from_secs(2);
     head.order(run(1, stubborn)).await;
     head.started(rank(1)).await;
+    wait_for("the trap", || listens.exists()).await;
     head.order(Order::Stop { attempt: rank(1).attempt, why: StopReason::Preempted }).await;
     wait_for("SIGTERM", || asked.exists()).await;
     daemon.stop().await.unwrap();
@@ -89,10 +90,12 @@ async fn a_stop_goes_on_after_a_restart_and_keeps_its_reason() {
 async fn what_ends_of_a_stop_without_a_daemon_keeps_its_reason() {
     let mut cluster = Cluster::new().await;
     let (daemon, mut head) = cluster.worker().await;
-    let (asked, go) = (cluster.path().join("asked"), cluster.path().join("go"));
+    let [asked, listens, go] = ["asked", "listens", "go"].map(|name| cluster.path().join(name));
     let save = format!("echo > {}; {}; exit 5", asked.display(), until(&go));
-    head.order(run(1, shell(&format!("trap '{save}' TERM; while :; do sleep 0.02; done")))).await;
+    let trap = format!("trap '{save}' TERM; echo > {}", listens.display());
+    head.order(run(1, shell(&format!("{trap}; while :; do sleep 0.02; done")))).await;
     head.started(rank(1)).await;
+    wait_for("the trap", || listens.exists()).await;
     head.order(Order::Stop { attempt: rank(1).attempt, why: StopReason::MpsFaultVictim }).await;
     wait_for("SIGTERM", || asked.exists()).await;
     daemon.stop().await.unwrap();
