@@ -83,7 +83,12 @@ mod tests {
 
     /// Job 1, which trained a ResNet and ended so.
     fn ended(state: JobState) -> JobRecord {
-        let trained = Trained { model: Some("resnet".into()), batch_size: Some(32), ..Trained::default() };
+        let trained = Trained {
+            model: Some("resnet".into()),
+            batch_size: Some(32),
+            precision: Some("bf16".into()),
+            ..Trained::default()
+        };
         JobRecord { state, trained, ..ran(1, cohabit_proto::Span::from_secs(60)) }
     }
 
@@ -94,6 +99,7 @@ mod tests {
         submit.spec.model = Some(ModelDescription {
             name: Some("resnet".into()),
             batch_size: Some(32),
+            precision: Some("bf16".into()),
             ..Default::default()
         });
         change(&mut submit);
@@ -117,6 +123,8 @@ mod tests {
         assert_eq!(expected(&after(JobState::Failed), |_| {}), None);
         let other = |submit: &mut Submit| submit.spec.model.as_mut().unwrap().name = Some("bert".into());
         assert_eq!(expected(&after(JobState::Completed), other), None);
+        let wider = |submit: &mut Submit| submit.spec.model.as_mut().unwrap().precision = Some("fp32".into());
+        assert_eq!(expected(&after(JobState::Completed), wider), None);
     }
 
     #[test]

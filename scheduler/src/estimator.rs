@@ -68,7 +68,7 @@ impl Features {
     }
 
     fn gathered(user: &str, group: &str, submitted_at: Time, demand: &Demand, trained: Trained) -> Features {
-        let Trained { model, batch_size, replicas, iterations } = trained;
+        let Trained { model, batch_size, replicas, iterations, .. } = trained;
         let (user, group) = (user.to_owned(), group.to_owned());
         let devices_milli = demand.total_milli();
         Features { user, group, submitted_at, devices_milli, model, batch_size, replicas, iterations }

@@ -77,6 +77,9 @@ pub struct Trained {
     pub model: Option<String>,
     /// Samples in one step of one rank.
     pub batch_size: Option<u64>,
+    /// What it computes in.
+    #[serde(default)]
+    pub precision: Option<String>,
     /// Replicas of each stage of the pipeline; empty where none are told.
     pub replicas: Vec<u32>,
     /// Iterations, where the user knows them.
@@ -91,6 +94,7 @@ impl Trained {
         Trained {
             model: model.and_then(|it| it.name.clone()),
             batch_size: model.and_then(|it| it.batch_size),
+            precision: model.and_then(|it| it.precision.clone()),
             replicas: model.map_or_else(Vec::new, |it| it.stages.iter().map(|it| it.replicas).collect()),
             iterations: spec.iterations.or_else(|| model?.total_iterations()),
         }

@@ -41,6 +41,7 @@ pub(crate) fn told_by(record: &JobRecord) -> (Demand, JobTraits) {
     let model = named.then(|| ModelDescription {
         name: trained.model.clone(),
         batch_size: trained.batch_size,
+        precision: trained.precision.clone(),
         ..ModelDescription::default()
     });
     let traits = JobTraits {

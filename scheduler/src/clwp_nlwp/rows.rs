@@ -8,9 +8,7 @@ use cohabit_proto::JobId;
 
 use super::Likeness;
 use crate::Change;
-use crate::interference::{
-    CoLocation, Contention, GpuKind, GpuModel, Interference, Knowledge, Member, USUAL_BUSY,
-};
+use crate::interference::{CoLocation, Contention, GpuKind, GpuModel, Interference, Knowledge, Member};
 use crate::shared_place::Jobs;
 
 /// The rows of all jobs that anybody looked at.
@@ -99,19 +97,19 @@ const HOST_LINK: f64 = 16e9;
 /// How busy the job alone keeps the GPU, and its parts of memory, of the peak of computing and of the link to
 /// the host; what is not known is that of a usual job.
 fn told(alone: &CoLocation) -> Contention {
-    let Some(Member { batch, features, solo, .. }) = alone.members.first() else {
+    let Some(member @ Member { batch, features, solo, .. }) = alone.members.first() else {
         return Contention(Vec::new());
     };
     let samples = batch.zip(solo.rate).map(|(batch, rate)| batch as f64 * rate);
     let a_second = |each: Option<f64>| samples.zip(each).map(|(samples, each)| samples * each);
     let peak = alone.gpu.model().unwrap_or(GpuModel::USUAL).peak;
     let metrics = [
-        (solo.utilisation, USUAL_BUSY),
-        (alone.memory_filled(), USUAL_MEMORY),
-        (a_second(features.flops_per_sample).map(|it| it / peak), USUAL_COMPUTE),
-        (a_second(features.input_bytes).map(|it| it / HOST_LINK), USUAL_INPUT),
+        member.busy(),
+        alone.memory_filled().unwrap_or(USUAL_MEMORY),
+        a_second(features.flops_per_sample).map_or(USUAL_COMPUTE, |it| it / peak),
+        a_second(features.input_bytes).map_or(USUAL_INPUT, |it| it / HOST_LINK),
     ];
-    Contention(metrics.into_iter().map(|(known, usual)| known.unwrap_or(usual).clamp(0.0, 1.0)).collect())
+    Contention(metrics.map(|it| it.clamp(0.0, 1.0)).to_vec())
 }
 
 #[cfg(test)]
@@ -144,7 +142,10 @@ mod tests {
     #[test]
     fn a_job_of_which_nobody_knows_anything_is_a_usual_one() {
         let unknown = told(&alone(Member::default()));
-        assert_eq!(unknown, Contention(vec![USUAL_BUSY, USUAL_MEMORY, USUAL_COMPUTE, USUAL_INPUT]));
+        assert_eq!(
+            unknown,
+            Contention(vec![Member::default().busy(), USUAL_MEMORY, USUAL_COMPUTE, USUAL_INPUT])
+        );
     }
 
     #[test]

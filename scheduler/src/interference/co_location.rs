@@ -12,7 +12,7 @@ use super::GpuModel;
 pub const UNKNOWN_UNCERTAINTY: f64 = 0.47;
 
 /// What a job of which nobody knows better is taken for: most training jobs keep a GPU busy.
-pub(crate) const USUAL_BUSY: f64 = 0.8;
+const USUAL_BUSY: f64 = 0.8;
 
 /// Jobs that share a GPU.
 #[derive(Debug, Default, Clone, PartialEq, Serialize, Deserialize)]

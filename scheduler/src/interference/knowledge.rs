@@ -21,7 +21,7 @@ pub struct Knowledge {
 pub const USUAL_MAX_SLOWDOWN: Slowdown = Slowdown(1_300);
 
 impl Default for Knowledge {
-    /// The law, and nothing measured: every job is taken for a usual one.
+    /// The law, and nothing measured: every job counts by its own word.
     fn default() -> Knowledge {
         Knowledge {
             interference: Arc::new(ByLaw::<FairShares>::default()),

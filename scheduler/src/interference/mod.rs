@@ -20,7 +20,6 @@ mod solo_book;
 use std::sync::Arc;
 
 pub(crate) use asked::{Asked, Company, Known};
-pub(crate) use co_location::USUAL_BUSY;
 pub use co_location::{
     CoLocation, Colocated, Configuration, GpuKind, Member, ModelFeatures, Solo, UNKNOWN_UNCERTAINTY,
 };

@@ -2,7 +2,7 @@
 //!
 //! After G. Yeung et al., "Horus: interference-aware and prediction-based scheduling in deep learning
 //! systems", 2022, which predicts utilisation and has no model of slowdowns. Here what a job uses alone comes
-//! from measurements; one that nobody measured counts as a usual one.
+//! from measurements; one that nobody measured counts by the part that it asks for.
 
 use super::{Choice, Chosen, Jobs, Seat, least_loaded};
 use crate::{PendingJob, Shortage};
