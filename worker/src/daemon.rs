@@ -14,6 +14,7 @@ mod devices;
 mod driver;
 mod ending;
 mod environment;
+mod executors;
 mod gpu;
 mod link;
 mod logs;

@@ -1,11 +1,12 @@
 //! The executor: a process that holds one rank, and outlives the daemon that started it.
 //!
 //! It starts the rank, keeps what it prints, follows its progress, passes signals on, and writes down how it
-//! ended once nothing of it is left. It knows no head and no job but its own: what to do is in its folder,
-//! and whoever connects to the socket there may command it. When nobody who knows the head does so for too
-//! long, it stops the rank by itself.
+//! ended once nothing of it is left. It knows no head and no job but its own: what to do is in the rank's
+//! folder, and whoever connects to the socket there may command it. When nobody who knows the head does so
+//! for too long, it stops the rank by itself.
 //!
-//! It is a sub-reaper: whatever the rank leaves behind becomes its child, so that nothing escapes.
+//! It is a sub-reaper: whatever the rank leaves behind becomes its child, so that nothing escapes. So it
+//! knows for sure when nothing is left, and may then hold another rank, if its daemon has one for it.
 
 mod family;
 pub(crate) mod gpu_memory;
@@ -19,8 +20,6 @@ mod socket;
 use std::fmt;
 use std::io;
 use std::os::fd::AsFd;
-use std::os::unix::net::UnixListener;
-use std::path::Path;
 use std::process::{Child, ExitCode};
 use std::time::Duration;
 
@@ -31,18 +30,20 @@ use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::sync::{mpsc, watch};
 use tokio::time::{Instant, sleep};
 
+use crate::assignment::{Assignment, Assignments};
 use crate::clock::now;
 use crate::files::FileError;
 use crate::log::LogWriter;
 use crate::process::Identity;
 use crate::progress::{ProgressFile, Tracker};
-use crate::rank_folder::{Ended, RankFolder, Start};
+use crate::rank_folder::{Ended, Flush, RankFolder, Start};
 use family::Family;
 use holder::{Force, Holder};
 use lease::OrphanClock;
-use output::Output;
+use output::{Output, Rest};
 use removal::Removal;
 use socket::{Status, serve};
+use tokio::net::UnixListener;
 
 /// How often, a second apart, it is tried to write down how the rank ended: a full disk may have room again.
 const WRITE_ATTEMPTS: u32 = 600;
@@ -63,19 +64,19 @@ enum ExecutorError {
     System(#[from] io::Error),
 }
 
-/// Runs the rank that is described in this folder until nothing of it is left.
+/// Holds one rank after the other, as the worker daemon gives them, until it gives no more.
 ///
-/// To be called first thing in a process of its own, whose standard input is the listening socket of the
-/// folder. The result says whether the end of the rank was written down, not how it ended.
+/// To be called first thing in a process of its own, whose standard input is the line to the daemon. The
+/// result says whether the end of the last rank was written down, not how it ended.
 #[must_use]
-pub fn executor(folder: &Path) -> ExitCode {
+pub fn executor() -> ExitCode {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
-    let ran = runtime.map_err(ExecutorError::from).and_then(|runtime| {
-        let ran = runtime.block_on(run(&RankFolder::new(folder)));
+    let worked = runtime.map_err(ExecutorError::from).and_then(|runtime| {
+        let worked = runtime.block_on(work());
         runtime.shutdown_background();
-        ran
+        worked
     });
-    match ran {
+    match worked {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
             complain(&error);
@@ -84,20 +85,43 @@ pub fn executor(folder: &Path) -> ExitCode {
     }
 }
 
-async fn run(folder: &RankFolder) -> Result<(), ExecutorError> {
+async fn work() -> Result<(), ExecutorError> {
     detach()?;
-    let listener = listener()?;
-    folder.write_identity(&Identity::own()?)?;
+    let identity = Identity::own()?;
+    let assignments = Assignments::over(io::stdin().as_fd().try_clone_to_owned()?)?;
+    let mut deaths = signal(SignalKind::child())?;
+    while let Some(Assignment { folder, listener }) = assignments.next().await? {
+        let folder = RankFolder::new(folder);
+        folder.take_last_words()?;
+        folder.write_identity(&identity)?;
+        listener.set_nonblocking(true)?;
+        let listener = UnixListener::from_std(listener)?;
+        run(&folder, listener, &mut deaths, &assignments).await?;
+    }
+    Ok(())
+}
+
+async fn run(
+    folder: &RankFolder,
+    listener: UnixListener,
+    deaths: &mut Signal,
+    assignments: &Assignments,
+) -> Result<(), ExecutorError> {
     let start = folder.start()?.ok_or(ExecutorError::NothingToStart)?;
     if folder.is_over() {
         return Err(ExecutorError::GivenUp);
     }
     let progress_file = ProgressFile::create(folder.progress())?;
     let log = LogWriter::create(&folder.log(), start.log)?;
-    let deaths = signal(SignalKind::child())?;
     match launch::launch(folder, &start) {
-        Ok(child) => hold(folder, &start, child, Kept { listener, progress_file, log, deaths }).await,
-        Err(failure) => write_down(folder, &Ended::without_start(Outcome::NotStarted(failure), now())).await,
+        Ok(child) => {
+            let kept = Kept { listener, progress_file, log, deaths, assignments };
+            hold(folder, &start, child, kept).await
+        }
+        Err(failure) => {
+            let ended = Ended::without_start(Outcome::NotStarted(failure), now());
+            write_down(folder, &ended, Flush::Later).await
+        }
     }
 }
 
@@ -115,27 +139,26 @@ fn detach() -> Result<(), ExecutorError> {
     Ok(())
 }
 
-/// The socket that the daemon bound before it started us.
-fn listener() -> Result<tokio::net::UnixListener, ExecutorError> {
-    let listener = UnixListener::from(io::stdin().as_fd().try_clone_to_owned()?);
-    listener.set_nonblocking(true)?;
-    Ok(tokio::net::UnixListener::from_std(listener)?)
-}
-
 /// What is made ready before the rank is started.
-struct Kept {
-    listener: tokio::net::UnixListener,
+struct Kept<'a> {
+    listener: UnixListener,
     progress_file: ProgressFile,
     log: LogWriter,
-    deaths: Signal,
+    deaths: &'a mut Signal,
+    assignments: &'a Assignments,
 }
 
-async fn hold(folder: &RankFolder, start: &Start, mut child: Child, kept: Kept) -> Result<(), ExecutorError> {
+async fn hold(
+    folder: &RankFolder,
+    start: &Start,
+    mut child: Child,
+    kept: Kept<'_>,
+) -> Result<(), ExecutorError> {
     let (started_at, process) = (now(), child.id().cast_signed());
     let (stdout, stderr) = child.stdout.take().zip(child.stderr.take()).expect("both were asked to be pipes");
     let (status, told) = watch::channel(Status { started_at, process, stopping: None, progress: None });
     let (hearer, heard) = mpsc::channel(COMMANDS);
-    tokio::spawn(serve(kept.listener, told, hearer));
+    let serving = tokio::spawn(serve(kept.listener, told, hearer));
     let holder = Holder {
         family: Family::of(Pid::from_raw(process)),
         output: Output::keep(stdout, stderr, kept.log)?,
@@ -149,15 +172,20 @@ async fn hold(folder: &RankFolder, start: &Start, mut child: Child, kept: Kept) 
     };
     let over = holder.hold(kept.deaths, heard).await;
     let ending = Ending { outcome: over.outcome, stopped: over.stopped, at: over.at };
-    write_down(folder, &Ended { ending, started_at: Some(started_at), progress: over.progress }).await?;
-    // Connections end with it, and not before there is an outcome to look at.
-    drop(status);
+    let ended = Ended { ending, started_at: Some(started_at), progress: over.progress };
+    write_down(folder, &ended, over.flush).await?;
+    if over.output == Rest::Unread {
+        kept.assignments.refuse()?;
+    }
+    // Connections end here, and not before there is an outcome to look at.
+    serving.abort();
+    let _ = serving.await;
     Ok(())
 }
 
-async fn write_down(folder: &RankFolder, ended: &Ended) -> Result<(), ExecutorError> {
+async fn write_down(folder: &RankFolder, ended: &Ended, flush: Flush) -> Result<(), ExecutorError> {
     let mut attempts = 1;
-    while let Err(error) = folder.write_ended(ended) {
+    while let Err(error) = folder.write_ended(ended, flush) {
         if attempts == WRITE_ATTEMPTS {
             return Err(error.into());
         }

@@ -77,6 +77,23 @@ pub(crate) fn create(path: &Path, mode: u32) -> Result<File, FileError> {
     options.open(path).at("create", path)
 }
 
+/// The file, to be written at its end; made, if it is not there.
+pub(crate) fn append_to(path: &Path) -> Result<File, FileError> {
+    OpenOptions::new().append(true).create(true).mode(0o600).open(path).at("create", path)
+}
+
+/// Makes a file durable that was written without that, if it is there.
+pub(crate) fn flush_if_there(path: &Path) -> Result<(), FileError> {
+    match File::open(path) {
+        Ok(file) => {
+            file.sync_all().at("flush", path)?;
+            sync_folder_of(path)
+        }
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
+        Err(error) => Err(error).at("open", path),
+    }
+}
+
 /// Makes new, renamed and removed names durable.
 fn sync_folder_of(path: &Path) -> Result<(), FileError> {
     let folder = path.parent().unwrap_or(Path::new("/"));

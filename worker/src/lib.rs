@@ -5,6 +5,7 @@
 //! start, what it printed, how it ended. Decisions are made in `cohabit-worker-core`; here are processes,
 //! files, devices and the link.
 
+mod assignment;
 mod clock;
 mod daemon;
 mod executor;

@@ -4,15 +4,16 @@
 //! start.json         what to start; written by the daemon before it starts the executor
 //! socket             where the executor listens
 //! executor.json      which process the executor is
-//! executor.log       the executor's own last words, if it ever has any
+//! executor.log       the executor's own last words, if it has any
 //! script             the job's script, if it brought one
 //! progress           where the rank writes its progress
 //! log/               what the rank printed
 //! outcome.json       how it ended; becomes acknowledged.json once the head knows it
 //! ```
 //!
-//! Only the outcome is flushed to the disk. A power cut ends the rank as well as the daemon, and a daemon
-//! that knows nothing of a rank any more has said all there is to say.
+//! Only the outcome is flushed to the disk: at once if the head cannot be told of it now, else a moment later
+//! if the head has still not acknowledged it (decision 019). A power cut ends the rank as well as the daemon,
+//! and a daemon that knows nothing of a rank any more has said all there is to say.
 
 use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
@@ -22,7 +23,9 @@ use cohabit_proto::{AttemptId, Outcome, Progress, RankId, Span, StopReason, Time
 use cohabit_worker_core::{Ending, RankStart};
 use serde::{Deserialize, Serialize};
 
-use crate::files::{At, FileError, make_folder, read_json, write_json, write_json_for_this_boot};
+use crate::files::{
+    At, FileError, append_to, flush_if_there, make_folder, read_json, write_json, write_json_for_this_boot,
+};
 use crate::log::LogLimits;
 use crate::process::Identity;
 
@@ -55,6 +58,15 @@ pub(crate) struct Ended {
     pub(crate) started_at: Option<Time>,
     /// The last that was heard of it.
     pub(crate) progress: Option<Progress>,
+}
+
+/// When an outcome is made durable.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Flush {
+    /// Before anything else.
+    Now,
+    /// By the daemon, if the head has not acknowledged it soon.
+    Later,
 }
 
 impl Ended {
@@ -122,8 +134,23 @@ impl RankFolder {
         read_json(&self.identity_file())
     }
 
-    pub(crate) fn write_ended(&self, ended: &Ended) -> Result<(), FileError> {
-        write_json(&self.outcome_file(), ended)
+    /// From now on what this process has to say to its standard error goes into the folder.
+    pub(crate) fn take_last_words(&self) -> Result<(), FileError> {
+        let path = self.executor_log();
+        let file = append_to(&path)?;
+        nix::unistd::dup2_stderr(&file).at("write to", &path)
+    }
+
+    pub(crate) fn write_ended(&self, ended: &Ended, flush: Flush) -> Result<(), FileError> {
+        match flush {
+            Flush::Now => write_json(&self.outcome_file(), ended),
+            Flush::Later => write_json_for_this_boot(&self.outcome_file(), ended),
+        }
+    }
+
+    /// Makes the outcome durable, if it is still there because the head has not acknowledged it.
+    pub(crate) fn flush_ended(&self) -> Result<(), FileError> {
+        flush_if_there(&self.outcome_file())
     }
 
     /// How the rank ended, if it did and the head may not know it.
@@ -135,7 +162,7 @@ impl RankFolder {
     pub(crate) fn explain(&self, why: StopReason) -> Result<(), FileError> {
         let Some(mut ended) = self.ended()? else { return Ok(()) };
         ended.ending.stopped = Some(why);
-        self.write_ended(&ended)
+        self.write_ended(&ended, Flush::Now)
     }
 
     /// The head knows how the rank ended. Asked twice, it is done once.

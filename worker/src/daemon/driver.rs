@@ -88,6 +88,7 @@ impl Actor for Driver {
             self.handle_event(context, Event::Found(Box::new(recovered.found)));
         }
         self.gpus.settle();
+        self.surroundings.executors.replenish();
         Ok(())
     }
 

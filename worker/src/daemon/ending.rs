@@ -12,7 +12,7 @@ use tokio::time::{Instant, sleep};
 
 use crate::clock;
 use crate::process::{Living, send, with_environment};
-use crate::rank_folder::{Ended, RankFolder};
+use crate::rank_folder::{Ended, Flush, RankFolder};
 use crate::removal::remove;
 
 /// How long an executor that hung up may take to go.
@@ -45,7 +45,7 @@ async fn lost(folder: &RankFolder, why: &str) -> Ended {
     };
     tracing::warn!(folder = %folder.path().display(), detail, "a rank was lost");
     let ended = Ended::without_start(Outcome::Lost(detail), clock::now());
-    if let Err(error) = folder.write_ended(&ended) {
+    if let Err(error) = folder.write_ended(&ended, Flush::Now) {
         tracing::warn!(%error, "the loss of a rank could not be written down");
     }
     ended

@@ -9,6 +9,7 @@ use cohabit_proto::{Device, Span};
 use cohabit_worker_core::RankStart;
 
 use super::WorkerOptions;
+use super::executors::Executors;
 use super::gpu::Homes;
 use super::state::StateFolder;
 use crate::files::{At, FileError};
@@ -29,7 +30,7 @@ const SEARCH_PATH: &str = "/usr/local/bin:/usr/bin:/bin";
 #[derive(Debug, Clone)]
 pub(crate) struct Surroundings {
     pub(crate) state: StateFolder,
-    pub(crate) executor_program: PathBuf,
+    pub(crate) executors: Executors,
     orphan_grace: Span,
     log: LogLimits,
     basics: BTreeMap<String, String>,
@@ -51,7 +52,7 @@ impl Surroundings {
         let gpus = Homes::make(state.root(), devices, &basics["PATH"])?;
         Ok(Surroundings {
             state: state.clone(),
-            executor_program: options.executor_program.clone(),
+            executors: Executors::new(options.executor_program.clone(), state.root().to_owned()),
             orphan_grace: options.orphan_grace,
             log: options.log,
             nvml_library: options.nvml_library.clone(),
@@ -132,7 +133,7 @@ mod tests {
         let gpus: Vec<Device> = gpus.iter().map(gpu).collect();
         let surroundings = Surroundings {
             state: StateFolder::open(folder.path()).unwrap().0,
-            executor_program: "/bin/true".into(),
+            executors: Executors::new("/bin/true".into(), folder.path().to_owned()),
             orphan_grace: Span::from_secs(1),
             log: LogLimits::default(),
             basics: basics(|name| (name == "HOME" || name == "SECRET").then(|| "/home/ada".into())),

@@ -11,18 +11,24 @@ use cohabit_proto::{Outcome, RankId, StartFailure};
 use cohabit_worker_core::{Ending, Event, Lease, RankStart};
 use tokio::io::AsyncWriteExt;
 use tokio::net::unix::OwnedWriteHalf;
+use tokio::task::spawn_blocking;
+use tokio::time::sleep;
 
 use super::driver::DriverMessage;
 use super::ending;
 use super::environment::Surroundings;
+use super::executors::{Executor, Executors};
 use super::gpu::MpsMessage;
 use super::spawn::{self, Connection, SpawnError, Words};
 use crate::clock;
-use crate::rank_folder::{Ended, RankFolder};
+use crate::rank_folder::{Ended, Flush, RankFolder};
 use crate::wire::{Command, Word, line};
 
 /// How long the end of a rank may wait for word of its MPS server.
 const EXAMINATION: Duration = Duration::from_secs(3);
+
+/// Outcomes that the head has not acknowledged for so long are made durable.
+const ACKNOWLEDGED_WITHIN: Duration = Duration::from_secs(1);
 
 /// What the actor of a rank is told.
 pub(crate) enum RankMessage {
@@ -52,6 +58,8 @@ pub(crate) struct Rank {
     /// Who looks after the MPS daemon whose client it is.
     mps: Option<Address<MpsMessage>>,
     commands: Option<OwnedWriteHalf>,
+    /// Who holds it, if this daemon gave it to them, and those among whom they are when it has ended.
+    executor: Option<(Executor, Executors)>,
     life: Life,
 }
 
@@ -74,7 +82,7 @@ impl Rank {
             Origin::Ordered(..) => Life::Starting,
             Origin::Found(_) => Life::Running,
         };
-        Rank { id, folder, origin: Some(origin), driver, mps, commands: None, life }
+        Rank { id, folder, origin: Some(origin), driver, mps, commands: None, executor: None, life }
     }
 }
 
@@ -85,18 +93,7 @@ impl Actor for Rank {
         self.tell_mps(MpsMessage::Joined(self.id)).await;
         match self.origin.take() {
             Some(Origin::Found(connection)) => self.attach(context, connection),
-            Some(Origin::Ordered(start, surroundings)) => match spawn::spawn(*start, surroundings).await {
-                Ok(connection) => {
-                    self.attach(context, connection);
-                    // The order came from the head, just now.
-                    self.pass(Command::Lease(Lease::Held)).await;
-                }
-                Err(error) => {
-                    self.not_started(&error).await;
-                    self.tell_mps(MpsMessage::Left(self.id)).await;
-                    context.stop();
-                }
-            },
+            Some(Origin::Ordered(start, surroundings)) => self.start(context, *start, surroundings).await,
             None => {}
         }
         Ok(())
@@ -112,7 +109,9 @@ impl Actor for Rank {
                 self.tell(Event::Progress(self.id, progress)).await
             }
             RankMessage::HungUp => {
-                self.over(ending::of(&self.folder).await).await;
+                let ended = ending::of(&self.folder).await;
+                self.release(&ended);
+                self.over(ended).await;
                 self.tell_mps(MpsMessage::Left(self.id)).await;
                 context.stop();
             }
@@ -122,6 +121,24 @@ impl Actor for Rank {
 }
 
 impl Rank {
+    async fn start(&mut self, context: &mut Context<Self>, start: RankStart, surroundings: Surroundings) {
+        let executors = surroundings.executors.clone();
+        match spawn::spawn(start, surroundings).await {
+            Ok((executor, connection)) => {
+                self.attach(context, connection);
+                // The order came from the head, just now.
+                self.pass(Command::Lease(Lease::Held)).await;
+                executors.replenish();
+                self.executor = Some((executor, executors));
+            }
+            Err(error) => {
+                self.not_started(&error).await;
+                self.tell_mps(MpsMessage::Left(self.id)).await;
+                context.stop();
+            }
+        }
+    }
+
     fn attach(&mut self, context: &mut Context<Self>, connection: Connection) {
         self.commands = Some(connection.commands);
         context.alongside(listen(connection.words, context.address().clone()));
@@ -140,7 +157,7 @@ impl Rank {
         if !matches!(error, SpawnError::Held(_)) {
             let ended = Ended::without_start(Outcome::NotStarted(failure.clone()), clock::now());
             // Where even that cannot be written, there is hardly a folder to be found.
-            let _ = self.folder.write_ended(&ended);
+            let _ = self.folder.write_ended(&ended, Flush::Now);
         }
         self.tell(Event::SpawnFailed(self.id, failure)).await;
     }
@@ -182,6 +199,18 @@ impl Rank {
         }
     }
 
+    /// Its executor may hold another, if it was not lost. The outcome must be durable before long, if the head
+    /// does not say that it knows it.
+    fn release(&mut self, ended: &Ended) {
+        if matches!(ended.ending.outcome, Outcome::Lost(_)) {
+            self.executor = None;
+        }
+        if let Some((executor, executors)) = self.executor.take() {
+            executors.keep(executor);
+        }
+        tokio::spawn(flush(self.folder.clone()));
+    }
+
     /// The end may come of a fault on its GPU, of which the core must hear first: only so it can tell the
     /// culprit from those who lost by it.
     async fn examine_mps(&self) {
@@ -202,6 +231,15 @@ impl Rank {
     /// Without a driver the daemon is stopping, and the next one will find the rank.
     async fn tell(&self, event: Event) {
         let _ = self.driver.tell(DriverMessage::Happened(event)).await;
+    }
+}
+
+/// Not by the actor, which ends before: the head answers sooner, or this is the last chance.
+async fn flush(folder: RankFolder) {
+    sleep(ACKNOWLEDGED_WITHIN).await;
+    let flushed = spawn_blocking(move || (folder.flush_ended(), folder)).await;
+    if let Ok((Err(error), folder)) = flushed {
+        tracing::warn!(folder = %folder.path().display(), %error, "an outcome may not survive a power cut");
     }
 }
 

@@ -1,24 +1,22 @@
-//! Starts executors, and connects to those that run.
+//! Gives ranks to executors, and connects to those that hold one.
 //!
-//! The socket is bound and connected to before the executor, which inherits it, is started: so connecting
-//! comes neither too early nor, after a very short rank, too late. Sockets are named through an open folder,
+//! The socket is bound and connected to before an executor gets it: so connecting comes neither too early
+//! nor, after a very short rank, too late. Sockets are named through an open folder,
 //! for their own path may be longer than a socket's name can be.
 
-use std::fs::{File, OpenOptions};
+use std::fs::File;
 use std::io;
-use std::os::fd::{AsRawFd, OwnedFd};
-use std::os::unix::fs::OpenOptionsExt;
+use std::os::fd::AsRawFd;
 use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::{Path, PathBuf};
-use std::process::Stdio;
 
 use cohabit_worker_core::RankStart;
 use tokio::io::{AsyncBufReadExt, BufReader, Lines};
 use tokio::net::unix::{OwnedReadHalf, OwnedWriteHalf};
-use tokio::process::{Child, Command};
 use tokio::task::spawn_blocking;
 
 use super::environment::Surroundings;
+use super::executors::Executor;
 use super::rendezvous::is_free;
 use crate::files::{At, FileError};
 use crate::rank_folder::RankFolder;
@@ -47,15 +45,17 @@ pub(crate) enum SpawnError {
     Connection(#[from] io::Error),
 }
 
-/// Starts the executor of this rank and connects to it.
-pub(crate) async fn spawn(rank: RankStart, surroundings: Surroundings) -> Result<Connection, SpawnError> {
-    let (child, stream) = spawn_blocking(move || start(rank, &surroundings)).await??;
-    tokio::spawn(reap(child));
-    connection(stream).map_err(SpawnError::from)
+/// Gives this rank to an executor and connects to it.
+pub(crate) async fn spawn(
+    rank: RankStart,
+    surroundings: Surroundings,
+) -> Result<(Executor, Connection), SpawnError> {
+    let (executor, stream) = spawn_blocking(move || start(rank, &surroundings)).await??;
+    Ok((executor, connection(stream)?))
 }
 
 /// Everything that waits for the disk or for the system.
-fn start(rank: RankStart, surroundings: &Surroundings) -> Result<(Child, UnixStream), SpawnError> {
+fn start(rank: RankStart, surroundings: &Surroundings) -> Result<(Executor, UnixStream), SpawnError> {
     let folder = surroundings.folder_of(&rank);
     make_way(&folder)?;
     let port = rank.rendezvous_port;
@@ -64,18 +64,7 @@ fn start(rank: RankStart, surroundings: &Surroundings) -> Result<(Child, UnixStr
         return Err(SpawnError::PortTaken(taken));
     }
     let (listener, stream) = listen(folder.path()).at("listen in", folder.path())?;
-    let own_words = append_to(&folder.executor_log())?;
-    let program = &surroundings.executor_program;
-    let spawned = Command::new(program)
-        .arg("executor")
-        .arg(folder.path())
-        .env_clear()
-        .current_dir("/")
-        .stdin(OwnedFd::from(listener))
-        .stdout(Stdio::null())
-        .stderr(own_words)
-        .spawn();
-    Ok((spawned.at("start the executor", program)?, stream))
+    Ok((surroundings.executors.hold(folder.path(), &listener)?, stream))
 }
 
 /// A folder that is there already may be of a job of that name in an earlier life of the cluster. It goes,
@@ -89,10 +78,6 @@ fn make_way(folder: &RankFolder) -> Result<(), SpawnError> {
         Ok(false) => Ok(()),
         Err(error) => Err(error).at("look at", folder.path()).map_err(SpawnError::from),
     }
-}
-
-fn append_to(path: &Path) -> Result<File, FileError> {
-    OpenOptions::new().append(true).create(true).mode(0o600).open(path).at("create", path)
 }
 
 /// The executor's end, and the first connection to it.
@@ -116,10 +101,4 @@ fn connection(stream: UnixStream) -> io::Result<Connection> {
 
 fn socket_in(folder: &File) -> PathBuf {
     format!("/proc/self/fd/{}/socket", folder.as_raw_fd()).into()
-}
-
-/// A dead child stays in the table of processes until somebody asks for it.
-async fn reap(mut child: Child) {
-    // How the rank ended is in its folder.
-    let _ = child.wait().await;
 }

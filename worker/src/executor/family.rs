@@ -17,17 +17,24 @@ use crate::process::{Living, descendants_of, send};
 pub(crate) struct Family {
     leader: Pid,
     outcome: Option<Outcome>,
+    /// Whether this process has no children: whoever descends from it descends from one of them.
+    is_gone: bool,
 }
 
 impl Family {
     /// The leader of its own process group, and all that follow.
     pub(crate) fn of(leader: Pid) -> Family {
-        Family { leader, outcome: None }
+        Family { leader, outcome: None, is_gone: false }
     }
 
     /// How the leader ended, once it has.
     pub(crate) fn outcome(&self) -> Option<&Outcome> {
         self.outcome.as_ref()
+    }
+
+    /// Whether nothing of it was left when those that had ended were last asked.
+    pub(crate) const fn is_gone(&self) -> bool {
+        self.is_gone
     }
 
     /// Asks how those ended that have, adopted ones too.
@@ -38,7 +45,8 @@ impl Family {
                 Ok(WaitStatus::Signaled(pid, signal, _)) => {
                     self.ended(pid, Outcome::Signalled(cohabit_proto::Signal(signal as i32)));
                 }
-                Ok(WaitStatus::StillAlive) | Err(Errno::ECHILD) => return,
+                Ok(WaitStatus::StillAlive) => return,
+                Err(Errno::ECHILD) => return self.is_gone = true,
                 // Neither stops nor traces are waited for, and an interrupted wait is repeated.
                 Ok(_) | Err(_) => {}
             }

@@ -17,11 +17,12 @@ use tokio::time::{Instant, MissedTickBehavior, interval, sleep_until};
 use super::complain;
 use super::family::Family;
 use super::lease::OrphanClock;
-use super::output::Output;
+use super::output::{Output, Rest};
 use super::removal::Removal;
 use super::socket::{Heard, Status};
 use crate::clock::now;
 use crate::progress::{ProgressFile, Tracker};
+use crate::rank_folder::Flush;
 use crate::wire::Command;
 
 /// What remains after the end of a rank that nobody stopped has this long to end.
@@ -72,18 +73,20 @@ pub(crate) struct Over {
     pub(crate) stopped: Option<StopReason>,
     pub(crate) progress: Option<Progress>,
     pub(crate) at: Time,
+    /// When that has to be safe from a power cut: at once, if nobody is there to tell the head of it.
+    pub(crate) flush: Flush,
+    pub(crate) output: Rest,
 }
 
 impl Holder {
     /// Returns when nothing of the rank is left.
-    pub(crate) async fn hold(mut self, mut deaths: unix::Signal, mut heard: mpsc::Receiver<Heard>) -> Over {
+    pub(crate) async fn hold(mut self, deaths: &mut unix::Signal, mut heard: mpsc::Receiver<Heard>) -> Over {
         let mut look = interval(LOOK);
         look.set_missed_tick_behavior(MissedTickBehavior::Delay);
         let outcome = loop {
             self.reap();
-            if let Some(outcome) = self.family.outcome().cloned().filter(|_| self.family.living().is_empty())
-            {
-                break outcome;
+            if let Some(outcome) = self.family.outcome().filter(|_| self.family.is_gone()) {
+                break outcome.clone();
             }
             tokio::select! {
                 // What was heard counts before what the clock says.
@@ -104,15 +107,17 @@ impl Holder {
         let ran = self.family.outcome().is_none();
         self.family.reap();
         if ran && self.family.outcome().is_some() {
-            self.clear_up();
+            if self.force.asked_at.is_some() || self.force.kill_at.is_some() {
+                self.force.end = End::Asked;
+            }
+            if !self.family.is_gone() {
+                self.clear_up();
+            }
         }
     }
 
     /// The first process has ended: the others have to. Those that were asked before are not asked twice.
     fn clear_up(&mut self) {
-        if self.force.asked_at.is_some() || self.force.kill_at.is_some() {
-            self.force.end = End::Asked;
-        }
         let soon = Instant::now() + LEFTOVER_GRACE;
         let kill_at = match self.force.asked_at {
             None => {
@@ -210,10 +215,11 @@ impl Holder {
 
     async fn end(mut self, outcome: Outcome) -> Over {
         let at = now();
-        self.output.drained().await;
+        let output = self.output.drained().await;
         self.look();
-        let outcome = self.explained(outcome);
-        Over { outcome, stopped: self.stop_reason(), progress: self.tracker.progress().cloned(), at }
+        let (outcome, stopped) = (self.explained(outcome), self.stop_reason());
+        let flush = if self.orphan_clock.runs_out_at().is_some() { Flush::Now } else { Flush::Later };
+        Over { outcome, stopped, progress: self.tracker.progress().cloned(), at, flush, output }
     }
 
     /// A bad end of which nobody else was the cause may have one that the rank itself has told.

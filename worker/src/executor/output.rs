@@ -33,6 +33,14 @@ pub(crate) struct Output {
     ended: mpsc::Receiver<()>,
 }
 
+/// What may come through the pipes after the end of a rank.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Rest {
+    Nothing,
+    /// Somebody outside of the rank's family has them, and the threads still wait for what they print.
+    Unread,
+}
+
 /// What both threads share.
 #[derive(Clone)]
 struct Sink {
@@ -63,9 +71,11 @@ impl Output {
     }
 
     /// Waits until everything printed is in the log, within reason.
-    pub(crate) async fn drained(&mut self) {
-        // Past the limit the rest belongs to somebody else.
-        let _ = timeout(DRAIN, self.ended.recv()).await;
+    pub(crate) async fn drained(&mut self) -> Rest {
+        match timeout(DRAIN, self.ended.recv()).await {
+            Ok(_) => Rest::Nothing,
+            Err(_) => Rest::Unread,
+        }
     }
 
     /// The words by which the rank said at its end, if it did, that the GPU has no memory left for it.

@@ -2,8 +2,9 @@
 
 use std::collections::BTreeMap;
 use std::fs;
-use std::io::{BufRead, BufReader, Write};
-use std::os::fd::OwnedFd;
+use std::io::{BufRead, BufReader, IoSlice, Write};
+use std::mem::MaybeUninit;
+use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
@@ -12,6 +13,10 @@ use std::time::{Duration, Instant};
 
 use cohabit_proto::{JobId, JobSpec, Share, Span, Work};
 use cohabit_worker_core::{GpuAccess, RankStart};
+use rustix::net::{
+    AddressFamily, SendAncillaryBuffer, SendAncillaryMessage, SendFlags, SocketFlags, SocketType, sendmsg,
+    socketpair,
+};
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
@@ -41,11 +46,63 @@ pub(crate) struct Plan {
     pub(crate) removal: Value,
 }
 
-/// A rank that was started.
+/// An executor, and the line over which it gets its ranks.
+pub(crate) struct Executor {
+    pub(crate) process: Child,
+    line: OwnedFd,
+}
+
+/// A rank that was started, by an executor that gets no other.
 pub(crate) struct Rank {
     folder: TempDir,
     executor: Child,
     connection: Option<BufReader<UnixStream>>,
+}
+
+impl Executor {
+    /// As the daemon starts it.
+    pub(crate) fn start() -> Executor {
+        let (line, end) =
+            socketpair(AddressFamily::UNIX, SocketType::SEQPACKET, SocketFlags::CLOEXEC, None).unwrap();
+        let process = Command::new(env!("CARGO_BIN_EXE_cohabit-test-executor"))
+            .args(["executor", "/state"])
+            .env("SECRET_OF_THE_DAEMON", "1")
+            .stdin(end)
+            .stdout(Stdio::null())
+            .spawn()
+            .unwrap();
+        Executor { process, line }
+    }
+
+    /// Gives it a rank that somebody is connected to already. Fails where it takes none.
+    pub(crate) fn try_hold(&self, plan: &Plan) -> std::io::Result<BufReader<UnixStream>> {
+        let listener = plan.prepare();
+        let connection = connect(plan.path());
+        connection.get_ref().write_all(b"{\"lease\": \"held\"}\n").unwrap();
+        self.assign(plan, &listener).map(|()| connection)
+    }
+
+    /// Gives it a rank, and waits until that has ended.
+    pub(crate) fn run(&self, plan: &Plan) -> Value {
+        // What was said and not heard breaks the connection instead of ending it.
+        self.try_hold(plan).unwrap().lines().take_while(Result::is_ok).for_each(drop);
+        serde_json::from_slice(&fs::read(plan.path().join("outcome.json")).unwrap()).unwrap()
+    }
+
+    /// The daemon has nothing more for it to do, or is gone.
+    pub(crate) fn hang_up(self) -> Child {
+        self.process
+    }
+
+    fn assign(&self, plan: &Plan, listener: &UnixListener) -> std::io::Result<()> {
+        let sockets = [listener.as_fd()];
+        let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(1))];
+        let mut attached = SendAncillaryBuffer::new(&mut space);
+        attached.push(SendAncillaryMessage::ScmRights(&sockets));
+        let folder = [IoSlice::new(plan.path().as_os_str().as_encoded_bytes())];
+        sendmsg(&self.line, &folder, &mut attached, SendFlags::NOSIGNAL)?;
+        Ok(())
+    }
 }
 
 impl Plan {
@@ -88,29 +145,26 @@ impl Plan {
         self.folder.path()
     }
 
-    /// Starts the executor as the daemon does, but leaves it alone.
+    /// Starts it as the daemon does, but leaves its executor alone.
     pub(crate) fn start_alone(self) -> Rank {
-        let listener = self.listen();
-        self.spawn(listener, None)
+        let (executor, listener) = (Executor::start(), self.prepare());
+        executor.assign(&self, &listener).unwrap();
+        Rank { folder: self.folder, executor: executor.hang_up(), connection: None }
     }
 
-    /// Starts the executor as the daemon does: the connection is there before the executor is, and the first
-    /// that it hears is that the head can be reached.
+    /// Starts it as the daemon does: the connection is there before the executor is, and the first that it
+    /// hears is that the head can be reached.
     pub(crate) fn start(self) -> Rank {
-        let listener = self.listen();
-        let connection = connect(self.path());
-        connection.get_ref().write_all(b"{\"lease\": \"held\"}\n").unwrap();
-        self.spawn(listener, Some(connection))
+        let executor = Executor::start();
+        let connection = executor.try_hold(&self).unwrap();
+        Rank { folder: self.folder, executor: executor.hang_up(), connection: Some(connection) }
     }
 
-    fn listen(&self) -> UnixListener {
-        UnixListener::bind(self.path().join("socket")).unwrap()
-    }
-
-    fn spawn(self, listener: UnixListener, connection: Option<BufReader<UnixStream>>) -> Rank {
+    /// Writes down what to start, and listens where its executor will.
+    fn prepare(&self) -> UnixListener {
         let rank = RankStart {
             rank: JobId::new(1).attempt(1).rank(0),
-            spec: self.spec,
+            spec: self.spec.clone(),
             user: "ada".into(),
             devices: Vec::new(),
             share: Share::WHOLE,
@@ -122,15 +176,8 @@ impl Plan {
             "rank": rank, "environment": self.environment, "orphan_grace": self.orphan_grace, "log": self.log,
             "removal": self.removal,
         });
-        fs::write(self.folder.path().join("start.json"), start.to_string()).unwrap();
-        let executor = Command::new(env!("CARGO_BIN_EXE_cohabit-test-executor"))
-            .args(["executor".as_ref(), self.folder.path().as_os_str()])
-            .env("SECRET_OF_THE_DAEMON", "1")
-            .stdin(OwnedFd::from(listener))
-            .stdout(Stdio::null())
-            .spawn()
-            .unwrap();
-        Rank { folder: self.folder, executor, connection }
+        fs::write(self.path().join("start.json"), start.to_string()).unwrap();
+        UnixListener::bind(self.path().join("socket")).unwrap()
     }
 
     /// What becomes of the rank when nothing is done about it.

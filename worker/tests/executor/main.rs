@@ -7,4 +7,5 @@ mod gpus;
 mod kit;
 mod orphans;
 mod output;
+mod reuse;
 mod starts;

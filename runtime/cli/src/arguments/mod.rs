@@ -142,8 +142,8 @@ pub(crate) struct CompletionsArguments {
 #[cfg(feature = "worker")]
 #[derive(Debug, Args)]
 pub(crate) struct ExecutorArguments {
-    /// The rank's folder
-    pub(crate) folder: std::path::PathBuf,
+    /// The state folder of the worker
+    pub(crate) state: std::path::PathBuf,
 }
 
 /// Arguments of `train`.

@@ -1,8 +1,7 @@
-//! `executor`: holds one rank; started by the worker daemon, not by people.
+//! `executor`: holds ranks, one at a time; started by the worker daemon, not by people.
 
-use std::path::Path;
 use std::process::ExitCode;
 
-pub(super) fn executor(folder: &Path) -> ExitCode {
-    cohabit_worker::executor(folder)
+pub(super) fn executor() -> ExitCode {
+    cohabit_worker::executor()
 }

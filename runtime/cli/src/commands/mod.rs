@@ -76,7 +76,7 @@ pub(crate) fn dispatch(verb: Verb) -> Result<ExitCode, Failure> {
         #[cfg(all(feature = "head", feature = "worker"))]
         Verb::Up(arguments) => up::up(arguments),
         #[cfg(feature = "worker")]
-        Verb::Executor(arguments) => Ok(executor::executor(&arguments.folder)),
+        Verb::Executor(_) => Ok(executor::executor()),
         #[cfg(feature = "demo")]
         Verb::Demo(arguments) => demo::demo(arguments),
         #[cfg(feature = "demo")]

@@ -1,0 +1,138 @@
+//! The executors that this daemon started: those that hold a rank, and those that wait for their next one.
+//!
+//! One always waits, so that a rank need not wait for a process of our own to start. Those that ended a rank
+//! wait a moment for another, for short ranks come in swarms. Without a daemon those that wait go.
+
+use std::fmt;
+use std::os::unix::net::UnixListener;
+use std::path::{Path, PathBuf};
+use std::process::Stdio;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use tokio::process::{Child, Command};
+use tokio::task::spawn_blocking;
+use tokio::time::{Instant, sleep};
+
+use crate::assignment::{Assigner, line};
+use crate::files::{At, FileError};
+
+/// How long an executor waits for its next rank, if it is not the only one that waits.
+const LINGER: Duration = Duration::from_secs(5);
+
+/// Starts executors and remembers those that have nothing to do; clones are the same.
+#[derive(Clone)]
+pub(crate) struct Executors {
+    program: PathBuf,
+    /// The worker's state folder: says to people whose executors they are.
+    state: PathBuf,
+    waiting: Arc<Mutex<Waiting>>,
+}
+
+/// An executor of this daemon. Dropped, it goes when its rank has ended.
+#[derive(Debug)]
+pub(crate) struct Executor(Assigner);
+
+#[derive(Default)]
+struct Waiting {
+    /// The one that waits for the shortest time is the last.
+    executors: Vec<(Executor, Instant)>,
+    /// Whether somebody sees to it that they do not wait for ever.
+    watched: bool,
+}
+
+impl Executors {
+    pub(crate) fn new(program: PathBuf, state: PathBuf) -> Executors {
+        Executors { program, state, waiting: Arc::default() }
+    }
+
+    /// Gives this rank to an executor, to a new one if none waits.
+    ///
+    /// # Errors
+    /// When none can be started.
+    pub(crate) fn hold(&self, folder: &Path, listener: &UnixListener) -> Result<Executor, FileError> {
+        while let Some(executor) = self.take() {
+            // One that died meanwhile takes nothing.
+            if executor.0.assign(folder, listener).is_ok() {
+                return Ok(executor);
+            }
+        }
+        let executor = self.start()?;
+        executor.0.assign(folder, listener).at("give a rank to", &self.program)?;
+        Ok(executor)
+    }
+
+    /// Sees to it that one waits, sooner or later.
+    pub(crate) fn replenish(&self) {
+        if self.lock().executors.is_empty() {
+            let executors = self.clone();
+            spawn_blocking(move || match executors.start() {
+                Ok(executor) => executors.keep(executor),
+                Err(error) => tracing::warn!(%error, "no executor waits for the next rank"),
+            });
+        }
+    }
+
+    /// Its rank has ended.
+    pub(crate) fn keep(&self, executor: Executor) {
+        let mut waiting = self.lock();
+        waiting.executors.push((executor, Instant::now()));
+        if waiting.executors.len() > 1 && !std::mem::replace(&mut waiting.watched, true) {
+            tokio::spawn(dismiss(Arc::clone(&self.waiting)));
+        }
+    }
+
+    fn take(&self) -> Option<Executor> {
+        self.lock().executors.pop().map(|(executor, _)| executor)
+    }
+
+    fn start(&self) -> Result<Executor, FileError> {
+        let (assigner, end) = line().at("make a line to", &self.program)?;
+        let spawned = Command::new(&self.program)
+            .arg("executor")
+            .arg(&self.state)
+            .env_clear()
+            .current_dir("/")
+            .stdin(end)
+            .stdout(Stdio::null())
+            .stderr(Stdio::null())
+            .spawn();
+        tokio::spawn(reap(spawned.at("start the executor", &self.program)?));
+        Ok(Executor(assigner))
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Waiting> {
+        lock(&self.waiting)
+    }
+}
+
+impl fmt::Debug for Executors {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Executors").field("program", &self.program).finish_non_exhaustive()
+    }
+}
+
+fn lock(waiting: &Mutex<Waiting>) -> MutexGuard<'_, Waiting> {
+    waiting.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// Lets those go that have waited for too long, until only one is left.
+async fn dismiss(waiting: Arc<Mutex<Waiting>>) {
+    loop {
+        sleep(LINGER).await;
+        let mut waiting = lock(&waiting);
+        let executors = &mut waiting.executors;
+        let old = executors.iter().take_while(|(_, since)| since.elapsed() >= LINGER).count();
+        executors.drain(..old.min(executors.len().saturating_sub(1)));
+        if executors.len() <= 1 {
+            waiting.watched = false;
+            return;
+        }
+    }
+}
+
+/// A dead child stays in the table of processes until somebody asks for it.
+async fn reap(mut child: Child) {
+    // How its rank ended is in the rank's folder.
+    let _ = child.wait().await;
+}
