@@ -89,11 +89,10 @@ fn receive(end: BorrowedFd<'_>) -> io::Result<Option<Assignment>> {
     if received.bytes == 0 {
         return Ok(None);
     }
-    let sockets = attached.drain().find_map(|message| match message {
-        RecvAncillaryMessage::ScmRights(mut sockets) => sockets.next(),
-        _ => None,
+    let socket = attached.drain().find_map(|message| {
+        if let RecvAncillaryMessage::ScmRights(mut sockets) = message { sockets.next() } else { None }
     });
-    let socket = sockets.ok_or_else(|| io::Error::other("a rank came without its socket"))?;
+    let socket = socket.ok_or_else(|| io::Error::other("a rank came without its socket"))?;
     let folder = OsStr::from_bytes(&text[..received.bytes]).into();
     Ok(Some(Assignment { folder, listener: socket.into() }))
 }

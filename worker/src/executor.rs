@@ -28,7 +28,7 @@ use cohabit_worker_core::Ending;
 use nix::unistd::Pid;
 use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::sync::{mpsc, watch};
-use tokio::time::{Instant, sleep};
+use tokio::time::sleep;
 
 use crate::assignment::{Assignment, Assignments};
 use crate::clock::now;
@@ -165,7 +165,7 @@ async fn hold(
         progress_file: kept.progress_file,
         tracker: Tracker::default(),
         status: status.clone(),
-        orphan_clock: OrphanClock::running(Instant::now(), start.orphan_grace.into()),
+        orphan_clock: OrphanClock::new(start.orphan_grace.into()),
         grace: start.rank.spec.stop.grace,
         force: Force::default(),
         removal: Removal::of(start.removal.clone()),

@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use cohabit_actor::{Actor, Address, Context, Failure};
 use cohabit_proto::{Outcome, RankId, StartFailure};
-use cohabit_worker_core::{Ending, Event, Lease, RankStart};
+use cohabit_worker_core::{Ending, Event, RankStart};
 use tokio::io::AsyncWriteExt;
 use tokio::net::unix::OwnedWriteHalf;
 use tokio::task::spawn_blocking;
@@ -126,8 +126,6 @@ impl Rank {
         match spawn::spawn(start, surroundings).await {
             Ok((executor, connection)) => {
                 self.attach(context, connection);
-                // The order came from the head, just now.
-                self.pass(Command::Lease(Lease::Held)).await;
                 executors.replenish();
                 self.executor = Some((executor, executors));
             }

@@ -1,8 +1,8 @@
 //! The clock of an executor that was left alone.
 //!
-//! Pure. It runs from the start, from the loss of a connection, or from when the head could no longer be
-//! reached; only word that the head can be reached stops it. Whatever starts it while it runs does not start
-//! it anew.
+//! Pure. A rank comes by an order of the head, from a daemon that is connected: so the clock stands still at
+//! first. It runs from the loss of a connection, or from when the head could no longer be reached; only word
+//! that the head can be reached stops it. Whatever starts it while it runs does not start it anew.
 
 use std::time::Duration;
 
@@ -17,11 +17,9 @@ pub(crate) struct OrphanClock {
 }
 
 impl OrphanClock {
-    /// A clock that runs.
-    pub(crate) fn running(now: Instant, patience: Duration) -> OrphanClock {
-        let mut clock = OrphanClock { patience, runs_out_at: None };
-        clock.start(now);
-        clock
+    /// A clock that stands still.
+    pub(crate) const fn new(patience: Duration) -> OrphanClock {
+        OrphanClock { patience, runs_out_at: None }
     }
 
     /// Takes in whether the head can be reached.
@@ -51,7 +49,9 @@ mod tests {
     #[test]
     fn it_runs_from_the_first_loss_and_only_the_head_stops_it() {
         let start = Instant::now();
-        let mut clock = OrphanClock::running(start, 10 * SECOND);
+        let mut clock = OrphanClock::new(10 * SECOND);
+        assert_eq!(clock.runs_out_at(), None);
+        clock.set(start, Lease::Orphaned);
         clock.set(start + SECOND, Lease::Orphaned);
         assert_eq!(clock.runs_out_at(), Some(start + 10 * SECOND));
         clock.set(start + 2 * SECOND, Lease::Held);
@@ -62,6 +62,8 @@ mod tests {
 
     #[test]
     fn endless_patience_never_runs_out() {
-        assert_eq!(OrphanClock::running(Instant::now(), Duration::MAX).runs_out_at(), None);
+        let mut clock = OrphanClock::new(Duration::MAX);
+        clock.set(Instant::now(), Lease::Orphaned);
+        assert_eq!(clock.runs_out_at(), None);
     }
 }

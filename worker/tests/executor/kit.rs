@@ -74,11 +74,10 @@ impl Executor {
         Executor { process, line }
     }
 
-    /// Gives it a rank that somebody is connected to already. Fails where it takes none.
+    /// Gives it a rank to which the daemon is connected already. Fails where it takes none.
     pub(crate) fn try_hold(&self, plan: &Plan) -> std::io::Result<BufReader<UnixStream>> {
         let listener = plan.prepare();
         let connection = connect(plan.path());
-        connection.get_ref().write_all(b"{\"lease\": \"held\"}\n").unwrap();
         self.assign(plan, &listener).map(|()| connection)
     }
 
@@ -145,15 +144,7 @@ impl Plan {
         self.folder.path()
     }
 
-    /// Starts it as the daemon does, but leaves its executor alone.
-    pub(crate) fn start_alone(self) -> Rank {
-        let (executor, listener) = (Executor::start(), self.prepare());
-        executor.assign(&self, &listener).unwrap();
-        Rank { folder: self.folder, executor: executor.hang_up(), connection: None }
-    }
-
-    /// Starts it as the daemon does: the connection is there before the executor is, and the first that it
-    /// hears is that the head can be reached.
+    /// Starts it as the daemon does: the connection is there before the executor knows of the rank.
     pub(crate) fn start(self) -> Rank {
         let executor = Executor::start();
         let connection = executor.try_hold(&self).unwrap();

@@ -9,8 +9,9 @@ const LOOP: &str = "echo $$ > $DIR/pid; while :; do sleep 0.02; done";
 
 #[test]
 fn a_rank_that_nobody_ever_asks_for_is_stopped() {
-    let plan = Plan::shell(LOOP).change(|plan| plan.orphan_grace = Span::from_millis(300));
-    let ended = plan.start_alone().ended();
+    let mut rank = Plan::shell(LOOP).change(|plan| plan.orphan_grace = Span::from_millis(300)).start();
+    rank.disconnect();
+    let ended = rank.ended();
     assert_eq!(ended["ending"]["outcome"], json!({ "signalled": 15 }));
     assert_eq!(ended["ending"]["stopped"], "orphaned");
 }
