@@ -11,7 +11,7 @@ use std::process::Command;
 use serde_json::Value;
 
 /// Which of our crates each of them may use. See docs/ARCHITECTURE.md.
-const ALLOWED: [(&str, &[&str]); 16] = [
+const ALLOWED: [(&str, &[&str]); 17] = [
     ("cohabit-proto", &[]),
     ("cohabit-scheduler", &["cohabit-proto"]),
     ("cohabit-predict", &["cohabit-scheduler", "cohabit-proto"]),
@@ -54,6 +54,7 @@ const ALLOWED: [(&str, &[&str]); 16] = [
         &["cohabit-proto", "cohabit-scheduler", "cohabit-core", "cohabit-worker-core", "cohabit-predict"],
     ),
     ("cohabit-examples", &["cohabit-client"]),
+    ("cohabit-benches", &["cohabit-proto", "cohabit-net"]),
     ("cohabit-integration", &["cohabit-sim", "cohabit-client", "cohabit-fakes"]),
 ];
 

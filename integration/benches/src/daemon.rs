@@ -1,0 +1,110 @@
+//! A head as people run it: its own process, in a folder that goes with it.
+
+use std::path::{Path, PathBuf};
+use std::process::Stdio;
+use std::time::{Duration, Instant};
+
+use cohabit_net::{ClientServiceClient, Endpoint, Token, connect_client};
+use nix::sys::signal::{Signal, kill};
+use nix::unistd::Pid;
+use procfs::process::Process;
+use tempfile::TempDir;
+use tokio::io::{AsyncBufReadExt, BufReader};
+use tokio::process::{Child, Command};
+
+/// A head and its folder. Dropped, both are gone.
+pub(crate) struct Head {
+    folder: TempDir,
+    policy: String,
+    process: Child,
+    address: String,
+}
+
+/// What a process has used.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Usage {
+    pub(crate) processor: Duration,
+    /// In memory now, bytes.
+    pub(crate) resident: u64,
+    /// The most that ever was.
+    pub(crate) peak: u64,
+}
+
+impl Head {
+    /// A new cluster under the default policy.
+    pub(crate) async fn start() -> Head {
+        Head::with_policy("hybrid").await
+    }
+
+    pub(crate) async fn with_policy(policy: &str) -> Head {
+        let folder = tempfile::tempdir().unwrap();
+        let (process, address) = launch(folder.path(), policy).await;
+        Head { folder, policy: policy.to_owned(), process, address }
+    }
+
+    /// Kills it as a loss of power would, and starts it again; how long that took until it was ready.
+    pub(crate) async fn crash_and_start(&mut self) -> Duration {
+        kill(self.pid(), Signal::SIGKILL).unwrap();
+        self.process.wait().await.unwrap();
+        let begin = Instant::now();
+        (self.process, self.address) = launch(self.folder.path(), &self.policy).await;
+        begin.elapsed()
+    }
+
+    pub(crate) fn folder(&self) -> &Path {
+        self.folder.path()
+    }
+
+    /// A link of its own, with the operator's token.
+    pub(crate) async fn client(&self) -> ClientServiceClient {
+        connect_client(&self.endpoint("admin.token")).await.unwrap().0
+    }
+
+    pub(crate) fn endpoint(&self, token: &str) -> Endpoint {
+        let token = Token::read_file(&self.folder.path().join("head").join(token)).unwrap();
+        Endpoint { address: self.address.clone(), token }
+    }
+
+    pub(crate) fn usage(&self) -> Usage {
+        let process = Process::new(self.pid().as_raw()).unwrap();
+        let (stat, status) = (process.stat().unwrap(), process.status().unwrap());
+        let processor = (stat.utime + stat.stime) as f64 / procfs::ticks_per_second() as f64;
+        let bytes = |kib: Option<u64>| kib.unwrap_or_default() << 10;
+        Usage {
+            processor: Duration::from_secs_f64(processor),
+            resident: bytes(status.vmrss),
+            peak: bytes(status.vmhwm),
+        }
+    }
+
+    fn pid(&self) -> Pid {
+        Pid::from_raw(self.process.id().expect("it runs") as i32)
+    }
+}
+
+/// Bytes as people read them.
+pub(crate) fn mebibytes(bytes: u64) -> String {
+    format!("{:.1} MiB", bytes as f64 / f64::from(1 << 20))
+}
+
+/// The process once it is ready, and where it listens.
+async fn launch(folder: &Path, policy: &str) -> (Child, String) {
+    let log = std::fs::OpenOptions::new().create(true).append(true).open(folder.join("log")).unwrap();
+    let mut command = Command::new(binary());
+    command.args(["head", "start", "--listen", "127.0.0.1:0", "--state", "head", "--policy", policy]);
+    command.current_dir(folder).env_clear().env("HOME", folder);
+    command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(log).kill_on_drop(true);
+    let mut process = command.spawn().unwrap();
+    let mut ready = String::new();
+    BufReader::new(process.stdout.take().unwrap()).read_line(&mut ready).await.unwrap();
+    let (_, rest) = ready.split_once("listening on ").expect("the head is ready; its log says why not");
+    let address = rest.split(';').next().unwrap_or_default().to_owned();
+    (process, address)
+}
+
+/// The binary, built beside this one.
+fn binary() -> PathBuf {
+    let path = std::env::current_exe().unwrap().with_file_name("cohabit");
+    assert!(path.exists(), "{} is missing: build it with the same profile", path.display());
+    path
+}

@@ -1,0 +1,35 @@
+//! The head's figures, one bench in each file.
+
+pub(crate) mod heartbeats;
+pub(crate) mod idle;
+pub(crate) mod latency;
+pub(crate) mod queue;
+pub(crate) mod recovery;
+pub(crate) mod submits;
+pub(crate) mod throughput;
+
+use cohabit_net::{ClientServiceClient, context_for};
+use cohabit_proto::{Array, JobId, JobSpec, Reply, Request, Span, Submit};
+
+/// How long any call may take.
+const LIMIT: Span = Span::from_secs(60);
+
+/// A job that does nothing.
+fn nothing() -> JobSpec {
+    JobSpec::command(vec!["/bin/true".to_owned()], "/tmp".to_owned())
+}
+
+/// An array of them.
+fn array(members: u32) -> JobSpec {
+    JobSpec { array: Some(Array::from(0..=members - 1)), ..nothing() }
+}
+
+/// Submits a job; comes back when it is durable.
+async fn submit(client: &ClientServiceClient, spec: JobSpec) -> JobId {
+    let submit = Submit { spec, idempotency_key: None, estimate: None };
+    let reply = client.request(context_for(LIMIT), Request::Submit(Box::new(submit))).await;
+    match reply.unwrap().unwrap() {
+        Reply::Accepted { job, .. } => job,
+        other @ (Reply::Changed(_) | Reply::Node(_) | Reply::Refused(_)) => panic!("{other:?}"),
+    }
+}

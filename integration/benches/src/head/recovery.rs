@@ -1,0 +1,58 @@
+//! How long a head that was killed takes to be ready again, with 100,000 single jobs in its journal.
+
+use std::time::Duration;
+
+use cohabit_net::ClientServiceClient;
+use futures::future::join_all;
+
+use super::{nothing, submit};
+use crate::daemon::{Head, mebibytes};
+use crate::figures::{figure, median, millis};
+use crate::played::{Worker, ranks_of, started};
+
+const JOBS: usize = 100_000;
+/// Of them ended and run; all others wait.
+const ENDED: usize = 60_000;
+const RUNNING: usize = 64;
+const LINKS: usize = 8;
+const IN_FLIGHT: usize = 25;
+const ROUNDS: usize = 3;
+
+pub(crate) async fn bench() {
+    let mut head = Head::with_policy("fifo").await;
+    let mut worker = Worker::join(&head, 0, RUNNING).await;
+    let links = join_all((0..LINKS).map(|_| head.client())).await;
+    let submitted = tokio::spawn(async move { join_all(links.iter().map(submit_many)).await });
+    worker.run_through(ENDED).await;
+    submitted.await.unwrap();
+    let mut running = 0;
+    while running < RUNNING {
+        let begun: Vec<_> = worker.next_orders().await.iter().flat_map(|it| ranks_of(&it.order)).collect();
+        running += begun.len();
+        worker.report(begun.into_iter().map(started).collect()).await;
+    }
+    let mut times = Vec::new();
+    for _ in 0..ROUNDS {
+        times.push(head.crash_and_start().await.as_secs_f64());
+    }
+    let time = Duration::from_secs_f64(median(times));
+    let journal = std::fs::metadata(head.folder().join("head/journal.sqlite")).unwrap().len();
+    let what = format!("start to ready: {JOBS} jobs, {ENDED} ended, {RUNNING} running");
+    let value = format!(
+        "{} ms; a journal of {}; memory {}",
+        millis(time),
+        mebibytes(journal),
+        mebibytes(head.usage().resident)
+    );
+    figure("head-recovery", &what, &value);
+}
+
+/// This link's part of the jobs.
+async fn submit_many(link: &ClientServiceClient) {
+    let one = |_| async {
+        for _ in 0..JOBS / LINKS / IN_FLIGHT {
+            submit(link, nothing()).await;
+        }
+    };
+    join_all((0..IN_FLIGHT).map(one)).await;
+}

@@ -1,0 +1,53 @@
+//! How fast the head is: figures of real daemons on this machine, measured from outside, run by hand.
+//!
+//! ```text
+//! cargo build --release -p cohabit -p cohabit-benches
+//! target/release/cohabit-benches head-submits head-queue
+//! ```
+//!
+//! Each bench starts a head of its own, in a folder of its own under `TMPDIR`, and prints one line for each
+//! figure. Without names all run, one after the other. What a figure is to be compared with, such as how often
+//! the same folder's disk can flush, is measured in the same run and printed beside it. Nothing here is a
+//! test: no figure fails.
+#![expect(clippy::unwrap_used, reason = "a bench that cannot go on ends here")]
+
+mod daemon;
+mod figures;
+mod head;
+mod played;
+mod yardstick;
+
+use std::process::ExitCode;
+
+use figures::complain;
+use futures::future::BoxFuture;
+
+/// A bench's name, and what it does.
+type Bench = (&'static str, fn() -> BoxFuture<'static, ()>);
+
+const BENCHES: [Bench; 8] = [
+    ("head-submits", || Box::pin(head::submits::single())),
+    ("head-array", || Box::pin(head::submits::array())),
+    ("head-latency", || Box::pin(head::latency::bench())),
+    ("head-throughput", || Box::pin(head::throughput::bench())),
+    ("head-queue", || Box::pin(head::queue::bench())),
+    ("head-idle", || Box::pin(head::idle::bench())),
+    ("head-recovery", || Box::pin(head::recovery::bench())),
+    ("head-heartbeats", || Box::pin(head::heartbeats::bench())),
+];
+
+#[tokio::main]
+async fn main() -> ExitCode {
+    let wanted: Vec<String> = std::env::args().skip(1).filter(|it| it != "--bench").collect();
+    let names = BENCHES.map(|(name, _)| name);
+    if let Some(unknown) = wanted.iter().find(|it| !names.contains(&it.as_str())) {
+        complain(&format!("there is no bench '{unknown}': choose from {}", names.join(", ")));
+        return ExitCode::from(2);
+    }
+    for (name, run) in BENCHES {
+        if wanted.is_empty() || wanted.iter().any(|it| it == name) {
+            run().await;
+        }
+    }
+    ExitCode::SUCCESS
+}

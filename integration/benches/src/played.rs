@@ -1,0 +1,128 @@
+//! A worker that is played: a real link, and ranks that end as soon as they begin, or never.
+
+use std::time::Instant;
+
+use cohabit_net::{
+    Context, HeadServiceClient, WorkerHello, WorkerLink, WorkerService, connect_worker, context_for,
+};
+use cohabit_proto::{
+    Bytes, Device, DeviceId, DeviceKind, Incarnation, Inventory, Links, LogChunk, LogRequest, NodeId, Order,
+    Outcome, RankId, Refusal, RefusalCode, Report, RunOrder, SharingLimits, Span, Time, WorkerKey,
+};
+use tokio::sync::mpsc;
+use uuid::Uuid;
+
+use crate::daemon::Head;
+
+/// How long any call may take.
+const LIMIT: Span = Span::from_secs(60);
+
+/// A worker's link, and the orders that came over it.
+pub(crate) struct Worker {
+    link: WorkerLink,
+    orders: mpsc::UnboundedReceiver<Received>,
+}
+
+/// An order, and when it came.
+pub(crate) struct Received {
+    pub(crate) at: Instant,
+    pub(crate) order: Order,
+}
+
+impl Worker {
+    /// Joins as a machine of this number with so many host slots.
+    pub(crate) async fn join(head: &Head, number: u64, slots: usize) -> Worker {
+        let key =
+            WorkerKey { node: NodeId(Uuid::from_u128(number.into())), incarnation: Incarnation(number + 1) };
+        let hello = WorkerHello { key, inventory: inventory(number, slots) };
+        let (tell, orders) = mpsc::unbounded_channel();
+        let link = connect_worker(&head.endpoint("worker.token"), hello, Orders(tell)).await.unwrap();
+        Worker { link, orders }
+    }
+
+    pub(crate) fn head(&self) -> &HeadServiceClient {
+        &self.link.head
+    }
+
+    /// The next order to run something.
+    pub(crate) async fn next_run(&mut self) -> (Instant, RunOrder) {
+        loop {
+            let Received { at, order } = self.orders.recv().await.expect("the link is there");
+            if let Order::Run(run) = order {
+                return (at, *run);
+            }
+        }
+    }
+
+    /// All orders that came since the last time; waits for one.
+    pub(crate) async fn next_orders(&mut self) -> Vec<Received> {
+        let mut orders = Vec::new();
+        self.orders.recv_many(&mut orders, 1_024).await;
+        assert!(!orders.is_empty(), "the link is there");
+        orders
+    }
+
+    /// Ends everything as soon as it begins, until this many ranks have ended.
+    pub(crate) async fn run_through(&mut self, mut ranks: usize) {
+        while ranks > 0 {
+            let orders = self.next_orders().await;
+            let begun: Vec<RankId> = orders.iter().flat_map(|it| ranks_of(&it.order)).collect();
+            ranks = ranks.saturating_sub(begun.len());
+            let reports = begun.into_iter().flat_map(|rank| [started(rank), ended(rank)]);
+            self.report(reports.collect()).await;
+        }
+    }
+
+    pub(crate) async fn report(&self, reports: Vec<Report>) {
+        if !reports.is_empty() {
+            self.head().report(context_for(LIMIT), reports).await.unwrap();
+        }
+    }
+}
+
+/// The ranks that an order starts.
+pub(crate) fn ranks_of(order: &Order) -> Vec<RankId> {
+    match order {
+        Order::Run(run) => run.ranks.iter().map(|rank| run.attempt.rank(rank.rank)).collect(),
+        Order::Stop { .. } | Order::Acknowledge(_) => Vec::new(),
+    }
+}
+
+pub(crate) fn started(rank: RankId) -> Report {
+    Report::Started { rank, at: Time::EPOCH }
+}
+
+pub(crate) fn ended(rank: RankId) -> Report {
+    Report::Ended { rank, outcome: Outcome::Exited(0), stopped: None, progress: None, at: Time::EPOCH }
+}
+
+fn inventory(number: u64, slots: usize) -> Inventory {
+    let slot = |n| Device::new(DeviceId(format!("host-{n}")), DeviceKind::Host, "host slot", None);
+    Inventory {
+        name: format!("node{number}"),
+        address: "127.0.0.1".to_owned(),
+        cpus: 64,
+        memory: Bytes(64 << 30),
+        devices: (0..slots).map(slot).collect(),
+        build: "bench".to_owned(),
+        links: Links::default(),
+        sharing: SharingLimits::default(),
+        rendezvous_ports: vec![29_601],
+        orphan_grace: Span::from_secs(120),
+        held: Vec::new(),
+    }
+}
+
+#[derive(Clone)]
+struct Orders(mpsc::UnboundedSender<Received>);
+
+impl WorkerService for Orders {
+    async fn order(self, _: Context, orders: Vec<Order>) {
+        let at = Instant::now();
+        orders.into_iter().for_each(|order| drop(self.0.send(Received { at, order })));
+    }
+
+    async fn read_log(self, _: Context, _: LogRequest) -> Result<LogChunk, Refusal> {
+        Err(Refusal::new(RefusalCode::NotFound, "a played worker keeps no logs"))
+    }
+}

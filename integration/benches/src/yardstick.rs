@@ -1,0 +1,28 @@
+//! What the machine can do at best: how often the disk under a folder flushes.
+
+use std::fs::OpenOptions;
+use std::os::unix::fs::FileExt;
+use std::path::Path;
+use std::time::{Duration, Instant};
+
+use crate::figures::rate;
+
+/// For how long it is measured.
+const SPAN: Duration = Duration::from_secs(1);
+const PAGE: [u8; 4096] = [7; 4096];
+
+/// How many pages can be appended to a file in this folder, each made durable, one after the other, in a
+/// second.
+pub(crate) fn flushes_per_second(folder: &Path) -> f64 {
+    let path = folder.join("yardstick");
+    let file = OpenOptions::new().write(true).create(true).truncate(true).open(&path).unwrap();
+    let (begin, mut count) = (Instant::now(), 0);
+    while begin.elapsed() < SPAN {
+        file.write_all_at(&PAGE, (count * PAGE.len()) as u64).unwrap();
+        file.sync_data().unwrap();
+        count += 1;
+    }
+    let measured = rate(count, begin.elapsed());
+    std::fs::remove_file(path).unwrap();
+    measured
+}
