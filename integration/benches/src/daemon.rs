@@ -1,4 +1,4 @@
-//! A head as people run it: its own process, in a folder that goes with it.
+//! Head and worker as people run them: processes of their own, in a folder that goes with the head.
 
 use std::path::{Path, PathBuf};
 use std::process::Stdio;
@@ -20,6 +20,11 @@ pub(crate) struct Head {
     address: String,
 }
 
+/// A worker of it. Dropped, it is gone.
+pub(crate) struct Worker {
+    process: Child,
+}
+
 /// What a process has used.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Usage {
@@ -38,7 +43,7 @@ impl Head {
 
     pub(crate) async fn with_policy(policy: &str) -> Head {
         let folder = tempfile::tempdir().unwrap();
-        let (process, address) = launch(folder.path(), policy).await;
+        let (process, address) = launch_head(folder.path(), policy).await;
         Head { folder, policy: policy.to_owned(), process, address }
     }
 
@@ -47,7 +52,7 @@ impl Head {
         kill(self.pid(), Signal::SIGKILL).unwrap();
         self.process.wait().await.unwrap();
         let begin = Instant::now();
-        (self.process, self.address) = launch(self.folder.path(), &self.policy).await;
+        (self.process, self.address) = launch_head(self.folder.path(), &self.policy).await;
         begin.elapsed()
     }
 
@@ -65,20 +70,59 @@ impl Head {
         Endpoint { address: self.address.clone(), token }
     }
 
+    /// What this command prints, without the end of the line.
+    pub(crate) async fn cohabit(&self, arguments: &[&str]) -> String {
+        let mut command = command(self.folder());
+        command.args(arguments).env("COHABIT_STATE", "head").stdin(Stdio::null());
+        let output = command.output().await.unwrap();
+        assert!(output.status.success(), "{arguments:?}: {}", String::from_utf8_lossy(&output.stderr));
+        String::from_utf8_lossy(&output.stdout).trim().to_owned()
+    }
+
     pub(crate) fn usage(&self) -> Usage {
-        let process = Process::new(self.pid().as_raw()).unwrap();
-        let (stat, status) = (process.stat().unwrap(), process.status().unwrap());
-        let processor = (stat.utime + stat.stime) as f64 / procfs::ticks_per_second() as f64;
-        let bytes = |kib: Option<u64>| kib.unwrap_or_default() << 10;
-        Usage {
-            processor: Duration::from_secs_f64(processor),
-            resident: bytes(status.vmrss),
-            peak: bytes(status.vmhwm),
-        }
+        usage(self.pid())
     }
 
     fn pid(&self) -> Pid {
-        Pid::from_raw(self.process.id().expect("it runs") as i32)
+        pid(&self.process)
+    }
+}
+
+impl Worker {
+    /// Joins this head with these devices.
+    pub(crate) async fn start(head: &Head, devices: &str) -> Worker {
+        let arguments = ["worker", "start", "--join", &head.address, "--token-file", "head/worker.token"];
+        let arguments = [&arguments[..], &["--state", "worker", "--devices", devices]].concat();
+        Worker { process: launch(head.folder(), &arguments).await.0 }
+    }
+
+    pub(crate) fn usage(&self) -> Usage {
+        usage(pid(&self.process))
+    }
+
+    /// Of the first process that it has started.
+    pub(crate) fn usage_of_executor(&self) -> Usage {
+        let children = |process: &Process| {
+            process.tasks().unwrap().flatten().find_map(|it| it.children().ok()?.first().copied())
+        };
+        let worker = Process::new(pid(&self.process).as_raw()).unwrap();
+        usage(Pid::from_raw(children(&worker).expect("one waits") as i32))
+    }
+}
+
+fn pid(process: &Child) -> Pid {
+    Pid::from_raw(process.id().expect("it runs") as i32)
+}
+
+fn usage(pid: Pid) -> Usage {
+    let process = Process::new(pid.as_raw()).unwrap();
+    let (stat, status) = (process.stat().unwrap(), process.status().unwrap());
+    let processor = (stat.utime + stat.stime) as f64 / procfs::ticks_per_second() as f64;
+    let bytes = |kib: Option<u64>| kib.unwrap_or_default() << 10;
+    Usage {
+        processor: Duration::from_secs_f64(processor),
+        resident: bytes(status.vmrss),
+        peak: bytes(status.vmhwm),
     }
 }
 
@@ -87,19 +131,32 @@ pub(crate) fn mebibytes(bytes: u64) -> String {
     format!("{:.1} MiB", bytes as f64 / f64::from(1 << 20))
 }
 
-/// The process once it is ready, and where it listens.
-async fn launch(folder: &Path, policy: &str) -> (Child, String) {
+/// The head's process once it is ready, and where it listens.
+async fn launch_head(folder: &Path, policy: &str) -> (Child, String) {
+    let arguments = ["head", "start", "--listen", "127.0.0.1:0", "--state", "head", "--policy", policy];
+    let (process, ready) = launch(folder, &arguments).await;
+    let (_, rest) = ready.split_once("listening on ").expect("it says where it listens");
+    (process, rest.split(';').next().unwrap_or_default().to_owned())
+}
+
+/// A daemon's process once it is ready, and the line that says so.
+async fn launch(folder: &Path, arguments: &[&str]) -> (Child, String) {
     let log = std::fs::OpenOptions::new().create(true).append(true).open(folder.join("log")).unwrap();
-    let mut command = Command::new(binary());
-    command.args(["head", "start", "--listen", "127.0.0.1:0", "--state", "head", "--policy", policy]);
-    command.current_dir(folder).env_clear().env("HOME", folder);
-    command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(log).kill_on_drop(true);
+    let mut command = command(folder);
+    command.args(arguments).stdin(Stdio::null()).stdout(Stdio::piped()).stderr(log).kill_on_drop(true);
     let mut process = command.spawn().unwrap();
     let mut ready = String::new();
     BufReader::new(process.stdout.take().unwrap()).read_line(&mut ready).await.unwrap();
-    let (_, rest) = ready.split_once("listening on ").expect("the head is ready; its log says why not");
-    let address = rest.split(';').next().unwrap_or_default().to_owned();
-    (process, address)
+    let log = || std::fs::read_to_string(folder.join("log")).unwrap_or_default();
+    assert!(ready.starts_with("ready"), "{arguments:?} is not ready:\n{}", log());
+    (process, ready)
+}
+
+/// The binary, in this folder, with nothing of our own environment but where programs are.
+fn command(folder: &Path) -> Command {
+    let mut command = Command::new(binary());
+    command.current_dir(folder).env_clear().env("HOME", folder).env("PATH", "/usr/bin:/bin");
+    command
 }
 
 /// The binary, built beside this one.

@@ -1,8 +1,8 @@
-//! How fast the head is: figures of real daemons on this machine, measured from outside, run by hand.
+//! How fast Cohabit is: figures of real daemons on this machine, measured from outside, run by hand.
 //!
 //! ```text
 //! cargo build --release -p cohabit -p cohabit-benches
-//! target/release/cohabit-benches head-submits head-queue
+//! target/release/cohabit-benches jobs-array head-submits
 //! ```
 //!
 //! Each bench starts a head of its own, in a folder of its own under `TMPDIR`, and prints one line for each
@@ -14,6 +14,7 @@
 mod daemon;
 mod figures;
 mod head;
+mod jobs;
 mod played;
 mod yardstick;
 
@@ -25,7 +26,10 @@ use futures::future::BoxFuture;
 /// A bench's name, and what it does.
 type Bench = (&'static str, fn() -> BoxFuture<'static, ()>);
 
-const BENCHES: [Bench; 8] = [
+const BENCHES: [Bench; 11] = [
+    ("jobs-command", || Box::pin(jobs::command::bench())),
+    ("jobs-array", || Box::pin(jobs::array::bench())),
+    ("jobs-idle", || Box::pin(jobs::idle::bench())),
     ("head-submits", || Box::pin(head::submits::single())),
     ("head-array", || Box::pin(head::submits::array())),
     ("head-latency", || Box::pin(head::latency::bench())),

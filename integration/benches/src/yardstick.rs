@@ -1,8 +1,10 @@
-//! What the machine can do at best: how often the disk under a folder flushes.
+//! What the machine can do at best: how often the disk under a folder flushes, how fast programs start and
+//! end.
 
 use std::fs::OpenOptions;
 use std::os::unix::fs::FileExt;
 use std::path::Path;
+use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
 use crate::figures::rate;
@@ -25,4 +27,23 @@ pub(crate) fn flushes_per_second(folder: &Path) -> f64 {
     let measured = rate(count, begin.elapsed());
     std::fs::remove_file(path).unwrap();
     measured
+}
+
+/// How many programs that do nothing can be started and waited for in a second, one after the other.
+pub(crate) fn spawns_per_second() -> f64 {
+    let (begin, mut count) = (Instant::now(), 0);
+    while begin.elapsed() < SPAN {
+        one_program();
+        count += 1;
+    }
+    rate(count, begin.elapsed())
+}
+
+/// How long one of them takes.
+pub(crate) fn one_program() -> Duration {
+    let begin = Instant::now();
+    // The standard library starts a program without further wishes by `posix_spawn`.
+    let status = Command::new("/usr/bin/true").stdin(Stdio::null()).env_clear().status().unwrap();
+    assert!(status.success());
+    begin.elapsed()
 }

@@ -183,7 +183,7 @@ impl Driver {
         mps: Option<Address<MpsMessage>>,
         origin: Origin,
     ) {
-        let rank = Rank::new(id, self.folder_of(id), origin, context.address().clone(), mps);
+        let rank = Rank::new(id, self.surroundings.state.clone(), origin, context.address().clone(), mps);
         let address = context.spawn_once(Spec::new(id.to_string(), COMMANDS), rank);
         self.ranks.insert(id, address);
     }

@@ -3,8 +3,9 @@
 use std::time::Duration;
 
 use cohabit_proto::{AtEnd, LogChunk, LogRequest, Refusal, RefusalCode};
+use tokio::sync::watch;
 use tokio::task::spawn_blocking;
-use tokio::time::{Instant, sleep};
+use tokio::time::{Instant, timeout};
 
 use super::state::StateFolder;
 use crate::log::LogFolder;
@@ -27,11 +28,12 @@ pub(crate) async fn read(state: &StateFolder, request: LogRequest) -> Result<Log
         return Err(Refusal::new(RefusalCode::NotFound, message));
     }
     let deadline = Instant::now() + LONG_POLL;
+    let mut ends = state.ends();
     loop {
         let extent = extent(&folder).await?;
         let chunk = read_now(&folder, request).await?;
         let waits = chunk.records.is_empty() && !chunk.complete && request.at_end == AtEnd::Wait;
-        if !waits || !grows(&folder, extent, deadline).await? {
+        if !waits || !grows(&folder, extent, deadline, &mut ends).await? {
             return Ok(chunk);
         }
     }
@@ -41,13 +43,19 @@ pub(crate) async fn read(state: &StateFolder, request: LogRequest) -> Result<Log
 type Extent = ((u64, u64), bool);
 
 /// Whether there is more to read, or the rank has ended, before the deadline.
-async fn grows(folder: &RankFolder, seen: Extent, deadline: Instant) -> Result<bool, Refusal> {
+async fn grows(
+    folder: &RankFolder,
+    seen: Extent,
+    deadline: Instant,
+    ends: &mut watch::Receiver<()>,
+) -> Result<bool, Refusal> {
     let mut pause = FIRST_LOOK;
     while Instant::now() < deadline {
         if extent(folder).await? != seen {
             return Ok(true);
         }
-        sleep(pause).await;
+        // The end of the rank is worth a look at once.
+        let _ = timeout(pause, ends.changed()).await;
         pause = (pause * 2).min(LAST_LOOK);
     }
     Ok(false)

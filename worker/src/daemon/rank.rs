@@ -20,6 +20,7 @@ use super::environment::Surroundings;
 use super::executors::{Executor, Executors};
 use super::gpu::MpsMessage;
 use super::spawn::{self, Connection, SpawnError, Words};
+use super::state::StateFolder;
 use crate::clock;
 use crate::rank_folder::{Ended, Flush, RankFolder};
 use crate::wire::{Command, Word, line};
@@ -52,6 +53,7 @@ pub(crate) enum Origin {
 pub(crate) struct Rank {
     id: RankId,
     folder: RankFolder,
+    state: StateFolder,
     /// None once the rank is held.
     origin: Option<Origin>,
     driver: Address<DriverMessage>,
@@ -73,7 +75,7 @@ enum Life {
 impl Rank {
     pub(crate) fn new(
         id: RankId,
-        folder: RankFolder,
+        state: StateFolder,
         origin: Origin,
         driver: Address<DriverMessage>,
         mps: Option<Address<MpsMessage>>,
@@ -82,7 +84,8 @@ impl Rank {
             Origin::Ordered(..) => Life::Starting,
             Origin::Found(_) => Life::Running,
         };
-        Rank { id, folder, origin: Some(origin), driver, mps, commands: None, executor: None, life }
+        let folder = RankFolder::of(&state.ranks(), id);
+        Rank { id, folder, state, origin: Some(origin), driver, mps, commands: None, executor: None, life }
     }
 }
 
@@ -110,6 +113,7 @@ impl Actor for Rank {
             }
             RankMessage::HungUp => {
                 let ended = ending::of(&self.folder).await;
+                self.state.rank_has_ended();
                 self.release(&ended);
                 self.over(ended).await;
                 self.tell_mps(MpsMessage::Left(self.id)).await;

@@ -14,6 +14,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use cohabit_proto::{Incarnation, JobId, NodeId, WorkerKey};
 use serde::{Deserialize, Serialize};
+use tokio::sync::watch;
 use uuid::Uuid;
 
 use super::WorkerError;
@@ -24,6 +25,8 @@ use crate::files::{At, FileError, create, make_folder, read_json, write_json};
 pub(crate) struct StateFolder {
     root: PathBuf,
     node: Arc<Mutex<Node>>,
+    /// Rings when a rank has ended.
+    ends: watch::Sender<()>,
 }
 
 /// The right to use the folder, until it is dropped. Executors do not inherit it.
@@ -48,7 +51,8 @@ impl StateFolder {
         make_folder(&root.join("checkpoints"))?;
         let node = read_json(&root.join("node.json"))?;
         let node = node.unwrap_or_else(|| Node { id: NodeId(Uuid::now_v7()), incarnation: Incarnation(0) });
-        Ok((StateFolder { root, node: Arc::new(Mutex::new(node)) }, lock))
+        let (node, ends) = (Arc::new(Mutex::new(node)), watch::Sender::default());
+        Ok((StateFolder { root, node, ends }, lock))
     }
 
     /// The key of the next link, which no link of this node ever had.
@@ -75,6 +79,16 @@ impl StateFolder {
 
     pub(crate) fn checkpoints(&self) -> PathBuf {
         self.root.join("checkpoints")
+    }
+
+    /// The outcome of a rank is in its folder now.
+    pub(crate) fn rank_has_ended(&self) {
+        self.ends.send_replace(());
+    }
+
+    /// Changes whenever a rank has ended.
+    pub(crate) fn ends(&self) -> watch::Receiver<()> {
+        self.ends.subscribe()
     }
 
     /// Where a job's checkpoints go, if it names no place of its own.
