@@ -16,6 +16,9 @@ mod driver;
 mod error;
 mod estimates;
 mod footprints;
+#[cfg(feature = "fuzzing")]
+#[doc(hidden)]
+pub mod fuzzing;
 mod history;
 mod interference;
 mod journal;

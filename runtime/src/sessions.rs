@@ -67,6 +67,16 @@ impl Actor for Sessions {
     }
 }
 
+#[cfg(feature = "fuzzing")]
+pub(crate) fn admits_request(request: &cohabit_proto::Request) -> bool {
+    admit::request(request).is_ok()
+}
+
+#[cfg(feature = "fuzzing")]
+pub(crate) fn admits_job(spec: &cohabit_proto::JobSpec) -> bool {
+    admit::job(spec).is_ok()
+}
+
 async fn accept_all(mut listener: Listener, desk: Desk) {
     let mut sessions = JoinSet::new();
     loop {

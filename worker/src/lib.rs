@@ -10,6 +10,9 @@ mod clock;
 mod daemon;
 mod executor;
 mod files;
+#[cfg(feature = "fuzzing")]
+#[doc(hidden)]
+pub mod fuzzing;
 mod log;
 mod process;
 pub mod profile;

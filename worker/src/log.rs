@@ -12,6 +12,8 @@ mod writer;
 use cohabit_proto::Bytes;
 use serde::{Deserialize, Serialize};
 
+#[cfg(feature = "fuzzing")]
+pub(crate) use frame::Header;
 pub(crate) use reader::LogFolder;
 pub(crate) use writer::LogWriter;
 

@@ -24,6 +24,8 @@ mod agenda;
 mod combinations;
 mod details;
 mod error;
+#[cfg(feature = "fuzzing")]
+pub(crate) mod fuzzing;
 mod gpu;
 mod member;
 mod pace;

@@ -11,4 +11,6 @@ mod tracker;
 
 pub(crate) use bars::{Bars, Sighting};
 pub(crate) use file::ProgressFile;
+#[cfg(feature = "fuzzing")]
+pub(crate) use lines::read as read_lines;
 pub(crate) use tracker::Tracker;

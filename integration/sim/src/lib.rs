@@ -21,6 +21,9 @@ mod draw;
 #[cfg(feature = "learned")]
 mod evaluation;
 mod failure;
+#[cfg(feature = "fuzzing")]
+#[doc(hidden)]
+pub mod fuzzing;
 mod gangs;
 mod happening;
 mod head;

@@ -1,41 +1,7 @@
-//! The one binary of Cohabit: the head, the worker, and everything that people do with them.
-//!
-//! This crate puts the others together and decides nothing about jobs. `arguments` says what may be written,
-//! `commands` does it, `render` and `output` show it, and `failure` says how it ended.
+//! The program `cohabit`; all of it is in the library beside it, so that tests can reach its parts.
 
-mod arguments;
-mod command_line;
-mod commands;
-mod config;
-mod connect;
-#[cfg(feature = "daemon")]
-mod daemon;
-mod failure;
-mod nearest;
-mod output;
-#[cfg(any(feature = "simulate", feature = "predict"))]
-mod page;
-mod place;
-mod render;
-mod script;
-mod specification;
-mod usage;
-mod values;
-
-use std::env;
 use std::process::ExitCode;
 
 fn main() -> ExitCode {
-    let verb = match command_line::read(env::args_os().collect()) {
-        Ok(verb) => verb,
-        Err(unread) => return unread.tell(),
-    };
-    let format = verb.format();
-    match commands::dispatch(verb) {
-        Ok(code) => code,
-        Err(failure) => {
-            output::failure(&failure, format);
-            failure.exit_code()
-        }
-    }
+    cohabit::main()
 }

@@ -169,8 +169,13 @@ pub(crate) fn description(file: &Path) -> Result<ModelDescription, Failure> {
     let text = fs::read_to_string(file).map_err(|error| {
         Failure::invalid(format!("the description {} cannot be read: {error}", file.display()))
     })?;
-    toml::from_str(&text).map_err(|error| {
-        let line = line_of(&text, error.span().map_or(0, |span| span.start));
+    understood(file, &text)
+}
+
+/// What this text, which lies in the file, says of a model.
+pub(crate) fn understood(file: &Path, text: &str) -> Result<ModelDescription, Failure> {
+    toml::from_str(text).map_err(|error| {
+        let line = line_of(text, error.span().map_or(0, |span| span.start));
         Failure::invalid(format!("{}:{line}: {}", file.display(), error.message()))
     })
 }

@@ -22,7 +22,8 @@ pub(crate) const LONGEST_HELLO: usize = 1 << 20;
 /// The longest first frame of a client.
 pub(crate) const LONGEST_CLIENT_HELLO: usize = 64 << 10;
 
-const MAGIC: [u8; 8] = *b"COHABIT\n";
+/// What every first frame begins with.
+pub(crate) const MAGIC: [u8; 8] = *b"COHABIT\n";
 
 /// What the one who dialled says first.
 #[derive(Debug, Serialize, Deserialize)]

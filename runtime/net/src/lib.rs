@@ -22,6 +22,9 @@ mod connect;
 mod duplex;
 mod error;
 mod fingerprint;
+#[cfg(feature = "fuzzing")]
+#[doc(hidden)]
+pub mod fuzzing;
 mod greeting;
 mod hello;
 mod identity;

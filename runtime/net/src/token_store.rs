@@ -286,5 +286,27 @@ impl std::fmt::Debug for TokenStore {
     }
 }
 
+#[cfg(feature = "fuzzing")]
+pub(crate) mod fuzzing {
+    use super::*;
+
+    /// Either every token is written back as it was read, or the file is refused by its name.
+    pub(crate) fn reads(bytes: &[u8]) {
+        match read_entries(Path::new("tokens.json"), bytes) {
+            Ok(tokens) => {
+                let written =
+                    serde_json::to_vec(&Stored { schema: SCHEMA, tokens }).expect("it has a JSON form");
+                let again =
+                    read_entries(Path::new("tokens.json"), &written).expect("what was written is read");
+                assert_eq!(
+                    written,
+                    serde_json::to_vec(&Stored { schema: SCHEMA, tokens: again }).unwrap_or_default()
+                );
+            }
+            Err(error) => assert!(error.to_string().contains("tokens.json"), "{error}"),
+        }
+    }
+}
+
 #[cfg(test)]
 mod tests;

@@ -48,7 +48,12 @@ pub(crate) fn decode<T: DeserializeOwned>(bytes: &[u8]) -> Result<T, WireError> 
 
 /// Cuts a stream into frames, of which none may be longer than `longest`.
 pub(crate) fn frames<IO: AsyncRead + AsyncWrite>(io: IO, longest: usize) -> Frames<IO> {
-    LengthDelimitedCodec::builder().max_frame_length(longest).new_framed(io)
+    Framed::new(io, framing(longest))
+}
+
+/// How bytes are cut into frames.
+pub(crate) fn framing(longest: usize) -> LengthDelimitedCodec {
+    LengthDelimitedCodec::builder().max_frame_length(longest).new_codec()
 }
 
 #[cfg(test)]

@@ -4,6 +4,9 @@
 //! Everything here waits for the driver, for other processes or for files: call it off the async runtime.
 
 mod driver;
+#[cfg(feature = "fuzzing")]
+#[doc(hidden)]
+pub mod fuzzing;
 pub mod mps;
 pub mod process;
 

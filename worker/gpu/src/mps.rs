@@ -30,6 +30,8 @@ use std::path::PathBuf;
 use serde::{Deserialize, Serialize};
 
 pub use client::{client_environment, opt_out, terminate_clients};
+#[cfg(feature = "fuzzing")]
+pub(crate) use server_log::fuzzing;
 pub use tools::support;
 
 /// Trouble with MPS, in words for people.

@@ -43,6 +43,8 @@ use jiff::Timestamp;
 
 use crate::arguments::Verb;
 use crate::failure::{Failure, Trouble};
+#[cfg(feature = "fuzzing")]
+pub(crate) use profile::workloads_understood;
 
 /// Does what was asked for.
 pub(crate) fn dispatch(verb: Verb) -> Result<ExitCode, Failure> {

@@ -8,6 +8,9 @@ mod document;
 mod summary;
 mod workloads;
 
+#[cfg(feature = "fuzzing")]
+pub(crate) use workloads::understood as workloads_understood;
+
 use std::io::{self, IsTerminal as _};
 use std::process::ExitCode;
 use std::sync::Arc;

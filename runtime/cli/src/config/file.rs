@@ -32,7 +32,7 @@ pub(super) fn read(path: &Path) -> Result<Option<Written>, Failure> {
 }
 
 /// An error comes with its offset in the text.
-fn parse(text: &str) -> Result<Written, (usize, String)> {
+pub(crate) fn parse(text: &str) -> Result<Written, (usize, String)> {
     let table = DeTable::parse(text)
         .map_err(|error| (error.span().map_or(0, |span| span.start), error.message().to_owned()))?;
     table.into_inner().iter().map(setting).collect()

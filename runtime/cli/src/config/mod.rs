@@ -12,6 +12,8 @@ use std::env;
 use std::path::{Path, PathBuf};
 
 use crate::failure::Failure;
+#[cfg(feature = "fuzzing")]
+pub(crate) use file::parse;
 pub(crate) use key::Key;
 
 /// Settings by key, as written, of one origin.

@@ -44,6 +44,11 @@ impl Script {
         Ok(text.map(|text| Script { path: path.to_owned(), text }))
     }
 
+    #[cfg(feature = "fuzzing")]
+    pub(crate) fn of(path: &Path, text: &str) -> Script {
+        Script { path: path.to_owned(), text: text.to_owned() }
+    }
+
     pub(crate) fn into_text(self) -> String {
         self.text
     }

@@ -8,6 +8,9 @@ mod chance;
 mod cholesky;
 mod evaluate;
 mod expected;
+#[cfg(feature = "fuzzing")]
+#[doc(hidden)]
+pub mod fuzzing;
 mod gaussian;
 mod kinds;
 mod law;

@@ -238,5 +238,33 @@ fn first_number(text: &str) -> Option<i32> {
     text.split(|letter: char| !letter.is_ascii_digit()).find(|part| !part.is_empty())?.parse().ok()
 }
 
+#[cfg(feature = "fuzzing")]
+pub(crate) mod fuzzing {
+    use super::*;
+
+    /// The lines of a log, told in one go and one by one: faults have something to say, name every culprit
+    /// once, and a fault is never told twice.
+    pub(crate) fn tells_of_faults(text: &[u8]) {
+        let text = String::from_utf8_lossy(text);
+        let (mut whole, mut by_line) = (Story::default(), Story::default());
+        let mut told = 0;
+        for line in text.lines() {
+            whole.hear(line);
+            by_line.hear(line);
+            told += by_line.tell().into_iter().inspect(check).count();
+        }
+        let faults: Vec<Fault> = whole.tell();
+        faults.iter().for_each(check);
+        assert!(faults.len() <= told, "asked more often, it tells no less");
+        assert!(told <= text.lines().count(), "a line tells of one fault at most");
+        assert_eq!((whole.tell(), by_line.tell()), (Vec::new(), Vec::new()));
+    }
+
+    fn check(fault: &Fault) {
+        assert!(!fault.detail.is_empty());
+        assert!(fault.culprits.windows(2).all(|pair| pair[0] < pair[1]));
+    }
+}
+
 #[cfg(test)]
 mod tests;

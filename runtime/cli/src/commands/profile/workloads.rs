@@ -41,8 +41,13 @@ pub(super) fn read(file: &Path) -> Result<Vec<Workload>, Failure> {
     let text = fs::read_to_string(file).map_err(|error| {
         Failure::invalid(format!("--workloads {} cannot be read: {error}", file.display()))
     })?;
-    let mut reader = Reader { file, text: &text, mistakes: Vec::new() };
-    let workloads = match toml::from_str::<Written>(&text) {
+    understood(file, &text)
+}
+
+/// The workloads of this text, which lies in the file.
+pub(crate) fn understood(file: &Path, text: &str) -> Result<Vec<Workload>, Failure> {
+    let mut reader = Reader { file, text, mistakes: Vec::new() };
+    let workloads = match toml::from_str::<Written>(text) {
         Ok(written) => reader.all(written),
         Err(error) => {
             reader.wrong(error.span().map_or(0, |span| span.start), error.message());

@@ -1,0 +1,133 @@
+//! What clients and workers may ask of a head, in any order: no request may break its invariants, for a
+//! request is in the journal before the head acts on it, and would break it again at each start.
+
+use cohabit_core::{Effect, Event, Head};
+use cohabit_net::fuzzing::decode;
+use cohabit_proto::{
+    By, ClientKey, Incarnation, Inventory, NodeId, Query, Report, Request, Role, Span, Submit, Time,
+    WorkerKey,
+};
+use cohabit_runtime::fuzzing::{admits, admits_job};
+use cohabit_scheduler::policy_by_name;
+use serde::{Deserialize, Serialize};
+
+/// What a peer does, some time after what came before.
+#[derive(Debug, Serialize, Deserialize)]
+pub(crate) enum Step {
+    /// A client asks for a change.
+    Asks(User, Request),
+    /// A client asks a question.
+    Wonders(User, Query),
+    /// A worker joins by its next link.
+    Joins(u8, Inventory),
+    /// Its link breaks.
+    Leaves(u8),
+    /// It reports.
+    Reports(u8, Report),
+    /// The head's alarm rings, if one is set.
+    Waits,
+}
+
+/// Somebody with a token.
+#[derive(Debug, Clone, Copy, Serialize, Deserialize)]
+pub(crate) enum User {
+    Ada,
+    Bea,
+    Admin,
+}
+
+/// Steps of peers, as messages carry them; after each, the policy answers if the head asks it.
+pub(crate) fn requests(bytes: &[u8]) {
+    let Some(steps) = decode::<Vec<(Span, Step)>>(bytes) else { return };
+    let mut world = World { head: Head::new(), now: Time::EPOCH, links: 0 };
+    for (pause, step) in steps.into_iter().take(MOST_STEPS) {
+        world.now = world.now + pause.min(LONGEST_PAUSE);
+        world.take(step);
+        world.head.check();
+    }
+}
+
+/// More would only be slow.
+const MOST_STEPS: usize = 32;
+/// A wall clock cannot jump beyond all time.
+const LONGEST_PAUSE: Span = Span::from_secs(1 << 30);
+/// Arrays of this many members are as good as longer ones.
+const LONG_ARRAY: u64 = 64;
+
+struct World {
+    head: Head,
+    now: Time,
+    /// How many links there were.
+    links: u64,
+}
+
+impl World {
+    fn take(&mut self, step: Step) {
+        match step {
+            Step::Asks(user, request) if admits(&request) && is_short(&request) => {
+                self.happens(Event::Client(ClientKey(1), user.by(), request));
+            }
+            Step::Asks(..) => {}
+            Step::Wonders(user, Query::Consider(spec)) => self.considers(user, *spec),
+            Step::Wonders(user, query) => _ = self.head.answer(self.now, &user.by(), &query),
+            Step::Joins(node, inventory) => {
+                self.links += 1;
+                self.happens(Event::Joined(self.key(node), inventory));
+            }
+            Step::Leaves(node) => self.happens(Event::Lost(self.key(node), "gone".into())),
+            Step::Reports(node, report) => self.happens(Event::Report(self.key(node), report)),
+            Step::Waits => {
+                if let Some((at, _)) = self.head.deadline() {
+                    self.now = self.now.max(at);
+                    self.happens(Event::Alarm);
+                }
+            }
+        }
+    }
+
+    fn happens(&mut self, event: Event) {
+        let mut effects = Vec::new();
+        self.head.handle(self.now, event, &mut effects);
+        while let Some(question) = effects.iter().find_map(question) {
+            effects.clear();
+            let view = self.head.view(self.now);
+            let mut policy = policy_by_name("hybrid").expect("the default policy is known");
+            policy.learn(&view, &view.as_changes());
+            let plan = policy.plan(&view);
+            let _told_to_people = policy.outlook(&view);
+            self.head.handle(self.now, Event::Planned(question, plan), &mut effects);
+        }
+    }
+
+    fn considers(&mut self, user: User, spec: cohabit_proto::JobSpec) {
+        let submit = Submit { spec, idempotency_key: None, estimate: None };
+        if admits_job(&submit.spec) && is_short(&Request::Submit(Box::new(submit.clone()))) {
+            let _refused_or_imagined = self.head.imagine(self.now, &user.by(), submit);
+        }
+    }
+
+    /// The newest link of a node, of which there are four.
+    fn key(&self, node: u8) -> WorkerKey {
+        let node = NodeId(uuid::Uuid::from_u128(u128::from(node % 4)));
+        WorkerKey { node, incarnation: Incarnation(self.links) }
+    }
+}
+
+impl User {
+    fn by(self) -> By {
+        match self {
+            User::Ada => By { user: "ada".into(), role: Role::User },
+            User::Bea => By { user: "bea".into(), role: Role::User },
+            User::Admin => By { user: "admin".into(), role: Role::Admin },
+        }
+    }
+}
+
+fn question(effect: &Effect) -> Option<cohabit_proto::Ticket> {
+    if let Effect::Plan(ticket) = effect { Some(*ticket) } else { None }
+}
+
+fn is_short(request: &Request) -> bool {
+    let Request::Submit(submit) = request else { return true };
+    submit.spec.array.as_ref().is_none_or(|array| array.len() <= LONG_ARRAY || array.len() > 1_000_000)
+}

@@ -1,0 +1,91 @@
+//! Hostile input: for each place where bytes of strangers are read, what must hold whatever they are.
+//!
+//! The promises themselves stand beside the parsers, in the `fuzzing` module of each crate, so that they see
+//! what is private there; here they get names and a limit of memory. `tests/mutations.rs` holds them against
+//! the seeds in `corpus` and against mutations of those; `run` lets libFuzzer look for more.
+
+mod cluster;
+mod memory;
+#[cfg(test)]
+mod seeds;
+
+use std::cell::OnceCell;
+
+use cohabit_runtime::fuzzing as runtime;
+use cohabit_worker::fuzzing as worker;
+
+/// A promise about any bytes.
+pub struct Target {
+    /// Its name, and that of its folder in `corpus`.
+    pub name: &'static str,
+    property: fn(&[u8]),
+    /// The most memory that it may take, in bytes, however few bytes ask for it.
+    at_least: usize,
+    /// And for each byte that does.
+    for_each: usize,
+}
+
+impl Target {
+    const fn new(name: &'static str, property: fn(&[u8])) -> Target {
+        Target { name, property, at_least: 2 << 20, for_each: 200 }
+    }
+
+    /// One that also needs so much for itself.
+    const fn with_room(self, at_least: usize) -> Target {
+        Target { at_least, ..self }
+    }
+
+    /// Whether it takes so long that a test tries it less often.
+    #[must_use]
+    pub fn is_slow(&self) -> bool {
+        ["cluster", "journal-file", "models"].contains(&self.name)
+    }
+
+    /// Holds the promise against these bytes.
+    ///
+    /// # Panics
+    /// If it is broken, or takes more memory than it may.
+    pub fn check(&self, bytes: &[u8]) {
+        let peak = memory::peak_of(|| (self.property)(bytes));
+        let most = self.at_least + self.for_each * bytes.len();
+        assert!(peak <= most, "{} bytes took {peak} bytes of memory, and {most} are the most", bytes.len());
+    }
+}
+
+/// All of them.
+pub const TARGETS: [Target; 22] = [
+    Target::new("frames", cohabit_net::fuzzing::frames),
+    Target::new("messages", cohabit_net::fuzzing::messages),
+    Target::new("hello", cohabit_net::fuzzing::hello),
+    Target::new("token", cohabit_net::fuzzing::token),
+    Target::new("token-store", cohabit_net::fuzzing::token_store),
+    Target::new("cluster", cluster::requests),
+    Target::new("journal-entries", runtime::journal_entries),
+    Target::new("journal-file", journal_file).with_room(64 << 20),
+    Target::new("progress-lines", worker::progress_lines),
+    Target::new("output", worker::output),
+    Target::new("log-records", worker::log_records),
+    Target::new("rank-files", worker::rank_files),
+    Target::new("server-log", worker::server_log),
+    Target::new("co-location-table", worker::co_location_table),
+    Target::new("config", cohabit::fuzzing::config),
+    Target::new("descriptions", cohabit::fuzzing::descriptions),
+    Target::new("scripts", cohabit::fuzzing::scripts),
+    Target::new("values", cohabit::fuzzing::values),
+    Target::new("traces", cohabit_sim::fuzzing::traces),
+    Target::new("clusters", cohabit_sim::fuzzing::clusters),
+    Target::new("measurements", cohabit_predict::interference::fuzzing::measurements),
+    Target::new("models", cohabit_predict::interference::fuzzing::models),
+];
+
+/// In a folder of its own on each thread.
+fn journal_file(bytes: &[u8]) {
+    thread_local! {
+        static FOLDER: OnceCell<tempfile::TempDir> = const { OnceCell::new() };
+    }
+    FOLDER.with(|folder| {
+        let folder =
+            folder.get_or_init(|| tempfile::tempdir().expect("there is a place for temporary files"));
+        runtime::journal_file(folder.path(), bytes);
+    });
+}

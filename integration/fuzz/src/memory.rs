@@ -1,0 +1,52 @@
+//! How much memory something takes at most: every allocation of a thread is counted.
+#![expect(unsafe_code, reason = "an allocator is unsafe by its trait; this one only counts and passes on")]
+
+use std::alloc::{GlobalAlloc, Layout, System};
+use std::cell::Cell;
+
+thread_local! {
+    /// Bytes that are held now, and the most that were since the count began. Memory that another thread
+    /// gives back makes the first negative.
+    static HELD: Cell<(isize, isize)> = const { Cell::new((0, 0)) };
+}
+
+struct Counting;
+
+#[global_allocator]
+static ALLOCATOR: Counting = Counting;
+
+/// The most memory that this took on its own thread, in bytes.
+pub(crate) fn peak_of(work: impl FnOnce()) -> usize {
+    HELD.set((0, 0));
+    work();
+    usize::try_from(HELD.get().1).unwrap_or(0)
+}
+
+fn count(bytes: isize) {
+    // A thread that ends has no count any more.
+    let _ = HELD.try_with(|held| {
+        let now = held.get().0 + bytes;
+        held.set((now, now.max(held.get().1)));
+    });
+}
+
+// SAFETY: every call is passed on to the system's allocator as it came.
+unsafe impl GlobalAlloc for Counting {
+    unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
+        count(layout.size().cast_signed());
+        // SAFETY: the caller keeps the promises of `GlobalAlloc`.
+        unsafe { System.alloc(layout) }
+    }
+
+    unsafe fn dealloc(&self, place: *mut u8, layout: Layout) {
+        count(-layout.size().cast_signed());
+        // SAFETY: as above.
+        unsafe { System.dealloc(place, layout) }
+    }
+
+    unsafe fn realloc(&self, place: *mut u8, layout: Layout, size: usize) -> *mut u8 {
+        count(size.cast_signed() - layout.size().cast_signed());
+        // SAFETY: as above.
+        unsafe { System.realloc(place, layout, size) }
+    }
+}

@@ -1,0 +1,175 @@
+//! Seeds that no editor can write: what peers say, in the encoding of links. Written once for each version of
+//! the protocol, by `cargo test -p cohabit-fuzz write_the_seeds -- --ignored`.
+
+use std::fs;
+use std::path::Path;
+
+use cohabit_net::WorkerHello;
+use cohabit_net::fuzzing::{decode, encode};
+use cohabit_proto::{
+    Array, AtEnd, Bytes, Demand, Dependency, Device, DeviceId, DeviceKind, Filter, Gpus, Incarnation,
+    IndexRange, Inventory, JobChange, JobId, JobRef, JobSpec, Links, LogChunk, LogPosition, LogRecord,
+    LogRequest, LogStream, NodeId, Order, Outcome, Query, Refusal, Report, Request, Role, Share,
+    SharingLimits, Signal, Span, StopReason, Submit, Time, TokenRequest, Watched, When, WorkerKey,
+};
+use serde::Serialize;
+
+use crate::cluster::{Step, User};
+
+/// The beginning of a call: its kind, its number, the time that it has, and a trace that nobody follows.
+const CALL: [u8; 21] = [0, 1, 7, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1];
+/// The beginning of a good answer.
+const ANSWER: [u8; 3] = [2, 1, 0];
+
+fn submit(change: impl FnOnce(&mut JobSpec)) -> Request {
+    let mut spec = JobSpec::command(vec!["train".into(), "--fast".into()], "/home/ada".into());
+    change(&mut spec);
+    Request::Submit(Box::new(Submit { spec, idempotency_key: Some("key".into()), estimate: None }))
+}
+
+fn part(spec: &mut JobSpec) {
+    let (gpus, gpu_memory) = (Gpus::Part(Share(300)), Some(Bytes(4 << 30)));
+    spec.demand = Demand { gpus, gpu_memory, ..Demand::default() };
+}
+
+fn array(spec: &mut JobSpec) {
+    spec.array = Some(Array { ranges: vec![IndexRange { first: 1, last: 9, step: 2 }], at_once: Some(2) });
+    spec.depends_on = vec![Dependency { job: JobId::new(1), when: When::AfterOk }];
+    spec.begin = Some(Time::from_micros(9));
+    spec.time_limit = Some(Span::from_secs(60));
+}
+
+fn inventory() -> Inventory {
+    let device =
+        |n| Device::new(DeviceId(format!("gpu-{n}")), DeviceKind::Fake, "V100", Some(Bytes(16 << 30)));
+    Inventory {
+        name: "node-a".into(),
+        address: "127.0.0.1".into(),
+        cpus: 8,
+        memory: Bytes(64 << 30),
+        devices: (0..2).map(device).collect(),
+        build: "0.1.0".into(),
+        links: Links::default(),
+        sharing: SharingLimits::default(),
+        rendezvous_ports: vec![29_600],
+        orphan_grace: Span::from_secs(120),
+        held: Vec::new(),
+    }
+}
+
+fn ended() -> Report {
+    let rank = JobId::new(1).attempt(1).rank(0);
+    Report::Ended {
+        rank,
+        outcome: Outcome::Exited(1),
+        stopped: None,
+        progress: None,
+        at: Time::from_micros(5),
+    }
+}
+
+fn queries() -> Vec<Query> {
+    vec![
+        Query::Resolve(vec![JobRef::Range(1, 7), JobRef::Last(0), JobRef::Name("train".into())]),
+        Query::Show(vec![JobId::new(1), JobId::member(2, 5)]),
+        Query::Explain(JobId::new(1)),
+        Query::Watch(vec![Watched { job: JobId::new(1), revision: 0 }]),
+        Query::List(Filter::default()),
+        Query::Nodes,
+    ]
+}
+
+/// What happens to a head.
+fn stories() -> Vec<Vec<(Span, Step)>> {
+    let second = Span::from_secs(1);
+    let asks = |request| (second, Step::Asks(User::Ada, request));
+    let all_queries = queries().into_iter().map(|query| (second, Step::Wonders(User::Bea, query)));
+    let rank = JobId::new(1).attempt(1).rank(0);
+    let joins = (second, Step::Joins(0, inventory()));
+    let runs = (second, Step::Reports(0, Report::Started { rank, at: Time::from_micros(3) }));
+    let ends = (second, Step::Reports(0, ended()));
+    let mut questions = vec![asks(submit(|_| {})), asks(submit(array))];
+    questions.extend(all_queries);
+    vec![
+        vec![joins, asks(submit(part)), asks(submit(part)), runs, ends, (second, Step::Waits)],
+        questions,
+        vec![
+            (second, Step::Joins(1, inventory())),
+            asks(submit(array)),
+            asks(Request::Change(JobChange::Cancel, vec![JobId::new(1)])),
+            (second, Step::Asks(User::Admin, Request::Drain("node-a".into()))),
+            (second, Step::Leaves(1)),
+            (second, Step::Waits),
+            (second, Step::Asks(User::Admin, Request::Change(JobChange::Requeue, vec![JobId::new(1)]))),
+        ],
+    ]
+}
+
+/// Each by who speaks, how it begins, which of the service's calls it is, and what is said.
+fn said() -> Vec<(&'static str, Vec<u8>)> {
+    let log = LogRequest {
+        rank: JobId::new(1).attempt(1).rank(0),
+        from: LogPosition::Tail(9),
+        at_end: AtEnd::Wait,
+    };
+    let record = LogRecord { stream: LogStream::Stderr, at: Time::EPOCH, bytes: b"hi\n".to_vec() };
+    let chunk: Result<LogChunk, Refusal> = Ok(LogChunk { records: vec![record], ..LogChunk::default() });
+    let stop = Order::Stop { attempt: JobId::new(1).attempt(1), why: StopReason::TimeLimit };
+    let killed = Report::Ended {
+        rank: log.rank,
+        outcome: Outcome::Signalled(Signal::KILL),
+        stopped: Some(StopReason::Orphaned),
+        progress: Some(Default::default()),
+        at: Time::from_micros(70_000),
+    };
+    let token = TokenRequest::Create { name: "ada".into(), role: Role::User, expires_in: Some(Span::ZERO) };
+    vec![
+        ("submit", message(0, &CALL, 0, &submit(array))),
+        ("query", message(0, &CALL, 1, &queries().remove(0))),
+        ("read-log", message(0, &CALL, 2, &log)),
+        ("token", message(0, &CALL, 3, &token)),
+        ("logged", message(1, &ANSWER, 2, &chunk)),
+        ("report", message(2, &CALL, 0, &vec![killed, ended()])),
+        ("order", message(3, &CALL, 0, &vec![stop])),
+    ]
+}
+
+fn message(speaker: u8, beginning: &[u8], call: u8, argument: &impl Serialize) -> Vec<u8> {
+    let argument = encode(argument).expect("it is short");
+    [&[speaker], beginning, &[call], &argument[..]].concat()
+}
+
+/// By target and name.
+fn seeds() -> Vec<(&'static str, String, Vec<u8>)> {
+    let mut seeds: Vec<_> =
+        said().into_iter().map(|(name, bytes)| ("messages", name.to_owned(), bytes)).collect();
+    for (number, story) in stories().iter().enumerate() {
+        seeds.push(("cluster", number.to_string(), encode(story).expect("it is short").to_vec()));
+    }
+    let key = WorkerKey { node: NodeId(uuid::Uuid::from_u128(7)), incarnation: Incarnation(3) };
+    let worker = WorkerHello { key, inventory: inventory() };
+    let worker = encode(&([7u8; 32], 1u8, worker)).expect("it is short");
+    seeds.push(("hello", "client".into(), [&[7; 32][..], &[0]].concat()));
+    seeds.push(("hello", "worker".into(), worker.to_vec()));
+    seeds.push(("hello", "other-version".into(), b"COHABIT\n\0\0\0\x633.1\x1b[2Jbody".to_vec()));
+    seeds
+}
+
+#[test]
+#[ignore = "it writes the seeds anew"]
+fn write_the_seeds() {
+    for (target, name, bytes) in seeds() {
+        let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("corpus").join(target);
+        fs::create_dir_all(&folder).unwrap();
+        fs::write(folder.join(name), bytes).unwrap();
+    }
+}
+
+#[test]
+fn seeds_are_those_of_this_version_of_the_protocol() {
+    for (target, name, bytes) in seeds() {
+        let kept = fs::read(Path::new(env!("CARGO_MANIFEST_DIR")).join("corpus").join(target).join(&name));
+        assert!(kept.is_ok_and(|kept| kept == bytes), "{target}/{name}: write the seeds anew");
+    }
+    assert!(stories().iter().all(|story| decode::<Vec<(Span, Step)>>(&encode(story).unwrap()).is_some()));
+}

@@ -1,0 +1,110 @@
+//! What must hold of files and flags that people write, for `integration/fuzz`.
+//!
+//! Every function takes any bytes and panics where a promise is broken.
+
+use std::fmt::{Debug, Display};
+use std::path::Path;
+use std::str::FromStr;
+
+use clap::{Args as _, Command};
+use cohabit_client::proto::{AttemptId, Bandwidth, Bytes, JobId, JobRef, JobState, RankId, Slowdown};
+
+use crate::arguments::JobArguments;
+use crate::commands::workloads_understood;
+use crate::failure::Failure;
+use crate::script::Script;
+use crate::{config, place, specification, values};
+
+/// The file that a mistake must be told to stand in.
+const FILE: &str = "there.toml";
+
+/// A configuration file.
+pub fn config(bytes: &[u8]) {
+    let Ok(text) = str::from_utf8(bytes) else { return };
+    match config::parse(text) {
+        Ok(written) => assert!(written.len() <= text.lines().count()),
+        Err((offset, why)) => {
+            assert!(offset <= text.len() && !why.is_empty());
+            assert!(place::line_of(text, offset) <= text.matches('\n').count() + 1);
+        }
+    }
+}
+
+/// The description of a model, and a file of workloads. The first byte chooses which.
+pub fn descriptions(bytes: &[u8]) {
+    let Some((choice, text)) = bytes.split_first() else { return };
+    let Ok(text) = str::from_utf8(text) else { return };
+    if choice % 2 == 0 {
+        check_places(text, specification::understood(Path::new(FILE), text));
+    } else if !text.contains("descr") && !text.contains("workdir") {
+        // Those name files that no test should look for.
+        check_places(text, workloads_understood(Path::new(FILE), text));
+    }
+}
+
+/// A script's directives are flags of a job, or the line of the first that is none is told.
+pub fn scripts(bytes: &[u8]) {
+    let Ok(text) = str::from_utf8(bytes) else { return };
+    let script = Script::of(Path::new(FILE), text);
+    let late = script.late_directives();
+    assert!(late.is_sorted() && late.iter().all(|line| *line >= 1 && *line <= text.lines().count()));
+    check_places(text, script.flags());
+}
+
+/// Every line of a refusal says where in the file it is meant.
+fn check_places<T>(text: &str, understood: Result<T, Failure>) {
+    let Err(failure) = understood else { return };
+    let place = failure.message.strip_prefix(FILE).and_then(|rest| rest.strip_prefix(':'));
+    let line = place.and_then(|rest| rest.split_once(':')).and_then(|(line, _)| line.parse::<usize>().ok());
+    let lines = text.matches('\n').count() + 1;
+    assert!(line.is_some_and(|line| (1..=lines).contains(&line)), "{}", failure.message);
+}
+
+/// What stands behind flags. The first byte chooses what it should be.
+pub fn values(bytes: &[u8]) {
+    let Some((choice, text)) = bytes.split_first() else { return };
+    let Ok(text) = str::from_utf8(text) else { return };
+    match choice % 17 {
+        0 => told(values::array(text)),
+        1 => told(values::begin(text)),
+        2 => told(values::dependency(text)),
+        3 => told(values::gpus(text)),
+        4 => told(values::nodes(text)),
+        5 => told(values::span(text)),
+        6 => told(values::stop_signal(text)),
+        7 => told(values::variable(text)),
+        8 => reads_back::<JobId>(text),
+        9 => reads_back::<AttemptId>(text),
+        10 => reads_back::<RankId>(text),
+        11 => reads_back::<JobRef>(text),
+        12 => told(text.parse::<Bytes>()),
+        13 => told(text.parse::<Bandwidth>()),
+        14 => told(text.parse::<Slowdown>()),
+        15 => told(text.parse::<JobState>()),
+        _ => flags(text),
+    }
+}
+
+/// Whatever is refused is refused in words.
+fn told<T, E: Display>(read: Result<T, E>) {
+    if let Err(error) = read {
+        assert!(!error.to_string().is_empty());
+    }
+}
+
+/// What is shown can be read, and is the same.
+fn reads_back<T: FromStr + Display + PartialEq + Debug>(text: &str)
+where
+    T::Err: Debug,
+{
+    let Ok(value) = text.parse::<T>() else { return };
+    assert_eq!(value.to_string().parse::<T>().expect("what is shown can be read"), value);
+}
+
+/// Words, one on each line, as flags of a job.
+fn flags(text: &str) {
+    let reader = JobArguments::augment_args(Command::new("job").no_binary_name(true).disable_help_flag(true));
+    if let Err(error) = reader.try_get_matches_from(text.lines()) {
+        assert!(!error.to_string().is_empty());
+    }
+}
