@@ -17,7 +17,7 @@ use tokio::time::timeout;
 use tokio_rustls::TlsConnector;
 use tokio_rustls::client::TlsStream;
 
-use crate::duplex::{Duplex, duplex};
+use crate::duplex::{Duplex, MESSAGE_LIMIT, duplex};
 use crate::hello::{Hello, HelloAnswer, Purpose, UnsealError, Welcome, WorkerHello, seal, unseal};
 use crate::link::{self, Closed};
 use crate::message::Nothing;
@@ -56,7 +56,7 @@ pub struct WorkerLink {
 /// Why there is no link, and what to do.
 pub async fn connect_client(endpoint: &Endpoint) -> Result<(ClientServiceClient, Welcome), LinkError> {
     let (frames, welcome) = Dial(endpoint).link(Purpose::Client).await?;
-    let (ports, pump): (Duplex<Nothing, ClientServiceResponse>, _) = duplex(frames, None);
+    let (ports, pump): (Duplex<Nothing, ClientServiceResponse>, _) = duplex(frames, None, MESSAGE_LIMIT);
     let NewClient { client, dispatch } = ClientServiceClient::new(Config::default(), ports.called);
     tokio::spawn(link::run(pump, dispatch, pending(), pending()));
     Ok((client, welcome))
@@ -72,7 +72,8 @@ pub async fn connect_worker<S: WorkerService + Clone + Send + 'static>(
     service: S,
 ) -> Result<WorkerLink, LinkError> {
     let (frames, welcome) = Dial(endpoint).link(Purpose::Worker(Box::new(hello))).await?;
-    let (ports, pump): (Duplex<WorkerServiceRequest, HeadServiceResponse>, _) = duplex(frames, None);
+    let (ports, pump): (Duplex<WorkerServiceRequest, HeadServiceResponse>, _) =
+        duplex(frames, None, MESSAGE_LIMIT);
     let NewClient { client: head, dispatch } = HeadServiceClient::new(Config::default(), ports.called);
     let serves = link::serve(ports.served, move |context, request| {
         link::answering(service.clone().serve().serve(context, request))

@@ -4,24 +4,32 @@
 //! Each gets a [`Port`]: a tarpc transport over two small queues. Messages become bytes in the port, so that
 //! one which is too long fails its own call. The queues are those of `futures`, because tarpc spins for ever
 //! over a sink whose `poll_flush` is ready while its `poll_ready` is not; theirs never is.
+//!
+//! Nobody may take for ever over one message: neither to send the rest of one that has begun, nor to take one.
+//! A link on which nothing is under way costs no clock.
 
 use std::io;
 use std::pin::Pin;
 use std::task::{Context, Poll, ready};
+use std::time::Duration;
 
 use futures::channel::mpsc;
-use futures::{Sink, SinkExt, Stream, StreamExt, stream};
+use futures::{FutureExt, Sink, SinkExt, Stream, StreamExt, stream};
 use serde::de::DeserializeOwned;
 use tarpc::{ClientMessage, Response};
 use tokio::io::{AsyncRead, AsyncWrite};
+use tokio::time::{Sleep, sleep, timeout};
 use tokio_util::bytes::Bytes;
 
 use crate::link::LinkEnd;
 use crate::message::{Arrived, Message, Outgoing};
-use crate::wire::{self, Frames};
+use crate::wire::{self, Begun, Frames};
 
 /// Messages that wait between the connection and a port, in each direction.
 const QUEUE: usize = 32;
+
+/// How long the other side may take over one message, unless a head says otherwise.
+pub(crate) const MESSAGE_LIMIT: Duration = Duration::from_secs(60);
 
 /// One side's end of a link: `called` for its client, `served` for its service.
 pub(crate) struct Duplex<Served, Answered> {
@@ -40,6 +48,7 @@ pub(crate) struct Port<In> {
 pub(crate) fn duplex<Served, Answered>(
     frames: Frames<impl AsyncRead + AsyncWrite + Unpin>,
     greeting: Option<Bytes>,
+    message_limit: Duration,
 ) -> (Duplex<Served, Answered>, impl Future<Output = LinkEnd>)
 where
     Served: DeserializeOwned,
@@ -52,17 +61,67 @@ where
         called: Port { arriving: for_client, leaving: leaving.clone() },
         served: Port { arriving: for_service, leaving },
     };
+    let begun = frames.codec().begun();
     let (sink, stream) = frames.split();
-    let to_send = stream::iter(greeting).chain(to_send).map(Ok);
+    let stream = whole_in_time(stream, begun, message_limit);
+    let to_send = stream::iter(greeting).chain(to_send);
     let pump = async move {
         tokio::select! {
             end = sort(stream, to_client, to_service) => end,
-            sent = to_send.forward(sink) => {
-                sent.map_or_else(|error| LinkEnd::of(&error), |()| LinkEnd::ClosedHere)
-            }
+            end = send(to_send, sink, message_limit) => end,
         }
     };
     (ports, pump)
+}
+
+/// The frames that arrive; an error if one that has begun is not whole in time.
+fn whole_in_time<Frame>(
+    mut frames: impl Stream<Item = io::Result<Frame>> + Unpin,
+    begun: Begun,
+    limit: Duration,
+) -> impl Stream<Item = io::Result<Frame>> {
+    let mut late: Option<Pin<Box<Sleep>>> = None;
+    stream::poll_fn(move |context| {
+        let frame = frames.poll_next_unpin(context);
+        if frame.is_ready() || !begun.is_true() {
+            late = None;
+            return frame;
+        }
+        let late = late.get_or_insert_with(|| Box::pin(sleep(limit)));
+        ready!(late.as_mut().poll(context));
+        Poll::Ready(Some(Err(stalled("the rest of a message did not come", limit))))
+    })
+}
+
+/// Sends what waits, for as long as the other side takes it in time.
+async fn send(
+    mut waiting: impl Stream<Item = Bytes> + Unpin,
+    mut sink: impl Sink<Bytes, Error = io::Error> + Unpin,
+    limit: Duration,
+) -> LinkEnd {
+    let mut next = waiting.next().await;
+    while let Some(frame) = next {
+        if let Err(error) = in_time(sink.feed(frame), limit).await {
+            return LinkEnd::of(&error);
+        }
+        // What waits already goes with it.
+        next = match waiting.next().now_or_never() {
+            Some(more) => more,
+            None => match in_time(sink.flush(), limit).await {
+                Ok(()) => waiting.next().await,
+                Err(error) => return LinkEnd::of(&error),
+            },
+        };
+    }
+    LinkEnd::ClosedHere
+}
+
+async fn in_time(sent: impl Future<Output = io::Result<()>>, limit: Duration) -> io::Result<()> {
+    timeout(limit, sent).await.unwrap_or_else(|_late| Err(stalled("a message was not taken", limit)))
+}
+
+fn stalled(what: &str, limit: Duration) -> io::Error {
+    io::Error::new(io::ErrorKind::TimedOut, format!("{what} within {limit:?}"))
 }
 
 /// Brings each frame to the port that it is for, until the connection ends.

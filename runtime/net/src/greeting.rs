@@ -1,7 +1,8 @@
 //! How the head greets who dials: TLS, then the hello, then a place; or a refusal that says what to do.
 //!
-//! All of it is under one time limit, and nobody is believed before the token was found good. Whoever is
-//! turned away is logged with address and reason, never with what they said.
+//! All of it is under one time limit, and nobody is believed before the token was found good: of what a stranger
+//! sends no more is read than the secret, which stands first. Whoever is turned away is logged with address and
+//! reason, never with what they said.
 
 use std::io;
 use std::net::SocketAddr;
@@ -9,21 +10,23 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use cohabit_proto::Role;
-use futures::{SinkExt, StreamExt};
-use tokio::io::AsyncWriteExt;
+use futures::SinkExt;
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
-use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio::time::timeout;
 use tokio_rustls::TlsAcceptor;
 use tokio_rustls::server::TlsStream;
 
+use crate::complaints::{Complaints, Weight};
 use crate::hello::{
-    Hello, HelloAnswer, LONGEST_CLIENT_HELLO, LONGEST_HELLO, Purpose, RefusedCode, UnsealError, seal, unseal,
+    HelloAnswer, LONGEST_CLIENT_HELLO, LONGEST_HELLO, LONGEST_INTRODUCTION, Purpose, RefusedCode,
+    UnsealError, introduction, purpose, seal,
 };
 use crate::listener::Incoming;
 use crate::peer::{Admission, ClientPeer, WorkerPeer};
+use crate::places::{Full, Place, Places};
 use crate::token_store::Grant;
-use crate::wire::{Frames, MAX_FRAME, frames};
+use crate::wire::{LENGTH, MAX_FRAME, frames};
 use crate::{Fingerprint, TokenStore, VerifyError, clock, socket};
 
 /// How long a refused peer has to take its refusal before the connection is dropped.
@@ -35,7 +38,9 @@ pub(crate) struct Doorkeeper {
     pub(crate) cluster: Fingerprint,
     pub(crate) tokens: TokenStore,
     pub(crate) time_limit: Duration,
-    pub(crate) places: Arc<Semaphore>,
+    pub(crate) message_limit: Duration,
+    pub(crate) places: Places,
+    pub(crate) complaints: Complaints,
 }
 
 /// Why somebody was not let in.
@@ -58,36 +63,40 @@ enum Rejection {
 /// Somebody who was not let in, and the connection over which to say why, if there is one.
 struct TurnedAway {
     why: Rejection,
-    frames: Option<Frames<TlsStream<TcpStream>>>,
+    stream: Option<TlsStream<TcpStream>>,
 }
 
 impl Doorkeeper {
     /// Greets one connection; none if it was turned away.
     pub(crate) async fn greet(self: Arc<Self>, stream: TcpStream, address: SocketAddr) -> Option<Incoming> {
         let greeted = timeout(self.time_limit, self.try_greet(stream, address)).await;
-        let TurnedAway { why, frames } = match greeted.unwrap_or(Err(Rejection::Slow.into())) {
+        let TurnedAway { why, stream } = match greeted.unwrap_or(Err(Rejection::Slow.into())) {
             Ok(peer) => return Some(peer),
             Err(turned_away) => turned_away,
         };
-        why.log(address);
-        if let (Some(frames), Some(answer)) = (frames, why.answer()) {
-            let _in_time = timeout(LINGER, tell(frames, &answer)).await;
+        self.complaints.of(why.weight(), address, &why);
+        if let (Some(stream), Some(answer)) = (stream, why.answer()) {
+            let _in_time = timeout(LINGER, tell(stream, &answer)).await;
         }
         None
     }
 
     async fn try_greet(&self, stream: TcpStream, address: SocketAddr) -> Result<Incoming, TurnedAway> {
         socket::set_up(&stream).map_err(Rejection::Unreadable)?;
-        let stream = self.tls.accept(stream).await.map_err(Rejection::NotTls)?;
-        let mut frames = frames(stream, LONGEST_HELLO);
-        let frame = frames.next().await.ok_or(Rejection::Left)?.map_err(Rejection::Unreadable)?;
-        let (purpose, grant, place) = match self.judge(&frame) {
+        let mut stream = self.tls.accept(stream).await.map_err(Rejection::NotTls)?;
+        let (purpose, grant, place) = match self.judge(&mut stream).await {
             Ok(judged) => judged,
-            Err(why) => return Err(TurnedAway { why, frames: Some(frames) }),
+            Err(why) => return Err(TurnedAway { why, stream: Some(stream) }),
         };
-        frames.codec_mut().set_max_frame_length(MAX_FRAME);
-        let admission =
-            Admission { address, cluster: self.cluster, grant, tokens: self.tokens.clone(), place };
+        let admission = Admission {
+            address,
+            cluster: self.cluster,
+            grant,
+            tokens: self.tokens.clone(),
+            place,
+            message_limit: self.message_limit,
+        };
+        let frames = frames(stream, MAX_FRAME);
         Ok(match purpose {
             Purpose::Client => Incoming::Client(ClientPeer { frames, admission }),
             Purpose::Worker(hello) => Incoming::Worker(WorkerPeer { frames, admission, hello }),
@@ -95,8 +104,11 @@ impl Doorkeeper {
     }
 
     /// Who it is, what for, and whether there is a place.
-    fn judge(&self, frame: &[u8]) -> Result<(Purpose, Grant, OwnedSemaphorePermit), Rejection> {
-        let Hello { secret, purpose } = unseal(frame)?;
+    async fn judge(&self, stream: &mut TlsStream<TcpStream>) -> Result<(Purpose, Grant, Place), Rejection> {
+        let length = length(stream).await?;
+        let mut frame = vec![0; length.min(LONGEST_INTRODUCTION)];
+        read(stream, &mut frame).await?;
+        let (secret, begin) = introduction(&frame)?;
         let grant = self.tokens.admit(secret, clock::now()).map_err(|error| Rejection::Refused {
             code: match error {
                 VerifyError::Unknown => RefusedCode::UnknownToken,
@@ -104,12 +116,33 @@ impl Doorkeeper {
             },
             message: error.to_string(),
         })?;
-        check_purpose(&purpose, &grant, frame.len())?;
-        let place = self.places.clone().try_acquire_owned().map_err(|_none_left| Rejection::Refused {
-            code: RefusedCode::Busy,
-            message: "as many are connected as the head allows: try again later".to_owned(),
-        })?;
+        let introduced = frame.len();
+        frame.resize(length, 0);
+        read(stream, &mut frame[introduced..]).await?;
+        let purpose = purpose(&frame[begin..])?;
+        check_purpose(&purpose, &grant, length)?;
+        let place = self.places.take(&grant.by.user)?;
         Ok((purpose, grant, place))
+    }
+}
+
+/// How long the first frame says that it is.
+async fn length(stream: &mut TlsStream<TcpStream>) -> Result<usize, Rejection> {
+    let mut length = [0; LENGTH];
+    read(stream, &mut length).await?;
+    let length = u32::from_be_bytes(length) as usize;
+    if length > LONGEST_HELLO {
+        let reason = format!("it says that it has {length} bytes, and {LONGEST_HELLO} are the most");
+        return Err(Rejection::Unreadable(io::Error::new(io::ErrorKind::InvalidData, reason)));
+    }
+    Ok(length)
+}
+
+async fn read(stream: &mut TlsStream<TcpStream>, bytes: &mut [u8]) -> Result<(), Rejection> {
+    match stream.read_exact(bytes).await {
+        Ok(_) => Ok(()),
+        Err(error) if error.kind() == io::ErrorKind::UnexpectedEof => Err(Rejection::Left),
+        Err(error) => Err(Rejection::Unreadable(error)),
     }
 }
 
@@ -135,26 +168,26 @@ fn check_purpose(purpose: &Purpose, grant: &Grant, length: usize) -> Result<(), 
 }
 
 /// Tells the peer, and waits until it has hung up: closing over unread bytes would destroy what was told.
-async fn tell(mut frames: Frames<TlsStream<TcpStream>>, answer: &HelloAnswer) {
+async fn tell(mut stream: TlsStream<TcpStream>, answer: &HelloAnswer) {
     let Ok(answer) = seal(answer) else { return };
-    if frames.send(answer).await.is_ok() && frames.get_mut().shutdown().await.is_ok() {
-        while let Some(Ok(_ignored)) = frames.next().await {}
+    let told = frames(&mut stream, MAX_FRAME).send(answer).await;
+    if told.is_ok() && stream.shutdown().await.is_ok() {
+        let mut ignored = [0; 4_096];
+        while stream.read(&mut ignored).await.is_ok_and(|length| length > 0) {}
     }
 }
 
 impl Rejection {
-    fn log(&self, address: SocketAddr) {
+    fn weight(&self) -> Weight {
         match self {
             Rejection::Refused { .. } | Rejection::NotUnderstood(UnsealError::OtherVersion { .. }) => {
-                tracing::warn!(%address, reason = %self, "refused a connection");
+                Weight::Refusal
             }
             Rejection::Slow
             | Rejection::NotTls(_)
             | Rejection::Left
             | Rejection::Unreadable(_)
-            | Rejection::NotUnderstood(UnsealError::NotCohabit | UnsealError::Garbled(_)) => {
-                tracing::info!(%address, reason = %self, "turned a connection away");
-            }
+            | Rejection::NotUnderstood(UnsealError::NotCohabit | UnsealError::Garbled(_)) => Weight::Noise,
         }
     }
 
@@ -179,6 +212,12 @@ impl Rejection {
 
 impl From<Rejection> for TurnedAway {
     fn from(why: Rejection) -> TurnedAway {
-        TurnedAway { why, frames: None }
+        TurnedAway { why, stream: None }
+    }
+}
+
+impl From<Full> for Rejection {
+    fn from(full: Full) -> Rejection {
+        Rejection::Refused { code: RefusedCode::Busy, message: full.to_string() }
     }
 }

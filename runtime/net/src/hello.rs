@@ -19,6 +19,8 @@ pub const PROTOCOL_VERSION: u32 = 3;
 pub(crate) const BUILD: &str = env!("CARGO_PKG_VERSION");
 /// The longest first frame of a worker, whose inventory lists all that it holds.
 pub(crate) const LONGEST_HELLO: usize = 1 << 20;
+/// The longest beginning of a first frame: all up to the secret, the build as long as it can be.
+pub(crate) const LONGEST_INTRODUCTION: usize = MAGIC.len() + 5 + u8::MAX as usize + Secret::LENGTH;
 /// The longest first frame of a client.
 pub(crate) const LONGEST_CLIENT_HELLO: usize = 64 << 10;
 
@@ -124,6 +126,22 @@ pub(crate) fn unseal<Body: DeserializeOwned>(frame: &[u8]) -> Result<Body, Unsea
         return Err(UnsealError::OtherVersion { theirs, build });
     }
     Ok(wire::decode(body)?)
+}
+
+/// The secret at the beginning of a [`Hello`] of this version, of which not all need be there, and where its
+/// purpose begins.
+pub(crate) fn introduction(frame: &[u8]) -> Result<(Secret, usize), UnsealError> {
+    let (theirs, build, body) = open(frame).ok_or(UnsealError::NotCohabit)?;
+    if theirs != PROTOCOL_VERSION {
+        return Err(UnsealError::OtherVersion { theirs, build });
+    }
+    let (secret, purpose) = body.split_at_checked(Secret::LENGTH).unwrap_or((body, &[]));
+    Ok((wire::decode(secret)?, frame.len() - purpose.len()))
+}
+
+/// The purpose, which follows the secret in a [`Hello`].
+pub(crate) fn purpose(bytes: &[u8]) -> Result<Purpose, UnsealError> {
+    Ok(wire::decode(bytes)?)
 }
 
 /// Which of two sides has to be upgraded, seen from the side of this version.

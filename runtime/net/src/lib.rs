@@ -12,12 +12,14 @@
 //! - A call has ten seconds unless it says more: long polls use [`context_for`].
 //! - A message is at most [`MAX_FRAME`] long. A longer request fails by itself, a longer answer becomes an
 //!   error of its call; the link lives on. Answers are paged by those who write them.
-//! - A peer that vanished is noticed within two minutes by TCP; heartbeats, which callers send, are sooner.
+//! - A peer that vanished is noticed within two minutes by TCP; heartbeats, which callers send, are sooner. One
+//!   that takes a minute over one message, sent or taken, is hung up on.
 //! - tarpc opens a span at INFO for every call: a log filter contains `tarpc=warn`.
 #![warn(missing_docs)]
 
 mod backoff;
 mod clock;
+mod complaints;
 mod connect;
 mod duplex;
 mod error;
@@ -31,7 +33,9 @@ mod identity;
 mod link;
 mod listener;
 mod message;
+mod open_files;
 mod peer;
+mod places;
 mod private_file;
 mod services;
 mod socket;
@@ -49,6 +53,7 @@ pub use identity::Identity;
 pub use link::{Closed, LinkEnd};
 pub use listener::{Incoming, Limits, Listener};
 pub use message::{MAX_CALL, context_for};
+pub use open_files::{open_files_before, raise_open_files};
 pub use peer::{ClientPeer, WorkerPeer, WorkerSession};
 pub use services::{
     ClientService, ClientServiceClient, HeadService, HeadServiceClient, WorkerService, WorkerServiceClient,

@@ -3,12 +3,12 @@
 
 use std::future::pending;
 use std::net::SocketAddr;
+use std::time::Duration;
 
 use cohabit_proto::{By, Inventory, WorkerKey};
 use tarpc::client::{Config, NewClient};
 use tarpc::server::Serve;
 use tokio::net::TcpStream;
-use tokio::sync::OwnedSemaphorePermit;
 use tokio_rustls::server::TlsStream;
 use tokio_util::bytes::Bytes;
 use tokio_util::sync::CancellationToken;
@@ -17,6 +17,7 @@ use crate::duplex::{Duplex, duplex};
 use crate::hello::{BUILD, HelloAnswer, Welcome, WorkerHello, seal};
 use crate::link::{self, Closed, LinkEnd};
 use crate::message::Nothing;
+use crate::places::Place;
 use crate::services::{
     ClientService, ClientServiceRequest, HeadService, HeadServiceRequest, WorkerServiceClient,
     WorkerServiceResponse,
@@ -45,7 +46,9 @@ pub(crate) struct Admission {
     pub(crate) grant: Grant,
     pub(crate) tokens: TokenStore,
     /// Its place among the connections that the head allows; given back with the last of the link.
-    pub(crate) place: OwnedSemaphorePermit,
+    pub(crate) place: Place,
+    /// How long it may take over a message.
+    pub(crate) message_limit: Duration,
 }
 
 /// A worker's link. It ends when this side closes it, or drops the last clone of `orders`.
@@ -73,7 +76,8 @@ impl ClientPeer {
     /// Welcomes the client and answers it until its link ends. Dropped, it closes the link.
     pub async fn serve<S: ClientService + Clone + Send + 'static>(self, service: S) -> LinkEnd {
         let greeting = self.admission.welcome();
-        let (ports, pump): (Duplex<ClientServiceRequest, Nothing>, _) = duplex(self.frames, Some(greeting));
+        let (ports, pump): (Duplex<ClientServiceRequest, Nothing>, _) =
+            duplex(self.frames, Some(greeting), self.admission.message_limit);
         let serves = link::serve(ports.served, move |context, request| {
             link::answering(service.clone().serve().serve(context, request))
         });
@@ -110,7 +114,7 @@ impl WorkerPeer {
     pub async fn welcome<S: HeadService + Clone + Send + 'static>(self, service: S) -> WorkerSession {
         let greeting = self.admission.welcome();
         let (ports, pump): (Duplex<HeadServiceRequest, WorkerServiceResponse>, _) =
-            duplex(self.frames, Some(greeting));
+            duplex(self.frames, Some(greeting), self.admission.message_limit);
         let NewClient { client: orders, dispatch } =
             WorkerServiceClient::new(Config::default(), ports.called);
         let serves = link::serve(ports.served, move |context, request| {

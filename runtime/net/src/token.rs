@@ -95,9 +95,12 @@ impl FromStr for Token {
 
 /// 256 random bits that only the token's owner knows.
 #[derive(Clone, Copy, Serialize, Deserialize)]
-pub(crate) struct Secret([u8; 32]);
+pub(crate) struct Secret([u8; Secret::LENGTH]);
 
 impl Secret {
+    /// Bytes of it, in memory and on the wire.
+    pub(crate) const LENGTH: usize = 32;
+
     /// A new one, from the system's source of randomness.
     pub(crate) fn draw() -> Result<Secret, GetRandomFailed> {
         let mut bytes = [0; 32];

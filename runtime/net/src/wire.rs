@@ -4,18 +4,25 @@
 //! the codec, write `encode` and `decode` anew and raise [`PROTOCOL_VERSION`](crate::PROTOCOL_VERSION); the
 //! golden bytes in the tests hold the layout until then.
 
+use std::io;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
 use bincode::Options;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use tokio::io::{AsyncRead, AsyncWrite};
-use tokio_util::bytes::Bytes;
-use tokio_util::codec::{Framed, LengthDelimitedCodec};
+use tokio_util::bytes::{Bytes, BytesMut};
+use tokio_util::codec::{Decoder, Encoder, Framed, LengthDelimitedCodec};
 
 /// No message is longer than this many bytes, whoever sends it.
 pub const MAX_FRAME: usize = 8 << 20;
 
+/// Bytes of a frame's length in front of it.
+pub(crate) const LENGTH: usize = 4;
+
 /// A byte stream, cut into frames.
-pub(crate) type Frames<IO> = Framed<IO, LengthDelimitedCodec>;
+pub(crate) type Frames<IO> = Framed<IO, Framing>;
 
 /// Why a message has no bytes, or bytes mean no message.
 #[derive(Debug, thiserror::Error)]
@@ -52,8 +59,54 @@ pub(crate) fn frames<IO: AsyncRead + AsyncWrite>(io: IO, longest: usize) -> Fram
 }
 
 /// How bytes are cut into frames.
-pub(crate) fn framing(longest: usize) -> LengthDelimitedCodec {
-    LengthDelimitedCodec::builder().max_frame_length(longest).new_codec()
+pub(crate) fn framing(longest: usize) -> Framing {
+    let codec =
+        LengthDelimitedCodec::builder().length_field_length(LENGTH).max_frame_length(longest).new_codec();
+    Framing { codec, begun: Begun::default() }
+}
+
+/// A codec that says whether a frame has begun and is not whole.
+#[derive(Debug)]
+pub(crate) struct Framing {
+    codec: LengthDelimitedCodec,
+    begun: Begun,
+}
+
+/// Whether a frame has begun and is not whole, as its codec last saw.
+#[derive(Debug, Default, Clone)]
+pub(crate) struct Begun(Arc<AtomicBool>);
+
+impl Framing {
+    pub(crate) fn begun(&self) -> Begun {
+        self.begun.clone()
+    }
+}
+
+impl Begun {
+    pub(crate) fn is_true(&self) -> bool {
+        self.0.load(Ordering::Relaxed)
+    }
+}
+
+impl Decoder for Framing {
+    type Item = BytesMut;
+    type Error = io::Error;
+
+    fn decode(&mut self, arrived: &mut BytesMut) -> io::Result<Option<BytesMut>> {
+        // The codec takes the length away as soon as it is there, so what is left does not tell by itself.
+        let was_begun = self.begun.is_true() || !arrived.is_empty();
+        let frame = self.codec.decode(arrived)?;
+        self.begun.0.store(frame.is_none() && was_begun, Ordering::Relaxed);
+        Ok(frame)
+    }
+}
+
+impl Encoder<Bytes> for Framing {
+    type Error = io::Error;
+
+    fn encode(&mut self, frame: Bytes, to: &mut BytesMut) -> io::Result<()> {
+        self.codec.encode(frame, to)
+    }
 }
 
 #[cfg(test)]

@@ -16,8 +16,9 @@ use super::*;
 use crate::hello::{Hello, HelloAnswer, Purpose, seal, unseal};
 use crate::message::{Message, Nothing};
 use crate::services::{ClientServiceRequest, ClientServiceResponse};
-use crate::tls;
+use crate::token::Secret;
 use crate::wire::{self, Frames};
+use crate::{RefusedCode, tls};
 
 type RawLink = Frames<tokio_rustls::client::TlsStream<TcpStream>>;
 
@@ -66,20 +67,99 @@ async fn a_frame_of_enormous_length_is_hung_up_on_before_and_after_the_hello() {
 }
 
 #[tokio::test]
-async fn silence_after_half_a_hello_keeps_nobody_out_for_longer_than_the_limit() {
-    let limits = Limits { greeting: Duration::from_millis(300), greetings: 2, ..Limits::default() };
+async fn silence_is_hung_up_on_after_the_limit() {
+    let limits = Limits { greeting: Duration::from_millis(300), ..Limits::default() };
     let head = TestHead::start_within(limits).await;
     let token = head.endpoint("ada", Role::User, None).token;
     let mut half = secured(&head.address, token.fingerprint()).await;
     half.write_all(&[0, 0, 1, 0, b'C', b'O', b'H']).await.unwrap();
     let mut mute = TcpStream::connect(&head.address).await.unwrap();
-    // Both places are taken: this one waits for the limit of those before it, and is served then.
-    head.assert_serves("bea").await;
-    assert!(has_ended(half.get_ref().0));
     let mut rest = Vec::new();
     let _reset_or_end = in_time(half.read_to_end(&mut rest)).await;
     let _reset_or_end = in_time(mute.read_to_end(&mut rest)).await;
     assert_eq!(rest, b"");
+}
+
+#[tokio::test]
+async fn however_many_say_nothing_whoever_speaks_is_served_at_once() {
+    let for_ever = PATIENCE * 100;
+    let head = TestHead::start_within(Limits { greeting: for_ever, greetings: 4, ..Limits::default() }).await;
+    let mut silent = Vec::new();
+    for number in 0..20 {
+        for _ in 0..5 {
+            silent.push(TcpStream::connect(&head.address).await.unwrap());
+        }
+        head.assert_serves(&format!("ada-{number}")).await;
+    }
+    // All have made room but the last few.
+    for stream in &mut silent[..90] {
+        let _reset_or_end = in_time(stream.read_to_end(&mut Vec::new())).await;
+    }
+    assert!(!has_ended(silent.last().unwrap()));
+}
+
+#[tokio::test]
+async fn one_token_takes_no_more_than_its_part_of_the_places() {
+    let mut head = TestHead::start_within(Limits { of_one_token: 2, ..Limits::default() }).await;
+    let ada = head.endpoint("ada", Role::User, None);
+    let (first, _) = connect_client(&ada).await.unwrap();
+    let (_second, _) = connect_client(&ada).await.unwrap();
+    let error = connect_client(&ada).await.map(drop).unwrap_err().to_string();
+    assert!(error.contains("2 are connected by the token 'ada'"), "{error}");
+    head.assert_serves("bea").await;
+    assert_eq!(head.next_end().await, LinkEnd::ClosedByPeer);
+    drop(first);
+    assert_eq!(head.next_end().await, LinkEnd::ClosedByPeer);
+    connect_client(&ada).await.unwrap();
+}
+
+/// So little patience that a test need not wait.
+fn hasty() -> Limits {
+    Limits { message: Duration::from_millis(300), ..Limits::default() }
+}
+
+#[tokio::test]
+async fn half_a_message_ends_its_link_after_the_limit_and_silence_between_messages_does_not() {
+    let mut head = TestHead::start_within(hasty()).await;
+    let idle = head.client("ada").await;
+    for half in [&[0][..], &[0, 0, 0, 9], &[0, 0, 0, 9, 1, 2]] {
+        let mut frames = raw_client(&head, &format!("bea-{}", half.len())).await;
+        frames.get_mut().write_all(half).await.unwrap();
+        assert!(matches!(head.next_end().await, LinkEnd::Broken(reason) if reason.contains("the rest of")));
+    }
+    idle.ping(patient()).await.unwrap();
+}
+
+#[tokio::test]
+async fn who_takes_no_answers_is_hung_up_on_and_others_are_answered_meanwhile() {
+    let mut head = TestHead::start_within(hasty()).await;
+    let bystander = head.client("ada").await;
+    let mut frames = raw_client(&head, "bea").await;
+    for id in 0..64 {
+        let request = ClientServiceRequest::Query { query: Query::Show(vec![JobId::new(1)]) };
+        let time_left = PATIENCE.into();
+        let call: Message<_, Nothing> = Message::Call { id, time_left, trace: Default::default(), request };
+        // Near the end nobody may be there any more.
+        let _sent = frames.send(wire::encode(&call).unwrap()).await;
+        bystander.ping(patient()).await.unwrap();
+    }
+    assert!(matches!(head.next_end().await, LinkEnd::Broken(reason) if reason.contains("was not taken")));
+    bystander.ping(patient()).await.unwrap();
+}
+
+#[tokio::test]
+async fn of_a_stranger_no_more_is_read_than_the_secret() {
+    let head = TestHead::start().await;
+    let token = head.endpoint("ada", Role::User, None).token;
+    let mut stream = secured(&head.address, token.fingerprint()).await;
+    let hello = seal(&Hello { secret: Secret::draw().unwrap(), purpose: Purpose::Client }).unwrap();
+    // It says that a megabyte follows, and sends the secret alone.
+    stream.write_all(&(1u32 << 20).to_be_bytes()).await.unwrap();
+    stream.write_all(&[&hello[..], &[0; 300]].concat()).await.unwrap();
+    let mut frames = wire::frames(stream, wire::MAX_FRAME);
+    let answer = in_time(frames.next()).await.unwrap().unwrap();
+    let HelloAnswer::Refused { code, .. } = unseal(&answer).unwrap() else { panic!("refused") };
+    assert_eq!(code, RefusedCode::UnknownToken);
 }
 
 /// Whether the other side has closed this connection by now.

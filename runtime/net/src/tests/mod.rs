@@ -159,8 +159,8 @@ impl ClientService for Desk {
         }
     }
 
-    /// Explains who asks and how much time there is; a list of nodes is too long for a frame, a watch never
-    /// ends.
+    /// Explains who asks and how much time there is; a job shown is long, a list of nodes
+    /// too long for a frame, a watch never ends.
     async fn query(self, context: Context, query: Query) -> Result<Answer, Refusal> {
         match query {
             Query::Explain(_) => {
@@ -168,8 +168,11 @@ impl ClientService for Desk {
                 Ok(Answer::Explained { sentences: vec![self.user, left.to_string()], story: Vec::new() })
             }
             Query::Nodes => Ok(Answer::Explained { sentences: vec!["x".repeat(9 << 20)], story: Vec::new() }),
+            Query::Show(_) => {
+                Ok(Answer::Explained { sentences: vec!["x".repeat(1 << 20)], story: Vec::new() })
+            }
             Query::Watch(_) => std::future::pending().await,
-            Query::Resolve(_) | Query::List(_) | Query::Show(_) | Query::Consider(_) => Err(unasked()),
+            Query::Resolve(_) | Query::List(_) | Query::Consider(_) => Err(unasked()),
         }
     }
 

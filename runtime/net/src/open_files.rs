@@ -1,0 +1,34 @@
+//! How many files and sockets a process may have open: a head with many workers needs more than the usual
+//! thousand, and knows how many it can serve.
+
+use std::sync::OnceLock;
+
+use nix::sys::resource::{Resource, getrlimit, setrlimit};
+
+/// What a process may have open where the system does not tell.
+const USUAL: u64 = 1_024;
+
+/// The limit that this process was started with, once it was raised.
+static BEFORE: OnceLock<u64> = OnceLock::new();
+
+/// Raises the limit as far as the system allows without asking anybody.
+pub fn raise_open_files() {
+    if let Ok((soft, hard)) = getrlimit(Resource::RLIMIT_NOFILE)
+        && BEFORE.set(soft).is_ok()
+        && let Err(error) = setrlimit(Resource::RLIMIT_NOFILE, hard, hard)
+    {
+        tracing::warn!(%error, soft, hard, "the number of files that may be open stays as it is");
+    }
+}
+
+/// The limit that this process was started with, for programs that it starts: some of them fail with a larger
+/// one.
+#[must_use]
+pub fn open_files_before() -> u64 {
+    BEFORE.get().copied().unwrap_or_else(open_files)
+}
+
+/// How many may be open now.
+pub(crate) fn open_files() -> u64 {
+    getrlimit(Resource::RLIMIT_NOFILE).map_or(USUAL, |(soft, _)| soft)
+}

@@ -1,0 +1,105 @@
+//! The places at a head: how many may be connected, and how many of them by one token, so that nobody takes
+//! them all.
+
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+/// The places; clones share them.
+#[derive(Clone)]
+pub(crate) struct Places(Arc<Shared>);
+
+struct Shared {
+    /// For all.
+    all: usize,
+    /// For one token.
+    of_one_token: usize,
+    taken: Mutex<Taken>,
+}
+
+/// By the names of tokens, and all together.
+#[derive(Default)]
+struct Taken {
+    by_name: BTreeMap<String, usize>,
+    all: usize,
+}
+
+/// A place that is taken; free again when it is dropped.
+pub(crate) struct Place {
+    of: Places,
+    name: String,
+}
+
+/// Why there is no place.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub(crate) enum Full {
+    /// All are taken.
+    #[error("as many are connected as the head allows: try again later")]
+    ForAll,
+    /// This token has its part of them.
+    #[error(
+        "{connections} are connected by the token '{name}', the most for one: end some, or try again later"
+    )]
+    ForOne {
+        /// The token's name.
+        name: String,
+        /// How many it has.
+        connections: usize,
+    },
+}
+
+impl Places {
+    pub(crate) fn new(all: usize, of_one_token: usize) -> Places {
+        Places(Arc::new(Shared { all, of_one_token, taken: Mutex::default() }))
+    }
+
+    /// A place for somebody with the token of this name.
+    pub(crate) fn take(&self, name: &str) -> Result<Place, Full> {
+        let mut taken = self.taken();
+        if taken.all >= self.0.all {
+            return Err(Full::ForAll);
+        }
+        let own = taken.by_name.get(name).copied().unwrap_or(0);
+        if own >= self.0.of_one_token {
+            return Err(Full::ForOne { name: name.to_owned(), connections: own });
+        }
+        taken.all += 1;
+        taken.by_name.insert(name.to_owned(), own + 1);
+        Ok(Place { of: self.clone(), name: name.to_owned() })
+    }
+
+    fn taken(&self) -> MutexGuard<'_, Taken> {
+        self.0.taken.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Drop for Place {
+    fn drop(&mut self) {
+        let mut taken = self.of.taken();
+        taken.all -= 1;
+        let own = taken.by_name.remove(&self.name).unwrap_or(1) - 1;
+        if own > 0 {
+            taken.by_name.insert(std::mem::take(&mut self.name), own);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn nobody_takes_more_than_his_part_and_all_no_more_than_there_are() {
+        let places = Places::new(3, 2);
+        let ada = [places.take("ada").unwrap(), places.take("ada").unwrap()];
+        let refused = places.take("ada").err().unwrap();
+        assert_eq!(refused, Full::ForOne { name: "ada".into(), connections: 2 });
+        let bea = places.take("bea").unwrap();
+        assert_eq!(places.take("cleo").err(), Some(Full::ForAll));
+        drop(ada);
+        let _cleo = places.take("cleo").unwrap();
+        let _ada = places.take("ada").unwrap();
+        drop(bea);
+        assert!(places.take("ada").is_ok());
+        assert_eq!(places.taken().by_name.len(), 2);
+    }
+}
