@@ -183,8 +183,18 @@ impl Driver {
         self.queue(last, Some(handled));
     }
 
+    /// A leap of the clock is an event of its own, ahead of the first that comes after it.
     fn queue(&mut self, event: Event, handled: Option<ReplyTo<()>>) {
-        let entry = Entry { at: self.parts.clock.now(), event };
+        let at = self.parts.clock.now();
+        if let Some(forward) = self.parts.clock.take_leap() {
+            tracing::warn!(%forward, "the machine's clock was set forward");
+            self.disarm();
+            self.push(Entry { at, event: Event::ClockSet(forward) }, None);
+        }
+        self.push(Entry { at, event }, handled);
+    }
+
+    fn push(&mut self, entry: Entry, handled: Option<ReplyTo<()>>) {
         tracing::debug!(at = entry.at.as_micros(), "event: {}", Line(&entry.event));
         self.batch.push(Pending { entry, handled });
     }

@@ -27,6 +27,8 @@ pub enum Event {
     /// The policy knows more of interference than before: who runs beside whom may have to change. Also
     /// follows each start with such a policy.
     Learned,
+    /// The machine's clock was set forward by so much, in which nothing could happen.
+    ClockSet(Span),
 }
 
 /// What a head does, in this order.

@@ -42,6 +42,7 @@ impl<'a> Turn<'a> {
             Event::Planned(ticket, plan) => self.planned(ticket, plan),
             Event::Alarm => self.alarm(),
             Event::Learned => self.learned(),
+            Event::ClockSet(forward) => self.clock_set(forward),
         }
         self.settle_ends();
         self.ask_for_plan();

@@ -114,6 +114,20 @@ impl Turn<'_> {
         self.head.plan_wanted = true;
     }
 
+    /// Patience is a span that was lived through: time that nobody lived through does not count.
+    pub(crate) fn clock_set(&mut self, forward: Span) {
+        let broken = |node: &Node| matches!(node.link, Link::Broken(_));
+        let waiting: Vec<NodeId> =
+            self.head.nodes.iter().filter(|(_, node)| broken(node)).map(|(id, _)| *id).collect();
+        for id in waiting {
+            let patience = self.head.patience(id);
+            let Some(node) = self.head.node_mut(id) else { continue };
+            node.since += forward;
+            let ends_at = node.since + patience;
+            self.set_alarm(ends_at, Alarm::Node(id));
+        }
+    }
+
     /// A node that is still unreachable when patience ends is lost, and with it what ran there.
     pub(crate) fn patience_ends(&mut self, id: NodeId) {
         let patience = self.head.patience(id);
@@ -230,6 +244,8 @@ impl Turn<'_> {
             let ours =
                 live.filter(|live| live.number == attempt.attempt && live.live_nodes().contains(&node));
             if ours.is_some() {
+                // Clocks of two machines are never compared.
+                let progress = Progress { at: self.now, ..progress };
                 self.head.live.progress.insert(attempt, progress);
                 self.changed(attempt.job);
             }

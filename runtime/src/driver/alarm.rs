@@ -6,8 +6,9 @@ use cohabit_proto::{Span, Time};
 
 use super::{Driver, Message};
 
-/// Timers refuse spans of many years; one that ends early is set again.
-const LONGEST_WAIT: Span = Span::from_secs(86_400);
+/// A timer that ends early is set again: after so long it is seen at the latest that the machine's clock was
+/// set forward, and that the deadline has come by it.
+const LONGEST_WAIT: Span = Span::from_secs(60);
 
 impl Driver {
     /// Sets the alarm to the head's deadline.
@@ -16,13 +17,18 @@ impl Driver {
         if self.alarm.as_ref().map(|(at, _)| *at) == deadline {
             return;
         }
-        if let Some((_, timer)) = self.alarm.take() {
-            timer.cancel();
-        }
+        self.disarm();
         self.alarm = deadline.map(|at| {
             let left = at.since(self.parts.clock.now()).min(LONGEST_WAIT);
             (at, context.send_after(left.into(), Message::Alarm(at)))
         });
+    }
+
+    /// The next [`Driver::arm`] sets the alarm anew, for the same deadline too.
+    pub(super) fn disarm(&mut self) {
+        if let Some((_, timer)) = self.alarm.take() {
+            timer.cancel();
+        }
     }
 
     /// An alarm that was set anew meanwhile, or rings too early because the clock was set back, is none.

@@ -28,6 +28,7 @@ impl fmt::Display for Line<'_, Event> {
             Event::Planned(ticket, plan) => write!(f, "plan {}: {}", ticket.0, Line(plan)),
             Event::Alarm => f.write_str("alarm"),
             Event::Learned => f.write_str("more is known of interference"),
+            Event::ClockSet(forward) => write!(f, "the clock was set forward by {forward}"),
         }
     }
 }

@@ -51,6 +51,23 @@ fn a_lost_node_gives_its_job_to_another_and_late_reports_are_ignored() {
 }
 
 #[test]
+fn patience_does_not_end_because_the_clock_was_set_forward() {
+    let mut test = TestHead::with_devices(1);
+    let id = test.submit(gpus(1));
+    test.join(2, 1);
+    test.lose(1, 1);
+    test.after(Span::from_secs(20));
+    test.effects();
+    test.now += Span::from_secs(3_600);
+    test.event(Event::ClockSet(Span::from_secs(3_600)));
+    test.event(Event::Alarm);
+    test.after(Span::from_secs(39));
+    assert_eq!((test.orders(), test.head.node_records()[0].state), (vec![], NodeState::Unreachable));
+    test.after(Span::from_secs(1));
+    assert_eq!((test.record(id).attempt, test.head.node_records()[0].state), (2, NodeState::Lost));
+}
+
+#[test]
 fn a_job_that_keeps_losing_its_node_becomes_node_fail() {
     let mut test = TestHead::with_devices(1);
     let id = test.submit(gpus(1));
