@@ -31,7 +31,7 @@ use tokio::sync::{mpsc, watch};
 use tokio::time::sleep;
 
 use crate::assignment::{Assignment, Assignments};
-use crate::clock::now;
+use crate::clock::{self, now};
 use crate::files::FileError;
 use crate::log::LogWriter;
 use crate::process::Identity;
@@ -111,6 +111,7 @@ async fn run(
     if folder.is_over() {
         return Err(ExecutorError::GivenUp);
     }
+    start.booted_at.into_iter().for_each(clock::agree_on);
     let progress_file = ProgressFile::create(folder.progress())?;
     let log = LogWriter::create(&folder.log(), start.log)?;
     match launch::launch(folder, &start) {

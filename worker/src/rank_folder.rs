@@ -44,6 +44,9 @@ pub(crate) struct Start {
     pub(crate) orphan_grace: Span,
     /// How much of its output is kept.
     pub(crate) log: LogLimits,
+    /// When the machine was started by the clock that daemon and executor share.
+    #[serde(default)]
+    pub(crate) booted_at: Option<Time>,
     /// How its processes are taken off the MPS server of its GPU, if they are its clients.
     #[serde(default)]
     pub(crate) removal: Option<Removal>,

@@ -1,11 +1,11 @@
 //! What a rank finds in its environment: its own words, torchrun's where a launcher expects them, and Slurm's
 //! on request.
 //!
-//! Paths and `CUDA_VISIBLE_DEVICES` depend on the machine and are added by the worker's shell.
+//! Paths, times and `CUDA_VISIBLE_DEVICES` depend on the machine and are added by the worker's shell.
 
 use std::collections::BTreeMap;
 
-use cohabit_proto::{Launch, RankRun, RunOrder, Time};
+use cohabit_proto::{Launch, RankRun, RunOrder};
 
 /// Where ranks meet, in the words of `torchrun`.
 const MASTER_PORT: &str = "MASTER_PORT";
@@ -13,22 +13,22 @@ const MASTER_PORT: &str = "MASTER_PORT";
 /// How many threads the numeric libraries of a rank start.
 const THREADS: &str = "OMP_NUM_THREADS";
 
-/// Everything that this order and this rank have to say, if the rank starts now.
-pub(crate) fn environment(now: Time, order: &RunOrder, run: &RankRun) -> BTreeMap<String, String> {
-    let mut environment = own(now, order, run);
+/// Everything that this order and this rank have to say.
+pub(crate) fn environment(order: &RunOrder, run: &RankRun) -> BTreeMap<String, String> {
+    let mut environment = own(order, run);
     match order.spec.launch {
         Launch::PerGpu => environment.extend(torchrun(order, run)),
         Launch::PerNode => environment.extend(launcher(order, run)),
     }
     if order.spec.slurm_environment {
-        environment.extend(slurm(now, order, run));
+        environment.extend(slurm(order, run));
     }
     environment.into_iter().map(|(name, value)| (name.to_owned(), value)).collect()
 }
 
 type Variables = BTreeMap<&'static str, String>;
 
-fn own(now: Time, order: &RunOrder, run: &RankRun) -> Variables {
+fn own(order: &RunOrder, run: &RankRun) -> Variables {
     let mut variables = Variables::from([
         ("COHABIT_JOB_ID", order.attempt.job.to_string()),
         ("COHABIT_JOB_NAME", order.spec.name.clone()),
@@ -41,13 +41,7 @@ fn own(now: Time, order: &RunOrder, run: &RankRun) -> Variables {
         ("COHABIT_SUBMIT_DIR", order.spec.workdir.clone()),
     ]);
     variables.extend(order.attempt.job.index.map(|index| ("COHABIT_ARRAY_INDEX", index.to_string())));
-    variables.extend(stop_at(now, order).map(|at| ("COHABIT_STOP_AT", at)));
     variables
-}
-
-/// The end of the time limit in seconds since the epoch; the process itself starts a little later.
-fn stop_at(now: Time, order: &RunOrder) -> Option<String> {
-    order.spec.time_limit.map(|limit| ((now + limit).as_micros() / 1_000_000).to_string())
 }
 
 /// What `torchrun` gives to the ranks that it starts.
@@ -107,7 +101,7 @@ pub(crate) fn rendezvous_port(order: &RunOrder, run: &RankRun) -> Option<u16> {
 }
 
 /// The same facts under the names that scripts written for Slurm look for.
-fn slurm(now: Time, order: &RunOrder, run: &RankRun) -> Variables {
+fn slurm(order: &RunOrder, run: &RankRun) -> Variables {
     let job = order.attempt.job;
     let mut variables = Variables::from([
         ("SLURM_JOB_ID", job.number.to_string()),
@@ -125,6 +119,5 @@ fn slurm(now: Time, order: &RunOrder, run: &RankRun) -> Variables {
         variables.insert("SLURM_ARRAY_JOB_ID", job.number.to_string());
         variables.insert("SLURM_ARRAY_TASK_ID", index.to_string());
     }
-    variables.extend(stop_at(now, order).map(|at| ("SLURM_JOB_END_TIME", at)));
     variables
 }

@@ -18,7 +18,7 @@ impl Worker {
         let missing = order.ranks.iter().flat_map(|run| &run.devices).find(|id| !exists(id));
         let refusal = missing.map(|device| StartFailure::DeviceMissing(device.0.clone()));
         for run in &order.ranks {
-            let start = rank_start(now, &order, run);
+            let start = rank_start(&order, run);
             let rank = start.rank;
             self.ranks.insert(rank, Held::waiting(start));
             if let Some(failure) = &refusal {
@@ -125,7 +125,7 @@ pub(crate) fn never_started(now: Time, why: StopReason) -> Ending {
 
 /// A job that is told when it has to stop is told too early by the time that it waits for its GPUs, never too
 /// late.
-pub(crate) fn rank_start(now: Time, order: &RunOrder, run: &RankRun) -> RankStart {
+pub(crate) fn rank_start(order: &RunOrder, run: &RankRun) -> RankStart {
     RankStart {
         rank: order.attempt.rank(run.rank),
         spec: order.spec.clone(),
@@ -134,6 +134,6 @@ pub(crate) fn rank_start(now: Time, order: &RunOrder, run: &RankRun) -> RankStar
         share: run.share,
         access: GpuAccess::None,
         rendezvous_port: rendezvous_port(order, run),
-        environment: environment(now, order, run),
+        environment: environment(order, run),
     }
 }

@@ -91,7 +91,9 @@ pub fn variable_of(pid: i32, name: &str) -> Option<OsString> {
     Some(OsString::from_vec(value.to_vec()))
 }
 
-fn boot() -> Option<String> {
+/// What this run of the machine is called; another one after each start.
+#[must_use]
+pub fn boot() -> Option<String> {
     Some(std::fs::read_to_string("/proc/sys/kernel/random/boot_id").ok()?.trim().to_owned())
 }
 

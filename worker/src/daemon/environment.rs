@@ -1,5 +1,5 @@
 //! The complete environment of a rank: the basics of a login, what the job asked for, what the core says, and
-//! the paths and devices of this machine. Nothing else of the daemon's own environment gets through.
+//! the paths, devices and time of this machine. Nothing else of the daemon's own environment gets through.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -12,6 +12,7 @@ use super::WorkerOptions;
 use super::executors::Executors;
 use super::gpu::Homes;
 use super::state::StateFolder;
+use crate::clock;
 use crate::files::{At, FileError};
 use crate::log::LogLimits;
 use crate::rank_folder::{RankFolder, Start};
@@ -75,7 +76,8 @@ impl Surroundings {
         std::fs::create_dir_all(&checkpoints).at("create the folder for checkpoints", &checkpoints)?;
         let removal = self.gpus.removal(&rank.devices, rank.access);
         let environment = self.environment(&rank, &checkpoints, &folder);
-        Ok(Start { rank, environment, orphan_grace: self.orphan_grace, log: self.log, removal })
+        let booted_at = Some(clock::booted_at());
+        Ok(Start { rank, environment, orphan_grace: self.orphan_grace, log: self.log, booted_at, removal })
     }
 
     /// What comes later stands above what came before.
@@ -93,10 +95,21 @@ impl Surroundings {
             environment.retain(|name, _| !name.starts_with(OF_MPS));
         }
         environment.extend(of_gpus);
+        environment.extend(stop_at(rank));
         let paths = [("COHABIT_CHECKPOINT_DIR", checkpoints), ("COHABIT_PROGRESS", &folder.progress())];
         environment.extend(paths.map(|(name, path)| (name.to_owned(), path.to_string_lossy().into_owned())));
         environment
     }
+}
+
+/// The end of the time limit in seconds since 1970, by the clock that the program can read. The process itself
+/// starts a little later.
+fn stop_at(rank: &RankStart) -> BTreeMap<String, String> {
+    let Some(limit) = rank.spec.time_limit else { return BTreeMap::new() };
+    let at = ((clock::wall_clock() + limit).as_micros() / 1_000_000).to_string();
+    let names = ["COHABIT_STOP_AT"].into_iter();
+    let names = names.chain(rank.spec.slurm_environment.then_some("SLURM_JOB_END_TIME"));
+    names.map(|name| (name.to_owned(), at.clone())).collect()
 }
 
 fn basics(look: impl Fn(&str) -> Option<String>) -> BTreeMap<String, String> {
@@ -166,6 +179,17 @@ mod tests {
         spec.environment = asked.map(|(name, value)| (name.to_owned(), value.to_owned())).into();
         let environment = surroundings.prepare(rank(spec, &[])).unwrap().environment;
         assert_eq!((environment["HOME"].as_str(), environment["COHABIT_JOB_ID"].as_str()), ("/else", "12"));
+    }
+
+    #[test]
+    fn a_job_with_a_limit_is_told_when_it_is_stopped() {
+        let (_folder, surroundings) = surroundings(&[]);
+        let spec = JobSpec { time_limit: Some(Span::from_secs(1_000)), slurm_environment: true, ..sleeper() };
+        let begin = clock::wall_clock().as_micros() / 1_000_000;
+        let environment = surroundings.prepare(rank(spec, &[])).unwrap().environment;
+        let told =
+            ["COHABIT_STOP_AT", "SLURM_JOB_END_TIME"].map(|name| environment[name].parse::<u64>().unwrap());
+        assert!(told[0] == told[1] && told[0] >= begin + 1_000, "{told:?} of {begin}");
     }
 
     #[test]

@@ -3,6 +3,7 @@
 //! ```text
 //! lock                             held by the one daemon that may use the folder
 //! node.json                        the node's id, and how often it has dialled
+//! clock.json                       when the machine was started, for all who share this folder
 //! ranks/<job>/<attempt>/<rank>/    see `rank_folder`
 //! checkpoints/<job>/               shared by all attempts of a job on this node
 //! mps/                             homes of the MPS daemons of GPUs
@@ -12,13 +13,15 @@ use std::fs::{File, TryLockError};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 
-use cohabit_proto::{Incarnation, JobId, NodeId, WorkerKey};
+use cohabit_gpu::process::boot;
+use cohabit_proto::{Incarnation, JobId, NodeId, Time, WorkerKey};
 use serde::{Deserialize, Serialize};
 use tokio::sync::watch;
 use uuid::Uuid;
 
 use super::WorkerError;
-use crate::files::{At, FileError, create, make_folder, read_json, write_json};
+use crate::clock;
+use crate::files::{At, FileError, create, make_folder, read_json, write_json, write_json_for_this_boot};
 
 /// The folder of a running daemon; clones are the same folder.
 #[derive(Debug, Clone)]
@@ -41,12 +44,21 @@ struct Node {
     incarnation: Incarnation,
 }
 
+/// When the machine was started.
+#[derive(Debug, Serialize, Deserialize)]
+struct Boot {
+    /// Another one after each start.
+    boot: Option<String>,
+    at: Time,
+}
+
 impl StateFolder {
     /// Takes the folder; makes it, if it is not there.
     pub(crate) fn open(root: &Path) -> Result<(StateFolder, Lock), WorkerError> {
         make_folder(root)?;
         let root = root.canonicalize().at("find", root)?;
         let lock = lock(&root)?;
+        agree_on_clock(&root.join("clock.json"))?;
         make_folder(&root.join("ranks"))?;
         make_folder(&root.join("checkpoints"))?;
         let node = read_json(&root.join("node.json"))?;
@@ -95,6 +107,18 @@ impl StateFolder {
     pub(crate) fn checkpoints_of(&self, job: JobId) -> PathBuf {
         self.checkpoints().join(job.to_string())
     }
+}
+
+/// Goes by the clock of the first daemon since the machine was started, which may be this one.
+fn agree_on_clock(path: &Path) -> Result<(), FileError> {
+    let boot = boot();
+    // What an earlier run of the machine has left, whole or not, means nothing.
+    let known = read_json::<Boot>(path).ok().flatten().filter(|known| known.boot == boot);
+    match known {
+        Some(known) => clock::agree_on(known.at),
+        None => write_json_for_this_boot(path, &Boot { boot, at: clock::booted_at() })?,
+    }
+    Ok(())
 }
 
 /// Takes the right to use the folder, which has to be there.

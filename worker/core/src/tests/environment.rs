@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use cohabit_proto::{DeviceId, JobId, Launch, RankRun, Rendezvous, RunOrder, Share};
 
-use super::kit::{at, limited, order, spec};
+use super::kit::{limited, order, spec};
 use crate::environment::{environment, rendezvous_port};
 
 /// The second of two nodes with two devices each.
@@ -21,7 +21,7 @@ fn on_second_node(order: &RunOrder, rank: u32) -> RankRun {
 }
 
 fn of_last_rank(order: &RunOrder) -> BTreeMap<String, String> {
-    environment(at(1_000), order, order.ranks.last().unwrap())
+    environment(order, order.ranks.last().unwrap())
 }
 
 #[track_caller]
@@ -153,7 +153,6 @@ fn members_limits_and_parts_are_told() {
     let value = |name: &str| environment.get(name).map(String::as_str);
     assert_eq!(value("COHABIT_JOB_ID"), Some("7.5"));
     assert_eq!(value("COHABIT_ARRAY_INDEX"), Some("5"));
-    assert_eq!(value("COHABIT_STOP_AT"), Some("1060"));
     assert_eq!(value("COHABIT_SHARE"), Some("0.25"));
 }
 
@@ -168,7 +167,6 @@ fn slurm_names_come_on_request() {
         &[
             ("SLURM_ARRAY_JOB_ID", "7"),
             ("SLURM_ARRAY_TASK_ID", "5"),
-            ("SLURM_JOB_END_TIME", "1060"),
             ("SLURM_JOB_ID", "7"),
             ("SLURM_JOB_NAME", "train"),
             ("SLURM_JOB_NUM_NODES", "2"),

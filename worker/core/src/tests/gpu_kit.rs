@@ -64,14 +64,14 @@ pub(super) fn left_running(order: &RunOrder, access: GpuAccess) -> Event {
 
 /// The same, which it had begun to stop.
 pub(super) fn left_stopping(order: &RunOrder, access: GpuAccess, stopping: Option<Stopping>) -> Event {
-    let mut start = rank_start(at(10), order, &order.ranks[0]);
+    let mut start = rank_start(order, &order.ranks[0]);
     start.access = access;
     Event::Found(Box::new(FoundRank { start, started_at: at(10), stopping, ending: None, progress: None }))
 }
 
 /// The start of the only rank of this order.
 pub(super) fn spawn(order: &RunOrder, access: GpuAccess) -> Effect {
-    let mut start = rank_start(at(100), order, &order.ranks[0]);
+    let mut start = rank_start(order, &order.ranks[0]);
     start.access = access;
     Effect::Spawn(Box::new(start))
 }
