@@ -1,5 +1,9 @@
 //! A cluster of real processes, and the words of its tests.
 
+mod book;
+mod faults;
+mod proxy;
+
 use std::io::{BufRead, BufReader, Read};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output, Stdio};
@@ -9,6 +13,10 @@ use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 use serde_json::Value;
 use tempfile::TempDir;
+
+pub(crate) use book::Book;
+pub(crate) use faults::{FakeClock, kill_hard};
+pub(crate) use proxy::Proxy;
 
 /// Longer than anything here takes on a busy machine.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(60);
@@ -21,6 +29,7 @@ pub(crate) struct Cluster {
 
 /// A daemon, and how to start it again.
 struct Daemon {
+    program: PathBuf,
     arguments: Vec<String>,
     /// What its environment has beyond the usual.
     environment: Vec<(String, String)>,
@@ -42,15 +51,24 @@ pub(crate) fn binary() -> PathBuf {
 
 /// The command line with a clean environment, so that the developer's own settings change nothing.
 pub(crate) fn cohabit(folder: &Path) -> Command {
-    let mut command = Command::new(binary());
+    clean(&binary(), folder)
+}
+
+fn clean(program: &Path, folder: &Path) -> Command {
+    let mut command = Command::new(program);
     command.env_clear().current_dir(folder).stdin(Stdio::null());
     command.env("PATH", std::env::var("PATH").unwrap()).env("HOME", folder);
     command
 }
 
 impl Daemon {
-    fn start(folder: &Path, arguments: Vec<String>, environment: Vec<(String, String)>) -> Daemon {
-        let mut command = cohabit(folder);
+    fn start(
+        folder: &Path,
+        program: PathBuf,
+        arguments: Vec<String>,
+        environment: Vec<(String, String)>,
+    ) -> Daemon {
+        let mut command = clean(&program, folder);
         command.env("DAEMON_SECRET", "never for jobs").envs(environment.clone());
         command.args(&arguments).stdout(Stdio::piped());
         let log =
@@ -60,12 +78,12 @@ impl Daemon {
         BufReader::new(process.stdout.take().unwrap()).read_line(&mut ready).unwrap();
         let log = || std::fs::read_to_string(folder.join("daemons.log")).unwrap();
         assert!(ready.starts_with("ready"), "{arguments:?} said {ready:?} and logged\n{}", log());
-        Daemon { arguments, environment, process, ready }
+        Daemon { program, arguments, environment, process, ready }
     }
 
     /// Another start of the same.
     fn again(&self, folder: &Path) -> Daemon {
-        Daemon::start(folder, self.arguments.clone(), self.environment.clone())
+        Daemon::start(folder, self.program.clone(), self.arguments.clone(), self.environment.clone())
     }
 
     fn signal(&mut self, signal: Signal) {
@@ -91,13 +109,22 @@ impl Cluster {
 
     /// A head with these flags, which finds these files, and no worker yet.
     pub(crate) fn with_head(flags: &[&str], files: &[(&str, &str)]) -> Cluster {
-        let folder = tempfile::tempdir().unwrap();
+        Cluster::with_head_in(tempfile::tempdir().unwrap(), &[], flags, files)
+    }
+
+    /// The same in this folder, with a head whose environment has this beyond the usual.
+    pub(crate) fn with_head_in(
+        folder: TempDir,
+        environment: &[(&str, &str)],
+        flags: &[&str],
+        files: &[(&str, &str)],
+    ) -> Cluster {
         for (name, text) in files {
             std::fs::write(folder.path().join(name), text).unwrap();
         }
         let start = ["head", "start", "--listen", "127.0.0.1:0", "--state", "head"];
         let arguments = [&start[..], flags].concat().into_iter().map(str::to_owned).collect();
-        let head = Daemon::start(folder.path(), arguments, Vec::new());
+        let head = Daemon::start(folder.path(), binary(), arguments, owned(environment));
         let mut cluster = Cluster { folder, head, workers: Vec::new() };
         // A restarted head has to be where its workers look for it.
         let address = cluster.address();
@@ -115,15 +142,18 @@ impl Cluster {
 
     /// A worker whose environment has this beyond the usual.
     pub(crate) fn add_worker_in(&mut self, environment: &[(&str, &str)], devices: &str, flags: &[&str]) {
+        self.add_worker_at(&self.address(), environment, devices, flags);
+    }
+
+    /// The same for one that finds the head at this address.
+    fn add_worker_at(&mut self, join: &str, environment: &[(&str, &str)], devices: &str, flags: &[&str]) {
         let number = self.workers.len();
         let (name, state) = (format!("node{number}"), format!("worker{number}"));
-        let address = self.address();
         let arguments =
-            ["worker", "start", "--join", &address, "--token-file", "head/worker.token", "--state", &state];
+            ["worker", "start", "--join", join, "--token-file", "head/worker.token", "--state", &state];
         let more = ["--name", &name, "--devices", devices];
         let arguments = arguments.iter().chain(&more).chain(flags).map(|it| (*it).to_owned()).collect();
-        let environment = environment.iter().map(|(name, value)| ((*name).into(), (*value).into())).collect();
-        self.workers.push(Daemon::start(self.folder.path(), arguments, environment));
+        self.workers.push(Daemon::start(self.folder.path(), binary(), arguments, owned(environment)));
     }
 
     pub(crate) fn folder(&self) -> &Path {
@@ -223,6 +253,10 @@ impl Cluster {
     }
 }
 
+fn owned(environment: &[(&str, &str)]) -> Vec<(String, String)> {
+    environment.iter().map(|(name, value)| ((*name).into(), (*value).into())).collect()
+}
+
 /// What a command did.
 pub(crate) struct Ran {
     pub(crate) code: i32,
@@ -242,9 +276,14 @@ impl From<Output> for Ran {
 
 /// Waits until it is so.
 pub(crate) fn until(what: &str, holds: impl Fn() -> bool) {
+    until_within(PATIENCE, what, holds);
+}
+
+/// The same for what takes long by itself.
+pub(crate) fn until_within(patience: Duration, what: &str, holds: impl Fn() -> bool) {
     let begin = Instant::now();
     while !holds() {
-        assert!(begin.elapsed() < PATIENCE, "never: {what}");
+        assert!(begin.elapsed() < patience, "never: {what}");
         std::thread::sleep(Duration::from_millis(20));
     }
 }

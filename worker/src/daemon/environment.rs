@@ -102,8 +102,8 @@ impl Surroundings {
     }
 }
 
-/// The end of the time limit in seconds since 1970, by the clock that the program can read. The process itself
-/// starts a little later.
+/// The end of the time limit in seconds since 1970, by the clock that the program can read. The process
+/// itself starts a little later.
 fn stop_at(rank: &RankStart) -> BTreeMap<String, String> {
     let Some(limit) = rank.spec.time_limit else { return BTreeMap::new() };
     let at = ((clock::wall_clock() + limit).as_micros() / 1_000_000).to_string();

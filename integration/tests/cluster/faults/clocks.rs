@@ -1,0 +1,104 @@
+//! Clocks that step by an hour while jobs run: spans keep their length, and no story is told backwards.
+//!
+//! The daemons live by a clock that the test sets; ranks and executors by the machine's own.
+
+use jiff::{Timestamp, ToSpan};
+use serde_json::Value;
+
+use crate::kit::*;
+
+const HOUR: i64 = 3_600;
+
+/// Times of the job's story never fall.
+fn assert_told_in_order(cluster: &Cluster, job: &str) {
+    let told = cluster.json(&["explain", job]);
+    let at = |chapter: &Value| chapter["at"].as_str().unwrap().parse().unwrap();
+    let times: Vec<Timestamp> = told["story"].as_array().unwrap().iter().map(at).collect();
+    assert!(times.is_sorted(), "{told}");
+}
+
+fn completed_at_first(cluster: &Cluster, job: &str, book: &Book) {
+    let ended = cluster.end(job);
+    assert_eq!((ended["state"].as_str(), ended["attempt"].as_u64()), (Some("COMPLETED"), Some(1)), "{ended}");
+    assert_told_in_order(cluster, job);
+    book.assert_whole(1, 1);
+}
+
+#[test]
+fn a_worker_s_clock_that_steps_neither_stops_a_job_early_nor_lets_one_run_on() {
+    let mut cluster = Cluster::start(&[]);
+    let clock = FakeClock::right(cluster.folder());
+    cluster.add_worker_in(&clock.environment(), "host:2", &[]);
+    let book = cluster.book("book");
+    let long = cluster.submit(&["--time", "30m"], &book.script());
+    book.until_started(1, 1);
+    let short_one_is_stopped = |cluster: &Cluster, ahead: i64| {
+        let short = cluster.submit(&["--time", "1s"], "sleep 1000");
+        assert_eq!(cluster.end(&short)["state"], "TIMEOUT", "{ahead} s ahead");
+        assert_eq!(cluster.state(&long), "RUNNING", "{ahead} s ahead");
+    };
+    for ahead in [HOUR, -HOUR] {
+        clock.set(ahead);
+        short_one_is_stopped(&cluster, ahead);
+    }
+    // The next daemon knows the rank only by what its executor says.
+    for ahead in [HOUR, -HOUR] {
+        cluster.kill_worker(0);
+        clock.set(ahead);
+        cluster.restart_worker(0);
+        short_one_is_stopped(&cluster, ahead);
+    }
+    book.go();
+    completed_at_first(&cluster, &long, &book);
+}
+
+#[test]
+fn a_job_is_told_its_end_by_the_clock_that_it_can_read() {
+    let mut cluster = Cluster::start(&[]);
+    let clock = FakeClock::right(cluster.folder());
+    cluster.add_worker_in(&clock.environment(), "host:1", &[]);
+    let environment = clock.environment().map(|(name, value)| format!("{name}={value}"));
+    let flags = ["--time", "30m", "--env", &environment[0], "--env", &environment[1]];
+    for ahead in [HOUR, -HOUR] {
+        clock.set(ahead);
+        let job = cluster.submit(&flags, "echo $((COHABIT_STOP_AT - $(date +%s)))");
+        assert_eq!(cluster.end(&job)["state"], "COMPLETED");
+        let left: i64 = cluster.ok(&["logs", &job]).trim().parse().unwrap();
+        assert!((1_500..=1_800).contains(&left), "{left} s with a clock that is {ahead} s ahead");
+    }
+}
+
+/// A job that begins a second from now, by a clock that is so many seconds ahead: when it has run, the head
+/// has looked at its deadlines.
+fn a_deadline_comes(cluster: &Cluster, ahead: i64) {
+    let begin = Timestamp::now().checked_add((ahead + 1).seconds()).unwrap().to_string();
+    let job = cluster.submit(&["--begin", &begin], "true");
+    assert_eq!(cluster.end(&job)["state"], "COMPLETED");
+}
+
+#[test]
+fn a_head_s_clock_that_steps_gives_up_no_node_early_and_lets_nothing_wait_forever() {
+    let folder = tempfile::tempdir().unwrap();
+    let clock = FakeClock::right(folder.path());
+    let mut cluster = Cluster::with_head_in(folder, &clock.environment(), &["--policy", "fifo"], &[]);
+    ["host:1", "host:1"].iter().for_each(|devices| cluster.add_worker(devices));
+    let book = cluster.book("book");
+    let long = cluster.submit(&["--time", "2h"], &book.script());
+    book.until_started(1, 1);
+    cluster.kill_worker(0);
+    cluster.until_node("node0", "UNREACHABLE");
+    clock.set(HOUR);
+    a_deadline_comes(&cluster, HOUR);
+    assert_eq!(cluster.node_state("node0"), "UNREACHABLE");
+    cluster.restart_worker(0);
+    cluster.until_node("node0", "UP");
+    // The head's time does not go back; but it goes on.
+    clock.set(-HOUR);
+    a_deadline_comes(&cluster, HOUR);
+    cluster.kill_head();
+    cluster.restart_head();
+    cluster.until_node("node0", "UP");
+    a_deadline_comes(&cluster, HOUR);
+    book.go();
+    completed_at_first(&cluster, &long, &book);
+}

@@ -1,0 +1,89 @@
+//! One part of a gang fails: all of it stops, and all of it starts again; never half.
+
+use serde_json::Value;
+
+use crate::kit::*;
+
+/// Four ranks, two on each of two nodes.
+const FOUR: [&str; 8] = ["--nodes", "2", "--gpus", "4", "--launch", "per-gpu", "--grace", "1s"];
+
+fn completed_in(ended: &Value, attempt: u64) {
+    assert_eq!(
+        (ended["state"].as_str(), ended["attempt"].as_u64()),
+        (Some("COMPLETED"), Some(attempt)),
+        "{ended}"
+    );
+}
+
+/// Lets the second attempt come to its end, once all of it runs.
+fn second_is_whole(cluster: &Cluster, job: &str, book: &Book, ranks: u32) {
+    until_within(3 * PATIENCE, "all start again", || book.started(2).len() == ranks as usize);
+    book.go();
+    completed_in(&cluster.end(job), 2);
+    book.assert_whole(2, ranks);
+}
+
+#[test]
+fn a_rank_of_four_that_dies_ends_the_gang_and_all_four_start_again() {
+    let cluster = Cluster::start(&["host:2", "host:2"]);
+    let book = cluster.book("book");
+    let job = cluster.submit(&[&FOUR[..], &["--retries", "1"]].concat(), &book.script());
+    book.until_started(1, 4);
+    let victim = book.started(1).into_iter().find(|entry| entry.rank == 2).unwrap();
+    kill_hard(victim.pid);
+    second_is_whole(&cluster, &job, &book, 4);
+}
+
+#[test]
+fn an_executor_of_a_gang_that_dies_ends_the_gang_and_all_four_start_again() {
+    let cluster = Cluster::start(&["host:2", "host:2"]);
+    let book = cluster.book("book");
+    let job = cluster.submit(&FOUR, &book.script());
+    book.until_started(1, 4);
+    kill_hard(cluster.executor_of(1, &format!("{job}/1/3")));
+    second_is_whole(&cluster, &job, &book, 4);
+}
+
+#[test]
+fn a_gang_lives_through_a_link_of_one_of_its_nodes_that_is_cut_for_a_while() {
+    let mut cluster = Cluster::start(&["host:2"]);
+    let wire = Proxy::to(cluster.address());
+    cluster.add_worker_through(&wire, "host:2", &[]);
+    let book = cluster.book("book");
+    let job = cluster.submit(&FOUR, &book.script());
+    let pids = book.until_started(1, 4);
+    wire.cut();
+    cluster.until_node("node1", "UNREACHABLE");
+    assert_eq!(cluster.state(&job), "RUNNING");
+    wire.mend();
+    cluster.until_node("node1", "UP");
+    book.go();
+    completed_in(&cluster.end(&job), 1);
+    book.assert_whole(1, 4);
+    assert_eq!(book.until_started(1, 4), pids);
+}
+
+/// Two gangs at once, for both have to wait until their nodes are given up.
+#[test]
+fn a_gang_whose_node_vanishes_or_stays_cut_off_stops_as_a_whole_and_starts_again_as_a_whole() {
+    let mut cluster = Cluster::with_head(&["--policy", "fifo", "--lost-after", "1s"], &[]);
+    let wire = Proxy::to(cluster.address());
+    let soon = ["--orphan-grace", "1s"];
+    let two = ["--nodes", "2", "--grace", "1s"];
+    cluster.add_worker("host:1");
+    cluster.add_worker_through(&wire, "host:1", &soon);
+    let (cut_off, vanishes) = (cluster.book("cut-off"), cluster.book("vanishes"));
+    let first = cluster.submit(&two, &cut_off.script());
+    cut_off.until_started(1, 2);
+    cluster.add_worker("host:1");
+    cluster.add_worker_with("host:1", &soon);
+    let second = cluster.submit(&two, &vanishes.script());
+    vanishes.until_started(1, 2);
+    wire.cut();
+    cluster.machine_dies(3);
+    cluster.add_worker("host:2");
+    second_is_whole(&cluster, &first, &cut_off, 2);
+    second_is_whole(&cluster, &second, &vanishes, 2);
+    // Nobody was killed here: all told their end before anyone began anew.
+    cut_off.assert_ended_before_next(1);
+}

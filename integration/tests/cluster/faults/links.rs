@@ -1,0 +1,93 @@
+//! Links that break: for shorter than ranks go on without the head, and for longer.
+
+use crate::kit::*;
+
+#[test]
+fn a_link_that_is_cut_for_a_while_disturbs_nobody() {
+    let mut cluster = Cluster::start(&[]);
+    let wire = Proxy::to(cluster.address());
+    cluster.add_worker_through(&wire, "host:2", &[]);
+    let books = [cluster.book("goes-on"), cluster.book("ends-meanwhile")];
+    let jobs = books.each_ref().map(|book| cluster.submit(&[], &book.script()));
+    let pids = books.each_ref().map(|book| book.until_started(1, 1));
+    wire.cut();
+    cluster.until_node("node0", "UNREACHABLE");
+    books[1].go();
+    let outcome = format!("worker0/ranks/{}/1/0/outcome.json", jobs[1]);
+    cluster.until_file(&outcome);
+    let meanwhile = cluster.submit(&[], "true");
+    assert_eq!(cluster.state(&meanwhile), "PENDING");
+    wire.mend();
+    assert_eq!(cluster.end(&jobs[1])["attempt"], 1);
+    assert_eq!(cluster.end(&meanwhile)["attempt"], 1);
+    books[0].go();
+    assert_eq!(cluster.end(&jobs[0])["attempt"], 1);
+    books.iter().for_each(|book| book.assert_whole(1, 1));
+    assert_eq!(books.each_ref().map(|book| book.until_started(1, 1)), pids);
+}
+
+#[test]
+fn a_link_that_is_silent_for_a_while_disturbs_nobody() {
+    let mut cluster = Cluster::start(&[]);
+    let wire = Proxy::to(cluster.address());
+    cluster.add_worker_through(&wire, "host:2", &[]);
+    let books = [cluster.book("goes-on"), cluster.book("ends-meanwhile")];
+    let jobs = books.each_ref().map(|book| cluster.submit(&[], &book.script()));
+    let pids = books.each_ref().map(|book| book.until_started(1, 1));
+    wire.silence();
+    books[1].go();
+    cluster.until_node("node0", "UNREACHABLE");
+    assert_eq!(jobs.each_ref().map(|job| cluster.state(job)), ["RUNNING", "RUNNING"]);
+    wire.mend();
+    assert_eq!(cluster.end(&jobs[1])["attempt"], 1);
+    books[0].go();
+    assert_eq!(cluster.end(&jobs[0])["attempt"], 1);
+    books.iter().for_each(|book| book.assert_whole(1, 1));
+    assert_eq!(books.each_ref().map(|book| book.until_started(1, 1)), pids);
+}
+
+/// Of two jobs one is behind a wire that is cut, and one behind a wire that falls silent. They write down
+/// their ends, so it is they who say that they were over before they began anew.
+#[test]
+fn a_job_behind_a_link_that_stays_away_is_stopped_and_only_then_runs_elsewhere() {
+    let mut cluster = Cluster::with_head(&["--policy", "fifo", "--lost-after", "1s"], &[]);
+    let wires = [(); 2].map(|()| Proxy::to(cluster.address()));
+    let books = [cluster.book("cut"), cluster.book("silent")];
+    for wire in &wires {
+        cluster.add_worker_through(wire, "host:1", &["--orphan-grace", "1s"]);
+    }
+    let jobs = books.each_ref().map(|book| cluster.submit(&["--grace", "1s"], &book.script()));
+    books.iter().for_each(|book| _ = book.until_started(1, 1));
+    wires[0].cut();
+    wires[1].silence();
+    cluster.add_worker("host:2");
+    for (book, job) in books.iter().zip(&jobs) {
+        until_second(book);
+        book.assert_ended_before_next(1);
+        book.go();
+        let ended = cluster.end(job);
+        assert_eq!(
+            (ended["state"].as_str(), ended["attempt"].as_u64()),
+            (Some("COMPLETED"), Some(2)),
+            "{ended}"
+        );
+        assert_eq!(ended["nodes"][0], "node2");
+        book.assert_whole(2, 1);
+    }
+    // What the old attempts have to say when they are heard again changes nothing.
+    wires.iter().for_each(Proxy::mend);
+    ["node0", "node1"].iter().for_each(|node| cluster.until_node(node, "UP"));
+    for job in &jobs {
+        let shown = cluster.show(job);
+        assert_eq!(
+            (shown["state"].as_str(), shown["attempt"].as_u64()),
+            (Some("COMPLETED"), Some(2)),
+            "{shown}"
+        );
+    }
+}
+
+/// The head waits for longer than tests usually have patience.
+fn until_second(book: &Book) {
+    until_within(3 * PATIENCE, "the job runs elsewhere", || book.started(2).len() == 1);
+}

@@ -1,0 +1,19 @@
+//! Whatever dies, no job is lost and none runs twice.
+//!
+//! ```text
+//! daemons      heads and workers that die or are stopped while jobs run
+//! submits      a head that dies as it acknowledges
+//! upgrades     the next release takes over from the last
+//! executors    executors that die, and processes that a rank leaves behind
+//! links        links that break for shorter and for longer than ranks go on without the head
+//! clocks       clocks that step
+//! gangs        one part of a gang fails
+//! ```
+
+mod clocks;
+mod daemons;
+mod executors;
+mod gangs;
+mod links;
+mod submits;
+mod upgrades;

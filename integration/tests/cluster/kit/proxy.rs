@@ -1,0 +1,160 @@
+//! A wire between a worker and its head that can be cut: a relay of TCP connections on loopback.
+//!
+//! A wire breaks in two ways. It is *cut* when both ends learn of it at once (a reset), and *silent* when
+//! bytes vanish without a word, as behind a switch that lost its power. What was under way in a silent wire
+//! arrives when it is mended, as TCP has it.
+
+use std::io::{ErrorKind, Read, Write};
+use std::net::{Shutdown, TcpListener, TcpStream};
+use std::sync::{Arc, Mutex};
+use std::thread;
+use std::time::Duration;
+
+use socket2::SockRef;
+
+/// How often a connection looks whether its wire still holds.
+const LOOK: Duration = Duration::from_millis(10);
+
+/// A relay, until it is dropped.
+pub(crate) struct Proxy {
+    address: String,
+    wire: Arc<Mutex<Wire>>,
+}
+
+/// How the wire is. Connections are numbered in the order in which they came.
+#[derive(Default)]
+struct Wire {
+    state: State,
+    /// Connections before this one are silent, whatever the state.
+    silent_before: u64,
+    /// Connections before this one were reset.
+    reset_before: u64,
+    next: u64,
+}
+
+#[derive(Clone, Copy, Default, PartialEq, Eq)]
+enum State {
+    #[default]
+    Whole,
+    Silent,
+    Cut,
+    /// The proxy is gone.
+    Dropped,
+}
+
+/// What one connection may do now.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Passage {
+    Open,
+    Silent,
+    Reset,
+}
+
+impl Proxy {
+    /// A whole wire to this address.
+    pub(crate) fn to(head: String) -> Proxy {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let address = listener.local_addr().unwrap().to_string();
+        let wire = Arc::new(Mutex::new(Wire::default()));
+        let shared = Arc::clone(&wire);
+        thread::spawn(move || accept(&listener, &head, &shared));
+        Proxy { address, wire }
+    }
+
+    /// Where a worker finds the head through it.
+    pub(crate) fn address(&self) -> &str {
+        &self.address
+    }
+
+    /// Resets all connections, and each new one.
+    pub(crate) fn cut(&self) {
+        self.change(|wire| (wire.state, wire.reset_before) = (State::Cut, wire.next));
+    }
+
+    /// Lets nothing through any more, without a word.
+    pub(crate) fn silence(&self) {
+        self.change(|wire| wire.state = State::Silent);
+    }
+
+    /// The same for the connections that there are; new ones pass.
+    pub(crate) fn silence_present(&self) {
+        self.change(|wire| wire.silent_before = wire.next);
+    }
+
+    /// Everything passes again, also what waited.
+    pub(crate) fn mend(&self) {
+        self.change(|wire| (wire.state, wire.silent_before) = (State::Whole, 0));
+    }
+
+    fn change(&self, change: impl FnOnce(&mut Wire)) {
+        change(&mut self.wire.lock().unwrap());
+    }
+}
+
+impl Drop for Proxy {
+    fn drop(&mut self) {
+        self.change(|wire| (wire.state, wire.reset_before) = (State::Dropped, u64::MAX));
+        // Wakes up who waits for a connection.
+        let _ = TcpStream::connect(&self.address);
+    }
+}
+
+impl Wire {
+    fn passage(&self, connection: u64) -> Passage {
+        match self.state {
+            _ if connection < self.reset_before => Passage::Reset,
+            State::Cut | State::Dropped => Passage::Reset,
+            State::Silent => Passage::Silent,
+            State::Whole if connection < self.silent_before => Passage::Silent,
+            State::Whole => Passage::Open,
+        }
+    }
+}
+
+fn accept(listener: &TcpListener, head: &str, wire: &Arc<Mutex<Wire>>) {
+    while let Ok((worker, _)) = listener.accept() {
+        let number = {
+            let mut wire = wire.lock().unwrap();
+            if wire.state == State::Dropped {
+                return;
+            }
+            wire.next += 1;
+            wire.next - 1
+        };
+        // The last of its copies to be closed resets the connection.
+        SockRef::from(&worker).set_linger(Some(Duration::ZERO)).unwrap();
+        let (head, wire) = (head.to_owned(), Arc::clone(wire));
+        thread::spawn(move || relay(number, worker, &head, &wire));
+    }
+}
+
+fn relay(number: u64, worker: TcpStream, head: &str, wire: &Arc<Mutex<Wire>>) {
+    let Ok(head) = TcpStream::connect(head) else { return };
+    SockRef::from(&head).set_linger(Some(Duration::ZERO)).unwrap();
+    let back = (head.try_clone().unwrap(), worker.try_clone().unwrap());
+    let shared = Arc::clone(wire);
+    thread::spawn(move || pass(number, back.0, back.1, &shared));
+    pass(number, worker, head, wire);
+}
+
+/// One direction. Its end ends the other one, too.
+fn pass(number: u64, mut from: TcpStream, mut to: TcpStream, wire: &Mutex<Wire>) {
+    from.set_read_timeout(Some(LOOK)).unwrap();
+    let mut bytes = [0; 16 << 10];
+    loop {
+        let passage = wire.lock().unwrap().passage(number);
+        match passage {
+            Passage::Reset => return,
+            Passage::Silent => thread::sleep(LOOK),
+            Passage::Open => match from.read(&mut bytes) {
+                Ok(length) if length > 0 && to.write_all(&bytes[..length]).is_ok() => {}
+                Err(error) if matches!(error.kind(), ErrorKind::WouldBlock | ErrorKind::TimedOut) => {}
+                Ok(_) | Err(_) => break,
+            },
+        }
+    }
+    for side in [from, to] {
+        // One of them is closed already.
+        let _ = side.shutdown(Shutdown::Both);
+    }
+}
