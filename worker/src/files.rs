@@ -8,6 +8,7 @@ use std::io::{self, Write};
 use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 
+use nix::errno::Errno;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
@@ -18,6 +19,21 @@ pub struct FileError {
     action: &'static str,
     path: PathBuf,
     source: io::Error,
+}
+
+impl FileError {
+    /// Whether the machine is at fault, and not what was asked for.
+    pub(crate) fn is_of_machine(&self) -> bool {
+        is_of_machine(&self.source)
+    }
+}
+
+/// Whether it says that the machine has no more disk, files, processes or memory, or that its disk fails.
+pub(crate) fn is_of_machine(error: &io::Error) -> bool {
+    let exhausted =
+        [Errno::ENOSPC, Errno::EDQUOT, Errno::EMFILE, Errno::ENFILE, Errno::EAGAIN, Errno::ENOMEM];
+    let broken = [Errno::EIO, Errno::EROFS];
+    error.raw_os_error().is_some_and(|code| exhausted.iter().chain(&broken).any(|it| *it as i32 == code))
 }
 
 /// Adds to an error what was done with which file.
@@ -98,4 +114,17 @@ pub(crate) fn flush_if_there(path: &Path) -> Result<(), FileError> {
 fn sync_folder_of(path: &Path) -> Result<(), FileError> {
     let folder = path.parent().unwrap_or(Path::new("/"));
     File::open(folder).and_then(|folder| folder.sync_all()).at("flush the folder", folder)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_machine_is_to_blame_for_what_it_lacks() {
+        let of_machine = |errno: Errno| is_of_machine(&io::Error::from_raw_os_error(errno as i32));
+        assert!([Errno::ENOSPC, Errno::EMFILE, Errno::EAGAIN, Errno::EROFS].into_iter().all(of_machine));
+        assert!(![Errno::ENOENT, Errno::EACCES, Errno::ENOEXEC].into_iter().any(of_machine));
+        assert!(!is_of_machine(&io::Error::other("something else")));
+    }
 }

@@ -21,4 +21,5 @@ mod made_up_gpus;
 mod profile;
 mod sdk;
 mod tokens;
+mod worker_room;
 mod zoo;

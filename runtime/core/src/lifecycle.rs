@@ -203,6 +203,9 @@ impl Turn<'_> {
             Some(Outcome::NotStarted(StartFailure::Unenforced(_))) => {
                 return self.node_failed(id, ReasonCode::SharingUnenforced);
             }
+            Some(Outcome::NotStarted(StartFailure::NodeTrouble(_))) => {
+                return self.node_in_trouble(id);
+            }
             Some(Outcome::OutOfGpuMemory { .. }) => (JobState::OutOfMemory, ReasonCode::GpuOom),
             Some(Outcome::Exited(_)) => failure(ReasonCode::ExitCode),
             Some(Outcome::Signalled(_)) => failure(ReasonCode::Signalled),
@@ -238,6 +241,17 @@ impl Turn<'_> {
         match job.node_failures > limit {
             true => Verdict::End(JobState::NodeFail, reason),
             false => Verdict::Again(Span::ZERO),
+        }
+    }
+
+    /// The same, with a pause that grows: nobody knows when the node will have room again, and there may be no
+    /// other.
+    fn node_in_trouble(&mut self, id: JobId) -> Verdict {
+        let retry = self.head.submissions[&id.number].spec.retry;
+        let times = self.head.jobs[&id].node_failures + 1;
+        match self.node_failed(id, ReasonCode::CouldNotStart) {
+            Verdict::Again(_) => Verdict::Again(retry.pause(times)),
+            end @ Verdict::End(..) => end,
         }
     }
 
@@ -314,6 +328,7 @@ const fn start_failure(failure: &StartFailure) -> ReasonCode {
         | StartFailure::Other(_)
         | StartFailure::PortTaken(_)
         | StartFailure::DeviceFenced(_)
-        | StartFailure::Unenforced(_) => ReasonCode::CouldNotStart,
+        | StartFailure::Unenforced(_)
+        | StartFailure::NodeTrouble(_) => ReasonCode::CouldNotStart,
     }
 }

@@ -47,6 +47,8 @@ pub enum StartFailure {
     DeviceFenced(String),
     /// It shares only where its limits are enforced, and they would not be: why.
     Unenforced(String),
+    /// The machine has no room for it: its disk is full, or it has no more processes, files or memory.
+    NodeTrouble(String),
 }
 
 impl Outcome {
@@ -101,6 +103,7 @@ impl fmt::Display for StartFailure {
             }
             StartFailure::DeviceFenced(why) => write!(f, "its device was taken out of service: {why}"),
             StartFailure::Unenforced(why) => write!(f, "its limits would not be enforced: {why}"),
+            StartFailure::NodeTrouble(what) => write!(f, "its node is in trouble: {what}"),
         }
     }
 }

@@ -22,6 +22,7 @@ use super::gpu::MpsMessage;
 use super::spawn::{self, Connection, SpawnError, Words};
 use super::state::StateFolder;
 use crate::clock;
+use crate::files::is_of_machine;
 use crate::rank_folder::{Ended, Flush, RankFolder};
 use crate::wire::{Command, Word, line};
 
@@ -151,6 +152,12 @@ impl Rank {
         tracing::warn!(rank = %self.id, %error, "an executor could not be started");
         let failure = match error {
             SpawnError::PortTaken(port) => StartFailure::PortTaken(*port),
+            SpawnError::File(trouble) if trouble.is_of_machine() => {
+                StartFailure::NodeTrouble(trouble.to_string())
+            }
+            SpawnError::Connection(trouble) if is_of_machine(trouble) => {
+                StartFailure::NodeTrouble(error.to_string())
+            }
             SpawnError::Held(_)
             | SpawnError::File(_)
             | SpawnError::CutShort(_)

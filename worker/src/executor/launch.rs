@@ -14,7 +14,7 @@ use cohabit_proto::{Command, StartFailure, Work};
 use nix::errno::Errno;
 use nix::unistd::{AccessFlags, access};
 
-use crate::files::create;
+use crate::files::{At, create, is_of_machine};
 use crate::rank_folder::{RankFolder, Start};
 
 /// Starts the rank's first process: leader of a group of its own, nothing on its standard input, its output
@@ -60,10 +60,13 @@ fn program(
 }
 
 fn write_script(path: PathBuf, script: &str) -> Result<PathBuf, StartFailure> {
-    let written = create(&path, 0o700).map_err(|error| error.to_string()).and_then(|mut file| {
-        file.write_all(script.as_bytes()).map_err(|error| format!("cannot write the script: {error}"))
-    });
-    written.map(|()| path).map_err(StartFailure::Other)
+    let written = create(&path, 0o700)
+        .and_then(|mut file| file.write_all(script.as_bytes()).at("write the script to", &path));
+    match written {
+        Ok(()) => Ok(path),
+        Err(error) if error.is_of_machine() => Err(StartFailure::NodeTrouble(error.to_string())),
+        Err(error) => Err(StartFailure::Other(error.to_string())),
+    }
 }
 
 /// The first in the search path that may be executed; otherwise why the first that is there may not.
@@ -98,7 +101,8 @@ fn failure(error: &io::Error, name: &str) -> StartFailure {
     if refused.iter().any(|errno| is(error, *errno)) {
         return StartFailure::NotExecutable(name.to_owned());
     }
-    StartFailure::Other(format!("'{name}' could not be started: {error}"))
+    let said = format!("'{name}' could not be started: {error}");
+    if is_of_machine(error) { StartFailure::NodeTrouble(said) } else { StartFailure::Other(said) }
 }
 
 fn is(error: &io::Error, errno: Errno) -> bool {

@@ -118,6 +118,21 @@ fn who_holds_more_gpu_memory_than_it_asked_for_is_out_of_memory() {
 }
 
 #[test]
+fn a_node_without_room_is_not_the_fault_of_the_job_and_is_given_time() {
+    let mut test = TestHead::with_devices(1);
+    let id = running_with(&mut test, 0);
+    let full = Outcome::NotStarted(StartFailure::NodeTrouble("its disk is full".into()));
+    test.ended(rank(1, 1), full, None);
+    let record = test.record(id);
+    assert_eq!((record.state, record.attempt), (JobState::Pending, 1), "{}", record.reason);
+    let requeued = test.head.story(id).iter().find_map(|chapter| match chapter.happening {
+        Happening::Requeued { pause, failures, .. } => Some((pause, failures)),
+        _ => None,
+    });
+    assert_eq!(requeued, Some((Retry::default().pause(1), 0)));
+}
+
+#[test]
 fn what_befalls_a_device_is_not_the_fault_of_the_job_on_it() {
     let fenced = Outcome::NotStarted(StartFailure::DeviceFenced("it fell off the bus".into()));
     let refused = Outcome::NotStarted(StartFailure::Unenforced("MPS does not start".into()));

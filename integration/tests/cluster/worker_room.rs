@@ -1,0 +1,98 @@
+//! A worker whose disk is full: nothing that runs is lost, and what cannot start is tried again.
+//!
+//! The disk is a small file system in memory. Where mounting one is not permitted, these tests say so and
+//! prove nothing.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use crate::kit::{Cluster, until};
+
+/// A small disk, for as long as this lives.
+struct SmallDisk(PathBuf);
+
+impl SmallDisk {
+    fn at(path: &Path) -> Option<SmallDisk> {
+        fs::create_dir(path).unwrap();
+        let mounted =
+            Command::new("mount").args(["-t", "tmpfs", "-o", "size=4m,mode=755", "none"]).arg(path).output();
+        if mounted.is_ok_and(|done| done.status.success()) {
+            return Some(SmallDisk(path.to_owned()));
+        }
+        eprintln!("skipped: no small disk may be mounted here");
+        None
+    }
+
+    fn fill(&self) {
+        let full = fs::write(self.filler(), vec![b'x'; 16 << 20]).unwrap_err();
+        assert_eq!(full.kind(), std::io::ErrorKind::StorageFull);
+    }
+
+    fn empty(&self) {
+        fs::remove_file(self.filler()).unwrap();
+    }
+
+    fn filler(&self) -> PathBuf {
+        self.0.join("filler")
+    }
+}
+
+impl Drop for SmallDisk {
+    fn drop(&mut self) {
+        // What still runs on it is in the way only of a plain unmount.
+        let _ = Command::new("umount").arg("-l").arg(&self.0).status();
+    }
+}
+
+/// A cluster whose one worker keeps its state on a small disk.
+fn with_small_disk() -> Option<(SmallDisk, Cluster)> {
+    let mut cluster = Cluster::with_head(&["--policy", "fifo"], &[]);
+    let disk = SmallDisk::at(&cluster.folder().join("worker0"))?;
+    cluster.add_worker("host:2");
+    Some((disk, cluster))
+}
+
+#[test]
+fn a_job_that_ends_on_a_full_disk_has_ended_as_soon_as_there_is_room() {
+    let Some((disk, cluster)) = with_small_disk() else { return };
+    let script = format!(
+        "echo first; until [ -e {} ]; do sleep 0.02; done; seq 1 2000000; exit 7",
+        cluster.path("go")
+    );
+    let job = cluster.submit(&[], &script);
+    until("its first words", || cluster.ok(&["logs", &job]).contains("first"));
+    disk.fill();
+    fs::write(cluster.path("go"), "").unwrap();
+    let other = cluster.submit(&[], "echo other");
+    until("the other job is refused by its node", || {
+        cluster.ok(&["explain", &other]).contains("its node is in trouble")
+    });
+    assert_eq!(cluster.state(&job), "RUNNING", "its end could not be written down");
+    disk.empty();
+    let ended = cluster.end(&job);
+    assert_eq!((ended["state"].as_str(), ended["exit_code"].as_i64()), (Some("FAILED"), Some(7)));
+    assert_eq!(ended["attempt"], 1);
+    assert!(cluster.ok(&["logs", &job]).starts_with("first"));
+    assert_eq!(cluster.end(&other)["state"], "COMPLETED");
+}
+
+#[test]
+fn output_that_finds_no_room_is_missed_and_said_so_and_the_job_goes_on() {
+    let Some((disk, cluster)) = with_small_disk() else { return };
+    let wait = |name: &str| format!("until [ -e {} ]; do sleep 0.02; done", cluster.path(name));
+    let say = |name: &str| format!("echo > {}", cluster.path(name));
+    let script = ["echo first", &wait("full"), "seq 1 300000", &say("printed"), &wait("empty"), "echo last"];
+    let job = cluster.submit(&[], &script.join("; "));
+    until("its first words", || cluster.ok(&["logs", &job]).contains("first"));
+    disk.fill();
+    fs::write(cluster.path("full"), "").unwrap();
+    cluster.until_file("printed");
+    disk.empty();
+    fs::write(cluster.path("empty"), "").unwrap();
+    assert_eq!(cluster.end(&job)["state"], "COMPLETED");
+    let printed = cluster.run(&["logs", &job]);
+    assert!(printed.stdout.starts_with("first\n") && printed.stdout.ends_with("last\n"));
+    let all = printed.stdout + &printed.stderr;
+    assert!(all.contains("bytes of output were lost: the disk was full"), "{} bytes", all.len());
+}
