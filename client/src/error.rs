@@ -96,7 +96,8 @@ impl From<Refusal> for Error {
             | RefusalCode::Ambiguous
             | RefusalCode::WrongState
             | RefusalCode::Unavailable
-            | RefusalCode::Internal => Error::Refused(refusal),
+            | RefusalCode::Internal
+            | RefusalCode::StorageFailed => Error::Refused(refusal),
         }
     }
 }

@@ -250,6 +250,7 @@ fn may_pass(code: RefusalCode) -> bool {
         | RefusalCode::Ambiguous
         | RefusalCode::NotAllowed
         | RefusalCode::WrongState
-        | RefusalCode::Internal => false,
+        | RefusalCode::Internal
+        | RefusalCode::StorageFailed => false,
     }
 }

@@ -4,19 +4,21 @@
 //! requests, reports, links, plans, alarms ──> batch ──> journal ──> Head::handle ──> effects ──> everywhere
 //! ```
 //!
-//! What queues up while one batch becomes durable is the next batch, so a busy head commits for many at once.
-//! Nothing is answered, ordered or published before its cause is durable. The driver decides nothing about
-//! jobs.
+//! What comes while one batch becomes durable is the next batch, so a busy head commits for many at once, and
+//! answers questions meanwhile. Nothing is answered, ordered or published before its cause is durable. The
+//! driver decides nothing about jobs.
 
 mod alarm;
 mod batch;
 mod describe;
+mod durability;
 mod effects;
 mod learning;
 mod message;
 mod planning;
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 use std::time::Duration;
 
 use cohabit_actor::{Actor, Address, Context, Failure, Reply as ReplyTo, Timer};
@@ -33,6 +35,7 @@ use crate::planner::Planner;
 use crate::watchers::Watchers;
 use batch::{Batch, Pending};
 use describe::Line;
+use durability::Durability;
 use learning::Lessons;
 use planning::Outlook;
 
@@ -76,6 +79,7 @@ pub(crate) struct Driver {
     clients: BTreeMap<ClientKey, ReplyTo<Reply>>,
     last_client: u64,
     batch: Batch,
+    durability: Durability,
     /// The latest question of the head to the policy, still to be asked.
     question: Option<Ticket>,
     outlook: Outlook,
@@ -93,6 +97,7 @@ impl Driver {
             clients: BTreeMap::new(),
             last_client: 0,
             batch: Batch::default(),
+            durability: Durability::default(),
             question: None,
             outlook: Outlook::default(),
             lessons: Lessons::default(),
@@ -101,7 +106,7 @@ impl Driver {
         }
     }
 
-    fn take(&mut self, message: Message, context: &mut Context<Driver>) {
+    async fn take(&mut self, message: Message, context: &mut Context<Driver>) -> Result<(), Failure> {
         match message {
             Message::Request { by, request, reply_to } => self.request(by, request, reply_to),
             Message::Query { by, query, reply_to } => self.query(by, query, reply_to, context),
@@ -128,10 +133,16 @@ impl Driver {
             Message::Rested => self.rested(),
             Message::Prune => self.prune(),
             Message::Flush => {}
+            Message::Committed => self.committed(context).await?,
+            Message::Retry => self.retry(context).await?,
         }
+        Ok(())
     }
 
     fn request(&mut self, by: By, mut request: Request, reply_to: ReplyTo<Reply>) {
+        if let Some(refusal) = self.durability.refusal() {
+            return reply_to.send(Reply::Refused(refusal));
+        }
         if let Request::Submit(submit) = &mut request {
             self.expect(&by.user, submit);
         }
@@ -196,34 +207,20 @@ impl Driver {
 
     fn push(&mut self, entry: Entry, handled: Option<ReplyTo<()>>) {
         tracing::debug!(at = entry.at.as_micros(), "event: {}", Line(&entry.event));
-        self.batch.push(Pending { entry, handled });
+        self.batch.push(Pending { entry: Arc::new(entry), handled });
     }
 
-    /// Makes the batch durable, lets it happen, and does what is to be done about it.
-    async fn flush(&mut self) -> Result<(), Failure> {
-        let batch = self.batch.take();
-        self.make_durable(&batch).await?;
-        for Pending { entry, handled } in batch {
-            self.handle(entry);
+    /// Lets events happen that are durable, and does what is to be done about them.
+    async fn happen(&mut self, events: Vec<Pending>) -> Result<(), Failure> {
+        self.parts.since_snapshot += events.len() as u64;
+        let last = events.last().map_or(Time::EPOCH, |it| it.entry.at);
+        for Pending { entry, handled } in events {
+            self.handle(Arc::unwrap_or_clone(entry));
             if let Some(handled) = handled {
                 handled.send(());
             }
         }
-        self.keep_history().await
-    }
-
-    async fn make_durable(&mut self, batch: &[Pending]) -> Result<(), Failure> {
-        let writes: Vec<Write> = batch
-            .iter()
-            .filter(|it| is_journaled(&it.entry.event))
-            .map(|it| it.entry.clone().into())
-            .collect();
-        if writes.is_empty() {
-            return Ok(());
-        }
-        self.parts.since_snapshot += writes.len() as u64;
-        self.parts.journal.ask(|durable| Commit { writes, durable: Some(durable) }).await?;
-        Ok(())
+        self.keep_history(last).await
     }
 
     fn handle(&mut self, entry: Entry) {
@@ -236,12 +233,13 @@ impl Driver {
     }
 
     /// Nobody waits for these writes: what a crash loses of them is written again at the next start.
-    async fn keep_history(&mut self) -> Result<(), Failure> {
+    /// What waits for the next commit is younger than a snapshot of now, which is as old as the `last` event.
+    async fn keep_history(&mut self, last: Time) -> Result<(), Failure> {
         let mut writes = std::mem::take(&mut self.history);
         if self.parts.since_snapshot >= self.parts.snapshot_every {
             self.parts.since_snapshot = 0;
             let head = serde_json::to_string(&self.parts.head)?;
-            writes.push(Write::Snapshot { at: self.parts.clock.now(), head });
+            writes.push(Write::Snapshot { at: last, head });
         }
         if !writes.is_empty() {
             self.parts.journal.tell(Commit { writes, durable: None }).await?;
@@ -256,11 +254,6 @@ impl Driver {
     }
 }
 
-/// Progress and telemetry are worth nothing after a restart: the next report brings them again.
-fn is_journaled(event: &Event) -> bool {
-    !matches!(event, Event::Report(_, Report::Progress(_) | Report::Telemetry(_)))
-}
-
 impl Actor for Driver {
     type Message = Message;
 
@@ -270,7 +263,7 @@ impl Actor for Driver {
             self.queue(Event::Learned, None);
         }
         self.prune();
-        self.flush().await?;
+        self.finish().await?;
         self.plan(context);
         self.arm(context);
         context.send_every(PRUNING, || Message::Prune);
@@ -279,13 +272,11 @@ impl Actor for Driver {
 
     async fn handle(&mut self, message: Message, context: &mut Context<Driver>) -> Result<(), Failure> {
         let end = batch::end_of(&message);
-        self.take(message, context);
-        if self.batch.is_complete(end, context.address()) {
-            self.flush().await?;
-        }
+        self.take(message, context).await?;
+        self.advance(end, context).await?;
         self.plan(context);
         self.study(context);
-        if self.batch.is_empty() {
+        if self.batch.is_empty() && self.durability.is_idle() {
             self.arm(context);
         }
         Ok(())
@@ -293,7 +284,7 @@ impl Actor for Driver {
 
     /// What had come before the stop still happens.
     async fn stopped(&mut self) {
-        if let Err(failure) = self.flush().await {
+        if let Err(failure) = self.finish().await {
             tracing::error!(%failure, "the last events could not be written");
         }
     }

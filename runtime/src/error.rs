@@ -133,6 +133,49 @@ impl HeadError {
         HeadError::Failed(error.into())
     }
 
+    /// Whether the journal may be written again later, once the disk has room or is well.
+    pub(crate) fn may_pass(&self) -> bool {
+        use rusqlite::ErrorCode::{
+            CannotOpen, DatabaseBusy, DatabaseLocked, DiskFull, FileLockingProtocolFailed, OutOfMemory,
+            PermissionDenied, ReadOnly, SystemIoFailure,
+        };
+        let passing = [
+            CannotOpen,
+            DatabaseBusy,
+            DatabaseLocked,
+            DiskFull,
+            FileLockingProtocolFailed,
+            OutOfMemory,
+            PermissionDenied,
+            ReadOnly,
+            SystemIoFailure,
+        ];
+        match self {
+            HeadError::Journal { source, .. } => {
+                source.sqlite_error_code().is_some_and(|code| passing.contains(&code))
+            }
+            HeadError::State { .. }
+            | HeadError::Exposed { .. }
+            | HeadError::NetworkFileSystem { .. }
+            | HeadError::InUse { .. }
+            | HeadError::Corrupt { .. }
+            | HeadError::Newer { .. }
+            | HeadError::Listen(_)
+            | HeadError::Secrets(_)
+            | HeadError::Token(_)
+            | HeadError::Policy(_)
+            | HeadError::Interference { .. }
+            | HeadError::NoModels { .. }
+            | HeadError::Failed(_) => false,
+        }
+    }
+
+    /// What went wrong, with everything behind it, in one line.
+    pub(crate) fn told(&self) -> String {
+        let causes = std::iter::successors(std::error::Error::source(self), |it| it.source());
+        causes.fold(self.to_string(), |told, cause| format!("{told} ({cause})"))
+    }
+
     /// The head has ended without a failure of its own.
     pub(crate) fn ended() -> HeadError {
         HeadError::Failed("it has ended".into())

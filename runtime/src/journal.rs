@@ -14,13 +14,15 @@ mod fixture;
 #[cfg(test)]
 mod tests;
 
+use std::sync::Arc;
+
 use cohabit_core::Event;
 use cohabit_proto::{JobRecord, Stretch, Time};
 
 use crate::HeadError;
 
 pub(crate) use sqlite::{SqliteJournal, as_json, failed};
-pub(crate) use writer::{Commit, JournalWriter};
+pub(crate) use writer::{Commit, JournalWriter, Unwritten};
 
 /// A durable store of what happened to a head.
 pub(crate) trait Journal: Send {
@@ -35,7 +37,7 @@ pub(crate) trait Journal: Send {
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) enum Write {
     /// An event that the head will handle next.
-    Event(Box<Entry>),
+    Event(Arc<Entry>),
     /// The head, as JSON, after every event before this write.
     Snapshot {
         /// When it was taken.
@@ -62,7 +64,7 @@ pub(crate) struct Entry {
 
 impl From<Entry> for Write {
     fn from(entry: Entry) -> Write {
-        Write::Event(Box::new(entry))
+        Write::Event(Arc::new(entry))
     }
 }
 

@@ -8,4 +8,5 @@ mod memory;
 mod planning;
 mod refusals;
 mod restarts;
+mod storage;
 mod workers;

@@ -19,6 +19,7 @@ mod kit;
 mod logs;
 mod made_up_gpus;
 mod profile;
+mod resources;
 mod sdk;
 mod tokens;
 mod worker_room;

@@ -153,7 +153,7 @@ impl From<Refusal> for Failure {
             RefusalCode::WrongState => Trouble::Impossible("wrong_state"),
             RefusalCode::NotFound => Trouble::NotFound,
             RefusalCode::NotAllowed => Trouble::NotAllowed,
-            RefusalCode::Unavailable => Trouble::TryLater,
+            RefusalCode::Unavailable | RefusalCode::StorageFailed => Trouble::TryLater,
             RefusalCode::Internal => Trouble::Internal,
         };
         Failure::new(trouble, refusal.message)

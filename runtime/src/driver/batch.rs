@@ -4,13 +4,19 @@
 //! Its end is a message in the driver's own mailbox. Where that is full, a count of messages ends the batch
 //! instead.
 
+use std::sync::Arc;
+
 use cohabit_actor::{Address, Reply as ReplyTo};
+use cohabit_core::Event;
 
 use super::message::Message;
 use crate::journal::Entry;
 
 /// A batch is complete at the latest when this many messages have come since its first event.
 const MOST_MESSAGES: usize = 512;
+
+/// The most events of one commit: people's questions wait while they happen.
+const MOST_EVENTS: usize = 512;
 
 /// The events since the last commit.
 #[derive(Default)]
@@ -23,7 +29,8 @@ pub(super) struct Batch {
 
 /// An event, and who wants to know that it was handled.
 pub(super) struct Pending {
-    pub(super) entry: Entry,
+    /// The journal reads it while it waits here.
+    pub(super) entry: Arc<Entry>,
     pub(super) handled: Option<ReplyTo<()>>,
 }
 
@@ -68,9 +75,20 @@ impl Batch {
         end == End::Here || self.messages >= MOST_MESSAGES
     }
 
-    /// Hands the events over, and begins anew.
+    /// Hands over as many events as one commit may have; what is left is the beginning of the next.
     pub(super) fn take(&mut self) -> Vec<Pending> {
         self.messages = 0;
-        std::mem::take(&mut self.pending)
+        let rest = self.pending.split_off(self.pending.len().min(MOST_EVENTS));
+        std::mem::replace(&mut self.pending, rest)
+    }
+
+    /// Takes back what could not be committed: it comes before everything else.
+    pub(super) fn put_back(&mut self, events: Vec<Pending>) {
+        self.pending.splice(..0, events);
+    }
+
+    /// Takes out the events of this kind; nobody is told that they were handled.
+    pub(super) fn take_out(&mut self, kind: impl Fn(&Event) -> bool) -> Vec<Arc<Entry>> {
+        self.pending.extract_if(.., |it| kind(&it.entry.event)).map(|it| it.entry).collect()
     }
 }

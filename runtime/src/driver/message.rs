@@ -76,6 +76,10 @@ pub(crate) enum Message {
     Prune,
     /// The batch is to be committed: all that was queued up behind its first event has been taken in.
     Flush,
+    /// The commit under way has ended, one way or the other.
+    Committed,
+    /// The journal, which could not be written, is to be tried again.
+    Retry,
 }
 
 /// What a worker is looked for by.

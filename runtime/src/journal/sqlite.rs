@@ -15,8 +15,8 @@ use super::schema::{APPLICATION, FORMAT, migrate};
 use super::{Entry, Journal, Loaded, Write, load};
 use crate::{HeadError, history};
 
-/// How long a commit waits for a person's tool that holds the file's write lock.
-const PATIENCE: Duration = Duration::from_secs(30);
+/// How long a commit waits for a person's tool that holds the file's write lock before it is tried anew.
+const PATIENCE: Duration = Duration::from_secs(2);
 
 /// A journal in a file.
 #[derive(Debug)]

@@ -241,6 +241,52 @@ fn what_queues_up_during_a_commit_shares_the_next_one() {
     assert!(commits.len() <= 2, "one commit under way and one for all that waited: {commits:?}");
 }
 
+/// Full as often as it is told to be; keeps what was committed.
+#[derive(Clone, Default)]
+struct Filling {
+    failures: Arc<Mutex<usize>>,
+    committed: Arc<Mutex<Vec<Write>>>,
+}
+
+impl Journal for Filling {
+    fn load(&self) -> Result<Loaded, HeadError> {
+        Ok(Loaded { snapshot: None, tail: vec![] })
+    }
+
+    fn commit(&mut self, writes: &[Write]) -> Result<(), HeadError> {
+        let mut failures = self.failures.lock().unwrap();
+        if *failures > 0 {
+            *failures -= 1;
+            let full = rusqlite::ffi::Error::new(rusqlite::ffi::SQLITE_FULL);
+            let source = rusqlite::Error::SqliteFailure(full, None);
+            return Err(HeadError::Journal { path: "journal.sqlite".into(), source });
+        }
+        self.committed.lock().unwrap().extend(writes.iter().cloned());
+        Ok(())
+    }
+}
+
+#[test]
+fn what_nobody_waits_for_is_kept_over_a_full_disk_and_comes_before_what_follows() {
+    let filling = Filling::default();
+    let writer = JournalWriter::start(filling.clone()).unwrap();
+    let event = Write::from(Entry { at: Time::EPOCH, event: submitted(1) });
+    let prune = |secs| Write::Prune(at(secs));
+    let ask = || writer.address.ask(|durable| Commit { writes: vec![event.clone()], durable: Some(durable) });
+    *filling.failures.lock().unwrap() = 2;
+    for secs in [1, 2] {
+        let history = Commit { writes: vec![prune(secs)], durable: None };
+        block_on(writer.address.tell(history)).unwrap();
+    }
+    // Whether the history had a commit of its own or not, one of the questions fails at the latest.
+    let refused = (0..2).filter(|_| block_on(ask()).unwrap().is_err()).count();
+    assert_eq!(block_on(ask()), Ok(Ok(())));
+    writer.close().unwrap();
+    let expected = std::iter::repeat_n(event, 3 - refused);
+    let committed = filling.committed.lock().unwrap();
+    assert_eq!(*committed, [prune(1), prune(2)].into_iter().chain(expected).collect::<Vec<_>>());
+}
+
 #[test]
 fn after_a_failed_commit_nothing_is_acknowledged() {
     struct Full;

@@ -16,10 +16,15 @@ const CAPACITY: usize = 64;
 pub(crate) struct Commit {
     /// In this order, all of them or none.
     pub(crate) writes: Vec<Write>,
-    /// Told once they are durable, if somebody waits. Dropped if they cannot be made so: the writer has ended
-    /// then.
-    pub(crate) durable: Option<Reply<()>>,
+    /// Told what came of it, if somebody waits. Dropped if the journal can never be written again: the writer
+    /// has ended then.
+    pub(crate) durable: Option<Reply<Result<(), Unwritten>>>,
 }
+
+/// Why the journal could not be written this time; trying again may help.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("{0}")]
+pub(crate) struct Unwritten(String);
 
 /// The running thread.
 #[derive(Debug)]
@@ -51,16 +56,42 @@ impl JournalWriter {
     }
 }
 
-/// Ends with the first failure: after it nothing may be acknowledged any more.
+/// Ends with the first failure that will not pass: after it nothing may be acknowledged any more. After one
+/// that may pass, whoever waits is told, and what nobody waits for is written with the next commit.
 fn write_all(mut journal: impl Journal, mut inbox: Inbox<Commit>) -> Result<(), HeadError> {
+    let mut kept = Vec::new();
     while let Some(first) = inbox.next() {
-        let (mut writes, mut durable) = (first.writes, vec![first.durable]);
-        while let Some(more) = inbox.next_queued() {
-            writes.extend(more.writes);
-            durable.push(more.durable);
-        }
-        journal.commit(&writes)?;
-        durable.into_iter().flatten().for_each(|reply| reply.send(()));
+        let mut batch = vec![first];
+        batch.extend(std::iter::from_fn(|| inbox.next_queued()));
+        kept = write(&mut journal, kept, batch)?;
     }
-    Ok(())
+    if kept.is_empty() { Ok(()) } else { journal.commit(&kept) }
+}
+
+/// One commit for all of these; gives back what is to be written with the next.
+fn write(journal: &mut impl Journal, kept: Vec<Write>, batch: Vec<Commit>) -> Result<Vec<Write>, HeadError> {
+    // What nobody waits for is the consequence of events that are durable already.
+    let (awaited, history): (Vec<Commit>, Vec<Commit>) =
+        batch.into_iter().partition(|it| it.durable.is_some());
+    let mut writes = kept;
+    writes.extend(history.into_iter().flat_map(|it| it.writes));
+    let kept = writes.len();
+    let mut waiting = Vec::with_capacity(awaited.len());
+    for Commit { writes: more, durable } in awaited {
+        writes.extend(more);
+        waiting.extend(durable);
+    }
+    let (came_of_it, kept) = match journal.commit(&writes) {
+        Ok(()) => (Ok(()), Vec::new()),
+        Err(error) if error.may_pass() => {
+            writes.truncate(kept);
+            // There is less room than for the events alone, and the next snapshot is as good.
+            writes.retain(|it| !matches!(it, Write::Snapshot { .. }));
+            (Err(Unwritten(error.told())), writes)
+        }
+        Err(error) => return Err(error),
+    };
+    // Whoever is told may want its events for itself.
+    waiting.into_iter().for_each(|durable| durable.send(came_of_it.clone()));
+    Ok(kept)
 }

@@ -161,11 +161,14 @@ impl Driver {
         None
     }
 
-    /// A link that cannot take a report has seen its last: without its sender it ends.
+    /// A link that cannot take a report has seen its last: without its sender it ends. What the next report of
+    /// its kind brings again is no reason.
     fn report(&mut self, report: Report) {
         let Some(link) = &mut self.link else { return };
         let refused = link.reports.as_ref().and_then(|reports| reports.try_send(report).err());
-        if let Some(TrySendError::Full(_)) = refused {
+        if let Some(TrySendError::Full(Report::Progress(_) | Report::Telemetry(_))) = refused {
+            tracing::debug!(link = link.incarnation.0, "the head is slow to take reports: one is left out");
+        } else if let Some(TrySendError::Full(_)) = refused {
             tracing::warn!(link = link.incarnation.0, "the head takes no reports: the link is dropped");
             link.reports = None;
         }

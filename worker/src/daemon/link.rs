@@ -8,8 +8,8 @@ use std::time::Duration;
 
 use cohabit_actor::{Actor, Address, Context, Failure};
 use cohabit_net::{
-    Backoff, Endpoint, LinkError, Trouble, WorkerHello, WorkerLink, WorkerService, connect_worker,
-    context_for,
+    Backoff, Endpoint, HeadServiceClient, LinkError, MAX_CALL, Trouble, WorkerHello, WorkerLink,
+    WorkerService, connect_worker, context_for,
 };
 use cohabit_proto::{Incarnation, LogChunk, LogRequest, Order, Refusal, Report, Span, WorkerKey};
 use tokio::sync::{mpsc, watch};
@@ -26,8 +26,8 @@ const REPORTS: usize = 4096;
 /// The most reports in one batch.
 const BATCH: usize = 256;
 
-/// A head that has not taken a batch or a heartbeat after this long is not there.
-const CALL_LIMIT: Span = Span::from_secs(10);
+/// A head that has not taken a heartbeat after this long is not there.
+const HEARTBEAT_LIMIT: Span = Span::from_secs(10);
 
 /// What the link tells itself.
 pub(crate) enum LinkMessage {
@@ -178,29 +178,37 @@ impl Link {
     }
 }
 
-/// Carries reports and heartbeats until the link ends; says why it did.
-async fn carry(link: WorkerLink, mut reports: mpsc::Receiver<Report>, heartbeat: Duration) -> String {
+/// Carries reports and heartbeats until the link ends; says why it did. A head may take its time over reports,
+/// if its disk is full for one, as long as it hears the heart.
+async fn carry(link: WorkerLink, reports: mpsc::Receiver<Report>, heartbeat: Duration) -> String {
     let WorkerLink { head, closed, .. } = link;
-    let mut beat = interval(heartbeat);
-    beat.set_missed_tick_behavior(MissedTickBehavior::Delay);
-    let work = async {
-        loop {
-            let mut batch = Vec::new();
-            let done = tokio::select! {
-                taken = reports.recv_many(&mut batch, BATCH) => match taken {
-                    0 => return "the worker has too many reports for it".to_owned(),
-                    _ => head.report(context_for(CALL_LIMIT), batch).await,
-                },
-                _ = beat.tick() => head.heartbeat(context_for(CALL_LIMIT)).await,
-            };
-            if let Err(error) = done {
-                return format!("the head does not answer: {error}");
-            }
-        }
-    };
     tokio::select! {
         end = closed => end.to_string(),
-        why = work => why,
+        why = pass_on(&head, reports) => why,
+        why = beat(&head, heartbeat) => why,
+    }
+}
+
+async fn pass_on(head: &HeadServiceClient, mut reports: mpsc::Receiver<Report>) -> String {
+    loop {
+        let mut batch = Vec::new();
+        if reports.recv_many(&mut batch, BATCH).await == 0 {
+            return "the worker has too many reports for it".to_owned();
+        }
+        if let Err(error) = head.report(context_for(MAX_CALL), batch).await {
+            return format!("the head does not answer: {error}");
+        }
+    }
+}
+
+async fn beat(head: &HeadServiceClient, heartbeat: Duration) -> String {
+    let mut beat = interval(heartbeat);
+    beat.set_missed_tick_behavior(MissedTickBehavior::Delay);
+    loop {
+        beat.tick().await;
+        if let Err(error) = head.heartbeat(context_for(HEARTBEAT_LIMIT)).await {
+            return format!("the head does not answer: {error}");
+        }
     }
 }
 

@@ -4,7 +4,7 @@ use cohabit_net::{LinkError, Trouble};
 use cohabit_proto::{Bandwidth, DeviceKind, Links, Role};
 use cohabit_worker::{WorkerDaemon, WorkerError};
 
-use crate::kit::{Cluster, soon};
+use crate::kit::{Cluster, rank, run, shell, soon};
 
 #[tokio::test]
 async fn it_says_what_the_machine_is_and_has() {
@@ -33,6 +33,20 @@ async fn a_broken_link_is_dialled_again_under_a_newer_key() {
     let second = cluster.joined().await;
     assert_eq!(first.key.node, second.key.node);
     assert!(first.key.incarnation < second.key.incarnation);
+    daemon.stop().await.unwrap();
+}
+
+#[tokio::test]
+async fn a_head_that_is_slow_to_take_a_report_still_hears_the_heart() {
+    let mut cluster = Cluster::new().await;
+    let (daemon, mut joined) = cluster.worker().await;
+    joined.takes_reports.send_replace(false);
+    joined.order(run(1, shell("exit 0"))).await;
+    joined.started(rank(1)).await;
+    let before = *joined.heartbeats.borrow();
+    soon("more heartbeats", joined.heartbeats.wait_for(|count| *count > before + 3)).await.unwrap();
+    joined.takes_reports.send_replace(true);
+    joined.ended(rank(1)).await;
     daemon.stop().await.unwrap();
 }
 

@@ -16,7 +16,7 @@ use cohabit_proto::{
 };
 use cohabit_worker::{DeviceSpec, WorkerDaemon, WorkerOptions};
 use tempfile::TempDir;
-use tokio::sync::mpsc;
+use tokio::sync::{mpsc, watch};
 use tokio::time::{Instant, sleep, timeout};
 
 /// Far more than anything here takes; reaching it is a failure.
@@ -50,6 +50,10 @@ pub(crate) struct Joined {
     pub(crate) inventory: Inventory,
     pub(crate) session: WorkerSession,
     reports: mpsc::UnboundedReceiver<Report>,
+    /// Whether the head lets calls that report come back.
+    pub(crate) takes_reports: watch::Sender<bool>,
+    /// How many heartbeats it heard.
+    pub(crate) heartbeats: watch::Receiver<u64>,
 }
 
 /// How a rank ended, as the head hears it.
@@ -61,14 +65,21 @@ pub(crate) struct End {
 }
 
 #[derive(Clone)]
-struct Ear(mpsc::UnboundedSender<Report>);
+struct Ear {
+    heard: mpsc::UnboundedSender<Report>,
+    takes: watch::Receiver<bool>,
+    heartbeats: watch::Sender<u64>,
+}
 
 impl HeadService for Ear {
-    async fn report(self, _: Context, reports: Vec<Report>) {
-        reports.into_iter().for_each(|report| drop(self.0.send(report)));
+    async fn report(mut self, _: Context, reports: Vec<Report>) {
+        reports.into_iter().for_each(|report| drop(self.heard.send(report)));
+        let _ = self.takes.wait_for(|takes| *takes).await;
     }
 
-    async fn heartbeat(self, _: Context) {}
+    async fn heartbeat(self, _: Context) {
+        self.heartbeats.send_modify(|count| *count += 1);
+    }
 }
 
 impl Cluster {
@@ -135,8 +146,11 @@ impl Cluster {
             panic!("a client dialled");
         };
         let (key, inventory) = (peer.key(), peer.inventory().clone());
-        let (ear, reports) = mpsc::unbounded_channel();
-        Joined { key, inventory, session: peer.welcome(Ear(ear)).await, reports }
+        let (heard, reports) = mpsc::unbounded_channel();
+        let (takes_reports, takes) = watch::channel(true);
+        let (beating, heartbeats) = watch::channel(0);
+        let session = peer.welcome(Ear { heard, takes, heartbeats: beating }).await;
+        Joined { key, inventory, session, reports, takes_reports, heartbeats }
     }
 }
 

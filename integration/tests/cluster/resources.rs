@@ -1,0 +1,186 @@
+//! What a head and its people rely on runs out: the disk, file descriptors, its attention for ends.
+
+use std::fs::File;
+use std::io::Write;
+use std::net::TcpStream;
+use std::os::unix::fs::OpenOptionsExt;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output};
+
+use crate::kit::*;
+
+/// The head's state folder on a small file system of its own, gone with the test. Only root may have one.
+struct SmallDisk {
+    at: PathBuf,
+}
+
+impl SmallDisk {
+    /// Moves the head onto it, if the system allows that.
+    fn under(cluster: &mut Cluster) -> Option<SmallDisk> {
+        let at = cluster.folder().join("head");
+        cluster.kill_head();
+        let before = cluster.folder().join("before");
+        std::fs::rename(&at, &before).unwrap();
+        std::fs::create_dir(&at).unwrap();
+        let mounted =
+            run(Command::new("mount").args(["-t", "tmpfs", "-o", "size=8m,mode=700", "none"]).arg(&at));
+        if !mounted.status.success() {
+            return None;
+        }
+        let disk = SmallDisk { at };
+        let copied = run(Command::new("cp").arg("-a").arg(before.join(".")).arg(&disk.at));
+        assert!(copied.status.success(), "{copied:?}");
+        cluster.restart_head();
+        Some(disk)
+    }
+
+    /// Leaves no room.
+    fn fill(&self) {
+        let mut filler = File::create(self.filler()).unwrap();
+        while filler.write_all(&[0; 4_096]).is_ok() {}
+    }
+
+    /// Makes room again.
+    fn empty(&self) {
+        std::fs::remove_file(self.filler()).unwrap();
+    }
+
+    fn filler(&self) -> PathBuf {
+        self.at.join("filler")
+    }
+}
+
+impl Drop for SmallDisk {
+    fn drop(&mut self) {
+        // Whoever still uses it keeps it to the end.
+        run(Command::new("umount").arg("--lazy").arg(&self.at));
+    }
+}
+
+fn run(command: &mut Command) -> Output {
+    command.output().unwrap()
+}
+
+/// A job that runs until the file `go` is there, and leaves the file `gone`.
+fn waiting(cluster: &Cluster) -> String {
+    let (go, gone) = (cluster.path("go"), cluster.path("gone"));
+    let job = cluster.submit(&[], &format!("until test -e {go}; do sleep 0.05; done; touch {gone}"));
+    cluster.until_state(&job, "RUNNING");
+    job
+}
+
+fn let_go(cluster: &Cluster) {
+    std::fs::write(cluster.path("go"), "").unwrap();
+    cluster.until_file("gone");
+}
+
+/// Submits until the head refuses, which has to be soon; what it accepted, and why it refused.
+fn submit_until_refused(cluster: &Cluster) -> (Vec<String>, Ran) {
+    let mut accepted = Vec::new();
+    loop {
+        let ran = cluster.run(&["submit", "--hold", "--output", "quiet", "--", "true"]);
+        if ran.code != 0 {
+            return (accepted, ran);
+        }
+        accepted.push(ran.stdout.trim().to_owned());
+        assert!(accepted.len() < 100, "a full disk takes no more jobs");
+    }
+}
+
+#[test]
+fn while_the_head_s_disk_is_full_jobs_go_on_and_service_returns_by_itself() {
+    let mut cluster = Cluster::start(&["host:1"]);
+    let Some(disk) = SmallDisk::under(&mut cluster) else {
+        println!("skipped: this system lets nobody mount a file system");
+        return;
+    };
+    let running = waiting(&cluster);
+    disk.fill();
+    let (accepted, refused) = submit_until_refused(&cluster);
+    assert_eq!(refused.code, 75, "{}", refused.stderr);
+    for part in ["journal.sqlite", "full", "make room"] {
+        assert!(refused.stderr.contains(part), "{part} is missing: {}", refused.stderr);
+    }
+    let_go(&cluster);
+    assert_eq!(cluster.state(&running), "RUNNING", "what is not durable has not happened");
+    disk.empty();
+    assert_eq!(cluster.end(&running)["attempt"], 1);
+    let next = cluster.submit(&[], "true");
+    assert_eq!(cluster.end(&next)["state"], "COMPLETED");
+    assert!(accepted.iter().all(|job| cluster.state(job) == "HELD"));
+}
+
+#[test]
+fn a_head_that_is_killed_while_its_disk_is_full_keeps_every_promise() {
+    let mut cluster = Cluster::start(&["host:1"]);
+    let Some(disk) = SmallDisk::under(&mut cluster) else {
+        println!("skipped: this system lets nobody mount a file system");
+        return;
+    };
+    let running = waiting(&cluster);
+    disk.fill();
+    let (accepted, _) = submit_until_refused(&cluster);
+    let_go(&cluster);
+    cluster.kill_head();
+    disk.empty();
+    cluster.restart_head();
+    let ended = cluster.end(&running);
+    assert_eq!((ended["state"].as_str(), ended["attempt"].as_u64()), (Some("COMPLETED"), Some(1)), "{ended}");
+    assert!(accepted.iter().all(|job| cluster.state(job) == "HELD"));
+}
+
+#[test]
+fn a_head_without_free_file_descriptors_keeps_its_links_and_takes_newcomers_later() {
+    let cluster = Cluster::start(&["host:1"]);
+    let running = waiting(&cluster);
+    let head = head_of(cluster.folder());
+    let limit = |files: &str| {
+        let limit = format!("--nofile={files}:");
+        let set = run(Command::new("prlimit").args(["--pid", &head, &limit]));
+        assert!(set.status.success(), "{set:?}");
+    };
+    let open = std::fs::read_dir(format!("/proc/{head}/fd")).unwrap().count();
+    limit(&(open + 4).to_string());
+    let guests: Vec<TcpStream> = (0..16).map(|_| TcpStream::connect(cluster.address()).unwrap()).collect();
+    until("the head has no descriptor left", || {
+        cluster.read("daemons.log").contains("hand over a connection")
+    });
+    let_go(&cluster);
+    drop(guests);
+    limit("1024");
+    assert_eq!(cluster.end(&running)["attempt"], 1);
+}
+
+/// The head's process.
+fn head_of(folder: &Path) -> String {
+    let of_head = |pid: &String| {
+        let words = std::fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default();
+        let here = std::fs::read_link(format!("/proc/{pid}/cwd")).is_ok_and(|cwd| cwd == folder);
+        here && String::from_utf8_lossy(&words).contains("\0head\0start\0")
+    };
+    let processes = std::fs::read_dir("/proc").unwrap().flatten();
+    let mut pids = processes.filter_map(|entry| entry.file_name().into_string().ok());
+    pids.find(of_head).expect("the head runs")
+}
+
+#[test]
+fn a_thousand_jobs_may_end_at_once() {
+    let cluster = Cluster::start(&["host:1"]);
+    // Whoever opens it to read waits for the one who opens it to write.
+    let (gate, arrivals) = (cluster.path("gate"), cluster.path("arrivals"));
+    assert!(run(Command::new("mkfifo").arg(&gate)).status.success());
+    let script = format!("echo here >> {arrivals}; read line < {gate}; exit 0");
+    let array = cluster.submit(&["--array", "0-999", "--gpus", "0"], &script);
+    let arrived = || std::fs::read_to_string(&arrivals).is_ok_and(|lines| lines.lines().count() == 1_000);
+    until("all of them run", arrived);
+    until("all of them have ended", || {
+        let_through(&gate);
+        cluster.show(&array)["array"]["states"]["COMPLETED"] == 1_000
+    });
+}
+
+/// Opens the gate for all who wait there now.
+fn let_through(gate: &str) {
+    // Without anybody who waits it does not open.
+    drop(File::options().write(true).custom_flags(nix::libc::O_NONBLOCK).open(gate));
+}
