@@ -106,6 +106,8 @@ impl Clients {
         }
         let by = By { user: submission.user.clone(), role: Role::User };
         let submit = Submit { spec, idempotency_key: Some(format!("submission {index}")), estimate: None };
+        // Who asks again no longer listens for the answer to the earlier question.
+        self.asked.retain(|_, subject| *subject != Subject::Submission(index));
         let key = self.next_key();
         self.asked.insert(key, Subject::Submission(index));
         Some((key, by, Request::Submit(Box::new(submit))))
@@ -143,6 +145,11 @@ impl Clients {
             (Some(Subject::Submission(index)), Reply::Accepted { job, .. }) => {
                 self.conclude(index, Status::Accepted(job))
             }
+            // It asks again.
+            (
+                Some(Subject::Submission(_)),
+                Reply::Refused(Refusal { code: RefusalCode::Unavailable, .. }),
+            ) => Ok(()),
             (Some(Subject::Submission(index)), Reply::Refused(refusal)) => {
                 self.conclude(index, Status::Refused(refusal))
             }

@@ -3,7 +3,7 @@
 //! Whatever belongs to a daemon carries the number of the daemon's life: after a crash it is void.
 
 use cohabit_proto::{
-    By, ClientKey, DeviceId, Inventory, Order, RankId, Reply, Report, Request, Ticket, WorkerKey,
+    By, ClientKey, DeviceId, Inventory, Order, RankId, Reply, Report, Request, Span, Ticket, WorkerKey,
 };
 use cohabit_scheduler::Plan;
 use cohabit_worker_core::MpsOrder;
@@ -54,7 +54,13 @@ pub(crate) enum Happening {
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) enum AtHead {
     Alarm(Setting),
+    /// A batch of its journal was written, or could not be.
+    Written,
     Planned(Ticket, Plan),
+    /// The policy did not answer in time.
+    OutOfTime(Ticket),
+    /// A report that a planted bug makes up.
+    Relabelled(WorkerKey, Report),
     /// A link that it closed itself is gone.
     Closed(WorkerKey),
 }
@@ -65,6 +71,13 @@ pub(crate) enum AtDaemon {
     Alarm(Setting),
     /// It tries to reach the head.
     Dial,
+    /// It has waited for long enough to be welcomed on this link.
+    GiveUp(LinkId),
+    /// It hangs up and dials again, so many times, and its words travel so much longer.
+    Redial {
+        times: u32,
+        lag: Span,
+    },
     /// The actor of a GPU's MPS daemon has done, or tried, what it was told.
     Mps(DeviceId, MpsOrder, Luck),
     /// The outcome of a rank is deleted.

@@ -1,19 +1,20 @@
 //! The head's daemon without its sockets: the production head behind a journal, and its recovery.
 //!
-//! Each event is journaled, then handled. A crash forgets everything but journal and snapshot; what comes
-//! back must equal what was lost.
+//! What is durable is handled. A crash forgets everything but journal and snapshot; what comes back must
+//! equal what was lost.
 
 use std::collections::BTreeMap;
 
 use cohabit_core::{Config, Effect, Event, Head};
-use cohabit_proto::{Report, Span, Time, WorkerKey};
+use cohabit_proto::{Span, Time, WorkerKey};
 use cohabit_scheduler::interference::Knowledge;
-use cohabit_scheduler::{Plan, Policy, View, policy_that_knows};
+use cohabit_scheduler::{Change, Plan, Policy, View, policy_that_knows};
 
 use crate::alarm::AlarmClock;
 use crate::failure::{Failure, FailureKind, guarded};
 use crate::happening::LinkId;
-use crate::scenario::{Scenario, Watch};
+use crate::journal::{Fate, Journal};
+use crate::scenario::Scenario;
 
 /// The head's place in the cluster, whether it is up or down.
 pub(crate) struct HeadHost {
@@ -22,7 +23,11 @@ pub(crate) struct HeadHost {
     policy: Box<dyn Policy>,
     /// What the policy sees.
     view: View,
-    journal: Vec<(Time, Event)>,
+    /// What the policy will see when it listens again.
+    news: Vec<Change>,
+    /// It does not until then.
+    stalled_until: Time,
+    pub(crate) journal: Journal,
     /// A snapshot, and how many events it contains.
     snapshot: (usize, String),
     pub(crate) state: State,
@@ -37,7 +42,6 @@ struct Settings {
     policy: String,
     knowledge: Knowledge,
     snapshot_every: usize,
-    watch: Watch,
 }
 
 /// Whether the head is there.
@@ -68,12 +72,13 @@ impl HeadHost {
                 policy: scenario.policy.clone(),
                 knowledge: scenario.knowledge.clone(),
                 snapshot_every: scenario.snapshot_every.max(1),
-                watch: scenario.watch,
             },
             head,
             policy: policy(&scenario.policy, &scenario.knowledge),
             view: View::default(),
-            journal: Vec::new(),
+            news: Vec::new(),
+            stalled_until: Time::EPOCH,
+            journal: Journal::default(),
             snapshot,
             state: State::Down,
             life: 0,
@@ -90,56 +95,88 @@ impl HeadHost {
         self.state != State::Down
     }
 
-    /// Shows the policy what changed, and asks it for a plan.
-    pub(crate) fn plan(&mut self, now: Time) -> Plan {
-        let changes = self.head.changes();
+    /// Whether something of what it wants done now is done.
+    pub(crate) const fn carries_out(&self) -> bool {
+        matches!(self.state, State::Up | State::Stumbling { .. })
+    }
+
+    /// Shows the policy what changed, and asks it for a plan; nothing while it is stalled.
+    pub(crate) fn plan(&mut self, now: Time) -> Option<Plan> {
+        self.news.extend(self.head.changes());
+        if now < self.stalled_until {
+            return None;
+        }
+        let changes = std::mem::take(&mut self.news);
         self.view.now = now;
         self.view.apply(&changes);
         self.policy.learn(&self.view, &changes);
-        self.policy.plan(&self.view)
+        Some(self.policy.plan(&self.view))
     }
 
-    /// Journals and handles an event; where nothing is watched it is not journaled either.
-    pub(crate) fn handle(&mut self, now: Time, event: Event) -> Result<Vec<Effect>, Failure> {
-        match self.settings.watch {
-            Watch::Everything => self.handle_watched(now, event),
-            Watch::Outcomes => self.let_happen(now, event),
+    /// The policy neither listens nor answers until then.
+    pub(crate) const fn stall_policy(&mut self, until: Time) {
+        self.stalled_until = until;
+    }
+
+    /// The plan of first come, first served, which knows only the present.
+    pub(crate) fn fall_back(&self, now: Time) -> Plan {
+        let view = self.head.view(now);
+        let mut policy = policy("fifo", &self.settings.knowledge);
+        policy.learn(&view, &view.as_changes());
+        policy.plan(&view)
+    }
+
+    /// Handles an event that is durable, and may take a snapshot afterwards.
+    pub(crate) fn handle(&mut self, at: Time, event: Event) -> Result<Vec<Effect>, Failure> {
+        self.journal.handles(&event);
+        let effects = self.replay(at, event)?;
+        let handled = self.journal.handled().len();
+        if handled >= self.snapshot.0 + self.settings.snapshot_every {
+            self.snapshot = (handled, text(&self.head));
         }
+        Ok(effects)
     }
 
-    fn let_happen(&mut self, now: Time, event: Event) -> Result<Vec<Effect>, Failure> {
+    /// Handles an event, unwatched.
+    pub(crate) fn let_happen(&mut self, at: Time, event: Event) -> Result<Vec<Effect>, Failure> {
         let mut effects = Vec::new();
-        guarded(FailureKind::Crash, now, || self.head.handle(now, event, &mut effects))?;
+        guarded(FailureKind::Crash, at, || self.head.handle(at, event, &mut effects))?;
         Ok(effects)
     }
 
-    fn handle_watched(&mut self, now: Time, event: Event) -> Result<Vec<Effect>, Failure> {
-        if is_journaled(&event) {
-            self.journal.push((now, event.clone()));
-        }
-        let effects = self.let_happen(now, event)?;
-        guarded(FailureKind::Invariant, now, || self.head.check())?;
-        if self.journal.len() >= self.snapshot.0 + self.settings.snapshot_every {
-            self.snapshot = (self.journal.len(), text(&self.head));
-        }
-        Ok(effects)
-    }
-
-    /// Everything but journal and snapshot is gone.
-    pub(crate) fn crash(&mut self, now: Time) -> Result<(), Failure> {
+    /// Everything but journal and snapshot is gone. What was durable and not handled is handled now; its
+    /// effects nobody sees.
+    pub(crate) fn crash(&mut self, now: Time, fate: Fate) -> Result<Vec<(Time, Event)>, Failure> {
         self.state = State::Down;
         self.alarm = AlarmClock::default();
+        self.journal.crash(fate);
         self.head = self.recovered(now)?;
-        Ok(())
+        Ok(self.journal.take_unhandled())
     }
 
-    /// Comes back; the first event is that of the configuration.
-    pub(crate) fn restart(&mut self, now: Time) -> Result<Vec<Effect>, Failure> {
+    /// An event that is in the journal happens.
+    pub(crate) fn replay(&mut self, at: Time, event: Event) -> Result<Vec<Effect>, Failure> {
+        let effects = self.let_happen(at, event)?;
+        guarded(FailureKind::Invariant, at, || self.head.check())?;
+        Ok(effects)
+    }
+
+    /// Comes back with another state than it had: a planted bug.
+    pub(crate) fn edit(&mut self, edit: impl FnOnce(&mut serde_json::Value)) {
+        let mut state = serde_json::to_value(&self.head).expect("a head can be written down");
+        edit(&mut state);
+        self.head = serde_json::from_value(state).expect("it is still a head");
+    }
+
+    /// Comes back with a policy that knows nothing.
+    pub(crate) fn restart(&mut self) {
         self.state = State::Up;
         self.life += 1;
         self.policy = policy(&self.settings.policy, &self.settings.knowledge);
         self.view = View::default();
-        self.handle(now, Event::Configured(self.settings.config.clone()))
+        self.news.clear();
+        self.stalled_until = Time::EPOCH;
+        self.journal.add(Event::Configured(self.settings.config.clone()));
     }
 
     /// The head by snapshot and rest of the journal; the whole journal must lead to the same.
@@ -152,8 +189,9 @@ impl HeadHost {
             let detail = format!("a snapshot cannot be read: {error}");
             Failure { kind: FailureKind::Invariant, at: now, detail }
         })?;
-        let restored = replayed(now, restored, &self.journal[*length..])?;
-        let replayed = replayed(now, Head::new(), &self.journal)?;
+        let handled = self.journal.handled();
+        let restored = replayed(now, restored, &handled[*length..])?;
+        let replayed = replayed(now, Head::new(), handled)?;
         let live = text(&self.head);
         same(now, "replay of the whole journal", &live, &text(&replayed))?;
         same(now, "replay after the snapshot", &live, &text(&restored))?;
@@ -163,10 +201,6 @@ impl HeadHost {
 
 fn policy(name: &str, knowledge: &Knowledge) -> Box<dyn Policy> {
     policy_that_knows(name, knowledge).unwrap_or_else(|unknown| panic!("{unknown}"))
-}
-
-const fn is_journaled(event: &Event) -> bool {
-    !matches!(event, Event::Report(_, Report::Progress(_) | Report::Telemetry(_) | Report::Stretches(_)))
 }
 
 fn text(head: &Head) -> String {

@@ -27,13 +27,16 @@ pub mod fuzzing;
 mod gangs;
 mod happening;
 mod head;
+mod journal;
 mod link;
 mod machine;
 mod node;
+mod plant;
 mod process;
 mod program;
 mod random;
 mod recorder;
+mod reference;
 mod run;
 mod scenario;
 mod shape;
@@ -58,7 +61,8 @@ pub use evaluation::{
     evaluate,
 };
 pub use failure::{Failure, FailureKind};
-pub use machine::{Appetite, Blame, Disk, Hardware, USUAL_MAX_SLOWDOWN};
+pub use machine::{Appetite, Blame, Disk, Hardware, Step, USUAL_MAX_SLOWDOWN};
+pub use plant::Plant;
 pub use program::{Attaches, OnTerm, Program, Reports, Start};
 pub use random::Random;
 pub use recorder::Keep;

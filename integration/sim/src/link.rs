@@ -68,6 +68,12 @@ impl Link {
         Some(stream.last_arrival)
     }
 
+    /// Nothing that is sent to this side from now on arrives before.
+    pub(crate) fn hold_up(&mut self, to: Side, until: Time) {
+        let stream = self.towards(to);
+        stream.last_arrival = stream.last_arrival.max(until);
+    }
+
     /// Whether what is due at this side now does arrive.
     pub(crate) fn arrives(&mut self, now: Time, at: Side) -> bool {
         let stream = self.towards(at);

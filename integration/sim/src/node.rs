@@ -49,6 +49,8 @@ pub(crate) struct Daemon {
     pub(crate) worker: Worker,
     pub(crate) link: Link,
     pub(crate) alarm: AlarmClock,
+    /// The latest time that the core was given; it never runs back, whatever the machine's clock does.
+    pub(crate) now: Time,
     /// What the actors of MPS daemons were told and have not answered.
     pub(crate) orders: BTreeMap<DeviceId, MpsOrder>,
 }
@@ -99,7 +101,7 @@ impl Node {
         let worker = Worker::new(Config { heartbeat: self.heartbeat, devices });
         self.life += 1;
         let (link, alarm, orders) = (Link::None, AlarmClock::default(), BTreeMap::new());
-        self.daemon = Some(Daemon { worker, link, alarm, orders });
+        self.daemon = Some(Daemon { worker, link, alarm, now: Time::EPOCH, orders });
     }
 
     /// The key of its next link.
@@ -152,8 +154,10 @@ impl Daemon {
         self.orders.get(device) == Some(&order) && self.orders.remove(device).is_some()
     }
 
-    pub(crate) fn handle(&mut self, now: Time, event: Event, watch: Watch) -> Result<Vec<Effect>, Failure> {
-        let mut effects = Vec::new();
+    /// Something happens, when the machine's clock shows this.
+    pub(crate) fn handle(&mut self, wall: Time, event: Event, watch: Watch) -> Result<Vec<Effect>, Failure> {
+        self.now = self.now.max(wall);
+        let (now, mut effects) = (self.now, Vec::new());
         guarded(FailureKind::Crash, now, || self.worker.handle(now, event, &mut effects))?;
         match watch {
             Watch::Everything => guarded(FailureKind::Invariant, now, || self.worker.check())?,

@@ -6,7 +6,7 @@ use cohabit_proto::{Enforcement, JobSpec, Outcome, Phase, Progress, RankId, Span
 use cohabit_scheduler::interference::{Member, Solo};
 use cohabit_worker_core::{Ending, FoundRank, GpuAccess, RankStart, Stopping};
 
-use crate::machine::Tenancy;
+use crate::machine::{Tenancy, WallClock};
 use crate::program::{Attaches, OnTerm, Program, Reports};
 
 /// A rank that was spawned, until its outcome is forgotten.
@@ -15,6 +15,12 @@ pub(crate) struct Process {
     pub(crate) start: RankStart,
     pub(crate) program: Program,
     pub(crate) life: Life,
+    /// When it began to run, by the machine's clock.
+    pub(crate) stamped: Time,
+    /// How its first process ended, until nothing of it is left and that is written down.
+    pub(crate) ending: Option<Outcome>,
+    /// From when on no power cut takes its outcome.
+    pub(crate) flushed_at: Time,
     /// Counts how often the executor's clock was started or stopped; it runs at odd numbers.
     pub(crate) leases: u64,
     /// How far its stop is, as far as its executor knows.
@@ -95,6 +101,9 @@ impl Process {
             start,
             program,
             life: Life::Starting,
+            stamped: Time::EPOCH,
+            ending: None,
+            flushed_at: Time::EPOCH,
             leases: 0,
             stopping: None,
             work,
@@ -146,18 +155,19 @@ impl Process {
         self.leases % 2 == 1
     }
 
-    pub(crate) fn ending(&self, now: Time, outcome: Outcome) -> Ending {
-        Ending { outcome, stopped: self.stopping.map(|stopping| stopping.why), at: now }
+    /// What its executor writes down, by the machine's clock.
+    pub(crate) fn end_at(&self, wall: Time, outcome: Outcome) -> Ending {
+        Ending { outcome, stopped: self.stopping.map(|stopping| stopping.why), at: wall }
     }
 
     /// How far it is by its own word.
-    pub(crate) fn progress(&self, now: Time) -> Progress {
+    pub(crate) fn progress(&self, now: Time, clock: WallClock) -> Progress {
         let done = 1.0 - self.work.left_at(now) / self.program.alone.as_secs_f64().max(1e-9);
         let steps = self.program.steps;
         Progress {
             step: (done.max(0.0) * steps as f64) as u64,
             total: Some(steps),
-            at: now,
+            at: clock.read(now),
             ..Progress::default()
         }
     }
@@ -176,7 +186,7 @@ impl Process {
     pub(crate) fn found(&self) -> Option<FoundRank> {
         let (started_at, ending) = match &self.life {
             Life::Starting => return None,
-            Life::Running(started_at) => (*started_at, None),
+            Life::Running(_) => (self.stamped, None),
             Life::Ended(ending) => (ending.at, Some(ending.clone())),
         };
         let stopping = self.stopping.filter(|_| ending.is_none());

@@ -29,6 +29,9 @@ pub struct Program {
     pub attaches: Attaches,
     /// How long SIGKILL takes: long, where it hangs in the kernel.
     pub on_kill: Span,
+    /// How long the processes that it leaves behind would go on if they were let.
+    #[serde(default, skip_serializing_if = "is_nothing")]
+    pub leaves: Span,
 }
 
 /// How a start goes.
@@ -92,6 +95,7 @@ impl Program {
             on_term,
             attaches,
             on_kill,
+            leaves: Span::ZERO,
         }
     }
 
@@ -145,6 +149,10 @@ impl OnTerm {
             OnTerm::Ignores => None,
         }
     }
+}
+
+fn is_nothing(span: &Span) -> bool {
+    *span == Span::ZERO
 }
 
 #[cfg(test)]

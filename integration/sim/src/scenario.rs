@@ -9,7 +9,8 @@ use cohabit_proto::{Bytes, JobChange, JobSpec, Span, Time, When};
 
 use cohabit_scheduler::interference::Knowledge;
 
-use crate::machine::{Appetite, Blame, Disk, Hardware};
+use crate::machine::{Appetite, Blame, Disk, Hardware, Step};
+use crate::plant::Plant;
 use crate::shape::Shape;
 
 /// A cluster and its fate.
@@ -37,6 +38,12 @@ pub struct Scenario {
     pub delay: (Span, Span),
     /// How long the policy thinks.
     pub planning: (Span, Span),
+    /// If it thinks for longer than this, first come, first served answers in its place.
+    pub planning_limit: Span,
+    /// How long the head's journal takes to make a batch of events durable.
+    pub commit: (Span, Span),
+    /// A bug that is planted around the production cores, to see whether it is caught.
+    pub plant: Option<Plant>,
     /// The jobs, in the order of submission.
     pub submissions: Vec<Submission>,
     /// What happens from outside.
@@ -122,6 +129,56 @@ pub enum Act {
         /// When the worker notices.
         worker_notices: Span,
     },
+    /// A worker hangs up and dials again, so many times, without waiting for an answer: its greetings arrive
+    /// in any order.
+    Redial {
+        /// Whose.
+        node: usize,
+        /// How often.
+        times: u32,
+        /// What was sent over a link may arrive so much later.
+        lag: Span,
+    },
+    /// The head's journal is slow for a while.
+    SlowJournal {
+        /// For how long.
+        length: Span,
+        /// How long each batch takes.
+        commit: Span,
+    },
+    /// The disk of the head's journal is full for a while.
+    FillJournal {
+        /// For how long.
+        length: Span,
+    },
+    /// The policy gives no answer for a while, and hears of nothing.
+    StallPolicy {
+        /// For how long.
+        length: Span,
+    },
+    /// A machine's disk is slow for a while: how a rank ended is told later.
+    SlowDisk {
+        /// Whose.
+        node: usize,
+        /// For how long.
+        length: Span,
+        /// How long it takes to write down how a rank ended.
+        write: Span,
+    },
+    /// Somebody sets a machine's clock.
+    StepClock {
+        /// Whose.
+        node: usize,
+        /// By how much.
+        step: Step,
+    },
+    /// An executor is killed, and nothing else; where no worker daemon runs, nobody does that.
+    KillExecutor {
+        /// Where.
+        node: usize,
+        /// Which: so many behind the first that holds a rank, and round again.
+        number: usize,
+    },
     /// An MPS server breaks, and its clients with it.
     BreakMps {
         /// Where; on the next machine if none is active there, and round again.
@@ -175,6 +232,9 @@ impl Scenario {
             snapshot_every: 100,
             delay: (Span::from_micros(100), Span::from_millis(2)),
             planning: (Span::from_millis(1), Span::from_millis(5)),
+            planning_limit: Span::from_secs(30),
+            commit: (Span::ZERO, Span::ZERO),
+            plant: None,
             submissions: Vec::new(),
             acts: Vec::new(),
             quiet_at: Time::EPOCH,

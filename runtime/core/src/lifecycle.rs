@@ -140,6 +140,8 @@ impl Turn<'_> {
             self.attempt_ended(id);
         } else if failed && attempt.stopping.is_none() {
             self.stop_attempt(id, StopReason::GangBroken);
+        } else {
+            self.changed(id);
         }
     }
 

@@ -6,7 +6,7 @@
 use cohabit_proto::{Bytes, Span, Time};
 
 use super::moment;
-use crate::machine::{Appetite, Blame, Disk};
+use crate::machine::{Appetite, Blame, Disk, Step};
 use crate::random::Random;
 use crate::scenario::{Act, Scenario};
 
@@ -18,8 +18,23 @@ const NOTICED: (Span, Span) = (Span::from_millis(1), Span::from_secs(40));
 /// Puts trouble into the scenario.
 pub(super) fn trouble(seed: u64, scenario: &mut Scenario) {
     let mut random = Random::stream(seed, "faults");
-    let kinds: [fn(&mut Random, usize) -> Act; 8] =
-        [crash_head, crash_worker, crash_machine, cut, break_mps, lose_gpu, xid, look];
+    let kinds: [fn(&mut Random, usize) -> Act; 15] = [
+        crash_head,
+        crash_worker,
+        crash_machine,
+        cut,
+        redial,
+        slow_journal,
+        fill_journal,
+        stall_policy,
+        slow_disk,
+        step_clock,
+        kill_executor,
+        break_mps,
+        lose_gpu,
+        xid,
+        look,
+    ];
     for kind in kinds {
         let most =
             if random.chance(0.65) { random.between(1, 3 + 2 * scenario.shapes.len() as u64) } else { 0 };
@@ -31,6 +46,20 @@ pub(super) fn trouble(seed: u64, scenario: &mut Scenario) {
     }
     strike_at_work(&mut random, scenario);
     strike_twice(&mut random, scenario);
+    strike_all(&mut random, scenario);
+}
+
+/// Now and then the lights go out: the head and all workers, or all machines, die at the same moment.
+fn strike_all(random: &mut Random, scenario: &mut Scenario) {
+    if !random.chance(0.15) {
+        return;
+    }
+    let at = moment(random, scenario);
+    let kind = *random.pick(&[crash_worker as fn(&mut Random, usize) -> Act, crash_machine]);
+    scenario.acts.push((at, crash_head(random, 0)));
+    for node in 0..scenario.shapes.len() {
+        scenario.acts.push((at, kind(random, node)));
+    }
 }
 
 /// GPUs have trouble when something may run on them; somebody looks after most of those that are lost.
@@ -38,7 +67,14 @@ fn strike_at_work(random: &mut Random, scenario: &mut Scenario) {
     let submits = scenario.acts.iter().filter(|(_, act)| matches!(act, Act::Submit(_)));
     for submitted_at in submits.map(|(at, _)| *at).collect::<Vec<_>>() {
         if random.chance(0.4) {
-            let kinds = [break_mps as fn(&mut Random, usize) -> Act, break_mps, lose_gpu, look, crash_worker];
+            let kinds = [
+                break_mps as fn(&mut Random, usize) -> Act,
+                break_mps,
+                lose_gpu,
+                look,
+                crash_worker,
+                kill_executor,
+            ];
             let kind = *random.pick(&kinds);
             let node = random.between(0, scenario.shapes.len() as u64 - 1) as usize;
             let act = kind(random, node);
@@ -61,7 +97,16 @@ fn strike_twice(random: &mut Random, scenario: &mut Scenario) {
         scenario.acts.iter().filter_map(|(at, act)| Some((*at, node(act)?))).collect();
     for (at, node) in struck {
         if random.chance(0.3) {
-            let kinds = [crash_head as fn(&mut Random, usize) -> Act, crash_worker, cut, break_mps, look];
+            let kinds = [
+                crash_head as fn(&mut Random, usize) -> Act,
+                crash_worker,
+                cut,
+                redial,
+                fill_journal,
+                slow_disk,
+                break_mps,
+                look,
+            ];
             let kind = *random.pick(&kinds);
             let later = at + random.span((Span::from_millis(1), Span::from_secs(60)));
             scenario.acts.push((later.min(scenario.quiet_at), kind(random, node)));
@@ -74,11 +119,18 @@ const fn node(act: &Act) -> Option<usize> {
         Act::CrashWorker { node, .. }
         | Act::CrashMachine { node, .. }
         | Act::Cut { node, .. }
+        | Act::Redial { node, .. }
+        | Act::SlowDisk { node, .. }
+        | Act::StepClock { node, .. }
+        | Act::KillExecutor { node, .. }
         | Act::BreakMps { node, .. }
         | Act::LoseGpu { node, .. }
         | Act::Xid { node, .. }
         | Act::Look { node, .. } => Some(*node),
-        Act::CrashHead { .. } => Some(0),
+        Act::CrashHead { .. }
+        | Act::SlowJournal { .. }
+        | Act::FillJournal { .. }
+        | Act::StallPolicy { .. } => Some(0),
         Act::Submit(_) | Act::Change { .. } | Act::Drain(_) | Act::Resume(_) => None,
     }
 }
@@ -104,6 +156,39 @@ fn cut(random: &mut Random, node: usize) -> Act {
     let (length, head_notices, worker_notices) =
         (random.span(ANY), random.span(NOTICED), random.span(NOTICED));
     Act::Cut { node, length, head_notices, worker_notices }
+}
+
+fn redial(random: &mut Random, node: usize) -> Act {
+    let (times, lag) =
+        (random.between(1, 5) as u32, random.span((Span::from_millis(1), Span::from_secs(30))));
+    Act::Redial { node, times, lag }
+}
+
+fn slow_journal(random: &mut Random, _: usize) -> Act {
+    let commit = random.span((Span::from_millis(5), Span::from_secs(40)));
+    Act::SlowJournal { length: random.span(ANY), commit }
+}
+
+fn fill_journal(random: &mut Random, _: usize) -> Act {
+    Act::FillJournal { length: random.span(ANY) }
+}
+
+fn stall_policy(random: &mut Random, _: usize) -> Act {
+    Act::StallPolicy { length: random.span(ANY) }
+}
+
+fn slow_disk(random: &mut Random, node: usize) -> Act {
+    let write = random.span((Span::from_millis(10), Span::from_secs(30)));
+    Act::SlowDisk { node, length: random.span(ANY), write }
+}
+
+fn step_clock(random: &mut Random, node: usize) -> Act {
+    let span = random.span((Span::from_millis(10), Span::from_secs(7_200)));
+    Act::StepClock { node, step: if random.chance(0.5) { Step::Ahead(span) } else { Step::Back(span) } }
+}
+
+fn kill_executor(random: &mut Random, node: usize) -> Act {
+    Act::KillExecutor { node, number: random.between(0, 11) as usize }
 }
 
 fn break_mps(random: &mut Random, node: usize) -> Act {

@@ -123,6 +123,11 @@ fn program(random: &mut Random, habits: &Habits) -> Program {
         attaches: if random.chance(0.95) { Attaches::Always } else { Attaches::Never },
         on_term: *random.pick(&[OnTerm::Dies(ending), OnTerm::Saves(ending), OnTerm::Ignores]),
         on_kill: if random.chance(0.9) { Span::from_millis(20) } else { Span::from_secs(15) },
+        leaves: if random.chance(0.1) {
+            random.span((Span::from_millis(1), Span::from_secs(10)))
+        } else {
+            Span::ZERO
+        },
     }
 }
 

@@ -65,6 +65,7 @@ fn settings(random: &mut Random, calm: Scenario) -> Scenario {
     let slow_network = random.chance(0.25);
     let slow_policy = random.chance(0.25);
     let forgetful = random.chance(0.1);
+    let slow_journal = random.chance(0.3);
     let default = Config::default();
     Scenario {
         config: Config {
@@ -78,6 +79,8 @@ fn settings(random: &mut Random, calm: Scenario) -> Scenario {
         snapshot_every: random.between(5, 200) as usize,
         delay: if slow_network { (Span::from_millis(1), Span::from_secs(3)) } else { calm.delay },
         planning: if slow_policy { (Span::from_millis(100), Span::from_secs(120)) } else { calm.planning },
+        planning_limit: random.span((Span::from_secs(1), Span::from_secs(90))),
+        commit: if slow_journal { (Span::from_millis(1), Span::from_secs(2)) } else { calm.commit },
         ..calm
     }
 }

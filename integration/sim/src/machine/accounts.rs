@@ -14,6 +14,8 @@ pub(crate) struct Accounts {
     pub(crate) device_time: BTreeMap<AttemptId, u64>,
     /// How ranks really ended.
     pub(crate) outcomes: BTreeMap<RankId, Outcome>,
+    /// Ranks of whose end no disk tells any more, although it was written down.
+    pub(crate) forgotten: BTreeSet<RankId>,
     /// Ranks that another one's fault on their GPU brought down.
     pub(crate) victims: BTreeSet<RankId>,
     /// Of those that may have neighbours.

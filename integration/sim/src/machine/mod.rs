@@ -5,24 +5,31 @@
 //! knows the head.
 
 mod accounts;
+mod disk;
+mod ends;
 mod gpus;
 mod hardware;
 mod rates;
 mod room;
 mod tenancy;
+mod wall_clock;
 
 use std::collections::BTreeMap;
 
 use cohabit_proto::{JobId, Outcome, RankId, Signal, Span, StartFailure, StopReason, Time};
 use cohabit_scheduler::interference::GpuKind;
-use cohabit_worker_core::{Event, FoundRank, Lease, RankStart, StopStep, Stopping};
+use cohabit_worker_core::{Event, FoundRank, Lease, RankStart, Stopping};
 
 use self::accounts::Accounts;
+pub use self::disk::Disk;
+use self::disk::DiskSpeed;
 use self::gpus::Gpus;
 pub(crate) use self::gpus::Luck;
 pub use self::gpus::{Appetite, Blame};
 pub use self::hardware::{Hardware, USUAL_MAX_SLOWDOWN};
 pub(crate) use self::tenancy::{Tenancy, Tenure};
+pub use self::wall_clock::Step;
+pub(crate) use self::wall_clock::WallClock;
 use crate::process::{Conditions, CutShort, Life, Process, shown};
 use crate::random::Random;
 use crate::shape::Shape;
@@ -38,6 +45,8 @@ pub(crate) struct Machine {
     processes: BTreeMap<RankId, Process>,
     gpus: Gpus,
     accounts: Accounts,
+    disk: DiskSpeed,
+    clock: WallClock,
 }
 
 /// What a machine brings about: later happenings of its own, and events for the worker daemon.
@@ -62,8 +71,10 @@ enum Beat {
     Start,
     /// Its work is done, unless it was timed anew.
     Finish { timing: u64 },
-    /// It ends because of a signal.
+    /// Its first process ends because of a signal.
     End(Outcome),
+    /// Nothing of it is left, and how it ended is written down.
+    Over,
     /// It says how far it is.
     Progress,
     /// Its executor waited long enough, unless somebody came.
@@ -76,15 +87,6 @@ impl Outbox {
     }
 }
 
-/// What became of a machine's disk while it was down.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Disk {
-    /// All is still there.
-    Kept,
-    /// The machine was set up anew, and is another node now.
-    Wiped,
-}
-
 impl Machine {
     pub(crate) fn new(shape: Shape, hardware: Hardware, orphan_grace: Span) -> Machine {
         Machine {
@@ -95,6 +97,8 @@ impl Machine {
             processes: BTreeMap::new(),
             gpus: Gpus::default(),
             accounts: Accounts::default(),
+            disk: DiskSpeed::default(),
+            clock: WallClock::default(),
         }
     }
 
@@ -174,6 +178,7 @@ impl Machine {
                 self.end(now, rank, process.program.outcome(rank.attempt.attempt), out);
             }
             Beat::End(outcome) => self.end(now, rank, outcome, out),
+            Beat::Over => self.over(now, rank, out),
             Beat::Progress => self.progress(now, rank, out),
             Beat::OrphanStop { leases } if process.leases == leases && process.orphaned() => {
                 self.stop_orphan(now, rank, out);
@@ -192,24 +197,12 @@ impl Machine {
                     self.start(now, rank, out);
                     self.lease(now, rank, Lease::Orphaned, out);
                 }
-                (false, CutShort::Remains) => {
-                    self.end(now, rank, Outcome::Lost("it left no outcome".into()), out)
+                (false, CutShort::Remains) => self.lose(now, rank, "it left no outcome", out),
+                (false, CutShort::Vanishes) => {
+                    self.processes.remove(&rank);
+                    self.accounts.forgotten.insert(rank);
                 }
-                (false, CutShort::Vanishes) => _ = self.processes.remove(&rank),
             }
-        }
-    }
-
-    /// Everything that runs is gone at once.
-    pub(crate) fn power_off(&mut self, now: Time, disk: Disk) {
-        self.gpus_off(disk);
-        for (rank, process) in self.processes.iter_mut().filter(|(_, process)| process.is_live()) {
-            let outcome = Outcome::Lost("the machine went down".into());
-            self.accounts.close(now, *rank, process, &outcome);
-            process.life = Life::Ended(process.ending(now, outcome));
-        }
-        if disk == Disk::Wiped {
-            self.processes.clear();
         }
     }
 
@@ -230,6 +223,11 @@ impl Machine {
         self.processes.iter().filter(|(_, process)| process.is_live())
     }
 
+    /// Whether this rank runs, or is about to.
+    pub(crate) fn lives(&self, rank: RankId) -> bool {
+        self.processes.get(&rank).is_some_and(Process::is_live)
+    }
+
     /// Whether nothing runs and nothing waits to be forgotten.
     pub(crate) fn is_clean(&self) -> bool {
         self.processes.is_empty()
@@ -243,7 +241,23 @@ impl Machine {
         &self.accounts
     }
 
+    /// What its clock shows.
+    pub(crate) fn wall(&self, now: Time) -> Time {
+        self.clock.read(now)
+    }
+
+    /// Somebody sets its clock.
+    pub(crate) fn step_clock(&mut self, step: Step) {
+        self.clock.step(step);
+    }
+
+    /// For a while its disk takes so long for an outcome.
+    pub(crate) const fn slow_disk(&mut self, until: Time, write: Span) {
+        self.disk = DiskSpeed::slow(until, write);
+    }
+
     fn start(&mut self, now: Time, rank: RankId, out: &mut Outbox) {
+        let wall = self.clock.read(now);
         let taken = self.taken_port(rank);
         let hangs = self.processes.get(&rank).is_some_and(|process| self.has_lost_server(process));
         let Some(process) = self.processes.get_mut(&rank) else { return };
@@ -252,6 +266,7 @@ impl Machine {
         match result {
             Ok(()) => {
                 process.life = Life::Running(now);
+                process.stamped = wall;
                 process.hangs = hangs;
                 if let Some(every) = process.progress_every() {
                     out.pulse(now + every, rank, Beat::Progress);
@@ -264,7 +279,7 @@ impl Machine {
             Err(failure) => {
                 let outcome = Outcome::NotStarted(failure.clone());
                 self.accounts.close(now, rank, process, &outcome);
-                process.life = Life::Ended(process.ending(now, outcome));
+                process.life = Life::Ended(process.end_at(wall, outcome));
                 out.events.push(Event::SpawnFailed(rank, failure));
             }
         }
@@ -277,32 +292,11 @@ impl Machine {
         (self.shape.is_foreign(port) || self.processes.values().any(listens)).then_some(port)
     }
 
-    fn end(&mut self, now: Time, rank: RankId, outcome: Outcome, out: &mut Outbox) {
-        let Some(process) = self.processes.get_mut(&rank) else { return };
-        self.accounts.close(now, rank, process, &outcome);
-        out.saved.extend(process.saved(&outcome).map(|left| (rank.attempt.job, left)));
-        let ending = process.ending(now, outcome);
-        process.life = Life::Ended(ending.clone());
-        out.events.push(Event::Exited(rank, ending));
-        self.retime(now, rank, out);
-    }
-
     fn progress(&self, now: Time, rank: RankId, out: &mut Outbox) {
         let Some(process) = self.processes.get(&rank) else { return };
-        out.events.push(Event::Progress(rank, process.progress(now)));
+        out.events.push(Event::Progress(rank, process.progress(now, self.clock)));
         if let Some(every) = process.progress_every() {
             out.pulse(now + every, rank, Beat::Progress);
         }
-    }
-
-    /// The executor's own stop sequence: SIGTERM, the job's grace, SIGKILL. A stop that had begun before
-    /// keeps its reason.
-    fn stop_orphan(&mut self, now: Time, rank: RankId, out: &mut Outbox) {
-        let Some(process) = self.processes.get_mut(&rank) else { return };
-        let why = process.stopping.map_or(StopReason::Orphaned, |stopping| stopping.why);
-        let due_at = now + process.start.spec.stop.grace;
-        process.stopping = Some(Stopping { why, next: StopStep::Kill, due_at });
-        out.pulse(due_at + process.program.on_kill, rank, Beat::End(Outcome::Signalled(Signal::KILL)));
-        self.signal(now, rank, Signal::TERM, out);
     }
 }

@@ -20,8 +20,9 @@ impl Machine {
         for (rank, slowdown) in slowdowns {
             let Some(process) = self.processes.get_mut(&rank) else { continue };
             process.tenancy.changes(now, slowdown, self.hardware.max_slowdown);
-            // What hangs does nothing, but is still in the way.
-            let rate = if process.hangs { 0.0 } else { process.pace / slowdown };
+            // What hangs, or is being cleared up, does nothing, but is still in the way.
+            let idle = process.hangs || process.ending.is_some();
+            let rate = if idle { 0.0 } else { process.pace / slowdown };
             if let Some(done_at) = process.work.retime(now, rate) {
                 out.pulse(done_at.max(now), rank, Beat::Finish { timing: process.work.timing });
             }

@@ -7,6 +7,8 @@ mod gangs;
 mod gpus;
 mod kit;
 mod machine;
+mod plants;
+mod recoveries;
 mod scenarios;
 #[cfg(feature = "learned")]
 mod sharing;

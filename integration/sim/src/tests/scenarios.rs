@@ -179,7 +179,7 @@ fn what_a_job_saved_is_not_done_again() {
 #[test]
 fn a_late_plan_still_starts_the_job() {
     let mut scenario = cluster(1).submit(at(50), work(100)).act(at(60), cut(0, 0, 0, 0));
-    scenario.planning = (secs(60), secs(60));
+    (scenario.planning, scenario.planning_limit) = ((secs(60), secs(60)), secs(90));
     let run = held(scenario);
     assert_eq!(only(&run).state, JobState::Completed);
     assert!(only(&run).started_at.unwrap() >= Time::EPOCH + Span::from_secs(110));

@@ -7,6 +7,7 @@ use super::gpus::*;
 use super::kit::*;
 use crate::machine::{Blame, Disk, Luck, Machine, Outbox};
 use crate::process::Conditions;
+use crate::random::Random;
 use crate::recorder::Keep;
 use crate::run::run;
 use crate::scenario::{Act, Scenario};
@@ -50,9 +51,9 @@ fn who_was_found_to_be_a_victim_is_one_when_the_server_is_well_again() {
 #[test]
 fn a_fault_is_known_after_a_power_cut_if_the_disk_was_kept() {
     let mut machine = after_an_unseen_fault();
-    machine.power_off(at(100), Disk::Kept);
+    machine.power_off(at(100), Disk::Kept, &mut Random::stream(1, "power"));
     assert_eq!(stops_found(&mut machine), [VICTIM]);
-    machine.power_off(at(200), Disk::Wiped);
+    machine.power_off(at(200), Disk::Wiped, &mut Random::stream(1, "power"));
     assert!(machine.is_clean());
 }
 
@@ -60,7 +61,7 @@ fn a_fault_is_known_after_a_power_cut_if_the_disk_was_kept() {
 fn a_machine_without_power_serves_nobody() {
     let mut machine = machine();
     machine.carry_out(&gpu(), MpsOrder::Start, Luck::Good).unwrap();
-    machine.power_off(at(100), Disk::Kept);
+    machine.power_off(at(100), Disk::Kept, &mut Random::stream(1, "power"));
     assert!(!machine.serves_clients());
     machine.look_after_gpus();
     let alone = coming(1, GpuAccess::Exclusive);

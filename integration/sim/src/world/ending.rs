@@ -59,7 +59,9 @@ impl World<'_> {
         self.head.recovered(self.now)?;
         let head = self.head.head();
         let jobs = self.clients.accepted();
-        let checked = checks::ends(head, self.now, self.settings.retention, &jobs)
+        let known = self.reference.check_all(self.now, head);
+        let checked = known
+            .and_then(|()| checks::ends(head, self.now, self.settings.retention, &jobs))
             .and_then(|()| checks::device_time(head, self.now, &self.nodes))
             .and_then(|()| checks::outcomes(head, self.now, &self.nodes))
             .and_then(|()| checks::victims(head, self.now, &self.nodes))

@@ -9,6 +9,7 @@ use super::World;
 use crate::failure::Failure;
 use crate::happening::Happening;
 use crate::head::State;
+use crate::journal::Fate;
 use crate::link::Side;
 use crate::machine::{Disk, Outbox};
 use crate::node::Power;
@@ -31,6 +32,15 @@ impl World<'_> {
             Act::Cut { node, length, head_notices, worker_notices } => {
                 self.cut(node, length, head_notices, worker_notices);
             }
+            Act::Redial { node, times, lag } => self.redial(node, times, lag)?,
+            Act::SlowJournal { length, commit } => self.head.journal.slow(self.now + length, commit),
+            Act::FillJournal { length } => self.head.journal.fill(self.now + length),
+            Act::StallPolicy { length } => self.head.stall_policy(self.now + length),
+            Act::SlowDisk { node, length, write } => {
+                self.nodes[node].machine.slow_disk(self.now + length, write);
+            }
+            Act::StepClock { node, step } => self.nodes[node].machine.step_clock(step),
+            Act::KillExecutor { node, number } => self.kill_executor(node, number)?,
             Act::BreakMps { node, number, blame } => self.break_mps(node, number, blame)?,
             Act::LoseGpu { node, number } => self.lose_gpu(node, number)?,
             Act::Xid { node, number, code } => self.xid(node, number, code)?,
@@ -62,13 +72,21 @@ impl World<'_> {
             }
         }
         self.agenda.put(self.now + down_for, Happening::HeadBack);
-        self.head.crash(self.now)
+        let fate = if self.breaks.chance(0.5) { Fate::Written } else { Fate::Lost };
+        for (at, event) in self.head.crash(self.now, fate)? {
+            let effects = self.head.replay(at, event.clone())?;
+            self.refer(at, &event, &effects)?;
+        }
+        Ok(())
     }
 
     pub(super) fn head_back(&mut self) -> Result<(), Failure> {
         self.recorder.note(self.now, || "head        is back".into());
-        let effects = self.head.restart(self.now)?;
-        self.head_effects(effects)
+        self.plant_in_head();
+        let known = self.reference.check_all(self.now, self.head.head());
+        self.invariant(known)?;
+        self.head.restart();
+        self.write_journal()
     }
 
     pub(super) fn crash_worker(&mut self, node: usize, down_for: Span) -> Result<(), Failure> {
@@ -101,7 +119,7 @@ impl World<'_> {
         if let Some(link) = self.nodes[node].daemon.take().and_then(|daemon| daemon.link.id()) {
             self.vanish(link, Side::Worker);
         }
-        self.nodes[node].machine.power_off(self.now, disk);
+        self.nodes[node].machine.power_off(self.now, disk, &mut self.breaks);
         if disk == Disk::Wiped {
             self.rename(node);
         }
@@ -122,6 +140,15 @@ impl World<'_> {
         self.start_daemon(node)
     }
 
+    /// Where no daemon runs nobody would clear up what the executor held.
+    fn kill_executor(&mut self, node: usize, number: usize) -> Result<(), Failure> {
+        let mut out = Outbox::default();
+        if self.nodes[node].daemon.is_some() {
+            self.nodes[node].machine.kill_executor(self.now, number, &mut out);
+        }
+        self.machine_outbox(node, out)
+    }
+
     fn cut(&mut self, node: usize, length: Span, head_notices: Span, worker_notices: Span) {
         self.nodes[node].cut_until = self.nodes[node].cut_until.max(self.now + length);
         if let Some(link) = self.nodes[node].daemon.as_ref().and_then(|daemon| daemon.link.id()) {
@@ -135,10 +162,12 @@ impl World<'_> {
         if let State::Stumbling { back, .. } | State::Falling { back, .. } = self.head.state {
             self.crash_head(back)?;
         }
+        self.head.journal.heal();
+        self.head.stall_policy(self.now);
         for node in 0..self.nodes.len() {
             self.nodes[node].cut_until = Time::EPOCH;
             if self.nodes[node].power == Power::Gone {
-                self.nodes[node].machine.power_off(self.now, Disk::Wiped);
+                self.nodes[node].machine.power_off(self.now, Disk::Wiped, &mut self.breaks);
                 self.rename(node);
                 self.power_on(node)?;
             }

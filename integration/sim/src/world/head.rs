@@ -4,28 +4,67 @@
 //! died between one and the next.
 
 use cohabit_core::{Effect, Event};
-use cohabit_proto::{Notice, Span, Ticket};
+use cohabit_proto::{Notice, Span, Ticket, Time, WorkerKey};
 
 use super::World;
 use crate::failure::{Failure, FailureKind};
 use crate::happening::{AtHead, Happening, Message};
 use crate::head::State;
 use crate::link::Side;
+use crate::reference::Handled;
 use crate::scenario::Watch;
 
 impl World<'_> {
-    /// Something happens to the head, if it is there; the effects are lost if it is about to crash.
+    /// Something happens to the head, if it is there: it is handled as soon as it is durable.
     pub(super) fn head_event(&mut self, event: Event) -> Result<(), Failure> {
-        if !self.head.is_up() {
-            return Ok(());
+        match self.settings.watch {
+            _ if !self.head.is_up() => Ok(()),
+            Watch::Outcomes => {
+                let joined = joined(&event);
+                self.notice(&event);
+                let effects = self.head.let_happen(self.now, event)?;
+                self.welcome(joined, &effects);
+                self.head_effects(effects)?;
+                self.finish_evaluation();
+                Ok(())
+            }
+            Watch::Everything => {
+                self.head.journal.add(event);
+                self.write_journal()
+            }
         }
-        self.tally.events += 1;
-        self.happened(&event);
-        self.recorder.note(self.now, || format!("head     <- {event:?}"));
-        let effects = self.head.handle(self.now, event)?;
+    }
+
+    /// Lets a durable event happen; the effects are lost if the head is about to crash.
+    pub(super) fn head_handles(&mut self, at: Time, event: Event) -> Result<(), Failure> {
+        self.notice(&event);
+        let effects = self.head.handle(at, event.clone())?;
+        self.refer(at, &event, &effects)?;
+        self.welcome(joined(&event), &effects);
         self.head_effects(effects)?;
-        self.finish_evaluation();
-        Ok(())
+        if event == Event::Alarm { self.check_alarm(at) } else { Ok(()) }
+    }
+
+    fn notice(&mut self, event: &Event) {
+        self.tally.events += 1;
+        self.happened(event);
+        self.recorder.note(self.now, || format!("head     <- {event:?}"));
+    }
+
+    /// Shows the reference what the head has made of an event.
+    pub(super) fn refer(&mut self, at: Time, event: &Event, effects: &[Effect]) -> Result<(), Failure> {
+        let handled = Handled { at, event, effects, head: self.head.head(), nodes: &self.nodes };
+        let makes_sense = self.reference.handled(&handled);
+        self.invariant(makes_sense)
+    }
+
+    /// A worker whose joining is durable may begin, unless it has opened a newer link meanwhile.
+    fn welcome(&mut self, joined: Option<WorkerKey>, effects: &[Effect]) {
+        let Some(key) = joined.filter(|_| self.head.carries_out()) else { return };
+        let is_stale = effects.iter().any(|it| matches!(it, Effect::Close(closed, _) if *closed == key));
+        if let (Some(link), false) = (self.head.sessions.get(&key), is_stale) {
+            self.send(*link, Message::Welcome);
+        }
     }
 
     /// An evaluation is over when all jobs have ended.
@@ -64,11 +103,10 @@ impl World<'_> {
         Ok(())
     }
 
-    pub(super) fn head_alarm(&mut self) -> Result<(), Failure> {
-        self.head_event(Event::Alarm)?;
+    fn check_alarm(&self, at: Time) -> Result<(), Failure> {
         match self.head.head().deadline() {
-            Some((at, why)) if self.head.is_up() && at <= self.now => {
-                let detail = format!("an alarm left the head's deadline where it was: {at:?}, {why:?}");
+            Some((due_at, why)) if self.head.is_up() && due_at <= at => {
+                let detail = format!("an alarm left the head's deadline where it was: {due_at:?}, {why:?}");
                 Err(self.failure(FailureKind::Invariant, detail))
             }
             _ => Ok(()),
@@ -84,6 +122,7 @@ impl World<'_> {
 
     fn head_effect(&mut self, effect: Effect) {
         self.recorder.note(self.now, || format!("head     -> {effect:?}"));
+        self.plant_beside(&effect);
         match effect {
             Effect::Tell(key, order) => {
                 if let Some(link) = self.head.sessions.get(&key) {
@@ -106,13 +145,30 @@ impl World<'_> {
         }
     }
 
-    /// The policy sees the cluster as it is now; its answer may come late.
+    /// The policy sees the cluster as it is now; its answer may come late, or not in time.
     fn plan(&mut self, ticket: Ticket) {
         self.shell.asked();
         let plan = self.head.plan(self.now);
         self.shell.answered();
-        let thinks = self.planning.span(self.settings.planning);
-        let answer = AtHead::Planned(ticket, plan);
-        self.agenda.put(self.now + thinks, Happening::Head(self.head.life, answer));
+        let (thinks, limit) = (self.planning.span(self.settings.planning), self.settings.planning_limit);
+        let (after, answer) = match plan {
+            Some(plan) if thinks <= limit => (thinks, AtHead::Planned(ticket, plan)),
+            Some(_) | None => (limit, AtHead::OutOfTime(ticket)),
+        };
+        self.agenda.put(self.now + after, Happening::Head(self.head.life, answer));
+    }
+}
+
+/// The worker that says that it joined.
+const fn joined(event: &Event) -> Option<WorkerKey> {
+    match event {
+        Event::Joined(key, _) => Some(*key),
+        Event::Configured(_)
+        | Event::Client(..)
+        | Event::Lost(..)
+        | Event::Report(..)
+        | Event::Planned(..)
+        | Event::Alarm
+        | Event::Learned => None,
     }
 }

@@ -7,7 +7,9 @@ mod ending;
 mod fate;
 mod gpus;
 mod head;
+mod journal;
 mod network;
+mod plants;
 mod requests;
 mod workers;
 
@@ -26,8 +28,10 @@ use crate::head::HeadHost;
 use crate::link::Link;
 use crate::machine::Machine;
 use crate::node::Node;
+use crate::plant::Plant;
 use crate::random::Random;
 use crate::recorder::{Keep, Recorder};
+use crate::reference::Reference;
 use crate::scenario::{Scenario, Watch};
 use crate::shell::Shell;
 
@@ -42,15 +46,18 @@ pub(crate) struct World<'s> {
     nodes: Vec<Node>,
     links: BTreeMap<LinkId, Link>,
     clients: Clients,
+    reference: Reference,
     shell: &'s mut dyn Shell,
     gangs: Gangs,
     /// Work that jobs left to do and saved the rest of, on a disk that all machines share.
     saved: BTreeMap<JobId, f64>,
     delays: Random,
     planning: Random,
+    commits: Random,
     breaks: Random,
     gpus: Random,
     settings: Settings,
+    plant: Option<Plant>,
     machines_set_up: u128,
     finished: bool,
     pub(crate) tally: Tally,
@@ -61,6 +68,8 @@ pub(crate) struct World<'s> {
 struct Settings {
     delay: (Span, Span),
     planning: (Span, Span),
+    planning_limit: Span,
+    commit: (Span, Span),
     quiet_at: Time,
     gives_up_at: Time,
     retention: Span,
@@ -94,21 +103,26 @@ impl<'s> World<'s> {
             nodes: Vec::new(),
             links: BTreeMap::new(),
             clients: Clients::new(scenario.submissions),
+            reference: Reference::new(scenario.config.clone()),
             shell,
             gangs: Gangs::on(&scenario.shapes),
             saved: BTreeMap::new(),
             delays: Random::stream(seed, "delays"),
             planning: Random::stream(seed, "planning"),
+            commits: Random::stream(seed, "commits"),
             breaks: Random::stream(seed, "breaks"),
             gpus: Random::stream(seed, "gpus"),
             settings: Settings {
                 delay: scenario.delay,
                 planning: scenario.planning,
+                planning_limit: scenario.planning_limit,
+                commit: scenario.commit,
                 quiet_at: scenario.quiet_at,
                 gives_up_at: scenario.quiet_at + scenario.patience,
                 retention: scenario.config.retention,
                 watch: scenario.watch,
             },
+            plant: scenario.plant,
             machines_set_up: 0,
             finished: false,
             tally: Tally::default(),
@@ -191,9 +205,15 @@ impl World<'_> {
 
     fn at_head(&mut self, what: AtHead) -> Result<(), Failure> {
         match what {
-            AtHead::Alarm(setting) if self.head.alarm.rings(setting) => self.head_alarm(),
+            AtHead::Alarm(setting) if self.head.alarm.rings(setting) => self.head_event(Event::Alarm),
             AtHead::Alarm(_) => Ok(()),
+            AtHead::Written => self.journal_written(),
             AtHead::Planned(ticket, plan) => self.head_event(Event::Planned(ticket, plan)),
+            AtHead::OutOfTime(ticket) => {
+                let plan = self.head.fall_back(self.now);
+                self.head_event(Event::Planned(ticket, plan))
+            }
+            AtHead::Relabelled(key, report) => self.head_event(Event::Report(key, report)),
             AtHead::Closed(key) => self.head_event(Event::Lost(key, "the head closed the link".into())),
         }
     }
@@ -201,7 +221,9 @@ impl World<'_> {
     fn at_daemon(&mut self, node: usize, what: AtDaemon) -> Result<(), Failure> {
         match what {
             AtDaemon::Alarm(setting) => self.daemon_alarm(node, setting),
-            AtDaemon::Dial => self.dial(node),
+            AtDaemon::Dial => self.dial(node, Span::ZERO),
+            AtDaemon::GiveUp(link) => self.give_up(node, link),
+            AtDaemon::Redial { times, lag } => self.redial(node, times, lag),
             AtDaemon::Mps(device, order, luck) => self.mps_answers(node, device, order, luck),
             AtDaemon::Forget(rank) => {
                 self.nodes[node].machine.forget(rank);

@@ -11,10 +11,13 @@ use super::World;
 use crate::failure::Failure;
 use crate::happening::{AtDaemon, Happening, LinkId, Message};
 use crate::link::{Link, Side};
-use crate::node::Link as DaemonLink;
+use crate::node::{Daemon, Link as DaemonLink};
 
 /// How long a worker waits before it calls again.
 const CALL_AGAIN: (Span, Span) = (Span::from_millis(10), Span::from_secs(20));
+
+/// How long a worker waits to be welcomed.
+const CALL_LIMIT: Span = Span::from_secs(20);
 
 /// Until when a side notices that the other has vanished without a word.
 const HEARTBEATS_MISSED: (Span, Span) = (Span::from_secs(1), Span::from_secs(30));
@@ -37,7 +40,6 @@ impl World<'_> {
         match message {
             Message::Hello(inventory) => {
                 self.head.sessions.insert(key, id);
-                self.send(id, Message::Welcome);
                 self.head_event(HeadEvent::Joined(key, *inventory))
             }
             Message::Report(report) => self.head_event(HeadEvent::Report(key, report)),
@@ -57,7 +59,8 @@ impl World<'_> {
         self.agenda.put(self.now + pause, dial);
     }
 
-    pub(super) fn dial(&mut self, node: usize) -> Result<(), Failure> {
+    /// Calls the head; what is said on this link travels up to `lag` longer than usual.
+    pub(super) fn dial(&mut self, node: usize, lag: Span) -> Result<(), Failure> {
         let caller = &mut self.nodes[node];
         let Some(daemon) = caller.daemon.as_mut().filter(|daemon| daemon.link == DaemonLink::None) else {
             return Ok(());
@@ -70,9 +73,51 @@ impl World<'_> {
         daemon.link = DaemonLink::Greeting(id);
         let key = caller.next_key();
         let inventory = caller.inventory().expect("its daemon runs");
-        self.links.insert(id, Link::new(node, key));
+        let mut link = Link::new(node, key);
+        link.hold_up(Side::Head, self.now + self.delays.span((Span::ZERO, lag)));
+        self.links.insert(id, link);
         self.send(id, Message::Hello(Box::new(inventory)));
+        let give_up = Happening::Daemon(node, self.nodes[node].life, AtDaemon::GiveUp(id));
+        self.agenda.put(self.now + CALL_LIMIT, give_up);
         Ok(())
+    }
+
+    /// A worker that is not welcomed for too long calls again; its greeting may still arrive.
+    pub(super) fn give_up(&mut self, node: usize, id: LinkId) -> Result<(), Failure> {
+        let waits = |daemon: &Daemon| daemon.link == DaemonLink::Greeting(id);
+        if self.nodes[node].daemon.as_ref().is_some_and(waits) {
+            self.leave(id);
+            return self.link_lost(node);
+        }
+        Ok(())
+    }
+
+    /// A worker hangs up and calls again at once.
+    pub(super) fn redial(&mut self, node: usize, times: u32, lag: Span) -> Result<(), Failure> {
+        let Some(daemon) = &mut self.nodes[node].daemon else { return Ok(()) };
+        let link = std::mem::replace(&mut daemon.link, DaemonLink::None);
+        link.id().into_iter().for_each(|id| self.leave(id));
+        if let DaemonLink::Welcomed(_) = link {
+            self.worker_event(node, WorkerEvent::Unlinked)?;
+        }
+        self.dial(node, lag)?;
+        if let Some(times) = times.checked_sub(1).filter(|times| *times > 0) {
+            let again = Happening::Daemon(node, self.nodes[node].life, AtDaemon::Redial { times, lag });
+            self.agenda.put(self.now + self.delays.span((Span::from_millis(1), lag)), again);
+        }
+        Ok(())
+    }
+
+    /// A worker closes its end in good order: all that it said arrives, and then that it is gone.
+    fn leave(&mut self, id: LinkId) {
+        let delay = self.delays.span(self.settings.delay);
+        let Some(link) = self.links.get_mut(&id) else { return };
+        if link.close(Side::Worker) {
+            self.tally.breaks += 1;
+            let until = link.send(self.now, Side::Head, delay).unwrap_or(self.now);
+            link.cut(Side::Head, until);
+            self.agenda.put(until, Happening::Broken(id, Side::Head));
+        }
     }
 
     /// One side closes its end. The other hears of it after what still arrives.

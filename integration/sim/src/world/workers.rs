@@ -3,7 +3,7 @@
 //! A machine's events go to its daemon while there is one; those that come while it is dead are found by the
 //! next.
 
-use cohabit_proto::AttemptId;
+use cohabit_proto::{AttemptId, Span};
 use cohabit_worker_core::{Effect, Event, GpuAccess};
 
 use super::World;
@@ -12,6 +12,7 @@ use crate::checks;
 use crate::failure::{Failure, FailureKind};
 use crate::happening::{AtDaemon, Happening, Message};
 use crate::machine::{Outbox, Pulse};
+use crate::node::Daemon;
 use crate::process::Conditions;
 
 impl World<'_> {
@@ -27,8 +28,9 @@ impl World<'_> {
         self.tally.events += 1;
         self.happened(&event);
         self.recorder.note(self.now, || format!("worker {node} <- {event:?}"));
+        let wall = self.nodes[node].machine.wall(self.now);
         let Some(daemon) = &mut self.nodes[node].daemon else { return Ok(()) };
-        let effects = daemon.handle(self.now, event, self.settings.watch)?;
+        let effects = daemon.handle(wall, event, self.settings.watch)?;
         self.happened(&effects);
         for effect in effects {
             self.worker_effect(node, effect)?;
@@ -43,22 +45,24 @@ impl World<'_> {
             return Ok(());
         }
         self.worker_event(node, Event::Alarm)?;
-        match self.nodes[node].daemon.as_ref().and_then(|daemon| daemon.worker.deadline()) {
-            // Steps of a stop sequence without grace follow one another at the same time.
-            Some(at) if at < self.now => {
+        // Steps of a stop sequence without grace follow one another at the same time.
+        let overdue = |daemon: &Daemon| daemon.worker.deadline().filter(|at| *at < daemon.now);
+        match self.nodes[node].daemon.as_ref().and_then(overdue) {
+            Some(at) => {
                 let detail = format!("an alarm left the deadline of worker {node} where it was: {at:?}");
                 Err(self.failure(FailureKind::Invariant, detail))
             }
-            Some(_) | None => Ok(()),
+            None => Ok(()),
         }
     }
 
     fn set_daemon_alarm(&mut self, node: usize) {
-        let life = self.nodes[node].life;
+        let (life, wall) = (self.nodes[node].life, self.nodes[node].machine.wall(self.now));
         let Some(daemon) = &mut self.nodes[node].daemon else { return };
         let deadline = daemon.worker.deadline();
-        if let Some((at, setting)) = daemon.alarm.set(self.now, deadline) {
-            self.agenda.put(at, Happening::Daemon(node, life, AtDaemon::Alarm(setting)));
+        if let Some((at, setting)) = daemon.alarm.set(wall, deadline) {
+            let pause = at.since(wall);
+            self.agenda.put(self.now + pause, Happening::Daemon(node, life, AtDaemon::Alarm(setting)));
         }
     }
 
@@ -67,13 +71,15 @@ impl World<'_> {
         let mut out = Outbox::default();
         match effect {
             Effect::Report(report) => {
-                if let Some(link) = self.nodes[node].daemon.as_ref().and_then(|daemon| daemon.link.id()) {
+                let link = self.nodes[node].daemon.as_ref().and_then(|daemon| daemon.link.id());
+                if let (Some(link), true) = (link, self.tells(node, &report)?) {
                     self.send(link, Message::Report(report));
                 }
             }
             Effect::Spawn(start) => {
                 self.tally.ranks += 1;
                 self.tally.clients += u64::from(matches!(start.access, GpuAccess::Mps(_)));
+                self.check(|| self.reference.spawns(self.nodes[node].id, start.rank))?;
                 let conditions = self.conditions(start.rank.attempt);
                 let spawned = self.nodes[node].machine.spawn(self.now, *start, conditions, &mut out);
                 self.invariant(spawned)?;
@@ -125,6 +131,6 @@ impl World<'_> {
         for found in left {
             self.worker_event(node, Event::Found(Box::new(found)))?;
         }
-        self.dial(node)
+        self.dial(node, Span::ZERO)
     }
 }

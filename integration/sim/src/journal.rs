@@ -1,0 +1,126 @@
+//! The head's journal in the simulated cluster: events become durable in batches, sooner or later, or not.
+//!
+//! What comes while one batch is being written waits for the next. Nothing is handled before it is durable,
+//! and a crash may come between the two.
+
+use std::collections::VecDeque;
+
+use cohabit_core::Event;
+use cohabit_proto::{Report, Span, Time};
+
+/// Events on their way into the head.
+#[derive(Debug, Default)]
+pub(crate) struct Journal {
+    /// What is durable.
+    durable: Vec<(Time, Event)>,
+    /// So many of those were handled.
+    handled: usize,
+    /// What is being written now; in one piece, or not at all.
+    writing: VecDeque<(Time, Event)>,
+    /// What waits until that is done.
+    waiting: VecDeque<Event>,
+    slow_until: Time,
+    slow_commit: Span,
+    full_until: Time,
+}
+
+impl Journal {
+    /// Something happened.
+    pub(crate) fn add(&mut self, event: Event) {
+        self.waiting.push_back(event);
+    }
+
+    /// Each batch takes so long for a while.
+    pub(crate) const fn slow(&mut self, until: Time, commit: Span) {
+        (self.slow_until, self.slow_commit) = (until, commit);
+    }
+
+    /// No batch can be written for a while.
+    pub(crate) const fn fill(&mut self, until: Time) {
+        self.full_until = until;
+    }
+
+    /// All is well again.
+    pub(crate) const fn heal(&mut self) {
+        (self.slow_until, self.full_until) = (Time::EPOCH, Time::EPOCH);
+    }
+
+    /// Begins to write what waits, unless it writes already; answers whether it did.
+    pub(crate) fn begin(&mut self, now: Time) -> bool {
+        let begins = self.writing.is_empty() && !self.waiting.is_empty();
+        if begins {
+            self.writing.extend(self.waiting.drain(..).map(|event| (now, event)));
+        }
+        begins
+    }
+
+    /// How long a batch takes that is begun now and usually takes so long.
+    pub(crate) fn takes(&self, now: Time, usual: Span) -> Span {
+        if now < self.slow_until { self.slow_commit.max(usual) } else { usual }
+    }
+
+    /// The batch is written: its events are handed out one by one, or it could not be written.
+    pub(crate) fn commit(&mut self, now: Time) -> Result<VecDeque<(Time, Event)>, Full> {
+        if now < self.full_until && self.writing.iter().any(|(_, event)| is_journaled(event)) {
+            return Err(Full);
+        }
+        self.durable.extend(self.writing.iter().filter(|(_, event)| is_journaled(event)).cloned());
+        Ok(std::mem::take(&mut self.writing))
+    }
+
+    /// Nobody shall wait for room: takes the requests of clients out of the batch. All else stays in it.
+    pub(crate) fn refuse(&mut self) -> Vec<Event> {
+        let (requests, rest): (VecDeque<_>, VecDeque<_>) =
+            self.writing.drain(..).partition(|(_, event)| matches!(event, Event::Client(..)));
+        self.writing = rest;
+        requests.into_iter().map(|(_, event)| event).collect()
+    }
+
+    /// Whether a batch is still to be written.
+    pub(crate) fn is_writing(&self) -> bool {
+        !self.writing.is_empty()
+    }
+
+    /// The next event is about to be handled.
+    pub(crate) fn handles(&mut self, event: &Event) {
+        self.handled += usize::from(is_journaled(event));
+    }
+
+    /// The head is gone, and with it all that is not durable; of a batch that was being written nobody knows
+    /// whether it is.
+    pub(crate) fn crash(&mut self, fate: Fate) {
+        match fate {
+            Fate::Written => self.durable.extend(self.writing.drain(..).filter(|(_, it)| is_journaled(it))),
+            Fate::Lost => self.writing.clear(),
+        }
+        self.waiting.clear();
+    }
+
+    /// Everything durable that was handled.
+    pub(crate) fn handled(&self) -> &[(Time, Event)] {
+        &self.durable[..self.handled]
+    }
+
+    /// What is durable, and was not handled when the head died: it is handled now.
+    pub(crate) fn take_unhandled(&mut self) -> Vec<(Time, Event)> {
+        let unhandled = self.durable[self.handled..].to_vec();
+        self.handled = self.durable.len();
+        unhandled
+    }
+}
+
+/// There is no room for the batch.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Full;
+
+/// What became of a batch that was being written when the head died.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Fate {
+    Written,
+    Lost,
+}
+
+/// Whether an event has to be durable; the next report brings others again.
+const fn is_journaled(event: &Event) -> bool {
+    !matches!(event, Event::Report(_, Report::Progress(_) | Report::Telemetry(_) | Report::Stretches(_)))
+}
