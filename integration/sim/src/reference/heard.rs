@@ -31,6 +31,7 @@ impl Reference {
             | Event::Lost(..)
             | Event::Report(..)
             | Event::Alarm
+            | Event::ClockSet(_)
             | Event::Learned => {}
         }
         Ok(BTreeSet::new())
