@@ -6,10 +6,10 @@ use std::path::PathBuf;
 
 use cohabit_core::{Config, Event, Head};
 use cohabit_proto::{
-    AttemptRecord, By, Bytes, ClientKey, Demand, Device, DeviceId, DeviceKind, Incarnation, Inventory, JobId,
-    JobRecord, JobSpec, JobState, Links, NodeId, Outcome, Placement, Progress, RankId, RankPlacement,
-    ReasonCode, Report, Request, Role, Share, SharingLimits, Span, Stretch, StretchSharing, Submit, Ticket,
-    Time, Trained, WorkerKey,
+    AttemptRecord, By, Bytes, ClientKey, Demand, Device, DeviceId, DeviceKind, Incarnation, Inventory,
+    Isolation, JobId, JobRecord, JobSpec, JobState, Links, NodeId, Outcome, Placement, Progress, RankId,
+    RankPlacement, ReasonCode, Report, Request, Role, Share, SharingLimits, Span, Stretch, StretchSharing,
+    Submit, Ticket, Time, Trained, WorkerKey,
 };
 use cohabit_scheduler::{Action, Discipline, Fifo, FirstFit, Pipeline, Plan, Policy, View};
 use tempfile::TempDir;
@@ -72,7 +72,7 @@ pub(crate) fn writes(events: Vec<Event>) -> Vec<Write> {
 }
 
 pub(crate) fn ada() -> By {
-    By { user: "ada".into(), role: Role::User }
+    By::new("ada", Role::User)
 }
 
 pub(crate) fn node() -> NodeId {
@@ -96,6 +96,7 @@ pub(crate) fn inventory() -> Inventory {
         links: Links::default(),
         sharing: SharingLimits::default(),
         rendezvous_ports: vec![29_601],
+        isolation: Isolation::default(),
         orphan_grace: Span::from_secs(120),
         held: vec![],
     }

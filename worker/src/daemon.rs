@@ -10,6 +10,7 @@
 //!                one actor for each GPU's MPS daemon, and the monitor of all GPUs
 //! ```
 
+mod checkpoints;
 mod devices;
 mod driver;
 mod ending;
@@ -43,6 +44,7 @@ use tokio::task::{JoinError, JoinHandle};
 pub use devices::{DeviceSpec, MpsUse, ParseDeviceSpecError};
 
 use crate::files::FileError;
+use crate::isolation::{Isolation, RootJobs};
 use crate::log::LogLimits;
 use driver::Driver;
 use environment::Surroundings;
@@ -76,6 +78,8 @@ pub struct WorkerOptions {
     pub nvml_library: Option<PathBuf>,
     /// The program that runs `executor DIR`.
     pub executor_program: PathBuf,
+    /// Whether it runs jobs as root, if it is root itself.
+    pub root_jobs: RootJobs,
     /// How long ranks run on while the head cannot be reached.
     pub orphan_grace: Span,
     /// How often progress is reported at most, and how often the link is tried.
@@ -102,6 +106,7 @@ impl WorkerOptions {
             mps: MpsUse::default(),
             nvml_library: None,
             executor_program,
+            root_jobs: RootJobs::default(),
             orphan_grace: Span::from_secs(120),
             heartbeat: Span::from_secs(1),
             log: LogLimits::default(),
@@ -169,10 +174,11 @@ impl WorkerDaemon {
     /// tried again.
     pub async fn start(options: WorkerOptions) -> Result<WorkerDaemon, WorkerError> {
         let (state, lock) = StateFolder::open(&options.state_dir)?;
-        let machine = Machine::look(&options, state.node()).await?;
+        let isolation = Isolation::establish(&state, options.root_jobs)?;
+        let machine = Machine::look(&options, state.node(), isolation.told()).await?;
         let name = machine.name.clone();
         let worker = Worker::new(Config { heartbeat: options.heartbeat, devices: machine.devices.clone() });
-        let surroundings = Surroundings::new(&options, &state, &machine.devices)?;
+        let surroundings = Surroundings::new(&options, &state, isolation, &machine.devices)?;
         let (linked, is_linked) = watch::channel(false);
         let (refuser, refused) = mpsc::channel(1);
 

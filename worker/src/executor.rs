@@ -33,6 +33,7 @@ use tokio::time::sleep;
 use crate::assignment::{Assignment, Assignments};
 use crate::clock::{self, now};
 use crate::files::FileError;
+use crate::isolation::shed;
 use crate::log::LogWriter;
 use crate::process::Identity;
 use crate::progress::{ProgressFile, Tracker};
@@ -86,6 +87,7 @@ pub fn executor() -> ExitCode {
 }
 
 async fn work() -> Result<(), ExecutorError> {
+    shed()?;
     detach()?;
     let identity = Identity::own()?;
     let assignments = Assignments::over(io::stdin().as_fd().try_clone_to_owned()?)?;
@@ -113,6 +115,9 @@ async fn run(
     }
     start.booted_at.into_iter().for_each(clock::agree_on);
     let progress_file = ProgressFile::create(folder.progress())?;
+    if let Some(account) = &start.account {
+        account.own(&folder.progress())?;
+    }
     let log = LogWriter::create(&folder.log(), start.log)?;
     match launch::launch(folder, &start) {
         Ok(child) => {
@@ -172,7 +177,15 @@ async fn hold(
         removal: Removal::of(start.removal.clone()),
     };
     let over = holder.hold(kept.deaths, heard).await;
-    let ending = Ending { outcome: over.outcome, stopped: over.stopped, at: over.at };
+    let outcome = match &start.cgroup {
+        Some(cgroup) => {
+            let outcome = cgroup.explained(over.outcome);
+            cgroup.clear().await;
+            outcome
+        }
+        None => over.outcome,
+    };
+    let ending = Ending { outcome, stopped: over.stopped, at: over.at };
     let ended = Ended { ending, started_at: Some(started_at), progress: over.progress };
     write_down(folder, &ended, over.flush).await?;
     if over.output == Rest::Unread {

@@ -1,11 +1,12 @@
 //! Small files that are whole or absent, even after a power cut, and errors that name the file.
 //!
 //! A file is written beside its place, flushed, and renamed into it; its folder is flushed too. All folders
-//! and files made here are for the daemon's own user alone.
+//! and files made here are for the daemon's own user alone; where ranks run as other users, these may pass
+//! through the folders on their way to what is theirs.
 
-use std::fs::{DirBuilder, File, OpenOptions};
+use std::fs::{DirBuilder, File, OpenOptions, Permissions};
 use std::io::{self, Write};
-use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
+use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 
 use nix::errno::Errno;
@@ -50,6 +51,11 @@ impl<T, E: Into<io::Error>> At<T> for Result<T, E> {
 /// Makes a folder and those above it, unless it is there.
 pub(crate) fn make_folder(path: &Path) -> Result<(), FileError> {
     DirBuilder::new().recursive(true).mode(0o700).create(path).at("create the folder", path)
+}
+
+/// Lets other users pass through this folder, but not see what is in it.
+pub(crate) fn open_way(path: &Path) -> Result<(), FileError> {
+    std::fs::set_permissions(path, Permissions::from_mode(0o711)).at("let users pass through", path)
 }
 
 /// Puts this content in the place of the file's old content, at once and durably.

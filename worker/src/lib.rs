@@ -13,6 +13,7 @@ mod files;
 #[cfg(feature = "fuzzing")]
 #[doc(hidden)]
 pub mod fuzzing;
+mod isolation;
 mod log;
 mod process;
 pub mod profile;
@@ -25,4 +26,5 @@ pub use cohabit_gpu as gpu;
 pub use daemon::{DeviceSpec, MpsUse, ParseDeviceSpecError, WorkerDaemon, WorkerError, WorkerOptions};
 pub use executor::executor;
 pub use files::FileError;
+pub use isolation::RootJobs;
 pub use log::LogLimits;

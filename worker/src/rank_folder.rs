@@ -24,8 +24,10 @@ use cohabit_worker_core::{Ending, RankStart};
 use serde::{Deserialize, Serialize};
 
 use crate::files::{
-    At, FileError, append_to, flush_if_there, make_folder, read_json, write_json, write_json_for_this_boot,
+    At, FileError, append_to, flush_if_there, make_folder, open_way, read_json, write_json,
+    write_json_for_this_boot,
 };
+use crate::isolation::{Account, RankCgroup};
 use crate::log::LogLimits;
 use crate::process::Identity;
 
@@ -50,6 +52,12 @@ pub(crate) struct Start {
     /// How its processes are taken off the MPS server of its GPU, if they are its clients.
     #[serde(default)]
     pub(crate) removal: Option<Removal>,
+    /// As whom it runs; as its executor without one.
+    #[serde(default)]
+    pub(crate) account: Option<Account>,
+    /// What holds it to what its job claims, where anything does.
+    #[serde(default)]
+    pub(crate) cgroup: Option<RankCgroup>,
 }
 
 /// A rank that ended.
@@ -122,6 +130,10 @@ impl RankFolder {
     /// Makes the folder and says in it what to start.
     pub(crate) fn prepare(&self, start: &Start) -> Result<(), FileError> {
         make_folder(&self.log())?;
+        if start.account.is_some() {
+            // That of the rank, of its attempt and of its job; what is in there is not for everybody.
+            self.0.ancestors().take(3).try_for_each(open_way)?;
+        }
         write_json_for_this_boot(&self.start_file(), start)
     }
 

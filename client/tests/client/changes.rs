@@ -84,7 +84,8 @@ async fn a_requeue_over_a_link_that_broke_unnoticed_goes_over_a_new_one() {
 async fn a_token_is_made_once() {
     let cluster = Cluster::new();
     let head = cluster.head([Turn::Cut]).await;
-    let create = TokenRequest::Create { name: "bob".into(), role: Role::User, expires_in: None };
+    let create =
+        TokenRequest::Create { name: "bob".into(), role: Role::User, account: None, expires_in: None };
     let result = cluster.client_of(head.address).tokens(create.clone()).await;
     assert!(matches!(result, Err(Error::Unconfirmed { what: "token create", .. })), "{result:?}");
     assert_eq!(head.calls(), [Call::Token(create)]);

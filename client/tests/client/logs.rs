@@ -171,6 +171,8 @@ async fn what_has_no_output_is_refused_in_words() {
         outcome: None,
         enforcement: None,
         gpu_memory: None,
+        host_limits: None,
+        private_uid: None,
     };
     let attempt = AttemptRecord {
         attempt: 1,

@@ -196,5 +196,5 @@ pub(crate) fn answers(head: &Head, now: Time, jobs: &[JobId]) -> Result<(), Stri
 }
 
 fn admin() -> By {
-    By { user: "root".into(), role: Role::Admin }
+    By::new("root", Role::Admin)
 }

@@ -104,7 +104,7 @@ impl Clients {
                 Status::Refused(_) => {}
             }
         }
-        let by = By { user: submission.user.clone(), role: Role::User };
+        let by = By::new(submission.user.clone(), Role::User);
         let submit = Submit { spec, idempotency_key: Some(format!("submission {index}")), estimate: None };
         // Who asks again no longer listens for the answer to the earlier question.
         self.asked.retain(|_, subject| *subject != Subject::Submission(index));
@@ -118,7 +118,7 @@ impl Clients {
         let accepted: Vec<_> = self.submissions.iter().filter_map(|(it, s)| Some((it, s.job()?))).collect();
         let back = back.checked_rem(accepted.len() as u64)? as usize;
         let (submission, job) = accepted[accepted.len() - 1 - back];
-        let by = By { user: submission.user.clone(), role: Role::User };
+        let by = By::new(submission.user.clone(), Role::User);
         if change == JobChange::Requeue {
             self.cancelled.remove(&job);
             self.requeued.insert(job);
@@ -130,7 +130,7 @@ impl Clients {
 
     /// What an admin asks.
     pub(crate) fn administer(&mut self, request: Request) -> Asked {
-        (self.next_key(), By { user: "root".into(), role: Role::Admin }, request)
+        (self.next_key(), By::new("root", Role::Admin), request)
     }
 
     /// A reply came.

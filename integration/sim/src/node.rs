@@ -6,7 +6,8 @@
 use std::collections::BTreeMap;
 
 use cohabit_proto::{
-    DeviceId, DeviceKind, DeviceSharing, Health, Incarnation, Inventory, NodeId, Span, Time, WorkerKey,
+    DeviceId, DeviceKind, DeviceSharing, Health, Incarnation, Inventory, Isolation, NodeId, Span, Time,
+    WorkerKey,
 };
 use cohabit_worker_core::{Config, Effect, Event, MpsOrder, Worker};
 
@@ -123,6 +124,7 @@ impl Node {
             links: shape.links,
             sharing: shape.sharing,
             rendezvous_ports: shape.rendezvous_ports(),
+            isolation: Isolation::default(),
             orphan_grace: self.announced_grace,
             held: daemon.worker.held(),
         })

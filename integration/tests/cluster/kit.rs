@@ -5,6 +5,7 @@ mod faults;
 mod proxy;
 
 use std::io::{BufRead, BufReader, Read};
+use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output, Stdio};
 use std::time::{Duration, Instant};
@@ -211,6 +212,15 @@ impl Cluster {
     pub(crate) fn json(&self, arguments: &[&str]) -> Value {
         let arguments = [arguments, &["--output", "json"]].concat();
         serde_json::from_str(&self.ok(&arguments)).unwrap()
+    }
+
+    /// Makes a token with these flags, and writes it to a file that only we may read; the file's path.
+    pub(crate) fn token(&self, file: &str, flags: &[&str]) -> String {
+        let text = self.ok(&[&["token", "create"], flags].concat());
+        let path = self.folder.path().join(file);
+        std::fs::write(&path, text).unwrap();
+        std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o600)).unwrap();
+        path.display().to_string()
     }
 
     /// Submits `sh -c SCRIPT` with these flags; the job's number.

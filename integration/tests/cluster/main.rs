@@ -14,6 +14,7 @@ mod faults;
 mod gangs;
 mod gpus;
 mod interference;
+mod isolation;
 mod jobs;
 mod kit;
 mod logs;

@@ -4,15 +4,6 @@ use std::os::unix::fs::PermissionsExt;
 
 use crate::kit::*;
 
-/// Writes a new token to a file that only we may read.
-fn token(cluster: &Cluster, file: &str, flags: &[&str]) -> String {
-    let text = cluster.ok(&[&["token", "create"], flags].concat());
-    let path = cluster.folder().join(file);
-    std::fs::write(&path, text).unwrap();
-    std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o600)).unwrap();
-    path.display().to_string()
-}
-
 #[test]
 fn secrets_are_readable_by_their_owner_alone_and_stored_nowhere_else() {
     let cluster = Cluster::start(&[]);
@@ -31,7 +22,7 @@ fn secrets_are_readable_by_their_owner_alone_and_stored_nowhere_else() {
 #[test]
 fn a_users_token_works_until_it_is_revoked() {
     let cluster = Cluster::start(&["host:1"]);
-    let bob = token(&cluster, "bob", &["--role", "user", "--name", "bob"]);
+    let bob = cluster.token("bob", &["--role", "user", "--name", "bob"]);
     let job =
         cluster.ok(&["submit", "--token-file", &bob, "--output", "quiet", "--", "true"]).trim().to_owned();
     assert_eq!(cluster.end(&job)["user"], "bob");
@@ -47,7 +38,7 @@ fn a_users_token_works_until_it_is_revoked() {
 fn a_user_cannot_touch_anothers_jobs() {
     let cluster = Cluster::start(&["host:1"]);
     let job = cluster.submit(&["--hold"], "true");
-    let bob = token(&cluster, "bob", &["--role", "user", "--name", "bob"]);
+    let bob = cluster.token("bob", &["--role", "user", "--name", "bob"]);
     let refused = cluster.run(&["cancel", "--token-file", &bob, &job]);
     assert_eq!(refused.code, 77, "{}", refused.stderr);
     assert_eq!(cluster.state(&job), "HELD");
@@ -56,7 +47,7 @@ fn a_user_cannot_touch_anothers_jobs() {
 #[test]
 fn wrong_expired_and_careless_tokens_are_refused_in_words() {
     let cluster = Cluster::start(&[]);
-    let expired = token(&cluster, "expired", &["--role", "user", "--name", "eve", "--expires", "1s"]);
+    let expired = cluster.token("expired", &["--role", "user", "--name", "eve", "--expires", "1s"]);
     until("it expires", || cluster.run(&["list", "--token-file", &expired]).code == 77);
     let good = cluster.read("head/admin.token");
     let wrong = cluster.folder().join("wrong");

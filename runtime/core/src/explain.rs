@@ -47,7 +47,10 @@ impl Head {
             }
         };
         let mut sentences = vec![opening, format!("{}. ({code})", capitalised(&reason))];
-        sentences.extend(sharing_sentence(&self.job_record(now, id, submission, job)));
+        let record = self.job_record(now, id, submission, job);
+        sentences.extend(sharing_sentence(&record));
+        sentences.extend(host_limits_sentence(&record));
+        sentences.extend(private_user_sentence(&record, submission));
         sentences.extend(self.company_sentence(id, job));
         sentences.extend(misfortune_sentence(job));
         sentences.extend(job.alone_sentence(submission));
@@ -236,6 +239,23 @@ fn sharing_sentence(record: &JobRecord) -> Option<String> {
             Some(format!("Nothing enforces its limits on the GPU that it shares: {why}."))
         }
     }
+}
+
+/// For a job that claims cores or host memory: where nothing holds it to them.
+fn host_limits_sentence(record: &JobRecord) -> Option<String> {
+    let (node, limits) = record.host_limits().filter(|_| record.state.life() == Life::Placed)?;
+    let Enforcement::Unenforced(why) = limits else { return None };
+    Some(format!("Nothing limits it to the cores and the host memory that it claims on node {node}: {why}."))
+}
+
+/// For a job whose user has no account where it runs, or ran.
+fn private_user_sentence(record: &JobRecord, submission: &Submission) -> Option<String> {
+    let ranks = record.latest().into_iter().flat_map(|attempt| &attempt.ranks);
+    let (node, uid) = ranks.filter_map(|rank| Some((&rank.node, rank.private_uid?))).next()?;
+    let account = submission.account();
+    Some(format!(
+        "The account '{account}' does not exist on node {node}: there it runs as user {uid}, which nobody else is."
+    ))
 }
 
 /// For a job that goes on: what befell the device of its latest attempt that ended, and what that cost it.

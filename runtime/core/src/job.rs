@@ -72,6 +72,12 @@ pub(crate) struct Rank {
     /// Whether its limits on a shared device are enforced, once that is known.
     #[serde(default)]
     pub(crate) enforcement: Option<Enforcement>,
+    /// Whether its job is held to the cores and the host memory that it claims, if it claims any.
+    #[serde(default)]
+    pub(crate) host_limits: Option<Enforcement>,
+    /// As whom it runs, where its user has no account on the node.
+    #[serde(default)]
+    pub(crate) private_uid: Option<u32>,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]

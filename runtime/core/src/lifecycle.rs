@@ -209,6 +209,10 @@ impl Turn<'_> {
                 return self.node_in_trouble(id);
             }
             Some(Outcome::OutOfGpuMemory { .. }) => (JobState::OutOfMemory, ReasonCode::GpuOom),
+            Some(Outcome::OutOfMemory { limit: Some(_), .. }) => {
+                (JobState::OutOfMemory, ReasonCode::MemoryLimit)
+            }
+            Some(Outcome::OutOfMemory { limit: None, .. }) => (JobState::OutOfMemory, ReasonCode::Oom),
             Some(Outcome::Exited(_)) => failure(ReasonCode::ExitCode),
             Some(Outcome::Signalled(_)) => failure(ReasonCode::Signalled),
             Some(Outcome::NotStarted(cause)) => failure(start_failure(cause)),
@@ -224,7 +228,11 @@ impl Turn<'_> {
         let retry = self.head.submissions[&id.number].spec.retry;
         let job = self.job_mut(id);
         (job.exit_code, job.signal) = match attempt.culprit() {
-            Some(Outcome::Exited(code) | Outcome::OutOfGpuMemory { code, .. }) => (Some(*code), None),
+            Some(
+                Outcome::Exited(code)
+                | Outcome::OutOfGpuMemory { code, .. }
+                | Outcome::OutOfMemory { code, .. },
+            ) => (Some(*code), None),
             Some(Outcome::Signalled(signal)) => (None, Some(*signal)),
             Some(Outcome::NotStarted(_) | Outcome::Lost(_)) | None => (None, None),
         };
@@ -330,6 +338,7 @@ const fn start_failure(failure: &StartFailure) -> ReasonCode {
         | StartFailure::Other(_)
         | StartFailure::PortTaken(_)
         | StartFailure::DeviceFenced(_)
+        | StartFailure::Account(_)
         | StartFailure::Unenforced(_)
         | StartFailure::NodeTrouble(_) => ReasonCode::CouldNotStart,
     }

@@ -7,8 +7,8 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use cohabit_proto::{
     Bytes, Condition, Demand, Device, DeviceId, DeviceRecord, DeviceSharing, DeviceTelemetry, Health,
-    Inventory, JobId, Links, NodeId, NodeRecord, NodeState, RankPlacement, Share, SharingLimits, Span, Time,
-    WorkerKey,
+    Inventory, Isolation, JobId, Links, NodeId, NodeRecord, NodeState, RankPlacement, Share, SharingLimits,
+    Span, Time, WorkerKey,
 };
 use cohabit_scheduler::{DeviceView, NodeView, SharingMode, SharingTerms};
 use serde::{Deserialize, Serialize};
@@ -29,6 +29,8 @@ pub(crate) struct Node {
     pub(crate) links: Links,
     #[serde(default)]
     pub(crate) sharing: SharingLimits,
+    #[serde(default)]
+    pub(crate) isolation: Isolation,
     /// Where ranks on it may wait for others.
     #[serde(default)]
     pub(crate) rendezvous_ports: Vec<u16>,
@@ -84,6 +86,7 @@ impl Node {
             memory: Bytes::ZERO,
             links: Links::default(),
             sharing: SharingLimits::default(),
+            isolation: Isolation::default(),
             rendezvous_ports: Vec::new(),
             taken_ports: BTreeSet::new(),
             orphan_grace: Span::ZERO,
@@ -107,6 +110,7 @@ impl Node {
         self.memory = inventory.memory;
         self.links = inventory.links;
         self.sharing = inventory.sharing;
+        self.isolation.clone_from(&inventory.isolation);
         self.rendezvous_ports.clone_from(&inventory.rendezvous_ports);
         self.taken_ports.clear();
         self.orphan_grace = inventory.orphan_grace;
@@ -221,6 +225,7 @@ impl Node {
             memory_used: self.memory_used,
             links: self.links,
             sharing: self.sharing,
+            isolation: self.isolation.clone(),
             devices: self.devices.iter().map(device).collect(),
             jobs: self.jobs.iter().copied().collect(),
             since: self.since,

@@ -119,12 +119,15 @@ impl Head {
     ) -> (Attempt, Vec<(WorkerKey, RunOrder)>) {
         let number = self.jobs[&id].attempts.last().map_or(0, |attempt| attempt.number) + 1;
         let runs = rank_runs(&placing.placement, self.submissions[&id.number].spec.launch);
+        let claims_host = self.demand(id).claims_host();
         let rank = |node: NodeId, run: &RankRun| Rank {
             node,
             node_name: self.nodes[&node].name.clone(),
             devices: run.devices.clone(),
             phase: RankPhase::Ordered,
             enforcement: None,
+            host_limits: claims_host.then(|| self.nodes[&node].isolation.host_limits.clone()),
+            private_uid: None,
         };
         let mut ranks: Vec<(u32, Rank)> = runs
             .iter()
@@ -166,6 +169,8 @@ impl Head {
             attempt,
             spec: JobSpec { demand: self.demand(attempt.job), ..submission.spec.clone() },
             user: submission.user.clone(),
+            account: submission.account().to_owned(),
+            role: submission.role,
             nodes: nodes.clone(),
             world_size,
             rendezvous: rendezvous.clone(),

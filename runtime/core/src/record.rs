@@ -113,6 +113,8 @@ impl Head {
             outcome: rank.outcome().cloned(),
             enforcement: rank.enforcement.clone(),
             gpu_memory: self.gpu_memory(id.attempt(attempt.number).rank(number), rank),
+            host_limits: rank.host_limits.clone(),
+            private_uid: rank.private_uid,
         };
         AttemptRecord {
             attempt: attempt.number,

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::sync::{Arc, OnceLock};
 
-use cohabit_proto::{ArraySummary, By, Estimate, JobId, JobSpec, JobState, Submit, Time};
+use cohabit_proto::{ArraySummary, By, Estimate, JobId, JobSpec, JobState, Role, Submit, Time};
 use cohabit_scheduler::{JobTraits, PendingJob};
 use serde::{Deserialize, Serialize};
 
@@ -13,6 +13,11 @@ use crate::job::Job;
 pub(crate) struct Submission {
     pub(crate) spec: JobSpec,
     pub(crate) user: String,
+    /// The account as which it runs, where it is not named like the user.
+    #[serde(default)]
+    pub(crate) account: Option<String>,
+    #[serde(default = "role_of_earlier_versions")]
+    pub(crate) role: Role,
     pub(crate) submitted_at: Time,
     pub(crate) estimate: Option<Estimate>,
     pub(crate) idempotency_key: Option<String>,
@@ -26,12 +31,19 @@ pub(crate) struct Submission {
     pub(crate) traits: OnceLock<Arc<JobTraits>>,
 }
 
+/// What was submitted before roles were kept was promised to run with the rights of the worker.
+const fn role_of_earlier_versions() -> Role {
+    Role::Admin
+}
+
 impl Submission {
     /// As it is before any of its jobs is known.
     pub(crate) fn new(by: &By, submit: Submit, now: Time) -> Submission {
         Submission {
             spec: submit.spec,
             user: by.user.clone(),
+            account: by.account.clone(),
+            role: by.role,
             submitted_at: now,
             estimate: submit.estimate,
             idempotency_key: submit.idempotency_key,
@@ -61,6 +73,11 @@ impl Submission {
             demand: job.demand(self),
             traits: self.traits(),
         }
+    }
+
+    /// The account as which it runs, where a worker can choose.
+    pub(crate) fn account(&self) -> &str {
+        self.account.as_ref().unwrap_or(&self.user)
     }
 
     /// The ids of its jobs.

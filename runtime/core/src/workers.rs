@@ -172,7 +172,10 @@ impl Turn<'_> {
             Report::Sharing { rank, enforcement } if self.head.is_live(rank, key.node) => {
                 self.rank_shares(rank, enforcement);
             }
-            Report::Sharing { .. } => {}
+            Report::PrivateUser { rank, uid } if self.head.is_live(rank, key.node) => {
+                self.rank_runs_as(rank, uid);
+            }
+            Report::Sharing { .. } | Report::PrivateUser { .. } => {}
             Report::Condition { device, condition } => self.condition(key.node, &device, condition),
             Report::Telemetry(telemetry) => self.telemetry(key.node, telemetry),
             // Nothing is decided by it; the shell keeps it in the history instead of telling.
@@ -189,6 +192,19 @@ impl Turn<'_> {
         if known.enforcement.as_ref() != Some(&enforcement) {
             known.enforcement = Some(enforcement.clone());
             self.tell(id, Happening::Shares { rank, enforcement });
+            self.changed(id);
+        }
+    }
+
+    fn rank_runs_as(&mut self, rank: RankId, uid: u32) {
+        let id = rank.attempt.job;
+        let attempt = self.job_mut(id).live_attempt_mut();
+        let Some(known) = attempt.and_then(|attempt| attempt.ranks.get_mut(rank.rank as usize)) else {
+            return;
+        };
+        if known.private_uid.replace(uid) != Some(uid) {
+            let account = self.head.submissions[&id.number].account().to_owned();
+            self.tell(id, Happening::PrivateUser { rank, account, uid });
             self.changed(id);
         }
     }

@@ -14,7 +14,7 @@ use crate::wire::{self, WireError};
 use crate::{Fingerprint, Trouble};
 
 /// Raised with every change of what travels on links, the proto messages included.
-pub const PROTOCOL_VERSION: u32 = 3;
+pub const PROTOCOL_VERSION: u32 = 4;
 /// The build that says hello, for people.
 pub(crate) const BUILD: &str = env!("CARGO_PKG_VERSION");
 /// The longest first frame of a worker, whose inventory lists all that it holds.

@@ -60,6 +60,17 @@ pub enum TokenStoreError {
     /// No token can have this name.
     #[error("a token's name has 1 to {LONGEST_NAME} letters, digits and characters of '-_.@', unlike '{0}'")]
     BadName(String),
+    /// No account can have this name.
+    #[error(
+        "an account's name has 1 to {LONGEST_NAME} letters, digits and characters of '-_.@', unlike '{0}'"
+    )]
+    BadAccount(String),
+    /// Only who may do everything may do so on the workers' machines, too.
+    #[error(
+        "the jobs of a {0} never run as root: name the account of the person with --account, or make the token \
+         an admin's"
+    )]
+    Root(Role),
     /// No token has this name.
     #[error("there is no token named '{0}': see cohabit token list")]
     Unknown(String),
@@ -114,10 +125,10 @@ impl TokenStore {
         })))
     }
 
-    /// Makes a token. What comes back is the only place where its secret ever is.
+    /// Makes a token whose jobs run as the account named like it.
     ///
     /// # Errors
-    /// When the name is taken or unfit, or the file cannot be written.
+    /// As for [`create_for`](TokenStore::create_for).
     pub fn create(
         &self,
         name: &str,
@@ -125,10 +136,28 @@ impl TokenStore {
         expires_in: Option<Span>,
         now: Time,
     ) -> Result<Token, TokenStoreError> {
+        self.create_for(None, name, role, expires_in, now)
+    }
+
+    /// Makes a token whose jobs run as this account. What comes back is the only place where its secret ever
+    /// is.
+    ///
+    /// # Errors
+    /// When the name is taken or unfit, the account is not for this role, or the file cannot be written.
+    pub fn create_for(
+        &self,
+        account: Option<&str>,
+        name: &str,
+        role: Role,
+        expires_in: Option<Span>,
+        now: Time,
+    ) -> Result<Token, TokenStoreError> {
         check_name(name)?;
+        check_account(account.unwrap_or(name), role)?;
         let secret = Secret::draw().map_err(|_| TokenStoreError::NoRandomness)?;
         let expires_at = expires_in.map(|span| now + span);
-        let record = TokenRecord { name: name.to_owned(), role, created_at: now, expires_at };
+        let account = account.filter(|account| *account != name).map(str::to_owned);
+        let record = TokenRecord { name: name.to_owned(), role, account, created_at: now, expires_at };
         self.change(|entries| {
             if entries.iter().any(|entry| entry.record.name == name) {
                 return Err(TokenStoreError::NameTaken(name.to_owned()));
@@ -178,7 +207,8 @@ impl TokenStore {
         if entry.is_expired(now) {
             return Err(VerifyError::Expired);
         }
-        let by = By { user: entry.record.name.clone(), role: entry.record.role };
+        let TokenRecord { name, role, account, .. } = &entry.record;
+        let by = By { user: name.clone(), role: *role, account: account.clone() };
         Ok(Grant { by, digest })
     }
 
@@ -236,11 +266,21 @@ fn remaining(entries: &[Entry], grant: &Grant, now: Time) -> Result<Option<Span>
 }
 
 fn check_name(name: &str) -> Result<(), TokenStoreError> {
-    let fits = |c: char| c.is_ascii_alphanumeric() || "-_.@".contains(c);
-    if name.is_empty() || name.len() > LONGEST_NAME || !name.chars().all(fits) {
-        return Err(TokenStoreError::BadName(name.to_owned()));
+    if is_name(name) { Ok(()) } else { Err(TokenStoreError::BadName(name.to_owned())) }
+}
+
+/// Other names of the same account a worker finds out, and refuses the job.
+fn check_account(account: &str, role: Role) -> Result<(), TokenStoreError> {
+    match role {
+        Role::User if account == "root" => Err(TokenStoreError::Root(role)),
+        Role::User | Role::Worker | Role::Admin if is_name(account) => Ok(()),
+        Role::User | Role::Worker | Role::Admin => Err(TokenStoreError::BadAccount(account.to_owned())),
     }
-    Ok(())
+}
+
+fn is_name(text: &str) -> bool {
+    let fits = |c: char| c.is_ascii_alphanumeric() || "-_.@".contains(c);
+    !text.is_empty() && text.len() <= LONGEST_NAME && text.chars().all(fits)
 }
 
 fn read_entries(path: &Path, bytes: &[u8]) -> Result<Vec<Entry>, StateError> {
@@ -271,7 +311,10 @@ fn read_digest<'de, D: Deserializer<'de>>(from: D) -> Result<[u8; 32], D::Error>
 impl From<TokenStoreError> for Refusal {
     fn from(error: TokenStoreError) -> Refusal {
         let code = match error {
-            TokenStoreError::NameTaken(_) | TokenStoreError::BadName(_) => RefusalCode::Invalid,
+            TokenStoreError::NameTaken(_)
+            | TokenStoreError::BadName(_)
+            | TokenStoreError::BadAccount(_)
+            | TokenStoreError::Root(_) => RefusalCode::Invalid,
             TokenStoreError::Unknown(_) => RefusalCode::NotFound,
             TokenStoreError::NoRandomness | TokenStoreError::File(_) => RefusalCode::Internal,
         };

@@ -176,11 +176,11 @@ impl Default for SharingLimits {
     }
 }
 
-/// Whether the limits of a rank that shares its device are enforced.
+/// Whether limits are enforced: those of a rank that shares its device, or those of cores and host memory.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Enforcement {
-    /// Its processes were seen among the clients of the MPS server.
+    /// They are. On a device, the rank's processes were seen among the clients of the MPS server.
     Enforced,
     /// They are not: why.
     Unenforced(String),

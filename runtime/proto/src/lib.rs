@@ -12,6 +12,7 @@ mod company;
 mod device;
 mod ids;
 mod interference;
+mod isolation;
 mod job;
 mod log;
 mod model;
@@ -44,6 +45,7 @@ pub use ids::{
     AttemptId, ClientKey, DeviceId, Incarnation, JobId, NodeId, ParseIdError, RankId, Ticket, WorkerKey,
 };
 pub use interference::{ModelChoice, ModelRecord, ModelRequest, Models};
+pub use isolation::{Isolation, Users};
 pub use job::{Dependency, JobSpec, Launch, When};
 pub use log::{AtEnd, LogChunk, LogPosition, LogRecord, LogRequest, LogStream};
 pub use model::{Family, ModelDescription, Stage};

@@ -2,7 +2,9 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::{Bandwidth, Bytes, Device, DeviceId, NodeId, RankId, Share, SharingLimits, Slowdown, Span, Time};
+use crate::{
+    Bandwidth, Bytes, Device, DeviceId, Isolation, NodeId, RankId, Share, SharingLimits, Slowdown, Span, Time,
+};
 
 /// What a job needs on each of its nodes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
@@ -180,6 +182,12 @@ impl Demand {
         }
     }
 
+    /// Whether it claims cores or host memory.
+    #[must_use]
+    pub fn claims_host(&self) -> bool {
+        self.cpus > 0 || self.memory > Bytes::ZERO
+    }
+
     /// Whether its rank may have neighbours on a device with memory of its own. It may not if nobody knows
     /// how much memory it needs, nor if its ranks wait for each other on several devices.
     #[must_use]
@@ -253,6 +261,9 @@ pub struct Inventory {
     /// Ports at which ranks on it may wait for others; nothing else uses them.
     #[serde(default)]
     pub rendezvous_ports: Vec<u16>,
+    /// What it keeps apart.
+    #[serde(default)]
+    pub isolation: Isolation,
     /// How long its ranks go on while the head cannot be reached.
     pub orphan_grace: Span,
     /// Ranks that it holds, and those whose end it has yet to see acknowledged.

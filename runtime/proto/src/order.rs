@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::{AttemptId, DeviceId, JobSpec, RankId, Share};
+use crate::{AttemptId, DeviceId, JobSpec, RankId, Role, Share};
 
 /// From head to worker. An order that names an attempt is fenced by it.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -29,6 +29,10 @@ pub struct RunOrder {
     pub spec: JobSpec,
     /// Who submitted it.
     pub user: String,
+    /// The account on the node as which it runs, where the worker can choose.
+    pub account: String,
+    /// What its user's token allowed: only an admin's job may run as an account with all rights.
+    pub role: Role,
     /// All nodes of the attempt, by address, in the order of node ranks.
     pub nodes: Vec<String>,
     /// How many ranks the attempt has on all nodes together.

@@ -4,7 +4,7 @@ use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
-use crate::Signal;
+use crate::{Bytes, Signal};
 
 /// How a rank ended, as its executor saw it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -24,6 +24,15 @@ pub enum Outcome {
         code: i32,
         /// Its own words.
         said: String,
+    },
+    /// The system killed it for want of host memory.
+    OutOfMemory {
+        /// Its exit code, or 128 + signal.
+        code: i32,
+        /// How much its job may have on the node; nothing if the node itself had none left.
+        limit: Option<Bytes>,
+        /// The most that its job ever held there, where the system tells.
+        peak: Option<Bytes>,
     },
 }
 
@@ -49,6 +58,8 @@ pub enum StartFailure {
     Unenforced(String),
     /// The machine has no room for it: its disk is full, or it has no more processes, files or memory.
     NodeTrouble(String),
+    /// It may not, or cannot, run as the account of its user: why.
+    Account(String),
 }
 
 impl Outcome {
@@ -62,7 +73,9 @@ impl Outcome {
     #[must_use]
     pub const fn shell_code(&self) -> i32 {
         match self {
-            Outcome::Exited(code) | Outcome::OutOfGpuMemory { code, .. } => *code,
+            Outcome::Exited(code)
+            | Outcome::OutOfGpuMemory { code, .. }
+            | Outcome::OutOfMemory { code, .. } => *code,
             Outcome::Signalled(signal) => 128 + signal.0,
             Outcome::NotStarted(StartFailure::CommandNotFound(_)) => 127,
             Outcome::NotStarted(StartFailure::NotExecutable(_)) => 126,
@@ -81,6 +94,17 @@ impl fmt::Display for Outcome {
             Outcome::Lost(detail) => write!(f, "was lost: {detail}"),
             Outcome::OutOfGpuMemory { code, said } => {
                 write!(f, "ran out of GPU memory and exited with code {code}: {said}")
+            }
+            Outcome::OutOfMemory { code, limit, peak } => {
+                match limit {
+                    Some(limit) => write!(
+                        f,
+                        "was killed (code {code}) for taking more than the {limit} of \
+                                               host memory that its job may have"
+                    )?,
+                    None => write!(f, "was killed (code {code}) because its node had no memory left")?,
+                }
+                peak.map_or(Ok(()), |peak| write!(f, "; the most that it held was {peak}"))
             }
         }
     }
@@ -104,6 +128,7 @@ impl fmt::Display for StartFailure {
             StartFailure::DeviceFenced(why) => write!(f, "its device was taken out of service: {why}"),
             StartFailure::Unenforced(why) => write!(f, "its limits would not be enforced: {why}"),
             StartFailure::NodeTrouble(what) => write!(f, "its node is in trouble: {what}"),
+            StartFailure::Account(why) => f.write_str(why),
         }
     }
 }
@@ -120,5 +145,18 @@ mod tests {
         assert_eq!(not_started(StartFailure::CommandNotFound("x".into())), 127);
         assert_eq!(not_started(StartFailure::NotExecutable("x".into())), 126);
         assert_eq!(not_started(StartFailure::WorkdirMissing("x".into())), 125);
+    }
+
+    #[test]
+    fn want_of_memory_is_told_with_the_limit_or_as_the_nodes() {
+        let limit = Some(Bytes(2 << 30));
+        let own = Outcome::OutOfMemory { code: 137, limit, peak: limit };
+        let of_node = Outcome::OutOfMemory { code: 137, limit: None, peak: None };
+        assert_eq!(
+            own.to_string(),
+            "was killed (code 137) for taking more than the 2 GiB of host memory that its job may have; the \
+             most that it held was 2 GiB"
+        );
+        assert_eq!(of_node.to_string(), "was killed (code 137) because its node had no memory left");
     }
 }

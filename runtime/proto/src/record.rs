@@ -6,8 +6,9 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 
 use crate::{
-    Bytes, Demand, Device, DeviceId, DeviceTelemetry, Enforcement, JobId, JobSpec, JobState, Links, NodeId,
-    Outcome, Progress, ReasonCode, Share, SharingLimits, Signal, Slowdown, Span, StopReason, Time,
+    Bytes, Demand, Device, DeviceId, DeviceTelemetry, Enforcement, Isolation, JobId, JobSpec, JobState,
+    Links, NodeId, Outcome, Progress, ReasonCode, Share, SharingLimits, Signal, Slowdown, Span, StopReason,
+    Time,
 };
 
 /// All there is to tell about a job, an array as a whole, or a member.
@@ -133,6 +134,13 @@ pub struct RankRecord {
     /// Memory it holds on its devices now, where a driver tells.
     #[serde(default)]
     pub gpu_memory: Option<Bytes>,
+    /// Whether the cores and the host memory that its job claims are, or were, limits; nothing if it claims
+    /// none.
+    #[serde(default)]
+    pub host_limits: Option<Enforcement>,
+    /// As which user it runs, or ran, if its own has no account on the node.
+    #[serde(default)]
+    pub private_uid: Option<u32>,
 }
 
 /// What was predicted for a job.
@@ -200,6 +208,15 @@ impl JobRecord {
         known().find(|it| **it != Enforcement::Enforced).or_else(|| known().next())
     }
 
+    /// Whether the cores and the host memory that it claims are, or were, limits in its latest attempt: on
+    /// all its nodes, or on which one they are not. Nothing if it claims none, or has had no attempt.
+    #[must_use]
+    pub fn host_limits(&self) -> Option<(&str, &Enforcement)> {
+        let ranks = || self.latest().into_iter().flat_map(|it| &it.ranks);
+        let known = || ranks().filter_map(|it| Some((it.node.as_str(), it.host_limits.as_ref()?)));
+        known().find(|(_, it)| **it != Enforcement::Enforced).or_else(|| known().next())
+    }
+
     /// Devices of the latest attempt.
     #[must_use]
     pub fn devices(&self) -> Vec<DeviceId> {
@@ -261,6 +278,8 @@ pub struct NodeRecord {
     pub links: Links,
     /// How far its devices may be shared.
     pub sharing: SharingLimits,
+    /// What its worker keeps apart.
+    pub isolation: Isolation,
     /// Jobs that run on it.
     pub jobs: Vec<JobId>,
     /// When its state last changed.

@@ -39,6 +39,14 @@ pub enum Report {
         /// Whether they are.
         enforcement: Enforcement,
     },
+    /// The rank's user has no account on the node: it runs as this user, which nobody else is. Sent again over
+    /// each new link.
+    PrivateUser {
+        /// Which rank.
+        rank: RankId,
+        /// The number of that user.
+        uid: u32,
+    },
     /// A device is no longer as it was.
     Condition {
         /// Which device.

@@ -19,6 +19,17 @@ pub struct By {
     pub user: String,
     /// The token's role.
     pub role: Role,
+    /// The account as which the user's jobs run, where it is not named like the user.
+    #[serde(default)]
+    pub account: Option<String>,
+}
+
+impl By {
+    /// A user whose jobs run as the account of the same name.
+    #[must_use]
+    pub fn new(user: impl Into<String>, role: Role) -> By {
+        By { user: user.into(), role, account: None }
+    }
 }
 
 /// What a token allows.

@@ -183,6 +183,10 @@ pub enum ReasonCode {
     DeviceLost,
     /// Its limits on a shared device could not be enforced, and it insists on that.
     SharingUnenforced,
+    /// Took more host memory than it had claimed.
+    MemoryLimit,
+    /// Its node had no memory left for it.
+    Oom,
 }
 
 impl ReasonCode {
@@ -220,6 +224,8 @@ impl ReasonCode {
             ReasonCode::MpsFault => "mps_fault",
             ReasonCode::DeviceLost => "device_lost",
             ReasonCode::SharingUnenforced => "sharing_unenforced",
+            ReasonCode::MemoryLimit => "memory_limit",
+            ReasonCode::Oom => "oom",
         }
     }
 }

@@ -74,6 +74,15 @@ pub enum Happening {
         /// Whether they are.
         enforcement: Enforcement,
     },
+    /// A rank runs as a user of its own, for the account of its job does not exist on the node.
+    PrivateUser {
+        /// Which rank.
+        rank: RankId,
+        /// Name of the account.
+        account: String,
+        /// Number of the user that it runs as.
+        uid: u32,
+    },
     /// The attempt is being stopped.
     Stopping(AttemptId, StopReason),
     /// A rank ended.
@@ -187,6 +196,12 @@ impl fmt::Display for Happening {
                     rank.attempt.attempt, rank.rank
                 ),
             },
+            Happening::PrivateUser { rank, account, uid } => write!(
+                f,
+                "attempt {} rank {} runs as user {uid}, which nobody else is: the account '{account}' does not \
+                 exist there",
+                rank.attempt.attempt, rank.rank
+            ),
             Happening::Stopping(attempt, why) => {
                 write!(f, "attempt {} is being stopped because {}", attempt.attempt, why.clause())
             }

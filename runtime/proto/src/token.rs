@@ -13,6 +13,8 @@ pub enum TokenRequest {
         name: String,
         /// What it allows.
         role: Role,
+        /// The account on workers' machines as which its jobs run; the one named like it, where none is said.
+        account: Option<String>,
         /// How long it is good for; for ever without it.
         expires_in: Option<Span>,
     },
@@ -40,10 +42,24 @@ pub struct TokenRecord {
     pub name: String,
     /// What it allows.
     pub role: Role,
+    /// The account as which its jobs run, where it is not named like the token.
+    #[serde(default)]
+    pub account: Option<String>,
     /// When it was made.
     pub created_at: Time,
     /// When it ceases to be good.
     pub expires_at: Option<Time>,
+}
+
+impl TokenRecord {
+    /// The account as which its jobs run; nothing for a worker's, which submits none.
+    #[must_use]
+    pub fn runs_as(&self) -> Option<&str> {
+        match self.role {
+            Role::Worker => None,
+            Role::User | Role::Admin => Some(self.account.as_ref().unwrap_or(&self.name)),
+        }
+    }
 }
 
 /// Never shows the secret.

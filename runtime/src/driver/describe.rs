@@ -51,6 +51,7 @@ impl fmt::Display for Line<'_, Report> {
             Report::Ended { rank, outcome, .. } => write!(f, "{rank} {outcome}"),
             Report::Progress(progress) => write!(f, "progress of {} attempt(s)", progress.len()),
             Report::Sharing { rank, enforcement } => write!(f, "{rank} shares its device, {enforcement}"),
+            Report::PrivateUser { rank, uid } => write!(f, "{rank} runs as user {uid}"),
             Report::Condition { device, condition } => {
                 write!(f, "{device} is {}, sharing {}", condition.health, condition.sharing)
             }

@@ -108,7 +108,7 @@ fn in_trouble() -> Condition {
 /// Job 1 completed, job 2 runs, job 3 waits for it, job 4 is an array, job 5 was cancelled.
 fn a_little_of_everything() -> (Vec<Entry>, Write) {
     let mut cluster = Cluster::default();
-    let admin = || By { user: "root".into(), role: Role::Admin };
+    let admin = || By::new("root", Role::Admin);
     cluster.happens(Event::Configured(Config::default()));
     cluster.happens(Event::Joined(key(), inventory()));
     cluster.submits(say_everything);

@@ -105,7 +105,8 @@ impl TestHead {
 
     /// A client with a new token of this name.
     pub(crate) async fn user(&self, name: &str) -> TestClient {
-        let create = TokenRequest::Create { name: name.into(), role: Role::User, expires_in: None };
+        let create =
+            TokenRequest::Create { name: name.into(), role: Role::User, account: None, expires_in: None };
         let TokenAnswer::Created(token) = self.admin().await.token(create).await.unwrap() else { panic!() };
         self.client(token.parse().unwrap()).await.unwrap()
     }

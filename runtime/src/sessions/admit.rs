@@ -70,7 +70,7 @@ fn not_finite(model: &ModelDescription) -> Option<&'static str> {
 pub(super) fn reports(mut reports: Vec<Report>) -> Vec<Report> {
     for report in &mut reports {
         match report {
-            Report::Started { .. } => {}
+            Report::Started { .. } | Report::PrivateUser { .. } => {}
             Report::Ended { progress, .. } => progress.iter_mut().for_each(keep_finite),
             Report::Sharing { .. } | Report::Condition { .. } | Report::Telemetry(_) => {}
             Report::Stretches(all) => all.retain(|it| it.rate.is_finite()),

@@ -24,8 +24,8 @@ pub(super) async fn answer(
 
 fn perform(tokens: &TokenStore, request: TokenRequest) -> Result<TokenAnswer, Refusal> {
     match request {
-        TokenRequest::Create { name, role, expires_in } => {
-            let token = tokens.create(&name, role, expires_in, wall_clock())?;
+        TokenRequest::Create { name, role, account, expires_in } => {
+            let token = tokens.create_for(account.as_deref(), &name, role, expires_in, wall_clock())?;
             Ok(TokenAnswer::Created(token.expose()))
         }
         TokenRequest::List => Ok(TokenAnswer::Listed(tokens.list())),

@@ -41,7 +41,8 @@ async fn users_own_their_jobs_logs_and_nothing_else() {
 async fn a_revoked_token_ends_its_links() {
     let head = TestHead::start().await;
     let (admin, eve) = (head.admin().await, head.user("eve").await);
-    let create = TokenRequest::Create { name: "eve".into(), role: Role::User, expires_in: None };
+    let create =
+        TokenRequest::Create { name: "eve".into(), role: Role::User, account: None, expires_in: None };
     assert_eq!(admin.token(create).await.unwrap_err().code, RefusalCode::Invalid);
     assert_eq!(admin.token(TokenRequest::Revoke("eve".into())).await, Ok(TokenAnswer::Revoked));
     let cut = async { while eve.head.ping(context_for(Span::from_secs(5))).await.is_ok() {} };

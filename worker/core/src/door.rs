@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 
 use cohabit_proto::{
     Bytes, Device, DeviceId, Enforcement, GpuReading, JobSpec, Order, Outcome, Progress, RankId, Report,
-    Share, Signal, Span, StartFailure, StopReason, Time,
+    Role, Share, Signal, Span, StartFailure, StopReason, Time,
 };
 
 use crate::Stopping;
@@ -39,6 +39,8 @@ pub enum Event {
     Mps(DeviceId, MpsWord),
     /// It is known, or known anew, whether the limits of a rank that shares its device are enforced.
     Sharing(RankId, Enforcement),
+    /// The rank's user has no account here: it runs as this user, which nobody else is.
+    PrivateUser(RankId, u32),
     /// All GPUs were looked at.
     Sampled(Vec<GpuSample>),
     /// The driver reported a critical error of a GPU, by its Xid number.
@@ -145,6 +147,15 @@ pub struct RankStart {
     pub spec: JobSpec,
     /// Who submitted it.
     pub user: String,
+    /// The account as which it runs, where this worker can choose.
+    #[serde(default)]
+    pub account: String,
+    /// What its user may do in the cluster.
+    #[serde(default = "least_role")]
+    pub role: Role,
+    /// As whom it runs, where its user has no account here; found out when it is started.
+    #[serde(default)]
+    pub private_uid: Option<u32>,
     /// Its devices.
     pub devices: Vec<DeviceId>,
     /// How much of each.
@@ -157,6 +168,11 @@ pub struct RankStart {
     pub rendezvous_port: Option<u16>,
     /// What the core adds to the environment: all but paths and devices.
     pub environment: BTreeMap<String, String>,
+}
+
+/// Of ranks that earlier versions have started, it matters no longer.
+const fn least_role() -> Role {
+    Role::User
 }
 
 /// How a rank comes to its GPUs.

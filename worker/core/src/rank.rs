@@ -23,6 +23,8 @@ pub(crate) struct Held {
     pub(crate) limits: Limits,
     /// Whether they are, once that is known.
     pub(crate) enforcement: Option<Enforcement>,
+    /// As whom it runs, where its user has no account here.
+    pub(crate) private_uid: Option<u32>,
     /// Where nothing else limits its memory.
     pub(crate) watchdog: Option<Watchdog>,
     stop: Stop,
@@ -51,6 +53,7 @@ impl Held {
             access: start.access,
             limits: start.spec.demand.limits,
             enforcement: None,
+            private_uid: start.private_uid,
             watchdog: watchdog(start.access),
             stop: start.spec.stop,
             time_limit: start.spec.time_limit,
@@ -142,6 +145,12 @@ impl Held {
     pub(crate) fn report_sharing(&self, rank: RankId) -> Option<Report> {
         let enforcement = self.enforcement.clone().filter(|_| self.is_live())?;
         Some(Report::Sharing { rank, enforcement })
+    }
+
+    /// As whom it runs, while it lives and there is something to tell of that.
+    pub(crate) fn report_user(&self, rank: RankId) -> Option<Report> {
+        let uid = self.private_uid.filter(|_| self.is_live())?;
+        Some(Report::PrivateUser { rank, uid })
     }
 
     fn stop_reason(&self) -> Option<StopReason> {

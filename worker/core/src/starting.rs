@@ -78,6 +78,14 @@ impl Worker {
         }
     }
 
+    /// Its user has no account here.
+    pub(crate) fn runs_as(&mut self, rank: RankId, uid: u32, out: &mut Vec<Effect>) {
+        let Some(held) = self.ranks.get_mut(&rank).filter(|held| held.is_live()) else { return };
+        held.private_uid = Some(uid);
+        let report = held.report_user(rank);
+        self.report(report, out);
+    }
+
     pub(crate) fn spawn_failed(
         &mut self,
         now: Time,
@@ -130,6 +138,9 @@ pub(crate) fn rank_start(order: &RunOrder, run: &RankRun) -> RankStart {
         rank: order.attempt.rank(run.rank),
         spec: order.spec.clone(),
         user: order.user.clone(),
+        account: order.account.clone(),
+        role: order.role,
+        private_uid: None,
         devices: run.devices.clone(),
         share: run.share,
         access: GpuAccess::None,

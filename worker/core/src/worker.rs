@@ -67,6 +67,7 @@ impl Worker {
             Event::Unlinked => self.unlinked(now, out),
             Event::Mps(device, word) => self.mps(now, &device, word, out),
             Event::Sharing(rank, enforcement) => self.shares(now, rank, enforcement, out),
+            Event::PrivateUser(rank, uid) => self.runs_as(rank, uid, out),
             Event::Sampled(samples) => self.sampled(now, samples, out),
             Event::Xid(device, code) => self.xid(now, &device, code, out),
             Event::Alarm => self.alarm(now, out),
@@ -171,6 +172,7 @@ impl Worker {
         for (rank, held) in &self.ranks {
             out.extend(held.report(*rank).map(Effect::Report));
             out.extend(held.report_sharing(*rank).map(Effect::Report));
+            out.extend(held.report_user(*rank).map(Effect::Report));
             if held.is_live() && held.progress.is_some() {
                 self.progress.changed(rank.attempt);
             }

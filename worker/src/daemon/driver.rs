@@ -249,6 +249,7 @@ impl fmt::Display for Shown<'_, Event> {
             | Event::Unlinked
             | Event::Mps(..)
             | Event::Sharing(..)
+            | Event::PrivateUser(..)
             | Event::Sampled(_)
             | Event::Xid(..)
             | Event::Alarm) => write!(f, "{event:?}"),

@@ -58,7 +58,8 @@ pub(crate) async fn clear(folder: &RankFolder) {
     if executor.as_ref().is_some_and(|executor| !executor.is_of_this_boot()) {
         return;
     }
-    let mut removal = folder.start().ok().flatten().and_then(|start| start.removal);
+    let start = folder.start().ok().flatten();
+    let (mut removal, cgroup) = start.map_or((None, None), |start| (start.removal, start.cgroup));
     loop {
         let executor = executor.as_ref().filter(|executor| executor.is_alive());
         if let Some(executor) = executor {
@@ -66,6 +67,9 @@ pub(crate) async fn clear(folder: &RankFolder) {
         }
         let left = with_environment("COHABIT_PROGRESS", folder.progress().as_os_str());
         if executor.is_none() && left.is_empty() {
+            if let Some(cgroup) = cgroup {
+                cgroup.clear().await;
+            }
             return;
         }
         if let Some(removal) = removal.take() {

@@ -9,16 +9,20 @@ use cohabit_proto::{Device, Span};
 use cohabit_worker_core::RankStart;
 
 use super::WorkerOptions;
+use super::checkpoints;
 use super::executors::Executors;
 use super::gpu::Homes;
 use super::state::StateFolder;
 use crate::clock;
-use crate::files::{At, FileError};
+use crate::isolation::{Account, AccountError, Isolation};
 use crate::log::LogLimits;
 use crate::rank_folder::{RankFolder, Start};
 
 /// What a program expects of any login.
 const BASICS: [&str; 9] = ["PATH", "HOME", "USER", "LOGNAME", "SHELL", "LANG", "LC_ALL", "TZ", "TMPDIR"];
+
+/// The folder for temporary files may be the daemon's own.
+const OF_THE_DAEMONS_USER: &str = "TMPDIR";
 
 /// Variables that only we may set on a machine with GPUs: by them a job could reach another MPS daemon than
 /// its own.
@@ -31,6 +35,7 @@ const SEARCH_PATH: &str = "/usr/local/bin:/usr/bin:/bin";
 #[derive(Debug, Clone)]
 pub(crate) struct Surroundings {
     pub(crate) state: StateFolder,
+    isolation: Isolation,
     pub(crate) executors: Executors,
     orphan_grace: Span,
     log: LogLimits,
@@ -47,12 +52,14 @@ impl Surroundings {
     pub(crate) fn new(
         options: &WorkerOptions,
         state: &StateFolder,
+        isolation: Isolation,
         devices: &[Device],
     ) -> Result<Surroundings, MpsError> {
         let basics = basics(|name| std::env::var(name).ok());
         let gpus = Homes::make(state.root(), devices, &basics["PATH"])?;
         Ok(Surroundings {
             state: state.clone(),
+            isolation,
             executors: Executors::new(options.executor_program.clone(), state.root().to_owned()),
             orphan_grace: options.orphan_grace,
             log: options.log,
@@ -66,28 +73,34 @@ impl Surroundings {
         RankFolder::of(&self.state.ranks(), start.rank)
     }
 
-    /// All that the executor of this rank needs; makes the folder for its checkpoints.
-    pub(crate) fn prepare(&self, rank: RankStart) -> Result<Start, FileError> {
+    /// All that the executor of this rank needs; finds out as whom it runs, and makes the folder for its
+    /// checkpoints.
+    pub(crate) fn prepare(&self, mut rank: RankStart) -> Result<Start, AccountError> {
         let folder = self.folder_of(&rank);
-        let checkpoints = match &rank.spec.checkpoint {
-            Some(place) => Path::new(&rank.spec.workdir).join(place),
-            None => self.state.checkpoints_of(rank.rank.attempt.job),
-        };
-        std::fs::create_dir_all(&checkpoints).at("create the folder for checkpoints", &checkpoints)?;
+        let chosen = self.isolation.account(&rank)?;
+        rank.private_uid = chosen.as_ref().filter(|it| it.is_private).map(|it| it.account.uid);
+        let account = chosen.map(|it| it.account);
+        let checkpoints = checkpoints::prepare(&self.state, &rank, account.as_ref())?;
         let removal = self.gpus.removal(&rank.devices, rank.access);
-        let environment = self.environment(&rank, &checkpoints, &folder);
-        let booted_at = Some(clock::booted_at());
-        Ok(Start { rank, environment, orphan_grace: self.orphan_grace, log: self.log, booted_at, removal })
+        let cgroup = self.isolation.cgroup(&rank);
+        let environment = self.environment(&rank, account.as_ref(), &checkpoints, &folder);
+        let (orphan_grace, log, booted_at) = (self.orphan_grace, self.log, Some(clock::booted_at()));
+        Ok(Start { rank, environment, orphan_grace, log, booted_at, removal, account, cgroup })
     }
 
     /// What comes later stands above what came before.
     fn environment(
         &self,
         rank: &RankStart,
+        account: Option<&Account>,
         checkpoints: &Path,
         folder: &RankFolder,
     ) -> BTreeMap<String, String> {
         let mut environment = self.basics.clone();
+        if let Some(account) = account {
+            environment.retain(|name, _| name != OF_THE_DAEMONS_USER);
+            environment.extend(account.environment());
+        }
         environment.extend(rank.spec.environment.clone());
         environment.extend(rank.environment.clone());
         let of_gpus = self.gpus.environment(&rank.devices, rank.access);
@@ -121,7 +134,7 @@ fn basics(look: impl Fn(&str) -> Option<String>) -> BTreeMap<String, String> {
 
 #[cfg(test)]
 mod tests {
-    use cohabit_proto::{Bytes, DeviceId, DeviceKind, JobId, JobSpec, Share};
+    use cohabit_proto::{Bytes, DeviceId, DeviceKind, JobId, JobSpec, Role, Share};
     use cohabit_worker_core::{GpuAccess, MpsLimits};
 
     use super::*;
@@ -131,6 +144,9 @@ mod tests {
             rank: JobId::new(12).attempt(1).rank(0),
             spec,
             user: "ada".into(),
+            account: "ada".into(),
+            role: Role::User,
+            private_uid: None,
             devices: devices.iter().map(|id| DeviceId((*id).into())).collect(),
             share: Share::WHOLE,
             access: GpuAccess::None,
@@ -146,6 +162,7 @@ mod tests {
         let gpus: Vec<Device> = gpus.iter().map(gpu).collect();
         let surroundings = Surroundings {
             state: StateFolder::open(folder.path()).unwrap().0,
+            isolation: Isolation::none(),
             executors: Executors::new("/bin/true".into(), folder.path().to_owned()),
             orphan_grace: Span::from_secs(1),
             log: LogLimits::default(),

@@ -5,7 +5,7 @@ use std::net::UdpSocket;
 use std::sync::Arc;
 use std::thread::available_parallelism;
 
-use cohabit_proto::{Bytes, Device, Inventory, Links, NodeId, SharingLimits, Span};
+use cohabit_proto::{Bytes, Device, Inventory, Isolation, Links, NodeId, SharingLimits, Span};
 use procfs::Current;
 
 use super::driver::Present;
@@ -28,12 +28,18 @@ pub(crate) struct Machine {
     sharing: SharingLimits,
     /// Nothing, if other workers on this machine have taken all there are.
     ports: Option<Arc<PortBlock>>,
+    /// What it keeps apart.
+    isolation: Isolation,
     orphan_grace: Span,
 }
 
 impl Machine {
     /// Looks around, and takes ports for the ranks of this node.
-    pub(crate) async fn look(options: &WorkerOptions, node: NodeId) -> Result<Machine, WorkerError> {
+    pub(crate) async fn look(
+        options: &WorkerOptions,
+        node: NodeId,
+        isolation: Isolation,
+    ) -> Result<Machine, WorkerError> {
         let (spec, library, mps) = (options.devices.clone(), options.nvml_library.clone(), options.mps);
         let devices = tokio::task::spawn_blocking(move || spec.devices(library.as_deref(), mps)).await;
         let ports = PortBlock::claim(node.0.as_u128());
@@ -50,6 +56,7 @@ impl Machine {
             links: options.links,
             sharing: options.sharing,
             ports: ports.map(Arc::new),
+            isolation,
             orphan_grace: options.orphan_grace,
         })
     }
@@ -69,6 +76,7 @@ impl Machine {
             memory: self.memory,
             devices: present.devices,
             build: env!("CARGO_PKG_VERSION").to_owned(),
+            isolation: self.isolation.clone(),
             orphan_grace: self.orphan_grace,
             held: present.held,
         }

@@ -19,7 +19,7 @@ use super::ending;
 use super::environment::Surroundings;
 use super::executors::{Executor, Executors};
 use super::gpu::MpsMessage;
-use super::spawn::{self, Connection, SpawnError, Words};
+use super::spawn::{self, Connection, SpawnError, Spawned, Words};
 use super::state::StateFolder;
 use crate::clock;
 use crate::files::is_of_machine;
@@ -129,7 +129,11 @@ impl Rank {
     async fn start(&mut self, context: &mut Context<Self>, start: RankStart, surroundings: Surroundings) {
         let executors = surroundings.executors.clone();
         match spawn::spawn(start, surroundings).await {
-            Ok((executor, connection)) => {
+            Ok(Spawned { executor, connection, private_uid }) => {
+                if let Some(uid) = private_uid {
+                    tracing::info!(rank = %self.id, uid, "its user has no account here");
+                    self.tell(Event::PrivateUser(self.id, uid)).await;
+                }
                 self.attach(context, connection);
                 executors.replenish();
                 self.executor = Some((executor, executors));
@@ -152,6 +156,7 @@ impl Rank {
         tracing::warn!(rank = %self.id, %error, "an executor could not be started");
         let failure = match error {
             SpawnError::PortTaken(port) => StartFailure::PortTaken(*port),
+            SpawnError::Account(why) => StartFailure::Account(why.to_string()),
             SpawnError::File(trouble) if trouble.is_of_machine() => {
                 StartFailure::NodeTrouble(trouble.to_string())
             }

@@ -4,9 +4,10 @@
 //! nor, after a very short rank, too late. Sockets are named through an open folder,
 //! for their own path may be longer than a socket's name can be.
 
-use std::fs::File;
+use std::fs::{File, Permissions};
 use std::io;
 use std::os::fd::AsRawFd;
+use std::os::unix::fs::PermissionsExt;
 use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::{Path, PathBuf};
 
@@ -19,6 +20,7 @@ use super::environment::Surroundings;
 use super::executors::Executor;
 use super::rendezvous::is_free;
 use crate::files::{At, FileError};
+use crate::isolation::AccountError;
 use crate::rank_folder::RankFolder;
 
 /// What an executor says, line by line.
@@ -35,6 +37,8 @@ pub(crate) struct Connection {
 pub(crate) enum SpawnError {
     #[error(transparent)]
     File(#[from] FileError),
+    #[error(transparent)]
+    Account(AccountError),
     #[error("this worker holds another rank of that name already: {0}")]
     Held(PathBuf),
     #[error("the work of starting it was cut short: {0}")]
@@ -45,26 +49,48 @@ pub(crate) enum SpawnError {
     Connection(#[from] io::Error),
 }
 
+impl From<AccountError> for SpawnError {
+    fn from(error: AccountError) -> SpawnError {
+        match error {
+            AccountError::File(error) => SpawnError::File(error),
+            error @ (AccountError::NotAdmin(_)
+            | AccountError::NoRootJobs(_)
+            | AccountError::LookUp(..)
+            | AccountError::NoneLeft(_)
+            | AccountError::CheckpointsOfAnother { .. }) => SpawnError::Account(error),
+        }
+    }
+}
+
+/// A rank that an executor has.
+pub(crate) struct Spawned {
+    pub(crate) executor: Executor,
+    pub(crate) connection: Connection,
+    /// As whom the rank runs, where its user has no account here.
+    pub(crate) private_uid: Option<u32>,
+}
+
 /// Gives this rank to an executor and connects to it.
-pub(crate) async fn spawn(
-    rank: RankStart,
-    surroundings: Surroundings,
-) -> Result<(Executor, Connection), SpawnError> {
-    let (executor, stream) = spawn_blocking(move || start(rank, &surroundings)).await??;
-    Ok((executor, connection(stream)?))
+pub(crate) async fn spawn(rank: RankStart, surroundings: Surroundings) -> Result<Spawned, SpawnError> {
+    let (executor, stream, private_uid) = spawn_blocking(move || start(rank, &surroundings)).await??;
+    Ok(Spawned { executor, connection: connection(stream)?, private_uid })
 }
 
 /// Everything that waits for the disk or for the system.
-fn start(rank: RankStart, surroundings: &Surroundings) -> Result<(Executor, UnixStream), SpawnError> {
+fn start(
+    rank: RankStart,
+    surroundings: &Surroundings,
+) -> Result<(Executor, UnixStream, Option<u32>), SpawnError> {
     let folder = surroundings.folder_of(&rank);
     make_way(&folder)?;
     let port = rank.rendezvous_port;
-    folder.prepare(&surroundings.prepare(rank)?)?;
+    let start = surroundings.prepare(rank)?;
+    folder.prepare(&start)?;
     if let Some(taken) = port.filter(|port| !is_free(*port)) {
         return Err(SpawnError::PortTaken(taken));
     }
     let (listener, stream) = listen(folder.path()).at("listen in", folder.path())?;
-    Ok((surroundings.executors.hold(folder.path(), &listener)?, stream))
+    Ok((surroundings.executors.hold(folder.path(), &listener)?, stream, start.rank.private_uid))
 }
 
 /// A folder that is there already may be of a job of that name in an earlier life of the cluster. It goes,
@@ -84,6 +110,8 @@ fn make_way(folder: &RankFolder) -> Result<(), SpawnError> {
 fn listen(folder: &Path) -> io::Result<(UnixListener, UnixStream)> {
     let open = File::open(folder)?;
     let listener = UnixListener::bind(socket_in(&open))?;
+    // Whoever may write to it commands the executor.
+    std::fs::set_permissions(socket_in(&open), Permissions::from_mode(0o600))?;
     Ok((listener, UnixStream::connect(socket_in(&open))?))
 }
 

@@ -7,6 +7,7 @@
 //! ranks/<job>/<attempt>/<rank>/    see `rank_folder`
 //! checkpoints/<job>/               shared by all attempts of a job on this node
 //! mps/                             homes of the MPS daemons of GPUs
+//! private-users.json               numbers of users who have no account here
 //! ```
 
 use std::fs::{File, TryLockError};
@@ -21,7 +22,9 @@ use uuid::Uuid;
 
 use super::WorkerError;
 use crate::clock;
-use crate::files::{At, FileError, create, make_folder, read_json, write_json, write_json_for_this_boot};
+use crate::files::{
+    At, FileError, create, make_folder, open_way, read_json, write_json, write_json_for_this_boot,
+};
 
 /// The folder of a running daemon; clones are the same folder.
 #[derive(Debug, Clone)]
@@ -65,6 +68,11 @@ impl StateFolder {
         let node = node.unwrap_or_else(|| Node { id: NodeId(Uuid::now_v7()), incarnation: Incarnation(0) });
         let (node, ends) = (Arc::new(Mutex::new(node)), watch::Sender::default());
         Ok((StateFolder { root, node, ends }, lock))
+    }
+
+    /// Lets the users of ranks pass through, each to what is theirs.
+    pub(crate) fn open_ways(&self) -> Result<(), FileError> {
+        [self.root.clone(), self.ranks(), self.checkpoints()].iter().try_for_each(|folder| open_way(folder))
     }
 
     /// The key of the next link, which no link of this node ever had.

@@ -10,11 +10,12 @@ use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command as Process, Stdio};
 
-use cohabit_proto::{Command, StartFailure, Work};
+use cohabit_proto::{StartFailure, Work};
 use nix::errno::Errno;
 use nix::unistd::{AccessFlags, access};
 
-use crate::files::{At, create, is_of_machine};
+use crate::files::{At, FileError, create, is_of_machine};
+use crate::isolation::{Account, RankCgroup, enter_first};
 use crate::rank_folder::{RankFolder, Start};
 
 /// Starts the rank's first process: leader of a group of its own, nothing on its standard input, its output
@@ -26,13 +27,52 @@ pub(crate) fn launch(folder: &RankFolder, start: &Start) -> Result<Child, StartF
     let Some((name, arguments)) = command.argv.split_first() else {
         return Err(StartFailure::Other("there is no command to run".into()));
     };
+    let script = command.script.as_ref().map(|text| write_script(folder, text, start)).transpose()?;
+    let cgroup = start.cgroup.as_ref().map(RankCgroup::open).transpose();
+    let cgroup = cgroup.map_err(of_file)?;
+    let what = What { script, name, arguments, cgroup };
+    let Some(account) = &start.account else { return launch_here(&what, start) };
+    let launched = account.act(|| {
+        if access(folder.path(), AccessFlags::X_OK).is_err() {
+            return Err(unreachable(folder, account));
+        }
+        launch_here(&what, start)
+    });
+    launched.unwrap_or_else(|error| Err(StartFailure::Other(format!("it cannot run as its user: {error}"))))
+}
+
+/// What is started.
+struct What<'a> {
+    /// The script that the job brought, where it is now.
+    script: Option<PathBuf>,
+    name: &'a str,
+    arguments: &'a [String],
+    /// Where its processes live.
+    cgroup: Option<File>,
+}
+
+fn unreachable(folder: &RankFolder, account: &Account) -> StartFailure {
+    StartFailure::Account(format!(
+        "user '{}' cannot pass through the folders above '{}' on the worker: let everybody (chmod o+x), or start \
+         the worker with another --state",
+        account.name,
+        folder.path().display()
+    ))
+}
+
+/// Starts it as whoever this thread is.
+fn launch_here(what: &What<'_>, start: &Start) -> Result<Child, StartFailure> {
+    let name = what.name;
     let workdir = Path::new(&start.rank.spec.workdir);
     if !workdir.is_dir() || access(workdir, AccessFlags::X_OK).is_err() {
         return Err(StartFailure::WorkdirMissing(start.rank.spec.workdir.clone()));
     }
-    let program = program(folder, command, name, workdir, &start.environment)?;
+    let program = program(what, workdir, &start.environment)?;
     let spawn = |process: &mut Process| {
-        process.args(arguments).current_dir(workdir).env_clear().envs(&start.environment);
+        if let Some(procs) = &what.cgroup {
+            enter_first(process, procs.try_clone()?);
+        }
+        process.args(what.arguments).current_dir(workdir).env_clear().envs(&start.environment);
         process.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped()).process_group(0).spawn()
     };
     let started = match spawn(Process::new(&program).arg0(name)) {
@@ -46,26 +86,32 @@ pub(crate) fn launch(folder: &RankFolder, start: &Start) -> Result<Child, StartF
 
 /// The file to execute: the script that the job brought, or what its command names.
 fn program(
-    folder: &RankFolder,
-    command: &Command,
-    name: &str,
+    what: &What<'_>,
     workdir: &Path,
     environment: &BTreeMap<String, String>,
 ) -> Result<PathBuf, StartFailure> {
-    match &command.script {
-        Some(script) => write_script(folder.script(), script),
+    let name = what.name;
+    match &what.script {
+        Some(script) => Ok(script.clone()),
         None if name.contains('/') => executable(workdir.join(name), name),
         None => look_up(name, workdir, environment.get("PATH").map_or("", String::as_str)),
     }
 }
 
-fn write_script(path: PathBuf, script: &str) -> Result<PathBuf, StartFailure> {
-    let written = create(&path, 0o700)
-        .and_then(|mut file| file.write_all(script.as_bytes()).at("write the script to", &path));
-    match written {
-        Ok(()) => Ok(path),
-        Err(error) if error.is_of_machine() => Err(StartFailure::NodeTrouble(error.to_string())),
-        Err(error) => Err(StartFailure::Other(error.to_string())),
+/// Only the rank's user can read it, or execute it.
+fn write_script(folder: &RankFolder, script: &str, start: &Start) -> Result<PathBuf, StartFailure> {
+    let path = folder.script();
+    let written = create(&path, 0o700).and_then(|mut file| {
+        file.write_all(script.as_bytes()).at("write the script to", &path)?;
+        start.account.as_ref().map_or(Ok(()), |account| account.own(&path))
+    });
+    written.map(|()| path).map_err(of_file)
+}
+
+fn of_file(error: FileError) -> StartFailure {
+    match error.is_of_machine() {
+        true => StartFailure::NodeTrouble(error.to_string()),
+        false => StartFailure::Other(error.to_string()),
     }
 }
 

@@ -191,6 +191,7 @@ impl Joined {
                 Report::Started { rank: started, .. } if started == rank => return,
                 Report::Progress(_)
                 | Report::Sharing { .. }
+                | Report::PrivateUser { .. }
                 | Report::Condition { .. }
                 | Report::Telemetry(_)
                 | Report::Stretches(_) => {}
@@ -209,6 +210,7 @@ impl Joined {
                 Report::Started { .. }
                 | Report::Progress(_)
                 | Report::Sharing { .. }
+                | Report::PrivateUser { .. }
                 | Report::Condition { .. }
                 | Report::Telemetry(_)
                 | Report::Stretches(_)
@@ -277,6 +279,8 @@ pub(crate) fn run(job: u64, spec: JobSpec) -> Order {
         attempt,
         spec,
         user: "ada".into(),
+        account: own_account(),
+        role: Role::Admin,
         nodes: vec!["127.0.0.1".into()],
         world_size: 1,
         rendezvous: None,
@@ -289,6 +293,11 @@ pub(crate) fn run_to_meet(job: u64, spec: JobSpec, port: u16) -> Order {
     let Order::Run(order) = run(job, spec) else { unreachable!("it runs a job") };
     let rendezvous = Some(Rendezvous { address: "127.0.0.1".into(), port });
     Order::Run(Box::new(RunOrder { rendezvous, ..*order }))
+}
+
+/// The name of the account that the tests run as.
+fn own_account() -> String {
+    nix::unistd::User::from_uid(nix::unistd::geteuid()).unwrap().unwrap().name
 }
 
 /// A script that runs until this file is there.

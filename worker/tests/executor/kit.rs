@@ -11,7 +11,7 @@ use std::process::{Child, Command, Stdio};
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
-use cohabit_proto::{JobId, JobSpec, Share, Span, Work};
+use cohabit_proto::{JobId, JobSpec, Role, Share, Span, Work};
 use cohabit_worker_core::{GpuAccess, RankStart};
 use rustix::net::{
     AddressFamily, SendAncillaryBuffer, SendAncillaryMessage, SendFlags, SocketFlags, SocketType, sendmsg,
@@ -157,6 +157,9 @@ impl Plan {
             rank: JobId::new(1).attempt(1).rank(0),
             spec: self.spec.clone(),
             user: "ada".into(),
+            account: "ada".into(),
+            role: Role::User,
+            private_uid: None,
             devices: Vec::new(),
             share: Share::WHOLE,
             access: GpuAccess::None,

@@ -1,6 +1,6 @@
 //! Scenario words.
 
-use cohabit_proto::{Bytes, DeviceId, Gpus, JobId, JobRecord, JobSpec, Share, Span, Time};
+use cohabit_proto::{Bytes, DeviceId, Gpus, JobId, JobRecord, JobSpec, Role, Share, Span, Time};
 use cohabit_worker_core::{GpuAccess, RankStart};
 
 use crate::failure::Failure;
@@ -46,6 +46,9 @@ pub(super) fn start(number: u64, spec: JobSpec, devices: &[&str]) -> RankStart {
         share: spec.demand.share(),
         spec,
         user: "ada".into(),
+        account: "ada".into(),
+        role: Role::User,
+        private_uid: None,
         devices: devices.iter().map(|device| DeviceId((*device).to_owned())).collect(),
         access: GpuAccess::None,
         rendezvous_port: None,

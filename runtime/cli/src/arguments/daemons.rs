@@ -157,6 +157,10 @@ pub(crate) struct DeviceArguments {
     /// Name of the node; the host's name without it [env: COHABIT_NAME]
     #[arg(long)]
     pub(crate) name: Option<String>,
+    /// A worker that is root runs each job as the account of its user; with this, none as root, not even an
+    /// admin's [env: COHABIT_NO_ROOT_JOBS]
+    #[arg(long)]
+    pub(crate) no_root_jobs: bool,
     /// How long ranks go on when the head cannot be reached [default: 2m] [env: COHABIT_ORPHAN_GRACE]
     #[arg(long, value_name = "TIME")]
     pub(crate) orphan_grace: Option<String>,

@@ -44,6 +44,9 @@ pub(crate) struct TokenCreateArguments {
     /// Whose it is: the user's name on jobs; the role's name and a number without it
     #[arg(long)]
     pub(crate) name: Option<String>,
+    /// The account on workers' machines as which its jobs run; the one named like the token without it
+    #[arg(long, value_name = "NAME")]
+    pub(crate) account: Option<String>,
     /// How long it is good for: 30d; for ever without it
     #[arg(long, value_name = "TIME", value_parser = values::span)]
     pub(crate) expires: Option<Span>,

@@ -38,7 +38,8 @@ async fn create(arguments: TokenCreateArguments) -> Result<(), Failure> {
         Some(name) => name,
         None => free_name(role, &listed(&client).await?),
     };
-    let request = TokenRequest::Create { name: name.clone(), role, expires_in: arguments.expires };
+    let (account, expires_in) = (arguments.account, arguments.expires);
+    let request = TokenRequest::Create { name: name.clone(), role, account, expires_in };
     let TokenAnswer::Created(token) = client.tokens(request).await? else { return Err(misunderstood()) };
     match arguments.display.output {
         Format::Json => output::document(&versioned(Created { name, role: role.to_string(), token })),
@@ -104,6 +105,7 @@ mod tests {
         let taken = |name: &str| TokenRecord {
             name: name.into(),
             role: Role::User,
+            account: None,
             created_at: Time::EPOCH,
             expires_at: None,
         };

@@ -25,9 +25,10 @@ pub(super) fn up(arguments: UpArguments) -> Result<ExitCode, Failure> {
 
 async fn serve(options: HeadOptions, settings: Settings) -> Result<(), Failure> {
     let mut signals = EndSignals::watch()?;
-    let state = options.state_dir.join(worker::WORKER_FOLDER);
+    let state = options.state_dir.clone();
     let mut head = HeadDaemon::start(options).await.map_err(head::failure)?;
     let token = read_token(&head.worker_token_file())?;
+    let state = worker::within(&state)?;
     let options = worker::options(&settings, local_address(&head).to_string(), token, state)?;
     let mut worker = joined(options).await?;
     output::data(&format!("{}; {} works here", head::ready(&head), worker.name()))?;

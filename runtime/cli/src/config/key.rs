@@ -43,6 +43,8 @@ pub(crate) enum Key {
     Network,
     /// How fast a worker's devices reach each other.
     Interconnect,
+    /// Whether a worker that is root runs no jobs as root.
+    NoRootJobs,
     /// How long ranks go on without the head.
     OrphanGrace,
     /// How much of a rank's output is kept.
@@ -57,7 +59,7 @@ pub(crate) enum Key {
 
 impl Key {
     /// Every key.
-    pub(crate) const ALL: [Key; 25] = [
+    pub(crate) const ALL: [Key; 26] = [
         Key::Head,
         Key::TokenFile,
         Key::State,
@@ -78,6 +80,7 @@ impl Key {
         Key::NvmlLibrary,
         Key::Network,
         Key::Interconnect,
+        Key::NoRootJobs,
         Key::OrphanGrace,
         Key::LogLimit,
         Key::LogRetention,
@@ -108,6 +111,7 @@ impl Key {
             Key::NvmlLibrary => "nvml-library",
             Key::Network => "network",
             Key::Interconnect => "interconnect",
+            Key::NoRootJobs => "no-root-jobs",
             Key::OrphanGrace => "orphan-grace",
             Key::LogLimit => "log-limit",
             Key::LogRetention => "log-retention",

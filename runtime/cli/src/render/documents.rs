@@ -55,6 +55,8 @@ pub(crate) struct Job {
     sharing: Option<&'static str>,
     sharing_reason: Option<String>,
     sharing_with: Vec<JobId>,
+    limits: Option<&'static str>,
+    limits_reason: Option<String>,
     predicted: Option<Prediction>,
     slowdown_measured: Option<f64>,
     progress: Option<ProgressNow>,
@@ -80,6 +82,9 @@ struct Rank {
     sharing: Option<&'static str>,
     sharing_reason: Option<String>,
     gpu_memory: Option<u64>,
+    limits: Option<&'static str>,
+    limits_reason: Option<String>,
+    private_uid: Option<u32>,
     exit_code: Option<i32>,
     signal: Option<i32>,
     failure: Option<String>,
@@ -114,6 +119,7 @@ struct Members {
 impl From<&JobRecord> for Job {
     fn from(job: &JobRecord) -> Job {
         let (sharing, sharing_reason) = told(job.sharing());
+        let (limits, limits_reason) = told(job.host_limits().map(|(_, limits)| limits));
         Job {
             id: job.id,
             name: job.name.clone(),
@@ -135,6 +141,8 @@ impl From<&JobRecord> for Job {
             sharing,
             sharing_reason,
             sharing_with: job.sharing_with.clone(),
+            limits,
+            limits_reason,
             predicted: job.predicted.as_ref().map(Prediction::from),
             slowdown_measured: job.slowdown_measured.map(Slowdown::as_f64),
             progress: job.progress.as_ref().map(ProgressNow::from),
@@ -193,8 +201,12 @@ impl From<(usize, &RankRecord)> for Rank {
             Some(Outcome::NotStarted(failure)) => (None, None, Some(failure.to_string())),
             Some(Outcome::Lost(detail)) => (None, None, Some(detail.clone())),
             Some(Outcome::OutOfGpuMemory { code, said }) => (Some(*code), None, Some(said.clone())),
+            Some(outcome @ Outcome::OutOfMemory { code, .. }) => {
+                (Some(*code), None, Some(outcome.to_string()))
+            }
         };
         let (sharing, sharing_reason) = told(rank.enforcement.as_ref());
+        let (limits, limits_reason) = told(rank.host_limits.as_ref());
         Rank {
             rank: number,
             node: rank.node.clone(),
@@ -203,6 +215,9 @@ impl From<(usize, &RankRecord)> for Rank {
             sharing,
             sharing_reason,
             gpu_memory: rank.gpu_memory.map(|memory| memory.0),
+            limits,
+            limits_reason,
+            private_uid: rank.private_uid,
             exit_code,
             signal,
             failure,
@@ -291,6 +306,7 @@ pub(crate) struct Tokens {
 pub(crate) struct TokenTold {
     name: String,
     role: String,
+    account: Option<String>,
     created_at: String,
     expires_at: Option<String>,
 }
@@ -300,6 +316,7 @@ impl From<&TokenRecord> for TokenTold {
         TokenTold {
             name: token.name.clone(),
             role: token.role.to_string(),
+            account: token.runs_as().map(str::to_owned),
             created_at: moment(token.created_at),
             expires_at: token.expires_at.map(moment),
         }

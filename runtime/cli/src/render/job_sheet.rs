@@ -1,7 +1,7 @@
 //! One job in full, for people: what `show` shows.
 
 use cohabit_client::proto::{
-    AttemptRecord, Compute, JobRecord, Limits, RankRecord, Share, Span, Spread, Time,
+    AttemptRecord, Compute, Enforcement, JobRecord, Limits, RankRecord, Share, Span, Spread, Time,
 };
 use jiff::tz::TimeZone;
 
@@ -35,6 +35,7 @@ pub(crate) fn job_sheet(job: &JobRecord, now: Time, zone: &TimeZone) -> String {
     line("measured", measured(job));
     line("progress", progress(job));
     line("sharing", job.sharing().map_or(String::new(), ToString::to_string));
+    line("limits", limits(job));
     line("beside", job.sharing_with.iter().map(ToString::to_string).collect::<Vec<_>>().join(", "));
     for attempt in &job.attempts {
         attempt_lines(attempt, zone, &mut lines);
@@ -102,6 +103,17 @@ fn predicted(job: &JobRecord, zone: &TimeZone) -> String {
     parts.into_iter().flatten().collect::<Vec<_>>().join(", ")
 }
 
+/// Whether it is held to the cores and the host memory that it claims.
+fn limits(job: &JobRecord) -> String {
+    match job.host_limits() {
+        None => String::new(),
+        Some((_, Enforcement::Enforced)) => "cpus and memory are enforced".to_owned(),
+        Some((node, Enforcement::Unenforced(why))) => {
+            format!("cpus and memory are not enforced on node {node} ({why})")
+        }
+    }
+}
+
 /// What its neighbours cost it, where that was seen.
 fn measured(job: &JobRecord) -> String {
     let slowdown = job.slowdown_measured;
@@ -127,7 +139,8 @@ fn attempt_lines(attempt: &AttemptRecord, zone: &TimeZone, lines: &mut Vec<Strin
     };
     lines.push(format!("  attempt {}: started {}{end}", attempt.attempt, clock(attempt.started_at, zone)));
     for (number, rank) in attempt.ranks.iter().enumerate() {
-        lines.push(format!("    rank {number} on {}{}{}", place(rank), memory(rank), outcome(rank)));
+        let told = [place(rank), user(rank), memory(rank), outcome(rank)].concat();
+        lines.push(format!("    rank {number} on {told}"));
     }
 }
 
@@ -138,6 +151,11 @@ fn place(rank: &RankRecord) -> String {
         Share::WHOLE => format!("{} with {devices}", rank.node),
         share => format!("{} with {share} of {devices}", rank.node),
     }
+}
+
+/// As whom it runs, where its user has no account there.
+fn user(rank: &RankRecord) -> String {
+    rank.private_uid.map_or(String::new(), |uid| format!(" as user {uid} (for want of an account)"))
 }
 
 /// What it holds on its devices now.

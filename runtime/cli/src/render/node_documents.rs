@@ -3,8 +3,8 @@
 //! What a driver does not tell is null.
 
 use cohabit_client::proto::{
-    Bandwidth, ComputeMode, DeviceKind, DeviceRecord, DeviceTelemetry, GpuFacts, JobId, Mig, NodeRecord,
-    Peer, PeerPath,
+    Bandwidth, ComputeMode, DeviceKind, DeviceRecord, DeviceTelemetry, GpuFacts, Isolation, JobId, Mig,
+    NodeRecord, Peer, PeerPath, Users,
 };
 use serde::Serialize;
 
@@ -31,6 +31,7 @@ pub(crate) struct Node {
     memory_used: u64,
     links: LinkSpeeds,
     sharing: SharingRules,
+    isolation: Kept,
     devices: Vec<DeviceNow>,
     jobs: Vec<JobId>,
 }
@@ -47,6 +48,14 @@ struct LinkSpeeds {
 struct SharingRules {
     max_ranks: u32,
     reserve: u64,
+}
+
+/// What its worker keeps apart.
+#[derive(Debug, Serialize)]
+struct Kept {
+    users: Users,
+    limits: &'static str,
+    limits_reason: Option<String>,
 }
 
 #[derive(Debug, Serialize)]
@@ -121,9 +130,17 @@ impl From<&NodeRecord> for Node {
                 interconnect: node.links.interconnect.map(Bandwidth::bytes_per_second),
             },
             sharing: SharingRules { max_ranks: node.sharing.max_ranks, reserve: node.sharing.reserve.0 },
+            isolation: Kept::from(&node.isolation),
             devices: node.devices.iter().map(DeviceNow::from).collect(),
             jobs: node.jobs.clone(),
         }
+    }
+}
+
+impl From<&Isolation> for Kept {
+    fn from(isolation: &Isolation) -> Kept {
+        let (limits, why) = isolation.host_limits.words();
+        Kept { users: isolation.users, limits, limits_reason: why.map(str::to_owned) }
     }
 }
 

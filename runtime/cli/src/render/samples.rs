@@ -5,9 +5,9 @@ use std::collections::BTreeMap;
 use cohabit_client::proto::{
     ArraySummary, AttemptRecord, Bandwidth, Bytes, Condition, Demand, Device, DeviceId, DeviceKind,
     DeviceRecord, DeviceSharing, DeviceTelemetry, Enforcement, GpuFacts, GpuPerformance, GpuReading, Gpus,
-    Health, JobId, JobRecord, JobState, Links, NodeId, NodeRecord, NodeState, Outcome, Peer, PeerPath,
-    Predicted, Progress, RankRecord, ReasonCode, Role, Share, SharingLimits, Signal, Slowdown, Span, Time,
-    TokenRecord,
+    Health, Isolation, JobId, JobRecord, JobState, Links, NodeId, NodeRecord, NodeState, Outcome, Peer,
+    PeerPath, Predicted, Progress, RankRecord, ReasonCode, Role, Share, SharingLimits, Signal, Slowdown,
+    Span, Time, TokenRecord, Users,
 };
 
 /// So many seconds after the morning of 21 November 2026.
@@ -101,6 +101,8 @@ fn attempt(number: u32, started: u64, ended: Option<u64>, outcome: Option<Outcom
             share: Share(500),
             enforcement: Some(Enforcement::Unenforced("MPS is switched off on this worker".into())),
             gpu_memory: ended.is_none().then_some(Bytes(7 << 30)),
+            host_limits: Some(Enforcement::Unenforced("no delegated cgroup".into())),
+            private_uid: (number == 1).then_some(61_184),
             outcome,
         }],
     }
@@ -175,6 +177,7 @@ pub(crate) fn nodes() -> Vec<NodeRecord> {
         memory_used: Bytes(16 << 30),
         links: Links { network: Some(Bandwidth(25_000_000_000)), interconnect: None },
         sharing: SharingLimits::default(),
+        isolation: Isolation { users: Users::Apart, host_limits: Enforcement::Enforced },
         devices,
         jobs: jobs.iter().copied().map(JobId::new).collect(),
         since: at(0),
@@ -237,7 +240,12 @@ fn fenced(record: DeviceRecord) -> DeviceRecord {
 
 /// One for ever, one not.
 pub(crate) fn tokens() -> Vec<TokenRecord> {
-    let token =
-        |name: &str, role, expires_at| TokenRecord { name: name.into(), role, created_at: at(0), expires_at };
+    let token = |name: &str, role, expires_at| TokenRecord {
+        name: name.into(),
+        role,
+        account: (role == Role::Admin).then(|| "root".into()),
+        created_at: at(0),
+        expires_at,
+    };
     vec![token("admin", Role::Admin, None), token("ada", Role::User, Some(at(2_592_000)))]
 }

@@ -2,9 +2,9 @@
 
 use cohabit_proto::{
     Array, By, Bytes, ClientKey, Demand, Device, DeviceId, DeviceKind, Gpus, HeldRank, Incarnation,
-    IndexRange, Inventory, JobChange, JobId, JobRecord, JobSpec, JobState, Links, NodeId, Notice, Order,
-    Outcome, RankId, Reply, Report, Request, Role, RunOrder, Share, SharingLimits, Span, StopReason, Submit,
-    Time, Verdict, WorkerKey,
+    IndexRange, Inventory, Isolation, JobChange, JobId, JobRecord, JobSpec, JobState, Links, NodeId, Notice,
+    Order, Outcome, RankId, Reply, Report, Request, Role, RunOrder, Share, SharingLimits, Span, StopReason,
+    Submit, Time, Verdict, WorkerKey,
 };
 use cohabit_scheduler::{Policy, View, forecast, policy_by_name};
 use uuid::Uuid;
@@ -21,11 +21,11 @@ pub(crate) struct TestHead {
 }
 
 pub(crate) fn ada() -> By {
-    By { user: "ada".into(), role: Role::User }
+    By::new("ada", Role::User)
 }
 
 pub(crate) fn root() -> By {
-    By { user: "root".into(), role: Role::Admin }
+    By::new("root", Role::Admin)
 }
 
 pub(crate) fn node(number: u64) -> NodeId {
@@ -75,6 +75,7 @@ pub(crate) fn inventory(number: u64, devices: u32, held: Vec<HeldRank>) -> Inven
         links: Links::default(),
         sharing: SharingLimits::default(),
         rendezvous_ports: vec![29_601, 29_602, 29_603],
+        isolation: Isolation::default(),
         orphan_grace: Span::ZERO,
         held,
     }

@@ -55,7 +55,7 @@ fn what_no_node_can_hold_is_refused_naming_the_largest() {
 fn users_change_only_their_own_jobs() {
     let mut test = TestHead::with_devices(1);
     let id = test.submit(gpus(1));
-    let bob = By { user: "bob".into(), role: Role::User };
+    let bob = By::new("bob", Role::User);
     let cancel = Request::Change(JobChange::Cancel, vec![id]);
     let Reply::Changed(verdicts) = test.request(bob, cancel.clone()) else { panic!() };
     let Verdict::Refused(refusal) = &verdicts[0].1 else { panic!("{verdicts:?}") };
@@ -67,7 +67,7 @@ fn users_change_only_their_own_jobs() {
 #[test]
 fn a_workers_token_submits_nothing() {
     let mut test = TestHead::with_devices(1);
-    let worker = By { user: "node1".into(), role: Role::Worker };
+    let worker = By::new("node1", Role::Worker);
     let submit = Submit { spec: gpus(1), idempotency_key: None, estimate: None };
     assert_eq!(refusal(test.request(worker, Request::Submit(Box::new(submit)))).0, RefusalCode::NotAllowed);
 }

@@ -67,6 +67,7 @@ fn ended_by(report: Report, how: Outcome) -> Report {
         report @ (Report::Started { .. }
         | Report::Progress(_)
         | Report::Sharing { .. }
+        | Report::PrivateUser { .. }
         | Report::Condition { .. }
         | Report::Telemetry(_)
         | Report::Stretches(_)) => report,
@@ -195,6 +196,8 @@ fn some_orders() -> Vec<Order> {
         attempt,
         spec,
         user: "ada".into(),
+        account: "ada".into(),
+        role: Role::User,
         nodes: vec!["node-a".into()],
         world_size: 1,
         rendezvous: Some(Rendezvous { address: "node-a".into(), port: 29_600 }),

@@ -9,7 +9,7 @@ mod revocation;
 use std::time::{Duration, Instant};
 
 use cohabit_proto::{
-    Answer, AtEnd, Bytes, Incarnation, Inventory, JobId, Links, LogChunk, LogPosition, LogRequest,
+    Answer, AtEnd, Bytes, Incarnation, Inventory, Isolation, JobId, Links, LogChunk, LogPosition, LogRequest,
     ModelRequest, Models, NodeId, Order, Query, Refusal, RefusalCode, Reply, Report, Request, Role,
     SharingLimits, Span, TokenAnswer, TokenRequest, WorkerKey,
 };
@@ -130,6 +130,7 @@ fn hello() -> WorkerHello {
         links: Links::default(),
         sharing: SharingLimits::default(),
         rendezvous_ports: vec![29_600],
+        isolation: Isolation::default(),
         orphan_grace: Span::from_secs(120),
         held: Vec::new(),
     };

@@ -52,10 +52,10 @@ fn the_bytes_of_the_hello_are_those_of_this_protocol_version() {
     let token: Token = format!("cohabit1.{}.{}", "5a".repeat(32), "77".repeat(32)).parse().unwrap();
     let hello = Hello { secret: token.secret(), purpose: Purpose::Client };
     assert_eq!(hex(&hello), "77".repeat(32) + "00");
-    let by = By { user: "ada".into(), role: Role::User };
+    let by = By::new("ada", Role::User);
     let cluster = token.fingerprint();
     let welcome = HelloAnswer::Welcome(Welcome { cluster, by, build: "1".into() });
-    assert_eq!(hex(&welcome), format!("00{cluster}03616461010131"));
+    assert_eq!(hex(&welcome), format!("00{cluster}0361646101000131"));
     let refused = HelloAnswer::Refused { code: RefusedCode::ExpiredToken, message: "no".into() };
     assert_eq!(hex(&refused), "0101026e6f");
 }

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use cohabit_proto::{
     AttemptId, Device, DeviceId, DeviceKind, JobId, JobSpec, Order, Outcome, Progress, RankId, RankRun,
-    Rendezvous, Report, RunOrder, Share, Signal, Span, StartFailure, StopReason, Time, Warning,
+    Rendezvous, Report, Role, RunOrder, Share, Signal, Span, StartFailure, StopReason, Time, Warning,
 };
 
 use crate::{
@@ -58,6 +58,8 @@ pub(super) fn order(spec: JobSpec, ranks: u32) -> RunOrder {
         attempt: ATTEMPT,
         spec,
         user: "ada".into(),
+        account: "ada".into(),
+        role: Role::User,
         nodes: vec!["10.0.0.1".into()],
         world_size: ranks,
         rendezvous: Some(Rendezvous { address: "10.0.0.1".into(), port: 29_600 }),
@@ -111,6 +113,9 @@ pub(super) fn found(spec: JobSpec, ending: Option<Ending>) -> FoundRank {
         rank: RANK,
         spec,
         user: "ada".into(),
+        account: "ada".into(),
+        role: Role::User,
+        private_uid: None,
         devices: vec![DeviceId("gpu-0".into())],
         share: Share::WHOLE,
         access: GpuAccess::None,

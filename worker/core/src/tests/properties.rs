@@ -78,6 +78,7 @@ fn event() -> impl Strategy<Value = Event> {
         1 => Just(Event::Unlinked),
         8 => (device_id(), word()).prop_map(|(device, word)| Event::Mps(device, word)),
         2 => (rank_id(), enforcement()).prop_map(|(rank, told)| Event::Sharing(rank, told)),
+        1 => rank_id().prop_map(|rank| Event::PrivateUser(rank, 61_184)),
         2 => sample().prop_map(|sample| Event::Sampled(vec![sample])),
         1 => (device_id(), prop::sample::select(vec![31, 31, 31, 63, 74, 79]))
             .prop_map(|(device, code)| Event::Xid(device, code)),
@@ -124,7 +125,7 @@ impl World {
                 (MpsWord::Faulted { .. }, _) => true,
             },
             Event::Order(_) | Event::Found(_) | Event::Linked | Event::Unlinked | Event::Alarm => true,
-            Event::Sharing(..) | Event::Sampled(_) | Event::Xid(..) => true,
+            Event::Sharing(..) | Event::PrivateUser(..) | Event::Sampled(_) | Event::Xid(..) => true,
         }
     }
 
@@ -137,7 +138,8 @@ impl World {
             }
             Event::Order(_) | Event::Progress(..) | Event::Found(_) => {}
             Event::Linked | Event::Unlinked | Event::Alarm => {}
-            Event::Mps(..) | Event::Sharing(..) | Event::Sampled(_) | Event::Xid(..) => {}
+            Event::Mps(..) | Event::Sharing(..) | Event::PrivateUser(..) => {}
+            Event::Sampled(_) | Event::Xid(..) => {}
         }
         let mut effects = Vec::new();
         self.worker.handle(self.now, event, &mut effects);

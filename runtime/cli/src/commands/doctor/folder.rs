@@ -43,7 +43,8 @@ fn privacy(folder: &Path, metadata: &fs::Metadata) -> Finding {
             "run as that user, or choose another with --state",
         );
     }
-    if metadata.mode() & 0o077 != 0 {
+    // Users of ranks may have to pass through it, which does not show them what is there.
+    if metadata.mode() & 0o066 != 0 {
         return Finding::broken(
             MATTER,
             format!("{shown} is open to other users"),

@@ -1,13 +1,17 @@
 //! `worker start`: runs a worker in the foreground until it is told to end. Ranks outlive it.
 
 use std::env;
-use std::path::PathBuf;
+use std::fs::{self, DirBuilder, Permissions};
+use std::os::unix::fs::{DirBuilderExt, PermissionsExt};
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::str::FromStr as _;
 
 use cohabit_client::proto::{Links, SharingLimits};
 use cohabit_client::{Error as ClientError, Token};
-use cohabit_worker::{DeviceSpec, LogLimits, MpsUse, WorkerDaemon, WorkerError, WorkerOptions};
+use cohabit_worker::{DeviceSpec, LogLimits, MpsUse, RootJobs, WorkerDaemon, WorkerError, WorkerOptions};
+
+use nix::unistd::geteuid;
 
 use crate::arguments::{DeviceArguments, WorkerStartArguments};
 use crate::config::{Key, Origin, Settings, Written};
@@ -32,8 +36,23 @@ pub(super) fn start(arguments: &WorkerStartArguments) -> Result<ExitCode, Failur
 pub(in crate::commands) fn folder(settings: &Settings) -> Result<PathBuf, Failure> {
     match settings.find(Key::State) {
         Some(flag) if *flag.origin == Origin::Flag => Ok(flag.path()),
-        Some(_) | None => Ok(state_folder(settings)?.join(WORKER_FOLDER)),
+        Some(_) | None => within(&state_folder(settings)?),
     }
+}
+
+/// The worker's folder within this one, which is made unless it is there. Where jobs run as the accounts of
+/// their users, these have to pass through it.
+pub(in crate::commands) fn within(state: &Path) -> Result<PathBuf, Failure> {
+    let made = DirBuilder::new().recursive(true).mode(0o700).create(state);
+    let opened = made.and_then(|()| match geteuid().is_root() {
+        true => fs::set_permissions(state, Permissions::from_mode(0o711)),
+        false => Ok(()),
+    });
+    opened.map_err(|error| {
+        let message = format!("the state folder '{}' cannot be used: {error}", state.display());
+        Failure::new(Trouble::InputOutput, message)
+    })?;
+    Ok(state.join(WORKER_FOLDER))
 }
 
 async fn serve(options: WorkerOptions) -> Result<(), Failure> {
@@ -76,6 +95,7 @@ pub(in crate::commands) fn device_flags(arguments: &DeviceArguments) -> Result<W
     ];
     let mut written: Written =
         texts.into_iter().filter_map(|(key, text)| Some((key, text.clone()?))).collect();
+    written.extend(arguments.no_root_jobs.then(|| (Key::NoRootJobs, true.to_string())));
     written.extend(path_flag(Key::NvmlLibrary, arguments.nvml_library.as_deref())?);
     Ok(written)
 }
@@ -117,6 +137,10 @@ pub(in crate::commands) fn options(
         sharing: sharing(settings)?,
         mps: settings.checked(Key::Mps, mps_use)?.unwrap_or(usual.mps),
         nvml_library: settings.path(Key::NvmlLibrary),
+        root_jobs: match settings.checked(Key::NoRootJobs, str::parse::<bool>)? {
+            Some(true) => RootJobs::Never,
+            Some(false) | None => usual.root_jobs,
+        },
         orphan_grace: settings.checked(Key::OrphanGrace, values::span)?.unwrap_or(usual.orphan_grace),
         log: log_cap.map_or(usual.log, |cap| LogLimits { cap, segment: usual.log.segment.min(cap) }),
         log_retention: settings.checked(Key::LogRetention, values::span)?.unwrap_or(usual.log_retention),

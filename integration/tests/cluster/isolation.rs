@@ -1,0 +1,248 @@
+//! Jobs of different users keep out of each other's way, and of the daemons'.
+//!
+//! Only a worker that is root can run jobs as others: where the tests are not, those that need it say so and
+//! pass.
+
+use std::os::unix::fs::PermissionsExt;
+
+use nix::unistd::{User, geteuid};
+use serde_json::Value;
+
+use crate::kit::*;
+
+/// Whether this test has to be left out.
+fn is_skipped() -> bool {
+    let skipped = !geteuid().is_root();
+    if skipped {
+        eprintln!("skipped: only root may run jobs as the accounts of their users");
+    }
+    skipped
+}
+
+/// A cluster whose folder everybody may enter, as with a state folder in its usual place.
+fn open_cluster(flags: &[&str]) -> Cluster {
+    let mut cluster = Cluster::with_head(&["--policy", "fifo"], &[]);
+    let open = std::fs::Permissions::from_mode(0o777);
+    std::fs::set_permissions(cluster.folder(), open).unwrap();
+    cluster.add_worker_with("host:4", flags);
+    cluster
+}
+
+fn uid_of(account: &str) -> u32 {
+    User::from_name(account).unwrap().unwrap().uid.as_raw()
+}
+
+/// Runs a script with this token to its end; what it printed, by the word of an admin.
+fn printed_by(cluster: &Cluster, token: &str, script: &str) -> String {
+    let job = cluster.submit(&["--token-file", token], script);
+    let ended = cluster.end(&job);
+    assert_eq!(ended["state"], "COMPLETED", "{ended}");
+    cluster.ok(&["logs", &job])
+}
+
+fn story(cluster: &Cluster, job: &str) -> String {
+    cluster.json(&["explain", job]).to_string()
+}
+
+#[test]
+fn a_job_runs_as_the_account_of_its_user_with_nothing_of_the_daemon() {
+    if is_skipped() {
+        return;
+    }
+    let cluster = open_cluster(&[]);
+    let ada = cluster.token("ada", &["--role", "user", "--name", "ada", "--account", "nobody"]);
+    let script = "id -u; id -g; id -G; echo $USER $LOGNAME $HOME; pwd; umask; ls /proc/self/fd | head -3 | xargs; \
+                  grep -E '^(CapEff|CapPrm|NoNewPrivs|SigIgn|SigBlk)' /proc/self/status | cut -f 2 | xargs; env";
+    let printed = printed_by(&cluster, &ada, script);
+    let lines: Vec<&str> = printed.lines().collect();
+    let nobody = User::from_name("nobody").unwrap().unwrap();
+    let (uid, gid) = (nobody.uid.to_string(), nobody.gid.to_string());
+    let home = nobody.dir.display();
+    assert_eq!(lines[..3], [&uid, &gid, &gid]);
+    assert_eq!(lines[3], format!("nobody nobody {home}"));
+    assert_eq!(lines[4..7], [&cluster.path("").trim_end_matches('/'), "0022", "0 1 2"]);
+    let none = "0000000000000000";
+    assert_eq!(lines[7], format!("{none} {none} {none} {none} 1"));
+    assert!(!printed.contains("DAEMON_SECRET"), "{printed}");
+}
+
+#[test]
+fn a_job_reaches_its_own_files_and_neither_those_of_others_nor_the_workers() {
+    if is_skipped() {
+        return;
+    }
+    let cluster = open_cluster(&[]);
+    let ada = cluster.token("ada", &["--role", "user", "--name", "ada", "--account", "games"]);
+    let bea = cluster.token("bea", &["--role", "user", "--name", "bea", "--account", "nobody"]);
+    let own = "echo weights > $COHABIT_CHECKPOINT_DIR/weights && echo '{\"step\": 3}' >> $COHABIT_PROGRESS && \
+               echo $COHABIT_CHECKPOINT_DIR $$ > pid.new && mv pid.new pid; sleep 1000";
+    let victim = cluster.submit(&["--token-file", &ada, "--env", "SECRET=of-ada"], own);
+    cluster.until_file("pid");
+    until("its progress is seen", || cluster.show(&victim)["progress"]["step"] == 3);
+    let (checkpoints, pid) =
+        cluster.read("pid").trim().split_once(' ').map(|(a, b)| (a.to_owned(), b.to_owned())).unwrap();
+    let rank = cluster.path(&format!("worker0/ranks/{victim}/1/0"));
+    for file in ["start.json", "progress", "log/0", "socket"] {
+        let mode = std::fs::metadata(format!("{rank}/{file}")).map(|found| found.permissions().mode());
+        assert!(mode.as_ref().map_or(true, |mode| mode & 0o077 == 0), "{file} has {mode:?}");
+    }
+    let files = [
+        format!("{checkpoints}/weights"),
+        format!("{rank}/start.json"),
+        format!("{rank}/progress"),
+        format!("/proc/{pid}/environ"),
+        cluster.path("worker0/node.json"),
+        cluster.path("head/worker.token"),
+        cluster.path("head/admin.token"),
+        cluster.path("head/journal.sqlite"),
+    ];
+    let folders = [
+        checkpoints,
+        rank.clone(),
+        format!("{rank}/log"),
+        cluster.path("worker0/ranks"),
+        cluster.path("head"),
+    ];
+    let script = format!(
+        "for f in {}; do cat $f >/dev/null 2>&1 && echo read $f; done; for d in {}; do ls $d >/dev/null 2>&1 && \
+         echo listed $d; done; kill -9 {pid} 2>/dev/null && echo killed; echo x >> {rank}/script 2>/dev/null && \
+         echo wrote; touch {rank}/new 2>/dev/null && echo made; echo done",
+        files.join(" "),
+        folders.join(" ")
+    );
+    assert_eq!(printed_by(&cluster, &bea, &script), "done\n");
+    assert_eq!(cluster.state(&victim), "RUNNING");
+    assert!(
+        !cluster.run(&["show", "--token-file", &bea, "--output", "json", &victim]).stdout.contains("of-ada")
+    );
+    assert_eq!(cluster.run(&["logs", "--token-file", &bea, &victim]).code, 77);
+    assert_eq!(cluster.run(&["cancel", "--token-file", &bea, &victim]).code, 77);
+    cluster.ok(&["cancel", &victim]);
+    assert_eq!(cluster.end(&victim)["state"], "CANCELLED");
+    assert!(!cluster.read("daemons.log").contains("of-ada"));
+}
+
+#[test]
+fn checkpoints_are_seen_again_by_the_next_attempt_and_scripts_belong_to_their_user() {
+    if is_skipped() {
+        return;
+    }
+    let cluster = open_cluster(&[]);
+    let ada = cluster.token("ada", &["--role", "user", "--name", "ada", "--account", "games"]);
+    let text = "#!/bin/sh\ncat $COHABIT_CHECKPOINT_DIR/step 2>/dev/null && exit 0\n\
+                echo 7 > $COHABIT_CHECKPOINT_DIR/step\nexit 1\n";
+    std::fs::write(cluster.folder().join("train.sh"), text).unwrap();
+    let submit = ["submit", "--output", "quiet", "--token-file", &ada, "--retries", "1", "train.sh"];
+    let job = cluster.ok(&submit).trim().to_owned();
+    assert_eq!(cluster.end(&job)["state"], "COMPLETED");
+    assert_eq!(cluster.ok(&["logs", &job]), "7\n");
+}
+
+#[test]
+fn who_has_no_account_on_the_node_becomes_a_user_that_nobody_else_is() {
+    if is_skipped() {
+        return;
+    }
+    let mut cluster = open_cluster(&[]);
+    let strangers = ["no-such-account", "no-other-account"].map(|name| {
+        let token = cluster.token(name, &["--role", "user", "--name", name]);
+        let job = cluster.submit(&["--token-file", &token], "id -u; id -G; touch of-stranger-$(id -u)");
+        (token, job)
+    });
+    let uids = strangers.each_ref().map(|(_, job)| {
+        let ended = cluster.end(job);
+        assert_eq!(ended["state"], "COMPLETED", "{ended}");
+        let uid = ended["attempts"][0]["ranks"][0]["private_uid"].as_u64().unwrap();
+        assert_eq!(cluster.ok(&["logs", job]), format!("{uid}\n{uid}\n"));
+        uid
+    });
+    assert_ne!(uids[0], uids[1]);
+    let told = story(&cluster, &strangers[0].1);
+    let account = "the account 'no-such-account' does not exist there";
+    assert_eq!(told.matches(account).count(), 1, "{told}");
+    assert!(cluster.ok(&["show", &strangers[0].1]).contains(&format!("as user {}", uids[0])));
+
+    cluster.kill_worker(0);
+    cluster.restart_worker(0);
+    assert_eq!(printed_by(&cluster, &strangers[0].0, "id -u"), format!("{}\n", uids[0]));
+}
+
+#[test]
+fn only_an_admin_runs_as_root_and_only_where_the_worker_does_not_mind() {
+    if is_skipped() {
+        return;
+    }
+    let cluster = open_cluster(&[]);
+    let admin = cluster.submit(&[], "id -u");
+    assert_eq!(cluster.end(&admin)["state"], "COMPLETED");
+    assert_eq!(cluster.ok(&["logs", &admin]), "0\n");
+    for flags in [["--name", "root", "--account", "root"], ["--name", "eve", "--account", "root"]] {
+        let refused = cluster.run(&[&["token", "create", "--role", "user"], &flags[..]].concat());
+        assert!(refused.stderr.contains("never run as root"), "{}", refused.stderr);
+    }
+
+    let strict = open_cluster(&["--no-root-jobs"]);
+    let job = strict.submit(&[], "id -u");
+    let ended = strict.end(&job);
+    assert_eq!((&ended["state"], &ended["reason_code"]), (&"FAILED".into(), &"could_not_start".into()));
+    assert!(ended["reason"].as_str().unwrap().contains("--no-root-jobs"), "{ended}");
+    let ops = strict.token("ops", &["--role", "admin", "--name", "ops", "--account", "daemon"]);
+    assert_eq!(printed_by(&strict, &ops, "id -u"), format!("{}\n", uid_of("daemon")));
+}
+
+#[test]
+fn what_only_root_may_enter_is_not_entered_for_a_user() {
+    if is_skipped() {
+        return;
+    }
+    let cluster = open_cluster(&[]);
+    let ada = cluster.token("ada", &["--role", "user", "--name", "ada", "--account", "nobody"]);
+    let locked = cluster.folder().join("locked");
+    std::fs::create_dir(&locked).unwrap();
+    std::fs::write(locked.join("program"), "#!/bin/sh\n").unwrap();
+    std::fs::set_permissions(locked.join("program"), std::fs::Permissions::from_mode(0o755)).unwrap();
+    std::fs::set_permissions(&locked, std::fs::Permissions::from_mode(0o700)).unwrap();
+    let (folder, program) = (locked.display().to_string(), locked.join("program").display().to_string());
+    let refused = |flags: &[&str]| {
+        let submit = [&["submit", "--output", "quiet", "--token-file", &ada], flags].concat();
+        let job = cluster.ok(&submit).trim().to_owned();
+        cluster.end(&job)["reason_code"].as_str().unwrap().to_owned()
+    };
+    assert_eq!(refused(&["--workdir", &folder, "--", "true"]), "workdir_missing");
+    assert_eq!(refused(&["--", &program]), "not_executable");
+    let outside = format!("{folder}/checkpoints");
+    assert_eq!(refused(&["--checkpoint", &outside, "--", "true"]), "could_not_start");
+    assert!(!locked.join("checkpoints").exists());
+}
+
+#[test]
+fn claims_that_nobody_enforces_are_said_and_harm_nobody() {
+    let cluster = Cluster::start(&["host:1"]);
+    let job =
+        cluster.submit(&["--mem", "64M", "--cpus", "1"], "head -c 200M /dev/zero | tail -c 200M | wc -c");
+    let ended = cluster.end(&job);
+    let node = &cluster.json(&["nodes"])["nodes"][0]["isolation"];
+    let sheet = cluster.ok(&["show", &job]);
+    match ended["limits"].as_str() {
+        Some("unenforced") => {
+            assert_eq!((&ended["state"], &node["limits"]), (&"COMPLETED".into(), &"unenforced".into()));
+            let why = ended["limits_reason"].as_str().unwrap();
+            assert!(why.starts_with("no delegated cgroup: "), "{why}");
+            assert!(
+                sheet.contains(&format!("cpus and memory are not enforced on node node0 ({why})")),
+                "{sheet}"
+            );
+            eprintln!("limits are not enforced here, so it was not tried what they do: {why}");
+        }
+        Some("enforced") => {
+            assert_eq!(
+                (&ended["state"], &ended["reason_code"]),
+                (&"OUT_OF_MEMORY".into(), &"memory_limit".into())
+            );
+            assert!(sheet.contains("64 MiB") && sheet.contains("cpus and memory are enforced"), "{sheet}");
+        }
+        other => panic!("{other:?}: {ended}"),
+    }
+    let silent = cluster.submit(&[], "true");
+    assert_eq!(cluster.end(&silent)["limits"], Value::Null);
+}
