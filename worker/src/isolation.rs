@@ -23,6 +23,7 @@ pub(crate) use account::Account;
 pub use accounts::RootJobs;
 pub(crate) use accounts::{AccountError, Chosen};
 pub(crate) use cgroup::RankCgroup;
+pub use cgroup::delegable;
 pub(crate) use inheritance::shed;
 pub(crate) use raw::enter_first;
 

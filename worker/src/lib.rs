@@ -26,5 +26,5 @@ pub use cohabit_gpu as gpu;
 pub use daemon::{DeviceSpec, MpsUse, ParseDeviceSpecError, WorkerDaemon, WorkerError, WorkerOptions};
 pub use executor::executor;
 pub use files::FileError;
-pub use isolation::RootJobs;
+pub use isolation::{RootJobs, delegable};
 pub use log::LogLimits;

@@ -19,6 +19,7 @@ use std::io;
 use std::path::Path;
 
 pub(super) use claim::Cgroups;
+pub use claim::delegable;
 pub(crate) use rank::RankCgroup;
 
 /// The files of the tree: those of the kernel, or of what stands for it in tests.

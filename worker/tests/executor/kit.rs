@@ -62,9 +62,21 @@ pub(crate) struct Rank {
 impl Executor {
     /// As the daemon starts it.
     pub(crate) fn start() -> Executor {
+        Executor::started_by(Command::new(env!("CARGO_BIN_EXE_cohabit-test-executor")))
+    }
+
+    /// By a shell that does this before it becomes the executor.
+    pub(crate) fn start_after(commands: &str) -> Executor {
+        let mut shell = Command::new("sh");
+        shell.args(["-c", &format!("{commands}; exec \"$0\" \"$@\"")]);
+        shell.arg(env!("CARGO_BIN_EXE_cohabit-test-executor"));
+        Executor::started_by(shell)
+    }
+
+    fn started_by(mut program: Command) -> Executor {
         let (line, end) =
             socketpair(AddressFamily::UNIX, SocketType::SEQPACKET, SocketFlags::CLOEXEC, None).unwrap();
-        let process = Command::new(env!("CARGO_BIN_EXE_cohabit-test-executor"))
+        let process = program
             .args(["executor", "/state"])
             .env("SECRET_OF_THE_DAEMON", "1")
             .stdin(end)

@@ -5,7 +5,7 @@ use std::os::unix::fs::PermissionsExt;
 
 use serde_json::json;
 
-use crate::kit::Plan;
+use crate::kit::{Executor, Plan};
 
 #[test]
 fn the_environment_is_only_what_was_prepared() {
@@ -23,6 +23,22 @@ fn it_runs_in_its_working_directory_with_nothing_on_its_standard_input() {
     rank.ended();
     let folder = rank.path("").canonicalize().unwrap();
     assert_eq!(rank.printed_text(), format!("{}\nend\n", folder.display()));
+}
+
+#[test]
+fn nothing_is_inherited_from_whoever_started_the_worker() {
+    let executor = Executor::start_after("umask 0; trap '' HUP INT USR1 XFSZ; exec 9</etc/passwd");
+    let plan = Plan::shell(
+        "(umask; ls /proc/self/fd | head -3 | xargs; ls /proc/$$/fd | grep -cx 9; \
+         grep -E '^(SigIgn|NoNewPrivs)' /proc/self/status | cut -f 2) > $DIR/inherited",
+    );
+    executor.run(&plan);
+    let inherited = fs::read_to_string(plan.path().join("inherited")).unwrap();
+    let lines: Vec<&str> = inherited.lines().collect();
+    assert_eq!(lines[..3], ["0022", "0 1 2", "0"]);
+    // Signals 32 and 33 belong to the C library, and are inherited whatever one does.
+    assert_eq!(u64::from_str_radix(lines[3], 16).unwrap() & !(3 << 31), 0);
+    assert_eq!(lines[4], "1");
 }
 
 #[test]

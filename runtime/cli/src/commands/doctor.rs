@@ -12,6 +12,8 @@ mod gpu_processes;
 #[cfg(feature = "worker")]
 mod gpus;
 mod head;
+#[cfg(feature = "worker")]
+mod isolation;
 mod limits;
 #[cfg(feature = "worker")]
 mod mps;
@@ -38,6 +40,8 @@ pub(super) async fn doctor(arguments: DoctorArguments) -> Result<ExitCode, Failu
     findings.extend(head::look(&settings).await);
     #[cfg(feature = "worker")]
     findings.extend(gpus::look(&gpus::Look::new(&arguments, &settings, &state)));
+    #[cfg(feature = "worker")]
+    findings.extend(isolation::look());
     #[cfg(not(feature = "worker"))]
     findings.push(gpus_without_worker());
     findings.extend(processes::look());

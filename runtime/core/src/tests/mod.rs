@@ -4,6 +4,7 @@
 mod arrays;
 mod company;
 mod devices;
+mod isolation;
 mod jobs;
 mod kit;
 mod planning;

@@ -91,6 +91,40 @@ fn names_are_unique_short_and_plain() {
 }
 
 #[test]
+fn a_token_has_the_account_of_its_name_or_another_but_root_is_for_admins() {
+    let folder = tempfile::tempdir().unwrap();
+    let store = open(&folder);
+    let create = |account, name, role| store.create_for(account, name, role, None, NOW);
+    for (account, name, expected) in
+        [(None, "ada", None), (Some("bea"), "bea", None), (Some("c"), "eve", Some("c"))]
+    {
+        let token = create(account, name, Role::User).unwrap();
+        let by = open(&folder).verify(&token, NOW).unwrap();
+        assert_eq!((by.user.as_str(), by.account.as_deref()), (name, expected));
+    }
+    let runs_as = |name: &str| {
+        store.list().into_iter().find(|it| it.name == name).unwrap().runs_as().map(str::to_owned)
+    };
+    assert_eq!((runs_as("ada"), runs_as("eve")), (Some("ada".into()), Some("c".into())));
+    for (account, name) in [(None, "root"), (Some("root"), "mallory")] {
+        assert!(matches!(create(account, name, Role::User), Err(TokenStoreError::Root(Role::User))));
+    }
+    assert!(create(Some("root"), "ops", Role::Admin).is_ok());
+    assert!(matches!(create(Some("no such"), "f", Role::User), Err(TokenStoreError::BadAccount(_))));
+}
+
+#[test]
+fn tokens_of_earlier_versions_have_the_accounts_of_their_names() {
+    let folder = tempfile::tempdir().unwrap();
+    let token = open(&folder).create("ada", Role::User, None, NOW).unwrap();
+    let text = fs::read_to_string(path(&folder)).unwrap();
+    let earlier: String = text.lines().filter(|line| !line.contains("\"account\"")).collect();
+    assert_ne!(text.replace('\n', ""), earlier);
+    fs::write(path(&folder), earlier).unwrap();
+    assert_eq!(open(&folder).verify(&token, NOW), Ok(By::new("ada", Role::User)));
+}
+
+#[test]
 fn the_file_is_private_and_replaced_in_one_step() {
     let folder = tempfile::tempdir().unwrap();
     let store = open(&folder);

@@ -165,3 +165,19 @@ fn the_time_limit_holds_without_a_link() {
         .until(400)
         .does(term(RANK, StopReason::TimeLimit, 430));
 }
+
+#[test]
+fn as_whom_a_rank_runs_is_told_over_every_link_while_it_lives() {
+    let told = || Effect::Report(Report::PrivateUser { rank: RANK, uid: 61_184 });
+    TestWorker::running(spec())
+        .event(Event::PrivateUser(RANK, 61_184))
+        .does([told()])
+        .unlink()
+        .forget_effects()
+        .link()
+        .does([lease(RANK, Lease::Held), started(RANK, 100), told()])
+        .exited(0, Outcome::Exited(0))
+        .forget_effects()
+        .event(Event::PrivateUser(RANK, 61_185))
+        .does_nothing();
+}

@@ -10,7 +10,8 @@
 //! ```
 //!
 //! A socket's name has little room, and the daemon says nothing when it has too little, so the whole path is
-//! short. Any user who reaches the sockets may ask the daemon, so the folder is for its own user alone.
+//! short. Any user who reaches the sockets may ask the daemon, so the folder is for its own user alone; but
+//! where that is root, clients are other users, and have to pass through.
 
 use std::fs::{DirBuilder, File, OpenOptions, Permissions, TryLockError};
 use std::io;
@@ -30,6 +31,12 @@ use crate::process::Identity;
 
 /// The longest pipe directory, in bytes: a socket's name has 108, and MPS needs some of its own.
 const LONGEST_PIPE: usize = 80;
+
+/// For its own user alone.
+const PRIVATE: u32 = 0o700;
+
+/// Others may pass through it to what they know is there.
+const PASSABLE: u32 = 0o711;
 
 /// A log that is larger is emptied, in bytes.
 const LARGEST_LOG: u64 = 16 << 20;
@@ -70,12 +77,14 @@ impl Home {
 
     fn made(home: PathBuf) -> Result<Home, MpsError> {
         let home = Home(home);
+        let way = if geteuid().is_root() { PASSABLE } else { PRIVATE };
         if let Some(parent) = home.0.parent() {
-            make_private(parent)?;
+            make(parent, way)?;
         }
-        for folder in [home.0.clone(), home.pipe(), home.log(), home.nowhere()] {
-            make_private(&folder)?;
+        for folder in [home.0.clone(), home.pipe(), home.nowhere()] {
+            make(&folder, way)?;
         }
+        make(&home.log(), PRIVATE)?;
         Ok(home)
     }
 
@@ -196,9 +205,9 @@ fn remove(file: &Path) -> Result<(), MpsError> {
     }
 }
 
-/// Makes a folder that only its own user can enter, or makes sure that it is one.
-fn make_private(folder: &Path) -> Result<(), MpsError> {
-    match DirBuilder::new().mode(0o700).create(folder) {
+/// Makes a folder of this mode that belongs to this user, or makes sure that it is one.
+fn make(folder: &Path, mode: u32) -> Result<(), MpsError> {
+    match DirBuilder::new().mode(mode).create(folder) {
         Err(error) if error.kind() != io::ErrorKind::AlreadyExists => {
             return Err(cannot("make the folder", folder, &error));
         }
@@ -211,8 +220,8 @@ fn make_private(folder: &Path) -> Result<(), MpsError> {
             "'{path}' is not a folder of this user: remove it, MPS needs the place"
         )));
     }
-    if found.mode() & 0o077 != 0 {
-        let made = std::fs::set_permissions(folder, Permissions::from_mode(0o700));
+    if found.mode() & 0o777 != mode {
+        let made = std::fs::set_permissions(folder, Permissions::from_mode(mode));
         made.map_err(|error| cannot("make private", folder, &error))?;
     }
     Ok(())
@@ -245,6 +254,10 @@ mod tests {
         std::fs::metadata(path).unwrap().mode() & 0o777
     }
 
+    fn way() -> u32 {
+        if geteuid().is_root() { PASSABLE } else { PRIVATE }
+    }
+
     #[test]
     fn each_gpu_has_a_home_of_its_own_and_keeps_it() {
         let state = tempdir().unwrap();
@@ -257,14 +270,15 @@ mod tests {
     }
 
     #[test]
-    fn nobody_else_may_enter_even_what_was_open_before() {
+    fn nobody_else_may_look_into_it_even_where_it_was_open_before() {
         let state = tempdir().unwrap();
         std::fs::create_dir(state.path().join("mps")).unwrap();
         std::fs::set_permissions(state.path().join("mps"), Permissions::from_mode(0o777)).unwrap();
         let home = Home::of(state.path(), &gpu("GPU-a")).unwrap();
-        for folder in [state.path().join("mps"), home.0.clone(), home.pipe(), home.log(), home.nowhere()] {
-            assert_eq!(mode(&folder), 0o700, "{folder:?}");
+        for folder in [state.path().join("mps"), home.0.clone(), home.pipe(), home.nowhere()] {
+            assert_eq!(mode(&folder), way(), "{folder:?}");
         }
+        assert_eq!(mode(&home.log()), PRIVATE);
     }
 
     #[test]
@@ -284,7 +298,7 @@ mod tests {
         let home = Home::of(&long, &gpu("GPU-a")).unwrap();
         assert!(home.pipe().as_os_str().len() <= LONGEST_PIPE && home.pipe().is_dir());
         assert_eq!(home, Home::of(&long, &gpu("GPU-a")).unwrap());
-        assert_eq!((mode(&home.0), mode(home.0.parent().unwrap())), (0o700, 0o700));
+        assert_eq!((mode(&home.0), mode(home.0.parent().unwrap())), (way(), way()));
         std::fs::remove_dir_all(&home.0).unwrap();
     }
 

@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 
 use cohabit_proto::DeviceId;
 use nix::sys::resource::{Resource, getrlimit};
-use nix::unistd::getuid;
+use nix::unistd::{geteuid, getuid};
 
 use super::control::{Control, ControlError};
 use super::daemon::server_state;
@@ -52,8 +52,12 @@ fn launch(control: &Control, gpu: &DeviceId, deadline: Deadline) -> Result<(), M
     let errors = File::create(&complaints).map_err(|error| cannot("create", &complaints, &error))?;
     // A shell sets the limit of open files, for set here it would hold for all that this process starts.
     let mut command = control.command(Path::new("/bin/sh"));
-    command.args(["-c", r#"ulimit -S -n "$1"; exec "$0" -d"#]);
+    command.args(["-c", r#"ulimit -S -n "$1"; shift; exec "$0" "$@" -d"#]);
     command.arg(&control.program).arg(open_files().to_string());
+    if geteuid().is_root() {
+        // Ranks of root's worker are different users; without it, each would wait for the end of all others.
+        command.arg("-multiuser-server");
+    }
     command.env("CUDA_VISIBLE_DEVICES", &gpu.0);
     let spawned = command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(errors).spawn();
     let mut child = spawned.map_err(|error| cannot("start", &control.program, &error))?;

@@ -118,6 +118,18 @@ fn delegated(tree: &impl Tree, own: &Path) -> PathBuf {
     around.filter(is_free).unwrap_or(own).to_owned()
 }
 
+/// Whether a worker on this machine could be given a part of the tree. Nothing is changed.
+///
+/// # Errors
+/// Why not; for people.
+pub fn delegable() -> Result<(), String> {
+    let missing = missing_controllers(&Kernel, &mounted()?.1).map_err(|error| error.to_string())?;
+    if missing.is_empty() {
+        return Ok(());
+    }
+    Err(format!("cgroups of version 2 lack the controllers {} here", missing.join(", ")))
+}
+
 fn missing_controllers(tree: &impl Tree, cgroup: &Path) -> std::io::Result<Vec<&'static str>> {
     let there = tree.read(&cgroup.join("cgroup.controllers"))?;
     Ok(CONTROLLERS.into_iter().filter(|name| !there.split_whitespace().any(|it| it == *name)).collect())
@@ -130,16 +142,21 @@ fn living(tree: &impl Tree, cgroup: &Path) -> Vec<i32> {
 
 /// Where this process lives in the tree of version 2.
 fn own_cgroup() -> Result<PathBuf, String> {
-    let process = Process::myself().map_err(|error| none(error.to_string()))?;
-    let cgroups = process.cgroups().map_err(|error| none(error.to_string()))?;
+    let (root, mounted) = mounted().map_err(none)?;
+    let cgroups = Process::myself().and_then(|process| process.cgroups());
+    let cgroups = cgroups.map_err(|error| none(error.to_string()))?;
     let unified = cgroups.into_iter().find(|cgroup| cgroup.hierarchy == 0);
-    let unified = unified.ok_or_else(|| none("this machine has no cgroups of version 2".into()))?;
-    let mounts = process.mountinfo().map_err(|error| none(error.to_string()))?;
-    let place = mounts.into_iter().filter(|mount| mount.fs_type == "cgroup2").find_map(|mount| {
-        let below = Path::new(&unified.pathname).strip_prefix(&mount.root).ok()?;
-        Some(mount.mount_point.join(below))
-    });
-    place.ok_or_else(|| none("cgroups of version 2 are not mounted here".into()))
+    let below = unified.and_then(|it| Some(Path::new(&it.pathname).strip_prefix(root).ok()?.to_owned()));
+    Ok(mounted.join(below.ok_or_else(|| none("the cgroup of this process cannot be seen".into()))?))
+}
+
+/// Which part of the tree of version 2 is mounted, and where.
+fn mounted() -> Result<(String, PathBuf), String> {
+    let mounts = Process::myself().and_then(|process| process.mountinfo());
+    let mut mounts = mounts.map_err(|error| error.to_string())?.into_iter();
+    let found = mounts.find(|mount| mount.fs_type == "cgroup2");
+    let found = found.ok_or("cgroups of version 2 are not mounted here")?;
+    Ok((found.root, found.mount_point))
 }
 
 fn is_of_systemd(cgroup: &Path) -> bool {
