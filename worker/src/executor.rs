@@ -28,7 +28,7 @@ use cohabit_worker_core::Ending;
 use nix::unistd::Pid;
 use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::sync::{mpsc, watch};
-use tokio::time::sleep;
+use tokio::time::{Instant, sleep};
 
 use crate::assignment::{Assignment, Assignments};
 use crate::clock::{self, now};
@@ -165,13 +165,14 @@ async fn hold(
     let (status, told) = watch::channel(Status { started_at, process, stopping: None, progress: None });
     let (hearer, heard) = mpsc::channel(COMMANDS);
     let serving = tokio::spawn(serve(kept.listener, told, hearer));
+    let term = start.lease_term.map(Duration::from);
     let holder = Holder {
         family: Family::of(Pid::from_raw(process)),
         output: Output::keep(stdout, stderr, kept.log)?,
         progress_file: kept.progress_file,
         tracker: Tracker::default(),
         status: status.clone(),
-        orphan_clock: OrphanClock::new(start.orphan_grace.into()),
+        orphan_clock: OrphanClock::new(Instant::now(), start.orphan_grace.into(), term),
         grace: start.rank.spec.stop.grace,
         force: Force::default(),
         removal: Removal::of(start.removal.clone()),

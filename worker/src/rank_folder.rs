@@ -44,6 +44,10 @@ pub(crate) struct Start {
     pub(crate) environment: std::collections::BTreeMap<String, String>,
     /// How long it may run while nobody who knows the head speaks to its executor.
     pub(crate) orphan_grace: Span,
+    /// After this long without word that the head can be reached it is not taken to be reachable. Daemons of
+    /// old did not repeat it.
+    #[serde(default)]
+    pub(crate) lease_term: Option<Span>,
     /// How much of its output is kept.
     pub(crate) log: LogLimits,
     /// When the machine was started by the clock that daemon and executor share.

@@ -8,8 +8,8 @@ use std::fmt;
 use std::time::Duration;
 
 use cohabit_actor::{Actor, Address, Context, Failure, Reply, Spec, Timer, TryTellError};
-use cohabit_proto::{Device, HeldRank, Incarnation, Order, RankId, Report, StopReason, Time};
-use cohabit_worker_core::{Effect, Event, RankStart, Worker};
+use cohabit_proto::{Device, HeldRank, Incarnation, Order, RankId, Report, Span, StopReason, Time};
+use cohabit_worker_core::{Effect, Event, Lease, RankStart, Worker};
 use tokio::sync::mpsc;
 use tokio::sync::mpsc::error::TrySendError;
 
@@ -23,6 +23,10 @@ use crate::wire::Command;
 
 /// Commands that may wait for a rank's executor; the core sends a handful in all.
 const COMMANDS: usize = 64;
+
+/// How long executors go by the last word that the head can be reached. It is repeated several times
+/// meanwhile: should this daemon hang, they know it.
+pub(crate) const LEASE_TERM: Span = Span::from_secs(10);
 
 /// What the driver is told.
 pub(crate) enum DriverMessage {
@@ -38,6 +42,8 @@ pub(crate) enum DriverMessage {
     Unlinked(Incarnation),
     /// The core's deadline came.
     Alarm,
+    /// It is time to repeat that the head can be reached, if so.
+    Renew,
 }
 
 /// The part of a greeting that the core knows.
@@ -88,6 +94,7 @@ impl Actor for Driver {
             self.handle_event(context, Event::Found(Box::new(recovered.found)));
         }
         self.gpus.settle();
+        context.send_every(Duration::from(LEASE_TERM) / 4, || DriverMessage::Renew);
         self.surroundings.executors.replenish();
         Ok(())
     }
@@ -114,6 +121,7 @@ impl Actor for Driver {
                 self.alarm = None;
                 self.handle_event(context, Event::Alarm);
             }
+            DriverMessage::Renew => self.renew_leases(),
         }
         Ok(())
     }
@@ -195,12 +203,18 @@ impl Driver {
         RankFolder::of(&self.surroundings.state.ranks(), rank)
     }
 
-    fn command(&mut self, rank: RankId, command: Command) {
+    fn command(&self, rank: RankId, command: Command) {
         let Some(address) = self.ranks.get(&rank) else { return };
         match address.try_tell(RankMessage::Pass(command)) {
             Ok(()) => {}
             Err(TryTellError::Closed(_)) => tracing::debug!(%rank, ?command, "it has ended meanwhile"),
             Err(TryTellError::Full(_)) => tracing::warn!(%rank, ?command, "too many commands wait: dropped"),
+        }
+    }
+
+    fn renew_leases(&mut self) {
+        if self.link.is_some() {
+            self.ranks.keys().for_each(|rank| self.command(*rank, Command::Lease(Lease::Held)));
         }
     }
 

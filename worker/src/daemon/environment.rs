@@ -10,6 +10,7 @@ use cohabit_worker_core::RankStart;
 
 use super::WorkerOptions;
 use super::checkpoints;
+use super::driver::LEASE_TERM;
 use super::executors::Executors;
 use super::gpu::Homes;
 use super::state::StateFolder;
@@ -84,8 +85,17 @@ impl Surroundings {
         let removal = self.gpus.removal(&rank.devices, rank.access);
         let cgroup = self.isolation.cgroup(&rank);
         let environment = self.environment(&rank, account.as_ref(), &checkpoints, &folder);
-        let (orphan_grace, log, booted_at) = (self.orphan_grace, self.log, Some(clock::booted_at()));
-        Ok(Start { rank, environment, orphan_grace, log, booted_at, removal, account, cgroup })
+        Ok(Start {
+            rank,
+            environment,
+            orphan_grace: self.orphan_grace,
+            lease_term: Some(LEASE_TERM),
+            log: self.log,
+            booted_at: Some(clock::booted_at()),
+            removal,
+            account,
+            cgroup,
+        })
     }
 
     /// What comes later stands above what came before.

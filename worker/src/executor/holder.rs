@@ -93,7 +93,7 @@ impl Holder {
                 biased;
                 _ = deaths.recv() => {}
                 Some(heard) = heard.recv() => self.hear(heard),
-                () = at(self.orphan_clock.runs_out_at()) => self.orphaned(),
+                () = at(self.orphan_clock.rings_at()) => self.clock_rang(),
                 () = self.removal.ended() => self.force.kill_at = Some(Instant::now()),
                 () = at(self.force.kill_at) => {}
                 _ = look.tick() => self.look(),
@@ -167,11 +167,10 @@ impl Holder {
         self.family.signal_group(signal);
     }
 
-    /// Nobody who knows the head has spoken for too long. A stopped process goes on, or it could not react. A
-    /// daemon that had begun to stop it had its reason before.
-    fn orphaned(&mut self) {
-        self.orphan_clock.set(Instant::now(), Lease::Held);
-        if self.family.outcome().is_none() {
+    /// When nobody who knows the head has spoken for too long, the rank is stopped. A stopped process goes on,
+    /// or it could not react. A daemon that had begun to stop it had its reason before.
+    fn clock_rang(&mut self) {
+        if self.orphan_clock.has_run_out(Instant::now()) && self.family.outcome().is_none() {
             let why = self.stop_reason().unwrap_or(StopReason::Orphaned);
             self.keep(Stopping { why, next: StopStep::Kill, due_at: now() + self.grace });
             self.signal_group(Signal::SIGTERM);
@@ -218,7 +217,7 @@ impl Holder {
         let output = self.output.drained().await;
         self.look();
         let (outcome, stopped) = (self.explained(outcome), self.stop_reason());
-        let flush = if self.orphan_clock.runs_out_at().is_some() { Flush::Now } else { Flush::Later };
+        let flush = if self.orphan_clock.runs() { Flush::Now } else { Flush::Later };
         Over { outcome, stopped, progress: self.tracker.progress().cloned(), at, flush, output }
     }
 

@@ -1,8 +1,9 @@
 //! The clock of an executor that was left alone.
 //!
 //! Pure. A rank comes by an order of the head, from a daemon that is connected: so the clock stands still at
-//! first. It runs from the loss of a connection, or from when the head could no longer be reached; only word
-//! that the head can be reached stops it. Whatever starts it while it runs does not start it anew.
+//! first. It runs from the loss of a connection, from when the head could no longer be reached, or from when
+//! word that it can has become stale, for a daemon that hangs says nothing at all. Only such word stops it.
+//! Whatever starts it while it runs does not start it anew.
 
 use std::time::Duration;
 
@@ -13,30 +14,70 @@ use tokio::time::Instant;
 #[derive(Debug)]
 pub(crate) struct OrphanClock {
     patience: Duration,
-    runs_out_at: Option<Instant>,
+    /// How long word that the head can be reached is good for. Daemons that do not repeat it say nothing of
+    /// it: then it is good until they take it back.
+    term: Option<Duration>,
+    hand: Hand,
+}
+
+#[derive(Debug, Clone, Copy)]
+enum Hand {
+    Still,
+    /// Still, until word is stale.
+    StillUntil(Instant),
+    /// Patience ends then.
+    Runs(Instant),
 }
 
 impl OrphanClock {
     /// A clock that stands still.
-    pub(crate) const fn new(patience: Duration) -> OrphanClock {
-        OrphanClock { patience, runs_out_at: None }
+    pub(crate) fn new(now: Instant, patience: Duration, term: Option<Duration>) -> OrphanClock {
+        let mut clock = OrphanClock { patience, term, hand: Hand::Still };
+        clock.set(now, Lease::Held);
+        clock
     }
 
     /// Takes in whether the head can be reached.
     pub(crate) fn set(&mut self, now: Instant, lease: Lease) {
         match lease {
-            Lease::Held => self.runs_out_at = None,
+            Lease::Held => {
+                let stale_at = self.term.and_then(|term| now.checked_add(term));
+                self.hand = stale_at.map_or(Hand::Still, Hand::StillUntil);
+            }
             Lease::Orphaned => self.start(now),
         }
     }
 
-    pub(crate) fn runs_out_at(&self) -> Option<Instant> {
-        self.runs_out_at
+    /// When to ask whether patience has ended.
+    pub(crate) const fn rings_at(&self) -> Option<Instant> {
+        match self.hand {
+            Hand::Still => None,
+            Hand::StillUntil(at) | Hand::Runs(at) => Some(at),
+        }
+    }
+
+    /// It rings: whether patience has ended, which it does once.
+    pub(crate) fn has_run_out(&mut self, now: Instant) -> bool {
+        match self.hand {
+            Hand::StillUntil(at) if at <= now => self.start(now),
+            Hand::Runs(at) if at <= now => {
+                self.hand = Hand::Still;
+                return true;
+            }
+            Hand::Still | Hand::StillUntil(_) | Hand::Runs(_) => {}
+        }
+        false
+    }
+
+    pub(crate) const fn runs(&self) -> bool {
+        matches!(self.hand, Hand::Runs(_))
     }
 
     fn start(&mut self, now: Instant) {
-        // A patience too long to be added to a time is one that never ends.
-        self.runs_out_at = self.runs_out_at.or_else(|| now.checked_add(self.patience));
+        if !self.runs() {
+            // A patience too long to be added to a time is one that never ends.
+            self.hand = now.checked_add(self.patience).map_or(Hand::Still, Hand::Runs);
+        }
     }
 }
 
@@ -49,21 +90,36 @@ mod tests {
     #[test]
     fn it_runs_from_the_first_loss_and_only_the_head_stops_it() {
         let start = Instant::now();
-        let mut clock = OrphanClock::new(10 * SECOND);
-        assert_eq!(clock.runs_out_at(), None);
+        let mut clock = OrphanClock::new(start, 10 * SECOND, None);
+        assert_eq!(clock.rings_at(), None);
         clock.set(start, Lease::Orphaned);
         clock.set(start + SECOND, Lease::Orphaned);
-        assert_eq!(clock.runs_out_at(), Some(start + 10 * SECOND));
+        assert_eq!(clock.rings_at(), Some(start + 10 * SECOND));
         clock.set(start + 2 * SECOND, Lease::Held);
-        assert_eq!(clock.runs_out_at(), None);
+        assert_eq!(clock.rings_at(), None);
         clock.set(start + 3 * SECOND, Lease::Orphaned);
-        assert_eq!(clock.runs_out_at(), Some(start + 13 * SECOND));
+        assert_eq!(clock.rings_at(), Some(start + 13 * SECOND));
+        assert!(!clock.has_run_out(start + 12 * SECOND));
+        assert!(clock.has_run_out(start + 13 * SECOND), "patience ends");
+        assert!(!clock.has_run_out(start + 14 * SECOND), "once");
+    }
+
+    #[test]
+    fn it_runs_when_word_of_the_head_is_not_repeated() {
+        let start = Instant::now();
+        let mut clock = OrphanClock::new(start, 10 * SECOND, Some(3 * SECOND));
+        clock.set(start + 2 * SECOND, Lease::Held);
+        assert_eq!(clock.rings_at(), Some(start + 5 * SECOND));
+        assert!(!clock.has_run_out(start + 5 * SECOND) && clock.runs());
+        assert_eq!(clock.rings_at(), Some(start + 15 * SECOND));
+        clock.set(start + 6 * SECOND, Lease::Held);
+        assert!(!clock.runs());
     }
 
     #[test]
     fn endless_patience_never_runs_out() {
-        let mut clock = OrphanClock::new(Duration::MAX);
+        let mut clock = OrphanClock::new(Instant::now(), Duration::MAX, None);
         clock.set(Instant::now(), Lease::Orphaned);
-        assert_eq!(clock.runs_out_at(), None);
+        assert_eq!(clock.rings_at(), None);
     }
 }
