@@ -142,10 +142,7 @@ fn a_machine_that_loses_its_worker_and_its_ranks_restarts_the_gang() {
     let job = cluster.submit(&["--nodes", "2", "--env", &format!("MARK={mark}")], script);
     cluster.until_state(&job, "RUNNING");
     cluster.until_file(&format!("worker1/checkpoints/{job}/1.1"));
-    cluster.kill_worker(1);
-    let ranks = processes_with(&cluster.path(&format!("worker1/ranks/{job}/1")));
-    assert!(ranks.len() >= 2, "its executor and its rank live on");
-    ranks.iter().for_each(|pid| _ = kill(Pid::from_raw(*pid), Signal::SIGKILL));
+    cluster.machine_dies(1);
     cluster.restart_worker(1);
     let shown = cluster.end(&job);
     assert_eq!((shown["state"].as_str(), shown["attempt"].as_u64()), (Some("COMPLETED"), Some(2)), "{shown}");

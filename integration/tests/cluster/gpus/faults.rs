@@ -3,7 +3,7 @@
 use cohabit_fakes::{AbruptEnd, AfterFault, FakeGpu, NvmlFault, Terminate};
 
 use super::kit::{GpuCluster, PART};
-use crate::kit::until;
+use crate::kit::{kill_hard, until};
 
 const STEPS: [&str; 4] = ["--steps", "200", "--rate", "50"];
 
@@ -42,16 +42,38 @@ fn a_server_that_does_not_come_back_is_started_anew() {
     assert_eq!(gpus.cluster.end(&next)["state"], "COMPLETED");
 }
 
-#[test]
-fn an_mps_server_that_is_killed_takes_its_clients_with_it_and_they_run_again() {
+/// Two jobs share a GPU; something of its MPS is killed. Both run to their end, and it costs them no retry.
+fn both_live_through_the_death_of(program: &str) {
     let gpus = GpuCluster::start(1);
-    let job = gpus.submit(&PART, &[&STEPS[..], &["--checkpoint"]].concat());
-    gpus.until_sharing(&job, "enforced");
-    for pid in gpus.mps_processes() {
-        let _ = nix::sys::signal::kill(nix::unistd::Pid::from_raw(pid), nix::sys::signal::Signal::SIGKILL);
+    let jobs = [(); 2].map(|()| gpus.submit(&PART, &[&STEPS[..], &["--checkpoint"]].concat()));
+    jobs.iter().for_each(|job| gpus.until_sharing(job, "enforced"));
+    let victims = gpus.mps_processes_of(program);
+    assert!(!victims.is_empty(), "no {program} runs");
+    victims.into_iter().for_each(kill_hard);
+    for job in &jobs {
+        let ended = gpus.cluster.end(job);
+        assert_eq!(ended["state"], "COMPLETED", "without {program}: {ended}");
+        let story = gpus.cluster.ok(&["explain", job]);
+        assert!(ended["attempt"] == 1 || story.contains("(0 of 0 retries used)"), "{story}");
     }
-    let ended = gpus.cluster.end(&job);
-    assert_eq!((ended["state"].as_str(), ended["attempt"].as_u64()), (Some("COMPLETED"), Some(2)));
+    gpus.until_health(0, "well");
+    let next = gpus.submit(&PART, &["--steps", "3", "--rate", "50"]);
+    assert_eq!(gpus.cluster.end(&next)["state"], "COMPLETED");
+}
+
+#[test]
+fn jobs_live_through_the_death_of_their_mps_server() {
+    both_live_through_the_death_of("nvidia-cuda-mps-server");
+}
+
+#[test]
+fn jobs_live_through_the_death_of_their_mps_control_daemon() {
+    both_live_through_the_death_of("nvidia-cuda-mps-control");
+}
+
+#[test]
+fn jobs_live_through_the_death_of_all_of_mps() {
+    both_live_through_the_death_of("nvidia-cuda-mps");
 }
 
 #[test]
@@ -109,4 +131,25 @@ fn a_critical_error_of_the_hardware_takes_a_gpu_out_of_service_and_leaves_its_jo
     until("it says that the GPU is out of service", || {
         gpus.cluster.ok(&["explain", &waiting]).contains("out of service")
     });
+}
+
+#[test]
+fn a_gang_that_loses_the_gpu_of_one_rank_stops_as_a_whole_and_starts_again_on_others() {
+    let mut gpus = GpuCluster::start(1);
+    let other = gpus.add_machine(10, 2);
+    let book = gpus.cluster.book("book");
+    let job = gpus.cluster.submit(&["--nodes", "2", "--gpus", "2", "--grace", "1s"], &book.script());
+    book.until_started(1, 2);
+    let shown = gpus.cluster.show(&job);
+    let held = shown["devices"].as_array().unwrap();
+    let lost = other.gpus().into_iter().find(|gpu| held.contains(&gpu.uuid.clone().into())).unwrap();
+    let falls_off = |gpu: &mut FakeGpu| gpu.faults = [("*".to_owned(), NvmlFault::Lost)].into();
+    other.edit_gpu(&lost.uuid, falls_off).unwrap();
+    book.until_started(2, 2);
+    book.go();
+    let ended = gpus.cluster.end(&job);
+    assert_eq!((ended["state"].as_str(), ended["attempt"].as_u64()), (Some("COMPLETED"), Some(2)), "{ended}");
+    assert!(!ended["devices"].to_string().contains(&lost.uuid), "{ended}");
+    book.assert_whole(2, 2);
+    book.assert_ended_before_next(1);
 }

@@ -55,6 +55,17 @@ impl GpuCluster {
         self.cluster.add_worker_in(&[("PATH", &search_path)], "auto", &flags);
     }
 
+    /// Another machine, with so many GPUs in a world of their own; their numbers begin with this.
+    pub(super) fn add_machine(&mut self, first: u8, gpus: u8) -> World {
+        let folder = self.cluster.folder().join(format!("world{first}"));
+        let world = World::create(&folder, (first..first + gpus).map(FakeGpu::numbered).collect()).unwrap();
+        let installed = world.install(&examples().unwrap()).unwrap();
+        let library = installed.nvml.display().to_string();
+        let (search_path, flags) = (installed.search_path(), ["--nvml-library", &library]);
+        self.cluster.add_worker_in(&[("PATH", &search_path)], "auto", &flags);
+        world
+    }
+
     /// What `doctor` finds on the worker's machine, by matter.
     pub(super) fn doctor(&self, flags: &[&str]) -> Vec<Value> {
         let library = self.installed.nvml.display().to_string();
@@ -124,9 +135,14 @@ impl GpuCluster {
 
     /// The processes of MPS daemons and servers of this world.
     pub(super) fn mps_processes(&self) -> Vec<i32> {
+        self.mps_processes_of("nvidia-cuda-mps")
+    }
+
+    /// Those of them whose command line says this.
+    pub(super) fn mps_processes_of(&self, program: &str) -> Vec<i32> {
         let bin = self.installed.bin.display().to_string();
         let mine = crate::kit::processes_with(&bin).into_iter();
-        mine.filter(|pid| command_line(*pid).contains("nvidia-cuda-mps")).collect()
+        mine.filter(|pid| command_line(*pid).contains(program)).collect()
     }
 }
 

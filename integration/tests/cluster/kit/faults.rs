@@ -28,12 +28,26 @@ impl Cluster {
     /// Nothing of this machine's daemon, executors and ranks is left, all at once.
     pub(crate) fn machine_dies(&mut self, number: usize) {
         self.kill_worker(number);
-        let mark = self.path(&format!("worker{number}/"));
+        let mark = self.path(&format!("worker{number}"));
         until("the machine is dead", || {
             let left = processes_with(&mark);
             left.iter().for_each(|pid| kill_hard(*pid));
             left.is_empty()
         });
+    }
+
+    /// The daemon does nothing any more, and keeps what it has open.
+    pub(crate) fn freeze_worker(&self, number: usize) {
+        self.tell_worker(number, Signal::SIGSTOP);
+    }
+
+    /// It goes on where it was.
+    pub(crate) fn thaw_worker(&self, number: usize) {
+        self.tell_worker(number, Signal::SIGCONT);
+    }
+
+    fn tell_worker(&self, number: usize, signal: Signal) {
+        kill(Pid::from_raw(self.workers[number].process.id() as i32), signal).unwrap();
     }
 
     /// Everything dies at once but the ranks and their executors.

@@ -6,7 +6,7 @@
 
 use std::io::{ErrorKind, Read, Write};
 use std::net::{Shutdown, TcpListener, TcpStream};
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, RwLock};
 use std::thread;
 use std::time::Duration;
 
@@ -18,7 +18,7 @@ const LOOK: Duration = Duration::from_millis(10);
 /// A relay, until it is dropped.
 pub(crate) struct Proxy {
     address: String,
-    wire: Arc<Mutex<Wire>>,
+    wire: Arc<RwLock<Wire>>,
 }
 
 /// How the wire is. Connections are numbered in the order in which they came.
@@ -55,7 +55,7 @@ impl Proxy {
     pub(crate) fn to(head: String) -> Proxy {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let address = listener.local_addr().unwrap().to_string();
-        let wire = Arc::new(Mutex::new(Wire::default()));
+        let wire = Arc::new(RwLock::new(Wire::default()));
         let shared = Arc::clone(&wire);
         thread::spawn(move || accept(&listener, &head, &shared));
         Proxy { address, wire }
@@ -87,7 +87,7 @@ impl Proxy {
     }
 
     fn change(&self, change: impl FnOnce(&mut Wire)) {
-        change(&mut self.wire.lock().unwrap());
+        change(&mut self.wire.write().unwrap());
     }
 }
 
@@ -111,10 +111,10 @@ impl Wire {
     }
 }
 
-fn accept(listener: &TcpListener, head: &str, wire: &Arc<Mutex<Wire>>) {
+fn accept(listener: &TcpListener, head: &str, wire: &Arc<RwLock<Wire>>) {
     while let Ok((worker, _)) = listener.accept() {
         let number = {
-            let mut wire = wire.lock().unwrap();
+            let mut wire = wire.write().unwrap();
             if wire.state == State::Dropped {
                 return;
             }
@@ -128,7 +128,7 @@ fn accept(listener: &TcpListener, head: &str, wire: &Arc<Mutex<Wire>>) {
     }
 }
 
-fn relay(number: u64, worker: TcpStream, head: &str, wire: &Arc<Mutex<Wire>>) {
+fn relay(number: u64, worker: TcpStream, head: &str, wire: &Arc<RwLock<Wire>>) {
     let Ok(head) = TcpStream::connect(head) else { return };
     SockRef::from(&head).set_linger(Some(Duration::ZERO)).unwrap();
     let back = (head.try_clone().unwrap(), worker.try_clone().unwrap());
@@ -138,14 +138,18 @@ fn relay(number: u64, worker: TcpStream, head: &str, wire: &Arc<Mutex<Wire>>) {
 }
 
 /// One direction. Its end ends the other one, too.
-fn pass(number: u64, mut from: TcpStream, mut to: TcpStream, wire: &Mutex<Wire>) {
+fn pass(number: u64, mut from: TcpStream, mut to: TcpStream, wire: &RwLock<Wire>) {
     from.set_read_timeout(Some(LOOK)).unwrap();
     let mut bytes = [0; 16 << 10];
     loop {
-        let passage = wire.lock().unwrap().passage(number);
-        match passage {
+        // Held while bytes pass: once the wire has changed, not one does that should not.
+        let now = wire.read().unwrap();
+        match now.passage(number) {
             Passage::Reset => return,
-            Passage::Silent => thread::sleep(LOOK),
+            Passage::Silent => {
+                drop(now);
+                thread::sleep(LOOK);
+            }
             Passage::Open => match from.read(&mut bytes) {
                 Ok(length) if length > 0 && to.write_all(&bytes[..length]).is_ok() => {}
                 Err(error) if matches!(error.kind(), ErrorKind::WouldBlock | ErrorKind::TimedOut) => {}
