@@ -16,7 +16,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use cohabit_actor::{Address, Restart, Spec, System, SystemError};
-use cohabit_net::{Fingerprint, Identity, Listener, TokenStore};
+use cohabit_net::{Fingerprint, Identity, Listener, TokenStore, raise_open_files};
 use cohabit_scheduler::interference::SoloBook;
 use cohabit_scheduler::policy_by_name;
 use tokio::sync::oneshot;
@@ -90,6 +90,7 @@ impl HeadDaemon {
         policy: PolicyFactory,
         looks: Looks,
     ) -> Result<HeadDaemon, HeadError> {
+        raise_open_files();
         let basis = options.interference.clone();
         let base = blocking(move || scheduling::base(&basis, looks)).await?;
         let folder = options.state_dir.clone();

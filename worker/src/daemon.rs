@@ -35,7 +35,7 @@ use std::time::Duration;
 
 use cohabit_actor::{Restart, Spec, System, SystemError};
 use cohabit_gpu::mps::MpsError;
-use cohabit_net::{Endpoint, LinkError, Token};
+use cohabit_net::{Endpoint, LinkError, Token, raise_open_files};
 use cohabit_proto::{Links, SharingLimits, Span};
 use cohabit_worker_core::{Config, Worker};
 use tokio::sync::{mpsc, oneshot, watch};
@@ -173,6 +173,7 @@ impl WorkerDaemon {
     /// When the state folder cannot be used, or is in use. A head that does not answer is no error: it is
     /// tried again.
     pub async fn start(options: WorkerOptions) -> Result<WorkerDaemon, WorkerError> {
+        raise_open_files();
         let (state, lock) = StateFolder::open(&options.state_dir)?;
         let isolation = Isolation::establish(&state, options.root_jobs)?;
         let machine = Machine::look(&options, state.node(), isolation.told()).await?;

@@ -17,12 +17,14 @@ mod output;
 mod removal;
 mod socket;
 
+use std::env;
 use std::fmt;
 use std::io;
 use std::os::fd::AsFd;
 use std::process::{Child, ExitCode};
 use std::time::Duration;
 
+use cohabit_net::lower_open_files;
 use cohabit_proto::Outcome;
 use cohabit_worker_core::Ending;
 use nix::unistd::Pid;
@@ -52,6 +54,9 @@ const WRITE_ATTEMPTS: u32 = 600;
 /// Commands that may wait to be obeyed.
 const COMMANDS: usize = 64;
 
+/// The variable that says how many files the rank may have open: the daemon itself may have more.
+pub(crate) const OPEN_FILES: &str = "COHABIT_OPEN_FILES";
+
 /// Why an executor gave up.
 #[derive(Debug, thiserror::Error)]
 enum ExecutorError {
@@ -71,6 +76,9 @@ enum ExecutorError {
 /// result says whether the end of the last rank was written down, not how it ended.
 #[must_use]
 pub fn executor() -> ExitCode {
+    if let Some(limit) = env::var(OPEN_FILES).ok().and_then(|limit| limit.parse().ok()) {
+        lower_open_files(limit);
+    }
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
     let worked = runtime.map_err(ExecutorError::from).and_then(|runtime| {
         let worked = runtime.block_on(work());

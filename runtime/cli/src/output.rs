@@ -3,6 +3,7 @@
 //! The only module that writes to either. Colours go to terminals alone and honour `NO_COLOR`; whoever reads
 //! us may go away at any time, which ends the program quietly.
 
+use std::borrow::Cow;
 use std::io::{self, ErrorKind, Write};
 
 use cohabit_client::proto::LogStream;
@@ -41,22 +42,40 @@ impl Screen {
     }
 }
 
-/// Prints data.
+/// Prints what people read; names and words of other users in it disturb no terminal.
 pub(crate) fn data(text: &str) -> Result<(), Failure> {
     let newline = if text.is_empty() || text.ends_with('\n') { "" } else { "\n" };
-    bytes(LogStream::Stdout, format!("{text}{newline}").as_bytes())
+    bytes(LogStream::Stdout, format!("{}{newline}", harmless(text)).as_bytes())
 }
 
 /// Prints a document.
 pub(crate) fn document(document: &impl Serialize) -> Result<(), Failure> {
     let text = serde_json::to_string_pretty(document).map_err(unwritable)?;
-    data(&text)
+    bytes(LogStream::Stdout, format!("{text}\n").as_bytes())
 }
 
 /// Prints a document as one line.
 pub(crate) fn line(document: &impl Serialize) -> Result<(), Failure> {
     let text = serde_json::to_string(document).map_err(unwritable)?;
-    data(&text)
+    bytes(LogStream::Stdout, format!("{text}\n").as_bytes())
+}
+
+/// The text without what would do more to a terminal than show letters and colours.
+fn harmless(text: &str) -> Cow<'_, str> {
+    let harms = |letter: char| letter.is_control() && letter != '\n' && letter != '\t';
+    if !text.contains(harms) {
+        return Cow::Borrowed(text);
+    }
+    let mut parts = text.split('\x1b');
+    let mut harmless = parts.next().unwrap_or_default().replace(harms, "");
+    for part in parts {
+        let colour = part.strip_prefix('[').and_then(|rest| rest.split_once('m'));
+        if colour.is_some_and(|(code, _)| code.bytes().all(|byte| byte.is_ascii_digit() || byte == b';')) {
+            harmless.push('\x1b');
+        }
+        harmless.push_str(&part.replace(harms, ""));
+    }
+    Cow::Owned(harmless)
 }
 
 fn unwritable(error: serde_json::Error) -> Failure {
@@ -84,7 +103,7 @@ fn written(to: &mut impl Write, bytes: &[u8]) -> io::Result<()> {
 
 /// Tells something on stderr; if nobody listens, it is lost.
 pub(crate) fn message(text: &str) {
-    let _ = writeln!(anstream::stderr(), "{text}");
+    let _ = writeln!(anstream::stderr(), "{}", harmless(text));
 }
 
 /// Tells of a failure, in the form that was asked for.
@@ -93,5 +112,18 @@ pub(crate) fn failure(failure: &Failure, format: Format) {
         _ if failure.trouble == Trouble::ClosedPipe => {}
         Format::Json => message(&serde_json::to_string(&failure.document()).unwrap_or_default()),
         Format::Table | Format::Wide | Format::Quiet => message(&format!("error: {}", failure.message)),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_shown_moves_no_cursor_and_sets_no_title() {
+        assert_eq!(harmless("plain\ttext ä ━\n"), "plain\ttext ä ━\n");
+        assert_eq!(harmless("\x1b[1;31mred\x1b[0m"), "\x1b[1;31mred\x1b[0m");
+        assert_eq!(harmless("job\x1b[2J\x1b]0;title\x07\r\u{9b}5A\x7f\0"), "job[2J]0;title5A");
+        assert_eq!(harmless("\x1b"), "");
     }
 }

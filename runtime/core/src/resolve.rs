@@ -30,8 +30,9 @@ impl Head {
     }
 
     fn in_range(&self, first: u64, last: u64) -> Result<Vec<JobId>, Refusal> {
-        let jobs: Vec<JobId> =
-            self.submissions.range(first..=last).map(|(number, _)| JobId::new(*number)).collect();
+        // A map has no range that ends before it begins, and panics over it.
+        let range = (first <= last).then(|| self.submissions.range(first..=last));
+        let jobs: Vec<JobId> = range.into_iter().flatten().map(|(number, _)| JobId::new(*number)).collect();
         match jobs.is_empty() {
             true => Err(not_found(format!("there is no job from {first} to {last}"))),
             false => Ok(jobs),

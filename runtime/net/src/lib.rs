@@ -53,7 +53,7 @@ pub use identity::Identity;
 pub use link::{Closed, LinkEnd};
 pub use listener::{Incoming, Limits, Listener};
 pub use message::{MAX_CALL, context_for};
-pub use open_files::{open_files_before, raise_open_files};
+pub use open_files::{lower_open_files, open_files_before, raise_open_files};
 pub use peer::{ClientPeer, WorkerPeer, WorkerSession};
 pub use services::{
     ClientService, ClientServiceClient, HeadService, HeadServiceClient, WorkerService, WorkerServiceClient,

@@ -21,11 +21,19 @@ pub fn raise_open_files() {
     }
 }
 
-/// The limit that this process was started with, for programs that it starts: some of them fail with a larger
-/// one.
+/// The limit that this process was started with, for programs that it starts: some of them are slow or fail with
+/// a larger one.
 #[must_use]
 pub fn open_files_before() -> u64 {
     BEFORE.get().copied().unwrap_or_else(open_files)
+}
+
+/// Lowers the limit to this, for this process and those that it will start.
+pub fn lower_open_files(limit: u64) {
+    if let Ok((_, hard)) = getrlimit(Resource::RLIMIT_NOFILE) {
+        // No program fails because it may open more than it expects.
+        let _ = setrlimit(Resource::RLIMIT_NOFILE, limit.min(hard), hard);
+    }
 }
 
 /// How many may be open now.

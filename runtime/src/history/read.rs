@@ -1,6 +1,6 @@
 //! Questions to the history: one job, a page of jobs, the newest of them.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::ops::RangeInclusive;
 use std::path::{Path, PathBuf};
 
@@ -88,7 +88,8 @@ impl History {
             let wanted = "SELECT number FROM jobs WHERE number BETWEEN ?1 AND ?2 AND array_index IS NULL \
                           ORDER BY number";
             let mut query = connection.prepare(wanted)?;
-            let jobs = query.query_map(numbers.into_inner(), |row| row.get(0).map(JobId::new))?;
+            let bounds = [*numbers.start(), *numbers.end()].map(number);
+            let jobs = query.query_map(bounds, |row| row.get(0).map(JobId::new))?;
             jobs.collect()
         })
     }
@@ -131,10 +132,11 @@ fn conditions(filter: &Filter) -> (String, Vec<Value>) {
         let index = after.index.map_or(-1, i64::from);
         wanted.push(("(number, ifnull(array_index, -1)) > (?, ?)", vec![number(after.number), index.into()]));
     }
-    let states = vec!["?"; filter.states.len()].join(", ");
-    let one_of = format!("state IN ({states})");
-    if !filter.states.is_empty() {
-        wanted.push((&one_of, filter.states.iter().map(|state| state.word().to_owned().into()).collect()));
+    // Each once, however often it was asked for: a statement has only so many places.
+    let states: BTreeSet<&str> = filter.states.iter().map(|state| state.word()).collect();
+    let one_of = format!("state IN ({})", vec!["?"; states.len()].join(", "));
+    if !states.is_empty() {
+        wanted.push((&one_of, states.into_iter().map(|state| state.to_owned().into()).collect()));
     }
     let sql = wanted.iter().map(|(condition, _)| *condition).collect::<Vec<_>>().join(" AND ");
     (sql, wanted.into_iter().flat_map(|(_, values)| values).collect())

@@ -193,3 +193,17 @@ fn stretches_leave_the_history_like_jobs() {
     let left = told(&journal, "SELECT count(*), min(ended_at) FROM stretches");
     assert_eq!(left, ["1", "2026-01-01T00:00:09Z"]);
 }
+
+#[test]
+fn numbers_and_lists_beyond_all_bounds_find_nothing_and_are_no_error() {
+    let (journal, history) = history();
+    assert_eq!(
+        history.numbers(1..=u64::MAX).unwrap().len(),
+        history.list(&Filter::default()).unwrap().jobs.len()
+    );
+    assert_eq!(history.record(JobId::new(u64::MAX)).unwrap(), None);
+    let states = vec![JobState::Completed; 100_000];
+    let filter = Filter { states, after: Some(JobId::new(u64::MAX)), ..Filter::default() };
+    assert_eq!(history.list(&filter).unwrap().jobs, []);
+    drop(journal);
+}

@@ -10,10 +10,10 @@ use cohabit_proto::Outcome;
 use nix::sys::signal::Signal;
 use tokio::time::{Instant, sleep};
 
-use crate::clock;
 use crate::process::{Living, send, with_environment};
 use crate::rank_folder::{Ended, Flush, RankFolder};
 use crate::removal::remove;
+use crate::{clock, files};
 
 /// How long an executor that hung up may take to go.
 const PATIENCE: Duration = Duration::from_secs(10);
@@ -38,7 +38,8 @@ pub(crate) async fn of(folder: &RankFolder) -> Ended {
 
 async fn lost(folder: &RankFolder, why: &str) -> Ended {
     clear(folder).await;
-    let last_words = std::fs::read_to_string(folder.executor_log()).unwrap_or_default();
+    let last_words = files::read(&folder.executor_log()).unwrap_or_default();
+    let last_words = String::from_utf8_lossy(&last_words);
     let detail = match last_words.lines().last() {
         Some(words) => format!("{why} ({words})"),
         None => why.to_owned(),

@@ -10,11 +10,13 @@ use std::process::Stdio;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
+use cohabit_net::open_files_before;
 use tokio::process::{Child, Command};
 use tokio::task::spawn_blocking;
 use tokio::time::{Instant, sleep};
 
 use crate::assignment::{Assigner, line};
+use crate::executor::OPEN_FILES;
 use crate::files::{At, FileError};
 
 /// How long an executor waits for its next rank, if it is not the only one that waits.
@@ -92,6 +94,7 @@ impl Executors {
             .arg("executor")
             .arg(&self.state)
             .env_clear()
+            .env(OPEN_FILES, open_files_before().to_string())
             .current_dir("/")
             .stdin(end)
             .stdout(Stdio::null())

@@ -16,6 +16,7 @@ use super::ending;
 use super::gpu::Homes;
 use super::spawn::{Connection, connect};
 use super::state::StateFolder;
+use crate::files::remove_folder;
 use crate::rank_folder::{RankFolder, Start};
 use crate::wire::Word;
 
@@ -96,7 +97,7 @@ async fn first_words(connection: &mut Connection) -> Option<Running> {
 async fn discard(folder: &RankFolder, why: &str) {
     tracing::warn!(folder = %folder.path().display(), why, "an unusable rank was found and is put aside");
     ending::clear(folder).await;
-    if let Err(error) = fs::remove_dir_all(folder.path()) {
+    if let Err(error) = remove_folder(folder.path()) {
         tracing::warn!(folder = %folder.path().display(), %error, "it could not be removed");
     }
 }

@@ -13,6 +13,7 @@ use tokio::task::spawn_blocking;
 
 use super::recovery::{folders_in, ranks_in};
 use super::state::StateFolder;
+use crate::files::remove_folder;
 use crate::rank_folder::RankFolder;
 
 const PAUSE: Duration = Duration::from_secs(3600);
@@ -78,7 +79,7 @@ fn prune(job: &Path) {
 }
 
 fn remove(folder: &Path) {
-    match fs::remove_dir_all(folder) {
+    match remove_folder(folder) {
         Ok(()) => tracing::debug!(folder = %folder.display(), "removed: its retention is over"),
         Err(error) => tracing::warn!(folder = %folder.display(), %error, "could not be removed"),
     }

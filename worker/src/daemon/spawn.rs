@@ -19,7 +19,7 @@ use tokio::task::spawn_blocking;
 use super::environment::Surroundings;
 use super::executors::Executor;
 use super::rendezvous::is_free;
-use crate::files::{At, FileError};
+use crate::files::{At, FileError, remove_folder};
 use crate::isolation::AccountError;
 use crate::rank_folder::RankFolder;
 
@@ -98,7 +98,7 @@ fn start(
 fn make_way(folder: &RankFolder) -> Result<(), SpawnError> {
     match folder.path().try_exists() {
         Ok(true) if folder.is_acknowledged() => {
-            std::fs::remove_dir_all(folder.path()).at("clear", folder.path()).map_err(SpawnError::from)
+            remove_folder(folder.path()).at("clear", folder.path()).map_err(SpawnError::from)
         }
         Ok(true) => Err(SpawnError::Held(folder.path().to_owned())),
         Ok(false) => Ok(()),

@@ -10,7 +10,8 @@
 //! private-users.json               numbers of users who have no account here
 //! ```
 
-use std::fs::{File, TryLockError};
+use std::fs::{File, OpenOptions, TryLockError};
+use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -22,9 +23,7 @@ use uuid::Uuid;
 
 use super::WorkerError;
 use crate::clock;
-use crate::files::{
-    At, FileError, create, make_folder, open_way, read_json, write_json, write_json_for_this_boot,
-};
+use crate::files::{At, FileError, make_folder, open_way, read_json, write_json, write_json_for_this_boot};
 
 /// The folder of a running daemon; clones are the same folder.
 #[derive(Debug, Clone)]
@@ -132,7 +131,9 @@ fn agree_on_clock(path: &Path) -> Result<(), FileError> {
 /// Takes the right to use the folder, which has to be there.
 pub(crate) fn lock(root: &Path) -> Result<Lock, WorkerError> {
     let path = root.join("lock");
-    let file = create(&path, 0o600)?;
+    // The one that is there, if there is one: by it the daemons exclude each other.
+    let file = OpenOptions::new().write(true).create(true).truncate(false).mode(0o600).open(&path);
+    let file = file.at("create", &path)?;
     match file.try_lock() {
         Ok(()) => Ok(Lock { _file: file }),
         Err(TryLockError::WouldBlock) => Err(WorkerError::StateInUse(root.to_owned())),

@@ -11,6 +11,7 @@ use std::path::{Path, PathBuf};
 use cohabit_proto::{LogChunk, LogPosition, LogRecord};
 
 use super::frame::Header;
+use crate::files::{open, open_folder, within};
 
 /// The most that one piece holds, counting [`RECORD_COST`] for each record.
 const PIECE: usize = 512 * 1024;
@@ -57,13 +58,14 @@ impl LogFolder {
     /// How large the log is on disk now: it changes whenever something was printed.
     pub(crate) fn extent(&self) -> io::Result<(Start, u64)> {
         let Some(last) = self.segments()?.last().copied() else { return Ok((0, 0)) };
-        let length = fs::metadata(segment_path(&self.0, last)).map(|file| file.len());
+        let length = fs::symlink_metadata(segment_path(&self.0, last)).map(|file| file.len());
         Ok((last, if_there(length)?.unwrap_or(0)))
     }
 
     /// In order. A rank that never printed has none.
     fn segments(&self) -> io::Result<Vec<Start>> {
-        let Some(entries) = if_there(fs::read_dir(&self.0))? else { return Ok(Vec::new()) };
+        let Some(folder) = if_there(open_folder(&self.0))? else { return Ok(Vec::new()) };
+        let entries = fs::read_dir(within(&folder, ""))?;
         let mut segments = Vec::new();
         for entry in entries {
             segments.extend(entry?.file_name().to_str().and_then(|name| name.parse::<Start>().ok()));
@@ -142,7 +144,8 @@ impl LogFolder {
     }
 
     fn open(&self, start: Start) -> io::Result<Option<BufReader<File>>> {
-        let file = if_there(File::open(segment_path(&self.0, start)))?;
+        let Some(folder) = if_there(open_folder(&self.0))? else { return Ok(None) };
+        let file = if_there(open(&segment_path(&within(&folder, ""), start)))?;
         Ok(file.map(|file| BufReader::with_capacity(BUFFER, file)))
     }
 }

@@ -3,7 +3,7 @@
 //! Programs append to it, write it anew each time, or put another file in its place: all are understood,
 //! because only the end of what is there counts. What was read long ago is given back to the disk.
 
-use std::fs::{File, OpenOptions};
+use std::fs::{File, Metadata, OpenOptions};
 use std::io::{self, Read, Seek, SeekFrom};
 use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
 use std::path::PathBuf;
@@ -34,6 +34,13 @@ struct Look {
     inode: u64,
     length: u64,
     changed_at: (i64, i64),
+}
+
+impl Look {
+    /// Whether it was a look at this file.
+    fn is_of(self, file: &Metadata) -> bool {
+        file.is_file() && file.ino() == self.inode
+    }
 }
 
 impl ProgressFile {
@@ -81,7 +88,10 @@ impl ProgressFile {
         }
         let hole = FallocateFlags::FALLOC_FL_PUNCH_HOLE | FallocateFlags::FALLOC_FL_KEEP_SIZE;
         let careful = (OFlag::O_NOFOLLOW | OFlag::O_NONBLOCK).bits();
-        if let Ok(file) = OpenOptions::new().write(true).custom_flags(careful).open(&self.path) {
+        let file = OpenOptions::new().write(true).custom_flags(careful).open(&self.path);
+        let is_read =
+            |file: &File| file.metadata().is_ok_and(|it| self.seen.is_some_and(|seen| seen.is_of(&it)));
+        if let Some(file) = file.ok().filter(is_read) {
             // Only disk space is at stake.
             let _ = fallocate(&file, hole, 0, begin.cast_signed());
         }

@@ -103,6 +103,8 @@ fn references_mean_what_people_expect() {
             other => panic!("{other:?}"),
         }
     };
+    let backwards = Query::Resolve(vec![JobRef::Range(3, 2)]);
+    assert!(matches!(test.head.answer(test.now, &ada(), &backwards), Answer::Refused(_)));
     assert_eq!(resolve("2"), Ok(vec![2]));
     assert_eq!(resolve("2-9"), Ok(vec![2, 3]));
     assert_eq!(resolve("last"), Ok(vec![3]));
