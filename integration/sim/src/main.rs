@@ -4,6 +4,7 @@
 //! command line that makes no sense is 64, for 2 means that something never ended.
 
 use std::io::{self, IsTerminal, Write};
+use std::num::NonZeroUsize;
 use std::ops::Range;
 use std::process::ExitCode;
 use std::sync::Mutex;
@@ -27,6 +28,9 @@ enum Action {
         /// Seeds from the first up to but without the last
         #[arg(long, value_name = "FIRST..LAST", value_parser = seeds, default_value = "0..200")]
         seeds: Range<u64>,
+        /// So many threads, instead of one for each core
+        #[arg(long)]
+        threads: Option<NonZeroUsize>,
         #[command(flatten)]
         fixed: Fixed,
         /// How to print the result
@@ -77,8 +81,9 @@ fn main() -> io::Result<ExitCode> {
 
 fn act(action: Action) -> io::Result<ExitCode> {
     match action {
-        Action::Swarm { seeds, fixed, output } => {
-            let summary = run_all(seeds, &fixed.options());
+        Action::Swarm { seeds, threads, fixed, output } => {
+            let threads = threads.or_else(|| std::thread::available_parallelism().ok());
+            let summary = run_all(seeds, threads.map_or(1, NonZeroUsize::get), &fixed.options());
             match output {
                 Output::Table => print_table(&summary)?,
                 Output::Json => print_json(&summary)?,
@@ -106,8 +111,8 @@ fn seeds(text: &str) -> Result<Range<u64>, String> {
     }
 }
 
-/// Every core of the machine takes seed after seed; each seed is one thread's work.
-fn run_all(seeds: Range<u64>, options: &Options) -> Summary {
+/// Every thread takes seed after seed.
+fn run_all(seeds: Range<u64>, threads: usize, options: &Options) -> Summary {
     let (first, total) = (seeds.start, seeds.end - seeds.start);
     let next = AtomicU64::new(0);
     let all = Mutex::new(Summary::default());
@@ -122,7 +127,7 @@ fn run_all(seeds: Range<u64>, options: &Options) -> Summary {
         }
     };
     std::thread::scope(|scope| {
-        for _ in 0..std::thread::available_parallelism().map_or(1, usize::from) {
+        for _ in 0..threads {
             scope.spawn(work);
         }
     });

@@ -165,7 +165,7 @@ pub enum Act {
         /// How long it takes to write down how a rank ended.
         write: Span,
     },
-    /// Somebody sets a machine's clock.
+    /// Somebody sets a machine's clock: those on it go by that from its next start on.
     StepClock {
         /// Whose.
         node: usize,

@@ -84,6 +84,7 @@ impl Machine {
             }
             process.life = Life::Ended(process.end_at(wall, outcome));
         }
+        self.clock.start();
         match disk {
             Disk::Kept => no_trace.iter().for_each(|rank| _ = self.processes.remove(rank)),
             Disk::Wiped => {

@@ -241,12 +241,12 @@ impl Machine {
         &self.accounts
     }
 
-    /// What its clock shows.
+    /// What time it is for its daemon and executors.
     pub(crate) fn wall(&self, now: Time) -> Time {
         self.clock.read(now)
     }
 
-    /// Somebody sets its clock.
+    /// Somebody sets its clock, which counts from its next start on.
     pub(crate) fn step_clock(&mut self, step: Step) {
         self.clock.step(step);
     }

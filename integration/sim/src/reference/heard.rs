@@ -31,8 +31,8 @@ impl Reference {
             | Event::Lost(..)
             | Event::Report(..)
             | Event::Alarm
-            | Event::ClockSet(_)
-            | Event::Learned => {}
+            | Event::Learned
+            | Event::ClockSet(_) => {}
         }
         Ok(BTreeSet::new())
     }

@@ -201,9 +201,13 @@ fn a_policy_that_answers_too_late_is_not_heard() {
 fn a_clock_that_is_set_costs_no_job() {
     for step in [Step::Ahead(secs(3_600)), Step::Back(secs(3_600)), Step::Back(secs(10))] {
         let set = Act::StepClock { node: 0, step };
-        let restart = Act::CrashWorker { node: 0, down_for: secs(10) };
-        let run = held(cluster(1).submit(at(50), work(1_000)).act(at(100), set).act(at(200), restart));
-        ran_once(only(&run), 1_000);
+        let restart = Act::CrashMachine { node: 0, down_for: Some(secs(10)), disk: Disk::Kept };
+        let mut spec = work(1_000);
+        spec.time_limit = Some(secs(1_500));
+        let run = held(cluster(1).submit(at(50), spec).act(at(100), set).act(at(200), restart));
+        let job = only(&run);
+        assert_eq!((job.state, job.attempts.len()), (JobState::Completed, 2), "{:?}", job.attempts);
+        assert_eq!(seconds(job.started_at, job.ended_at), 1_000);
     }
 }
 

@@ -169,7 +169,7 @@ const fn joined(event: &Event) -> Option<WorkerKey> {
         | Event::Report(..)
         | Event::Planned(..)
         | Event::Alarm
-        | Event::ClockSet(_)
-        | Event::Learned => None,
+        | Event::Learned
+        | Event::ClockSet(_) => None,
     }
 }
