@@ -116,7 +116,7 @@ impl Turn<'_> {
 
     /// A stop under way is joined; only a cancellation overrules what was to come after it.
     fn stop(&mut self, id: JobId, why: StopReason) -> Verdict {
-        let attempt = self.head.jobs.get_mut(&id).and_then(|job| job.live_attempt_mut());
+        let attempt = self.head.job_mut(id).and_then(|job| job.live_attempt_mut());
         match attempt.map(|attempt| &mut attempt.stopping) {
             Some(Some(underway)) if *underway == why => Verdict::Already,
             Some(Some(underway)) if why == StopReason::Cancelled => {

@@ -54,8 +54,8 @@ impl Turn<'_> {
         self.head.live.revisions.remove(&JobId::new(number));
         let Some(submission) = self.head.submissions.remove(&number) else { return };
         let keys = self.head.keys.get_mut(&submission.user);
-        if let (Some(key), Some(keys)) = (submission.idempotency_key, keys) {
-            keys.remove(&key);
+        if let (Some(key), Some(keys)) = (&submission.idempotency_key, keys) {
+            keys.remove(key);
         }
     }
 

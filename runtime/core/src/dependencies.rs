@@ -55,7 +55,7 @@ impl Turn<'_> {
         let Some(submission) = self.head.submissions.get(&id.number) else { return };
         let depends_on = submission.spec.depends_on.iter().filter(|it| it.job == earlier);
         let satisfied = depends_on.map(|it| it.when).all(|when| satisfies(when, state));
-        let Some(job) = self.head.jobs.get_mut(&id) else { return };
+        let Some(job) = self.head.job_mut(id) else { return };
         if !job.waits_for.remove(&earlier) || job.state.is_terminal() {
             return;
         }

@@ -1,7 +1,5 @@
 //! Why a job waits, or why it ended as it did: codes for programs, sentences with numbers for people.
 
-use std::cmp::Reverse;
-
 use cohabit_proto::{
     Chapter, Enforcement, Happening, JobId, JobRecord, JobState, Life, Outcome, PredictedSlowdown,
     ReasonCode, Span, Time,
@@ -104,16 +102,6 @@ impl Head {
             1 => (ReasonCode::WaitingForTurn, "1 job is ahead of it in the queue".into()),
             ahead => (ReasonCode::WaitingForTurn, format!("{ahead} jobs are ahead of it in the queue")),
         }
-    }
-
-    /// How many jobs stand before this one by priority and time of submission.
-    fn ahead_of(&self, id: JobId) -> usize {
-        let rank = |id: &JobId| {
-            let submission = &self.submissions[&id.number];
-            (Reverse(submission.spec.priority), submission.submitted_at, *id)
-        };
-        let own = rank(&id);
-        self.eligible.iter().filter(|other| rank(other) < own).count()
     }
 
     /// For a job that shares a device: what it and its neighbours cost each other.

@@ -3,7 +3,7 @@
 //! What replay must restore is serialised; what the next report or plan brings again is `Live` and is not.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use cohabit_proto::{
     AttemptId, Companionship, Demand, DeviceId, JobId, NodeId, Progress, Ticket, Time, WorkerKey,
@@ -15,6 +15,7 @@ use crate::alarm::Alarm;
 use crate::door::{Config, Why};
 use crate::job::Job;
 use crate::node::{Node, Telemetry};
+use crate::queue::Queue;
 use crate::sight::Sight;
 use crate::submission::Submission;
 
@@ -36,10 +37,11 @@ pub struct Head {
     pub(crate) reconsiders: bool,
     /// When the policy wants to be asked again.
     pub(crate) wake: Option<Time>,
-    /// By job number.
-    pub(crate) submissions: BTreeMap<u64, Submission>,
-    /// Plain jobs and members of arrays; an array as a whole is only a submission.
-    pub(crate) jobs: BTreeMap<JobId, Job>,
+    /// By job number. Shared with snapshots; changed through `submission_mut`.
+    pub(crate) submissions: BTreeMap<u64, Arc<Submission>>,
+    /// Plain jobs and members of arrays; an array as a whole is only a submission. Members to which nothing
+    /// happened yet are one in memory; changed through `job_mut`.
+    pub(crate) jobs: BTreeMap<JobId, Arc<Job>>,
     /// Pending jobs that nothing but room keeps waiting.
     pub(crate) eligible: BTreeSet<JobId>,
     /// Jobs that have not ended.
@@ -70,6 +72,8 @@ pub(crate) struct Live {
     pub(crate) expected: BTreeMap<JobId, Expectation>,
     /// What neighbours on a device cost each other, as was last said.
     pub(crate) company: BTreeMap<JobId, Companionship>,
+    /// Who is ahead of whom, once somebody has asked.
+    pub(crate) queue: OnceLock<Queue>,
     /// What of all this the policy has not seen yet.
     pub(crate) sight: Sight,
 }
@@ -139,6 +143,16 @@ impl Head {
         self.nodes.values().flat_map(|node| &node.devices).any(|device| device.residents.len() > 1)
     }
 
+    /// The job, to be changed.
+    pub(crate) fn job_mut(&mut self, id: JobId) -> Option<&mut Job> {
+        self.jobs.get_mut(&id).map(Arc::make_mut)
+    }
+
+    /// What was submitted under this number, to be changed.
+    pub(crate) fn submission_mut(&mut self, number: u64) -> Option<&mut Submission> {
+        self.submissions.get_mut(&number).map(Arc::make_mut)
+    }
+
     /// The node, to be changed; the policy will see that it did.
     pub(crate) fn node_mut(&mut self, id: NodeId) -> Option<&mut Node> {
         self.live.sight.note_node(id);
@@ -185,8 +199,13 @@ impl Head {
 
     /// The revision of a job or of an array as a whole: differs after every change, and is never 0.
     pub fn revision(&self, job: JobId) -> Option<u64> {
-        let known = self.jobs.contains_key(&job) || self.is_array(job);
-        known.then(|| self.live.revisions.get(&job).copied().unwrap_or(1))
+        let submission = self.submissions.get(&job.number)?;
+        let known = self.jobs.get(&job);
+        if known.is_none() && !self.is_array(job) {
+            return None;
+        }
+        let last_told = known.and_then(|job| job.story.last()).map_or(submission.submitted_at, |it| it.at);
+        Some(self.live.revisions.get(&job).copied().unwrap_or(last_told.as_micros().max(1)))
     }
 
     /// The link of a node, while there is one.

@@ -24,6 +24,7 @@ mod lifecycle;
 mod node;
 mod planning;
 mod predicted_memory;
+mod queue;
 mod record;
 mod rendezvous;
 mod requests;

@@ -29,7 +29,7 @@ enum Verdict {
 impl Turn<'_> {
     pub(crate) fn tell(&mut self, id: JobId, happening: Happening) {
         let chapter = Chapter { at: self.now, cause: self.cause.clone(), happening };
-        let Some(job) = self.head.jobs.get_mut(&id) else { return };
+        let Some(job) = self.head.job_mut(id) else { return };
         if job.story.len() >= STORY_LIMIT {
             job.story.drain(1..=DROPPED_AT_ONCE);
         }
@@ -37,7 +37,7 @@ impl Turn<'_> {
     }
 
     pub(crate) fn job_mut(&mut self, id: JobId) -> &mut Job {
-        self.head.jobs.get_mut(&id).expect("the caller found this job")
+        self.head.job_mut(id).expect("the caller found this job")
     }
 
     pub(crate) fn set_state(&mut self, id: JobId, to: JobState) {
@@ -55,8 +55,8 @@ impl Turn<'_> {
         } else {
             self.head.unended.insert(id);
         }
-        if let Some(submission) = self.head.submissions.get_mut(&id.number) {
-            submission.count(Some(from), Some(to));
+        if let Some(submission) = self.head.submission_mut(id.number) {
+            submission.count(from, to);
             if to.is_terminal() {
                 submission.hear(id, to);
             }
@@ -68,15 +68,18 @@ impl Turn<'_> {
     pub(crate) fn refresh_eligibility(&mut self, id: JobId) {
         let now = self.now;
         self.head.live.sight.note_job(id);
-        let Some(job) = self.head.jobs.get_mut(&id) else { return };
+        let Some(job) = self.head.jobs.get(&id) else { return };
+        let eligible_at = job.eligible_at;
         if !job.is_eligible(now) {
-            self.head.eligible.remove(&id);
-            self.head.live.expected.remove(&id);
+            self.head.leave_queue(id);
             return;
         }
-        if self.head.eligible.insert(id) {
-            job.eligible_at = now;
+        if self.head.queue_up(id) {
             self.head.plan_wanted = true;
+            // A new member of an array stays one with the others.
+            if eligible_at != now {
+                self.job_mut(id).eligible_at = now;
+            }
         }
     }
 
@@ -84,14 +87,13 @@ impl Turn<'_> {
         let now = self.now;
         let (attempt, orders) = self.head.new_attempt(id, &placing, now);
         let happening = self.head.placed_chapter(id, &attempt, now, placing.why);
-        let submission = self.head.submissions.get_mut(&id.number).expect("a job has a submission");
+        let submission = self.head.submission_mut(id.number).expect("a job has a submission");
         submission.started_at = submission.started_at.or(Some(now));
         let demand = self.head.demand(id);
         for part in &attempt.placement.parts {
             self.head.node_mut(part.node).expect("a checked placement").take(id, &demand, part);
         }
-        self.head.eligible.remove(&id);
-        self.head.live.expected.remove(&id);
+        self.head.leave_queue(id);
         let job = self.job_mut(id);
         job.reason = ReasonCode::Running;
         job.not_before = None;
@@ -306,7 +308,7 @@ impl Turn<'_> {
         let members = self.head.jobs.range(JobId::new(number)..=JobId::member(number, u32::MAX));
         let ended: Vec<_> =
             members.filter(|(_, job)| job.state.is_terminal()).map(|(id, job)| (*id, job.state)).collect();
-        let submission = self.head.submissions.get_mut(&number).expect("a job has a submission");
+        let submission = self.head.submission_mut(number).expect("a job has a submission");
         submission.speaker = None;
         for (id, state) in ended {
             submission.hear(id, state);

@@ -1,5 +1,7 @@
 //! Records: what the head tells about a job, an array as a whole, or a node.
 
+use std::sync::Arc;
+
 use cohabit_proto::{
     ArraySummary, AttemptRecord, Bytes, Companionship, DeviceId, JobId, JobRecord, NodeId, NodeRecord,
     Predicted, Progress, RankId, RankRecord, ReasonCode, Share, Slowdown, Time, Trained, WorkerKey,
@@ -44,7 +46,7 @@ impl Head {
 
     fn array_record(&self, id: JobId, submission: &Submission) -> JobRecord {
         let summary = submission.summary();
-        let speaker = submission.speaker.and_then(|(member, _)| self.jobs.get(&member));
+        let speaker = submission.speaker.and_then(|(member, _)| self.jobs.get(&member)).map(Arc::as_ref);
         let last = speaker.filter(|_| submission.has_ended());
         let (reason_code, reason) = array_reason(&summary, speaker);
         JobRecord {

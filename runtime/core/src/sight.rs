@@ -72,20 +72,25 @@ impl Head {
     fn look(&self, mut sight: Sight) -> (Vec<Change>, Sight) {
         let mut changes: Vec<Change> = sight.nodes.iter().map(|node| self.node_change(*node)).collect();
         let capacity = self.capacity();
+        let mut arrays = arrays_of(&sight.jobs);
         if capacity != sight.capacity {
-            sight.jobs.extend(self.eligible.iter().filter(|job| job.index.is_some()));
+            arrays.append(&mut arrays_of(&self.eligible));
         }
-        let arrays: BTreeSet<u64> =
-            sight.jobs.iter().filter(|it| it.index.is_some()).map(|it| it.number).collect();
+        let mut turned = BTreeSet::new();
         for array in arrays {
             let now_shown = self.window(array, capacity);
             let before = sight.shown.insert(array, now_shown.clone()).unwrap_or_default();
-            sight.jobs.extend(now_shown.symmetric_difference(&before));
+            turned.extend(now_shown.symmetric_difference(&before));
         }
         sight.shown.retain(|_, members| !members.is_empty());
         let shown = |job: &JobId| sight.shown.get(&job.number).is_some_and(|members| members.contains(job));
+        let was_never_seen = |job: &JobId| {
+            let unplaced = || self.jobs.get(job).is_some_and(|it| it.attempts.is_empty());
+            job.index.is_some() && !shown(job) && unplaced()
+        };
+        turned.extend(sight.jobs.iter().filter(|job| !was_never_seen(job)));
         let pending = |job: &JobId| self.eligible.contains(job) && (job.index.is_none() || shown(job));
-        changes.extend(sight.jobs.iter().map(|job| match pending(job) {
+        changes.extend(turned.iter().map(|job| match pending(job) {
             true => Change::Pending(self.pending_job(*job)),
             false => self.running_job(*job).map_or(Change::Gone(*job), Change::Running),
         }));
@@ -150,4 +155,9 @@ impl Head {
             traits: submission.traits(),
         })
     }
+}
+
+/// The arrays of which there are members among these jobs.
+fn arrays_of(jobs: &BTreeSet<JobId>) -> BTreeSet<u64> {
+    jobs.iter().filter(|it| it.index.is_some()).map(|it| it.number).collect()
 }

@@ -93,14 +93,17 @@ impl Submission {
         self.traits.get_or_init(make).clone()
     }
 
-    /// Counts a job's change of state; either side is missing when it comes or goes.
-    pub(crate) fn count(&mut self, from: Option<JobState>, to: Option<JobState>) {
-        if let Some(count) = from.and_then(|from| self.states.get_mut(&from)) {
+    /// Counts new jobs in this state.
+    pub(crate) fn count_new(&mut self, state: JobState, jobs: u64) {
+        *self.states.entry(state).or_default() += jobs;
+    }
+
+    /// Counts a job's change of state.
+    pub(crate) fn count(&mut self, from: JobState, to: JobState) {
+        if let Some(count) = self.states.get_mut(&from) {
             *count -= 1;
         }
-        if let Some(to) = to {
-            *self.states.entry(to).or_default() += 1;
-        }
+        self.count_new(to, 1);
         self.states.retain(|_, count| *count > 0);
     }
 

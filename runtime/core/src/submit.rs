@@ -1,5 +1,7 @@
 //! How a job becomes known: checked, numbered, booked.
 
+use std::sync::Arc;
+
 use cohabit_proto::{By, JobId, JobSpec, Refusal, RefusalCode, Reply, Submit};
 
 use crate::alarm::Alarm;
@@ -33,22 +35,21 @@ impl Turn<'_> {
         let depends_on = submission.spec.depends_on.clone();
         let jobs = submission.jobs(number);
         let job = self.head.new_job(&submission, self.now);
-        self.head.submissions.insert(number, submission);
+        self.head.submissions.insert(number, Arc::new(submission));
+        let job = Arc::new(job);
+        self.head.submission_mut(number).expect("it was just booked").count_new(job.state, jobs.len() as u64);
         for id in &jobs {
-            self.add(*id, job.clone());
+            self.add(*id, Arc::clone(&job));
         }
         for dependency in depends_on {
             self.settle_dependency(&jobs, dependency);
         }
-        self.revise(JobId::new(number));
         for id in jobs {
             self.refresh_eligibility(id);
         }
     }
 
-    fn add(&mut self, id: JobId, job: Job) {
-        let submission = self.head.submissions.get_mut(&id.number).expect("a job is added to its submission");
-        submission.count(None, Some(job.state));
+    fn add(&mut self, id: JobId, job: Arc<Job>) {
         for earlier in &job.waits_for {
             self.head.dependents.entry(*earlier).or_default().insert(id);
         }
@@ -57,7 +58,6 @@ impl Turn<'_> {
         }
         self.head.jobs.insert(id, job);
         self.head.unended.insert(id);
-        self.revise(id);
     }
 }
 
