@@ -1,6 +1,7 @@
 //! One executor holds one rank after another, and each is held as if it were the first.
 
 use std::fs;
+use std::io::BufRead;
 
 use serde_json::json;
 
@@ -70,9 +71,10 @@ fn an_executor_that_still_reads_takes_no_other_rank() {
     });
     let held = fs::OpenOptions::new().write(true).open(format!("/proc/{}/fd/1", pid.trim())).unwrap();
     fs::write(plan.path().join("go"), "go\n").unwrap();
-    drop(words);
-    let ended = wait_for("its end", || fs::read(plan.path().join("outcome.json")).ok());
-    assert!(String::from_utf8(ended).unwrap().contains("exited"));
+    // Only then has the executor had time to refuse.
+    words.lines().take_while(Result::is_ok).for_each(drop);
+    let ended = fs::read_to_string(plan.path().join("outcome.json")).unwrap();
+    assert!(ended.contains("exited"));
     wait_for("the refusal of another rank", || executor.try_hold(&Plan::shell("exit 0")).err());
     drop(held);
     let code = executor.hang_up().wait().unwrap();
