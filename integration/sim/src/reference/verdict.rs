@@ -32,12 +32,16 @@ impl Fault {
             Some(StopReason::GangBroken) | None => first_bad.map(|outcome| match outcome {
                 Outcome::Lost(_)
                 | Outcome::NotStarted(
-                    StartFailure::PortTaken(_) | StartFailure::DeviceFenced(_) | StartFailure::Unenforced(_),
+                    StartFailure::PortTaken(_)
+                    | StartFailure::DeviceFenced(_)
+                    | StartFailure::Unenforced(_)
+                    | StartFailure::NodeTrouble(_),
                 ) => Fault::Cluster,
                 Outcome::Exited(_)
                 | Outcome::Signalled(_)
                 | Outcome::NotStarted(_)
-                | Outcome::OutOfGpuMemory { .. } => Fault::Own,
+                | Outcome::OutOfGpuMemory { .. }
+                | Outcome::OutOfMemory { .. } => Fault::Own,
             }),
         }
     }
