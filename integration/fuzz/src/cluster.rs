@@ -116,9 +116,9 @@ impl World {
 impl User {
     fn by(self) -> By {
         match self {
-            User::Ada => By { user: "ada".into(), role: Role::User },
-            User::Bea => By { user: "bea".into(), role: Role::User },
-            User::Admin => By { user: "admin".into(), role: Role::Admin },
+            User::Ada => By::new("ada", Role::User),
+            User::Bea => By::new("bea", Role::User),
+            User::Admin => By::new("admin", Role::Admin),
         }
     }
 }
