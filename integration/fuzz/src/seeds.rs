@@ -8,8 +8,8 @@ use cohabit_net::WorkerHello;
 use cohabit_net::fuzzing::{decode, encode};
 use cohabit_proto::{
     Array, AtEnd, Bytes, Demand, Dependency, Device, DeviceId, DeviceKind, Filter, Gpus, Incarnation,
-    IndexRange, Inventory, JobChange, JobId, JobRef, JobSpec, Links, LogChunk, LogPosition, LogRecord,
-    LogRequest, LogStream, NodeId, Order, Outcome, Query, Refusal, Report, Request, Role, Share,
+    IndexRange, Inventory, Isolation, JobChange, JobId, JobRef, JobSpec, Links, LogChunk, LogPosition,
+    LogRecord, LogRequest, LogStream, NodeId, Order, Outcome, Query, Refusal, Report, Request, Role, Share,
     SharingLimits, Signal, Span, StopReason, Submit, Time, TokenRequest, Watched, When, WorkerKey,
 };
 use serde::Serialize;
@@ -52,6 +52,7 @@ fn inventory() -> Inventory {
         links: Links::default(),
         sharing: SharingLimits::default(),
         rendezvous_ports: vec![29_600],
+        isolation: Isolation::default(),
         orphan_grace: Span::from_secs(120),
         held: Vec::new(),
     }
@@ -122,7 +123,12 @@ fn said() -> Vec<(&'static str, Vec<u8>)> {
         progress: Some(Default::default()),
         at: Time::from_micros(70_000),
     };
-    let token = TokenRequest::Create { name: "ada".into(), role: Role::User, expires_in: Some(Span::ZERO) };
+    let token = TokenRequest::Create {
+        name: "ada".into(),
+        role: Role::User,
+        account: None,
+        expires_in: Some(Span::ZERO),
+    };
     vec![
         ("submit", message(0, &CALL, 0, &submit(array))),
         ("query", message(0, &CALL, 1, &queries().remove(0))),
