@@ -6,8 +6,9 @@ use cohabit_net::{
     Context, HeadServiceClient, WorkerHello, WorkerLink, WorkerService, connect_worker, context_for,
 };
 use cohabit_proto::{
-    Bytes, Device, DeviceId, DeviceKind, Incarnation, Inventory, Links, LogChunk, LogRequest, NodeId, Order,
-    Outcome, RankId, Refusal, RefusalCode, Report, RunOrder, SharingLimits, Span, Time, WorkerKey,
+    Bytes, Device, DeviceId, DeviceKind, Incarnation, Inventory, Isolation, Links, LogChunk, LogRequest,
+    NodeId, Order, Outcome, RankId, Refusal, RefusalCode, Report, RunOrder, SharingLimits, Span, Time,
+    WorkerKey,
 };
 use tokio::sync::mpsc;
 use uuid::Uuid;
@@ -107,6 +108,7 @@ fn inventory(number: u64, slots: usize) -> Inventory {
         build: "bench".to_owned(),
         links: Links::default(),
         sharing: SharingLimits::default(),
+        isolation: Isolation::default(),
         rendezvous_ports: vec![29_601],
         orphan_grace: Span::from_secs(120),
         held: Vec::new(),
