@@ -3,6 +3,7 @@
 //! ```text
 //! daemons      heads and workers that die or are stopped while jobs run
 //! submits      a head that dies as it acknowledges
+//! swarms       many short jobs while daemons die
 //! upgrades     the next release takes over from the last
 //! executors    executors that die, and processes that a rank leaves behind
 //! links        links that break for shorter and for longer than ranks go on without the head
@@ -16,4 +17,5 @@ mod executors;
 mod gangs;
 mod links;
 mod submits;
+mod swarms;
 mod upgrades;
