@@ -120,7 +120,7 @@ fn who_holds_more_gpu_memory_than_it_asked_for_is_out_of_memory() {
 #[test]
 fn a_node_without_room_is_not_the_fault_of_the_job_and_is_given_time() {
     let mut test = TestHead::with_devices(1);
-    let id = running_with(&mut test, 0);
+    let id = test.submit(part(500));
     let full = Outcome::NotStarted(StartFailure::NodeTrouble("its disk is full".into()));
     test.ended(rank(1, 1), full, None);
     let record = test.record(id);
