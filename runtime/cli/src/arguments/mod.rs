@@ -43,7 +43,7 @@ const MORE: &str = "\
 Settings come from flags, then COHABIT_* variables, then ./cohabit.toml, ~/.config/cohabit/config.toml and \
 /etc/cohabit/config.toml. The keys of a file are head, token-file, state, listen, policy, interference, max-slowdown, lost-after, retention, \
 history-retention, node-failures, join, name, devices, max-sharing, gpu-reserve, mps, nvml-library, network, \
-interconnect, orphan-grace, log-limit, log-retention, log-level and log-format; a variable is the key in capitals \
+interconnect, no-root-jobs, orphan-grace, log-limit, log-retention, log-level and log-format; a variable is the key in capitals \
 with underscores (COHABIT_TOKEN_FILE), and COHABIT_LOG for log-level.
 
 With --output json, stdout carries one JSON document (`logs`: one on each line; `run`: what the job prints), and \

@@ -80,7 +80,7 @@ fn pipes(device: &Device, state: &Path) -> Finding {
             format!("{shown} is not a folder of this user"),
             "remove it, or choose another folder with --state",
         ),
-        Ok(found) if found.mode() & 0o077 != 0 => Finding::doubtful(
+        Ok(found) if found.mode() & 0o066 != 0 => Finding::doubtful(
             PIPES,
             format!("{shown} is open to other users"),
             format!("chmod 700 {shown}; a worker does so when it starts MPS"),
