@@ -6,12 +6,12 @@ use std::fs;
 use std::path::Path;
 
 use cohabit_core::{Event, Head};
-use cohabit_proto::{JobSpec, Request};
+use cohabit_proto::{Inventory, JobSpec, Report, Request};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
 use crate::journal::{Journal, SqliteJournal};
-use crate::sessions;
+use crate::sessions::admit;
 
 /// What the columns of a journal hold: an event, or a snapshot. The first byte chooses which.
 pub fn journal_entries(bytes: &[u8]) {
@@ -46,10 +46,20 @@ pub fn journal_file(folder: &Path, bytes: &[u8]) {
 
 /// Whether a session passes this request on to the head.
 pub fn admits(request: &Request) -> bool {
-    sessions::admits_request(request)
+    admit::request(request).is_ok()
 }
 
 /// Whether a session has the head consider this job.
 pub fn admits_job(spec: &JobSpec) -> bool {
-    sessions::admits_job(spec)
+    admit::job(spec).is_ok()
+}
+
+/// What of an inventory a session passes on to the head.
+pub fn admitted_inventory(inventory: Inventory) -> Inventory {
+    admit::inventory(inventory)
+}
+
+/// What of reports a session passes on to the head.
+pub fn admitted_reports(reports: Vec<Report>) -> Vec<Report> {
+    admit::reports(reports)
 }

@@ -3,7 +3,7 @@
 //! A session translates between a link and the driver and keeps no state of jobs. It never ends the head:
 //! whatever goes wrong with a peer ends that peer's session.
 
-mod admit;
+pub(crate) mod admit;
 mod client;
 mod lookup;
 mod tokens;
@@ -65,16 +65,6 @@ impl Actor for Sessions {
     async fn handle(&mut self, never: Infallible, _: &mut Context<Sessions>) -> Result<(), Failure> {
         match never {}
     }
-}
-
-#[cfg(feature = "fuzzing")]
-pub(crate) fn admits_request(request: &cohabit_proto::Request) -> bool {
-    admit::request(request).is_ok()
-}
-
-#[cfg(feature = "fuzzing")]
-pub(crate) fn admits_job(spec: &cohabit_proto::JobSpec) -> bool {
-    admit::job(spec).is_ok()
 }
 
 async fn accept_all(mut listener: Listener, desk: Desk) {

@@ -7,7 +7,7 @@ use cohabit_proto::{
     By, ClientKey, Incarnation, Inventory, NodeId, Query, Report, Request, Role, Span, Submit, Time,
     WorkerKey,
 };
-use cohabit_runtime::fuzzing::{admits, admits_job};
+use cohabit_runtime::fuzzing::{admits, admits_job, admitted_inventory, admitted_reports};
 use cohabit_scheduler::policy_by_name;
 use serde::{Deserialize, Serialize};
 
@@ -41,7 +41,7 @@ pub(crate) fn requests(bytes: &[u8]) {
     let Some(steps) = decode::<Vec<(Span, Step)>>(bytes) else { return };
     let mut world = World { head: Head::new(), now: Time::EPOCH, links: 0 };
     for (pause, step) in steps.into_iter().take(MOST_STEPS) {
-        world.now = world.now + pause.min(LONGEST_PAUSE);
+        world.now += pause.min(LONGEST_PAUSE);
         world.take(step);
         world.head.check();
     }
@@ -72,10 +72,14 @@ impl World {
             Step::Wonders(user, query) => _ = self.head.answer(self.now, &user.by(), &query),
             Step::Joins(node, inventory) => {
                 self.links += 1;
-                self.happens(Event::Joined(self.key(node), inventory));
+                self.happens(Event::Joined(self.key(node), admitted_inventory(inventory)));
             }
             Step::Leaves(node) => self.happens(Event::Lost(self.key(node), "gone".into())),
-            Step::Reports(node, report) => self.happens(Event::Report(self.key(node), report)),
+            Step::Reports(node, report) => {
+                for report in admitted_reports(vec![report]) {
+                    self.happens(Event::Report(self.key(node), report));
+                }
+            }
             Step::Waits => {
                 if let Some((at, _)) = self.head.deadline() {
                     self.now = self.now.max(at);

@@ -71,7 +71,7 @@ fn ended() -> Report {
 
 fn queries() -> Vec<Query> {
     vec![
-        Query::Resolve(vec![JobRef::Range(1, 7), JobRef::Last(0), JobRef::Name("train".into())]),
+        Query::Resolve(vec![JobRef::Range(7, 1), JobRef::Last(0), JobRef::Name("train".into())]),
         Query::Show(vec![JobId::new(1), JobId::member(2, 5)]),
         Query::Explain(JobId::new(1)),
         Query::Watch(vec![Watched { job: JobId::new(1), revision: 0 }]),
@@ -91,7 +91,11 @@ fn stories() -> Vec<Vec<(Span, Step)>> {
     let ends = (second, Step::Reports(0, ended()));
     let mut questions = vec![asks(submit(|_| {})), asks(submit(array))];
     questions.extend(all_queries);
+    let mut twice = inventory();
+    twice.devices.extend(inventory().devices);
+    let joins_twice = (second, Step::Joins(2, twice));
     vec![
+        vec![joins_twice, asks(submit(part)), asks(submit(part))],
         vec![joins, asks(submit(part)), asks(submit(part)), runs, ends, (second, Step::Waits)],
         questions,
         vec![

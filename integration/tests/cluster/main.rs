@@ -13,6 +13,7 @@ mod estimates;
 mod faults;
 mod gangs;
 mod gpus;
+mod hostile;
 mod interference;
 mod isolation;
 mod jobs;

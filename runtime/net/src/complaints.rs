@@ -44,6 +44,13 @@ impl Complaints {
         }
     }
 
+    /// Tells that somebody made room for others, unless there was much to tell just now.
+    pub(crate) fn of_a_crowd(&self, greetings: usize) {
+        if self.tells() {
+            tracing::warn!(greetings, "more dial than are greeted at once: who has taken longest makes room");
+        }
+    }
+
     /// Tells that the system did not hand over a connection, unless there was much to tell just now.
     pub(crate) fn of_the_system(&self, error: &io::Error) {
         if self.tells() {

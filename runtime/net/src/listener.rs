@@ -162,6 +162,7 @@ impl Listener {
                 self.begun.retain(|greeting| !greeting.is_finished());
                 while self.begun.len() >= self.most_greetings {
                     self.drop_oldest();
+                    self.doorkeeper.complaints.of_a_crowd(self.most_greetings);
                 }
                 let greeting = Arc::clone(&self.doorkeeper).greet(stream, address);
                 self.begun.push_back(self.greetings.spawn(greeting));

@@ -1,12 +1,16 @@
 //! What is let in: a journal in JSON cannot say "not a number", and a link cannot carry a job without end.
 
-use cohabit_proto::{JobSpec, ModelDescription, Progress, Refusal, RefusalCode, Report, Request, Work};
+use std::collections::BTreeSet;
+
+use cohabit_proto::{
+    Inventory, JobSpec, ModelDescription, Progress, Refusal, RefusalCode, Report, Request, Work,
+};
 
 /// The longest job, in bytes: an order for it has to fit a message with room to spare.
 const LONGEST_JOB: usize = 2 << 20;
 
 /// Refuses a request that could not be written down or passed on.
-pub(super) fn request(request: &Request) -> Result<(), Refusal> {
+pub(crate) fn request(request: &Request) -> Result<(), Refusal> {
     match request {
         Request::Submit(submit) => job(&submit.spec),
         Request::Change(..) | Request::Drain(_) | Request::Resume(_) => Ok(()),
@@ -14,7 +18,7 @@ pub(super) fn request(request: &Request) -> Result<(), Refusal> {
 }
 
 /// The same for a job that is only thought of.
-pub(super) fn job(spec: &JobSpec) -> Result<(), Refusal> {
+pub(crate) fn job(spec: &JobSpec) -> Result<(), Refusal> {
     let refuse = |message: String| Err(Refusal::new(RefusalCode::Invalid, message));
     let weight = weight(spec);
     if weight > LONGEST_JOB {
@@ -66,8 +70,15 @@ fn not_finite(model: &ModelDescription) -> Option<&'static str> {
     .find_map(|(field, broken)| broken.then_some(field))
 }
 
+/// A node with each of its devices once: a driver that lists one twice must not have it booked twice.
+pub(crate) fn inventory(mut inventory: Inventory) -> Inventory {
+    let mut known = BTreeSet::new();
+    inventory.devices.retain(|device| known.insert(device.id.clone()));
+    inventory
+}
+
 /// Reports with finite numbers only: workers promise that, and a broken promise must not break the journal.
-pub(super) fn reports(mut reports: Vec<Report>) -> Vec<Report> {
+pub(crate) fn reports(mut reports: Vec<Report>) -> Vec<Report> {
     for report in &mut reports {
         match report {
             Report::Started { .. } | Report::PrivateUser { .. } => {}
@@ -106,6 +117,13 @@ mod tests {
     fn a_figure_that_is_no_number_is_named() {
         let model = ModelDescription { flops_per_sample: Some(f64::NAN), ..ModelDescription::default() };
         assert!(refusal(|spec| spec.model = Some(model)).contains("flops-per-sample"));
+    }
+
+    #[test]
+    fn a_device_that_is_listed_twice_is_there_once() {
+        let listed = crate::kit::inventory();
+        let twice = Inventory { devices: [&listed.devices[..], &listed.devices].concat(), ..listed.clone() };
+        assert_eq!(inventory(twice), listed);
     }
 
     #[test]

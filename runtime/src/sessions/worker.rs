@@ -70,7 +70,8 @@ impl WorkerLink {
     async fn join_and_serve(&self, peer: WorkerPeer) -> String {
         let (orders, waiting) = mailbox(CAPACITY);
         let (cut, mut cut_off) = oneshot::channel();
-        let (key, inventory, session) = (self.key, peer.inventory().clone(), Session { orders, cut });
+        let (key, inventory, session) =
+            (self.key, admit::inventory(peer.inventory().clone()), Session { orders, cut });
         let joined = self.desk.driver.ask(|handled| Message::Joined { key, inventory, session, handled });
         if joined.await.is_err() {
             return "the head is ending".to_owned();
