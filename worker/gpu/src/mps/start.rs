@@ -52,7 +52,7 @@ fn launch(control: &Control, gpu: &DeviceId, deadline: Deadline) -> Result<(), M
     let errors = File::create(&complaints).map_err(|error| cannot("create", &complaints, &error))?;
     // A shell sets the limit of open files, for set here it would hold for all that this process starts.
     let mut command = control.command(Path::new("/bin/sh"));
-    command.args(["-c", r#"ulimit -S -n "$1"; shift; exec "$0" "$@" -d"#]);
+    command.args(["-c", r#"ulimit -S -n "$1"; shift; exec "$0" -d "$@""#]);
     command.arg(&control.program).arg(open_files().to_string());
     if geteuid().is_root() {
         // Ranks of root's worker are different users; without it, each would wait for the end of all others.
