@@ -23,7 +23,7 @@ use tokio::sync::oneshot;
 use tokio::task::{JoinHandle, spawn_blocking};
 
 use crate::clock::Clock;
-use crate::driver::{self, Driver, Looks, Message, Parts};
+use crate::driver::{self, Driver, Looks, Message, Parts, Snapshots};
 use crate::estimates::{Estimates, NEWEST};
 use crate::history::History;
 use crate::interference::Past;
@@ -222,7 +222,6 @@ async fn run(
     let parts = Parts {
         clock: Clock::after(recovered.last),
         head: recovered.head,
-        since_snapshot: recovered.replayed,
         config: options.config.clone(),
         journal: journal.address.clone(),
         planner,
@@ -232,7 +231,7 @@ async fn run(
         estimates,
         memories: past.memories,
         watchers: watchers.clone(),
-        snapshot_every: options.snapshot_every,
+        snapshots: Snapshots::after(recovered.sequence, recovered.replayed, options.snapshot_every),
         history_retention: options.history_retention,
     };
     let system = System::new();

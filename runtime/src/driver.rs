@@ -16,6 +16,7 @@ mod effects;
 mod learning;
 mod message;
 mod planning;
+mod snapshots;
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -41,6 +42,7 @@ use planning::Outlook;
 
 pub(crate) use learning::Looks;
 pub(crate) use message::{Found, Message, Session, ToWorker, Whose};
+pub(crate) use snapshots::Snapshots;
 
 /// How many messages may wait for the driver.
 pub(crate) const CAPACITY: usize = 1_024;
@@ -62,10 +64,7 @@ pub(crate) struct Parts {
     pub(crate) estimates: Estimates,
     pub(crate) memories: Memories,
     pub(crate) watchers: Watchers,
-    /// A snapshot is taken after so many events.
-    pub(crate) snapshot_every: u64,
-    /// How many events there are since the last one.
-    pub(crate) since_snapshot: u64,
+    pub(crate) snapshots: Snapshots,
     /// How long the history keeps jobs.
     pub(crate) history_retention: Span,
 }
@@ -212,7 +211,8 @@ impl Driver {
 
     /// Lets events happen that are durable, and does what is to be done about them.
     async fn happen(&mut self, events: Vec<Pending>) -> Result<(), Failure> {
-        self.parts.since_snapshot += events.len() as u64;
+        let journaled = events.iter().filter(|it| durability::is_journaled(&it.entry.event));
+        self.parts.snapshots.count(journaled.count() as u64);
         let last = events.last().map_or(Time::EPOCH, |it| it.entry.at);
         for Pending { entry, handled } in events {
             self.handle(Arc::unwrap_or_clone(entry));
@@ -220,7 +220,10 @@ impl Driver {
                 handled.send(());
             }
         }
-        self.keep_history(last).await
+        self.keep_history().await?;
+        // What waits for the next commit is younger than a snapshot of now.
+        self.parts.snapshots.take(&mut self.parts.head, last, &self.parts.journal);
+        Ok(())
     }
 
     fn handle(&mut self, entry: Entry) {
@@ -233,14 +236,8 @@ impl Driver {
     }
 
     /// Nobody waits for these writes: what a crash loses of them is written again at the next start.
-    /// What waits for the next commit is younger than a snapshot of now, which is as old as the `last` event.
-    async fn keep_history(&mut self, last: Time) -> Result<(), Failure> {
-        let mut writes = std::mem::take(&mut self.history);
-        if self.parts.since_snapshot >= self.parts.snapshot_every {
-            self.parts.since_snapshot = 0;
-            let head = serde_json::to_string(&self.parts.head)?;
-            writes.push(Write::Snapshot { at: last, head });
-        }
+    async fn keep_history(&mut self) -> Result<(), Failure> {
+        let writes = std::mem::take(&mut self.history);
         if !writes.is_empty() {
             self.parts.journal.tell(Commit { writes, durable: None }).await?;
         }

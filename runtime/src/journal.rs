@@ -38,8 +38,10 @@ pub(crate) trait Journal: Send {
 pub(crate) enum Write {
     /// An event that the head will handle next.
     Event(Arc<Entry>),
-    /// The head, as JSON, after every event before this write.
+    /// The head, as JSON.
     Snapshot {
+        /// The number of the last event that it includes.
+        sequence: u64,
         /// When it was taken.
         at: Time,
         /// The head.

@@ -36,7 +36,7 @@ pub struct HeadOptions {
     pub silence_limit: Duration,
     /// How long a client that watches jobs waits for an answer.
     pub watch_limit: Duration,
-    /// After so many events the journal keeps a snapshot.
+    /// After so many events, or half as many as there are jobs in memory, the journal keeps a snapshot.
     pub snapshot_every: u64,
     /// How long the history keeps jobs that ended.
     pub history_retention: Span,

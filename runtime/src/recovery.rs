@@ -17,6 +17,8 @@ use crate::journal::{Entry, Journal, Snapshot};
 pub(crate) struct Recovered {
     /// The head.
     pub(crate) head: Head,
+    /// The number of the last event.
+    pub(crate) sequence: u64,
     /// When the last event happened.
     pub(crate) last: Time,
     /// Jobs that ended since the snapshot, the earliest first.
@@ -28,11 +30,11 @@ pub(crate) struct Recovered {
 /// Loads the head that wrote this journal.
 pub(crate) fn recover(path: &Path, journal: &impl Journal) -> Result<Recovered, HeadError> {
     let loaded = journal.load()?;
-    let (head, last) = match loaded.snapshot {
-        Some(snapshot) => (head_of(path, &snapshot)?, snapshot.at),
-        None => (Head::new(), Time::EPOCH),
+    let (head, sequence, last) = match loaded.snapshot {
+        Some(snapshot) => (head_of(path, &snapshot)?, snapshot.sequence, snapshot.at),
+        None => (Head::new(), 0, Time::EPOCH),
     };
-    let mut recovered = Recovered { head, last, ended: Vec::new(), replayed: 0 };
+    let mut recovered = Recovered { head, sequence, last, ended: Vec::new(), replayed: 0 };
     for (sequence, entry) in loaded.tail {
         recovered.replay(entry).map_err(|()| {
             corrupt(
@@ -50,6 +52,7 @@ impl Recovered {
         let handle = || self.head.handle(entry.at, entry.event, &mut effects);
         catch_unwind(AssertUnwindSafe(handle)).map_err(drop)?;
         self.last = entry.at;
+        self.sequence += 1;
         self.replayed += 1;
         self.ended.extend(effects.into_iter().filter_map(ended));
         Ok(())

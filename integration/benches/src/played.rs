@@ -1,6 +1,6 @@
 //! A worker that is played: a real link, and ranks that end as soon as they begin, or never.
 
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use cohabit_net::{
     Context, HeadServiceClient, WorkerHello, WorkerLink, WorkerService, connect_worker, context_for,
@@ -17,6 +17,9 @@ use crate::daemon::Head;
 
 /// How long any call may take.
 const LIMIT: Span = Span::from_secs(60);
+
+/// As often as a worker's heart beats.
+const HEARTBEAT: Duration = Duration::from_secs(1);
 
 /// A worker's link, and the orders that came over it.
 pub(crate) struct Worker {
@@ -38,6 +41,7 @@ impl Worker {
         let hello = WorkerHello { key, inventory: inventory(number, slots) };
         let (tell, orders) = mpsc::unbounded_channel();
         let link = connect_worker(&head.endpoint("worker.token"), hello, Orders(tell)).await.unwrap();
+        tokio::spawn(beat(link.head.clone()));
         Worker { link, orders }
     }
 
@@ -78,6 +82,13 @@ impl Worker {
         if !reports.is_empty() {
             self.head().report(context_for(LIMIT), reports).await.unwrap();
         }
+    }
+}
+
+/// A head that hears nothing for too long lets go of its worker.
+async fn beat(head: HeadServiceClient) {
+    while head.heartbeat(context_for(LIMIT)).await.is_ok() {
+        tokio::time::sleep(HEARTBEAT).await;
     }
 }
 

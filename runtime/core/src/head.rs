@@ -41,6 +41,7 @@ pub struct Head {
     pub(crate) submissions: BTreeMap<u64, Arc<Submission>>,
     /// Plain jobs and members of arrays; an array as a whole is only a submission. Members to which nothing
     /// happened yet are one in memory; changed through `job_mut`.
+    #[serde(with = "crate::runs")]
     pub(crate) jobs: BTreeMap<JobId, Arc<Job>>,
     /// Pending jobs that nothing but room keeps waiting.
     pub(crate) eligible: BTreeSet<JobId>,
@@ -162,6 +163,19 @@ impl Head {
     /// Whether a job waits for room.
     pub fn has_pending(&self) -> bool {
         !self.eligible.is_empty()
+    }
+
+    /// A copy of what a journal has to keep; it shares jobs and submissions with this one.
+    pub fn without_live(&mut self) -> Head {
+        let live = std::mem::take(&mut self.live);
+        let copy = self.clone();
+        self.live = live;
+        copy
+    }
+
+    /// How many jobs and members are in memory.
+    pub fn known_jobs(&self) -> usize {
+        self.jobs.len()
     }
 
     /// Every job that has not ended.

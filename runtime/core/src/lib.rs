@@ -29,6 +29,7 @@ mod record;
 mod rendezvous;
 mod requests;
 mod resolve;
+mod runs;
 mod satisfiable;
 mod sight;
 mod submission;

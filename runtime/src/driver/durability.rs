@@ -189,7 +189,7 @@ impl Driver {
 }
 
 /// Progress and telemetry are worth nothing after a restart: the next report brings them again.
-fn is_journaled(event: &Event) -> bool {
+pub(super) fn is_journaled(event: &Event) -> bool {
     !matches!(event, Event::Report(_, Report::Progress(_) | Report::Telemetry(_)))
 }
 

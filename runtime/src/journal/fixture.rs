@@ -120,6 +120,7 @@ fn a_little_of_everything() -> (Vec<Entry>, Write) {
     cluster.plans();
     cluster.reports(Report::Started { rank: "2#1/0".parse().unwrap(), at: at(0) });
     let snapshot = Write::Snapshot {
+        sequence: cluster.entries.len() as u64,
         at: at(cluster.entries.len() as u64 - 1),
         head: serde_json::to_string(&cluster.head).unwrap(),
     };

@@ -75,7 +75,7 @@ fn apply(transaction: &Transaction<'_>, write: &Write, sequence: &mut u64) -> ru
             *sequence += 1;
             append(transaction, *sequence, entry)
         }
-        Write::Snapshot { at, head } => keep_snapshot(transaction, *sequence, *at, head),
+        Write::Snapshot { sequence, at, head } => keep_snapshot(transaction, *sequence, *at, head),
         Write::Ended(record) => history::upsert(transaction, record),
         Write::Stretches(stretches) => history::insert_stretches(transaction, stretches),
         Write::Prune(before) => history::prune(transaction, *before),

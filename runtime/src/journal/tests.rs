@@ -13,10 +13,11 @@ use crate::kit::{TestJournal, at, one_job, submitted, writes};
 use crate::recovery::{Recovered, recover};
 
 /// A journal of each format.
-const FIXTURES: [&str; 3] = [
+const FIXTURES: [&str; 4] = [
     include_str!("../../tests/fixtures/journal-1.sql"),
     include_str!("../../tests/fixtures/journal-2.sql"),
     include_str!("../../tests/fixtures/journal-3.sql"),
+    include_str!("../../tests/fixtures/journal-4.sql"),
 ];
 
 fn recovered(journal: &TestJournal) -> Result<Recovered, HeadError> {
@@ -77,7 +78,7 @@ fn a_snapshot_and_its_tail_give_the_same_head() {
     let (early, late) = (one_job()[..4].to_vec(), one_job()[4..].to_vec());
     let mut open = journal.open();
     open.commit(&writes(early.clone())).unwrap();
-    open.commit(&[Write::Snapshot { at: at(3), head: json(&replayed(early)) }]).unwrap();
+    open.commit(&[Write::Snapshot { sequence: 4, at: at(3), head: json(&replayed(early)) }]).unwrap();
     let tail = (4..).zip(late).map(|(secs, event)| Write::from(Entry { at: at(secs), event }));
     open.commit(&tail.collect::<Vec<_>>()).unwrap();
     drop(open);
@@ -91,7 +92,7 @@ fn events_before_the_last_snapshot_but_one_are_dropped() {
     let journal = TestJournal::new();
     let mut open = journal.open();
     for secs in 0..3 {
-        let snapshot = Write::Snapshot { at: at(secs), head: json(&Head::new()) };
+        let snapshot = Write::Snapshot { sequence: secs + 1, at: at(secs), head: json(&Head::new()) };
         open.commit(&[Write::from(Entry { at: at(secs), event: Event::Alarm }), snapshot]).unwrap();
     }
     drop(open);
@@ -129,7 +130,7 @@ fn an_event_out_of_time_is_named() {
 #[test]
 fn a_snapshot_that_cannot_be_read_is_named() {
     let journal = TestJournal::of(one_job());
-    journal.open().commit(&[Write::Snapshot { at: at(6), head: "{}".into() }]).unwrap();
+    journal.open().commit(&[Write::Snapshot { sequence: 7, at: at(6), head: "{}".into() }]).unwrap();
     assert!(refusal(&journal).contains("the snapshot after event 7 cannot be read"));
 }
 
@@ -169,7 +170,7 @@ fn a_failed_commit_leaves_nothing_behind() {
     journal
         .meddle("CREATE TRIGGER full BEFORE INSERT ON snapshots BEGIN SELECT raise(FAIL, 'no space'); END");
     let event = Write::from(Entry { at: at(8), event: Event::Alarm });
-    let snapshot = Write::Snapshot { at: at(8), head: "{}".into() };
+    let snapshot = Write::Snapshot { sequence: 8, at: at(8), head: "{}".into() };
     assert!(open.commit(&[event.clone(), snapshot]).is_err());
     open.commit(&[event]).unwrap();
     assert_eq!(open.load().unwrap().tail.len(), 8);

@@ -2,26 +2,20 @@
 
 use std::time::{Duration, Instant};
 
-use cohabit_net::context_for;
-
-use super::LIMIT;
 use crate::daemon::{Head, mebibytes};
 use crate::figures::figure;
 use crate::played::Worker;
 
 const SPAN: Duration = Duration::from_secs(30);
-const HEARTBEAT: Duration = Duration::from_secs(1);
 
 pub(crate) async fn bench() {
     let head = Head::start().await;
     let worker = Worker::join(&head, 0, 4).await;
     let (before, begin) = (head.usage(), Instant::now());
-    while begin.elapsed() < SPAN {
-        worker.head().heartbeat(context_for(LIMIT)).await.unwrap();
-        tokio::time::sleep(HEARTBEAT).await;
-    }
+    tokio::time::sleep(SPAN).await;
     let after = head.usage();
     figure("head-idle", "memory of an idle head with one worker", &mebibytes(after.resident));
     let minute = (after.processor - before.processor).as_secs_f64() * 60.0 / begin.elapsed().as_secs_f64();
     figure("head-idle", "its processor time", &format!("{minute:.2} s a minute"));
+    drop(worker);
 }

@@ -1,0 +1,55 @@
+//! Snapshots: what the head is now, kept so that the next start need not replay all that led to it.
+//!
+//! One is put into words on a thread of its own, from a copy that shares nearly everything with the head that
+//! lives on: nobody waits for it. A crash before it is kept costs the next start time, and nothing else.
+
+use cohabit_actor::Address;
+use cohabit_core::Head;
+use cohabit_proto::Time;
+use futures::executor::block_on;
+use tokio::task::{JoinHandle, spawn_blocking};
+
+use crate::journal::{Commit, Write};
+
+/// When the next snapshot is due, and which one is being made.
+pub(crate) struct Snapshots {
+    /// At the earliest after so many events.
+    every: u64,
+    /// How many events there are since the last one.
+    since: u64,
+    /// The number of the last event that the head has handled.
+    sequence: u64,
+    under_way: Option<JoinHandle<()>>,
+}
+
+impl Snapshots {
+    /// Goes on behind the event of this number, so many after the last snapshot.
+    pub(crate) fn after(sequence: u64, since: u64, every: u64) -> Snapshots {
+        Snapshots { every, since, sequence, under_way: None }
+    }
+
+    /// The head has handled so many events more.
+    pub(super) fn count(&mut self, events: u64) {
+        self.since += events;
+        self.sequence += events;
+    }
+
+    /// Begins a snapshot of the head as it was after its last event, which came `at` this time, if one is due.
+    pub(super) fn take(&mut self, head: &mut Head, at: Time, journal: &Address<Commit>) {
+        // It costs what there is: a head with many jobs waits for as much to happen.
+        let due = self.every.max(head.known_jobs() as u64 / 2);
+        if self.since < due || self.under_way.as_ref().is_some_and(|it| !it.is_finished()) {
+            return;
+        }
+        self.since = 0;
+        let (head, sequence, journal) = (head.without_live(), self.sequence, journal.clone());
+        self.under_way = Some(spawn_blocking(move || match serde_json::to_string(&head) {
+            Ok(head) => {
+                let writes = vec![Write::Snapshot { sequence, at, head }];
+                // A journal that is closing needs none.
+                let _ = block_on(journal.tell(Commit { writes, durable: None }));
+            }
+            Err(error) => tracing::error!(%error, "the head cannot be put into words: there is no snapshot"),
+        }));
+    }
+}

@@ -1,0 +1,1 @@
+-- No table is new: a snapshot may say of a job, by null, that it is as the one before it.
