@@ -1,10 +1,16 @@
 //! Arrays: members, limits, and the array as a whole.
 
+use std::sync::Arc;
+
 use cohabit_proto::{
-    Dependency, Filter, JobChange, JobId, JobSpec, JobState, Outcome, Query, ReasonCode, Verdict, When,
+    ClientKey, Dependency, Filter, JobChange, JobId, JobSpec, JobState, Outcome, Query, ReasonCode, Request,
+    Submit, Verdict, When,
 };
+use cohabit_scheduler::Change;
 
 use super::kit::*;
+use crate::job::Job;
+use crate::{Event, Head};
 
 fn member(index: u32) -> cohabit_proto::RankId {
     JobId::member(1, index).attempt(1).rank(0)
@@ -96,4 +102,56 @@ fn a_large_array_that_ends_at_once_is_told_once() {
     let ends: Vec<JobId> = test.ends().into_iter().map(|record| record.id).collect();
     assert_eq!(ends.iter().filter(|id| **id == array).count(), 1);
     assert_eq!((ends.len(), ends.last()), (20_001, Some(&array)));
+}
+
+#[test]
+fn members_that_wait_alike_are_one_in_memory_and_a_run_in_a_snapshot() {
+    let mut test = TestHead::with_devices(1);
+    test.submit(array(0, 999, None));
+    let shared = |head: &Head| {
+        let waiting: Vec<&Arc<Job>> = head.jobs.range(JobId::member(1, 1)..).map(|(_, job)| job).collect();
+        waiting.len() == 999 && waiting.iter().all(|job| Arc::ptr_eq(job, waiting[0]))
+    };
+    assert!(shared(&test.head));
+    let snapshot = serde_json::to_string(&test.head).unwrap();
+    assert!(snapshot.contains("\"1.2\":null,\"1.3\":null"), "{snapshot}");
+    let again: Head = serde_json::from_str(&snapshot).unwrap();
+    again.check();
+    assert!(shared(&again));
+    assert_eq!(serde_json::to_string(&again).unwrap(), snapshot);
+}
+
+#[test]
+fn a_run_in_a_snapshot_has_a_beginning() {
+    let mut test = TestHead::with_devices(1);
+    test.submit(array(0, 1, None));
+    let snapshot = serde_json::to_value(&test.head).unwrap();
+    let mut broken = snapshot.clone();
+    broken["jobs"]["1.0"] = serde_json::Value::Null;
+    assert!(serde_json::from_value::<Head>(snapshot).is_ok());
+    assert!(serde_json::from_value::<Head>(broken).unwrap_err().to_string().contains("before the first"));
+}
+
+#[test]
+fn a_policy_hears_only_of_the_members_that_could_start() {
+    let mut test = TestHead::new();
+    test.join(1, 2);
+    test.head.changes();
+    let submit = Submit { spec: array(0, 999, None), idempotency_key: None, estimate: None };
+    test.event(Event::Client(ClientKey(1), ada(), Request::Submit(Box::new(submit))));
+    let changes = test.head.changes();
+    assert!(changes.iter().all(|it| matches!(it, Change::Pending(_))), "{changes:?}");
+    assert_eq!(changes.len(), 2);
+}
+
+#[test]
+fn a_place_in_line_goes_by_priority_then_time_then_index() {
+    let mut test = TestHead::new();
+    let first = test.submit(array(0, 9, None));
+    let urgent = test.submit(JobSpec { priority: 5, ..gpus(1) });
+    let ahead = |test: &TestHead, id| test.head.ahead_of(id);
+    assert_eq!(ahead(&test, JobId::member(first.number, 7)), 8);
+    assert_eq!(ahead(&test, urgent), 0);
+    test.change(JobChange::Hold, urgent);
+    assert_eq!(ahead(&test, JobId::member(first.number, 7)), 7);
 }
