@@ -25,7 +25,7 @@ use std::process::{Child, ExitCode};
 use std::time::Duration;
 
 use cohabit_net::lower_open_files;
-use cohabit_proto::Outcome;
+use cohabit_proto::{LogStream, Outcome};
 use cohabit_worker_core::Ending;
 use nix::unistd::Pid;
 use tokio::signal::unix::{Signal, SignalKind, signal};
@@ -42,6 +42,7 @@ use crate::progress::{ProgressFile, Tracker};
 use crate::rank_folder::{Ended, Flush, RankFolder, Start};
 use family::Family;
 use holder::{Force, Holder};
+use launch::Launched;
 use lease::OrphanClock;
 use output::{Output, Rest};
 use removal::Removal;
@@ -126,9 +127,12 @@ async fn run(
     if let Some(account) = &start.account {
         account.own(&folder.progress())?;
     }
-    let log = LogWriter::create(&folder.log(), start.log)?;
+    let mut log = LogWriter::create(&folder.log(), start.log)?;
     match launch::launch(folder, &start) {
-        Ok(child) => {
+        Ok(Launched { child, note }) => {
+            if let Some(note) = note {
+                log.append(LogStream::Stderr, now(), note.as_bytes());
+            }
             let kept = Kept { listener, progress_file, log, deaths, assignments };
             hold(folder, &start, child, kept).await
         }

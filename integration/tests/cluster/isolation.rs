@@ -176,6 +176,26 @@ fn who_has_no_account_on_the_node_becomes_a_user_that_nobody_else_is() {
     assert_eq!(printed_by(&cluster, &strangers[0].0, "id -u"), format!("{}\n", uids[0]));
 }
 
+/// Nobody but root may enter the folder of this cluster.
+#[test]
+fn who_has_no_account_runs_where_it_may_and_is_told_what_it_misses() {
+    if is_skipped() {
+        return;
+    }
+    let cluster = Cluster::start(&["host:1"]);
+    let stranger = cluster.token("stranger", &["--role", "user", "--name", "no-such-account"]);
+    let job = cluster.submit(&["--token-file", &stranger], "pwd; echo done");
+    assert_eq!(cluster.end(&job)["state"], "COMPLETED");
+    let printed = cluster.run(&["logs", &job]);
+    assert_eq!(printed.stdout, "/tmp\ndone\n");
+    assert!(printed.stderr.contains("'no-such-account' has no account on this node"), "{}", printed.stderr);
+
+    let nobody = cluster.token("nobody", &["--role", "user", "--name", "nobody"]);
+    let job = cluster.submit(&["--token-file", &nobody], "pwd");
+    let ended = cluster.end(&job);
+    assert_eq!(ended["reason_code"], "could_not_start", "{ended}");
+}
+
 #[test]
 fn only_an_admin_runs_as_root_and_only_where_the_worker_does_not_mind() {
     if is_skipped() {

@@ -18,9 +18,19 @@ use crate::files::{At, FileError, create, is_of_machine};
 use crate::isolation::{Account, RankCgroup, enter_first};
 use crate::rank_folder::{RankFolder, Start};
 
+/// Where a rank runs whose user may not enter its working directory, and has no account that might.
+const ELSEWHERE: &str = "/tmp";
+
+/// A rank's first process.
+pub(crate) struct Launched {
+    pub(crate) child: Child,
+    /// What its user ought to know about where it runs.
+    pub(crate) note: Option<String>,
+}
+
 /// Starts the rank's first process: leader of a group of its own, nothing on its standard input, its output
 /// in pipes.
-pub(crate) fn launch(folder: &RankFolder, start: &Start) -> Result<Child, StartFailure> {
+pub(crate) fn launch(folder: &RankFolder, start: &Start) -> Result<Launched, StartFailure> {
     let Work::Command(command) = &start.rank.spec.work else {
         return Err(StartFailure::Other("this worker runs commands only".into()));
     };
@@ -31,12 +41,18 @@ pub(crate) fn launch(folder: &RankFolder, start: &Start) -> Result<Child, StartF
     let cgroup = start.cgroup.as_ref().map(RankCgroup::open).transpose();
     let cgroup = cgroup.map_err(of_file)?;
     let what = What { script, name, arguments, cgroup };
-    let Some(account) = &start.account else { return launch_here(&what, start) };
+    let workdir = Path::new(&start.rank.spec.workdir);
+    let Some(account) = &start.account else { return launch_in(workdir, &what, start) };
+    let has_account = start.rank.private_uid.is_none();
+    let is_there = workdir.is_dir();
     let launched = account.act(|| {
-        if access(folder.path(), AccessFlags::X_OK).is_err() {
+        let reaches_its_folders = access(folder.path(), AccessFlags::X_OK).is_ok();
+        if !reaches_its_folders && (has_account || what.script.is_some()) {
             return Err(unreachable(folder, account));
         }
-        launch_here(&what, start)
+        let moves = is_there && !has_account && access(workdir, AccessFlags::X_OK).is_err();
+        let launched = launch_in(if moves { Path::new(ELSEWHERE) } else { workdir }, &what, start)?;
+        Ok(Launched { note: note(account, moves.then_some(workdir), reaches_its_folders), ..launched })
     });
     launched.unwrap_or_else(|error| Err(StartFailure::Other(format!("it cannot run as its user: {error}"))))
 }
@@ -60,12 +76,24 @@ fn unreachable(folder: &RankFolder, account: &Account) -> StartFailure {
     ))
 }
 
+/// What somebody without an account on this node has to do without. A job that needs none of it runs.
+fn note(account: &Account, not_entered: Option<&Path>, reaches_its_folders: bool) -> Option<String> {
+    let mut lacks = Vec::new();
+    if let Some(workdir) = not_entered {
+        lacks.push(format!("may not enter '{}' and runs in {ELSEWHERE}", workdir.display()));
+    }
+    if !reaches_its_folders {
+        lacks.push("reaches neither its progress file nor its checkpoints".to_owned());
+    }
+    let lacks = (!lacks.is_empty()).then(|| lacks.join("; it "))?;
+    Some(format!("[cohabit: '{}' has no account on this node: the job {lacks}]\n", account.name))
+}
+
 /// Starts it as whoever this thread is.
-fn launch_here(what: &What<'_>, start: &Start) -> Result<Child, StartFailure> {
+fn launch_in(workdir: &Path, what: &What<'_>, start: &Start) -> Result<Launched, StartFailure> {
     let name = what.name;
-    let workdir = Path::new(&start.rank.spec.workdir);
     if !workdir.is_dir() || access(workdir, AccessFlags::X_OK).is_err() {
-        return Err(StartFailure::WorkdirMissing(start.rank.spec.workdir.clone()));
+        return Err(StartFailure::WorkdirMissing(workdir.display().to_string()));
     }
     let program = program(what, workdir, &start.environment)?;
     let spawn = |process: &mut Process| {
@@ -81,7 +109,8 @@ fn launch_here(what: &What<'_>, start: &Start) -> Result<Child, StartFailure> {
         }
         started => started,
     };
-    started.map_err(|error| failure(&error, name))
+    let child = started.map_err(|error| failure(&error, name))?;
+    Ok(Launched { child, note: None })
 }
 
 /// The file to execute: the script that the job brought, or what its command names.
