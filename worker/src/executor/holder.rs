@@ -167,8 +167,8 @@ impl Holder {
         self.family.signal_group(signal);
     }
 
-    /// When nobody who knows the head has spoken for too long, the rank is stopped. A stopped process goes on,
-    /// or it could not react. A daemon that had begun to stop it had its reason before.
+    /// When nobody who knows the head has spoken for too long, the rank is stopped. A stopped process goes
+    /// on, or it could not react. A daemon that had begun to stop it had its reason before.
     fn clock_rang(&mut self) {
         if self.orphan_clock.has_run_out(Instant::now()) && self.family.outcome().is_none() {
             let why = self.stop_reason().unwrap_or(StopReason::Orphaned);
