@@ -33,6 +33,16 @@ impl<'v> FreeNodes<'v> {
         })
     }
 
+    /// The nodes of the view, as if nothing had been taken or given back since.
+    pub(crate) const fn untouched(&self) -> &'v [NodeView] {
+        self.view
+    }
+
+    /// Those of which something was taken or given back since, by position.
+    pub(crate) fn touched(&self) -> impl Iterator<Item = (usize, &NodeView)> {
+        self.touched.iter().map(|(position, node)| (*position, &**node))
+    }
+
     /// The node at a position of [`FreeNodes::nodes`].
     ///
     /// # Panics

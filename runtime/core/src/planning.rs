@@ -4,6 +4,8 @@
 //! checked action by action against the present state; what no longer fits is dropped, and the job's story
 //! says so.
 
+use std::sync::Arc;
+
 use cohabit_proto::{
     AttemptId, Cause, Demand, DeviceId, Happening, JobId, JobSpec, JobState, Launch, NodeId, Placement,
     RankPlacement, RankRun, RunOrder, Share, Slowdown, Span, StopReason, Ticket, Time, WorkerKey,
@@ -163,11 +165,16 @@ impl Head {
         runs: Vec<(NodeId, Vec<RankRun>)>,
     ) -> Vec<(WorkerKey, RunOrder)> {
         let submission = &self.submissions[&attempt.job.number];
+        let demand = self.demand(attempt.job);
+        let spec = match demand == submission.spec.demand {
+            true => submission.spec.clone(),
+            false => Arc::new(JobSpec { demand, ..JobSpec::clone(&submission.spec) }),
+        };
         let rendezvous = self.rendezvous(meeting_point);
         let nodes: Vec<String> = runs.iter().map(|(node, _)| self.nodes[node].address.clone()).collect();
         let order = |ranks| RunOrder {
             attempt,
-            spec: JobSpec { demand: self.demand(attempt.job), ..submission.spec.clone() },
+            spec: spec.clone(),
             user: submission.user.clone(),
             account: submission.account().to_owned(),
             role: submission.role,

@@ -71,8 +71,10 @@ impl Head {
     /// The noted changes, and what is to be remembered until the next look.
     fn look(&self, mut sight: Sight) -> (Vec<Change>, Sight) {
         let mut changes: Vec<Change> = sight.nodes.iter().map(|node| self.node_change(*node)).collect();
-        let capacity = self.capacity();
         let mut arrays = arrays_of(&sight.jobs);
+        // Only of arrays it depends on all nodes how much is shown.
+        let shows_arrays = !sight.shown.is_empty() || !arrays.is_empty();
+        let capacity = if shows_arrays { self.capacity() } else { sight.capacity };
         if capacity != sight.capacity {
             arrays.append(&mut arrays_of(&self.eligible));
         }

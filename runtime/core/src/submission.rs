@@ -11,7 +11,8 @@ use crate::job::Job;
 
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub(crate) struct Submission {
-    pub(crate) spec: JobSpec,
+    #[serde(with = "cohabit_proto::shared")]
+    pub(crate) spec: Arc<JobSpec>,
     pub(crate) user: String,
     /// The account as which it runs, where it is not named like the user.
     #[serde(default)]
@@ -40,7 +41,7 @@ impl Submission {
     /// As it is before any of its jobs is known.
     pub(crate) fn new(by: &By, submit: Submit, now: Time) -> Submission {
         Submission {
-            spec: submit.spec,
+            spec: Arc::new(submit.spec),
             user: by.user.clone(),
             account: by.account.clone(),
             role: by.role,

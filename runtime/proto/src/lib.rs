@@ -25,6 +25,7 @@ mod reference;
 mod report;
 mod request;
 mod retry;
+pub mod shared;
 mod state;
 mod stop;
 mod story;

@@ -1,5 +1,7 @@
 //! What the head tells a worker.
 
+use std::sync::Arc;
+
 use serde::{Deserialize, Serialize};
 
 use crate::{AttemptId, DeviceId, JobSpec, RankId, Role, Share};
@@ -26,7 +28,8 @@ pub struct RunOrder {
     /// The attempt.
     pub attempt: AttemptId,
     /// The job as submitted.
-    pub spec: JobSpec,
+    #[serde(with = "crate::shared")]
+    pub spec: Arc<JobSpec>,
     /// Who submitted it.
     pub user: String,
     /// The account on the node as which it runs, where the worker can choose.

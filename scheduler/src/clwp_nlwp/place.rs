@@ -45,6 +45,7 @@ impl ClwpNlwp {
 
 impl Place for ClwpNlwp {
     fn learn(&mut self, view: &View, changes: &[Change]) {
+        self.mapped.learn(view, changes);
         self.jobs.learn(view.now, changes);
         self.rows.learn(changes);
     }

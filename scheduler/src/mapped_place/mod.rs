@@ -5,6 +5,7 @@
 //! go to the fullest device with room. It decides nothing about when a job starts.
 
 mod mapped;
+mod rooms;
 mod servers;
 mod tight;
 
@@ -15,7 +16,7 @@ use cohabit_proto::{Demand, Gpus, Placement, RankPlacement, Spread};
 
 use crate::first_fit::{part, shortage_on};
 use crate::mapping::{JobGraph, Mapper, MapperOptions, Selection, Signature, Slot, select};
-use crate::{Cluster, FreeNodes, JobTraits, PendingJob, Place, Profile, Proposal, Shortage, View};
+use crate::{Change, Cluster, FreeNodes, JobTraits, PendingJob, Place, Profile, Proposal, Shortage, View};
 use mapped::Graphed;
 pub use servers::LinkDefaults;
 use servers::Servers;
@@ -35,6 +36,10 @@ pub struct MappedPlace {
 }
 
 impl Place for MappedPlace {
+    fn learn(&mut self, _: &View, changes: &[Change]) {
+        self.servers.learn(changes);
+    }
+
     fn prepare(&mut self, view: &View) -> Cluster {
         self.servers.refresh(&view.nodes)
     }

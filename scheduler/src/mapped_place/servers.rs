@@ -3,12 +3,14 @@
 //!
 //! Positions in the list are those of the view's nodes.
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use cohabit_proto::{Bandwidth, Demand, NodeId};
 
+use super::rooms::{Rooms, Trust, room};
 use crate::mapping::Server;
-use crate::{Cluster, FreeNodes, NodeView};
+use crate::{Change, Cluster, FreeNodes, NodeView};
 
 /// How fast links are taken to be that a node does not tell.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -33,15 +35,45 @@ pub(super) struct Servers {
     list: Vec<Server>,
     /// The node of each.
     nodes: Vec<NodeId>,
+    /// How many devices of each have room for what.
+    rooms: Rooms,
+    news: News,
+}
+
+/// Which nodes may be otherwise than they were when they were last looked at.
+#[derive(Debug, Clone)]
+enum News {
+    /// All: nobody told.
+    Unknown,
+    /// These, by ordinal.
+    Nodes(BTreeSet<u64>),
 }
 
 impl Servers {
     pub(super) const fn new(links: LinkDefaults) -> Servers {
-        Servers { links, list: Vec::new(), nodes: Vec::new() }
+        Servers { links, list: Vec::new(), nodes: Vec::new(), rooms: Rooms::new(), news: News::Unknown }
+    }
+
+    /// Takes note of all changes since the last look.
+    pub(super) fn learn(&mut self, changes: &[Change]) {
+        let changed = changes.iter().filter_map(|change| match change {
+            Change::Node(node) => Some(node.ordinal),
+            Change::NodeGone(_) | Change::Pending(_) | Change::Running(_) | Change::Gone(_) => None,
+        });
+        match &mut self.news {
+            News::Nodes(nodes) => nodes.extend(changed),
+            News::Unknown => self.news = News::Nodes(changed.collect()),
+        }
     }
 
     /// Looks whether the nodes are made of the same as before.
     pub(super) fn refresh(&mut self, nodes: &[NodeView]) -> Cluster {
+        let news = std::mem::replace(&mut self.news, News::Unknown);
+        if let Some(changed) = self.changed(&news, nodes) {
+            self.rooms.look_again(nodes, &changed);
+            return Cluster::Same;
+        }
+        self.rooms.forget(if matches!(news, News::Nodes(_)) { Trust::Kept } else { Trust::None });
         self.nodes.clear();
         self.nodes.extend(nodes.iter().map(|node| node.id));
         let same = |(server, node)| self.same(server, node);
@@ -59,10 +91,26 @@ impl Servers {
     /// The servers, each with as many free devices as have room for the demand; none where that is fewer than
     /// `least`.
     pub(super) fn with_room(&mut self, demand: &Demand, least: u32, free: &FreeNodes<'_>) -> &[Server] {
-        for (server, node) in self.list.iter_mut().zip(free.nodes()) {
-            server.free = node.roomy_devices(demand).filter(|devices| *devices >= least).unwrap_or(0);
+        let enough = |devices: u32| if devices >= least { devices } else { 0 };
+        for (server, devices) in self.list.iter_mut().zip(self.rooms.of(demand, free.untouched()).iter()) {
+            server.free = enough(*devices);
+        }
+        for (position, node) in free.touched() {
+            self.list[position].free = enough(room(node, demand));
         }
         &self.list
+    }
+
+    /// The positions of the nodes that changed, if they are made of the same as before, and so are all others.
+    fn changed(&self, news: &News, nodes: &[NodeView]) -> Option<Vec<usize>> {
+        let News::Nodes(ordinals) = news else { return None };
+        let known = |position: &usize| {
+            let (server, node) = (&self.list[*position], &nodes[*position]);
+            self.nodes[*position] == node.id && self.same(server, node)
+        };
+        let place = |ordinal: &u64| nodes.binary_search_by_key(ordinal, |node| node.ordinal).ok();
+        let there = self.list.len() == nodes.len();
+        ordinals.iter().map(|ordinal| place(ordinal).filter(|position| there && known(position))).collect()
     }
 
     /// The servers, whatever is free on them.

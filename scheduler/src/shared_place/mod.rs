@@ -79,6 +79,7 @@ impl<C: Choice> SharedPlace<C> {
 
 impl<C: Choice> Place for SharedPlace<C> {
     fn learn(&mut self, view: &View, changes: &[Change]) {
+        self.whole.learn(view, changes);
         self.jobs.learn(view.now, changes);
     }
 

@@ -4,6 +4,7 @@
 //! order, and sends [`Event::Alarm`] at the deadline.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use cohabit_proto::{
     Bytes, Device, DeviceId, Enforcement, GpuReading, JobSpec, Order, Outcome, Progress, RankId, Report,
@@ -144,7 +145,8 @@ pub struct RankStart {
     /// Which rank.
     pub rank: RankId,
     /// The job as submitted.
-    pub spec: JobSpec,
+    #[serde(with = "cohabit_proto::shared")]
+    pub spec: Arc<JobSpec>,
     /// Who submitted it.
     pub user: String,
     /// The account as which it runs, where this worker can choose.

@@ -26,7 +26,8 @@ pub(crate) fn environment(order: &RunOrder, run: &RankRun) -> BTreeMap<String, S
     environment.into_iter().map(|(name, value)| (name.to_owned(), value)).collect()
 }
 
-type Variables = BTreeMap<&'static str, String>;
+/// Of two with one name the later counts.
+type Variables = Vec<(&'static str, String)>;
 
 fn own(order: &RunOrder, run: &RankRun) -> Variables {
     let mut variables = Variables::from([
@@ -89,7 +90,7 @@ fn master(order: &RunOrder) -> Variables {
     let Some(rendezvous) = &order.rendezvous else { return Variables::new() };
     let mut variables = Variables::from([("MASTER_ADDR", rendezvous.address.clone())]);
     if !order.spec.environment.contains_key(MASTER_PORT) {
-        variables.insert(MASTER_PORT, rendezvous.port.to_string());
+        variables.push((MASTER_PORT, rendezvous.port.to_string()));
     }
     variables
 }
@@ -116,8 +117,8 @@ fn slurm(order: &RunOrder, run: &RankRun) -> Variables {
         ("SLURM_SUBMIT_DIR", order.spec.workdir.clone()),
     ]);
     if let Some(index) = job.index {
-        variables.insert("SLURM_ARRAY_JOB_ID", job.number.to_string());
-        variables.insert("SLURM_ARRAY_TASK_ID", index.to_string());
+        variables.push(("SLURM_ARRAY_JOB_ID", job.number.to_string()));
+        variables.push(("SLURM_ARRAY_TASK_ID", index.to_string()));
     }
     variables
 }

@@ -152,7 +152,7 @@ mod tests {
     fn rank(spec: JobSpec, devices: &[&str]) -> RankStart {
         RankStart {
             rank: JobId::new(12).attempt(1).rank(0),
-            spec,
+            spec: spec.into(),
             user: "ada".into(),
             account: "ada".into(),
             role: Role::User,

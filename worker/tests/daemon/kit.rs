@@ -277,7 +277,7 @@ pub(crate) fn run(job: u64, spec: JobSpec) -> Order {
     let attempt = rank(job).attempt;
     Order::Run(Box::new(RunOrder {
         attempt,
-        spec,
+        spec: spec.into(),
         user: "ada".into(),
         account: own_account(),
         role: Role::Admin,

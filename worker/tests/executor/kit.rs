@@ -167,7 +167,7 @@ impl Plan {
     fn prepare(&self) -> UnixListener {
         let rank = RankStart {
             rank: JobId::new(1).attempt(1).rank(0),
-            spec: self.spec.clone(),
+            spec: self.spec.clone().into(),
             user: "ada".into(),
             account: "ada".into(),
             role: Role::User,

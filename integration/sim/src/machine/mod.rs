@@ -42,7 +42,7 @@ pub(crate) struct Machine {
     gpu_kind: GpuKind,
     hardware: Hardware,
     orphan_grace: Span,
-    processes: BTreeMap<RankId, Process>,
+    processes: BTreeMap<RankId, Box<Process>>,
     gpus: Gpus,
     accounts: Accounts,
     disk: DiskSpeed,
@@ -117,7 +117,7 @@ impl Machine {
         let process = Process::new(start, conditions);
         self.check_access(rank, &process)?;
         out.pulse(now + process.program.start.result().0, rank, Beat::Start);
-        match self.processes.insert(rank, process) {
+        match self.processes.insert(rank, Box::new(process)) {
             Some(earlier) => Err(format!("{} is spawned again", shown(rank, &earlier))),
             None => Ok(()),
         }
@@ -215,17 +215,22 @@ impl Machine {
         for rank in victims.collect::<Vec<_>>() {
             self.explain(rank, StopReason::MpsFaultVictim);
         }
-        self.processes.values().filter_map(Process::found).collect()
+        self.processes.values().filter_map(|process| process.found()).collect()
     }
 
     /// What runs, or is about to.
     pub(crate) fn live(&self) -> impl Iterator<Item = (&RankId, &Process)> {
-        self.processes.iter().filter(|(_, process)| process.is_live())
+        self.all().filter(|(_, process)| process.is_live())
+    }
+
+    /// Everything that it knows of.
+    fn all(&self) -> impl Iterator<Item = (&RankId, &Process)> {
+        self.processes.iter().map(|(rank, process)| (rank, &**process))
     }
 
     /// Whether this rank runs, or is about to.
     pub(crate) fn lives(&self, rank: RankId) -> bool {
-        self.processes.get(&rank).is_some_and(Process::is_live)
+        self.processes.get(&rank).is_some_and(|process| process.is_live())
     }
 
     /// Whether nothing runs and nothing waits to be forgotten.
@@ -289,7 +294,7 @@ impl Machine {
     fn taken_port(&self, rank: RankId) -> Option<u16> {
         let port = self.processes.get(&rank)?.start.rendezvous_port?;
         let listens = |other: &Process| other.runs() && other.start.rendezvous_port == Some(port);
-        (self.shape.is_foreign(port) || self.processes.values().any(listens)).then_some(port)
+        (self.shape.is_foreign(port) || self.all().any(|(_, other)| listens(other))).then_some(port)
     }
 
     fn progress(&self, now: Time, rank: RankId, out: &mut Outbox) {

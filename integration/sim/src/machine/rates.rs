@@ -30,7 +30,7 @@ impl Machine {
     }
 
     fn running(&self) -> impl Iterator<Item = (RankId, &Process)> {
-        self.processes.iter().filter(|(_, process)| process.runs()).map(|(rank, process)| (*rank, process))
+        self.all().filter(|(_, process)| process.runs()).map(|(rank, process)| (*rank, process))
     }
 
     /// Those that run on a device.

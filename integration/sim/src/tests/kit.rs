@@ -44,7 +44,7 @@ pub(super) fn start(number: u64, spec: JobSpec, devices: &[&str]) -> RankStart {
     RankStart {
         rank: JobId::new(number).attempt(1).rank(0),
         share: spec.demand.share(),
-        spec,
+        spec: spec.into(),
         user: "ada".into(),
         account: "ada".into(),
         role: Role::User,

@@ -194,7 +194,7 @@ fn some_orders() -> Vec<Order> {
     };
     let run = RunOrder {
         attempt,
-        spec,
+        spec: spec.into(),
         user: "ada".into(),
         account: "ada".into(),
         role: Role::User,

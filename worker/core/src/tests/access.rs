@@ -1,5 +1,7 @@
 //! How ranks come to GPUs: under MPS, in turns, or alone; and when their MPS daemons run.
 
+use std::sync::Arc;
+
 use cohabit_proto::{
     Bytes, Compute, DeviceSharing, Enforcement, HeldRank, Outcome, Phase, Share, StartFailure, StopReason,
 };
@@ -102,9 +104,9 @@ fn a_sharer_waits_for_a_rank_alone() {
 fn limits_are_per_process_and_the_percentage_is_the_share_where_it_is_capped() {
     let gets = |share: u32, memory: u64, processes: u32, percentage: u32| {
         let mut order = sharer(1);
-        order.spec.demand.compute = Compute::Capped;
-        order.spec.demand.gpu_memory = Some(Bytes(memory));
-        order.spec.demand.gpu_processes = processes;
+        Arc::make_mut(&mut order.spec).demand.compute = Compute::Capped;
+        Arc::make_mut(&mut order.spec).demand.gpu_memory = Some(Bytes(memory));
+        Arc::make_mut(&mut order.spec).demand.gpu_processes = processes;
         order.ranks[0].share = Share(share);
         let limits = MpsLimits { memory: Bytes(1 << 20), percentage: Some(percentage) };
         let test = TestWorker::with_gpus().run(order.clone()).forget_effects();
@@ -127,7 +129,7 @@ fn without_mps_ranks_take_turns_and_are_told_to_be_unenforced() {
 #[test]
 fn turns_are_taken_within_the_share_where_no_memory_is_asked_for() {
     let mut order = sharer(1);
-    order.spec.demand.gpu_memory = None;
+    Arc::make_mut(&mut order.spec).demand.gpu_memory = None;
     let quarter = GpuAccess::TimeSliced(Bytes(20 * GIB));
     TestWorker::without_mps().run(order.clone()).does([spawn(&order, quarter)]);
 }

@@ -1,6 +1,7 @@
 //! What ranks find in their environment.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use cohabit_proto::{DeviceId, JobId, Launch, RankRun, Rendezvous, RunOrder, Share};
 
@@ -128,7 +129,7 @@ fn rank_0_listens_where_all_meet_and_no_other_does() {
     let environment = of_last_rank(&order);
     let values = ["MASTER_ADDR", "MASTER_PORT"].map(|name| environment[name].as_str());
     assert_eq!(values, ["10.0.0.2", "29777"]);
-    order.spec.environment.insert("MASTER_PORT".into(), "1234".into());
+    Arc::make_mut(&mut order.spec).environment.insert("MASTER_PORT".into(), "1234".into());
     assert_eq!(listens(&order), [None, None], "the job looks after a port of its own");
     assert!(!of_last_rank(&order).contains_key("MASTER_PORT"));
     order.rendezvous = None;
@@ -138,9 +139,9 @@ fn rank_0_listens_where_all_meet_and_no_other_does() {
 #[test]
 fn ranks_of_a_node_divide_its_claimed_cores_unless_the_job_says_how_many_threads() {
     let mut order = uneven(Launch::PerGpu);
-    order.spec.demand.cpus = 9;
+    Arc::make_mut(&mut order.spec).demand.cpus = 9;
     assert_eq!(of_last_rank(&order)["OMP_NUM_THREADS"], "4");
-    order.spec.environment.insert("OMP_NUM_THREADS".into(), "7".into());
+    Arc::make_mut(&mut order.spec).environment.insert("OMP_NUM_THREADS".into(), "7".into());
     assert!(!of_last_rank(&order).contains_key("OMP_NUM_THREADS"), "the job's own value is added elsewhere");
     assert!(!of_last_rank(&uneven(Launch::PerNode)).contains_key("OMP_NUM_THREADS"));
 }

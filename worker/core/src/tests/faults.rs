@@ -1,5 +1,7 @@
 //! Faults of MPS servers: who is stopped as what, and how the GPU comes back into service, or does not.
 
+use std::sync::Arc;
+
 use cohabit_proto::{Outcome, StartFailure, StopReason};
 
 use super::gpu_kit::*;
@@ -61,7 +63,7 @@ fn an_error_of_long_ago_explains_no_fault() {
 #[test]
 fn a_victim_gets_no_warning_and_ten_seconds() {
     let mut warned = sharer(1);
-    warned.spec.stop = limited(1_000, Some(90)).stop;
+    Arc::make_mut(&mut warned.spec).stop = limited(1_000, Some(90)).stop;
     TestWorker::with_gpus()
         .run(warned)
         .word(MpsWord::Up)
@@ -79,7 +81,7 @@ fn a_victim_gets_no_warning_and_ten_seconds() {
 fn a_fault_hastens_a_stop_that_has_begun() {
     let hastened = Effect::Stopping(rank_of(1), stopping(StopReason::Cancelled, StopStep::Kill, 115));
     let mut warned = sharer(2);
-    warned.spec.stop = limited(1_000, Some(90)).stop;
+    Arc::make_mut(&mut warned.spec).stop = limited(1_000, Some(90)).stop;
     TestWorker::with_gpus()
         .run(sharer(1))
         .run(warned)

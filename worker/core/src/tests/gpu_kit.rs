@@ -1,5 +1,7 @@
 //! Scenario words for GPUs: jobs that share them or not, what MPS actors and monitors say, and what is told.
 
+use std::sync::Arc;
+
 use cohabit_proto::{
     Bytes, Condition, Device, DeviceId, DeviceKind, DeviceSharing, Enforcement, GpuReading, Gpus, Health,
     JobId, Limits, Order, Outcome, RankId, Report, RunOrder, Share, Signal, StopReason,
@@ -39,8 +41,8 @@ pub(super) const fn rank_of(job: u64) -> RankId {
 pub(super) fn sharer(job: u64) -> RunOrder {
     let mut order = order(spec(), 1);
     order.attempt = JobId::new(job).attempt(1);
-    order.spec.demand.gpus = Gpus::Part(Share(250));
-    order.spec.demand.gpu_memory = Some(ASKED);
+    Arc::make_mut(&mut order.spec).demand.gpus = Gpus::Part(Share(250));
+    Arc::make_mut(&mut order.spec).demand.gpu_memory = Some(ASKED);
     order.ranks[0].share = Share(250);
     order
 }
@@ -48,7 +50,7 @@ pub(super) fn sharer(job: u64) -> RunOrder {
 /// The same, but it insists on its limits.
 pub(super) fn strict_sharer(job: u64) -> RunOrder {
     let mut order = sharer(job);
-    order.spec.demand.limits = Limits::Enforced;
+    Arc::make_mut(&mut order.spec).demand.limits = Limits::Enforced;
     order
 }
 

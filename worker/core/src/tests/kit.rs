@@ -1,6 +1,7 @@
 //! Scenario words: a worker to which things happen, and the complete list of what it does about them.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use cohabit_proto::{
     AttemptId, Device, DeviceId, DeviceKind, JobId, JobSpec, Order, Outcome, Progress, RankId, RankRun,
@@ -56,7 +57,7 @@ pub(super) fn order(spec: JobSpec, ranks: u32) -> RunOrder {
     };
     RunOrder {
         attempt: ATTEMPT,
-        spec,
+        spec: spec.into(),
         user: "ada".into(),
         account: "ada".into(),
         role: Role::User,
@@ -108,10 +109,10 @@ pub(super) fn lease(rank: RankId, lease: Lease) -> Effect {
 }
 
 /// A rank that an earlier daemon started at second 10.
-pub(super) fn found(spec: JobSpec, ending: Option<Ending>) -> FoundRank {
+pub(super) fn found(spec: impl Into<Arc<JobSpec>>, ending: Option<Ending>) -> FoundRank {
     let start = RankStart {
         rank: RANK,
-        spec,
+        spec: spec.into(),
         user: "ada".into(),
         account: "ada".into(),
         role: Role::User,

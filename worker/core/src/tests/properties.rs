@@ -2,6 +2,7 @@
 //! actors of MPS daemons get one order at a time.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use cohabit_proto::{
     Bytes, DeviceId, DeviceSharing, Enforcement, GpuReading, Gpus, JobId, Limits, Order, Outcome, Phase,
@@ -25,12 +26,12 @@ fn run_order() -> impl Strategy<Value = RunOrder> {
         let mut order = order(limited(60, warning), if shares { 1 } else { ranks });
         order.attempt = JobId::new(7).attempt(attempt);
         if shares {
-            order.spec.demand.gpus = Gpus::Part(Share(250));
+            Arc::make_mut(&mut order.spec).demand.gpus = Gpus::Part(Share(250));
             order.ranks[0].share = Share(250);
             order.ranks[0].devices = vec![gpu(ranks % 2)];
         }
         if insists {
-            order.spec.demand.limits = Limits::Enforced;
+            Arc::make_mut(&mut order.spec).demand.limits = Limits::Enforced;
         }
         order
     })
