@@ -17,6 +17,13 @@ use crate::scenario::Act;
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct LinkId(pub(crate) u64);
 
+impl LinkId {
+    /// Its place in the list of all links.
+    pub(crate) const fn place(self) -> usize {
+        self.0 as usize
+    }
+}
+
 /// Something that happens at a certain time.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) enum Happening {

@@ -31,6 +31,8 @@ pub(crate) struct HeadHost {
     /// A snapshot, and how many events it contains.
     snapshot: (usize, String),
     pub(crate) state: State,
+    /// So much its clock is ahead of the true time.
+    pub(crate) ahead: Span,
     /// Counts its lives; what belongs to an earlier one is void.
     pub(crate) life: u64,
     pub(crate) sessions: BTreeMap<WorkerKey, LinkId>,
@@ -81,6 +83,7 @@ impl HeadHost {
             journal: Journal::default(),
             snapshot,
             state: State::Down,
+            ahead: Span::ZERO,
             life: 0,
             sessions: BTreeMap::new(),
             alarm: AlarmClock::default(),
@@ -100,10 +103,10 @@ impl HeadHost {
         matches!(self.state, State::Up | State::Stumbling { .. })
     }
 
-    /// Shows the policy what changed, and asks it for a plan; nothing while it is stalled.
-    pub(crate) fn plan(&mut self, now: Time) -> Option<Plan> {
+    /// Shows the policy what changed, and asks it for a plan, by the head's clock; nothing while it is stalled.
+    pub(crate) fn plan(&mut self, true_now: Time, now: Time) -> Option<Plan> {
         self.news.extend(self.head.changes());
-        if now < self.stalled_until {
+        if true_now < self.stalled_until {
             return None;
         }
         let changes = std::mem::take(&mut self.news);

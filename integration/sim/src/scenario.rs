@@ -165,6 +165,11 @@ pub enum Act {
         /// How long it takes to write down how a rank ended.
         write: Span,
     },
+    /// Somebody sets the clock of the head's machine forward.
+    HeadClockLeaps {
+        /// By so much.
+        forward: Span,
+    },
     /// Somebody sets a machine's clock: those on it go by that from its next start on.
     StepClock {
         /// Whose.

@@ -18,7 +18,7 @@ const NOTICED: (Span, Span) = (Span::from_millis(1), Span::from_secs(40));
 /// Puts trouble into the scenario.
 pub(super) fn trouble(seed: u64, scenario: &mut Scenario) {
     let mut random = Random::stream(seed, "faults");
-    let kinds: [fn(&mut Random, usize) -> Act; 15] = [
+    let kinds: [fn(&mut Random, usize) -> Act; 16] = [
         crash_head,
         crash_worker,
         crash_machine,
@@ -29,6 +29,7 @@ pub(super) fn trouble(seed: u64, scenario: &mut Scenario) {
         stall_policy,
         slow_disk,
         step_clock,
+        head_clock_leaps,
         kill_executor,
         break_mps,
         lose_gpu,
@@ -130,7 +131,8 @@ const fn node(act: &Act) -> Option<usize> {
         Act::CrashHead { .. }
         | Act::SlowJournal { .. }
         | Act::FillJournal { .. }
-        | Act::StallPolicy { .. } => Some(0),
+        | Act::StallPolicy { .. }
+        | Act::HeadClockLeaps { .. } => Some(0),
         Act::Submit(_) | Act::Change { .. } | Act::Drain(_) | Act::Resume(_) => None,
     }
 }
@@ -185,6 +187,10 @@ fn slow_disk(random: &mut Random, node: usize) -> Act {
 fn step_clock(random: &mut Random, node: usize) -> Act {
     let span = random.span((Span::from_millis(10), Span::from_secs(7_200)));
     Act::StepClock { node, step: if random.chance(0.5) { Step::Ahead(span) } else { Step::Back(span) } }
+}
+
+fn head_clock_leaps(random: &mut Random, _: usize) -> Act {
+    Act::HeadClockLeaps { forward: random.span((Span::from_secs(2), Span::from_secs(7_200))) }
 }
 
 fn kill_executor(random: &mut Random, node: usize) -> Act {

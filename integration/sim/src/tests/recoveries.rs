@@ -212,6 +212,16 @@ fn a_clock_that_is_set_costs_no_job() {
 }
 
 #[test]
+fn a_head_whose_clock_leaps_gives_no_node_up_that_may_still_come_back() {
+    let leap = Act::HeadClockLeaps { forward: secs(3_600) };
+    let scenario = cluster(2).submit(at(50), work(1_000)).act(at(100), cut(0, 60, 0, 0)).act(at(130), leap);
+    let run = held(scenario);
+    let job = only(&run);
+    assert_eq!((job.state, job.attempts.len(), run.tally.ranks), (JobState::Completed, 1, 1));
+    assert_eq!(seconds(job.started_at, job.ended_at), 4_600, "by the head's clock");
+}
+
+#[test]
 fn orphans_are_stopped_in_time_whatever_the_clock_shows() {
     for step in [Step::Ahead(secs(3_600)), Step::Back(secs(3_600))] {
         let set = Act::StepClock { node: 0, step };

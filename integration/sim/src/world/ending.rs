@@ -17,7 +17,7 @@ impl World<'_> {
     /// Looks whether all has ended; if not, releases what is held, cancels what is endless, and looks again.
     pub(super) fn tidy(&mut self) -> Result<(), Failure> {
         let left = self.left();
-        let reasons = checks::reasons(self.head.head(), self.now);
+        let reasons = checks::reasons(self.head.head(), self.head_now());
         self.invariant(reasons)?;
         if left.is_empty() {
             self.finished = true;
@@ -45,7 +45,7 @@ impl World<'_> {
         if !self.clients.all_answered() {
             left.push("a submission was never answered".to_owned());
         }
-        left.extend(self.live_jobs().map(|job| checks::unended(self.head.head(), self.now, job)));
+        left.extend(self.live_jobs().map(|job| checks::unended(self.head.head(), self.head_now(), job)));
         left.extend(self.nodes.iter().filter_map(Node::unfinished));
         left
     }
@@ -56,18 +56,18 @@ impl World<'_> {
 
     /// When all has ended: the journal tells the same, the accounts are right, every question has an answer.
     pub(super) fn verify(&mut self) -> Result<(), Failure> {
-        self.head.recovered(self.now)?;
+        self.head.recovered(self.head_now())?;
         let head = self.head.head();
         let jobs = self.clients.accepted();
-        let known = self.reference.check_all(self.now, head);
+        let known = self.reference.check_all(self.head_now(), head);
         let checked = known
-            .and_then(|()| checks::ends(head, self.now, self.settings.retention, &jobs))
-            .and_then(|()| checks::device_time(head, self.now, &self.nodes))
-            .and_then(|()| checks::outcomes(head, self.now, &self.nodes))
-            .and_then(|()| checks::victims(head, self.now, &self.nodes))
-            .and_then(|()| checks::retries(head, self.now, &jobs))
-            .and_then(|()| checks::cancellations(head, self.now, self.clients.cancelled()))
-            .and_then(|()| checks::answers(head, self.now, &jobs));
+            .and_then(|()| checks::ends(head, self.head_now(), self.settings.retention, &jobs))
+            .and_then(|()| checks::device_time(head, self.head_now(), &self.nodes))
+            .and_then(|()| checks::outcomes(head, self.head_now(), &self.nodes))
+            .and_then(|()| checks::victims(head, self.head_now(), &self.nodes))
+            .and_then(|()| checks::retries(head, self.head_now(), &jobs))
+            .and_then(|()| checks::cancellations(head, self.head_now(), self.clients.cancelled()))
+            .and_then(|()| checks::answers(head, self.head_now(), &jobs));
         self.invariant(checked)
     }
 
@@ -96,7 +96,7 @@ impl World<'_> {
     /// What is known of everything that was accepted.
     pub(crate) fn records(&self) -> Vec<JobRecord> {
         let head = self.head.head();
-        self.clients.accepted().into_iter().filter_map(|job| head.record(self.now, job)).collect()
+        self.clients.accepted().into_iter().filter_map(|job| head.record(self.head_now(), job)).collect()
     }
 
     /// The last chapters of the jobs that have not ended, or else of the last ones accepted.

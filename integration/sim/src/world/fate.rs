@@ -7,7 +7,7 @@ use cohabit_proto::{Request, Span, Time};
 
 use super::World;
 use crate::failure::Failure;
-use crate::happening::Happening;
+use crate::happening::{Happening, LinkId};
 use crate::head::State;
 use crate::journal::Fate;
 use crate::link::Side;
@@ -39,6 +39,7 @@ impl World<'_> {
             Act::SlowDisk { node, length, write } => {
                 self.nodes[node].machine.slow_disk(self.now + length, write);
             }
+            Act::HeadClockLeaps { forward } => self.head_leaps(forward)?,
             Act::StepClock { node, step } => self.nodes[node].machine.step_clock(step),
             Act::KillExecutor { node, number } => self.kill_executor(node, number)?,
             Act::BreakMps { node, number, blame } => self.break_mps(node, number, blame)?,
@@ -65,7 +66,7 @@ impl World<'_> {
         self.recorder.note(self.now, || "head        crashes".into());
         self.head.sessions.clear();
         let with_its_machine = self.breaks.chance(0.3);
-        for id in self.links.keys().copied().collect::<Vec<_>>() {
+        for id in (0..self.links.len() as u64).map(LinkId) {
             match with_its_machine {
                 true => self.vanish(id, Side::Head),
                 false => self.hang_up(id, Side::Head),
@@ -73,7 +74,7 @@ impl World<'_> {
         }
         self.agenda.put(self.now + down_for, Happening::HeadBack);
         let fate = if self.breaks.chance(0.5) { Fate::Written } else { Fate::Lost };
-        for (at, event) in self.head.crash(self.now, fate)? {
+        for (at, event) in self.head.crash(self.head_now(), fate)? {
             let effects = self.head.replay(at, event.clone())?;
             self.refer(at, &event, &effects)?;
         }
@@ -83,7 +84,7 @@ impl World<'_> {
     pub(super) fn head_back(&mut self) -> Result<(), Failure> {
         self.recorder.note(self.now, || "head        is back".into());
         self.plant_in_head();
-        let known = self.reference.check_all(self.now, self.head.head());
+        let known = self.reference.check_all(self.head_now(), self.head.head());
         self.invariant(known)?;
         self.head.restart();
         self.write_journal()

@@ -22,7 +22,7 @@ impl World<'_> {
             Watch::Outcomes => {
                 let joined = joined(&event);
                 self.notice(&event);
-                let effects = self.head.let_happen(self.now, event)?;
+                let effects = self.head.let_happen(self.head_now(), event)?;
                 self.welcome(joined, &effects);
                 self.head_effects(effects)?;
                 self.finish_evaluation();
@@ -43,6 +43,17 @@ impl World<'_> {
         self.welcome(joined(&event), &effects);
         self.head_effects(effects)?;
         if event == Event::Alarm { self.check_alarm(at) } else { Ok(()) }
+    }
+
+    /// What time it is for the head.
+    pub(super) fn head_now(&self) -> Time {
+        self.now + self.head.ahead
+    }
+
+    /// Somebody sets the head's clock forward: it notices a leap, if it is there.
+    pub(super) fn head_leaps(&mut self, forward: Span) -> Result<(), Failure> {
+        self.head.ahead = self.head.ahead + forward;
+        self.head_event(Event::ClockSet(forward))
     }
 
     fn notice(&mut self, event: &Event) {
@@ -115,8 +126,10 @@ impl World<'_> {
 
     fn set_head_alarm(&mut self) {
         let deadline = self.head.head().deadline().map(|(at, _)| at);
-        if let Some((at, setting)) = self.head.alarm.set(self.now, deadline) {
-            self.agenda.put(at, Happening::Head(self.head.life, AtHead::Alarm(setting)));
+        let now = self.head_now();
+        if let Some((at, setting)) = self.head.alarm.set(now, deadline) {
+            let pause = at.since(now);
+            self.agenda.put(self.now + pause, Happening::Head(self.head.life, AtHead::Alarm(setting)));
         }
     }
 
@@ -148,7 +161,8 @@ impl World<'_> {
     /// The policy sees the cluster as it is now; its answer may come late, or not in time.
     fn plan(&mut self, ticket: Ticket) {
         self.shell.asked();
-        let plan = self.head.plan(self.now);
+        let now = self.head_now();
+        let plan = self.head.plan(self.now, now);
         self.shell.answered();
         let (thinks, limit) = (self.planning.span(self.settings.planning), self.settings.planning_limit);
         let (after, answer) = match plan {

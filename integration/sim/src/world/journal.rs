@@ -14,7 +14,7 @@ const TRY_AGAIN: Span = Span::from_secs(1);
 impl World<'_> {
     /// Writes what waits; what takes no time is handled at once.
     pub(super) fn write_journal(&mut self) -> Result<(), Failure> {
-        while self.head.is_up() && self.head.journal.begin(self.now) {
+        while self.head.is_up() && self.head.journal.begin(self.head_now()) {
             let usual = self.commits.span(self.settings.commit);
             match self.head.journal.takes(self.now, usual) {
                 Span::ZERO => self.commit()?,

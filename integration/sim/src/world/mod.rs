@@ -23,7 +23,7 @@ use crate::clients::Clients;
 use crate::digest::Digest;
 use crate::failure::{Failure, FailureKind, guarded};
 use crate::gangs::Gangs;
-use crate::happening::{AtDaemon, AtHead, Happening, LinkId};
+use crate::happening::{AtDaemon, AtHead, Happening};
 use crate::head::HeadHost;
 use crate::link::Link;
 use crate::machine::Machine;
@@ -44,7 +44,8 @@ pub(crate) struct World<'s> {
     agenda: Agenda<Happening>,
     head: HeadHost,
     nodes: Vec<Node>,
-    links: BTreeMap<LinkId, Link>,
+    /// By number.
+    links: Vec<Link>,
     clients: Clients,
     reference: Reference,
     shell: &'s mut dyn Shell,
@@ -101,7 +102,7 @@ impl<'s> World<'s> {
             agenda: Agenda::new(),
             head,
             nodes: Vec::new(),
-            links: BTreeMap::new(),
+            links: Vec::new(),
             clients: Clients::new(scenario.submissions),
             reference: Reference::new(scenario.config.clone()),
             shell,
@@ -210,7 +211,7 @@ impl World<'_> {
             AtHead::Written => self.journal_written(),
             AtHead::Planned(ticket, plan) => self.head_event(Event::Planned(ticket, plan)),
             AtHead::OutOfTime(ticket) => {
-                let plan = self.head.fall_back(self.now);
+                let plan = self.head.fall_back(self.head_now());
                 self.head_event(Event::Planned(ticket, plan))
             }
             AtHead::Relabelled(key, report) => self.head_event(Event::Report(key, report)),

@@ -25,14 +25,15 @@ const HEARTBEATS_MISSED: (Span, Span) = (Span::from_secs(1), Span::from_secs(30)
 impl World<'_> {
     pub(super) fn send(&mut self, id: LinkId, message: Message) {
         let delay = self.delays.span(self.settings.delay);
-        let arrival = self.links.get_mut(&id).and_then(|link| link.send(self.now, message.to(), delay));
+        let arrival =
+            self.links.get_mut(id.place()).and_then(|link| link.send(self.now, message.to(), delay));
         if let Some(at) = arrival {
             self.agenda.put(at, Happening::Arrival(id, message));
         }
     }
 
     pub(super) fn arrival(&mut self, id: LinkId, message: Message) -> Result<(), Failure> {
-        let Some(link) = self.links.get_mut(&id) else { return Ok(()) };
+        let Some(link) = self.links.get_mut(id.place()) else { return Ok(()) };
         if !link.arrives(self.now, message.to()) {
             return Ok(());
         }
@@ -75,7 +76,7 @@ impl World<'_> {
         let inventory = caller.inventory().expect("its daemon runs");
         let mut link = Link::new(node, key);
         link.hold_up(Side::Head, self.now + self.delays.span((Span::ZERO, lag)));
-        self.links.insert(id, link);
+        self.links.push(link);
         self.send(id, Message::Hello(Box::new(inventory)));
         let give_up = Happening::Daemon(node, self.nodes[node].life, AtDaemon::GiveUp(id));
         self.agenda.put(self.now + CALL_LIMIT, give_up);
@@ -111,7 +112,7 @@ impl World<'_> {
     /// A worker closes its end in good order: all that it said arrives, and then that it is gone.
     fn leave(&mut self, id: LinkId) {
         let delay = self.delays.span(self.settings.delay);
-        let Some(link) = self.links.get_mut(&id) else { return };
+        let Some(link) = self.links.get_mut(id.place()) else { return };
         if link.close(Side::Worker) {
             self.tally.breaks += 1;
             let until = link.send(self.now, Side::Head, delay).unwrap_or(self.now);
@@ -123,7 +124,7 @@ impl World<'_> {
     /// One side closes its end. The other hears of it after what still arrives.
     pub(super) fn hang_up(&mut self, id: LinkId, side: Side) {
         let until = self.now + self.breaks.span(self.settings.delay);
-        let Some(link) = self.links.get_mut(&id) else { return };
+        let Some(link) = self.links.get_mut(id.place()) else { return };
         if link.close(side) {
             self.tally.breaks += 1;
             link.cut(side.other(), until);
@@ -134,7 +135,7 @@ impl World<'_> {
     /// One side goes down with its machine. Nobody closes anything: the other notices by and by.
     pub(super) fn vanish(&mut self, id: LinkId, side: Side) {
         let until = self.now + self.breaks.span(self.settings.delay);
-        let Some(link) = self.links.get_mut(&id) else { return };
+        let Some(link) = self.links.get_mut(id.place()) else { return };
         if link.close(side) {
             self.tally.breaks += 1;
             link.cut(side.other(), until);
@@ -148,7 +149,7 @@ impl World<'_> {
         self.tally.breaks += 1;
         for (side, notices) in [(Side::Head, head_notices), (Side::Worker, worker_notices)] {
             let until = self.now + self.breaks.span(self.settings.delay);
-            if let Some(link) = self.links.get_mut(&id) {
+            if let Some(link) = self.links.get_mut(id.place()) {
                 link.cut(side, until);
             }
             self.agenda.put(until.max(self.now + notices), Happening::Broken(id, side));
@@ -156,7 +157,7 @@ impl World<'_> {
     }
 
     pub(super) fn broken(&mut self, id: LinkId, side: Side) -> Result<(), Failure> {
-        let Some(link) = self.links.get_mut(&id) else { return Ok(()) };
+        let Some(link) = self.links.get_mut(id.place()) else { return Ok(()) };
         if !link.close(side) {
             return Ok(());
         }

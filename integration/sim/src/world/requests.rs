@@ -35,15 +35,16 @@ impl World<'_> {
 
     /// A request comes to the head; a new job gets its estimate on the way in.
     pub(super) fn request(&mut self, client: ClientKey, by: By, mut request: Request) -> Result<(), Failure> {
+        let now = self.head_now();
         if let Request::Submit(submit) = &mut request {
-            submit.estimate = self.shell.expect(self.now, &by.user, &submit.spec);
+            submit.estimate = self.shell.expect(now, &by.user, &submit.spec);
         }
         self.head_event(Event::Client(client, by, request))
     }
 
     pub(super) fn reply(&mut self, client: ClientKey, reply: Reply) -> Result<(), Failure> {
-        let heard = self.clients.reply(self.now, client, reply);
+        let heard = self.clients.reply(self.head_now(), client, reply);
         self.invariant(heard)?;
-        self.check(|| checks::reasons(self.head.head(), self.now))
+        self.check(|| checks::reasons(self.head.head(), self.head_now()))
     }
 }
