@@ -124,7 +124,7 @@ mod tests {
     fn rank(account: &str, role: Role) -> RankStart {
         RankStart {
             rank: JobId::new(1).attempt(1).rank(0),
-            spec: JobSpec::command(vec!["true".into()], "/".into()),
+            spec: JobSpec::command(vec!["true".into()], "/".into()).into(),
             user: "ada".into(),
             account: account.into(),
             role,
