@@ -1,7 +1,7 @@
 //! The table of allowed dependencies, held against what `cargo metadata` says.
 //!
-//! Shells know cores, cores know words, words know nothing; nothing but fuzzing depends on the binary; the SDK stays
-//! light.
+//! Shells know cores, cores know words, words know nothing; nothing but fuzzing depends on the binary; the
+//! SDK stays light.
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on ends here")]
 
 use std::collections::{BTreeMap, BTreeSet};

@@ -124,8 +124,8 @@ pub(crate) fn open_folder(path: &Path) -> io::Result<File> {
     OpenOptions::new().read(true).custom_flags(careful.bits()).open(path)
 }
 
-/// The path of a name in an open folder: it leads there, whatever happens to the folder's own path, and may be
-/// as long as it likes.
+/// The path of a name in an open folder: it leads there, whatever happens to the folder's own path, and may
+/// be as long as it likes.
 pub(crate) fn within(folder: &File, name: impl AsRef<Path>) -> PathBuf {
     Path::new("/proc/self/fd").join(folder.as_raw_fd().to_string()).join(name)
 }
@@ -139,8 +139,8 @@ pub(crate) fn create(path: &Path, mode: u32) -> Result<File, FileError> {
     OpenOptions::new().write(true).create_new(true).mode(mode).open(path).at("create", path)
 }
 
-/// Removes a folder and all that is in it; what links lead to stays. Takes no more memory and no more open files
-/// for a million folders within each other than for one.
+/// Removes a folder and all that is in it; what links lead to stays. Takes no more memory and no more open
+/// files for a million folders within each other than for one.
 pub(crate) fn remove_folder(path: &Path) -> io::Result<()> {
     let root = open_folder(path)?;
     let mut moved = 0_u64;

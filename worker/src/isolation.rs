@@ -1,7 +1,7 @@
 //! What this worker keeps apart: jobs of different users, and the cores and the memory of different jobs.
 //!
-//! Both are found out once, when the daemon starts, and neither is assumed: what is not kept apart here, every
-//! screen says.
+//! Both are found out once, when the daemon starts, and neither is assumed: what is not kept apart here,
+//! every screen says.
 //!
 //! ```text
 //! order ─▶ daemon: Isolation::account, ::cgroup ─▶ start.json ─▶ executor: Account::act, RankCgroup::make

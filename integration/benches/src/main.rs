@@ -6,9 +6,9 @@
 //! ```
 //!
 //! Each bench starts a head of its own, in a folder of its own under `TMPDIR`, and prints one line for each
-//! figure. Without names all run, one after the other. What a figure is to be compared with, such as how often
-//! the same folder's disk can flush, is measured in the same run and printed beside it. Nothing here is a
-//! test: no figure fails.
+//! figure. Without names all run, one after the other. What a figure is to be compared with, such as how
+//! often the same folder's disk can flush, is measured in the same run and printed beside it. Nothing here is
+//! a test: no figure fails.
 #![expect(clippy::unwrap_used, reason = "a bench that cannot go on ends here")]
 
 mod daemon;

@@ -7,8 +7,8 @@ use cohabit_proto::Span;
 use crate::ClusterSpec;
 use crate::trace::{Format, MeasuredOn, Reading, Strictness, Throughputs, TraceError, read};
 
-/// Every format, the guess, and the table that goes with Gavel's. The first byte chooses which; a trace may be
-/// packed.
+/// Every format, the guess, and the table that goes with Gavel's. The first byte chooses which; a trace may
+/// be packed.
 pub fn traces(bytes: &[u8]) {
     let Some((choice, text)) = bytes.split_first() else { return };
     let format = match choice % 6 {

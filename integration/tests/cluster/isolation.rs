@@ -59,8 +59,10 @@ fn a_job_runs_as_the_account_of_its_user_with_nothing_of_the_daemon() {
     }
     let cluster = open_cluster(&[]);
     let ada = cluster.token("ada", &["--role", "user", "--name", "ada", "--account", "nobody"]);
-    let script = "id -u; id -g; id -G; echo $USER $LOGNAME $HOME; pwd; umask; ls /proc/self/fd | head -3 | xargs; \
-                  grep -E '^(CapEff|CapPrm|NoNewPrivs|SigIgn|SigBlk)' /proc/self/status | cut -f 2 | xargs; env";
+    let script = "id -u; id -g; id -G; echo $USER $LOGNAME $HOME; pwd; umask; \
+                  ls /proc/self/fd | head -3 | xargs; \
+                  grep -E '^(CapEff|CapPrm|NoNewPrivs|SigIgn|SigBlk)' /proc/self/status | cut -f 2 | xargs; \
+                  env";
     let printed = printed_by(&cluster, &ada, script);
     let lines: Vec<&str> = printed.lines().collect();
     let nobody = User::from_name("nobody").unwrap().unwrap();
@@ -182,7 +184,10 @@ fn who_has_no_account_runs_where_it_may_and_is_told_what_it_misses() {
     if is_skipped() {
         return;
     }
-    let cluster = Cluster::start(&["host:1"]);
+    let mut cluster = Cluster::with_head(&["--policy", "fifo"], &[]);
+    let locked = std::fs::Permissions::from_mode(0o700);
+    std::fs::set_permissions(cluster.folder(), locked).unwrap();
+    cluster.add_worker("host:1");
     let stranger = cluster.token("stranger", &["--role", "user", "--name", "no-such-account"]);
     let job = cluster.submit(&["--token-file", &stranger], "pwd; echo done");
     assert_eq!(cluster.end(&job)["state"], "COMPLETED");

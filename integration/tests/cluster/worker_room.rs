@@ -13,6 +13,7 @@ use crate::kit::{Cluster, until};
 struct SmallDisk(PathBuf);
 
 impl SmallDisk {
+    #[expect(clippy::print_stderr, reason = "whoever runs the tests should know what they could not try")]
     fn at(path: &Path) -> Option<SmallDisk> {
         fs::create_dir(path).unwrap();
         let mounted =

@@ -256,8 +256,8 @@ impl Turn<'_> {
         }
     }
 
-    /// The same, with a pause that grows: nobody knows when the node will have room again, and there may be no
-    /// other.
+    /// The same, with a pause that grows: nobody knows when the node will have room again, and there may be
+    /// no other.
     fn node_in_trouble(&mut self, id: JobId) -> Verdict {
         let retry = self.head.submissions[&id.number].spec.retry;
         let times = self.head.jobs[&id].node_failures + 1;

@@ -1,5 +1,5 @@
-//! Jobs as a snapshot has them: one that is as the job before it is `null`. An array that waits is one job and
-//! a long run of them, in the file as in memory.
+//! Jobs as a snapshot has them: one that is as the job before it is `null`. An array that waits is one job
+//! and a long run of them, in the file as in memory.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;

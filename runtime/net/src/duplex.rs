@@ -5,8 +5,8 @@
 //! one which is too long fails its own call. The queues are those of `futures`, because tarpc spins for ever
 //! over a sink whose `poll_flush` is ready while its `poll_ready` is not; theirs never is.
 //!
-//! Nobody may take for ever over one message: neither to send the rest of one that has begun, nor to take one.
-//! A link on which nothing is under way costs no clock.
+//! Nobody may take for ever over one message: neither to send the rest of one that has begun, nor to take
+//! one. A link on which nothing is under way costs no clock.
 
 use std::io;
 use std::pin::Pin;

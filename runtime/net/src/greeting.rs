@@ -1,8 +1,8 @@
 //! How the head greets who dials: TLS, then the hello, then a place; or a refusal that says what to do.
 //!
-//! All of it is under one time limit, and nobody is believed before the token was found good: of what a stranger
-//! sends no more is read than the secret, which stands first. Whoever is turned away is logged with address and
-//! reason, never with what they said.
+//! All of it is under one time limit, and nobody is believed before the token was found good: of what a
+//! stranger sends no more is read than the secret, which stands first. Whoever is turned away is logged with
+//! address and reason, never with what they said.
 
 use std::io;
 use std::net::SocketAddr;

@@ -1,7 +1,7 @@
 //! Where a head listens: every connection is greeted beside the others, and only good ones come out.
 //!
-//! Bad peers are logged, never returned, and keep nobody out: when there are more than can be greeted at once,
-//! the one that has taken longest makes room. Whoever means it has said hello long before.
+//! Bad peers are logged, never returned, and keep nobody out: when there are more than can be greeted at
+//! once, the one that has taken longest makes room. Whoever means it has said hello long before.
 
 use std::collections::VecDeque;
 use std::future::pending;
@@ -87,8 +87,8 @@ impl Limits {
 }
 
 impl Listener {
-    /// Listens with the default limits, as far as this process may have so many files open; port 0 takes a free
-    /// one.
+    /// Listens with the default limits, as far as this process may have so many files open; port 0 takes a
+    /// free one.
     ///
     /// # Errors
     /// When the address cannot be listened on.

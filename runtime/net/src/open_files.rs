@@ -21,8 +21,8 @@ pub fn raise_open_files() {
     }
 }
 
-/// The limit that this process was started with, for programs that it starts: some of them are slow or fail with
-/// a larger one.
+/// The limit that this process was started with, for programs that it starts: some of them are slow or fail
+/// with a larger one.
 #[must_use]
 pub fn open_files_before() -> u64 {
     BEFORE.get().copied().unwrap_or_else(open_files)

@@ -1,5 +1,5 @@
-//! A head whose system has no more files to open: it goes on as soon as there are some. In a process of its own,
-//! because all other tests would be out of files with it.
+//! A head whose system has no more files to open: it goes on as soon as there are some. In a process of its
+//! own, because all other tests would be out of files with it.
 
 use std::fs::File;
 use std::time::Duration;

@@ -39,8 +39,8 @@ pub enum Report {
         /// Whether they are.
         enforcement: Enforcement,
     },
-    /// The rank's user has no account on the node: it runs as this user, which nobody else is. Sent again over
-    /// each new link.
+    /// The rank's user has no account on the node: it runs as this user, which nobody else is. Sent again
+    /// over each new link.
     PrivateUser {
         /// Which rank.
         rank: RankId,

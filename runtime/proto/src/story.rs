@@ -182,20 +182,15 @@ impl fmt::Display for Happening {
                 if why.is_empty() { Ok(()) } else { write!(f, ": {why}") }
             }
             Happening::Started(rank) => write!(f, "attempt {} rank {} runs", rank.attempt.attempt, rank.rank),
-            Happening::Shares { rank, enforcement } => match enforcement {
-                Enforcement::Enforced => {
-                    write!(
-                        f,
-                        "attempt {} rank {} shares its device within enforced limits",
-                        rank.attempt.attempt, rank.rank
-                    )
-                }
-                Enforcement::Unenforced(why) => write!(
+            Happening::Shares { rank, enforcement } => {
+                write!(
                     f,
-                    "attempt {} rank {} shares its device, but nothing enforces its limits: {why}",
-                    rank.attempt.attempt, rank.rank
-                ),
-            },
+                    "attempt {} rank {} shares its device{}",
+                    rank.attempt.attempt,
+                    rank.rank,
+                    how(enforcement)
+                )
+            }
             Happening::PrivateUser { rank, account, uid } => write!(
                 f,
                 "attempt {} rank {} runs as user {uid}, which nobody else is: the account '{account}' does not \
@@ -234,6 +229,13 @@ impl fmt::Display for Happening {
                 write!(f, "attempt {} will have its GPU alone, since {why}", attempt.attempt)
             }
         }
+    }
+}
+
+fn how(enforcement: &Enforcement) -> String {
+    match enforcement {
+        Enforcement::Enforced => " within enforced limits".to_owned(),
+        Enforcement::Unenforced(why) => format!(", but nothing enforces its limits: {why}"),
     }
 }
 

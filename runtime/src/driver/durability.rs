@@ -1,8 +1,8 @@
 //! Events become durable: one commit is under way at a time, and what comes meanwhile is the next one.
 //!
 //! Where the journal cannot be written, nothing of the batch happens. Requests in it are refused with the
-//! reason; all else keeps its order and is tried again, with pauses, until it succeeds. Questions are answered
-//! meanwhile by what was durable before, and what runs goes on.
+//! reason; all else keeps its order and is tried again, with pauses, until it succeeds. Questions are
+//! answered meanwhile by what was durable before, and what runs goes on.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};

@@ -34,7 +34,8 @@ impl Snapshots {
         self.sequence += events;
     }
 
-    /// Begins a snapshot of the head as it was after its last event, which came `at` this time, if one is due.
+    /// Begins a snapshot of the head as it was after its last event, which came `at` this time, if one is
+    /// due.
     pub(super) fn take(&mut self, head: &mut Head, at: Time, journal: &Address<Commit>) {
         // It costs what there is: a head with many jobs waits for as much to happen.
         let due = self.every.max(head.known_jobs() as u64 / 2);

@@ -101,7 +101,8 @@ impl Servers {
         &self.list
     }
 
-    /// The positions of the nodes that changed, if they are made of the same as before, and so are all others.
+    /// The positions of the nodes that changed, if they are made of the same as before, and so are all
+    /// others.
     fn changed(&self, news: &News, nodes: &[NodeView]) -> Option<Vec<usize>> {
         let News::Nodes(ordinals) = news else { return None };
         let known = |position: &usize| {

@@ -1,4 +1,5 @@
-//! The folder for a rank's checkpoints: for its user alone, and seen again by the next attempts of its job here.
+//! The folder for a rank's checkpoints: for its user alone, and seen again by the next attempts of its job
+//! here.
 //!
 //! Where the job itself names a folder, it is made as the user, for only so it cannot lie where that user may
 //! not write.

@@ -169,8 +169,8 @@ impl Driver {
         None
     }
 
-    /// A link that cannot take a report has seen its last: without its sender it ends. What the next report of
-    /// its kind brings again is no reason.
+    /// A link that cannot take a report has seen its last: without its sender it ends. What the next report
+    /// of its kind brings again is no reason.
     fn report(&mut self, report: Report) {
         let Some(link) = &mut self.link else { return };
         let refused = link.reports.as_ref().and_then(|reports| reports.try_send(report).err());

@@ -178,8 +178,8 @@ impl Link {
     }
 }
 
-/// Carries reports and heartbeats until the link ends; says why it did. A head may take its time over reports,
-/// if its disk is full for one, as long as it hears the heart.
+/// Carries reports and heartbeats until the link ends; says why it did. A head may take its time over
+/// reports, if its disk is full for one, as long as it hears the heart.
 async fn carry(link: WorkerLink, reports: mpsc::Receiver<Report>, heartbeat: Duration) -> String {
     let WorkerLink { head, closed, .. } = link;
     tokio::select! {

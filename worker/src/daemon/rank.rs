@@ -213,8 +213,8 @@ impl Rank {
         }
     }
 
-    /// Its executor may hold another, if it was not lost. The outcome must be durable before long, if the head
-    /// does not say that it knows it.
+    /// Its executor may hold another, if it was not lost. The outcome must be durable before long, if the
+    /// head does not say that it knows it.
     fn release(&mut self, ended: &Ended) {
         if matches!(ended.ending.outcome, Outcome::Lost(_)) {
             self.executor = None;

@@ -1,8 +1,8 @@
 //! Which account a rank runs as.
 //!
 //! A worker with all rights runs each job as the account of its user, so that the system itself keeps users
-//! apart; any other worker has but its own. An account that has all rights is for admins, who have them in the
-//! cluster anyway, and only if the operator of the worker does not mind
+//! apart; any other worker has but its own. An account that has all rights is for admins, who have them in
+//! the cluster anyway, and only if the operator of the worker does not mind
 //! (`docs/decisions/017-jobs-run-as-the-account-of-their-user.md`).
 
 use std::ffi::CString;

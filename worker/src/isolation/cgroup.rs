@@ -1,4 +1,5 @@
-//! Limits of cores, memory and processes by cgroups of version 2, where a part of the tree is delegated to us.
+//! Limits of cores, memory and processes by cgroups of version 2, where a part of the tree is delegated to
+//! us.
 //!
 //! ```text
 //! …/                  delegated to the worker

@@ -42,8 +42,8 @@ fn ignored_signals() -> io::Result<Vec<i32>> {
     Ok((1..=64).filter(|signal| status.sigign >> (signal - 1) & 1 == 1).collect())
 }
 
-/// An ignored signal is inherited, a handled one is not: whoever is started begins with its usual effect. Some
-/// numbers belong to the C library, and are left to it.
+/// An ignored signal is inherited, a handled one is not: whoever is started begins with its usual effect.
+/// Some numbers belong to the C library, and are left to it.
 fn handle(number: i32) {
     drop(signal(SignalKind::from_raw(number)));
 }

@@ -10,7 +10,8 @@ use std::process::Command;
 
 use rustix::io::{Errno, FdFlags, fcntl_getfd, fcntl_setfd};
 
-/// Whatever is started from now on does not inherit this file. A number that stands for no file is no trouble.
+/// Whatever is started from now on does not inherit this file. A number that stands for no file is no
+/// trouble.
 pub(super) fn close_on_exec(fd: RawFd) -> io::Result<()> {
     // SAFETY: the number is used for two calls that only look at and change its flag, and is not kept. Should
     // it stand for no file by now, they fail.

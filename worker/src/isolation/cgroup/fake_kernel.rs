@@ -1,8 +1,8 @@
 //! Stands for the kernel in tests: a tree of cgroups in memory that refuses what the real one refuses.
 //!
 //! - A controller is there only if the cgroup above passes it on, and its files only with it.
-//! - Processes and passed-on controllers exclude each other (EBUSY, either way round); a mere group of cgroups
-//!   may be entered.
+//! - Processes and passed-on controllers exclude each other (EBUSY, either way round); a mere group of
+//! cgroups   may be entered.
 //! - What has processes, or cgroups within it, cannot be removed (EBUSY).
 //! - Events are counted in the cgroup and in all above it.
 

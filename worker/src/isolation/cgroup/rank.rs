@@ -1,5 +1,5 @@
-//! The cgroup of one rank, within that of its attempt: what its job claims on this node is the limit of all its
-//! ranks here together.
+//! The cgroup of one rank, within that of its attempt: what its job claims on this node is the limit of all
+//! its ranks here together.
 
 use std::fs::{File, OpenOptions};
 use std::io;
@@ -22,7 +22,8 @@ const CORE_WEIGHT: u64 = 100;
 /// The largest weight there is.
 const LARGEST_WEIGHT: u64 = 10_000;
 
-/// How often, a moment apart, it is tried to remove a cgroup: the kernel may not be done with what lived there.
+/// How often, a moment apart, it is tried to remove a cgroup: the kernel may not be done with what lived
+/// there.
 const REMOVALS: u32 = 100;
 
 const PAUSE: Duration = Duration::from_millis(10);
