@@ -103,8 +103,7 @@ impl HeadHost {
         matches!(self.state, State::Up | State::Stumbling { .. })
     }
 
-    /// Shows the policy what changed, and asks it for a plan, by the head's clock; nothing while it is
-    /// stalled.
+    /// Shows the policy what changed, and asks it for a plan, by the head's clock; none while it is stalled.
     pub(crate) fn plan(&mut self, true_now: Time, now: Time) -> Option<Plan> {
         self.news.extend(self.head.changes());
         if true_now < self.stalled_until {

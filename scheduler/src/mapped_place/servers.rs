@@ -105,13 +105,15 @@ impl Servers {
     /// others.
     fn changed(&self, news: &News, nodes: &[NodeView]) -> Option<Vec<usize>> {
         let News::Nodes(ordinals) = news else { return None };
+        if self.list.len() != nodes.len() {
+            return None;
+        }
         let known = |position: &usize| {
             let (server, node) = (&self.list[*position], &nodes[*position]);
             self.nodes[*position] == node.id && self.same(server, node)
         };
         let place = |ordinal: &u64| nodes.binary_search_by_key(ordinal, |node| node.ordinal).ok();
-        let there = self.list.len() == nodes.len();
-        ordinals.iter().map(|ordinal| place(ordinal).filter(|position| there && known(position))).collect()
+        ordinals.iter().map(|ordinal| place(ordinal).filter(known)).collect()
     }
 
     /// The servers, whatever is free on them.

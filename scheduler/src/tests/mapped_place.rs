@@ -10,8 +10,8 @@ use proptest::prelude::*;
 
 use super::kit::*;
 use crate::mapping::MapperOptions;
+use crate::{Change, Proposal, Shortage, View};
 use crate::{Cluster, FirstFit, FreeNodes, LinkDefaults, MappedPlace, NodeView, PendingJob, Place, Profile};
-use crate::{Proposal, Shortage, View};
 
 fn placer() -> MappedPlace {
     MappedPlace::new(MapperOptions::default(), LinkDefaults::default())
@@ -193,4 +193,18 @@ proptest! {
             prop_assert_eq!(propose(nodes.clone(), &job).is_ok(), by_first_fit.is_ok());
         }
     }
+}
+
+#[test]
+fn a_node_that_is_gone_holds_nothing_any_more() {
+    let mut place = placer();
+    let mut view = View { nodes: vec![node(1, &[1_000; 4]), node(2, &[1_000; 4])], ..View::default() };
+    place.learn(&view, &view.as_changes());
+    place.prepare(&view);
+    let gone = view.nodes.pop().map(|node| Change::NodeGone(node.id)).unwrap();
+    place.learn(&view, std::slice::from_ref(&gone));
+    assert_eq!(place.prepare(&view), Cluster::Changed);
+    let change = Change::Node(view.nodes[0].clone());
+    place.learn(&view, &[change]);
+    assert_eq!(place.prepare(&view), Cluster::Same);
 }
