@@ -21,9 +21,12 @@ pub(crate) struct Clock {
 }
 
 impl Clock {
-    /// A clock that goes on after `last`.
+    /// A clock that goes on after `last`. What has passed since then by the machine's clock counts as a leap:
+    /// nobody was there to see whether it was lived through.
     pub(crate) fn after(last: Time) -> Clock {
-        Clock { last: last.max(wall_clock()), read_at: Instant::now(), leapt: Span::ZERO }
+        let now = last.max(wall_clock());
+        let leapt = if last == Time::EPOCH { Span::ZERO } else { now.since(last) };
+        Clock { last: now, read_at: Instant::now(), leapt }
     }
 
     /// The time now; not before any time handed out so far.
@@ -77,6 +80,12 @@ mod tests {
         assert_eq!(clock.follow(TEN_SECONDS, later), later);
         assert_eq!(clock.take_leap(), None);
         assert!(clock.now() >= later);
+    }
+
+    #[test]
+    fn the_time_before_a_start_is_a_leap() {
+        let leapt = Clock::after(wall_clock() - HOUR).take_leap().unwrap();
+        assert!(leapt >= HOUR && leapt < HOUR + HOUR);
     }
 
     #[test]

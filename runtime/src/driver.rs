@@ -197,7 +197,7 @@ impl Driver {
     fn queue(&mut self, event: Event, handled: Option<ReplyTo<()>>) {
         let at = self.parts.clock.now();
         if let Some(forward) = self.parts.clock.take_leap() {
-            tracing::warn!(%forward, "the machine's clock was set forward");
+            tracing::info!(%forward, "nobody's patience counts this time: the head was gone, or its clock was set");
             self.disarm();
             self.push(Entry { at, event: Event::ClockSet(forward) }, None);
         }

@@ -171,14 +171,18 @@ impl HeadHost {
         self.head = serde_json::from_value(state).expect("it is still a head");
     }
 
-    /// Comes back with a policy that knows nothing.
-    pub(crate) fn restart(&mut self) {
+    /// Comes back with a policy that knows nothing. Nobody knows how much time it was gone for, whatever its
+    /// clock says: none of it counts.
+    pub(crate) fn restart(&mut self, now: Time) {
         self.state = State::Up;
         self.life += 1;
         self.policy = policy(&self.settings.policy, &self.settings.knowledge);
         self.view = View::default();
         self.news.clear();
         self.stalled_until = Time::EPOCH;
+        if let Some(last) = self.journal.last() {
+            self.journal.leap(now.since(last));
+        }
         self.journal.add(Event::Configured(self.settings.config.clone()));
     }
 

@@ -19,6 +19,8 @@ pub(crate) struct Journal {
     writing: VecDeque<(Time, Event)>,
     /// What waits until that is done.
     waiting: VecDeque<Event>,
+    /// How far the head's clock has leapt since it last looked at it.
+    leapt: Span,
     slow_until: Time,
     slow_commit: Span,
     full_until: Time,
@@ -45,10 +47,17 @@ impl Journal {
         (self.slow_until, self.full_until) = (Time::EPOCH, Time::EPOCH);
     }
 
+    /// The head's clock has leapt: it says so ahead of the first event that it stamps afterwards.
+    pub(crate) fn leap(&mut self, forward: Span) {
+        self.leapt = self.leapt + forward;
+    }
+
     /// Begins to write what waits, unless it writes already; answers whether it did.
     pub(crate) fn begin(&mut self, now: Time) -> bool {
         let begins = self.writing.is_empty() && !self.waiting.is_empty();
         if begins {
+            let leapt = Some(std::mem::take(&mut self.leapt)).filter(|leapt| *leapt > Span::ZERO);
+            self.writing.extend(leapt.map(|leapt| (now, Event::ClockSet(leapt))));
             self.writing.extend(self.waiting.drain(..).map(|event| (now, event)));
         }
         begins
@@ -94,6 +103,12 @@ impl Journal {
             Fate::Lost => self.writing.clear(),
         }
         self.waiting.clear();
+        self.leapt = Span::ZERO;
+    }
+
+    /// When the last event happened that is durable.
+    pub(crate) fn last(&self) -> Option<Time> {
+        self.durable.last().map(|(at, _)| *at)
     }
 
     /// Everything durable that was handled.

@@ -101,8 +101,7 @@ impl Servers {
         &self.list
     }
 
-    /// The positions of the nodes that changed, if they are made of the same as before, and so are all
-    /// others.
+    /// The positions of the nodes that changed, if those and all others are made of the same as before.
     fn changed(&self, news: &News, nodes: &[NodeView]) -> Option<Vec<usize>> {
         let News::Nodes(ordinals) = news else { return None };
         if self.list.len() != nodes.len() {

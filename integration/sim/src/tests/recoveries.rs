@@ -222,6 +222,15 @@ fn a_head_whose_clock_leaps_gives_no_node_up_that_may_still_come_back() {
 }
 
 #[test]
+fn a_head_whose_clock_leaps_while_it_is_gone_gives_no_node_up_either() {
+    let gone = Act::CrashHead { effects_lost: 0, down_for: secs(20) };
+    let leap = Act::HeadClockLeaps { forward: secs(3_600) };
+    let scenario = cluster(2).submit(at(50), work(1_000)).act(at(100), cut(0, 60, 0, 0));
+    let run = held(scenario.act(at(110), gone).act(at(120), leap));
+    assert_eq!((only(&run).state, run.tally.ranks), (JobState::Completed, 1));
+}
+
+#[test]
 fn orphans_are_stopped_in_time_whatever_the_clock_shows() {
     for step in [Step::Ahead(secs(3_600)), Step::Back(secs(3_600))] {
         let set = Act::StepClock { node: 0, step };

@@ -39,7 +39,7 @@ impl World<'_> {
             Act::SlowDisk { node, length, write } => {
                 self.nodes[node].machine.slow_disk(self.now + length, write);
             }
-            Act::HeadClockLeaps { forward } => self.head_leaps(forward)?,
+            Act::HeadClockLeaps { forward } => self.head_leaps(forward),
             Act::StepClock { node, step } => self.nodes[node].machine.step_clock(step),
             Act::KillExecutor { node, number } => self.kill_executor(node, number)?,
             Act::BreakMps { node, number, blame } => self.break_mps(node, number, blame)?,
@@ -86,7 +86,8 @@ impl World<'_> {
         self.plant_in_head();
         let known = self.reference.check_all(self.head_now(), self.head.head());
         self.invariant(known)?;
-        self.head.restart();
+        let now = self.head_now();
+        self.head.restart(now);
         self.write_journal()
     }
 

@@ -50,10 +50,12 @@ impl World<'_> {
         self.now + self.head.ahead
     }
 
-    /// Somebody sets the head's clock forward: it notices a leap, if it is there.
-    pub(super) fn head_leaps(&mut self, forward: Span) -> Result<(), Failure> {
+    /// Somebody sets the head's clock forward: it notices a leap with the next event, if it is there.
+    pub(super) fn head_leaps(&mut self, forward: Span) {
         self.head.ahead = self.head.ahead + forward;
-        self.head_event(Event::ClockSet(forward))
+        if self.head.is_up() {
+            self.head.journal.leap(forward);
+        }
     }
 
     fn notice(&mut self, event: &Event) {
