@@ -13,7 +13,7 @@
 //! - A message is at most [`MAX_FRAME`] long. A longer request fails by itself, a longer answer becomes an
 //!   error of its call; the link lives on. Answers are paged by those who write them.
 //! - A peer that vanished is noticed within two minutes by TCP; heartbeats, which callers send, are sooner.
-//! One   that takes a minute over one message, sent or taken, is hung up on.
+//!   One that takes a minute over one message, sent or taken, is hung up on.
 //! - tarpc opens a span at INFO for every call: a log filter contains `tarpc=warn`.
 #![warn(missing_docs)]
 

@@ -2,7 +2,7 @@
 //!
 //! - A controller is there only if the cgroup above passes it on, and its files only with it.
 //! - Processes and passed-on controllers exclude each other (EBUSY, either way round); a mere group of
-//! cgroups   may be entered.
+//!   cgroups may be entered.
 //! - What has processes, or cgroups within it, cannot be removed (EBUSY).
 //! - Events are counted in the cgroup and in all above it.
 
