@@ -1,8 +1,8 @@
 //! Gives ranks to executors, and connects to those that hold one.
 //!
 //! The socket is bound and connected to before an executor gets it: so connecting comes neither too early
-//! nor, after a very short rank, too late. Sockets are named through an open folder, for their own path may be
-//! longer than a socket's name can be.
+//! nor, after a very short rank, too late. Sockets are named through an open folder, for their own path may
+//! be longer than a socket's name can be.
 
 use std::fs::{File, Permissions};
 use std::io;
