@@ -3,6 +3,7 @@
 mod book;
 mod faults;
 mod proxy;
+mod small_disk;
 
 use std::io::{BufRead, BufReader, Read};
 use std::os::unix::fs::PermissionsExt;
@@ -18,6 +19,7 @@ use tempfile::TempDir;
 pub(crate) use book::Book;
 pub(crate) use faults::{FakeClock, kill_hard};
 pub(crate) use proxy::Proxy;
+pub(crate) use small_disk::SmallDisk;
 
 /// Longer than anything here takes on a busy machine.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(60);

@@ -1,60 +1,25 @@
 //! What a head and its people rely on runs out: the disk, file descriptors, its attention for ends.
 
 use std::fs::File;
-use std::io::Write;
 use std::net::TcpStream;
 use std::os::unix::fs::OpenOptionsExt;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::{Command, Output};
 
 use crate::kit::*;
 
-/// The head's state folder on a small file system of its own, gone with the test. Only root may have one.
-struct SmallDisk {
-    at: PathBuf,
-}
-
-impl SmallDisk {
-    /// Moves the head onto it, if the system allows that.
-    fn under(cluster: &mut Cluster) -> Option<SmallDisk> {
-        let at = cluster.folder().join("head");
-        cluster.kill_head();
-        let before = cluster.folder().join("before");
-        std::fs::rename(&at, &before).unwrap();
-        std::fs::create_dir(&at).unwrap();
-        let mounted =
-            run(Command::new("mount").args(["-t", "tmpfs", "-o", "size=8m,mode=700", "none"]).arg(&at));
-        if !mounted.status.success() {
-            return None;
-        }
-        let disk = SmallDisk { at };
-        let copied = run(Command::new("cp").arg("-a").arg(before.join(".")).arg(&disk.at));
-        assert!(copied.status.success(), "{copied:?}");
-        cluster.restart_head();
-        Some(disk)
-    }
-
-    /// Leaves no room.
-    fn fill(&self) {
-        let mut filler = File::create(self.filler()).unwrap();
-        while filler.write_all(&[0; 4_096]).is_ok() {}
-    }
-
-    /// Makes room again.
-    fn empty(&self) {
-        std::fs::remove_file(self.filler()).unwrap();
-    }
-
-    fn filler(&self) -> PathBuf {
-        self.at.join("filler")
-    }
-}
-
-impl Drop for SmallDisk {
-    fn drop(&mut self) {
-        // Whoever still uses it keeps it to the end.
-        run(Command::new("umount").arg("--lazy").arg(&self.at));
-    }
+/// Moves the head onto a small disk, if the system allows that.
+fn onto_small_disk(cluster: &mut Cluster) -> Option<SmallDisk> {
+    let at = cluster.folder().join("head");
+    cluster.kill_head();
+    let before = cluster.folder().join("before");
+    std::fs::rename(&at, &before).unwrap();
+    std::fs::create_dir(&at).unwrap();
+    let disk = SmallDisk::on(&at, "size=8m,mode=700")?;
+    let copied = run(Command::new("cp").arg("-a").arg(before.join(".")).arg(&at));
+    assert!(copied.status.success(), "{copied:?}");
+    cluster.restart_head();
+    Some(disk)
 }
 
 fn run(command: &mut Command) -> Output {
@@ -90,10 +55,7 @@ fn submit_until_refused(cluster: &Cluster) -> (Vec<String>, Ran) {
 #[test]
 fn while_the_head_s_disk_is_full_jobs_go_on_and_service_returns_by_itself() {
     let mut cluster = Cluster::start(&["host:1"]);
-    let Some(disk) = SmallDisk::under(&mut cluster) else {
-        println!("skipped: this system lets nobody mount a file system");
-        return;
-    };
+    let Some(disk) = onto_small_disk(&mut cluster) else { return };
     let running = waiting(&cluster);
     disk.fill();
     let (accepted, refused) = submit_until_refused(&cluster);
@@ -113,10 +75,7 @@ fn while_the_head_s_disk_is_full_jobs_go_on_and_service_returns_by_itself() {
 #[test]
 fn a_head_that_is_killed_while_its_disk_is_full_keeps_every_promise() {
     let mut cluster = Cluster::start(&["host:1"]);
-    let Some(disk) = SmallDisk::under(&mut cluster) else {
-        println!("skipped: this system lets nobody mount a file system");
-        return;
-    };
+    let Some(disk) = onto_small_disk(&mut cluster) else { return };
     let running = waiting(&cluster);
     disk.fill();
     let (accepted, _) = submit_until_refused(&cluster);

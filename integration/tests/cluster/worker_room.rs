@@ -4,52 +4,15 @@
 //! prove nothing.
 
 use std::fs;
-use std::path::{Path, PathBuf};
-use std::process::Command;
 
-use crate::kit::{Cluster, until};
-
-/// A small disk, for as long as this lives.
-struct SmallDisk(PathBuf);
-
-impl SmallDisk {
-    #[expect(clippy::print_stderr, reason = "whoever runs the tests should know what they could not try")]
-    fn at(path: &Path) -> Option<SmallDisk> {
-        fs::create_dir(path).unwrap();
-        let mounted =
-            Command::new("mount").args(["-t", "tmpfs", "-o", "size=4m,mode=755", "none"]).arg(path).output();
-        if mounted.is_ok_and(|done| done.status.success()) {
-            return Some(SmallDisk(path.to_owned()));
-        }
-        eprintln!("skipped: no small disk may be mounted here");
-        None
-    }
-
-    fn fill(&self) {
-        let full = fs::write(self.filler(), vec![b'x'; 16 << 20]).unwrap_err();
-        assert_eq!(full.kind(), std::io::ErrorKind::StorageFull);
-    }
-
-    fn empty(&self) {
-        fs::remove_file(self.filler()).unwrap();
-    }
-
-    fn filler(&self) -> PathBuf {
-        self.0.join("filler")
-    }
-}
-
-impl Drop for SmallDisk {
-    fn drop(&mut self) {
-        // What still runs on it is in the way only of a plain unmount.
-        let _ = Command::new("umount").arg("-l").arg(&self.0).status();
-    }
-}
+use crate::kit::{Cluster, SmallDisk, until};
 
 /// A cluster whose one worker keeps its state on a small disk.
 fn with_small_disk() -> Option<(SmallDisk, Cluster)> {
     let mut cluster = Cluster::with_head(&["--policy", "fifo"], &[]);
-    let disk = SmallDisk::at(&cluster.folder().join("worker0"))?;
+    let state = cluster.folder().join("worker0");
+    fs::create_dir(&state).unwrap();
+    let disk = SmallDisk::on(&state, "size=4m,mode=755")?;
     cluster.add_worker("host:2");
     Some((disk, cluster))
 }
