@@ -4,8 +4,8 @@ use std::collections::BTreeMap;
 
 use cohabit_core::Head;
 use cohabit_proto::{
-    Answer, AttemptId, AttemptRecord, By, Filter, Happening, JobId, JobRecord, JobState, Outcome, Query,
-    RankId, Role, Span, StopReason, Time, Watched,
+    Answer, AttemptId, AttemptRecord, By, Chapter, Filter, Happening, JobId, JobRecord, JobState, Outcome,
+    Query, RankId, Role, Span, StopReason, Time, Watched,
 };
 
 use crate::node::Node;
@@ -147,21 +147,32 @@ pub(crate) fn victims(head: &Head, now: Time, nodes: &[Node]) -> Result<(), Stri
 /// No job pays with a retry, or with its end, for what others did to its GPU.
 pub(crate) fn retries(head: &Head, now: Time, jobs: &[JobId]) -> Result<(), String> {
     for record in jobs.iter().filter_map(|job| head.record(now, *job)) {
-        let blameless = |attempt: &AttemptRecord| attempt.stopped.is_some_and(is_blameless);
-        let mut failures_before = 0;
-        for chapter in head.story(record.id) {
-            let Happening::Requeued { attempt, failures, .. } = chapter.happening else { continue };
-            let ended = record.attempts.iter().find(|it| it.attempt == attempt.attempt);
-            if failures > failures_before && ended.is_some_and(blameless) {
-                return Err(format!("{attempt} was stopped for no fault of its own and paid with a retry"));
-            }
-            failures_before = failures;
+        if let Some(attempt) = paid_for_others(&head.story(record.id), &record.attempts) {
+            return Err(format!("{attempt} was stopped for no fault of its own and paid with a retry"));
         }
         if record.state == JobState::Failed && record.latest().is_some_and(blameless) {
             return Err(format!("job {} failed because of what others did to its GPU", record.id));
         }
     }
     Ok(())
+}
+
+/// The first attempt that did, of those about which the story tells: a long one has lost its middle.
+pub(crate) fn paid_for_others(story: &[Chapter], attempts: &[AttemptRecord]) -> Option<AttemptId> {
+    let mut before = (0, 0);
+    for chapter in story {
+        let Happening::Requeued { attempt, failures, .. } = chapter.happening else { continue };
+        let (number, paid) = std::mem::replace(&mut before, (attempt.attempt, failures));
+        let ended = attempts.iter().find(|it| it.attempt == attempt.attempt);
+        if number + 1 == attempt.attempt && failures > paid && ended.is_some_and(blameless) {
+            return Some(attempt);
+        }
+    }
+    None
+}
+
+fn blameless(attempt: &AttemptRecord) -> bool {
+    attempt.stopped.is_some_and(is_blameless)
 }
 
 const fn is_blameless(why: StopReason) -> bool {

@@ -1,8 +1,11 @@
 //! The checkers see what they are there to see.
 
-use cohabit_proto::{Bytes, Span};
+use cohabit_proto::{
+    AttemptId, AttemptRecord, Bytes, Cause, Chapter, Happening, JobId, Span, StopReason, Time,
+};
 
 use super::kit::*;
+use crate::checks::paid_for_others;
 use crate::failure::FailureKind;
 use crate::scenario::Act;
 
@@ -51,4 +54,32 @@ fn a_change_of_nothing_is_nothing() {
     let cancel = Act::Change { change: cohabit_proto::JobChange::Cancel, back: 3 };
     let run = held(cluster(1).act(at(10), cancel));
     assert_eq!((run.jobs.len(), run.tally.ranks), (0, 0));
+}
+
+#[test]
+fn who_paid_for_others_is_told_from_what_is_left_of_a_long_story() {
+    let attempt = |attempt| AttemptId { job: JobId::new(8), attempt };
+    let ended = |number, stopped| AttemptRecord {
+        attempt: number,
+        started_at: Time::from_micros(0),
+        ended_at: Some(Time::from_micros(0)),
+        stopped,
+        ranks: Vec::new(),
+    };
+    let attempts = [ended(1, None), ended(2, Some(StopReason::DeviceLost)), ended(3, None)];
+    let story = |failures: &[(u32, u32)]| -> Vec<Chapter> {
+        let requeued = |&(number, failures)| Happening::Requeued {
+            attempt: attempt(number),
+            pause: Span::ZERO,
+            failures,
+            limit: 3,
+            why: None,
+        };
+        let chapter = |happening| Chapter { at: Time::from_micros(0), cause: Cause::Clock, happening };
+        failures.iter().map(requeued).map(chapter).collect()
+    };
+    assert_eq!(paid_for_others(&story(&[(1, 1), (2, 1), (3, 2)]), &attempts), None);
+    assert_eq!(paid_for_others(&story(&[(1, 1), (2, 2)]), &attempts), Some(attempt(2)));
+    // Its first attempt paid, and of that nothing is left.
+    assert_eq!(paid_for_others(&story(&[(2, 1), (3, 2)]), &attempts), None);
 }
