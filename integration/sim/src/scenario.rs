@@ -165,6 +165,13 @@ pub enum Act {
         /// How long it takes to write down how a rank ended.
         write: Span,
     },
+    /// A machine's disk is full for a while: no rank starts there.
+    FillDisk {
+        /// Whose.
+        node: usize,
+        /// For how long.
+        length: Span,
+    },
     /// Somebody sets the clock of the head's machine forward.
     HeadClockLeaps {
         /// By so much.

@@ -12,7 +12,7 @@ fn with_small_disk() -> Option<(SmallDisk, Cluster)> {
     let mut cluster = Cluster::with_head(&["--policy", "fifo"], &[]);
     let state = cluster.folder().join("worker0");
     fs::create_dir(&state).unwrap();
-    let disk = SmallDisk::on(&state, "size=4m,mode=755")?;
+    let disk = SmallDisk::on(&state, "size=24m,mode=755")?;
     cluster.add_worker("host:2");
     Some((disk, cluster))
 }
@@ -32,6 +32,7 @@ fn a_job_that_ends_on_a_full_disk_has_ended_as_soon_as_there_is_room() {
     until("the other job is refused by its node", || {
         cluster.ok(&["explain", &other]).contains("its node is in trouble")
     });
+    until("people are told", || cluster.ok(&["nodes"]).contains("has no room: "));
     assert_eq!(cluster.state(&job), "RUNNING", "its end could not be written down");
     disk.empty();
     let ended = cluster.end(&job);

@@ -12,6 +12,8 @@ pub(crate) enum Alarm {
     Node(NodeId),
     /// A job may have become eligible.
     Job(JobId),
+    /// A node that had no room was left alone for long enough.
+    Pause(NodeId),
 }
 
 impl Alarm {
@@ -19,6 +21,7 @@ impl Alarm {
         match self {
             Alarm::Node(node) => Why::NodeLost(node),
             Alarm::Job(job) => Why::Eligible(job),
+            Alarm::Pause(node) => Why::NodeTried(node),
         }
     }
 }

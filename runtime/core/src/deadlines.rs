@@ -14,6 +14,7 @@ impl Turn<'_> {
             match alarm {
                 Alarm::Node(node) => self.patience_ends(node),
                 Alarm::Job(job) => self.refresh_eligibility(job),
+                Alarm::Pause(node) => self.pause_ends(node),
             }
         }
         if self.head.wake.is_some_and(|at| at <= self.now) {

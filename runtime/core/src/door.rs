@@ -53,6 +53,8 @@ pub enum Why {
     NodeLost(NodeId),
     /// A job's begin time, or the end of its pause, comes.
     Eligible(JobId),
+    /// A node that had no room is tried again.
+    NodeTried(NodeId),
     /// The policy wanted to be asked again.
     Wake,
     /// Ended jobs have been kept for long enough.

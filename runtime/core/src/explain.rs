@@ -73,14 +73,14 @@ impl Head {
     /// Why a job is in its state.
     pub(crate) fn reason(&self, now: Time, id: JobId, job: &Job) -> (ReasonCode, String) {
         match job.state.life() {
-            Life::Waiting => too_early(now, job).unwrap_or_else(|| self.waiting_reason(id)),
+            Life::Waiting => too_early(now, job).unwrap_or_else(|| self.waiting_reason(now, id)),
             Life::Placed => (job.reason, running_reason(job)),
             Life::Ended => (job.reason, self.end_reason(id, job)),
         }
     }
 
     /// Why a job waits whose turn may come.
-    fn waiting_reason(&self, id: JobId) -> (ReasonCode, String) {
+    fn waiting_reason(&self, now: Time, id: JobId) -> (ReasonCode, String) {
         let submission = &self.submissions[&id.number];
         if submission.may_place() == 0 {
             let limit = submission.placed();
@@ -88,12 +88,21 @@ impl Head {
             return (ReasonCode::WaitingForArrayLimit, why);
         }
         if !self.nodes.values().any(crate::node::Node::takes_jobs) {
-            return (ReasonCode::WaitingForNodes, "no worker is connected that takes jobs".into());
+            return (ReasonCode::WaitingForNodes, self.why_no_node(now));
         }
         match self.live.expected.get(&id) {
             Some(expected) => (expected.code, expected.why.clone()),
             None => self.turn_reason(id),
         }
+    }
+
+    fn why_no_node(&self, now: Time) -> String {
+        let paused = self.nodes.values().find_map(|node| {
+            let trouble = node.trouble.as_ref().filter(|_| node.key().is_some())?;
+            let again = trouble.paused_until?.since(now);
+            Some(format!("; {} had no room ({}) and is tried again in {again}", node.name, trouble.what))
+        });
+        format!("no worker is connected that takes jobs{}", paused.unwrap_or_default())
     }
 
     fn turn_reason(&self, id: JobId) -> (ReasonCode, String) {

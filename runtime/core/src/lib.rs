@@ -34,6 +34,7 @@ mod satisfiable;
 mod sight;
 mod submission;
 mod submit;
+mod trouble;
 mod turn;
 mod workers;
 

@@ -127,8 +127,8 @@ impl Turn<'_> {
     pub(crate) fn rank_ended(&mut self, rank: RankId, outcome: Outcome) {
         let id = rank.attempt.job;
         self.tell(id, Happening::RankEnded { rank, outcome: outcome.clone() });
-        if let Outcome::NotStarted(StartFailure::PortTaken(port)) = outcome {
-            self.port_taken(id, port);
+        if let Outcome::NotStarted(failure) = &outcome {
+            self.blame_node(rank, failure);
         }
         let attempt = self.job_mut(id).live_attempt_mut().expect("the caller found the live attempt");
         let failed = !outcome.succeeded();
@@ -144,6 +144,18 @@ impl Turn<'_> {
             self.stop_attempt(id, StopReason::GangBroken);
         } else {
             self.changed(id);
+        }
+    }
+
+    /// What is to be remembered of the node on which a rank did not start.
+    fn blame_node(&mut self, rank: RankId, failure: &StartFailure) {
+        if let StartFailure::PortTaken(port) = failure {
+            self.port_taken(rank.attempt.job, *port);
+        }
+        if let StartFailure::NodeTrouble(what) = failure {
+            let attempt = self.head.jobs[&rank.attempt.job].live_attempt();
+            let node = attempt.and_then(|attempt| Some(attempt.ranks.get(rank.rank as usize)?.node));
+            node.into_iter().for_each(|node| self.no_room(node, what));
         }
     }
 
@@ -207,9 +219,7 @@ impl Turn<'_> {
             Some(Outcome::NotStarted(StartFailure::Unenforced(_))) => {
                 return self.node_failed(id, ReasonCode::SharingUnenforced);
             }
-            Some(Outcome::NotStarted(StartFailure::NodeTrouble(_))) => {
-                return self.node_in_trouble(id);
-            }
+            Some(Outcome::NotStarted(StartFailure::NodeTrouble(_))) => return Verdict::Again(Span::ZERO),
             Some(Outcome::OutOfGpuMemory { .. }) => (JobState::OutOfMemory, ReasonCode::GpuOom),
             Some(Outcome::OutOfMemory { limit: Some(_), .. }) => {
                 (JobState::OutOfMemory, ReasonCode::MemoryLimit)
@@ -253,17 +263,6 @@ impl Turn<'_> {
         match job.node_failures > limit {
             true => Verdict::End(JobState::NodeFail, reason),
             false => Verdict::Again(Span::ZERO),
-        }
-    }
-
-    /// The same, with a pause that grows: nobody knows when the node will have room again, and there may be
-    /// no other.
-    fn node_in_trouble(&mut self, id: JobId) -> Verdict {
-        let retry = self.head.submissions[&id.number].spec.retry;
-        let times = self.head.jobs[&id].node_failures + 1;
-        match self.node_failed(id, ReasonCode::CouldNotStart) {
-            Verdict::Again(_) => Verdict::Again(retry.pause(times)),
-            end @ Verdict::End(..) => end,
         }
     }
 

@@ -13,6 +13,8 @@ use cohabit_proto::{
 use cohabit_scheduler::{DeviceView, NodeView, SharingMode, SharingTerms};
 use serde::{Deserialize, Serialize};
 
+use crate::trouble::Trouble;
+
 /// What the devices of all nodes last showed.
 pub(crate) type Telemetry = BTreeMap<(NodeId, DeviceId), DeviceTelemetry>;
 
@@ -41,6 +43,9 @@ pub(crate) struct Node {
     pub(crate) orphan_grace: Span,
     pub(crate) link: Link,
     pub(crate) intake: Intake,
+    /// Why ranks do not start on it, until one does.
+    #[serde(default)]
+    pub(crate) trouble: Option<Trouble>,
     /// When the link last changed.
     pub(crate) since: Time,
     pub(crate) cpus_used: u32,
@@ -92,6 +97,7 @@ impl Node {
             orphan_grace: Span::ZERO,
             link: Link::Up(key),
             intake: Intake::Open,
+            trouble: None,
             since: now,
             cpus_used: 0,
             memory_used: Bytes::ZERO,
@@ -153,7 +159,12 @@ impl Node {
     }
 
     pub(crate) fn takes_jobs(&self) -> bool {
-        self.key().is_some() && self.intake == Intake::Open
+        self.key().is_some() && self.intake == Intake::Open && !self.is_paused()
+    }
+
+    /// Whether it had no room, and is left alone for a while.
+    pub(crate) fn is_paused(&self) -> bool {
+        self.trouble.as_ref().is_some_and(|trouble| trouble.paused_until.is_some())
     }
 
     pub(crate) fn take(&mut self, job: JobId, demand: &Demand, part: &RankPlacement) {
@@ -197,6 +208,7 @@ impl Node {
 
     pub(crate) fn state(&self) -> NodeState {
         match (self.link, self.intake) {
+            (Link::Up(_), Intake::Open) if self.is_paused() => NodeState::Paused,
             (Link::Up(_), Intake::Open) => NodeState::Up,
             (Link::Up(_), Intake::Closed) if self.jobs.is_empty() => NodeState::Drained,
             (Link::Up(_), Intake::Closed) => NodeState::Draining,
@@ -217,6 +229,7 @@ impl Node {
             id,
             name: self.name.clone(),
             state: self.state(),
+            trouble: self.trouble.as_ref().map(|trouble| trouble.what.clone()),
             address: self.address.clone(),
             build: self.build.clone(),
             cpus: self.cpus,

@@ -48,6 +48,8 @@ impl Turn<'_> {
             node.name = name;
             node.link = Link::Up(key);
             node.since = self.now;
+            // Somebody may have seen to it.
+            node.trouble = None;
             node.learn(inventory);
             return;
         }
@@ -227,6 +229,8 @@ impl Turn<'_> {
         let known = attempt.and_then(|attempt| attempt.ranks.get_mut(rank.rank as usize));
         let Some(known) = known.filter(|known| known.phase == RankPhase::Ordered) else { return };
         known.phase = RankPhase::Running;
+        let node = known.node;
+        self.has_room(node);
         self.tell(id, Happening::Started(rank));
         self.changed(id);
     }

@@ -260,6 +260,8 @@ pub struct NodeRecord {
     pub name: String,
     /// Its state.
     pub state: NodeState,
+    /// Why ranks do not start on it, until one does.
+    pub trouble: Option<String>,
     /// Where other nodes reach it.
     pub address: String,
     /// Version of its worker.
@@ -307,6 +309,8 @@ pub struct DeviceRecord {
 pub enum NodeState {
     /// Connected, takes jobs.
     Up,
+    /// Connected, but a rank found no room on it: no new jobs for a while.
+    Paused,
     /// Connected, takes no new jobs; some still run.
     Draining,
     /// Connected, takes no new jobs; none runs.
@@ -323,6 +327,7 @@ impl NodeState {
     pub const fn word(self) -> &'static str {
         match self {
             NodeState::Up => "UP",
+            NodeState::Paused => "PAUSED",
             NodeState::Draining => "DRAINING",
             NodeState::Drained => "DRAINED",
             NodeState::Unreachable => "UNREACHABLE",

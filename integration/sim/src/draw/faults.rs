@@ -18,7 +18,7 @@ const NOTICED: (Span, Span) = (Span::from_millis(1), Span::from_secs(40));
 /// Puts trouble into the scenario.
 pub(super) fn trouble(seed: u64, scenario: &mut Scenario) {
     let mut random = Random::stream(seed, "faults");
-    let kinds: [fn(&mut Random, usize) -> Act; 16] = [
+    let kinds: [fn(&mut Random, usize) -> Act; 17] = [
         crash_head,
         crash_worker,
         crash_machine,
@@ -28,6 +28,7 @@ pub(super) fn trouble(seed: u64, scenario: &mut Scenario) {
         fill_journal,
         stall_policy,
         slow_disk,
+        fill_disk,
         step_clock,
         head_clock_leaps,
         kill_executor,
@@ -105,6 +106,7 @@ fn strike_twice(random: &mut Random, scenario: &mut Scenario) {
                 redial,
                 fill_journal,
                 slow_disk,
+                fill_disk,
                 break_mps,
                 look,
             ];
@@ -122,6 +124,7 @@ const fn node(act: &Act) -> Option<usize> {
         | Act::Cut { node, .. }
         | Act::Redial { node, .. }
         | Act::SlowDisk { node, .. }
+        | Act::FillDisk { node, .. }
         | Act::StepClock { node, .. }
         | Act::KillExecutor { node, .. }
         | Act::BreakMps { node, .. }
@@ -177,6 +180,10 @@ fn fill_journal(random: &mut Random, _: usize) -> Act {
 
 fn stall_policy(random: &mut Random, _: usize) -> Act {
     Act::StallPolicy { length: random.span(ANY) }
+}
+
+fn fill_disk(random: &mut Random, node: usize) -> Act {
+    Act::FillDisk { node, length: random.span(ANY) }
 }
 
 fn slow_disk(random: &mut Random, node: usize) -> Act {

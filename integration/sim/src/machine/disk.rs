@@ -11,16 +11,26 @@ pub enum Disk {
     Wiped,
 }
 
-/// How long the disk takes for an outcome.
+/// How long the disk takes for an outcome, and whether there is room on it.
 #[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
-pub(super) struct DiskSpeed {
+pub(super) struct DiskState {
     slow_until: Time,
     write: Span,
+    full_until: Time,
 }
 
-impl DiskSpeed {
-    pub(super) const fn slow(until: Time, write: Span) -> DiskSpeed {
-        DiskSpeed { slow_until: until, write }
+impl DiskState {
+    pub(super) const fn slow(&mut self, until: Time, write: Span) {
+        (self.slow_until, self.write) = (until, write);
+    }
+
+    pub(super) const fn fill(&mut self, until: Time) {
+        self.full_until = until;
+    }
+
+    /// Whether nothing new can be written.
+    pub(super) fn is_full(self, now: Time) -> bool {
+        now < self.full_until
     }
 
     /// How long it takes for one that is written now.

@@ -22,7 +22,7 @@ use cohabit_worker_core::{Event, FoundRank, Lease, RankStart, Stopping};
 
 use self::accounts::Accounts;
 pub use self::disk::Disk;
-use self::disk::DiskSpeed;
+use self::disk::DiskState;
 use self::gpus::Gpus;
 pub(crate) use self::gpus::Luck;
 pub use self::gpus::{Appetite, Blame};
@@ -45,7 +45,7 @@ pub(crate) struct Machine {
     processes: BTreeMap<RankId, Box<Process>>,
     gpus: Gpus,
     accounts: Accounts,
-    disk: DiskSpeed,
+    disk: DiskState,
     clock: WallClock,
 }
 
@@ -97,7 +97,7 @@ impl Machine {
             processes: BTreeMap::new(),
             gpus: Gpus::default(),
             accounts: Accounts::default(),
-            disk: DiskSpeed::default(),
+            disk: DiskState::default(),
             clock: WallClock::default(),
         }
     }
@@ -258,16 +258,20 @@ impl Machine {
 
     /// For a while its disk takes so long for an outcome.
     pub(crate) const fn slow_disk(&mut self, until: Time, write: Span) {
-        self.disk = DiskSpeed::slow(until, write);
+        self.disk.slow(until, write);
+    }
+
+    /// For a while nothing new fits on its disk.
+    pub(crate) const fn fill_disk(&mut self, until: Time) {
+        self.disk.fill(until);
     }
 
     fn start(&mut self, now: Time, rank: RankId, out: &mut Outbox) {
         let wall = self.clock.read(now);
-        let taken = self.taken_port(rank);
+        let hindrance = self.hindrance(now, rank);
         let hangs = self.processes.get(&rank).is_some_and(|process| self.has_lost_server(process));
         let Some(process) = self.processes.get_mut(&rank) else { return };
-        let result =
-            taken.map_or(process.program.start.result().1, |port| Err(StartFailure::PortTaken(port)));
+        let result = hindrance.map_or(process.program.start.result().1, Err);
         match result {
             Ok(()) => {
                 process.life = Life::Running(now);
@@ -288,6 +292,12 @@ impl Machine {
                 out.events.push(Event::SpawnFailed(rank, failure));
             }
         }
+    }
+
+    /// What of the machine keeps this rank from starting, if anything does.
+    fn hindrance(&self, now: Time, rank: RankId) -> Option<StartFailure> {
+        let full = || StartFailure::NodeTrouble("no space is left on its disk".into());
+        self.disk.is_full(now).then(full).or_else(|| self.taken_port(rank).map(StartFailure::PortTaken))
     }
 
     /// The port at which this rank is to listen, if another program does.

@@ -12,6 +12,8 @@ pub(super) enum Fault {
     Own,
     /// Not the job's: tries the cluster's patience.
     Cluster,
+    /// A machine had no room: costs nothing.
+    Room,
 }
 
 impl Fault {
@@ -32,11 +34,9 @@ impl Fault {
             Some(StopReason::GangBroken) | None => first_bad.map(|outcome| match outcome {
                 Outcome::Lost(_)
                 | Outcome::NotStarted(
-                    StartFailure::PortTaken(_)
-                    | StartFailure::DeviceFenced(_)
-                    | StartFailure::Unenforced(_)
-                    | StartFailure::NodeTrouble(_),
+                    StartFailure::PortTaken(_) | StartFailure::DeviceFenced(_) | StartFailure::Unenforced(_),
                 ) => Fault::Cluster,
+                Outcome::NotStarted(StartFailure::NodeTrouble(_)) => Fault::Room,
                 Outcome::Exited(_)
                 | Outcome::Signalled(_)
                 | Outcome::NotStarted(_)
@@ -91,6 +91,7 @@ impl Reference {
                 (JobState::Pending, None) => {
                     matches!(attempt.stopped, Some(StopReason::Requeued | StopReason::Preempted))
                 }
+                (JobState::Pending, Some(Fault::Room)) => true,
                 (JobState::Pending, Some(Fault::Cluster)) => job.node_failures <= self.config.node_failures,
                 (JobState::NodeFail, Some(Fault::Cluster)) => job.node_failures > self.config.node_failures,
                 (JobState::Pending, Some(Fault::Own)) => *spent.start() <= spec.retry.limit,

@@ -109,6 +109,25 @@ fn results_that_a_slow_disk_holds_up_arrive() {
 }
 
 #[test]
+fn a_machine_without_room_is_left_alone_and_costs_no_job_anything() {
+    let full = Act::FillDisk { node: 0, length: secs(1_000) };
+    let mut scenario = cluster(1).act(at(40), full.clone());
+    scenario.config.node_failures = 0;
+    scenario = scenario.submit(at(50), work(100)).submit(at(51), work(100));
+    let run = held(scenario);
+    for job in &run.jobs {
+        assert_eq!(job.state, JobState::Completed, "{}", job.reason);
+    }
+    let starts = run.jobs.iter().map(|job| job.attempts.len()).sum::<usize>();
+    assert!((10..50).contains(&starts), "{starts} attempts: the pauses grow, up to a minute");
+    // With another machine beside it nobody waits.
+    let run = held(cluster(2).act(at(40), full).submit(at(50), work(100)));
+    let job = only(&run);
+    assert_eq!((job.state, job.attempts.len() <= 2), (JobState::Completed, true));
+    assert!(job.ended_at.expect("it has ended") < at(170));
+}
+
+#[test]
 fn only_a_power_cut_right_after_the_end_may_cost_a_result() {
     let attempts = |cut_at: Span| -> BTreeSet<usize> {
         let crash = Act::CrashMachine { node: 0, down_for: Some(secs(30)), disk: Disk::Kept };

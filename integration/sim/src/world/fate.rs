@@ -39,6 +39,7 @@ impl World<'_> {
             Act::SlowDisk { node, length, write } => {
                 self.nodes[node].machine.slow_disk(self.now + length, write);
             }
+            Act::FillDisk { node, length } => self.nodes[node].machine.fill_disk(self.now + length),
             Act::HeadClockLeaps { forward } => self.head_leaps(forward),
             Act::StepClock { node, step } => self.nodes[node].machine.step_clock(step),
             Act::KillExecutor { node, number } => self.kill_executor(node, number)?,

@@ -43,18 +43,24 @@ pub(crate) fn nodes_table(nodes: &[NodeRecord], columns: Columns, zone: &TimeZon
         Columns::Usual => {
             let mut table = table::table(&NODES, screen);
             table.add_rows(nodes.iter().map(node_row));
-            table::text(&table)
+            table::text(&table) + &troubles(nodes)
         }
         Columns::Wide => {
             let mut table = table::table(&DEVICES, screen);
             table.add_rows(nodes.iter().flat_map(|node| device_rows(node, zone)));
-            table::text(&table)
+            table::text(&table) + &troubles(nodes)
         }
     }
 }
 
+/// A line for each node that has no room for ranks.
+fn troubles(nodes: &[NodeRecord]) -> String {
+    let line = |node: &NodeRecord| Some(format!("{} has no room: {}\n", node.name, node.trouble.as_ref()?));
+    nodes.iter().filter_map(line).collect()
+}
+
 fn node_row(node: &NodeRecord) -> Row {
-    let used: f64 = node.devices.iter().map(|device| device.used.as_f64()).sum();
+    let used = node.devices.iter().fold(0.0, |sum, device| sum + device.used.as_f64());
     let mut row = Row::new();
     row.add_cell(Cell::new(&node.name))
         .add_cell(table::node_state(node.state))

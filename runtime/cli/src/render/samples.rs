@@ -169,6 +169,7 @@ pub(crate) fn nodes() -> Vec<NodeRecord> {
         id: NodeId(Default::default()),
         name: name.into(),
         state,
+        trouble: (state == NodeState::Paused).then(|| "no space is left on its disk".into()),
         address: format!("{name}.lab"),
         build: "0.1.0".into(),
         cpus: 64,
@@ -199,6 +200,7 @@ pub(crate) fn nodes() -> Vec<NodeRecord> {
             vec![device("sim-0", DeviceKind::Fake, "H200", large, 0, &[])],
             &[],
         ),
+        node("full", NodeState::Paused, Vec::new(), &[]),
     ]
 }
 

@@ -45,7 +45,7 @@ pub(crate) fn node_state(state: NodeState) -> Cell {
     let cell = Cell::new(state.word());
     match state {
         NodeState::Up => cell.fg(Color::Green),
-        NodeState::Draining | NodeState::Drained => cell.fg(Color::Yellow),
+        NodeState::Paused | NodeState::Draining | NodeState::Drained => cell.fg(Color::Yellow),
         NodeState::Unreachable | NodeState::Lost => cell.fg(Color::Red),
     }
 }

@@ -2,8 +2,8 @@
 
 use cohabit_proto::{
     Bytes, Condition, Demand, DeviceId, DeviceSharing, DeviceTelemetry, Enforcement, GpuReading, Happening,
-    Health, JobId, JobSpec, JobState, Launch, Limits, Outcome, ReasonCode, Refusal, RefusalCode, Reply,
-    Report, Retry, Signal, Span, StartFailure, StopReason,
+    Health, JobId, JobSpec, JobState, Launch, Limits, NodeState, Outcome, ReasonCode, Refusal, RefusalCode,
+    Reply, Report, Retry, Signal, Span, StartFailure, StopReason,
 };
 
 use super::kit::*;
@@ -121,15 +121,21 @@ fn who_holds_more_gpu_memory_than_it_asked_for_is_out_of_memory() {
 fn a_node_without_room_is_not_the_fault_of_the_job_and_is_given_time() {
     let mut test = TestHead::with_devices(1);
     let id = test.submit(part(500));
-    let full = Outcome::NotStarted(StartFailure::NodeTrouble("its disk is full".into()));
-    test.ended(rank(1, 1), full, None);
-    let record = test.record(id);
-    assert_eq!((record.state, record.attempt), (JobState::Pending, 1), "{}", record.reason);
-    let requeued = test.head.story(id).iter().find_map(|chapter| match chapter.happening {
-        Happening::Requeued { pause, failures, .. } => Some((pause, failures)),
-        _ => None,
-    });
-    assert_eq!(requeued, Some((Retry::default().pause(1), 0)));
+    let full = || Outcome::NotStarted(StartFailure::NodeTrouble("its disk is full".into()));
+    for (attempt, pause) in (1..=20).zip([1, 2, 4, 8, 16, 32].into_iter().chain(std::iter::repeat(60))) {
+        test.ended(rank(1, attempt), full(), None);
+        let record = test.record(id);
+        assert_eq!((record.state, record.attempt), (JobState::Pending, attempt), "{}", record.reason);
+        let why =
+            format!("node1 had no room (its disk is full) and is tried again in {}", Span::from_secs(pause));
+        assert!(record.reason.ends_with(&why), "{}", record.reason);
+        assert_eq!(test.head.node_records()[0].state, NodeState::Paused);
+        test.after(Span::from_secs(pause));
+        assert_eq!(test.state(id), JobState::Running);
+        assert_eq!(test.head.node_records()[0].trouble.as_deref(), Some("its disk is full"));
+    }
+    test.started(rank(1, 21));
+    assert_eq!(test.head.node_records()[0].trouble, None);
 }
 
 #[test]

@@ -11,7 +11,11 @@ pub(super) fn fitting_nodes(demand: &Demand, nodes: &[NodeRecord]) -> Vec<String
 
 fn is_there(node: &NodeRecord) -> bool {
     match node.state {
-        NodeState::Up | NodeState::Draining | NodeState::Drained | NodeState::Unreachable => true,
+        NodeState::Up
+        | NodeState::Paused
+        | NodeState::Draining
+        | NodeState::Drained
+        | NodeState::Unreachable => true,
         NodeState::Lost => false,
     }
 }
