@@ -11,10 +11,12 @@ mod seeds;
 
 use std::cell::OnceCell;
 
+use cohabit_net::MAX_FRAME;
 use cohabit_runtime::fuzzing as runtime;
 use cohabit_worker::fuzzing as worker;
 
 /// A promise about any bytes.
+#[derive(Clone, Copy)]
 pub struct Target {
     /// Its name, and that of its folder in `corpus`.
     pub name: &'static str,
@@ -35,6 +37,22 @@ impl Target {
         Target { at_least, ..self }
     }
 
+    /// The one of this name.
+    ///
+    /// # Panics
+    /// If there is none.
+    #[must_use]
+    pub const fn named(name: &str) -> Target {
+        let mut rest: &[Target] = &TARGETS;
+        while let [target, others @ ..] = rest {
+            if is_same(target.name.as_bytes(), name.as_bytes()) {
+                return *target;
+            }
+            rest = others;
+        }
+        panic!("there is no such target: they are listed in integration/fuzz/src/lib.rs")
+    }
+
     /// Whether it takes so long that a test tries it less often.
     #[must_use]
     pub fn is_slow(&self) -> bool {
@@ -52,10 +70,20 @@ impl Target {
     }
 }
 
+/// As `==`, which the compiler cannot do yet.
+const fn is_same(one: &[u8], other: &[u8]) -> bool {
+    match (one, other) {
+        ([], []) => true,
+        ([a, one @ ..], [b, other @ ..]) => *a == *b && is_same(one, other),
+        _ => false,
+    }
+}
+
 /// All of them.
 pub const TARGETS: [Target; 22] = [
     Target::new("frames", cohabit_net::fuzzing::frames),
-    Target::new("messages", cohabit_net::fuzzing::messages),
+    // Room is made ahead for every list, up to 1 MiB, and lists lie in lists.
+    Target::new("messages", cohabit_net::fuzzing::messages).with_room(MAX_FRAME),
     Target::new("hello", cohabit_net::fuzzing::hello),
     Target::new("token", cohabit_net::fuzzing::token),
     Target::new("token-store", cohabit_net::fuzzing::token_store),

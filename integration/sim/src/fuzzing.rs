@@ -2,6 +2,8 @@
 //!
 //! Every function takes any bytes and panics where a promise is broken.
 
+use std::sync::LazyLock;
+
 use cohabit_proto::Span;
 
 use crate::ClusterSpec;
@@ -21,8 +23,7 @@ pub fn traces(bytes: &[u8]) {
     };
     let strictness = if choice & 0x80 == 0 { Strictness::Lenient } else { Strictness::Strict };
     let is_gavels = matches!(format, None | Some(Format::Gavel));
-    let throughputs = is_gavels.then(|| Throughputs::read(TABLE.as_bytes(), MeasuredOn::default()));
-    let throughputs = throughputs.map(|table| table.expect("it is one of ours"));
+    let throughputs = is_gavels.then(|| THROUGHPUTS.clone());
     match read(text, &Reading { format, strictness, throughputs }) {
         Ok(trace) => {
             assert!(!trace.jobs.is_empty() && trace.jobs[0].submitted == Span::ZERO);
@@ -40,8 +41,11 @@ pub fn traces(bytes: &[u8]) {
 }
 
 /// What Gavel's traces are read with.
-const TABLE: &str = "source,gpu,model,batch_size,scale_factor,consolidated,steps_per_s\n\
-                     sim,v100,ResNet-18,64,1,True,12.5\n";
+static THROUGHPUTS: LazyLock<Throughputs> = LazyLock::new(|| {
+    let table = "source,gpu,model,batch_size,scale_factor,consolidated,steps_per_s\n\
+                 sim,v100,ResNet-18,64,1,True,12.5\n";
+    Throughputs::read(table.as_bytes(), MeasuredOn::default()).expect("the table is whole")
+});
 
 fn throughputs(text: &[u8]) {
     if let Err(error) = Throughputs::read(text, MeasuredOn::default()) {
