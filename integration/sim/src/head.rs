@@ -15,6 +15,7 @@ use crate::failure::{Failure, FailureKind, guarded};
 use crate::happening::LinkId;
 use crate::journal::{Fate, Journal};
 use crate::scenario::Scenario;
+use crate::wall_clock::HeadClock;
 
 /// The head's place in the cluster, whether it is up or down.
 pub(crate) struct HeadHost {
@@ -31,8 +32,7 @@ pub(crate) struct HeadHost {
     /// A snapshot, and how many events it contains.
     snapshot: (usize, String),
     pub(crate) state: State,
-    /// So much its clock is ahead of the true time.
-    pub(crate) ahead: Span,
+    pub(crate) clock: HeadClock,
     /// Counts its lives; what belongs to an earlier one is void.
     pub(crate) life: u64,
     pub(crate) sessions: BTreeMap<WorkerKey, LinkId>,
@@ -83,7 +83,7 @@ impl HeadHost {
             journal: Journal::default(),
             snapshot,
             state: State::Down,
-            ahead: Span::ZERO,
+            clock: HeadClock::default(),
             life: 0,
             sessions: BTreeMap::new(),
             alarm: AlarmClock::default(),
@@ -173,7 +173,7 @@ impl HeadHost {
 
     /// Comes back with a policy that knows nothing. Nobody knows how much time it was gone for, whatever its
     /// clock says: none of it counts.
-    pub(crate) fn restart(&mut self, now: Time) {
+    pub(crate) fn restart(&mut self, true_now: Time) {
         self.state = State::Up;
         self.life += 1;
         self.policy = policy(&self.settings.policy, &self.settings.knowledge);
@@ -181,7 +181,8 @@ impl HeadHost {
         self.news.clear();
         self.stalled_until = Time::EPOCH;
         if let Some(last) = self.journal.last() {
-            self.journal.leap(now.since(last));
+            self.clock.start(true_now, last);
+            self.journal.leap(self.clock.read(true_now).since(last));
         }
         self.journal.add(Event::Configured(self.settings.config.clone()));
     }

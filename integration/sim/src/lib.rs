@@ -45,6 +45,7 @@ mod swarm;
 #[cfg(test)]
 mod tests;
 pub mod trace;
+mod wall_clock;
 pub mod workload;
 mod world;
 
@@ -61,7 +62,7 @@ pub use evaluation::{
     evaluate,
 };
 pub use failure::{Failure, FailureKind};
-pub use machine::{Appetite, Blame, Disk, Hardware, Step, USUAL_MAX_SLOWDOWN};
+pub use machine::{Appetite, Blame, Disk, Hardware, USUAL_MAX_SLOWDOWN};
 pub use plant::Plant;
 pub use program::{Attaches, OnTerm, Program, Reports, Start};
 pub use random::Random;
@@ -70,4 +71,5 @@ pub use run::{Run, run, run_twice};
 pub use scenario::{Act, Scenario, Submission, Watch};
 pub use shape::Shape;
 pub use swarm::{Failed, Summary, command, swarm};
+pub use wall_clock::Step;
 pub use world::Tally;

@@ -6,8 +6,9 @@ use cohabit_proto::{Enforcement, JobSpec, Outcome, Phase, Progress, RankId, Span
 use cohabit_scheduler::interference::{Member, Solo};
 use cohabit_worker_core::{Ending, FoundRank, GpuAccess, RankStart, Stopping};
 
-use crate::machine::{Tenancy, WallClock};
+use crate::machine::Tenancy;
 use crate::program::{Attaches, OnTerm, Program, Reports};
+use crate::wall_clock::WallClock;
 
 /// A rank that was spawned, until its outcome is forgotten.
 #[derive(Debug, Clone)]

@@ -9,9 +9,10 @@ use cohabit_proto::{Bytes, JobChange, JobSpec, Span, Time, When};
 
 use cohabit_scheduler::interference::Knowledge;
 
-use crate::machine::{Appetite, Blame, Disk, Hardware, Step};
+use crate::machine::{Appetite, Blame, Disk, Hardware};
 use crate::plant::Plant;
 use crate::shape::Shape;
+use crate::wall_clock::Step;
 
 /// A cluster and its fate.
 #[derive(Debug, Clone)]
@@ -172,11 +173,8 @@ pub enum Act {
         /// For how long.
         length: Span,
     },
-    /// Somebody sets the clock of the head's machine forward.
-    HeadClockLeaps {
-        /// By so much.
-        forward: Span,
-    },
+    /// Somebody sets the clock of the head's machine.
+    StepHeadClock(Step),
     /// Somebody sets a machine's clock: those on it go by that from its next start on.
     StepClock {
         /// Whose.

@@ -6,9 +6,10 @@
 use cohabit_proto::{Bytes, Span, Time};
 
 use super::moment;
-use crate::machine::{Appetite, Blame, Disk, Step};
+use crate::machine::{Appetite, Blame, Disk};
 use crate::random::Random;
 use crate::scenario::{Act, Scenario};
+use crate::wall_clock::Step;
 
 /// Spans from hardly any to so long that a node is given up.
 const ANY: (Span, Span) = (Span::from_millis(10), Span::from_secs(1_200));
@@ -30,7 +31,7 @@ pub(super) fn trouble(seed: u64, scenario: &mut Scenario) {
         slow_disk,
         fill_disk,
         step_clock,
-        head_clock_leaps,
+        step_head_clock,
         kill_executor,
         break_mps,
         lose_gpu,
@@ -135,7 +136,7 @@ const fn node(act: &Act) -> Option<usize> {
         | Act::SlowJournal { .. }
         | Act::FillJournal { .. }
         | Act::StallPolicy { .. }
-        | Act::HeadClockLeaps { .. } => Some(0),
+        | Act::StepHeadClock(_) => Some(0),
         Act::Submit(_) | Act::Change { .. } | Act::Drain(_) | Act::Resume(_) => None,
     }
 }
@@ -192,12 +193,16 @@ fn slow_disk(random: &mut Random, node: usize) -> Act {
 }
 
 fn step_clock(random: &mut Random, node: usize) -> Act {
-    let span = random.span((Span::from_millis(10), Span::from_secs(7_200)));
-    Act::StepClock { node, step: if random.chance(0.5) { Step::Ahead(span) } else { Step::Back(span) } }
+    Act::StepClock { node, step: step(random) }
 }
 
-fn head_clock_leaps(random: &mut Random, _: usize) -> Act {
-    Act::HeadClockLeaps { forward: random.span((Span::from_secs(2), Span::from_secs(7_200))) }
+fn step_head_clock(random: &mut Random, _: usize) -> Act {
+    Act::StepHeadClock(step(random))
+}
+
+fn step(random: &mut Random) -> Step {
+    let span = random.span((Span::from_millis(10), Span::from_secs(7_200)));
+    if random.chance(0.5) { Step::Ahead(span) } else { Step::Back(span) }
 }
 
 fn kill_executor(random: &mut Random, node: usize) -> Act {

@@ -12,7 +12,6 @@ mod hardware;
 mod rates;
 mod room;
 mod tenancy;
-mod wall_clock;
 
 use std::collections::BTreeMap;
 
@@ -28,11 +27,10 @@ pub(crate) use self::gpus::Luck;
 pub use self::gpus::{Appetite, Blame};
 pub use self::hardware::{Hardware, USUAL_MAX_SLOWDOWN};
 pub(crate) use self::tenancy::{Tenancy, Tenure};
-pub use self::wall_clock::Step;
-pub(crate) use self::wall_clock::WallClock;
 use crate::process::{Conditions, CutShort, Life, Process, shown};
 use crate::random::Random;
 use crate::shape::Shape;
+use crate::wall_clock::{Step, WallClock};
 
 /// A machine and what runs on it.
 #[derive(Debug)]

@@ -5,11 +5,12 @@ use std::collections::BTreeSet;
 use cohabit_proto::{Gpus, JobRecord, JobState, Outcome, Span, StopReason};
 
 use super::kit::*;
-use crate::machine::{Disk, Step};
+use crate::machine::Disk;
 use crate::program::Program;
 use crate::recorder::Keep;
 use crate::run::run;
 use crate::scenario::{Act, Scenario};
+use crate::wall_clock::Step;
 
 /// A job that ran once, from its start to its end, and took so many seconds for that.
 #[track_caller]
@@ -232,7 +233,7 @@ fn a_clock_that_is_set_costs_no_job() {
 
 #[test]
 fn a_head_whose_clock_leaps_gives_no_node_up_that_may_still_come_back() {
-    let leap = Act::HeadClockLeaps { forward: secs(3_600) };
+    let leap = Act::StepHeadClock(Step::Ahead(secs(3_600)));
     let scenario = cluster(2).submit(at(50), work(1_000)).act(at(100), cut(0, 60, 0, 0)).act(at(130), leap);
     let run = held(scenario);
     let job = only(&run);
@@ -243,10 +244,25 @@ fn a_head_whose_clock_leaps_gives_no_node_up_that_may_still_come_back() {
 #[test]
 fn a_head_whose_clock_leaps_while_it_is_gone_gives_no_node_up_either() {
     let gone = Act::CrashHead { effects_lost: 0, down_for: secs(20) };
-    let leap = Act::HeadClockLeaps { forward: secs(3_600) };
+    let leap = Act::StepHeadClock(Step::Ahead(secs(3_600)));
     let scenario = cluster(2).submit(at(50), work(1_000)).act(at(100), cut(0, 60, 0, 0));
     let run = held(scenario.act(at(110), gone).act(at(120), leap));
     assert_eq!((only(&run).state, run.tally.ranks), (JobState::Completed, 1));
+}
+
+#[test]
+fn a_head_whose_clock_is_set_back_goes_on_slowly_and_gives_nobody_up_too_early() {
+    let back = Act::StepHeadClock(Step::Back(secs(3_600)));
+    let gone = Act::CrashHead { effects_lost: 0, down_for: secs(5) };
+    let scenario = cluster(2).submit(at(50), work(1_000)).act(at(60), back.clone());
+    let run = held(scenario.clone().act(at(100), cut(0, 60, 0, 0)).act(at(200), gone));
+    let job = only(&run);
+    assert_eq!((job.state, job.attempts.len(), run.tally.ranks), (JobState::Completed, 1, 1));
+    let counted = seconds(job.started_at, job.ended_at);
+    assert!((480..550).contains(&counted), "{counted} s by the head's clock");
+    // A node that does not come back is given up all the same.
+    let run = held(scenario.act(at(100), cut(0, 3_000, 0, 0)).quiet(at(20_000)));
+    assert_eq!((only(&run).state, only(&run).attempts.len()), (JobState::Completed, 2));
 }
 
 #[test]

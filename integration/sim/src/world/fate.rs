@@ -40,7 +40,7 @@ impl World<'_> {
                 self.nodes[node].machine.slow_disk(self.now + length, write);
             }
             Act::FillDisk { node, length } => self.nodes[node].machine.fill_disk(self.now + length),
-            Act::HeadClockLeaps { forward } => self.head_leaps(forward),
+            Act::StepHeadClock(step) => self.step_head_clock(step),
             Act::StepClock { node, step } => self.nodes[node].machine.step_clock(step),
             Act::KillExecutor { node, number } => self.kill_executor(node, number)?,
             Act::BreakMps { node, number, blame } => self.break_mps(node, number, blame)?,
@@ -87,8 +87,7 @@ impl World<'_> {
         self.plant_in_head();
         let known = self.reference.check_all(self.head_now(), self.head.head());
         self.invariant(known)?;
-        let now = self.head_now();
-        self.head.restart(now);
+        self.head.restart(self.now);
         self.write_journal()
     }
 

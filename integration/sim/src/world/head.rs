@@ -13,6 +13,7 @@ use crate::head::State;
 use crate::link::Side;
 use crate::reference::Handled;
 use crate::scenario::Watch;
+use crate::wall_clock::Step;
 
 impl World<'_> {
     /// Something happens to the head, if it is there: it is handled as soon as it is durable.
@@ -47,15 +48,13 @@ impl World<'_> {
 
     /// What time it is for the head.
     pub(super) fn head_now(&self) -> Time {
-        self.now + self.head.ahead
+        self.head.clock.read(self.now)
     }
 
-    /// Somebody sets the head's clock forward: it notices a leap with the next event, if it is there.
-    pub(super) fn head_leaps(&mut self, forward: Span) {
-        self.head.ahead = self.head.ahead + forward;
-        if self.head.is_up() {
-            self.head.journal.leap(forward);
-        }
+    /// Somebody sets the clock of the head's machine: a head that is there notices a leap with the next event.
+    pub(super) fn step_head_clock(&mut self, step: Step) {
+        let leapt = self.head.clock.step(self.now, step).filter(|_| self.head.is_up());
+        leapt.into_iter().for_each(|leapt| self.head.journal.leap(leapt));
     }
 
     fn notice(&mut self, event: &Event) {
