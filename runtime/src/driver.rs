@@ -222,7 +222,7 @@ impl Driver {
         }
         self.keep_history().await?;
         // What waits for the next commit is younger than a snapshot of now.
-        self.parts.snapshots.take(&mut self.parts.head, last, &self.parts.journal);
+        self.parts.snapshots.take(&self.parts.head, last, &self.parts.journal);
         Ok(())
     }
 

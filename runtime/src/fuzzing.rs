@@ -5,7 +5,7 @@
 use std::fs;
 use std::path::Path;
 
-use cohabit_core::{Event, Head};
+use cohabit_core::{Event, Head, Part};
 use cohabit_proto::{Inventory, JobSpec, Report, Request};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
@@ -13,10 +13,11 @@ use serde::de::DeserializeOwned;
 use crate::journal::{Journal, SqliteJournal};
 use crate::sessions::admit;
 
-/// What the columns of a journal hold: an event, or a snapshot. The first byte chooses which.
+/// What the columns of a journal hold: an event, or a head, or a part of one. The first byte chooses which.
 pub fn journal_entries(bytes: &[u8]) {
     match bytes.split_first() {
-        Some((b's', snapshot)) => settles::<Head>(snapshot),
+        Some((b's', head)) => settles::<Head>(head),
+        Some((b'p', part)) => settles::<Part>(part),
         Some((_, event)) => settles::<Event>(event),
         None => {}
     }

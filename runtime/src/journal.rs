@@ -3,10 +3,15 @@
 //! The trait is what a head needs of a store; SQLite is the one there is. The history of ended jobs lives in
 //! the same store, so that one commit covers both. A journal never interprets events and never repairs
 //! itself: what cannot be read is an error, and nothing is overwritten.
+//!
+//! A snapshot comes in parts, each with a commit of its own, so that no other commit waits long behind it. It
+//! is there once all its parts are; the one before it counts until then.
 
 mod load;
+mod packed;
 mod schema;
 mod sqlite;
+mod sweep;
 mod writer;
 
 #[cfg(test)]
@@ -21,6 +26,7 @@ use cohabit_proto::{JobRecord, Stretch, Time};
 
 use crate::HeadError;
 
+pub(crate) use packed::{Packed, Unreadable};
 pub(crate) use sqlite::{SqliteJournal, as_json, failed};
 pub(crate) use writer::{Commit, JournalWriter, Unwritten};
 
@@ -38,14 +44,23 @@ pub(crate) trait Journal: Send {
 pub(crate) enum Write {
     /// An event that the head will handle next.
     Event(Arc<Entry>),
-    /// The head, as JSON.
+    /// A part of a snapshot of the head.
+    Part {
+        /// The number of the last event that the snapshot includes.
+        snapshot: u64,
+        /// From 0, the head without its jobs.
+        number: u32,
+        /// The part.
+        content: Packed,
+    },
+    /// A snapshot of the head is there from now on: all its parts were written.
     Snapshot {
         /// The number of the last event that it includes.
         sequence: u64,
         /// When it was taken.
         at: Time,
-        /// The head.
-        head: String,
+        /// How many parts it has.
+        parts: u32,
     },
     /// A job that ended, for the history; replaces what is known of it.
     Ended(Box<JobRecord>),
@@ -79,13 +94,15 @@ pub(crate) struct Loaded {
     pub(crate) tail: Vec<(u64, Entry)>,
 }
 
-/// A head, as JSON.
+/// A head, in parts.
 #[derive(Debug, PartialEq)]
 pub(crate) struct Snapshot {
     /// The number of the last event that it includes.
     pub(crate) sequence: u64,
     /// When it was taken.
     pub(crate) at: Time,
-    /// The head.
-    pub(crate) head: String,
+    /// The head without its jobs; of earlier formats the head as a whole.
+    pub(crate) rest: Packed,
+    /// Its jobs.
+    pub(crate) parts: Vec<Packed>,
 }

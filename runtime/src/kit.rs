@@ -15,7 +15,7 @@ use cohabit_scheduler::{Action, Discipline, Fifo, FirstFit, Pipeline, Plan, Poli
 use tempfile::TempDir;
 use uuid::Uuid;
 
-use crate::journal::{Entry, Journal, SqliteJournal, Write};
+use crate::journal::{Entry, Journal, Packed, SqliteJournal, Write};
 
 /// A folder with a journal in it.
 pub(crate) struct TestJournal {
@@ -69,6 +69,18 @@ pub(crate) fn at(secs: u64) -> Time {
 
 pub(crate) fn writes(events: Vec<Event>) -> Vec<Write> {
     (0..).zip(events).map(|(secs, event)| Write::from(Entry { at: at(secs), event })).collect()
+}
+
+/// A snapshot of a head behind the event of this number, in parts of one job.
+pub(crate) fn snapshot(sequence: u64, head: &Head) -> Vec<Write> {
+    let (rest, parts) = head.in_parts(1);
+    let parts = parts.map(|part| Packed::of(&part).unwrap());
+    let contents = std::iter::once(Packed::of(&rest).unwrap()).chain(parts);
+    let part = |(number, content)| Write::Part { snapshot: sequence, number, content };
+    let mut writes: Vec<Write> = (0..).zip(contents).map(part).collect();
+    let parts = writes.len() as u32;
+    writes.push(Write::Snapshot { sequence, at: at(sequence - 1), parts });
+    writes
 }
 
 pub(crate) fn ada() -> By {

@@ -4,14 +4,21 @@
 //! what runs, and clients ask again. Only records of jobs that ended are kept, for the history may have
 //! missed them.
 
-use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::num::NonZero;
+use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::path::Path;
+use std::thread;
 
-use cohabit_core::{Effect, Head};
+use cohabit_core::{Effect, Head, Part};
 use cohabit_proto::{JobRecord, Notice, Time};
 
 use crate::HeadError;
-use crate::journal::{Entry, Journal, Snapshot};
+use crate::journal::{Entry, Journal, Packed, Snapshot, Unreadable};
+
+/// A snapshot of so few parts is read on one thread.
+const FEW_PARTS: usize = 8;
+/// More would wait for memory rather than for a processor.
+const MOST_THREADS: usize = 8;
 
 /// A head that goes on where its journal ends.
 pub(crate) struct Recovered {
@@ -72,8 +79,28 @@ fn ended(effect: Effect) -> Option<JobRecord> {
 }
 
 fn head_of(path: &Path, snapshot: &Snapshot) -> Result<Head, HeadError> {
-    serde_json::from_str(&snapshot.head).map_err(|error| {
+    let unreadable = |error: Unreadable| {
         corrupt(path, format!("the snapshot after event {} cannot be read: {error}", snapshot.sequence))
+    };
+    let rest = snapshot.rest.read().map_err(unreadable)?;
+    let parts = read_all(&snapshot.parts).map_err(unreadable)?;
+    Head::of_parts(rest, parts).map_err(|error: serde_json::Error| unreadable(error.into()))
+}
+
+/// Reads parts, many of them on several threads.
+fn read_all(parts: &[Packed]) -> Result<Vec<Part>, Unreadable> {
+    let threads = thread::available_parallelism().map_or(1, NonZero::get).min(MOST_THREADS);
+    let share = parts.len().div_ceil(threads).max(FEW_PARTS);
+    thread::scope(|scope| {
+        let read = |parts: &[Packed]| parts.iter().map(Packed::read).collect::<Result<Vec<Part>, _>>();
+        let mut shares = parts.chunks(share);
+        let own = shares.next().unwrap_or_default();
+        let others: Vec<_> = shares.map(|share| scope.spawn(move || read(share))).collect();
+        let mut all = read(own)?;
+        for other in others {
+            all.extend(other.join().unwrap_or_else(|panic| resume_unwind(panic))?);
+        }
+        Ok(all)
     })
 }
 

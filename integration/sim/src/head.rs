@@ -30,7 +30,7 @@ pub(crate) struct HeadHost {
     stalled_until: Time,
     pub(crate) journal: Journal,
     /// A snapshot, and how many events it contains.
-    snapshot: (usize, String),
+    snapshot: (usize, Image),
     pub(crate) state: State,
     pub(crate) clock: HeadClock,
     /// Counts its lives; what belongs to an earlier one is void.
@@ -67,7 +67,7 @@ pub(crate) enum State {
 impl HeadHost {
     pub(crate) fn new(scenario: &Scenario) -> HeadHost {
         let head = Head::new();
-        let snapshot = (0, text(&head));
+        let snapshot = (0, Image::of(&head));
         HeadHost {
             settings: Settings {
                 config: scenario.config.clone(),
@@ -135,7 +135,7 @@ impl HeadHost {
         let effects = self.replay(at, event)?;
         let handled = self.journal.handled().len();
         if handled >= self.snapshot.0 + self.settings.snapshot_every {
-            self.snapshot = (handled, text(&self.head));
+            self.snapshot = (handled, Image::of(&self.head));
         }
         Ok(effects)
     }
@@ -193,7 +193,7 @@ impl HeadHost {
     /// If live head, replayed head and restored head are not equal.
     pub(crate) fn recovered(&self, now: Time) -> Result<Head, Failure> {
         let (length, snapshot) = &self.snapshot;
-        let restored: Head = serde_json::from_str(snapshot).map_err(|error| {
+        let restored = snapshot.read().map_err(|error| {
             let detail = format!("a snapshot cannot be read: {error}");
             Failure { kind: FailureKind::Invariant, at: now, detail }
         })?;
@@ -207,12 +207,33 @@ impl HeadHost {
     }
 }
 
+/// A head as a journal has it: without its jobs, and these in parts.
+struct Image {
+    rest: String,
+    parts: Vec<String>,
+}
+
+impl Image {
+    /// Jobs in a part: few, so that there are several.
+    const PART: usize = 4;
+
+    fn of(head: &Head) -> Image {
+        let (rest, parts) = head.in_parts(Image::PART);
+        Image { rest: text(&rest), parts: parts.map(|part| text(&part)).collect() }
+    }
+
+    fn read(&self) -> serde_json::Result<Head> {
+        let parts = self.parts.iter().map(|part| serde_json::from_str(part)).collect::<Result<_, _>>()?;
+        Head::of_parts(serde_json::from_str(&self.rest)?, parts)
+    }
+}
+
 fn policy(name: &str, knowledge: &Knowledge) -> Box<dyn Policy> {
     policy_that_knows(name, knowledge).unwrap_or_else(|unknown| panic!("{unknown}"))
 }
 
-fn text(head: &Head) -> String {
-    serde_json::to_string(head).expect("a head can be written down")
+fn text(of_head: &impl serde::Serialize) -> String {
+    serde_json::to_string(of_head).expect("a head can be written down")
 }
 
 fn replayed(now: Time, mut head: Head, journal: &[(Time, Event)]) -> Result<Head, Failure> {

@@ -54,9 +54,11 @@ impl Turn<'_> {
         self.head.dependents.remove(&JobId::new(number));
         self.head.live.revisions.remove(&JobId::new(number));
         let Some(submission) = self.head.submissions.remove(&number) else { return };
-        let keys = self.head.keys.get_mut(&submission.user);
-        if let (Some(key), Some(keys)) = (&submission.idempotency_key, keys) {
-            keys.remove(key);
+        let Some(key) = &submission.idempotency_key else { return };
+        let Some(keys) = self.head.keys.get_mut(&submission.user) else { return };
+        keys.remove(key);
+        if keys.is_empty() {
+            self.head.keys.remove(&submission.user);
         }
     }
 

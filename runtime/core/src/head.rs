@@ -165,14 +165,6 @@ impl Head {
         !self.eligible.is_empty()
     }
 
-    /// A copy of what a journal has to keep; it shares jobs and submissions with this one.
-    pub fn without_live(&mut self) -> Head {
-        let live = std::mem::take(&mut self.live);
-        let copy = self.clone();
-        self.live = live;
-        copy
-    }
-
     /// How many jobs and members are in memory.
     pub fn known_jobs(&self) -> usize {
         self.jobs.len()

@@ -22,6 +22,7 @@ mod head;
 mod job;
 mod lifecycle;
 mod node;
+mod parts;
 mod planning;
 mod predicted_memory;
 mod queue;
@@ -41,6 +42,7 @@ mod workers;
 pub use consider::Imagined;
 pub use door::{Config, Effect, Event, Why};
 pub use head::Head;
+pub use parts::{Part, Parts};
 
 #[cfg(test)]
 mod tests;

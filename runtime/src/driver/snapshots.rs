@@ -1,15 +1,19 @@
 //! Snapshots: what the head is now, kept so that the next start need not replay all that led to it.
 //!
 //! One is put into words on a thread of its own, from a copy that shares nearly everything with the head that
-//! lives on: nobody waits for it. A crash before it is kept costs the next start time, and nothing else.
+//! lives on, and written part by part: nobody waits for it. A crash before it is kept costs the next start
+//! time, and nothing else.
 
-use cohabit_actor::Address;
-use cohabit_core::Head;
+use cohabit_actor::{Address, AskError};
+use cohabit_core::{Head, Parts};
 use cohabit_proto::Time;
 use futures::executor::block_on;
 use tokio::task::{JoinHandle, spawn_blocking};
 
-use crate::journal::{Commit, Write};
+use crate::journal::{Commit, Packed, Unwritten, Write};
+
+/// Jobs in one part. As many may be submitted with one commit, which takes as long.
+const PART: usize = 512;
 
 /// When the next snapshot is due, and which one is being made.
 pub(crate) struct Snapshots {
@@ -36,21 +40,45 @@ impl Snapshots {
 
     /// Begins a snapshot of the head as it was after its last event, which came `at` this time, if one is
     /// due.
-    pub(super) fn take(&mut self, head: &mut Head, at: Time, journal: &Address<Commit>) {
+    pub(super) fn take(&mut self, head: &Head, at: Time, journal: &Address<Commit>) {
         // It costs what there is: a head with many jobs waits for as much to happen.
         let due = self.every.max(head.known_jobs() as u64 / 2);
         if self.since < due || self.under_way.as_ref().is_some_and(|it| !it.is_finished()) {
             return;
         }
         self.since = 0;
-        let (head, sequence, journal) = (head.without_live(), self.sequence, journal.clone());
-        self.under_way = Some(spawn_blocking(move || match serde_json::to_string(&head) {
-            Ok(head) => {
-                let writes = vec![Write::Snapshot { sequence, at, head }];
-                // A journal that is closing needs none.
-                let _ = block_on(journal.tell(Commit { writes, durable: None }));
+        let (rest, parts) = head.in_parts(PART);
+        let (sequence, journal) = (self.sequence, journal.clone());
+        self.under_way = Some(spawn_blocking(move || match keep(rest, parts, sequence, at, &journal) {
+            // A journal that is closing needs none; where it cannot be written now, the next is as good.
+            Ok(()) | Err(Unkept::Closed(_) | Unkept::Unwritten(_)) => {}
+            Err(Unkept::Json(error)) => {
+                tracing::error!(%error, "the head cannot be put into words: there is no snapshot");
             }
-            Err(error) => tracing::error!(%error, "the head cannot be put into words: there is no snapshot"),
         }));
     }
+}
+
+/// Why a snapshot was not kept.
+#[derive(Debug, thiserror::Error)]
+enum Unkept {
+    #[error(transparent)]
+    Json(#[from] serde_json::Error),
+    #[error(transparent)]
+    Unwritten(#[from] Unwritten),
+    #[error(transparent)]
+    Closed(#[from] AskError),
+}
+
+/// Writes a snapshot part by part, each once the one before it is durable.
+fn keep(rest: Head, parts: Parts, sequence: u64, at: Time, journal: &Address<Commit>) -> Result<(), Unkept> {
+    let write = |write: Write| -> Result<(), Unkept> {
+        Ok(block_on(journal.ask(|durable| Commit { writes: vec![write], durable: Some(durable) }))??)
+    };
+    let mut number = 0;
+    for content in std::iter::once(Packed::of(&rest)).chain(parts.map(|part| Packed::of(&part))) {
+        write(Write::Part { snapshot: sequence, number, content: content? })?;
+        number += 1;
+    }
+    write(Write::Snapshot { sequence, at, parts: number })
 }

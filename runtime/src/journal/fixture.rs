@@ -15,7 +15,7 @@ use cohabit_proto::{By, ClientKey, Incarnation, Inventory, Report, WorkerKey};
 
 use super::schema::FORMAT;
 use super::{Entry, Journal, Write};
-use crate::kit::{TestJournal, ada, at, fifo_plan, inventory, key, spec};
+use crate::kit::{TestJournal, ada, at, fifo_plan, inventory, key, snapshot, spec};
 
 /// A cluster that lives through a little of everything.
 #[derive(Default)]
@@ -105,8 +105,9 @@ fn in_trouble() -> Condition {
     }
 }
 
-/// Job 1 completed, job 2 runs, job 3 waits for it, job 4 is an array, job 5 was cancelled.
-fn a_little_of_everything() -> (Vec<Entry>, Write) {
+/// Job 1 completed, job 2 runs, job 3 waits for it, job 4 is an array, job 5 was cancelled; and a snapshot after
+/// so many events.
+fn a_little_of_everything() -> (Vec<Entry>, usize, Vec<Write>) {
     let mut cluster = Cluster::default();
     let admin = || By::new("root", Role::Admin);
     cluster.happens(Event::Configured(Config::default()));
@@ -119,11 +120,8 @@ fn a_little_of_everything() -> (Vec<Entry>, Write) {
     cluster.submits(|_| {});
     cluster.plans();
     cluster.reports(Report::Started { rank: "2#1/0".parse().unwrap(), at: at(0) });
-    let snapshot = Write::Snapshot {
-        sequence: cluster.entries.len() as u64,
-        at: at(cluster.entries.len() as u64 - 1),
-        head: serde_json::to_string(&cluster.head).unwrap(),
-    };
+    let early = cluster.entries.len();
+    let snapshot = snapshot(early as u64, &cluster.head);
     cluster.submits(|spec| {
         spec.depends_on = vec![Dependency { job: JobId::new(2), when: When::AfterOk }];
         spec.begin = Some(at(500));
@@ -149,20 +147,19 @@ fn a_little_of_everything() -> (Vec<Entry>, Write) {
     cluster.happens(Event::Joined(again, Inventory { held, ..inventory() }));
     cluster.asks(admin(), Request::Resume("box".into()));
     cluster.plans();
-    (cluster.entries, snapshot)
+    (cluster.entries, early, snapshot)
 }
 
 #[test]
 #[ignore = "writes the fixture of a release; run by hand when the format changes"]
 fn write_the_fixture() {
-    let (entries, snapshot) = a_little_of_everything();
-    let Write::Snapshot { at: taken, .. } = snapshot else { panic!() };
-    let (early, late): (Vec<_>, _) = entries.into_iter().partition(|entry| entry.at <= taken);
+    let (mut early, taken, snapshot) = a_little_of_everything();
+    let late = early.split_off(taken);
     let events = |entries: Vec<Entry>| entries.into_iter().map(Write::from).collect::<Vec<_>>();
     let journal = TestJournal::new();
     let mut open = journal.open();
     open.commit(&events(early)).unwrap();
-    open.commit(&[snapshot]).unwrap();
+    open.commit(&snapshot).unwrap();
     open.commit(&events(late)).unwrap();
     let path = format!("{}/tests/fixtures/journal-{FORMAT}.sql", env!("CARGO_MANIFEST_DIR"));
     std::fs::write(path, dump(&journal)).unwrap();
@@ -181,9 +178,12 @@ fn dump(journal: &TestJournal) -> String {
     for statement in made.query_map([], |row| row.get::<_, String>(0)).unwrap() {
         writeln!(sql, "{};", statement.unwrap()).unwrap();
     }
-    for (table, columns) in
-        [("meta", "key, value"), ("events", "sequence, at, event"), ("snapshots", "sequence, at, head")]
-    {
+    for (table, columns) in [
+        ("meta", "key, value"),
+        ("events", "sequence, at, event"),
+        ("snapshots", "sequence, at, parts"),
+        ("parts", "snapshot, number, content"),
+    ] {
         let quoted = columns
             .split(", ")
             .map(|column| format!("quote({column})"))

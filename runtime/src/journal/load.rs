@@ -6,7 +6,7 @@ use cohabit_proto::Time;
 use rusqlite::{Connection, OptionalExtension, Row};
 
 use super::sqlite::{corrupt, failed};
-use super::{Entry, Loaded, Snapshot};
+use super::{Entry, Loaded, Packed, Snapshot};
 use crate::HeadError;
 
 /// The number of the last event, 0 if there was none yet.
@@ -18,7 +18,7 @@ pub(super) fn last_sequence(connection: &Connection) -> rusqlite::Result<u64> {
 
 /// Everything that a head needs to go on.
 pub(super) fn load(path: &Path, connection: &Connection) -> Result<Loaded, HeadError> {
-    let snapshot = newest_snapshot(connection).map_err(failed(path))?;
+    let snapshot = newest_snapshot(path, connection)?;
     let (start, since) = snapshot.as_ref().map_or((0, Time::EPOCH), |kept| (kept.sequence, kept.at));
     let rows = rows_after(connection, start).map_err(failed(path))?;
     let mut tail = Vec::with_capacity(rows.len());
@@ -31,12 +31,23 @@ pub(super) fn load(path: &Path, connection: &Connection) -> Result<Loaded, HeadE
     Ok(Loaded { snapshot, tail })
 }
 
-fn newest_snapshot(connection: &Connection) -> rusqlite::Result<Option<Snapshot>> {
-    let newest = "SELECT sequence, at, head FROM snapshots ORDER BY sequence DESC LIMIT 1";
-    let snapshot = |row: &Row<'_>| {
-        Ok(Snapshot { sequence: row.get(0)?, at: Time::from_micros(row.get(1)?), head: row.get(2)? })
-    };
-    connection.query_row(newest, [], snapshot).optional()
+fn newest_snapshot(path: &Path, connection: &Connection) -> Result<Option<Snapshot>, HeadError> {
+    let newest = "SELECT sequence, at, parts FROM snapshots ORDER BY sequence DESC LIMIT 1";
+    let columns = |row: &Row<'_>| Ok((row.get(0)?, row.get(1)?, row.get(2)?));
+    let found = connection.query_row(newest, [], columns).optional().map_err(failed(path))?;
+    let Some((sequence, at, count)) = found else { return Ok(None) };
+    let mut parts = parts_of(connection, sequence, count).map_err(failed(path))?;
+    if parts.len() as u64 != count || parts.is_empty() {
+        let what = format!("the snapshot after event {sequence} has {} of its {count} parts", parts.len());
+        return Err(corrupt(path, what));
+    }
+    Ok(Some(Snapshot { sequence, at: Time::from_micros(at), rest: parts.remove(0), parts }))
+}
+
+fn parts_of(connection: &Connection, snapshot: u64, count: u64) -> rusqlite::Result<Vec<Packed>> {
+    let wanted = "SELECT content FROM parts WHERE snapshot = ?1 AND number < ?2 ORDER BY number";
+    let mut query = connection.prepare(wanted)?;
+    query.query_map([snapshot, count], |row| row.get(0))?.collect()
 }
 
 /// An event as it lies in the file: number, time, JSON.

@@ -12,11 +12,12 @@ pub(super) const FORMAT: u32 = MIGRATIONS.len() as u32;
 pub(super) const APPLICATION: i32 = 0x434f_4842;
 
 /// The step from each format to the next; the first makes an empty file a journal.
-const MIGRATIONS: [&str; 4] = [
+const MIGRATIONS: [&str; 5] = [
     include_str!("schema/1.sql"),
     include_str!("schema/2.sql"),
     include_str!("schema/3.sql"),
     include_str!("schema/4.sql"),
+    include_str!("schema/5.sql"),
 ];
 
 /// Brings a file of the format `found` up to [`FORMAT`].

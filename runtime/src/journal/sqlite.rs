@@ -12,7 +12,8 @@ use cohabit_proto::Time;
 use rusqlite::{Connection, Transaction};
 
 use super::schema::{APPLICATION, FORMAT, migrate};
-use super::{Entry, Journal, Loaded, Write, load};
+use super::sweep::{Swept, sweep};
+use super::{Entry, Journal, Loaded, Packed, Write, load};
 use crate::{HeadError, history};
 
 /// How long a commit waits for a person's tool that holds the file's write lock before it is tried anew.
@@ -23,8 +24,18 @@ const PATIENCE: Duration = Duration::from_secs(2);
 pub(crate) struct SqliteJournal {
     path: PathBuf,
     connection: Connection,
+    written: Written,
+}
+
+/// How far it is written.
+#[derive(Debug, Clone, Copy)]
+struct Written {
     /// The number of the last event.
     sequence: u64,
+    /// The snapshot whose parts were written last; in this life of the head, for no other will go on with it.
+    snapshot: Option<u64>,
+    /// Whether there is something that newer snapshots made redundant.
+    swept: Swept,
 }
 
 impl SqliteJournal {
@@ -39,7 +50,8 @@ impl SqliteJournal {
         let found = examine(path, &connection)?;
         configure(&connection).and_then(|()| migrate(&mut connection, found)).map_err(failed(path))?;
         let sequence = load::last_sequence(&connection).map_err(failed(path))?;
-        Ok(SqliteJournal { path: path.to_owned(), connection, sequence })
+        let written = Written { sequence, snapshot: None, swept: Swept::Some };
+        Ok(SqliteJournal { path: path.to_owned(), connection, written })
     }
 
     /// The number that this cluster was given when its journal was made.
@@ -55,27 +67,37 @@ impl Journal for SqliteJournal {
     }
 
     fn commit(&mut self, writes: &[Write]) -> Result<(), HeadError> {
-        let mut sequence = self.sequence;
-        let written = (|| {
+        let mut written = self.written;
+        let committed = (|| {
             let transaction = self.connection.transaction()?;
             for write in writes {
-                apply(&transaction, write, &mut sequence)?;
+                apply(&transaction, write, &mut written)?;
+            }
+            if written.swept == Swept::Some {
+                written.swept = sweep(&transaction, written.snapshot)?;
             }
             transaction.commit()
         })();
-        written.map_err(failed(&self.path))?;
-        self.sequence = sequence;
+        committed.map_err(failed(&self.path))?;
+        self.written = written;
         Ok(())
     }
 }
 
-fn apply(transaction: &Transaction<'_>, write: &Write, sequence: &mut u64) -> rusqlite::Result<()> {
+fn apply(transaction: &Transaction<'_>, write: &Write, written: &mut Written) -> rusqlite::Result<()> {
     match write {
         Write::Event(entry) => {
-            *sequence += 1;
-            append(transaction, *sequence, entry)
+            written.sequence += 1;
+            append(transaction, written.sequence, entry)
         }
-        Write::Snapshot { sequence, at, head } => keep_snapshot(transaction, *sequence, *at, head),
+        Write::Part { snapshot, number, content } => {
+            (written.snapshot, written.swept) = (Some(*snapshot), Swept::Some);
+            keep_part(transaction, *snapshot, *number, content)
+        }
+        Write::Snapshot { sequence, at, parts } => {
+            written.swept = Swept::Some;
+            keep_snapshot(transaction, *sequence, *at, *parts)
+        }
         Write::Ended(record) => history::upsert(transaction, record),
         Write::Stretches(stretches) => history::insert_stretches(transaction, stretches),
         Write::Prune(before) => history::prune(transaction, *before),
@@ -88,13 +110,20 @@ fn append(transaction: &Transaction<'_>, sequence: u64, entry: &Entry) -> rusqli
     Ok(())
 }
 
-/// Keeps the newest two snapshots, and the events after the older one.
-fn keep_snapshot(transaction: &Transaction<'_>, sequence: u64, at: Time, head: &str) -> rusqlite::Result<()> {
-    transaction
-        .execute("INSERT OR REPLACE INTO snapshots VALUES (?1, ?2, ?3)", (sequence, at.as_micros(), head))?;
-    let second = "SELECT sequence FROM snapshots ORDER BY sequence DESC LIMIT 1 OFFSET 1";
-    transaction.execute(&format!("DELETE FROM events WHERE sequence <= ({second})"), [])?;
-    transaction.execute(&format!("DELETE FROM snapshots WHERE sequence < ({second})"), [])?;
+fn keep_part(
+    transaction: &Transaction<'_>,
+    snapshot: u64,
+    number: u32,
+    content: &Packed,
+) -> rusqlite::Result<()> {
+    let mut insert = transaction.prepare_cached("INSERT OR REPLACE INTO parts VALUES (?1, ?2, ?3)")?;
+    insert.execute((snapshot, number, content))?;
+    Ok(())
+}
+
+fn keep_snapshot(transaction: &Transaction<'_>, sequence: u64, at: Time, parts: u32) -> rusqlite::Result<()> {
+    let insert = "INSERT OR REPLACE INTO snapshots (sequence, at, parts) VALUES (?1, ?2, ?3)";
+    transaction.execute(insert, (sequence, at.as_micros(), parts))?;
     Ok(())
 }
 

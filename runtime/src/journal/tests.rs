@@ -7,17 +7,18 @@ use cohabit_proto::{JobId, JobState, Time};
 use futures::executor::block_on;
 use futures::future::join_all;
 
-use super::{Commit, Entry, Journal, JournalWriter, Loaded, SqliteJournal, Write};
+use super::{Commit, Entry, Journal, JournalWriter, Loaded, Packed, SqliteJournal, Write};
 use crate::HeadError;
-use crate::kit::{TestJournal, at, one_job, submitted, writes};
+use crate::kit::{TestJournal, at, one_job, snapshot, submitted, writes};
 use crate::recovery::{Recovered, recover};
 
 /// A journal of each format.
-const FIXTURES: [&str; 4] = [
+const FIXTURES: [&str; 5] = [
     include_str!("../../tests/fixtures/journal-1.sql"),
     include_str!("../../tests/fixtures/journal-2.sql"),
     include_str!("../../tests/fixtures/journal-3.sql"),
     include_str!("../../tests/fixtures/journal-4.sql"),
+    include_str!("../../tests/fixtures/journal-5.sql"),
 ];
 
 fn recovered(journal: &TestJournal) -> Result<Recovered, HeadError> {
@@ -78,7 +79,7 @@ fn a_snapshot_and_its_tail_give_the_same_head() {
     let (early, late) = (one_job()[..4].to_vec(), one_job()[4..].to_vec());
     let mut open = journal.open();
     open.commit(&writes(early.clone())).unwrap();
-    open.commit(&[Write::Snapshot { sequence: 4, at: at(3), head: json(&replayed(early)) }]).unwrap();
+    open.commit(&snapshot(4, &replayed(early))).unwrap();
     let tail = (4..).zip(late).map(|(secs, event)| Write::from(Entry { at: at(secs), event }));
     open.commit(&tail.collect::<Vec<_>>()).unwrap();
     drop(open);
@@ -92,8 +93,8 @@ fn events_before_the_last_snapshot_but_one_are_dropped() {
     let journal = TestJournal::new();
     let mut open = journal.open();
     for secs in 0..3 {
-        let snapshot = Write::Snapshot { sequence: secs + 1, at: at(secs), head: json(&Head::new()) };
-        open.commit(&[Write::from(Entry { at: at(secs), event: Event::Alarm }), snapshot]).unwrap();
+        open.commit(&[Write::from(Entry { at: at(secs), event: Event::Alarm })]).unwrap();
+        open.commit(&snapshot(secs + 1, &Head::new())).unwrap();
     }
     drop(open);
     let column = |sql| journal.ask(sql)[0].clone().unwrap();
@@ -102,6 +103,46 @@ fn events_before_the_last_snapshot_but_one_are_dropped() {
     let mut open = journal.open();
     open.commit(&[Write::from(Entry { at: at(9), event: Event::Alarm })]).unwrap();
     assert_eq!(open.load().unwrap().tail, [(4, Entry { at: at(9), event: Event::Alarm })]);
+}
+
+#[test]
+fn what_is_redundant_goes_bit_by_bit_while_other_commits_go_on() {
+    let journal = TestJournal::new();
+    let mut open = journal.open();
+    let alarm = || Write::from(Entry { at: at(0), event: Event::Alarm });
+    open.commit(&std::iter::repeat_with(alarm).take(3_000).collect::<Vec<_>>()).unwrap();
+    for sequence in [3_000, 3_001] {
+        open.commit(&snapshot(sequence, &Head::new())).unwrap();
+        open.commit(&[alarm()]).unwrap();
+    }
+    let events = || journal.ask("SELECT count(*) FROM events")[0].clone().unwrap().parse::<u64>().unwrap();
+    let mut left = events();
+    assert!(left > 2, "none goes for long: {left}");
+    while left > 2 {
+        open.commit(&[]).unwrap();
+        assert!((left - 1_024.min(left)..left).contains(&events()), "{left} and then {}", events());
+        left = events();
+    }
+    assert_eq!(open.load().unwrap().tail.len(), 1);
+}
+
+/// A crash came between its parts.
+#[test]
+fn an_unfinished_snapshot_counts_for_nothing_and_goes() {
+    let journal = TestJournal::of(one_job());
+    let mut unfinished = snapshot(7, &replayed(one_job()));
+    unfinished.pop();
+    let mut open = journal.open();
+    open.commit(&snapshot(4, &replayed(one_job()[..4].to_vec()))).unwrap();
+    open.commit(&unfinished).unwrap();
+    open.commit(&[]).unwrap();
+    let parts = || journal.ask("SELECT group_concat(DISTINCT snapshot) FROM parts")[0].clone().unwrap();
+    assert_eq!(parts(), "4,7", "it may still be finished");
+    drop(open);
+    let recovered = recovered(&journal).unwrap();
+    assert_eq!((recovered.replayed, json(&recovered.head)), (3, json(&replayed(one_job()))));
+    journal.open().commit(&[]).unwrap();
+    assert_eq!(parts(), "4");
 }
 
 #[test]
@@ -130,8 +171,21 @@ fn an_event_out_of_time_is_named() {
 #[test]
 fn a_snapshot_that_cannot_be_read_is_named() {
     let journal = TestJournal::of(one_job());
-    journal.open().commit(&[Write::Snapshot { sequence: 7, at: at(6), head: "{}".into() }]).unwrap();
+    let content = Packed::Plain("{}".into());
+    let part = Write::Part { snapshot: 7, number: 0, content };
+    journal.open().commit(&[part, Write::Snapshot { sequence: 7, at: at(6), parts: 1 }]).unwrap();
     assert!(refusal(&journal).contains("the snapshot after event 7 cannot be read"));
+}
+
+#[test]
+fn a_part_that_is_missing_or_damaged_is_named() {
+    let journal = TestJournal::of(one_job());
+    journal.open().commit(&snapshot(7, &replayed(one_job()))).unwrap();
+    // LZ4 that says how long it is, and ends there.
+    journal.meddle("UPDATE parts SET content = x'ffffff7f00' WHERE number = 2");
+    assert!(refusal(&journal).contains("the snapshot after event 7 cannot be read: it is too short"));
+    journal.meddle("DELETE FROM parts WHERE number = 1");
+    assert!(refusal(&journal).contains("the snapshot after event 7 has 2 of its 3 parts"));
 }
 
 #[test]
@@ -170,7 +224,7 @@ fn a_failed_commit_leaves_nothing_behind() {
     journal
         .meddle("CREATE TRIGGER full BEFORE INSERT ON snapshots BEGIN SELECT raise(FAIL, 'no space'); END");
     let event = Write::from(Entry { at: at(8), event: Event::Alarm });
-    let snapshot = Write::Snapshot { sequence: 8, at: at(8), head: "{}".into() };
+    let snapshot = Write::Snapshot { sequence: 8, at: at(8), parts: 0 };
     assert!(open.commit(&[event.clone(), snapshot]).is_err());
     open.commit(&[event]).unwrap();
     assert_eq!(open.load().unwrap().tail.len(), 8);

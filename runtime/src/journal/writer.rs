@@ -85,8 +85,6 @@ fn write(journal: &mut impl Journal, kept: Vec<Write>, batch: Vec<Commit>) -> Re
         Ok(()) => (Ok(()), Vec::new()),
         Err(error) if error.may_pass() => {
             writes.truncate(kept);
-            // There is less room than for the events alone, and the next snapshot is as good.
-            writes.retain(|it| !matches!(it, Write::Snapshot { .. }));
             (Err(Unwritten(error.told())), writes)
         }
         Err(error) => return Err(error),

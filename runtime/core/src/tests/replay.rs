@@ -1,9 +1,9 @@
 //! Recovery is replay: the same events make the same head, from the start or from a snapshot.
 
-use cohabit_proto::{JobState, Outcome, Span};
+use cohabit_proto::{ClientKey, JobState, Outcome, Request, Span, Submit};
 
 use super::kit::*;
-use crate::{Config, Event, Head};
+use crate::{Config, Event, Head, Part};
 
 fn image(head: &Head) -> String {
     serde_json::to_string(head).unwrap()
@@ -36,6 +36,35 @@ fn a_snapshot_reads_back_as_it_was() {
     let restored: Head = serde_json::from_str(&image(&test.head)).unwrap();
     restored.check();
     assert_eq!(image(&restored), image(&test.head));
+}
+
+#[test]
+fn a_head_of_parts_is_as_it_was_before_it_was_cut() {
+    let mut test = eventful();
+    let keyed = |key: &str| Submit { spec: gpus(1), idempotency_key: Some(key.into()), estimate: None };
+    for key in ["a", "b"] {
+        test.event(Event::Client(ClientKey(9), ada(), Request::Submit(Box::new(keyed(key)))));
+    }
+    for size in [1, 3, 1_000] {
+        let (rest, parts) = test.head.in_parts(size);
+        let parts: Vec<Part> = parts.collect();
+        assert_eq!(parts.len(), test.head.known_jobs().div_ceil(size));
+        let words = |part: &Part| serde_json::to_string(part).unwrap();
+        let read = |part: &Part| serde_json::from_str(&words(part)).unwrap();
+        let again: Result<_, serde_json::Error> = Head::of_parts(rest, parts.iter().map(read).collect());
+        let again = again.unwrap();
+        again.check();
+        assert_eq!(image(&again), image(&test.head));
+    }
+}
+
+#[test]
+fn a_head_without_jobs_has_no_parts() {
+    let test = TestHead::with_devices(1);
+    let (rest, parts) = test.head.in_parts(10);
+    assert_eq!(parts.count(), 0);
+    let again: Result<_, serde_json::Error> = Head::of_parts(rest, vec![]);
+    assert_eq!(image(&again.unwrap()), image(&test.head));
 }
 
 #[test]

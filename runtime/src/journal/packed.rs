@@ -1,0 +1,70 @@
+//! Parts of snapshots as they lie in the file: JSON, and since format 5 compressed.
+
+use rusqlite::ToSql;
+use rusqlite::types::{FromSql, FromSqlError, FromSqlResult, ToSqlOutput, ValueRef};
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+
+/// No bytes of LZ4 stand for more than so many times their number.
+const LARGEST_RATIO: usize = 255;
+
+/// Something in JSON.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum Packed {
+    /// As text.
+    Plain(String),
+    /// As LZ4, with the length of the text ahead of it.
+    Compressed(Vec<u8>),
+}
+
+/// Why a part cannot be read.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum Unreadable {
+    #[error("it is too short to be what it says")]
+    TooShort,
+    #[error(transparent)]
+    Compression(#[from] lz4_flex::block::DecompressError),
+    #[error(transparent)]
+    Json(#[from] serde_json::Error),
+}
+
+impl Packed {
+    /// Puts it into words, and these into little room.
+    pub(crate) fn of(value: &impl Serialize) -> serde_json::Result<Packed> {
+        let text = serde_json::to_vec(value)?;
+        Ok(Packed::Compressed(lz4_flex::block::compress_prepend_size(&text)))
+    }
+
+    /// What it was made of.
+    pub(crate) fn read<T: DeserializeOwned>(&self) -> Result<T, Unreadable> {
+        match self {
+            Packed::Plain(text) => Ok(serde_json::from_str(text)?),
+            Packed::Compressed(bytes) => {
+                let (length, block) = lz4_flex::block::uncompressed_size(bytes)?;
+                if length > block.len().saturating_mul(LARGEST_RATIO) {
+                    return Err(Unreadable::TooShort);
+                }
+                Ok(serde_json::from_slice(&lz4_flex::block::decompress(block, length)?)?)
+            }
+        }
+    }
+}
+
+impl ToSql for Packed {
+    fn to_sql(&self) -> rusqlite::Result<ToSqlOutput<'_>> {
+        match self {
+            Packed::Plain(text) => text.to_sql(),
+            Packed::Compressed(bytes) => bytes.to_sql(),
+        }
+    }
+}
+
+impl FromSql for Packed {
+    fn column_result(value: ValueRef<'_>) -> FromSqlResult<Packed> {
+        match value {
+            ValueRef::Text(_) => String::column_result(value).map(Packed::Plain),
+            ValueRef::Blob(_) => Vec::column_result(value).map(Packed::Compressed),
+            ValueRef::Null | ValueRef::Integer(_) | ValueRef::Real(_) => Err(FromSqlError::InvalidType),
+        }
+    }
+}

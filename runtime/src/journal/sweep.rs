@@ -1,0 +1,38 @@
+//! What newer snapshots made redundant leaves the journal bit by bit: each commit takes some of it away, more
+//! than it brings, so that none takes long and the file stays small.
+//!
+//! The newest two snapshots stay, and the events after the older one. Parts of one that was not finished go,
+//! unless it is being written.
+
+use rusqlite::Transaction;
+
+/// Events that go with one commit: twice as many as one brings.
+const EVENTS: usize = 1_024;
+/// Parts that go with one commit: most bring none, and none more than one.
+const PARTS: usize = 4;
+
+const OLD_SNAPSHOTS: &str = "DELETE FROM snapshots WHERE sequence NOT IN (\
+     SELECT sequence FROM snapshots ORDER BY sequence DESC LIMIT 2)";
+
+const OLD_EVENTS: &str = "DELETE FROM events WHERE sequence IN (\
+     SELECT sequence FROM events WHERE sequence <= (\
+         SELECT sequence FROM snapshots ORDER BY sequence DESC LIMIT 1 OFFSET 1) LIMIT ?1)";
+
+const OLD_PARTS: &str = "DELETE FROM parts WHERE rowid IN (\
+     SELECT rowid FROM parts WHERE snapshot NOT IN (SELECT sequence FROM snapshots) \
+         AND snapshot IS NOT ?1 LIMIT ?2)";
+
+/// Whether there may still be something to take away.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Swept {
+    Some,
+    All,
+}
+
+/// Takes away some of what is redundant while this snapshot is being written.
+pub(super) fn sweep(transaction: &Transaction<'_>, under_way: Option<u64>) -> rusqlite::Result<Swept> {
+    transaction.prepare_cached(OLD_SNAPSHOTS)?.execute([])?;
+    let events = transaction.prepare_cached(OLD_EVENTS)?.execute([EVENTS])?;
+    let parts = transaction.prepare_cached(OLD_PARTS)?.execute((under_way, PARTS))?;
+    Ok(if events < EVENTS && parts < PARTS { Swept::All } else { Swept::Some })
+}
