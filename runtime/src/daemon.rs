@@ -195,9 +195,10 @@ fn open(folder: PathBuf) -> Result<Opened, HeadError> {
 fn replay(path: PathBuf, solos: &SoloBook) -> Result<Replayed, HeadError> {
     let mut journal = SqliteJournal::open(&path)?;
     let mut recovered = recover(&path, &journal)?;
-    let missed = recovered.ended.drain(..).map(|record| Write::Ended(Box::new(record)));
-    journal.commit(&missed.collect::<Vec<_>>())?;
     let history = History::new(&path);
+    let missed = history.lacks(std::mem::take(&mut recovered.ended))?;
+    let missed = missed.into_iter().map(|record| Write::Ended(Box::new(record)));
+    journal.commit(&missed.collect::<Vec<_>>())?;
     let estimates = Estimates::learned_from(&history.newest(NEWEST)?);
     let past = Past::read(&history, &recovered.head, solos)?;
     let (cluster, replayed) = (journal.cluster_id()?, recovered.replayed);

@@ -8,6 +8,7 @@ use cohabit_proto::{Filter, JobId, JobRecord};
 use rusqlite::types::Value;
 use rusqlite::{Connection, OpenFlags, OptionalExtension, params_from_iter};
 
+use super::rows::ended_at;
 use super::stretches::{self, PastStretch};
 use crate::HeadError;
 use crate::journal::failed;
@@ -79,6 +80,17 @@ impl History {
                 |job: JobId| query.query_row([job.to_string()], |row| parse(row.get(0)?)).optional();
             let found = jobs.into_iter().map(|job| Ok(record(job)?.map(|record| (job, record))));
             found.filter_map(Result::transpose).collect()
+        })
+    }
+
+    /// Those of these records that it does not have.
+    pub(crate) fn lacks(&self, ended: Vec<JobRecord>) -> Result<Vec<JobRecord>, HeadError> {
+        self.read(|connection| {
+            let mut query = connection.prepare("SELECT 1 FROM jobs WHERE id = ?1 AND ended_at_us = ?2")?;
+            let mut has =
+                |record: &JobRecord| query.exists((record.id.to_string(), ended_at(record).as_micros()));
+            let lacking = ended.into_iter().map(|record| Ok((!has(&record)?).then_some(record)));
+            lacking.filter_map(Result::transpose).collect()
         })
     }
 

@@ -26,8 +26,13 @@ pub(crate) fn prune(transaction: &Transaction<'_>, before: Time) -> rusqlite::Re
     Ok(())
 }
 
+/// When a job ended that did.
+pub(super) fn ended_at(record: &JobRecord) -> Time {
+    record.ended_at.unwrap_or(record.submitted_at)
+}
+
 fn insert_job(transaction: &Transaction<'_>, record: &JobRecord) -> rusqlite::Result<()> {
-    let ended_at = record.ended_at.unwrap_or(record.submitted_at);
+    let ended_at = ended_at(record);
     transaction.prepare_cached(UPSERT)?.execute(named_params! {
         ":id": record.id.to_string(),
         ":number": record.id.number,
