@@ -6,6 +6,8 @@
 use std::io;
 use std::path::{Path, PathBuf};
 
+use cohabit_proto::Bytes;
+
 use crate::interference::Basis;
 
 /// Why a head cannot start, or cannot go on.
@@ -37,6 +39,18 @@ pub enum HeadError {
         path: PathBuf,
         /// The kind of file system.
         kind: String,
+    },
+    /// The disk of the state folder is full.
+    #[error(
+        "the disk of the state folder {} is full: {free} are left. Nothing was changed: make room, and start the head \
+         again",
+        path.display()
+    )]
+    Full {
+        /// The state folder.
+        path: PathBuf,
+        /// What is left.
+        free: Bytes,
     },
     /// Another head uses the state folder.
     #[error("another head uses the state folder {}: stop it, or choose another folder", path.display())]
@@ -157,6 +171,7 @@ impl HeadError {
             HeadError::State { .. }
             | HeadError::Exposed { .. }
             | HeadError::NetworkFileSystem { .. }
+            | HeadError::Full { .. }
             | HeadError::InUse { .. }
             | HeadError::Corrupt { .. }
             | HeadError::Newer { .. }

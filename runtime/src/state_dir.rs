@@ -34,6 +34,7 @@ impl StateDir {
         DirBuilder::new().recursive(true).mode(0o700).create(path).map_err(HeadError::state(path))?;
         check_private(path)?;
         file_system::check_local(path)?;
+        file_system::check_room(path)?;
         Ok(StateDir { path: path.to_owned(), _lock: lock(path)? })
     }
 

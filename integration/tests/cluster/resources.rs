@@ -88,6 +88,48 @@ fn a_head_that_is_killed_while_its_disk_is_full_keeps_every_promise() {
     assert!(accepted.iter().all(|job| cluster.state(job) == "HELD"));
 }
 
+/// Starts a head in the folder, which has no room for it.
+fn start_without_room(folder: &Path) {
+    let start = ["head", "start", "--listen", "127.0.0.1:0", "--state", "head"];
+    let refused = Ran::from(run(cohabit(folder).args(start)));
+    assert_eq!((refused.code, refused.stdout.as_str()), (75, ""), "{}", refused.stderr);
+    for part in ["state folder head", "full", "make room"] {
+        assert!(refused.stderr.contains(part), "{part} is missing: {}", refused.stderr);
+    }
+}
+
+#[test]
+fn a_head_that_starts_on_a_full_disk_says_so_and_starts_once_there_is_room() {
+    let mut cluster = Cluster::start(&["host:1"]);
+    let Some(disk) = onto_small_disk(&mut cluster) else { return };
+    let (running, held) = (waiting(&cluster), cluster.submit(&["--hold"], "true"));
+    cluster.kill_head();
+    disk.fill();
+    let_go(&cluster);
+    start_without_room(cluster.folder());
+    disk.empty();
+    cluster.restart_head();
+    let ended = cluster.end(&running);
+    assert_eq!((ended["state"].as_str(), ended["attempt"].as_u64()), (Some("COMPLETED"), Some(1)), "{ended}");
+    assert_eq!(cluster.state(&held), "HELD");
+}
+
+#[test]
+fn a_first_start_on_a_full_disk_leaves_nothing_half_made() {
+    let folder = tempfile::tempdir().unwrap();
+    let at = folder.path().join("head");
+    std::fs::create_dir(&at).unwrap();
+    let Some(disk) = SmallDisk::on(&at, "size=8m,mode=700") else { return };
+    disk.fill();
+    start_without_room(folder.path());
+    disk.empty();
+    assert_eq!(std::fs::read_dir(&at).unwrap().count(), 0);
+    let (mut cluster, _disk) = (Cluster::with_head_in(folder, &[], &["--policy", "fifo"], &[]), disk);
+    cluster.add_worker("host:1");
+    let job = cluster.submit(&[], "true");
+    assert_eq!(cluster.end(&job)["state"], "COMPLETED");
+}
+
 #[test]
 fn a_head_without_free_file_descriptors_keeps_its_links_and_takes_newcomers_later() {
     let cluster = Cluster::start(&["host:1"]);

@@ -1,5 +1,5 @@
-//! Whether a file system is safe for a journal: locks and write-ahead logs of SQLite break on network file
-//! systems.
+//! Whether a file system is safe for a journal, and has room for it: locks and write-ahead logs of SQLite
+//! break on network file systems.
 
 use std::fs;
 use std::os::unix::fs::MetadataExt;
@@ -8,7 +8,12 @@ use std::path::Path;
 use nix::sys::stat::{major, minor};
 use nix::sys::statfs::statfs;
 
+use cohabit_proto::Bytes;
+
 use crate::HeadError;
+
+/// A head that starts writes keys, tokens and the first pages of a journal.
+const LEAST_ROOM: Bytes = Bytes(1 << 20);
 
 /// Network file systems by the number that `statfs` gives, and their names for people.
 const NETWORK: [(u64, &str); 8] = [
@@ -47,6 +52,14 @@ pub(super) fn check_local(path: &Path) -> Result<(), HeadError> {
         Some(kind) => Err(HeadError::NetworkFileSystem { path: path.to_owned(), kind }),
         None => Ok(()),
     }
+}
+
+/// Refuses a disk on which a head could not even start.
+pub(super) fn check_room(path: &Path) -> Result<(), HeadError> {
+    let system = statfs(path).map_err(|error| HeadError::state(path)(error.into()))?;
+    // Both numbers differ in sign and size between systems.
+    let free = Bytes(system.blocks_available() as u64 * system.block_size() as u64);
+    if free >= LEAST_ROOM { Ok(()) } else { Err(HeadError::Full { path: path.to_owned(), free }) }
 }
 
 fn fuse_kind(path: &Path) -> std::io::Result<Option<String>> {

@@ -76,6 +76,7 @@ pub(super) fn local_address(head: &HeadDaemon) -> SocketAddr {
 pub(super) fn failure(error: HeadError) -> Failure {
     let trouble = match &error {
         HeadError::State { .. } | HeadError::Journal { .. } => Trouble::InputOutput,
+        HeadError::Full { .. } => Trouble::TryLater,
         HeadError::NetworkFileSystem { .. }
         | HeadError::Exposed { .. }
         | HeadError::InUse { .. }
