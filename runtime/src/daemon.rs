@@ -232,7 +232,12 @@ async fn run(
         estimates,
         memories: past.memories,
         watchers: watchers.clone(),
-        snapshots: Snapshots::after(recovered.sequence, recovered.replayed, options.snapshot_every),
+        snapshots: Snapshots::after(
+            recovered.sequence,
+            recovered.last,
+            recovered.replayed,
+            options.snapshot_every,
+        ),
         history_retention: options.history_retention,
     };
     let system = System::new();

@@ -212,8 +212,9 @@ impl Driver {
     /// Lets events happen that are durable, and does what is to be done about them.
     async fn happen(&mut self, events: Vec<Pending>) -> Result<(), Failure> {
         let journaled = events.iter().filter(|it| durability::is_journaled(&it.entry.event));
-        self.parts.snapshots.count(journaled.count() as u64);
-        let last = events.last().map_or(Time::EPOCH, |it| it.entry.at);
+        if let Some(last) = events.last() {
+            self.parts.snapshots.count(journaled.count() as u64, last.entry.at);
+        }
         for Pending { entry, handled } in events {
             self.handle(Arc::unwrap_or_clone(entry));
             if let Some(handled) = handled {
@@ -222,7 +223,7 @@ impl Driver {
         }
         self.keep_history().await?;
         // What waits for the next commit is younger than a snapshot of now.
-        self.parts.snapshots.take(&self.parts.head, last, &self.parts.journal);
+        self.parts.snapshots.take(&self.parts.head, &self.parts.journal);
         Ok(())
     }
 
@@ -283,6 +284,8 @@ impl Actor for Driver {
     async fn stopped(&mut self) {
         if let Err(failure) = self.finish().await {
             tracing::error!(%failure, "the last events could not be written");
+            return;
         }
+        self.parts.snapshots.take_last(&self.parts.head, &self.parts.journal).await;
     }
 }

@@ -58,6 +58,18 @@ async fn what_was_answered_before_a_kill_is_there_after_it() {
 }
 
 #[tokio::test]
+async fn a_head_that_is_stopped_leaves_nothing_to_be_decided_anew() {
+    let head = TestHead::start().await;
+    let job = head.admin().await.submit().await;
+    let head = head.restarted().await;
+    let submits = "SELECT cast(count(*) AS TEXT) FROM events WHERE event LIKE '%Submit%'";
+    assert_eq!(head.ask(submits), "1");
+    let replayed = format!("{submits} AND sequence > (SELECT max(sequence) FROM snapshots)");
+    assert_eq!(head.ask(&replayed), "0");
+    assert_eq!(head.admin().await.show(job).await.state, JobState::Pending);
+}
+
+#[tokio::test]
 async fn tokens_and_cluster_stay_the_same() {
     let head = TestHead::start().await;
     let token = std::fs::read(head.daemon.admin_token_file()).unwrap();
