@@ -109,7 +109,7 @@ fn events_before_the_last_snapshot_but_one_are_dropped() {
 fn what_is_redundant_goes_bit_by_bit_while_other_commits_go_on() {
     let journal = TestJournal::new();
     let mut open = journal.open();
-    let alarm = || Write::from(Entry { at: at(0), event: Event::Alarm });
+    let alarm = || Write::from(Entry { at: at(9_000), event: Event::Alarm });
     open.commit(&std::iter::repeat_with(alarm).take(3_000).collect::<Vec<_>>()).unwrap();
     for sequence in [3_000, 3_001] {
         open.commit(&snapshot(sequence, &Head::new())).unwrap();
