@@ -16,6 +16,18 @@ pub(crate) struct Company {
     pub(crate) taking_turns: usize,
 }
 
+impl Company {
+    /// Takes in another rank.
+    pub(crate) const fn add(&mut self, access: GpuAccess) {
+        match access {
+            GpuAccess::None => {}
+            GpuAccess::Exclusive => self.exclusive += 1,
+            GpuAccess::Mps(_) => self.clients += 1,
+            GpuAccess::TimeSliced(_) => self.taking_turns += 1,
+        }
+    }
+}
+
 /// What a GPU says to a rank that is to start on it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Admission {

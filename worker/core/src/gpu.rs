@@ -1,5 +1,7 @@
 //! One GPU: its MPS daemon, whether it is in service, and what is told of its condition.
 
+use std::sync::Arc;
+
 use cohabit_proto::{Bytes, Condition, Device, DeviceSharing, Health, RankId, Span, Time};
 
 use crate::access::Company;
@@ -23,7 +25,7 @@ pub(crate) struct Fault {
 /// A GPU and what is known of it.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Gpu {
-    model: String,
+    model: Arc<str>,
     memory: Option<Bytes>,
     /// What becomes of the limits of ranks that share it.
     sharing: DeviceSharing,
@@ -42,7 +44,7 @@ impl Gpu {
     pub(crate) fn new(device: &Device) -> Gpu {
         let Condition { health, sharing, foreign_memory } = device.condition.clone();
         Gpu {
-            model: device.model.clone(),
+            model: device.model.as_str().into(),
             memory: device.memory,
             sharing,
             fenced: match health {
@@ -56,8 +58,8 @@ impl Gpu {
         }
     }
 
-    pub(crate) fn model(&self) -> &str {
-        &self.model
+    pub(crate) fn model(&self) -> Arc<str> {
+        self.model.clone()
     }
 
     pub(crate) const fn memory(&self) -> Option<Bytes> {

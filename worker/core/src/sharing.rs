@@ -81,14 +81,7 @@ impl Worker {
     /// The live ranks on a device, by how they come to it.
     pub(crate) fn company(&self, device: &DeviceId) -> Company {
         let mut company = Company::default();
-        for (_, held) in self.live_on(device) {
-            match held.access {
-                GpuAccess::None => {}
-                GpuAccess::Exclusive => company.exclusive += 1,
-                GpuAccess::Mps(_) => company.clients += 1,
-                GpuAccess::TimeSliced(_) => company.taking_turns += 1,
-            }
-        }
+        self.live_on(device).for_each(|(_, held)| company.add(held.access));
         company
     }
 
@@ -118,19 +111,22 @@ impl Worker {
         if !self.is_linked() {
             return;
         }
-        for device in self.gpu_ids() {
-            let company = self.company(&device);
-            let untold = self.gpus.get_mut(&device).and_then(|gpu| gpu.untold(company));
-            out.extend(untold.map(|condition| Effect::Report(Report::Condition { device, condition })));
+        let companies = companies(&self.ranks);
+        for (device, gpu) in &mut self.gpus {
+            let untold = gpu.untold(companies.get(device).copied().unwrap_or_default());
+            let report = |condition| Report::Condition { device: device.clone(), condition };
+            out.extend(untold.map(report).map(Effect::Report));
         }
     }
 
     fn look_after_services(&mut self, now: Time, out: &mut Vec<Effect>) {
-        for device in self.gpu_ids() {
-            let company = self.company(&device);
-            if let Some(order) = self.gpus.get_mut(&device).and_then(|gpu| gpu.upkeep(now, company)) {
-                self.order(&device, order, out);
-            }
+        let companies = companies(&self.ranks);
+        let upkeep = self.gpus.iter_mut().filter_map(|(device, gpu)| {
+            let company = companies.get(device).copied().unwrap_or_default();
+            Some((device.clone(), gpu.upkeep(now, company)?))
+        });
+        for (device, order) in upkeep.collect::<Vec<_>>() {
+            self.order(&device, order, out);
         }
     }
 
@@ -144,28 +140,31 @@ impl Worker {
 
     /// Where every rank runs that has exactly one GPU.
     fn places(&self) -> BTreeMap<RankId, Place> {
-        let mut places = BTreeMap::new();
-        for (device, gpu) in &self.gpus {
-            let running = self.live_on(device).filter(|(_, held)| matches!(held.life, Life::Running { .. }));
-            let running: Vec<_> = running.collect();
-            for (rank, held) in running.iter().filter(|(_, held)| held.devices.len() == 1) {
-                let Some(sharing) = stretch_sharing(held.access) else { continue };
-                let others = running.iter().map(|(other, _)| *other).filter(|other| other != rank);
-                let place = Place {
-                    device: device.clone(),
-                    gpu: gpu.model().to_owned(),
-                    sharing,
-                    neighbours: others.collect(),
-                };
-                places.insert(*rank, place);
-            }
-        }
-        places
+        let running = |held: &Held| matches!(held.life, Life::Running { .. });
+        let place = |rank: &RankId, held: &Held| {
+            let [device] = &held.devices[..] else { return None };
+            let beside = self.live_on(device).filter(|(other, held)| other != rank && running(held));
+            Some(Place {
+                device: device.clone(),
+                gpu: self.gpus.get(device)?.model(),
+                sharing: stretch_sharing(held.access)?,
+                neighbours: beside.map(|(other, _)| other).collect(),
+            })
+        };
+        let here = self.ranks.iter().filter(|(_, held)| running(held));
+        here.filter_map(|(rank, held)| Some((*rank, place(rank, held)?))).collect()
     }
+}
 
-    fn gpu_ids(&self) -> Vec<DeviceId> {
-        self.gpus.keys().cloned().collect()
+/// The live ranks on each device that has some, by how they come to it.
+fn companies(ranks: &BTreeMap<RankId, Held>) -> BTreeMap<&DeviceId, Company> {
+    let mut companies: BTreeMap<&DeviceId, Company> = BTreeMap::new();
+    for held in ranks.values().filter(|held| held.is_live()) {
+        for device in &held.devices {
+            companies.entry(device).or_default().add(held.access);
+        }
     }
+    companies
 }
 
 const fn stretch_sharing(access: GpuAccess) -> Option<StretchSharing> {

@@ -7,6 +7,7 @@
 //! too many.
 
 use std::collections::{BTreeMap, VecDeque};
+use std::sync::Arc;
 
 use cohabit_proto::{
     Bytes, DeviceId, DeviceTelemetry, Progress, RankId, Span, Stretch, StretchSharing, Time,
@@ -30,7 +31,7 @@ pub(crate) struct Stretches {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Place {
     pub(crate) device: DeviceId,
-    pub(crate) gpu: String,
+    pub(crate) gpu: Arc<str>,
     pub(crate) sharing: StretchSharing,
     pub(crate) neighbours: Vec<RankId>,
 }
@@ -132,7 +133,7 @@ impl Open {
         let row = || Stretch {
             rank,
             device: self.place.device,
-            gpu: self.place.gpu,
+            gpu: self.place.gpu.to_string(),
             sharing: self.place.sharing,
             neighbours: self.place.neighbours,
             from: first.at,
