@@ -3,6 +3,7 @@
 //! Whoever drives it hands in events in the order in which they happened, carries out the effects in their
 //! order, and sends [`Event::Alarm`] at the deadline.
 
+use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
@@ -169,7 +170,7 @@ pub struct RankStart {
     #[serde(default)]
     pub rendezvous_port: Option<u16>,
     /// What the core adds to the environment: all but paths and devices.
-    pub environment: BTreeMap<String, String>,
+    pub environment: BTreeMap<Cow<'static, str>, String>,
 }
 
 /// Of ranks that earlier versions have started, it matters no longer.

@@ -3,6 +3,7 @@
 //!
 //! Paths, times and `CUDA_VISIBLE_DEVICES` depend on the machine and are added by the worker's shell.
 
+use std::borrow::Cow;
 use std::collections::BTreeMap;
 
 use cohabit_proto::{Launch, RankRun, RunOrder};
@@ -14,7 +15,7 @@ const MASTER_PORT: &str = "MASTER_PORT";
 const THREADS: &str = "OMP_NUM_THREADS";
 
 /// Everything that this order and this rank have to say.
-pub(crate) fn environment(order: &RunOrder, run: &RankRun) -> BTreeMap<String, String> {
+pub(crate) fn environment(order: &RunOrder, run: &RankRun) -> BTreeMap<Cow<'static, str>, String> {
     let mut environment = own(order, run);
     match order.spec.launch {
         Launch::PerGpu => environment.extend(torchrun(order, run)),
@@ -23,7 +24,7 @@ pub(crate) fn environment(order: &RunOrder, run: &RankRun) -> BTreeMap<String, S
     if order.spec.slurm_environment {
         environment.extend(slurm(order, run));
     }
-    environment.into_iter().map(|(name, value)| (name.to_owned(), value)).collect()
+    environment.into_iter().map(|(name, value)| (Cow::Borrowed(name), value)).collect()
 }
 
 /// Of two with one name the later counts.

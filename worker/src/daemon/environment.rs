@@ -112,7 +112,8 @@ impl Surroundings {
             environment.extend(account.environment());
         }
         environment.extend(rank.spec.environment.clone());
-        environment.extend(rank.environment.clone());
+        let of_rank = rank.environment.iter().map(|(name, value)| (name.to_string(), value.clone()));
+        environment.extend(of_rank);
         let of_gpus = self.gpus.environment(&rank.devices, rank.access);
         if !of_gpus.is_empty() {
             environment.retain(|name, _| !name.starts_with(OF_MPS));

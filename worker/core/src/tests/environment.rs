@@ -1,5 +1,6 @@
 //! What ranks find in their environment.
 
+use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
@@ -21,13 +22,13 @@ fn on_second_node(order: &RunOrder, rank: u32) -> RankRun {
     RankRun { rank, local_rank: rank - 2, node_rank: 1, ..order.ranks[0].clone() }
 }
 
-fn of_last_rank(order: &RunOrder) -> BTreeMap<String, String> {
+fn of_last_rank(order: &RunOrder) -> BTreeMap<Cow<'static, str>, String> {
     environment(order, order.ranks.last().unwrap())
 }
 
 #[track_caller]
-fn says(environment: &BTreeMap<String, String>, expected: &[(&str, &str)]) {
-    let expected = expected.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned()));
+fn says(environment: &BTreeMap<Cow<'static, str>, String>, expected: &[(&str, &str)]) {
+    let expected = expected.iter().map(|(name, value)| (Cow::from((*name).to_owned()), (*value).to_owned()));
     assert_eq!(*environment, expected.collect());
 }
 
@@ -89,7 +90,7 @@ fn uneven(launch: Launch) -> RunOrder {
     spec.launch = launch;
     let mut order = order(spec, 6);
     order.nodes.push("10.0.0.2".into());
-    let devices = |local_rank: u32| vec![DeviceId(format!("gpu-{local_rank}"))];
+    let devices = |local_rank: u32| vec![DeviceId(format!("gpu-{local_rank}").into())];
     let alone = |(local_rank, rank)| RankRun {
         rank,
         local_rank,
