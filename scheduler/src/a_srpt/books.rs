@@ -6,8 +6,9 @@
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet};
 
-use cohabit_proto::{JobId, Share, Span, Time};
+use cohabit_proto::{JobId, Span, Time};
 
+use super::capacity::Capacity;
 use super::hold_outs::HoldOuts;
 use super::patience::Patience;
 use super::recent_waits::RecentWaits;
@@ -72,6 +73,7 @@ pub(super) struct Books {
     virtual_machine: Switch,
     queue_order: QueueOrder,
     eager_start: Switch,
+    pub(super) capacity: Capacity,
     pub(super) machine: VirtualMachine,
     pub(super) queue: Queue<Key>,
     pub(super) waits: RecentWaits,
@@ -91,6 +93,7 @@ impl Books {
                 Switch::Off => QueueOrder::Duration,
             },
             eager_start: options.eager_start,
+            capacity: Capacity::default(),
             machine: VirtualMachine::default(),
             queue: Queue::default(),
             waits: RecentWaits::default(),
@@ -110,16 +113,17 @@ impl Books {
     pub(super) fn learn(&mut self, view: &View, changes: &[Change], place: &mut impl Place) {
         place.learn(view, changes);
         let cluster = place.prepare(view);
+        self.capacity.learn(changes);
         if self.machine.is_empty() {
             // Nothing was served at the old speed, and a new policy hears of jobs that arrived long ago.
-            self.set_speed(view, changes);
+            self.machine.set_speed(self.capacity.whole());
         }
         if cluster == Cluster::Changed {
             self.profile_again(view, place);
         }
         self.release_arrivals(view, changes, place);
         self.advance(view, view.now);
-        self.set_speed(view, changes);
+        self.machine.set_speed(self.capacity.whole());
         for change in changes {
             match change {
                 Change::Pending(job) => self.note_pending(view, job, place),
@@ -127,17 +131,6 @@ impl Books {
                 Change::Gone(job) => self.forget(*job),
                 Change::Node(_) | Change::NodeGone(_) => {}
             }
-        }
-    }
-
-    fn set_speed(&mut self, view: &View, changes: &[Change]) {
-        let is_node = |change: &Change| match change {
-            Change::Node(_) | Change::NodeGone(_) => true,
-            Change::Pending(_) | Change::Running(_) | Change::Gone(_) => false,
-        };
-        if changes.iter().any(is_node) {
-            let devices = view.nodes.iter().flat_map(|node| &node.devices).filter(|it| it.is_in_service());
-            self.machine.set_speed(devices.count() as u64 * u64::from(Share::WHOLE.0));
         }
     }
 

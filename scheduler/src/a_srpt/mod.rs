@@ -5,6 +5,7 @@
 //! inferred, and where each is tested. Choosing devices is not done here: that is a [`crate::Place`].
 
 mod books;
+mod capacity;
 mod hold_outs;
 mod options;
 mod patience;

@@ -42,7 +42,7 @@ impl<P: Place> ASrpt<P> {
     fn prospects_in_queue(&mut self, view: &View) -> Vec<Prospect> {
         let ASrpt { place, rules, books } = self;
         let (usual_wait, ends) = (books.waits.median(), &mut books.ends.clone());
-        let mut round = Round::new(rules, place, view, ends, usual_wait);
+        let mut round = Round::new(rules, place, view, ends, usual_wait, books.capacity.free());
         let mut prospects = Vec::new();
         for (ahead, turn) in books.queue.walk().enumerate() {
             let (job, entry) = (&view.pending[&turn.job], &books[turn.job]);
@@ -93,7 +93,8 @@ impl<P: Place> Policy for ASrpt<P> {
         books.advance(view, view.now);
         let mut plan = Plan { wake: books.machine.next_completion(), ..Plan::default() };
         let mut ends = std::mem::take(&mut books.ends);
-        let mut round = Round::new(rules, place, view, &mut ends, books.waits.median());
+        let (usual_wait, spare) = (books.waits.median(), books.capacity.free());
+        let mut round = Round::new(rules, place, view, &mut ends, usual_wait, spare);
         let mut walk = books.queue.walk();
         let mut blocked = false;
         while let Some(turn) = walk.next() {

@@ -94,8 +94,8 @@ impl<'r, P: Place> Round<'r, P> {
         view: &'r View,
         ends: &'r mut Ends,
         usual_wait: Span,
+        spare: u64,
     ) -> Round<'r, P> {
-        let devices = view.nodes.iter().flat_map(|node| &node.devices).filter(|it| it.is_in_service());
         Round {
             rules,
             place,
@@ -104,7 +104,7 @@ impl<'r, P: Place> Round<'r, P> {
             ends,
             usual_wait,
             free: FreeNodes::new(&view.nodes),
-            spare: devices.map(|device| u64::from(device.free.0)).sum(),
+            spare,
             offers: BTreeMap::new(),
             starting: Vec::new(),
             reservation: None,
