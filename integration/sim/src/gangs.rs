@@ -4,7 +4,8 @@
 //! to run: an iteration's time at the best place over its time at this one. The links are those that the
 //! machines have, whatever their workers say of them.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
 
 use cohabit_core::Effect;
 use cohabit_proto::{AttemptId, JobId, Order, RunOrder};
@@ -27,7 +28,7 @@ impl Gangs {
         let positions = shapes.iter().enumerate().map(|(position, shape)| (shape.address(), position));
         Gangs {
             mapper: Mapper::new(MapperOptions::default()),
-            empty: shapes.iter().map(Shape::server).collect(),
+            empty: servers(shapes),
             positions: positions.collect(),
             paces: BTreeMap::new(),
         }
@@ -83,4 +84,15 @@ impl Gangs {
             machines.into_values().flat_map(|(machine, count)| std::iter::repeat_n(machine, count)).collect(),
         )
     }
+}
+
+/// The machines; those of one model hold the same string, so that comparing them costs nothing.
+fn servers(shapes: &[Shape]) -> Vec<Server> {
+    let mut models: BTreeSet<Arc<str>> = BTreeSet::new();
+    let mut shared = |server: Server| {
+        let model = models.get(&server.model).unwrap_or(&server.model).clone();
+        models.insert(model.clone());
+        Server { model, ..server }
+    };
+    shapes.iter().map(|shape| shared(shape.server())).collect()
 }
