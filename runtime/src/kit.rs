@@ -97,7 +97,7 @@ pub(crate) fn key() -> WorkerKey {
 
 /// A machine with two host slots.
 pub(crate) fn inventory() -> Inventory {
-    let slot = |n| Device::new(DeviceId(format!("host-{n}")), DeviceKind::Host, "host slot", None);
+    let slot = |n| Device::new(DeviceId(format!("host-{n}").into()), DeviceKind::Host, "host slot", None);
     Inventory {
         name: "box".into(),
         address: "127.0.0.1".into(),

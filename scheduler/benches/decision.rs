@@ -203,7 +203,7 @@ fn model(which: usize) -> String {
 
 fn node(number: usize) -> NodeView {
     let device = |position: usize| DeviceView {
-        id: DeviceId(format!("GPU-{number}-{position}")),
+        id: DeviceId(format!("GPU-{number}-{position}").into()),
         kind: DeviceKind::Fake,
         model: "H200".into(),
         free: Share::WHOLE,

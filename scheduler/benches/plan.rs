@@ -240,7 +240,7 @@ impl Bench {
 
 fn node(number: usize, mix: Mix) -> NodeView {
     let device = |position: usize| DeviceView {
-        id: DeviceId(format!("GPU-{number}-{position}")),
+        id: DeviceId(format!("GPU-{number}-{position}").into()),
         kind: DeviceKind::Fake,
         model: "H200".into(),
         free: if mix == Mix::Overload || position == 0 { Share::WHOLE } else { Share(0) },

@@ -109,7 +109,7 @@ pub(crate) fn ended(rank: RankId) -> Report {
 }
 
 fn inventory(number: u64, slots: usize) -> Inventory {
-    let slot = |n| Device::new(DeviceId(format!("host-{n}")), DeviceKind::Host, "host slot", None);
+    let slot = |n| Device::new(DeviceId(format!("host-{n}").into()), DeviceKind::Host, "host slot", None);
     Inventory {
         name: format!("node{number}"),
         address: "127.0.0.1".to_owned(),

@@ -41,7 +41,7 @@ fn array(spec: &mut JobSpec) {
 
 fn inventory() -> Inventory {
     let device =
-        |n| Device::new(DeviceId(format!("gpu-{n}")), DeviceKind::Fake, "V100", Some(Bytes(16 << 30)));
+        |n| Device::new(DeviceId(format!("gpu-{n}").into()), DeviceKind::Fake, "V100", Some(Bytes(16 << 30)));
     Inventory {
         name: "node-a".into(),
         address: "127.0.0.1".into(),

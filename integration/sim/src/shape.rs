@@ -117,7 +117,7 @@ impl Shape {
             DeviceKind::Host | DeviceKind::Fake => Condition::default(),
         };
         let device = |number| {
-            let id = DeviceId(format!("{}-{number}", self.name));
+            let id = DeviceId(format!("{}-{number}", self.name).into());
             let device = Device::new(id, self.kind, self.model.clone(), self.device_memory);
             Device { condition: condition.clone(), ..device }
         };

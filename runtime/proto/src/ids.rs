@@ -6,6 +6,7 @@
 
 use std::fmt;
 use std::str::FromStr;
+use std::sync::Arc;
 
 use serde::de::Error as _;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
@@ -191,9 +192,18 @@ pub struct ClientKey(pub u64);
 pub struct Ticket(pub u64);
 
 /// A device within its node: a GPU's UUID, or `host-0` for a host slot.
+/// Shared: whoever looks at devices holds their ids.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(transparent)]
-pub struct DeviceId(pub String);
+pub struct DeviceId(pub Arc<str>);
+
+impl DeviceId {
+    /// The id as text.
+    #[must_use]
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+}
 
 impl fmt::Display for NodeId {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

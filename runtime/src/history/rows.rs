@@ -97,7 +97,7 @@ fn nodes(attempt: &AttemptRecord) -> Vec<&str> {
 }
 
 fn listed(devices: &[DeviceId]) -> String {
-    devices.iter().map(|device| device.0.as_str()).collect::<Vec<_>>().join(",")
+    devices.iter().map(|device| device.as_str()).collect::<Vec<_>>().join(",")
 }
 
 /// RFC 3339 in UTC; a time beyond all calendars is shown as its microseconds.

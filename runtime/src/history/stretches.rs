@@ -25,7 +25,7 @@ fn insert_one(transaction: &Transaction<'_>, stretch: &Stretch) -> rusqlite::Res
         ":job": stretch.rank.attempt.job.to_string(),
         ":attempt": stretch.rank.attempt.attempt,
         ":rank": stretch.rank.rank,
-        ":device": stretch.device.0,
+        ":device": stretch.device.as_str(),
         ":gpu": stretch.gpu,
         ":sharing": word(stretch.sharing),
         ":neighbours": as_json(&neighbours)?,

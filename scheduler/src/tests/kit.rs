@@ -15,7 +15,7 @@ use crate::{
 /// A node whose devices have these shares left, in thousandths, and 80 GiB each.
 pub(crate) fn node(number: u8, free: &[u32]) -> NodeView {
     let device = |(position, free): (usize, &u32)| DeviceView {
-        id: DeviceId(format!("gpu-{position}")),
+        id: DeviceId(format!("gpu-{position}").into()),
         kind: DeviceKind::Fake,
         model: "test GPU".into(),
         free: Share(*free),

@@ -15,7 +15,7 @@ fn jobs_fill_nodes_in_order() {
         .iter()
         .map(|action| match action {
             Action::Place { placement, .. } => {
-                placement.parts[0].devices.iter().map(|it| it.0.clone()).collect()
+                placement.parts[0].devices.iter().map(|it| it.to_string()).collect()
             }
             Action::Preempt { .. } => vec![],
         })

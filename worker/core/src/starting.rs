@@ -16,7 +16,7 @@ impl Worker {
         }
         let exists = |id: &DeviceId| self.devices.iter().any(|device| device.id == *id);
         let missing = order.ranks.iter().flat_map(|run| &run.devices).find(|id| !exists(id));
-        let refusal = missing.map(|device| StartFailure::DeviceMissing(device.0.clone()));
+        let refusal = missing.map(|device| StartFailure::DeviceMissing(device.to_string()));
         for run in &order.ranks {
             let start = rank_start(&order, run);
             let rank = start.rank;

@@ -130,12 +130,12 @@ fn offered(mut gpu: Device, mps: MpsUse) -> Device {
 }
 
 fn host_slot(number: u32) -> Device {
-    let id = DeviceId(format!("host-{number}"));
+    let id = DeviceId(format!("host-{number}").into());
     Device::new(id, DeviceKind::Host, "host slot", None)
 }
 
 fn fake(number: u32, model: &str, memory: Bytes) -> Device {
-    let id = DeviceId(format!("fake-{number}"));
+    let id = DeviceId(format!("fake-{number}").into());
     Device::new(id, DeviceKind::Fake, model, Some(memory))
 }
 

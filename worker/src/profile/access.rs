@@ -76,7 +76,7 @@ impl<'a> Access<'a> {
             Some(_) => mps::client_environment(&self.home, &device.id, limit(workload, device), None),
             None => mps::opt_out(&self.home),
         };
-        environment.insert("CUDA_VISIBLE_DEVICES".into(), device.id.0.clone());
+        environment.insert("CUDA_VISIBLE_DEVICES".into(), device.id.to_string());
         environment.insert("CUDA_DEVICE_ORDER".into(), "PCI_BUS_ID".into());
         environment
     }
@@ -117,7 +117,7 @@ fn limit(workload: &Workload, device: &Device) -> Bytes {
 /// Refuses a way by which this GPU cannot be shared.
 pub(super) fn check(device: &Device, sharing: StretchSharing) -> Result<(), ProfileError> {
     let refuse = |why: &str| {
-        let gpu = device.id.0.clone();
+        let gpu = device.id.to_string();
         Err(ProfileError::CannotShare { gpu, sharing: sharing.word(), why: why.to_owned() })
     };
     let mode = device.gpu.as_ref().map(|gpu| gpu.compute_mode);

@@ -37,7 +37,7 @@ impl Gpu {
         let ids: Vec<String> = devices
             .iter()
             .map(|device| {
-                device.as_ref().map_or_else(|error| error.to_string(), |device| device.id.0.clone())
+                device.as_ref().map_or_else(|error| error.to_string(), |device| device.id.to_string())
             })
             .collect();
         let at = choose(&ids, name).map_err(ProfileError::NotThatGpu)?;
@@ -59,7 +59,7 @@ impl Gpu {
         if holders.is_empty() {
             return Ok(());
         }
-        Err(ProfileError::Busy { gpu: self.device.id.0.clone(), holders: holders.join(", ") })
+        Err(ProfileError::Busy { gpu: self.device.id.to_string(), holders: holders.join(", ") })
     }
 
     /// Waits until no more memory is in use than before. Refuses a GPU that does not give it back.
@@ -72,7 +72,7 @@ impl Gpu {
                 return Ok(());
             }
             if begin.elapsed() > PATIENCE {
-                return Err(ProfileError::NotGivenBack { gpu: self.device.id.0.clone(), used, before });
+                return Err(ProfileError::NotGivenBack { gpu: self.device.id.to_string(), used, before });
             }
             std::thread::sleep(LOOK);
         }

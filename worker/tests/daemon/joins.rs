@@ -16,8 +16,7 @@ async fn it_says_what_the_machine_is_and_has() {
     let inventory = &joined.inventory;
     assert_eq!((inventory.name.as_str(), inventory.address.as_str()), ("oak", "127.0.0.1"));
     assert!(inventory.cpus > 0 && inventory.memory.0 > 1 << 20);
-    let devices: Vec<_> =
-        inventory.devices.iter().map(|device| (device.id.0.as_str(), device.kind)).collect();
+    let devices: Vec<_> = inventory.devices.iter().map(|device| (device.id.as_str(), device.kind)).collect();
     assert_eq!(devices, [("host-0", DeviceKind::Host), ("host-1", DeviceKind::Host)]);
     let unknown_on_loopback = None;
     let links = Links { network: unknown_on_loopback, interconnect: Some(Bandwidth(2_400_000_000_000)) };

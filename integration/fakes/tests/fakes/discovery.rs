@@ -70,7 +70,7 @@ fn a_gpu_that_does_not_answer_hides_no_other() {
     let [first, second] = open(&bench).devices().try_into().unwrap();
     let lost = first.unwrap_err().to_string();
     assert!(lost.contains("GPU 0") && lost.contains("lost"), "{lost}");
-    assert_eq!(second.unwrap().id, DeviceId(FakeGpu::numbered(1).uuid));
+    assert_eq!(second.unwrap().id, DeviceId(FakeGpu::numbered(1).uuid.into()));
 }
 
 #[test]
@@ -106,7 +106,7 @@ fn peers_are_reached_over_links_where_there_are_any_and_over_the_bus_elsewhere()
     a.peers = [(b.uuid.clone(), Topology::NvLinks(12)), (c.uuid.clone(), Topology::HostBridge)].into();
     b.peers = [(a.uuid.clone(), Topology::NvLinks(12)), (c.uuid.clone(), Topology::Node)].into();
     c.peers = [(a.uuid.clone(), Topology::HostBridge)].into();
-    let ids = [&a, &b, &c].map(|gpu| DeviceId(gpu.uuid.clone()));
+    let ids = [&a, &b, &c].map(|gpu| DeviceId(gpu.uuid.as_str().into()));
     let bench = Bench::of(vec![a, b, c]);
     let peers: Vec<Vec<Peer>> =
         open(&bench).devices().into_iter().map(|device| device.unwrap().gpu.unwrap().peers).collect();

@@ -66,7 +66,7 @@ impl Bench {
     }
 
     pub(crate) fn gpu(&self) -> DeviceId {
-        DeviceId(self.world.gpus()[0].uuid.clone())
+        DeviceId(self.world.gpus()[0].uuid.as_str().into())
     }
 
     /// Scripts the first GPU anew.

@@ -15,7 +15,7 @@ fn each_error_is_heard_once_with_its_gpu() {
     let xids = gpus.xids().unwrap();
     let second = FakeGpu::numbered(1).uuid;
     bench.world.emit_xid(&second, 79).unwrap();
-    assert_eq!(xids.next(PATIENCE).unwrap(), Some(Xid { device: DeviceId(second), code: 79 }));
+    assert_eq!(xids.next(PATIENCE).unwrap(), Some(Xid { device: DeviceId(second.into()), code: 79 }));
     bench.world.emit_xid(&bench.gpu().0, 48).unwrap();
     assert_eq!(xids.next(PATIENCE).unwrap(), Some(Xid { device: bench.gpu(), code: 48 }));
     assert_eq!(xids.next(Duration::ZERO).unwrap(), None);
@@ -47,5 +47,5 @@ fn a_gpu_that_does_not_answer_keeps_no_other_from_being_heard() {
     let xids = gpus.xids().unwrap();
     let second = FakeGpu::numbered(1).uuid;
     bench.world.emit_xid(&second, 31).unwrap();
-    assert_eq!(xids.next(PATIENCE).unwrap(), Some(Xid { device: DeviceId(second), code: 31 }));
+    assert_eq!(xids.next(PATIENCE).unwrap(), Some(Xid { device: DeviceId(second.into()), code: 31 }));
 }

@@ -40,7 +40,7 @@ impl Watched {
             let held = attempt.ranks.iter().flat_map(|rank| &rank.devices);
             let held = held.filter(|device| self.devices.contains(device));
             self.spans.extend(held.map(|device| DeviceSpan {
-                device: device.0.clone(),
+                device: device.to_string(),
                 job,
                 from: attempt.started_at,
                 to: attempt.ended_at.unwrap_or(attempt.started_at),

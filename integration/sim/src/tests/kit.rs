@@ -49,7 +49,7 @@ pub(super) fn start(number: u64, spec: JobSpec, devices: &[&str]) -> RankStart {
         account: "ada".into(),
         role: Role::User,
         private_uid: None,
-        devices: devices.iter().map(|device| DeviceId((*device).to_owned())).collect(),
+        devices: devices.iter().map(|device| DeviceId((*device).into())).collect(),
         access: GpuAccess::None,
         rendezvous_port: None,
         environment: [].into(),

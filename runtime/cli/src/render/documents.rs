@@ -136,7 +136,7 @@ impl From<&JobRecord> for Job {
             started_at: job.started_at.map(moment),
             ended_at: job.ended_at.map(moment),
             nodes: job.nodes(),
-            devices: job.devices().into_iter().map(|device| device.0).collect(),
+            devices: job.devices().into_iter().map(|device| device.to_string()).collect(),
             share: share(job).map(Share::as_f64),
             sharing,
             sharing_reason,
@@ -210,7 +210,7 @@ impl From<(usize, &RankRecord)> for Rank {
         Rank {
             rank: number,
             node: rank.node.clone(),
-            devices: rank.devices.iter().map(|device| device.0.clone()).collect(),
+            devices: rank.devices.iter().map(|device| device.to_string()).collect(),
             share: rank.share.as_f64(),
             sharing,
             sharing_reason,

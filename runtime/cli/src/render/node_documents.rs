@@ -151,7 +151,7 @@ impl From<&DeviceRecord> for DeviceNow {
         let condition = &record.device.condition;
         let ((health, unwell), (sharing, unshared)) = (condition.health.words(), condition.sharing.words());
         DeviceNow {
-            id: record.device.id.0.clone(),
+            id: record.device.id.to_string(),
             kind: record.device.kind,
             model: record.device.model.clone(),
             health,
@@ -196,7 +196,7 @@ impl From<&Peer> for PeerTold {
             PeerPath::NumaNode => ("numa-node", None),
             PeerPath::System => ("system", None),
         };
-        PeerTold { device: peer.device.0.clone(), path, links }
+        PeerTold { device: peer.device.to_string(), path, links }
     }
 }
 

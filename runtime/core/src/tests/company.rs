@@ -116,7 +116,7 @@ fn a_job_that_is_thought_of_would_join_another_and_nothing_is_kept_of_it() {
     assert_eq!(serde_json::to_string(&head).unwrap(), serde_json::to_string(&test.head).unwrap());
     let place = told.place.unwrap();
     assert_eq!(
-        (place.nodes, place.devices[0].0.as_str(), place.share),
+        (place.nodes, place.devices[0].as_str(), place.share),
         (vec!["node1".to_owned()], "gpu-0", Share(500))
     );
     let own = told.company.unwrap();

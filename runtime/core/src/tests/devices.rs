@@ -12,7 +12,7 @@ use crate::{Event, Head};
 const GIB: u64 = 1 << 30;
 
 fn device(number: u32) -> DeviceId {
-    DeviceId(format!("gpu-{number}"))
+    DeviceId(format!("gpu-{number}").into())
 }
 
 fn report(test: &mut TestHead, report: Report) {

@@ -14,7 +14,7 @@ fn a_job_runs_and_completes_with_four_messages() {
     let runs = test.runs();
     assert_eq!(runs.len(), 1);
     assert_eq!(runs[0].attempt, id.attempt(1));
-    assert_eq!(runs[0].ranks[0].devices[0].0, "gpu-0");
+    assert_eq!(runs[0].ranks[0].devices[0].as_str(), "gpu-0");
     assert_eq!(test.state(id), JobState::Running);
     test.started(rank(1, 1));
     test.effects();

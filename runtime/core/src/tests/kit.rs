@@ -63,8 +63,9 @@ pub(crate) fn array(first: u32, last: u32, at_once: Option<u32>) -> JobSpec {
 }
 
 pub(crate) fn inventory(number: u64, devices: u32, held: Vec<HeldRank>) -> Inventory {
-    let device =
-        |n| Device::new(DeviceId(format!("gpu-{n}")), DeviceKind::Fake, "test GPU", Some(Bytes(80 << 30)));
+    let device = |n| {
+        Device::new(DeviceId(format!("gpu-{n}").into()), DeviceKind::Fake, "test GPU", Some(Bytes(80 << 30)))
+    };
     Inventory {
         name: format!("node{number}"),
         address: format!("10.0.0.{number}"),

@@ -63,7 +63,7 @@ fn two_switches() -> NodeView {
     for device in 0..4 {
         let others = (0..4).filter(|other| *other != device);
         let path = |other: usize| if other / 2 == device / 2 { PeerPath::Switch } else { PeerPath::System };
-        let peer = |other: usize| Peer { device: DeviceId(format!("gpu-{other}")), path: path(other) };
+        let peer = |other: usize| Peer { device: DeviceId(format!("gpu-{other}").into()), path: path(other) };
         node.devices[device].peers = others.map(peer).collect();
     }
     node
@@ -88,7 +88,7 @@ fn tasks_that_talk_go_under_one_switch_and_others_to_the_first_devices() {
 fn a_parameter_server_lies_where_all_reach_it_best() {
     let chain = || {
         let mut node = node(1, &[1_000; 3]);
-        let peer = |device: usize, path| Peer { device: DeviceId(format!("gpu-{device}")), path };
+        let peer = |device: usize, path| Peer { device: DeviceId(format!("gpu-{device}").into()), path };
         node.devices[0].peers = vec![peer(1, PeerPath::Switch), peer(2, PeerPath::System)];
         node.devices[1].peers = vec![peer(0, PeerPath::Switch), peer(2, PeerPath::Switch)];
         node.devices[2].peers = vec![peer(0, PeerPath::System), peer(1, PeerPath::Switch)];

@@ -23,7 +23,7 @@ pub(super) const CLIENT: GpuAccess = GpuAccess::Mps(MpsLimits { memory: ASKED, p
 pub(super) const TURNS: GpuAccess = GpuAccess::TimeSliced(ASKED);
 
 pub(super) fn gpu(number: u32) -> DeviceId {
-    DeviceId(format!("gpu-{number}"))
+    DeviceId(format!("gpu-{number}").into())
 }
 
 /// A GPU of 80 GiB with this sharing.

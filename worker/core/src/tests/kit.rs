@@ -52,7 +52,7 @@ pub(super) fn order(spec: JobSpec, ranks: u32) -> RunOrder {
         rank,
         local_rank: rank,
         node_rank: 0,
-        devices: vec![DeviceId(format!("gpu-{rank}"))],
+        devices: vec![DeviceId(format!("gpu-{rank}").into())],
         share: Share::WHOLE,
     };
     RunOrder {

@@ -64,7 +64,7 @@ pub(super) fn devices(nvml: &Nvml) -> Vec<Result<Device, GpuError>> {
 fn read(nvml: &Nvml, index: u32) -> Result<(Device, Known<'_>), GpuError> {
     let nameless = |error| trouble(&Named { index, id: None }, &error);
     let handle = nvml.device_by_index(index).map_err(nameless)?;
-    let id = DeviceId(handle.uuid().map_err(nameless)?);
+    let id = DeviceId(handle.uuid().map_err(nameless)?.into());
     let read = || -> Result<(Device, Wiring), NvmlError> {
         let pci = handle.pci_info()?;
         let device = Device {

@@ -43,7 +43,7 @@ pub(super) fn look<'nvml>(
     id: &DeviceId,
     performance: &mut Performance<'nvml>,
 ) -> Result<Look, GpuError> {
-    let gpu = match nvml.device_by_uuid(id.0.as_str()) {
+    let gpu = match nvml.device_by_uuid(id.as_str()) {
         Ok(gpu) => gpu,
         Err(NvmlError::NotFound) => {
             let advice = "look at dmesg for its Xid errors";

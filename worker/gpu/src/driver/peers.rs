@@ -85,7 +85,7 @@ pub(super) fn peers(of: &Known<'_>, all: &[Known<'_>]) -> Vec<Peer> {
 
 fn over_the_bus(from: &Known<'_>, to: &Known<'_>) -> Option<PeerPath> {
     // The library wants a handle that it may keep.
-    let other = to.handle.nvml().device_by_uuid(to.id.0.as_str()).ok()?;
+    let other = to.handle.nvml().device_by_uuid(to.id.as_str()).ok()?;
     Some(match from.handle.topology_common_ancestor(other).ok()? {
         TopologyLevel::Internal => PeerPath::Board,
         TopologyLevel::Single => PeerPath::Switch,

@@ -129,7 +129,9 @@ fn can_be_heard(nvml: &Nvml, index: u32) -> Result<Option<DeviceId>, NvmlError> 
     }
     let gpu = nvml.device_by_index(index)?;
     match gpu.supported_event_types() {
-        Ok(events) if events.contains(EventTypes::CRITICAL_XID_ERROR) => Ok(Some(DeviceId(gpu.uuid()?))),
+        Ok(events) if events.contains(EventTypes::CRITICAL_XID_ERROR) => {
+            Ok(Some(DeviceId(gpu.uuid()?.into())))
+        }
         Ok(_) => Ok(None),
         Err(error) if is_unknown_here(&error) => Ok(None),
         Err(error) => Err(error),
@@ -158,7 +160,7 @@ impl Listener {
 }
 
 fn events<'nvml>(nvml: &'nvml Nvml, device: &DeviceId) -> Result<EventSet<'nvml>, NvmlError> {
-    let gpu = nvml.device_by_uuid(device.0.as_str())?;
+    let gpu = nvml.device_by_uuid(device.as_str())?;
     let events = nvml.create_event_set()?;
     gpu.register_events(EventTypes::CRITICAL_XID_ERROR, events).map_err(|error| error.error)
 }

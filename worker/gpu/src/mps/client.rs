@@ -30,7 +30,7 @@ pub fn client_environment(
     let percentage = percentage.map(|cap| ("CUDA_MPS_ACTIVE_THREAD_PERCENTAGE", cap.to_string()));
     let always = [
         ("CUDA_DEVICE_ORDER", "PCI_BUS_ID".to_owned()),
-        ("CUDA_VISIBLE_DEVICES", gpu.0.clone()),
+        ("CUDA_VISIBLE_DEVICES", gpu.to_string()),
         ("CUDA_MPS_PIPE_DIRECTORY", text(home.pipe())),
         ("CUDA_MPS_LOG_DIRECTORY", text(home.log())),
         ("CUDA_MPS_PINNED_DEVICE_MEM_LIMIT", limit),

@@ -58,7 +58,7 @@ fn launch(control: &Control, gpu: &DeviceId, deadline: Deadline) -> Result<(), M
         // Ranks of root's worker are different users; without it, each would wait for the end of all others.
         command.arg("-multiuser-server");
     }
-    command.env("CUDA_VISIBLE_DEVICES", &gpu.0);
+    command.env("CUDA_VISIBLE_DEVICES", gpu.as_str());
     let spawned = command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(errors).spawn();
     let mut child = spawned.map_err(|error| cannot("start", &control.program, &error))?;
     let Some(ended) = deadline.wait(|| child.try_wait().transpose()) else {

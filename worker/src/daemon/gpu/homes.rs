@@ -53,7 +53,7 @@ impl Homes {
         }
         let Some(any) = self.homes.values().next() else { return BTreeMap::new() };
         let own = devices.iter().filter(|device| self.homes.contains_key(device));
-        let own: Vec<&str> = own.map(|device| device.0.as_str()).collect();
+        let own: Vec<&str> = own.map(|device| device.as_str()).collect();
         let mut environment = opt_out(any);
         environment.insert("CUDA_VISIBLE_DEVICES".to_owned(), own.join(","));
         environment.insert("CUDA_DEVICE_ORDER".to_owned(), "PCI_BUS_ID".to_owned());

@@ -157,7 +157,7 @@ impl From<&ConsideredPlace> for Place {
         let ConsideredPlace { nodes, devices, share } = place;
         Place {
             nodes: nodes.clone(),
-            devices: devices.iter().map(|device| device.0.clone()).collect(),
+            devices: devices.iter().map(|device| device.to_string()).collect(),
             share: Share::as_f64(*share),
         }
     }

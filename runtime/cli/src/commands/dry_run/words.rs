@@ -59,7 +59,7 @@ fn devices(spec: &JobSpec) -> String {
 }
 
 fn place(place: &ConsideredPlace, neighbours: &[ConsideredNeighbour]) -> String {
-    let devices: Vec<&str> = place.devices.iter().map(|device| device.0.as_str()).collect();
+    let devices: Vec<&str> = place.devices.iter().map(|device| device.as_str()).collect();
     let what = match place.share {
         _ if devices.is_empty() => String::new(),
         Share::WHOLE => format!(" with {}", devices.join(", ")),
