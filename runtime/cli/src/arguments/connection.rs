@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use clap::Args;
 
-/// Flags of every command that talks to a head.
+// Flags of every command that talks to a head.
 #[derive(Debug, Default, Clone, Args)]
 #[command(next_help_heading = "Connecting")]
 pub(crate) struct ConnectionArguments {
@@ -15,7 +15,7 @@ pub(crate) struct ConnectionArguments {
     pub(crate) state: Option<PathBuf>,
 }
 
-/// The head's address and a token for it.
+// The head's address and a token for it.
 #[derive(Debug, Default, Clone, Args)]
 #[command(next_help_heading = "Connecting")]
 pub(crate) struct AddressArguments {

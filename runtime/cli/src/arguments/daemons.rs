@@ -10,7 +10,7 @@ use clap::{Args, Subcommand};
 
 use super::{ConnectionArguments, DisplayArguments};
 
-/// Arguments of `demo`.
+// Arguments of `demo`.
 #[cfg(feature = "demo")]
 #[derive(Debug, Args)]
 pub(crate) struct DemoArguments {
@@ -21,7 +21,7 @@ pub(crate) struct DemoArguments {
     pub(crate) logging: LoggingArguments,
 }
 
-/// Arguments of `up`.
+// Arguments of `up`.
 #[cfg(all(feature = "head", feature = "worker"))]
 #[derive(Debug, Args)]
 pub(crate) struct UpArguments {
@@ -31,7 +31,7 @@ pub(crate) struct UpArguments {
     pub(crate) worker: DeviceArguments,
 }
 
-/// Arguments of `head`.
+// Arguments of `head`.
 #[cfg(feature = "head")]
 #[derive(Debug, Args)]
 pub(crate) struct HeadArguments {
@@ -39,7 +39,7 @@ pub(crate) struct HeadArguments {
     pub(crate) verb: HeadVerb,
 }
 
-/// What to do with the head.
+// What to do with the head.
 #[cfg(feature = "head")]
 #[derive(Debug, Subcommand)]
 pub(crate) enum HeadVerb {
@@ -47,7 +47,7 @@ pub(crate) enum HeadVerb {
     Start(HeadStartArguments),
 }
 
-/// Arguments of `head start`.
+// Arguments of `head start`.
 #[cfg(feature = "head")]
 #[derive(Debug, Args)]
 pub(crate) struct HeadStartArguments {
@@ -77,14 +77,14 @@ pub(crate) struct HeadStartArguments {
     pub(crate) logging: LoggingArguments,
 }
 
-/// Arguments of `worker`.
+// Arguments of `worker`.
 #[derive(Debug, Args)]
 pub(crate) struct WorkerArguments {
     #[command(subcommand)]
     pub(crate) verb: WorkerVerb,
 }
 
-/// What to do with a worker.
+// What to do with a worker.
 #[derive(Debug, Subcommand)]
 pub(crate) enum WorkerVerb {
     /// Run a worker in the foreground; prints one line once it has joined
@@ -107,7 +107,7 @@ impl WorkerVerb {
     }
 }
 
-/// Arguments of `worker start`.
+// Arguments of `worker start`.
 #[cfg(feature = "worker")]
 #[derive(Debug, Args)]
 pub(crate) struct WorkerStartArguments {
@@ -126,7 +126,7 @@ pub(crate) struct WorkerStartArguments {
     pub(crate) logging: LoggingArguments,
 }
 
-/// What a worker offers.
+// What a worker offers.
 #[cfg(feature = "worker")]
 #[derive(Debug, Args)]
 #[command(next_help_heading = "Worker")]
@@ -166,7 +166,7 @@ pub(crate) struct DeviceArguments {
     pub(crate) orphan_grace: Option<String>,
 }
 
-/// Arguments of `worker drain` and `worker resume`.
+// Arguments of `worker drain` and `worker resume`.
 #[derive(Debug, Args)]
 pub(crate) struct NodeArguments {
     /// The node's name, as `cohabit nodes` shows it
@@ -177,7 +177,7 @@ pub(crate) struct NodeArguments {
     pub(crate) display: DisplayArguments,
 }
 
-/// How a daemon writes its log, which goes to stderr.
+// How a daemon writes its log, which goes to stderr.
 #[cfg(feature = "daemon")]
 #[derive(Debug, Default, Clone, Args)]
 #[command(next_help_heading = "Logging")]

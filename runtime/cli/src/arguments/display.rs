@@ -2,7 +2,7 @@
 
 use clap::{Args, ValueEnum};
 
-/// The flag of every command that shows something.
+// The flag of every command that shows something.
 #[derive(Debug, Default, Clone, Copy, Args)]
 pub(crate) struct DisplayArguments {
     /// How to show the result; with json, errors are JSON too, on stderr

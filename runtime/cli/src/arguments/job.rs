@@ -7,7 +7,7 @@ use cohabit_client::proto::{Array, Bytes, Gpus, Launch, Slowdown, Span, Warning}
 
 use crate::values::{self, Begin, Nodes, Variable, WrittenDependency};
 
-/// Flags that describe a job.
+// Flags that describe a job.
 #[derive(Debug, Default, Clone, Args)]
 #[command(next_help_heading = "Job")]
 pub(crate) struct JobArguments {

@@ -2,6 +2,8 @@
 //!
 //! One file for each group of flags; `clap` reads them, completes them and names the nearest when one is
 //! unknown. Nothing here acts: `commands` does.
+//!
+//! What is said of a group of flags or verbs is no doc comment: clap would say it of the verb that has them.
 
 mod connection;
 mod daemons;
@@ -63,8 +65,10 @@ pub(crate) struct CommandLine {
     pub(crate) verb: Verb,
 }
 
-/// What to do.
+/// What to do. Only the flags of the verb that is typed are put together: all of them would be a good part of
+/// the time that a command takes.
 #[derive(Debug, Subcommand)]
+#[command(defer = true)]
 pub(crate) enum Verb {
     /// Run real training jobs side by side on this machine and show what sharing gains
     #[cfg(feature = "demo")]
@@ -131,14 +135,14 @@ pub(crate) enum Verb {
     Train(TrainArguments),
 }
 
-/// Arguments of `completions`.
+// Arguments of `completions`.
 #[derive(Debug, Args)]
 pub(crate) struct CompletionsArguments {
     /// For which shell
     pub(crate) shell: Shell,
 }
 
-/// Arguments of `executor`.
+// Arguments of `executor`.
 #[cfg(feature = "worker")]
 #[derive(Debug, Args)]
 pub(crate) struct ExecutorArguments {
@@ -146,7 +150,7 @@ pub(crate) struct ExecutorArguments {
     pub(crate) state: std::path::PathBuf,
 }
 
-/// Arguments of `train`.
+// Arguments of `train`.
 #[cfg(feature = "demo")]
 #[derive(Debug, Args)]
 pub(crate) struct TrainArguments {

@@ -5,7 +5,7 @@ use cohabit_client::proto::{ModelChoice, ModelRequest};
 
 use super::{ConnectionArguments, DisplayArguments};
 
-/// Arguments of `models`.
+// Arguments of `models`.
 #[derive(Debug, Args)]
 #[command(args_conflicts_with_subcommands = true)]
 pub(crate) struct ModelsArguments {
@@ -15,14 +15,14 @@ pub(crate) struct ModelsArguments {
     list: ModelsListArguments,
 }
 
-/// What to do with models, if they are not to be listed.
+// What to do with models, if they are not to be listed.
 #[derive(Debug, Subcommand)]
 enum ModelsVerb {
     /// Go by this version until told otherwise
     Use(ModelsUseArguments),
 }
 
-/// Arguments of `models` that lists them.
+// Arguments of `models` that lists them.
 #[derive(Debug, Args)]
 struct ModelsListArguments {
     #[command(flatten)]
@@ -31,7 +31,7 @@ struct ModelsListArguments {
     display: DisplayArguments,
 }
 
-/// Arguments of `models use`.
+// Arguments of `models use`.
 #[derive(Debug, Args)]
 struct ModelsUseArguments {
     /// The number of a version; base, for what the head was started with; auto, for the best that it learns

@@ -7,14 +7,14 @@ use cohabit_predict::interference::{Format as DataFormat, HoldOut, ModelKind, ki
 
 use super::DisplayArguments;
 
-/// Arguments of `predict`.
+// Arguments of `predict`.
 #[derive(Debug, Args)]
 pub(crate) struct PredictArguments {
     #[command(subcommand)]
     pub(crate) verb: PredictVerb,
 }
 
-/// What to do with models of interference.
+// What to do with models of interference.
 #[derive(Debug, Subcommand)]
 pub(crate) enum PredictVerb {
     /// Train a model on measured sets of jobs and keep it in a folder
@@ -25,7 +25,7 @@ pub(crate) enum PredictVerb {
     Show(PredictShowArguments),
 }
 
-/// Measured sets.
+// Measured sets.
 #[derive(Debug, Args)]
 pub(crate) struct DataArguments {
     /// The measurements: a table that `cohabit profile` wrote, or one with the same columns
@@ -36,7 +36,7 @@ pub(crate) struct DataArguments {
     pub(crate) format: DataFormat,
 }
 
-/// What is held out.
+// What is held out.
 #[derive(Debug, Args)]
 pub(crate) struct HoldOutArguments {
     /// Tell how good such models are on what they never saw, by training more of them, each without a part of
@@ -49,7 +49,7 @@ pub(crate) struct HoldOutArguments {
     pub(crate) observed: usize,
 }
 
-/// Arguments of `predict train`.
+// Arguments of `predict train`.
 #[derive(Debug, Args)]
 pub(crate) struct PredictTrainArguments {
     /// The kind of model
@@ -78,7 +78,7 @@ pub(crate) struct PredictTrainArguments {
     pub(crate) display: DisplayArguments,
 }
 
-/// Arguments of `predict eval`.
+// Arguments of `predict eval`.
 #[derive(Debug, Args)]
 pub(crate) struct PredictEvalArguments {
     /// The folder of the model, or 'pretrained' for the one that comes with the program
@@ -90,7 +90,7 @@ pub(crate) struct PredictEvalArguments {
     pub(crate) display: DisplayArguments,
 }
 
-/// Arguments of `predict show`.
+// Arguments of `predict show`.
 #[derive(Debug, Args)]
 pub(crate) struct PredictShowArguments {
     /// The folder of the model, or 'pretrained' for the one that comes with the program

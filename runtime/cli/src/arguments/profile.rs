@@ -9,7 +9,7 @@ use cohabit_client::proto::{Span, StretchSharing};
 use super::DisplayArguments;
 use crate::values;
 
-/// Arguments of `profile`.
+// Arguments of `profile`.
 #[derive(Debug, Args)]
 #[command(args_override_self = true)]
 pub(crate) struct ProfileArguments {

@@ -7,7 +7,7 @@ use cohabit_client::proto::{JobRef, JobState};
 
 use super::{AddressArguments, ConnectionArguments, DisplayArguments};
 
-/// Arguments of `list`.
+// Arguments of `list`.
 #[derive(Debug, Args)]
 pub(crate) struct ListArguments {
     /// Jobs that ended more than a day ago as well
@@ -70,7 +70,7 @@ impl ListArguments {
     }
 }
 
-/// Arguments of `show`.
+// Arguments of `show`.
 #[derive(Debug, Args)]
 pub(crate) struct ShowArguments {
     #[command(flatten)]
@@ -81,7 +81,7 @@ pub(crate) struct ShowArguments {
     pub(crate) display: DisplayArguments,
 }
 
-/// Arguments of `logs`.
+// Arguments of `logs`.
 #[derive(Debug, Args)]
 pub(crate) struct LogsArguments {
     /// The job: a number (12), a member (12.5), last, @~1 or a name
@@ -105,7 +105,7 @@ pub(crate) struct LogsArguments {
     pub(crate) display: DisplayArguments,
 }
 
-/// Arguments of `wait`.
+// Arguments of `wait`.
 #[derive(Debug, Args)]
 pub(crate) struct WaitArguments {
     #[command(flatten)]
@@ -116,7 +116,7 @@ pub(crate) struct WaitArguments {
     pub(crate) display: DisplayArguments,
 }
 
-/// Arguments of `cancel`, `hold`, `release` and `requeue`.
+// Arguments of `cancel`, `hold`, `release` and `requeue`.
 #[derive(Debug, Args)]
 pub(crate) struct ChangeArguments {
     #[command(flatten)]
@@ -127,7 +127,7 @@ pub(crate) struct ChangeArguments {
     pub(crate) display: DisplayArguments,
 }
 
-/// Arguments of `explain`.
+// Arguments of `explain`.
 #[derive(Debug, Args)]
 pub(crate) struct ExplainArguments {
     /// The job: a number (12), a member (12.5), last, @~1 or a name
@@ -139,7 +139,7 @@ pub(crate) struct ExplainArguments {
     pub(crate) display: DisplayArguments,
 }
 
-/// Arguments of `nodes`.
+// Arguments of `nodes`.
 #[derive(Debug, Args)]
 pub(crate) struct NodesArguments {
     #[command(flatten)]
@@ -148,14 +148,14 @@ pub(crate) struct NodesArguments {
     pub(crate) display: DisplayArguments,
 }
 
-/// Arguments of `top`.
+// Arguments of `top`.
 #[derive(Debug, Args)]
 pub(crate) struct TopArguments {
     #[command(flatten)]
     pub(crate) connection: ConnectionArguments,
 }
 
-/// Arguments of `doctor`.
+// Arguments of `doctor`.
 #[derive(Debug, Args)]
 pub(crate) struct DoctorArguments {
     /// Try NVIDIA's MPS on each idle GPU: start its daemon and stop it again
@@ -172,7 +172,7 @@ pub(crate) struct DoctorArguments {
     pub(crate) display: DisplayArguments,
 }
 
-/// One or more jobs.
+// One or more jobs.
 #[derive(Debug, Args)]
 pub(crate) struct JobReferences {
     /// Jobs: numbers (12), members (12.5), ranges (3-7), last, @~1 or names

@@ -14,7 +14,7 @@ use cohabit_sim::{ClusterSpec, EstimatorKind, POLICY_NAMES, USUAL_MAX_SLOWDOWN};
 pub(crate) use self::interference::{Predictor, Truth};
 use super::DisplayArguments;
 
-/// Arguments of `simulate`.
+// Arguments of `simulate`.
 #[derive(Debug, Args)]
 pub(crate) struct SimulateArguments {
     /// The jobs: a trace file (gzip too), or synthetic:JOBS for so many drawn from the seed

@@ -5,7 +5,7 @@ use clap::Args;
 use super::{ConnectionArguments, DisplayArguments, JobArguments};
 use crate::script::Script;
 
-/// Arguments of `submit`.
+// Arguments of `submit`.
 #[derive(Debug, Args)]
 #[command(args_override_self = true)]
 pub(crate) struct SubmitArguments {
@@ -15,7 +15,7 @@ pub(crate) struct SubmitArguments {
     pub(crate) submission: Submission,
 }
 
-/// Arguments of `run`.
+// Arguments of `run`.
 #[derive(Debug, Args)]
 #[command(args_override_self = true)]
 pub(crate) struct RunArguments {
@@ -23,7 +23,7 @@ pub(crate) struct RunArguments {
     pub(crate) submission: Submission,
 }
 
-/// What happens after the submission.
+// What happens after the submission.
 #[derive(Debug, Args)]
 pub(crate) struct Following {
     /// Wait until the job has ended, and exit with its code
@@ -31,7 +31,7 @@ pub(crate) struct Following {
     pub(crate) wait: bool,
 }
 
-/// What `submit` and `run` have in common.
+// What `submit` and `run` have in common.
 #[derive(Debug, Args)]
 pub(crate) struct Submission {
     /// Program and arguments; a script that starts with #! travels with the job

@@ -6,14 +6,14 @@ use cohabit_client::proto::{Role, Span};
 use super::{ConnectionArguments, DisplayArguments};
 use crate::values;
 
-/// Arguments of `token`.
+// Arguments of `token`.
 #[derive(Debug, Args)]
 pub(crate) struct TokenArguments {
     #[command(subcommand)]
     pub(crate) verb: TokenVerb,
 }
 
-/// What to do with tokens.
+// What to do with tokens.
 #[derive(Debug, Subcommand)]
 pub(crate) enum TokenVerb {
     /// Make a token and print it; it is never shown again
@@ -35,7 +35,7 @@ impl TokenVerb {
     }
 }
 
-/// Arguments of `token create`.
+// Arguments of `token create`.
 #[derive(Debug, Args)]
 pub(crate) struct TokenCreateArguments {
     /// What it allows: join as a worker, submit jobs and change one's own, or everything
@@ -56,7 +56,7 @@ pub(crate) struct TokenCreateArguments {
     pub(crate) display: DisplayArguments,
 }
 
-/// Arguments of `token list`.
+// Arguments of `token list`.
 #[derive(Debug, Args)]
 pub(crate) struct TokenListArguments {
     #[command(flatten)]
@@ -65,7 +65,7 @@ pub(crate) struct TokenListArguments {
     pub(crate) display: DisplayArguments,
 }
 
-/// Arguments of `token revoke`.
+// Arguments of `token revoke`.
 #[derive(Debug, Args)]
 pub(crate) struct TokenRevokeArguments {
     /// The token's name, as `token list` shows it
