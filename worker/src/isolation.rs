@@ -11,6 +11,7 @@ mod account;
 mod accounts;
 mod cgroup;
 mod inheritance;
+mod known_accounts;
 mod private_users;
 mod raw;
 

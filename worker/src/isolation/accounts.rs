@@ -5,16 +5,19 @@
 //! the cluster anyway, and only if the operator of the worker does not mind
 //! (`docs/decisions/017-jobs-run-as-the-account-of-their-user.md`).
 
-use std::ffi::CString;
 use std::path::{Path, PathBuf};
 
 use cohabit_proto::Role;
 use cohabit_worker_core::RankStart;
-use nix::unistd::{Gid, User, geteuid, getgrouplist};
+use nix::unistd::geteuid;
 
 use super::Account;
+use super::known_accounts::KnownAccounts;
 use super::private_users::PrivateUsers;
 use crate::files::FileError;
+
+/// The account that has all rights.
+const ROOT: u32 = 0;
 
 /// Whether a worker with all rights runs the jobs of admins with all rights.
 #[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
@@ -32,7 +35,7 @@ pub(super) enum Accounts {
     /// As itself.
     Own,
     /// As the account of each user.
-    OfUsers { root_jobs: RootJobs, private: PrivateUsers },
+    OfUsers { root_jobs: RootJobs, known: KnownAccounts, private: PrivateUsers },
 }
 
 /// As whom a rank runs.
@@ -72,23 +75,26 @@ impl Accounts {
     /// What this process may do decides.
     pub(super) fn of_this_worker(state: &Path, root_jobs: RootJobs) -> Result<Accounts, FileError> {
         Ok(match geteuid().is_root() {
-            true => Accounts::OfUsers { root_jobs, private: PrivateUsers::open(state)? },
+            true => Accounts::OfUsers {
+                root_jobs,
+                known: KnownAccounts::default(),
+                private: PrivateUsers::open(state)?,
+            },
             false => Accounts::Own,
         })
     }
 
     /// As whom the rank runs; nothing if as this process itself.
     pub(super) fn of(&self, rank: &RankStart) -> Result<Option<Chosen>, AccountError> {
-        let Accounts::OfUsers { root_jobs, private } = self else { return Ok(None) };
+        let Accounts::OfUsers { root_jobs, known, private } = self else { return Ok(None) };
         let name = &rank.account;
-        let failed = |errno| AccountError::LookUp(name.clone(), errno);
-        let Some(user) = User::from_name(name).map_err(failed)? else {
+        let found = known.of(name).map_err(|errno| AccountError::LookUp(name.clone(), errno))?;
+        let Some(account) = found else {
             return Ok(Some(Chosen { account: private.of(name)?, is_private: true }));
         };
-        if user.uid.is_root() {
+        if account.uid == ROOT {
             allow_root(name, rank.role, *root_jobs)?;
         }
-        let account = account(user).map_err(failed)?;
         Ok(Some(Chosen { account, is_private: false }))
     }
 }
@@ -101,23 +107,11 @@ fn allow_root(name: &str, role: Role, root_jobs: RootJobs) -> Result<(), Account
     }
 }
 
-fn account(user: User) -> nix::Result<Account> {
-    let name = CString::new(user.name.as_str()).map_err(|_nul| nix::Error::EINVAL)?;
-    let groups = getgrouplist(&name, user.gid)?;
-    Ok(Account {
-        name: user.name,
-        uid: user.uid.as_raw(),
-        gid: user.gid.as_raw(),
-        groups: groups.into_iter().map(Gid::as_raw).collect(),
-        home: user.dir,
-        shell: user.shell,
-    })
-}
-
 #[cfg(test)]
 mod tests {
     use cohabit_proto::{JobId, JobSpec, Share};
     use cohabit_worker_core::GpuAccess;
+    use nix::unistd::User;
 
     use super::*;
 
@@ -140,7 +134,7 @@ mod tests {
     fn of_users(root_jobs: RootJobs) -> (tempfile::TempDir, Accounts) {
         let folder = tempfile::tempdir().unwrap();
         let private = PrivateUsers::open(folder.path()).unwrap();
-        (folder, Accounts::OfUsers { root_jobs, private })
+        (folder, Accounts::OfUsers { root_jobs, known: KnownAccounts::default(), private })
     }
 
     #[test]

@@ -1,0 +1,74 @@
+//! The accounts of this machine, as the system knows them.
+//!
+//! Each look reads files or asks a service, so what was found counts for a moment: the ranks of an array
+//! start in swarms. That there is no account of a name is never remembered.
+
+use std::collections::BTreeMap;
+use std::ffi::CString;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+
+use nix::unistd::{Gid, User, getgrouplist};
+
+use super::Account;
+
+/// For how long it counts: a change is seen as soon as anybody could expect it.
+const FRESH: Duration = Duration::from_secs(1);
+
+/// What was found lately.
+#[derive(Debug, Default)]
+pub(super) struct KnownAccounts(Mutex<BTreeMap<String, (Instant, Account)>>);
+
+impl KnownAccounts {
+    /// The account of this name, if there is one.
+    pub(super) fn of(&self, name: &str) -> nix::Result<Option<Account>> {
+        if let Some((_, account)) = self.fresh().get(name) {
+            return Ok(Some(account.clone()));
+        }
+        // A service may take its time, and nobody else waits for it.
+        let found_at = Instant::now();
+        let found = User::from_name(name)?.map(account).transpose()?;
+        self.fresh().extend(found.clone().map(|account| (name.to_owned(), (found_at, account))));
+        Ok(found)
+    }
+
+    fn fresh(&self) -> MutexGuard<'_, BTreeMap<String, (Instant, Account)>> {
+        let mut known = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        known.retain(|_, (found_at, _)| found_at.elapsed() < FRESH);
+        known
+    }
+}
+
+fn account(user: User) -> nix::Result<Account> {
+    let name = CString::new(user.name.as_str()).map_err(|_nul| nix::Error::EINVAL)?;
+    let groups = getgrouplist(&name, user.gid)?;
+    Ok(Account {
+        name: user.name,
+        uid: user.uid.as_raw(),
+        gid: user.gid.as_raw(),
+        groups: groups.into_iter().map(Gid::as_raw).collect(),
+        home: user.dir,
+        shell: user.shell,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_was_found_counts_for_a_moment_and_what_was_not_does_not() {
+        let known = KnownAccounts::default();
+        let nobody = known.of("nobody").unwrap().unwrap();
+        let remembered = |known: &KnownAccounts| known.0.lock().unwrap().keys().cloned().collect::<Vec<_>>();
+        assert_eq!(known.of("no-such-user").unwrap(), None);
+        assert_eq!(remembered(&known), ["nobody"]);
+        // Whoever it is by now, the system is asked again.
+        let stale = Account { uid: nobody.uid + 1, ..nobody.clone() };
+        let long_ago = Instant::now().checked_sub(FRESH).unwrap();
+        known.0.lock().unwrap().insert("nobody".into(), (long_ago, stale.clone()));
+        assert_eq!(known.of("nobody").unwrap(), Some(nobody));
+        known.0.lock().unwrap().insert("nobody".into(), (Instant::now(), stale.clone()));
+        assert_eq!(known.of("nobody").unwrap(), Some(stale));
+    }
+}
