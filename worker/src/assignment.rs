@@ -1,15 +1,17 @@
-//! What a worker daemon gives one of its executors to do: the folder of a rank, and the socket that listens
-//! in it. One message for each rank, and the end of the line means that nobody has anything to do any more.
+//! What a worker daemon gives one of its executors to do: the folder of a rank, a connection to itself, and
+//! with the first rank the socket at which later daemons are heard. One message for each rank, and the end of
+//! the line means that nobody has anything to do any more.
 //!
 //! An executor holds one rank at a time. Those that run in a hurry one after the other may have the same
 //! executor: to start a process of our own size for each would cost more than most of them take.
 
 use std::ffi::OsStr;
 use std::io::{self, IoSlice, IoSliceMut};
+use std::iter;
 use std::mem::MaybeUninit;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::os::unix::ffi::OsStrExt;
-use std::os::unix::net::UnixListener;
+use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::{Path, PathBuf};
 
 use rustix::cmsg_space;
@@ -24,12 +26,17 @@ use tokio::net::UnixDatagram;
 /// The longest path of a folder that can be told.
 const LONGEST_PATH: usize = 4096;
 
+/// The most sockets that come with a rank.
+const SOCKETS: usize = 2;
+
 /// A rank to be held.
 #[derive(Debug)]
 pub(crate) struct Assignment {
     pub(crate) folder: PathBuf,
-    /// Bound in the folder.
-    pub(crate) listener: UnixListener,
+    /// To the daemon that gives it.
+    pub(crate) connection: UnixStream,
+    /// Bound in the folder. It comes with the first rank, and lies in the folders of the others after that.
+    pub(crate) listener: Option<UnixListener>,
 }
 
 /// The daemon's end of the line to one executor.
@@ -51,9 +58,14 @@ impl Assigner {
     ///
     /// # Errors
     /// When the executor is gone.
-    pub(crate) fn assign(&self, folder: &Path, listener: &UnixListener) -> io::Result<()> {
-        let sockets = [listener.as_fd()];
-        let mut space = [MaybeUninit::uninit(); cmsg_space!(ScmRights(1))];
+    pub(crate) fn assign(
+        &self,
+        folder: &Path,
+        connection: &UnixStream,
+        listener: Option<&UnixListener>,
+    ) -> io::Result<()> {
+        let sockets: Vec<_> = iter::once(connection.as_fd()).chain(listener.map(AsFd::as_fd)).collect();
+        let mut space = [MaybeUninit::uninit(); cmsg_space!(ScmRights(SOCKETS))];
         let mut attached = SendAncillaryBuffer::new(&mut space);
         attached.push(SendAncillaryMessage::ScmRights(&sockets));
         let text = [IoSlice::new(folder.as_os_str().as_bytes())];
@@ -83,23 +95,24 @@ impl Assignments {
 
 fn receive(end: BorrowedFd<'_>) -> io::Result<Option<Assignment>> {
     let mut text = [0; LONGEST_PATH];
-    let mut space = [MaybeUninit::uninit(); cmsg_space!(ScmRights(1))];
+    let mut space = [MaybeUninit::uninit(); cmsg_space!(ScmRights(SOCKETS))];
     let mut attached = RecvAncillaryBuffer::new(&mut space);
     let received = recvmsg(end, &mut [IoSliceMut::new(&mut text)], &mut attached, RecvFlags::CMSG_CLOEXEC)?;
     if received.bytes == 0 {
         return Ok(None);
     }
-    let socket = attached.drain().find_map(|message| {
-        if let RecvAncillaryMessage::ScmRights(mut sockets) = message { sockets.next() } else { None }
+    let sockets = attached.drain().filter_map(|message| {
+        if let RecvAncillaryMessage::ScmRights(sockets) = message { Some(sockets) } else { None }
     });
-    let socket = socket.ok_or_else(|| io::Error::other("a rank came without its socket"))?;
+    let mut sockets = sockets.flatten();
+    let connection = sockets.next().ok_or_else(|| io::Error::other("a rank came without a connection"))?;
     let folder = OsStr::from_bytes(&text[..received.bytes]).into();
-    Ok(Some(Assignment { folder, listener: socket.into() }))
+    Ok(Some(Assignment { folder, connection: connection.into(), listener: sockets.next().map(Into::into) }))
 }
 
 #[cfg(test)]
 mod tests {
-    use std::os::unix::net::UnixStream;
+    use std::io::{Read, Write};
 
     use super::*;
 
@@ -108,24 +121,26 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let (assigner, end) = line().unwrap();
         let assignments = Assignments::over(end).unwrap();
-        for name in ["1", "2"] {
-            let path = folder.path().join(name);
-            assigner.assign(&path, &UnixListener::bind(&path).unwrap()).unwrap();
-        }
+        let [first, second] = ["1", "2"].map(|name| folder.path().join(name));
+        let (mut ours, theirs) = UnixStream::pair().unwrap();
+        assigner.assign(&first, &theirs, Some(&UnixListener::bind(&first).unwrap())).unwrap();
+        assigner.assign(&second, &theirs, None).unwrap();
         drop(assigner);
-        for name in ["1", "2"] {
-            let assignment = assignments.next().await.unwrap().unwrap();
-            assert_eq!(assignment.folder, folder.path().join(name));
-            UnixStream::connect(folder.path().join(name)).unwrap();
-        }
+        let mut assignment = assignments.next().await.unwrap().unwrap();
+        assert!(assignment.folder == first && assignment.listener.is_some());
+        UnixStream::connect(&first).unwrap();
+        assignment.connection.write_all(b"here").unwrap();
+        ours.read_exact(&mut [0; 4]).unwrap();
+        let assignment = assignments.next().await.unwrap().unwrap();
+        assert!(assignment.folder == second && assignment.listener.is_none());
         assert!(assignments.next().await.unwrap().is_none());
     }
 
     #[tokio::test]
     async fn an_executor_that_is_gone_or_wants_no_more_takes_nothing() {
         let folder = tempfile::tempdir().unwrap();
-        let listener = UnixListener::bind(folder.path().join("socket")).unwrap();
-        let refused = |assigner: &Assigner| assigner.assign(folder.path(), &listener).unwrap_err().kind();
+        let (_ours, theirs) = UnixStream::pair().unwrap();
+        let refused = |assigner: &Assigner| assigner.assign(folder.path(), &theirs, None).unwrap_err().kind();
         let (assigner, end) = line().unwrap();
         drop(end);
         assert_eq!(refused(&assigner), io::ErrorKind::BrokenPipe);

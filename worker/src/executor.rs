@@ -19,15 +19,18 @@ mod socket;
 
 use std::env;
 use std::fmt;
+use std::future::pending;
 use std::io;
 use std::os::fd::AsFd;
 use std::process::{Child, ExitCode};
+use std::sync::Arc;
 use std::time::Duration;
 
 use cohabit_net::lower_open_files;
 use cohabit_proto::{LogStream, Outcome};
 use cohabit_worker_core::Ending;
 use nix::unistd::Pid;
+use tokio::net::{UnixListener, UnixStream};
 use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::sync::{mpsc, watch};
 use tokio::time::{Instant, sleep};
@@ -44,10 +47,9 @@ use family::Family;
 use holder::{Force, Holder};
 use launch::Launched;
 use lease::OrphanClock;
-use output::{Output, Rest};
+use output::{Output, Readers, Rest};
 use removal::Removal;
-use socket::{Status, serve};
-use tokio::net::UnixListener;
+use socket::{Line, Status, serve};
 
 /// How often, a second apart, it is tried to write down how the rank ended: a full disk may have room again.
 const WRITE_ATTEMPTS: u32 = 600;
@@ -65,6 +67,8 @@ enum ExecutorError {
     File(#[from] FileError),
     #[error("there is no start.json in the folder")]
     NothingToStart,
+    #[error("its first rank came without a socket to listen at")]
+    NoSocket,
     #[error("the rank was given up before it could start")]
     GivenUp,
     #[error("the system refuses what an executor needs: {0}")]
@@ -101,23 +105,49 @@ async fn work() -> Result<(), ExecutorError> {
     let identity = Identity::own()?;
     let assignments = Assignments::over(io::stdin().as_fd().try_clone_to_owned()?)?;
     let mut deaths = signal(SignalKind::child())?;
-    while let Some(Assignment { folder, listener }) = assignments.next().await? {
+    let mut readers = Readers::default();
+    let mut own_listener = None;
+    while let Some(Assignment { folder, connection, listener }) =
+        next(&assignments, own_listener.as_deref()).await?
+    {
         let folder = RankFolder::new(folder);
         folder.take_last_words()?;
-        folder.write_identity(&identity)?;
-        listener.set_nonblocking(true)?;
-        let listener = UnixListener::from_std(listener)?;
-        run(&folder, listener, &mut deaths, &assignments).await?;
+        if let Some(listener) = listener {
+            folder.write_identity(&identity)?;
+            listener.set_nonblocking(true)?;
+            own_listener = Some(Arc::new(UnixListener::from_std(listener)?));
+        }
+        let listener = own_listener.clone().ok_or(ExecutorError::NoSocket)?;
+        connection.set_nonblocking(true)?;
+        let line = Line { listener, connection: UnixStream::from_std(connection)? };
+        let lasting = Lasting { deaths: &mut deaths, readers: &mut readers, assignments: &assignments };
+        run(&folder, line, lasting).await?;
     }
     Ok(())
 }
 
-async fn run(
-    folder: &RankFolder,
-    listener: UnixListener,
-    deaths: &mut Signal,
+/// The next rank.
+async fn next(
     assignments: &Assignments,
-) -> Result<(), ExecutorError> {
+    listener: Option<&UnixListener>,
+) -> Result<Option<Assignment>, ExecutorError> {
+    loop {
+        tokio::select! {
+            assignment = assignments.next() => return Ok(assignment?),
+            // Whoever wants to hear of the last one is late, and finds its outcome.
+            Ok(_) = connected(listener) => {}
+        }
+    }
+}
+
+async fn connected(listener: Option<&UnixListener>) -> io::Result<UnixStream> {
+    match listener {
+        Some(listener) => listener.accept().await.map(|(stream, _)| stream),
+        None => pending().await,
+    }
+}
+
+async fn run(folder: &RankFolder, line: Line, lasting: Lasting<'_>) -> Result<(), ExecutorError> {
     let start = folder.start()?.ok_or(ExecutorError::NothingToStart)?;
     if folder.is_over() {
         return Err(ExecutorError::GivenUp);
@@ -127,13 +157,13 @@ async fn run(
     if let Some(account) = &start.account {
         account.own(&folder.progress())?;
     }
-    let mut log = LogWriter::create(&folder.log(), start.log)?;
+    let mut log = LogWriter::new(folder.log(), start.log);
     match launch::launch(folder, &start) {
         Ok(Launched { child, note }) => {
             if let Some(note) = note {
                 log.append(LogStream::Stderr, now(), note.as_bytes());
             }
-            let kept = Kept { listener, progress_file, log, deaths, assignments };
+            let kept = Kept { line, progress_file, log, lasting };
             hold(folder, &start, child, kept).await
         }
         Err(failure) => {
@@ -159,10 +189,16 @@ fn detach() -> Result<(), ExecutorError> {
 
 /// What is made ready before the rank is started.
 struct Kept<'a> {
-    listener: UnixListener,
+    line: Line,
     progress_file: ProgressFile,
     log: LogWriter,
+    lasting: Lasting<'a>,
+}
+
+/// What an executor has for all its ranks.
+struct Lasting<'a> {
     deaths: &'a mut Signal,
+    readers: &'a mut Readers,
     assignments: &'a Assignments,
 }
 
@@ -172,15 +208,16 @@ async fn hold(
     mut child: Child,
     kept: Kept<'_>,
 ) -> Result<(), ExecutorError> {
+    let Lasting { deaths, readers, assignments } = kept.lasting;
     let (started_at, process) = (now(), child.id().cast_signed());
     let (stdout, stderr) = child.stdout.take().zip(child.stderr.take()).expect("both were asked to be pipes");
     let (status, told) = watch::channel(Status { started_at, process, stopping: None, progress: None });
     let (hearer, heard) = mpsc::channel(COMMANDS);
-    let serving = tokio::spawn(serve(kept.listener, told, hearer));
+    let serving = tokio::spawn(serve(kept.line, told, hearer));
     let term = start.lease_term.map(Duration::from);
     let holder = Holder {
         family: Family::of(Pid::from_raw(process)),
-        output: Output::keep(stdout, stderr, kept.log)?,
+        output: Output::keep(readers, stdout, stderr, kept.log)?,
         progress_file: kept.progress_file,
         tracker: Tracker::default(),
         status: status.clone(),
@@ -189,7 +226,7 @@ async fn hold(
         force: Force::default(),
         removal: Removal::of(start.removal.clone()),
     };
-    let over = holder.hold(kept.deaths, heard).await;
+    let over = holder.hold(deaths, heard).await;
     let outcome = match &start.cgroup {
         Some(cgroup) => {
             let outcome = cgroup.explained(over.outcome);
@@ -202,7 +239,7 @@ async fn hold(
     let ended = Ended { ending, started_at: Some(started_at), progress: over.progress };
     write_down(folder, &ended, over.flush).await?;
     if over.output == Rest::Unread {
-        kept.assignments.refuse()?;
+        assignments.refuse()?;
     }
     // Connections end here, and not before there is an outcome to look at.
     serving.abort();

@@ -75,18 +75,28 @@ pub(crate) fn write_json_for_this_boot<T: Serialize>(path: &Path, content: &T) -
     replace(path, content, |_| Ok(()))
 }
 
+/// Puts this content in a file of which nobody has to make sense until it is known to be whole.
+pub(crate) fn write_json_in_place<T: Serialize>(path: &Path, content: &T) -> Result<(), FileError> {
+    write_new(path, content).map(drop)
+}
+
 fn replace<T: Serialize>(
     path: &Path,
     content: &T,
     flush: impl FnOnce(&File) -> io::Result<()>,
 ) -> Result<(), FileError> {
-    let mut text = serde_json::to_vec(content).at("encode", path)?;
-    text.push(b'\n');
     let fresh = path.with_extension("new");
-    let mut file = create(&fresh, 0o600)?;
-    file.write_all(&text).at("write", &fresh)?;
+    let file = write_new(&fresh, content)?;
     flush(&file).at("flush", &fresh)?;
     fs::rename(&fresh, path).at("put in place", path)
+}
+
+fn write_new<T: Serialize>(path: &Path, content: &T) -> Result<File, FileError> {
+    let mut text = serde_json::to_vec(content).at("encode", path)?;
+    text.push(b'\n');
+    let mut file = create(path, 0o600)?;
+    file.write_all(&text).at("write", path)?;
+    Ok(file)
 }
 
 /// The content of the file, if it is there.
@@ -100,8 +110,11 @@ pub(crate) fn read_json<T: DeserializeOwned>(path: &Path) -> Result<Option<T>, F
 
 /// All that is in a file of ours.
 pub(crate) fn read(path: &Path) -> io::Result<Vec<u8>> {
-    let mut bytes = Vec::new();
-    open(path)?.take(LONGEST + 1).read_to_end(&mut bytes)?;
+    let file = open(path)?;
+    let length = file.metadata()?.len().min(LONGEST);
+    // With room for one more, the end is found without room being made.
+    let mut bytes = Vec::with_capacity(length as usize + 1);
+    file.take(LONGEST + 1).read_to_end(&mut bytes)?;
     if bytes.len() as u64 > LONGEST {
         return Err(io::Error::new(io::ErrorKind::FileTooLarge, "it is too long to be one of ours"));
     }
@@ -132,11 +145,23 @@ pub(crate) fn within(folder: &File, name: impl AsRef<Path>) -> PathBuf {
 
 /// An empty file with these permissions, in place of what was there.
 pub(crate) fn create(path: &Path, mode: u32) -> Result<File, FileError> {
+    let make = || OpenOptions::new().write(true).create_new(true).mode(mode).open(path);
+    let made = match make() {
+        Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {
+            remove_if_there(path).at("replace", path)?;
+            make()
+        }
+        made => made,
+    };
+    made.at("create", path)
+}
+
+/// Removes the file, so that another may take its name.
+pub(crate) fn remove_if_there(path: &Path) -> io::Result<()> {
     match fs::remove_file(path) {
-        Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error).at("replace", path),
-        Ok(()) | Err(_) => {}
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
+        removed => removed,
     }
-    OpenOptions::new().write(true).create_new(true).mode(mode).open(path).at("create", path)
 }
 
 /// Removes a folder and all that is in it; what links lead to stays. Takes no more memory and no more open

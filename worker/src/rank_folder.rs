@@ -2,20 +2,26 @@
 //!
 //! ```text
 //! start.json         what to start; written by the daemon before it starts the executor
-//! socket             where the executor listens
-//! executor.json      which process the executor is
-//! executor.log       the executor's own last words, if it has any
+//! socket             where the executor listens (*)
+//! executor.json      which process the executor is (*)
+//! executor.log       the executor's own last words, if it has any (*)
 //! script             the job's script, if it brought one
 //! progress           where the rank writes its progress
-//! log/               what the rank printed
+//! log/               what the rank printed, if anything
 //! outcome.json       how it ended; becomes acknowledged.json once the head knows it
 //! ```
+//!
+//! (*) are the executor's own: when its rank has ended they move with it to the folder of its next one.
 //!
 //! Only the outcome is flushed to the disk: at once if the head cannot be told of it now, else a moment later
 //! if the head has still not acknowledged it (decision 019). A power cut ends the rank as well as the daemon,
 //! and a daemon that knows nothing of a rank any more has said all there is to say.
 
+mod open;
+
 use std::ffi::OsStr;
+use std::fs;
+use std::io;
 use std::path::{Path, PathBuf};
 
 use cohabit_gpu::mps::Removal;
@@ -25,11 +31,15 @@ use serde::{Deserialize, Serialize};
 
 use crate::files::{
     At, FileError, append_to, flush_if_there, make_folder, open_way, read_json, write_json,
-    write_json_for_this_boot,
+    write_json_for_this_boot, write_json_in_place,
 };
 use crate::isolation::{Account, RankCgroup};
 use crate::log::LogLimits;
 use crate::process::Identity;
+pub(crate) use open::OpenRankFolder;
+
+const IDENTITY: &str = "executor.json";
+const EXECUTOR_LOG: &str = "executor.log";
 
 /// Where a rank's files are.
 #[derive(Debug, Clone)]
@@ -128,17 +138,18 @@ impl RankFolder {
     }
 
     pub(crate) fn executor_log(&self) -> PathBuf {
-        self.0.join("executor.log")
+        self.0.join(EXECUTOR_LOG)
     }
 
     /// Makes the folder and says in it what to start.
     pub(crate) fn prepare(&self, start: &Start) -> Result<(), FileError> {
-        make_folder(&self.log())?;
+        make_folder(&self.0)?;
         if start.account.is_some() {
             // That of the rank, of its attempt and of its job; what is in there is not for everybody.
             self.0.ancestors().take(3).try_for_each(open_way)?;
         }
-        write_json_for_this_boot(&self.start_file(), start)
+        // A daemon that dies meanwhile leaves a rank that was never started, whole or not.
+        write_json_in_place(&self.start_file(), start)
     }
 
     pub(crate) fn start(&self) -> Result<Option<Start>, FileError> {
@@ -186,8 +197,8 @@ impl RankFolder {
 
     /// The head knows how the rank ended. Asked twice, it is done once.
     pub(crate) fn acknowledge(&self) -> Result<(), FileError> {
-        match std::fs::rename(self.outcome_file(), self.acknowledged_file()) {
-            Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(()),
+        match fs::rename(self.outcome_file(), self.acknowledged_file()) {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
             renamed => renamed.at("put aside", &self.outcome_file()),
         }
     }
@@ -210,7 +221,7 @@ impl RankFolder {
     }
 
     fn identity_file(&self) -> PathBuf {
-        self.0.join("executor.json")
+        self.0.join(IDENTITY)
     }
 
     fn outcome_file(&self) -> PathBuf {

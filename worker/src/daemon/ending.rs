@@ -23,6 +23,9 @@ const PAUSE: Duration = Duration::from_millis(20);
 /// How the rank ended. Waits until nothing of it is left.
 pub(crate) async fn of(folder: &RankFolder) -> Ended {
     let deadline = Instant::now() + PATIENCE;
+    if let Ok(Some(ended)) = folder.ended() {
+        return ended;
+    }
     while is_alive(folder) && Instant::now() < deadline {
         match folder.ended() {
             Ok(Some(ended)) => return ended,

@@ -4,8 +4,9 @@
 //! wait a moment for another, for short ranks come in swarms. Without a daemon those that wait go.
 
 use std::fmt;
-use std::os::unix::net::UnixListener;
-use std::path::{Path, PathBuf};
+use std::io;
+use std::os::unix::net::UnixStream;
+use std::path::PathBuf;
 use std::process::Stdio;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -18,6 +19,7 @@ use tokio::time::{Instant, sleep};
 use crate::assignment::{Assigner, line};
 use crate::executor::OPEN_FILES;
 use crate::files::{At, FileError};
+use crate::rank_folder::{OpenRankFolder, RankFolder};
 
 /// How long an executor waits for its next rank, if it is not the only one that waits.
 const LINGER: Duration = Duration::from_secs(5);
@@ -33,7 +35,11 @@ pub(crate) struct Executors {
 
 /// An executor of this daemon. Dropped, it goes when its rank has ended.
 #[derive(Debug)]
-pub(crate) struct Executor(Assigner);
+pub(crate) struct Executor {
+    line: Assigner,
+    /// Of the rank that it holds, or held last: its own files are there.
+    folder: Option<OpenRankFolder>,
+}
 
 #[derive(Default)]
 struct Waiting {
@@ -48,20 +54,20 @@ impl Executors {
         Executors { program, state, waiting: Arc::default() }
     }
 
-    /// Gives this rank to an executor, to a new one if none waits.
+    /// Gives this rank to an executor, to a new one if none waits. With it comes a connection to it.
     ///
     /// # Errors
     /// When none can be started.
-    pub(crate) fn hold(&self, folder: &Path, listener: &UnixListener) -> Result<Executor, FileError> {
-        while let Some(executor) = self.take() {
-            // One that died meanwhile takes nothing.
-            if executor.0.assign(folder, listener).is_ok() {
-                return Ok(executor);
+    pub(crate) fn hold(&self, folder: &RankFolder) -> Result<(Executor, UnixStream), FileError> {
+        while let Some(mut executor) = self.take() {
+            // One that died meanwhile, or whose files went with its last rank, takes nothing.
+            if let Ok(connection) = executor.hold(folder) {
+                return Ok((executor, connection));
             }
         }
-        let executor = self.start()?;
-        executor.0.assign(folder, listener).at("give a rank to", &self.program)?;
-        Ok(executor)
+        let mut executor = self.start()?;
+        let connection = executor.hold(folder).at("give a rank to an executor in", folder.path())?;
+        Ok((executor, connection))
     }
 
     /// Sees to it that one waits, sooner or later.
@@ -101,11 +107,26 @@ impl Executors {
             .stderr(Stdio::null())
             .spawn();
         tokio::spawn(reap(spawned.at("start the executor", &self.program)?));
-        Ok(Executor(assigner))
+        Ok(Executor { line: assigner, folder: None })
     }
 
     fn lock(&self) -> MutexGuard<'_, Waiting> {
         lock(&self.waiting)
+    }
+}
+
+impl Executor {
+    /// Its files are in place before it hears of the rank: a later daemon finds them, whenever this one ends.
+    fn hold(&mut self, folder: &RankFolder) -> io::Result<UnixStream> {
+        let open = folder.open()?;
+        let listener = match &self.folder {
+            Some(last) => open.take_executor(last).map(|()| None)?,
+            None => Some(open.listen()?),
+        };
+        let (connection, of_executor) = UnixStream::pair()?;
+        self.line.assign(folder.path(), &of_executor, listener.as_ref())?;
+        self.folder = Some(open);
+        Ok(connection)
     }
 }
 

@@ -251,6 +251,9 @@ impl Rank {
 /// Not by the actor, which ends before: the head answers sooner, or this is the last chance.
 async fn flush(folder: RankFolder) {
     sleep(ACKNOWLEDGED_WITHIN).await;
+    if folder.is_acknowledged() {
+        return;
+    }
     let flushed = spawn_blocking(move || (folder.flush_ended(), folder)).await;
     if let Ok((Err(error), folder)) = flushed {
         tracing::warn!(folder = %folder.path().display(), %error, "an outcome may not survive a power cut");

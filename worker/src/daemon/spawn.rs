@@ -1,15 +1,11 @@
 //! Gives ranks to executors, and connects to those that hold one.
 //!
-//! The socket is bound and connected to before an executor gets it: so connecting comes neither too early
-//! nor, after a very short rank, too late. Sockets are named through an open folder, for their own path may
-//! be longer than a socket's name can be.
+//! The connection comes into being before the executor gets the rank: so there is one however short the rank
+//! is. The socket in the rank's folder is for later daemons.
 
-use std::fs::{File, Permissions};
 use std::io;
-use std::os::fd::AsRawFd;
-use std::os::unix::fs::PermissionsExt;
-use std::os::unix::net::{UnixListener, UnixStream};
-use std::path::{Path, PathBuf};
+use std::os::unix::net::UnixStream;
+use std::path::PathBuf;
 
 use cohabit_worker_core::RankStart;
 use tokio::io::{AsyncBufReadExt, BufReader, Lines};
@@ -89,8 +85,8 @@ fn start(
     if let Some(taken) = port.filter(|port| !is_free(*port)) {
         return Err(SpawnError::PortTaken(taken));
     }
-    let (listener, stream) = listen(folder.path()).at("listen in", folder.path())?;
-    Ok((surroundings.executors.hold(folder.path(), &listener)?, stream, start.rank.private_uid))
+    let (executor, stream) = surroundings.executors.hold(&folder)?;
+    Ok((executor, stream, start.rank.private_uid))
 }
 
 /// A folder that is there already may be of a job of that name in an earlier life of the cluster. It goes,
@@ -106,27 +102,13 @@ fn make_way(folder: &RankFolder) -> Result<(), SpawnError> {
     }
 }
 
-/// The executor's end, and the first connection to it.
-fn listen(folder: &Path) -> io::Result<(UnixListener, UnixStream)> {
-    let open = File::open(folder)?;
-    let listener = UnixListener::bind(socket_in(&open))?;
-    // Whoever may write to it commands the executor.
-    std::fs::set_permissions(socket_in(&open), Permissions::from_mode(0o600))?;
-    Ok((listener, UnixStream::connect(socket_in(&open))?))
-}
-
 /// Connects to the executor of this folder; refused where there is none any more.
 pub(crate) fn connect(folder: &RankFolder) -> io::Result<Connection> {
-    let open = File::open(folder.path())?;
-    connection(UnixStream::connect(socket_in(&open))?)
+    connection(folder.open()?.connect()?)
 }
 
 fn connection(stream: UnixStream) -> io::Result<Connection> {
     stream.set_nonblocking(true)?;
     let (reading, commands) = tokio::net::UnixStream::from_std(stream)?.into_split();
     Ok(Connection { words: BufReader::new(reading).lines(), commands })
-}
-
-fn socket_in(folder: &File) -> PathBuf {
-    format!("/proc/self/fd/{}/socket", folder.as_raw_fd()).into()
 }

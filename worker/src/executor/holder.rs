@@ -12,7 +12,7 @@ use cohabit_worker_core::{Lease, StopStep, Stopping, Target};
 use nix::sys::signal::Signal;
 use tokio::signal::unix;
 use tokio::sync::{mpsc, watch};
-use tokio::time::{Instant, MissedTickBehavior, interval, sleep_until};
+use tokio::time::{Instant, MissedTickBehavior, interval_at, sleep_until};
 
 use super::complain;
 use super::family::Family;
@@ -81,7 +81,7 @@ pub(crate) struct Over {
 impl Holder {
     /// Returns when nothing of the rank is left.
     pub(crate) async fn hold(mut self, deaths: &mut unix::Signal, mut heard: mpsc::Receiver<Heard>) -> Over {
-        let mut look = interval(LOOK);
+        let mut look = interval_at(Instant::now() + LOOK, LOOK);
         look.set_missed_tick_behavior(MissedTickBehavior::Delay);
         let outcome = loop {
             self.reap();

@@ -1,11 +1,13 @@
 //! Keeps what a rank prints: one thread for each stream, from the pipe to the log. What else it tells is
 //! picked up on the way.
 //!
-//! Threads of their own, so that a slow disk holds up nothing but the rank's own printing. A pipe that
-//! something outside of the rank's family still holds is not waited for.
+//! Threads of their own, so that a slow disk holds up nothing but the rank's own printing. They are there
+//! for one rank after the other. A pipe that something outside of the rank's family still holds is not waited
+//! for.
 
 use std::io::{self, Read};
 use std::process::{ChildStderr, ChildStdout};
+use std::sync::mpsc as std_mpsc;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread;
 use std::time::Duration;
@@ -41,6 +43,20 @@ pub(crate) enum Rest {
     Unread,
 }
 
+/// The threads that read what ranks print.
+#[derive(Default)]
+pub(crate) struct Readers {
+    stdout: Reader,
+    stderr: Reader,
+}
+
+/// A thread that reads one pipe after the other, once it has had the first.
+#[derive(Default)]
+struct Reader(Option<std_mpsc::Sender<Pipe>>);
+
+/// What it reads, and where that goes.
+type Pipe = (Box<dyn Read + Send>, Sink);
+
 /// What both threads share.
 #[derive(Clone)]
 struct Sink {
@@ -55,13 +71,18 @@ impl Output {
     ///
     /// # Errors
     /// When the machine has no more threads.
-    pub(crate) fn keep(stdout: ChildStdout, stderr: ChildStderr, log: LogWriter) -> io::Result<Output> {
+    pub(crate) fn keep(
+        readers: &mut Readers,
+        stdout: ChildStdout,
+        stderr: ChildStderr,
+        log: LogWriter,
+    ) -> io::Result<Output> {
         let (sender, ended) = mpsc::channel(1);
         let log = Arc::new(Mutex::new(log));
         let sink = Sink { log, bar: Arc::default(), printed: Arc::default(), _ended: sender };
         let (bar, printed) = (Arc::clone(&sink.bar), Arc::clone(&sink.printed));
-        keep_stream(LogStream::Stdout, stdout, sink.clone())?;
-        keep_stream(LogStream::Stderr, stderr, sink)?;
+        readers.stdout.read(LogStream::Stdout, (Box::new(stdout), sink.clone()))?;
+        readers.stderr.read(LogStream::Stderr, (Box::new(stderr), sink))?;
         Ok(Output { bar, printed, ended })
     }
 
@@ -84,19 +105,39 @@ impl Output {
     }
 }
 
-fn keep_stream(stream: LogStream, pipe: impl Read + Send + 'static, sink: Sink) -> io::Result<()> {
-    let name = match stream {
-        LogStream::Stdout => "stdout",
-        LogStream::Stderr => "stderr",
-    };
-    thread::Builder::new().name(name.into()).spawn(move || read_to_end(stream, pipe, &sink)).map(drop)
+impl Reader {
+    /// Begins to read, after all that it was given before.
+    fn read(&mut self, stream: LogStream, pipe: Pipe) -> io::Result<()> {
+        let pipe = match &self.0 {
+            Some(thread) => match thread.send(pipe) {
+                Ok(()) => return Ok(()),
+                // It is gone: it was at fault.
+                Err(unread) => unread.0,
+            },
+            None => pipe,
+        };
+        let (sender, pipes) = std_mpsc::channel();
+        let name = match stream {
+            LogStream::Stdout => "stdout",
+            LogStream::Stderr => "stderr",
+        };
+        thread::Builder::new().name(name.into()).spawn(move || read_each(stream, &pipes))?;
+        self.0 = Some(sender.clone());
+        sender.send(pipe).map_err(|_unread| io::ErrorKind::BrokenPipe.into())
+    }
 }
 
-fn read_to_end(stream: LogStream, mut pipe: impl Read, sink: &Sink) {
-    let mut bars = Bars::default();
+fn read_each(stream: LogStream, pipes: &std_mpsc::Receiver<Pipe>) {
     let mut piece = vec![0; PIECE];
+    for (pipe, sink) in pipes {
+        read_to_end(stream, pipe, &sink, &mut piece);
+    }
+}
+
+fn read_to_end(stream: LogStream, mut pipe: impl Read, sink: &Sink, piece: &mut [u8]) {
+    let mut bars = Bars::default();
     loop {
-        match pipe.read(&mut piece) {
+        match pipe.read(piece) {
             Ok(0) => return,
             Ok(length) => {
                 lock(&sink.log).append(stream, now(), &piece[..length]);

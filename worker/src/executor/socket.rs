@@ -2,6 +2,9 @@
 //!
 //! There is one daemon at a time; a new connection takes the place of the one before.
 
+use std::future::pending;
+use std::sync::Arc;
+
 use cohabit_proto::{Progress, Time};
 use cohabit_worker_core::Stopping;
 use tokio::io::{AsyncBufReadExt, AsyncWriteExt, BufReader};
@@ -34,13 +37,19 @@ pub(crate) enum Heard {
     Disconnected,
 }
 
+/// How daemons are heard.
+pub(crate) struct Line {
+    /// To the daemon that gave the rank.
+    pub(crate) connection: UnixStream,
+    /// Where those that come after it connect.
+    pub(crate) listener: Arc<UnixListener>,
+}
+
 /// Serves one daemon after the other, for as long as there is somebody to hear them.
-pub(crate) async fn serve(
-    listener: UnixListener,
-    status: watch::Receiver<Status>,
-    hearer: mpsc::Sender<Heard>,
-) {
+pub(crate) async fn serve(line: Line, status: watch::Receiver<Status>, hearer: mpsc::Sender<Heard>) {
+    let Line { connection, listener } = line;
     let mut present = JoinSet::new();
+    present.spawn(attend(connection, status.clone(), hearer.clone()));
     while let Ok((stream, _)) = listener.accept().await {
         present.shutdown().await;
         present.spawn(attend(stream, status.clone(), hearer.clone()));
@@ -49,9 +58,10 @@ pub(crate) async fn serve(
 
 async fn attend(stream: UnixStream, status: watch::Receiver<Status>, hearer: mpsc::Sender<Heard>) {
     let (reading, writing) = stream.into_split();
+    // What was said before the connection ended counts, though there be nobody left to tell anything.
     tokio::select! {
         () = hear(reading, &hearer) => {}
-        () = tell(writing, status) => {}
+        () = async { tell(writing, status).await; pending().await } => {}
     }
     // Without a holder the rank is over, and nobody needs to know.
     let _ = hearer.send(Heard::Disconnected).await;

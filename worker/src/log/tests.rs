@@ -16,7 +16,7 @@ impl Log {
     fn new(segment: u64, cap: u64) -> Log {
         let folder = tempfile::tempdir().unwrap();
         let limits = LogLimits { segment: Bytes(segment), cap: Bytes(cap) };
-        let writer = LogWriter::create(folder.path(), limits).unwrap();
+        let writer = LogWriter::new(folder.path().to_owned(), limits);
         Log { folder, writer }
     }
 

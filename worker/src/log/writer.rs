@@ -4,25 +4,27 @@
 //! and the first record that fits again is preceded by a note that says how much is missing.
 
 use std::collections::VecDeque;
-use std::fs::{self, File};
+use std::fs::{self, DirBuilder, File};
 use std::io::{self, Seek, SeekFrom, Write};
-use std::path::{Path, PathBuf};
+use std::os::unix::fs::DirBuilderExt;
+use std::path::PathBuf;
 
 use cohabit_proto::{LogStream, Time};
 
 use super::LogLimits;
 use super::frame::{HEADER, Header};
 use super::reader::segment_path;
-use crate::files::{FileError, create, make_folder};
+use crate::files::{create, open_folder, within};
 
 /// Appends what one rank prints.
 #[derive(Debug)]
 pub(crate) struct LogWriter {
     folder: PathBuf,
     limits: LogLimits,
-    /// The last one is open.
-    segments: VecDeque<Segment>,
-    open: File,
+    /// Those that are full, in order.
+    full: VecDeque<Segment>,
+    /// The one that is written to; none before anything was printed.
+    open: Option<Open>,
     /// Bytes printed and kept at some time.
     end: u64,
     /// Bytes that could not be written since the last that could.
@@ -36,13 +38,16 @@ struct Segment {
     size: u64,
 }
 
+#[derive(Debug)]
+struct Open {
+    segment: Segment,
+    file: File,
+}
+
 impl LogWriter {
-    /// An empty log in this folder.
-    pub(crate) fn create(folder: &Path, limits: LogLimits) -> Result<LogWriter, FileError> {
-        make_folder(folder)?;
-        let open = create(&segment_path(folder, 0), 0o600)?;
-        let segments = VecDeque::from([Segment { start: 0, size: 0 }]);
-        Ok(LogWriter { folder: folder.to_owned(), limits, segments, open, end: 0, lost: 0 })
+    /// An empty log. Its folder is made when there is something to write: many ranks print nothing.
+    pub(crate) fn new(folder: PathBuf, limits: LogLimits) -> LogWriter {
+        LogWriter { folder, limits, full: VecDeque::new(), open: None, end: 0, lost: 0 }
     }
 
     /// Appends what was printed at once; drops and counts it if the disk does not take it.
@@ -62,15 +67,14 @@ impl LogWriter {
     }
 
     fn write(&mut self, stream: LogStream, at: Time, bytes: &[u8]) -> io::Result<()> {
-        self.turn_over()?;
         let length = u32::try_from(bytes.len()).expect("a pipe is read in pieces far below 4 GiB");
         let mut frame = Vec::with_capacity(HEADER + bytes.len());
         frame.extend(Header { stream, at, length }.encode());
         frame.extend(bytes);
-        let segment = self.segments.back_mut().expect("the open segment is always there");
-        if let Err(error) = self.open.write_all(&frame) {
-            self.open.set_len(segment.size)?;
-            self.open.seek(SeekFrom::Start(segment.size))?;
+        let Open { segment, file } = self.with_room()?;
+        if let Err(error) = file.write_all(&frame) {
+            file.set_len(segment.size)?;
+            file.seek(SeekFrom::Start(segment.size))?;
             return Err(error);
         }
         segment.size += frame.len() as u64;
@@ -78,22 +82,36 @@ impl LogWriter {
         Ok(())
     }
 
-    /// Starts the next segment if the last is full, and drops those that are too many.
-    fn turn_over(&mut self) -> io::Result<()> {
-        if self.segments.back().is_none_or(|segment| segment.size < self.limits.segment.0.max(1)) {
-            return Ok(());
+    /// The segment that is written to: the next one, if there is none or the last is full. Those that are
+    /// then too many are dropped.
+    fn with_room(&mut self) -> io::Result<&mut Open> {
+        let limit = self.limits.segment.0.max(1);
+        if self.open.as_ref().is_none_or(|open| open.segment.size >= limit) {
+            let folder = self.make_folder()?;
+            let file =
+                create(&segment_path(&within(&folder, ""), self.end), 0o600).map_err(io::Error::other)?;
+            let next = Open { segment: Segment { start: self.end, size: 0 }, file };
+            self.full.extend(self.open.replace(next).map(|open| open.segment));
+            self.drop_oldest(&folder)?;
         }
-        let path = segment_path(&self.folder, self.end);
-        self.open = create(&path, 0o600).map_err(io::Error::other)?;
-        self.segments.push_back(Segment { start: self.end, size: 0 });
-        while self.size() + self.limits.segment.0 > self.limits.cap.0 && self.segments.len() > 1 {
-            let oldest = self.segments.pop_front().expect("there is more than one");
-            fs::remove_file(segment_path(&self.folder, oldest.start))?;
+        Ok(self.open.as_mut().expect("it was made if it was not there"))
+    }
+
+    fn drop_oldest(&mut self, folder: &File) -> io::Result<()> {
+        while self.full.iter().map(|segment| segment.size).sum::<u64>() + self.limits.segment.0
+            > self.limits.cap.0
+            && let Some(oldest) = self.full.pop_front()
+        {
+            fs::remove_file(segment_path(&within(folder, ""), oldest.start))?;
         }
         Ok(())
     }
 
-    fn size(&self) -> u64 {
-        self.segments.iter().map(|segment| segment.size).sum()
+    /// Unless it is there. What a job may have put in its place is not taken for it.
+    fn make_folder(&self) -> io::Result<File> {
+        match DirBuilder::new().mode(0o700).create(&self.folder) {
+            Err(error) if error.kind() != io::ErrorKind::AlreadyExists => Err(error),
+            Ok(()) | Err(_) => open_folder(&self.folder),
+        }
     }
 }

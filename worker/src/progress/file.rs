@@ -3,7 +3,7 @@
 //! Programs append to it, write it anew each time, or put another file in its place: all are understood,
 //! because only the end of what is there counts. What was read long ago is given back to the disk.
 
-use std::fs::{File, Metadata, OpenOptions};
+use std::fs::{self, File, Metadata, OpenOptions};
 use std::io::{self, Read, Seek, SeekFrom};
 use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
 use std::path::PathBuf;
@@ -11,7 +11,7 @@ use std::path::PathBuf;
 use nix::fcntl::{FallocateFlags, OFlag, fallocate};
 
 use super::lines::{self, Line};
-use crate::files::{FileError, create};
+use crate::files::{At, FileError, create};
 
 /// How much of the end is read; a longer line is passed over.
 const WINDOW: u64 = 64 * 1024;
@@ -37,6 +37,11 @@ struct Look {
 }
 
 impl Look {
+    fn at(file: &Metadata) -> Look {
+        let changed_at = (file.mtime(), file.mtime_nsec());
+        Look { inode: file.ino(), length: file.len(), changed_at }
+    }
+
     /// Whether it was a look at this file.
     fn is_of(self, file: &Metadata) -> bool {
         file.is_file() && file.ino() == self.inode
@@ -46,8 +51,9 @@ impl Look {
 impl ProgressFile {
     /// An empty file for the rank to write to.
     pub(crate) fn create(path: PathBuf) -> Result<ProgressFile, FileError> {
-        create(&path, 0o600)?;
-        Ok(ProgressFile { path, seen: None, freed: 0 })
+        let file = create(&path, 0o600)?;
+        let seen = file.metadata().at("look at", &path)?;
+        Ok(ProgressFile { path, seen: Some(Look::at(&seen)), freed: 0 })
     }
 
     /// What its last lines say, if it has changed since the last look.
@@ -56,10 +62,12 @@ impl ProgressFile {
     }
 
     fn try_look(&mut self) -> io::Result<Option<Line>> {
+        if self.seen == Some(Look::at(&fs::symlink_metadata(&self.path)?)) {
+            return Ok(None);
+        }
         let mut file = self.open()?;
         let metadata = file.metadata()?;
-        let changed_at = (metadata.mtime(), metadata.mtime_nsec());
-        let look = Look { inode: metadata.ino(), length: metadata.len(), changed_at };
+        let look = Look::at(&metadata);
         if !metadata.is_file() || self.seen.replace(look) == Some(look) {
             return Ok(None);
         }
@@ -101,7 +109,6 @@ impl ProgressFile {
 
 #[cfg(test)]
 mod tests {
-    use std::fs;
     use std::io::Write;
 
     use super::*;

@@ -193,3 +193,44 @@ async fn a_job_number_that_comes_again_begins_anew() {
     }
     daemon.stop().await.unwrap();
 }
+
+/// Of the first two nobody can know that they were to start; the others were given out, for all that can be
+/// seen.
+#[tokio::test]
+async fn a_daemon_that_dies_while_it_gives_a_rank_away_leaves_one_that_never_was_or_that_is_lost() {
+    let mut cluster = Cluster::new().await;
+    let (daemon, mut head) = cluster.worker().await;
+    head.order(run(1, shell("exit 0"))).await;
+    head.ended(rank(1)).await;
+    head.order(Order::Acknowledge(rank(1))).await;
+    let given = cluster.folder_of(rank(1));
+    wait_for("the acknowledgement", || given.join("acknowledged.json").exists()).await;
+    daemon.stop().await.unwrap();
+    drop(head);
+    let read = |name| std::fs::read_to_string(given.join(name)).unwrap();
+    let (start, executor) = (read("start.json"), read("executor.json"));
+    let leave = |job: u64, files: &[(&str, &str)]| {
+        let folder = cluster.folder_of(rank(job));
+        std::fs::create_dir_all(&folder).unwrap();
+        for (name, content) in files {
+            std::fs::write(folder.join(name), content.replace("\"1#1/0\"", &format!("\"{job}#1/0\"")))
+                .unwrap();
+        }
+        folder
+    };
+    leave(2, &[]);
+    leave(3, &[("start.json", &start[..start.len() / 2])]);
+    leave(4, &[("start.json", &start)]);
+    leave(5, &[("start.json", &start), ("executor.json", &executor)]);
+    let socket = leave(6, &[("start.json", &start), ("executor.json", &executor), ("executor.log", "")]);
+    drop(std::os::unix::net::UnixListener::bind(socket.join("socket")).unwrap());
+    leave(7, &[("start.json", &start), ("outcome.new", "{\"ending\":")]);
+    let (daemon, mut head) = cluster.worker().await;
+    let held = [4, 5, 6, 7].map(|job| HeldRank { rank: rank(job), phase: Phase::Ended });
+    assert_eq!(head.held(), held);
+    for job in [4, 5, 6, 7] {
+        assert!(matches!(head.ended(rank(job)).await.outcome, Outcome::Lost(_)));
+    }
+    assert!([2, 3].iter().all(|job| !cluster.folder_of(rank(*job)).exists()));
+    daemon.stop().await.unwrap();
+}

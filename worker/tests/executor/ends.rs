@@ -26,7 +26,7 @@ fn a_signal_that_ended_it_is_told() {
 
 #[test]
 fn the_outcome_is_a_private_file_with_all_that_is_known() {
-    let mut rank = Plan::shell("echo '{\"step\": 9}' > $COHABIT_PROGRESS").start();
+    let mut rank = Plan::shell("echo '{\"step\": 9}' | tee $COHABIT_PROGRESS").start();
     let ended = rank.ended();
     assert_eq!(ended["progress"]["step"], 9);
     assert_eq!(ended["ending"]["stopped"], json!(null));

@@ -1,8 +1,10 @@
 //! A rank in a folder of its own, with a real executor, and the test in the daemon's place.
 
+use std::cell::RefCell;
 use std::collections::BTreeMap;
 use std::fs;
 use std::io::{BufRead, BufReader, IoSlice, Write};
+use std::iter::once;
 use std::mem::MaybeUninit;
 use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::net::{UnixListener, UnixStream};
@@ -50,6 +52,8 @@ pub(crate) struct Plan {
 pub(crate) struct Executor {
     pub(crate) process: Child,
     line: OwnedFd,
+    /// Where its own files are, once it has had a rank.
+    folder: RefCell<Option<PathBuf>>,
 }
 
 /// A rank that was started, by an executor that gets no other.
@@ -83,14 +87,23 @@ impl Executor {
             .stdout(Stdio::null())
             .spawn()
             .unwrap();
-        Executor { process, line }
+        Executor { process, line, folder: RefCell::default() }
     }
 
     /// Gives it a rank to which the daemon is connected already. Fails where it takes none.
     pub(crate) fn try_hold(&self, plan: &Plan) -> std::io::Result<BufReader<UnixStream>> {
-        let listener = plan.prepare();
-        let connection = connect(plan.path());
-        self.assign(plan, &listener).map(|()| connection)
+        plan.prepare();
+        let listener = match self.folder.replace(Some(plan.path().to_owned())).filter(|last| last.exists()) {
+            Some(last) => {
+                for name in ["socket", "executor.json", "executor.log"] {
+                    fs::rename(last.join(name), plan.path().join(name)).unwrap();
+                }
+                None
+            }
+            None => Some(UnixListener::bind(plan.path().join("socket")).unwrap()),
+        };
+        let (connection, of_executor) = UnixStream::pair().unwrap();
+        self.assign(plan, &of_executor, listener.as_ref()).map(|()| words(connection))
     }
 
     /// Gives it a rank, and waits until that has ended.
@@ -100,14 +113,24 @@ impl Executor {
         serde_json::from_slice(&fs::read(plan.path().join("outcome.json")).unwrap()).unwrap()
     }
 
+    /// Where it listens.
+    pub(crate) fn socket(&self) -> PathBuf {
+        self.folder.borrow().as_ref().expect("it has had a rank").join("socket")
+    }
+
     /// The daemon has nothing more for it to do, or is gone.
     pub(crate) fn hang_up(self) -> Child {
         self.process
     }
 
-    fn assign(&self, plan: &Plan, listener: &UnixListener) -> std::io::Result<()> {
-        let sockets = [listener.as_fd()];
-        let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(1))];
+    fn assign(
+        &self,
+        plan: &Plan,
+        connection: &UnixStream,
+        listener: Option<&UnixListener>,
+    ) -> std::io::Result<()> {
+        let sockets: Vec<_> = once(connection.as_fd()).chain(listener.map(AsFd::as_fd)).collect();
+        let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(2))];
         let mut attached = SendAncillaryBuffer::new(&mut space);
         attached.push(SendAncillaryMessage::ScmRights(&sockets));
         let folder = [IoSlice::new(plan.path().as_os_str().as_encoded_bytes())];
@@ -163,8 +186,8 @@ impl Plan {
         Rank { folder: self.folder, executor: executor.hang_up(), connection: Some(connection) }
     }
 
-    /// Writes down what to start, and listens where its executor will.
-    fn prepare(&self) -> UnixListener {
+    /// Writes down what to start.
+    fn prepare(&self) {
         let rank = RankStart {
             rank: JobId::new(1).attempt(1).rank(0),
             spec: self.spec.clone().into(),
@@ -183,7 +206,6 @@ impl Plan {
             "removal": self.removal,
         });
         fs::write(self.path().join("start.json"), start.to_string()).unwrap();
-        UnixListener::bind(self.path().join("socket")).unwrap()
     }
 
     /// What becomes of the rank when nothing is done about it.
@@ -278,7 +300,10 @@ pub(crate) fn is_alive(pid: i32) -> bool {
 }
 
 fn connect(folder: &Path) -> BufReader<UnixStream> {
-    let stream = UnixStream::connect(folder.join("socket")).unwrap();
+    words(UnixStream::connect(folder.join("socket")).unwrap())
+}
+
+fn words(stream: UnixStream) -> BufReader<UnixStream> {
     stream.set_read_timeout(Some(PATIENCE)).unwrap();
     BufReader::new(stream)
 }

@@ -1,7 +1,8 @@
 //! One executor holds one rank after another, and each is held as if it were the first.
 
 use std::fs;
-use std::io::BufRead;
+use std::io::{BufRead, Read};
+use std::os::unix::net::UnixStream;
 
 use serde_json::json;
 
@@ -11,6 +12,8 @@ use crate::kit::{Executor, Plan, is_alive, wait_for};
 fn ranks_follow_one_another_in_one_executor() {
     let mut executor = Executor::start();
     let pid = executor.process.id();
+    // Each is there until the executor's files have moved to the next.
+    let mut plans = Vec::new();
     for code in [0, 3, 127] {
         let plan = Plan::shell(&format!("echo $PPID > $DIR/parent; echo said {code}; exit {code}"));
         let ended = executor.run(&plan);
@@ -21,8 +24,11 @@ fn ranks_follow_one_another_in_one_executor() {
         assert_eq!(identity["pid"], pid);
         let log = fs::read(plan.path().join("log/00000000000000000000")).unwrap();
         assert!(log.ends_with(format!("said {code}\n").as_bytes()));
+        plans.push(plan);
     }
     assert!(executor.process.try_wait().unwrap().is_none(), "it waits for the next");
+    let mut late = UnixStream::connect(executor.socket()).unwrap();
+    assert_eq!(late.read_to_end(&mut Vec::new()).unwrap(), 0, "there is nothing to say of what is over");
     let code = executor.hang_up().wait().unwrap();
     assert!(code.success(), "{code}");
 }
