@@ -60,7 +60,7 @@ fn with_journal(name: &str) -> Cluster {
         std::fs::remove_file(head.join(written)).unwrap();
     }
     let sql = std::fs::read_to_string(Path::new(FIXTURES).join(name)).unwrap();
-    // The jobs of the fixtures want a program that this machine lacks.
+    // The jobs of the first four fixtures want a program that this machine lacks.
     let sql = sql.replace(r#"["/bin/train","--fast"]"#, r#"["echo","trained"]"#);
     rusqlite::Connection::open(head.join("journal.sqlite")).unwrap().execute_batch(&sql).unwrap();
     cluster.restart_head();
