@@ -35,6 +35,9 @@ pub struct Head {
     /// Whether it is to be asked about jobs that share devices, although no job waits.
     #[serde(default)]
     pub(crate) reconsiders: bool,
+    /// When this life of the head began. What it ordered in an earlier one may never have been sent.
+    #[serde(default)]
+    pub(crate) started_at: Time,
     /// When the policy wants to be asked again.
     pub(crate) wake: Option<Time>,
     /// By job number. Shared with snapshots; changed through `submission_mut`.
@@ -96,6 +99,7 @@ impl Head {
             plan_wanted: false,
             learns: false,
             reconsiders: false,
+            started_at: Time::EPOCH,
             wake: None,
             submissions: BTreeMap::new(),
             jobs: BTreeMap::new(),

@@ -220,6 +220,10 @@ impl Turn<'_> {
                 return self.node_failed(id, ReasonCode::SharingUnenforced);
             }
             Some(Outcome::NotStarted(StartFailure::NodeTrouble(_))) => return Verdict::Again(Span::ZERO),
+            // Once in each life of the head at the most.
+            Some(Outcome::NotStarted(StartFailure::OrderLost)) if self.head.is_of_earlier_life(attempt) => {
+                return Verdict::Again(Span::ZERO);
+            }
             Some(Outcome::OutOfGpuMemory { .. }) => (JobState::OutOfMemory, ReasonCode::GpuOom),
             Some(Outcome::OutOfMemory { limit: Some(_), .. }) => {
                 (JobState::OutOfMemory, ReasonCode::MemoryLimit)
@@ -341,6 +345,7 @@ const fn start_failure(failure: &StartFailure) -> ReasonCode {
         | StartFailure::DeviceFenced(_)
         | StartFailure::Account(_)
         | StartFailure::Unenforced(_)
-        | StartFailure::NodeTrouble(_) => ReasonCode::CouldNotStart,
+        | StartFailure::NodeTrouble(_)
+        | StartFailure::OrderLost => ReasonCode::CouldNotStart,
     }
 }

@@ -51,6 +51,7 @@ impl Head {
             plan_wanted: self.plan_wanted,
             learns: self.learns,
             reconsiders: self.reconsiders,
+            started_at: self.started_at,
             wake: self.wake,
             submissions: BTreeMap::new(),
             jobs: BTreeMap::new(),

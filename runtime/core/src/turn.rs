@@ -51,6 +51,7 @@ impl<'a> Turn<'a> {
     /// A start: no link of an earlier life is left, and no answer to an earlier question will come.
     fn configured(&mut self, config: Config) {
         self.head.config = config;
+        self.head.started_at = self.now;
         self.head.open_ticket = None;
         self.head.plan_wanted = true;
         let linked: Vec<_> = self.head.nodes.values().filter_map(|node| node.key()).collect();

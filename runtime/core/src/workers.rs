@@ -7,7 +7,7 @@ use std::collections::BTreeSet;
 
 use cohabit_proto::{
     Cause, Condition, DeviceId, DeviceTelemetry, Enforcement, Happening, HeldRank, Inventory, JobId, NodeId,
-    Order, Outcome, Phase, Progress, ProgressOf, RankId, Report, Span, StopReason, WorkerKey,
+    Order, Outcome, Phase, Progress, ProgressOf, RankId, Report, Span, StartFailure, StopReason, WorkerKey,
 };
 
 use crate::alarm::Alarm;
@@ -66,7 +66,7 @@ impl Turn<'_> {
             let Some(attempt) = self.head.jobs[&id].live_attempt().cloned() else { continue };
             let here = live_ranks_on(&attempt, node, id);
             for rank in here.iter().filter(|rank| !held.contains(rank)) {
-                self.rank_ended(*rank, Outcome::Lost("the worker came back without it".into()));
+                self.rank_ended(*rank, self.head.why_missing(&attempt, *rank));
             }
             let adopted = here.iter().any(|rank| held.contains(rank));
             if adopted && was_gone {
@@ -293,6 +293,21 @@ impl Head {
         let attempt = attempt.filter(|attempt| attempt.number == rank.attempt.attempt);
         let known = attempt.and_then(|attempt| attempt.ranks.get(rank.rank as usize));
         known.is_some_and(|known| known.is_live() && known.node == node)
+    }
+
+    /// How a rank ended that its worker does not hold. An order of an earlier life may have died with it.
+    fn why_missing(&self, attempt: &Attempt, rank: RankId) -> Outcome {
+        let known = attempt.ranks.get(rank.rank as usize);
+        let never_heard_of = known.is_some_and(|known| known.phase == RankPhase::Ordered);
+        match never_heard_of && self.is_of_earlier_life(attempt) {
+            true => Outcome::NotStarted(StartFailure::OrderLost),
+            false => Outcome::Lost("the worker came back without it".into()),
+        }
+    }
+
+    /// Whether the head ordered this attempt before it was last started.
+    pub(crate) fn is_of_earlier_life(&self, attempt: &Attempt) -> bool {
+        attempt.started_at < self.started_at
     }
 
     /// Whether the attempt was given up before the rank's end was reported; a mere repetition is not stale.

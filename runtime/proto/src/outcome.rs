@@ -60,6 +60,8 @@ pub enum StartFailure {
     NodeTrouble(String),
     /// It may not, or cannot, run as the account of its user: why.
     Account(String),
+    /// The head that was to order it ended, and its worker never heard of it. Only a head says so.
+    OrderLost,
 }
 
 impl Outcome {
@@ -129,6 +131,7 @@ impl fmt::Display for StartFailure {
             StartFailure::Unenforced(why) => write!(f, "its limits would not be enforced: {why}"),
             StartFailure::NodeTrouble(what) => write!(f, "its node is in trouble: {what}"),
             StartFailure::Account(why) => f.write_str(why),
+            StartFailure::OrderLost => f.write_str("the head ended before its worker heard of it"),
         }
     }
 }

@@ -26,8 +26,8 @@ impl Reference {
                 _ => {}
             },
             Event::Planned(_, plan) => self.hear_plan(plan),
-            Event::Configured(_)
-            | Event::Joined(..)
+            Event::Configured(_) => self.head_started_at = it.at,
+            Event::Joined(..)
             | Event::Lost(..)
             | Event::Report(..)
             | Event::Alarm

@@ -73,7 +73,7 @@ impl Job {
         match Fault::of(attempt, self.first_bad.as_ref()).filter(|_| has_ended) {
             Some(Fault::Own) => self.own_failures += 1,
             Some(Fault::Cluster) => self.node_failures += 1,
-            Some(Fault::Room) | None => {}
+            Some(Fault::Room | Fault::Unheard) | None => {}
         }
     }
 }

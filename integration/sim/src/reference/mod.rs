@@ -41,6 +41,8 @@ pub(crate) struct Reference {
     ends: BTreeMap<JobId, BTreeSet<End>>,
     /// The node to which each rank was ordered.
     ordered: BTreeMap<RankId, NodeId>,
+    /// When the head was last started.
+    head_started_at: Time,
 }
 
 /// What those that depend on a job have to know of its end.
@@ -76,6 +78,7 @@ impl Reference {
             live: BTreeSet::new(),
             ends: BTreeMap::new(),
             ordered: BTreeMap::new(),
+            head_started_at: Time::EPOCH,
         }
     }
 

@@ -1,7 +1,7 @@
 //! What the head records of the end of a rank, beside what its machine really saw.
 
 use cohabit_core::Event;
-use cohabit_proto::{Outcome, RankId, Report};
+use cohabit_proto::{Outcome, RankId, Report, StartFailure};
 
 use super::{Handled, Reference, Step};
 use crate::node::Node;
@@ -41,7 +41,9 @@ impl Reference {
                 from_there && outcome == recorded && truth.may_be_told_as(recorded)
             }
             // Its node came back without it.
-            (Event::Joined(..), Outcome::Lost(_)) => truth.is_gone(),
+            (Event::Joined(..), Outcome::Lost(_) | Outcome::NotStarted(StartFailure::OrderLost)) => {
+                truth.is_gone()
+            }
             // Its node was away for too long.
             (Event::Alarm, Outcome::Lost(_)) => truth != Truth::Lives,
             _ => false,

@@ -14,6 +14,8 @@ pub(super) enum Fault {
     Cluster,
     /// A machine had no room: costs nothing.
     Room,
+    /// Its order died with a head: costs nothing.
+    Unheard,
 }
 
 impl Fault {
@@ -37,6 +39,7 @@ impl Fault {
                     StartFailure::PortTaken(_) | StartFailure::DeviceFenced(_) | StartFailure::Unenforced(_),
                 ) => Fault::Cluster,
                 Outcome::NotStarted(StartFailure::NodeTrouble(_)) => Fault::Room,
+                Outcome::NotStarted(StartFailure::OrderLost) => Fault::Unheard,
                 Outcome::Exited(_)
                 | Outcome::Signalled(_)
                 | Outcome::NotStarted(_)
@@ -92,6 +95,7 @@ impl Reference {
                     matches!(attempt.stopped, Some(StopReason::Requeued | StopReason::Preempted))
                 }
                 (JobState::Pending, Some(Fault::Room)) => true,
+                (JobState::Pending, Some(Fault::Unheard)) => attempt.started_at < self.head_started_at,
                 (JobState::Pending, Some(Fault::Cluster)) => job.node_failures <= self.config.node_failures,
                 (JobState::NodeFail, Some(Fault::Cluster)) => job.node_failures > self.config.node_failures,
                 (JobState::Pending, Some(Fault::Own)) => *spent.start() <= spec.retry.limit,

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use cohabit_proto::{Gpus, JobRecord, JobState, Outcome, Span, StopReason};
+use cohabit_proto::{Gpus, JobRecord, JobState, Outcome, Span, StartFailure, StopReason};
 
 use super::kit::*;
 use crate::machine::Disk;
@@ -188,6 +188,25 @@ fn a_head_that_dies_between_disk_and_deed_does_what_it_had_written_down() {
         let job = only(&run);
         assert_eq!((job.state, job.attempts.len(), run.tally.ranks), (JobState::Completed, 1, 1));
     }
+}
+
+#[test]
+fn an_order_that_dies_with_the_head_costs_its_job_nothing() {
+    let mut scenario = cluster(1)
+        .act(at(40), Act::SlowJournal { length: secs(600), commit: secs(5) })
+        .submit(at(50), work(100))
+        .act(at(57), Act::CrashHead { effects_lost: 0, down_for: secs(10) });
+    scenario.config.node_failures = 0;
+    // The plan is durable when the head dies, or it is not.
+    let first_outcome_of = |seed| {
+        let run = run(seed, scenario.clone(), Keep::Last(60));
+        assert_eq!(run.failure, None, "{}", run.trace.join("\n"));
+        assert_eq!((only(&run).state, run.tally.ranks), (JobState::Completed, 1));
+        first_outcome(only(&run)).cloned()
+    };
+    let outcomes: Vec<_> = (0..10).map(first_outcome_of).collect();
+    assert!(outcomes.contains(&Some(Outcome::NotStarted(StartFailure::OrderLost))), "{outcomes:?}");
+    assert!(outcomes.contains(&Some(Outcome::Exited(0))), "{outcomes:?}");
 }
 
 #[test]

@@ -2,11 +2,11 @@
 
 use cohabit_proto::{
     Demand, Happening, HeldRank, JobChange, JobSpec, JobState, Launch, NodeState, Order, Outcome, Phase,
-    Progress, ProgressOf, ReasonCode, Report, Span, Stop, StopReason,
+    Progress, ProgressOf, ReasonCode, Report, Span, StartFailure, Stop, StopReason,
 };
 
 use super::kit::*;
-use crate::{Effect, Event};
+use crate::{Config, Effect, Event};
 
 fn held(rank: cohabit_proto::RankId, phase: Phase) -> HeldRank {
     HeldRank { rank, phase }
@@ -89,6 +89,43 @@ fn a_rank_that_the_worker_does_not_hold_is_started_anew() {
     let runs = test.runs();
     assert_eq!(runs.len(), 1);
     assert_eq!(runs[0].attempt, id.attempt(2));
+}
+
+#[test]
+fn an_order_that_died_with_the_head_costs_its_job_nothing() {
+    let mut test = TestHead::with_devices(1);
+    let id = test.submit(gpus(1));
+    // More often than a job may lose its node.
+    for attempt in 1..=9 {
+        test.after(Span::from_secs(1));
+        test.event(Event::Configured(Config { node_failures: 2, ..Config::default() }));
+        test.rejoin(1, u64::from(attempt) + 1, vec![]);
+        let record = test.record(id);
+        assert_eq!((record.state, record.attempt), (JobState::Running, attempt + 1));
+        let unheard = Outcome::NotStarted(StartFailure::OrderLost);
+        assert_eq!(record.attempts[attempt as usize - 1].ranks[0].outcome, Some(unheard));
+    }
+    let job = &test.head.jobs[&id];
+    assert_eq!((job.failures, job.node_failures), (0, 0));
+}
+
+#[test]
+fn a_rank_that_had_begun_and_is_gone_after_a_restart_lost_its_node() {
+    let mut test = TestHead::with_devices(1);
+    let id = test.submit(gpus(1));
+    test.started(rank(1, 1));
+    test.after(Span::from_secs(1));
+    test.event(Event::Configured(Config::default()));
+    test.rejoin(1, 2, vec![]);
+    assert_eq!(test.head.jobs[&id].node_failures, 1);
+}
+
+#[test]
+fn a_worker_cannot_say_that_an_order_died_with_a_head_that_lives() {
+    let mut test = TestHead::with_devices(1);
+    let id = test.submit(gpus(1));
+    test.ended(rank(1, 1), Outcome::NotStarted(StartFailure::OrderLost), None);
+    assert_eq!((test.state(id), test.record(id).reason_code), (JobState::Failed, ReasonCode::CouldNotStart));
 }
 
 #[test]
