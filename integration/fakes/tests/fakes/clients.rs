@@ -119,7 +119,7 @@ fn under_mps_there_is_only_the_daemons_gpu_and_it_is_number_0() {
         Ran::from(client.env("CUDA_VISIBLE_DEVICES", devices).output().unwrap())
     };
     let first = seen("0");
-    assert!(first.code == 0 && first.stdout.contains(&bench.gpu().0), "{first:?}");
+    assert!(first.code == 0 && first.stdout.contains(bench.gpu().as_str()), "{first:?}");
     for other in ["1", &FakeGpu::numbered(1).uuid] {
         let refused = seen(other);
         assert!(refused.code == 1 && refused.stderr.contains("no CUDA-capable device"), "{refused:?}");
@@ -194,6 +194,6 @@ fn a_fault_without_mps_is_of_the_client_alone() {
     let culprit = Ran::from(bench.client(&["--fault-at", "1"]).output().unwrap());
     assert!(culprit.code == 1 && culprit.stderr.contains("illegal memory access"), "{culprit:?}");
     assert_eq!(end(neighbour).stderr, "");
-    let xid = bench.world.take_xid(&[bench.gpu().0]).unwrap().unwrap();
+    let xid = bench.world.take_xid(&[bench.gpu().to_string()]).unwrap().unwrap();
     assert_eq!(xid.code, 31);
 }

@@ -80,7 +80,7 @@ impl Bench {
         command
             .env_clear()
             .env("PATH", self.installed.search_path())
-            .env("CUDA_VISIBLE_DEVICES", self.gpu().0);
+            .env("CUDA_VISIBLE_DEVICES", self.gpu().as_str());
         command.env("CUDA_MPS_PIPE_DIRECTORY", self.path("pipe"));
         command.env("CUDA_MPS_LOG_DIRECTORY", self.path("log"));
         command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
