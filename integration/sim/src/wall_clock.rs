@@ -93,8 +93,8 @@ impl HeadClock {
         self.known = (now, last);
     }
 
-    /// Whether it counted all time that has passed: while it is slow it misses some, and from a head's end to its
-    /// next start all.
+    /// Whether it counted all time that has passed: while it is slow it misses some, and from a head's end to
+    /// its next start all.
     pub(crate) const fn missed_nothing(&self) -> bool {
         !self.was_set_back
     }

@@ -2,8 +2,8 @@
 //!
 //! One is put into words on a thread of its own, from a copy that shares nearly everything with the head that
 //! lives on, and written part by part: nobody waits for it. A crash before it is kept costs the next start
-//! time, and nothing else. A head that is stopped waits for its last one: what it decided is not decided anew by
-//! the next, which may be another version.
+//! time, and nothing else. A head that is stopped waits for its last one: what it decided is not decided anew
+//! by the next, which may be another version.
 
 use cohabit_actor::{Address, AskError};
 use cohabit_core::{Head, Parts};

@@ -107,8 +107,8 @@ fn in_trouble() -> Condition {
     }
 }
 
-/// Job 1 completed, job 2 runs, job 3 waits for it, job 4 is an array, job 5 was cancelled; and a snapshot after
-/// so many events.
+/// Job 1 completed, job 2 runs, job 3 waits for it, job 4 is an array, job 5 was cancelled; and a snapshot
+/// after so many events.
 fn a_little_of_everything() -> (Vec<Entry>, usize, Vec<Write>) {
     let mut cluster = Cluster::default();
     let admin = || By::new("root", Role::Admin);

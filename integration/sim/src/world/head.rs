@@ -51,7 +51,8 @@ impl World<'_> {
         self.head.clock.read(self.now)
     }
 
-    /// Somebody sets the clock of the head's machine: a head that is there notices a leap with the next event.
+    /// Somebody sets the clock of the head's machine: a head that is there notices a leap with the next
+    /// event.
     pub(super) fn step_head_clock(&mut self, step: Step) {
         let leapt = self.head.clock.step(self.now, step).filter(|_| self.head.is_up());
         leapt.into_iter().for_each(|leapt| self.head.journal.leap(leapt));
