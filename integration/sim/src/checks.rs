@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use cohabit_core::Head;
 use cohabit_proto::{
     Answer, AttemptId, AttemptRecord, By, Chapter, Filter, Happening, JobId, JobRecord, JobState, Outcome,
-    Query, RankId, Role, Span, StopReason, Time, Watched,
+    Query, RankId, Role, Span, StartFailure, StopReason, Time, Watched,
 };
 
 use crate::node::Node;
@@ -118,6 +118,8 @@ pub(crate) fn outcomes(head: &Head, now: Time, nodes: &[Node]) -> Result<(), Str
         let recorded = attempt.and_then(|it| it.ranks.get(rank.rank as usize)?.outcome.as_ref());
         match recorded {
             Some(Outcome::Lost(_)) => {}
+            // Of its start the head never heard, either.
+            Some(Outcome::NotStarted(StartFailure::OrderLost)) if matches!(seen, Outcome::Lost(_)) => {}
             Some(recorded) if recorded == seen => {}
             Some(_) | None => return Err(format!("{rank} ended as {seen:?}, recorded is {recorded:?}")),
         }

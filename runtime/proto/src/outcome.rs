@@ -60,7 +60,8 @@ pub enum StartFailure {
     NodeTrouble(String),
     /// It may not, or cannot, run as the account of its user: why.
     Account(String),
-    /// The head that was to order it ended, and its worker never heard of it. Only a head says so.
+    /// The head that ordered it ended before it heard more of it, and its worker has nothing of it: so it was
+    /// never sent, or did not get far. Only a head says so.
     OrderLost,
 }
 
@@ -131,7 +132,9 @@ impl fmt::Display for StartFailure {
             StartFailure::Unenforced(why) => write!(f, "its limits would not be enforced: {why}"),
             StartFailure::NodeTrouble(what) => write!(f, "its node is in trouble: {what}"),
             StartFailure::Account(why) => f.write_str(why),
-            StartFailure::OrderLost => f.write_str("the head ended before its worker heard of it"),
+            StartFailure::OrderLost => {
+                f.write_str("the head ended as it ordered it, and its worker has nothing of it")
+            }
         }
     }
 }
