@@ -202,6 +202,7 @@ impl LowRank {
             own: rows(OWN)?,
             partners: rows(PARTNERS)?,
         };
-        Ok(LowRank { effects, words: Words { traits: words.traits.with_places(), ..words } })
+        let traits = words.traits.with_places().ok_or_else(|| RestoreError::Lacking("seen".to_owned()))?;
+        Ok(LowRank { effects, words: Words { traits, ..words } })
     }
 }

@@ -108,9 +108,9 @@ impl Traits {
         job
     }
 
-    /// With places, which are not stored.
-    pub(super) fn with_places(self) -> Traits {
+    /// With places, which are not stored; nothing if some were never counted.
+    pub(super) fn with_places(self) -> Option<Traits> {
         let places = self.names.iter().cloned().enumerate().map(|(place, name)| (name, place)).collect();
-        Traits { places, ..self }
+        (self.seen.len() == self.names.len()).then_some(Traits { places, ..self })
     }
 }
