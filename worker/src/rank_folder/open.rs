@@ -44,7 +44,9 @@ impl OpenRankFolder {
         let take = |name| fs::rename(within(&from.0, name), within(&self.0, name));
         take(IDENTITY)?;
         take(SOCKET)?;
-        if fs::symlink_metadata(within(&from.0, EXECUTOR_LOG)).is_ok_and(|log| log.len() == 0) {
+        // A job may have put anything in its place.
+        let log = fs::symlink_metadata(within(&from.0, EXECUTOR_LOG));
+        if log.is_ok_and(|log| log.is_file() && log.len() == 0) {
             // It makes another one where it finds none.
             let _ = take(EXECUTOR_LOG);
         }
@@ -83,8 +85,13 @@ mod tests {
         listener.accept().unwrap();
 
         fs::write(second.executor_log(), "a command makes no sense\n").unwrap();
-        third.open().unwrap().take_executor(&next).unwrap();
+        let last = third.open().unwrap();
+        last.take_executor(&next).unwrap();
         assert!(second.executor_log().exists() && !third.executor_log().exists());
+
+        nix::unistd::mkfifo(&third.executor_log(), nix::sys::stat::Mode::S_IRWXU).unwrap();
+        next.take_executor(&last).unwrap();
+        assert!(third.executor_log().exists());
     }
 
     /// The rank of an executor that waits was acknowledged, removed, and came again, to another executor.
