@@ -18,7 +18,8 @@ fn links_that_a_job_plants_in_its_folder_lead_the_worker_nowhere() {
     std::fs::write(cluster.path("precious"), "thesis").unwrap();
     let plant = format!(
         "cd \"$(dirname \"$COHABIT_PROGRESS\")\" && for name in outcome.json outcome.new script; do \
-         ln -sf {precious} $name; done; rm progress; ln -s {precious} progress; rm -r log; ln -s / log",
+         ln -sf {precious} $name; done; rm progress; ln -s {precious} progress; echo planted; \
+         until [ -e log/0* ]; do sleep 0.01; done; rm -r log; ln -s / log",
         precious = cluster.path("precious")
     );
     let job = cluster.submit(&[], &plant);
