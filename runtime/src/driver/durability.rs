@@ -157,7 +157,7 @@ impl Driver {
                 return Err(Failure::because(trouble.why.to_string()));
             }
         }
-        Ok(())
+        self.keep_history().await
     }
 
     /// Waits for the commit under way: its events happen, or are kept for the next.
