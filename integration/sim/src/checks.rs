@@ -134,7 +134,10 @@ pub(crate) fn victims(head: &Head, now: Time, nodes: &[Node]) -> Result<(), Stri
         let Some(attempt) = record.attempts.iter().find(|it| it.attempt == rank.attempt.attempt) else {
             continue;
         };
-        let given_up = attempt.ranks.iter().any(|it| matches!(it.outcome, Some(Outcome::Lost(_))));
+        let is_given_up = |outcome: &Outcome| {
+            matches!(outcome, Outcome::Lost(_) | Outcome::NotStarted(StartFailure::OrderLost))
+        };
+        let given_up = attempt.ranks.iter().any(|it| it.outcome.as_ref().is_some_and(is_given_up));
         match attempt.stopped {
             None if !given_up => {
                 return Err(format!("{rank} was a victim of another's fault, and nothing recorded says so"));
