@@ -11,39 +11,40 @@ use std::process::Command;
 use serde_json::Value;
 
 /// Which of our crates each of them may use. See docs/ARCHITECTURE.md.
-const ALLOWED: [(&str, &[&str]); 18] = [
-    ("cohabit-proto", &[]),
-    ("cohabit-scheduler", &["cohabit-proto"]),
-    ("cohabit-predict", &["cohabit-scheduler", "cohabit-proto"]),
-    ("cohabit-core", &["cohabit-proto", "cohabit-scheduler"]),
-    ("cohabit-worker-core", &["cohabit-proto"]),
+const ALLOWED: [(&str, &[&str]); 19] = [
+    ("cohabit-types", &[]),
+    ("cohabit-policy", &["cohabit-types"]),
+    ("cohabit-predict", &["cohabit-policy", "cohabit-types"]),
+    ("cohabit-scheduler-core", &["cohabit-types", "cohabit-policy"]),
+    ("cohabit-worker-core", &["cohabit-types"]),
     ("cohabit-actor", &[]),
-    ("cohabit-net", &["cohabit-proto", "cohabit-actor"]),
-    ("cohabit-client", &["cohabit-proto", "cohabit-net"]),
+    ("cohabit-net", &["cohabit-types", "cohabit-actor"]),
+    ("cohabit-client", &["cohabit-types", "cohabit-net"]),
     (
-        "cohabit-runtime",
+        "cohabit-head",
         &[
-            "cohabit-proto",
-            "cohabit-core",
-            "cohabit-scheduler",
+            "cohabit-types",
+            "cohabit-scheduler-core",
+            "cohabit-policy",
             "cohabit-actor",
             "cohabit-net",
             "cohabit-predict",
         ],
     ),
-    ("cohabit-gpu", &["cohabit-proto"]),
+    ("cohabit-gpu", &["cohabit-types"]),
     (
-        "cohabit-worker",
-        &["cohabit-proto", "cohabit-worker-core", "cohabit-gpu", "cohabit-actor", "cohabit-net"],
+        "cohabit-worker-daemon",
+        &["cohabit-types", "cohabit-worker-core", "cohabit-gpu", "cohabit-actor", "cohabit-net"],
     ),
     ("cohabit-fakes", &[]),
+    ("cohabit-structure", &[]),
     (
         "cohabit",
         &[
-            "cohabit-proto",
+            "cohabit-types",
             "cohabit-client",
-            "cohabit-runtime",
-            "cohabit-worker",
+            "cohabit-head",
+            "cohabit-worker-daemon",
             "cohabit-examples",
             "cohabit-predict",
             "cohabit-sim",
@@ -51,21 +52,27 @@ const ALLOWED: [(&str, &[&str]); 18] = [
     ),
     (
         "cohabit-sim",
-        &["cohabit-proto", "cohabit-scheduler", "cohabit-core", "cohabit-worker-core", "cohabit-predict"],
+        &[
+            "cohabit-types",
+            "cohabit-policy",
+            "cohabit-scheduler-core",
+            "cohabit-worker-core",
+            "cohabit-predict",
+        ],
     ),
     ("cohabit-examples", &["cohabit-client"]),
-    ("cohabit-benches", &["cohabit-proto", "cohabit-net"]),
+    ("cohabit-benches", &["cohabit-types", "cohabit-net"]),
     ("cohabit-integration", &["cohabit-sim", "cohabit-client", "cohabit-fakes"]),
     (
         "cohabit-fuzz",
         &[
             "cohabit",
-            "cohabit-proto",
-            "cohabit-scheduler",
-            "cohabit-core",
+            "cohabit-types",
+            "cohabit-policy",
+            "cohabit-scheduler-core",
             "cohabit-net",
-            "cohabit-runtime",
-            "cohabit-worker",
+            "cohabit-head",
+            "cohabit-worker-daemon",
             "cohabit-predict",
             "cohabit-sim",
         ],
@@ -74,7 +81,7 @@ const ALLOWED: [(&str, &[&str]); 18] = [
 
 /// Crates that read no clock and know no runtime.
 const PURE: [&str; 5] =
-    ["cohabit-proto", "cohabit-scheduler", "cohabit-core", "cohabit-worker-core", "cohabit-sim"];
+    ["cohabit-types", "cohabit-policy", "cohabit-scheduler-core", "cohabit-worker-core", "cohabit-sim"];
 
 /// What the user of this project asked for by name.
 const NAMED: [&str; 9] = [
@@ -183,7 +190,8 @@ fn pure_crates_bring_no_runtime_and_are_held_pure_by_lint() {
 #[test]
 fn the_sdk_stays_light() {
     let tree = Workspace::read().tree("cohabit-client");
-    for banned in ["candle-core", "cohabit-core", "cohabit-runtime", "cohabit-scheduler", "rusqlite", "clap"]
+    for banned in
+        ["candle-core", "cohabit-scheduler-core", "cohabit-head", "cohabit-policy", "rusqlite", "clap"]
     {
         assert!(!tree.contains(banned), "the SDK brings {banned}");
     }

@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 use cohabit_net::{
     Context, HeadServiceClient, WorkerHello, WorkerLink, WorkerService, connect_worker, context_for,
 };
-use cohabit_proto::{
+use cohabit_types::{
     Bytes, Device, DeviceId, DeviceKind, Incarnation, Inventory, Isolation, Links, LogChunk, LogRequest,
     NodeId, Order, Outcome, RankId, Refusal, RefusalCode, Report, RunOrder, SharingLimits, Span, Time,
     WorkerKey,

@@ -1,14 +1,14 @@
 //! What clients and workers may ask of a head, in any order: no request may break its invariants, for a
 //! request is in the journal before the head acts on it, and would break it again at each start.
 
-use cohabit_core::{Effect, Event, Head};
+use cohabit_head::fuzzing::{admits, admits_job, admitted_inventory, admitted_reports};
 use cohabit_net::fuzzing::decode;
-use cohabit_proto::{
+use cohabit_policy::policy_by_name;
+use cohabit_scheduler_core::{Effect, Event, Head};
+use cohabit_types::{
     By, ClientKey, Incarnation, Inventory, NodeId, Query, Report, Request, Role, Span, Submit, Time,
     WorkerKey,
 };
-use cohabit_runtime::fuzzing::{admits, admits_job, admitted_inventory, admitted_reports};
-use cohabit_scheduler::policy_by_name;
 use serde::{Deserialize, Serialize};
 
 /// What a peer does, some time after what came before.
@@ -103,7 +103,7 @@ impl World {
         }
     }
 
-    fn considers(&mut self, user: User, spec: cohabit_proto::JobSpec) {
+    fn considers(&mut self, user: User, spec: cohabit_types::JobSpec) {
         let submit = Submit { spec, idempotency_key: None, estimate: None };
         if admits_job(&submit.spec) && is_short(&Request::Submit(Box::new(submit.clone()))) {
             let _refused_or_imagined = self.head.imagine(self.now, &user.by(), submit);
@@ -127,7 +127,7 @@ impl User {
     }
 }
 
-fn question(effect: &Effect) -> Option<cohabit_proto::Ticket> {
+fn question(effect: &Effect) -> Option<cohabit_types::Ticket> {
     if let Effect::Plan(ticket) = effect { Some(*ticket) } else { None }
 }
 

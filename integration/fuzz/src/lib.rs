@@ -11,9 +11,9 @@ mod seeds;
 
 use std::cell::OnceCell;
 
+use cohabit_head::fuzzing as runtime;
 use cohabit_net::MAX_FRAME;
-use cohabit_runtime::fuzzing as runtime;
-use cohabit_worker::fuzzing as worker;
+use cohabit_worker_daemon::fuzzing as worker;
 
 /// A promise about any bytes.
 #[derive(Clone, Copy)]

@@ -6,7 +6,7 @@ use std::path::Path;
 
 use cohabit_net::WorkerHello;
 use cohabit_net::fuzzing::{decode, encode};
-use cohabit_proto::{
+use cohabit_types::{
     Array, AtEnd, Bytes, Demand, Dependency, Device, DeviceId, DeviceKind, Filter, Gpus, Incarnation,
     IndexRange, Inventory, Isolation, JobChange, JobId, JobRef, JobSpec, Links, LogChunk, LogPosition,
     LogRecord, LogRequest, LogStream, NodeId, Order, Outcome, Query, Refusal, Report, Request, Role, Share,

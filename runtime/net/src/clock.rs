@@ -2,7 +2,7 @@
 
 use std::time::{SystemTime, UNIX_EPOCH};
 
-use cohabit_proto::Time;
+use cohabit_types::Time;
 
 /// Now; the epoch itself on a machine whose clock stands before it.
 pub(crate) fn now() -> Time {

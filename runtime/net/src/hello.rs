@@ -4,7 +4,7 @@
 //! they part: magic (8 bytes), protocol version (4 bytes, big end first), length of the build (1 byte), the
 //! build as text; then the body, which only the same version reads.
 
-use cohabit_proto::{By, Inventory, WorkerKey};
+use cohabit_types::{By, Inventory, WorkerKey};
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use tokio_util::bytes::{Bytes, BytesMut};

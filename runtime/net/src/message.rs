@@ -7,7 +7,7 @@
 
 use std::time::{Duration, Instant};
 
-use cohabit_proto::Span;
+use cohabit_types::Span;
 use serde::{Deserialize, Serialize};
 use tarpc::context::Context;
 use tarpc::{ClientMessage, Response, ServerError, trace};

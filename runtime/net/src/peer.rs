@@ -5,7 +5,7 @@ use std::future::pending;
 use std::net::SocketAddr;
 use std::time::Duration;
 
-use cohabit_proto::{By, Inventory, WorkerKey};
+use cohabit_types::{By, Inventory, WorkerKey};
 use tarpc::client::{Config, NewClient};
 use tarpc::server::Serve;
 use tokio::net::TcpStream;

@@ -5,7 +5,7 @@
 //! before has come back. Refusals are part of the answers. A tarpc `ServerError` only ever means that the
 //! other side broke a promise; its `kind` arrives wrong and is never looked at.
 
-use cohabit_proto::{
+use cohabit_types::{
     Answer, LogChunk, LogRequest, ModelRequest, Models, Order, Query, Refusal, Reply, Report, Request,
     TokenAnswer, TokenRequest,
 };

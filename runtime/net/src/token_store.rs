@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use cohabit_proto::{By, Refusal, RefusalCode, Role, Span, Time, TokenRecord};
+use cohabit_types::{By, Refusal, RefusalCode, Role, Span, Time, TokenRecord};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use subtle::{Choice, ConditionallySelectable, ConstantTimeEq};
 use tokio::sync::watch;

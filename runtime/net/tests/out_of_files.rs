@@ -7,7 +7,7 @@ use std::time::Duration;
 use cohabit_net::{
     Endpoint, Identity, Incoming, Limits, Listener, TokenStore, open_files_before, raise_open_files,
 };
-use cohabit_proto::{Role, Time};
+use cohabit_types::{Role, Time};
 use nix::sys::resource::{Resource, getrlimit, setrlimit};
 use tokio::io::AsyncReadExt;
 use tokio::net::TcpStream;

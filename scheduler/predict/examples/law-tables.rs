@@ -9,11 +9,9 @@
 
 use std::error::Error;
 
+use cohabit_policy::interference::{ByLaw, CoLocation, FairShares, GpuKind, Member, Observed, Outcome, Solo};
 use cohabit_predict::interference::{
     Interference, MeasuredSet, Training, evaluate, held_back, kind_by_name, kind_names,
-};
-use cohabit_scheduler::interference::{
-    ByLaw, CoLocation, FairShares, GpuKind, Member, Observed, Outcome, Solo,
 };
 use rand_chacha::ChaCha8Rng;
 use rand_chacha::rand_core::{Rng, SeedableRng};

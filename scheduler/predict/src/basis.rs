@@ -1,7 +1,7 @@
 //! What an estimate rests on, in words for `explain`: they end the sentence "It was expected to run for a
 //! minute, going by ...".
 
-use cohabit_scheduler::Features;
+use cohabit_policy::Features;
 
 use crate::history::Likeness;
 

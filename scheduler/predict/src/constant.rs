@@ -1,7 +1,7 @@
 //! The estimator that expects the same of every job: what an experiment compares others with.
 
-use cohabit_proto::{Estimate, Span};
-use cohabit_scheduler::{Estimator, Features, Finished};
+use cohabit_policy::{Estimator, Features, Finished};
+use cohabit_types::{Estimate, Span};
 
 /// Expects the same of every job, but for the iterations that a user tells.
 #[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]

@@ -3,8 +3,8 @@
 //! Fitting is apart from answering. [`Estimator::learn`] does both in turn, for simulations and at a start; a
 //! live head remembers what ended at once, fits a [`Training`] elsewhere, and adopts what comes of it.
 
-use cohabit_proto::{Estimate, Span};
-use cohabit_scheduler::{Estimator, Features, Finished};
+use cohabit_policy::{Estimator, Features, Finished};
+use cohabit_types::{Estimate, Span};
 
 use crate::learner::{Learned, Learner, Lesson};
 use crate::quantity::Quantity;
@@ -98,7 +98,7 @@ impl Estimator for Forest {
 
 #[cfg(test)]
 mod tests {
-    use cohabit_proto::Time;
+    use cohabit_types::Time;
 
     use super::*;
 

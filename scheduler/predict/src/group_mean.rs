@@ -5,8 +5,8 @@
 
 use std::collections::BTreeMap;
 
-use cohabit_proto::{Estimate, Span};
-use cohabit_scheduler::{Estimator, Features, Finished};
+use cohabit_policy::{Estimator, Features, Finished};
+use cohabit_types::{Estimate, Span};
 
 use crate::quantity::Quantity;
 
@@ -73,7 +73,7 @@ impl Mean {
 
 #[cfg(test)]
 mod tests {
-    use cohabit_proto::Time;
+    use cohabit_types::Time;
 
     use super::*;
 

@@ -5,8 +5,8 @@
 
 use std::collections::{BTreeMap, VecDeque};
 
-use cohabit_proto::Time;
-use cohabit_scheduler::Features;
+use cohabit_policy::Features;
+use cohabit_types::Time;
 
 use crate::ledger::{Ledger, Statistics};
 use crate::quantity::Quantity;
@@ -195,7 +195,7 @@ fn scopes(job: &Features) -> Vec<Scope> {
 
 #[cfg(test)]
 mod tests {
-    use cohabit_proto::Span;
+    use cohabit_types::Span;
 
     use super::*;
 

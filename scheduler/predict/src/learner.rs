@@ -4,7 +4,7 @@
 //! It says when a new forest is due and what to fit it to, but fits nothing itself: a simulation fits at
 //! once, a live head on another thread.
 
-use cohabit_scheduler::{Features, Finished};
+use cohabit_policy::{Features, Finished};
 
 use crate::basis;
 use crate::history::{History, Past, WINDOW};
@@ -113,7 +113,7 @@ fn is_familiar(past: &Past) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use cohabit_proto::{Span, Time};
+    use cohabit_types::{Span, Time};
 
     use super::*;
 

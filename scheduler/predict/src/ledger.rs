@@ -6,7 +6,7 @@
 
 use std::collections::VecDeque;
 
-use cohabit_proto::{Span, Time};
+use cohabit_types::{Span, Time};
 
 use crate::median::median;
 

@@ -102,8 +102,8 @@ fn uniform(random: &mut ChaCha8Rng) -> f64 {
 
 #[cfg(test)]
 mod tests {
-    use cohabit_proto::{Span, Time};
-    use cohabit_scheduler::Features;
+    use cohabit_policy::Features;
+    use cohabit_types::{Span, Time};
 
     use super::*;
     use crate::quantity::Quantity;

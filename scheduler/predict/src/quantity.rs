@@ -1,7 +1,7 @@
 //! What is estimated of a job: how long it runs, or how many iterations it takes.
 
-use cohabit_proto::Estimate;
-use cohabit_scheduler::Finished;
+use cohabit_policy::Finished;
+use cohabit_types::Estimate;
 
 /// What is estimated.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

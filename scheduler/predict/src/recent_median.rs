@@ -5,8 +5,8 @@
 
 use std::collections::{BTreeMap, VecDeque};
 
-use cohabit_proto::{Estimate, Span};
-use cohabit_scheduler::{Estimator, Features, Finished};
+use cohabit_policy::{Estimator, Features, Finished};
+use cohabit_types::{Estimate, Span};
 
 use crate::basis;
 use crate::history::Likeness;
@@ -55,7 +55,7 @@ fn key(job: &Features) -> Kind {
 
 #[cfg(test)]
 mod tests {
-    use cohabit_proto::Time;
+    use cohabit_types::Time;
 
     use super::*;
 

@@ -6,8 +6,8 @@
 use std::collections::BTreeSet;
 use std::iter::Peekable;
 
-use cohabit_proto::Time;
-use cohabit_scheduler::{Estimator, Features, Finished};
+use cohabit_policy::{Estimator, Features, Finished};
+use cohabit_types::Time;
 
 use crate::accuracy::{Accuracy, Recurrence, Tally};
 use crate::quantity::Quantity;
@@ -68,7 +68,7 @@ impl Groups {
 
 #[cfg(test)]
 mod tests {
-    use cohabit_proto::{Estimate, Span};
+    use cohabit_types::{Estimate, Span};
 
     use super::*;
 

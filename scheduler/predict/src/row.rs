@@ -3,8 +3,8 @@
 //! Values of other jobs are told as their distance from the anchor, the value that is expected without
 //! further thought; so a split that was learned on short jobs holds for long ones too.
 
-use cohabit_proto::Span;
-use cohabit_scheduler::Features;
+use cohabit_policy::Features;
+use cohabit_types::Span;
 
 use crate::history::Past;
 use crate::ledger::Statistics;

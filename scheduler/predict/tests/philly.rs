@@ -6,11 +6,11 @@
 
 use std::path::{Path, PathBuf};
 
+use cohabit_policy::{Estimator, Features, Finished};
 use cohabit_predict::{
     Accuracy, Comparison, Constant, Errors, Forest, GroupMean, Quantity, RecentMedian, rolling,
 };
-use cohabit_proto::{Estimate, Span, Time};
-use cohabit_scheduler::{Estimator, Features, Finished};
+use cohabit_types::{Estimate, Span, Time};
 
 /// The median of the whole trace, which no estimator could know.
 const MEDIAN_RUNTIME: Span = Span::from_secs(1_144);

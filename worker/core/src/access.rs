@@ -1,6 +1,6 @@
 //! How a rank comes to its GPUs: what it asks for, and what it gets on a GPU as that is now.
 
-use cohabit_proto::{Bytes, Compute, Demand, DeviceSharing, Limits, Share, StartFailure};
+use cohabit_types::{Bytes, Compute, Demand, DeviceSharing, Limits, Share, StartFailure};
 
 use crate::gpu::Gpu;
 use crate::service::Service;

@@ -7,7 +7,7 @@ use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use cohabit_proto::{
+use cohabit_types::{
     Bytes, Device, DeviceId, Enforcement, GpuReading, JobSpec, Order, Outcome, Progress, RankId, Report,
     Role, Share, Signal, Span, StartFailure, StopReason, Time,
 };
@@ -146,7 +146,7 @@ pub struct RankStart {
     /// Which rank.
     pub rank: RankId,
     /// The job as submitted.
-    #[serde(with = "cohabit_proto::shared")]
+    #[serde(with = "cohabit_types::shared")]
     pub spec: Arc<JobSpec>,
     /// Who submitted it.
     pub user: String,

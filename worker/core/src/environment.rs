@@ -6,7 +6,7 @@
 use std::borrow::Cow;
 use std::collections::BTreeMap;
 
-use cohabit_proto::{Launch, RankRun, RunOrder};
+use cohabit_types::{Launch, RankRun, RunOrder};
 
 /// Where ranks meet, in the words of `torchrun`.
 const MASTER_PORT: &str = "MASTER_PORT";

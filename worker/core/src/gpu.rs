@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use cohabit_proto::{Bytes, Condition, Device, DeviceSharing, Health, RankId, Span, Time};
+use cohabit_types::{Bytes, Condition, Device, DeviceSharing, Health, RankId, Span, Time};
 
 use crate::access::Company;
 use crate::service::{News, Service};

@@ -1,6 +1,6 @@
 //! What is seen of GPUs from outside: looks at them, and critical errors that the driver reports.
 
-use cohabit_proto::{Bytes, DeviceId, DeviceTelemetry, RankId, Report, StopReason, Time};
+use cohabit_types::{Bytes, DeviceId, DeviceTelemetry, RankId, Report, StopReason, Time};
 
 use crate::rank::Life;
 use crate::watchdog::Verdict;

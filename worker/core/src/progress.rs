@@ -4,7 +4,7 @@
 
 use std::collections::BTreeSet;
 
-use cohabit_proto::{AttemptId, Span, Time};
+use cohabit_types::{AttemptId, Span, Time};
 
 /// The attempts whose progress the head does not know yet.
 #[derive(Debug, Clone, PartialEq)]

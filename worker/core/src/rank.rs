@@ -2,7 +2,7 @@
 //!
 //! Of what was ordered only the terms are kept that are still needed: how to stop it, and when.
 
-use cohabit_proto::{
+use cohabit_types::{
     DeviceId, Enforcement, Limits, Phase, Progress, RankId, Report, Span, Stop, StopReason, Time,
 };
 

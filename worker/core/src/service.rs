@@ -13,7 +13,7 @@
 //!
 //! Each order has one answer, and the next order comes only after it.
 
-use cohabit_proto::{RankId, Span, Time};
+use cohabit_types::{RankId, Span, Time};
 
 use crate::{MpsOrder, MpsWord};
 

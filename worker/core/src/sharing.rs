@@ -3,7 +3,7 @@
 
 use std::collections::BTreeMap;
 
-use cohabit_proto::{
+use cohabit_types::{
     DeviceId, DeviceSharing, Enforcement, Limits, RankId, Report, StopReason, StretchSharing, Time,
 };
 

@@ -1,6 +1,6 @@
 //! From an order to a running rank: it waits until its GPUs are ready for it, and is started then.
 
-use cohabit_proto::{DeviceId, Outcome, RankId, RankRun, RunOrder, Share, StartFailure, StopReason, Time};
+use cohabit_types::{DeviceId, Outcome, RankId, RankRun, RunOrder, Share, StartFailure, StopReason, Time};
 
 use crate::access::{self, Admission};
 use crate::environment::{environment, rendezvous_port};

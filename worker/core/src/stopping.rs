@@ -6,7 +6,7 @@
 //! asked; but it becomes shorter where the rank's GPU, or its neighbours there, cannot wait. It outlives the
 //! worker daemon: the rank's executor keeps how far it is, and the next daemon goes on from there.
 
-use cohabit_proto::{Signal, Span, Stop, StopReason, Time};
+use cohabit_types::{Signal, Span, Stop, StopReason, Time};
 use serde::{Deserialize, Serialize};
 
 use crate::Target;

@@ -9,7 +9,7 @@
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 
-use cohabit_proto::{
+use cohabit_types::{
     Bytes, DeviceId, DeviceTelemetry, Progress, RankId, Span, Stretch, StretchSharing, Time,
 };
 

@@ -2,7 +2,7 @@
 //!
 //! One look may catch a rank while it moves memory about; two in a row do not.
 
-use cohabit_proto::Bytes;
+use cohabit_types::Bytes;
 
 /// So many looks in a row over the limit are too many.
 const TOO_MANY: u32 = 2;

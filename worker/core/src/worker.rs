@@ -5,7 +5,7 @@
 
 use std::collections::BTreeMap;
 
-use cohabit_proto::{
+use cohabit_types::{
     AttemptId, Device, DeviceId, DeviceKind, HeldRank, Order, Progress, ProgressOf, RankId, Report,
     StopReason, Time,
 };

@@ -9,7 +9,7 @@ pub(crate) mod submits;
 pub(crate) mod throughput;
 
 use cohabit_net::{ClientServiceClient, context_for};
-use cohabit_proto::{Array, JobId, JobSpec, Reply, Request, Span, Submit};
+use cohabit_types::{Array, JobId, JobSpec, Reply, Request, Span, Submit};
 
 /// How long any call may take.
 const LIMIT: Span = Span::from_secs(60);

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
 
 use cohabit_net::{ClientServiceClient, context_for};
-use cohabit_proto::{Answer, Filter, JobId, Query, Watched};
+use cohabit_types::{Answer, Filter, JobId, Query, Watched};
 
 use super::{LIMIT, array, nothing, submit};
 use crate::daemon::{Head, mebibytes};

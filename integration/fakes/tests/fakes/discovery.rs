@@ -4,7 +4,7 @@ use std::fs;
 
 use cohabit_fakes::{ComputeMode as Mode, FakeGpu, LibraryStart, Mig as Divided, NvmlFault, Topology};
 use cohabit_gpu::{Gpus, NoGpus};
-use cohabit_proto::{
+use cohabit_types::{
     Bytes, ComputeMode, Condition, Device, DeviceId, DeviceKind, GpuFacts, Health, Mig, Peer, PeerPath,
 };
 

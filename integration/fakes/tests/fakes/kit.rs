@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 
 use cohabit_fakes::{FakeGpu, Installed, World, examples};
 use cohabit_gpu::mps::{Daemon, Home, MpsError, Tools, client_environment};
-use cohabit_proto::{Bytes, DeviceId};
+use cohabit_types::{Bytes, DeviceId};
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 use tempfile::TempDir;

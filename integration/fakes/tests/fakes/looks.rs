@@ -2,7 +2,7 @@
 
 use cohabit_fakes::{NvmlFault, Performance};
 use cohabit_gpu::{GpuError, GpuProcess, Gpus, Look};
-use cohabit_proto::{Bytes, GpuPerformance, GpuReading};
+use cohabit_types::{Bytes, GpuPerformance, GpuReading};
 
 use crate::kit::{Bench, end, until};
 

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use cohabit_fakes::{FakeGpu, NvmlFault};
 use cohabit_gpu::{GpuError, Gpus, Xid};
-use cohabit_proto::DeviceId;
+use cohabit_types::DeviceId;
 
 use crate::kit::{Bench, PATIENCE};
 

@@ -49,7 +49,7 @@ fn a_worker_of_the_next_release_takes_over_the_executors_of_the_last() {
 }
 
 /// Journals as every release so far has written them.
-const FIXTURES: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../runtime/tests/fixtures");
+const FIXTURES: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../scheduler/head/tests/fixtures");
 
 /// A head that finds this journal at its start.
 fn with_journal(name: &str) -> Cluster {

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use cohabit_proto::{
+use cohabit_types::{
     Array, DeviceId, JobSpec, ModelDescription, Outcome, Progress, ProgressOf, RankRun, Rendezvous, RunOrder,
     Share, Time,
 };

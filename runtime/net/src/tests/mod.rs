@@ -8,7 +8,7 @@ mod revocation;
 
 use std::time::{Duration, Instant};
 
-use cohabit_proto::{
+use cohabit_types::{
     Answer, AtEnd, Bytes, Incarnation, Inventory, Isolation, JobId, Links, LogChunk, LogPosition, LogRequest,
     ModelRequest, Models, NodeId, Order, Query, Refusal, RefusalCode, Reply, Report, Request, Role,
     SharingLimits, Span, TokenAnswer, TokenRequest, WorkerKey,

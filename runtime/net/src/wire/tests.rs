@@ -1,6 +1,6 @@
 //! The layout of what travels, byte by byte, and what decoding makes of nonsense.
 
-use cohabit_proto::{
+use cohabit_types::{
     By, JobId, LogRecord, LogStream, Order, Outcome, Report, Role, Signal, Span, StopReason, Time,
 };
 use proptest::prelude::*;

@@ -1,6 +1,6 @@
 //! Uncertainties that are honest: measured against sets that a model was not shown.
 
-use cohabit_scheduler::interference::{Interference, MeasuredSet};
+use cohabit_policy::interference::{Interference, MeasuredSet};
 use serde::{Deserialize, Serialize};
 
 use super::expected::{Expected, ran};

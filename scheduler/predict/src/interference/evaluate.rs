@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use cohabit_scheduler::interference::{Colocated, GpuKind, Interference, MeasuredSet, Observed, Outcome};
+use cohabit_policy::interference::{Colocated, GpuKind, Interference, MeasuredSet, Observed, Outcome};
 use serde::{Deserialize, Serialize};
 
 /// How far predictions lie from measurements. A figure is lacking where nothing of the kind was measured.
@@ -182,7 +182,7 @@ fn at_part(sorted: &[f64], part: f64) -> Option<f64> {
 
 #[cfg(test)]
 mod tests {
-    use cohabit_scheduler::interference::{CoLocation, Member};
+    use cohabit_policy::interference::{CoLocation, Member};
 
     use super::*;
 

@@ -1,6 +1,6 @@
 //! What models that reason in logarithms believe of a member, and the answer that follows from it.
 
-use cohabit_scheduler::interference::{
+use cohabit_policy::interference::{
     CoLocation, Colocated, MeasuredSet, Member, Observed, Outcome, UNKNOWN_UNCERTAINTY,
 };
 use serde::{Deserialize, Serialize};

@@ -4,7 +4,7 @@
 
 use std::path::Path;
 
-use cohabit_scheduler::interference::{CoLocation, GpuKind, Member, Outcome, Solo};
+use cohabit_policy::interference::{CoLocation, GpuKind, Member, Outcome, Solo};
 
 use super::measurements::{Format, ReadError, read};
 use super::stored::{Card, Stored};

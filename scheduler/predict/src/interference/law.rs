@@ -1,6 +1,6 @@
 //! What the law of shared GPUs tells a learned model: something of jobs of which it has seen nothing like.
 
-use cohabit_scheduler::interference::{CoLocation, FairShares, Law, Member};
+use cohabit_policy::interference::{CoLocation, FairShares, Law, Member};
 
 use super::expected::Expected;
 

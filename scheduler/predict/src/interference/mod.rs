@@ -26,7 +26,7 @@ mod stored;
 mod training;
 mod usage;
 
-pub use cohabit_scheduler::interference::{Interference, MeasuredSet};
+pub use cohabit_policy::interference::{Interference, MeasuredSet};
 pub use evaluate::{Figures, Tally, evaluate};
 pub use gaussian::Corrected;
 pub use kinds::{UnknownKind, kind_by_name, kind_names};

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use candle_core::Tensor;
-use cohabit_scheduler::interference::{Interference, MeasuredSet};
+use cohabit_policy::interference::{Interference, MeasuredSet};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 

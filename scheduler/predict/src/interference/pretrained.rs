@@ -22,7 +22,7 @@ pub fn pretrained() -> Result<Stored, StoreError> {
 
 #[cfg(test)]
 mod tests {
-    use cohabit_scheduler::interference::{
+    use cohabit_policy::interference::{
         ByLaw, CoLocation, Colocated, FairShares, GpuKind, Interference, Member, ModelFeatures, Solo,
     };
 

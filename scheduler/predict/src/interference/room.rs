@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use cohabit_scheduler::interference::{CoLocation, MeasuredSet, Member, Outcome};
+use cohabit_policy::interference::{CoLocation, MeasuredSet, Member, Outcome};
 use serde::{Deserialize, Serialize};
 
 use super::cholesky::Cholesky;

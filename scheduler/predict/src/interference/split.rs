@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 use std::str::FromStr;
 
-use cohabit_scheduler::interference::{Configuration, GpuKind, MeasuredSet, Member, Outcome};
+use cohabit_policy::interference::{Configuration, GpuKind, MeasuredSet, Member, Outcome};
 use rand_chacha::ChaCha8Rng;
 use rand_chacha::rand_core::SeedableRng;
 
@@ -188,7 +188,7 @@ impl FromStr for HoldOut {
 
 #[cfg(test)]
 mod tests {
-    use cohabit_scheduler::interference::{CoLocation, Observed};
+    use cohabit_policy::interference::{CoLocation, Observed};
 
     use super::*;
 

@@ -6,7 +6,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 use candle_core::Device;
-use cohabit_scheduler::interference::{Configuration, MeasuredSet, Member, Outcome};
+use cohabit_policy::interference::{Configuration, MeasuredSet, Member, Outcome};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 

@@ -1,6 +1,6 @@
 //! Training a model on all measurements, and saying how good it is on what it never saw.
 
-use cohabit_scheduler::interference::MeasuredSet;
+use cohabit_policy::interference::MeasuredSet;
 
 use super::evaluate::Tally;
 use super::model::{Epoch, Lesson, Model, ModelKind, TrainError};

@@ -1,6 +1,6 @@
 //! What jobs take of a GPU beside others: memory and time, from what they take alone.
 
-use cohabit_scheduler::interference::{CoLocation, Colocated, MeasuredSet, Outcome};
+use cohabit_policy::interference::{CoLocation, Colocated, MeasuredSet, Outcome};
 use serde::{Deserialize, Serialize};
 
 /// How what a job takes beside others goes with what it takes alone.

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use cohabit_proto::{
+use cohabit_types::{
     Bytes, Compute, DeviceSharing, Enforcement, HeldRank, Outcome, Phase, Share, StartFailure, StopReason,
 };
 

@@ -4,7 +4,7 @@ use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use cohabit_proto::{DeviceId, JobId, Launch, RankRun, Rendezvous, RunOrder, Share};
+use cohabit_types::{DeviceId, JobId, Launch, RankRun, Rendezvous, RunOrder, Share};
 
 use super::kit::{limited, order, spec};
 use crate::environment::{environment, rendezvous_port};

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use cohabit_proto::{Outcome, StartFailure, StopReason};
+use cohabit_types::{Outcome, StartFailure, StopReason};
 
 use super::gpu_kit::*;
 use super::kit::*;

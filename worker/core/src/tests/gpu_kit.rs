@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use cohabit_proto::{
+use cohabit_types::{
     Bytes, Condition, Device, DeviceId, DeviceKind, DeviceSharing, Enforcement, GpuReading, Gpus, Health,
     JobId, Limits, Order, Outcome, RankId, Report, RunOrder, Share, Signal, StopReason,
 };

@@ -1,6 +1,6 @@
 //! GPUs across restarts of the worker daemon and over lost links: what is adopted, and what is told anew.
 
-use cohabit_proto::{DeviceSharing, Enforcement, Outcome, StartFailure, StopReason};
+use cohabit_types::{DeviceSharing, Enforcement, Outcome, StartFailure, StopReason};
 
 use super::gpu_kit::*;
 use super::kit::*;

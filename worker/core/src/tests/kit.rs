@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use cohabit_proto::{
+use cohabit_types::{
     AttemptId, Device, DeviceId, DeviceKind, JobId, JobSpec, Order, Outcome, Progress, RankId, RankRun,
     Rendezvous, Report, Role, RunOrder, Share, Signal, Span, StartFailure, StopReason, Time, Warning,
 };

@@ -1,6 +1,6 @@
 //! Lost links, restarted daemons: leases, what is told again, and what was left behind.
 
-use cohabit_proto::{Outcome, ProgressOf, Report, StopReason};
+use cohabit_types::{Outcome, ProgressOf, Report, StopReason};
 
 use super::kit::*;
 use crate::{Effect, Ending, Event, FoundRank, Lease, StopStep};

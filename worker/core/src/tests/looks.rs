@@ -1,6 +1,6 @@
 //! What is seen of GPUs: telemetry, memory of strangers, the watchdog, lost GPUs and critical errors.
 
-use cohabit_proto::{
+use cohabit_types::{
     Bytes, Condition, DeviceTelemetry, GpuReading, Outcome, Report, StartFailure, StopReason,
 };
 

@@ -4,7 +4,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use cohabit_proto::{
+use cohabit_types::{
     Bytes, DeviceId, DeviceSharing, Enforcement, GpuReading, Gpus, JobId, Limits, Order, Outcome, Phase,
     RankId, RunOrder, Share, Span, StartFailure, StopReason, Time,
 };

@@ -1,6 +1,6 @@
 //! From an order to the acknowledged end.
 
-use cohabit_proto::{HeldRank, Outcome, Phase, ProgressOf, Report, StartFailure, StopReason};
+use cohabit_types::{HeldRank, Outcome, Phase, ProgressOf, Report, StartFailure, StopReason};
 
 use super::kit::*;
 use crate::Effect;

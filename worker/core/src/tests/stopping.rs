@@ -1,6 +1,6 @@
 //! Stop sequences: their steps, their times, and the reason that is told at the end.
 
-use cohabit_proto::{Outcome, Signal, Span, StopReason};
+use cohabit_types::{Outcome, Signal, Span, StopReason};
 
 use super::kit::*;
 

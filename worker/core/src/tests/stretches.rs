@@ -1,6 +1,6 @@
 //! How fast ranks got on beside which others.
 
-use cohabit_proto::{Bytes, GpuReading, Outcome, Progress, RankId, Report, Signal, Stretch, StretchSharing};
+use cohabit_types::{Bytes, GpuReading, Outcome, Progress, RankId, Report, Signal, Stretch, StretchSharing};
 
 use super::gpu_kit::*;
 use super::kit::*;

@@ -3,7 +3,7 @@
 use std::env;
 use std::fmt;
 
-use cohabit_proto::{Bytes, ComputeMode, Condition, Device, DeviceId, DeviceKind, GpuFacts, Health, Mig};
+use cohabit_types::{Bytes, ComputeMode, Condition, Device, DeviceId, DeviceKind, GpuFacts, Health, Mig};
 use nvml_wrapper::enum_wrappers::device::ComputeMode as Mode;
 use nvml_wrapper::error::NvmlError;
 use nvml_wrapper::{Device as Handle, Nvml, cuda_driver_version_major, cuda_driver_version_minor};

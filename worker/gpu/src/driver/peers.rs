@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use cohabit_proto::{DeviceId, Peer, PeerPath};
+use cohabit_types::{DeviceId, Peer, PeerPath};
 use nvml_wrapper::Device as Handle;
 use nvml_wrapper::enum_wrappers::device::TopologyLevel;
 use nvml_wrapper::error::NvmlError;

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use cohabit_proto::{DeviceId, GpuPerformance};
+use cohabit_types::{DeviceId, GpuPerformance};
 use nvml_wrapper::enums::gpm::GpmMetricId;
 use nvml_wrapper::error::NvmlError;
 use nvml_wrapper::gpm::gpm_metrics_get;

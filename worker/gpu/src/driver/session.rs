@@ -10,7 +10,7 @@ use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::thread;
 use std::time::Duration;
 
-use cohabit_proto::{Device, DeviceId};
+use cohabit_types::{Device, DeviceId};
 use nvml_wrapper::Nvml;
 
 use super::look::{Look, look};

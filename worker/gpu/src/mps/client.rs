@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use cohabit_proto::{Bytes, DeviceId};
+use cohabit_types::{Bytes, DeviceId};
 
 use super::control::{Control, ControlError};
 use super::daemon::{Client, clients};

@@ -174,7 +174,7 @@ mod tests {
     use std::os::unix::process::ExitStatusExt;
     use std::time::Duration;
 
-    use cohabit_proto::DeviceId;
+    use cohabit_types::DeviceId;
     use tempfile::{TempDir, tempdir};
 
     use super::*;

@@ -5,7 +5,7 @@
 
 use std::time::Duration;
 
-use cohabit_proto::DeviceId;
+use cohabit_types::DeviceId;
 
 use super::control::{Control, ControlError};
 use super::home::Record;

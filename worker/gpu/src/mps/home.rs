@@ -19,7 +19,7 @@ use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt, PermissionsE
 use std::path::{Path, PathBuf};
 use std::sync::mpsc;
 
-use cohabit_proto::DeviceId;
+use cohabit_types::DeviceId;
 use nix::unistd::geteuid;
 use serde::{Deserialize, Serialize};
 

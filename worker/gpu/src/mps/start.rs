@@ -9,7 +9,7 @@ use std::path::Path;
 use std::process::{ExitStatus, Stdio};
 use std::time::{Duration, Instant};
 
-use cohabit_proto::DeviceId;
+use cohabit_types::DeviceId;
 use nix::sys::resource::{Resource, getrlimit};
 use nix::unistd::{geteuid, getuid};
 

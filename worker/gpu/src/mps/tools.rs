@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::time::Duration;
 
-use cohabit_proto::{ComputeMode, DeviceSharing, GpuFacts, Mig};
+use cohabit_types::{ComputeMode, DeviceSharing, GpuFacts, Mig};
 use nix::unistd::{AccessFlags, access};
 
 use super::patience::Deadline;

@@ -2,8 +2,8 @@
 
 use std::collections::BTreeMap;
 
-use cohabit_proto::Family;
-use cohabit_scheduler::interference::{Configuration, Member};
+use cohabit_policy::interference::{Configuration, Member};
+use cohabit_types::Family;
 use serde::{Deserialize, Serialize};
 
 /// What two jobs are compared by.

@@ -1,6 +1,6 @@
 //! A model that is corrected by what was observed since it was trained.
 
-use cohabit_scheduler::interference::{CoLocation, Colocated, Interference, MeasuredSet};
+use cohabit_policy::interference::{CoLocation, Colocated, Interference, MeasuredSet};
 
 use super::prior::ERRORS;
 use super::process::{Lessons, Process};

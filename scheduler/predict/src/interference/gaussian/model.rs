@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use candle_core::{DType, Device, Tensor};
-use cohabit_scheduler::interference::{CoLocation, Colocated, Interference, MeasuredSet, Member, Observed};
+use cohabit_policy::interference::{CoLocation, Colocated, Interference, MeasuredSet, Member, Observed};
 use serde::{Deserialize, Serialize};
 
 use super::prior::Prior;

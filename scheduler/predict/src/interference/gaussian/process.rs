@@ -4,8 +4,8 @@
 
 use std::collections::BTreeSet;
 
-use cohabit_proto::StretchSharing;
-use cohabit_scheduler::interference::{CoLocation, GpuKind, Member};
+use cohabit_policy::interference::{CoLocation, GpuKind, Member};
+use cohabit_types::StretchSharing;
 use serde::{Deserialize, Serialize};
 
 use super::cast::{Cast, Likeness, Traits};

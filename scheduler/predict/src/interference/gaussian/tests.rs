@@ -1,6 +1,6 @@
 //! What the processes learn of sets whose slowdowns follow the law.
 
-use cohabit_scheduler::interference::{
+use cohabit_policy::interference::{
     ByLaw, CoLocation, Colocated, FairShares, GpuKind, Interference, MeasuredSet, Member, Observed, Outcome,
     Solo,
 };

@@ -1,10 +1,10 @@
 //! What low-rank models learn.
 
-use cohabit_proto::Family;
-use cohabit_scheduler::interference::{
+use cohabit_policy::interference::{
     CoLocation, Colocated, GpuKind, Interference, MeasuredSet, Member, Observed, Outcome, Solo,
     UNKNOWN_UNCERTAINTY,
 };
+use cohabit_types::Family;
 
 use super::*;
 use crate::interference::{Card, Stored, Training, evaluate, held_back};

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use cohabit_scheduler::interference::{GpuKind, Member};
+use cohabit_policy::interference::{GpuKind, Member};
 use serde::{Deserialize, Serialize};
 
 /// A trait of a job.

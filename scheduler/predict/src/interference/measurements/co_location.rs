@@ -3,10 +3,10 @@
 use std::collections::BTreeMap;
 use std::io::Read;
 
-use cohabit_proto::{CO_LOCATION_COLUMNS, Family, StretchSharing};
-use cohabit_scheduler::interference::{
+use cohabit_policy::interference::{
     CoLocation, GpuKind, MeasuredSet, Member, ModelFeatures, Observed, Outcome, Solo,
 };
+use cohabit_types::{CO_LOCATION_COLUMNS, Family, StretchSharing};
 
 use super::cells::{Cells, Rows};
 use super::{Format, ReadError};

@@ -5,8 +5,8 @@
 
 use std::io::Read;
 
-use cohabit_proto::Family;
-use cohabit_scheduler::interference::{CoLocation, GpuKind, MeasuredSet, Member, Observed, Outcome, Solo};
+use cohabit_policy::interference::{CoLocation, GpuKind, MeasuredSet, Member, Observed, Outcome, Solo};
+use cohabit_types::Family;
 
 use super::cells::{Cells, Rows};
 use super::{Format, ReadError};

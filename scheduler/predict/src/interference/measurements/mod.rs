@@ -9,7 +9,7 @@ mod tests;
 use std::fmt;
 use std::str::FromStr;
 
-use cohabit_scheduler::interference::MeasuredSet;
+use cohabit_policy::interference::MeasuredSet;
 
 /// A format of measurements.
 #[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]

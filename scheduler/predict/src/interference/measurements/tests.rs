@@ -1,7 +1,7 @@
 //! Tables that are read, and what is said of those that cannot be.
 
-use cohabit_proto::{Family, StretchSharing};
-use cohabit_scheduler::interference::{MeasuredSet, Outcome};
+use cohabit_policy::interference::{MeasuredSet, Outcome};
+use cohabit_types::{Family, StretchSharing};
 
 use super::*;
 

@@ -1,7 +1,7 @@
 //! Sets as tensors: padded to the size of the largest, with masks that say who is there.
 
 use candle_core::{DType, Device, Result, Tensor};
-use cohabit_scheduler::interference::{CoLocation, Colocated, MeasuredSet, Outcome};
+use cohabit_policy::interference::{CoLocation, Colocated, MeasuredSet, Outcome};
 use rand_chacha::ChaCha8Rng;
 
 use super::iasp::Metrics;

@@ -1,7 +1,7 @@
 //! What is told of a member as named numbers, each on the scale on which it matters.
 
-use cohabit_proto::{Family, StretchSharing};
-use cohabit_scheduler::interference::{CoLocation, Member};
+use cohabit_policy::interference::{CoLocation, Member};
+use cohabit_types::{Family, StretchSharing};
 
 /// A named number; none where nobody says.
 pub(super) type Column = (String, Option<f64>);
@@ -59,7 +59,7 @@ pub(super) fn measured(set: &CoLocation, member: &Member) -> Vec<Column> {
 /// The GPU and how it is shared.
 pub(super) fn of_place(set: &CoLocation) -> Vec<Column> {
     let model = set.gpu.model();
-    let told = |value: fn(&cohabit_scheduler::interference::GpuModel) -> f64| model.as_ref().map(value);
+    let told = |value: fn(&cohabit_policy::interference::GpuModel) -> f64| model.as_ref().map(value);
     let shared = |how| Some(if set.sharing == Some(how) { 1.0 } else { 0.0 });
     let place = [
         ("gpu_peak", told(|gpu| gpu.peak.ln())),

@@ -6,7 +6,7 @@
 use std::sync::Arc;
 
 use candle_core::{DType, Result, Tensor};
-use cohabit_scheduler::interference::{
+use cohabit_policy::interference::{
     CoLocation, Colocated, Contention, Interference, MeasuredSet, UNKNOWN_UNCERTAINTY,
 };
 

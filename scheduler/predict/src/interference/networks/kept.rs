@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use candle_core::Tensor;
-use cohabit_scheduler::interference::Interference;
+use cohabit_policy::interference::Interference;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 

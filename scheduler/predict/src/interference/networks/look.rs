@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use cohabit_scheduler::interference::{CoLocation, Configuration, GpuKind, MeasuredSet, Member, Outcome};
+use cohabit_policy::interference::{CoLocation, Configuration, GpuKind, MeasuredSet, Member, Outcome};
 use serde::{Deserialize, Serialize};
 
 use super::columns::{self, Column};

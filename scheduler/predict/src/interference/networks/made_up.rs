@@ -1,10 +1,10 @@
 //! Measurements that the law of shared GPUs made up, for tests.
 
 use crate::interference::chance::Chance;
-use cohabit_proto::Family;
-use cohabit_scheduler::interference::{
+use cohabit_policy::interference::{
     ByLaw, CoLocation, FairShares, GpuKind, Interference, MeasuredSet, Member, Observed, Outcome, Solo,
 };
+use cohabit_types::Family;
 use rand_chacha::ChaCha8Rng;
 use rand_chacha::rand_core::SeedableRng;
 
@@ -34,7 +34,7 @@ pub(super) fn set(busy: &[u32]) -> CoLocation {
 /// What the law says of a set.
 pub(super) fn measured(set: CoLocation) -> MeasuredSet {
     let said = ByLaw::<FairShares>::default().predict(std::slice::from_ref(&set)).remove(0);
-    let observed = |said: &cohabit_scheduler::interference::Colocated| Observed {
+    let observed = |said: &cohabit_policy::interference::Colocated| Observed {
         slowdown: said.slowdown,
         ..Observed::default()
     };

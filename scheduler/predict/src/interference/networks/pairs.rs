@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use cohabit_scheduler::interference::{Configuration, GpuKind, MeasuredSet, Outcome};
+use cohabit_policy::interference::{Configuration, GpuKind, MeasuredSet, Outcome};
 use serde::{Deserialize, Serialize};
 
 /// Measured pairs.

@@ -5,7 +5,7 @@
 
 use std::sync::Arc;
 
-use cohabit_scheduler::interference::{CoLocation, Interference, MeasuredSet, Outcome};
+use cohabit_policy::interference::{CoLocation, Interference, MeasuredSet, Outcome};
 
 use super::batch::Question;
 use super::ensemble::{Ensemble, Honesty, answers, worth_of_metrics};

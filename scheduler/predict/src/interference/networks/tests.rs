@@ -1,7 +1,7 @@
 //! What networks keep: gradients, seeds, order, newcomers, weights that are stored.
 
 use candle_core::{DType, Device, Tensor};
-use cohabit_scheduler::interference::{
+use cohabit_policy::interference::{
     CoLocation, Colocated, GpuKind, Interference, MeasuredSet, Member, UNKNOWN_UNCERTAINTY,
 };
 use rand_chacha::ChaCha8Rng;

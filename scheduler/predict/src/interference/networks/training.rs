@@ -4,7 +4,7 @@
 use candle_core::backprop::GradStore;
 use candle_core::{DType, Result, Tensor, bail};
 use candle_nn::{AdamW, Optimizer, ParamsAdamW};
-use cohabit_scheduler::interference::MeasuredSet;
+use cohabit_policy::interference::MeasuredSet;
 use rand_chacha::ChaCha8Rng;
 use rand_chacha::rand_core::SeedableRng;
 

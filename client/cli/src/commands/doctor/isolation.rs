@@ -1,0 +1,55 @@
+//! What a worker on this machine could keep apart: users from each other, and jobs from what others claimed.
+//!
+//! A worker finds out for itself when it starts; this tells what it would take.
+
+use cohabit_worker_daemon::delegable;
+use nix::unistd::geteuid;
+
+use super::findings::Finding;
+
+const USERS: &str = "users";
+const LIMITS: &str = "cpus, memory";
+
+pub(super) fn look() -> Vec<Finding> {
+    vec![users(geteuid().is_root()), limits(delegable())]
+}
+
+fn users(is_root: bool) -> Finding {
+    match is_root {
+        true => Finding::good(USERS, "a worker run by root runs each job as the account of its user"),
+        false => Finding::doubtful(
+            USERS,
+            "a worker run by you runs the jobs of all users as you",
+            "run it as root where users must be told apart",
+        ),
+    }
+}
+
+fn limits(delegable: Result<(), String>) -> Finding {
+    match delegable {
+        Ok(()) => Finding::good(
+            LIMITS,
+            "can be limits for jobs, if the worker is a service with Delegate=yes and DelegateSubgroup=daemon",
+        ),
+        Err(why) => Finding::doubtful(
+            LIMITS,
+            format!("are counted for jobs, but nobody enforces them ({why})"),
+            "boot with cgroups of version 2 (systemd.unified_cgroup_hierarchy=1)",
+        ),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::findings::Judgement;
+    use super::*;
+
+    #[test]
+    fn what_is_not_kept_apart_is_doubtful_and_said_with_the_reason() {
+        assert_eq!((users(true).judgement, users(false).judgement), (Judgement::Good, Judgement::Doubtful));
+        assert_eq!(limits(Ok(())).judgement, Judgement::Good);
+        let found = limits(Err("there are none".into()));
+        assert_eq!(found.judgement, Judgement::Doubtful);
+        assert!(found.seen.contains("(there are none)"), "{}", found.seen);
+    }
+}

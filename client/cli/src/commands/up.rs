@@ -1,0 +1,52 @@
+//! `up`: a head and a worker in one process, for a laptop or a single machine.
+
+use std::process::ExitCode;
+
+use cohabit_head::{HeadDaemon, HeadOptions};
+use cohabit_worker_daemon::{WorkerDaemon, WorkerOptions};
+
+use super::head::{self, local_address};
+use super::worker::start as worker;
+use crate::arguments::UpArguments;
+use crate::config::Settings;
+use crate::connect::read_token;
+use crate::daemon::{self, EndSignals};
+use crate::failure::Failure;
+use crate::output;
+
+pub(super) fn up(arguments: UpArguments) -> Result<ExitCode, Failure> {
+    let mut flags = head::flags(&arguments.head)?;
+    flags.extend(worker::device_flags(&arguments.worker)?);
+    let settings = Settings::with_flags(flags)?;
+    daemon::start_logging(&settings)?;
+    let options = head::options(&settings)?;
+    daemon::run(serve(options, settings))
+}
+
+async fn serve(options: HeadOptions, settings: Settings) -> Result<(), Failure> {
+    let mut signals = EndSignals::watch()?;
+    let state = options.state_dir.clone();
+    let mut head = HeadDaemon::start(options).await.map_err(head::failure)?;
+    let token = read_token(&head.worker_token_file())?;
+    let state = worker::within(&state)?;
+    let options = worker::options(&settings, local_address(&head).to_string(), token, state)?;
+    let mut worker = joined(options).await?;
+    output::data(&format!("{}; {} works here", head::ready(&head), worker.name()))?;
+    let failed = tokio::select! {
+        () = signals.come() => None,
+        error = head.failed() => Some(head::failure(error)),
+        error = worker.failed() => Some(worker::failure(error)),
+    };
+    if let Some(failure) = failed {
+        return Err(failure);
+    }
+    worker.stop().await.map_err(worker::failure)?;
+    head.stop().await.map_err(head::failure)
+}
+
+/// A worker that the head has welcomed.
+pub(super) async fn joined(options: WorkerOptions) -> Result<WorkerDaemon, Failure> {
+    let mut worker = WorkerDaemon::start(options).await.map_err(worker::failure)?;
+    worker.joined().await.map_err(worker::failure)?;
+    Ok(worker)
+}

@@ -1,0 +1,315 @@
+//! Describes a job step by step. What is not said has the defaults of [`JobSpec::command`].
+//!
+//! Nothing is refused on the way: `build` checks the whole, so that a chain of calls stays a chain.
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use cohabit_types::{
+    Array, Bytes, Command, Compute, Dependency, Gpus, JobId, JobSpec, Launch, Limits, ModelDescription,
+    Sharing, Signal, Slowdown, Time, Warning, When, Work,
+};
+
+use crate::{Client, Error, Job, Submission};
+
+/// Describes a job.
+///
+/// ```
+/// # use cohabit_client::JobBuilder;
+/// # use std::time::Duration;
+/// let submission = JobBuilder::new("python")
+///     .args(["train.py", "--epochs", "3"])
+///     .gpus(0.5)
+///     .gpu_memory("20G".parse()?)
+///     .time_limit(Duration::from_secs(3600))
+///     .env("SEED", "7")
+///     .build()?;
+/// assert_eq!(submission.spec().name, "python");
+/// # Ok::<(), anyhow::Error>(())
+/// ```
+#[derive(Debug, Clone)]
+#[must_use = "a description does nothing until it is submitted"]
+pub struct JobBuilder {
+    spec: JobSpec,
+    command: Command,
+    name: Option<String>,
+    workdir: Option<PathBuf>,
+    gpus: Option<f64>,
+    at_once: Option<u32>,
+    key: Option<String>,
+}
+
+impl JobBuilder {
+    /// A job that runs this program, found on the worker.
+    pub fn new(program: impl Into<String>) -> JobBuilder {
+        JobBuilder::command([program])
+    }
+
+    /// A job that runs this program with these arguments.
+    pub fn command(argv: impl IntoIterator<Item = impl Into<String>>) -> JobBuilder {
+        let argv = argv.into_iter().map(Into::into).collect();
+        JobBuilder {
+            spec: JobSpec::command(Vec::new(), String::new()),
+            command: Command { argv, script: None },
+            name: None,
+            workdir: None,
+            gpus: None,
+            at_once: None,
+            key: None,
+        }
+    }
+
+    /// Adds an argument.
+    pub fn arg(mut self, arg: impl Into<String>) -> JobBuilder {
+        self.command.argv.push(arg.into());
+        self
+    }
+
+    /// Adds arguments.
+    pub fn args(mut self, args: impl IntoIterator<Item = impl Into<String>>) -> JobBuilder {
+        self.command.argv.extend(args.into_iter().map(Into::into));
+        self
+    }
+
+    /// The text of the script that the program names, as it is now: later edits do not change the job.
+    pub fn script(mut self, text: impl Into<String>) -> JobBuilder {
+        self.command.script = Some(text.into());
+        self
+    }
+
+    /// A name for people; the program's unless said.
+    pub fn name(mut self, name: impl Into<String>) -> JobBuilder {
+        self.name = Some(name.into());
+        self
+    }
+
+    /// Devices on each node: a part of one (0.5), whole ones (4), or a [`Gpus`]; one whole device unless
+    /// said.
+    pub fn gpus(mut self, gpus: impl Into<f64>) -> JobBuilder {
+        self.gpus = Some(gpus.into());
+        self
+    }
+
+    /// Memory on each device; not limited unless said.
+    pub fn gpu_memory(mut self, memory: Bytes) -> JobBuilder {
+        self.spec.demand.gpu_memory = Some(memory);
+        self
+    }
+
+    /// Lets nobody else join the job's device, though it asks for a part of it only.
+    pub fn exclusive(mut self) -> JobBuilder {
+        self.spec.demand.sharing = Sharing::Exclusive;
+        self
+    }
+
+    /// Shares a device only where the limits of its share are enforced.
+    pub fn enforced(mut self) -> JobBuilder {
+        self.spec.demand.limits = Limits::Enforced;
+        self
+    }
+
+    /// Computes on no more of its device than its share, though its neighbours leave some idle.
+    pub fn cap_compute(mut self) -> JobBuilder {
+        self.spec.demand.compute = Compute::Capped;
+        self
+    }
+
+    /// How many times as long as alone its neighbours on the device may make a step take; what the cluster
+    /// allows unless said.
+    pub fn max_slowdown(mut self, factor: Slowdown) -> JobBuilder {
+        self.spec.demand.max_slowdown = Some(factor);
+        self
+    }
+
+    /// How many processes of a rank use its device, each with an equal part of the memory; 1 unless said.
+    pub fn gpu_processes(mut self, count: u32) -> JobBuilder {
+        self.spec.demand.gpu_processes = count;
+        self
+    }
+
+    /// Processor cores on each node; claims none unless said.
+    pub fn cpus(mut self, cpus: u32) -> JobBuilder {
+        self.spec.demand.cpus = cpus;
+        self
+    }
+
+    /// Host memory on each node; claims none unless said.
+    pub fn memory(mut self, memory: Bytes) -> JobBuilder {
+        self.spec.demand.memory = memory;
+        self
+    }
+
+    /// How many nodes, all at once; 1 unless said.
+    pub fn nodes(mut self, nodes: u32) -> JobBuilder {
+        self.spec.demand.nodes = nodes;
+        self
+    }
+
+    /// How ranks are started: one for each node, unless said.
+    pub fn launch(mut self, launch: Launch) -> JobBuilder {
+        self.spec.launch = launch;
+        self
+    }
+
+    /// The folder it starts in, on the worker; this program's unless said.
+    pub fn workdir(mut self, workdir: impl Into<PathBuf>) -> JobBuilder {
+        self.workdir = Some(workdir.into());
+        self
+    }
+
+    /// Adds an environment variable. Not for secrets: whoever may see the job may see it.
+    pub fn env(mut self, name: impl Into<String>, value: impl Into<String>) -> JobBuilder {
+        self.spec.environment.insert(name.into(), value.into());
+        self
+    }
+
+    /// Makes it an array with these members, each of which finds its index in `COHABIT_ARRAY_INDEX`.
+    pub fn array(mut self, members: impl Into<Array>) -> JobBuilder {
+        self.spec.array = Some(members.into());
+        self
+    }
+
+    /// At most this many members of the array run at once.
+    pub fn at_once(mut self, limit: u32) -> JobBuilder {
+        self.at_once = Some(limit);
+        self
+    }
+
+    /// Starts only after that job has ended so.
+    pub fn depends_on(mut self, job: JobId, when: When) -> JobBuilder {
+        self.spec.depends_on.push(Dependency { job, when });
+        self
+    }
+
+    /// Starts not before this time, for one a [`std::time::SystemTime`].
+    pub fn begin(mut self, at: impl Into<Time>) -> JobBuilder {
+        self.spec.begin = Some(at.into());
+        self
+    }
+
+    /// The larger, the earlier; 0 unless said.
+    pub fn priority(mut self, priority: i32) -> JobBuilder {
+        self.spec.priority = priority;
+        self
+    }
+
+    /// How long one attempt may run; without limit unless said.
+    pub fn time_limit(mut self, limit: Duration) -> JobBuilder {
+        self.spec.time_limit = Some(limit.into());
+        self
+    }
+
+    /// How many more attempts it gets when it fails; none unless said.
+    pub fn retries(mut self, limit: u32) -> JobBuilder {
+        self.spec.retry.limit = limit;
+        self
+    }
+
+    /// Announces a stop by this signal, this long before SIGTERM.
+    pub fn stop_signal(mut self, signal: Signal, before: Duration) -> JobBuilder {
+        self.spec.stop.warning = Some(Warning { signal, before: before.into() });
+        self
+    }
+
+    /// How long it may take to end after SIGTERM, before it is killed; 30 seconds unless said.
+    pub fn grace(mut self, grace: Duration) -> JobBuilder {
+        self.spec.stop.grace = grace.into();
+        self
+    }
+
+    /// Jobs that recur carry the same group: predictions learn from the earlier ones.
+    pub fn group(mut self, group: impl Into<String>) -> JobBuilder {
+        self.spec.group = Some(group.into());
+        self
+    }
+
+    /// What is trained: the more is said, the better the predictions.
+    pub fn model(mut self, model: ModelDescription) -> JobBuilder {
+        self.spec.model = Some(model);
+        self
+    }
+
+    /// Training iterations.
+    pub fn iterations(mut self, iterations: u64) -> JobBuilder {
+        self.spec.iterations = Some(iterations);
+        self
+    }
+
+    /// The folder for checkpoints, on the worker; without it the worker makes one that all attempts on it
+    /// share.
+    pub fn checkpoint(mut self, folder: impl Into<String>) -> JobBuilder {
+        self.spec.checkpoint = Some(folder.into());
+        self
+    }
+
+    /// Waits for a release before it may run.
+    pub fn hold(mut self) -> JobBuilder {
+        self.spec.held = true;
+        self
+    }
+
+    /// Also gives ranks `SLURM_*` names for what `COHABIT_*` says.
+    pub fn slurm_environment(mut self) -> JobBuilder {
+        self.spec.slurm_environment = true;
+        self
+    }
+
+    /// Two submissions of one user with the same key are one job. A fresh key is drawn unless one is given.
+    pub fn idempotency_key(mut self, key: impl Into<String>) -> JobBuilder {
+        self.key = Some(key.into());
+        self
+    }
+
+    /// Checks the description.
+    ///
+    /// # Errors
+    /// [`Error::InvalidJob`] says what is wrong with it, and what to do.
+    pub fn build(self) -> Result<Submission, Error> {
+        let key = self.key.clone();
+        let submission = Submission::new(self.into_spec().map_err(Error::InvalidJob)?)?;
+        Ok(match key {
+            Some(key) => submission.with_key(key),
+            None => submission,
+        })
+    }
+
+    /// Checks the description and submits it.
+    ///
+    /// # Errors
+    /// Those of [`JobBuilder::build`] and [`Client::submit`].
+    pub async fn submit(self, client: &Client) -> Result<Job, Error> {
+        client.submit(&self.build()?).await
+    }
+
+    fn into_spec(self) -> Result<JobSpec, String> {
+        let plain = JobSpec::command(self.command.argv.clone(), starting_folder(self.workdir)?);
+        let mut spec = JobSpec {
+            name: self.name.unwrap_or(plain.name),
+            workdir: plain.workdir,
+            work: Work::Command(self.command),
+            ..self.spec
+        };
+        if let Some(gpus) = self.gpus {
+            spec.demand.gpus = Gpus::try_from(gpus)?;
+        }
+        if self.at_once.is_some() {
+            let array =
+                spec.array.as_mut().ok_or("only an array can limit how many run at once: give it members")?;
+            array.at_once = self.at_once;
+        }
+        Ok(spec)
+    }
+}
+
+/// The folder as given, from the root; this program's own if none was given.
+fn starting_folder(given: Option<PathBuf>) -> Result<String, String> {
+    let folder = std::path::absolute(given.unwrap_or_else(|| PathBuf::from(".")))
+        .map_err(|error| format!("the working directory cannot be told ({error}): give its full path"))?;
+    folder
+        .into_os_string()
+        .into_string()
+        .map_err(|folder| format!("the working directory {folder:?} is not text: rename it"))
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,112 @@
+//! Calls to the head: each with a time limit, and repeated on a new link for as long as patience lasts.
+//!
+//! Nearly everything may be asked twice: queries change nothing, a submission carries a key, and cancelling
+//! what is cancelled does no harm. What must not happen twice goes through `call_once`.
+
+use std::time::{Duration, Instant};
+
+use cohabit_net::{Backoff, Context, RpcError, context_for};
+use cohabit_types::{Refusal, Span};
+
+use crate::link::{Connection, Link};
+use crate::{Client, Error};
+
+/// How long the head may take to answer a plain call.
+const ANSWER_WITHIN: Span = Span::from_secs(20);
+
+/// The same for a call that the head may hold back until there is news (some 20 seconds).
+const NEWS_WITHIN: Span = Span::from_secs(50);
+
+/// Pauses between tries: people wait for the outcome, and clients are few.
+const FIRST_PAUSE: Duration = Duration::from_millis(100);
+const LONGEST_PAUSE: Duration = Duration::from_secs(2);
+
+/// What a call on one connection comes to.
+type Called<T> = Result<Result<T, Refusal>, RpcError>;
+
+/// The context of a call that is answered at once.
+pub(crate) fn at_once() -> Context {
+    context_for(ANSWER_WITHIN)
+}
+
+/// The context of a call that may wait for news.
+pub(crate) fn with_news() -> Context {
+    context_for(NEWS_WITHIN)
+}
+
+impl Client {
+    /// Asks, and asks again when the link breaks or the head is ending: only for what may be asked twice.
+    pub(crate) async fn call<T, C: Future<Output = Called<T>>>(
+        &self,
+        ask: impl Fn(Connection) -> C,
+    ) -> Result<T, Error> {
+        let mut patience = Patience::new(self.patience);
+        loop {
+            match self.link.call(&ask).await {
+                Err(error) if error.is_passing() => patience.endure(error).await?,
+                result => return result,
+            }
+        }
+    }
+
+    /// Asks once, on a link that was alive a moment before.
+    pub(crate) async fn call_once<T, C: Future<Output = Called<T>>>(
+        &self,
+        what: &'static str,
+        ask: impl Fn(Connection) -> C,
+    ) -> Result<T, Error> {
+        self.call(|to| async move { to.service.ping(at_once()).await.map(Ok) }).await?;
+        let connection = self.link.connection().await?;
+        let result = self.link.ask(connection, ask).await;
+        if let Err(Error::Unreachable(why)) = result { Err(Error::Unconfirmed { what, why }) } else { result }
+    }
+}
+
+impl Link {
+    async fn call<T, C: Future<Output = Called<T>>>(
+        &self,
+        ask: impl Fn(Connection) -> C,
+    ) -> Result<T, Error> {
+        self.ask(self.connection().await?, ask).await
+    }
+
+    /// Asks on this connection, and forgets it if it turns out to be broken.
+    async fn ask<T, C: Future<Output = Called<T>>>(
+        &self,
+        connection: Connection,
+        ask: impl Fn(Connection) -> C,
+    ) -> Result<T, Error> {
+        match ask(connection.clone()).await {
+            Ok(reply) => reply.map_err(Error::from),
+            Err(error) => {
+                self.forget(&connection).await;
+                Err(Error::of_call(self.head(), &error))
+            }
+        }
+    }
+}
+
+/// How long trouble is borne, from its first sign.
+struct Patience {
+    limit: Duration,
+    since: Option<Instant>,
+    backoff: Backoff,
+}
+
+impl Patience {
+    fn new(limit: Duration) -> Patience {
+        Patience { limit, since: None, backoff: Backoff::new(FIRST_PAUSE, LONGEST_PAUSE) }
+    }
+
+    /// Pauses before the next try; gives the trouble back when there is no time left for one.
+    async fn endure(&mut self, trouble: Error) -> Result<(), Error> {
+        let spent = self.since.get_or_insert_with(Instant::now).elapsed();
+        let left = self.limit.saturating_sub(spent);
+        if left.is_zero() {
+            return Err(trouble);
+        }
+        tracing::debug!(%trouble, "tries again");
+        tokio::time::sleep(self.backoff.next_delay().min(left)).await;
+        Ok(())
+    }
+}

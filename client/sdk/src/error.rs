@@ -1,0 +1,103 @@
+//! What can go wrong between a program and the head, sorted by what the program can do about it.
+//!
+//! Refusals of the head come as they are; trouble of the link is told apart from them. An error says what was
+//! wrong, where, and what to do; it never holds a token's secret.
+
+use std::fmt::Debug;
+
+use cohabit_net::{LinkError, RpcError, Trouble};
+use cohabit_types::{Refusal, RefusalCode};
+
+/// Why something was not done.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum Error {
+    /// Nothing answers at the head's address, or it ceased to, for longer than the client's patience.
+    #[error(transparent)]
+    Unreachable(LinkError),
+    /// The token is unknown, expired or revoked, or its role does not allow this.
+    #[error("{0}")]
+    NotAllowed(String),
+    /// The head would not do it.
+    #[error(transparent)]
+    Refused(Refusal),
+    /// No link can come about as things are: another protocol version, another cluster, no address.
+    #[error(transparent)]
+    Link(LinkError),
+    /// The link broke under a request that must not be made twice; it may have been carried out or not.
+    #[error("the link to the head broke during '{what}': look whether it happened before you repeat it")]
+    Unconfirmed {
+        /// The request.
+        what: &'static str,
+        /// How the link broke.
+        #[source]
+        why: LinkError,
+    },
+    /// The job can never run as it is described.
+    #[error("the job cannot be submitted: {0}")]
+    InvalidJob(String),
+    /// There is no usable address or token.
+    #[error("{0}")]
+    Configuration(String),
+    /// The head said something that no head of this version says, or a message fits no frame.
+    #[error("the head and this program do not understand each other: {0}")]
+    Protocol(String),
+}
+
+impl Error {
+    /// Whether the same may succeed a little later: on a new link, or by a head that is back.
+    pub(crate) fn is_passing(&self) -> bool {
+        match self {
+            Error::Unreachable(_) => true,
+            Error::Refused(refusal) => refusal.code == RefusalCode::Unavailable,
+            Error::NotAllowed(_)
+            | Error::Link(_)
+            | Error::Unconfirmed { .. }
+            | Error::InvalidJob(_)
+            | Error::Configuration(_)
+            | Error::Protocol(_) => false,
+        }
+    }
+
+    /// An answer that does not belong to what was asked.
+    pub(crate) fn unexpected(asked: &str, answer: &impl Debug) -> Error {
+        Error::Protocol(format!("{asked} was answered with {answer:?}"))
+    }
+
+    /// What a broken or expired call to this head means.
+    pub(crate) fn of_call(head: &str, error: &RpcError) -> Error {
+        match error {
+            RpcError::Shutdown | RpcError::Channel(_) | RpcError::DeadlineExceeded => {
+                Error::Unreachable(LinkError::of_call(head, error))
+            }
+            RpcError::Send(why) => Error::Protocol(format!("the request could not be sent: {why}")),
+            RpcError::Server(why) => Error::Protocol(format!("the head failed at the request: {why}")),
+        }
+    }
+}
+
+impl From<LinkError> for Error {
+    fn from(error: LinkError) -> Error {
+        match error.trouble() {
+            Trouble::Unreachable => Error::Unreachable(error),
+            Trouble::NotAllowed => Error::NotAllowed(error.to_string()),
+            Trouble::BadConfiguration => Error::Link(error),
+        }
+    }
+}
+
+impl From<Refusal> for Error {
+    fn from(refusal: Refusal) -> Error {
+        match refusal.code {
+            RefusalCode::NotAllowed => Error::NotAllowed(refusal.message),
+            RefusalCode::Invalid
+            | RefusalCode::Unsatisfiable
+            | RefusalCode::NotFound
+            | RefusalCode::Ambiguous
+            | RefusalCode::WrongState
+            | RefusalCode::Unavailable
+            | RefusalCode::Internal
+            | RefusalCode::StorageFailed => Error::Refused(refusal),
+        }
+    }
+}

@@ -1,0 +1,91 @@
+//! A handle for one job: what a client can do, said about this job.
+
+use cohabit_types::{Filter, JobChange, JobId, JobRecord, LogRecord, Progress, Verdict};
+use futures::stream::BoxStream;
+
+use crate::{Client, Error, LogOptions};
+
+/// A job of the cluster, or an array as a whole. Dropping the handle does nothing to the job.
+#[derive(Debug, Clone)]
+pub struct Job {
+    client: Client,
+    id: JobId,
+}
+
+impl Job {
+    pub(crate) fn new(client: Client, id: JobId) -> Job {
+        Job { client, id }
+    }
+
+    /// Its number.
+    #[must_use]
+    pub fn id(&self) -> JobId {
+        self.id
+    }
+
+    /// All about it, as it is now.
+    ///
+    /// # Errors
+    /// [`Error::Refused`] if there is no such job.
+    pub async fn record(&self) -> Result<JobRecord, Error> {
+        only(self.client.show(&[self.id]).await?)
+    }
+
+    /// Waits for its end; for that of all members, if it is an array as a whole.
+    ///
+    /// # Errors
+    /// [`Error::Refused`] if there is no such job.
+    pub async fn wait(&self) -> Result<JobRecord, Error> {
+        only(self.client.wait(&[self.id]).await?)
+    }
+
+    /// Its record now and after each change, the last when it has ended.
+    #[must_use]
+    pub fn watch(&self) -> BoxStream<'static, Result<JobRecord, Error>> {
+        self.client.watch(self.id)
+    }
+
+    /// How far it is, whenever it says so, until it has ended.
+    #[must_use]
+    pub fn progress(&self) -> BoxStream<'static, Result<Progress, Error>> {
+        self.client.progress(self.id)
+    }
+
+    /// What it prints.
+    #[must_use]
+    pub fn logs(&self, options: LogOptions) -> BoxStream<'static, Result<LogRecord, Error>> {
+        self.client.logs(self.id, options)
+    }
+
+    /// The members of the array, if it is one.
+    #[must_use]
+    pub fn members(&self) -> BoxStream<'static, Result<JobRecord, Error>> {
+        self.client.list(Filter { members_of: Some(self.id.number), ..Filter::default() })
+    }
+
+    /// Ends it, by its stop sequence if it runs.
+    ///
+    /// # Errors
+    /// [`Error::NotAllowed`] if it is another user's.
+    pub async fn cancel(&self) -> Result<(), Error> {
+        self.change(JobChange::Cancel).await
+    }
+
+    /// Applies this change.
+    ///
+    /// # Errors
+    /// [`Error::Refused`] if it is in a state in which that cannot be done.
+    pub async fn change(&self, change: JobChange) -> Result<(), Error> {
+        let verdicts = self.client.change(change, &[self.id]).await?;
+        match verdicts.into_iter().next() {
+            Some((_, Verdict::Done | Verdict::Already)) => Ok(()),
+            Some((_, Verdict::Refused(refusal))) => Err(refusal.into()),
+            None => Err(Error::Protocol("the head said nothing about the change".into())),
+        }
+    }
+}
+
+/// The record of the one job asked for.
+fn only(records: Vec<JobRecord>) -> Result<JobRecord, Error> {
+    records.into_iter().next().ok_or_else(|| Error::Protocol("the head said nothing about the job".into()))
+}

@@ -1,0 +1,55 @@
+//! The SDK of Cohabit: submit jobs to a cluster, follow them, and ask about them.
+//!
+//! ```no_run
+//! use cohabit_client::{Client, Connect, JobBuilder, LogOptions};
+//! use futures::TryStreamExt;
+//! use std::io::Write;
+//!
+//! # async fn example() -> anyhow::Result<()> {
+//! // The head and token that COHABIT_HEAD and COHABIT_TOKEN_FILE name, or those of a head on this machine.
+//! let client = Client::connect(Connect::from_environment()?).await?;
+//!
+//! let job = JobBuilder::new("python").args(["train.py", "--lr", "0.01"]).gpus(0.5).submit(&client).await?;
+//! println!("job {}", job.id());
+//!
+//! let mut output = job.logs(LogOptions::follow());
+//! while let Some(record) = output.try_next().await? {
+//!     std::io::stdout().write_all(&record.bytes)?;
+//! }
+//!
+//! let ended = job.wait().await?;
+//! println!("{}: {}", ended.state, ended.reason);
+//! # Ok(())
+//! # }
+//! ```
+//!
+//! A [`Client`] is cheap to clone, and all clones share one link. The link is made anew when it breaks: calls
+//! and streams go on where they were, and fail with [`Error::Unreachable`] only when their patience is at an
+//! end. A job that is submitted twice because of a broken link is one job, for every [`Submission`] carries a
+//! key.
+//!
+//! The words of the protocol (records, states, filters) are those of [`proto`]. This crate decides nothing
+//! about jobs, keeps no state on disk, and depends on nothing of the head or of the workers.
+#![warn(missing_docs)]
+
+mod builder;
+mod call;
+mod client;
+mod connect;
+mod error;
+mod job;
+mod link;
+mod list;
+mod logs;
+mod submission;
+mod watch;
+
+pub use builder::JobBuilder;
+pub use client::{Client, Explanation};
+pub use cohabit_net::{Token, TokenError, Welcome};
+pub use cohabit_types as proto;
+pub use connect::Connect;
+pub use error::Error;
+pub use job::Job;
+pub use logs::{LogOptions, LogPart};
+pub use submission::Submission;

@@ -1,0 +1,128 @@
+//! Follows jobs by long polls: one question for all of them, answered when one has changed.
+//!
+//! Revisions are good for as long as one connection lasts, for a head that was restarted counts anew. So on a
+//! new connection a watcher asks for everything, and what it has seen already is left out.
+
+use std::collections::BTreeMap;
+
+use cohabit_types::{Answer, JobId, JobRecord, Progress, Query, Watched};
+use futures::stream::{BoxStream, StreamExt, TryStreamExt, try_unfold};
+
+use crate::call::with_news;
+use crate::client::{PAGE, answered};
+use crate::link::Connection;
+use crate::{Client, Error};
+
+/// Jobs that are followed, and what was last seen of them.
+pub(crate) struct Watcher {
+    client: Client,
+    jobs: Vec<JobId>,
+    seen: BTreeMap<JobId, JobRecord>,
+    /// The connection on which it was seen.
+    connection: u64,
+}
+
+impl Client {
+    /// Waits for the end of all these jobs; returns their last records in the order asked. An array as a
+    /// whole has ended when all its members have.
+    ///
+    /// # Errors
+    /// [`Error::Refused`] if there is no such job.
+    pub async fn wait(&self, jobs: &[JobId]) -> Result<Vec<JobRecord>, Error> {
+        let mut ended = Vec::with_capacity(jobs.len());
+        for page in jobs.chunks(PAGE) {
+            ended.extend(Watcher::new(self.clone(), page).ended().await?);
+        }
+        Ok(ended)
+    }
+
+    /// A job's record now and after each change, the last when it has ended.
+    #[must_use]
+    pub fn watch(&self, job: JobId) -> BoxStream<'static, Result<JobRecord, Error>> {
+        let watcher = Watcher::new(self.clone(), &[job]);
+        try_unfold(
+            watcher,
+            |mut watcher| async move { Ok(watcher.next().await?.map(|record| (record, watcher))) },
+        )
+        .boxed()
+    }
+
+    /// How far a job is, whenever it says so, until it has ended. What it says in quick succession may be
+    /// left out.
+    #[must_use]
+    pub fn progress(&self, job: JobId) -> BoxStream<'static, Result<Progress, Error>> {
+        let mut told = None;
+        let news = move |record: JobRecord| {
+            let news = record.progress.filter(|now| told.as_ref() != Some(now));
+            told = news.clone().or(told.take());
+            async { Ok(news) }
+        };
+        self.watch(job).try_filter_map(news).boxed()
+    }
+}
+
+impl Watcher {
+    pub(crate) fn new(client: Client, jobs: &[JobId]) -> Watcher {
+        Watcher { client, jobs: jobs.to_vec(), seen: BTreeMap::new(), connection: 0 }
+    }
+
+    /// The next record of the one job that is followed; none after its last.
+    pub(crate) async fn next(&mut self) -> Result<Option<JobRecord>, Error> {
+        while self.lives() {
+            if let Some(record) = self.news().await?.pop() {
+                return Ok(Some(record));
+            }
+        }
+        Ok(None)
+    }
+
+    /// The last records of all, in the order asked, once they have ended.
+    async fn ended(mut self) -> Result<Vec<JobRecord>, Error> {
+        while self.lives() {
+            self.news().await?;
+        }
+        Ok(self.jobs.iter().filter_map(|job| self.seen.get(job)).cloned().collect())
+    }
+
+    fn lives(&self) -> bool {
+        self.jobs.iter().any(|job| self.is_live(*job))
+    }
+
+    fn is_live(&self, job: JobId) -> bool {
+        self.seen.get(&job).is_none_or(|record| !record.state.is_terminal())
+    }
+
+    /// Records that changed; perhaps none, when the head had waited for long enough.
+    async fn news(&mut self) -> Result<Vec<JobRecord>, Error> {
+        let ask = |to: Connection| {
+            let question = self.question(to.number);
+            async move {
+                let answer = to.service.query(with_news(), question).await?;
+                Ok(answer.map(|answer| (answer, to.number)))
+            }
+        };
+        let (answer, connection) = self.client.call(ask).await?;
+        let answer = answered(answer)?;
+        let Answer::Jobs(records) = answer else { return Err(Error::unexpected("a watch", &answer)) };
+        self.connection = connection;
+        Ok(records.into_iter().filter_map(|record| self.take_note(record)).collect())
+    }
+
+    /// On the connection of the last answer: what has changed since. On a new one: everything.
+    fn question(&self, connection: u64) -> Query {
+        let live = self.jobs.iter().copied().filter(|job| self.is_live(*job));
+        if connection != self.connection {
+            return Query::Show(live.collect());
+        }
+        let watched =
+            |job| Watched { job, revision: self.seen.get(&job).map_or(0, |record| record.revision) };
+        Query::Watch(live.map(watched).collect())
+    }
+
+    /// The record, if it tells anything new.
+    fn take_note(&mut self, record: JobRecord) -> Option<JobRecord> {
+        let known = self.seen.insert(record.id, record.clone());
+        let is_known = known.is_some_and(|known| JobRecord { revision: record.revision, ..known } == record);
+        (!is_known).then_some(record)
+    }
+}

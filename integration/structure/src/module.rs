@@ -1,0 +1,168 @@
+//! The modules of a crate: what each defines, imports and refers to.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::{fs, io};
+
+use syn::{Attribute, Item, ItemMod, UseTree};
+
+use crate::references;
+
+/// One module; several inline modules may lie in one file.
+#[derive(Debug, Default)]
+pub struct Module {
+    /// The file, relative to the folder of the crate's root file.
+    pub file: PathBuf,
+    /// Items that it defines.
+    pub definitions: Vec<Definition>,
+    /// Names that it imports or re-exports, with what they stand for.
+    pub(crate) imports: BTreeMap<String, Vec<String>>,
+    /// Modules whose names it imports all.
+    pub(crate) globs: Vec<Vec<String>>,
+    /// Every path that it names.
+    pub(crate) references: Vec<Vec<String>>,
+}
+
+/// A named item.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Definition {
+    /// Its name.
+    pub name: String,
+    /// Whether it is a struct, an enum, a union, a trait or a type alias.
+    pub is_type: bool,
+    /// Who may name it.
+    pub visibility: Visibility,
+}
+
+/// Who may name an item.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Visibility {
+    /// Its module.
+    Private,
+    /// The crate, or a part of it.
+    Crate,
+    /// Everybody who can reach its module.
+    Public,
+}
+
+/// Reads the root file and all modules that it declares.
+pub(crate) fn read_tree(root: &Path, modules: &mut BTreeMap<Vec<String>, Module>) -> io::Result<()> {
+    let folder = root.parent().unwrap_or(Path::new("")).to_owned();
+    let mut reader = Reader { folder: &folder, modules };
+    reader.file(root, &folder, &[])
+}
+
+struct Reader<'a> {
+    /// The folder of the root file.
+    folder: &'a Path,
+    modules: &'a mut BTreeMap<Vec<String>, Module>,
+}
+
+impl Reader<'_> {
+    /// Reads a file as the module of this path, whose children lie in `children`.
+    fn file(&mut self, file: &Path, children: &Path, path: &[String]) -> io::Result<()> {
+        let parsed = syn::parse_file(&fs::read_to_string(file)?)
+            .map_err(|error| io::Error::other(format!("{}: {error}", file.display())))?;
+        self.items(&parsed.items, file, children, path)
+    }
+
+    fn items(&mut self, items: &[Item], file: &Path, children: &Path, path: &[String]) -> io::Result<()> {
+        let mut module =
+            Module { file: file.strip_prefix(self.folder).unwrap_or(file).to_owned(), ..Module::default() };
+        for item in items.iter().filter(|item| !is_test(attributes(item))) {
+            match item {
+                Item::Mod(child) => self.child(child, file, children, path)?,
+                Item::Use(import) => note_imports(&mut module, &import.tree, &mut Vec::new()),
+                other => {
+                    module.definitions.extend(definition(other));
+                    references::collect(other, &mut module.references);
+                }
+            }
+        }
+        self.modules.insert(path.to_vec(), module);
+        Ok(())
+    }
+
+    fn child(&mut self, child: &ItemMod, file: &Path, children: &Path, path: &[String]) -> io::Result<()> {
+        let name = child.ident.to_string();
+        let path = [path, std::slice::from_ref(&name)].concat();
+        let below = children.join(&name);
+        if let Some((_, items)) = &child.content {
+            return self.items(items, file, &below, &path);
+        }
+        let beside = children.join(format!("{name}.rs"));
+        let found = if beside.exists() { beside } else { below.join("mod.rs") };
+        self.file(&found, &below, &path)
+    }
+}
+
+/// What a `use` brings into the module; each leaf also counts as a reference.
+fn note_imports(module: &mut Module, tree: &UseTree, before: &mut Vec<String>) {
+    let mut leaf = |name: String, path: Vec<String>| {
+        module.references.push(path.clone());
+        module.imports.insert(name, path);
+    };
+    match tree {
+        UseTree::Path(path) => {
+            before.push(path.ident.to_string());
+            note_imports(module, &path.tree, before);
+            before.pop();
+        }
+        UseTree::Group(group) => group.items.iter().for_each(|tree| note_imports(module, tree, before)),
+        UseTree::Name(name) if name.ident == "self" => {
+            leaf(before.last().cloned().unwrap_or_default(), before.clone());
+        }
+        UseTree::Name(name) => {
+            leaf(name.ident.to_string(), [before.as_slice(), &[name.ident.to_string()]].concat());
+        }
+        UseTree::Rename(renamed) => {
+            leaf(renamed.rename.to_string(), [before.as_slice(), &[renamed.ident.to_string()]].concat());
+        }
+        UseTree::Glob(_) => module.globs.push(before.clone()),
+    }
+}
+
+fn definition(item: &Item) -> Option<Definition> {
+    let (ident, visibility, is_type) = match item {
+        Item::Struct(it) => (&it.ident, &it.vis, true),
+        Item::Enum(it) => (&it.ident, &it.vis, true),
+        Item::Union(it) => (&it.ident, &it.vis, true),
+        Item::Trait(it) => (&it.ident, &it.vis, true),
+        Item::Type(it) => (&it.ident, &it.vis, true),
+        Item::Fn(it) => (&it.sig.ident, &it.vis, false),
+        Item::Const(it) => (&it.ident, &it.vis, false),
+        Item::Static(it) => (&it.ident, &it.vis, false),
+        _ => return None,
+    };
+    let visibility = match visibility {
+        syn::Visibility::Public(_) => Visibility::Public,
+        syn::Visibility::Restricted(_) => Visibility::Crate,
+        syn::Visibility::Inherited => Visibility::Private,
+    };
+    Some(Definition { name: ident.to_string(), is_type, visibility })
+}
+
+fn attributes(item: &Item) -> &[Attribute] {
+    match item {
+        Item::Mod(it) => &it.attrs,
+        Item::Use(it) => &it.attrs,
+        Item::Fn(it) => &it.attrs,
+        Item::Impl(it) => &it.attrs,
+        Item::Struct(it) => &it.attrs,
+        Item::Enum(it) => &it.attrs,
+        Item::Trait(it) => &it.attrs,
+        Item::Type(it) => &it.attrs,
+        Item::Const(it) => &it.attrs,
+        Item::Static(it) => &it.attrs,
+        _ => &[],
+    }
+}
+
+/// Whether an item is only there for tests, or for the fuzzer.
+fn is_test(attributes: &[Attribute]) -> bool {
+    let only_for = |attribute: &Attribute| {
+        attribute.path().is_ident("cfg")
+            && attribute.parse_args::<syn::Meta>().is_ok_and(|condition| condition.path().is_ident("test"))
+    };
+    attributes.iter().any(only_for)
+}

@@ -1,0 +1,64 @@
+//! Every path that an item names, those inside macro calls included.
+
+use proc_macro2::{TokenStream, TokenTree};
+use syn::visit::{self, Visit};
+use syn::{Attribute, Item, Macro, Path};
+
+/// Adds the paths of an item.
+pub(crate) fn collect(item: &Item, references: &mut Vec<Vec<String>>) {
+    Collector { references }.visit_item(item);
+}
+
+struct Collector<'a> {
+    references: &'a mut Vec<Vec<String>>,
+}
+
+impl<'ast> Visit<'ast> for Collector<'_> {
+    fn visit_path(&mut self, path: &'ast Path) {
+        self.references.push(path.segments.iter().map(|segment| segment.ident.to_string()).collect());
+        visit::visit_path(self, path);
+    }
+
+    /// Attributes name nothing of ours but what `serde(with = "…")` quotes.
+    fn visit_attribute(&mut self, _: &'ast Attribute) {}
+
+    fn visit_macro(&mut self, call: &'ast Macro) {
+        self.tokens(&call.tokens);
+    }
+}
+
+impl Collector<'_> {
+    /// Words joined by `::` are a path.
+    fn tokens(&mut self, tokens: &TokenStream) {
+        let mut path: Vec<String> = Vec::new();
+        let mut colons = 0;
+        for token in tokens.clone() {
+            match token {
+                TokenTree::Ident(word) => {
+                    if colons != 2 {
+                        self.end(&mut path);
+                    }
+                    path.push(word.to_string());
+                    colons = 0;
+                }
+                TokenTree::Punct(mark) if mark.as_char() == ':' => colons += 1,
+                TokenTree::Group(group) => {
+                    self.end(&mut path);
+                    colons = 0;
+                    self.tokens(&group.stream());
+                }
+                TokenTree::Punct(_) | TokenTree::Literal(_) => {
+                    self.end(&mut path);
+                    colons = 0;
+                }
+            }
+        }
+        self.end(&mut path);
+    }
+
+    fn end(&mut self, path: &mut Vec<String>) {
+        if !path.is_empty() {
+            self.references.push(std::mem::take(path));
+        }
+    }
+}

@@ -1,0 +1,71 @@
+//! What happens when a deadline comes. An alarm is only a hint: the state says whether there is still
+//! something to do.
+
+use cohabit_types::{Cause, JobId, Span, Time};
+
+use crate::alarm::Alarm;
+use crate::turn::Turn;
+
+impl Turn<'_> {
+    pub(crate) fn alarm(&mut self) {
+        self.cause = Cause::Clock;
+        while let Some((at, alarm)) = self.head.alarms.first().copied().filter(|(at, _)| *at <= self.now) {
+            self.head.alarms.remove(&(at, alarm));
+            match alarm {
+                Alarm::Node(node) => self.patience_ends(node),
+                Alarm::Job(job) => self.refresh_eligibility(job),
+                Alarm::Pause(node) => self.pause_ends(node),
+            }
+        }
+        if self.head.wake.is_some_and(|at| at <= self.now) {
+            self.head.wake = None;
+            self.reconsider();
+        }
+        self.forget_old_jobs();
+        self.forget_old_nodes();
+    }
+
+    pub(crate) fn set_alarm(&mut self, at: Time, alarm: Alarm) {
+        self.head.alarms.insert((at, alarm));
+    }
+
+    fn forget_old_jobs(&mut self) {
+        let retention = self.head.config.retention;
+        while let Some((ended_at, job)) = self.head.ended.first().copied() {
+            if ended_at + retention > self.now {
+                return;
+            }
+            self.head.ended.remove(&(ended_at, job));
+            self.forget(job);
+        }
+    }
+
+    fn forget(&mut self, job: JobId) {
+        self.head.jobs.remove(&job);
+        self.head.live.revisions.remove(&job);
+        self.head.dependents.remove(&job);
+        let members = (JobId::new(job.number))..=(JobId::member(job.number, u32::MAX));
+        if self.head.jobs.range(members).next().is_none() {
+            self.forget_submission(job.number);
+        }
+    }
+
+    fn forget_submission(&mut self, number: u64) {
+        self.head.dependents.remove(&JobId::new(number));
+        self.head.live.revisions.remove(&JobId::new(number));
+        let Some(submission) = self.head.submissions.remove(&number) else { return };
+        let Some(key) = &submission.idempotency_key else { return };
+        let Some(keys) = self.head.keys.get_mut(&submission.user) else { return };
+        keys.remove(key);
+        if keys.is_empty() {
+            self.head.keys.remove(&submission.user);
+        }
+    }
+
+    /// A node that has been gone for a hundred times its patience, and runs nothing, is no longer shown.
+    fn forget_old_nodes(&mut self) {
+        let patience: Span = self.head.config.lost_after * 100;
+        let now = self.now;
+        self.head.nodes.retain(|_, node| !(node.is_lost() && now.since(node.since) > patience));
+    }
+}

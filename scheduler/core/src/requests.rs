@@ -1,0 +1,70 @@
+//! Requests come in: who may ask for what, and which part of the head answers.
+
+use cohabit_types::{By, Cause, ClientKey, JobChange, JobId, Refusal, RefusalCode, Reply, Request, Role};
+
+use crate::head::Head;
+use crate::node::Intake;
+use crate::turn::Turn;
+
+impl Turn<'_> {
+    pub(crate) fn request(&mut self, client: ClientKey, by: By, request: Request) {
+        self.cause = Cause::User(by.user.clone());
+        let reply = match (by.role, request) {
+            (Role::Worker, _) => {
+                Err(not_allowed("a worker's token cannot submit or change jobs: use a user's"))
+            }
+            (Role::User | Role::Admin, Request::Submit(submit)) => self.submit(&by, *submit),
+            (Role::User | Role::Admin, Request::Change(change, jobs)) => {
+                Ok(self.change_all(&by, change, &jobs))
+            }
+            (Role::Admin, Request::Drain(node)) => self.drain(&node),
+            (Role::Admin, Request::Resume(node)) => self.resume(&node),
+            (Role::User, Request::Drain(_) | Request::Resume(_)) => {
+                Err(not_allowed("only an admin's token may drain or resume a node"))
+            }
+        };
+        self.answer(client, reply);
+    }
+
+    fn drain(&mut self, name: &str) -> Result<Reply, Refusal> {
+        self.set_intake(name, Intake::Closed)
+    }
+
+    fn resume(&mut self, name: &str) -> Result<Reply, Refusal> {
+        self.head.plan_wanted = true;
+        self.set_intake(name, Intake::Open)
+    }
+
+    fn set_intake(&mut self, name: &str, intake: Intake) -> Result<Reply, Refusal> {
+        let mut named =
+            self.head.nodes.iter().filter(|(id, node)| node.name == name || id.to_string() == name);
+        let named = named.next().map(|(id, _)| *id);
+        let Some(node) = named.and_then(|id| self.head.node_mut(id)) else {
+            return Err(Refusal::new(RefusalCode::NotFound, self.head.no_such_node(name)));
+        };
+        node.intake = intake;
+        Ok(Reply::Node(node.name.clone()))
+    }
+}
+
+impl Head {
+    fn no_such_node(&self, name: &str) -> String {
+        let names: Vec<&str> = self.nodes.values().map(|node| node.name.as_str()).collect();
+        match names.is_empty() {
+            true => format!("there is no node '{name}': no worker has joined yet"),
+            false => format!("there is no node '{name}': there are {}", names.join(", ")),
+        }
+    }
+}
+
+pub(crate) fn may_change(by: &By, owner: &str, change: JobChange, job: JobId) -> Result<(), Refusal> {
+    if by.role == Role::Admin || by.user == owner {
+        return Ok(());
+    }
+    let verb = change.verb();
+    Err(not_allowed(&format!("job {job} belongs to {owner}: only they or an admin may {verb} it")))
+}
+
+fn not_allowed(message: &str) -> Refusal {
+    Refusal::new(RefusalCode::NotAllowed, message)
+}

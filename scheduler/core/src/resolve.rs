@@ -1,0 +1,66 @@
+//! What the words by which people name jobs mean.
+
+use cohabit_types::{By, JobId, JobRef, Refusal, RefusalCode};
+
+use crate::head::Head;
+
+impl Head {
+    /// The jobs that these references mean to this user, in the order asked.
+    pub(crate) fn resolve(&self, by: &By, references: &[JobRef]) -> Result<Vec<JobId>, Refusal> {
+        let mut jobs = Vec::new();
+        for reference in references {
+            jobs.extend(self.resolve_one(by, reference)?);
+        }
+        Ok(jobs)
+    }
+
+    fn resolve_one(&self, by: &By, reference: &JobRef) -> Result<Vec<JobId>, Refusal> {
+        match reference {
+            JobRef::Id(id) => self.known(*id).map(|id| vec![id]),
+            JobRef::Range(first, last) => self.in_range(*first, *last),
+            JobRef::Last(back) => self.recent(by, *back).map(|id| vec![id]),
+            JobRef::Name(name) => self.named(by, name).map(|id| vec![id]),
+        }
+    }
+
+    /// The job, if it is in memory; the daemon looks for others in the history.
+    fn known(&self, id: JobId) -> Result<JobId, Refusal> {
+        let exists = self.jobs.contains_key(&id) || self.is_array(id);
+        exists.then_some(id).ok_or_else(|| not_found(format!("there is no job {id}")))
+    }
+
+    fn in_range(&self, first: u64, last: u64) -> Result<Vec<JobId>, Refusal> {
+        // A map has no range that ends before it begins, and panics over it.
+        let range = (first <= last).then(|| self.submissions.range(first..=last));
+        let jobs: Vec<JobId> = range.into_iter().flatten().map(|(number, _)| JobId::new(*number)).collect();
+        match jobs.is_empty() {
+            true => Err(not_found(format!("there is no job from {first} to {last}"))),
+            false => Ok(jobs),
+        }
+    }
+
+    fn recent(&self, by: &By, back: u32) -> Result<JobId, Refusal> {
+        let own = self.submissions.iter().rev().filter(|(_, submission)| submission.user == by.user);
+        let found = own.map(|(number, _)| JobId::new(*number)).nth(back as usize);
+        found.ok_or_else(|| not_found(format!("{} has submitted no {} job(s)", by.user, u64::from(back) + 1)))
+    }
+
+    fn named(&self, by: &By, name: &str) -> Result<JobId, Refusal> {
+        let own = self.submissions.iter().filter(|(_, it)| it.user == by.user && it.spec.name == name);
+        let numbers: Vec<u64> = own.map(|(number, _)| *number).collect();
+        match numbers[..] {
+            [] => Err(not_found(format!("{} has no job named '{name}'", by.user))),
+            [number] => Ok(JobId::new(number)),
+            _ => {
+                let listed: Vec<String> = numbers.iter().map(ToString::to_string).collect();
+                let message =
+                    format!("'{name}' names {} jobs: say which of {}", numbers.len(), listed.join(", "));
+                Err(Refusal::new(RefusalCode::Ambiguous, message))
+            }
+        }
+    }
+}
+
+fn not_found(message: String) -> Refusal {
+    Refusal::new(RefusalCode::NotFound, message)
+}

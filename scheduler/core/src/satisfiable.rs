@@ -1,0 +1,112 @@
+//! Whether a demand can ever be met: refused at submission if not, beside the largest there is.
+
+use std::collections::BTreeMap;
+
+use cohabit_policy::{NodeView, could_ever_hold};
+use cohabit_types::{Bytes, Demand, DeviceSharing, Gpus, Limits, Refusal, RefusalCode, Spread};
+
+use crate::head::Head;
+use crate::node::Node;
+
+impl Head {
+    /// Refuses what the nodes could not hold even if nothing ran on them. While no node is known, anything
+    /// may come.
+    pub(crate) fn check_satisfiable(&self, demand: &Demand) -> Result<(), Refusal> {
+        let mut views = Vec::new();
+        let mut nodes = Vec::new();
+        for (id, node) in self.nodes.iter().filter(|(_, node)| !node.is_lost()) {
+            nodes.push(node);
+            views.push(node.view(*id));
+            // The first few nodes are enough for nearly every job.
+            if views.len().is_power_of_two() && could_ever_hold(&views, demand) {
+                return Ok(());
+            }
+        }
+        if nodes.is_empty() || could_ever_hold(&views, demand) {
+            return Ok(());
+        }
+        Err(Refusal::new(
+            RefusalCode::Unsatisfiable,
+            format!("no node can ever run this job: {}", why_not(demand, &nodes, &views)),
+        ))
+    }
+}
+
+fn why_not(demand: &Demand, nodes: &[&Node], views: &[NodeView]) -> String {
+    let lenient = Demand { limits: Limits::BestEffort, ..*demand };
+    match could_ever_hold(views, &lenient) {
+        true => not_enforced(nodes),
+        false => too_large(demand, nodes),
+    }
+}
+
+/// Why devices do not enforce limits: each reason once, with the first device that gives it.
+fn not_enforced(nodes: &[&Node]) -> String {
+    let mut reasons: BTreeMap<&str, (String, usize)> = BTreeMap::new();
+    for (node, device) in nodes.iter().flat_map(|node| node.devices.iter().map(move |it| (node, &it.device)))
+    {
+        if let DeviceSharing::Unenforced(why) = &device.condition.sharing {
+            let place = || (format!("{} of {}", device.id, node.name), 0);
+            reasons.entry(why).or_insert_with(place).1 += 1;
+        }
+    }
+    let told = reasons.iter().map(|(why, (first, count))| match count {
+        1 => format!("{why} ({first})"),
+        _ => format!("{why} ({first} and {} more)", count - 1),
+    });
+    format!(
+        "it shares a GPU only within enforced limits, and none that is large enough enforces them: {}",
+        told.collect::<Vec<_>>().join("; ")
+    )
+}
+
+/// What is too large, beside the largest there is.
+fn too_large(demand: &Demand, nodes: &[&Node]) -> String {
+    let largest = |amount: fn(&Node) -> u64| {
+        nodes
+            .iter()
+            .map(|node| (amount(node), node.name.as_str()))
+            .max_by_key(|(most, _)| *most)
+            .unwrap_or_default()
+    };
+    if demand.spread == Spread::Free {
+        let devices: usize = nodes.iter().map(|node| node.devices.len()).sum();
+        return format!(
+            "it needs {} devices on nodes with enough of everything else, all nodes together have {devices}",
+            demand.devices()
+        );
+    }
+    let (devices, on) = largest(|node| node.devices.len() as u64);
+    if let Gpus::Whole(wanted) = demand.gpus
+        && u64::from(wanted) > devices
+    {
+        return format!("it needs {wanted} devices on a node, the largest node is {on} with {devices}");
+    }
+    let (memory, on) =
+        largest(|node| node.devices.iter().filter_map(|it| it.device.memory).max().map_or(0, |it| it.0));
+    let reserve = nodes.iter().map(|node| node.sharing.reserve).min().unwrap_or_default();
+    let reserve = if demand.may_have_neighbours() { reserve } else { Bytes::ZERO };
+    if let Some(wanted) = demand.gpu_memory.filter(|wanted| (*wanted + reserve).0 > memory && memory > 0) {
+        let beside = match reserve {
+            Bytes::ZERO => String::new(),
+            reserve => format!(" beside a reserve of {reserve}"),
+        };
+        return format!(
+            "it needs {wanted} of memory on each device{beside}, the largest device is on {on} with {}",
+            Bytes(memory)
+        );
+    }
+    let (cpus, on) = largest(|node| u64::from(node.cpus));
+    if u64::from(demand.cpus) > cpus {
+        return format!("it needs {} cores on a node, the largest node is {on} with {cpus}", demand.cpus);
+    }
+    let (memory, on) = largest(|node| node.memory.0);
+    if demand.memory.0 > memory {
+        let (wanted, most) = (demand.memory, Bytes(memory));
+        return format!("it needs {wanted} of host memory on a node, the largest node is {on} with {most}");
+    }
+    match demand.nodes as usize > nodes.len() {
+        true => format!("it needs {} nodes at once, the cluster has {}", demand.nodes, nodes.len()),
+        false => format!("too few nodes have all at once that it needs on each of {} node(s)", demand.nodes),
+    }
+}

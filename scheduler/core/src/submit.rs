@@ -1,0 +1,75 @@
+//! How a job becomes known: checked, numbered, booked.
+
+use std::sync::Arc;
+
+use cohabit_types::{By, JobId, JobSpec, Refusal, RefusalCode, Reply, Submit};
+
+use crate::alarm::Alarm;
+use crate::head::Head;
+use crate::job::Job;
+use crate::submission::Submission;
+use crate::turn::Turn;
+
+impl Turn<'_> {
+    pub(crate) fn submit(&mut self, by: &By, submit: Submit) -> Result<Reply, Refusal> {
+        if let Some(number) = self.head.earlier_submission(&by.user, submit.idempotency_key.as_deref()) {
+            return Ok(self.accepted(number));
+        }
+        self.head.admits(&submit.spec)?;
+        self.head.last_number += 1;
+        let number = self.head.last_number;
+        self.book(number, by, submit);
+        Ok(self.accepted(number))
+    }
+
+    fn accepted(&self, number: u64) -> Reply {
+        let members = self.head.submissions.get(&number).map_or(1, |it| it.states.values().sum());
+        Reply::Accepted { job: JobId::new(number), members }
+    }
+
+    fn book(&mut self, number: u64, by: &By, submit: Submit) {
+        if let Some(key) = &submit.idempotency_key {
+            self.head.keys.entry(by.user.clone()).or_default().insert(key.clone(), number);
+        }
+        let submission = Submission::new(by, submit, self.now);
+        let depends_on = submission.spec.depends_on.clone();
+        let jobs = submission.jobs(number);
+        let job = self.head.new_job(&submission, self.now);
+        self.head.submissions.insert(number, Arc::new(submission));
+        let job = Arc::new(job);
+        self.head.submission_mut(number).expect("it was just booked").count_new(job.state, jobs.len() as u64);
+        for id in &jobs {
+            self.add(*id, Arc::clone(&job));
+        }
+        for dependency in depends_on {
+            self.settle_dependency(&jobs, dependency);
+        }
+        for id in jobs {
+            self.refresh_eligibility(id);
+        }
+    }
+
+    fn add(&mut self, id: JobId, job: Arc<Job>) {
+        for earlier in &job.waits_for {
+            self.head.dependents.entry(*earlier).or_default().insert(id);
+        }
+        if let Some(at) = job.not_before {
+            self.set_alarm(at, Alarm::Job(id));
+        }
+        self.head.jobs.insert(id, job);
+        self.head.unended.insert(id);
+    }
+}
+
+impl Head {
+    /// Refuses what makes no sense, or can never run here.
+    pub(crate) fn admits(&self, spec: &JobSpec) -> Result<(), Refusal> {
+        spec.check().map_err(|why| Refusal::new(RefusalCode::Invalid, why))?;
+        self.check_dependencies(&spec.depends_on)?;
+        self.check_satisfiable(&spec.demand)
+    }
+
+    fn earlier_submission(&self, user: &str, key: Option<&str>) -> Option<u64> {
+        self.keys.get(user)?.get(key?).copied()
+    }
+}

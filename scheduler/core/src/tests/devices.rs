@@ -1,0 +1,310 @@
+//! Devices get into trouble, and jobs with them: who is at fault, who tries again, and what people are told.
+
+use cohabit_types::{
+    Bytes, Condition, Demand, DeviceId, DeviceSharing, DeviceTelemetry, Enforcement, GpuReading, Happening,
+    Health, JobId, JobSpec, JobState, Launch, Limits, NodeState, Outcome, ReasonCode, Refusal, RefusalCode,
+    Reply, Report, Retry, Signal, Span, StartFailure, StopReason,
+};
+
+use super::kit::*;
+use crate::{Event, Head};
+
+const GIB: u64 = 1 << 30;
+
+fn device(number: u32) -> DeviceId {
+    DeviceId(format!("gpu-{number}").into())
+}
+
+fn report(test: &mut TestHead, report: Report) {
+    test.event(Event::Report(key(1, 1), report));
+    test.planned();
+}
+
+fn condition(test: &mut TestHead, number: u32, condition: Condition) {
+    report(test, Report::Condition { device: device(number), condition });
+}
+
+fn healthy(health: Health) -> Condition {
+    Condition { health, ..Condition::default() }
+}
+
+fn enforced() -> Condition {
+    Condition { sharing: DeviceSharing::Enforced, ..Condition::default() }
+}
+
+/// A job with so many retries, without pauses between them, that runs.
+fn running_with(test: &mut TestHead, retries: u32) -> JobId {
+    let retry = Retry { limit: retries, backoff: Span::ZERO, backoff_cap: Span::ZERO };
+    test.submit(JobSpec { retry, ..part(500) })
+}
+
+fn sentences(test: &TestHead, job: JobId) -> String {
+    test.head.sentences(test.now, job).unwrap().join(" ")
+}
+
+fn killed() -> Outcome {
+    Outcome::Signalled(Signal::KILL)
+}
+
+#[test]
+fn a_victim_of_a_neighbours_fault_tries_again_without_using_a_retry_but_not_for_ever() {
+    let mut test = TestHead::with_devices(1);
+    let id = running_with(&mut test, 1);
+    for attempt in 1..=2 {
+        test.ended(rank(1, attempt), killed(), Some(StopReason::MpsFaultVictim));
+        assert_eq!((test.state(id), test.record(id).attempt), (JobState::Running, attempt + 1));
+        let told = sentences(&test, id);
+        let cause = "was stopped because another job's fault broke the MPS server of their GPU";
+        assert!(
+            told.contains(&format!("Attempt {attempt} {cause}; that used none of its retries.")),
+            "{told}"
+        );
+    }
+    test.ended(rank(1, 3), killed(), Some(StopReason::MpsFaultVictim));
+    let record = test.record(id);
+    assert_eq!((record.state, record.reason_code), (JobState::NodeFail, ReasonCode::MpsFaultVictim));
+    assert!(record.reason.starts_with("another job's fault broke the MPS server of their GPU: it was ended"));
+    assert!(record.reason.ends_with("0 of 1 retries were used"), "{}", record.reason);
+}
+
+#[test]
+fn a_victim_that_saved_its_work_in_time_goes_on_too() {
+    let mut test = TestHead::with_devices(1);
+    let id = running_with(&mut test, 0);
+    test.ended(rank(1, 1), Outcome::Exited(0), Some(StopReason::MpsFaultVictim));
+    assert_eq!((test.state(id), test.record(id).attempt), (JobState::Running, 2));
+}
+
+#[test]
+fn a_culprit_uses_a_retry_and_then_fails() {
+    let mut test = TestHead::with_devices(1);
+    let id = running_with(&mut test, 1);
+    test.ended(rank(1, 1), Outcome::Exited(1), Some(StopReason::MpsFault));
+    assert_eq!((test.state(id), test.record(id).attempt), (JobState::Running, 2));
+    let told = sentences(&test, id);
+    assert!(
+        told.contains("its fault on the GPU broke the MPS server; that used one of its retries"),
+        "{told}"
+    );
+    test.ended(rank(1, 2), Outcome::Exited(1), Some(StopReason::MpsFault));
+    let record = test.record(id);
+    assert_eq!((record.state, record.reason_code), (JobState::Failed, ReasonCode::MpsFault));
+    assert_eq!(record.shell_code(), Some(1));
+    assert!(record.reason.starts_with("its fault on the GPU broke the MPS server: it exited with code 1"));
+}
+
+#[test]
+fn who_finds_no_gpu_memory_ends_as_out_of_memory_with_its_own_code() {
+    let mut test = TestHead::with_devices(1);
+    let id = running_with(&mut test, 1);
+    let oom = || Outcome::OutOfGpuMemory { code: 3, said: "CUDA out of memory".into() };
+    test.ended(rank(1, 1), oom(), None);
+    assert_eq!((test.state(id), test.record(id).attempt), (JobState::Running, 2), "a retry was left");
+    test.ended(rank(1, 2), oom(), None);
+    let record = test.record(id);
+    assert_eq!((record.state, record.reason_code), (JobState::OutOfMemory, ReasonCode::GpuOom));
+    assert_eq!((record.exit_code, record.shell_code()), (Some(3), Some(3)));
+    assert!(record.reason.contains("CUDA out of memory"), "{}", record.reason);
+}
+
+#[test]
+fn who_holds_more_gpu_memory_than_it_asked_for_is_out_of_memory() {
+    let mut test = TestHead::with_devices(1);
+    let id = running_with(&mut test, 0);
+    test.ended(rank(1, 1), killed(), Some(StopReason::GpuMemory));
+    let record = test.record(id);
+    assert_eq!((record.state, record.reason_code), (JobState::OutOfMemory, ReasonCode::GpuOom));
+    assert_eq!(record.shell_code(), Some(137));
+}
+
+#[test]
+fn a_node_without_room_is_not_the_fault_of_the_job_and_is_given_time() {
+    let mut test = TestHead::with_devices(1);
+    let id = test.submit(part(500));
+    let full = || Outcome::NotStarted(StartFailure::NodeTrouble("its disk is full".into()));
+    for (attempt, pause) in (1..=20).zip([1, 2, 4, 8, 16, 32].into_iter().chain(std::iter::repeat(60))) {
+        test.ended(rank(1, attempt), full(), None);
+        let record = test.record(id);
+        assert_eq!((record.state, record.attempt), (JobState::Pending, attempt), "{}", record.reason);
+        let why =
+            format!("node1 had no room (its disk is full) and is tried again in {}", Span::from_secs(pause));
+        assert!(record.reason.ends_with(&why), "{}", record.reason);
+        assert_eq!(test.head.node_records()[0].state, NodeState::Paused);
+        test.after(Span::from_secs(pause));
+        assert_eq!(test.state(id), JobState::Running);
+        assert_eq!(test.head.node_records()[0].trouble.as_deref(), Some("its disk is full"));
+    }
+    test.started(rank(1, 21));
+    assert_eq!(test.head.node_records()[0].trouble, None);
+}
+
+#[test]
+fn what_befalls_a_device_is_not_the_fault_of_the_job_on_it() {
+    let fenced = Outcome::NotStarted(StartFailure::DeviceFenced("it fell off the bus".into()));
+    let refused = Outcome::NotStarted(StartFailure::Unenforced("MPS does not start".into()));
+    for (outcome, stopped, reason) in [
+        (killed(), Some(StopReason::DeviceLost), ReasonCode::DeviceLost),
+        (fenced, None, ReasonCode::DeviceLost),
+        (killed(), Some(StopReason::Unenforced), ReasonCode::SharingUnenforced),
+        (refused, None, ReasonCode::SharingUnenforced),
+    ] {
+        let mut test = TestHead::with_devices(1);
+        let id = running_with(&mut test, 0);
+        for attempt in 1..=2 {
+            test.ended(rank(1, attempt), outcome.clone(), stopped);
+            assert_eq!((test.state(id), test.record(id).attempt), (JobState::Running, attempt + 1));
+        }
+        test.ended(rank(1, 3), outcome, stopped);
+        assert_eq!((test.state(id), test.record(id).reason_code), (JobState::NodeFail, reason));
+    }
+}
+
+#[test]
+fn a_gang_that_breaks_with_a_device_is_not_at_fault() {
+    let mut test = TestHead::with_devices(2);
+    let id = test.submit(JobSpec { launch: Launch::PerGpu, ..gpus(2) });
+    test.ended(rank(1, 1), killed(), Some(StopReason::DeviceLost));
+    assert_eq!(test.state(id), JobState::Completing);
+    test.ended(id.attempt(1).rank(1), Outcome::Signalled(Signal::TERM), Some(StopReason::GangBroken));
+    assert_eq!((test.state(id), test.record(id).attempt), (JobState::Running, 2), "it had no retries");
+    assert_eq!(test.record(id).attempts[0].stopped, Some(StopReason::DeviceLost));
+}
+
+#[test]
+fn a_cancelled_job_is_cancelled_whatever_befell_its_device_meanwhile() {
+    let mut test = TestHead::with_devices(1);
+    let id = running_with(&mut test, 0);
+    test.change(cohabit_types::JobChange::Cancel, id);
+    test.ended(rank(1, 1), killed(), Some(StopReason::MpsFaultVictim));
+    assert_eq!(test.state(id), JobState::Cancelled);
+}
+
+#[test]
+fn a_device_out_of_service_gets_no_jobs_until_it_is_well() {
+    for health in
+        [Health::Fenced("it fell off the bus".into()), Health::Recovering("MPS is restarted".into())]
+    {
+        let mut test = TestHead::with_devices(1);
+        condition(&mut test, 0, healthy(health.clone()));
+        let id = test.submit(gpus(1));
+        let record = test.record(id);
+        assert_eq!((record.state, record.reason_code), (JobState::Pending, ReasonCode::WaitingForDevices));
+        assert!(record.reason.contains("1 device(s) there are out of service"), "{}", record.reason);
+        assert_eq!(test.head.node_records()[0].devices[0].device.condition.health, health);
+        condition(&mut test, 0, healthy(Health::Well));
+        assert_eq!(test.state(id), JobState::Running);
+    }
+}
+
+#[test]
+fn a_condition_is_known_again_after_a_restart_but_not_what_an_older_link_says() {
+    let mut test = TestHead::with_devices(1);
+    let fenced = || healthy(Health::Fenced("it fell off the bus".into()));
+    condition(&mut test, 0, fenced());
+    let mut restarted = Head::new();
+    for (at, event) in test.events.clone() {
+        restarted.handle(at, event, &mut Vec::new());
+    }
+    assert_eq!(restarted.node_records()[0].devices[0].device.condition, fenced());
+    test.rejoin(1, 2, vec![]);
+    condition(&mut test, 0, fenced());
+    assert_eq!(test.head.node_records()[0].devices[0].device.condition, Condition::default());
+}
+
+#[test]
+fn no_more_than_three_share_a_device_and_the_fourth_is_told() {
+    let mut test = TestHead::with_devices(1);
+    let jobs: Vec<JobId> = (0..4).map(|_| test.submit(part(100))).collect();
+    assert_eq!(test.record(jobs[0]).sharing_with, jobs[1..3]);
+    let record = test.record(jobs[3]);
+    let sentence = "3 ranks share each GPU already, and no more may; it is next in line";
+    assert_eq!((record.reason_code, record.reason.as_str()), (ReasonCode::WaitingForDevices, sentence));
+}
+
+#[test]
+fn a_part_of_a_device_without_a_figure_for_memory_runs_alone() {
+    let mut test = TestHead::with_devices(1);
+    let alone = JobSpec { demand: Demand { gpu_memory: None, ..part(500).demand }, ..part(500) };
+    let (first, second) = (test.submit(alone), test.submit(part(500)));
+    assert_eq!((test.state(first), test.state(second)), (JobState::Running, JobState::Pending));
+    assert_eq!(test.record(first).attempts[0].ranks[0].share, cohabit_types::Share::WHOLE);
+}
+
+fn refusal(reply: Reply) -> String {
+    let Reply::Refused(Refusal { code: RefusalCode::Unsatisfiable, message }) = reply else {
+        panic!("{reply:?}")
+    };
+    message
+}
+
+#[test]
+fn a_job_that_insists_on_limits_is_refused_where_nothing_could_enforce_them() {
+    let insisting = || {
+        let demand = Demand { limits: Limits::Enforced, ..part(500).demand };
+        JobSpec { demand, ..part(500) }
+    };
+    let mut test = TestHead::with_devices(3);
+    let without_mps = DeviceSharing::Unenforced("nvidia-cuda-mps-control is not on the PATH".into());
+    condition(&mut test, 2, Condition { sharing: without_mps, ..Condition::default() });
+    assert_eq!(
+        refusal(test.try_submit(insisting())),
+        "no node can ever run this job: it shares a GPU only within enforced limits, and none that is large \
+         enough enforces them: nothing limits its ranks (gpu-0 of node1 and 1 more); nvidia-cuda-mps-control \
+         is not on the PATH (gpu-2 of node1)"
+    );
+    condition(&mut test, 2, enforced());
+    let id = test.submit(insisting());
+    assert_eq!(test.record(id).devices(), [device(2)]);
+}
+
+#[test]
+fn the_largest_share_leaves_the_reserve() {
+    let mut test = TestHead::with_devices(1);
+    let demand = Demand { gpu_memory: Some(Bytes(80 * GIB)), ..part(500).demand };
+    assert_eq!(
+        refusal(test.try_submit(JobSpec { demand, ..part(500) })),
+        "no node can ever run this job: it needs 80 GiB of memory on each device beside a reserve of 1 GiB, \
+         the largest device is on node1 with 80 GiB"
+    );
+}
+
+#[test]
+fn it_is_told_once_whether_limits_are_enforced_and_again_when_that_changes() {
+    let mut test = TestHead::with_devices(1);
+    let id = test.submit(part(500));
+    assert_eq!(test.record(id).sharing(), None);
+    let told = |test: &TestHead| {
+        let shares = |it: &cohabit_types::Chapter| matches!(it.happening, Happening::Shares { .. });
+        test.head.story(id).iter().filter(|it| shares(it)).count()
+    };
+    let say = |test: &mut TestHead, enforcement: &Enforcement| {
+        report(test, Report::Sharing { rank: rank(1, 1), enforcement: enforcement.clone() });
+    };
+    let unenforced = Enforcement::Unenforced("its process 77 uses the GPU outside of MPS".into());
+    for enforcement in [&Enforcement::Enforced, &Enforcement::Enforced, &unenforced] {
+        say(&mut test, enforcement);
+        assert_eq!(test.record(id).sharing(), Some(enforcement));
+    }
+    assert_eq!(told(&test), 2);
+    let sentence = "Nothing enforces its limits on the GPU that it shares: its process 77";
+    assert!(sentences(&test, id).contains(sentence), "{}", sentences(&test, id));
+    say(&mut test, &Enforcement::Enforced);
+    assert!(sentences(&test, id).contains("Its limits on the GPU that it shares are enforced."));
+}
+
+#[test]
+fn telemetry_tells_what_ranks_hold_for_as_long_as_they_live_and_the_link_does() {
+    let mut test = TestHead::with_devices(1);
+    let id = test.submit(part(500));
+    let reading = GpuReading { utilisation: Some(0.5), ..GpuReading::default() };
+    let ranks = vec![(rank(1, 1), Bytes(7 * GIB)), (rank(9, 1), Bytes(GIB))];
+    let telemetry = DeviceTelemetry { device: device(0), at: test.now, reading, ranks };
+    report(&mut test, Report::Telemetry(vec![telemetry.clone()]));
+    let held = |test: &TestHead| test.record(id).attempts[0].ranks[0].gpu_memory;
+    let shown = |test: &TestHead| test.head.node_records()[0].devices[0].telemetry.clone();
+    assert_eq!((held(&test), shown(&test)), (Some(Bytes(7 * GIB)), Some(telemetry)));
+    test.ended(rank(1, 1), Outcome::Exited(0), None);
+    assert_eq!(held(&test), None);
+    test.lose(1, 1);
+    assert_eq!(shown(&test), None);
+}

@@ -1,0 +1,86 @@
+//! As whom jobs run, what holds them to what they claim, and what becomes of those who take more.
+
+use cohabit_types::{
+    By, Bytes, Demand, Enforcement, Happening, Inventory, Isolation, JobSpec, JobState, Outcome, ReasonCode,
+    Report, Request, Retry, Role, Span, Submit, Users,
+};
+
+use super::kit::*;
+use crate::Event;
+
+const MEMORY: Bytes = Bytes(2 << 30);
+
+fn claiming() -> JobSpec {
+    JobSpec { demand: Demand { cpus: 2, memory: MEMORY, ..command().demand }, ..command() }
+}
+
+/// A head with one node whose worker says this of limits.
+fn head_where(host_limits: Enforcement) -> TestHead {
+    let mut test = TestHead::new();
+    let isolation = Isolation { users: Users::Apart, host_limits };
+    test.event(Event::Joined(key(1, 1), Inventory { isolation, ..inventory(1, 1, vec![]) }));
+    test
+}
+
+fn sentences(test: &TestHead, id: cohabit_types::JobId) -> String {
+    test.head.sentences(test.now, id).unwrap().join(" ")
+}
+
+#[test]
+fn an_order_says_as_which_account_and_by_which_right() {
+    for (account, runs_as) in [(None, "ada"), (Some("al"), "al")] {
+        let mut test = TestHead::with_devices(1);
+        let by = By { account: account.map(str::to_owned), ..By::new("ada", Role::Admin) };
+        let submit = Submit { spec: command(), idempotency_key: None, estimate: None };
+        test.request(by, Request::Submit(Box::new(submit)));
+        test.planned();
+        let run = test.runs().remove(0);
+        assert_eq!((run.user.as_str(), run.account.as_str(), run.role), ("ada", runs_as, Role::Admin));
+    }
+}
+
+#[test]
+fn a_job_that_claims_cores_or_memory_is_told_whether_that_limits_it() {
+    let mut test = head_where(Enforcement::Enforced);
+    let id = test.submit(claiming());
+    assert_eq!(test.record(id).host_limits(), Some(("node1", &Enforcement::Enforced)));
+    let unenforced = Enforcement::Unenforced("no delegated cgroup".into());
+    let mut test = head_where(unenforced.clone());
+    let id = test.submit(claiming());
+    assert_eq!(test.record(id).host_limits(), Some(("node1", &unenforced)));
+    let told = sentences(&test, id);
+    assert!(told.contains("that it claims on node node1: no delegated cgroup."), "{told}");
+    let mut test = head_where(unenforced);
+    let id = test.submit(command());
+    assert_eq!(test.record(id).host_limits(), None, "it claims nothing");
+}
+
+#[test]
+fn a_user_without_account_is_told_of_once() {
+    let mut test = TestHead::with_devices(1);
+    let id = test.submit(command());
+    for _ in 0..2 {
+        test.event(Event::Report(key(1, 1), Report::PrivateUser { rank: rank(1, 1), uid: 61_184 }));
+    }
+    let told = Happening::PrivateUser { rank: rank(1, 1), account: "ada".into(), uid: 61_184 };
+    assert_eq!(test.head.story(id).iter().filter(|chapter| chapter.happening == told).count(), 1);
+    assert_eq!(test.record(id).attempts[0].ranks[0].private_uid, Some(61_184));
+    assert!(sentences(&test, id).contains("there it runs as user 61184, which nobody else is"));
+}
+
+#[test]
+fn want_of_host_memory_is_an_end_of_its_own_that_uses_retries() {
+    for (limit, reason) in [(Some(MEMORY), ReasonCode::MemoryLimit), (None, ReasonCode::Oom)] {
+        let mut test = TestHead::with_devices(1);
+        let retry = Retry { limit: 1, backoff: Span::ZERO, backoff_cap: Span::ZERO };
+        let id = test.submit(JobSpec { retry, ..claiming() });
+        let outcome = || Outcome::OutOfMemory { code: 137, limit, peak: limit };
+        test.ended(rank(1, 1), outcome(), None);
+        assert_eq!((test.state(id), test.record(id).attempt), (JobState::Running, 2));
+        test.ended(rank(1, 2), outcome(), None);
+        let record = test.record(id);
+        assert_eq!((record.state, record.reason_code), (JobState::OutOfMemory, reason));
+        assert_eq!(record.shell_code(), Some(137));
+        assert_eq!(record.reason.contains("more than the 2 GiB"), limit.is_some(), "{}", record.reason);
+    }
+}

@@ -1,0 +1,267 @@
+//! The life of single jobs.
+
+use cohabit_types::{
+    Dependency, JobChange, JobSpec, JobState, Order, Outcome, ReasonCode, Retry, Signal, Span, StartFailure,
+    StopReason, Verdict, When,
+};
+
+use super::kit::*;
+
+#[test]
+fn a_job_runs_and_completes_with_four_messages() {
+    let mut test = TestHead::with_devices(1);
+    let id = test.submit(gpus(1));
+    let runs = test.runs();
+    assert_eq!(runs.len(), 1);
+    assert_eq!(runs[0].attempt, id.attempt(1));
+    assert_eq!(runs[0].ranks[0].devices[0].as_str(), "gpu-0");
+    assert_eq!(test.state(id), JobState::Running);
+    test.started(rank(1, 1));
+    test.effects();
+    test.ended(rank(1, 1), Outcome::Exited(0), None);
+    assert_eq!(test.orders(), [(key(1, 1), Order::Acknowledge(rank(1, 1)))], "and nothing else is ordered");
+    assert_eq!(test.state(id), JobState::Completed);
+    assert_eq!(test.record(id).shell_code(), Some(0));
+}
+
+#[test]
+fn jobs_wait_in_line_until_a_device_is_free() {
+    let mut test = TestHead::with_devices(1);
+    let (first, second) = (test.submit(gpus(1)), test.submit(gpus(1)));
+    assert_eq!(test.state(second), JobState::Pending);
+    assert_eq!(test.record(second).reason_code, ReasonCode::WaitingForDevices);
+    assert_eq!(
+        test.record(second).reason,
+        "it needs 1 whole device(s) on a node and the most that are free on one is 0; it is next in line"
+    );
+    test.ended(first.attempt(1).rank(0), Outcome::Exited(0), None);
+    assert_eq!(test.state(second), JobState::Running);
+}
+
+#[test]
+fn two_halves_share_a_device_and_a_third_waits() {
+    let mut test = TestHead::with_devices(1);
+    let jobs: Vec<_> = (0..3).map(|_| test.submit(part(500))).collect();
+    let states: Vec<_> = jobs.iter().map(|id| test.state(*id)).collect();
+    assert_eq!(states, [JobState::Running, JobState::Running, JobState::Pending]);
+    assert_eq!(test.record(jobs[0]).sharing_with, [jobs[1]]);
+}
+
+#[test]
+fn a_failing_job_is_retried_after_growing_pauses_and_then_fails() {
+    let mut test = TestHead::with_devices(1);
+    let retry = Retry { limit: 2, backoff: Span::from_secs(5), backoff_cap: Span::from_secs(60) };
+    let id = test.submit(JobSpec { retry, ..gpus(1) });
+    test.ended(rank(1, 1), Outcome::Exited(3), None);
+    assert_eq!(
+        (test.state(id), test.record(id).reason_code),
+        (JobState::Pending, ReasonCode::WaitingForRetry)
+    );
+    test.after(Span::from_secs(4));
+    assert_eq!(test.state(id), JobState::Pending);
+    test.after(Span::from_secs(1));
+    assert_eq!(test.state(id), JobState::Running);
+    test.ended(rank(1, 2), Outcome::Signalled(Signal::KILL), None);
+    test.after(Span::from_secs(10));
+    test.ended(rank(1, 3), Outcome::Exited(9), None);
+    let record = test.record(id);
+    assert_eq!((record.state, record.exit_code, record.attempts.len()), (JobState::Failed, Some(9), 3));
+    assert_eq!(record.shell_code(), Some(9));
+    assert!(record.reason.contains("it exited with code 9 on node1"), "{}", record.reason);
+    assert!(record.reason.contains("2 of 2 retries were used"), "{}", record.reason);
+}
+
+#[test]
+fn ends_map_to_states_reasons_and_codes() {
+    let not_found = Outcome::NotStarted(StartFailure::CommandNotFound("train".into()));
+    let not_executable = Outcome::NotStarted(StartFailure::NotExecutable("train".into()));
+    let no_workdir = Outcome::NotStarted(StartFailure::WorkdirMissing("/x".into()));
+    for (outcome, stopped, state, reason, code) in [
+        (Outcome::Exited(4), None, JobState::Failed, ReasonCode::ExitCode, 4),
+        (Outcome::Signalled(Signal(11)), None, JobState::Failed, ReasonCode::Signalled, 139),
+        (not_found, None, JobState::Failed, ReasonCode::CommandNotFound, 127),
+        (not_executable, None, JobState::Failed, ReasonCode::NotExecutable, 126),
+        (no_workdir, None, JobState::Failed, ReasonCode::WorkdirMissing, 125),
+        (Outcome::Exited(0), Some(StopReason::TimeLimit), JobState::Timeout, ReasonCode::TimeLimit, 124),
+    ] {
+        let mut test = TestHead::with_devices(1);
+        let id = test.submit(gpus(1));
+        test.ended(rank(1, 1), outcome, stopped);
+        let record = test.record(id);
+        assert_eq!((record.state, record.reason_code, record.shell_code()), (state, reason, Some(code)));
+    }
+}
+
+#[test]
+fn a_pending_job_is_cancelled_at_once_and_a_running_one_by_its_worker() {
+    let mut test = TestHead::with_devices(1);
+    let (running, pending) = (test.submit(gpus(1)), test.submit(gpus(1)));
+    assert_eq!(test.change(JobChange::Cancel, pending), Verdict::Done);
+    assert_eq!(test.state(pending), JobState::Cancelled);
+    test.effects();
+    assert_eq!(test.change(JobChange::Cancel, running), Verdict::Done);
+    let stop = Order::Stop { attempt: running.attempt(1), why: StopReason::Cancelled };
+    assert_eq!(test.orders(), [(key(1, 1), stop)]);
+    assert_eq!(test.state(running), JobState::Completing);
+    assert_eq!(test.change(JobChange::Cancel, running), Verdict::Already);
+    test.ended(rank(1, 1), Outcome::Exited(0), Some(StopReason::Cancelled));
+    assert_eq!(test.state(running), JobState::Cancelled);
+    assert_eq!(test.change(JobChange::Cancel, running), Verdict::Already);
+}
+
+#[test]
+fn a_job_that_completes_before_the_cancellation_reaches_it_is_completed() {
+    let mut test = TestHead::with_devices(1);
+    let id = test.submit(gpus(1));
+    test.change(JobChange::Cancel, id);
+    test.ended(rank(1, 1), Outcome::Exited(0), None);
+    assert_eq!(test.state(id), JobState::Completed);
+}
+
+#[test]
+fn a_requeued_job_runs_again_with_the_next_attempt() {
+    let mut test = TestHead::with_devices(1);
+    let id = test.submit(gpus(1));
+    test.change(JobChange::Requeue, id);
+    test.ended(rank(1, 1), Outcome::Signalled(Signal::TERM), Some(StopReason::Requeued));
+    assert_eq!((test.state(id), test.record(id).attempt), (JobState::Running, 2));
+    test.ended(rank(1, 2), Outcome::Exited(0), None);
+    assert_eq!(test.change(JobChange::Requeue, id), Verdict::Done);
+    assert_eq!((test.state(id), test.record(id).attempt), (JobState::Running, 3));
+}
+
+#[test]
+fn of_a_long_story_the_beginning_and_the_latest_chapters_are_kept() {
+    let mut test = TestHead::with_devices(1);
+    let id = test.submit(gpus(1));
+    // It was submitted, and placed for the first time.
+    let first = test.head.story(id);
+    for attempt in 1..=100 {
+        let told = test.head.story(id);
+        test.change(JobChange::Requeue, id);
+        test.ended(rank(1, attempt), Outcome::Signalled(Signal::TERM), Some(StopReason::Requeued));
+        let story = test.head.story(id);
+        assert!(story.len() <= 201 && story[..2] == first && story.contains(&told[told.len() - 1]));
+    }
+    assert!(test.head.story(id).len() >= 150);
+}
+
+#[test]
+fn a_cancellation_overrules_a_requeue_under_way() {
+    let mut test = TestHead::with_devices(1);
+    let id = test.submit(gpus(1));
+    test.change(JobChange::Requeue, id);
+    assert_eq!(test.change(JobChange::Cancel, id), Verdict::Done);
+    test.ended(rank(1, 1), Outcome::Signalled(Signal::TERM), Some(StopReason::Requeued));
+    assert_eq!(test.state(id), JobState::Cancelled);
+}
+
+#[test]
+fn a_held_job_waits_for_its_release() {
+    let mut test = TestHead::with_devices(1);
+    let id = test.submit(JobSpec { held: true, ..gpus(1) });
+    assert_eq!((test.state(id), test.record(id).reason_code), (JobState::Held, ReasonCode::HeldByUser));
+    assert_eq!(test.change(JobChange::Release, id), Verdict::Done);
+    assert_eq!(test.state(id), JobState::Running);
+    assert!(matches!(test.change(JobChange::Hold, id), Verdict::Refused(_)));
+}
+
+#[test]
+fn a_job_does_not_begin_before_its_time() {
+    let mut test = TestHead::with_devices(1);
+    let begin = Some(test.now + Span::from_secs(100));
+    let id = test.submit(JobSpec { begin, ..gpus(1) });
+    assert_eq!(test.record(id).reason_code, ReasonCode::WaitingForBegin);
+    test.after(Span::from_secs(99));
+    assert_eq!(test.state(id), JobState::Pending);
+    test.after(Span::from_secs(1));
+    assert_eq!(test.state(id), JobState::Running);
+}
+
+#[test]
+fn larger_priorities_go_first() {
+    let mut test = TestHead::with_devices(1);
+    let running = test.submit(gpus(1));
+    let (low, high) = (test.submit(gpus(1)), test.submit(JobSpec { priority: 5, ..gpus(1) }));
+    test.ended(running.attempt(1).rank(0), Outcome::Exited(0), None);
+    assert_eq!((test.state(low), test.state(high)), (JobState::Pending, JobState::Running));
+}
+
+fn after(job: cohabit_types::JobId, when: When) -> JobSpec {
+    JobSpec { depends_on: vec![Dependency { job, when }], ..gpus(1) }
+}
+
+#[test]
+fn dependencies_decide_by_how_the_earlier_job_ended() {
+    for (exit, expected) in [
+        (0, [JobState::Pending, JobState::Pending, JobState::Cancelled]),
+        (1, [JobState::Cancelled, JobState::Pending, JobState::Pending]),
+    ] {
+        let mut test = TestHead::with_devices(1);
+        let first = test.submit(gpus(1));
+        let later =
+            [When::AfterOk, When::AfterAny, When::AfterNotOk].map(|when| test.submit(after(first, when)));
+        assert_eq!(test.record(later[0]).reason_code, ReasonCode::WaitingForDependency);
+        let blocker = test.submit(JobSpec { priority: 9, ..gpus(1) });
+        test.ended(rank(1, 1), Outcome::Exited(exit), None);
+        assert_eq!(test.state(blocker), JobState::Running);
+        assert_eq!(later.map(|id| test.state(id)), expected);
+    }
+}
+
+#[test]
+fn a_long_chain_falls_without_deep_recursion() {
+    let mut test = TestHead::with_devices(1);
+    let first = test.submit(gpus(1));
+    let mut last = first;
+    for _ in 0..2_000 {
+        let spec = after(last, When::AfterOk);
+        let submit = cohabit_types::Submit { spec, idempotency_key: None, estimate: None };
+        let event = crate::Event::Client(
+            cohabit_types::ClientKey(1),
+            ada(),
+            cohabit_types::Request::Submit(Box::new(submit)),
+        );
+        test.head.handle(test.now, event, &mut Vec::new());
+        last = job(last.number + 1);
+    }
+    test.change(JobChange::Cancel, first);
+    test.ended(rank(1, 1), Outcome::Signalled(Signal::TERM), Some(StopReason::Cancelled));
+    assert_eq!(test.state(last), JobState::Cancelled);
+    assert_eq!(test.record(last).reason_code, ReasonCode::DependencyFailed);
+}
+
+#[test]
+fn explanations_are_sentences_with_numbers() {
+    let mut test = TestHead::with_devices(1);
+    let running = test.submit(gpus(1));
+    test.submit(gpus(1));
+    let waiting = test.submit(gpus(1));
+    test.after(Span::from_secs(90));
+    let told = |id| test.head.sentences(test.now, id).unwrap();
+    insta::assert_json_snapshot!(vec![told(running), told(waiting)], @r#"
+    [
+      [
+        "Job 1 is RUNNING, for 1 min 30 s in attempt 1.",
+        "It runs on node1. (running)"
+      ],
+      [
+        "Job 3 is PENDING and has been waiting for 1 min 30 s since it was submitted.",
+        "It needs 1 whole device(s) on a node and the most that are free on one is 0; 1 job is ahead of it in the queue. (waiting_for_devices)",
+        "1 job(s) run."
+      ]
+    ]
+    "#);
+}
+
+#[test]
+fn a_forgotten_job_does_not_mind_the_end_of_one_it_waited_for() {
+    let mut test = TestHead::with_devices(1);
+    let first = test.submit(gpus(1));
+    let waiting = test.submit(after(first, When::AfterOk));
+    test.change(JobChange::Cancel, waiting);
+    test.after(Span::from_secs(86_400));
+    assert!(test.head.record(test.now, waiting).is_none());
+    test.ended(rank(1, 1), Outcome::Exited(0), None);
+    assert_eq!(test.state(first), JobState::Completed);
+}

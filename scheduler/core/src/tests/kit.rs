@@ -1,0 +1,239 @@
+//! Scenario words: a head with a policy beside it, and what it did since it was last looked at.
+
+use cohabit_policy::{Policy, View, forecast, policy_by_name};
+use cohabit_types::{
+    Array, By, Bytes, ClientKey, Demand, Device, DeviceId, DeviceKind, Gpus, HeldRank, Incarnation,
+    IndexRange, Inventory, Isolation, JobChange, JobId, JobRecord, JobSpec, JobState, Links, NodeId, Notice,
+    Order, Outcome, RankId, Reply, Report, Request, Role, RunOrder, Share, SharingLimits, Span, StopReason,
+    Submit, Time, Verdict, WorkerKey,
+};
+use uuid::Uuid;
+
+use crate::{Config, Effect, Event, Head};
+
+pub(crate) struct TestHead {
+    pub(crate) head: Head,
+    pub(crate) now: Time,
+    pub(crate) events: Vec<(Time, Event)>,
+    policy: Box<dyn Policy>,
+    view: View,
+    effects: Vec<Effect>,
+}
+
+pub(crate) fn ada() -> By {
+    By::new("ada", Role::User)
+}
+
+pub(crate) fn root() -> By {
+    By::new("root", Role::Admin)
+}
+
+pub(crate) fn node(number: u64) -> NodeId {
+    NodeId(Uuid::from_u128(number.into()))
+}
+
+pub(crate) fn key(number: u64, incarnation: u64) -> WorkerKey {
+    WorkerKey { node: node(number), incarnation: Incarnation(incarnation) }
+}
+
+pub(crate) fn job(number: u64) -> JobId {
+    JobId::new(number)
+}
+
+pub(crate) fn rank(number: u64, attempt: u32) -> RankId {
+    job(number).attempt(attempt).rank(0)
+}
+
+pub(crate) fn command() -> JobSpec {
+    JobSpec::command(vec!["train".into()], "/".into())
+}
+
+pub(crate) fn gpus(count: u32) -> JobSpec {
+    JobSpec { demand: Demand { gpus: Gpus::Whole(count), ..Demand::default() }, ..command() }
+}
+
+/// A part of a device that may have neighbours: it says how much memory it needs.
+pub(crate) fn part(thousandths: u32) -> JobSpec {
+    let (gpus, gpu_memory) = (Gpus::Part(Share(thousandths)), Some(Bytes(1 << 30)));
+    JobSpec { demand: Demand { gpus, gpu_memory, ..Demand::default() }, ..command() }
+}
+
+pub(crate) fn array(first: u32, last: u32, at_once: Option<u32>) -> JobSpec {
+    JobSpec { array: Some(Array { ranges: vec![IndexRange { first, last, step: 1 }], at_once }), ..command() }
+}
+
+pub(crate) fn inventory(number: u64, devices: u32, held: Vec<HeldRank>) -> Inventory {
+    let device = |n| {
+        Device::new(DeviceId(format!("gpu-{n}").into()), DeviceKind::Fake, "test GPU", Some(Bytes(80 << 30)))
+    };
+    Inventory {
+        name: format!("node{number}"),
+        address: format!("10.0.0.{number}"),
+        cpus: 8,
+        memory: Bytes(64 << 30),
+        devices: (0..devices).map(device).collect(),
+        build: "test".into(),
+        links: Links::default(),
+        sharing: SharingLimits::default(),
+        rendezvous_ports: vec![29_601, 29_602, 29_603],
+        isolation: Isolation::default(),
+        orphan_grace: Span::ZERO,
+        held,
+    }
+}
+
+impl TestHead {
+    /// A configured head without nodes.
+    pub(crate) fn new() -> TestHead {
+        let policy = policy_by_name("fifo").unwrap();
+        let (head, now) = (Head::new(), Time::from_micros(1_000_000));
+        let view = View::default();
+        let mut test = TestHead { head, now, events: Vec::new(), policy, view, effects: Vec::new() };
+        let config = Config { lost_after: Span::from_secs(60), node_failures: 2, ..Config::default() };
+        test.event(Event::Configured(config));
+        test
+    }
+
+    /// A configured head with one node that has so many devices.
+    pub(crate) fn with_devices(devices: u32) -> TestHead {
+        let mut test = TestHead::new();
+        test.join(1, devices);
+        test.effects.clear();
+        test
+    }
+
+    pub(crate) fn event(&mut self, event: Event) {
+        self.events.push((self.now, event.clone()));
+        self.head.handle(self.now, event, &mut self.effects);
+        self.head.check();
+    }
+
+    pub(crate) fn join(&mut self, number: u64, devices: u32) {
+        self.event(Event::Joined(key(number, 1), inventory(number, devices, vec![])));
+        self.planned();
+    }
+
+    pub(crate) fn rejoin(&mut self, number: u64, incarnation: u64, held: Vec<HeldRank>) {
+        self.event(Event::Joined(key(number, incarnation), inventory(number, 1, held)));
+        self.planned();
+    }
+
+    pub(crate) fn lose(&mut self, number: u64, incarnation: u64) {
+        self.event(Event::Lost(key(number, incarnation), "cut".into()));
+        self.planned();
+    }
+
+    pub(crate) fn request(&mut self, by: By, request: Request) -> Reply {
+        self.event(Event::Client(ClientKey(7), by, request));
+        let answer = self.effects.iter().position(|it| matches!(it, Effect::Answer(..))).unwrap();
+        let Effect::Answer(_, reply) = self.effects.remove(answer) else { unreachable!() };
+        self.planned();
+        reply
+    }
+
+    pub(crate) fn submit(&mut self, spec: JobSpec) -> JobId {
+        match self.try_submit(spec) {
+            Reply::Accepted { job, .. } => job,
+            other => panic!("not accepted: {other:?}"),
+        }
+    }
+
+    pub(crate) fn try_submit(&mut self, spec: JobSpec) -> Reply {
+        self.request(ada(), Request::Submit(Box::new(Submit { spec, idempotency_key: None, estimate: None })))
+    }
+
+    pub(crate) fn change(&mut self, change: JobChange, job: JobId) -> Verdict {
+        match self.request(ada(), Request::Change(change, vec![job])) {
+            Reply::Changed(mut verdicts) => verdicts.remove(0).1,
+            other => panic!("not changed: {other:?}"),
+        }
+    }
+
+    pub(crate) fn started(&mut self, rank: RankId) {
+        let at = self.now;
+        self.event(Event::Report(key(1, 1), Report::Started { rank, at }));
+    }
+
+    pub(crate) fn ended(&mut self, rank: RankId, outcome: Outcome, stopped: Option<StopReason>) {
+        self.ended_on(key(1, 1), rank, outcome, stopped);
+    }
+
+    pub(crate) fn ended_on(
+        &mut self,
+        key: WorkerKey,
+        rank: RankId,
+        outcome: Outcome,
+        stopped: Option<StopReason>,
+    ) {
+        let at = self.now;
+        self.event(Event::Report(key, Report::Ended { rank, outcome, stopped, progress: None, at }));
+        self.planned();
+    }
+
+    /// Shows the policy what changed.
+    fn look(&mut self) {
+        let changes = self.head.changes();
+        self.view.now = self.now;
+        self.view.apply(&changes);
+        self.policy.learn(&self.view, &changes);
+    }
+
+    /// Answers every open question with the policy's plan.
+    pub(crate) fn planned(&mut self) {
+        while let Some(ticket) = self.head.open_ticket {
+            self.look();
+            let plan = self.policy.plan(&self.view);
+            self.event(Event::Planned(ticket, plan));
+        }
+        self.look();
+        self.head.expect(forecast(&self.view, self.policy.outlook(&self.view)));
+    }
+
+    /// Lets time pass, with an alarm at every deadline on the way.
+    pub(crate) fn after(&mut self, span: Span) {
+        let until = self.now + span;
+        while let Some((at, _)) = self.head.deadline().filter(|(at, _)| *at <= until) {
+            self.now = self.now.max(at);
+            self.event(Event::Alarm);
+            self.planned();
+        }
+        self.now = until;
+    }
+
+    /// Orders given since the last look.
+    pub(crate) fn orders(&mut self) -> Vec<(WorkerKey, Order)> {
+        let effects = std::mem::take(&mut self.effects);
+        effects
+            .into_iter()
+            .filter_map(|it| if let Effect::Tell(key, order) = it { Some((key, order)) } else { None })
+            .collect()
+    }
+
+    /// Attempts ordered to run since the last look.
+    pub(crate) fn runs(&mut self) -> Vec<RunOrder> {
+        let run = |(_, order)| if let Order::Run(run) = order { Some(*run) } else { None };
+        self.orders().into_iter().filter_map(run).collect()
+    }
+
+    /// Jobs whose end was published since the last look.
+    pub(crate) fn ends(&mut self) -> Vec<JobRecord> {
+        let effects = std::mem::take(&mut self.effects);
+        let end = |it| match it {
+            Effect::Publish(_, Notice::Ended(record)) => Some(*record),
+            _ => None,
+        };
+        effects.into_iter().filter_map(end).collect()
+    }
+
+    pub(crate) fn effects(&mut self) -> Vec<Effect> {
+        std::mem::take(&mut self.effects)
+    }
+
+    pub(crate) fn record(&self, job: JobId) -> JobRecord {
+        self.head.record(self.now, job).unwrap()
+    }
+
+    pub(crate) fn state(&self, job: JobId) -> JobState {
+        self.record(job).state
+    }
+}

@@ -1,0 +1,166 @@
+//! Plans are proposals: what does not fit the present state is dropped.
+
+use cohabit_policy::{Action, Plan};
+use cohabit_types::{
+    Happening, JobId, JobSpec, JobState, Outcome, Placement, RankPlacement, Report, Share, Signal, Span,
+    StopReason, Ticket,
+};
+
+use super::kit::*;
+use crate::{Effect, Event};
+
+fn on(device: &str, share: Share) -> Placement {
+    let devices = vec![cohabit_types::DeviceId(device.into())];
+    Placement { parts: vec![RankPlacement { node: node(1), devices, share, ranks: vec![] }] }
+}
+
+fn place(job: JobId, placement: Placement) -> Action {
+    Action::Place { job, placement, runtime: None, slowdown: None, why: String::new() }
+}
+
+/// Submits these jobs without letting the policy answer; the question that is open then.
+fn unplanned(test: &mut TestHead, specs: Vec<JobSpec>) -> Ticket {
+    for spec in specs {
+        let submit = cohabit_types::Submit { spec, idempotency_key: None, estimate: None };
+        let request = cohabit_types::Request::Submit(Box::new(submit));
+        test.event(Event::Client(cohabit_types::ClientKey(1), ada(), request));
+    }
+    test.head.open_ticket.expect("a new job is a question to the policy")
+}
+
+fn answer(test: &mut TestHead, ticket: Ticket, actions: Vec<Action>) {
+    test.event(Event::Planned(ticket, Plan { actions, ..Plan::default() }));
+}
+
+fn was_dropped(test: &TestHead, job: JobId) -> bool {
+    test.head.story(job).iter().any(|it| matches!(it.happening, Happening::PlanDropped(_)))
+}
+
+#[test]
+fn a_device_is_not_given_away_twice() {
+    let mut test = TestHead::with_devices(1);
+    let ticket = unplanned(&mut test, vec![gpus(1), part(600), part(600)]);
+    let whole = || on("gpu-0", Share::WHOLE);
+    answer(&mut test, ticket, vec![place(job(1), whole()), place(job(2), on("gpu-0", Share(600)))]);
+    assert_eq!((test.state(job(1)), test.state(job(2))), (JobState::Running, JobState::Pending));
+    assert!(was_dropped(&test, job(2)));
+}
+
+#[test]
+fn a_placement_that_makes_no_sense_is_dropped() {
+    for placement in [
+        on("no-such-device", Share::WHOLE),
+        on("gpu-0", Share(500)),
+        Placement { parts: vec![] },
+        Placement { parts: [on("gpu-0", Share::WHOLE).parts, on("gpu-1", Share::WHOLE).parts].concat() },
+    ] {
+        let mut test = TestHead::with_devices(2);
+        let ticket = unplanned(&mut test, vec![gpus(1)]);
+        answer(&mut test, ticket, vec![place(job(1), placement)]);
+        assert_eq!(test.state(job(1)), JobState::Pending);
+        assert!(was_dropped(&test, job(1)));
+    }
+}
+
+#[test]
+fn an_array_never_exceeds_its_limit_whatever_the_plan_says() {
+    let mut test = TestHead::with_devices(2);
+    let ticket = unplanned(&mut test, vec![array(0, 1, Some(1))]);
+    let members = [JobId::member(1, 0), JobId::member(1, 1)];
+    let actions =
+        vec![place(members[0], on("gpu-0", Share::WHOLE)), place(members[1], on("gpu-1", Share::WHOLE))];
+    answer(&mut test, ticket, actions);
+    assert_eq!(members.map(|it| test.state(it)), [JobState::Running, JobState::Pending]);
+    assert!(was_dropped(&test, members[1]));
+}
+
+#[test]
+fn a_preempted_job_is_stopped_and_queued_again() {
+    let mut test = TestHead::with_devices(1);
+    let id = test.submit(gpus(1));
+    let ticket = unplanned(&mut test, vec![gpus(1)]);
+    answer(&mut test, ticket, vec![Action::Preempt { job: id, why: "a test".into() }]);
+    assert_eq!(test.state(id), JobState::Completing);
+    test.ended(rank(1, 1), Outcome::Signalled(Signal::TERM), Some(StopReason::Preempted));
+    assert_eq!(test.record(id).attempt, 2, "first come, first served");
+}
+
+/// What the head asks over this event.
+fn asks(test: &mut TestHead, after: Span, event: Event) -> Option<Ticket> {
+    test.now += after;
+    let mut effects = Vec::new();
+    test.head.handle(test.now, event, &mut effects);
+    effects.iter().find_map(|effect| if let Effect::Plan(ticket) = effect { Some(*ticket) } else { None })
+}
+
+fn woken_after_a_minute(test: &TestHead, ticket: Ticket) -> Event {
+    Event::Planned(ticket, Plan { wake: Some(test.now + MINUTE), ..Plan::default() })
+}
+
+const MINUTE: Span = Span::from_secs(60);
+
+#[test]
+fn a_policy_that_learns_is_asked_about_neighbours_although_nobody_waits() {
+    let mut test = TestHead::with_devices(1);
+    test.submit(part(500));
+    assert_eq!(asks(&mut test, Span::ZERO, Event::Learned), None, "who is alone cannot be separated");
+    test.submit(part(500));
+    let first = asks(&mut test, Span::ZERO, Event::Learned).expect("it is asked");
+    assert_eq!(asks(&mut test, Span::ZERO, Event::Learned), None, "one question is open at a time");
+    let plan = woken_after_a_minute(&test, first);
+    let second =
+        asks(&mut test, Span::ZERO, plan).expect("what it learned meanwhile is a question of its own");
+    let plan = woken_after_a_minute(&test, second);
+    assert_eq!(asks(&mut test, Span::ZERO, plan), None);
+    assert!(asks(&mut test, MINUTE, Event::Alarm).is_some(), "it wanted to be woken");
+}
+
+#[test]
+fn a_policy_that_never_learned_is_not_woken_for_those_that_run() {
+    let mut test = TestHead::with_devices(1);
+    let ticket = unplanned(&mut test, vec![part(500), part(500)]);
+    let actions = [job(1), job(2)].map(|id| place(id, on("gpu-0", Share(500))));
+    let plan = Plan { actions: actions.into(), wake: Some(test.now + MINUTE) };
+    let ticket =
+        asks(&mut test, Span::ZERO, Event::Planned(ticket, plan)).expect("a second job came meanwhile");
+    assert!(test.head.has_neighbours());
+    let plan = woken_after_a_minute(&test, ticket);
+    assert_eq!(asks(&mut test, Span::ZERO, plan), None);
+    assert_eq!(asks(&mut test, MINUTE, Event::Alarm), None);
+}
+
+#[test]
+fn a_preempted_member_hides_no_other_of_its_array() {
+    let mut test = TestHead::with_devices(1);
+    test.submit(array(0, 9, None));
+    let ticket = unplanned(&mut test, vec![gpus(1)]);
+    let [first, second] = [JobId::member(1, 0), JobId::member(1, 1)];
+    answer(&mut test, ticket, vec![Action::Preempt { job: first, why: "a test".into() }]);
+    let (rank, at) = (first.attempt(1).rank(0), test.now);
+    let (outcome, stopped) = (Outcome::Signalled(Signal::TERM), Some(StopReason::Preempted));
+    test.event(Event::Report(key(1, 1), Report::Ended { rank, outcome, stopped, progress: None, at }));
+    let shown: Vec<JobId> = test.head.view(test.now).pending.into_keys().collect();
+    assert_eq!(shown, [first, second, job(2)], "one device starts one member at once");
+}
+
+#[test]
+fn ranks_are_known_by_the_numbers_that_the_plan_gave_them() {
+    let mut test = TestHead::new();
+    test.join(1, 1);
+    test.join(2, 1);
+    let mut spec = JobSpec { launch: cohabit_types::Launch::PerGpu, ..gpus(2) };
+    spec.demand.spread = cohabit_types::Spread::Free;
+    let ticket = unplanned(&mut test, vec![spec]);
+    let part = |number: u64, rank: u32| RankPlacement {
+        node: node(number),
+        devices: vec![cohabit_types::DeviceId("gpu-0".into())],
+        share: Share::WHOLE,
+        ranks: vec![rank],
+    };
+    answer(&mut test, ticket, vec![place(job(1), Placement { parts: vec![part(1, 1), part(2, 0)] })]);
+    let attempt = job(1).attempt(1);
+    test.ended_on(key(2, 1), attempt.rank(0), Outcome::Exited(0), None);
+    assert_eq!(test.state(job(1)), JobState::Running);
+    test.ended_on(key(1, 1), attempt.rank(1), Outcome::Exited(0), None);
+    assert_eq!(test.state(job(1)), JobState::Completed);
+}

@@ -1,0 +1,89 @@
+//! Recovery is replay: the same events make the same head, from the start or from a snapshot.
+
+use cohabit_types::{ClientKey, JobState, Outcome, Request, Span, Submit};
+
+use super::kit::*;
+use crate::{Config, Event, Head, Part};
+
+fn image(head: &Head) -> String {
+    serde_json::to_string(head).unwrap()
+}
+
+fn eventful() -> TestHead {
+    let mut test = TestHead::with_devices(2);
+    test.submit(array(0, 5, Some(2)));
+    test.submit(part(300));
+    test.ended(cohabit_types::JobId::member(1, 0).attempt(1).rank(0), Outcome::Exited(1), None);
+    test.after(Span::from_secs(5));
+    test.lose(1, 1);
+    test.after(Span::from_secs(70));
+    test
+}
+
+#[test]
+fn replay_makes_the_same_head() {
+    let test = eventful();
+    let mut replayed = Head::new();
+    for (at, event) in &test.events {
+        replayed.handle(*at, event.clone(), &mut Vec::new());
+    }
+    assert_eq!(image(&replayed), image(&test.head));
+}
+
+#[test]
+fn a_snapshot_reads_back_as_it_was() {
+    let test = eventful();
+    let restored: Head = serde_json::from_str(&image(&test.head)).unwrap();
+    restored.check();
+    assert_eq!(image(&restored), image(&test.head));
+}
+
+#[test]
+fn a_head_of_parts_is_as_it_was_before_it_was_cut() {
+    let mut test = eventful();
+    let keyed = |key: &str| Submit { spec: gpus(1), idempotency_key: Some(key.into()), estimate: None };
+    for key in ["a", "b"] {
+        test.event(Event::Client(ClientKey(9), ada(), Request::Submit(Box::new(keyed(key)))));
+    }
+    for size in [1, 3, 1_000] {
+        let (rest, parts) = test.head.in_parts(size);
+        let parts: Vec<Part> = parts.collect();
+        assert_eq!(parts.len(), test.head.known_jobs().div_ceil(size));
+        let words = |part: &Part| serde_json::to_string(part).unwrap();
+        let read = |part: &Part| serde_json::from_str(&words(part)).unwrap();
+        let again: Result<_, serde_json::Error> = Head::of_parts(rest, parts.iter().map(read).collect());
+        let again = again.unwrap();
+        again.check();
+        assert_eq!(image(&again), image(&test.head));
+    }
+}
+
+#[test]
+fn a_head_without_jobs_has_no_parts() {
+    let test = TestHead::with_devices(1);
+    let (rest, parts) = test.head.in_parts(10);
+    assert_eq!(parts.count(), 0);
+    let again: Result<_, serde_json::Error> = Head::of_parts(rest, vec![]);
+    assert_eq!(image(&again.unwrap()), image(&test.head));
+}
+
+#[test]
+fn a_restarted_head_waits_for_its_workers_before_it_gives_up_their_jobs() {
+    let mut test = TestHead::with_devices(1);
+    let id = test.submit(gpus(1));
+    test.event(Event::Configured(Config { lost_after: Span::from_secs(60), ..Config::default() }));
+    test.after(Span::from_secs(59));
+    assert_eq!(test.state(id), JobState::Running);
+    test.after(Span::from_secs(1));
+    assert_eq!(test.state(id), JobState::Pending);
+}
+
+#[test]
+fn an_answer_to_an_older_question_is_dropped() {
+    let mut test = TestHead::new();
+    test.submit(gpus(1));
+    let plan = cohabit_policy::Plan::default();
+    let before = image(&test.head);
+    test.event(Event::Planned(cohabit_types::Ticket(999), plan));
+    assert_eq!(image(&test.head), before);
+}

@@ -1,0 +1,148 @@
+//! Who may ask what, and what is refused in which words.
+
+use cohabit_types::{
+    Answer, By, Bytes, Demand, JobChange, JobId, JobRef, JobSpec, JobState, NodeState, Outcome, Query,
+    RefusalCode, Reply, Request, Role, Span, Submit, Verdict, Watched,
+};
+
+use super::kit::*;
+
+fn refusal(reply: Reply) -> (RefusalCode, String) {
+    match reply {
+        Reply::Refused(refusal) => (refusal.code, refusal.message),
+        other => panic!("not refused: {other:?}"),
+    }
+}
+
+#[test]
+fn a_repeated_submission_with_the_same_key_makes_one_job() {
+    let mut test = TestHead::with_devices(1);
+    let keyed = || Submit { spec: gpus(1), idempotency_key: Some("k".into()), estimate: None };
+    let first = test.request(ada(), Request::Submit(Box::new(keyed())));
+    let again = test.request(ada(), Request::Submit(Box::new(keyed())));
+    assert_eq!(first, again);
+    let other_user = test.request(root(), Request::Submit(Box::new(keyed())));
+    assert_eq!(other_user, Reply::Accepted { job: job(2), members: 1 });
+}
+
+#[test]
+fn what_no_node_can_hold_is_refused_naming_the_largest() {
+    let mut test = TestHead::new();
+    assert!(matches!(test.try_submit(gpus(64)), Reply::Accepted { .. }), "an unknown node may still come");
+    test.join(1, 2);
+    test.join(2, 4);
+    let refused =
+        |test: &mut TestHead, demand: Demand| refusal(test.try_submit(JobSpec { demand, ..command() }));
+    let (code, message) = refused(&mut test, gpus(5).demand);
+    assert_eq!(code, RefusalCode::Unsatisfiable);
+    assert_eq!(
+        message,
+        "no node can ever run this job: it needs 5 devices on a node, the largest node is node2 with 4"
+    );
+    let (_, message) = refused(&mut test, Demand { gpu_memory: Some(Bytes(81 << 30)), ..Demand::default() });
+    assert!(
+        message.ends_with(
+            "it needs 81 GiB of memory on each device, the largest device is on node2 with 80 GiB"
+        )
+    );
+    let (_, message) = refused(&mut test, Demand { cpus: 9, ..Demand::default() });
+    assert!(message.contains("9 cores") && message.ends_with("with 8"), "{message}");
+    let (_, message) = refused(&mut test, Demand { nodes: 3, ..Demand::default() });
+    assert!(message.ends_with("it needs 3 nodes at once, the cluster has 2"), "{message}");
+}
+
+#[test]
+fn users_change_only_their_own_jobs() {
+    let mut test = TestHead::with_devices(1);
+    let id = test.submit(gpus(1));
+    let bob = By::new("bob", Role::User);
+    let cancel = Request::Change(JobChange::Cancel, vec![id]);
+    let Reply::Changed(verdicts) = test.request(bob, cancel.clone()) else { panic!() };
+    let Verdict::Refused(refusal) = &verdicts[0].1 else { panic!("{verdicts:?}") };
+    assert_eq!(refusal.code, RefusalCode::NotAllowed);
+    assert_eq!(refusal.message, "job 1 belongs to ada: only they or an admin may cancel it");
+    assert_eq!(test.request(root(), cancel), Reply::Changed(vec![(id, Verdict::Done)]));
+}
+
+#[test]
+fn a_workers_token_submits_nothing() {
+    let mut test = TestHead::with_devices(1);
+    let worker = By::new("node1", Role::Worker);
+    let submit = Submit { spec: gpus(1), idempotency_key: None, estimate: None };
+    assert_eq!(refusal(test.request(worker, Request::Submit(Box::new(submit)))).0, RefusalCode::NotAllowed);
+}
+
+#[test]
+fn a_drained_node_finishes_its_jobs_and_takes_no_more() {
+    let mut test = TestHead::with_devices(2);
+    let first = test.submit(gpus(1));
+    assert_eq!(refusal(test.request(ada(), Request::Drain("node1".into()))).0, RefusalCode::NotAllowed);
+    assert_eq!(test.request(root(), Request::Drain("node1".into())), Reply::Node("node1".into()));
+    let second = test.submit(gpus(1));
+    assert_eq!(test.state(second), JobState::Pending);
+    assert_eq!(test.head.node_records()[0].state, NodeState::Draining);
+    test.ended(first.attempt(1).rank(0), Outcome::Exited(0), None);
+    assert_eq!(test.head.node_records()[0].state, NodeState::Drained);
+    test.request(root(), Request::Resume("node1".into()));
+    assert_eq!(test.state(second), JobState::Running);
+    let (code, message) = refusal(test.request(root(), Request::Drain("nod1".into())));
+    assert_eq!((code, message.as_str()), (RefusalCode::NotFound, "there is no node 'nod1': there are node1"));
+}
+
+#[test]
+fn references_mean_what_people_expect() {
+    let mut test = TestHead::with_devices(1);
+    for name in ["a", "b", "b"] {
+        test.submit(JobSpec { name: name.into(), ..gpus(1) });
+    }
+    let resolve = |text: &str| {
+        let reference: JobRef = text.parse().unwrap();
+        match test.head.answer(test.now, &ada(), &Query::Resolve(vec![reference])) {
+            Answer::Resolved(jobs) => Ok(jobs.iter().map(|id| id.number).collect::<Vec<_>>()),
+            Answer::Refused(refusal) => Err((refusal.code, refusal.message)),
+            other => panic!("{other:?}"),
+        }
+    };
+    let backwards = Query::Resolve(vec![JobRef::Range(3, 2)]);
+    assert!(matches!(test.head.answer(test.now, &ada(), &backwards), Answer::Refused(_)));
+    assert_eq!(resolve("2"), Ok(vec![2]));
+    assert_eq!(resolve("2-9"), Ok(vec![2, 3]));
+    assert_eq!(resolve("last"), Ok(vec![3]));
+    assert_eq!(resolve("@~2"), Ok(vec![1]));
+    assert_eq!(resolve("a"), Ok(vec![1]));
+    assert_eq!(resolve("b"), Err((RefusalCode::Ambiguous, "'b' names 2 jobs: say which of 2, 3".into())));
+    assert_eq!(resolve("c").unwrap_err().0, RefusalCode::NotFound);
+    assert_eq!(resolve("@~3").unwrap_err().0, RefusalCode::NotFound);
+    assert_eq!(resolve("1.0").unwrap_err().0, RefusalCode::NotFound);
+}
+
+#[test]
+fn a_watcher_hears_of_every_change_and_of_nothing_else() {
+    let mut test = TestHead::with_devices(1);
+    let id = test.submit(gpus(1));
+    let watch = |test: &TestHead, revision| match test.head.answer(
+        test.now,
+        &ada(),
+        &Query::Watch(vec![Watched { job: id, revision }]),
+    ) {
+        Answer::Jobs(jobs) => jobs.first().map(|record| (record.state, record.revision)),
+        other => panic!("{other:?}"),
+    };
+    let (state, seen) = watch(&test, 0).unwrap();
+    assert_eq!(state, JobState::Running);
+    assert_eq!(watch(&test, seen), None);
+    test.ended(rank(1, 1), Outcome::Exited(0), None);
+    assert_eq!(watch(&test, seen).unwrap().0, JobState::Completed);
+}
+
+#[test]
+fn ended_jobs_are_forgotten_after_their_retention() {
+    let mut test = TestHead::with_devices(1);
+    let id = test.submit(gpus(1));
+    test.ended(rank(1, 1), Outcome::Exited(0), None);
+    test.after(Span::from_secs(86_399));
+    assert!(test.head.record(test.now, id).is_some());
+    test.after(Span::from_secs(1));
+    assert!(test.head.record(test.now, JobId::new(1)).is_none());
+    assert!(test.head.submissions.is_empty());
+}

@@ -1,0 +1,332 @@
+//! Workers come, report and go.
+//!
+//! A link is fenced by its key: what an older link says is dropped. A joining worker tells every rank it
+//! holds, so that head and worker agree again after whatever happened in between.
+
+use std::collections::BTreeSet;
+
+use cohabit_types::{
+    Cause, Condition, DeviceId, DeviceTelemetry, Enforcement, Happening, HeldRank, Inventory, JobId, NodeId,
+    Order, Outcome, Phase, Progress, ProgressOf, RankId, Report, Span, StartFailure, StopReason, WorkerKey,
+};
+
+use crate::alarm::Alarm;
+use crate::door::Effect;
+use crate::head::Head;
+use crate::job::{Attempt, RankPhase};
+use crate::node::{Link, Node};
+use crate::turn::Turn;
+
+impl Turn<'_> {
+    pub(crate) fn joined(&mut self, key: WorkerKey, inventory: Inventory) {
+        let known = self.head.nodes.get(&key.node);
+        if known.is_some_and(|node| node.last_key().incarnation >= key.incarnation) {
+            self.effect(Effect::Close(key, "a newer link of this worker is known".into()));
+            return;
+        }
+        let was_gone = known.is_some_and(|node| node.key().is_none());
+        if let Some(older) = known.and_then(Node::key) {
+            self.effect(Effect::Close(older, "the worker opened a newer link".into()));
+        }
+        let may_hold_less = self.head.may_hold_less(key.node, &inventory);
+        self.link_up(key, &inventory);
+        self.cause = Cause::Node(self.head.nodes[&key.node].name.clone());
+        let held: BTreeSet<RankId> = inventory.held.iter().map(|held| held.rank).collect();
+        self.settle_missing(key.node, &held, was_gone);
+        for rank in inventory.held {
+            self.settle_held(key, rank);
+        }
+        if may_hold_less {
+            self.distrust_what_is_too_large();
+        }
+        self.reconsider();
+    }
+
+    fn link_up(&mut self, key: WorkerKey, inventory: &Inventory) {
+        let name = self.head.free_name(key.node, &inventory.name);
+        if let Some(node) = self.head.node_mut(key.node) {
+            node.name = name;
+            node.link = Link::Up(key);
+            node.since = self.now;
+            // Somebody may have seen to it.
+            node.trouble = None;
+            node.learn(inventory);
+            return;
+        }
+        let node = Node::new(name, self.head.nodes_joined, key, inventory, self.now);
+        self.head.nodes_joined += 1;
+        self.head.live.sight.note_node(key.node);
+        self.head.nodes.insert(key.node, node);
+    }
+
+    /// Ranks that the worker should hold: those it does not are gone, the others are adopted and stopped if
+    /// need be.
+    fn settle_missing(&mut self, node: NodeId, held: &BTreeSet<RankId>, was_gone: bool) {
+        for id in self.head.nodes[&node].jobs.clone() {
+            let Some(attempt) = self.head.jobs[&id].live_attempt().cloned() else { continue };
+            let here = live_ranks_on(&attempt, node, id);
+            for rank in here.iter().filter(|rank| !held.contains(rank)) {
+                self.rank_ended(*rank, self.head.why_missing(&attempt, *rank));
+            }
+            let adopted = here.iter().any(|rank| held.contains(rank));
+            if adopted && was_gone {
+                self.tell(id, Happening::Adopted(id.attempt(attempt.number)));
+                self.changed(id);
+            }
+            if let (true, Some(why)) = (adopted, attempt.stopping) {
+                self.order_stop(node, id, attempt.number, why);
+            }
+        }
+    }
+
+    /// A rank that the worker holds: it runs, its end will be reported, or it is none of ours any more.
+    fn settle_held(&mut self, key: WorkerKey, held: HeldRank) {
+        match (self.head.is_live(held.rank, key.node), held.phase) {
+            (true, Phase::Running(_)) => self.rank_started(held.rank),
+            (true, Phase::Starting | Phase::Ended) | (false, Phase::Ended) => {}
+            (false, Phase::Starting | Phase::Running(_)) => {
+                let order = Order::Stop { attempt: held.rank.attempt, why: StopReason::Superseded };
+                self.effect(Effect::Tell(key, order));
+            }
+        }
+    }
+
+    pub(crate) fn lost(&mut self, key: WorkerKey, detail: &str) {
+        let Some(node) = self.head.nodes.get(&key.node) else { return };
+        self.cause = Cause::Node(format!("{}: {detail}", node.name));
+        self.unreachable(key);
+    }
+
+    /// The link is gone; what runs there goes on for as long as patience lasts.
+    pub(crate) fn unreachable(&mut self, key: WorkerKey) {
+        let now = self.now;
+        let patience = self.head.patience(key.node);
+        let Some(node) = self.head.node_mut(key.node).filter(|node| node.key() == Some(key)) else {
+            return;
+        };
+        node.link = Link::Broken(key);
+        node.since = now;
+        let (name, jobs) = (node.name.clone(), node.jobs.clone());
+        self.head.live.telemetry.retain(|(node, _), _| *node != key.node);
+        for id in jobs {
+            self.tell(id, Happening::NodeUnreachable { node: name.clone(), patience });
+            self.changed(id);
+        }
+        self.set_alarm(now + patience, Alarm::Node(key.node));
+        self.head.plan_wanted = true;
+    }
+
+    /// Patience is a span that was lived through: time that nobody lived through does not count.
+    pub(crate) fn clock_set(&mut self, forward: Span) {
+        let broken = |node: &Node| matches!(node.link, Link::Broken(_));
+        let waiting: Vec<NodeId> =
+            self.head.nodes.iter().filter(|(_, node)| broken(node)).map(|(id, _)| *id).collect();
+        for id in waiting {
+            let patience = self.head.patience(id);
+            let Some(node) = self.head.node_mut(id) else { continue };
+            node.since += forward;
+            let ends_at = node.since + patience;
+            self.set_alarm(ends_at, Alarm::Node(id));
+        }
+    }
+
+    /// A node that is still unreachable when patience ends is lost, and with it what ran there.
+    pub(crate) fn patience_ends(&mut self, id: NodeId) {
+        let patience = self.head.patience(id);
+        let Some(node) = self.head.node_mut(id) else { return };
+        let Link::Broken(key) = node.link else { return };
+        if node.since + patience > self.now {
+            return;
+        }
+        node.link = Link::Lost(key);
+        let (name, jobs) = (node.name.clone(), node.jobs.clone());
+        self.cause = Cause::Node(name.clone());
+        for job in jobs {
+            self.give_up(job, id, &format!("node {name} was unreachable for {patience}"));
+        }
+        self.distrust_what_is_too_large();
+        self.head.plan_wanted = true;
+    }
+
+    fn give_up(&mut self, id: JobId, node: NodeId, detail: &str) {
+        let Some(attempt) = self.head.jobs[&id].live_attempt().cloned() else { return };
+        let happening =
+            Happening::AttemptLost { attempt: id.attempt(attempt.number), detail: detail.to_owned() };
+        self.tell(id, happening);
+        for rank in live_ranks_on(&attempt, node, id) {
+            self.rank_ended(rank, Outcome::Lost(detail.to_owned()));
+        }
+    }
+
+    pub(crate) fn report(&mut self, key: WorkerKey, report: Report) {
+        let Some(node) = self.head.nodes.get(&key.node).filter(|node| node.key() == Some(key)) else {
+            return;
+        };
+        self.cause = Cause::Node(node.name.clone());
+        match report {
+            Report::Started { rank, .. } if self.head.is_live(rank, key.node) => self.rank_started(rank),
+            Report::Started { .. } => {}
+            Report::Ended { rank, outcome, stopped, progress, .. } => {
+                self.rank_reported_ended(key, rank, outcome, stopped, progress);
+                self.effect(Effect::Tell(key, Order::Acknowledge(rank)));
+            }
+            Report::Progress(progress) => self.progress(key.node, progress),
+            Report::Sharing { rank, enforcement } if self.head.is_live(rank, key.node) => {
+                self.rank_shares(rank, enforcement);
+            }
+            Report::PrivateUser { rank, uid } if self.head.is_live(rank, key.node) => {
+                self.rank_runs_as(rank, uid);
+            }
+            Report::Sharing { .. } | Report::PrivateUser { .. } => {}
+            Report::Condition { device, condition } => self.condition(key.node, &device, condition),
+            Report::Telemetry(telemetry) => self.telemetry(key.node, telemetry),
+            // Nothing is decided by it; the shell keeps it in the history instead of telling.
+            Report::Stretches(_) => {}
+        }
+    }
+
+    fn rank_shares(&mut self, rank: RankId, enforcement: Enforcement) {
+        let id = rank.attempt.job;
+        let attempt = self.job_mut(id).live_attempt_mut();
+        let Some(known) = attempt.and_then(|attempt| attempt.ranks.get_mut(rank.rank as usize)) else {
+            return;
+        };
+        if known.enforcement.as_ref() != Some(&enforcement) {
+            known.enforcement = Some(enforcement.clone());
+            self.tell(id, Happening::Shares { rank, enforcement });
+            self.changed(id);
+        }
+    }
+
+    fn rank_runs_as(&mut self, rank: RankId, uid: u32) {
+        let id = rank.attempt.job;
+        let attempt = self.job_mut(id).live_attempt_mut();
+        let Some(known) = attempt.and_then(|attempt| attempt.ranks.get_mut(rank.rank as usize)) else {
+            return;
+        };
+        if known.private_uid.replace(uid) != Some(uid) {
+            let account = self.head.submissions[&id.number].account().to_owned();
+            self.tell(id, Happening::PrivateUser { rank, account, uid });
+            self.changed(id);
+        }
+    }
+
+    fn condition(&mut self, id: NodeId, device: &DeviceId, condition: Condition) {
+        let node = self.head.node_mut(id);
+        if node.is_some_and(|node| node.set_condition(device, condition)) {
+            self.head.plan_wanted = true;
+        }
+    }
+
+    fn telemetry(&mut self, node: NodeId, telemetry: Vec<DeviceTelemetry>) {
+        let known = telemetry.into_iter().map(|it| ((node, it.device.clone()), it));
+        self.head.live.telemetry.extend(known);
+    }
+
+    fn rank_started(&mut self, rank: RankId) {
+        let id = rank.attempt.job;
+        let attempt = self.job_mut(id).live_attempt_mut();
+        let known = attempt.and_then(|attempt| attempt.ranks.get_mut(rank.rank as usize));
+        let Some(known) = known.filter(|known| known.phase == RankPhase::Ordered) else { return };
+        known.phase = RankPhase::Running;
+        let node = known.node;
+        self.has_room(node);
+        self.tell(id, Happening::Started(rank));
+        self.changed(id);
+    }
+
+    fn rank_reported_ended(
+        &mut self,
+        key: WorkerKey,
+        rank: RankId,
+        outcome: Outcome,
+        stopped: Option<StopReason>,
+        progress: Option<Progress>,
+    ) {
+        if !self.head.is_live(rank, key.node) {
+            if self.head.is_stale(rank) {
+                self.tell(rank.attempt.job, Happening::StaleReport(rank));
+            }
+            return;
+        }
+        if let Some(attempt) = self.job_mut(rank.attempt.job).live_attempt_mut() {
+            attempt.stopped = attempt.stopped.or(stopped);
+            if rank.rank == 0 {
+                attempt.progress = progress;
+            }
+        }
+        self.rank_ended(rank, outcome);
+    }
+
+    fn progress(&mut self, node: NodeId, progress: Vec<ProgressOf>) {
+        for ProgressOf { attempt, progress } in progress {
+            let live = self.head.jobs.get(&attempt.job).and_then(|job| job.live_attempt());
+            let ours =
+                live.filter(|live| live.number == attempt.attempt && live.live_nodes().contains(&node));
+            if ours.is_some() {
+                // Clocks of two machines are never compared.
+                let progress = Progress { at: self.now, ..progress };
+                self.head.live.progress.insert(attempt, progress);
+                self.changed(attempt.job);
+            }
+        }
+    }
+}
+
+/// How much later than the head a worker may notice that their link is broken, and how long a kill may take.
+const NOTICE: Span = Span::from_secs(30);
+
+impl Head {
+    /// How long a node may be unreachable before its attempts are given up: as long as the operator says, but
+    /// never so short that a rank could still run there. Its executors stop it after their grace and its own.
+    fn patience(&self, id: NodeId) -> Span {
+        let Some(node) = self.nodes.get(&id) else { return self.config.lost_after };
+        let stop = |job: &JobId| self.submissions[&job.number].spec.stop.grace;
+        let longest_stop = node.jobs.iter().map(stop).max();
+        let needed = longest_stop.map_or(Span::ZERO, |stop| node.orphan_grace + stop + NOTICE);
+        self.config.lost_after.max(needed)
+    }
+
+    /// Whether the rank belongs to a live attempt, lives by our books, and is on this node.
+    fn is_live(&self, rank: RankId, node: NodeId) -> bool {
+        let attempt = self.jobs.get(&rank.attempt.job).and_then(|job| job.live_attempt());
+        let attempt = attempt.filter(|attempt| attempt.number == rank.attempt.attempt);
+        let known = attempt.and_then(|attempt| attempt.ranks.get(rank.rank as usize));
+        known.is_some_and(|known| known.is_live() && known.node == node)
+    }
+
+    /// How a rank ended that its worker does not hold. An order of an earlier life may have died with it.
+    fn why_missing(&self, attempt: &Attempt, rank: RankId) -> Outcome {
+        let known = attempt.ranks.get(rank.rank as usize);
+        let never_heard_of = known.is_some_and(|known| known.phase == RankPhase::Ordered);
+        match never_heard_of && self.is_of_earlier_life(attempt) {
+            true => Outcome::NotStarted(StartFailure::OrderLost),
+            false => Outcome::Lost("the worker came back without it".into()),
+        }
+    }
+
+    /// Whether the head ordered this attempt before it was last started.
+    pub(crate) fn is_of_earlier_life(&self, attempt: &Attempt) -> bool {
+        attempt.started_at < self.started_at
+    }
+
+    /// Whether the attempt was given up before the rank's end was reported; a mere repetition is not stale.
+    fn is_stale(&self, rank: RankId) -> bool {
+        let attempts = self.jobs.get(&rank.attempt.job).map(|job| &job.attempts);
+        let attempt = attempts.and_then(|all| all.iter().find(|it| it.number == rank.attempt.attempt));
+        let outcome = attempt.and_then(|attempt| attempt.ranks.get(rank.rank as usize)?.outcome());
+        matches!(outcome, Some(Outcome::Lost(_)))
+    }
+
+    /// The worker's name, with a number where another node has it already.
+    fn free_name(&self, id: NodeId, wanted: &str) -> String {
+        let taken = |name: &str| self.nodes.iter().any(|(other, node)| *other != id && node.name == name);
+        let numbered = (2..).map(|n| format!("{wanted}-{n}"));
+        std::iter::once(wanted.to_owned()).chain(numbered).find(|name| !taken(name)).unwrap_or_default()
+    }
+}
+
+fn live_ranks_on(attempt: &Attempt, node: NodeId, id: JobId) -> Vec<RankId> {
+    let here = attempt.ranks.iter().enumerate().filter(|(_, rank)| rank.is_live() && rank.node == node);
+    here.map(|(number, _)| id.attempt(attempt.number).rank(number as u32)).collect()
+}

@@ -1,0 +1,109 @@
+//! One line for each event and effect, for the log: who and what, never a job's environment or arguments.
+
+use std::fmt;
+
+use cohabit_policy::Plan;
+use cohabit_scheduler_core::{Effect, Event};
+use cohabit_types::{Notice, Order, Reply, Report, Request, Verdict};
+
+/// Shows something in one line.
+pub(super) struct Line<'a, T>(pub(super) &'a T);
+
+impl fmt::Display for Line<'_, Event> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.0 {
+            Event::Configured(config) => write!(f, "configured, lost after {}", config.lost_after),
+            Event::Client(client, by, request) => {
+                write!(f, "client {}: {} wants {}", client.0, by.user, Line(request))
+            }
+            Event::Joined(key, inventory) => write!(
+                f,
+                "worker {key} joined as {} with {} device(s) and {} rank(s)",
+                inventory.name,
+                inventory.devices.len(),
+                inventory.held.len()
+            ),
+            Event::Lost(key, why) => write!(f, "worker {key} lost: {why}"),
+            Event::Report(key, report) => write!(f, "worker {key}: {}", Line(report)),
+            Event::Planned(ticket, plan) => write!(f, "plan {}: {}", ticket.0, Line(plan)),
+            Event::Alarm => f.write_str("alarm"),
+            Event::Learned => f.write_str("more is known of interference"),
+            Event::ClockSet(forward) => write!(f, "the clock was set forward by {forward}"),
+        }
+    }
+}
+
+impl fmt::Display for Line<'_, Request> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.0 {
+            Request::Submit(submit) => write!(f, "job '{}' run", submit.spec.name),
+            Request::Change(change, jobs) => write!(f, "{} job(s) changed: {}", jobs.len(), change.verb()),
+            Request::Drain(node) => write!(f, "node {node} drained"),
+            Request::Resume(node) => write!(f, "node {node} resumed"),
+        }
+    }
+}
+
+impl fmt::Display for Line<'_, Report> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.0 {
+            Report::Started { rank, .. } => write!(f, "{rank} started"),
+            Report::Ended { rank, outcome, .. } => write!(f, "{rank} {outcome}"),
+            Report::Progress(progress) => write!(f, "progress of {} attempt(s)", progress.len()),
+            Report::Sharing { rank, enforcement } => write!(f, "{rank} shares its device, {enforcement}"),
+            Report::PrivateUser { rank, uid } => write!(f, "{rank} runs as user {uid}"),
+            Report::Condition { device, condition } => {
+                write!(f, "{device} is {}, sharing {}", condition.health, condition.sharing)
+            }
+            Report::Telemetry(telemetry) => write!(f, "telemetry of {} device(s)", telemetry.len()),
+            Report::Stretches(stretches) => write!(f, "{} stretch(es)", stretches.len()),
+        }
+    }
+}
+
+impl fmt::Display for Line<'_, Plan> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} action(s)", self.0.actions.len())
+    }
+}
+
+impl fmt::Display for Line<'_, Effect> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.0 {
+            Effect::Tell(key, order) => write!(f, "tell {key}: {}", Line(order)),
+            Effect::Answer(client, reply) => write!(f, "answer client {}: {}", client.0, Line(reply)),
+            Effect::Publish(job, Notice::Changed(revision)) => {
+                write!(f, "publish {job}: revision {revision}")
+            }
+            Effect::Publish(job, Notice::Ended(record)) => {
+                write!(f, "publish {job}: ended as {}", record.state)
+            }
+            Effect::Plan(ticket) => write!(f, "ask for plan {}", ticket.0),
+            Effect::Close(key, why) => write!(f, "close {key}: {why}"),
+        }
+    }
+}
+
+impl fmt::Display for Line<'_, Order> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.0 {
+            Order::Run(run) => write!(f, "run {} rank(s) of {}", run.ranks.len(), run.attempt),
+            Order::Stop { attempt, why } => write!(f, "stop {attempt} because {}", why.clause()),
+            Order::Acknowledge(rank) => write!(f, "acknowledge the end of {rank}"),
+        }
+    }
+}
+
+impl fmt::Display for Line<'_, Reply> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.0 {
+            Reply::Accepted { job, members } => write!(f, "accepted as {job} with {members} member(s)"),
+            Reply::Changed(verdicts) => {
+                let done = verdicts.iter().filter(|(_, verdict)| *verdict == Verdict::Done).count();
+                write!(f, "{done} of {} changed", verdicts.len())
+            }
+            Reply::Node(name) => write!(f, "node {name}"),
+            Reply::Refused(refusal) => write!(f, "refused: {refusal}"),
+        }
+    }
+}

@@ -1,0 +1,119 @@
+//! What the driver is told, and how it speaks to the sessions of workers.
+
+use cohabit_actor::{Address, Reply as ReplyTo};
+use cohabit_types::{
+    Answer, By, Inventory, JobId, LogChunk, LogRequest, ModelRequest, Models, Order, Query, RankId, Refusal,
+    Reply, Report, Request, Time, WorkerKey,
+};
+use tokio::sync::oneshot;
+
+use super::planning::Considered;
+use crate::interference::Taught;
+use crate::planner::{Foretold, Planned};
+
+/// To the driver.
+#[derive(Debug)]
+pub(crate) enum Message {
+    /// A client asks for a change; answered when it is durable.
+    Request {
+        /// Who asks.
+        by: By,
+        /// For what.
+        request: Request,
+        /// Where the reply goes.
+        reply_to: ReplyTo<Reply>,
+    },
+    /// A client asks something.
+    Query {
+        /// Who asks.
+        by: By,
+        /// What.
+        query: Query,
+        /// Where the answer goes.
+        reply_to: ReplyTo<Answer>,
+    },
+    /// A client asks about the models of interference, or for another one.
+    Models {
+        /// Who asks.
+        by: By,
+        /// What.
+        request: ModelRequest,
+        /// Where the answer goes.
+        reply_to: ReplyTo<Result<Models, Refusal>>,
+    },
+    /// Which of these jobs are in memory?
+    Known(Vec<JobId>, ReplyTo<Vec<JobId>>),
+    /// Where is the worker?
+    Find(Whose, ReplyTo<Option<Found>>),
+    /// A worker opened a link.
+    Joined {
+        /// Which.
+        key: WorkerKey,
+        /// What it has and holds.
+        inventory: Inventory,
+        /// How to reach it.
+        session: Session,
+        /// Told once the head knows.
+        handled: ReplyTo<()>,
+    },
+    /// A worker's link ended.
+    Lost(WorkerKey, String),
+    /// A worker reported; told once the head knows.
+    Reports(WorkerKey, Vec<Report>, ReplyTo<()>),
+    /// The policy, or the one in its place, answered.
+    Planned(Planned),
+    /// The alarm for this time rings.
+    Alarm(Time),
+    /// What jobs have to expect; nothing where the policy could not say.
+    Outlook(Option<Foretold>),
+    /// What becomes of a job that is only thought of.
+    Considered(Box<Considered>),
+    /// What came of a lesson.
+    Taught(Taught),
+    /// The next lesson may begin.
+    Rested,
+    /// It is time to prune the history.
+    Prune,
+    /// The batch is to be committed: all that was queued up behind its first event has been taken in.
+    Flush,
+    /// The commit under way has ended, one way or the other.
+    Committed,
+    /// The journal, which could not be written, is to be tried again.
+    Retry,
+}
+
+/// What a worker is looked for by.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum Whose {
+    /// It holds, or held, this rank of a job in memory.
+    Rank(RankId),
+    /// Its name.
+    Node(String),
+}
+
+/// A worker that was found.
+#[derive(Debug)]
+pub(crate) struct Found {
+    /// Its node's name.
+    pub(crate) node: String,
+    /// How to reach it, while it is linked.
+    pub(crate) session: Option<Address<ToWorker>>,
+}
+
+/// The driver's end of a worker's session. Dropped, it ends the session.
+#[derive(Debug)]
+pub(crate) struct Session {
+    /// Where orders go.
+    pub(crate) orders: Address<ToWorker>,
+    /// Ends the session for this reason.
+    pub(crate) cut: oneshot::Sender<String>,
+}
+
+/// To a worker's session.
+#[derive(Debug)]
+pub(crate) enum ToWorker {
+    /// Tell the worker this, after what it was told before.
+    Order(Order),
+    /// Ask it for a piece of a log.
+    ReadLog(LogRequest, ReplyTo<Result<LogChunk, Refusal>>),
+}

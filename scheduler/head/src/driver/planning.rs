@@ -1,0 +1,136 @@
+//! Questions to the policy and its answers: for the head, plans; for people, what their jobs have to expect.
+
+use std::time::{Duration, Instant};
+
+use cohabit_actor::{Context, Reply as ReplyTo};
+use cohabit_policy::Thought;
+use cohabit_scheduler_core::{Event, Imagined};
+use cohabit_types::{Answer, By, JobSpec, Query, Refusal, RefusalCode, Submit};
+
+use super::{Driver, Message};
+use crate::planner::{Foretold, Planned, fall_back};
+
+/// What the policy said of its jobs is repeated for this long.
+const OUTLOOK_LASTS: Duration = Duration::from_millis(500);
+
+/// A question of a person that the policy is to answer first.
+pub(super) struct Curious {
+    by: By,
+    query: Query,
+    reply_to: ReplyTo<Answer>,
+}
+
+/// What the policy last said of its jobs.
+#[derive(Default)]
+pub(super) struct Outlook {
+    /// When it did.
+    told_at: Option<Instant>,
+    /// Who waits for it to say more.
+    waiting: Vec<Curious>,
+}
+
+/// What the policy said of a job that is only thought of.
+#[derive(Debug)]
+pub(crate) struct Considered {
+    imagined: Imagined,
+    thought: Result<Thought, String>,
+    reply_to: ReplyTo<Answer>,
+}
+
+impl Driver {
+    /// Asks the policy once for all that changed meanwhile.
+    pub(super) fn plan(&mut self, context: &mut Context<Driver>) {
+        let Some(ticket) = self.question.take() else { return };
+        let changes = self.parts.head.changes();
+        self.parts.planner.change(changes);
+        let planned = self.parts.planner.ask(ticket, self.parts.clock.now());
+        let driver = context.address().clone();
+        context.alongside(async move {
+            // A driver that has stopped wants no plan.
+            let _ = driver.tell(Message::Planned(planned.await)).await;
+        });
+    }
+
+    pub(super) fn planned(&mut self, Planned { ticket, plan }: Planned) {
+        let cheap =
+            |trouble: String| fall_back(ticket, &self.parts.head.view(self.parts.clock.now()), &trouble);
+        let plan = plan.unwrap_or_else(cheap);
+        self.queue(Event::Planned(ticket, plan), None);
+    }
+
+    /// Answers at once what the head knows itself; what jobs have to expect is asked of the policy first,
+    /// unless it has just said so and nothing has come since of which it did not.
+    pub(super) fn query(
+        &mut self,
+        by: By,
+        query: Query,
+        reply_to: ReplyTo<Answer>,
+        context: &mut Context<Driver>,
+    ) {
+        if let Query::Consider(spec) = query {
+            return self.consider(&by, *spec, reply_to, context);
+        }
+        let looks_ahead = matches!(query, Query::List(_) | Query::Show(_) | Query::Explain(_));
+        let head = &self.parts.head;
+        let recent = self.outlook.told_at.is_some_and(|at| at.elapsed() < OUTLOOK_LASTS);
+        let fresh = recent && head.is_foretold();
+        if !looks_ahead || fresh || !(head.has_pending() || head.has_neighbours()) {
+            return reply_to.send(self.answer(&by, &query));
+        }
+        self.outlook.waiting.push(Curious { by, query, reply_to });
+        if self.outlook.waiting.len() > 1 {
+            return;
+        }
+        let changes = self.parts.head.changes();
+        self.parts.planner.change(changes);
+        let outlook = self.parts.planner.outlook(self.parts.clock.now());
+        let driver = context.address().clone();
+        context.alongside(async move {
+            // A driver that has stopped answers nobody.
+            let _ = driver.tell(Message::Outlook(outlook.await)).await;
+        });
+    }
+
+    /// A policy that could not say is asked again by the next who wants to know.
+    pub(super) fn looked_ahead(&mut self, foretold: Option<Foretold>) {
+        if let Some(Foretold { expected, company }) = foretold {
+            self.parts.head.expect(expected);
+            self.parts.head.accompany(company);
+            self.outlook.told_at = Some(Instant::now());
+        }
+        for Curious { by, query, reply_to } in std::mem::take(&mut self.outlook.waiting) {
+            reply_to.send(self.answer(&by, &query));
+        }
+    }
+
+    /// Asks the policy where a job would go that nobody has submitted.
+    fn consider(&mut self, by: &By, spec: JobSpec, reply_to: ReplyTo<Answer>, context: &mut Context<Driver>) {
+        let now = self.parts.clock.now();
+        let mut submit = Submit { spec, idempotency_key: None, estimate: None };
+        self.expect(&by.user, &mut submit);
+        let imagined = match self.parts.head.imagine(now, by, submit) {
+            Ok(imagined) => imagined,
+            Err(refusal) => return reply_to.send(Answer::Refused(refusal)),
+        };
+        let changes = self.parts.head.changes();
+        self.parts.planner.change(changes);
+        let thought = self.parts.planner.consider(now, imagined.job.clone());
+        let driver = context.address().clone();
+        context.alongside(async move {
+            let considered = Considered { imagined, thought: thought.await, reply_to };
+            // A driver that has stopped answers nobody.
+            let _ = driver.tell(Message::Considered(Box::new(considered))).await;
+        });
+    }
+
+    pub(super) fn considered(&self, considered: Considered) {
+        let Considered { imagined, thought, reply_to } = considered;
+        reply_to.send(match thought {
+            Ok(thought) => Answer::Considered(Box::new(self.parts.head.considered(&imagined, &thought))),
+            Err(trouble) => {
+                let why = format!("the policy did not say where the job would go: {trouble}");
+                Answer::Refused(Refusal::new(RefusalCode::Unavailable, why))
+            }
+        });
+    }
+}

@@ -1,0 +1,85 @@
+//! Estimates of a live head: what is learned, when, and what a user's own word is worth.
+
+use cohabit_types::{Demand, Estimate, Gpus, JobRecord, JobState, Span, Submit, Time};
+
+use super::*;
+use crate::kit::{at, ran, submit};
+
+fn minutes(numbers: std::ops::Range<u64>) -> Vec<JobRecord> {
+    numbers.map(|number| ran(number, Span::from_secs(50))).collect()
+}
+
+fn estimate(estimates: &mut Estimates, change: impl FnOnce(&mut Submit), now: Time) -> Option<Estimate> {
+    let mut submit = submit();
+    change(&mut submit);
+    estimates.fill("ada", &mut submit, now);
+    submit.estimate
+}
+
+#[test]
+fn only_jobs_that_ended_well_are_learned_from() {
+    let good = ran(1, Span::from_secs(30));
+    let learned = finished(&good).unwrap();
+    assert_eq!((learned.runtime, learned.iterations), (Span::from_secs(30), Some(500)));
+    assert_eq!((learned.ended_at, learned.features.group.as_str()), (at(90), "train"));
+    assert_eq!(finished(&JobRecord { state: JobState::Failed, ..good.clone() }), None);
+    assert_eq!(finished(&JobRecord { attempts: vec![], ..good }), None);
+}
+
+#[test]
+fn what_a_record_tells_is_what_its_submission_told() {
+    let mut submitted = submit();
+    submitted.spec.demand = Demand { nodes: 2, gpus: Gpus::Whole(4), ..Demand::default() };
+    let record = JobRecord { demand: submitted.spec.demand, ..ran(1, Span::from_secs(1)) };
+    assert_eq!(finished(&record).unwrap().features, Features::of("ada", &submitted.spec, at(60)));
+}
+
+#[cfg(not(feature = "learned"))]
+#[test]
+fn without_predictors_only_the_user_s_word_is_noted() {
+    let mut estimates = Estimates::learned_from(&minutes(0..300));
+    assert_eq!(estimate(&mut estimates, |_| {}, at(90_000)), None);
+    let told = estimate(&mut estimates, |submit| submit.spec.iterations = Some(7), at(90_000)).unwrap();
+    assert_eq!((told.iterations, told.runtime), (Some(7), None));
+}
+
+#[cfg(feature = "learned")]
+mod learned {
+    use super::*;
+
+    #[test]
+    fn few_jobs_give_their_median_and_the_user_s_word_stands() {
+        let mut estimates = Estimates::learned_from(&[]);
+        assert_eq!(estimate(&mut estimates, |_| {}, at(0)), None);
+        estimates.learn(&minutes(0..1));
+        let expected = estimate(&mut estimates, |_| {}, at(1_000)).unwrap();
+        assert_eq!((expected.iterations, expected.runtime), (Some(500), Some(Span::from_secs(50))));
+        assert_eq!(expected.basis, "the last job of 'train' by ada");
+        let told = estimate(&mut estimates, |submit| submit.spec.iterations = Some(7), at(1_000)).unwrap();
+        assert_eq!(told.iterations, Some(7));
+    }
+
+    #[test]
+    fn until_a_forest_is_fitted_elsewhere_the_one_before_answers() {
+        let mut estimates = Estimates::learned_from(&[]);
+        estimates.learn(&minutes(0..250));
+        assert!(estimates.source.is_fitting());
+        assert!(estimate(&mut estimates, |_| {}, at(90_000)).is_some());
+        estimates.learn(&minutes(250..260));
+        estimates.source.wait();
+        let expected = estimate(&mut estimates, |_| {}, at(90_000)).unwrap();
+        assert_eq!(expected.basis, "the forest, from 260 jobs, 260 of them of its group");
+        assert!(!estimates.source.is_fitting());
+    }
+
+    #[test]
+    fn after_a_restart_the_same_is_expected_as_before() {
+        let mut before = Estimates::learned_from(&[]);
+        before.learn(&minutes(0..250));
+        before.source.wait();
+        let mut after = Estimates::learned_from(&minutes(0..250));
+        let seen = |estimates: &mut Estimates| estimate(estimates, |_| {}, at(90_000));
+        assert_eq!(seen(&mut before), seen(&mut after));
+        assert!(seen(&mut after).unwrap().basis.contains("forest"));
+    }
+}

@@ -1,0 +1,159 @@
+//! Questions to the history: one job, a page of jobs, the newest of them.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::ops::RangeInclusive;
+use std::path::{Path, PathBuf};
+
+use cohabit_types::{Filter, JobId, JobRecord};
+use rusqlite::types::Value;
+use rusqlite::{Connection, OpenFlags, OptionalExtension, params_from_iter};
+
+use super::rows::ended_at;
+use super::stretches::{self, PastStretch};
+use crate::HeadError;
+use crate::journal::failed;
+
+/// Reads the history; cheap to clone. Its methods block: call them where that is allowed.
+#[derive(Debug, Clone)]
+pub(crate) struct History {
+    path: PathBuf,
+}
+
+/// Records in the order of their ids.
+#[derive(Debug, Default, PartialEq)]
+pub(crate) struct Page {
+    /// The newest last.
+    pub(crate) jobs: Vec<JobRecord>,
+    /// Whether there are more after the last of them.
+    pub(crate) more: bool,
+}
+
+impl History {
+    /// The history in this journal.
+    pub(crate) fn new(journal: &Path) -> History {
+        History { path: journal.to_owned() }
+    }
+
+    /// The record of a job that ended.
+    pub(crate) fn record(&self, job: JobId) -> Result<Option<JobRecord>, HeadError> {
+        self.read(|connection| {
+            let mut query = connection.prepare("SELECT record FROM jobs WHERE id = ?1")?;
+            query.query_row([job.to_string()], |row| parse(row.get(0)?)).optional()
+        })
+    }
+
+    /// The jobs that pass the filter.
+    pub(crate) fn list(&self, filter: &Filter) -> Result<Page, HeadError> {
+        let (conditions, values) = conditions(filter);
+        let limit = u64::from(filter.limit);
+        let wanted = format!(
+            "SELECT record FROM jobs WHERE {conditions} ORDER BY number, ifnull(array_index, -1) LIMIT {}",
+            limit + 1
+        );
+        let mut jobs = self.read(|connection| records(connection, &wanted, values))?;
+        let more = jobs.len() as u64 > limit;
+        jobs.truncate(filter.limit as usize);
+        Ok(Page { jobs, more })
+    }
+
+    /// The jobs that ended last, at most so many; the newest last.
+    pub(crate) fn newest(&self, limit: u32) -> Result<Vec<JobRecord>, HeadError> {
+        let wanted = "SELECT record FROM jobs ORDER BY ended_at_us DESC, number DESC LIMIT ?1";
+        let mut jobs = self.read(|connection| records(connection, wanted, vec![limit.into()]))?;
+        jobs.reverse();
+        Ok(jobs)
+    }
+
+    /// The stretches that ended last, at most so many; the newest last.
+    pub(crate) fn newest_stretches(&self, limit: u32) -> Result<Vec<PastStretch>, HeadError> {
+        self.read(|connection| stretches::newest(connection, limit))
+    }
+
+    /// The records of those of these jobs that ended.
+    pub(crate) fn records(
+        &self,
+        jobs: impl IntoIterator<Item = JobId>,
+    ) -> Result<BTreeMap<JobId, JobRecord>, HeadError> {
+        self.read(|connection| {
+            let mut query = connection.prepare("SELECT record FROM jobs WHERE id = ?1")?;
+            let mut record =
+                |job: JobId| query.query_row([job.to_string()], |row| parse(row.get(0)?)).optional();
+            let found = jobs.into_iter().map(|job| Ok(record(job)?.map(|record| (job, record))));
+            found.filter_map(Result::transpose).collect()
+        })
+    }
+
+    /// Those of these records that it does not have.
+    pub(crate) fn lacks(&self, ended: Vec<JobRecord>) -> Result<Vec<JobRecord>, HeadError> {
+        self.read(|connection| {
+            let mut query = connection.prepare("SELECT 1 FROM jobs WHERE id = ?1 AND ended_at_us = ?2")?;
+            let mut has =
+                |record: &JobRecord| query.exists((record.id.to_string(), ended_at(record).as_micros()));
+            let lacking = ended.into_iter().map(|record| Ok((!has(&record)?).then_some(record)));
+            lacking.filter_map(Result::transpose).collect()
+        })
+    }
+
+    /// Jobs and arrays as a whole with these numbers.
+    pub(crate) fn numbers(&self, numbers: RangeInclusive<u64>) -> Result<Vec<JobId>, HeadError> {
+        self.read(|connection| {
+            let wanted = "SELECT number FROM jobs WHERE number BETWEEN ?1 AND ?2 AND array_index IS NULL \
+                          ORDER BY number";
+            let mut query = connection.prepare(wanted)?;
+            let bounds = [*numbers.start(), *numbers.end()].map(number);
+            let jobs = query.query_map(bounds, |row| row.get(0).map(JobId::new))?;
+            jobs.collect()
+        })
+    }
+
+    fn read<T>(&self, ask: impl FnOnce(&Connection) -> rusqlite::Result<T>) -> Result<T, HeadError> {
+        let flags = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX;
+        let connection = Connection::open_with_flags(&self.path, flags).map_err(failed(&self.path))?;
+        ask(&connection).map_err(failed(&self.path))
+    }
+}
+
+fn records(connection: &Connection, wanted: &str, values: Vec<Value>) -> rusqlite::Result<Vec<JobRecord>> {
+    let mut query = connection.prepare(wanted)?;
+    query.query_map(params_from_iter(values), |row| parse(row.get(0)?))?.collect()
+}
+
+fn parse(record: String) -> rusqlite::Result<JobRecord> {
+    serde_json::from_str(&record).map_err(|error| {
+        rusqlite::Error::FromSqlConversionFailure(0, rusqlite::types::Type::Text, error.into())
+    })
+}
+
+/// What `filter` wants, as SQL and its values.
+fn conditions(filter: &Filter) -> (String, Vec<Value>) {
+    let mut wanted: Vec<(&str, Vec<Value>)> = Vec::new();
+    match filter.members_of {
+        Some(array) => wanted.push(("number = ? AND array_index IS NOT NULL", vec![number(array)])),
+        None => wanted.push(("array_index IS NULL", vec![])),
+    }
+    if let Some(user) = &filter.user {
+        wanted.push(("user = ?", vec![user.clone().into()]));
+    }
+    if let Some(name) = &filter.name {
+        wanted.push(("name = ?", vec![name.clone().into()]));
+    }
+    if let Some(after) = filter.ended_after {
+        wanted.push(("ended_at_us > ?", vec![number(after.as_micros())]));
+    }
+    if let Some(after) = filter.after {
+        let index = after.index.map_or(-1, i64::from);
+        wanted.push(("(number, ifnull(array_index, -1)) > (?, ?)", vec![number(after.number), index.into()]));
+    }
+    // Each once, however often it was asked for: a statement has only so many places.
+    let states: BTreeSet<&str> = filter.states.iter().map(|state| state.word()).collect();
+    let one_of = format!("state IN ({})", vec!["?"; states.len()].join(", "));
+    if !states.is_empty() {
+        wanted.push((&one_of, states.into_iter().map(|state| state.to_owned().into()).collect()));
+    }
+    let sql = wanted.iter().map(|(condition, _)| *condition).collect::<Vec<_>>().join(" AND ");
+    (sql, wanted.into_iter().flat_map(|(_, values)| values).collect())
+}
+
+fn number(value: u64) -> Value {
+    i64::try_from(value).unwrap_or(i64::MAX).into()
+}

@@ -1,0 +1,208 @@
+//! Versions of the model in the state folder: one folder for each, and a file that names the current one.
+//!
+//! ```text
+//! interference/current        3, or 3 held, or base held
+//! interference/3/version.json what it is, written last: a folder without it is no version
+//! interference/3/...          what it is restored from
+//! ```
+
+use std::fs;
+use std::io;
+use std::path::{Path, PathBuf};
+
+use cohabit_types::{ModelChoice, ModelRecord};
+
+/// So many versions are kept besides the current one.
+const KEPT: usize = 10;
+
+/// Every version, and which of them is current.
+#[derive(Debug)]
+pub(super) struct Versions {
+    folder: PathBuf,
+    /// The oldest first.
+    records: Vec<ModelRecord>,
+    choice: Choice,
+}
+
+/// Which version is current; the base where none is.
+#[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Choice {
+    pub(super) current: Option<u32>,
+    /// Whether that is an admin's word.
+    pub(super) held: bool,
+}
+
+impl Versions {
+    /// What is in the folder, if it is there. What cannot be read is no version.
+    pub(super) fn open(folder: PathBuf) -> Versions {
+        let entries = fs::read_dir(&folder).into_iter().flatten().flatten();
+        let mut records: Vec<ModelRecord> = entries.filter_map(|entry| record(&entry.path())).collect();
+        records.sort_by_key(|record| record.version);
+        let written = fs::read_to_string(folder.join(CURRENT)).unwrap_or_default();
+        let choice = Choice::read(&written).filter(|it| it.is_one_of(&records));
+        Versions { folder, records, choice: choice.unwrap_or_default() }
+    }
+
+    pub(super) fn records(&self) -> &[ModelRecord] {
+        &self.records
+    }
+
+    pub(super) fn find(&self, version: u32) -> Option<&ModelRecord> {
+        self.records.iter().find(|record| record.version == version)
+    }
+
+    pub(super) fn choice(&self) -> Choice {
+        self.choice
+    }
+
+    /// The number of the next version; no earlier one had it.
+    pub(super) fn next(&self) -> u32 {
+        self.records.last().map_or(0, |record| record.version) + 1
+    }
+
+    /// The folder of a version.
+    pub(super) fn folder(&self, version: u32) -> PathBuf {
+        self.folder.join(version.to_string())
+    }
+
+    /// Makes what lies in its folder a version, and the current one.
+    pub(super) fn add(&mut self, record: ModelRecord) -> io::Result<()> {
+        let version = record.version;
+        write(&self.folder(version).join(RECORD), &serde_json::to_vec_pretty(&record)?)?;
+        self.records.push(record);
+        self.choose(Choice { current: Some(version), held: false })?;
+        self.forget_the_oldest();
+        Ok(())
+    }
+
+    /// Goes by this version from now on.
+    pub(super) fn choose(&mut self, choice: Choice) -> io::Result<()> {
+        fs::create_dir_all(&self.folder)?;
+        write(&self.folder.join(CURRENT), choice.text().as_bytes())?;
+        self.choice = choice;
+        Ok(())
+    }
+
+    /// Goes by the base until the next choice, which may be that of the next start.
+    pub(super) fn pass_over(&mut self) {
+        self.choice = Choice::default();
+    }
+
+    /// A folder that stays only costs its room.
+    fn forget_the_oldest(&mut self) {
+        let current = self.choice.current;
+        let old = |record: &&ModelRecord| Some(record.version) != current;
+        let count = self.records.iter().filter(old).count().saturating_sub(KEPT);
+        let forgotten: Vec<u32> = self.records.iter().filter(old).take(count).map(|it| it.version).collect();
+        for version in forgotten {
+            if let Err(error) = fs::remove_dir_all(self.folder(version)) {
+                tracing::warn!(version, %error, "an old version of the model cannot be removed");
+            }
+            self.records.retain(|record| record.version != version);
+        }
+    }
+}
+
+const CURRENT: &str = "current";
+const RECORD: &str = "version.json";
+const HELD: &str = " held";
+
+impl Choice {
+    fn text(self) -> String {
+        let choice = self.current.map_or(ModelChoice::Base, ModelChoice::Version);
+        format!("{choice}{}\n", if self.held { HELD } else { "" })
+    }
+
+    fn read(text: &str) -> Option<Choice> {
+        let text = text.trim_end();
+        let (choice, held) = text.strip_suffix(HELD).map_or((text, false), |choice| (choice, true));
+        match choice.parse().ok()? {
+            ModelChoice::Version(version) => Some(Choice { current: Some(version), held }),
+            ModelChoice::Base => Some(Choice { current: None, held }),
+            ModelChoice::Auto => None,
+        }
+    }
+
+    fn is_one_of(&self, records: &[ModelRecord]) -> bool {
+        self.current.is_none_or(|version| records.iter().any(|record| record.version == version))
+    }
+}
+
+/// The version in a folder that is named by its number.
+fn record(folder: &Path) -> Option<ModelRecord> {
+    let number: u32 = folder.file_name()?.to_str()?.parse().ok()?;
+    let text = fs::read(folder.join(RECORD)).ok()?;
+    let record = serde_json::from_slice::<ModelRecord>(&text);
+    if let Err(error) = &record {
+        tracing::warn!(folder = %folder.display(), %error, "this version of the model is damaged and left alone");
+    }
+    record.ok().filter(|record| record.version == number)
+}
+
+/// Written beside and renamed, so that nobody ever reads half a file.
+pub(super) fn write(path: &Path, bytes: &[u8]) -> io::Result<()> {
+    let draft = path.with_added_extension("new");
+    fs::write(&draft, bytes)?;
+    fs::rename(&draft, path)
+}
+
+#[cfg(test)]
+mod tests {
+    use cohabit_types::Time;
+
+    use super::*;
+
+    fn version(number: u32) -> ModelRecord {
+        ModelRecord {
+            version: number,
+            kind: "gaussian".into(),
+            base: "law".into(),
+            trained_at: Time::EPOCH,
+            rows: 40,
+            judged_on: 10,
+            error: 0.05,
+            error_before: 0.1,
+        }
+    }
+
+    /// A folder with so many versions.
+    fn with(folder: &Path, count: u32) -> Versions {
+        let mut versions = Versions::open(folder.join("interference"));
+        for _ in 0..count {
+            let next = versions.next();
+            fs::create_dir_all(versions.folder(next)).unwrap();
+            versions.add(version(next)).unwrap();
+        }
+        versions
+    }
+
+    #[test]
+    fn versions_and_the_choice_among_them_are_found_again() {
+        let folder = tempfile::tempdir().unwrap();
+        let mut versions = with(folder.path(), 2);
+        versions.choose(Choice { current: Some(1), held: true }).unwrap();
+        let again = Versions::open(folder.path().join("interference"));
+        assert_eq!((again.records(), again.choice()), (versions.records(), versions.choice()));
+        assert_eq!(again.next(), 3);
+    }
+
+    #[test]
+    fn what_is_damaged_is_no_version() {
+        let folder = tempfile::tempdir().unwrap();
+        let versions = with(folder.path(), 2);
+        fs::write(versions.folder(2).join(RECORD), "{").unwrap();
+        fs::create_dir(versions.folder(3)).unwrap();
+        let again = Versions::open(folder.path().join("interference"));
+        assert_eq!(again.records(), [version(1)]);
+        assert_eq!(again.choice(), Choice::default(), "what is not there cannot be current");
+    }
+
+    #[test]
+    fn only_the_newest_and_the_current_one_are_kept() {
+        let folder = tempfile::tempdir().unwrap();
+        let versions = with(folder.path(), 14);
+        let kept: Vec<u32> = versions.records().iter().map(|record| record.version).collect();
+        assert_eq!(kept, (4..=14).collect::<Vec<_>>());
+        assert!(!versions.folder(3).exists() && versions.folder(4).exists());
+    }
+}

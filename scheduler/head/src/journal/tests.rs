@@ -1,0 +1,368 @@
+//! What a journal promises: everything back, in order, or a clear refusal that changes nothing.
+
+use std::sync::{Arc, Mutex};
+
+use cohabit_scheduler_core::{Event, Head};
+use cohabit_types::{JobId, JobState, Time};
+use futures::executor::block_on;
+use futures::future::join_all;
+
+use super::{Commit, Entry, Journal, JournalWriter, Loaded, Packed, SqliteJournal, Write};
+use crate::HeadError;
+use crate::kit::{TestJournal, at, one_job, snapshot, submitted, writes};
+use crate::recovery::{Recovered, recover};
+
+/// A journal of each format.
+const FIXTURES: [&str; 5] = [
+    include_str!("../../tests/fixtures/journal-1.sql"),
+    include_str!("../../tests/fixtures/journal-2.sql"),
+    include_str!("../../tests/fixtures/journal-3.sql"),
+    include_str!("../../tests/fixtures/journal-4.sql"),
+    include_str!("../../tests/fixtures/journal-5.sql"),
+];
+
+fn recovered(journal: &TestJournal) -> Result<Recovered, HeadError> {
+    recover(&journal.path, &SqliteJournal::open(&journal.path)?)
+}
+
+fn refusal(journal: &TestJournal) -> String {
+    let before = std::fs::read(&journal.path).unwrap();
+    let refusal = recovered(journal).map(drop).unwrap_err().to_string();
+    assert_eq!(std::fs::read(&journal.path).unwrap(), before, "a refused journal is left as it is");
+    assert!(refusal.contains("journal.sqlite"), "{refusal}");
+    refusal
+}
+
+fn json(head: &Head) -> String {
+    serde_json::to_string(head).unwrap()
+}
+
+fn replayed(events: Vec<Event>) -> Head {
+    let mut head = Head::new();
+    for (secs, event) in (0..).zip(events) {
+        head.handle(at(secs), event, &mut Vec::new());
+    }
+    head
+}
+
+#[test]
+fn a_new_journal_is_empty_and_keeps_its_cluster_id() {
+    let journal = TestJournal::new();
+    let first = journal.open();
+    assert_eq!(first.load().unwrap(), Loaded { snapshot: None, tail: vec![] });
+    let cluster = first.cluster_id().unwrap();
+    drop(first);
+    assert_eq!(journal.open().cluster_id().unwrap(), cluster);
+}
+
+#[test]
+fn what_was_committed_comes_back_in_order() {
+    let journal = TestJournal::of(one_job());
+    let loaded = journal.open().load().unwrap();
+    let numbered = |(n, event)| (n + 1, Entry { at: at(n), event });
+    assert_eq!(loaded.tail, (0..).zip(one_job()).map(numbered).collect::<Vec<_>>());
+}
+
+#[test]
+fn a_recovered_head_equals_the_one_that_lived() {
+    let recovered = recovered(&TestJournal::of(one_job())).unwrap();
+    assert_eq!(json(&recovered.head), json(&replayed(one_job())));
+    assert_eq!(recovered.last, at(6));
+    assert_eq!(recovered.ended.len(), 1);
+    assert_eq!(recovered.ended[0].state, JobState::Completed);
+    assert_eq!(recovered.head.live_jobs().collect::<Vec<_>>(), [JobId::new(2)]);
+}
+
+#[test]
+fn a_snapshot_and_its_tail_give_the_same_head() {
+    let journal = TestJournal::new();
+    let (early, late) = (one_job()[..4].to_vec(), one_job()[4..].to_vec());
+    let mut open = journal.open();
+    open.commit(&writes(early.clone())).unwrap();
+    open.commit(&snapshot(4, &replayed(early))).unwrap();
+    let tail = (4..).zip(late).map(|(secs, event)| Write::from(Entry { at: at(secs), event }));
+    open.commit(&tail.collect::<Vec<_>>()).unwrap();
+    drop(open);
+    let recovered = recovered(&journal).unwrap();
+    assert_eq!(recovered.replayed, 3);
+    assert_eq!(json(&recovered.head), json(&replayed(one_job())));
+}
+
+#[test]
+fn events_before_the_last_snapshot_but_one_are_dropped() {
+    let journal = TestJournal::new();
+    let mut open = journal.open();
+    for secs in 0..3 {
+        open.commit(&[Write::from(Entry { at: at(secs), event: Event::Alarm })]).unwrap();
+        open.commit(&snapshot(secs + 1, &Head::new())).unwrap();
+    }
+    drop(open);
+    let column = |sql| journal.ask(sql)[0].clone().unwrap();
+    assert_eq!(column("SELECT group_concat(sequence) FROM events"), "3");
+    assert_eq!(column("SELECT group_concat(sequence) FROM snapshots"), "2,3");
+    let mut open = journal.open();
+    open.commit(&[Write::from(Entry { at: at(9), event: Event::Alarm })]).unwrap();
+    assert_eq!(open.load().unwrap().tail, [(4, Entry { at: at(9), event: Event::Alarm })]);
+}
+
+#[test]
+fn what_is_redundant_goes_bit_by_bit_while_other_commits_go_on() {
+    let journal = TestJournal::new();
+    let mut open = journal.open();
+    let alarm = || Write::from(Entry { at: at(9_000), event: Event::Alarm });
+    open.commit(&std::iter::repeat_with(alarm).take(3_000).collect::<Vec<_>>()).unwrap();
+    for sequence in [3_000, 3_001] {
+        open.commit(&snapshot(sequence, &Head::new())).unwrap();
+        open.commit(&[alarm()]).unwrap();
+    }
+    let events = || journal.ask("SELECT count(*) FROM events")[0].clone().unwrap().parse::<u64>().unwrap();
+    let mut left = events();
+    assert!(left > 2, "none goes for long: {left}");
+    while left > 2 {
+        open.commit(&[]).unwrap();
+        assert!((left - 1_024.min(left)..left).contains(&events()), "{left} and then {}", events());
+        left = events();
+    }
+    assert_eq!(open.load().unwrap().tail.len(), 1);
+}
+
+/// A crash came between its parts.
+#[test]
+fn an_unfinished_snapshot_counts_for_nothing_and_goes() {
+    let journal = TestJournal::of(one_job());
+    let mut unfinished = snapshot(7, &replayed(one_job()));
+    unfinished.pop();
+    let mut open = journal.open();
+    open.commit(&snapshot(4, &replayed(one_job()[..4].to_vec()))).unwrap();
+    open.commit(&unfinished).unwrap();
+    open.commit(&[]).unwrap();
+    let parts = || journal.ask("SELECT group_concat(DISTINCT snapshot) FROM parts")[0].clone().unwrap();
+    assert_eq!(parts(), "4,7", "it may still be finished");
+    drop(open);
+    let recovered = recovered(&journal).unwrap();
+    assert_eq!((recovered.replayed, json(&recovered.head)), (3, json(&replayed(one_job()))));
+    journal.open().commit(&[]).unwrap();
+    assert_eq!(parts(), "4");
+}
+
+#[test]
+fn a_missing_event_is_named() {
+    let journal = TestJournal::of(one_job());
+    journal.meddle("DELETE FROM events WHERE sequence = 3");
+    assert!(refusal(&journal).contains("event 3 is missing"));
+    journal.meddle("DELETE FROM events WHERE sequence < 6");
+    assert!(refusal(&journal).contains("event 1 is missing"));
+}
+
+#[test]
+fn an_event_that_cannot_be_read_is_named() {
+    let journal = TestJournal::of(one_job());
+    journal.meddle("UPDATE events SET event = '{\"Joined\":' WHERE sequence = 2");
+    assert!(refusal(&journal).contains("event 2 cannot be read"));
+}
+
+#[test]
+fn an_event_out_of_time_is_named() {
+    let journal = TestJournal::of(one_job());
+    journal.meddle("UPDATE events SET at = 5 WHERE sequence = 4");
+    assert!(refusal(&journal).contains("event 4 is older"));
+}
+
+#[test]
+fn a_snapshot_that_cannot_be_read_is_named() {
+    let journal = TestJournal::of(one_job());
+    let content = Packed::Plain("{}".into());
+    let part = Write::Part { snapshot: 7, number: 0, content };
+    journal.open().commit(&[part, Write::Snapshot { sequence: 7, at: at(6), parts: 1 }]).unwrap();
+    assert!(refusal(&journal).contains("the snapshot after event 7 cannot be read"));
+}
+
+#[test]
+fn a_part_that_is_missing_or_damaged_is_named() {
+    let journal = TestJournal::of(one_job());
+    journal.open().commit(&snapshot(7, &replayed(one_job()))).unwrap();
+    // LZ4 that says how long it is, and ends there.
+    journal.meddle("UPDATE parts SET content = x'ffffff7f00' WHERE number = 2");
+    assert!(refusal(&journal).contains("the snapshot after event 7 cannot be read: it is too short"));
+    journal.meddle("DELETE FROM parts WHERE number = 1");
+    assert!(refusal(&journal).contains("the snapshot after event 7 has 2 of its 3 parts"));
+}
+
+#[test]
+fn a_newer_format_is_left_alone() {
+    let journal = TestJournal::of(one_job());
+    journal.meddle("PRAGMA user_version = 99");
+    let refusal = refusal(&journal);
+    assert!(refusal.contains("format 99") && refusal.contains("start the newer version"), "{refusal}");
+}
+
+#[test]
+fn damage_inside_the_file_is_found() {
+    let journal = TestJournal::of(one_job());
+    journal.meddle("PRAGMA wal_checkpoint(TRUNCATE)");
+    let mut bytes = std::fs::read(&journal.path).unwrap();
+    let middle = bytes.len() / 2;
+    bytes[middle..middle + 6_000].fill(0xa5);
+    std::fs::write(&journal.path, bytes).unwrap();
+    assert!(refusal(&journal).contains("is damaged"));
+}
+
+#[test]
+fn what_is_no_journal_is_left_alone() {
+    let journal = TestJournal::new();
+    std::fs::write(&journal.path, "these are my notes, and no database at all".repeat(100)).unwrap();
+    assert!(refusal(&journal).contains("is damaged"));
+    std::fs::remove_file(&journal.path).unwrap();
+    journal.meddle("CREATE TABLE songs (title TEXT)");
+    assert!(refusal(&journal).contains("none of Cohabit's journals"));
+}
+
+#[test]
+fn a_failed_commit_leaves_nothing_behind() {
+    let journal = TestJournal::of(one_job());
+    let mut open = journal.open();
+    journal
+        .meddle("CREATE TRIGGER full BEFORE INSERT ON snapshots BEGIN SELECT raise(FAIL, 'no space'); END");
+    let event = Write::from(Entry { at: at(8), event: Event::Alarm });
+    let snapshot = Write::Snapshot { sequence: 8, at: at(8), parts: 0 };
+    assert!(open.commit(&[event.clone(), snapshot]).is_err());
+    open.commit(&[event]).unwrap();
+    assert_eq!(open.load().unwrap().tail.len(), 8);
+}
+
+/// One job ended, one runs, one waits. Every later version must load it.
+#[test]
+fn the_journal_of_every_format_loads() {
+    for fixture in FIXTURES {
+        let journal = TestJournal::new();
+        journal.meddle(fixture);
+        let recovered = recovered(&journal).unwrap();
+        recovered.head.check();
+        let record = |number| recovered.head.record(recovered.last, JobId::new(number)).unwrap();
+        let states: Vec<_> = (1..=5).map(|number| record(number).state).collect();
+        use JobState::{Cancelled, Completed, Pending, Running};
+        assert_eq!(states, [Completed, Running, Pending, Running, Cancelled]);
+        assert_eq!(record(1).attempts.len(), 2);
+        assert_eq!(record(4).array.unwrap().members, 3);
+        assert_eq!(journal.ask("SELECT count(*) FROM stretches"), [Some("0".into())], "it has all tables");
+    }
+}
+
+/// The same journals without their snapshots: every event of them, from the first.
+#[test]
+fn every_event_of_every_format_is_replayed() {
+    for fixture in FIXTURES {
+        let journal = TestJournal::new();
+        journal.meddle(fixture);
+        // Snapshots of old formats do not tell roles, nor when the head began: events of the same journal do.
+        let head = || {
+            let text =
+                json(&recovered(&journal).unwrap().head).replace(r#""role":"user""#, r#""role":"admin""#);
+            let mut head: serde_json::Value = serde_json::from_str(&text).unwrap();
+            head["started_at"].take();
+            head
+        };
+        let by_snapshot = head();
+        journal.meddle("DELETE FROM snapshots");
+        assert_eq!(head(), by_snapshot);
+    }
+}
+
+/// Counts commits and what was in them.
+#[derive(Clone, Default)]
+struct Counting(Arc<Mutex<Vec<usize>>>, Arc<Mutex<()>>);
+
+impl Journal for Counting {
+    fn load(&self) -> Result<Loaded, HeadError> {
+        Ok(Loaded { snapshot: None, tail: vec![] })
+    }
+
+    fn commit(&mut self, writes: &[Write]) -> Result<(), HeadError> {
+        drop(self.1.lock().unwrap());
+        self.0.lock().unwrap().push(writes.len());
+        Ok(())
+    }
+}
+
+#[test]
+fn what_queues_up_during_a_commit_shares_the_next_one() {
+    let (counting, event) =
+        (Counting::default(), Write::from(Entry { at: Time::EPOCH, event: submitted(1) }));
+    let disk = counting.1.clone();
+    let busy = disk.lock().unwrap();
+    let writer = JournalWriter::start(counting.clone()).unwrap();
+    let address = writer.address.clone();
+    let ask = |_| address.ask(|durable| Commit { writes: vec![event.clone()], durable: Some(durable) });
+    let mut asked: Vec<_> = (0..20).map(ask).map(Box::pin).collect();
+    // Every question is in the mailbox while the disk is busy with the first.
+    asked.iter_mut().for_each(|asked| assert!(futures::FutureExt::now_or_never(asked).is_none()));
+    drop(busy);
+    assert!(block_on(join_all(asked)).into_iter().all(|answer| answer.is_ok()));
+    writer.close().unwrap();
+    let commits = counting.0.lock().unwrap();
+    assert_eq!(commits.iter().sum::<usize>(), 20);
+    assert!(commits.len() <= 2, "one commit under way and one for all that waited: {commits:?}");
+}
+
+/// Full as often as it is told to be; keeps what was committed.
+#[derive(Clone, Default)]
+struct Filling {
+    failures: Arc<Mutex<usize>>,
+    committed: Arc<Mutex<Vec<Write>>>,
+}
+
+impl Journal for Filling {
+    fn load(&self) -> Result<Loaded, HeadError> {
+        Ok(Loaded { snapshot: None, tail: vec![] })
+    }
+
+    fn commit(&mut self, writes: &[Write]) -> Result<(), HeadError> {
+        let mut failures = self.failures.lock().unwrap();
+        if *failures > 0 {
+            *failures -= 1;
+            let full = rusqlite::ffi::Error::new(rusqlite::ffi::SQLITE_FULL);
+            let source = rusqlite::Error::SqliteFailure(full, None);
+            return Err(HeadError::Journal { path: "journal.sqlite".into(), source });
+        }
+        self.committed.lock().unwrap().extend(writes.iter().cloned());
+        Ok(())
+    }
+}
+
+#[test]
+fn what_nobody_waits_for_is_kept_over_a_full_disk_and_comes_before_what_follows() {
+    let filling = Filling::default();
+    let writer = JournalWriter::start(filling.clone()).unwrap();
+    let event = Write::from(Entry { at: Time::EPOCH, event: submitted(1) });
+    let prune = |secs| Write::Prune(at(secs));
+    let ask = || writer.address.ask(|durable| Commit { writes: vec![event.clone()], durable: Some(durable) });
+    *filling.failures.lock().unwrap() = 2;
+    for secs in [1, 2] {
+        let history = Commit { writes: vec![prune(secs)], durable: None };
+        block_on(writer.address.tell(history)).unwrap();
+    }
+    // Whether the history had a commit of its own or not, one of the questions fails at the latest.
+    let refused = (0..2).filter(|_| block_on(ask()).unwrap().is_err()).count();
+    assert_eq!(block_on(ask()), Ok(Ok(())));
+    writer.close().unwrap();
+    let expected = std::iter::repeat_n(event, 3 - refused);
+    let committed = filling.committed.lock().unwrap();
+    assert_eq!(*committed, [prune(1), prune(2)].into_iter().chain(expected).collect::<Vec<_>>());
+}
+
+#[test]
+fn after_a_failed_commit_nothing_is_acknowledged() {
+    struct Full;
+    impl Journal for Full {
+        fn load(&self) -> Result<Loaded, HeadError> {
+            Ok(Loaded { snapshot: None, tail: vec![] })
+        }
+        fn commit(&mut self, _: &[Write]) -> Result<(), HeadError> {
+            Err(HeadError::Failed("no space left".into()))
+        }
+    }
+    let writer = JournalWriter::start(Full).unwrap();
+    let asked = writer.address.ask(|durable| Commit { writes: vec![], durable: Some(durable) });
+    assert!(block_on(asked).is_err());
+    assert!(matches!(writer.close(), Err(HeadError::Failed(_))));
+}

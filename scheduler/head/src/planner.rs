@@ -1,0 +1,163 @@
+//! The planner: the policy on a thread of its own, a limit on its time, and a cheap policy for when it is
+//! exceeded.
+//!
+//! A slow or broken policy costs its own plans and nothing else: the driver never waits for it. The thread
+//! keeps the policy's view of the cluster up to date by changes, which are handed over with the next
+//! question, whatever became of the last one.
+
+mod thinker;
+
+use std::io;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use cohabit_actor::{Address, AskError, Reply};
+use cohabit_policy::interference::Knowledge;
+use cohabit_policy::{
+    Action, Change, Discipline, Expectation, Fifo, FirstFit, PendingJob, Pipeline, Plan, Policy, Thought,
+    View,
+};
+use cohabit_types::{Companionship, Ticket, Time};
+
+use crate::thread::{self, Thread};
+use thinker::Thinker;
+
+/// Makes a new policy that has seen nothing.
+pub(crate) type PolicyFactory = Arc<dyn Fn() -> Box<dyn Policy> + Send + Sync>;
+
+/// Questions that may wait for a policy that is late.
+const CAPACITY: usize = 4;
+
+/// The driver's end of the planner.
+#[derive(Debug)]
+pub(crate) struct Planner {
+    questions: Address<Question>,
+    /// What the policy has not heard of yet.
+    news: Arc<Mutex<News>>,
+    limit: Duration,
+    _thread: Thread,
+}
+
+/// What the policy is told before it answers the next question.
+#[derive(Debug, Default)]
+struct News {
+    /// Of the cluster, in their order.
+    changes: Vec<Change>,
+    /// What is known of interference, if that is new.
+    knowledge: Option<Knowledge>,
+}
+
+/// The answer to a question for a plan, in time.
+#[derive(Debug)]
+pub(crate) struct Planned {
+    /// Which question.
+    pub(crate) ticket: Ticket,
+    /// The plan, or why there is none.
+    pub(crate) plan: Result<Plan, String>,
+}
+
+/// What people are told of jobs that nobody but a policy, or a predictor, knows.
+#[derive(Debug)]
+pub(crate) struct Foretold {
+    /// What those that wait have to expect.
+    pub(crate) expected: Vec<Expectation>,
+    /// What neighbours on a device cost each other.
+    pub(crate) company: Vec<Companionship>,
+}
+
+/// To the thread: the moment, and where the answer goes.
+enum Question {
+    Plan(Time, Reply<Result<Plan, Panicked>>),
+    Outlook(Time, Reply<Result<Foretold, Panicked>>),
+    Consider(Time, Box<PendingJob>, Reply<Result<Thought, Panicked>>),
+}
+
+/// Makes a question of the place where its answer goes.
+type Asker<T> = Box<dyn FnOnce(Reply<Result<T, Panicked>>) -> Question + Send>;
+
+/// The policy panicked over the question.
+#[derive(Debug)]
+struct Panicked;
+
+impl Planner {
+    /// Starts the thread. Each answer may take as long as `limit`.
+    pub(crate) fn start(policy: PolicyFactory, limit: Duration) -> io::Result<Planner> {
+        let news = Arc::<Mutex<News>>::default();
+        let mut thinker = Thinker::new(policy, Arc::clone(&news));
+        let (questions, thread) = thread::spawn("planner", CAPACITY, move |inbox| thinker.answer_all(inbox))?;
+        Ok(Planner { questions, news, limit, _thread: thread })
+    }
+
+    /// Hands over what changed; the policy hears of it with the next question.
+    pub(crate) fn change(&self, changes: Vec<Change>) {
+        self.news.lock().unwrap_or_else(PoisonError::into_inner).changes.extend(changes);
+    }
+
+    /// Hands over what is known of interference from now on.
+    pub(crate) fn know(&self, knowledge: Knowledge) {
+        self.news.lock().unwrap_or_else(PoisonError::into_inner).knowledge = Some(knowledge);
+    }
+
+    /// A question to wait for elsewhere; the answer never comes later than the limit.
+    pub(crate) fn ask(&self, ticket: Ticket, now: Time) -> impl Future<Output = Planned> + use<> {
+        let answer = self.answer(Box::new(move |reply_to| Question::Plan(now, reply_to)));
+        async move { Planned { ticket, plan: answer.await } }
+    }
+
+    /// What jobs have to expect; nothing, if the policy cannot say in time.
+    pub(crate) fn outlook(&self, now: Time) -> impl Future<Output = Option<Foretold>> + use<> {
+        let answer = self.answer(Box::new(move |reply_to| Question::Outlook(now, reply_to)));
+        async move { answer.await.ok() }
+    }
+
+    /// What becomes of a job that is only thought of.
+    ///
+    /// # Errors
+    /// Why the policy cannot say.
+    pub(crate) fn consider(
+        &self,
+        now: Time,
+        job: PendingJob,
+    ) -> impl Future<Output = Result<Thought, String>> + use<> {
+        let job = Box::new(job);
+        self.answer(Box::new(move |reply_to| Question::Consider(now, job, reply_to)))
+    }
+
+    fn answer<T: Send + 'static>(
+        &self,
+        question: Asker<T>,
+    ) -> impl Future<Output = Result<T, String>> + use<T> {
+        let (questions, limit) = (self.questions.clone(), self.limit);
+        async move {
+            match questions.ask_within(limit, question).await {
+                Ok(Ok(answer)) => Ok(answer),
+                Ok(Err(Panicked)) => Err("it panicked".to_owned()),
+                Err(AskError::TimedOut { .. }) => Err(format!("it took longer than {limit:?}")),
+                Err(AskError::Closed(_) | AskError::NoReply) => Err("its thread has ended".to_owned()),
+            }
+        }
+    }
+}
+
+/// The plan of first come, first served, which says in each story whose place it takes.
+pub(crate) fn fall_back(ticket: Ticket, view: &View, trouble: &str) -> Plan {
+    tracing::warn!(
+        ticket = ticket.0,
+        trouble,
+        "the policy gave no plan; this one is first come, first served"
+    );
+    let mut policy = Pipeline::new(Fifo, FirstFit, Discipline::Strict);
+    policy.learn(view, &view.as_changes());
+    let mut plan = policy.plan(view);
+    for action in &mut plan.actions {
+        let (Action::Place { why, .. } | Action::Preempt { why, .. }) = action;
+        let separator = if why.is_empty() { "" } else { "; " };
+        *why = format!(
+            "{why}{separator}planned first come, first served, for the policy gave no plan: {trouble}"
+        );
+    }
+    plan
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,109 @@
+//! A head from its journal: the newest snapshot, and what happened since, through the head's own door.
+//!
+//! There is no second code that restores. Effects of the replay are thrown away: workers that join again say
+//! what runs, and clients ask again. Only records of jobs that ended are kept, for the history may have
+//! missed them.
+
+use std::num::NonZero;
+use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
+use std::path::Path;
+use std::thread;
+
+use cohabit_scheduler_core::{Effect, Head, Part};
+use cohabit_types::{JobRecord, Notice, Time};
+
+use crate::HeadError;
+use crate::journal::{Entry, Journal, Packed, Snapshot, Unreadable};
+
+/// A snapshot of so few parts is read on one thread.
+const FEW_PARTS: usize = 8;
+/// More would wait for memory rather than for a processor.
+const MOST_THREADS: usize = 8;
+
+/// A head that goes on where its journal ends.
+pub(crate) struct Recovered {
+    /// The head.
+    pub(crate) head: Head,
+    /// The number of the last event.
+    pub(crate) sequence: u64,
+    /// When the last event happened.
+    pub(crate) last: Time,
+    /// Jobs that ended since the snapshot, the earliest first.
+    pub(crate) ended: Vec<JobRecord>,
+    /// How many events there were since the snapshot.
+    pub(crate) replayed: u64,
+}
+
+/// Loads the head that wrote this journal.
+pub(crate) fn recover(path: &Path, journal: &impl Journal) -> Result<Recovered, HeadError> {
+    let loaded = journal.load()?;
+    let (head, sequence, last) = match loaded.snapshot {
+        Some(snapshot) => (head_of(path, &snapshot)?, snapshot.sequence, snapshot.at),
+        None => (Head::new(), 0, Time::EPOCH),
+    };
+    let mut recovered = Recovered { head, sequence, last, ended: Vec::new(), replayed: 0 };
+    for (sequence, entry) in loaded.tail {
+        recovered.replay(entry).map_err(|()| {
+            corrupt(
+                path,
+                format!("event {sequence} cannot be replayed: this version of Cohabit panics over it"),
+            )
+        })?;
+    }
+    Ok(recovered)
+}
+
+impl Recovered {
+    fn replay(&mut self, entry: Entry) -> Result<(), ()> {
+        let mut effects = Vec::new();
+        let handle = || self.head.handle(entry.at, entry.event, &mut effects);
+        catch_unwind(AssertUnwindSafe(handle)).map_err(drop)?;
+        self.last = entry.at;
+        self.sequence += 1;
+        self.replayed += 1;
+        self.ended.extend(effects.into_iter().filter_map(ended));
+        Ok(())
+    }
+}
+
+/// The record of a job that just ended.
+fn ended(effect: Effect) -> Option<JobRecord> {
+    match effect {
+        Effect::Publish(_, Notice::Ended(record)) => Some(*record),
+        Effect::Publish(_, Notice::Changed(_))
+        | Effect::Tell(..)
+        | Effect::Answer(..)
+        | Effect::Plan(_)
+        | Effect::Close(..) => None,
+    }
+}
+
+fn head_of(path: &Path, snapshot: &Snapshot) -> Result<Head, HeadError> {
+    let unreadable = |error: Unreadable| {
+        corrupt(path, format!("the snapshot after event {} cannot be read: {error}", snapshot.sequence))
+    };
+    let rest = snapshot.rest.read().map_err(unreadable)?;
+    let parts = read_all(&snapshot.parts).map_err(unreadable)?;
+    Head::of_parts(rest, parts).map_err(|error: serde_json::Error| unreadable(error.into()))
+}
+
+/// Reads parts, many of them on several threads.
+fn read_all(parts: &[Packed]) -> Result<Vec<Part>, Unreadable> {
+    let threads = thread::available_parallelism().map_or(1, NonZero::get).min(MOST_THREADS);
+    let share = parts.len().div_ceil(threads).max(FEW_PARTS);
+    thread::scope(|scope| {
+        let read = |parts: &[Packed]| parts.iter().map(Packed::read).collect::<Result<Vec<Part>, _>>();
+        let mut shares = parts.chunks(share);
+        let own = shares.next().unwrap_or_default();
+        let others: Vec<_> = shares.map(|share| scope.spawn(move || read(share))).collect();
+        let mut all = read(own)?;
+        for other in others {
+            all.extend(other.join().unwrap_or_else(|panic| resume_unwind(panic))?);
+        }
+        Ok(all)
+    })
+}
+
+fn corrupt(path: &Path, what: String) -> HeadError {
+    HeadError::Corrupt { path: path.to_owned(), what }
+}

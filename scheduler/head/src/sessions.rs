@@ -1,0 +1,96 @@
+//! Sessions: one for each connection, from the greeting to the end of its link.
+//!
+//! A session translates between a link and the driver and keeps no state of jobs. It never ends the head:
+//! whatever goes wrong with a peer ends that peer's session.
+
+pub(crate) mod admit;
+mod client;
+mod lookup;
+mod tokens;
+mod worker;
+
+use std::convert::Infallible;
+use std::time::Duration;
+
+use cohabit_actor::{Actor, Address, Context, Failure};
+use cohabit_net::{Incoming, Listener, TokenStore};
+use cohabit_types::Span;
+use tokio::task::JoinSet;
+
+use crate::driver::Message;
+use crate::history::History;
+use crate::watchers::Watchers;
+use client::ClientSession;
+use worker::WorkerLink;
+
+/// What every session works with; cheap to clone.
+#[derive(Clone)]
+pub(crate) struct Desk {
+    pub(crate) driver: Address<Message>,
+    pub(crate) watchers: Watchers,
+    pub(crate) history: History,
+    pub(crate) tokens: TokenStore,
+    /// How long ended jobs stay in memory.
+    pub(crate) memory: Span,
+    /// How long `Watch` waits for a change.
+    pub(crate) watch_limit: Duration,
+    /// A worker that is silent for longer is gone.
+    pub(crate) silence_limit: Duration,
+}
+
+/// Accepts connections, and holds their sessions. Stopped, it ends them all.
+pub(crate) struct Sessions {
+    /// Until the start.
+    listener: Option<Listener>,
+    desk: Desk,
+}
+
+impl Sessions {
+    pub(crate) fn new(listener: Listener, desk: Desk) -> Sessions {
+        Sessions { listener: Some(listener), desk }
+    }
+}
+
+impl Actor for Sessions {
+    type Message = Infallible;
+
+    async fn started(&mut self, context: &mut Context<Sessions>) -> Result<(), Failure> {
+        let listener = self.listener.take();
+        let listener =
+            listener.ok_or_else(|| Failure::because("the port was lost with an earlier failure"))?;
+        context.alongside(accept_all(listener, self.desk.clone()));
+        Ok(())
+    }
+
+    async fn handle(&mut self, never: Infallible, _: &mut Context<Sessions>) -> Result<(), Failure> {
+        match never {}
+    }
+}
+
+async fn accept_all(mut listener: Listener, desk: Desk) {
+    let mut sessions = JoinSet::new();
+    loop {
+        tokio::select! {
+            peer = listener.accept() => {
+                sessions.spawn(serve(peer, desk.clone()));
+            }
+            Some(ended) = sessions.join_next() => {
+                if let Err(error) = ended {
+                    tracing::error!(%error, "a session failed");
+                }
+            }
+        }
+    }
+}
+
+async fn serve(peer: Incoming, desk: Desk) {
+    match peer {
+        Incoming::Client(client) => {
+            let (by, address) = (client.by().clone(), client.address());
+            tracing::debug!(user = by.user, %address, "a client connected");
+            let end = client.serve(ClientSession::new(by.clone(), desk)).await;
+            tracing::debug!(user = by.user, %address, %end, "a client's link ended");
+        }
+        Incoming::Worker(worker) => WorkerLink::new(worker.key(), desk).run(worker).await,
+    }
+}

@@ -1,0 +1,173 @@
+//! A worker's session: it joins, takes orders in batches, reports, and is lost exactly once.
+//!
+//! The worker is welcomed when its joining is durable, and reports only then. Whatever ends the link, the
+//! driver hears `Lost` after the last report.
+
+use std::future::pending;
+use std::time::Duration;
+
+use cohabit_actor::{Address, Mailbox, mailbox};
+use cohabit_net::{Context, HeadService, WorkerPeer, WorkerServiceClient, WorkerSession, context_for};
+use cohabit_types::{LogRequest, Order, Refusal, RefusalCode, Report, Span, WorkerKey};
+use futures::FutureExt;
+use tokio::sync::{oneshot, watch};
+
+use super::{Desk, admit};
+use crate::driver::{Message, Session, ToWorker};
+
+/// How many orders may wait for a worker.
+const CAPACITY: usize = 16_384;
+/// The most orders in one message.
+const MOST_ORDERS: usize = 256;
+/// A message is sent when it weighs this much, in bytes.
+const HEAVY: usize = 2 << 20;
+/// How long a worker may take to take orders in.
+const ORDER_LIMIT: Span = Span::from_secs(30);
+/// How long a worker may take over a piece of a log; long enough for its long poll.
+const LOG_LIMIT: Span = Span::from_secs(40);
+
+/// The driver dropped its end of the session.
+const LET_GO: &str = "the head let go of it";
+
+/// A worker's link from its first to its last moment.
+pub(super) struct WorkerLink {
+    key: WorkerKey,
+    desk: Desk,
+}
+
+/// What the worker tells.
+#[derive(Clone)]
+struct Reports {
+    key: WorkerKey,
+    driver: Address<Message>,
+    heard: watch::Sender<()>,
+}
+
+/// Ends with its session, also when the session is cancelled and a log is still being read.
+struct Link(WorkerSession);
+
+impl Drop for Link {
+    fn drop(&mut self) {
+        self.0.close();
+    }
+}
+
+impl WorkerLink {
+    pub(super) fn new(key: WorkerKey, desk: Desk) -> WorkerLink {
+        WorkerLink { key, desk }
+    }
+
+    pub(super) async fn run(self, peer: WorkerPeer) {
+        let (name, address) = (peer.inventory().name.clone(), peer.address());
+        tracing::info!(node = name, %address, worker = %self.key, "a worker connected");
+        let why = self.join_and_serve(peer).await;
+        tracing::info!(node = name, worker = %self.key, why, "a worker's link ended");
+        // Without a driver the head is ending, and nobody has to know.
+        let _ = self.desk.driver.tell(Message::Lost(self.key, why)).await;
+    }
+
+    /// Serves until the link ends; says why it did.
+    async fn join_and_serve(&self, peer: WorkerPeer) -> String {
+        let (orders, waiting) = mailbox(CAPACITY);
+        let (cut, mut cut_off) = oneshot::channel();
+        let (key, inventory, session) =
+            (self.key, admit::inventory(peer.inventory().clone()), Session { orders, cut });
+        let joined = self.desk.driver.ask(|handled| Message::Joined { key, inventory, session, handled });
+        if joined.await.is_err() {
+            return "the head is ending".to_owned();
+        }
+        if let Ok(why) = cut_off.try_recv() {
+            return why;
+        }
+        let (heard, hearing) = watch::channel(());
+        let link = Link(peer.welcome(Reports { key, driver: self.desk.driver.clone(), heard }).await);
+        let closed = link.0.closed.clone();
+        let why = tokio::select! {
+            biased;
+            end = closed.clone() => end.to_string(),
+            why = cut_off => why.unwrap_or_else(|_| LET_GO.to_owned()),
+            why = silence(hearing, self.desk.silence_limit) => why,
+            why = pass_on(waiting, link.0.orders.clone()) => why,
+        };
+        drop(link);
+        closed.await;
+        why
+    }
+}
+
+/// Ends when nothing was heard for too long.
+async fn silence(mut hearing: watch::Receiver<()>, limit: Duration) -> String {
+    loop {
+        match tokio::time::timeout(limit, hearing.changed()).await {
+            Ok(Ok(())) => {}
+            // The link has ended, and says why itself.
+            Ok(Err(_)) => pending().await,
+            Err(_) => return format!("nothing was heard of it for {limit:?}"),
+        }
+    }
+}
+
+/// Passes on what the driver tells; ends when the worker does not take it in.
+async fn pass_on(mut waiting: Mailbox<ToWorker>, worker: WorkerServiceClient) -> String {
+    while let Some(first) = waiting.receive().await {
+        let orders = gather(first, &mut waiting, &worker);
+        if orders.is_empty() {
+            continue;
+        }
+        if let Err(error) = worker.order(context_for(ORDER_LIMIT), orders).await {
+            return format!("it did not take its orders: {error}");
+        }
+    }
+    LET_GO.to_owned()
+}
+
+/// The orders that wait, as many as fit one message. Logs are read beside them, by their own calls.
+fn gather(first: ToWorker, waiting: &mut Mailbox<ToWorker>, worker: &WorkerServiceClient) -> Vec<Order> {
+    let (mut orders, mut weight, mut next) = (Vec::new(), 0, Some(first));
+    while let Some(message) = next {
+        match message {
+            ToWorker::ReadLog(request, reply_to) => {
+                let worker = worker.clone();
+                tokio::spawn(async move { reply_to.send(read_log(worker, request).await) });
+            }
+            ToWorker::Order(order) => {
+                weight += self::weight(&order);
+                orders.push(order);
+            }
+        }
+        let full = orders.len() >= MOST_ORDERS || weight >= HEAVY;
+        next = if full { None } else { waiting.receive().now_or_never().flatten() };
+    }
+    orders
+}
+
+/// About how many bytes an order is long.
+fn weight(order: &Order) -> usize {
+    match order {
+        Order::Run(run) => 1_024 + run.ranks.len() * 128 + admit::weight(&run.spec),
+        Order::Stop { .. } | Order::Acknowledge(_) => 64,
+    }
+}
+
+async fn read_log(
+    worker: WorkerServiceClient,
+    request: LogRequest,
+) -> Result<cohabit_types::LogChunk, Refusal> {
+    worker.read_log(context_for(LOG_LIMIT), request).await.unwrap_or_else(|error| {
+        let message = format!("the worker that keeps the log of {} did not answer: {error}", request.rank);
+        Err(Refusal::new(RefusalCode::Unavailable, message))
+    })
+}
+
+impl HeadService for Reports {
+    async fn report(self, _: Context, reports: Vec<Report>) {
+        self.heard.send_replace(());
+        let reports = admit::reports(reports);
+        // Without a driver the head is ending; the worker reports again to the next one.
+        let _ = self.driver.ask(|handled| Message::Reports(self.key, reports, handled)).await;
+    }
+
+    async fn heartbeat(self, _: Context) {
+        self.heard.send_replace(());
+    }
+}

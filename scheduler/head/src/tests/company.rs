@@ -1,0 +1,92 @@
+//! What people are told of jobs that share a device, and of jobs that are only thought of.
+
+use std::sync::mpsc::channel;
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use cohabit_types::{
+    Answer, Consideration, Demand, DeviceId, Gpus, JobId, JobSpec, Query, RefusalCode, Reply, Request, Share,
+    Slowdown, Submit,
+};
+
+use super::planning::Hanging;
+use crate::kit::cluster::{TestClient, TestHead, policy};
+use crate::kit::spec;
+use crate::{Basis, HeadOptions};
+
+fn half() -> JobSpec {
+    JobSpec { demand: Demand { gpus: Gpus::Part(Share(500)), ..Demand::default() }, ..spec() }
+}
+
+/// A head that puts every job on the first device with room, and knows nothing but the law.
+async fn sharing() -> TestHead {
+    let change = |options: &mut HeadOptions| {
+        options.policy = "first-fit-sharing".into();
+        options.interference = Basis::Law;
+    };
+    TestHead::start_like(change).await
+}
+
+async fn submit(client: &TestClient, spec: JobSpec) -> JobId {
+    let submit = Submit { spec, idempotency_key: None, estimate: None };
+    let reply = client.request(Request::Submit(Box::new(submit))).await.unwrap();
+    let Reply::Accepted { job, .. } = reply else { panic!("{reply:?}") };
+    job
+}
+
+async fn consider(client: &TestClient, spec: JobSpec) -> Consideration {
+    let answer = client.query(Query::Consider(Box::new(spec))).await.unwrap();
+    let Answer::Considered(consideration) = answer else { panic!("{answer:?}") };
+    *consideration
+}
+
+#[tokio::test]
+async fn a_job_that_is_thought_of_is_told_whom_it_would_join_and_then_joins_it() {
+    let head = sharing().await;
+    let (client, mut worker) = (head.admin().await, head.worker(1, vec![]).await);
+    let resident = submit(&client, half()).await;
+    worker.next_run().await;
+    let told = consider(&client, half()).await;
+    let place = told.place.unwrap();
+    assert_eq!((place.nodes, place.devices), (vec!["box".to_owned()], vec![DeviceId("host-0".into())]));
+    assert_eq!(told.neighbours.iter().map(|it| it.then.job).collect::<Vec<_>>(), [resident]);
+    assert!(told.neighbours[0].then.predicted.expected > Slowdown::NONE);
+    let newcomer = submit(&client, half()).await;
+    assert_eq!(newcomer, JobId::new(resident.number + 1), "nothing was submitted before");
+    worker.next_run().await;
+    let record = client.show(newcomer).await;
+    assert_eq!(record.sharing_with, [resident]);
+    assert_eq!(record.predicted.unwrap().slowdown, told.predicted.slowdown);
+    let answer = client.query(Query::Explain(resident)).await.unwrap();
+    let Answer::Explained { sentences, .. } = answer else { panic!("{answer:?}") };
+    assert!(sentences.iter().any(|it| it.starts_with("Beside job 2 it is predicted")), "{sentences:?}");
+}
+
+#[tokio::test]
+async fn a_job_that_is_thought_of_is_refused_or_waits_as_it_would_if_it_were_submitted() {
+    let head = sharing().await;
+    let client = head.admin().await;
+    let told = consider(&client, half()).await;
+    assert_eq!((told.place, told.reason.as_str()), (None, "no worker is connected that takes jobs"));
+    let _worker = head.worker(1, vec![]).await;
+    let large = JobSpec { demand: Demand { gpus: Gpus::Whole(3), ..Demand::default() }, ..spec() };
+    let answer = client.query(Query::Consider(Box::new(large))).await.unwrap();
+    let Answer::Refused(refusal) = answer else { panic!("{answer:?}") };
+    assert_eq!(refusal.code, RefusalCode::Unsatisfiable);
+}
+
+#[tokio::test]
+async fn a_policy_that_cannot_say_where_a_job_would_go_is_no_reason_to_wait_for_ever() {
+    let (end, ended) = channel();
+    let ended = Arc::new(Mutex::new(ended));
+    let hanging = policy(move || Hanging(Arc::clone(&ended)));
+    let head = TestHead::start_with(hanging, Duration::from_millis(1)).await;
+    let (client, mut worker) = (head.admin().await, head.worker(1, vec![]).await);
+    client.submit().await;
+    worker.next_run().await;
+    let answer = client.query(Query::Consider(Box::new(spec()))).await.unwrap();
+    let Answer::Refused(refusal) = answer else { panic!("{answer:?}") };
+    assert_eq!(refusal.code, RefusalCode::Unavailable);
+    assert!(refusal.message.contains("it took longer than 1ms"), "{refusal}");
+    drop(end);
+}

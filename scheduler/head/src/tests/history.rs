@@ -1,0 +1,104 @@
+//! Jobs that have left the memory of the head are still found.
+
+use cohabit_types::{
+    Answer, DeviceId, Filter, JobId, JobRef, JobState, Outcome, Query, RefusalCode, Report, Span, Stretch,
+    StretchSharing, Watched,
+};
+
+use crate::kit::at;
+use crate::kit::cluster::{TestClient, TestHead, within};
+
+/// A head that forgot a job as soon as it had ended.
+async fn forgetful() -> (TestHead, TestClient, JobId) {
+    let head = TestHead::start_like(|options| options.config.retention = Span::ZERO).await;
+    let (client, mut worker) = (head.admin().await, head.worker(1, vec![]).await);
+    let job = client.submit().await;
+    worker.run_one(Outcome::Exited(3)).await;
+    let forgotten = async {
+        let known = || "SELECT cast(count(*) AS TEXT) FROM events WHERE event = '\"Alarm\"'";
+        while head.ask(known()) == "0" {
+            client.query(Query::Nodes).await.unwrap();
+        }
+    };
+    within(forgotten).await;
+    (head, client, job)
+}
+
+#[tokio::test]
+async fn a_forgotten_job_is_shown_explained_resolved_and_watched() {
+    let (_head, client, job) = forgetful().await;
+    let record = client.show(job).await;
+    assert_eq!((record.state, record.exit_code), (JobState::Failed, Some(3)));
+    let Answer::Explained { sentences, .. } = client.query(Query::Explain(job)).await.unwrap() else {
+        panic!()
+    };
+    assert!(sentences[0].contains("ended as FAILED"), "{sentences:?}");
+    let references = vec![JobRef::Id(job), JobRef::Range(1, 9)];
+    assert_eq!(client.query(Query::Resolve(references)).await, Ok(Answer::Resolved(vec![job, job])));
+    let seen = client.seen(job, |record| record.state.is_terminal()).await;
+    assert_eq!(seen, record);
+}
+
+#[tokio::test]
+async fn forgotten_and_live_jobs_are_listed_and_watched_together() {
+    let (_head, client, job) = forgetful().await;
+    let live = client.submit().await;
+    let all = Filter { limit: 10, ..Filter::default() };
+    let Answer::Listed(page) = client.query(Query::List(all.clone())).await.unwrap() else { panic!() };
+    assert_eq!(page.jobs.iter().map(|record| record.id).collect::<Vec<_>>(), [job, live]);
+    let one = Filter { limit: 1, ..all.clone() };
+    let Answer::Listed(first) = client.query(Query::List(one.clone())).await.unwrap() else { panic!() };
+    assert_eq!((first.jobs.len(), first.jobs[0].id, first.more), (1, job, true));
+    let rest = Filter { after: Some(job), ..one };
+    let Answer::Listed(second) = client.query(Query::List(rest)).await.unwrap() else { panic!() };
+    assert_eq!((second.jobs[0].id, second.more), (live, false));
+    let both = [job, live].map(|job| Watched { job, revision: 0 });
+    let Answer::Jobs(records) = client.query(Query::Watch(both.to_vec())).await.unwrap() else { panic!() };
+    assert_eq!(records.len(), 2);
+    let Answer::Jobs(shown) = client.query(Query::Show(vec![live, job])).await.unwrap() else { panic!() };
+    assert_eq!(shown.iter().map(|record| record.id).collect::<Vec<_>>(), [live, job]);
+}
+
+#[tokio::test]
+async fn a_job_that_never_was_is_not_found_anywhere() {
+    let (_head, client, _) = forgetful().await;
+    let never = JobId::new(99);
+    for query in [
+        Query::Show(vec![never]),
+        Query::Explain(never),
+        Query::Resolve(vec![JobRef::Id(never)]),
+        Query::Watch(vec![Watched { job: never, revision: 0 }]),
+    ] {
+        let refusal = match client.query(query).await {
+            Err(refusal) | Ok(Answer::Refused(refusal)) => refusal,
+            Ok(other) => panic!("{other:?}"),
+        };
+        assert_eq!(refusal.code, RefusalCode::NotFound);
+    }
+}
+
+#[tokio::test]
+async fn stretches_go_to_the_history_and_not_to_the_journal() {
+    let head = TestHead::start().await;
+    let (client, mut worker) = (head.admin().await, head.worker(1, vec![]).await);
+    client.submit().await;
+    let rank = worker.next_run().await.attempt.rank(0);
+    let stretch = Stretch {
+        rank,
+        device: DeviceId("host-0".into()),
+        gpu: "host slot".into(),
+        sharing: StretchSharing::Exclusive,
+        neighbours: vec![],
+        from: at(1),
+        to: at(2),
+        steps: 10,
+        rate: 10.0,
+        memory: None,
+        utilisation: None,
+    };
+    worker.report(Report::Stretches(vec![stretch])).await;
+    worker.ended(rank, Outcome::Exited(0)).await;
+    let head = head.restarted().await;
+    assert_eq!(head.ask("SELECT job || ' ' || steps FROM stretches"), "1 10");
+    assert_eq!(head.ask("SELECT cast(count(*) AS TEXT) FROM events WHERE event LIKE '%Stretches%'"), "0");
+}

@@ -1,0 +1,161 @@
+//! A job from its submission to its end, as clients and workers see it.
+
+use std::time::Duration;
+
+use cohabit_types::{
+    Answer, Array, AtEnd, IndexRange, JobChange, JobId, JobState, LogPosition, LogRequest, Order, Outcome,
+    Progress, ProgressOf, Query, RefusalCode, Reply, Report, Request, StopReason, Verdict, Watched,
+};
+
+use crate::kit::cluster::{TestHead, within};
+use crate::kit::submit;
+
+#[tokio::test]
+async fn a_job_runs_to_its_end_and_its_watcher_sees_each_step() {
+    let head = TestHead::start().await;
+    let (client, mut worker) = (head.admin().await, head.worker(1, vec![]).await);
+    let job = client.submit().await;
+    let run = worker.next_run().await;
+    assert_eq!((run.attempt.job, run.user.as_str()), (job, client.user.as_str()));
+    let rank = run.attempt.rank(0);
+    worker.started(rank).await;
+    client.seen(job, |record| record.state == JobState::Running).await;
+    worker.ended(rank, Outcome::Exited(0)).await;
+    assert_eq!(worker.next_order().await, Order::Acknowledge(rank));
+    let record = client.seen(job, |record| record.state.is_terminal()).await;
+    assert_eq!((record.state, record.nodes()), (JobState::Completed, vec!["box".to_owned()]));
+    head.daemon.stop().await.unwrap();
+}
+
+#[tokio::test]
+async fn a_report_that_is_repeated_is_acknowledged_again() {
+    let head = TestHead::start().await;
+    let (client, mut worker) = (head.admin().await, head.worker(1, vec![]).await);
+    client.submit().await;
+    let rank = worker.run_one(Outcome::Exited(0)).await;
+    worker.ended(rank, Outcome::Exited(0)).await;
+    assert_eq!(worker.next_order().await, Order::Acknowledge(rank));
+}
+
+#[tokio::test]
+async fn a_cancelled_job_is_stopped_and_a_watcher_that_waits_wakes() {
+    let head = TestHead::start_like(|options| options.watch_limit = Duration::from_secs(3_600)).await;
+    let (client, mut worker) = (head.admin().await, head.worker(1, vec![]).await);
+    let job = client.submit().await;
+    let attempt = worker.next_run().await.attempt;
+    worker.started(attempt.rank(0)).await;
+    let revision = client.show(job).await.revision;
+    let waiting = client.query(Query::Watch(vec![Watched { job, revision }]));
+    let cancelling = async {
+        let cancel = Request::Change(JobChange::Cancel, vec![job]);
+        assert_eq!(client.request(cancel).await.unwrap(), Reply::Changed(vec![(job, Verdict::Done)]));
+    };
+    let (woken, ()) = within(futures::future::join(waiting, cancelling)).await;
+    let Answer::Jobs(records) = woken.unwrap() else { panic!() };
+    assert_eq!(records[0].state, JobState::Completing);
+    assert_eq!(worker.next_order().await, Order::Stop { attempt, why: StopReason::Cancelled });
+}
+
+#[tokio::test]
+async fn a_watch_without_a_change_ends_at_its_limit() {
+    let head = TestHead::start_like(|options| options.watch_limit = Duration::from_millis(1)).await;
+    let client = head.admin().await;
+    let job = client.submit().await;
+    let record = client.show(job).await;
+    let watched = Watched { job, revision: record.revision };
+    assert_eq!(client.query(Query::Watch(vec![watched])).await, Ok(Answer::Jobs(vec![])));
+}
+
+#[tokio::test]
+async fn a_watcher_of_more_jobs_than_one_message_holds_sees_them_all() {
+    let head = TestHead::start().await;
+    let client = head.admin().await;
+    let mut submit = submit();
+    let ranges = vec![IndexRange { first: 1, last: 1_500, step: 1 }];
+    submit.spec.array = Some(Array { ranges, at_once: None });
+    client.request(Request::Submit(Box::new(submit))).await.unwrap();
+    let mut unseen: Vec<Watched> =
+        (1..=1_500).map(|index| Watched { job: JobId::member(1, index), revision: 0 }).collect();
+    while !unseen.is_empty() {
+        let answer = client.query(Query::Watch(unseen.clone())).await.unwrap();
+        let Answer::Jobs(records) = answer else { panic!("{answer:?}") };
+        assert!(!records.is_empty());
+        unseen.retain(|watched| records.iter().all(|record| record.id != watched.job));
+    }
+}
+
+#[tokio::test]
+async fn progress_is_shown_and_not_journaled() {
+    let head = TestHead::start().await;
+    let (client, mut worker) = (head.admin().await, head.worker(1, vec![]).await);
+    let job = client.submit().await;
+    let attempt = worker.next_run().await.attempt;
+    worker.started(attempt.rank(0)).await;
+    let before = head.ask("SELECT cast(max(sequence) AS TEXT) FROM events");
+    let progress = Progress { step: 7, total: Some(9), ..Progress::default() };
+    worker.report(Report::Progress(vec![ProgressOf { attempt, progress: progress.clone() }])).await;
+    let shown = client.show(job).await.progress.unwrap();
+    assert_eq!(shown, Progress { at: shown.at, ..progress }, "the head says when it came");
+    assert_eq!(head.ask("SELECT cast(max(sequence) AS TEXT) FROM events"), before);
+}
+
+#[tokio::test]
+async fn many_clients_submit_at_once_and_every_job_has_a_number_of_its_own() {
+    let head = TestHead::start().await;
+    let client = head.admin().await;
+    let submits = (0..200).map(|_| client.submit());
+    let mut jobs = futures::future::join_all(submits).await;
+    jobs.sort_unstable();
+    assert_eq!(jobs.iter().map(|job| job.number).collect::<Vec<_>>(), (1..=200).collect::<Vec<_>>());
+}
+
+#[tokio::test]
+async fn a_submission_that_is_retried_makes_one_job() {
+    let head = TestHead::start().await;
+    let client = head.admin().await;
+    let mut submit = submit();
+    submit.idempotency_key = Some("once".into());
+    let first = client.request(Request::Submit(Box::new(submit.clone()))).await.unwrap();
+    let head = head.killed_and_started().await;
+    let again = head.admin().await.request(Request::Submit(Box::new(submit))).await.unwrap();
+    assert_eq!(first, again);
+}
+
+#[cfg(feature = "learned")]
+#[tokio::test]
+async fn what_the_last_jobs_took_is_expected_of_the_next() {
+    let head = TestHead::start().await;
+    let (client, mut worker) = (head.admin().await, head.worker(1, vec![]).await);
+    client.submit().await;
+    worker.run_one(Outcome::Exited(0)).await;
+    let learned = client.submit().await;
+    let expected = client.show(learned).await.predicted.and_then(|predicted| predicted.runtime);
+    assert!(expected.is_some());
+    let head = head.restarted().await;
+    let client = head.admin().await;
+    let relearned = client.submit().await;
+    assert_eq!(client.show(relearned).await.predicted.and_then(|it| it.runtime), expected);
+}
+
+#[tokio::test]
+async fn a_log_is_read_from_the_worker_that_has_it() {
+    let head = TestHead::start().await;
+    let (client, mut worker) = (head.admin().await, head.worker(1, vec![]).await);
+    let job = client.submit().await;
+    let rank = worker.run_one(Outcome::Exited(0)).await;
+    let request = LogRequest { rank, from: LogPosition::Start, at_end: AtEnd::Return };
+    let chunk = client.read_log(request).await.unwrap();
+    assert_eq!(chunk.records[0].bytes, format!("{rank} says hello\n").into_bytes());
+    let nobody_s = LogRequest { rank: job.attempt(5).rank(0), ..request };
+    assert_eq!(client.read_log(nobody_s).await.unwrap_err().code, RefusalCode::NotFound);
+    drop(worker);
+    let nodes_away = Query::Nodes;
+    while let Answer::Nodes(nodes) = client.query(nodes_away.clone()).await.unwrap() {
+        if nodes[0].state == cohabit_types::NodeState::Unreachable {
+            break;
+        }
+    }
+    let refusal = client.read_log(request).await.unwrap_err();
+    assert_eq!(refusal.code, RefusalCode::Unavailable);
+    assert!(refusal.message.contains("node box"), "{refusal}");
+}

@@ -1,0 +1,275 @@
+//! What a cluster lives through reaches its policy, outlives the head, and becomes models that people choose
+//! among.
+
+use std::time::Duration;
+
+use cohabit_policy::interference::{CoLocation, GpuKind, Knowledge, Member};
+use cohabit_policy::{Change, PendingJob, Plan, Policy, Proposal, Prospect, Shortage, View};
+use cohabit_types::{Gpus, JobId, JobSpec, ModelDescription, RefusalCode, Report, Share};
+
+use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
+
+use crate::kit::cluster::{TestClient, TestHead, TestWorker, policy, within};
+use crate::kit::{fifo_plan, minute};
+use crate::planner::PolicyFactory;
+
+/// Tells the test what it knows whenever it plans.
+struct Curious {
+    knowledge: Option<Knowledge>,
+    tell: UnboundedSender<Option<Knowledge>>,
+}
+
+impl Policy for Curious {
+    fn learn(&mut self, _: &View, _: &[Change]) {}
+
+    fn outlook(&mut self, _: &View) -> Vec<Prospect> {
+        Vec::new()
+    }
+
+    fn plan(&mut self, view: &View) -> Plan {
+        // The test may have ended.
+        let _ = self.tell.send(self.knowledge.clone());
+        fifo_plan(view)
+    }
+
+    fn consider(&mut self, _: &View, _: &PendingJob) -> Result<Proposal, Shortage> {
+        unreachable!("nobody asks")
+    }
+
+    fn know(&mut self, knowledge: &Knowledge) {
+        self.knowledge = Some(knowledge.clone());
+    }
+}
+
+fn curious() -> (PolicyFactory, UnboundedReceiver<Option<Knowledge>>) {
+    let (tell, told) = unbounded_channel();
+    (policy(move || Curious { knowledge: None, tell: tell.clone() }), told)
+}
+
+/// A head whose policy tells what it knows, two jobs, and a worker.
+async fn with_two_jobs() -> (TestHead, UnboundedReceiver<Option<Knowledge>>, [JobId; 2], TestWorker) {
+    let (policy, told) = curious();
+    let head = TestHead::start_with(policy, Duration::from_secs(30)).await;
+    let (client, worker) = (head.admin().await, head.worker(1, vec![]).await);
+    let jobs = [submit(&client, "a").await, submit(&client, "b").await];
+    (head, told, jobs, worker)
+}
+
+async fn submit(client: &TestClient, model: &str) -> JobId {
+    let model = ModelDescription { name: Some(model.into()), batch_size: Some(32), ..Default::default() };
+    let model = |spec: &mut JobSpec| {
+        spec.model = Some(model);
+        spec.demand.gpus = Gpus::Part(Share(500));
+    };
+    client.submit_like(model).await
+}
+
+/// `a` takes 1.25 times as long beside `b` as alone, and `b` twice as long.
+fn pair([a, b]: [JobId; 2]) -> Report {
+    let alone = vec![minute(1, a, 10.0, &[]), minute(1, b, 6.0, &[])];
+    let together = vec![minute(2, a, 8.0, &[b]), minute(2, b, 3.0, &[a])];
+    Report::Stretches([alone, together].concat())
+}
+
+/// What is predicted for the pair, once it counts as measured.
+async fn measured(told: &mut UnboundedReceiver<Option<Knowledge>>) -> [f64; 2] {
+    let member = |model: &str| Member { model: model.into(), batch: Some(32), ..Member::default() };
+    let sharing = Some(cohabit_types::StretchSharing::Mps);
+    let set = CoLocation { gpu: GpuKind::named("v100"), sharing, members: ["a", "b"].map(member).into() };
+    loop {
+        let knowledge = within(told.recv()).await.expect("the policy is there");
+        let said = knowledge.map(|it| it.interference.predict(std::slice::from_ref(&set)).remove(0));
+        if let Some([a, b]) = said.as_deref().filter(|said| said.iter().all(|it| it.measured)) {
+            return [a, b].map(|it| (it.slowdown * 100.0).round() / 100.0);
+        }
+    }
+}
+
+#[tokio::test]
+async fn what_jobs_cost_each_other_reaches_the_policy_although_nobody_waits() {
+    let (_head, mut told, jobs, mut worker) = with_two_jobs().await;
+    for _ in jobs {
+        worker.next_run().await;
+    }
+    worker.report(pair(jobs)).await;
+    assert_eq!(measured(&mut told).await, [1.25, 2.0]);
+}
+
+#[tokio::test]
+async fn what_was_lived_through_is_known_again_after_a_restart() {
+    let (head, mut told, jobs, worker) = with_two_jobs().await;
+    worker.report(pair(jobs)).await;
+    measured(&mut told).await;
+    head.admin().await.submit_like(|spec| spec.demand.gpus = Gpus::Whole(2)).await;
+    let (policy, mut told) = curious();
+    let _head = head.restarted_with(policy).await;
+    assert_eq!(measured(&mut told).await, [1.25, 2.0], "known at the first plan of its new life");
+}
+
+#[tokio::test]
+async fn a_policy_that_looks_elsewhere_is_not_asked_for_plans_by_what_is_learned() {
+    let head = TestHead::start_like(|options| options.policy = "fifo".into()).await;
+    let (client, worker) = (head.admin().await, head.worker(1, vec![]).await);
+    let jobs = [submit(&client, "a").await, submit(&client, "b").await];
+    worker.report(pair(jobs)).await;
+    let head = head.restarted().await;
+    assert_eq!(head.ask("SELECT cast(count(*) AS TEXT) FROM events WHERE event = '\"Learned\"'"), "0");
+    let models = head.admin().await.models(cohabit_types::ModelRequest::List).await.unwrap();
+    assert_eq!((models.base.as_str(), models.sets, models.rows), ("law", 1, 2));
+}
+
+#[tokio::test]
+async fn only_admins_choose_a_model_and_only_one_that_there_is() {
+    use cohabit_types::{ModelChoice, ModelRequest};
+    let head = TestHead::start().await;
+    let (admin, ada) = (head.admin().await, head.user("ada").await);
+    let choose = |choice| ModelRequest::Use(choice);
+    assert_eq!(ada.models(ModelRequest::List).await.unwrap().current, None);
+    let refused = ada.models(choose(ModelChoice::Base)).await.unwrap_err();
+    assert_eq!(refused.code, RefusalCode::NotAllowed);
+    let unknown = admin.models(choose(ModelChoice::Version(3))).await.unwrap_err();
+    assert_eq!(unknown.code, RefusalCode::NotFound);
+    assert_eq!(unknown.message, "there is no version 3 of the model: there are base");
+    assert!(admin.models(choose(ModelChoice::Base)).await.unwrap().held);
+    let head = head.restarted().await;
+    let admin = head.admin().await;
+    assert!(admin.models(ModelRequest::List).await.unwrap().held, "an admin's word outlives the head");
+    assert!(!admin.models(choose(ModelChoice::Auto)).await.unwrap().held);
+}
+
+#[cfg(feature = "learned")]
+mod learned {
+    use cohabit_types::{ModelChoice, ModelRequest, Models, Stretch};
+
+    use super::*;
+    use crate::{Basis, HeadDaemon, HeadError, HeadOptions};
+
+    /// Every pair of eight jobs: who is more sensitive and has the greedier neighbour gets on more slowly.
+    fn all_pairs(jobs: &[JobId]) -> Vec<Stretch> {
+        let alone = jobs.iter().map(|job| minute(0, *job, 10.0, &[]));
+        let slowdown = |one: usize, other: usize| 1.0 + 0.05 * (one + 1) as f64 * (other + 2) as f64 / 2.0;
+        let beside = jobs.iter().enumerate().flat_map(|(one, job)| {
+            let others = jobs.iter().enumerate().filter(move |(other, _)| *other != one);
+            others.map(move |(other, neighbour)| {
+                minute(
+                    (one.max(other) * 8 + one.min(other)) as u64,
+                    *job,
+                    10.0 / slowdown(one, other),
+                    &[*neighbour],
+                )
+            })
+        });
+        alone.chain(beside).collect()
+    }
+
+    /// A head that has learned its first version.
+    async fn with_a_version() -> (TestHead, Models) {
+        let head = TestHead::start_like(|options| options.policy = "isacpp".into()).await;
+        let (client, worker) = (head.admin().await, head.worker(1, vec![]).await);
+        let mut jobs = Vec::new();
+        for model in ["a", "b", "c", "d", "e", "f", "g", "h"] {
+            jobs.push(submit(&client, model).await);
+        }
+        worker.report(Report::Stretches(all_pairs(&jobs))).await;
+        let learned = async {
+            loop {
+                let models = client.models(ModelRequest::List).await.unwrap();
+                if !models.versions.is_empty() {
+                    return models;
+                }
+            }
+        };
+        let models = within(learned).await;
+        (head, models)
+    }
+
+    #[tokio::test]
+    async fn a_model_that_errs_less_becomes_a_version_and_is_there_after_a_restart() {
+        let (head, models) = with_a_version().await;
+        let [version] = &models.versions[..] else { panic!("{models:?}") };
+        assert_eq!((models.current, models.held, models.rows), (Some(1), false, 56));
+        assert_eq!((version.version, version.kind.as_str(), version.rows), (1, "gaussian", 46));
+        assert!(version.error < version.error_before / 2.0, "{version:?}");
+        let head = head.restarted().await;
+        assert_eq!(head.admin().await.models(ModelRequest::List).await, Ok(models));
+    }
+
+    #[tokio::test]
+    async fn an_admin_rolls_back_and_forth_and_that_outlives_the_head() {
+        let (head, _) = with_a_version().await;
+        for (choice, current) in [(ModelChoice::Base, None), (ModelChoice::Version(1), Some(1))] {
+            let chosen = head.admin().await.models(ModelRequest::Use(choice)).await.unwrap();
+            assert_eq!((chosen.current, chosen.held), (current, true));
+        }
+        let head = head.restarted().await;
+        let models = head.admin().await.models(ModelRequest::List).await.unwrap();
+        assert_eq!((models.current, models.held), (Some(1), true));
+    }
+
+    #[tokio::test]
+    async fn a_version_that_is_damaged_costs_the_head_nothing_but_the_version() {
+        let (head, _) = with_a_version().await;
+        std::fs::write(head.folder.path().join("interference/1/weights.safetensors"), "no weights").unwrap();
+        let head = head.restarted().await;
+        let admin = head.admin().await;
+        let models = admin.models(ModelRequest::List).await.unwrap();
+        assert_eq!((models.current, models.versions.len()), (None, 1));
+        let refused = admin.models(ModelRequest::Use(ModelChoice::Version(1))).await.unwrap_err();
+        assert_eq!(refused.code, RefusalCode::WrongState);
+        assert!(refused.message.contains("weights.safetensors"), "{refused}");
+    }
+
+    #[tokio::test]
+    async fn the_model_that_comes_with_the_program_is_gone_by_without_a_word() {
+        assert_eq!(HeadOptions::new("/nowhere").interference, Basis::Pretrained);
+        let head = TestHead::start_like(|options| {
+            options.policy = "isacpp".into();
+            options.interference = Basis::Pretrained;
+        })
+        .await;
+        let models = head.admin().await.models(ModelRequest::List).await.unwrap();
+        assert_eq!((models.base.as_str(), models.trouble), ("pretrained", None));
+    }
+
+    async fn refused(policy: &str, interference: Basis) -> Result<(), HeadError> {
+        let folder = tempfile::tempdir().unwrap();
+        let listen = "127.0.0.1:0".parse().unwrap();
+        let policy = policy.to_owned();
+        let options = HeadOptions { listen, policy, interference, ..HeadOptions::new(folder.path()) };
+        HeadDaemon::start(options).await.map(drop)
+    }
+
+    fn told(refusal: &HeadError) -> String {
+        let cause = std::error::Error::source(refusal).map(ToString::to_string).unwrap_or_default();
+        format!("{refusal}: {cause}")
+    }
+
+    #[tokio::test]
+    async fn a_table_that_makes_no_sense_is_refused_with_file_and_line() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("pairs.csv");
+        let columns = cohabit_types::CO_LOCATION_COLUMNS.join(",");
+        std::fs::write(&path, format!("{columns}\n1,v100,mps,a,32,ten,8,1,1,0.5,0.5,true\n")).unwrap();
+        let refusal = told(&refused("isacpp", Basis::Table(path.clone())).await.unwrap_err());
+        let place = format!("table:{}", path.display());
+        assert!(refusal.contains(&place) && refusal.contains("line 2, column 'solo_rate'"), "{refusal}");
+    }
+
+    #[tokio::test]
+    async fn a_folder_without_a_model_is_refused_unless_the_policy_does_not_look() {
+        let nowhere = Basis::Model("/nowhere".into());
+        let refusal = told(&refused("isacpp", nowhere.clone()).await.unwrap_err());
+        assert!(refusal.contains("model:/nowhere") && refusal.contains("card.json"), "{refusal}");
+        assert!(refused("fifo", nowhere).await.is_ok());
+    }
+}
+
+#[cfg(not(feature = "learned"))]
+#[tokio::test]
+async fn a_program_without_models_says_so() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut options = crate::HeadOptions::new(folder.path());
+    (options.policy, options.interference) = ("isacpp".into(), crate::Basis::Pretrained);
+    let refusal = crate::HeadDaemon::start(options).await.map(drop).unwrap_err().to_string();
+    assert!(refusal.contains("built without models") && refusal.contains("choose law"), "{refusal}");
+}

@@ -1,0 +1,101 @@
+//! A policy that hangs or panics costs its own plans and nothing else.
+
+use std::sync::mpsc::{Receiver, Sender, channel};
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use cohabit_policy::{Change, PendingJob, Plan, Policy, Proposal, Prospect, Shortage, View};
+use cohabit_types::{Answer, JobId, Outcome, Query};
+
+use crate::kit::cluster::{TestClient, TestHead, policy};
+use crate::kit::fifo_plan;
+
+/// Hangs in every plan until the test ends.
+pub(super) struct Hanging(pub(super) Arc<Mutex<Receiver<()>>>);
+
+impl Policy for Hanging {
+    fn learn(&mut self, _: &View, _: &[Change]) {}
+
+    fn outlook(&mut self, _: &View) -> Vec<Prospect> {
+        Vec::new()
+    }
+
+    fn plan(&mut self, _: &View) -> Plan {
+        let ended = self.0.lock().unwrap().recv();
+        assert!(ended.is_err());
+        Plan::default()
+    }
+
+    fn consider(&mut self, _: &View, _: &PendingJob) -> Result<Proposal, Shortage> {
+        unreachable!("nobody asks")
+    }
+}
+
+/// Panics in its first plan; tells what each later one had heard of.
+struct Nervous {
+    first: bool,
+    changes: Vec<Change>,
+    tell: Sender<Vec<Change>>,
+}
+
+impl Policy for Nervous {
+    fn learn(&mut self, _: &View, changes: &[Change]) {
+        self.changes.extend_from_slice(changes);
+    }
+
+    fn outlook(&mut self, _: &View) -> Vec<Prospect> {
+        Vec::new()
+    }
+
+    fn plan(&mut self, view: &View) -> Plan {
+        assert!(!self.first, "a policy of a test panics on purpose");
+        // The test may have ended.
+        let _ = self.tell.send(self.changes.clone());
+        fifo_plan(view)
+    }
+
+    fn consider(&mut self, _: &View, _: &PendingJob) -> Result<Proposal, Shortage> {
+        unreachable!("nobody asks")
+    }
+}
+
+async fn story(client: &TestClient, job: JobId) -> String {
+    let Answer::Explained { story, .. } = client.query(Query::Explain(job)).await.unwrap() else { panic!() };
+    story.iter().map(ToString::to_string).collect::<Vec<_>>().join("\n")
+}
+
+#[tokio::test]
+async fn a_policy_that_hangs_stops_no_job() {
+    let (end, ended) = channel();
+    let ended = Arc::new(Mutex::new(ended));
+    let hanging = policy(move || Hanging(Arc::clone(&ended)));
+    let head = TestHead::start_with(hanging, Duration::from_millis(1)).await;
+    let (client, mut worker) = (head.admin().await, head.worker(1, vec![]).await);
+    let job = client.submit().await;
+    worker.run_one(Outcome::Exited(0)).await;
+    let story = story(&client, job).await;
+    assert!(story.contains("first come, first served, for the policy gave no plan"), "{story}");
+    drop(end);
+}
+
+#[tokio::test]
+async fn after_a_panic_a_new_policy_hears_of_the_jobs_that_live() {
+    let (tell, told) = channel();
+    let built = Mutex::new(0);
+    let nervous = policy(move || {
+        let mut built = built.lock().unwrap();
+        *built += 1;
+        Nervous { first: *built == 1, changes: vec![], tell: tell.clone() }
+    });
+    let head = TestHead::start_with(nervous, Duration::from_secs(30)).await;
+    let (client, mut worker) = (head.admin().await, head.worker(1, vec![]).await);
+    let first = client.submit().await;
+    worker.next_run().await;
+    assert!(story(&client, first).await.contains("it panicked"));
+    let second = client.submit().await;
+    worker.next_run().await;
+    let changes = told.recv().unwrap();
+    let runs = |change: &Change| matches!(change, Change::Running(job) if job.id == first);
+    let waits = |change: &Change| matches!(change, Change::Pending(job) if job.id == second);
+    assert!(changes.iter().any(runs) && changes.iter().any(waits), "{changes:?}");
+}

@@ -1,0 +1,83 @@
+//! Whom and what a head refuses, and in which words.
+
+use cohabit_net::{LinkError, RefusedCode, Token, context_for};
+use cohabit_types::{
+    AtEnd, JobChange, LogPosition, LogRequest, Outcome, RefusalCode, Reply, Request, Role, Span, TokenAnswer,
+    TokenRequest, Verdict,
+};
+
+use crate::HeadError;
+use crate::kit::cluster::{TestHead, within};
+
+#[tokio::test]
+async fn a_token_of_workers_opens_no_client_s_door() {
+    let head = TestHead::start().await;
+    let token = Token::read_file(&head.daemon.worker_token_file()).unwrap();
+    let refused = head.client(token).await.map(drop).unwrap_err();
+    assert!(matches!(refused, LinkError::Refused { code: RefusedCode::WrongRole, .. }), "{refused}");
+}
+
+#[tokio::test]
+async fn users_own_their_jobs_logs_and_nothing_else() {
+    let head = TestHead::start().await;
+    let (ada, eve, mut worker) =
+        (head.user("ada").await, head.user("eve").await, head.worker(1, vec![]).await);
+    let job = ada.submit().await;
+    let rank = worker.run_one(Outcome::Exited(0)).await;
+    let log = LogRequest { rank, from: LogPosition::Start, at_end: AtEnd::Return };
+    assert!(ada.read_log(log).await.is_ok());
+    assert_eq!(eve.read_log(log).await.unwrap_err().code, RefusalCode::NotAllowed);
+    let cancelled = eve.request(Request::Change(JobChange::Cancel, vec![job])).await.unwrap();
+    let Reply::Changed(verdicts) = cancelled else { panic!() };
+    assert!(
+        matches!(&verdicts[..], [(_, Verdict::Refused(refusal))] if refusal.code == RefusalCode::NotAllowed)
+    );
+    let drained = eve.request(Request::Drain("box".into())).await.unwrap();
+    assert!(matches!(drained, Reply::Refused(refusal) if refusal.code == RefusalCode::NotAllowed));
+    assert_eq!(eve.token(TokenRequest::List).await.unwrap_err().code, RefusalCode::NotAllowed);
+}
+
+#[tokio::test]
+async fn a_revoked_token_ends_its_links() {
+    let head = TestHead::start().await;
+    let (admin, eve) = (head.admin().await, head.user("eve").await);
+    let create =
+        TokenRequest::Create { name: "eve".into(), role: Role::User, account: None, expires_in: None };
+    assert_eq!(admin.token(create).await.unwrap_err().code, RefusalCode::Invalid);
+    assert_eq!(admin.token(TokenRequest::Revoke("eve".into())).await, Ok(TokenAnswer::Revoked));
+    let cut = async { while eve.head.ping(context_for(Span::from_secs(5))).await.is_ok() {} };
+    within(cut).await;
+    assert_eq!(
+        admin.token(TokenRequest::Revoke("eve".into())).await.unwrap_err().code,
+        RefusalCode::NotFound
+    );
+}
+
+#[tokio::test]
+async fn a_folder_and_a_port_have_one_head() {
+    let head = TestHead::start().await;
+    let same_folder = head.start_another(|_| {}).await.map(drop).unwrap_err();
+    assert!(matches!(same_folder, HeadError::InUse { .. }), "{same_folder}");
+    let other = tempfile::tempdir().unwrap();
+    let address = head.daemon.address();
+    let same_port = head
+        .start_another(|options| {
+            options.state_dir = other.path().to_owned();
+            options.listen = address;
+        })
+        .await
+        .map(drop)
+        .unwrap_err()
+        .to_string();
+    assert!(same_port.contains(&address.to_string()), "{same_port}");
+}
+
+#[tokio::test]
+async fn an_unknown_policy_is_refused_before_anything_is_made() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut options = crate::HeadOptions::new(folder.path().join("state"));
+    options.policy = "fifi".into();
+    let refusal = crate::HeadDaemon::start(options).await.map(drop).unwrap_err().to_string();
+    assert!(refusal.contains("'fifi'") && refusal.contains("fifo"), "{refusal}");
+    assert!(!folder.path().join("state").exists());
+}

@@ -1,0 +1,229 @@
+//! How long the hybrid takes to decide where one job goes among GPUs that all have three residents: run by
+//! hand, prints a table.
+//!
+//! Measured is `consider`, the whole decision, by the law and by a predictor that takes as long for each set
+//! as a network does. "New" is a configuration that the policy never placed before, beside companies that it
+//! never saw: the worst case. "Known" is one that it placed before, after one of the GPUs changed.
+#![expect(clippy::disallowed_methods, clippy::disallowed_types, reason = "a bench measures real time")]
+#![expect(clippy::print_stdout, reason = "a bench is read on a terminal")]
+#![expect(clippy::unwrap_used, reason = "a bench that cannot go on ends here")]
+
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use cohabit_policy::interference::{
+    ByLaw, CoLocation, Colocated, Configuration, FairShares, GpuKind, Interference, Knowledge, Solo, SoloBook,
+};
+use cohabit_policy::{
+    Change, DeviceView, FreeNodes, Intake, JobTraits, NodeView, PendingJob, Policy, RunPhase, RunningJob,
+    SharingMode, SharingTerms, View, policy_that_knows,
+};
+use cohabit_types::{
+    Bytes, Demand, DeviceId, DeviceKind, Estimate, Gpus, JobId, Launch, Links, ModelDescription, NodeId,
+    Placement, Share, Sharing, Span, Time,
+};
+use rand_chacha::ChaCha8Rng;
+use rand_chacha::rand_core::{Rng, SeedableRng};
+
+const DEVICES_ON_A_NODE: usize = 8;
+const RESIDENTS: u64 = 3;
+const NETWORK: Duration = Duration::from_micros(42);
+
+fn main() {
+    println!("| GPUs | configurations | predictor | newcomer | p50, ms | p99, ms | most, ms |");
+    println!("|---|---|---|---|---|---|---|");
+    for (devices, configurations) in [(64, 30), (512, 30), (512, 200)] {
+        for (predictor, pause) in [("law", Duration::ZERO), ("42 us a set", NETWORK)] {
+            let new: Vec<Duration> =
+                (0..100).map(|seed| Bench::new(devices, configurations, pause, seed).decide(0)).collect();
+            print(devices, configurations, predictor, "new", new);
+            let mut bench = Bench::new(devices, configurations, pause, 7);
+            for which in 0..configurations {
+                bench.decide(which);
+            }
+            let known: Vec<Duration> = (0..500).map(|_| bench.step()).collect();
+            print(devices, configurations, predictor, "known", known);
+        }
+    }
+}
+
+fn print(devices: usize, configurations: usize, predictor: &str, newcomer: &str, mut times: Vec<Duration>) {
+    times.sort_unstable();
+    let millis = |part: f64| times[((times.len() - 1) as f64 * part) as usize].as_secs_f64() * 1e3;
+    let [p50, p99, most] = [0.5, 0.99, 1.0].map(millis);
+    println!("| {devices} | {configurations} | {predictor} | {newcomer} | {p50:.2} | {p99:.2} | {most:.2} |");
+}
+
+/// A predictor that takes its time.
+#[derive(Debug)]
+struct Slow(Duration);
+
+impl Interference for Slow {
+    fn predict(&self, sets: &[CoLocation]) -> Vec<Vec<Colocated>> {
+        let until = Instant::now() + self.0 * sets.len() as u32;
+        let told = ByLaw::<FairShares>::default().predict(sets);
+        while Instant::now() < until {
+            std::hint::spin_loop();
+        }
+        told
+    }
+}
+
+/// A full cluster and a policy that was told of it.
+struct Bench {
+    draws: ChaCha8Rng,
+    policy: Box<dyn Policy>,
+    view: View,
+    configurations: usize,
+    next: u64,
+}
+
+impl Bench {
+    fn new(devices: usize, configurations: usize, pause: Duration, seed: u64) -> Bench {
+        let mut book = SoloBook::default();
+        for which in 0..configurations {
+            let utilisation = Some(0.05 + 0.35 * which as f64 / configurations as f64);
+            let solo = Solo { utilisation, memory: Some(4e9), ..Solo::default() };
+            let configuration = Configuration { model: model(which), ..Configuration::default() };
+            book.insert(GpuKind::named("H200"), configuration, solo);
+        }
+        let interference = Arc::new(Slow(pause));
+        let knowledge = Knowledge { interference, solos: Arc::new(book), ..Knowledge::default() };
+        let mut bench = Bench {
+            draws: ChaCha8Rng::seed_from_u64(seed),
+            policy: policy_that_knows("hybrid", &knowledge).unwrap(),
+            view: View { now: Time::EPOCH + Span::from_secs(1_000), ..View::default() },
+            configurations,
+            next: 1,
+        };
+        bench.view.nodes = (0..devices / DEVICES_ON_A_NODE).map(node).collect();
+        for device in 0..devices {
+            for _ in 0..RESIDENTS {
+                bench.settle(device);
+            }
+        }
+        bench.policy.learn(&bench.view, &bench.view.as_changes());
+        bench
+    }
+
+    /// How long the decision for a job of this configuration takes.
+    fn decide(&mut self, which: usize) -> Duration {
+        let job = self.job(which);
+        let before = Instant::now();
+        let decided = self.policy.consider(&self.view, &job);
+        let took = before.elapsed();
+        std::hint::black_box(decided).ok();
+        took
+    }
+
+    /// On one GPU a job ends and another one comes; then somebody asks for a place.
+    fn step(&mut self) -> Duration {
+        let devices = self.view.nodes.len() * DEVICES_ON_A_NODE;
+        let device = self.drawn(devices);
+        let (node, place) = (device / DEVICES_ON_A_NODE, device % DEVICES_ON_A_NODE);
+        let ended = self.view.nodes[node].devices[place].residents[0];
+        let gone = self.view.running[&ended].clone();
+        let mut free = FreeNodes::new(&self.view.nodes);
+        free.give_back(&gone.demand, &gone.placement);
+        self.view.nodes[node] = free.node(node).clone();
+        self.view.nodes[node].devices[place].residents.retain(|job| *job != ended);
+        let came = self.settle(device);
+        let changes = [
+            Change::Gone(ended),
+            Change::Running(self.view.running[&came].clone()),
+            Change::Node(self.view.nodes[node].clone()),
+        ];
+        self.view.running.remove(&ended);
+        self.policy.learn(&self.view, &changes);
+        // What the watchdog asks for belongs to the plan that the change made necessary.
+        self.policy.plan(&self.view);
+        let which = self.drawn(self.configurations);
+        self.decide(which)
+    }
+
+    /// A job of a drawn configuration runs on a device.
+    fn settle(&mut self, device: usize) -> JobId {
+        let which = self.drawn(self.configurations);
+        let PendingJob { id, priority, submitted_at, demand, traits, .. } = self.job(which);
+        let position = device / DEVICES_ON_A_NODE;
+        let host = &self.view.nodes[position];
+        let chosen = host.devices[device % DEVICES_ON_A_NODE].id.clone();
+        let placement = Placement { parts: vec![host.part(&demand, vec![chosen])] };
+        let mut free = FreeNodes::new(&self.view.nodes);
+        free.settle(id, &demand, &placement);
+        self.view.nodes[position] = free.node(position).clone();
+        let left = Span::from_secs(60 + self.drawn(7_200) as u64);
+        let ends_at = Some(self.view.now + left);
+        let (started_at, phase) = (submitted_at, RunPhase::Running);
+        let running =
+            RunningJob { id, priority, submitted_at, started_at, demand, placement, phase, ends_at, traits };
+        self.view.running.insert(id, running);
+        id
+    }
+
+    fn job(&mut self, which: usize) -> PendingJob {
+        let model = ModelDescription { name: Some(model(which)), ..ModelDescription::default() };
+        let estimate = Estimate {
+            iterations: Some(10_000),
+            runtime: Some(Span::from_secs(3_600)),
+            ..Estimate::default()
+        };
+        let traits = JobTraits {
+            user: "ada".into(),
+            group: None,
+            model: Some(model),
+            estimate: Some(estimate),
+            time_limit: None,
+            launch: Launch::PerNode,
+        };
+        self.next += 1;
+        PendingJob {
+            id: JobId::new(self.next),
+            priority: 0,
+            submitted_at: Time::EPOCH,
+            eligible_at: Time::EPOCH,
+            demand: Demand {
+                gpus: Gpus::Part(Share(250)),
+                sharing: Sharing::Shared,
+                gpu_memory: Some(Bytes(8 << 30)),
+                ..Demand::default()
+            },
+            traits: Arc::new(traits),
+        }
+    }
+
+    fn drawn(&mut self, limit: usize) -> usize {
+        (self.draws.next_u64() % limit as u64) as usize
+    }
+}
+
+fn model(which: usize) -> String {
+    format!("model-{which}")
+}
+
+fn node(number: usize) -> NodeView {
+    let device = |position: usize| DeviceView {
+        id: DeviceId(format!("GPU-{number}-{position}").into()),
+        kind: DeviceKind::Fake,
+        model: "H200".into(),
+        free: Share::WHOLE,
+        memory: Some(Bytes(141 << 30)),
+        memory_free: Some(Bytes(141 << 30)),
+        residents: Vec::new(),
+        intake: Intake::Open,
+        sharing: SharingTerms { mode: SharingMode::Enforced, ..SharingTerms::default() },
+        foreign_memory: Bytes::ZERO,
+        peers: Vec::new(),
+    };
+    NodeView {
+        id: NodeId(uuid::Uuid::from_u128(number as u128 + 1)),
+        ordinal: number as u64,
+        name: format!("node{number}"),
+        cpus: 96,
+        cpus_free: 96,
+        memory: Bytes(1 << 40),
+        memory_free: Bytes(1 << 40),
+        links: Links::default(),
+        devices: (0..DEVICES_ON_A_NODE).map(device).collect(),
+    }
+}

@@ -1,0 +1,291 @@
+//! How long A-SRPT takes for a plan, by devices and by jobs that wait: run by hand, prints a table.
+//!
+//! In the steady state of an overloaded cluster: between two plans one job ends and one arrives. In the worst
+//! case all that wait hold out for a better place, and one more or one fewer device is free each time.
+//! Measured is learning of the changes and planning, as the head would do it, and nothing of the head.
+#![expect(clippy::disallowed_methods, clippy::disallowed_types, reason = "a bench measures real time")]
+#![expect(clippy::print_stdout, reason = "a bench is read on a terminal")]
+#![expect(clippy::unwrap_used, reason = "a bench that cannot go on ends here")]
+
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use cohabit_policy::mapping::MapperOptions;
+use cohabit_policy::{
+    ASrpt, Action, Change, DeviceView, FreeNodes, Intake, JobTraits, LinkDefaults, MappedPlace, NodeView,
+    Options, PendingJob, Plan, Policy, RunPhase, RunningJob, SharingTerms, View,
+};
+use cohabit_types::{
+    Bandwidth, Bytes, Demand, DeviceId, DeviceKind, Estimate, Gpus, JobId, Launch, Links, ModelDescription,
+    NodeId, Placement, Share, Span, Spread, Stage,
+};
+use rand_chacha::ChaCha8Rng;
+use rand_chacha::rand_core::{Rng, SeedableRng};
+
+const DEVICES_ON_A_NODE: usize = 8;
+
+/// Devices, jobs that wait, plans.
+const ROWS: [(usize, u64, usize, Mix); 10] = [
+    (64, 1_000, 2_000, Mix::Overload),
+    (512, 1_000, 2_000, Mix::Overload),
+    (512, 10_000, 2_000, Mix::Overload),
+    (512, 100_000, 2_000, Mix::Overload),
+    (2_048, 10_000, 2_000, Mix::Overload),
+    (2_048, 100_000, 2_000, Mix::Overload),
+    (16_384, 10_000, 1_000, Mix::Overload),
+    (16_384, 100_000, 500, Mix::Overload),
+    (512, 10_000, 2_000, Mix::HoldOut),
+    (16_384, 100_000, 500, Mix::HoldOut),
+];
+
+/// What waits for what.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Mix {
+    /// Jobs of all sizes, for devices.
+    Overload,
+    /// Jobs of few classes, for a whole node; each node has a free device.
+    HoldOut,
+}
+
+fn main() {
+    println!(
+        "| what | devices | jobs waiting | of them in the queue | first plan, ms | p50, us | p99, us | most, us |"
+    );
+    println!("|---|---|---|---|---|---|---|---|");
+    for (devices, jobs, plans, mix) in ROWS {
+        let mut bench = Bench::new(devices, jobs, mix);
+        let first = bench.plan();
+        for _ in 0..plans / 10 {
+            bench.step();
+        }
+        let mut times: Vec<Duration> = (0..plans).map(|_| bench.step()).collect();
+        times.sort_unstable();
+        let micros = |part: f64| times[((times.len() - 1) as f64 * part) as usize].as_micros();
+        let what = match mix {
+            Mix::Overload => "overload",
+            Mix::HoldOut => "all hold out",
+        };
+        println!(
+            "| {what} | {devices} | {} | {} | {} | {} | {} | {} |",
+            bench.view.pending.len(),
+            bench.in_queue(),
+            first.as_millis(),
+            micros(0.5),
+            micros(0.99),
+            micros(1.0)
+        );
+    }
+}
+
+/// An overloaded cluster.
+struct Bench {
+    draws: ChaCha8Rng,
+    policy: ASrpt<MappedPlace>,
+    view: View,
+    changes: Vec<Change>,
+    models: Vec<ModelDescription>,
+    next: u64,
+    /// Between two arrivals, so that the virtual machine keeps up with them.
+    pause: Span,
+    mix: Mix,
+}
+
+impl Bench {
+    fn new(devices: usize, jobs: u64, mix: Mix) -> Bench {
+        let nodes: Vec<NodeView> = (0..devices / DEVICES_ON_A_NODE).map(|number| node(number, mix)).collect();
+        let mut options = Options::default();
+        if mix == Mix::HoldOut {
+            // The virtual machine would keep most of them from the queue.
+            options.set("virtual-machine", "off").unwrap();
+        }
+        let place = MappedPlace::new(MapperOptions::default(), LinkDefaults::default());
+        let mut bench = Bench {
+            draws: ChaCha8Rng::seed_from_u64(7),
+            policy: ASrpt::new(&options, place),
+            changes: nodes.into_iter().map(Change::Node).collect(),
+            view: View::default(),
+            models: models(),
+            next: 1,
+            pause: Span::from_secs_f64(4_900.0 / devices as f64),
+            mix,
+        };
+        for _ in 0..jobs {
+            bench.arrive();
+            // Arrivals come faster than they are worked off, so that many still wait for their turn.
+            bench.view.now += Span::from_micros(bench.pause.as_micros() / 5);
+        }
+        bench.view.apply(&bench.changes);
+        bench
+    }
+
+    /// One job ends, one arrives, and there is a plan; how long the plan took.
+    fn step(&mut self) -> Duration {
+        match self.mix {
+            Mix::Overload => self.end_one(),
+            Mix::HoldOut => self.flip_one(),
+        }
+        self.view.now += self.pause;
+        self.arrive();
+        self.view.apply(&self.changes);
+        self.plan()
+    }
+
+    fn end_one(&mut self) {
+        let ended = self.drawn(self.view.running.len());
+        if let Some(running) = self.view.running.values().nth(ended).cloned() {
+            self.book(&running.placement, |free| free.give_back(&running.demand, &running.placement));
+            self.changes.push(Change::Gone(running.id));
+        }
+    }
+
+    /// The free device of some node is taken, or comes free again.
+    fn flip_one(&mut self) {
+        let position = self.drawn(self.view.nodes.len());
+        let mut node = self.view.nodes[position].clone();
+        node.devices[0].free = Share::WHOLE.minus(node.devices[0].free);
+        self.changes.push(Change::Node(node));
+    }
+
+    fn plan(&mut self) -> Duration {
+        let before = Instant::now();
+        self.policy.learn(&self.view, &self.changes);
+        let Plan { actions, .. } = self.policy.plan(&self.view);
+        let took = before.elapsed();
+        self.changes.clear();
+        actions.into_iter().for_each(|action| self.start(action));
+        took
+    }
+
+    fn start(&mut self, action: Action) {
+        let Action::Place { job, placement, .. } = action else { panic!("a-srpt stops nobody") };
+        let job = self.view.pending[&job].clone();
+        self.book(&placement, |free| free.take(&job.demand, &placement));
+        let change = Change::Running(RunningJob {
+            id: job.id,
+            priority: job.priority,
+            submitted_at: job.submitted_at,
+            started_at: self.view.now,
+            demand: job.demand,
+            placement,
+            phase: RunPhase::Running,
+            ends_at: None,
+            traits: job.traits,
+        });
+        self.view.apply(std::slice::from_ref(&change));
+        self.changes.push(change);
+    }
+
+    fn book(&mut self, placement: &Placement, change: impl FnOnce(&mut FreeNodes<'_>)) {
+        let mut free = FreeNodes::new(&self.view.nodes);
+        change(&mut free);
+        let touched = |node: &&NodeView| placement.parts.iter().any(|part| part.node == node.id);
+        let nodes: Vec<Change> = free.nodes().filter(touched).cloned().map(Change::Node).collect();
+        self.view.apply(&nodes);
+        self.changes.extend(nodes);
+    }
+
+    fn arrive(&mut self) {
+        let devices = match self.mix {
+            Mix::Overload => [1, 1, 1, 1, 1, 1, 2, 2, 4, 4, 8, 8, 8, 16, 32][self.drawn(15)],
+            Mix::HoldOut => 8,
+        };
+        let fitting: Vec<&ModelDescription> =
+            self.models.iter().filter(|it| replicas(it) == devices).collect();
+        let model = match (fitting.len(), self.mix) {
+            (0, _) => None,
+            (count, Mix::Overload) => Some(fitting[(self.next % count as u64) as usize].clone()),
+            (count, Mix::HoldOut) => Some(fitting[count - 1 - (self.next % 2) as usize].clone()),
+        };
+        let iterations = match self.mix {
+            Mix::Overload => 10_f64.powf(2.0 + 2.5 * self.part()) as u64,
+            Mix::HoldOut => 1_000_000_000 + self.next,
+        };
+        let traits = JobTraits {
+            user: "ada".into(),
+            group: None,
+            model,
+            estimate: Some(Estimate {
+                iterations: Some(iterations),
+                runtime: Some(Span::from_millis(iterations * 150)),
+                ..Estimate::default()
+            }),
+            time_limit: None,
+            launch: Launch::PerGpu,
+        };
+        let job = PendingJob {
+            id: JobId::new(self.next),
+            priority: 0,
+            submitted_at: self.view.now,
+            eligible_at: self.view.now,
+            demand: Demand { gpus: Gpus::Whole(devices), spread: Spread::Free, ..Demand::default() },
+            traits: Arc::new(traits),
+        };
+        self.next += 1;
+        self.changes.push(Change::Pending(job));
+    }
+
+    /// Pending jobs whose virtual turn has come.
+    fn in_queue(&self) -> usize {
+        self.view.pending.keys().filter(|job| self.policy.turn_at(**job).is_some()).count()
+    }
+
+    fn part(&mut self) -> f64 {
+        (self.draws.next_u64() >> 11) as f64 / (1_u64 << 53) as f64
+    }
+
+    fn drawn(&mut self, limit: usize) -> usize {
+        (self.part() * limit as f64) as usize
+    }
+}
+
+fn node(number: usize, mix: Mix) -> NodeView {
+    let device = |position: usize| DeviceView {
+        id: DeviceId(format!("GPU-{number}-{position}").into()),
+        kind: DeviceKind::Fake,
+        model: "H200".into(),
+        free: if mix == Mix::Overload || position == 0 { Share::WHOLE } else { Share(0) },
+        memory: Some(Bytes(141 << 30)),
+        memory_free: Some(Bytes(141 << 30)),
+        residents: Vec::new(),
+        intake: Intake::Open,
+        sharing: SharingTerms::default(),
+        foreign_memory: Bytes::ZERO,
+        peers: Vec::new(),
+    };
+    NodeView {
+        id: NodeId(uuid::Uuid::from_u128(number as u128 + 1)),
+        ordinal: number as u64,
+        name: format!("node{number}"),
+        cpus: 96,
+        cpus_free: 96,
+        memory: Bytes(1 << 40),
+        memory_free: Bytes(1 << 40),
+        links: Links { network: Some(Bandwidth(25_000_000_000)), interconnect: None },
+        devices: (0..DEVICES_ON_A_NODE).map(device).collect(),
+    }
+}
+
+/// Replicated and pipelined models of every size, with little and with much to exchange.
+fn models() -> Vec<ModelDescription> {
+    let stage = |replicas, bytes: f64| Stage {
+        replicas,
+        compute_seconds: 0.1,
+        compute_seconds_on: Default::default(),
+        activation_bytes: bytes / 2.0,
+        gradient_bytes: bytes,
+    };
+    let mut models = Vec::new();
+    for devices in [2, 4, 8, 16, 32] {
+        for bytes in [4e6, 1e8, 7e8] {
+            let halves = vec![stage(devices / 2, bytes), stage(devices / 2, bytes)];
+            for stages in [vec![stage(devices, bytes)], halves] {
+                models.push(ModelDescription { stages, ..ModelDescription::default() });
+            }
+        }
+    }
+    models
+}
+
+fn replicas(model: &ModelDescription) -> u32 {
+    model.stages.iter().map(|stage| stage.replicas).sum()
+}

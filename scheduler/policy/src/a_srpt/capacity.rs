@@ -1,0 +1,66 @@
+//! What the devices in service have to give, led by the changes: no plan has to look at all of them.
+
+use std::collections::BTreeMap;
+
+use cohabit_types::{NodeId, Share};
+
+use crate::{Change, NodeView};
+
+/// The devices in service on all nodes.
+#[derive(Debug, Clone, Default)]
+pub(super) struct Capacity {
+    nodes: BTreeMap<NodeId, Devices>,
+    all: Devices,
+}
+
+/// Devices in service, and what nobody has taken of them, in thousandths of a device.
+#[derive(Debug, Clone, Copy, Default)]
+struct Devices {
+    whole: u64,
+    free: u64,
+}
+
+impl Capacity {
+    /// Takes over what changed.
+    pub(super) fn learn(&mut self, changes: &[Change]) {
+        for change in changes {
+            match change {
+                Change::Node(node) => {
+                    let now = Devices::of(node);
+                    let before = self.nodes.insert(node.id, now);
+                    self.replace(before.unwrap_or_default(), now);
+                }
+                Change::NodeGone(node) => {
+                    let before = self.nodes.remove(node);
+                    self.replace(before.unwrap_or_default(), Devices::default());
+                }
+                Change::Pending(_) | Change::Running(_) | Change::Gone(_) => {}
+            }
+        }
+    }
+
+    /// All devices together, in thousandths of one.
+    pub(super) const fn whole(&self) -> u64 {
+        self.all.whole
+    }
+
+    /// What nobody has taken of them.
+    pub(super) const fn free(&self) -> u64 {
+        self.all.free
+    }
+
+    const fn replace(&mut self, before: Devices, now: Devices) {
+        self.all.whole = self.all.whole + now.whole - before.whole;
+        self.all.free = self.all.free + now.free - before.free;
+    }
+}
+
+impl Devices {
+    fn of(node: &NodeView) -> Devices {
+        let in_service = node.devices.iter().filter(|device| device.is_in_service());
+        in_service.fold(Devices::default(), |sum, device| Devices {
+            whole: sum.whole + u64::from(Share::WHOLE.0),
+            free: sum.free + u64::from(device.free.0),
+        })
+    }
+}

@@ -1,0 +1,174 @@
+//! The switches of A-SRPT, and how users write them.
+//!
+//! Which of them are the paper's and which are inferred is in the folder's README. Nothing here decides about
+//! a job.
+
+use std::str::FromStr;
+
+use cohabit_types::Span;
+
+use crate::mapping::Switch;
+
+/// How A-SRPT plans. The defaults are what schedules best by measurement: the folder's README says why.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Options {
+    /// A job whose worst place is slower than its best by more than this factor may hold out for a better
+    /// one (`theta`, at least 1).
+    pub theta: f64,
+    /// It holds out no longer than this many times its shortest runtime (`delta`).
+    pub delta: f64,
+    /// Nor longer than this (`tau`).
+    pub tau: Option<Span>,
+    /// What becomes of the jobs behind one that has no room.
+    pub queue_mode: QueueMode,
+    /// What the queue is ordered by once a job's virtual turn has come.
+    pub queue_order: QueueOrder,
+    /// What becomes of the others once a job was passed for too long; strict queues need nothing of it.
+    pub starvation_barrier: Barrier,
+    /// Whether a job may start before its virtual turn if devices are idle.
+    pub eager_start: Switch,
+    /// Which iteration time the virtual machine takes for a job's own.
+    pub virtual_alpha: VirtualAlpha,
+    /// Whether the virtual machine says whose turn it is; without it the shortest expected runtime goes
+    /// first.
+    pub virtual_machine: Switch,
+}
+
+/// What becomes of the jobs behind one that has no room.
+#[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
+pub enum QueueMode {
+    /// They may pass.
+    #[default]
+    Greedy,
+    /// They wait.
+    Strict,
+}
+
+/// What becomes of others once a job was passed for too long.
+#[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
+pub enum Barrier {
+    /// Nothing: it may be passed for ever.
+    #[default]
+    Off,
+    /// Room is reserved for it: only those may pass that are expected to end before it is due, or to leave
+    /// it.
+    Reserve,
+    /// Nobody passes any more.
+    Block,
+}
+
+/// What jobs are ordered by whose virtual turn has come.
+#[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
+pub enum QueueOrder {
+    /// By how long they are expected to run.
+    #[default]
+    Duration,
+    /// By when it came (`q_i`), as the paper has it.
+    Turn,
+}
+
+/// The iteration time by which the virtual machine measures a job's work.
+#[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
+pub enum VirtualAlpha {
+    /// That of the mapper's place on the empty cluster.
+    #[default]
+    HeavyEdge,
+    /// That of the worst place.
+    Max,
+    /// A bound that no place beats.
+    LowerBound,
+}
+
+impl Default for Options {
+    fn default() -> Options {
+        Options {
+            theta: 1.5,
+            delta: 1.0,
+            tau: None,
+            queue_mode: QueueMode::default(),
+            queue_order: QueueOrder::default(),
+            starvation_barrier: Barrier::default(),
+            eager_start: Switch::Off,
+            virtual_alpha: VirtualAlpha::default(),
+            virtual_machine: Switch::On,
+        }
+    }
+}
+
+impl Options {
+    /// The keys that [`Options::set`] takes.
+    pub const KEYS: [&'static str; 9] = [
+        "theta",
+        "delta",
+        "tau",
+        "queue",
+        "order",
+        "starvation-barrier",
+        "eager-start",
+        "virtual-alpha",
+        "virtual-machine",
+    ];
+
+    /// Sets one switch as a user writes it: `theta=1.5`.
+    ///
+    /// # Errors
+    /// A sentence that says what is wrong and what is allowed.
+    pub fn set(&mut self, key: &str, value: &str) -> Result<(), String> {
+        match key {
+            "theta" => self.theta = at_least(1.0, key, value)?,
+            "delta" => self.delta = at_least(0.0, key, value)?,
+            "tau" => self.tau = tau(value)?,
+            "queue" => {
+                let modes = [("greedy", QueueMode::Greedy), ("strict", QueueMode::Strict)];
+                self.queue_mode = one_of(&modes, key, value)?;
+            }
+            "order" => {
+                let orders = [("turn", QueueOrder::Turn), ("duration", QueueOrder::Duration)];
+                self.queue_order = one_of(&orders, key, value)?;
+            }
+            "starvation-barrier" => {
+                self.starvation_barrier = one_of(&BARRIERS, key, value)?;
+            }
+            "eager-start" => self.eager_start = one_of(&SWITCHES, key, value)?,
+            "virtual-alpha" => self.virtual_alpha = one_of(&ALPHAS, key, value)?,
+            "virtual-machine" => self.virtual_machine = one_of(&SWITCHES, key, value)?,
+            _ => return Err(format!("a-srpt has no '{key}': use one of {}", Options::KEYS.join(", "))),
+        }
+        Ok(())
+    }
+}
+
+const BARRIERS: [(&str, Barrier); 3] =
+    [("off", Barrier::Off), ("reserve", Barrier::Reserve), ("block", Barrier::Block)];
+
+const SWITCHES: [(&str, Switch); 2] = [("on", Switch::On), ("off", Switch::Off)];
+
+const ALPHAS: [(&str, VirtualAlpha); 3] = [
+    ("heavy-edge", VirtualAlpha::HeavyEdge),
+    ("max", VirtualAlpha::Max),
+    ("lower-bound", VirtualAlpha::LowerBound),
+];
+
+fn at_least(least: f64, key: &str, value: &str) -> Result<f64, String> {
+    let number = f64::from_str(value).ok().filter(|number| *number >= least);
+    number.ok_or_else(|| format!("{key} is '{value}': use a number of at least {least}, or inf"))
+}
+
+fn tau(value: &str) -> Result<Option<Span>, String> {
+    let seconds = || f64::from_str(value).ok().filter(|seconds| *seconds >= 0.0 && seconds.is_finite());
+    match value {
+        "none" => Ok(None),
+        _ => match seconds() {
+            Some(seconds) => Ok(Some(Span::from_secs_f64(seconds))),
+            None => Err(format!("tau is '{value}': use a number of seconds, or none")),
+        },
+    }
+}
+
+fn one_of<T: Copy>(choices: &[(&str, T)], key: &str, value: &str) -> Result<T, String> {
+    let found = choices.iter().find(|(name, _)| *name == value).map(|(_, choice)| *choice);
+    found.ok_or_else(|| {
+        let names: Vec<&str> = choices.iter().map(|(name, _)| *name).collect();
+        format!("{key} is '{value}': use {}", names.join(" or "))
+    })
+}

@@ -1,0 +1,260 @@
+//! One plan while it is made: what is still free, and what becomes of each job at its turn.
+//!
+//! The order of the turns is not decided here, and nothing outlives the plan.
+
+use std::collections::BTreeMap;
+
+use cohabit_types::{Demand, Gpus, Share, Span, Time};
+
+use super::books::Entry;
+use super::hold_outs::{HoldOuts, Looks};
+use super::patience::Patience;
+use super::vacancies::Vacancies;
+use super::{Barrier, Options, QueueMode};
+use crate::ends::Ends;
+use crate::reservation::{Reservation, Starting};
+use crate::{ClassId, FreeNodes, PendingJob, Place, Proposal, Shortage, View};
+
+/// Where so many of a class would be in the way of a reservation, the rest of it is not looked at.
+const MOST_REFUSED: u32 = 64;
+
+/// What decides about a job at its turn.
+#[derive(Debug, Clone)]
+pub(super) struct Rules {
+    patience: Patience,
+    queue_mode: QueueMode,
+    starvation_barrier: Barrier,
+}
+
+impl Rules {
+    pub(super) const fn new(options: &Options) -> Rules {
+        Rules {
+            patience: Patience::new(options),
+            queue_mode: options.queue_mode,
+            starvation_barrier: options.starvation_barrier,
+        }
+    }
+}
+
+/// What becomes of a job at its turn.
+#[derive(Debug)]
+pub(super) enum Verdict {
+    /// It starts here.
+    Start(Proposal),
+    /// It holds out for a better place until then; others may pass.
+    HoldOut(Time),
+    /// It holds out, and so does all its class at least until then.
+    AllHoldOut(Time),
+    /// It would be in the way of a reservation; others may pass.
+    InTheWay,
+    /// It has no room, or all its class would be in the way, and others may pass.
+    Pass,
+    /// It has no room, and nobody may pass.
+    Block,
+}
+
+/// What a job holds out for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum HeldOutFor {
+    /// A place where an iteration is faster.
+    BetterPlace,
+    /// A device of its own, which is expected then.
+    OwnDevice(Time),
+}
+
+/// The state of a plan while it is made.
+pub(super) struct Round<'r, P> {
+    rules: &'r Rules,
+    place: &'r mut P,
+    view: &'r View,
+    now: Time,
+    /// When running jobs are expected to end.
+    ends: &'r mut Ends,
+    /// How long jobs have usually waited of late.
+    usual_wait: Span,
+    free: FreeNodes<'r>,
+    /// Thousandths of devices that are free on all nodes together: who needs more has no room.
+    spare: u64,
+    /// Where a job of each class would go, until something is taken.
+    offers: BTreeMap<ClassId, Result<Proposal, Shortage>>,
+    starting: Vec<Starting<'r>>,
+    /// Made for the first job that was passed for too long.
+    reservation: Option<Reservation<'r>>,
+    /// How many of each class would be in its way.
+    refused: BTreeMap<ClassId, u32>,
+    vacancies: Vacancies,
+    /// Classes that were looked at job by job.
+    pub(super) looks: Looks,
+}
+
+impl<'r, P: Place> Round<'r, P> {
+    pub(super) fn new(
+        rules: &'r Rules,
+        place: &'r mut P,
+        view: &'r View,
+        ends: &'r mut Ends,
+        usual_wait: Span,
+        spare: u64,
+    ) -> Round<'r, P> {
+        Round {
+            rules,
+            place,
+            view,
+            now: view.now,
+            ends,
+            usual_wait,
+            free: FreeNodes::new(&view.nodes),
+            spare,
+            offers: BTreeMap::new(),
+            starting: Vec::new(),
+            reservation: None,
+            refused: BTreeMap::new(),
+            vacancies: Vacancies::default(),
+            looks: Looks::default(),
+        }
+    }
+
+    /// Decides about a job; what it starts with is taken.
+    pub(super) fn judge(
+        &mut self,
+        class: ClassId,
+        job: &'r PendingJob,
+        entry: &Entry,
+        hold_outs: &HoldOuts,
+    ) -> Verdict {
+        if job.demand.total_milli() > self.spare {
+            return self.without_room(class, job, entry);
+        }
+        let Ok(proposal) = self.offer(class, job, entry).clone() else {
+            return self.without_room(class, job, entry);
+        };
+        let until = match self.holds_out(entry, &proposal) {
+            None => return self.start(class, job, entry, proposal),
+            Some((until, HeldOutFor::OwnDevice(_))) => return self.await_device(class, until),
+            Some((until, HeldOutFor::BetterPlace)) => until,
+        };
+        let needs = entry.needs;
+        if !self.looks.has(class)
+            && let Some(all) = hold_outs.all_until(&needs, proposal.slowdown)
+            && self.now < all
+        {
+            return Verdict::AllHoldOut(all);
+        }
+        self.looks.note(class, needs, proposal.slowdown, until);
+        Verdict::HoldOut(until)
+    }
+
+    /// Where a job of this class would go with what is free now.
+    pub(super) fn offer(
+        &mut self,
+        class: ClassId,
+        job: &PendingJob,
+        entry: &Entry,
+    ) -> &Result<Proposal, Shortage> {
+        let Round { place, free, offers, .. } = self;
+        offers.entry(class).or_insert_with(|| place.place(job, &entry.profile, free))
+    }
+
+    /// Until when a job holds out instead of taking this place, and for what, if it does.
+    pub(super) fn holds_out(&mut self, entry: &Entry, proposal: &Proposal) -> Option<(Time, HeldOutFor)> {
+        let better = self.rules.patience.ends_at(&entry.profile, entry.queued_at, proposal.slowdown);
+        // Before its turn, which it could as well wait for, a job takes only the best place.
+        let better = better.map(|until| if entry.turn_at.is_some() { until } else { Time::NEVER });
+        match better.filter(|until| self.now < *until) {
+            Some(until) => Some((until, HeldOutFor::BetterPlace)),
+            None => self.awaits_device(entry, proposal),
+        }
+    }
+
+    /// It waits for a device of its own if one is expected sooner than to join others would be made up for.
+    fn awaits_device(&mut self, entry: &Entry, proposal: &Proposal) -> Option<(Time, HeldOutFor)> {
+        let until = Patience::alone_until(entry.queued_at, proposal.delay);
+        if until <= self.now {
+            return None;
+        }
+        let Round { vacancies, view, ends, .. } = self;
+        let at = vacancies.next(view, ends).filter(|at| *at < self.now + proposal.delay)?;
+        Some((until, HeldOutFor::OwnDevice(at)))
+    }
+
+    /// One that waits for a device of its own wants the next one that comes free; others of its class may run
+    /// for longer or shorter, so that each is asked for itself.
+    fn await_device(&mut self, class: ClassId, until: Time) -> Verdict {
+        self.vacancies.claim(1);
+        self.offers.remove(&class);
+        self.looks.cut_short(class);
+        Verdict::HoldOut(until)
+    }
+
+    /// So many jobs go on waiting that need what this one needs.
+    pub(super) fn pass(&mut self, job: &PendingJob, alike: usize) {
+        let devices = job.demand.total_milli().div_ceil(u64::from(Share::WHOLE.0));
+        self.vacancies.claim(devices.saturating_mul(alike as u64));
+    }
+
+    /// It starts, unless it would be in the way of a reservation.
+    fn start(&mut self, class: ClassId, job: &'r PendingJob, entry: &Entry, proposal: Proposal) -> Verdict {
+        let ends_at = self.now + entry.profile.runtime_at(proposal.slowdown);
+        let admitted = self
+            .reservation
+            .as_mut()
+            .is_none_or(|reservation| reservation.admits(&job.demand, &proposal.placement, ends_at));
+        if !admitted {
+            self.looks.cut_short(class);
+            let refused = self.refused.entry(class).or_default();
+            *refused += 1;
+            return if *refused < MOST_REFUSED { Verdict::InTheWay } else { Verdict::Pass };
+        }
+        self.take(job, &proposal);
+        let placement = proposal.placement.clone();
+        self.starting.push(Starting { ends_at, demand: &job.demand, placement });
+        Verdict::Start(proposal)
+    }
+
+    fn without_room(&mut self, class: ClassId, job: &'r PendingJob, entry: &Entry) -> Verdict {
+        self.looks.cut_short(class);
+        let strict = self.rules.queue_mode == QueueMode::Strict;
+        let passed = !strict && self.was_passed_too_long(entry);
+        if !(strict || passed) || !self.free.could_hold_when_empty(&job.demand) {
+            return Verdict::Pass;
+        }
+        match self.rules.starvation_barrier {
+            Barrier::Reserve if !strict => {
+                self.reserve(&self.room_for(class, &job.demand));
+                Verdict::Pass
+            }
+            Barrier::Reserve | Barrier::Block | Barrier::Off => Verdict::Block,
+        }
+    }
+
+    /// Who may join nobody needs a device of its own.
+    fn room_for(&self, class: ClassId, demand: &Demand) -> Demand {
+        match self.offers.get(&class) {
+            Some(Err(Shortage::Neighbours { .. })) => {
+                Demand { gpus: Gpus::Whole(1), max_slowdown: None, ..*demand }
+            }
+            Some(_) | None => *demand,
+        }
+    }
+
+    /// Only the first that was passed for too long gets room reserved.
+    fn reserve(&mut self, demand: &Demand) {
+        if self.reservation.is_none() {
+            let ends = self.ends.after(self.now);
+            self.reservation = Reservation::new(demand, &self.free, self.view, ends, &self.starting);
+        }
+    }
+
+    fn was_passed_too_long(&self, entry: &Entry) -> bool {
+        self.rules.starvation_barrier != Barrier::Off
+            && entry.turn_at.is_some()
+            && self.now.since(entry.queued_at)
+                > self.rules.patience.tolerance(&entry.profile, self.usual_wait)
+    }
+
+    fn take(&mut self, job: &PendingJob, proposal: &Proposal) {
+        self.free.settle(job.id, &job.demand, &proposal.placement);
+        self.spare = self.spare.saturating_sub(job.demand.total_milli());
+        self.offers.clear();
+    }
+}

@@ -1,0 +1,174 @@
+//! Random instances: a small cluster with a slow network, and parallel training jobs whose iterations were
+//! guessed with an error.
+//!
+//! Everything follows from the seed.
+
+use cohabit_types::{Bandwidth, JobId, Links, ModelDescription, Placement, Stage, Time};
+use rand_chacha::ChaCha8Rng;
+use rand_chacha::rand_core::{Rng, SeedableRng};
+
+use super::super::books::virtual_work;
+use super::super::virtual_machine::VirtualMachine;
+use crate::mapping::MapperOptions;
+use crate::tests::cluster::{Ran, TestCluster, TestJob};
+use crate::tests::kit::{anywhere, node};
+use crate::{ASrpt, LinkDefaults, MappedPlace, NodeView, Options, Place, Profile, View, VirtualAlpha};
+
+/// Numbers drawn from a seed.
+pub(super) struct Draws(ChaCha8Rng);
+
+impl Draws {
+    pub(super) fn new(seed: u64) -> Draws {
+        Draws(ChaCha8Rng::seed_from_u64(seed))
+    }
+
+    /// From 0 up to, not including, 1.
+    pub(super) fn part(&mut self) -> f64 {
+        (self.0.next_u64() >> 11) as f64 / (1_u64 << 53) as f64
+    }
+
+    pub(super) fn below(&mut self, limit: usize) -> usize {
+        (self.part() * limit as f64) as usize
+    }
+
+    /// Evenly over the orders of magnitude.
+    pub(super) fn scaled(&mut self, least: f64, most: f64) -> f64 {
+        least * (most / least).powf(self.part())
+    }
+}
+
+/// Nodes and jobs.
+pub(super) struct Instance {
+    pub(super) nodes: Vec<NodeView>,
+    pub(super) jobs: Vec<TestJob>,
+}
+
+const NETWORK: Bandwidth = Bandwidth(10_000_000_000);
+const INTERCONNECT: Bandwidth = Bandwidth(400_000_000_000);
+
+/// So many nodes with so many devices each, on a network of 10 Gb/s.
+pub(super) fn nodes(count: u8, devices: usize) -> Vec<NodeView> {
+    let links = Links { network: Some(NETWORK), interconnect: Some(INTERCONNECT) };
+    (1..=count).map(|number| NodeView { links, ..node(number, &vec![1_000; devices]) }).collect()
+}
+
+/// A replicated model that exchanges so many bytes of gradients.
+pub(super) fn replicated(replicas: u32, compute_seconds: f64, gradient_bytes: f64) -> Vec<Stage> {
+    let stage = Stage {
+        replicas,
+        compute_seconds,
+        compute_seconds_on: Default::default(),
+        activation_bytes: 0.0,
+        gradient_bytes,
+    };
+    vec![stage]
+}
+
+/// A model cut into stages of a pipeline.
+fn pipelined(replicas: &[u32], compute_seconds: f64, bytes: f64) -> Vec<Stage> {
+    let stage = |replicas: &u32| Stage {
+        activation_bytes: bytes,
+        ..replicated(*replicas, compute_seconds, bytes / 4.0).remove(0)
+    };
+    replicas.iter().map(stage).collect()
+}
+
+fn stages(devices: u32, draws: &mut Draws) -> Vec<Stage> {
+    // Few different models, as in a real laboratory, so that mappings can be remembered.
+    let bytes = [1e6, 5e7, 4e8][draws.below(3)];
+    match (devices, draws.below(3)) {
+        (2 | 4 | 6, 1) => pipelined(&vec![2; devices as usize / 2], 0.05, bytes),
+        (3.., 2) => pipelined(&[devices - 2, 1, 1], 0.05, bytes),
+        _ => replicated(devices, 0.1, bytes),
+    }
+}
+
+/// What is drawn.
+#[derive(Clone, Copy)]
+pub(super) struct Shape {
+    pub(super) nodes: u8,
+    pub(super) devices: usize,
+    pub(super) jobs: u64,
+    /// How far guesses lie from the truth: a factor up to e to the power of this, either way.
+    pub(super) error: f64,
+}
+
+impl Instance {
+    pub(super) fn draw(shape: Shape, seed: u64) -> Instance {
+        let draws = &mut Draws::new(seed);
+        let sizes = [1, 1, 1, 2, 2, 3, 4, 6, 8];
+        let most = u32::from(shape.nodes) * shape.devices as u32;
+        let mut at = 0.0;
+        let jobs = (1..=shape.jobs).map(|number| {
+            at += draws.scaled(0.01, 30.0);
+            let devices = sizes[draws.below(sizes.len())].min(most);
+            let iterations = draws.scaled(1.0, 2_000.0) as u64;
+            let error = (shape.error * (2.0 * draws.part() - 1.0)).exp();
+            let expected = (iterations as f64 * error).round().max(1.0) as u64;
+            let model = ModelDescription { stages: stages(devices, draws), ..ModelDescription::default() };
+            TestJob::new(number, at, anywhere(devices), iterations).training(model).expected(expected)
+        });
+        Instance { jobs: jobs.collect(), nodes: nodes(shape.nodes, shape.devices) }
+    }
+
+    /// All devices.
+    pub(super) fn devices(&self) -> u64 {
+        self.nodes.iter().map(|node| node.devices.len() as u64).sum()
+    }
+
+    /// What is expected of each job, and what an iteration takes.
+    pub(super) fn profiles(&self, place: &mut MappedPlace) -> Vec<Profile> {
+        place.prepare(&View { nodes: self.nodes.clone(), ..View::default() });
+        let profile = |job: &TestJob| place.profile(&job.pending.demand, &job.pending.traits);
+        self.jobs.iter().map(profile).collect()
+    }
+
+    /// The same instance, all of which is known beforehand.
+    pub(super) fn foreseen(&self) -> Instance {
+        let jobs = self.jobs.iter().map(|job| job.clone().expected(job.iterations)).collect();
+        Instance { jobs, nodes: self.nodes.clone() }
+    }
+
+    /// Completion times on the virtual machine, by job.
+    pub(super) fn turns(&self, profiles: &[Profile], alpha: VirtualAlpha) -> Vec<Time> {
+        let mut machine = VirtualMachine::default();
+        machine.set_speed(self.devices() * 1_000);
+        let mut turns = vec![Time::EPOCH; self.jobs.len()];
+        let mut note = |job: JobId, at| turns[job.number as usize - 1] = at;
+        for (job, profile) in self.jobs.iter().zip(profiles) {
+            machine.advance(job.pending.eligible_at, &mut note);
+            machine.release(job.pending.eligible_at, job.pending.id, virtual_work(profile, alpha));
+        }
+        machine.advance(Time::NEVER, &mut note);
+        turns
+    }
+
+    /// What becomes of the jobs, in the order of their numbers.
+    pub(super) fn run(&self, options: &Options, place: &MappedPlace) -> Vec<Ran> {
+        let truth = Box::new(place.clone());
+        let mut cluster = TestCluster::new(self.nodes.clone(), self.jobs.clone(), truth);
+        let mut ran = cluster.run(&mut ASrpt::new(options, place.clone()));
+        ran.sort_by_key(|it| it.job);
+        assert_eq!(ran.len(), self.jobs.len(), "every job ends");
+        ran
+    }
+}
+
+/// A mapper that knows nothing yet.
+pub(super) fn place() -> MappedPlace {
+    MappedPlace::new(MapperOptions::default(), LinkDefaults::default())
+}
+
+/// The sum of the completion times, in seconds.
+pub(super) fn completion(ran: &[Ran]) -> f64 {
+    ran.iter().map(|it| it.ended_at.as_secs_f64()).sum()
+}
+
+pub(super) fn sum(times: &[Time]) -> f64 {
+    times.iter().map(|at| at.as_secs_f64()).sum()
+}
+
+/// How many nodes it lay on.
+pub(super) fn spread(placement: &Placement) -> usize {
+    placement.parts.len()
+}

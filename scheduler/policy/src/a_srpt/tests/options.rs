@@ -1,0 +1,41 @@
+//! Switches as users write them.
+
+use cohabit_types::Span;
+
+use crate::mapping::Switch;
+use crate::{Barrier, Options, QueueMode, QueueOrder, VirtualAlpha};
+
+fn set(pairs: &[(&str, &str)]) -> Result<Options, String> {
+    let mut options = Options::default();
+    pairs.iter().try_for_each(|(key, value)| options.set(key, value))?;
+    Ok(options)
+}
+
+#[test]
+fn every_key_sets_its_switch() {
+    let values = ["2.5", "0.5", "90", "strict", "turn", "block", "on", "lower-bound", "off"];
+    let pairs: Vec<(&str, &str)> = Options::KEYS.into_iter().zip(values).collect();
+    let expected = Options {
+        theta: 2.5,
+        delta: 0.5,
+        tau: Some(Span::from_secs(90)),
+        queue_mode: QueueMode::Strict,
+        queue_order: QueueOrder::Turn,
+        starvation_barrier: Barrier::Block,
+        eager_start: Switch::On,
+        virtual_alpha: VirtualAlpha::LowerBound,
+        virtual_machine: Switch::Off,
+    };
+    assert_eq!(set(&pairs), Ok(expected));
+    assert_eq!(set(&[("tau", "90"), ("tau", "none")]), Ok(Options::default()));
+}
+
+#[test]
+fn what_is_wrong_is_said_with_what_is_allowed() {
+    let complaint = |key, value| set(&[(key, value)]).unwrap_err();
+    assert_eq!(complaint("theta", "0.9"), "theta is '0.9': use a number of at least 1, or inf");
+    assert_eq!(complaint("delta", "nan"), "delta is 'nan': use a number of at least 0, or inf");
+    assert_eq!(complaint("tau", "-1"), "tau is '-1': use a number of seconds, or none");
+    assert_eq!(complaint("queue", "lifo"), "queue is 'lifo': use greedy or strict");
+    assert!(complaint("speed", "1").starts_with("a-srpt has no 'speed': use one of theta, delta, tau"));
+}

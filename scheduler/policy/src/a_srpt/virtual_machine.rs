@@ -1,0 +1,134 @@
+//! The instance A1: every job on a single machine as fast as all devices together, which always works on the
+//! job that has the least left to do. When a job completes here its virtual turn has come.
+//!
+//! All amounts are integers, so that no order ever hangs on a rounding: work in thousandths of a device times
+//! microseconds, speed in thousandths of a device. Nothing here knows of devices, places or real ends.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use cohabit_types::{JobId, Time};
+
+/// Shortest remaining processing time first, with preemption, on one machine.
+///
+/// Costs O(log n) for a release, a removal and a completion, whatever waits: while time passes, only the
+/// first job's rest changes.
+#[derive(Debug, Clone, Default)]
+pub(super) struct VirtualMachine {
+    now: Time,
+    /// Work done in one microsecond.
+    speed: u64,
+    order: BTreeSet<Task>,
+    tasks: BTreeMap<JobId, (Task, u128)>,
+}
+
+/// A job on the machine, in the order of service: the least left, then the earliest arrival, then the number.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) struct Task {
+    /// Work that is left of it.
+    pub(super) left: u128,
+    /// When it arrived.
+    pub(super) released_at: Time,
+    /// Whose it is.
+    pub(super) job: JobId,
+}
+
+impl VirtualMachine {
+    /// A job arrives; one that is there already starts over. The machine must have advanced to `now`.
+    pub(super) fn release(&mut self, now: Time, job: JobId, work: u128) {
+        self.remove(job);
+        self.put(Task { left: work, released_at: now, job }, work);
+    }
+
+    /// Lets time pass and tells of each job that completes, in order, and of the microsecond by whose end it
+    /// is complete. What is left of that microsecond goes to the next job.
+    pub(super) fn advance(&mut self, to: Time, mut completed: impl FnMut(JobId, Time)) {
+        let budget = u128::from(self.speed) * u128::from(to.since(self.now).as_micros());
+        let mut used = 0;
+        while let Some(task) = self.order.first().copied() {
+            if task.left > budget - used {
+                self.serve(task, budget - used);
+                break;
+            }
+            used += task.left;
+            self.remove(task.job);
+            completed(task.job, self.after(used));
+        }
+        self.now = self.now.max(to);
+    }
+
+    fn serve(&mut self, task: Task, amount: u128) {
+        if amount > 0
+            && let Some(work) = self.remove(task.job)
+        {
+            self.put(Task { left: task.left - amount, ..task }, work);
+        }
+    }
+
+    fn put(&mut self, task: Task, work: u128) {
+        self.order.insert(task);
+        self.tasks.insert(task.job, (task, work));
+    }
+
+    /// Takes a job away; its whole work, if it was there.
+    pub(super) fn remove(&mut self, job: JobId) -> Option<u128> {
+        let (task, work) = self.tasks.remove(&job)?;
+        self.order.remove(&task);
+        Some(work)
+    }
+
+    /// The whole work of a job that is there turns out to be this much: what was done of it stays done.
+    pub(super) fn revise(&mut self, job: JobId, work: u128) {
+        if let Some((task, before)) = self.tasks.get(&job).copied() {
+            let done = before - task.left;
+            self.remove(job);
+            self.put(Task { left: work.saturating_sub(done), ..task }, work);
+        }
+    }
+
+    /// From now on the machine works at this speed, in thousandths of a device; at 0 nothing moves. It must
+    /// have advanced to the moment of the change.
+    pub(super) const fn set_speed(&mut self, milli: u64) {
+        self.speed = milli;
+    }
+
+    /// When the next job completes if none arrives; nothing without jobs or without devices.
+    pub(super) fn next_completion(&self) -> Option<Time> {
+        let task = self.order.first()?;
+        (self.speed > 0 || task.left == 0).then(|| self.after(task.left))
+    }
+
+    /// All jobs in the order in which they complete if none arrives, and when; never without devices.
+    pub(super) fn outlook(&self) -> impl Iterator<Item = (Task, Option<Time>)> {
+        self.order.iter().scan(0, |used, task| {
+            *used += task.left;
+            let completes = self.speed > 0 || *used == 0;
+            Some((*task, completes.then(|| self.after(*used))))
+        })
+    }
+
+    /// The job that is served.
+    pub(super) fn front(&self) -> Option<Task> {
+        self.order.first().copied()
+    }
+
+    /// The time up to which it has worked.
+    pub(super) const fn now(&self) -> Time {
+        self.now
+    }
+
+    /// Whether no job is there.
+    pub(super) fn is_empty(&self) -> bool {
+        self.order.is_empty()
+    }
+
+    /// The whole work of a job, and what is left of it.
+    pub(super) fn work(&self, job: JobId) -> Option<(u128, Task)> {
+        self.tasks.get(&job).map(|(task, work)| (*work, *task))
+    }
+
+    /// The end of the microsecond in which so much work is done.
+    fn after(&self, work: u128) -> Time {
+        let micros = work.div_ceil(u128::from(self.speed.max(1)));
+        self.now + cohabit_types::Span::from_micros(u64::try_from(micros).unwrap_or(u64::MAX))
+    }
+}

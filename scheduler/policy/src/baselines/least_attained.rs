@@ -1,0 +1,58 @@
+//! Least attained service in two dimensions, after Gu et al., "Tiresias", NSDI 2019: who has had less of the
+//! cluster goes first, counted as devices times time, so that nobody has to know how long a job runs.
+//!
+//! Counted exactly, equals would push each other out without end; so service is cut into a few queues. Within
+//! one, the earlier submission waits in front, and nobody is stopped for another. Jobs are not promoted again
+//! however long they wait.
+
+use cohabit_types::{Share, Span};
+
+use super::{Service, Urgency};
+use crate::Profile;
+
+/// Queues by attained service.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct LeastAttained {
+    /// Where the first queue ends, in time on one whole device.
+    pub first: Span,
+    /// Each further queue ends at so many times the service of the one before; at least 2.
+    pub factor: u32,
+    /// How many queues there are; the last one has no end.
+    pub queues: u32,
+}
+
+/// One and ten hours of a device between three queues.
+impl Default for LeastAttained {
+    fn default() -> LeastAttained {
+        LeastAttained { first: Span::from_secs(3_600), factor: 10, queues: 3 }
+    }
+}
+
+impl LeastAttained {
+    /// Where queues end, in thousandths of a device times microseconds.
+    fn ends(&self) -> impl Iterator<Item = u128> {
+        let first = u128::from(self.first.as_micros()) * u128::from(Share::WHOLE.0);
+        let factor = u128::from(self.factor.max(2));
+        let next = move |end: &u128| end.checked_mul(factor);
+        std::iter::successors(Some(first), next).take(self.queues.saturating_sub(1) as usize)
+    }
+}
+
+impl Urgency for LeastAttained {
+    fn measure(&self, profile: &Profile, service: Service) -> u128 {
+        let attained = u128::from(profile.milli) * u128::from(service.held.as_micros());
+        self.ends().take_while(|end| attained >= *end).count() as u128
+    }
+
+    fn worsens_in(&self, profile: &Profile, service: Service) -> Option<Span> {
+        let milli = u128::from(profile.milli);
+        let attained = milli * u128::from(service.held.as_micros());
+        let missing = self.ends().find(|end| attained < *end)? - attained;
+        let micros = if milli == 0 { return None } else { missing.div_ceil(milli) };
+        u64::try_from(micros).ok().map(Span::from_micros)
+    }
+
+    fn claim(&self) -> &'static str {
+        "has had less of the cluster"
+    }
+}

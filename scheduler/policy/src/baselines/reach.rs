@@ -1,0 +1,45 @@
+//! What stopping running jobs could free at most, node by node: so that nobody is weighed whose end cannot
+//! help.
+//!
+//! It counts devices and nothing else, so it promises too much now and then and never too little.
+
+use cohabit_types::{Demand, Placement, Spread};
+
+use crate::FreeNodes;
+
+/// At most so many devices with room for a demand, once those that were counted have stopped.
+#[derive(Debug, Clone)]
+pub(super) struct Reach {
+    demand: Demand,
+    /// By the position of the node.
+    devices: Vec<u32>,
+    total: u32,
+}
+
+impl Reach {
+    /// Nobody has stopped yet.
+    pub(super) fn new(demand: &Demand, free: &FreeNodes<'_>) -> Reach {
+        let devices: Vec<u32> = free.nodes().map(|node| node.roomy(demand).count() as u32).collect();
+        Reach { demand: *demand, total: devices.iter().sum(), devices }
+    }
+
+    /// A job with this placement stops too.
+    pub(super) fn count(&mut self, placement: &Placement, free: &FreeNodes<'_>) {
+        for part in &placement.parts {
+            if let Some(position) = free.position(part.node) {
+                self.devices[position] += part.devices.len() as u32;
+                self.total += part.devices.len() as u32;
+            }
+        }
+    }
+
+    /// Whether the end of a job with this placement may be of use, together with that of those counted.
+    pub(super) fn helps(&self, placement: &Placement, free: &FreeNodes<'_>) -> bool {
+        let wanted = self.demand.devices();
+        let node_suffices = |position| match self.demand.spread {
+            Spread::Even => self.devices[position] >= wanted,
+            Spread::Free => self.total >= wanted,
+        };
+        placement.parts.iter().filter_map(|part| free.position(part.node)).any(node_suffices)
+    }
+}

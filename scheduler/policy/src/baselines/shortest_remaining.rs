@@ -1,0 +1,27 @@
+//! Shortest remaining time first: with exact estimates, what preemption could gain at best on one machine.
+//!
+//! The time is that at a job's best place. Counted at the present place, it would differ between a running
+//! job and the same job waiting, and two jobs could push each other out in turn.
+
+use cohabit_types::Span;
+
+use super::{Service, Urgency};
+use crate::Profile;
+
+/// The shortest expected rest first; a job that should have ended already is the most urgent.
+#[derive(Debug, Default, Clone, Copy)]
+pub struct ShortestRemaining;
+
+impl Urgency for ShortestRemaining {
+    fn measure(&self, profile: &Profile, service: Service) -> u128 {
+        profile.runtime.as_micros().saturating_sub(service.progress.as_micros()).into()
+    }
+
+    fn worsens_in(&self, _: &Profile, _: Service) -> Option<Span> {
+        None
+    }
+
+    fn claim(&self) -> &'static str {
+        "has less left to run"
+    }
+}

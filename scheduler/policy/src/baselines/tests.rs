@@ -1,0 +1,308 @@
+//! What the baselines promise: who goes first, who has to stop for whom, and that nobody is pushed around.
+
+use std::collections::BTreeMap;
+
+use cohabit_types::{JobId, Placement, RankPlacement, Share, Span, Time};
+use proptest::prelude::*;
+
+use crate::tests::cluster::{Ran, TestCluster, TestJob, run};
+use crate::tests::kit::{anywhere, gpus, node, part, view};
+use crate::{
+    Action, Change, FirstFit, POLICY_NAMES, PendingJob, Plan, Policy, RunPhase, RunningJob, policy_by_name,
+};
+
+fn policy(text: &str) -> Box<dyn Policy> {
+    policy_by_name(text).unwrap()
+}
+
+/// What became of each job: when it started and ended, in seconds, and in how many attempts.
+fn fates(ran: &[Ran]) -> BTreeMap<u64, (u64, u64, u32)> {
+    let fate = |it: &Ran| {
+        let seconds = |at: Time| at.as_micros() / 1_000_000;
+        (it.job.number, (seconds(it.started_at), seconds(it.ended_at), it.attempts))
+    };
+    ran.iter().map(fate).collect()
+}
+
+fn on(devices: usize, text: &str, jobs: Vec<TestJob>) -> BTreeMap<u64, (u64, u64, u32)> {
+    fates(&run(policy(text).as_mut(), vec![node(1, &vec![1_000; devices])], jobs))
+}
+
+fn urgent(mut job: TestJob) -> TestJob {
+    job.pending.priority = 1;
+    job
+}
+
+/// 36 seconds of a device until the first demotion, 360 until the second.
+const LAS: &str = "las:gpu-hours=0.01,factor=10,queues=3,quantum=0";
+
+#[test]
+fn the_shortest_and_the_smallest_job_are_not_the_same() {
+    // One blocks all devices first, so that the order of the others shows.
+    let jobs = || {
+        vec![
+            TestJob::new(1, 0.0, anywhere(4), 10),
+            TestJob::new(2, 1.0, anywhere(4), 20),
+            TestJob::new(3, 2.0, anywhere(1), 30),
+        ]
+    };
+    let starts = |text| on(4, text, jobs()).into_iter().map(|(job, it)| (job, it.0)).collect::<Vec<_>>();
+    for name in ["spd", "spd-strict"] {
+        assert_eq!(starts(name), [(1, 0), (2, 10), (3, 30)], "{name}");
+    }
+    for name in ["spw", "spw-strict"] {
+        assert_eq!(starts(name), [(1, 0), (2, 40), (3, 10)], "{name}");
+    }
+}
+
+#[test]
+fn only_a_strict_order_waits_for_the_first_job() {
+    let jobs = || {
+        vec![
+            TestJob::new(1, 0.0, anywhere(3), 100),
+            TestJob::new(2, 1.0, anywhere(2), 10),
+            TestJob::new(3, 2.0, anywhere(1), 500),
+        ]
+    };
+    for (name, third) in
+        [("spd-strict", 100), ("spw-strict", 100), ("spd", 2), ("spw", 2), ("fifo-greedy", 2)]
+    {
+        assert_eq!(on(4, name, jobs())[&3].0, third, "{name}");
+    }
+}
+
+#[test]
+fn who_has_had_less_pushes_out_who_has_had_more() {
+    let jobs = vec![TestJob::new(1, 0.0, gpus(1), 100), TestJob::new(2, 50.0, gpus(1), 10)];
+    assert_eq!(on(1, LAS, jobs), BTreeMap::from([(1, (0, 110, 2)), (2, (50, 60, 1))]));
+}
+
+#[test]
+fn who_waits_is_asked_again_when_the_running_job_has_had_its_part() {
+    let jobs = vec![TestJob::new(1, 0.0, gpus(1), 100), TestJob::new(2, 10.0, gpus(1), 10)];
+    assert_eq!(on(1, LAS, jobs), BTreeMap::from([(1, (0, 110, 2)), (2, (36, 46, 1))]));
+}
+
+#[test]
+fn service_counts_devices_times_time() {
+    let jobs = vec![TestJob::new(1, 0.0, gpus(4), 100), TestJob::new(2, 1.0, gpus(1), 10)];
+    assert_eq!(on(4, LAS, jobs)[&2].0, 9);
+}
+
+#[test]
+fn nobody_is_stopped_before_the_quantum_is_over() {
+    let jobs = vec![TestJob::new(1, 0.0, gpus(1), 100), TestJob::new(2, 40.0, gpus(1), 10)];
+    let with_quantum = LAS.replace("quantum=0", "quantum=60");
+    assert_eq!(on(1, &with_quantum, jobs)[&2].0, 60);
+}
+
+#[test]
+fn equals_do_not_push_each_other_out() {
+    let jobs: Vec<TestJob> = (1..=4).map(|number| TestJob::new(number, 0.0, gpus(1), 1_000)).collect();
+    let fates = on(1, LAS, jobs);
+    // Once in each of the three queues at most.
+    assert!(fates.values().all(|it| it.2 <= 3), "{fates:?}");
+    assert_eq!(fates.values().map(|it| it.1).max(), Some(4_000));
+}
+
+#[test]
+fn within_a_queue_nobody_is_stopped_for_an_earlier_submission() {
+    let jobs = vec![TestJob::new(1, 0.0, gpus(1), 100), TestJob::new(2, 50.0, gpus(1), 200)];
+    // At 86 s the second job comes down into the queue where the first one waits.
+    assert_eq!(on(1, LAS, jobs), BTreeMap::from([(1, (0, 300, 2)), (2, (50, 250, 1))]));
+}
+
+#[test]
+fn a_plan_wakes_for_a_demotion_that_puts_the_running_job_behind_the_waiting_one() {
+    let one = |number| TestJob::new(number, 0.0, gpus(1), 100);
+    let second_after = Time::EPOCH + Span::from_secs(37);
+    assert_eq!(plan_for_second(LAS, one(1), one(2)).1.wake, Some(second_after));
+    // It may not push out a job of larger priority, whatever that has had.
+    assert_eq!(plan_for_second(LAS, urgent(one(1)), one(2)).1.wake, None);
+}
+
+#[test]
+fn a_shorter_job_pushes_out_a_longer_one_that_later_goes_on() {
+    let jobs = vec![
+        TestJob::new(1, 0.0, gpus(1), 100),
+        TestJob::new(2, 40.0, gpus(1), 59),
+        TestJob::new(3, 50.0, gpus(1), 49),
+    ];
+    // At 50 s the second job has 49 s left too: it was there first.
+    let fates = on(1, "srtf-oracle", jobs);
+    assert_eq!(fates, BTreeMap::from([(1, (0, 208, 2)), (2, (40, 99, 1)), (3, (99, 148, 1))]));
+}
+
+#[test]
+fn no_more_jobs_are_stopped_than_make_room() {
+    // The least urgent one would make room for one device, but two are wanted.
+    let jobs = vec![
+        TestJob::new(1, 0.0, anywhere(1), 1_000),
+        TestJob::new(2, 0.0, anywhere(2), 900),
+        TestJob::new(3, 0.0, anywhere(1), 800),
+        TestJob::new(4, 1.0, anywhere(2), 10),
+    ];
+    let attempts =
+        |fates: BTreeMap<u64, (u64, u64, u32)>| fates.into_values().map(|it| it.2).collect::<Vec<_>>();
+    assert_eq!(attempts(on(4, "srtf-oracle", jobs)), [1, 2, 1, 1]);
+}
+
+#[test]
+fn a_job_is_not_stopped_where_that_makes_no_room() {
+    let jobs = vec![
+        TestJob::new(1, 0.0, gpus(1), 50),
+        TestJob::new(2, 0.0, gpus(1), 1_000),
+        TestJob::new(3, 1.0, gpus(2), 100),
+    ];
+    let fates = on(2, "srtf-oracle", jobs);
+    assert_eq!((fates[&2].2, fates[&3].0), (2, 50));
+}
+
+#[test]
+fn a_larger_priority_pushes_out_a_smaller_one() {
+    let jobs = vec![TestJob::new(1, 0.0, gpus(1), 10), urgent(TestJob::new(2, 1.0, gpus(1), 1_000))];
+    assert_eq!(on(1, "srtf-oracle", jobs), BTreeMap::from([(1, (0, 1_010, 2)), (2, (1, 1_001, 1))]));
+}
+
+/// The job that a policy starts on one device at the first second, and what it plans when another one comes.
+fn plan_for_second(text: &str, first: TestJob, second: TestJob) -> (JobId, Plan) {
+    let mut policy = policy(text);
+    let mut view = view(vec![node(1, &[1_000])], vec![first.pending]);
+    policy.learn(&view, &view.as_changes());
+    let Action::Place { job, placement, .. } = policy.plan(&view).actions.remove(0) else {
+        panic!("a start")
+    };
+    let PendingJob { id, priority, submitted_at, demand, traits, .. } = view.pending[&job].clone();
+    let (started_at, phase, ends_at) = (view.now, RunPhase::Running, None);
+    let running =
+        RunningJob { id, priority, submitted_at, started_at, demand, placement, phase, ends_at, traits };
+    let full = node(1, &[0]);
+    let changes = [Change::Running(running), Change::Node(full), Change::Pending(second.pending)];
+    view.apply(&changes);
+    policy.learn(&view, &changes);
+    (job, policy.plan(&view))
+}
+
+/// What a job that runs alone on one device is told when this one comes.
+fn told(first: TestJob, second: TestJob) -> String {
+    let (job, plan) = plan_for_second("srtf-oracle", first, second);
+    match &plan.actions[..] {
+        [Action::Preempt { job: stopped, why }] if *stopped == job => why.clone(),
+        other => panic!("{other:?}"),
+    }
+}
+
+#[test]
+fn who_is_stopped_is_told_for_whom() {
+    let job = |number, iterations| TestJob::new(number, 0.0, gpus(1), iterations);
+    assert_eq!(told(job(1, 100), job(2, 10)), "it makes room for job 2, which has less left to run");
+    let why = told(job(1, 10), urgent(job(2, 100)));
+    assert_eq!(why, "it makes room for job 2, which has a larger priority");
+}
+
+#[test]
+fn room_that_is_being_made_is_kept_for_whom_it_is_made() {
+    let mut cluster = TestCluster::new(
+        vec![node(1, &[1_000, 1_000])],
+        vec![
+            TestJob::new(1, 0.0, gpus(1), 1_000),
+            TestJob::new(2, 1.0, gpus(2), 50),
+            // Would fit on the device that is free already, and is less urgent.
+            TestJob::new(3, 1.0, gpus(1), 60),
+        ],
+        Box::new(FirstFit),
+    );
+    cluster.stopping_takes = Span::from_secs(5);
+    let fates = fates(&cluster.run(policy("srtf-oracle").as_mut()));
+    assert_eq!((fates[&2].0, fates[&3].0, fates[&1].2), (6, 56, 2));
+}
+
+#[test]
+fn service_counts_over_all_attempts() {
+    let jobs = vec![
+        TestJob::new(1, 0.0, gpus(1), 200),
+        urgent(TestJob::new(2, 20.0, gpus(1), 10)),
+        TestJob::new(3, 40.0, gpus(1), 10),
+    ];
+    // 20 seconds before it was stopped, and 16 after.
+    assert_eq!(on(1, LAS, jobs)[&3].0, 46);
+}
+
+/// One device under the textbook's preemptive rule: the sum of completion times, the least possible.
+fn least_sum(jobs: &[(u64, u64)]) -> u64 {
+    let mut left: Vec<u64> = jobs.iter().map(|job| job.1).collect();
+    let (mut now, mut sum) = (0, 0);
+    while left.iter().any(|left| *left > 0) {
+        let here = (0..jobs.len()).filter(|job| left[*job] > 0 && jobs[*job].0 <= now);
+        if let Some(job) = here.min_by_key(|job| (left[*job], jobs[*job].0)) {
+            left[job] -= 1;
+            sum += if left[job] == 0 { now + 1 } else { 0 };
+        }
+        now += 1;
+    }
+    sum
+}
+
+fn random_jobs() -> impl Strategy<Value = Vec<TestJob>> {
+    let demands = prop_oneof![
+        (1_u32..5).prop_map(gpus),
+        (1_u32..9).prop_map(anywhere),
+        (100_u32..900).prop_map(part),
+        Just(gpus(0)),
+    ];
+    let job = (0_u64..60, demands, 1_u64..80, 0.3_f64..3.0, 0_i32..3);
+    prop::collection::vec(job, 1..30).prop_map(|drawn| {
+        let job = |(number, (at, demand, iterations, error, priority)): (u64, (u64, _, u64, f64, i32))| {
+            let expected = (iterations as f64 * error).ceil() as u64;
+            let mut job = TestJob::new(number, at as f64, demand, iterations).expected(expected);
+            job.pending.priority = priority;
+            job
+        };
+        (1..).zip(drawn).map(job).collect()
+    })
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(100))]
+
+    #[test]
+    fn on_one_device_srtf_is_optimal(drawn in prop::collection::vec((0_u64..50, 1_u64..30), 1..15)) {
+        let job = |(number, it): (u64, &(u64, u64))| TestJob::new(number, it.0 as f64, gpus(1), it.1);
+        let fates = on(1, "srtf-oracle", (1..).zip(&drawn).map(job).collect());
+        prop_assert_eq!(fates.values().map(|it| it.1).sum::<u64>(), least_sum(&drawn));
+        // A job is stopped only when a shorter one arrives.
+        prop_assert!(fates.values().map(|it| it.2 as usize - 1).sum::<usize>() < drawn.len());
+    }
+
+    #[test]
+    fn every_policy_ends_every_job_whatever_was_expected(jobs in random_jobs(), stopping in 0_u64..10) {
+        for name in POLICY_NAMES.into_iter().chain([LAS]) {
+            let nodes = vec![node(1, &[1_000; 4]), node(2, &[1_000; 4])];
+            let mut cluster = TestCluster::new(nodes, jobs.clone(), Box::new(FirstFit));
+            cluster.stopping_takes = Span::from_secs(stopping);
+            let mut ended: Vec<JobId> = cluster.run(policy(name).as_mut()).iter().map(|it| it.job).collect();
+            ended.sort_unstable();
+            let all: Vec<JobId> = jobs.iter().map(|job| job.pending.id).collect();
+            prop_assert_eq!(ended, all, "{}", name);
+        }
+    }
+}
+
+#[test]
+fn a_new_policy_stops_no_job_of_a_larger_priority_that_ran_before_it_was_there() {
+    let mut policy = policy("srtf-oracle");
+    let first = urgent(TestJob::new(1, 0.0, gpus(1), 1_000)).pending;
+    let PendingJob { id, priority, submitted_at, demand, traits, .. } = first;
+    let device = node(1, &[1_000]).devices[0].id.clone();
+    let part =
+        RankPlacement { node: node(1, &[]).id, devices: vec![device], share: Share::WHOLE, ranks: vec![] };
+    let (placement, phase) = (Placement { parts: vec![part] }, RunPhase::Running);
+    let (started_at, ends_at) = (submitted_at, None);
+    let running =
+        RunningJob { id, priority, submitted_at, started_at, demand, placement, phase, ends_at, traits };
+    let shorter = TestJob::new(2, 1.0, gpus(1), 1).pending;
+    let mut view = view(vec![node(1, &[0])], vec![shorter]);
+    view.running.insert(id, running);
+    policy.learn(&view, &view.as_changes());
+    assert_eq!(policy.plan(&view).actions, []);
+}

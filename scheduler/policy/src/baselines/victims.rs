@@ -1,0 +1,127 @@
+//! Running jobs that may be stopped for the sake of more urgent ones, the least urgent first.
+//!
+//! It picks as few as it finds, and none that ran for less than its quantum; it never decides who is urgent.
+//! Nobody is stopped for an equal that was only submitted earlier: that would cost a stop and gain nothing.
+
+use std::cmp::Reverse;
+use std::collections::BTreeMap;
+
+use cohabit_types::{Demand, JobId, Time};
+
+use super::reach::Reach;
+use crate::fitting::Fitting;
+use crate::pipeline::Key;
+use crate::{FreeNodes, RunningJob, View};
+
+/// What puts a job ahead of running ones: its priority, then its urgency.
+pub(super) type Rank = (Reverse<i32>, u128);
+
+/// A key without what only puts waiting jobs in order.
+pub(super) const fn rank((priority, measure, _): Key) -> Rank {
+    (priority, measure)
+}
+
+/// A running job, as it stands among the others.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) struct Standing {
+    pub(super) key: Key,
+    pub(super) job: JobId,
+    /// When its quantum is over.
+    pub(super) safe_until: Time,
+}
+
+/// Who may have to stop.
+#[derive(Debug, Clone, Default)]
+pub(super) struct Victims {
+    /// Least urgent last.
+    standings: Vec<Standing>,
+    /// When a job that was passed over because of its quantum may be stopped.
+    pub(super) next_unsafe: Option<Time>,
+}
+
+impl Victims {
+    pub(super) fn new(mut standings: Vec<Standing>) -> Victims {
+        standings.sort_unstable();
+        Victims { standings, next_unsafe: None }
+    }
+
+    /// Takes out those that have to stop so that a job finds room, and leaves behind what is free once they
+    /// have; `None`, and nobody is taken, if not even all that are less urgent make room.
+    pub(super) fn make_room<'v>(
+        &mut self,
+        (ahead, demand): (Rank, &Demand),
+        free: &FreeNodes<'v>,
+        view: &View,
+    ) -> Option<(Vec<JobId>, FreeNodes<'v>)> {
+        let less_urgent = |it: &&Standing| rank(it.key) > ahead;
+        let mut gathering = Gathering::new(demand, free);
+        for standing in self.standings.iter().rev().take_while(less_urgent) {
+            if gathering.fitting.fits() {
+                break;
+            }
+            if standing.safe_until > view.now {
+                let earlier = self.next_unsafe.map_or(standing.safe_until, |at| at.min(standing.safe_until));
+                self.next_unsafe = Some(earlier);
+                continue;
+            }
+            gathering.add(&view.running[&standing.job], free);
+        }
+        let (chosen, free) = gathering.sparing()?;
+        self.standings.retain(|standing| !chosen.contains(&standing.job));
+        Some((chosen, free))
+    }
+}
+
+/// Those who stop, as far as they are found.
+struct Gathering<'f, 'v> {
+    fitting: Fitting<'f>,
+    reach: Reach,
+    asked: usize,
+    /// In the order in which they were asked, which is that of their urgency.
+    chosen: BTreeMap<usize, &'v RunningJob>,
+    /// Those whose end is of no use unless more of their neighbours end.
+    useless: Vec<(usize, &'v RunningJob)>,
+}
+
+impl<'f, 'v> Gathering<'f, 'v> {
+    fn new(demand: &Demand, free: &FreeNodes<'f>) -> Gathering<'f, 'v> {
+        Gathering {
+            fitting: Fitting::new(free.clone(), *demand),
+            reach: Reach::new(demand, free),
+            asked: 0,
+            chosen: BTreeMap::new(),
+            useless: Vec::new(),
+        }
+    }
+
+    /// The next one, and with it those whose end has become of use.
+    fn add(&mut self, job: &'v RunningJob, free: &FreeNodes<'_>) {
+        self.reach.count(&job.placement, free);
+        self.useless.push((self.asked, job));
+        self.asked += 1;
+        if self.reach.helps(&job.placement, free) {
+            for (order, job) in self.useless.extract_if(.., |(_, job)| self.reach.helps(&job.placement, free))
+            {
+                self.fitting.give_back(&job.demand, &job.placement);
+                self.chosen.insert(order, job);
+            }
+        }
+    }
+
+    /// Leaves out those that make no difference, the more urgent first; nothing, if all are too few.
+    fn sparing(mut self) -> Option<(Vec<JobId>, FreeNodes<'f>)> {
+        if !self.fitting.fits() {
+            return None;
+        }
+        let mut stopped = Vec::new();
+        for job in self.chosen.into_values().rev() {
+            self.fitting.take(&job.demand, &job.placement);
+            if !self.fitting.fits() {
+                self.fitting.give_back(&job.demand, &job.placement);
+                stopped.push(job.id);
+            }
+        }
+        stopped.reverse();
+        Some((stopped, self.fitting.into_free()))
+    }
+}

@@ -1,0 +1,64 @@
+//! What tasks send each other, by figures worked out by hand.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use cohabit_types::{ModelDescription, Stage};
+
+use super::super::tasks::{Tasks, Traffic};
+use crate::mapping::JobGraph;
+use crate::tests::kit::{anywhere, job};
+use crate::{PendingJob, Profile};
+
+fn stage(activation_bytes: f64, gradient_bytes: f64, replicas: u32) -> Stage {
+    let compute_seconds_on = BTreeMap::new();
+    Stage { replicas, compute_seconds: 0.1, compute_seconds_on, activation_bytes, gradient_bytes }
+}
+
+fn trains(devices: u32, model: ModelDescription) -> PendingJob {
+    let mut job = job(1, anywhere(devices));
+    Arc::make_mut(&mut job.traits).model = Some(model);
+    job
+}
+
+/// The partners of each task, with the bytes of one iteration.
+fn partners(job: &PendingJob, traffic: Traffic) -> Vec<Vec<(usize, f64)>> {
+    let graph = job.traits.model.as_ref().and_then(|model| JobGraph::of(model, job.demand.total_devices()));
+    let profile = Profile { graph: graph.map(Arc::new), ..Profile::flat(&job.demand, &job.traits) };
+    Tasks::of(job, &profile, traffic).partners
+}
+
+fn of_stages(stages: Vec<Stage>) -> ModelDescription {
+    ModelDescription { stages, ..ModelDescription::default() }
+}
+
+#[test]
+fn stages_exchange_activations_and_their_replicas_sum_gradients_in_rings() {
+    let job = trains(3, of_stages(vec![stage(8.0, 10.0, 2), stage(0.0, 99.0, 1)]));
+    // Both directions of 8 bytes, shared by two replicas; and both links of a ring of two, 2 * 1/2 * 10 each.
+    let should = [
+        vec![(2, 8.0), (1, 10.0), (1, 10.0)],
+        vec![(2, 8.0), (0, 10.0), (0, 10.0)],
+        vec![(0, 8.0), (1, 8.0)],
+    ];
+    assert_eq!(partners(&job, Traffic::Ring), should);
+    assert_eq!(partners(&job, Traffic::ParameterServer), should, "stages are no copies of one model");
+}
+
+#[test]
+fn copies_without_stages_sum_their_parameters() {
+    let model = ModelDescription { parameters: Some(3), ..ModelDescription::default() };
+    let ring = partners(&trains(3, model.clone()), Traffic::Ring);
+    // 2 * 2/3 * 3 parameters of 4 bytes to each neighbour.
+    assert_eq!(ring, [[(1, 16.0), (2, 16.0)], [(0, 16.0), (2, 16.0)], [(1, 16.0), (0, 16.0)]]);
+    let star = partners(&trains(3, model), Traffic::ParameterServer);
+    assert_eq!(star, [vec![(1, 24.0), (2, 24.0)], vec![(0, 24.0)], vec![(0, 24.0)]]);
+}
+
+#[test]
+fn one_stage_is_copied_too_and_a_job_of_which_nothing_is_told_is_silent() {
+    let one = trains(2, of_stages(vec![stage(0.0, 5.0, 2)]));
+    assert_eq!(partners(&one, Traffic::ParameterServer), [[(1, 10.0)], [(0, 10.0)]]);
+    let silent = trains(2, ModelDescription::default());
+    assert_eq!(partners(&silent, Traffic::Ring), [[], []] as [[(usize, f64); 0]; 2]);
+}

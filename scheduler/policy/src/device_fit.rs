@@ -1,0 +1,89 @@
+//! One device and one demand: how much of it the demand takes, and whether it fits.
+
+use cohabit_types::{Bytes, Demand, Limits, Share};
+
+use crate::{DeviceView, Intake, SharingMode};
+
+impl DeviceView {
+    /// How much of it a demand takes: all of it where it may have no neighbours, or nobody may here.
+    #[must_use]
+    pub fn share_for(&self, demand: &Demand) -> Share {
+        match self.sharing.mode {
+            SharingMode::Enforced | SharingMode::Unenforced => demand.share_of(self.memory),
+            SharingMode::Alone => Share::WHOLE,
+        }
+    }
+
+    /// Whether it could hold one rank of the demand in its best condition, with nothing on it.
+    pub(crate) fn could_ever_hold(&self, demand: &Demand) -> bool {
+        self.allows(demand) && self.suffices(demand, self.memory, Bytes::ZERO)
+    }
+
+    /// Whether it could hold one rank of the demand in its present condition if no job were on it. One that
+    /// comes back by itself counts.
+    pub(crate) fn could_hold_when_empty(&self, demand: &Demand) -> bool {
+        let own = self.memory.map(|memory| memory.minus(self.foreign_memory));
+        self.is_in_service() && self.allows(demand) && self.suffices(demand, own, self.foreign_memory)
+    }
+
+    /// Whether it is given to jobs, now or soon.
+    pub(crate) const fn is_in_service(&self) -> bool {
+        match self.intake {
+            Intake::Open | Intake::Recovering => true,
+            Intake::Closed => false,
+        }
+    }
+
+    /// Whether it is given to jobs now, and may be used as the demand wants it.
+    pub(crate) fn takes(&self, demand: &Demand) -> bool {
+        self.intake == Intake::Open && self.allows(demand)
+    }
+
+    /// Whether enough of it is left.
+    pub(crate) fn has_share(&self, demand: &Demand) -> bool {
+        self.free >= self.share_for(demand)
+    }
+
+    /// Whether it may hold one more rank.
+    pub(crate) fn has_place(&self) -> bool {
+        self.sharing.places_free != Some(0)
+    }
+
+    /// Whether enough of its memory is left.
+    pub(crate) fn has_memory(&self, demand: &Demand) -> bool {
+        self.suffices(demand, self.memory_free, self.foreign_memory)
+    }
+
+    /// Whether there is room on it.
+    pub(crate) fn has_room(&self, demand: &Demand) -> bool {
+        self.takes(demand) && self.has_share(demand) && self.has_place() && self.has_memory(demand)
+    }
+
+    /// Whether so much free memory is enough. Who shares leaves a reserve; who does not know what it needs
+    /// gets no device of which strangers hold more than a tenth.
+    fn suffices(&self, demand: &Demand, free: Option<Bytes>, foreign: Bytes) -> bool {
+        match (demand.gpu_memory, free) {
+            (Some(needed), Some(free)) => free >= needed + self.reserve_for(demand),
+            (None, Some(_)) => foreign.0 <= self.memory.unwrap_or_default().0 / 10,
+            (None | Some(_), None) => true,
+        }
+    }
+
+    /// The memory that a rank of the demand leaves free on it.
+    pub(crate) fn reserve_for(&self, demand: &Demand) -> Bytes {
+        if self.would_share(demand) { self.sharing.reserve } else { Bytes::ZERO }
+    }
+
+    /// Whether it may be shared as the demand wants it.
+    fn allows(&self, demand: &Demand) -> bool {
+        match (self.sharing.mode, demand.limits) {
+            (SharingMode::Unenforced, Limits::Enforced) => !self.would_share(demand),
+            (SharingMode::Unenforced, Limits::BestEffort)
+            | (SharingMode::Enforced | SharingMode::Alone, _) => true,
+        }
+    }
+
+    fn would_share(&self, demand: &Demand) -> bool {
+        self.share_for(demand) < Share::WHOLE
+    }
+}

@@ -1,0 +1,78 @@
+//! When running jobs are expected to end.
+//!
+//! By their own progress where they report any, else by what was expected of them. Who should have ended
+//! already goes on for a tenth of the time that it took so far, again and again. No plan may rest on more.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use cohabit_types::{JobId, Span, Time};
+
+use crate::{RunPhase, RunningJob};
+
+/// Nobody who is overdue is expected sooner.
+const PATIENCE: Span = Span::from_secs(1);
+
+/// When a job ends that is expected to run for so long where it is; always after `now`.
+pub(crate) fn expected_end(job: &RunningJob, runtime: Span, now: Time) -> Time {
+    Due::of(job, runtime, now).renewed(now).at
+}
+
+/// What is expected of one job.
+#[derive(Debug, Clone, Copy)]
+struct Due {
+    at: Time,
+    /// When it started, or was told to stop.
+    since: Time,
+}
+
+impl Due {
+    fn of(job: &RunningJob, runtime: Span, now: Time) -> Due {
+        match job.phase {
+            RunPhase::Running => {
+                Due { at: job.ends_at.unwrap_or(job.started_at + runtime), since: job.started_at }
+            }
+            RunPhase::Stopping => Due { at: now, since: now },
+        }
+    }
+
+    fn renewed(self, now: Time) -> Due {
+        let tenth = Span::from_micros(now.since(self.since).as_micros() / 10);
+        let later = now + tenth.max(PATIENCE);
+        Due { at: if self.at > now { self.at } else { later }, ..self }
+    }
+}
+
+/// The expected ends of all running jobs, in order.
+#[derive(Debug, Default, Clone)]
+pub(crate) struct Ends {
+    due: BTreeMap<JobId, Due>,
+    order: BTreeSet<(Time, JobId)>,
+}
+
+impl Ends {
+    /// Takes note of a running job, or of news about it.
+    pub(crate) fn insert(&mut self, job: &RunningJob, runtime: Span, now: Time) {
+        self.put(job.id, Due::of(job, runtime, now).renewed(now));
+    }
+
+    pub(crate) fn remove(&mut self, job: JobId) {
+        if let Some(due) = self.due.remove(&job) {
+            self.order.remove(&(due.at, job));
+        }
+    }
+
+    /// All jobs with their ends, the first one first, none before now.
+    pub(crate) fn after(&mut self, now: Time) -> impl Iterator<Item = (Time, JobId)> {
+        while let Some((_, job)) = self.order.first().copied().filter(|(at, _)| *at <= now) {
+            let due = self.due[&job];
+            self.put(job, due.renewed(now));
+        }
+        self.order.iter().copied()
+    }
+
+    fn put(&mut self, job: JobId, due: Due) {
+        self.remove(job);
+        self.due.insert(job, due);
+        self.order.insert((due.at, job));
+    }
+}

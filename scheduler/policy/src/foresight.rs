@@ -1,0 +1,231 @@
+//! What neighbours on a device cost each other, now and with a newcomer among them.
+//!
+//! It is told of the same changes as a policy and of the same knowledge, but it decides nothing: it answers
+//! people, whatever the policy goes by. Nodes that take no jobs are out of its sight, as they are out of the
+//! view.
+
+use cohabit_types::{Companionship, JobId, Placement, PredictedSlowdown};
+
+use crate::interference::{Asked, Colocated, Company, GpuKind, Knowledge};
+use crate::shared_place::Jobs;
+use crate::{Change, DeviceView, Expectation, PendingJob, Proposal, SharingMode, Shortage, View};
+
+/// Looks at devices that are shared.
+#[derive(Debug)]
+pub struct Foresight {
+    jobs: Jobs,
+    asked: Asked,
+    /// Who predicted what was measured since, where that is somebody else.
+    base: Option<Asked>,
+}
+
+/// What is to be said of a job that is only thought of.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Thought {
+    /// Where it would go if its turn were now, or why there is no place for it.
+    pub place: Result<Proposal, Shortage>,
+    /// Those that it would share a device with, and itself among them.
+    pub company: Vec<Companionship>,
+    /// Those who share a device now.
+    pub present: Vec<Companionship>,
+    /// What it has to expect behind those that wait already; nothing where the policy does not say.
+    pub expected: Option<Expectation>,
+}
+
+/// Jobs on one device.
+struct Crowd {
+    gpu: GpuKind,
+    sharing: SharingMode,
+    jobs: Vec<JobId>,
+}
+
+impl Default for Foresight {
+    fn default() -> Foresight {
+        Foresight::new(&Knowledge::default())
+    }
+}
+
+impl Foresight {
+    /// One that has seen nothing yet.
+    #[must_use]
+    pub fn new(knowledge: &Knowledge) -> Foresight {
+        let asked = Asked::new(knowledge.interference.clone());
+        let base = knowledge.interference.base().map(Asked::new);
+        Foresight { jobs: Jobs::new(knowledge.solos.clone()), asked, base }
+    }
+
+    /// Goes by this knowledge from now on.
+    pub fn know(&mut self, knowledge: &Knowledge) {
+        let Foresight { asked, base, .. } = Foresight::new(knowledge);
+        (self.asked, self.base) = (asked, base);
+        self.jobs.know(knowledge.solos.clone());
+    }
+
+    /// Takes note of changes, which are in the view already.
+    pub fn learn(&mut self, view: &View, changes: &[Change]) {
+        self.jobs.learn(view.now, changes);
+    }
+
+    /// What neighbours cost every job that has some.
+    pub fn beside(&mut self, view: &View) -> Vec<Companionship> {
+        let devices = view.nodes.iter().flat_map(|node| &node.devices);
+        let crowds: Vec<Crowd> = devices.map(|device| self.crowd(device)).collect();
+        self.told(crowds)
+    }
+
+    /// The same for the devices of a placement, with a newcomer among those that are there. Nothing is kept
+    /// of one that does not wait.
+    pub fn with(&mut self, view: &View, newcomer: &PendingJob, placement: &Placement) -> Vec<Companionship> {
+        self.jobs.welcome(newcomer);
+        let taken = placement.parts.iter().flat_map(|part| {
+            let node = view.nodes.iter().find(|node| node.id == part.node);
+            let devices = node.into_iter().flat_map(|node| &node.devices);
+            devices.filter(|device| part.devices.contains(&device.id))
+        });
+        let joined = |mut crowd: Crowd| {
+            crowd.jobs.push(newcomer.id);
+            crowd
+        };
+        let crowds: Vec<Crowd> = taken.map(|device| joined(self.crowd(device))).collect();
+        let told = self.told(crowds);
+        if !view.pending.contains_key(&newcomer.id) {
+            self.jobs.learn(view.now, &[Change::Gone(newcomer.id)]);
+        }
+        told
+    }
+
+    fn crowd(&self, device: &DeviceView) -> Crowd {
+        let gpu = GpuKind::named(&device.model);
+        Crowd { gpu, sharing: device.sharing.mode, jobs: self.jobs.on(device) }
+    }
+
+    fn told(&mut self, mut crowds: Vec<Crowd>) -> Vec<Companionship> {
+        crowds.retain(|crowd| crowd.jobs.len() > 1);
+        let companies: Vec<Company> = crowds.iter().map(|crowd| self.company(crowd)).collect();
+        let told = self.asked.predict(&companies);
+        let predicted = match &mut self.base {
+            Some(base) => base.predict(&companies),
+            None => told.clone(),
+        };
+        let each = crowds.iter().zip(told.into_iter().zip(predicted));
+        each.flat_map(|(crowd, (told, predicted))| crowd.companionships(&told, &predicted)).collect()
+    }
+
+    fn company(&mut self, crowd: &Crowd) -> Company {
+        let Crowd { gpu, sharing, jobs } = crowd;
+        let members = jobs.iter().map(|job| self.jobs.member(*job, gpu)).collect();
+        Company { gpu: gpu.clone(), sharing: *sharing, members }
+    }
+}
+
+impl Crowd {
+    /// What is known of each, and what a predictor says of it that knows no measurements.
+    fn companionships(&self, told: &[Colocated], predicted: &[Colocated]) -> Vec<Companionship> {
+        let each = self.jobs.iter().zip(told.iter().zip(predicted));
+        each.map(|(job, (told, predicted))| {
+            // Of jobs that did not fit beside each other no slowdown was measured.
+            let is_measured = told.measured && told.fits > 0.0;
+            let Colocated { slowdown, uncertainty, .. } = if told.measured { predicted } else { told };
+            Companionship {
+                job: *job,
+                beside: self.jobs.iter().copied().filter(|other| other != job).collect(),
+                predicted: PredictedSlowdown::new(*slowdown, *uncertainty),
+                measured: is_measured.then(|| told.slowdown.into()),
+            }
+        })
+        .collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use cohabit_types::StretchSharing;
+
+    use super::*;
+    use crate::interference::{CoLocation, Experienced, LivedSet, MeasuredSet, Member, Observed, Outcome};
+    use crate::tests::company::{knowledge, runs, training};
+    use crate::tests::kit::{gpus, job, node, view};
+
+    fn known() -> Knowledge {
+        knowledge("test GPU", &[("heavy", 0.9), ("light", 0.1)])
+    }
+
+    /// Two devices: a heavy and a light job on the first, a heavy one on the second.
+    fn shared() -> View {
+        let mut view = view(vec![node(1, &[1_000, 1_000])], vec![]);
+        runs(&mut view, training(101, "heavy", 1_000), 0, 0, 500);
+        runs(&mut view, training(102, "light", 1_000), 0, 0, 500);
+        runs(&mut view, training(103, "heavy", 1_000), 0, 1, 500);
+        view
+    }
+
+    fn foresight(knowledge: &Knowledge, view: &View) -> Foresight {
+        let mut foresight = Foresight::new(knowledge);
+        foresight.learn(view, &view.as_changes());
+        foresight
+    }
+
+    fn on_device(view: &View, job: &PendingJob, device: usize) -> Placement {
+        let node = &view.nodes[0];
+        Placement { parts: vec![node.part(&job.demand, vec![node.devices[device].id.clone()])] }
+    }
+
+    fn pairs(told: &[Companionship]) -> Vec<(u64, Vec<u64>)> {
+        let numbers = |jobs: &[JobId]| jobs.iter().map(|job| job.number).collect();
+        told.iter().map(|it| (it.job.number, numbers(&it.beside))).collect()
+    }
+
+    #[test]
+    fn neighbours_are_told_what_they_cost_each_other_and_who_is_alone_is_not() {
+        let view = shared();
+        let told = foresight(&known(), &view).beside(&view);
+        assert_eq!(pairs(&told), [(101, vec![102]), (102, vec![101])]);
+        assert!(told.iter().all(|it| it.measured.is_none() && it.predicted.least < it.predicted.most));
+        assert!(told[1].predicted.expected < told[0].predicted.expected, "the light one suffers less");
+    }
+
+    #[test]
+    fn a_newcomer_is_seen_among_those_on_its_device_and_then_forgotten() {
+        let view = shared();
+        let mut foresight = foresight(&known(), &view);
+        let newcomer = training(1, "heavy", 100);
+        let before = foresight.beside(&view);
+        let told = foresight.with(&view, &newcomer, &on_device(&view, &newcomer, 0));
+        assert_eq!(pairs(&told), [(101, vec![102, 1]), (102, vec![101, 1]), (1, vec![101, 102])]);
+        assert!(told[0].slowdown() > before[0].slowdown(), "{told:?}");
+        assert_eq!(foresight.beside(&view), before);
+        let whole = job(2, gpus(1));
+        assert_eq!(foresight.with(&view, &whole, &Placement { parts: vec![] }), []);
+    }
+
+    #[test]
+    fn what_was_measured_stands_beside_what_was_predicted() {
+        let Knowledge { interference, solos, max_slowdown } = known();
+        let member = |model: &str| Member { model: model.into(), ..Member::default() };
+        let set = CoLocation {
+            gpu: GpuKind::named("test GPU"),
+            members: vec![member("heavy"), member("light")],
+            sharing: Some(StretchSharing::TimeSliced),
+        };
+        let observed = |slowdown| Observed { slowdown, ..Observed::default() };
+        let ran = Outcome::Ran(vec![observed(1.5), observed(1.25)]);
+        let lived = LivedSet {
+            measured: MeasuredSet { set, outcome: ran },
+            uncertainty: vec![0.01; 2],
+            last: view(vec![], vec![]).now,
+        };
+        let experienced = Arc::new(Experienced::over(interference, &[lived]));
+        let view = shared();
+        let predicted = foresight(&known(), &view).beside(&view);
+        let mut foresight = foresight(&known(), &view);
+        foresight.know(&Knowledge { interference: experienced, solos, max_slowdown });
+        let told = foresight.beside(&view);
+        assert_eq!(
+            told.iter().map(|it| it.predicted).collect::<Vec<_>>(),
+            [predicted[0].predicted, predicted[1].predicted]
+        );
+        assert_eq!(told.iter().map(|it| it.slowdown().0).collect::<Vec<_>>(), [1_500, 1_250]);
+    }
+}

@@ -1,0 +1,245 @@
+//! What is free while a plan is being made: a copy of the view's nodes from which placed jobs are taken.
+//!
+//! This is the one place that knows whether a demand fits a node, and `device_fit` whether it fits a device;
+//! the head uses it to check plans and to refuse, at submission, what no node can ever hold.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use cohabit_types::{Demand, DeviceId, JobId, NodeId, Placement, RankPlacement, Share, Spread};
+
+use crate::{DeviceView, NodeView};
+
+/// All nodes, with what is left of them. Costs only what is taken.
+#[derive(Debug, Clone)]
+pub struct FreeNodes<'v> {
+    view: &'v [NodeView],
+    /// Nodes of which something was taken, or to which something was given back, by position.
+    touched: BTreeMap<usize, Arc<NodeView>>,
+}
+
+impl<'v> FreeNodes<'v> {
+    /// What the view says is free.
+    #[must_use]
+    pub const fn new(nodes: &'v [NodeView]) -> FreeNodes<'v> {
+        FreeNodes { view: nodes, touched: BTreeMap::new() }
+    }
+
+    /// All nodes, in the order in which they joined.
+    pub fn nodes(&self) -> impl Iterator<Item = &NodeView> {
+        let mut touched = self.touched.iter().peekable();
+        self.view.iter().enumerate().map(move |(position, node)| {
+            touched.next_if(|(at, _)| **at == position).map_or(node, |(_, node)| &**node)
+        })
+    }
+
+    /// The nodes of the view, as if nothing had been taken or given back since.
+    pub(crate) const fn untouched(&self) -> &'v [NodeView] {
+        self.view
+    }
+
+    /// Those of which something was taken or given back since, by position.
+    pub(crate) fn touched(&self) -> impl Iterator<Item = (usize, &NodeView)> {
+        self.touched.iter().map(|(position, node)| (*position, &**node))
+    }
+
+    /// The node at a position of [`FreeNodes::nodes`].
+    ///
+    /// # Panics
+    /// If there are not so many nodes.
+    #[must_use]
+    pub fn node(&self, position: usize) -> &NodeView {
+        self.touched.get(&position).map_or(&self.view[position], |node| &**node)
+    }
+
+    /// Where in [`FreeNodes::nodes`] a node is, if it takes jobs.
+    #[must_use]
+    pub fn position(&self, node: NodeId) -> Option<usize> {
+        self.view.iter().position(|it| it.id == node)
+    }
+
+    /// Whether the nodes in their present condition could hold the demand if nothing ran on them.
+    #[must_use]
+    pub fn could_hold_when_empty(&self, demand: &Demand) -> bool {
+        could_hold(self.view, demand, DeviceView::could_hold_when_empty)
+    }
+
+    /// Takes what a placed job uses.
+    pub fn take(&mut self, demand: &Demand, placement: &Placement) {
+        self.for_each_part(placement, |node, part| node.take(demand, part));
+    }
+
+    /// The same, and counts the job among the residents from now on.
+    pub fn settle(&mut self, job: JobId, demand: &Demand, placement: &Placement) {
+        self.for_each_part(placement, |node, part| {
+            node.take(demand, part);
+            let taken = node.devices.iter_mut().filter(|device| part.devices.contains(&device.id));
+            taken.for_each(|device| device.residents.push(job));
+        });
+    }
+
+    /// Gives back what a placed job used.
+    pub fn give_back(&mut self, demand: &Demand, placement: &Placement) {
+        self.for_each_part(placement, |node, part| node.give_back(demand, part));
+    }
+
+    fn for_each_part(
+        &mut self,
+        placement: &Placement,
+        mut change: impl FnMut(&mut NodeView, &RankPlacement),
+    ) {
+        for part in &placement.parts {
+            if let Some(position) = self.position(part.node) {
+                let node =
+                    self.touched.entry(position).or_insert_with(|| Arc::new(self.view[position].clone()));
+                change(Arc::make_mut(node), part);
+            }
+        }
+    }
+}
+
+/// Whether these nodes could hold the demand if nothing ran on them, all their devices were in service, and
+/// nobody else used them.
+#[must_use]
+pub fn could_ever_hold(nodes: &[NodeView], demand: &Demand) -> bool {
+    could_hold(nodes, demand, DeviceView::could_ever_hold)
+}
+
+fn could_hold(nodes: &[NodeView], demand: &Demand, holds: fn(&DeviceView, &Demand) -> bool) -> bool {
+    let devices = nodes.iter().filter_map(|node| node.devices_that(demand, holds));
+    match demand.spread {
+        Spread::Even => devices.filter(|count| *count >= demand.devices()).count() >= demand.nodes as usize,
+        Spread::Free => devices.sum::<u32>() >= demand.devices(),
+    }
+}
+
+/// Whether the parts of a placement are such as the demand asks for, whatever is free.
+///
+/// # Errors
+/// A sentence that says what is wrong.
+pub fn check_shape(demand: &Demand, placement: &Placement) -> Result<(), String> {
+    let devices = |part: &RankPlacement| part.devices.len();
+    match demand.spread {
+        Spread::Even if placement.parts.len() != demand.nodes as usize => {
+            return Err(format!("it needs {} nodes, the plan gives {}", demand.nodes, placement.parts.len()));
+        }
+        Spread::Even if placement.parts.iter().any(|part| devices(part) != demand.devices() as usize) => {
+            return Err("the plan gives another number of devices on a node than the job asks for".into());
+        }
+        Spread::Free if placement.parts.iter().map(devices).sum::<usize>() != demand.devices() as usize => {
+            return Err("the plan gives another number of devices than the job asks for".into());
+        }
+        Spread::Free if placement.parts.iter().any(|part| part.devices.is_empty()) => {
+            return Err("the plan names a node and no device on it".into());
+        }
+        Spread::Even | Spread::Free => {}
+    }
+    for (position, part) in placement.parts.iter().enumerate() {
+        if placement.parts[..position].iter().any(|earlier| earlier.node == part.node) {
+            return Err("the plan names a node twice".into());
+        }
+    }
+    check_ranks(placement)
+}
+
+/// Where a placement numbers its ranks, each number of 0.. occurs once.
+fn check_ranks(placement: &Placement) -> Result<(), String> {
+    let mut ranks: Vec<u32> = placement.parts.iter().flat_map(|part| part.ranks.iter().copied()).collect();
+    if ranks.is_empty() {
+        return Ok(());
+    }
+    ranks.sort_unstable();
+    let complete = placement.parts.iter().all(|part| part.ranks.len() == part.devices.len());
+    match complete && ranks.iter().zip(0..).all(|(rank, number)| *rank == number) {
+        true => Ok(()),
+        false => Err("the plan does not number each rank once".into()),
+    }
+}
+
+impl NodeView {
+    /// How many devices could hold a rank of the demand; nothing where the node itself is too small.
+    fn devices_that(&self, demand: &Demand, holds: fn(&DeviceView, &Demand) -> bool) -> Option<u32> {
+        let is_large_enough = self.cpus >= demand.cpus && self.memory >= demand.memory;
+        is_large_enough.then(|| self.devices.iter().filter(|device| holds(device, demand)).count() as u32)
+    }
+
+    /// How many devices have room for the demand; nothing where too few cores or too little memory is left.
+    #[must_use]
+    pub fn roomy_devices(&self, demand: &Demand) -> Option<u32> {
+        self.has_host_room(demand).then(|| self.roomy(demand).count() as u32)
+    }
+
+    /// The first devices with room for the demand, at most so many.
+    #[must_use]
+    pub fn first_devices(&self, demand: &Demand, count: u32) -> Vec<DeviceId> {
+        self.roomy(demand).take(count as usize).map(|device| device.id.clone()).collect()
+    }
+
+    /// The devices with room for the demand, in the order in which they are filled.
+    pub(crate) fn roomy(&self, demand: &Demand) -> impl Iterator<Item = &DeviceView> {
+        self.devices.iter().filter(|device| device.has_room(demand))
+    }
+
+    /// These devices for the demand; it gets as much of each as it has to.
+    ///
+    /// All whole devices are taken whole, and a demand for a part takes but one: the first speaks for all.
+    #[must_use]
+    pub fn part(&self, demand: &Demand, devices: Vec<DeviceId>) -> RankPlacement {
+        let taken = devices.first().and_then(|id| self.devices.iter().find(|device| device.id == *id));
+        let share = taken.map_or(demand.share(), |device| device.share_for(demand));
+        RankPlacement { node: self.id, devices, share, ranks: Vec::new() }
+    }
+
+    /// Whether enough cores and memory are left.
+    pub(crate) fn has_host_room(&self, demand: &Demand) -> bool {
+        self.cpus_free >= demand.cpus && self.memory_free >= demand.memory
+    }
+
+    /// Whether a part of a placement fits what is left.
+    ///
+    /// # Errors
+    /// A sentence that says what does not fit.
+    pub fn fits(&self, demand: &Demand, part: &RankPlacement) -> Result<(), String> {
+        let name = &self.name;
+        for (position, id) in part.devices.iter().enumerate() {
+            let device = self.devices.iter().find(|device| device.id == *id);
+            let device = device.ok_or_else(|| format!("{name} has no device {id}"))?;
+            if part.devices[..position].contains(id) {
+                return Err(format!("the plan names device {id} of {name} twice"));
+            }
+            if part.share != device.share_for(demand) {
+                return Err(format!("the plan gives another share of {id} of {name} than the job needs"));
+            }
+            if !device.has_room(demand) {
+                return Err(format!("device {id} of {name} has no room any more"));
+            }
+        }
+        if !self.has_host_room(demand) {
+            return Err(format!("{name} has too few cores or too little memory left"));
+        }
+        Ok(())
+    }
+
+    fn take(&mut self, demand: &Demand, part: &RankPlacement) {
+        self.cpus_free = self.cpus_free.saturating_sub(demand.cpus);
+        self.memory_free = self.memory_free.minus(demand.memory);
+        for device in self.devices.iter_mut().filter(|device| part.devices.contains(&device.id)) {
+            device.free = device.free.minus(part.share);
+            let claimed = demand.gpu_memory.unwrap_or_default();
+            device.memory_free = device.memory_free.map(|free| free.minus(claimed));
+            device.sharing.places_free = device.sharing.places_free.map(|left| left.saturating_sub(1));
+        }
+    }
+
+    fn give_back(&mut self, demand: &Demand, part: &RankPlacement) {
+        self.cpus_free = (self.cpus_free + demand.cpus).min(self.cpus);
+        self.memory_free = (self.memory_free + demand.memory).min(self.memory);
+        for device in self.devices.iter_mut().filter(|device| part.devices.contains(&device.id)) {
+            device.free = (device.free + part.share).min(Share::WHOLE);
+            let claimed = demand.gpu_memory.unwrap_or_default();
+            let most = device.memory.unwrap_or_default().minus(device.foreign_memory);
+            device.memory_free = device.memory_free.map(|free| (free + claimed).min(most));
+            device.sharing.places_free = device.sharing.places_free.map(|left| left + 1);
+        }
+    }
+}

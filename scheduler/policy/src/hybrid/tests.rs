@@ -1,0 +1,386 @@
+//! Whom the hybrid puts beside whom, for whom it keeps devices, who waits and why, and who is separated.
+
+use std::sync::Arc;
+
+use cohabit_types::{Gpus, JobId, Launch, ReasonCode, Slowdown, Span, Time};
+
+use crate::interference::{
+    ByLaw, CoLocation, Colocated, FairShares, Interference, Knowledge, UNKNOWN_UNCERTAINTY,
+};
+use crate::tests::company::{knowledge, runs, seats, training};
+use crate::tests::kit::{gpus, job, node, view};
+use crate::{Action, Change, PendingJob, Plan, Policy, Prospect, View, policy_that_knows};
+
+fn known() -> Knowledge {
+    knowledge("test GPU", &[("heavy", 0.94), ("middling", 0.6), ("light", 0.1)])
+}
+
+/// Devices on one node, each with neighbours that run for so long at their present pace.
+fn neighbours(devices: &[&[(&str, u64)]]) -> View {
+    let mut view = view(vec![node(1, &vec![1_000; devices.len()])], vec![]);
+    for (device, jobs) in devices.iter().enumerate() {
+        for (place, (model, secs)) in jobs.iter().enumerate() {
+            let number = 100 * (device as u64 + 1) + place as u64;
+            runs(&mut view, training(number, model, *secs), 0, device, *secs);
+        }
+    }
+    view
+}
+
+fn with(mut view: View, jobs: Vec<PendingJob>) -> View {
+    view.pending.extend(jobs.into_iter().map(|job| (job.id, job)));
+    view
+}
+
+/// Jobs may start at once, so that only their places are decided.
+const AT_ONCE: &str = "hybrid:virtual-machine=off";
+
+fn policy(text: &str, knowledge: &Knowledge, view: &View) -> Box<dyn Policy> {
+    let mut policy = policy_that_knows(text, knowledge).unwrap();
+    policy.learn(view, &view.as_changes());
+    policy
+}
+
+fn plan(knowledge: &Knowledge, view: &View) -> Plan {
+    policy(AT_ONCE, knowledge, view).plan(view)
+}
+
+fn placed(knowledge: &Knowledge, view: &View) -> Vec<(u64, usize, usize)> {
+    seats(view, &plan(knowledge, view))
+}
+
+fn told(view: &View, knowledge: &Knowledge) -> Vec<Prospect> {
+    policy(AT_ONCE, knowledge, view).outlook(view)
+}
+
+fn bounded(mut job: PendingJob, most: f64) -> PendingJob {
+    job.demand.max_slowdown = Some(Slowdown::from(most));
+    job
+}
+
+#[test]
+fn an_idle_gpu_is_taken_before_any_company_that_costs_something() {
+    let view = neighbours(&[&[("middling", 1_000)], &[]]);
+    assert_eq!(placed(&known(), &with(view, vec![training(1, "middling", 100)])), [(1, 0, 1)]);
+}
+
+#[test]
+fn of_several_companies_the_one_is_joined_that_is_done_soonest_with_the_newcomer() {
+    let lighter = neighbours(&[&[("middling", 1_000)], &[("light", 1_000)]]);
+    assert_eq!(placed(&known(), &with(lighter, vec![training(1, "middling", 100)])), [(1, 0, 1)]);
+    let sooner = neighbours(&[&[("middling", 1_000)], &[("middling", 20)]]);
+    assert_eq!(placed(&known(), &with(sooner, vec![training(1, "middling", 1_000)])), [(1, 0, 1)]);
+}
+
+#[test]
+fn nobody_is_joined_whom_it_would_slow_down_too_much_nor_who_would_do_that_to_it() {
+    let view = with(neighbours(&[&[("heavy", 100_000)]]), vec![training(1, "heavy", 100)]);
+    assert_eq!(placed(&known(), &view), []);
+    let prospect = told(&view, &known()).remove(0);
+    assert_eq!(prospect.code, ReasonCode::WaitingForDevices);
+    assert_eq!(
+        prospect.why,
+        "it may join nobody on the 1 GPU(s) with room: it would take up to 1.979 times as long as alone at \
+         the best of them, and 1.3 is allowed; it is next in line"
+    );
+}
+
+#[test]
+fn each_job_may_have_a_bound_of_its_own() {
+    let mut view = neighbours(&[&[]]);
+    runs(&mut view, bounded(training(100, "middling", 1_000), 1.1), 0, 0, 1_000);
+    let strict = with(view, vec![bounded(training(1, "middling", 100), 3.0)]);
+    assert_eq!(placed(&known(), &strict), []);
+    let why = told(&strict, &known()).remove(0).why;
+    assert!(why.contains("at the best of them job 100 would take up to 1.263 times"), "{why}");
+    let mut view = neighbours(&[&[]]);
+    runs(&mut view, bounded(training(100, "middling", 1_000), 3.0), 0, 0, 1_000);
+    let lenient = with(view, vec![bounded(training(1, "middling", 100), 3.0)]);
+    assert_eq!(placed(&known(), &lenient), [(1, 0, 0)]);
+}
+
+#[test]
+fn the_bound_of_the_cluster_counts_for_who_does_not_say() {
+    let view = with(neighbours(&[&[("heavy", 1_000)]]), vec![training(1, "heavy", 100)]);
+    let lenient = Knowledge { max_slowdown: Slowdown(2_500), ..known() };
+    assert_eq!(placed(&lenient, &view), [(1, 0, 0)]);
+    let mut strict = policy(AT_ONCE, &known(), &view);
+    assert_eq!(strict.plan(&view).actions, []);
+    strict.know(&lenient);
+    assert_eq!(seats(&view, &strict.plan(&view)), [(1, 0, 0)]);
+}
+
+#[test]
+fn jobs_of_one_demand_that_train_other_things_do_not_keep_each_other_waiting() {
+    let jobs = vec![training(1, "heavy", 100), training(2, "light", 100), training(3, "heavy", 100)];
+    let view = with(neighbours(&[&[("heavy", 100_000)], &[("light", 100_000)]]), jobs);
+    let plan = plan(&known(), &view);
+    assert_eq!(seats(&view, &plan), [(1, 0, 1), (2, 0, 0)]);
+}
+
+#[test]
+fn those_that_start_in_the_same_plan_are_neighbours_of_the_next() {
+    let jobs = vec![training(1, "heavy", 100), training(2, "heavy", 200), training(3, "light", 300)];
+    let view = with(neighbours(&[&[]]), jobs);
+    assert_eq!(placed(&known(), &view), [(1, 0, 0), (3, 0, 0)]);
+}
+
+#[test]
+fn without_sharing_every_job_has_a_gpu_of_its_own() {
+    let jobs = vec![training(1, "light", 100), training(2, "light", 100)];
+    let view = with(neighbours(&[&[("light", 1_000)], &[]]), jobs);
+    let mut policy = policy("hybrid:sharing=off,virtual-machine=off", &known(), &view);
+    assert_eq!(seats(&view, &policy.plan(&view)), [(1, 0, 1)]);
+    let mut full = view.clone();
+    full.nodes[0].devices.truncate(1);
+    policy.learn(&full, &full.as_changes());
+    let why = policy.outlook(&full).remove(0).why;
+    assert!(why.contains("since the policy lets nobody share one"), "{why}");
+}
+
+/// The law with these doubts about every set, and with this likelihood that one fits.
+#[derive(Debug)]
+struct Doubting {
+    uncertainty: f64,
+    fits: f64,
+}
+
+impl Interference for Doubting {
+    fn predict(&self, sets: &[CoLocation]) -> Vec<Vec<Colocated>> {
+        let mut told = ByLaw::<FairShares>::default().predict(sets);
+        for told in told.iter_mut().flatten() {
+            (told.uncertainty, told.fits) = (self.uncertainty, self.fits);
+        }
+        told
+    }
+}
+
+fn doubting(uncertainty: f64, fits: f64) -> Knowledge {
+    Knowledge { interference: Arc::new(Doubting { uncertainty, fits }), ..known() }
+}
+
+#[test]
+fn doubt_makes_it_careful_but_where_nothing_is_known_it_is_tried_for_want_of_better() {
+    let bound = |most| bounded(training(1, "middling", 100), most);
+    let starts = |uncertainty, most| {
+        let mut view = neighbours(&[&[]]);
+        runs(&mut view, bounded(training(100, "middling", 1_000), 9.0), 0, 0, 1_000);
+        let plan = plan(&doubting(uncertainty, 1.0), &with(view, vec![bound(most)]));
+        plan.actions.into_iter().next().map(|action| match action {
+            Action::Place { why, .. } => why,
+            Action::Preempt { .. } => panic!("nobody is stopped"),
+        })
+    };
+    assert!(starts(0.1, 1.35).is_some());
+    assert!(starts(0.3, 1.35).is_none());
+    let tried = starts(UNKNOWN_UNCERTAINTY, 1.35).unwrap();
+    assert!(tried.ends_with("nothing is known of such jobs together, so it is tried"), "{tried}");
+    let known_to_harm = neighbours(&[&[("heavy", 1_000)]]);
+    let view = with(known_to_harm, vec![training(1, "heavy", 100)]);
+    assert_eq!(placed(&doubting(UNKNOWN_UNCERTAINTY, 1.0), &view), [], "not against all that is probable");
+}
+
+#[test]
+fn what_nobody_knows_anything_of_is_never_preferred_to_an_idle_gpu() {
+    let view = with(neighbours(&[&[("light", 1_000)], &[]]), vec![training(1, "light", 100)]);
+    assert_eq!(placed(&doubting(UNKNOWN_UNCERTAINTY, 1.0), &view), [(1, 0, 1)]);
+}
+
+#[test]
+fn nobody_is_joined_where_memory_probably_does_not_fit() {
+    let view = with(neighbours(&[&[("light", 1_000)]]), vec![training(1, "light", 100)]);
+    assert_eq!(placed(&doubting(0.0, 0.4), &view), []);
+    let why = told(&view, &doubting(0.0, 0.4)).remove(0).why;
+    assert!(why.contains("their memory would probably not fit"), "{why}");
+}
+
+#[test]
+fn who_would_be_done_sooner_on_a_gpu_that_comes_free_waits_for_it_but_not_for_long() {
+    let lenient = Knowledge { max_slowdown: Slowdown(2_500), ..known() };
+    let mut view = with(neighbours(&[&[("heavy", 4_000)], &[("heavy", 50)]]), vec![]);
+    view.nodes[0].devices[1].sharing.places_free = Some(0);
+    let mut newcomer = training(1, "heavy", 1_000);
+    (newcomer.submitted_at, newcomer.eligible_at) = (view.now, view.now);
+    let mut view = with(view, vec![newcomer]);
+    let mut policy = policy(AT_ONCE, &lenient, &view);
+    let plan = policy.plan(&view);
+    assert_eq!(plan.actions, []);
+    let why = policy.outlook(&view).remove(0).why;
+    assert!(why.contains("a device of its own is expected in 50 s, so it waits"), "{why}");
+    // The other goes on, whatever was expected: what the wait may cost is what joining would have cost.
+    view.now = plan.wake.unwrap();
+    assert!(view.now > Time::from_micros(1_000_000) + Span::from_secs(900));
+    assert_eq!(seats(&view, &policy.plan(&view)), [(1, 0, 0)]);
+}
+
+#[test]
+fn nobody_waits_for_a_gpu_that_others_will_take() {
+    let lenient = Knowledge { max_slowdown: Slowdown(2_500), ..known() };
+    let mut view = neighbours(&[&[("heavy", 4_000)], &[("heavy", 50)]]);
+    view.nodes[0].devices[1].sharing.places_free = Some(0);
+    let jobs = (1..=2).map(|number| {
+        let mut job = training(number, "heavy", 1_000);
+        (job.submitted_at, job.eligible_at) = (view.now, view.now);
+        job
+    });
+    let view = with(view.clone(), jobs.collect());
+    assert_eq!(placed(&lenient, &view), [(2, 0, 0)]);
+}
+
+#[test]
+fn while_jobs_wait_for_whole_gpus_idle_ones_have_a_price() {
+    let mut waiting = view(vec![node(1, &[1_000; 2])], vec![job(2, gpus(2))]);
+    runs(&mut waiting, training(100, "light", 1_000), 0, 0, 1_000);
+    let view = with(waiting, vec![training(1, "light", 100)]);
+    assert_eq!(placed(&known(), &view), [(1, 0, 0)]);
+    let mut spreading = policy("hybrid:idle-price=0,virtual-machine=off", &known(), &view);
+    assert_eq!(seats(&view, &spreading.plan(&view)), [(1, 0, 1)]);
+}
+
+#[test]
+fn of_idle_gpus_one_is_taken_where_the_fewest_are_left() {
+    let mut idle = view(vec![node(1, &[1_000; 3]), node(2, &[1_000; 2])], vec![training(1, "light", 100)]);
+    assert_eq!(placed(&known(), &idle), [(1, 1, 0)]);
+    idle.nodes[1].devices[0].model = "K80".into();
+    idle.nodes[1].devices[1].model = "K80".into();
+    idle.nodes[0].devices.iter_mut().for_each(|device| device.model = "H100".into());
+    assert_eq!(placed(&known(), &idle), [(1, 0, 0)], "the faster make counts for more");
+}
+
+/// What was measured of pairs: everybody beside a heavy job takes so long.
+#[derive(Debug)]
+struct Measured(f64);
+
+impl Interference for Measured {
+    fn predict(&self, sets: &[CoLocation]) -> Vec<Vec<Colocated>> {
+        let slowdown = |set: &CoLocation| match set.members.iter().any(|it| it.model == "heavy") {
+            true => self.0,
+            false => 1.0,
+        };
+        let of_set = |set: &CoLocation| {
+            let told = |member| match set.members.len() {
+                1 => Colocated::alone(member),
+                _ => Colocated { measured: true, ..Colocated::slowed(member, slowdown(set), 0.01) },
+            };
+            set.members.iter().map(told).collect()
+        };
+        sets.iter().map(of_set).collect()
+    }
+}
+
+fn measured(slowdown: f64) -> Knowledge {
+    Knowledge { interference: Arc::new(Measured(slowdown)), ..known() }
+}
+
+/// A light job for an hour, and beside it a heavy one that came when this many seconds of it were left.
+fn joined(left: u64) -> View {
+    let mut view = neighbours(&[&[("light", left)]]);
+    view.now = Time::EPOCH + Span::from_secs(10_000);
+    let mut late = training(200, "heavy", left);
+    late.submitted_at = view.now;
+    runs(&mut view, late, 0, 0, left);
+    for job in view.running.values_mut() {
+        job.ends_at = Some(view.now + Span::from_secs(left));
+    }
+    view
+}
+
+fn stopped(plan: &Plan) -> Vec<(u64, &str)> {
+    plan.actions
+        .iter()
+        .filter_map(|action| match action {
+            Action::Preempt { job, why } => Some((job.number, why.as_str())),
+            Action::Place { .. } => None,
+        })
+        .collect()
+}
+
+fn later(view: &mut View, secs: u64) {
+    view.now += Span::from_secs(secs);
+}
+
+#[test]
+fn who_came_last_leaves_once_it_was_measured_that_they_slow_each_other_down_too_much() {
+    let mut view = joined(4_000);
+    let mut policy = policy("hybrid", &measured(1.8), &view);
+    let plan = policy.plan(&view);
+    assert_eq!(stopped(&plan), [], "measurements of a start tell little");
+    view.now = plan.wake.unwrap();
+    assert_eq!(view.now, Time::EPOCH + Span::from_secs(10_060));
+    let separated = policy.plan(&view);
+    assert_eq!(
+        stopped(&separated),
+        [(
+            200,
+            "beside job 100 on gpu-0 job 200 takes 1.8 times as long as alone, as was measured, and 1.3 is \
+             allowed: it came last, so it waits for another place"
+        )]
+    );
+    assert_eq!(stopped(&policy.plan(&view)), [], "it was told to stop");
+}
+
+#[test]
+fn nobody_is_separated_by_a_prediction_nor_within_the_tolerance_nor_when_the_watchdog_sleeps() {
+    let mut view = joined(4_000);
+    later(&mut view, 600);
+    for (text, knowledge) in [
+        ("hybrid", doubting(0.0, 1.0)),
+        ("hybrid", measured(1.36)),
+        ("hybrid:watchdog=off", measured(1.8)),
+        ("hybrid:sharing=off", measured(1.8)),
+    ] {
+        assert_eq!(stopped(&policy(text, &knowledge, &view).plan(&view)), [], "{text}");
+    }
+    assert_eq!(stopped(&policy("hybrid", &measured(1.37), &view).plan(&view)).len(), 1);
+}
+
+#[test]
+fn who_would_lose_more_than_all_would_gain_stays() {
+    let mut view = joined(4_000);
+    later(&mut view, 3_500);
+    assert_eq!(stopped(&policy("hybrid", &measured(1.8), &view).plan(&view)), []);
+}
+
+#[test]
+fn when_knowledge_comes_everybody_is_looked_at_again() {
+    let mut view = joined(4_000);
+    let mut policy = policy("hybrid", &doubting(0.0, 1.0), &view);
+    later(&mut view, 100);
+    assert_eq!(stopped(&policy.plan(&view)), []);
+    policy.know(&measured(1.8));
+    assert_eq!(stopped(&policy.plan(&view)).len(), 1);
+}
+
+#[test]
+fn those_that_were_separated_are_not_put_together_again() {
+    let mut view = joined(4_000);
+    later(&mut view, 100);
+    let knowledge = measured(1.8);
+    let mut policy = policy("hybrid:virtual-machine=off", &knowledge, &view);
+    assert_eq!(stopped(&policy.plan(&view)).len(), 1);
+    let gone = view.running[&JobId::new(200)].clone();
+    let back = PendingJob {
+        id: gone.id,
+        priority: gone.priority,
+        submitted_at: gone.submitted_at,
+        eligible_at: view.now,
+        demand: gone.demand,
+        traits: gone.traits.clone(),
+    };
+    let mut alone = joined(4_000).nodes[0].clone();
+    alone.devices[0].residents.retain(|job| *job != gone.id);
+    alone.devices[0].free.0 += 200;
+    let changes = [Change::Pending(back), Change::Node(alone)];
+    view.apply(&changes);
+    policy.learn(&view, &changes);
+    assert_eq!(policy.plan(&view).actions, []);
+}
+
+#[test]
+fn whole_devices_go_where_the_mapper_says() {
+    let nodes = vec![node(1, &[1_000; 4]), node(2, &[1_000; 2])];
+    let mut pair = job(1, gpus(2));
+    Arc::make_mut(&mut pair.traits).launch = Launch::PerGpu;
+    assert_eq!(pair.demand.gpus, Gpus::Whole(2));
+    assert_eq!(placed(&known(), &view(nodes, vec![pair])), [(1, 1, 0)]);
+}

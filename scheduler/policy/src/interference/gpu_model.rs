@@ -1,0 +1,100 @@
+//! GPUs that are known by name: what their data sheets say.
+//!
+//! Traces and tables name a GPU and say nothing more. The speed only serves to estimate how long made-up
+//! workloads compute; measured ones bring their own.
+
+use cohabit_types::Bytes;
+
+/// A make of GPU.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct GpuModel {
+    /// As people call it.
+    pub name: &'static str,
+    /// Its memory.
+    pub memory: Bytes,
+    /// Floating-point operations in a second at best: the peak of its fp32 units in its data sheet.
+    pub peak: f64,
+    /// Bytes in a second between it and its memory, at best.
+    pub bandwidth: f64,
+    /// Streaming multiprocessors.
+    pub multiprocessors: u32,
+    /// Units for fp32 in all multiprocessors.
+    pub cuda_cores: u32,
+    /// Units for products of matrices in all multiprocessors.
+    pub tensor_cores: u32,
+    /// Clock of the memory in MHz.
+    pub memory_clock: u32,
+}
+
+/// How much of the peak training reaches: convolutions and large products of matrices run at half of it or
+/// somewhat more. (ResNet-50 on a V100: 380 images/s x 24.6e9 operations = 9.3e12 of 15.7e12.)
+const REACHED: f64 = 0.5;
+
+/// Those that are known. A K80 counts as one of the two GPUs on its board.
+pub const GPU_MODELS: [GpuModel; 8] = [
+    gpu("K80", 12, 4.4e12, 240.0, (13, 2_496, 0, 2_505)),
+    gpu("P100", 16, 10.6e12, 732.0, (56, 3_584, 0, 715)),
+    gpu("V100", 16, 15.7e12, 900.0, (80, 5_120, 640, 877)),
+    gpu("T4", 16, 8.1e12, 320.0, (40, 2_560, 320, 5_001)),
+    gpu("A10", 24, 31.2e12, 600.0, (72, 9_216, 288, 6_251)),
+    gpu("A100", 80, 19.5e12, 2_039.0, (108, 6_912, 432, 1_593)),
+    gpu("H100", 80, 67.0e12, 3_350.0, (132, 16_896, 528, 2_619)),
+    gpu("H200", 141, 67.0e12, 4_800.0, (132, 16_896, 528, 3_201)),
+];
+
+/// Multiprocessors, CUDA cores, tensor cores, MHz of the memory.
+type Units = (u32, u32, u32, u32);
+
+const fn gpu(
+    name: &'static str,
+    gibibytes: u64,
+    peak: f64,
+    gigabytes_a_second: f64,
+    units: Units,
+) -> GpuModel {
+    let (multiprocessors, cuda_cores, tensor_cores, memory_clock) = units;
+    let (memory, bandwidth) = (Bytes(gibibytes << 30), gigabytes_a_second * 1e9);
+    GpuModel { name, memory, peak, bandwidth, multiprocessors, cuda_cores, tensor_cores, memory_clock }
+}
+
+impl GpuModel {
+    /// What a GPU that nobody knows is taken for.
+    pub const USUAL: GpuModel = GPU_MODELS[2];
+
+    /// By its name, in whatever case.
+    #[must_use]
+    pub fn by_name(name: &str) -> Option<GpuModel> {
+        GPU_MODELS.into_iter().find(|model| model.name.eq_ignore_ascii_case(name))
+    }
+
+    /// The model that a driver's longer name has as one of its words; `Tesla V100-SXM2-32GB` is a V100 with
+    /// that much memory.
+    #[must_use]
+    pub fn within(name: &str) -> Option<GpuModel> {
+        let words = || name.split(|letter: char| !letter.is_ascii_alphanumeric());
+        let model = words().find_map(GpuModel::by_name)?;
+        let told = words().find_map(|word| word.to_lowercase().strip_suffix("gb")?.parse::<u64>().ok());
+        Some(GpuModel { memory: told.map_or(model.memory, |gibibytes| Bytes(gibibytes << 30)), ..model })
+    }
+
+    /// Floating-point operations in a second of training.
+    #[must_use]
+    pub fn sustained(&self) -> f64 {
+        self.peak * REACHED
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_drivers_name_tells_the_model_and_perhaps_the_memory() {
+        let told = |name| GpuModel::within(name).map(|model| (model.name, model.memory.0 >> 30));
+        assert_eq!(told("NVIDIA H200"), Some(("H200", 141)));
+        assert_eq!(told("Tesla V100-SXM2-32GB"), Some(("V100", 32)));
+        assert_eq!(told("nvidia a100-sxm4-80gb"), Some(("A100", 80)));
+        assert_eq!(told("k80"), Some(("K80", 12)));
+        assert_eq!(told("A1000"), None);
+    }
+}

@@ -1,0 +1,192 @@
+//! Sets that were measured, and a table of them as a predictor: what was measured is what is expected.
+
+use std::collections::BTreeMap;
+
+use cohabit_types::StretchSharing;
+use serde::{Deserialize, Serialize};
+
+use super::{
+    ByLaw, CoLocation, Colocated, Configuration, FairShares, GpuKind, Interference, Member,
+    UNKNOWN_UNCERTAINTY,
+};
+
+/// A set with what was measured of it.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct MeasuredSet {
+    /// The jobs, with what is known of each alone.
+    pub set: CoLocation,
+    /// What became of them.
+    pub outcome: Outcome,
+}
+
+/// What became of a set.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub enum Outcome {
+    /// It ran; a figure for each member, in their order.
+    Ran(Vec<Observed>),
+    /// It did not fit into the GPU's memory.
+    DidNotFit,
+}
+
+/// What was measured of one member beside the others.
+#[derive(Debug, Default, Clone, Copy, PartialEq, Serialize, Deserialize)]
+pub struct Observed {
+    /// How many times as long a step took as alone.
+    pub slowdown: f64,
+    /// The most memory that it held, in bytes.
+    pub memory: Option<f64>,
+    /// Part of the time during which it kept the GPU busy, 0 to 1.
+    pub utilisation: Option<f64>,
+}
+
+/// The measurements of every set of a table.
+#[derive(Debug, Default, Clone, PartialEq)]
+pub struct MeasuredTable {
+    sets: BTreeMap<Key, Entry>,
+}
+
+/// A set whatever the order of its members, who are known by their configurations.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) struct Key {
+    pub(super) gpu: GpuKind,
+    pub(super) sharing: &'static str,
+    pub(super) configurations: Vec<Configuration>,
+}
+
+/// All measurements of a set.
+#[derive(Debug, Default, Clone, PartialEq)]
+struct Entry {
+    did_not_fit: usize,
+    /// Of the times when it ran; members in the order of the key's configurations.
+    ran: Vec<Vec<Observed>>,
+}
+
+/// How far two measurements of one set lie apart.
+const UNCERTAINTY: f64 = 0.03;
+/// How far a larger set lies from what its pairs tell.
+const UNCERTAINTY_OF_COMPOSITION: f64 = 0.15;
+
+impl MeasuredTable {
+    /// The table of these measurements; a set that was measured more than once is its mean.
+    #[must_use]
+    pub fn of<'a>(measured: impl IntoIterator<Item = &'a MeasuredSet>) -> MeasuredTable {
+        let mut table = MeasuredTable::default();
+        measured.into_iter().for_each(|it| table.add(it));
+        table
+    }
+
+    fn add(&mut self, measured: &MeasuredSet) {
+        let entry = self.sets.entry(Key::of(&measured.set)).or_default();
+        match &measured.outcome {
+            Outcome::DidNotFit => entry.did_not_fit += 1,
+            Outcome::Ran(observed) => {
+                let in_order = ordered(&measured.set.members).into_iter();
+                entry.ran.push(in_order.filter_map(|at| observed.get(at)).copied().collect());
+            }
+        }
+    }
+
+    fn of_set(&self, set: &CoLocation) -> Vec<Colocated> {
+        if let [member] = &set.members[..] {
+            return vec![Colocated::alone(member)];
+        }
+        match self.entry(set) {
+            Some(entry) => entry.of_members(&set.members),
+            None => self.composed(set).unwrap_or_else(|| unknown(set)),
+        }
+    }
+
+    /// What was measured of a set. Measurements that do not tell how it was shared stand for any way.
+    fn entry(&self, set: &CoLocation) -> Option<&Entry> {
+        let in_any_way = || Key::of(&CoLocation { sharing: None, ..set.clone() });
+        self.sets.get(&Key::of(set)).or_else(|| self.sets.get(&in_any_way()))
+    }
+
+    /// Of a set that nobody measured, from its pairs, if all of them were: what each partner costs adds up.
+    fn composed(&self, set: &CoLocation) -> Option<Vec<Colocated>> {
+        let mut excess = vec![0.0; set.members.len()];
+        let mut fits: f64 = 1.0;
+        for one in 0..set.members.len() {
+            for other in one + 1..set.members.len() {
+                let members = vec![set.members[one].clone(), set.members[other].clone()];
+                let pair = CoLocation { members, ..set.clone() };
+                let told = self.entry(&pair)?.of_members(&pair.members);
+                excess[one] += told[0].slowdown - 1.0;
+                excess[other] += told[1].slowdown - 1.0;
+                fits = fits.min(told[0].fits);
+            }
+        }
+        let filled = set.memory_filled().is_some_and(|filled| filled > 1.0);
+        let fits = if filled { 0.0 } else { fits };
+        let of_member = |(member, excess): (&Member, f64)| {
+            let slowed = Colocated::slowed(member, 1.0 + excess, UNCERTAINTY_OF_COMPOSITION);
+            Colocated { fits, ..slowed }
+        };
+        (set.members.len() > 2).then(|| set.members.iter().zip(excess).map(of_member).collect())
+    }
+}
+
+impl Interference for MeasuredTable {
+    fn predict(&self, sets: &[CoLocation]) -> Vec<Vec<Colocated>> {
+        sets.iter().map(|set| self.of_set(set)).collect()
+    }
+}
+
+/// What the law says, and that it may well be wrong.
+fn unknown(set: &CoLocation) -> Vec<Colocated> {
+    let said = ByLaw::<FairShares>::default().predict(std::slice::from_ref(set));
+    let widened = |member| Colocated { uncertainty: UNKNOWN_UNCERTAINTY, ..member };
+    said.into_iter().flatten().map(widened).collect()
+}
+
+impl Key {
+    pub(super) fn of(set: &CoLocation) -> Key {
+        let configurations = ordered(&set.members).into_iter().map(|at| set.members[at].configuration());
+        let configurations = configurations.collect();
+        Key { gpu: set.gpu.clone(), sharing: set.sharing.map_or("", StretchSharing::word), configurations }
+    }
+}
+
+/// The places of members in the order of their configurations.
+pub(super) fn ordered(members: &[Member]) -> Vec<usize> {
+    let mut places: Vec<usize> = (0..members.len()).collect();
+    places.sort_by_cached_key(|at| members[*at].configuration());
+    places
+}
+
+impl Entry {
+    fn of_members(&self, members: &[Member]) -> Vec<Colocated> {
+        let fits = self.ran.len() as f64 / (self.ran.len() + self.did_not_fit).max(1) as f64;
+        let mut said: Vec<Colocated> =
+            members.iter().map(|member| Colocated::slowed(member, 1.0, UNKNOWN_UNCERTAINTY)).collect();
+        let order = ordered(members);
+        let configurations: Vec<Configuration> =
+            order.iter().map(|at| members[*at].configuration()).collect();
+        for (at, configuration) in order.iter().copied().zip(&configurations) {
+            // Members of one configuration are the same to a table: each is their mean.
+            let same = |members: &Vec<Observed>| {
+                let known = members.iter().copied().zip(&configurations);
+                known.filter(|(_, it)| *it == configuration).map(|(it, _)| it).collect::<Vec<_>>()
+            };
+            let observed: Vec<Observed> = self.ran.iter().flat_map(same).collect();
+            if let Some(ln) = mean(observed.iter().map(|it| Some(it.slowdown.max(1.0).ln()))) {
+                let usual = Colocated::slowed(&members[at], ln.exp(), UNCERTAINTY);
+                let memory = mean(observed.iter().map(|it| it.memory));
+                let utilisation = mean(observed.iter().map(|it| it.utilisation));
+                said[at] = Colocated {
+                    memory: memory.or(usual.memory),
+                    utilisation: utilisation.or(usual.utilisation),
+                    ..usual
+                };
+            }
+            said[at].fits = fits;
+        }
+        said
+    }
+}
+
+/// The mean of what was measured; none where nothing was.
+fn mean(values: impl Iterator<Item = Option<f64>>) -> Option<f64> {
+    let values: Vec<f64> = values.flatten().collect();
+    (!values.is_empty()).then(|| values.iter().sum::<f64>() / values.len() as f64)
+}

@@ -1,0 +1,130 @@
+//! The one place that makes a member of a co-location set of a job.
+//!
+//! What is trained comes from the description of its model, or else from its group: jobs of one group are
+//! taken to train the same. What it does alone comes from the book of what was measured; where nobody
+//! measured it, what it asks for is its own word for what it needs.
+
+use cohabit_types::{Demand, Gpus, ModelDescription};
+
+use super::{Configuration, GpuKind, Member, ModelFeatures, Solo, SoloBook};
+use crate::JobTraits;
+
+/// The job as it is on this make of GPU. Where the book does not say how much memory it holds, what it asks
+/// for counts.
+#[must_use]
+pub fn member_of(demand: &Demand, traits: &JobTraits, gpu: &GpuKind, book: &SoloBook) -> Member {
+    let model = traits.model.as_ref();
+    let named = model.and_then(|it| it.name.as_ref()).or(traits.group.as_ref());
+    let asked = Configuration {
+        model: named.cloned().unwrap_or_default(),
+        batch: model.and_then(|it| it.batch_size),
+        precision: model.and_then(|it| it.precision.clone()).unwrap_or_default(),
+    };
+    let known = book.find(gpu, &asked);
+    let (Configuration { model: name, batch, precision }, solo) =
+        known.map_or((asked.clone(), Solo::default()), |(known, solo)| (known.clone(), solo.clone()));
+    let asked_for = demand.gpu_memory.map(|memory| memory.0 as f64);
+    Member {
+        model: name,
+        family: model.and_then(|it| it.family),
+        batch,
+        precision,
+        features: model.map(ModelFeatures::of).unwrap_or_default(),
+        solo: Solo { memory: solo.memory.or(asked_for), ..solo },
+        claim: match demand.gpus {
+            Gpus::Part(share) => Some(share.as_f64()),
+            Gpus::Whole(_) => None,
+        },
+    }
+}
+
+impl ModelFeatures {
+    /// What a description tells.
+    #[must_use]
+    pub fn of(model: &ModelDescription) -> ModelFeatures {
+        let operators = model.operators.iter().map(|(name, count)| (name.clone(), *count as f64));
+        ModelFeatures {
+            parameters: model.parameters.map(|it| it as f64),
+            flops_per_sample: model.flops_per_sample,
+            activation_bytes: model.activation_bytes,
+            input_bytes: model.input_bytes.map(|it| it as f64),
+            operators: operators.collect(),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use cohabit_types::{Bytes, Family, Launch};
+
+    use super::*;
+
+    fn traits(group: Option<&str>, model: Option<ModelDescription>) -> JobTraits {
+        JobTraits {
+            user: "ada".into(),
+            group: group.map(str::to_owned),
+            model,
+            estimate: None,
+            time_limit: None,
+            launch: Launch::default(),
+        }
+    }
+
+    fn resnet() -> ModelDescription {
+        ModelDescription {
+            name: Some("resnet-50".into()),
+            family: Some(Family::Cnn),
+            batch_size: Some(32),
+            parameters: Some(25_000_000),
+            ..ModelDescription::default()
+        }
+    }
+
+    fn book() -> SoloBook {
+        let mut book = SoloBook::default();
+        let known = Configuration { model: "resnet-50".into(), batch: Some(32), precision: "bf16".into() };
+        let solo = Solo { utilisation: Some(0.9), memory: Some(7e9), ..Solo::default() };
+        book.insert(GpuKind::named("v100"), known, solo);
+        book
+    }
+
+    fn member(group: Option<&str>, model: Option<ModelDescription>, gpu: &str) -> Member {
+        let demand = Demand { gpu_memory: Some(Bytes(8_000)), ..Demand::default() };
+        member_of(&demand, &traits(group, model), &GpuKind::named(gpu), &book())
+    }
+
+    #[test]
+    fn a_described_job_is_known_by_what_was_measured_of_its_configuration() {
+        let known = member(Some("nightly"), Some(resnet()), "v100");
+        assert_eq!(
+            (known.model.as_str(), known.batch, known.precision.as_str()),
+            ("resnet-50", Some(32), "bf16")
+        );
+        assert_eq!((known.solo.utilisation, known.solo.memory), (Some(0.9), Some(7e9)));
+        assert_eq!((known.family, known.features.parameters), (Some(Family::Cnn), Some(25e6)));
+    }
+
+    #[test]
+    fn who_tells_its_precision_is_known_by_measurements_in_that_one_alone() {
+        let told = |precision: &str| {
+            let model = ModelDescription { precision: Some(precision.into()), ..resnet() };
+            member(None, Some(model), "v100").solo.utilisation
+        };
+        assert_eq!((told("bf16"), told("fp32")), (Some(0.9), None));
+    }
+
+    #[test]
+    fn on_a_gpu_where_nobody_measured_it_only_its_own_words_count() {
+        let stranger = member(None, Some(resnet()), "k80");
+        assert_eq!((stranger.model.as_str(), stranger.precision.as_str()), ("resnet-50", ""));
+        assert_eq!((stranger.solo.utilisation, stranger.solo.memory), (None, Some(8_000.0)));
+    }
+
+    #[test]
+    fn without_a_description_the_group_says_what_is_trained() {
+        assert_eq!(member(Some("resnet-50"), None, "v100").model, "resnet-50");
+        let unnamed = ModelDescription { name: None, ..resnet() };
+        assert_eq!(member(Some("resnet-50"), Some(unnamed), "v100").solo.utilisation, Some(0.9));
+        assert_eq!(member(None, None, "v100").model, "");
+    }
+}

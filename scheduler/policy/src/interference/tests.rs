@@ -1,0 +1,152 @@
+//! What every predictor without learning keeps.
+
+use cohabit_types::StretchSharing;
+use proptest::prelude::*;
+
+use super::*;
+
+fn member(model: &str, busy: Option<f64>) -> Member {
+    let solo = Solo { utilisation: busy, memory: Some(4e9), ..Solo::default() };
+    Member { model: model.to_owned(), batch: Some(8), solo, ..Member::default() }
+}
+
+fn set(gpu: &str, members: &[Member]) -> CoLocation {
+    CoLocation { gpu: GpuKind::named(gpu), sharing: None, members: members.to_vec() }
+}
+
+fn ran(set: CoLocation, slowdowns: &[f64]) -> MeasuredSet {
+    let observed = |slowdown: &f64| Observed { slowdown: *slowdown, memory: Some(5e9), utilisation: None };
+    MeasuredSet { set, outcome: Outcome::Ran(slowdowns.iter().map(observed).collect()) }
+}
+
+fn slowdowns(said: &[Colocated]) -> Vec<f64> {
+    said.iter().map(|member| (member.slowdown * 1e6).round() / 1e6).collect()
+}
+
+fn one(model: &dyn Interference, set: CoLocation) -> Vec<Colocated> {
+    model.predict(&[set]).remove(0)
+}
+
+/// Pairs of a, b and c on a V100; a and d do not fit.
+fn table() -> MeasuredTable {
+    let [a, b, c, d] = ["a", "b", "c", "d"].map(|model| member(model, Some(0.5)));
+    MeasuredTable::of(&[
+        ran(set("v100", &[a.clone(), b.clone()]), &[1.5, 1.2]),
+        ran(set("v100", &[c.clone(), a.clone()]), &[1.1, 1.3]),
+        ran(set("v100", &[b, c]), &[1.4, 2.0]),
+        MeasuredSet { set: set("v100", &[a, d]), outcome: Outcome::DidNotFit },
+    ])
+}
+
+#[test]
+fn the_law_needs_to_know_how_busy_a_gpu_is_alone() {
+    let law = ByLaw::<FairShares>::default();
+    let known =
+        one(&law, set("v100", &[member("a", Some(0.8)), member("b", Some(0.5)), member("c", Some(0.2))]));
+    assert!((known[0].slowdown - 1.939).abs() < 1e-3 && (known[2].slowdown - 1.203).abs() < 1e-3);
+    assert!((known[0].utilisation.unwrap() - 0.8 / known[0].slowdown).abs() < 1e-12);
+    assert_eq!((known[0].memory, known[0].fits), (Some(4e9), 1.0));
+    let unknown = one(&law, set("v100", &[member("a", None), member("b", Some(0.5))]));
+    assert_eq!(unknown[0].uncertainty, UNKNOWN_UNCERTAINTY);
+    assert!(unknown[0].slowdown > 1.0 && known[0].uncertainty < UNKNOWN_UNCERTAINTY);
+}
+
+#[test]
+fn more_memory_than_there_is_does_not_fit() {
+    let law = ByLaw::<FairShares>::default();
+    let fits = |gpu, count| one(&law, set(gpu, &vec![member("a", Some(0.1)); count]))[0].fits;
+    assert_eq!(
+        [fits("v100", 4), fits("v100", 5), fits("h200", 5), fits("unheard of", 50)],
+        [1.0, 0.0, 1.0, 1.0]
+    );
+}
+
+#[test]
+fn the_table_tells_what_was_measured_in_whatever_order() {
+    let [a, b] = ["a", "b"].map(|model| member(model, Some(0.5)));
+    let told = one(&table(), set("V100", &[a.clone(), b.clone()]));
+    assert_eq!(slowdowns(&told), [1.5, 1.2]);
+    assert_eq!((told[0].memory, told[0].fits), (Some(5e9), 1.0));
+    assert_eq!(slowdowns(&one(&table(), set("v100", &[b, a]))), [1.2, 1.5]);
+}
+
+#[test]
+fn measurements_of_one_set_become_their_mean() {
+    let pair = || set("k80", &[member("a", None), member("b", None)]);
+    let both = MeasuredTable::of(&[ran(pair(), &[1.0, 2.0]), ran(pair(), &[4.0, 2.0])]);
+    assert_eq!(slowdowns(&one(&both, pair())), [2.0, 2.0]);
+    let once = MeasuredTable::of(&[
+        ran(pair(), &[1.0, 2.0]),
+        MeasuredSet { set: pair(), outcome: Outcome::DidNotFit },
+    ]);
+    assert_eq!(one(&once, pair())[0].fits, 0.5);
+}
+
+#[test]
+fn twins_are_told_the_same() {
+    let twins = || set("k80", &[member("a", None), member("a", None)]);
+    let table = MeasuredTable::of(&[ran(twins(), &[1.0, 4.0])]);
+    assert_eq!(slowdowns(&one(&table, twins())), [2.0, 2.0]);
+}
+
+#[test]
+fn a_larger_set_is_composed_of_its_pairs() {
+    let [a, b, c, d] = ["a", "b", "c", "d"].map(|model| member(model, Some(0.5)));
+    let triple = one(&table(), set("v100", &[a.clone(), b.clone(), c]));
+    assert_eq!(slowdowns(&triple), [1.8, 1.6, 2.1]);
+    assert_eq!(one(&table(), set("v100", &[a.clone(), d.clone()]))[0].fits, 0.0);
+    let unknown = one(&table(), set("v100", &[a, b, d]));
+    assert!(unknown.iter().all(|member| member.uncertainty == UNKNOWN_UNCERTAINTY));
+}
+
+#[test]
+fn sets_that_share_otherwise_are_other_sets() {
+    let pair = |sharing| {
+        let members = vec![member("a", Some(0.4)), member("b", Some(0.4))];
+        CoLocation { gpu: GpuKind::named("h200"), sharing, members }
+    };
+    let table = MeasuredTable::of(&[ran(pair(Some(StretchSharing::Mps)), &[1.1, 1.2])]);
+    assert_eq!(slowdowns(&one(&table, pair(Some(StretchSharing::Mps)))), [1.1, 1.2]);
+    let other = one(&table, pair(Some(StretchSharing::TimeSliced)));
+    assert_eq!(other[0].uncertainty, UNKNOWN_UNCERTAINTY);
+}
+
+/// Up to five members, known well or hardly.
+#[test]
+fn measurements_that_do_not_tell_how_sets_shared_stand_for_any_way() {
+    let pair = |sharing| CoLocation { sharing, ..set("v100", &[member("a", None), member("b", None)]) };
+    let table = MeasuredTable::of(&[ran(pair(None), &[1.1, 1.2])]);
+    assert_eq!(slowdowns(&one(&table, pair(Some(StretchSharing::Mps)))), [1.1, 1.2]);
+}
+
+fn any_set() -> impl Strategy<Value = CoLocation> {
+    let busy = prop_oneof![Just(None), (0.0..1.0_f64).prop_map(Some)];
+    let model = prop_oneof![Just("a"), Just("b"), Just("x")];
+    let member = (model, busy).prop_map(|(model, busy)| member(model, busy));
+    let gpu = prop_oneof![Just("v100"), Just("unheard of")];
+    (gpu, prop::collection::vec(member, 0..5)).prop_map(|(gpu, members)| set(gpu, &members))
+}
+
+proptest! {
+    #[test]
+    fn whatever_is_asked_has_an_answer_that_the_order_does_not_change(asked in any_set()) {
+        let table = table();
+        let law = ByLaw::<FairShares>::default();
+        for model in [&law as &dyn Interference, &table] {
+            let told = one(model, asked.clone());
+            prop_assert_eq!(told.len(), asked.members.len());
+            for member in &told {
+                prop_assert!(member.slowdown >= 1.0, "{:?}", member);
+                prop_assert!((0.0..=UNKNOWN_UNCERTAINTY).contains(&member.uncertainty), "{:?}", member);
+                prop_assert!(told.len() != 1 || member.slowdown == 1.0);
+            }
+            let mut turned = asked.clone();
+            turned.members.reverse();
+            let mut back = one(model, turned);
+            back.reverse();
+            for (one, other) in told.iter().zip(&back) {
+                prop_assert!((one.slowdown - other.slowdown).abs() < 1e-9, "{:?} {:?}", told, back);
+            }
+        }
+    }
+}

@@ -1,0 +1,217 @@
+//! Where jobs go by multi-stage interference, and how often the predictor is asked for it.
+
+use std::sync::{Arc, Mutex};
+
+use cohabit_types::{Bytes, Span};
+
+use crate::interference::{Asked, ByLaw, CoLocation, Colocated, FairShares, Interference, Knowledge};
+use crate::shared_place::{Jobs, Seat};
+use crate::stages::{Contention, Expected, expected};
+use crate::tests::company::{knowledge, plan_of, runs, seats, training};
+use crate::tests::kit::{node, view};
+use crate::{Action, FreeNodes, PendingJob, View, policy_that_knows};
+
+fn known() -> Knowledge {
+    knowledge("test GPU", &[("heavy", 0.94), ("middling", 0.5), ("light", 0.1), ("shuffle", 0.95)])
+}
+
+/// What is expected of a newcomer on each device with room.
+fn told(view: &View, newcomer: &PendingJob, contention: Contention) -> Vec<Expected> {
+    let knowledge = known();
+    let mut jobs = Jobs::new(knowledge.solos.clone());
+    jobs.learn(view.now, &view.as_changes());
+    jobs.welcome(newcomer);
+    let free = FreeNodes::new(&view.nodes);
+    let seats = Seat::all(&newcomer.demand, &free);
+    expected(newcomer.id, &seats, &mut jobs, &mut Asked::new(knowledge.interference), contention)
+}
+
+/// Devices on one node, each with neighbours that go on for so long.
+fn neighbours(devices: &[&[(&str, u64)]]) -> View {
+    let mut view = view(vec![node(1, &vec![1_000; devices.len()])], vec![]);
+    for (device, jobs) in devices.iter().enumerate() {
+        for (place, (model, secs)) in jobs.iter().enumerate() {
+            let number = 100 * (device as u64 + 1) + place as u64;
+            runs(&mut view, training(number, model, 10_000), 0, device, *secs);
+        }
+    }
+    view
+}
+
+fn chosen(policy: &str, view: &View, newcomer: PendingJob) -> (usize, usize) {
+    let mut view = view.clone();
+    view.pending.insert(newcomer.id, newcomer);
+    let (_, node, device) = seats(&view, &plan_of(policy, &known(), &view))[0];
+    (node, device)
+}
+
+/// Published: two jobs of about a quarter of an hour each, of which one starts so much later.
+#[test]
+fn the_later_a_job_starts_beside_another_the_sooner_it_is_done() {
+    const PUBLISHED: [(u64, f64); 6] =
+        [(0, 2_092.0), (200, 1_982.0), (400, 1_748.0), (600, 1_528.0), (800, 1_315.0), (1_000, 1_122.0)];
+    let newcomer = training(1, "shuffle", 1_048);
+    let mut before = Expected { interference: f64::MAX, slowdown: f64::MAX, neighbours: 1, fits: true };
+    for (later, published) in PUBLISHED {
+        let told = told(&neighbours(&[&[("heavy", 1_080 - later)]]), &newcomer, Contention::default())[0];
+        let takes = told.slowdown * 1_048.0;
+        assert!((takes / published - 1.0).abs() < 0.04, "{later} s later: {takes} instead of {published}");
+        assert!(told.slowdown < before.slowdown, "{later} s later");
+        before = told;
+    }
+}
+
+#[test]
+fn an_idle_gpu_wins_over_any_company_but_harmless_one_with_more_memory() {
+    let view = neighbours(&[&[("heavy", 100)], &[]]);
+    for policy in ["isacpp", "isacpp:rcd=sum", "isacpp:as-released=off"] {
+        assert_eq!(chosen(policy, &view, training(1, "heavy", 100)), (0, 1), "{policy}");
+    }
+    let mut roomy = neighbours(&[&[("light", 100)], &[]]);
+    roomy.nodes[0].devices[1].memory_free = Some(Bytes(10 << 30));
+    assert_eq!(chosen("isacpp", &roomy, training(1, "light", 100)), (0, 0));
+    assert_eq!(chosen("isacpp:rcd=sum", &roomy, training(1, "light", 100)), (0, 1));
+}
+
+#[test]
+fn of_equals_the_one_with_more_memory_then_the_faster_then_the_first_is_taken() {
+    let mut view = view(vec![node(1, &[1_000; 3])], vec![]);
+    assert_eq!(chosen("isacpp", &view, training(1, "light", 100)), (0, 0));
+    view.nodes[0].devices[0].model = "K80".into();
+    assert_eq!(chosen("isacpp", &view, training(1, "light", 100)), (0, 1));
+    view.nodes[0].devices[2].memory_free = Some(Bytes(81 << 30));
+    assert_eq!(chosen("isacpp", &view, training(1, "light", 100)), (0, 2));
+}
+
+#[test]
+fn the_lighter_neighbour_is_better_and_of_alike_the_one_that_ends_sooner() {
+    let lighter = neighbours(&[&[("heavy", 1_000)], &[("middling", 1_000)]]);
+    assert_eq!(chosen("isacpp", &lighter, training(1, "heavy", 1_000)), (0, 1));
+    let sooner = neighbours(&[&[("heavy", 1_000)], &[("heavy", 500)]]);
+    assert_eq!(chosen("isacpp", &sooner, training(1, "heavy", 1_000)), (0, 1));
+}
+
+#[test]
+fn both_readings_of_contention_rank_occupied_gpus_alike() {
+    let view = neighbours(&[
+        &[("heavy", 1_000)],
+        &[("light", 50), ("middling", 500)],
+        &[("middling", 2_000)],
+        &[("middling", 300), ("middling", 300)],
+    ]);
+    let order = |contention| {
+        let told = told(&view, &training(1, "middling", 1_000), contention);
+        let mut order: Vec<usize> = (0..told.len()).collect();
+        order.sort_by(|a, b| told[*a].interference.total_cmp(&told[*b].interference));
+        order.into_iter().next()
+    };
+    assert_eq!(order(Contention::Sum), order(Contention::MeanMinusOne));
+}
+
+#[test]
+fn what_a_neighbour_has_left_is_measured_by_the_pace_of_its_present_company() {
+    let two = neighbours(&[&[("heavy", 1_000), ("heavy", 1_000)]]);
+    let one = neighbours(&[&[("heavy", 1_000)]]);
+    let slowdown = |view: &View| told(view, &training(1, "light", 1), Contention::default())[0].slowdown;
+    assert!(slowdown(&two) > slowdown(&one));
+    // Two that slow each other to half have half of the time left alone: for a long newcomer they are gone
+    // no later than their work allows.
+    let takes = told(&two, &training(1, "heavy", 10_000), Contention::default())[0].slowdown * 10_000.0;
+    assert!((takes - 11_000.0).abs() < 150.0, "{takes}");
+}
+
+#[test]
+fn released_code_takes_the_node_whose_worst_gpu_is_best_and_there_the_first() {
+    let mut view = view(vec![node(1, &[1_000; 2]), node(2, &[1_000; 2])], vec![]);
+    runs(&mut view, training(101, "heavy", 1_000), 0, 1, 500);
+    runs(&mut view, training(102, "middling", 1_000), 1, 0, 500);
+    runs(&mut view, training(103, "light", 1_000), 1, 1, 500);
+    assert_eq!(chosen("isacpp", &view, training(1, "heavy", 1_000)), (0, 0));
+    assert_eq!(chosen("isacpp:as-released=on", &view, training(1, "heavy", 1_000)), (1, 0));
+}
+
+#[test]
+fn with_a_weight_on_speed_a_slow_idle_gpu_loses_to_a_fast_one_in_company() {
+    let mut view = neighbours(&[&[], &[("light", 1_000)]]);
+    view.nodes[0].devices[0].model = "K80".into();
+    view.nodes[0].devices[1].model = "H100".into();
+    assert_eq!(chosen("isacpp", &view, training(1, "heavy", 1_000)), (0, 0));
+    assert_eq!(chosen("isacpp:speed-weight=1", &view, training(1, "heavy", 1_000)), (0, 1));
+}
+
+/// The law, but whoever is beside a heavy job does not fit.
+#[derive(Debug, Default)]
+struct Tight {
+    questions: Mutex<Vec<usize>>,
+}
+
+impl Interference for Tight {
+    fn predict(&self, sets: &[CoLocation]) -> Vec<Vec<Colocated>> {
+        self.questions.lock().unwrap().push(sets.len());
+        let mut told = ByLaw::<FairShares>::default().predict(sets);
+        for (set, told) in sets.iter().zip(&mut told) {
+            let fits = if set.members.iter().any(|it| it.model == "heavy") { 0.1 } else { 1.0 };
+            told.iter_mut().for_each(|it| it.fits = fits);
+        }
+        told
+    }
+}
+
+#[test]
+fn where_memory_probably_does_not_fit_is_chosen_last_and_said() {
+    let knowledge = Knowledge { interference: Arc::new(Tight::default()), ..known() };
+    let told = |devices: &[&[(&'static str, u64)]]| {
+        let mut view = neighbours(devices);
+        view.pending.insert(training(1, "light", 100).id, training(1, "light", 100));
+        let plan = plan_of("isacpp", &knowledge, &view);
+        let Action::Place { why, .. } = &plan.actions[0] else { panic!("{plan:?}") };
+        (seats(&view, &plan)[0].2, why.clone())
+    };
+    let middling: &[(&str, u64)] = &[("middling", 9_000), ("middling", 9_000)];
+    assert_eq!(told(&[&[("heavy", 1)], middling]).0, 1);
+    let (_, why) = told(&[&[("heavy", 100)]]);
+    assert!(why.starts_with("beside 1 job, the best of 1 GPU(s) with room: interference 0."), "{why}");
+    assert!(why.ends_with("though their memory may not fit"), "{why}");
+}
+
+#[test]
+fn each_stage_is_one_question_for_all_gpus_and_nothing_is_asked_twice() {
+    let predictor = Arc::new(Tight::default());
+    let knowledge = Knowledge { interference: predictor.clone(), ..known() };
+    let mut policy = policy_that_knows("isacpp", &knowledge).unwrap();
+    let mut view = neighbours(&[
+        &[("light", 50), ("middling", 500)],
+        &[("middling", 50), ("middling", 600)],
+        &[("light", 70)],
+    ]);
+    view.pending.insert(training(1, "light", 1_000).id, training(1, "light", 1_000));
+    policy.learn(&view, &view.as_changes());
+    let plan = policy.plan(&view);
+    // The pace of the two pairs that run, then three sets, then the two of which a neighbour is left; both
+    // those are a light one beside a middling one, known from the first question.
+    assert_eq!(*predictor.questions.lock().unwrap(), [2, 3]);
+    assert_eq!(policy.plan(&view), plan);
+    assert_eq!(predictor.questions.lock().unwrap().len(), 2);
+}
+
+#[test]
+fn a_job_is_expected_to_run_longer_in_company_and_that_is_told() {
+    let mut view = neighbours(&[&[("heavy", 10_000)]]);
+    view.pending.insert(training(1, "heavy", 1_000).id, training(1, "heavy", 1_000));
+    let plan = plan_of("isacpp", &known(), &view);
+    let [Action::Place { runtime: Some(runtime), why, .. }] = &plan.actions[..] else { panic!("{plan:?}") };
+    let about_twice = Span::from_secs(1_900)..Span::from_secs(2_100);
+    assert!(about_twice.contains(runtime), "{runtime:?}");
+    assert!(why.contains("1.98 times as long as alone"), "{why}");
+}
+
+#[test]
+fn those_that_start_in_the_same_plan_are_neighbours_of_the_next() {
+    let mut view = view(vec![node(1, &[1_000; 2])], vec![]);
+    for number in 1..=3 {
+        let model = if number == 1 { "light" } else { "heavy" };
+        view.pending.insert(training(number, model, 1_000).id, training(number, model, 1_000));
+    }
+    let plan = plan_of("isacpp", &known(), &view);
+    assert_eq!(seats(&view, &plan), [(1, 0, 0), (2, 0, 1), (3, 0, 0)]);
+}

@@ -1,0 +1,80 @@
+//! What a node has too little of for a demand: the first thing of which it would need more.
+
+use cohabit_types::{Demand, Gpus, Limits, Share, Sharing};
+
+use crate::{Alone, DeviceView, Intake, NodeView, SharingMode, Shortage};
+
+impl NodeView {
+    /// What this node has too little of for the demand; nothing where it has room.
+    #[must_use]
+    pub fn shortage(&self, demand: &Demand) -> Option<Shortage> {
+        if self.roomy(demand).count() < demand.devices() as usize {
+            return Some(self.device_shortage(demand));
+        }
+        if self.cpus_free < demand.cpus {
+            return Some(Shortage::Cpus { needed: demand.cpus, free: self.cpus_free });
+        }
+        let memory = Shortage::HostMemory { needed: demand.memory, free: self.memory_free };
+        (self.memory_free < demand.memory).then_some(memory)
+    }
+
+    /// What keeps too many of its devices from having room.
+    fn device_shortage(&self, demand: &Demand) -> Shortage {
+        let wanted = demand.devices() as usize;
+        let usable: Vec<&DeviceView> = self.devices.iter().filter(|device| device.takes(demand)).collect();
+        if usable.len() < wanted {
+            let lenient = Demand { limits: Limits::BestEffort, ..*demand };
+            let others = self.devices.iter().filter(|device| device.takes(&lenient)).count();
+            return match others < wanted {
+                true => self.too_few_devices(demand, &usable),
+                false => Shortage::Enforcement,
+            };
+        }
+        let roomy: Vec<&DeviceView> = usable.iter().copied().filter(|it| it.has_share(demand)).collect();
+        if roomy.len() < wanted {
+            return self.too_few_devices(demand, &usable);
+        }
+        let open: Vec<&DeviceView> = roomy.iter().copied().filter(|it| it.has_place()).collect();
+        if open.len() < wanted {
+            let ranks = roomy.iter().map(|device| device.residents.len() as u32).max().unwrap_or_default();
+            return Shortage::Places { ranks };
+        }
+        memory_shortage(demand, &open)
+    }
+
+    fn too_few_devices(&self, demand: &Demand, usable: &[&DeviceView]) -> Shortage {
+        let alone = self.devices.first().and_then(|device| alone_on(demand, device));
+        Shortage::Devices {
+            needed: if alone.is_some() { Gpus::Whole(1) } else { demand.gpus },
+            alone,
+            whole: usable.iter().filter(|device| device.free == Share::WHOLE).count() as u32,
+            share: usable.iter().map(|device| device.free).max().unwrap_or_default(),
+            out: self.devices.iter().filter(|device| device.intake != Intake::Open).count() as u32,
+        }
+    }
+}
+
+/// Why a demand for a part of a device takes all of one like this.
+fn alone_on(demand: &Demand, device: &DeviceView) -> Option<Alone> {
+    let Gpus::Part(_) = demand.gpus else { return None };
+    (device.share_for(demand) == Share::WHOLE).then_some(match (demand.sharing, device.sharing.mode) {
+        (Sharing::Exclusive, _) => Alone::Exclusive,
+        (Sharing::Shared, SharingMode::Alone) => Alone::Device,
+        (Sharing::Shared, _) if demand.nodes > 1 => Alone::Gang,
+        (Sharing::Shared, _) => Alone::WithoutFigure,
+    })
+}
+
+/// These devices have all that is needed but memory.
+fn memory_shortage(demand: &Demand, devices: &[&DeviceView]) -> Shortage {
+    match demand.gpu_memory {
+        Some(needed) => Shortage::Memory {
+            needed,
+            reserve: devices.iter().map(|device| device.reserve_for(demand)).max().unwrap_or_default(),
+            free: devices.iter().filter_map(|device| device.memory_free).max().unwrap_or_default(),
+        },
+        None => Shortage::Strangers {
+            hold: devices.iter().map(|device| device.foreign_memory).min().unwrap_or_default(),
+        },
+    }
+}

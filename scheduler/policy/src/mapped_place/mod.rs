@@ -1,0 +1,142 @@
+//! The choice of place that all policies share but plain first come, first served: tight fits, and for a job
+//! whose graph is known the place where an iteration is fastest.
+//!
+//! Whole devices go to the tightest node, or, where they may lie anywhere, to as few nodes as can be; parts
+//! go to the fullest device with room. It decides nothing about when a job starts.
+
+mod mapped;
+mod rooms;
+mod servers;
+mod tight;
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use cohabit_types::{Demand, Gpus, Placement, RankPlacement, Spread};
+
+use crate::first_fit::{part, shortage_on};
+use crate::mapping::{JobGraph, Mapper, MapperOptions, Selection, Signature, Slot, select};
+use crate::{Change, Cluster, FreeNodes, JobTraits, PendingJob, Place, Profile, Proposal, Shortage, View};
+use mapped::Graphed;
+pub use servers::LinkDefaults;
+use servers::Servers;
+
+/// So many graphs may be kept of which no job is known any more.
+const MOST_UNUSED: usize = 4_096;
+
+/// Maps jobs onto the tightest nodes, with little traffic between them.
+#[derive(Debug, Clone)]
+pub struct MappedPlace {
+    mapper: Mapper,
+    /// For jobs without a graph.
+    selection: Selection,
+    servers: Servers,
+    /// One copy of each graph.
+    graphs: BTreeMap<Signature, Arc<JobGraph>>,
+}
+
+impl Place for MappedPlace {
+    fn learn(&mut self, _: &View, changes: &[Change]) {
+        self.servers.learn(changes);
+    }
+
+    fn prepare(&mut self, view: &View) -> Cluster {
+        self.servers.refresh(&view.nodes)
+    }
+
+    fn profile(&mut self, demand: &Demand, traits: &JobTraits) -> Profile {
+        let Some(graph) = self.graph(demand, traits) else { return Profile::flat(demand, traits) };
+        let bounds = self.mapper.bounds(&graph, self.servers.all());
+        Profile::mapped(demand, traits, graph, bounds)
+    }
+
+    fn place(
+        &mut self,
+        job: &PendingJob,
+        profile: &Profile,
+        free: &FreeNodes<'_>,
+    ) -> Result<Proposal, Shortage> {
+        let demand = &job.demand;
+        let proposal = match demand.gpus {
+            Gpus::Part(_) | Gpus::Whole(0) => tight::on_fullest(demand, free).map(Proposal::new),
+            Gpus::Whole(_) if demand.nodes == 1 => self.on_any(demand, profile, free),
+            Gpus::Whole(_) => self.on_several(demand, profile, free),
+        };
+        proposal.ok_or_else(|| shortage_on(demand, free.nodes()))
+    }
+
+    fn slowdown(&mut self, profile: &Profile, placement: &Placement) -> f64 {
+        let Some(graphed) = Graphed::of(profile) else { return 1.0 };
+        self.slots(placement)
+            .map_or(1.0, |slots| graphed.slowdown(&mut self.mapper, self.servers.all(), slots))
+    }
+}
+
+impl MappedPlace {
+    /// A placer with these switches; `links` is what is taken for links that a node does not tell.
+    #[must_use]
+    pub fn new(options: MapperOptions, links: LinkDefaults) -> MappedPlace {
+        MappedPlace {
+            selection: options.selection.clone(),
+            mapper: Mapper::new(options),
+            servers: Servers::new(links),
+            graphs: BTreeMap::new(),
+        }
+    }
+
+    /// The graph of a job of whole devices whose model says enough.
+    fn graph(&mut self, demand: &Demand, traits: &JobTraits) -> Option<Arc<JobGraph>> {
+        let Gpus::Whole(1..) = demand.gpus else { return None };
+        let graph = JobGraph::of(traits.model.as_ref()?, demand.total_devices())?;
+        if self.graphs.len() >= MOST_UNUSED {
+            self.graphs.retain(|_, graph| Arc::strong_count(graph) > 1);
+        }
+        let signature = graph.signature();
+        Some(self.graphs.entry(signature).or_insert_with(|| Arc::new(graph)).clone())
+    }
+
+    /// Whole devices on any nodes, or all on one.
+    fn on_any(&mut self, demand: &Demand, profile: &Profile, free: &FreeNodes<'_>) -> Option<Proposal> {
+        let least = match demand.spread {
+            Spread::Free => 1,
+            Spread::Even => demand.devices(),
+        };
+        let servers = self.servers.with_room(demand, least, free);
+        let Some(graphed) = Graphed::of(profile) else {
+            let slots = select(servers, demand.devices(), &self.selection)?;
+            return Some(unmapped(demand, &slots, free));
+        };
+        let mapping = self.mapper.place(graphed.graph, servers, demand.devices())?;
+        Some(graphed.proposal(&mut self.mapper, servers, mapping, demand, free))
+    }
+
+    /// As many whole devices on each of several nodes.
+    fn on_several(&mut self, demand: &Demand, profile: &Profile, free: &FreeNodes<'_>) -> Option<Proposal> {
+        let servers = self.servers.with_room(demand, demand.devices(), free);
+        let slots = tight::equal_slots(servers, demand)?;
+        let Some(graphed) = Graphed::of(profile) else { return Some(unmapped(demand, &slots, free)) };
+        let mapping = self.mapper.map(graphed.graph, servers, slots);
+        Some(graphed.proposal(&mut self.mapper, servers, mapping, demand, free))
+    }
+
+    /// The slots of a placement, in its order; nothing if one of its nodes takes no jobs any more.
+    fn slots(&self, placement: &Placement) -> Option<Vec<Slot>> {
+        let slot = |part: &RankPlacement| {
+            let server = self.servers.position(part.node)?;
+            Some(Slot { server, count: part.devices.len() as u32 })
+        };
+        placement.parts.iter().map(slot).collect()
+    }
+}
+
+/// The place of a job of which no graph is known.
+fn unmapped(demand: &Demand, slots: &[Slot], free: &FreeNodes<'_>) -> Proposal {
+    let parts = slots.iter().map(|slot| part(demand, free.node(slot.server), slot.count)).collect();
+    let why = match slots.len() {
+        nodes if nodes > 1 && demand.spread == Spread::Free => {
+            format!("{} devices on {nodes} nodes", demand.devices())
+        }
+        _ => String::new(),
+    };
+    Proposal { why, ..Proposal::new(Placement { parts }) }
+}

@@ -1,0 +1,175 @@
+//! A parallel training job as a graph: its vertices are the replicas of its stages, its edges what they send
+//! each other in one iteration.
+//!
+//! The replicas of a stage are interchangeable and their ring is laid after they are placed, so the graph is
+//! kept by stages and never written out: its size does not grow with the replicas. Vertices are numbered
+//! stage by stage. Extra edges of tensor-parallel groups are not modelled.
+
+use std::collections::BTreeMap;
+use std::ops::Range;
+
+use cohabit_types::{ModelDescription, Stage};
+
+/// Stands for a graph where graphs are compared: jobs of one signature have the same graph. 128 bits of hash,
+/// so chance does not find two graphs with one signature.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Signature(u128);
+
+impl Signature {
+    pub(super) const fn halves(self) -> [u64; 2] {
+        [self.0 as u64, (self.0 >> 64) as u64]
+    }
+}
+
+/// The graph of a job.
+#[derive(Debug, Clone, PartialEq)]
+pub struct JobGraph {
+    stages: Vec<GraphStage>,
+    devices: u32,
+    signature: Signature,
+}
+
+/// A stage, with the weights of the edges at its replicas, in bytes of one iteration, both directions summed.
+#[derive(Debug, Clone, PartialEq)]
+pub(super) struct GraphStage {
+    pub(super) replicas: u32,
+    /// Number of its first vertex.
+    first: u32,
+    /// One edge from a replica to a replica of the next stage; 0 in the last stage.
+    pub(super) to_next: f64,
+    /// One directed link of the ring that sums its gradients; 0 for a lone replica. Every replica has two
+    /// of them, which lie on the same pair when the stage has two replicas.
+    pub(super) ring_link: f64,
+    compute_seconds: f64,
+    compute_seconds_on: BTreeMap<String, f64>,
+}
+
+impl JobGraph {
+    /// The graph of a described model, with a replica on each of `devices` devices.
+    ///
+    /// `None` if the description has no stages, a stage without replicas or with a number that is negative or
+    /// not finite, or if its replicas do not add up to `devices`.
+    #[must_use]
+    pub fn of(model: &ModelDescription, devices: u32) -> Option<JobGraph> {
+        let mut stages = Vec::with_capacity(model.stages.len());
+        let mut first = 0;
+        for (index, stage) in model.stages.iter().enumerate() {
+            stages.push(GraphStage::of(stage, model.stages.get(index + 1), first)?);
+            first = stage.replicas.checked_add(first)?;
+        }
+        let signature = signature_of(&stages);
+        let graph = JobGraph { stages, devices, signature };
+        let traffic = |stage| graph.pipeline_bytes(stage) + 2.0 * graph.stages[stage].ring_link;
+        let sound =
+            first == devices && devices > 0 && (0..graph.stages.len()).all(|it| traffic(it).is_finite());
+        sound.then_some(graph)
+    }
+
+    /// Replicas, and so devices, in all.
+    #[must_use]
+    pub const fn devices(&self) -> u32 {
+        self.devices
+    }
+
+    /// What the graph is recognised by.
+    #[must_use]
+    pub const fn signature(&self) -> Signature {
+        self.signature
+    }
+
+    /// Every two vertices that send each other something, with the bytes of one iteration. Rings are laid in
+    /// the order of the vertices; the two links of a ring of two come one after the other.
+    pub(crate) fn edges(&self) -> Vec<(u32, u32, f64)> {
+        let pipelines = self.stages.windows(2).flat_map(|pair| {
+            let (stage, next) = (&pair[0], &pair[1]);
+            stage.all().flat_map(move |one| next.all().map(move |other| (one, other, stage.to_next)))
+        });
+        let rings = self.stages.iter().flat_map(|stage| {
+            let next = |vertex| if vertex + 1 < stage.all().end { vertex + 1 } else { stage.first };
+            stage.all().map(move |vertex| (vertex, next(vertex), stage.ring_link))
+        });
+        pipelines.chain(rings).filter(|(_, _, bytes)| *bytes > 0.0).collect()
+    }
+
+    /// What each vertex computes in one iteration on a device of this model, in seconds.
+    pub(crate) fn compute_seconds(&self, model: &str) -> Vec<f64> {
+        self.stages.iter().flat_map(|stage| stage.all().map(|_| stage.compute_seconds_on(model))).collect()
+    }
+
+    pub(super) fn stages(&self) -> &[GraphStage] {
+        &self.stages
+    }
+
+    /// The edges that join a replica of this stage to other stages: for each neighbouring stage its position
+    /// and the weight of the edge to one replica of it.
+    pub(super) fn neighbours(&self, stage: usize) -> impl Iterator<Item = (usize, f64)> {
+        let before = stage.checked_sub(1).map(|at| (at, self.stages[at].to_next));
+        let after = (stage + 1 < self.stages.len()).then(|| (stage + 1, self.stages[stage].to_next));
+        before.into_iter().chain(after)
+    }
+
+    /// All that one replica exchanges with other stages, in bytes.
+    pub(super) fn pipeline_bytes(&self, stage: usize) -> f64 {
+        self.neighbours(stage).map(|(at, weight)| weight * f64::from(self.stages[at].replicas)).sum()
+    }
+}
+
+impl GraphStage {
+    fn of(stage: &Stage, next: Option<&Stage>, first: u32) -> Option<GraphStage> {
+        let amounts = [stage.compute_seconds, stage.activation_bytes, stage.gradient_bytes];
+        let sound = |amount: &f64| amount.is_finite() && *amount >= 0.0;
+        let all_sound = amounts.iter().chain(stage.compute_seconds_on.values()).all(sound);
+        let replicas = f64::from(stage.replicas);
+        let pairs = next.map(|next| replicas * f64::from(next.replicas));
+        (all_sound && stage.replicas > 0).then(|| GraphStage {
+            replicas: stage.replicas,
+            first,
+            to_next: pairs.map_or(0.0, |pairs| 2.0 * stage.activation_bytes / pairs),
+            ring_link: 2.0 * (replicas - 1.0) / replicas * stage.gradient_bytes,
+            compute_seconds: stage.compute_seconds,
+            compute_seconds_on: stage.compute_seconds_on.clone(),
+        })
+    }
+
+    /// What one replica computes in one iteration on a device of this model, in seconds.
+    pub(super) fn compute_seconds_on(&self, model: &str) -> f64 {
+        self.compute_seconds_on.get(model).copied().unwrap_or(self.compute_seconds)
+    }
+
+    /// What one replica computes on the usual device, in seconds.
+    pub(super) const fn compute_seconds(&self) -> f64 {
+        self.compute_seconds
+    }
+
+    /// The vertices of all its replicas.
+    const fn all(&self) -> Range<u32> {
+        self.vertices(0..self.replicas)
+    }
+
+    /// The vertices of some of its replicas, in the order of the ring.
+    pub(super) const fn vertices(&self, replicas: Range<u32>) -> Range<u32> {
+        self.first + replicas.start..self.first + replicas.end
+    }
+}
+
+/// FNV-1a, with 128 bits, over all that an iteration's cost depends on.
+fn signature_of(stages: &[GraphStage]) -> Signature {
+    const BASIS: u128 = 0x6c62_272e_07bb_0142_62b8_2175_6295_c58d;
+    const PRIME: u128 = 0x0100_0000_0000_0000_0000_013b;
+    let mut hash = BASIS;
+    let mut add = |bytes: &[u8]| {
+        hash = bytes.iter().fold(hash, |hash, byte| (hash ^ u128::from(*byte)).wrapping_mul(PRIME))
+    };
+    for stage in stages {
+        add(&stage.replicas.to_le_bytes());
+        let amounts = [stage.to_next, stage.ring_link, stage.compute_seconds];
+        amounts.iter().for_each(|amount| add(&amount.to_bits().to_le_bytes()));
+        add(&(stage.compute_seconds_on.len() as u64).to_le_bytes());
+        for (model, seconds) in &stage.compute_seconds_on {
+            add(&(model.len() as u64).to_le_bytes());
+            add(model.as_bytes());
+            add(&seconds.to_bits().to_le_bytes());
+        }
+    }
+    Signature(hash)
+}

@@ -1,0 +1,46 @@
+//! What jobs that wait for room have to expect, in words.
+//!
+//! It tries every class once, as a plan would; it never takes anything.
+
+use std::collections::BTreeMap;
+
+use cohabit_types::{JobId, ReasonCode};
+
+use crate::pipeline::Key;
+use crate::{ClassId, FreeNodes, Place, Profile, Prospect, Queue, Shortage, View};
+
+/// The prospects of all jobs of a queue, in its order, on what is free now.
+pub(crate) fn waiting_in<'p>(
+    queue: &Queue<Key>,
+    profile: impl Fn(JobId) -> Option<&'p Profile>,
+    place: &mut impl Place,
+    view: &View,
+) -> Vec<Prospect> {
+    let free = FreeNodes::new(&view.nodes);
+    let mut shortages: BTreeMap<ClassId, Option<Shortage>> = BTreeMap::new();
+    let mut prospects = Vec::new();
+    for (ahead, turn) in queue.walk().enumerate() {
+        let (Some(job), Some(profile)) = (view.pending.get(&turn.job), profile(turn.job)) else {
+            continue;
+        };
+        let shortage = shortages.entry(turn.class).or_insert_with(|| place.place(job, profile, &free).err());
+        let prospect = prospect(turn.job, shortage.as_ref(), ahead);
+        prospects.push(Prospect { runtime: profile.expected_at(1.0), ..prospect });
+    }
+    prospects
+}
+
+/// What a job waits for that has so many before it.
+pub(crate) fn prospect(job: JobId, shortage: Option<&Shortage>, ahead: usize) -> Prospect {
+    let place_in_line = match ahead {
+        0 => "it is next in line".to_owned(),
+        1 => "1 job is ahead of it in the queue".to_owned(),
+        _ => format!("{ahead} jobs are ahead of it in the queue"),
+    };
+    let (code, why) = match shortage {
+        None => (ReasonCode::WaitingForTurn, place_in_line),
+        Some(Shortage::Nodes) => (ReasonCode::WaitingForNodes, Shortage::Nodes.to_string()),
+        Some(shortage) => (shortage.code(), format!("{shortage}; {place_in_line}")),
+    };
+    Prospect { job, code, why, not_before: None, runtime: None }
+}

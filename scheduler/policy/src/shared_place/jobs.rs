@@ -1,0 +1,165 @@
+//! The jobs that a choice among shared devices has to know: those that wait, and those that are neighbours.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::hash::{DefaultHasher, Hash, Hasher};
+use std::sync::Arc;
+
+use cohabit_types::{Demand, Gpus, JobId, ModelDescription, Slowdown, Span, Time};
+
+use crate::ends::expected_end;
+use crate::interference::{GpuKind, Known, SoloBook, member_of};
+use crate::{Change, DeviceView, JobTraits, PendingJob, Profile, RunningJob};
+
+/// All jobs that take devices.
+#[derive(Debug)]
+pub(crate) struct Jobs {
+    solos: Arc<SoloBook>,
+    now: Time,
+    known: BTreeMap<JobId, Book>,
+    /// One copy of each member, so that equal ones are quickly seen to be equal.
+    members: BTreeSet<Arc<Known>>,
+    /// Those that wait for whole devices.
+    awaiting_whole: BTreeSet<JobId>,
+}
+
+/// So many members are kept of which no job is known any more.
+const MOST_UNUSED: usize = 4_096;
+
+/// What is known of one job.
+#[derive(Debug)]
+struct Book {
+    demand: Demand,
+    traits: Arc<JobTraits>,
+    /// Once it runs.
+    running: Option<RunningJob>,
+    /// What it is on each make of GPU on which anybody thought of it.
+    members: BTreeMap<GpuKind, Arc<Known>>,
+}
+
+impl Jobs {
+    pub(crate) fn new(solos: Arc<SoloBook>) -> Jobs {
+        Jobs {
+            solos,
+            now: Time::EPOCH,
+            known: BTreeMap::new(),
+            members: BTreeSet::new(),
+            awaiting_whole: BTreeSet::new(),
+        }
+    }
+
+    /// Other measurements of jobs alone are known from now on.
+    pub(crate) fn know(&mut self, solos: Arc<SoloBook>) {
+        self.solos = solos;
+        self.known.values_mut().for_each(|book| book.members.clear());
+    }
+
+    /// Takes note of changes.
+    pub(crate) fn learn(&mut self, now: Time, changes: &[Change]) {
+        self.now = now;
+        for change in changes {
+            match change {
+                Change::Pending(job) => {
+                    self.note(job.id, &job.demand, &job.traits, None);
+                    if let Gpus::Whole(1..) = job.demand.gpus {
+                        self.awaiting_whole.insert(job.id);
+                    }
+                }
+                Change::Running(job) => {
+                    self.note(job.id, &job.demand, &job.traits, Some(job.clone()));
+                    self.awaiting_whole.remove(&job.id);
+                }
+                Change::Gone(job) => {
+                    self.known.remove(job);
+                    self.awaiting_whole.remove(job);
+                }
+                Change::Node(_) | Change::NodeGone(_) => {}
+            }
+        }
+    }
+
+    fn note(&mut self, job: JobId, demand: &Demand, traits: &Arc<JobTraits>, running: Option<RunningJob>) {
+        let (Gpus::Part(_) | Gpus::Whole(1..)) = demand.gpus else { return };
+        let new =
+            || Book { demand: *demand, traits: traits.clone(), running: None, members: BTreeMap::new() };
+        self.known.entry(job).or_insert_with(new).running = running;
+    }
+
+    /// Takes note of a job that is to be placed, if nobody told of it.
+    pub(crate) fn welcome(&mut self, job: &PendingJob) {
+        if !self.known.contains_key(&job.id) {
+            self.note(job.id, &job.demand, &job.traits, None);
+        }
+    }
+
+    /// Those on a device; one that nobody told of is not counted.
+    pub(crate) fn on(&self, device: &DeviceView) -> Vec<JobId> {
+        device.residents.iter().copied().filter(|job| self.known.contains_key(job)).collect()
+    }
+
+    /// What a known job is on a make of GPU.
+    pub(crate) fn member(&mut self, job: JobId, gpu: &GpuKind) -> Arc<Known> {
+        let book = self.known.get_mut(&job).expect("only known jobs are asked for");
+        if let Some(member) = book.members.get(gpu) {
+            return member.clone();
+        }
+        let made = Arc::new(Known::new(member_of(&book.demand, &book.traits, gpu, &self.solos)));
+        let member = self.members.get(&made).cloned().unwrap_or(made);
+        book.members.insert(gpu.clone(), member.clone());
+        if self.members.len() >= MOST_UNUSED {
+            self.members.retain(|known| Arc::strong_count(known) > 1);
+        }
+        self.members.insert(member.clone());
+        member
+    }
+
+    /// How much its neighbours may slow down a known job, where it says so.
+    pub(crate) fn max_slowdown(&self, job: JobId) -> Option<Slowdown> {
+        self.known[&job].demand.max_slowdown
+    }
+
+    /// Whether a job waits for whole devices.
+    pub(crate) fn some_await_whole_devices(&self) -> bool {
+        !self.awaiting_whole.is_empty()
+    }
+
+    /// What a known job asked for.
+    pub(crate) fn demand(&self, job: JobId) -> &Demand {
+        &self.known[&job].demand
+    }
+
+    /// What a known job is expected to take alone.
+    pub(crate) fn profile(&self, job: JobId) -> Profile {
+        let book = &self.known[&job];
+        Profile::flat(&book.demand, &book.traits)
+    }
+
+    /// How long a known job still runs at its present pace; nothing for one that does not run yet.
+    pub(crate) fn ends_in(&self, job: JobId) -> Option<Span> {
+        let running = self.known[&job].running.as_ref()?;
+        Some(expected_end(running, self.profile(job).runtime, self.now).since(self.now))
+    }
+
+    /// How busy a device would be with a newcomer: the sum of what it and the neighbours use of it alone.
+    pub(crate) fn busy_together(&mut self, newcomer: JobId, device: &DeviceView) -> f64 {
+        let gpu = GpuKind::named(&device.model);
+        let together = self.on(device).into_iter().chain([newcomer]);
+        together.map(|job| self.member(job, &gpu).member.busy()).sum()
+    }
+}
+
+/// A number for what a job trains: the same for those that a predictor cannot tell apart.
+pub(crate) fn trained(traits: &JobTraits) -> u64 {
+    let described = traits.model.as_ref().map(|model| ModelDescription {
+        // How long it goes on, and how it is spread over devices, is nothing to its neighbours.
+        iterations: None,
+        epochs: None,
+        samples: None,
+        stages: Vec::new(),
+        ..model.clone()
+    });
+    let named = described.as_ref().is_some_and(|model| model.name.is_some());
+    let group = traits.group.as_ref().filter(|_| !named);
+    let mut hasher = DefaultHasher::new();
+    format!("{group:?} {described:?}").hash(&mut hasher);
+    hasher.finish()
+}

@@ -1,0 +1,37 @@
+//! The devices on which one job has room.
+
+use cohabit_types::{Demand, Placement};
+
+use crate::{DeviceView, FreeNodes, NodeView};
+
+/// A device with room.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Seat<'f> {
+    pub(crate) node: &'f NodeView,
+    pub(crate) device: &'f DeviceView,
+}
+
+impl<'f> Seat<'f> {
+    /// All there are, in the order of nodes and of their devices.
+    pub(crate) fn all(demand: &Demand, free: &'f FreeNodes<'_>) -> Vec<Seat<'f>> {
+        let roomy = free.nodes().filter(|node| node.has_host_room(demand));
+        roomy.flat_map(|node| node.roomy(demand).map(move |device| Seat { node, device })).collect()
+    }
+
+    pub(crate) fn placement(&self, demand: &Demand) -> Placement {
+        Placement { parts: vec![self.node.part(demand, vec![self.device.id.clone()])] }
+    }
+}
+
+/// The position of the seat with the least load; of equals, that with more free memory, then the first.
+///
+/// # Panics
+/// If there are no seats.
+pub(crate) fn least_loaded(seats: &[Seat<'_>], load: impl FnMut(&Seat<'_>) -> f64) -> usize {
+    let loads: Vec<f64> = seats.iter().map(load).collect();
+    let before = |one: &usize, other: &usize| {
+        let more_memory = seats[*other].device.memory_free.cmp(&seats[*one].device.memory_free);
+        loads[*one].total_cmp(&loads[*other]).then(more_memory)
+    };
+    (0..seats.len()).min_by(before).expect("a choice is made among seats")
+}

@@ -1,0 +1,274 @@
+//! A tiny cluster that runs a policy through time: jobs arrive, start where the policy says, and end after
+//! exactly as many iterations as they really have, each as long as it takes at their place.
+//!
+//! Every placement is checked against what is free. A preempted job keeps what it has done and waits again.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use cohabit_types::{Demand, Estimate, JobId, ModelDescription, Placement, Span, Time};
+
+use super::kit;
+use crate::{
+    Action, Change, FirstFit, FreeNodes, JobTraits, NodeView, PendingJob, Place, Plan, Policy, RunPhase,
+    RunningJob, View,
+};
+
+/// Plans at one moment after which a policy is taken to run in circles.
+const TOO_MANY_PLANS: u32 = 1_000;
+
+/// A job, with what only the cluster knows of it.
+#[derive(Debug, Clone)]
+pub(crate) struct TestJob {
+    pub(crate) pending: PendingJob,
+    /// What it really takes. Without a graph an iteration takes a second.
+    pub(crate) iterations: u64,
+}
+
+impl TestJob {
+    /// A job of which exactly what it takes is expected.
+    pub(crate) fn new(number: u64, arrives_at: f64, demand: Demand, iterations: u64) -> TestJob {
+        let at = Time::EPOCH + Span::from_secs_f64(arrives_at);
+        let pending = PendingJob { submitted_at: at, eligible_at: at, ..kit::job(number, demand) };
+        TestJob { pending, iterations }.expected(iterations)
+    }
+
+    /// So many iterations are expected of it.
+    pub(crate) fn expected(self, iterations: u64) -> TestJob {
+        let runtime = Some(Span::from_secs(iterations));
+        let estimate = Estimate { iterations: Some(iterations), runtime, ..Estimate::default() };
+        self.with_traits(|traits| traits.estimate = Some(estimate))
+    }
+
+    /// It trains this.
+    pub(crate) fn training(self, model: ModelDescription) -> TestJob {
+        self.with_traits(|traits| traits.model = Some(model))
+    }
+
+    fn with_traits(mut self, change: impl FnOnce(&mut JobTraits)) -> TestJob {
+        change(Arc::make_mut(&mut self.pending.traits));
+        self
+    }
+}
+
+/// A job that ended.
+#[derive(Debug, Clone)]
+pub(crate) struct Ran {
+    pub(crate) job: JobId,
+    pub(crate) arrived_at: Time,
+    /// When its first attempt started.
+    pub(crate) started_at: Time,
+    pub(crate) ended_at: Time,
+    /// Where its last attempt ran.
+    pub(crate) placement: Placement,
+    /// How much longer an iteration took there than at the best place.
+    pub(crate) slowdown: f64,
+    pub(crate) attempts: u32,
+    /// What the policy said of its last start.
+    pub(crate) why: String,
+}
+
+/// Runs jobs to which their place does not matter. Those that never start are missing in the answer.
+pub(crate) fn run(policy: &mut dyn Policy, nodes: Vec<NodeView>, jobs: Vec<TestJob>) -> Vec<Ran> {
+    TestCluster::new(nodes, jobs, Box::new(FirstFit)).run(policy)
+}
+
+/// The cluster.
+pub(crate) struct TestCluster {
+    view: View,
+    /// What is to come, by time; of one time, ends come before arrivals.
+    events: BTreeMap<(Time, Event), ()>,
+    /// Knows how much slower a place is than the best.
+    truth: Box<dyn Place>,
+    jobs: BTreeMap<JobId, TestJob>,
+    attempts: BTreeMap<JobId, Attempt>,
+    /// What the policy has not been told yet.
+    changes: Vec<Change>,
+    ended: Vec<Ran>,
+    /// How long a preempted job takes to leave its devices.
+    pub(crate) stopping_takes: Span,
+    /// How often the policy was asked.
+    pub(crate) plans: u64,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+enum Event {
+    Ended(JobId, u32),
+    Stopped(JobId, u32),
+    Arrived(JobId),
+}
+
+/// What became of a job so far.
+#[derive(Debug, Clone)]
+struct Attempt {
+    number: u32,
+    first_started_at: Time,
+    started_at: Time,
+    /// What was left of it when this attempt started, as a part of the whole.
+    left: f64,
+    slowdown: f64,
+    why: String,
+}
+
+impl TestCluster {
+    pub(crate) fn new(nodes: Vec<NodeView>, jobs: Vec<TestJob>, truth: Box<dyn Place>) -> TestCluster {
+        let arrival = |job: &TestJob| ((job.pending.eligible_at, Event::Arrived(job.pending.id)), ());
+        let view = View { nodes, ..View::default() };
+        TestCluster {
+            changes: view.as_changes(),
+            view,
+            events: jobs.iter().map(arrival).collect(),
+            truth,
+            jobs: jobs.into_iter().map(|job| (job.pending.id, job)).collect(),
+            attempts: BTreeMap::new(),
+            ended: Vec::new(),
+            stopping_takes: Span::ZERO,
+            plans: 0,
+        }
+    }
+
+    /// Lets everything happen; the jobs in the order in which they ended.
+    pub(crate) fn run(&mut self, policy: &mut dyn Policy) -> Vec<Ran> {
+        self.truth.prepare(&self.view);
+        let mut wake = None;
+        while let Some(now) = self.next_moment(wake) {
+            self.view.now = now;
+            wake = self.pass(policy);
+            assert!(wake.is_none_or(|at| at > now), "a policy that wakes at once never ends");
+        }
+        std::mem::take(&mut self.ended)
+    }
+
+    fn next_moment(&self, wake: Option<Time>) -> Option<Time> {
+        let event = self.events.first_key_value().map(|((at, _), ())| *at);
+        event.into_iter().chain(wake).min()
+    }
+
+    /// All that happens at one moment; when the policy wants to be asked again.
+    fn pass(&mut self, policy: &mut dyn Policy) -> Option<Time> {
+        for _ in 0..TOO_MANY_PLANS {
+            while let Some(entry) = self.events.first_entry().filter(|it| it.key().0 == self.view.now) {
+                let ((_, event), ()) = entry.remove_entry();
+                self.happen(event);
+            }
+            policy.learn(&self.view, &std::mem::take(&mut self.changes));
+            let Plan { actions, wake } = policy.plan(&self.view);
+            self.plans += 1;
+            actions.into_iter().for_each(|action| self.act(action));
+            policy.learn(&self.view, &std::mem::take(&mut self.changes));
+            if self.next_moment(None) != Some(self.view.now) {
+                return wake;
+            }
+        }
+        panic!("the policy runs in circles at {:?}", self.view.now);
+    }
+
+    fn happen(&mut self, event: Event) {
+        match event {
+            Event::Arrived(job) => self.change(Change::Pending(self.jobs[&job].pending.clone())),
+            Event::Ended(job, attempt) if self.attempts[&job].number == attempt => self.end(job),
+            Event::Stopped(job, attempt) if self.attempts[&job].number == attempt => self.requeue(job),
+            Event::Ended(..) | Event::Stopped(..) => {}
+        }
+    }
+
+    fn act(&mut self, action: Action) {
+        match action {
+            Action::Place { job, placement, why, .. } => self.start(job, placement, why),
+            Action::Preempt { job, .. } => self.stop(job),
+        }
+    }
+
+    fn start(&mut self, id: JobId, placement: Placement, why: String) {
+        let job = self.view.pending.get(&id).expect("only a pending job is placed").clone();
+        let free = FreeNodes::new(&self.view.nodes);
+        kit::fits(&free, &job.demand, &placement).expect("a placement fits what is free");
+        let profile = self.truth.profile(&job.demand, &job.traits);
+        let slowdown = self.truth.slowdown(&profile, &placement);
+        let best = profile.bounds.map_or(1.0, |bounds| bounds.fastest);
+        let now = self.view.now;
+        let before = self.attempts.remove(&id);
+        let attempt = Attempt {
+            number: before.as_ref().map_or(1, |it| it.number + 1),
+            first_started_at: before.as_ref().map_or(now, |it| it.first_started_at),
+            started_at: now,
+            left: before.as_ref().map_or(1.0, |it| it.left),
+            slowdown,
+            why,
+        };
+        let seconds = self.jobs[&id].iterations as f64 * best * slowdown * attempt.left;
+        self.events.insert((now + Span::from_secs_f64(seconds), Event::Ended(id, attempt.number)), ());
+        self.attempts.insert(id, attempt);
+        self.book(&placement, |free| free.take(&job.demand, &placement));
+        self.change(Change::Running(RunningJob {
+            id,
+            priority: job.priority,
+            submitted_at: job.submitted_at,
+            started_at: now,
+            demand: job.demand,
+            placement,
+            phase: RunPhase::Running,
+            ends_at: None,
+            traits: job.traits,
+        }));
+    }
+
+    fn stop(&mut self, id: JobId) {
+        let running = self.view.running.get(&id).expect("only a running job is preempted").clone();
+        assert_eq!(running.phase, RunPhase::Running, "a job is stopped once");
+        let (job, now) = (&self.jobs[&id], self.view.now);
+        let profile = self.truth.profile(&running.demand, &running.traits);
+        let best = profile.bounds.map_or(1.0, |bounds| bounds.fastest);
+        let attempt = self.attempts.get_mut(&id).expect("it runs");
+        let whole = job.iterations as f64 * best * attempt.slowdown;
+        let done = now.since(attempt.started_at).as_secs_f64() / whole.max(f64::MIN_POSITIVE);
+        attempt.left = (attempt.left - done).max(0.0);
+        let ended = Event::Ended(id, attempt.number);
+        let stopped = (now + self.stopping_takes, Event::Stopped(id, attempt.number));
+        self.events.retain(|(_, event), ()| *event != ended);
+        self.events.insert(stopped, ());
+        self.change(Change::Running(RunningJob { phase: RunPhase::Stopping, ..running }));
+    }
+
+    fn requeue(&mut self, id: JobId) {
+        self.free(id);
+        let pending = PendingJob { eligible_at: self.view.now, ..self.jobs[&id].pending.clone() };
+        self.change(Change::Pending(pending));
+    }
+
+    fn end(&mut self, id: JobId) {
+        let running = self.free(id);
+        self.change(Change::Gone(id));
+        let attempt = self.attempts[&id].clone();
+        self.ended.push(Ran {
+            job: id,
+            arrived_at: self.jobs[&id].pending.eligible_at,
+            started_at: attempt.first_started_at,
+            ended_at: self.view.now,
+            placement: running.placement,
+            slowdown: attempt.slowdown,
+            attempts: attempt.number,
+            why: attempt.why,
+        });
+    }
+
+    /// Gives back what a job holds.
+    fn free(&mut self, id: JobId) -> RunningJob {
+        let running = self.view.running[&id].clone();
+        self.book(&running.placement, |free| free.give_back(&running.demand, &running.placement));
+        running
+    }
+
+    fn book(&mut self, placement: &Placement, change: impl FnOnce(&mut FreeNodes<'_>)) {
+        let mut free = FreeNodes::new(&self.view.nodes);
+        change(&mut free);
+        let touched = |node: &&NodeView| placement.parts.iter().any(|part| part.node == node.id);
+        let nodes: Vec<NodeView> = free.nodes().filter(touched).cloned().collect();
+        nodes.into_iter().for_each(|node| self.change(Change::Node(node)));
+    }
+
+    fn change(&mut self, change: Change) {
+        self.view.apply(std::slice::from_ref(&change));
+        self.changes.push(change);
+    }
+}

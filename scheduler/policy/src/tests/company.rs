@@ -1,0 +1,73 @@
+//! Small clusters on which jobs share devices: jobs of known models, and neighbours that run already.
+
+use std::sync::Arc;
+
+use cohabit_types::{Demand, Estimate, JobId, ModelDescription, NodeId, Placement, RankPlacement, Span};
+
+use super::kit::{job, part};
+use crate::interference::{Configuration, GpuKind, Knowledge, Solo, SoloBook};
+use crate::{Action, NodeView, PendingJob, Plan, RunPhase, RunningJob, View, policy_that_knows};
+
+/// A fifth of a device, with 1 GiB of its memory.
+pub(crate) fn fifth() -> Demand {
+    part(200)
+}
+
+/// A job that takes a fifth of a device and, alone, so many seconds.
+pub(crate) fn training(number: u64, model: &str, secs: u64) -> PendingJob {
+    let mut job = job(number, fifth());
+    let traits = Arc::make_mut(&mut job.traits);
+    traits.model = Some(ModelDescription { name: Some(model.into()), ..ModelDescription::default() });
+    let (iterations, runtime) = (Some(secs * 10), Some(Span::from_secs(secs)));
+    traits.estimate = Some(Estimate { iterations, runtime, ..Estimate::default() });
+    job
+}
+
+/// The job runs on a device, and so it goes on for so many seconds at its present pace.
+pub(crate) fn runs(view: &mut View, job: PendingJob, node: usize, device: usize, secs: u64) {
+    let PendingJob { id, priority, submitted_at, demand, traits, .. } = job;
+    let host = &mut view.nodes[node];
+    let placement = Placement { parts: vec![host.part(&demand, vec![host.devices[device].id.clone()])] };
+    let mut free = crate::FreeNodes::new(&view.nodes);
+    free.settle(id, &demand, &placement);
+    let after: Vec<NodeView> = free.nodes().cloned().collect();
+    view.nodes = after;
+    let (started_at, ends_at) = (submitted_at, Some(view.now + Span::from_secs(secs)));
+    let phase = RunPhase::Running;
+    let running =
+        RunningJob { id, priority, submitted_at, started_at, demand, placement, phase, ends_at, traits };
+    view.running.insert(id, running);
+}
+
+/// The law, and how busy each model keeps a GPU of this make alone.
+pub(crate) fn knowledge(gpu: &str, busy: &[(&str, f64)]) -> Knowledge {
+    let mut book = SoloBook::default();
+    for (model, busy) in busy {
+        let configuration = Configuration { model: (*model).into(), ..Configuration::default() };
+        let solo = Solo { utilisation: Some(*busy), ..Solo::default() };
+        book.insert(GpuKind::named(gpu), configuration, solo);
+    }
+    Knowledge { solos: Arc::new(book), ..Knowledge::default() }
+}
+
+/// What a new policy answers that sees all this for the first time.
+pub(crate) fn plan_of(policy: &str, knowledge: &Knowledge, view: &View) -> Plan {
+    let mut policy = policy_that_knows(policy, knowledge).unwrap();
+    policy.learn(view, &view.as_changes());
+    policy.plan(view)
+}
+
+/// Who is placed where: job, node, device.
+pub(crate) fn seats(view: &View, plan: &Plan) -> Vec<(u64, usize, usize)> {
+    let position = |node: NodeId| view.nodes.iter().position(|it| it.id == node).unwrap();
+    let seat = |job: JobId, part: &RankPlacement| {
+        let node = position(part.node);
+        let device = view.nodes[node].devices.iter().position(|it| it.id == part.devices[0]).unwrap();
+        (job.number, node, device)
+    };
+    let placed = |action: &Action| match action {
+        Action::Place { job, placement, .. } => seat(*job, &placement.parts[0]),
+        Action::Preempt { .. } => panic!("nobody is stopped"),
+    };
+    plan.actions.iter().map(placed).collect()
+}

@@ -1,0 +1,125 @@
+//! Small clusters and jobs.
+
+use std::sync::Arc;
+
+use cohabit_types::{
+    Bytes, Demand, DeviceId, DeviceKind, Gpus, JobId, Launch, Links, NodeId, ReasonCode, Share, Sharing,
+    Spread, Time,
+};
+
+use crate::{
+    Action, DeviceView, FreeNodes, Intake, JobTraits, NodeView, PendingJob, Plan, Policy, SharingTerms, View,
+    check_shape, policy_by_name,
+};
+
+/// A node whose devices have these shares left, in thousandths, and 80 GiB each.
+pub(crate) fn node(number: u8, free: &[u32]) -> NodeView {
+    let device = |(position, free): (usize, &u32)| DeviceView {
+        id: DeviceId(format!("gpu-{position}").into()),
+        kind: DeviceKind::Fake,
+        model: "test GPU".into(),
+        free: Share(*free),
+        memory: Some(Bytes(80 << 30)),
+        memory_free: Some(Bytes((80 << 30) * u64::from(*free) / 1_000)),
+        residents: vec![],
+        intake: Intake::Open,
+        sharing: SharingTerms::default(),
+        foreign_memory: Bytes::ZERO,
+        peers: vec![],
+    };
+    NodeView {
+        id: NodeId(uuid(number)),
+        ordinal: number.into(),
+        name: format!("node{number}"),
+        cpus: 8,
+        cpus_free: 8,
+        memory: Bytes(64 << 30),
+        memory_free: Bytes(64 << 30),
+        links: Links::default(),
+        devices: free.iter().enumerate().map(device).collect(),
+    }
+}
+
+fn uuid(number: u8) -> uuid::Uuid {
+    uuid::Uuid::from_u128(number.into())
+}
+
+pub(crate) fn gpus(count: u32) -> Demand {
+    Demand { gpus: Gpus::Whole(count), ..Demand::default() }
+}
+
+/// Whole devices on whatever nodes.
+pub(crate) fn anywhere(count: u32) -> Demand {
+    Demand { spread: Spread::Free, ..gpus(count) }
+}
+
+/// A part of a device that may have neighbours: it says how much memory it needs.
+pub(crate) fn part(thousandths: u32) -> Demand {
+    let gpu_memory = Some(Bytes(1 << 30));
+    Demand { gpus: Gpus::Part(Share(thousandths)), sharing: Sharing::Shared, gpu_memory, ..Demand::default() }
+}
+
+/// A pending job, submitted in the order of its number.
+pub(crate) fn job(number: u64, demand: Demand) -> PendingJob {
+    let traits = JobTraits {
+        user: "ada".into(),
+        group: None,
+        model: None,
+        estimate: None,
+        time_limit: None,
+        launch: Launch::default(),
+    };
+    PendingJob {
+        id: JobId::new(number),
+        priority: 0,
+        submitted_at: Time::from_micros(number),
+        eligible_at: Time::from_micros(number),
+        demand,
+        traits: Arc::new(traits),
+    }
+}
+
+pub(crate) fn view(nodes: Vec<NodeView>, pending: Vec<PendingJob>) -> View {
+    let pending = pending.into_iter().map(|job| (job.id, job)).collect();
+    View { now: Time::from_micros(1_000_000), nodes, pending, ..View::default() }
+}
+
+/// What a new policy answers that sees all this for the first time.
+pub(crate) fn plan(view: &View) -> Plan {
+    let mut policy = fifo();
+    policy.learn(view, &view.as_changes());
+    policy.plan(view)
+}
+
+pub(crate) fn fifo() -> Box<dyn Policy> {
+    policy_by_name("fifo").unwrap()
+}
+
+/// Whether the plan's placement is what the demand asks for, and there is room.
+pub(crate) fn fits(
+    free: &FreeNodes,
+    demand: &Demand,
+    placement: &cohabit_types::Placement,
+) -> Result<(), String> {
+    check_shape(demand, placement)?;
+    placement.parts.iter().try_for_each(|part| {
+        let node = free.nodes().find(|node| node.id == part.node);
+        node.ok_or("the plan names a node that takes no jobs")?.fits(demand, part)
+    })
+}
+
+/// Numbers of the jobs that are placed, in order.
+pub(crate) fn placed(plan: &Plan) -> Vec<u64> {
+    let number = |action: &Action| match action {
+        Action::Place { job, .. } | Action::Preempt { job, .. } => job.number,
+    };
+    plan.actions.iter().map(number).collect()
+}
+
+/// Why this job waits, if the plan leaves it waiting.
+pub(crate) fn wait(view: &View, number: u64) -> (ReasonCode, String) {
+    let mut policy = fifo();
+    policy.learn(view, &view.as_changes());
+    let prospect = policy.outlook(view).into_iter().find(|it| it.job.number == number).unwrap();
+    (prospect.code, prospect.why)
+}

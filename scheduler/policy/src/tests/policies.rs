@@ -1,0 +1,113 @@
+//! Names and parameters of policies, and what is said where they are wrong.
+
+use cohabit_types::Placement;
+
+use super::kit::*;
+use crate::{Action, POLICY_NAMES, Plan, View, policy_by_name};
+
+fn refusal(text: &str) -> String {
+    policy_by_name(text).err().map(|why| why.to_string()).unwrap_or_default()
+}
+
+#[test]
+fn every_listed_name_is_a_policy_that_plans() {
+    for name in POLICY_NAMES {
+        let view = view(vec![node(1, &[1_000])], vec![]);
+        let mut policy = policy_by_name(name).unwrap();
+        policy.learn(&view, &view.as_changes());
+        assert_eq!(policy.plan(&view).actions, [], "{name}");
+    }
+}
+
+/// What a new policy of this name answers that sees all this for the first time.
+fn plan_of(name: &str, view: &View) -> Plan {
+    let mut policy = policy_by_name(name).unwrap();
+    policy.learn(view, &view.as_changes());
+    policy.plan(view)
+}
+
+#[test]
+fn fifo_takes_the_first_place_and_strict_fifo_the_mappers() {
+    let nodes = vec![node(1, &[1_000; 4]), node(2, &[1_000; 2])];
+    let view = view(nodes, vec![job(1, gpus(2))]);
+    let place = |name| match plan_of(name, &view).actions.as_slice() {
+        [Action::Place { placement: Placement { parts, .. }, .. }] => parts[0].node.0.as_u128(),
+        others => panic!("{name}: {others:?}"),
+    };
+    assert_eq!(["fifo", "fifo-strict", "fifo-greedy"].map(place), [1, 2, 2]);
+}
+
+#[test]
+fn only_under_a_strict_fifo_nobody_passes_a_job_without_room() {
+    let view = view(vec![node(1, &[1_000, 0])], vec![job(1, gpus(2)), job(2, gpus(1))]);
+    let started = |name| placed(&plan_of(name, &view));
+    assert_eq!(["fifo", "fifo-strict", "fifo-greedy"].map(started), [vec![], vec![], vec![2]]);
+}
+
+#[test]
+fn parameters_follow_a_colon() {
+    for text in [
+        "a-srpt:theta=1.5,delta=1",
+        " las : gpu-hours=0.5, factor=4 ,queues=2,quantum=60",
+        "srtf-oracle:quantum=1",
+        "spd:network=10g,interconnect=300GB,swaps=off,multi-start=off,nic-share=job",
+        "a-srpt:selection=random,map-seed=3,micro-batches=4",
+        "fifo-strict:selection=fragments,network=10g",
+        "easy-backfill:",
+        "isacpp:rcd=sum,as-released=on,speed-weight=0.5,network=10g",
+        "util-threshold:threshold=1.5",
+        "hybrid:caution=1,harm-weight=0.5,idle-price=0.1,sharing=off,watchdog=off,theta=2,network=10g",
+        "clwp-nlwp:similarity=load,slots=all,mu=0.5,own=2,hurt=0,communication=1,traffic=parameter-server",
+        "clwp-nlwp:network=10g,interconnect=300GB",
+        "first-fit-sharing:selection=fragments",
+    ] {
+        assert_eq!(refusal(text), "", "{text}");
+    }
+}
+
+#[test]
+fn an_unknown_name_is_answered_with_the_nearest_ones() {
+    let why = refusal("easy-backfil");
+    assert!(why.starts_with("there is no policy 'easy-backfil': perhaps easy-backfill is meant"), "{why}");
+    assert!(
+        refusal("zzz").starts_with("there is no policy 'zzz': use one of fifo, fifo-strict, fifo-greedy")
+    );
+}
+
+#[test]
+fn an_unknown_parameter_is_answered_with_those_there_are() {
+    let why = refusal("las:quantun=3");
+    assert!(why.starts_with("the policy las takes no 'quantun': perhaps quantum is meant"), "{why}");
+    assert!(why.contains("gpu-hours, factor, queues, quantum"), "{why}");
+    assert_eq!(refusal("fifo:theta=1"), "the policy fifo takes no 'theta': it takes no parameters");
+    assert!(refusal("spd:theta=1").contains("takes no 'theta'"));
+}
+
+#[test]
+fn a_bad_value_is_answered_with_what_is_allowed() {
+    for (text, needle) in [
+        ("las:queues=0", "queues is '0': use a whole number from 1 to 20"),
+        ("las:gpu-hours=-1", "gpu-hours is '-1': use a number above 0"),
+        ("srtf-oracle:quantum=nan", "quantum is 'nan': use seconds"),
+        ("spd:network=fast", "network is 'fast': use a bandwidth like 25g"),
+        ("spd:swaps=maybe", "swaps is 'maybe': use on or off"),
+        ("a-srpt:theta=x", "theta is 'x'"),
+        ("isacpp:rcd=median", "rcd is 'median': use mean or sum"),
+        ("isacpp:speed-weight=-1", "speed-weight is '-1': use a number from 0 to 1000"),
+        ("clwp-nlwp:similarity=none", "similarity is 'none': use cosine or load"),
+        ("clwp-nlwp:mu=-1", "mu is '-1': use a number from 0 to 1000"),
+        ("hybrid:caution=-1", "caution is '-1': use a number from 0 to 1000"),
+        ("hybrid:sharing=maybe", "sharing is 'maybe': use on or off"),
+        ("hybrid:theta=x", "theta is 'x'"),
+        ("util-threshold:threshold=nan", "threshold is 'nan': use a number from 0 to 10"),
+    ] {
+        let why = refusal(text);
+        assert!(why.contains(needle) && why.contains(text.split(':').next().unwrap()), "{why}");
+    }
+}
+
+#[test]
+fn what_is_no_parameter_is_answered_with_the_form() {
+    let why = refusal("las:fast");
+    assert_eq!(why, "'fast' is no parameter of the policy las: write las:key=value,key=value");
+}

@@ -1,0 +1,126 @@
+//! Whatever the cluster and the queue, a plan never promises what is not there.
+
+use cohabit_types::{Bytes, Demand, Limits, Spread};
+use proptest::prelude::*;
+
+use super::kit::*;
+use crate::{
+    Action, FirstFit, FreeNodes, Intake, NodeView, Place, Profile, SharingMode, SharingTerms, View,
+    policy_by_name,
+};
+
+const WORK_CONSERVING: [&str; 11] = [
+    "fifo-greedy",
+    "spd",
+    "spw",
+    "las",
+    "srtf-oracle",
+    "a-srpt-no-vm",
+    "first-fit-sharing",
+    "least-loaded",
+    "horus",
+    "isacpp",
+    "clwp-nlwp",
+];
+
+fn demands() -> impl Strategy<Value = Demand> {
+    let gpus =
+        prop_oneof![(1_u32..1_000).prop_map(part), (0_u32..5).prop_map(gpus), (1_u32..12).prop_map(anywhere)];
+    let amounts = (0_u32..4, 0_u32..10, prop::option::of(1_u64..100));
+    let limits = prop_oneof![Just(Limits::BestEffort), Just(Limits::Enforced)];
+    (gpus, amounts, limits).prop_map(|(demand, (nodes, cpus, memory), limits)| Demand {
+        limits,
+        nodes: if demand.spread == Spread::Free { 1 } else { nodes.max(1) },
+        cpus,
+        gpu_memory: memory.filter(|_| demand.devices() > 0).map(|gib| Bytes(gib << 30)),
+        ..demand
+    })
+}
+
+fn nodes() -> impl Strategy<Value = Vec<NodeView>> {
+    let devices = prop::collection::vec((prop_oneof![Just(1_000_u32), 0_u32..1_000], conditions()), 0..5);
+    prop::collection::vec(devices, 0..5)
+        .prop_map(|all| (0..).zip(all).map(|(number, devices)| node_with(number, devices)).collect())
+}
+
+/// Whether a device is given to jobs, how it may be shared, and how much of it strangers hold.
+type Condition = (Intake, SharingTerms, Bytes);
+
+fn conditions() -> impl Strategy<Value = Condition> {
+    let intake =
+        prop_oneof![8 => Just(Intake::Open), 1 => Just(Intake::Recovering), 1 => Just(Intake::Closed)];
+    let mode =
+        prop_oneof![Just(SharingMode::Enforced), Just(SharingMode::Unenforced), Just(SharingMode::Alone)];
+    let reserve = prop_oneof![Just(Bytes::ZERO), Just(Bytes(1 << 30))];
+    let terms = (mode, prop::option::of(0_u32..4), reserve)
+        .prop_map(|(mode, places_free, reserve)| SharingTerms { mode, places_free, reserve });
+    (intake, terms, prop_oneof![3 => Just(Bytes::ZERO), 1 => (0_u64..40).prop_map(|gib| Bytes(gib << 30))])
+}
+
+fn node_with(number: u8, devices: Vec<(u32, Condition)>) -> NodeView {
+    let free: Vec<u32> = devices.iter().map(|(free, _)| *free).collect();
+    let mut node = node(number, &free);
+    for (device, (_, (intake, sharing, foreign_memory))) in node.devices.iter_mut().zip(devices) {
+        device.memory_free = device.memory_free.map(|free| free.minus(foreign_memory));
+        (device.intake, device.sharing, device.foreign_memory) = (intake, sharing, foreign_memory);
+    }
+    node
+}
+
+fn views() -> impl Strategy<Value = View> {
+    (nodes(), prop::collection::vec(demands(), 0..20)).prop_map(|(nodes, demands)| {
+        let jobs = demands.into_iter().zip(1..).map(|(demand, number)| job(number, demand)).collect();
+        view(nodes, jobs)
+    })
+}
+
+proptest! {
+    #[test]
+    fn every_action_fits_what_those_before_it_left(view in views()) {
+        let mut free = FreeNodes::new(&view.nodes);
+        for action in plan(&view).actions {
+            let Action::Place { job, placement, .. } = action else { panic!("nothing runs to be stopped") };
+            let demand = view.pending[&job].demand;
+            prop_assert_eq!(fits(&free, &demand, &placement), Ok(()));
+            free.take(&demand, &placement);
+        }
+    }
+
+    #[test]
+    fn who_conserves_work_leaves_nobody_waiting_that_fits(view in views()) {
+        for name in WORK_CONSERVING {
+            let mut policy = policy_by_name(name).unwrap();
+            policy.learn(&view, &view.as_changes());
+            let mut free = FreeNodes::new(&view.nodes);
+            let mut waiting = view.pending.clone();
+            for action in policy.plan(&view).actions {
+                let Action::Place { job, placement, .. } = action else { panic!("nothing runs to be stopped") };
+                let started = waiting.remove(&job).expect("a job is placed once");
+                prop_assert_eq!(fits(&free, &started.demand, &placement), Ok(()), "{}", name);
+                free.take(&started.demand, &placement);
+            }
+            for job in waiting.values() {
+                let profile = Profile::flat(&job.demand, &job.traits);
+                prop_assert!(FirstFit.place(job, &profile, &free).is_err(), "{name}: {:?}", job.demand);
+            }
+        }
+    }
+
+    #[test]
+    fn an_empty_cluster_that_could_hold_the_first_job_starts_it(view in views()) {
+        let emptied = View { nodes: view.nodes.iter().map(emptied).collect(), ..view };
+        let Some(first) = emptied.pending.values().next() else { return Ok(()) };
+        let could = FreeNodes::new(&emptied.nodes).could_hold_when_empty(&first.demand);
+        prop_assert_eq!(placed(&plan(&emptied)).first() == Some(&first.id.number), could);
+    }
+
+    #[test]
+    fn the_same_view_gets_the_same_plan(view in views()) {
+        prop_assert_eq!(plan(&view), plan(&view));
+    }
+}
+
+fn emptied(node: &NodeView) -> NodeView {
+    let whole = vec![1_000; node.devices.len()];
+    NodeView { id: node.id, ordinal: node.ordinal, name: node.name.clone(), ..super::kit::node(1, &whole) }
+}

@@ -1,0 +1,247 @@
+//! Who may share a device with memory of its own, who gets it alone, and who waits: with the numbers why.
+
+use cohabit_types::{Bytes, Demand, JobId, Limits, ReasonCode, Share, Sharing, Span};
+
+use super::kit::*;
+use crate::{
+    DeviceView, FreeNodes, Intake, NodeView, PendingJob, Plan, Prospect, SharingMode, SharingTerms,
+    could_ever_hold, forecast,
+};
+
+const GIB: u64 = 1 << 30;
+
+/// A node with one GPU of 80 GiB that three may share, within enforced limits and beside a reserve of 1 GiB.
+fn gpu(change: impl FnOnce(&mut DeviceView)) -> Vec<NodeView> {
+    let mut node = node(1, &[1_000]);
+    let device = &mut node.devices[0];
+    let reserve = Bytes(GIB);
+    device.sharing = SharingTerms { mode: SharingMode::Enforced, places_free: Some(3), reserve };
+    change(device);
+    vec![node]
+}
+
+/// So many jobs are on it, each with a tenth of it and this much memory.
+fn taken_by(jobs: u64, memory: u64) -> impl FnOnce(&mut DeviceView) {
+    move |device| {
+        device.residents = (100..100 + jobs).map(JobId::new).collect();
+        device.free = Share(1_000 - 100 * jobs as u32);
+        device.memory_free = Some(Bytes((80 - jobs * memory) * GIB));
+        device.sharing.places_free = Some(3 - jobs as u32);
+    }
+}
+
+fn in_state(intake: Intake) -> impl FnOnce(&mut DeviceView) {
+    move |device| device.intake = intake
+}
+
+fn shared_as(mode: SharingMode) -> impl FnOnce(&mut DeviceView) {
+    move |device| device.sharing.mode = mode
+}
+
+fn strangers_hold(gib: u64) -> impl FnOnce(&mut DeviceView) {
+    move |device| {
+        device.foreign_memory = Bytes(gib * GIB);
+        device.memory_free = Some(Bytes((80 - gib) * GIB));
+    }
+}
+
+fn tenth(memory: u64) -> Demand {
+    Demand { gpu_memory: Some(Bytes(memory * GIB)), ..part(100) }
+}
+
+fn without_figure() -> Demand {
+    Demand { gpu_memory: None, ..part(100) }
+}
+
+fn insisting() -> Demand {
+    Demand { limits: Limits::Enforced, ..tenth(8) }
+}
+
+fn starts(demand: Demand, nodes: Vec<NodeView>) -> bool {
+    !planned(vec![demand], nodes).actions.is_empty()
+}
+
+fn planned(demands: Vec<Demand>, nodes: Vec<NodeView>) -> Plan {
+    plan(&view(nodes, jobs(demands)))
+}
+
+fn jobs(demands: Vec<Demand>) -> Vec<PendingJob> {
+    (1..).zip(demands).map(|(number, demand)| job(number, demand)).collect()
+}
+
+/// Why it waits, without its place in the queue.
+fn why(demand: Demand, nodes: Vec<NodeView>) -> (ReasonCode, String) {
+    let (code, why) = wait(&view(nodes, vec![job(1, demand)]), 1);
+    (code, why.strip_suffix("; it is next in line").expect("it is the only one").to_owned())
+}
+
+fn share_given(plan: &Plan) -> Share {
+    let crate::Action::Place { placement, .. } = &plan.actions[0] else { panic!("{plan:?}") };
+    placement.parts[0].share
+}
+
+#[test]
+fn those_who_share_leave_the_reserve_free() {
+    assert!(starts(tenth(19), gpu(taken_by(2, 30))));
+    assert!(!starts(tenth(20), gpu(taken_by(2, 30))));
+    let sentence =
+        "it needs 20 GiB of device memory beside a reserve of 1 GiB and the most that is free is 20 GiB";
+    assert_eq!(why(tenth(20), gpu(taken_by(2, 30))), (ReasonCode::WaitingForMemory, sentence.into()));
+}
+
+#[test]
+fn who_has_a_device_alone_may_use_all_of_its_memory() {
+    let alone = |memory| Demand { gpu_memory: Some(Bytes(memory * GIB)), ..gpus(1) };
+    assert!(starts(alone(80), gpu(|_| {})));
+    assert!(!could_ever_hold(&gpu(|_| {}), &alone(81)));
+    assert!(could_ever_hold(&gpu(|_| {}), &tenth(79)));
+    assert!(!could_ever_hold(&gpu(|_| {}), &tenth(80)), "79 GiB and the reserve are all there is");
+}
+
+#[test]
+fn no_more_share_a_device_than_there_are_places() {
+    assert_eq!(placed(&planned(vec![tenth(8); 5], gpu(|_| {}))), [1, 2, 3]);
+    let sentence = "3 ranks share each GPU already, and no more may";
+    assert_eq!(why(tenth(8), gpu(taken_by(3, 8))), (ReasonCode::WaitingForDevices, sentence.into()));
+}
+
+#[test]
+fn a_part_without_a_figure_takes_the_device_alone() {
+    let plan = planned(vec![without_figure(), tenth(8)], gpu(|_| {}));
+    assert_eq!((placed(&plan), share_given(&plan)), (vec![1], Share::WHOLE));
+    let (code, sentence) = why(without_figure(), gpu(taken_by(1, 8)));
+    assert_eq!(code, ReasonCode::WaitingForDevices);
+    assert_eq!(
+        sentence,
+        "it needs 1 whole device(s) on a node and the most that are free on one is 0, since a GPU is shared \
+         only by those who say how much of its memory they need"
+    );
+}
+
+#[test]
+fn where_devices_have_no_memory_to_count_a_part_needs_no_figure() {
+    let slot = |device: &mut DeviceView| {
+        (device.memory, device.memory_free) = (None, None);
+        device.sharing = SharingTerms::default();
+    };
+    let plan = planned(vec![without_figure(); 10], gpu(slot));
+    assert_eq!((plan.actions.len(), share_given(&plan)), (10, Share(100)));
+}
+
+#[test]
+fn ranks_that_wait_for_each_other_share_no_device() {
+    let nodes =
+        || vec![gpu(|_| {}).remove(0), NodeView { id: node(2, &[]).id, ordinal: 2, ..gpu(|_| {}).remove(0) }];
+    let gang = Demand { nodes: 2, ..tenth(8) };
+    let plan = planned(vec![gang, tenth(8)], nodes());
+    assert_eq!((placed(&plan), share_given(&plan)), (vec![1], Share::WHOLE));
+}
+
+#[test]
+fn who_wants_no_neighbours_has_none() {
+    let exclusive = Demand { sharing: Sharing::Exclusive, ..tenth(8) };
+    assert!(!starts(exclusive, gpu(taken_by(1, 8))));
+    assert_eq!(placed(&planned(vec![exclusive, tenth(8)], gpu(|_| {}))), [1]);
+}
+
+#[test]
+fn who_insists_on_limits_shares_only_where_they_are_enforced() {
+    assert!(starts(insisting(), gpu(shared_as(SharingMode::Enforced))));
+    assert!(!starts(insisting(), gpu(shared_as(SharingMode::Unenforced))));
+    assert!(starts(tenth(8), gpu(shared_as(SharingMode::Unenforced))));
+    assert!(!could_ever_hold(&gpu(shared_as(SharingMode::Unenforced)), &insisting()));
+    let sentence = "it shares a device only within enforced limits and no free device enforces them";
+    let told = why(insisting(), gpu(shared_as(SharingMode::Unenforced)));
+    assert_eq!(told, (ReasonCode::WaitingForDevices, sentence.into()));
+    let whole = Demand { limits: Limits::Enforced, ..gpus(1) };
+    assert!(starts(whole, gpu(shared_as(SharingMode::Unenforced))), "who shares nothing needs no limits");
+}
+
+#[test]
+fn a_device_that_cannot_be_shared_is_given_whole_to_whoever_asks_for_a_part() {
+    let plan = planned(vec![insisting(), tenth(8)], gpu(shared_as(SharingMode::Alone)));
+    assert_eq!((placed(&plan), share_given(&plan)), (vec![1], Share::WHOLE));
+}
+
+#[test]
+fn a_device_out_of_service_takes_nobody_and_yet_nobody_is_refused_for_it() {
+    for intake in [Intake::Recovering, Intake::Closed] {
+        for demand in [gpus(1), tenth(8), without_figure()] {
+            assert!(!starts(demand, gpu(in_state(intake))));
+            assert!(could_ever_hold(&gpu(in_state(intake)), &demand));
+        }
+        let sentence = "it needs 1 whole device(s) on a node and the most that are free on one is 0; 1 \
+                        device(s) there are out of service";
+        assert_eq!(why(gpus(1), gpu(in_state(intake))), (ReasonCode::WaitingForDevices, sentence.into()));
+    }
+}
+
+#[test]
+fn who_waits_for_a_fenced_device_holds_up_nobody_but_a_short_recovery_is_waited_for() {
+    let nodes = |intake| {
+        let mut node = node(1, &[1_000, 1_000]);
+        node.devices[1].intake = intake;
+        vec![node]
+    };
+    let jobs = vec![gpus(2), gpus(1)];
+    assert_eq!(placed(&planned(jobs.clone(), nodes(Intake::Closed))), [2]);
+    assert_eq!(placed(&planned(jobs, nodes(Intake::Recovering))), [0_u64; 0]);
+}
+
+#[test]
+fn memory_of_strangers_is_not_given_away() {
+    assert!(starts(tenth(29), gpu(strangers_hold(50))));
+    assert!(!starts(tenth(30), gpu(strangers_hold(50))));
+    assert!(!FreeNodes::new(&gpu(strangers_hold(50))).could_hold_when_empty(&tenth(30)));
+    assert!(could_ever_hold(&gpu(strangers_hold(50)), &tenth(30)), "strangers come and go");
+}
+
+#[test]
+fn strangers_with_more_than_a_tenth_keep_away_who_does_not_say_what_it_needs() {
+    for demand in [gpus(1), without_figure()] {
+        assert!(starts(demand, gpu(strangers_hold(8))));
+        assert!(!starts(demand, gpu(strangers_hold(9))));
+    }
+    let sentence = "it does not say how much device memory it needs, and programs that Cohabit did not start \
+                    hold 9 GiB of the device on which they hold least";
+    assert_eq!(why(gpus(1), gpu(strangers_hold(9))), (ReasonCode::WaitingForMemory, sentence.into()));
+    let modest = Demand { gpu_memory: Some(Bytes(60 * GIB)), ..gpus(1) };
+    assert_eq!(
+        placed(&planned(vec![gpus(1), modest], gpu(strangers_hold(9)))),
+        [2],
+        "no reason for who does"
+    );
+}
+
+#[test]
+fn what_a_preempted_neighbour_gives_back_is_not_the_memory_of_strangers() {
+    let nodes = gpu(strangers_hold(50));
+    let mut free = FreeNodes::new(&nodes);
+    let parts = vec![nodes[0].part(&tenth(8), vec![nodes[0].devices[0].id.clone()])];
+    free.give_back(&tenth(8), &cohabit_types::Placement { parts });
+    assert_eq!(free.node(0).devices[0].memory_free, Some(Bytes(30 * GIB)));
+}
+
+#[test]
+fn a_forecast_counts_neither_devices_out_of_service_nor_more_sharers_than_places() {
+    let prospects = |jobs: u64| {
+        (1..=jobs).map(|number| Prospect {
+            job: JobId::new(number),
+            code: ReasonCode::WaitingForDevices,
+            why: String::new(),
+            not_before: None,
+            runtime: Some(Span::from_secs(60)),
+        })
+    };
+    let waits = |demand, count: u64, nodes| {
+        let view = view(nodes, jobs(vec![demand; count as usize]));
+        let expected = forecast(&view, prospects(count).collect());
+        let secs = |at: cohabit_types::Time| at.since(view.now).as_micros() / 1_000_000;
+        expected.into_iter().map(|it| it.starts_at.map(secs)).collect::<Vec<_>>()
+    };
+    assert_eq!(waits(gpus(1), 1, gpu(in_state(Intake::Closed))), [None]);
+    assert_eq!(waits(gpus(1), 1, gpu(in_state(Intake::Recovering))), [Some(0)]);
+    let one_after_three = [Some(0), Some(0), Some(0), Some(60)];
+    assert_eq!(waits(tenth(8), 4, gpu(|_| {})), one_after_three);
+    assert_eq!(waits(without_figure(), 2, gpu(|_| {})), [Some(0), Some(60)]);
+}

@@ -1,0 +1,216 @@
+//! Clusters as people write them: `16x8:V100@25g` is 16 machines with 8 V100 each and a network of 25 Gb/s.
+//!
+//! Groups are joined by `+`, the speed between the devices of a machine follows a slash
+//! (`4x8:H100@400g/450GB`), and memory may follow the model (`2x4:A100-40G@100g`).
+
+use std::str::FromStr;
+
+use cohabit_policy::interference::{GPU_MODELS, GpuModel};
+use cohabit_types::{Bandwidth, Bytes, Links};
+
+use crate::shape::Shape;
+
+/// Where nobody says how fast the network is.
+pub(crate) const USUAL_NETWORK: Bandwidth = Bandwidth(25_000_000_000);
+/// Where nobody says how fast devices of a machine reach each other: 50 gigabytes in a second.
+pub(crate) const USUAL_INTERCONNECT: Bandwidth = Bandwidth(400_000_000_000);
+/// More machines than any cluster has.
+const MOST_MACHINES: u32 = 100_000;
+/// More devices than any machine has.
+const MOST_DEVICES: u32 = 1_024;
+
+/// A cluster of one or more groups of equal machines.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ClusterSpec {
+    groups: Vec<Group>,
+}
+
+/// Equal machines.
+#[derive(Debug, Clone, PartialEq, Eq)]
+struct Group {
+    machines: u32,
+    devices: u32,
+    model: String,
+    memory: Bytes,
+    links: Links,
+}
+
+/// A text that describes no cluster.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum ParseClusterError {
+    /// It is built otherwise.
+    #[error("'{0}' is no group of machines: write MACHINESxDEVICES:MODEL@NETWORK, like 16x8:V100@25g")]
+    Form(String),
+    /// A number is out of bounds.
+    #[error("'{text}' in '{group}' is no number of {what} between 1 and {most}")]
+    Number {
+        /// What was written.
+        text: String,
+        /// Where.
+        group: String,
+        /// What it counts.
+        what: &'static str,
+        /// The largest that is taken.
+        most: u32,
+    },
+    /// No speed.
+    #[error("in '{group}': {why}")]
+    Speed {
+        /// Where.
+        group: String,
+        /// What is wrong.
+        why: String,
+    },
+    /// Nobody knows how much memory it has.
+    #[error("nobody knows the GPU '{model}': there are {known}; of any other, write the memory too, like {model}-24G", known = known())]
+    Model {
+        /// The model as written.
+        model: String,
+    },
+}
+
+fn known() -> String {
+    GPU_MODELS.map(|model| model.name).join(", ")
+}
+
+impl ClusterSpec {
+    /// Its machines, in the order in which they are written.
+    #[must_use]
+    pub fn shapes(&self) -> Vec<Shape> {
+        let all = self.groups.iter().flat_map(|group| (0..group.machines).map(move |_| group));
+        all.enumerate().map(|(number, group)| group.shape(number)).collect()
+    }
+
+    /// Devices of all machines together.
+    #[must_use]
+    pub fn devices(&self) -> u64 {
+        self.groups.iter().map(|group| u64::from(group.machines) * u64::from(group.devices)).sum()
+    }
+}
+
+impl Group {
+    fn shape(&self, number: usize) -> Shape {
+        Shape::new(&format!("node-{number}"), self.devices)
+            .with_gpu(&self.model, self.memory)
+            .with_links(self.links)
+    }
+}
+
+impl FromStr for ClusterSpec {
+    type Err = ParseClusterError;
+    fn from_str(text: &str) -> Result<ClusterSpec, ParseClusterError> {
+        let groups = text.split('+').map(|group| group.trim().parse()).collect::<Result<_, _>>()?;
+        Ok(ClusterSpec { groups })
+    }
+}
+
+impl FromStr for Group {
+    type Err = ParseClusterError;
+    fn from_str(text: &str) -> Result<Group, ParseClusterError> {
+        let form = || ParseClusterError::Form(text.to_owned());
+        let (size, rest) = text.split_once(':').ok_or_else(form)?;
+        let (machines, devices) = size.split_once('x').ok_or_else(form)?;
+        let (gpu, links) = rest.split_once('@').map_or((rest, None), |(gpu, links)| (gpu, Some(links)));
+        let (model, memory) = model_and_memory(gpu.trim()).ok_or_else(form)??;
+        Ok(Group {
+            machines: number(machines, text, "machines", MOST_MACHINES)?,
+            devices: number(devices, text, "devices", MOST_DEVICES)?,
+            model,
+            memory,
+            links: links_of(links, text)?,
+        })
+    }
+}
+
+fn number(text: &str, group: &str, what: &'static str, most: u32) -> Result<u32, ParseClusterError> {
+    let count = text.trim().parse().ok().filter(|count| (1..=most).contains(count));
+    count.ok_or_else(|| ParseClusterError::Number { text: text.into(), group: group.into(), what, most })
+}
+
+/// `V100`, whose memory is known, or `V100-32G`; none where nothing is written.
+fn model_and_memory(text: &str) -> Option<Result<(String, Bytes), ParseClusterError>> {
+    let written = text.rsplit_once('-').and_then(|(model, size)| Some((model, size.parse::<Bytes>().ok()?)));
+    if let Some((model, memory)) = written.filter(|(model, memory)| !model.is_empty() && memory.0 > 0) {
+        return Some(Ok((model.to_owned(), memory)));
+    }
+    let known = GpuModel::by_name(text).map(|model| (model.name.to_owned(), model.memory));
+    (!text.is_empty()).then(|| known.ok_or_else(|| ParseClusterError::Model { model: text.to_owned() }))
+}
+
+fn links_of(text: Option<&str>, group: &str) -> Result<Links, ParseClusterError> {
+    let speed = |text: &str| {
+        text.parse::<Bandwidth>()
+            .map_err(|error| ParseClusterError::Speed { group: group.to_owned(), why: error.to_string() })
+    };
+    // A slash divides the two speeds, and may also belong to a unit: 25Gb/s.
+    let text = text.unwrap_or("").replace("/s", "");
+    let (network, interconnect) = match text.split_once('/') {
+        Some((network, interconnect)) => (network, Some(interconnect)),
+        None => (text.as_str(), None),
+    };
+    let network = if network.is_empty() { USUAL_NETWORK } else { speed(network)? };
+    let interconnect = interconnect.map_or(Ok(USUAL_INTERCONNECT), speed)?;
+    Ok(Links { network: Some(network), interconnect: Some(interconnect) })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn shapes(text: &str) -> Vec<Shape> {
+        text.parse::<ClusterSpec>().unwrap().shapes()
+    }
+
+    fn refusal(text: &str) -> String {
+        text.parse::<ClusterSpec>().unwrap_err().to_string()
+    }
+
+    #[test]
+    fn a_group_says_machines_devices_model_and_speeds() {
+        let shapes = shapes("16x8:V100@25g");
+        assert_eq!(shapes.len(), 16);
+        assert_eq!((shapes[15].name.as_str(), shapes[15].devices), ("node-15", 8));
+        assert_eq!((shapes[0].model.as_str(), shapes[0].device_memory), ("V100", Some(Bytes(16 << 30))));
+        let links = Links { network: Some(USUAL_NETWORK), interconnect: Some(USUAL_INTERCONNECT) };
+        assert_eq!(shapes[0].links, links);
+    }
+
+    #[test]
+    fn groups_are_joined_and_numbered_on() {
+        let spec: ClusterSpec = "8x8:V100@100g/300GB/s + 4x4:K80@10Gb/s".parse().unwrap();
+        let shapes = spec.shapes();
+        assert_eq!((shapes.len(), spec.devices()), (12, 80));
+        assert_eq!(shapes[0].links.network, Some(Bandwidth(100_000_000_000)));
+        assert_eq!(shapes[0].links.interconnect, Some(Bandwidth(2_400_000_000_000)));
+        assert_eq!((shapes[8].name.as_str(), shapes[8].model.as_str()), ("node-8", "K80"));
+        assert_eq!(shapes[8].links.network, Some(Bandwidth(10_000_000_000)));
+    }
+
+    #[test]
+    fn memory_may_be_written_and_has_to_be_for_an_unknown_model() {
+        assert_eq!(shapes("1x1:V100-32G")[0].device_memory, Some(Bytes(32 << 30)));
+        assert_eq!(shapes("1x1:v100")[0].model, "V100");
+        let own = &shapes("1x1:MI-300-192G@1g")[0];
+        assert_eq!((own.model.as_str(), own.device_memory), ("MI-300", Some(Bytes(192 << 30))));
+        assert!(refusal("1x1:Z9").contains("there are K80, P100, V100"), "{}", refusal("1x1:Z9"));
+        assert!(refusal("1x1:Z9").ends_with("like Z9-24G"));
+    }
+
+    #[test]
+    fn what_makes_no_sense_is_refused_in_words() {
+        for (text, words) in [
+            ("", "'' is no group of machines"),
+            ("16", "like 16x8:V100@25g"),
+            ("16x8", "is no group"),
+            ("16x8:", "is no group"),
+            ("0x8:V100", "'0' in '0x8:V100' is no number of machines between 1 and 100000"),
+            ("1x9999:V100", "no number of devices between 1 and 1024"),
+            ("axb:V100", "'a' in"),
+            ("1x1:V100@fast", "in '1x1:V100@fast': 'fast' is not a bandwidth"),
+            ("1x1:V100@25g/x", "'x' is not a bandwidth"),
+            ("1x1:V100+", "'' is no group"),
+        ] {
+            assert!(refusal(text).contains(words), "{text}: {}", refusal(text));
+        }
+    }
+}

@@ -1,0 +1,91 @@
+//! A scenario from a seed: cluster, jobs and trouble are drawn, each from a stream of its own.
+//!
+//! Not only when something happens is drawn but also whether its kind happens at all, and how fast network
+//! and policy are: seeds that lack one kind of trouble see more of another.
+
+mod faults;
+mod jobs;
+
+use cohabit_policy::POLICY_NAMES;
+use cohabit_scheduler_core::Config;
+use cohabit_types::{Bytes, DeviceKind, Span, Time};
+
+use crate::random::Random;
+use crate::scenario::Scenario;
+use crate::shape::Shape;
+
+/// What is fixed instead of drawn.
+#[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
+pub struct Options {
+    /// How many nodes.
+    pub nodes: Option<u32>,
+    /// How many submissions.
+    pub jobs: Option<u32>,
+}
+
+impl Scenario {
+    /// The scenario of this seed.
+    #[must_use]
+    pub fn draw(seed: u64, options: &Options) -> Scenario {
+        let mut random = Random::stream(seed, "cluster");
+        let count = random.between(1, 5) as u32;
+        let kinds = if random.chance(0.4) { &[DeviceKind::Gpu][..] } else { &MIXED };
+        let shapes: Vec<Shape> = (0..options.nodes.unwrap_or(count).max(1))
+            .map(|number| shape(&mut random, kinds, number))
+            .collect();
+        let quiet_at = Time::EPOCH + random.span((Span::from_secs(600), Span::from_secs(3 * 3_600)));
+        let mut scenario = Scenario { quiet_at, ..settings(&mut random, Scenario::calm(shapes)) };
+        let count = random.between(2, 25) as u32;
+        jobs::submit(seed, options.jobs.unwrap_or(count), &mut scenario);
+        jobs::change_minds(seed, &mut scenario);
+        faults::trouble(seed, &mut scenario);
+        scenario
+    }
+}
+
+/// The kinds of devices in clusters that have several.
+const MIXED: [DeviceKind; 3] = [DeviceKind::Host, DeviceKind::Fake, DeviceKind::Gpu];
+
+fn shape(random: &mut Random, kinds: &[DeviceKind], number: u32) -> Shape {
+    let kind = *random.pick(kinds);
+    let memory = Bytes(random.between(8, 80) << 30);
+    Shape {
+        cpus: random.between(2, 32) as u32,
+        memory: Bytes(random.between(8, 256) << 30),
+        devices: random.between(1, 4) as u32,
+        kind,
+        device_memory: (kind != DeviceKind::Host).then_some(memory),
+        // The first jobs meet there.
+        foreign_ports: 3,
+        ..Shape::new(&format!("node-{number}"), 0)
+    }
+}
+
+fn settings(random: &mut Random, calm: Scenario) -> Scenario {
+    let slow_network = random.chance(0.25);
+    let slow_policy = random.chance(0.25);
+    let forgetful = random.chance(0.1);
+    let slow_journal = random.chance(0.3);
+    let default = Config::default();
+    Scenario {
+        config: Config {
+            retention: if forgetful { Span::from_secs(1_800) } else { Span::from_secs(30 * 86_400) },
+            node_failures: random.between(0, 5) as u32,
+            ..default
+        },
+        policy: (*random.pick(&POLICY_NAMES)).to_owned(),
+        orphan_grace: random.span((Span::from_secs(30), Span::from_secs(120))),
+        heartbeat: random.span((Span::from_secs(2), Span::from_secs(30))),
+        snapshot_every: random.between(5, 200) as usize,
+        delay: if slow_network { (Span::from_millis(1), Span::from_secs(3)) } else { calm.delay },
+        planning: if slow_policy { (Span::from_millis(100), Span::from_secs(120)) } else { calm.planning },
+        planning_limit: random.span((Span::from_secs(1), Span::from_secs(90))),
+        commit: if slow_journal { (Span::from_millis(1), Span::from_secs(2)) } else { calm.commit },
+        ..calm
+    }
+}
+
+/// A moment of the time in which things happen.
+fn moment(random: &mut Random, scenario: &Scenario) -> Time {
+    Time::from_micros(random.between(0, scenario.quiet_at.as_micros()))
+}

@@ -1,0 +1,156 @@
+//! The books of an evaluation: what is written down while it runs, a row for each job.
+//!
+//! The head forgets jobs soon after they end, so all that is told later is taken from what it publishes
+//! then.
+
+use std::collections::BTreeMap;
+
+use cohabit_policy::Features;
+use cohabit_predict::Accuracy;
+use cohabit_types::{AttemptId, Estimate, JobRecord, JobSpec, JobState, Time};
+
+use super::device_spans::Watched;
+use super::estimates::Estimates;
+use super::metrics::{self, Counted};
+use super::occupancy::Occupancy;
+use super::result::{Evaluated, JobResult};
+use super::series::Series;
+use super::{Evaluation, Observer};
+use crate::failure::{Failure, FailureKind};
+use crate::machine::Tenure;
+use crate::shell::Shell;
+
+/// What is written down.
+pub(super) struct Books<'o> {
+    observer: &'o mut dyn Observer,
+    estimates: Estimates,
+    /// By the order of submission; the job with number 1 is the first.
+    jobs: Vec<Entry>,
+    submitted: usize,
+    ended: usize,
+    asked_at: u64,
+    /// How long each plan took, in microseconds of a real clock.
+    plans: Vec<u64>,
+    watched: Watched,
+    occupancy: Occupancy,
+}
+
+/// A job.
+struct Entry {
+    /// What the estimator saw of it.
+    features: Option<Features>,
+    /// Seconds of an iteration at best.
+    pace: f64,
+    iterations: u64,
+    result: JobResult,
+}
+
+impl<'o> Books<'o> {
+    pub(super) fn new(evaluation: &Evaluation, observer: &'o mut dyn Observer) -> Books<'o> {
+        let entry = |job: &crate::workload::WorkloadJob| Entry {
+            features: None,
+            pace: job.pace,
+            iterations: job.iterations,
+            result: JobResult::submitted(job),
+        };
+        Books {
+            observer,
+            estimates: Estimates::new(evaluation.estimator, evaluation.seed),
+            jobs: evaluation.jobs.iter().map(entry).collect(),
+            submitted: 0,
+            ended: 0,
+            asked_at: 0,
+            plans: Vec::new(),
+            watched: Watched::first_of(&evaluation.shapes),
+            occupancy: Occupancy::default(),
+        }
+    }
+
+    pub(super) fn clock_us(&mut self) -> u64 {
+        self.observer.clock_us()
+    }
+
+    /// Device time that machines measured, in thousandths of a device times microseconds, must be within
+    /// what was booked.
+    pub(super) fn check_device_time(&self, used: &BTreeMap<u64, u64>) -> Result<(), Failure> {
+        for (number, used) in used {
+            let job = &self.jobs[*number as usize - 1].result;
+            let booked = job.ran().as_micros() * job.devices_milli;
+            if *used > booked {
+                let detail =
+                    format!("job {number} used {used} thousandths of a device times µs of {booked} booked");
+                return Err(Failure {
+                    kind: FailureKind::Invariant,
+                    at: job.ended.unwrap_or(Time::EPOCH),
+                    detail,
+                });
+            }
+        }
+        Ok(())
+    }
+
+    /// All that is to be told.
+    pub(super) fn close(
+        self,
+        evaluation: &Evaluation,
+        tenure: Tenure,
+        events: u64,
+        wall_us: u64,
+    ) -> Evaluated {
+        let estimates: Accuracy = self.estimates.accuracy();
+        let jobs: Vec<JobResult> = self.jobs.into_iter().map(|entry| entry.result).collect();
+        let occupied = self.occupancy.total();
+        let counted = Counted { plans: self.plans, occupied, tenure, events, wall_us };
+        Evaluated {
+            metrics: metrics::of(evaluation, &jobs, counted),
+            series: Series::of(&jobs),
+            spans: self.watched.into_spans(),
+            jobs,
+            estimates,
+        }
+    }
+
+    fn entry(&mut self, number: u64) -> &mut Entry {
+        &mut self.jobs[number as usize - 1]
+    }
+}
+
+impl Shell for Books<'_> {
+    fn expect(&mut self, now: Time, user: &str, spec: &JobSpec) -> Option<Estimate> {
+        let index = self.submitted;
+        self.submitted += 1;
+        let entry = &mut self.jobs[index];
+        let features = Features::of(user, spec, now);
+        let estimate = self.estimates.of(index, spec, &features, entry.pace);
+        entry.features = Some(features);
+        estimate
+    }
+
+    fn asked(&mut self) {
+        self.asked_at = self.observer.clock_us();
+    }
+
+    fn answered(&mut self) {
+        let now = self.observer.clock_us();
+        self.plans.push(now.saturating_sub(self.asked_at));
+    }
+
+    fn placed(&mut self, attempt: AttemptId, pace: f64) {
+        self.entry(attempt.job.number).result.gang_slowdown = Some(1.0 / pace);
+    }
+
+    fn ended(&mut self, record: &JobRecord) {
+        let index = record.id.number as usize - 1;
+        let entry = &mut self.jobs[index];
+        entry.result.take(record);
+        if let (Some(features), Some(last), JobState::Completed) =
+            (entry.features.take(), entry.result.attempts.last(), record.state)
+        {
+            self.estimates.learn(features, last.1, last.1.since(last.0), entry.iterations);
+        }
+        self.watched.note(index, record);
+        self.occupancy.note(record);
+        self.ended += 1;
+        self.observer.progressed(self.ended, self.jobs.len());
+    }
+}

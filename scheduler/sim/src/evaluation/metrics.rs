@@ -1,0 +1,175 @@
+//! The numbers by which policies are compared.
+
+use cohabit_policy::mapping::{JobGraph, Mapper, MapperOptions, Server};
+use cohabit_types::{JobState, Span, Time};
+use serde::{Deserialize, Serialize};
+
+use super::Evaluation;
+use super::lower_bound::{Work, mean_completion};
+use super::result::JobResult;
+use super::statistics::{mean, percentile};
+use crate::machine::Tenure;
+use crate::shape::Shape;
+use crate::workload::WorkloadJob;
+
+/// A job that waits for longer was delayed: others start with the next plan.
+const AT_ONCE: Span = Span::from_secs(1);
+
+/// How a policy did. JCT is the time from a job's submission to its end.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Metrics {
+    /// Its name.
+    pub policy: String,
+    /// How many jobs there were.
+    pub jobs: usize,
+    /// How many of them completed.
+    pub completed: usize,
+    /// From the first submission to the last end, in seconds.
+    pub makespan_s: f64,
+    /// Mean JCT in seconds.
+    pub mean_jct_s: f64,
+    /// Median JCT in seconds.
+    pub median_jct_s: f64,
+    /// The JCT that 95 of 100 jobs do not exceed, in seconds.
+    pub p95_jct_s: f64,
+    /// The JCT that 99 of 100 jobs do not exceed, in seconds.
+    pub p99_jct_s: f64,
+    /// Mean time without devices between submission and end, in seconds.
+    pub mean_wait_s: f64,
+    /// The sum of all times of completion since the first submission, in seconds: what A-SRPT minimises.
+    pub total_completion_s: f64,
+    /// No schedule has a smaller mean JCT: that of the single machine A1 with true iterations and the
+    /// fastest thinkable places.
+    pub lower_bound_mean_jct_s: f64,
+    /// The part of all devices' time that jobs held, from the first submission to the last end.
+    pub gpu_busy: f64,
+    /// The same from the first submission to the last one.
+    pub gpu_busy_while_arriving: f64,
+    /// The part of all devices' time in which at least one job was on them, up to the last end: those that
+    /// share a device count once.
+    #[serde(default)]
+    pub gpu_occupied: f64,
+    /// Mean over jobs of the time that they held devices to the time that they take at their best place
+    /// alone.
+    pub mean_slowdown: f64,
+    /// Mean over jobs with a graph of an iteration's time at their last place to that at the best.
+    pub mean_gang_slowdown: f64,
+    /// Jobs that waited for longer than a second for their first devices.
+    pub delayed: usize,
+    /// How often a job was stopped to make room.
+    pub preemptions: usize,
+    /// How often a job found no memory left on its device.
+    pub out_of_memory: usize,
+    /// Of the time that jobs ran which may have neighbours, the part in which these slowed them down by more
+    /// than the bound.
+    #[serde(default)]
+    pub bound_violations: f64,
+    /// How many plans were made.
+    pub plans: usize,
+    /// The time of a plan that half of them do not exceed, in microseconds of a real clock.
+    pub plan_us_p50: u64,
+    /// The time of a plan that 99 of 100 do not exceed.
+    pub plan_us_p99: u64,
+    /// Events that head and workers handled.
+    pub events: u64,
+    /// How long the evaluation took, in seconds of a real clock.
+    pub wall_s: f64,
+}
+
+/// What was counted while it ran.
+pub(super) struct Counted {
+    /// How long each plan took, in microseconds.
+    pub(super) plans: Vec<u64>,
+    /// Device time in which at least one job was there.
+    pub(super) occupied: Span,
+    pub(super) tenure: Tenure,
+    pub(super) events: u64,
+    pub(super) wall_us: u64,
+}
+
+pub(super) fn of(evaluation: &Evaluation, jobs: &[JobResult], counted: Counted) -> Metrics {
+    let first = jobs.iter().map(|job| job.submitted).min().unwrap_or(Time::EPOCH);
+    let last_arrival = jobs.iter().map(|job| job.submitted).max().unwrap_or(first);
+    let last_end = jobs.iter().filter_map(|job| job.ended).max().unwrap_or(first);
+    let capacity: u64 = evaluation.shapes.iter().map(|shape| u64::from(shape.devices)).sum();
+    let busy = |until: Time| {
+        held_until(jobs, until) / (capacity as f64 * until.since(first).as_secs_f64()).max(1e-9)
+    };
+    let all_time = capacity as f64 * last_end.since(first).as_secs_f64();
+    let jct = sorted(jobs.iter().filter_map(JobResult::completion_time).map(Span::as_secs_f64));
+    let plans = sorted_integers(counted.plans);
+    Metrics {
+        policy: evaluation.policy.clone(),
+        jobs: jobs.len(),
+        completed: count(jobs, |job| job.state == JobState::Completed),
+        makespan_s: last_end.since(first).as_secs_f64(),
+        mean_jct_s: mean(jct.iter().copied()),
+        median_jct_s: percentile(&jct, 0.5),
+        p95_jct_s: percentile(&jct, 0.95),
+        p99_jct_s: percentile(&jct, 0.99),
+        mean_wait_s: mean(jobs.iter().filter_map(JobResult::waited).map(Span::as_secs_f64)),
+        total_completion_s: jobs.iter().filter_map(|job| Some(job.ended?.since(first).as_secs_f64())).sum(),
+        lower_bound_mean_jct_s: lower_bound(evaluation, capacity),
+        gpu_busy: busy(last_end),
+        gpu_busy_while_arriving: busy(last_arrival),
+        gpu_occupied: part(counted.occupied, all_time),
+        mean_slowdown: mean(jobs.iter().filter_map(slowdown)),
+        mean_gang_slowdown: mean(jobs.iter().filter_map(|job| job.gang_slowdown)),
+        delayed: count(jobs, |job| job.started.is_none_or(|at| at.since(job.submitted) > AT_ONCE)),
+        preemptions: jobs.iter().map(JobResult::preemptions).sum(),
+        out_of_memory: jobs.iter().map(|job| job.out_of_memory).sum(),
+        bound_violations: part(counted.tenure.over_bound, counted.tenure.ran.as_secs_f64()),
+        plans: plans.len(),
+        plan_us_p50: percentile(&plans, 0.5),
+        plan_us_p99: percentile(&plans, 0.99),
+        events: counted.events,
+        wall_s: counted.wall_us as f64 / 1e6,
+    }
+}
+
+/// Of so many seconds.
+fn part(of: Span, seconds: f64) -> f64 {
+    of.as_secs_f64() / seconds.max(1e-9)
+}
+
+fn count(jobs: &[JobResult], which: impl Fn(&&JobResult) -> bool) -> usize {
+    jobs.iter().filter(which).count()
+}
+
+/// Device time that jobs held up to this moment, in seconds.
+fn held_until(jobs: &[JobResult], until: Time) -> f64 {
+    let held = |job: &JobResult| {
+        let spans = job.attempts.iter().map(|(from, to)| (*to).min(until).since(*from).as_secs_f64());
+        spans.sum::<f64>() * job.devices_milli as f64 / 1_000.0
+    };
+    jobs.iter().map(held).sum()
+}
+
+fn slowdown(job: &JobResult) -> Option<f64> {
+    let ideal = job.ideal.as_secs_f64();
+    (ideal > 0.0 && job.ended.is_some()).then(|| job.ran().as_secs_f64() / ideal)
+}
+
+fn lower_bound(evaluation: &Evaluation, capacity: u64) -> f64 {
+    let servers: Vec<Server> = evaluation.shapes.iter().map(Shape::server).collect();
+    let mut mapper = Mapper::new(MapperOptions::default());
+    let mut work = |job: &WorkloadJob| {
+        let devices = job.spec.demand.total_devices();
+        let graph = job.spec.model.as_ref().and_then(|model| JobGraph::of(model, devices));
+        let floor = graph.map_or(job.pace, |graph| mapper.bounds(&graph, &servers).floor.min(job.pace));
+        let device_seconds = floor * job.iterations as f64 * job.spec.demand.total_milli() as f64 / 1_000.0;
+        Work { at: job.at, length: Span::from_secs_f64(device_seconds / capacity.max(1) as f64) }
+    };
+    mean_completion(&evaluation.jobs.iter().map(&mut work).collect::<Vec<_>>())
+}
+
+fn sorted(values: impl Iterator<Item = f64>) -> Vec<f64> {
+    let mut values: Vec<f64> = values.collect();
+    values.sort_by(f64::total_cmp);
+    values
+}
+
+fn sorted_integers(mut values: Vec<u64>) -> Vec<u64> {
+    values.sort_unstable();
+    values
+}

@@ -1,0 +1,64 @@
+//! What must hold of traces and clusters that strangers wrote, for `integration/fuzz`.
+//!
+//! Every function takes any bytes and panics where a promise is broken.
+
+use std::sync::LazyLock;
+
+use cohabit_types::Span;
+
+use crate::ClusterSpec;
+use crate::trace::{Format, MeasuredOn, Reading, Strictness, Throughputs, TraceError, read};
+
+/// Every format, the guess, and the table that goes with Gavel's. The first byte chooses which; a trace may
+/// be packed.
+pub fn traces(bytes: &[u8]) {
+    let Some((choice, text)) = bytes.split_first() else { return };
+    let format = match choice % 6 {
+        0 => None,
+        1 => Some(Format::Csv),
+        2 => Some(Format::Philly),
+        3 => Some(Format::Openb),
+        4 => Some(Format::Gavel),
+        _ => return throughputs(text),
+    };
+    let strictness = if choice & 0x80 == 0 { Strictness::Lenient } else { Strictness::Strict };
+    let is_gavels = matches!(format, None | Some(Format::Gavel));
+    let throughputs = is_gavels.then(|| THROUGHPUTS.clone());
+    match read(text, &Reading { format, strictness, throughputs }) {
+        Ok(trace) => {
+            assert!(!trace.jobs.is_empty() && trace.jobs[0].submitted == Span::ZERO);
+            assert!(trace.jobs.is_sorted_by_key(|job| job.submitted));
+            for job in &trace.jobs {
+                assert!(job.duration > Span::ZERO && job.devices_milli > 0, "{job:?}");
+            }
+            let lines = trace.skipped.iter().map(|row| row.line);
+            assert!(lines.clone().all(|line| line > 0) && lines.is_sorted(), "{:?}", trace.skipped);
+            assert!(strictness == Strictness::Lenient || trace.skipped.is_empty());
+        }
+        Err(TraceError::BadRow(row)) => assert!(row.line > 0 && strictness == Strictness::Strict, "{row:?}"),
+        Err(error) => assert!(!error.to_string().is_empty()),
+    }
+}
+
+/// What Gavel's traces are read with.
+static THROUGHPUTS: LazyLock<Throughputs> = LazyLock::new(|| {
+    let table = "source,gpu,model,batch_size,scale_factor,consolidated,steps_per_s\n\
+                 sim,v100,ResNet-18,64,1,True,12.5\n";
+    Throughputs::read(table.as_bytes(), MeasuredOn::default()).expect("the table is whole")
+});
+
+fn throughputs(text: &[u8]) {
+    if let Err(error) = Throughputs::read(text, MeasuredOn::default()) {
+        assert!(!error.to_string().is_empty());
+    }
+}
+
+/// A cluster has as many machines and devices as it says.
+pub fn clusters(bytes: &[u8]) {
+    let Ok(text) = str::from_utf8(bytes) else { return };
+    let Ok(cluster) = text.parse::<ClusterSpec>() else { return };
+    if cluster.devices() < 1_000 {
+        let devices = cluster.shapes().iter().map(|shape| u64::from(shape.devices)).sum::<u64>();
+        assert_eq!(devices, cluster.devices());
+    }
+}

@@ -1,0 +1,259 @@
+//! The head's daemon without its sockets: the production head behind a journal, and its recovery.
+//!
+//! What is durable is handled. A crash forgets everything but journal and snapshot; what comes back must
+//! equal what was lost.
+
+use std::collections::BTreeMap;
+
+use cohabit_policy::interference::Knowledge;
+use cohabit_policy::{Change, Plan, Policy, View, policy_that_knows};
+use cohabit_scheduler_core::{Config, Effect, Event, Head};
+use cohabit_types::{Span, Time, WorkerKey};
+
+use crate::alarm::AlarmClock;
+use crate::failure::{Failure, FailureKind, guarded};
+use crate::happening::LinkId;
+use crate::journal::{Fate, Journal};
+use crate::scenario::Scenario;
+use crate::wall_clock::HeadClock;
+
+/// The head's place in the cluster, whether it is up or down.
+pub(crate) struct HeadHost {
+    settings: Settings,
+    head: Head,
+    policy: Box<dyn Policy>,
+    /// What the policy sees.
+    view: View,
+    /// What the policy will see when it listens again.
+    news: Vec<Change>,
+    /// It does not until then.
+    stalled_until: Time,
+    pub(crate) journal: Journal,
+    /// A snapshot, and how many events it contains.
+    snapshot: (usize, Image),
+    pub(crate) state: State,
+    pub(crate) clock: HeadClock,
+    /// Counts its lives; what belongs to an earlier one is void.
+    pub(crate) life: u64,
+    pub(crate) sessions: BTreeMap<WorkerKey, LinkId>,
+    pub(crate) alarm: AlarmClock,
+}
+
+struct Settings {
+    config: Config,
+    policy: String,
+    knowledge: Knowledge,
+    snapshot_every: usize,
+}
+
+/// Whether the head is there.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum State {
+    Up,
+    /// Of the effects of its next event only some are carried out, of so many further ones none; then it
+    /// crashes.
+    Stumbling {
+        events: u32,
+        back: Span,
+    },
+    /// The effects of so many more events are not carried out; then it crashes.
+    Falling {
+        events: u32,
+        back: Span,
+    },
+    Down,
+}
+
+impl HeadHost {
+    pub(crate) fn new(scenario: &Scenario) -> HeadHost {
+        let head = Head::new();
+        let snapshot = (0, Image::of(&head));
+        HeadHost {
+            settings: Settings {
+                config: scenario.config.clone(),
+                policy: scenario.policy.clone(),
+                knowledge: scenario.knowledge.clone(),
+                snapshot_every: scenario.snapshot_every.max(1),
+            },
+            head,
+            policy: policy(&scenario.policy, &scenario.knowledge),
+            view: View::default(),
+            news: Vec::new(),
+            stalled_until: Time::EPOCH,
+            journal: Journal::default(),
+            snapshot,
+            state: State::Down,
+            clock: HeadClock::default(),
+            life: 0,
+            sessions: BTreeMap::new(),
+            alarm: AlarmClock::default(),
+        }
+    }
+
+    pub(crate) const fn head(&self) -> &Head {
+        &self.head
+    }
+
+    pub(crate) fn is_up(&self) -> bool {
+        self.state != State::Down
+    }
+
+    /// Whether something of what it wants done now is done.
+    pub(crate) const fn carries_out(&self) -> bool {
+        matches!(self.state, State::Up | State::Stumbling { .. })
+    }
+
+    /// Shows the policy what changed, and asks it for a plan, by the head's clock; none while it is stalled.
+    pub(crate) fn plan(&mut self, true_now: Time, now: Time) -> Option<Plan> {
+        self.news.extend(self.head.changes());
+        if true_now < self.stalled_until {
+            return None;
+        }
+        let changes = std::mem::take(&mut self.news);
+        self.view.now = now;
+        self.view.apply(&changes);
+        self.policy.learn(&self.view, &changes);
+        Some(self.policy.plan(&self.view))
+    }
+
+    /// The policy neither listens nor answers until then.
+    pub(crate) const fn stall_policy(&mut self, until: Time) {
+        self.stalled_until = until;
+    }
+
+    /// The plan of first come, first served, which knows only the present.
+    pub(crate) fn fall_back(&self, now: Time) -> Plan {
+        let view = self.head.view(now);
+        let mut policy = policy("fifo", &self.settings.knowledge);
+        policy.learn(&view, &view.as_changes());
+        policy.plan(&view)
+    }
+
+    /// Handles an event that is durable, and may take a snapshot afterwards.
+    pub(crate) fn handle(&mut self, at: Time, event: Event) -> Result<Vec<Effect>, Failure> {
+        self.journal.handles(&event);
+        let effects = self.replay(at, event)?;
+        let handled = self.journal.handled().len();
+        if handled >= self.snapshot.0 + self.settings.snapshot_every {
+            self.snapshot = (handled, Image::of(&self.head));
+        }
+        Ok(effects)
+    }
+
+    /// Handles an event, unwatched.
+    pub(crate) fn let_happen(&mut self, at: Time, event: Event) -> Result<Vec<Effect>, Failure> {
+        let mut effects = Vec::new();
+        guarded(FailureKind::Crash, at, || self.head.handle(at, event, &mut effects))?;
+        Ok(effects)
+    }
+
+    /// Everything but journal and snapshot is gone. What was durable and not handled is handled now; its
+    /// effects nobody sees.
+    pub(crate) fn crash(&mut self, now: Time, fate: Fate) -> Result<Vec<(Time, Event)>, Failure> {
+        self.state = State::Down;
+        self.alarm = AlarmClock::default();
+        self.journal.crash(fate);
+        self.head = self.recovered(now)?;
+        Ok(self.journal.take_unhandled())
+    }
+
+    /// An event that is in the journal happens.
+    pub(crate) fn replay(&mut self, at: Time, event: Event) -> Result<Vec<Effect>, Failure> {
+        let effects = self.let_happen(at, event)?;
+        guarded(FailureKind::Invariant, at, || self.head.check())?;
+        Ok(effects)
+    }
+
+    /// Comes back with another state than it had: a planted bug.
+    pub(crate) fn edit(&mut self, edit: impl FnOnce(&mut serde_json::Value)) {
+        let mut state = serde_json::to_value(&self.head).expect("a head can be written down");
+        edit(&mut state);
+        self.head = serde_json::from_value(state).expect("it is still a head");
+    }
+
+    /// Comes back with a policy that knows nothing. Nobody knows how much time it was gone for, whatever its
+    /// clock says: none of it counts.
+    pub(crate) fn restart(&mut self, true_now: Time) {
+        self.state = State::Up;
+        self.life += 1;
+        self.policy = policy(&self.settings.policy, &self.settings.knowledge);
+        self.view = View::default();
+        self.news.clear();
+        self.stalled_until = Time::EPOCH;
+        if let Some(last) = self.journal.last() {
+            self.clock.start(true_now, last);
+            self.journal.leap(self.clock.read(true_now).since(last));
+        }
+        self.journal.add(Event::Configured(self.settings.config.clone()));
+    }
+
+    /// The head by snapshot and rest of the journal; the whole journal must lead to the same.
+    ///
+    /// # Errors
+    /// If live head, replayed head and restored head are not equal.
+    pub(crate) fn recovered(&self, now: Time) -> Result<Head, Failure> {
+        let (length, snapshot) = &self.snapshot;
+        let restored = snapshot.read().map_err(|error| {
+            let detail = format!("a snapshot cannot be read: {error}");
+            Failure { kind: FailureKind::Invariant, at: now, detail }
+        })?;
+        let handled = self.journal.handled();
+        let restored = replayed(now, restored, &handled[*length..])?;
+        let replayed = replayed(now, Head::new(), handled)?;
+        let live = text(&self.head);
+        same(now, "replay of the whole journal", &live, &text(&replayed))?;
+        same(now, "replay after the snapshot", &live, &text(&restored))?;
+        Ok(restored)
+    }
+}
+
+/// A head as a journal has it: without its jobs, and these in parts.
+struct Image {
+    rest: String,
+    parts: Vec<String>,
+}
+
+impl Image {
+    /// Jobs in a part: few, so that there are several.
+    const PART: usize = 4;
+
+    fn of(head: &Head) -> Image {
+        let (rest, parts) = head.in_parts(Image::PART);
+        Image { rest: text(&rest), parts: parts.map(|part| text(&part)).collect() }
+    }
+
+    fn read(&self) -> serde_json::Result<Head> {
+        let parts = self.parts.iter().map(|part| serde_json::from_str(part)).collect::<Result<_, _>>()?;
+        Head::of_parts(serde_json::from_str(&self.rest)?, parts)
+    }
+}
+
+fn policy(name: &str, knowledge: &Knowledge) -> Box<dyn Policy> {
+    policy_that_knows(name, knowledge).unwrap_or_else(|unknown| panic!("{unknown}"))
+}
+
+fn text(of_head: &impl serde::Serialize) -> String {
+    serde_json::to_string(of_head).expect("a head can be written down")
+}
+
+fn replayed(now: Time, mut head: Head, journal: &[(Time, Event)]) -> Result<Head, Failure> {
+    for (at, event) in journal {
+        guarded(FailureKind::Crash, now, || head.handle(*at, event.clone(), &mut Vec::new()))?;
+    }
+    guarded(FailureKind::Invariant, now, || head.check())?;
+    Ok(head)
+}
+
+fn same(now: Time, what: &str, live: &str, other: &str) -> Result<(), Failure> {
+    if live == other {
+        return Ok(());
+    }
+    let differs = live.bytes().zip(other.bytes()).take_while(|(a, b)| a == b).count();
+    let around = |text: &str| {
+        let from = differs.saturating_sub(120);
+        text.chars().skip(from).take(240).collect::<String>()
+    };
+    let detail =
+        format!("{what} differs from the live head: …{}… instead of …{}…", around(other), around(live));
+    Err(Failure { kind: FailureKind::Invariant, at: now, detail })
+}

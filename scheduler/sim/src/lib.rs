@@ -1,0 +1,75 @@
+//! A whole Cohabit cluster in one process, under virtual time.
+//!
+//! The production head, worker cores and policies run on machines, a network and clients that are simulated:
+//! one thread, no clock, one agenda. [`swarm`] draws clusters, jobs and trouble from seeds and checks from
+//! outside that every promise holds; [`run`] lets any [`Scenario`] happen; `evaluate` runs the jobs of a
+//! trace through it, fast, and measures how a policy did.
+//!
+//! ```text
+//!  seed ──> draw ──────> Scenario ──> world (agenda) ──> head · workers · policy · machines · clients
+//!                           ^           ├─ checks after each start of a rank, at the end ──> Run
+//!  trace ─> workload ─> Evaluation      └─ or a row for each job, without checks ──> Evaluated
+//! ```
+
+mod agenda;
+mod alarm;
+mod checks;
+mod clients;
+mod cluster_spec;
+mod digest;
+mod draw;
+#[cfg(feature = "learned")]
+mod evaluation;
+mod failure;
+#[cfg(feature = "fuzzing")]
+#[doc(hidden)]
+pub mod fuzzing;
+mod gangs;
+mod happening;
+mod head;
+mod journal;
+mod link;
+mod machine;
+mod node;
+mod plant;
+mod process;
+mod program;
+mod random;
+mod recorder;
+mod reference;
+mod run;
+mod scenario;
+mod shape;
+mod shell;
+mod swarm;
+#[cfg(test)]
+mod tests;
+pub mod trace;
+mod wall_clock;
+pub mod workload;
+mod world;
+
+pub use cluster_spec::{ClusterSpec, ParseClusterError};
+pub use cohabit_policy::interference::{GPU_MODELS, GpuModel, Interference, Knowledge};
+pub use cohabit_policy::{POLICY_NAMES, UnknownPolicy, policy_by_name};
+#[cfg(feature = "learned")]
+pub use cohabit_predict::{Accuracy, Comparison, Errors};
+pub use digest::Digest;
+pub use draw::Options;
+#[cfg(feature = "learned")]
+pub use evaluation::{
+    DeviceSpan, EstimatorKind, Evaluated, Evaluation, EvaluationError, JobResult, Metrics, Observer, Series,
+    evaluate,
+};
+pub use failure::{Failure, FailureKind};
+pub use machine::{Appetite, Blame, Disk, Hardware, USUAL_MAX_SLOWDOWN};
+pub use plant::Plant;
+pub use program::{Attaches, OnTerm, Program, Reports, Start};
+pub use random::Random;
+pub use recorder::Keep;
+pub use run::{Run, run, run_twice};
+pub use scenario::{Act, Scenario, Submission, Watch};
+pub use shape::Shape;
+pub use swarm::{Failed, Summary, command, swarm};
+pub use wall_clock::Step;
+pub use world::Tally;

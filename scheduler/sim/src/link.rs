@@ -1,0 +1,132 @@
+//! One connection between a worker and the head: two streams, each in order, as TCP gives them.
+//!
+//! What was sent before a break may or may not arrive; what is sent afterwards never does. Nothing is
+//! repeated here: repetition comes from what the two sides tell again over their next link.
+
+use cohabit_types::{Span, Time, WorkerKey};
+
+/// An end of a link.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Side {
+    Head,
+    Worker,
+}
+
+impl Side {
+    pub(crate) const fn other(self) -> Side {
+        match self {
+            Side::Head => Side::Worker,
+            Side::Worker => Side::Head,
+        }
+    }
+}
+
+/// A connection.
+#[derive(Debug)]
+pub(crate) struct Link {
+    pub(crate) node: usize,
+    pub(crate) key: WorkerKey,
+    to_head: Stream,
+    to_worker: Stream,
+}
+
+/// What flows to one side.
+#[derive(Debug)]
+struct Stream {
+    last_arrival: Time,
+    /// Nothing arrives later than this.
+    breaks_at: Time,
+    /// Whether the receiver still listens.
+    heard: bool,
+}
+
+impl Stream {
+    const fn new() -> Stream {
+        Stream { last_arrival: Time::EPOCH, breaks_at: Time::NEVER, heard: true }
+    }
+}
+
+impl Link {
+    pub(crate) const fn new(node: usize, key: WorkerKey) -> Link {
+        Link { node, key, to_head: Stream::new(), to_worker: Stream::new() }
+    }
+
+    const fn towards(&mut self, side: Side) -> &mut Stream {
+        match side {
+            Side::Head => &mut self.to_head,
+            Side::Worker => &mut self.to_worker,
+        }
+    }
+
+    /// When something that is sent now arrives; never after a break.
+    pub(crate) fn send(&mut self, now: Time, to: Side, delay: Span) -> Option<Time> {
+        let stream = self.towards(to);
+        if stream.breaks_at != Time::NEVER {
+            return None;
+        }
+        stream.last_arrival = stream.last_arrival.max(now + delay);
+        Some(stream.last_arrival)
+    }
+
+    /// Nothing that is sent to this side from now on arrives before.
+    pub(crate) fn hold_up(&mut self, to: Side, until: Time) {
+        let stream = self.towards(to);
+        stream.last_arrival = stream.last_arrival.max(until);
+    }
+
+    /// Whether what is due at this side now does arrive.
+    pub(crate) fn arrives(&mut self, now: Time, at: Side) -> bool {
+        let stream = self.towards(at);
+        stream.heard && now <= stream.breaks_at
+    }
+
+    /// Breaks the stream to this side: what would arrive later than `until` is lost.
+    pub(crate) fn cut(&mut self, to: Side, until: Time) {
+        let stream = self.towards(to);
+        stream.breaks_at = stream.breaks_at.min(until);
+    }
+
+    /// This side closes its end; answers whether it had been open.
+    pub(crate) fn close(&mut self, side: Side) -> bool {
+        std::mem::replace(&mut self.towards(side).heard, false)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use cohabit_types::{Incarnation, NodeId};
+
+    fn at(millis: u64) -> Time {
+        Time::EPOCH + Span::from_millis(millis)
+    }
+
+    fn link() -> Link {
+        Link::new(0, WorkerKey { node: NodeId(uuid::Uuid::nil()), incarnation: Incarnation(1) })
+    }
+
+    #[test]
+    fn a_fast_message_does_not_overtake_a_slow_one() {
+        let mut link = link();
+        assert_eq!(link.send(at(0), Side::Head, Span::from_millis(50)), Some(at(50)));
+        assert_eq!(link.send(at(1), Side::Head, Span::from_millis(2)), Some(at(50)));
+        assert_eq!(link.send(at(1), Side::Worker, Span::from_millis(2)), Some(at(3)));
+    }
+
+    #[test]
+    fn a_break_loses_what_is_late_and_all_that_is_sent_afterwards() {
+        let mut link = link();
+        link.cut(Side::Head, at(20));
+        assert!(link.arrives(at(20), Side::Head) && !link.arrives(at(21), Side::Head));
+        assert_eq!(link.send(at(5), Side::Head, Span::ZERO), None);
+        assert!(link.send(at(5), Side::Worker, Span::ZERO).is_some());
+    }
+
+    #[test]
+    fn a_closed_end_hears_nothing() {
+        let mut link = link();
+        assert!(link.close(Side::Worker));
+        assert!(!link.close(Side::Worker));
+        assert!(!link.arrives(at(0), Side::Worker) && link.arrives(at(0), Side::Head));
+    }
+}

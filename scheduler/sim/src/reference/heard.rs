@@ -1,0 +1,150 @@
+//! What the reference hears: which jobs were accepted, what users asked of them, and which orders went out.
+
+use std::collections::BTreeSet;
+
+use cohabit_policy::{Action, Plan};
+use cohabit_scheduler_core::{Effect, Event};
+use cohabit_types::{
+    ClientKey, JobChange, JobId, JobSpec, JobState, Life, NodeId, Order, RankId, Reply, Request, Verdict,
+};
+
+use super::job::Job;
+use super::{End, Handled, Reference};
+
+impl Reference {
+    /// Takes in an event; the jobs that are new, or that users asked something of.
+    pub(super) fn hear(&mut self, it: &Handled<'_>) -> Result<BTreeSet<JobId>, String> {
+        self.hear_orders(it.effects)?;
+        match it.event {
+            Event::Client(client, _, request) => match (request, answer(*client, it.effects)) {
+                (Request::Submit(submit), Some(Reply::Accepted { job, .. })) => {
+                    return self.accept(*job, &submit.spec);
+                }
+                (Request::Change(change, _), Some(Reply::Changed(verdicts))) => {
+                    return Ok(self.change(*change, verdicts));
+                }
+                _ => {}
+            },
+            Event::Planned(_, plan) => self.hear_plan(plan),
+            Event::Configured(_) => self.head_started_at = it.at,
+            Event::Joined(..)
+            | Event::Lost(..)
+            | Event::Report(..)
+            | Event::Alarm
+            | Event::Learned
+            | Event::ClockSet(_) => {}
+        }
+        Ok(BTreeSet::new())
+    }
+
+    fn hear_plan(&mut self, plan: &Plan) {
+        for action in &plan.actions {
+            if let Action::Preempt { job, .. } = action
+                && let Some(job) = self.jobs.get_mut(job)
+            {
+                job.asked.preempted = true;
+            }
+        }
+    }
+
+    /// A submission that is repeated must be the job that it was.
+    fn accept(&mut self, id: JobId, spec: &JobSpec) -> Result<BTreeSet<JobId>, String> {
+        match self.specs.insert(id.number, spec.clone()) {
+            Some(known) if known == *spec => return Ok(BTreeSet::new()),
+            Some(_) => return Err(format!("another submission became job {id}, too")),
+            None => {}
+        }
+        let jobs = members(id, spec);
+        for job in &jobs {
+            self.jobs.insert(*job, Job::new(spec));
+        }
+        Ok(jobs)
+    }
+
+    /// An array as a whole stands for all its members.
+    fn change(&mut self, change: JobChange, verdicts: &[(JobId, Verdict)]) -> BTreeSet<JobId> {
+        let done = verdicts.iter().filter(|(_, verdict)| *verdict == Verdict::Done);
+        let asked: BTreeSet<JobId> = done.flat_map(|(id, _)| self.meant(*id)).collect();
+        for id in &asked {
+            let Some(job) = self.jobs.get_mut(id) else { continue };
+            match change {
+                JobChange::Cancel => job.asked.cancelled |= job.is_live(),
+                JobChange::Hold => job.asked.held |= job.seen.state.life() == Life::Waiting,
+                JobChange::Release => job.asked.held = false,
+                JobChange::Requeue => {
+                    // What is being stopped for good is not queued again.
+                    job.asked.requeued = true;
+                    if !job.is_live() {
+                        job.revive();
+                    }
+                }
+            }
+        }
+        asked
+    }
+
+    fn meant(&self, id: JobId) -> BTreeSet<JobId> {
+        self.specs.get(&id.number).map_or_else(BTreeSet::new, |spec| match id.index {
+            Some(_) => [id].into(),
+            None => members(id, spec),
+        })
+    }
+
+    /// No rank is ever ordered to two nodes.
+    fn hear_orders(&mut self, effects: &[Effect]) -> Result<(), String> {
+        for (rank, node) in effects.iter().flat_map(ranks_ordered) {
+            match self.ordered.insert(rank, node) {
+                Some(earlier) if earlier != node => {
+                    return Err(format!("{rank} is ordered to node {node}, and was to node {earlier}"));
+                }
+                Some(_) | None => {}
+            }
+        }
+        Ok(())
+    }
+
+    /// Takes note of how jobs ended, and arrays with the last of their members.
+    pub(super) fn note_ends(&mut self, changed: &BTreeSet<JobId>) {
+        let arrays: BTreeSet<JobId> =
+            changed.iter().filter(|id| id.index.is_some()).map(|id| JobId::new(id.number)).collect();
+        for id in changed.iter().chain(&arrays) {
+            let states = match self.jobs.get(id) {
+                Some(job) => vec![job.seen.state],
+                None => self.meant(*id).iter().map(|member| self.jobs[member].seen.state).collect(),
+            };
+            if states.iter().all(|state| state.is_terminal()) {
+                let well = states.iter().all(|state| *state == JobState::Completed);
+                self.ends.entry(*id).or_default().insert(if well { End::Well } else { End::Badly });
+            }
+        }
+    }
+}
+
+fn members(id: JobId, spec: &JobSpec) -> BTreeSet<JobId> {
+    match &spec.array {
+        Some(array) => array.indices().map(|index| JobId::member(id.number, index)).collect(),
+        None => [id].into(),
+    }
+}
+
+/// What this client is answered.
+fn answer(client: ClientKey, effects: &[Effect]) -> Option<&Reply> {
+    effects.iter().find_map(|effect| match effect {
+        Effect::Answer(to, reply) if *to == client => Some(reply),
+        Effect::Answer(..) | Effect::Tell(..) | Effect::Publish(..) | Effect::Plan(_) | Effect::Close(..) => {
+            None
+        }
+    })
+}
+
+/// The ranks that a node is told to start.
+fn ranks_ordered(effect: &Effect) -> Vec<(RankId, NodeId)> {
+    match effect {
+        Effect::Tell(key, Order::Run(order)) => {
+            order.ranks.iter().map(|run| (order.attempt.rank(run.rank), key.node)).collect()
+        }
+        Effect::Tell(..) | Effect::Answer(..) | Effect::Publish(..) | Effect::Plan(_) | Effect::Close(..) => {
+            Vec::new()
+        }
+    }
+}

@@ -1,0 +1,121 @@
+//! The rules that a job keeps from one event to the next.
+
+use cohabit_scheduler_core::Event;
+use cohabit_types::{JobId, JobState, ReasonCode, When};
+
+use super::seen::{Attempt, Seen};
+use super::{End, Handled, Reference, Step};
+
+impl Reference {
+    pub(super) fn check_step(&self, it: &Handled<'_>, step: &Step) -> Result<(), String> {
+        let wrong = |what: String| format!("job {}: {what}", step.id);
+        past_is_past(step).map_err(wrong)?;
+        self.state_fits(step).map_err(wrong)?;
+        if let Some(attempt) = started(step) {
+            self.may_start(it, step, attempt).map_err(wrong)?;
+        }
+        self.check_outcomes(it, step).map_err(wrong)?;
+        self.check_end(step).map_err(wrong)
+    }
+
+    /// The state goes with the attempts, and with what users asked.
+    fn state_fits(&self, step: &Step) -> Result<(), String> {
+        let (after, asked) = (&step.after, &self.jobs[&step.id].asked);
+        let is_placed = matches!(after.state, JobState::Running | JobState::Completing);
+        if is_placed != after.live().is_some() {
+            return Err(format!("it is {} and has {} attempts", after.state, after.attempts.len()));
+        }
+        let is = |state| after.state == state;
+        let why_not = match () {
+            () if is(JobState::Held) && !asked.held => "it is held, and nobody asked for that",
+            () if is(JobState::Pending) && asked.held => "it is to be held, and waits for room",
+            () if is(JobState::Pending) && asked.cancelled => "it was cancelled, and waits for room",
+            () => return Ok(()),
+        };
+        Err(why_not.into())
+    }
+
+    /// A new attempt starts by a plan, of a job that nothing but room kept waiting.
+    fn may_start(&self, it: &Handled<'_>, step: &Step, attempt: &Attempt) -> Result<(), String> {
+        let (spec, asked) = (&self.specs[&step.id.number], &self.jobs[&step.id].asked);
+        let by_plan = matches!(it.event, Event::Planned(..)) && attempt.started_at == it.at;
+        let ordered = (0..attempt.ranks.len() as u32)
+            .all(|rank| self.ordered.contains_key(&step.id.attempt(attempt.number).rank(rank)));
+        let why_not = match () {
+            () if !by_plan => "no plan placed it",
+            () if step.before.state != JobState::Pending => "it did not wait for room",
+            () if asked.cancelled => "it was cancelled",
+            () if asked.held => "it is held",
+            () if !asked.revived && spec.begin.is_some_and(|begin| begin > it.at) => "it was to begin later",
+            () if !self.may_go_by_others(step.id) => "the jobs that it depends on have not ended so",
+            () if !ordered => "not all of its ranks were ordered",
+            () if !self.array_has_room(step.id.number) => "as many members of its array run as may",
+            () => return Ok(()),
+        };
+        Err(format!("attempt {} was started, but {why_not}", attempt.number))
+    }
+
+    /// Whether the jobs that it depends on ended as they must; who is queued anew waits for nothing.
+    fn may_go_by_others(&self, id: JobId) -> bool {
+        let depends_on = &self.specs[&id.number].depends_on;
+        self.jobs[&id].asked.revived || depends_on.iter().all(|it| self.has_ended(it.job, it.when))
+    }
+
+    fn has_ended(&self, job: JobId, when: When) -> bool {
+        let ended = |end: End| self.ends.get(&job).is_some_and(|ends| ends.contains(&end));
+        match when {
+            When::AfterAny => ended(End::Well) || ended(End::Badly),
+            When::AfterOk => ended(End::Well),
+            When::AfterNotOk => ended(End::Badly),
+        }
+    }
+
+    /// Whether it may be cancelled because a job that it depends on ended otherwise.
+    pub(super) fn may_fail_by_others(&self, id: JobId) -> bool {
+        self.specs[&id.number].depends_on.iter().any(|it| match it.when {
+            When::AfterAny => false,
+            When::AfterOk => self.has_ended(it.job, When::AfterNotOk),
+            When::AfterNotOk => self.has_ended(it.job, When::AfterOk),
+        })
+    }
+
+    fn array_has_room(&self, number: u64) -> bool {
+        let limit = self.specs[&number].array.as_ref().and_then(|array| array.at_once);
+        let members = JobId::new(number)..=JobId::member(number, u32::MAX);
+        let live = self.jobs.range(members).filter(|(_, job)| job.seen.live().is_some()).count();
+        limit.is_none_or(|limit| live <= limit as usize)
+    }
+
+    /// An end that no attempt brought about.
+    pub(super) fn may_end_waiting(&self, id: JobId, after: &Seen) -> Result<(), String> {
+        let cancelled = self.jobs[&id].asked.cancelled;
+        match (after.state, after.reason) {
+            (JobState::Cancelled, ReasonCode::DependencyFailed) if self.may_fail_by_others(id) => Ok(()),
+            (JobState::Cancelled, ReasonCode::CancelledByUser) if cancelled => Ok(()),
+            (state, reason) => Err(format!("it waited, and is {state} ({reason:?}) for no reason")),
+        }
+    }
+}
+
+/// The attempt that began in this step.
+pub(super) fn started(step: &Step) -> Option<&Attempt> {
+    step.after.attempts.last().filter(|_| step.after.attempts.len() > step.before.attempts.len())
+}
+
+/// Attempts are numbered without gaps, at most the last one lives, and nothing that was known has changed.
+fn past_is_past(step: &Step) -> Result<(), String> {
+    let (before, after) = (&step.before.attempts, &step.after.attempts);
+    let numbers: Vec<u32> = after.iter().map(|attempt| attempt.number).collect();
+    if !numbers.iter().copied().eq(1..=numbers.len() as u32) || after.len() > before.len() + 1 {
+        return Err(format!("after {} attempts they are numbered {numbers:?}", before.len()));
+    }
+    let earlier = &after[..after.len().saturating_sub(1)];
+    if let Some(alive) = earlier.iter().find(|attempt| attempt.ended_at.is_none()) {
+        return Err(format!("attempt {} has not ended, and there is another", alive.number));
+    }
+    if after.len() < before.len() || !after.iter().zip(before).all(|(after, before)| after.continues(before))
+    {
+        return Err(format!("what was known of its attempts has changed: {before:?} is now {after:?}"));
+    }
+    Ok(())
+}

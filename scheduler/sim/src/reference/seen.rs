@@ -1,0 +1,95 @@
+//! What of a job's record must make sense from one event to the next.
+
+use cohabit_types::{
+    AttemptRecord, DeviceId, JobRecord, JobState, Outcome, RankRecord, ReasonCode, Share, StopReason, Time,
+};
+
+/// A job, as its record tells.
+#[derive(Debug, Clone, PartialEq)]
+pub(super) struct Seen {
+    pub(super) state: JobState,
+    pub(super) reason: ReasonCode,
+    pub(super) ended_at: Option<Time>,
+    pub(super) attempts: Vec<Attempt>,
+}
+
+#[derive(Debug, Clone, PartialEq)]
+pub(super) struct Attempt {
+    pub(super) number: u32,
+    pub(super) started_at: Time,
+    pub(super) ended_at: Option<Time>,
+    /// Why it was stopped; known when it has ended.
+    pub(super) stopped: Option<StopReason>,
+    pub(super) ranks: Vec<Rank>,
+}
+
+#[derive(Debug, Clone, PartialEq)]
+pub(super) struct Rank {
+    pub(super) node: String,
+    pub(super) devices: Vec<DeviceId>,
+    pub(super) share: Share,
+    pub(super) outcome: Option<Outcome>,
+}
+
+impl Seen {
+    /// A job that was just accepted.
+    pub(super) const fn nothing() -> Seen {
+        let (state, reason) = (JobState::Pending, ReasonCode::WaitingForTurn);
+        Seen { state, reason, ended_at: None, attempts: Vec::new() }
+    }
+
+    pub(super) fn of(record: &JobRecord) -> Seen {
+        Seen {
+            state: record.state,
+            // Why it waits is said anew whenever somebody looks.
+            reason: if record.state.is_terminal() { record.reason_code } else { ReasonCode::WaitingForTurn },
+            ended_at: record.ended_at,
+            attempts: record.attempts.iter().map(Attempt::of).collect(),
+        }
+    }
+
+    pub(super) fn live(&self) -> Option<&Attempt> {
+        self.attempts.last().filter(|attempt| attempt.ended_at.is_none())
+    }
+}
+
+impl Attempt {
+    fn of(record: &AttemptRecord) -> Attempt {
+        Attempt {
+            number: record.attempt,
+            started_at: record.started_at,
+            ended_at: record.ended_at,
+            stopped: record.stopped.filter(|_| record.ended_at.is_some()),
+            ranks: record.ranks.iter().map(Rank::of).collect(),
+        }
+    }
+
+    /// Whether each of its ranks ended well.
+    pub(super) fn succeeded(&self) -> bool {
+        self.ranks.iter().all(|rank| rank.outcome.as_ref().is_some_and(Outcome::succeeded))
+    }
+
+    /// Whether this is the same attempt later on: of what was known nothing has changed.
+    pub(super) fn continues(&self, before: &Attempt) -> bool {
+        let same_rank = |(after, before): (&Rank, &Rank)| {
+            let same_place =
+                (&after.node, &after.devices, after.share) == (&before.node, &before.devices, before.share);
+            same_place && (before.outcome.is_none() || before.outcome == after.outcome)
+        };
+        (self.number, self.started_at, self.ranks.len())
+            == (before.number, before.started_at, before.ranks.len())
+            && self.ranks.iter().zip(&before.ranks).all(same_rank)
+            && (before.ended_at.is_none() || self == before)
+    }
+}
+
+impl Rank {
+    fn of(record: &RankRecord) -> Rank {
+        Rank {
+            node: record.node.clone(),
+            devices: record.devices.clone(),
+            share: record.share,
+            outcome: record.outcome.clone(),
+        }
+    }
+}

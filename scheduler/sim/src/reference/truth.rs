@@ -1,0 +1,87 @@
+//! What the head records of the end of a rank, beside what its machine really saw.
+
+use cohabit_scheduler_core::Event;
+use cohabit_types::{Outcome, RankId, Report, StartFailure};
+
+use super::{Handled, Reference, Step};
+use crate::node::Node;
+
+/// What is true of a rank.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Truth<'a> {
+    /// No machine knows of it.
+    NoTrace,
+    /// It ended like this, as far as that was ever known, and no disk tells it any more.
+    Forgotten(Option<&'a Outcome>),
+    /// It lives.
+    Lives,
+    /// It ended like this.
+    Ended(&'a Outcome),
+}
+
+impl Reference {
+    /// Every outcome that is new in this step is the one that its machine saw; and who was given up is gone.
+    pub(super) fn check_outcomes(&self, it: &Handled<'_>, step: &Step) -> Result<(), String> {
+        let Some(attempt) = step.after.attempts.last() else { return Ok(()) };
+        let before = step.before.attempts.get(step.after.attempts.len() - 1);
+        for (number, rank) in (0..).zip(&attempt.ranks) {
+            let known = before.and_then(|before| before.ranks.get(number as usize)?.outcome.as_ref());
+            if let (None, Some(outcome)) = (known, &rank.outcome) {
+                self.check_outcome(it, step.id.attempt(attempt.number).rank(number), outcome)?;
+            }
+        }
+        Ok(())
+    }
+
+    fn check_outcome(&self, it: &Handled<'_>, rank: RankId, recorded: &Outcome) -> Result<(), String> {
+        let truth = Truth::of(rank, it.nodes);
+        let fits = match (it.event, recorded) {
+            (Event::Report(key, Report::Ended { rank: told, outcome, .. }), _) => {
+                let from_there = *told == rank && self.ordered.get(&rank) == Some(&key.node);
+                from_there && outcome == recorded && truth.may_be_told_as(recorded)
+            }
+            // Its node came back without it.
+            (Event::Joined(..), Outcome::Lost(_) | Outcome::NotStarted(StartFailure::OrderLost)) => {
+                truth.is_gone()
+            }
+            // Its node was away for too long.
+            (Event::Alarm, Outcome::Lost(_)) => truth != Truth::Lives,
+            _ => false,
+        };
+        match fits {
+            true => Ok(()),
+            false => Err(format!("{rank} is recorded as {recorded:?}, the truth is {truth:?}")),
+        }
+    }
+}
+
+impl<'a> Truth<'a> {
+    fn of(rank: RankId, nodes: &'a [Node]) -> Truth<'a> {
+        let mut machines = nodes.iter().map(|node| &node.machine);
+        if machines.clone().any(|machine| machine.lives(rank)) {
+            return Truth::Lives;
+        }
+        let is_forgotten = machines.clone().any(|machine| machine.accounts().forgotten.contains(&rank));
+        let outcome = machines.find_map(|machine| machine.accounts().outcomes.get(&rank));
+        match (is_forgotten, outcome) {
+            (true, outcome) => Truth::Forgotten(outcome),
+            (false, Some(outcome)) => Truth::Ended(outcome),
+            (false, None) => Truth::NoTrace,
+        }
+    }
+
+    /// Whether a worker may say that it ended like this.
+    fn may_be_told_as(self, outcome: &Outcome) -> bool {
+        match self {
+            Truth::NoTrace => matches!(outcome, Outcome::NotStarted(_)),
+            Truth::Forgotten(seen) => seen == Some(outcome) || matches!(outcome, Outcome::Lost(_)),
+            Truth::Lives => false,
+            Truth::Ended(seen) => seen == outcome,
+        }
+    }
+
+    /// Whether nobody can tell any more how it ended.
+    fn is_gone(self) -> bool {
+        matches!(self, Truth::NoTrace | Truth::Forgotten(_) | Truth::Ended(Outcome::Lost(_)))
+    }
+}

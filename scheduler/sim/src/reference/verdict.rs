@@ -1,0 +1,120 @@
+//! What has to come of a job when one of its attempts has ended: the rules of retries, in short.
+
+use cohabit_types::{JobState, Outcome, StartFailure, StopReason};
+
+use super::seen::Attempt;
+use super::{Reference, Step};
+
+/// Whose fault it is that an attempt did not end well.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Fault {
+    /// The job's: costs a retry.
+    Own,
+    /// Not the job's: tries the cluster's patience.
+    Cluster,
+    /// A machine had no room: costs nothing.
+    Room,
+    /// Its order died with a head: costs nothing.
+    Unheard,
+}
+
+impl Fault {
+    /// None where it ended well, or somebody wanted it to end.
+    pub(super) fn of(attempt: &Attempt, first_bad: Option<&Outcome>) -> Option<Fault> {
+        match attempt.stopped {
+            Some(
+                StopReason::Cancelled | StopReason::TimeLimit | StopReason::Requeued | StopReason::Preempted,
+            ) => None,
+            Some(StopReason::MpsFault | StopReason::GpuMemory) => Some(Fault::Own),
+            Some(
+                StopReason::Superseded
+                | StopReason::Orphaned
+                | StopReason::MpsFaultVictim
+                | StopReason::DeviceLost
+                | StopReason::Unenforced,
+            ) => Some(Fault::Cluster),
+            Some(StopReason::GangBroken) | None => first_bad.map(|outcome| match outcome {
+                Outcome::Lost(_)
+                | Outcome::NotStarted(
+                    StartFailure::PortTaken(_) | StartFailure::DeviceFenced(_) | StartFailure::Unenforced(_),
+                ) => Fault::Cluster,
+                Outcome::NotStarted(StartFailure::NodeTrouble(_)) => Fault::Room,
+                Outcome::NotStarted(StartFailure::OrderLost) => Fault::Unheard,
+                Outcome::Exited(_)
+                | Outcome::Signalled(_)
+                | Outcome::NotStarted(_)
+                | Outcome::OutOfGpuMemory { .. }
+                | Outcome::OutOfMemory { .. } => Fault::Own,
+            }),
+        }
+    }
+}
+
+impl Reference {
+    /// What became of the job when its attempt ended; and a job that has ended stays so.
+    pub(super) fn check_end(&self, step: &Step) -> Result<(), String> {
+        let (before, after) = (&step.before, &step.after);
+        let ended = after.attempts.last().filter(|attempt| {
+            let known = before.attempts.get(after.attempts.len() - 1);
+            attempt.ended_at.is_some() && known.is_none_or(|it| it.ended_at.is_none())
+        });
+        match ended {
+            Some(attempt) => self.check_verdict(step, attempt),
+            None if before.state.is_terminal() && after.state != before.state => {
+                match self.jobs[&step.id].asked.requeued {
+                    true => Ok(()),
+                    false => Err(format!("it was {}, and is {}", before.state, after.state)),
+                }
+            }
+            None if after.state.is_terminal() && !before.state.is_terminal() => {
+                self.may_end_waiting(step.id, after)
+            }
+            None => Ok(()),
+        }
+    }
+
+    fn check_verdict(&self, step: &Step, attempt: &Attempt) -> Result<(), String> {
+        let (job, spec) = (&self.jobs[&step.id], &self.specs[&step.id.number]);
+        let fault = Fault::of(attempt, job.first_bad.as_ref());
+        let well = attempt.succeeded() && attempt.stopped.is_none();
+        // One failure may be laid to memory that was only predicted.
+        let spent = job.own_failures.saturating_sub(1)..=job.own_failures;
+        let asked = match attempt.stopped {
+            Some(StopReason::Cancelled) => job.asked.cancelled,
+            Some(StopReason::Requeued) => job.asked.requeued,
+            Some(StopReason::Preempted) => job.asked.preempted,
+            Some(StopReason::TimeLimit) => spec.time_limit.is_some(),
+            Some(_) | None => true,
+        };
+        let fits = asked
+            && match (step.after.state, fault) {
+                (JobState::Completed, _) => well,
+                (JobState::Cancelled, None) => attempt.stopped == Some(StopReason::Cancelled),
+                (JobState::Timeout, None) => attempt.stopped == Some(StopReason::TimeLimit),
+                (JobState::Pending, None) => {
+                    matches!(attempt.stopped, Some(StopReason::Requeued | StopReason::Preempted))
+                }
+                (JobState::Pending, Some(Fault::Room)) => true,
+                (JobState::Pending, Some(Fault::Unheard)) => attempt.started_at < self.head_started_at,
+                (JobState::Pending, Some(Fault::Cluster)) => job.node_failures <= self.config.node_failures,
+                (JobState::NodeFail, Some(Fault::Cluster)) => job.node_failures > self.config.node_failures,
+                (JobState::Pending, Some(Fault::Own)) => *spent.start() <= spec.retry.limit,
+                (JobState::Failed | JobState::OutOfMemory, Some(Fault::Own)) => {
+                    *spent.end() > spec.retry.limit
+                }
+                _ => false,
+            };
+        match fits {
+            true => Ok(()),
+            false => Err(format!(
+                "attempt {} ended ({:?}, stopped {:?}, {} failures of its own, {} of the cluster), and it is {}",
+                attempt.number,
+                attempt.ranks.iter().map(|rank| &rank.outcome).collect::<Vec<_>>(),
+                attempt.stopped,
+                job.own_failures,
+                job.node_failures,
+                step.after.state
+            )),
+        }
+    }
+}

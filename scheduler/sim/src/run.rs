@@ -1,0 +1,67 @@
+//! One run of one scenario, and what is left to say about it.
+//!
+//! A run never fails as a function: what went wrong is part of the answer, together with the digest by which
+//! two runs of one seed are compared.
+
+use cohabit_types::{JobRecord, Span, Time};
+
+use crate::draw::Options;
+use crate::failure::{Failure, FailureKind};
+use crate::recorder::Keep;
+use crate::scenario::Scenario;
+use crate::shell::Candid;
+use crate::world::{Tally, World};
+
+/// A run that is over.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Run {
+    /// Of everything that happened: two runs of one seed have the same.
+    pub digest: u64,
+    /// What was counted.
+    pub tally: Tally,
+    /// How much time passed in the cluster.
+    pub simulated: Span,
+    /// The jobs and arrays that were accepted, as they are in the end, as far as they are still known.
+    pub jobs: Vec<JobRecord>,
+    /// What went wrong, if something did.
+    pub failure: Option<Failure>,
+    /// The last chapters of some jobs, if something went wrong.
+    pub chapters: Vec<String>,
+    /// What happened, as far as it was kept.
+    pub trace: Vec<String>,
+}
+
+/// Lets the scenario happen; what it leaves open comes from the seed.
+///
+/// # Panics
+/// If no policy has the scenario's name for it. What panics inside the cluster is a failure of the run.
+#[must_use]
+pub fn run(seed: u64, scenario: Scenario, keep: Keep) -> Run {
+    let mut shell = Candid;
+    let mut world = World::new(seed, scenario, keep, &mut shell);
+    let failure = world.run().err();
+    Run {
+        digest: world.digest.value(),
+        tally: world.tally,
+        simulated: world.now().since(Time::EPOCH),
+        jobs: world.records(),
+        chapters: failure.as_ref().map(|_| world.chapters()).unwrap_or_default(),
+        failure,
+        trace: world.into_trace(),
+    }
+}
+
+/// Runs the scenario of the seed twice; that the two differ is a failure too.
+#[must_use]
+pub fn run_twice(seed: u64, options: &Options, keep: Keep) -> Run {
+    let mut first = run(seed, Scenario::draw(seed, options), keep);
+    let second = run(seed, Scenario::draw(seed, options), Keep::Nothing);
+    if first.failure.is_none() && (first.digest, first.simulated) != (second.digest, second.simulated) {
+        first.failure = Some(Failure {
+            kind: FailureKind::Differs,
+            at: Time::EPOCH + first.simulated,
+            detail: format!("the digests are {:016x} and {:016x}", first.digest, second.digest),
+        });
+    }
+    first
+}

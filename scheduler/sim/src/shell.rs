@@ -1,0 +1,50 @@
+//! What stands around the production head: the part of its daemon that is not state.
+//!
+//! It fills in estimates at submission, looks at the clock while the policy thinks, and hears of every end.
+//! Nothing it does may change what the head decides, but for the estimates that it gives.
+
+use cohabit_types::{AttemptId, Estimate, JobRecord, JobSpec, Time};
+
+use crate::program::Program;
+
+/// What the head's daemon does beside driving the core.
+pub(crate) trait Shell {
+    /// What is expected of a job that this user submits.
+    fn expect(&mut self, now: Time, user: &str, spec: &JobSpec) -> Option<Estimate>;
+
+    /// The policy begins to think.
+    fn asked(&mut self) {}
+
+    /// The policy has answered.
+    fn answered(&mut self) {}
+
+    /// A gang was given a place where it reaches this part of its best pace.
+    fn placed(&mut self, attempt: AttemptId, pace: f64) {
+        let _ = (attempt, pace);
+    }
+
+    /// A job, or an array as a whole, has ended.
+    fn ended(&mut self, record: &JobRecord) {
+        let _ = record;
+    }
+}
+
+/// Expects of each job what its program says.
+pub(crate) struct Candid;
+
+impl Shell for Candid {
+    fn expect(&mut self, _: Time, _: &str, spec: &JobSpec) -> Option<Estimate> {
+        Some(truth(spec))
+    }
+}
+
+/// What is true of a job.
+pub(crate) fn truth(spec: &JobSpec) -> Estimate {
+    let program = Program::of(spec);
+    Estimate {
+        iterations: Some(program.steps),
+        runtime: Some(program.alone),
+        gpu_memory: program.gpu_memory,
+        basis: "what its program says".into(),
+    }
+}

@@ -1,0 +1,85 @@
+//! The checkers see what they are there to see.
+
+use cohabit_types::{
+    AttemptId, AttemptRecord, Bytes, Cause, Chapter, Happening, JobId, Span, StopReason, Time,
+};
+
+use super::kit::*;
+use crate::checks::paid_for_others;
+use crate::failure::FailureKind;
+use crate::scenario::Act;
+
+#[test]
+fn a_worker_that_lies_about_its_grace_is_given_up_while_it_runs() {
+    let mut scenario = cluster(2).submit(at(50), work(2_000)).act(at(100), cut(0, 3_000, 0, 0));
+    scenario.config.lost_after = secs(60);
+    scenario.announced_grace = Some(Span::ZERO);
+    let failure = failed(scenario);
+    assert_eq!(failure.kind, FailureKind::Invariant);
+    let given_up = "Lost(\"node node-0 was unreachable for 1 min 0 s\"), the truth is Lives";
+    assert!(failure.detail.ends_with(given_up), "{failure}");
+}
+
+#[test]
+fn a_job_that_does_not_end_is_named_with_its_reason() {
+    let mut scenario = cluster(1).submit(at(50), work(100_000)).quiet(at(60));
+    scenario.patience = Span::from_secs(1_000);
+    let failure = failed(scenario);
+    assert_eq!(failure.kind, FailureKind::NeverEnded);
+    assert!(failure.detail.starts_with("job 1 is RUNNING: "), "{}", failure.detail);
+}
+
+#[test]
+#[should_panic(expected = "there is no policy 'tea leaves'")]
+fn a_policy_that_nobody_knows_is_refused() {
+    let mut scenario = cluster(1);
+    scenario.policy = "tea leaves".into();
+    failed(scenario);
+}
+
+#[test]
+fn a_machine_counts_what_it_really_holds() {
+    let mut machine = super::machine::machine();
+    let mut spec = work_on(600, 10);
+    spec.demand.gpu_memory = Some(Bytes(10 << 30));
+    super::machine::spawn(&mut machine, start(1, spec.clone(), &["node-0"]));
+    assert_eq!(machine.overload(), None);
+    super::machine::spawn(&mut machine, start(2, spec, &["node-0"]));
+    let overload = machine.overload().expect("it holds too much");
+    assert_eq!(overload, "1.2 and 20 GiB of device node-0 are taken by 2 ranks");
+}
+
+#[test]
+fn a_change_of_nothing_is_nothing() {
+    let cancel = Act::Change { change: cohabit_types::JobChange::Cancel, back: 3 };
+    let run = held(cluster(1).act(at(10), cancel));
+    assert_eq!((run.jobs.len(), run.tally.ranks), (0, 0));
+}
+
+#[test]
+fn who_paid_for_others_is_told_from_what_is_left_of_a_long_story() {
+    let attempt = |attempt| AttemptId { job: JobId::new(8), attempt };
+    let ended = |number, stopped| AttemptRecord {
+        attempt: number,
+        started_at: Time::from_micros(0),
+        ended_at: Some(Time::from_micros(0)),
+        stopped,
+        ranks: Vec::new(),
+    };
+    let attempts = [ended(1, None), ended(2, Some(StopReason::DeviceLost)), ended(3, None)];
+    let story = |failures: &[(u32, u32)]| -> Vec<Chapter> {
+        let requeued = |&(number, failures)| Happening::Requeued {
+            attempt: attempt(number),
+            pause: Span::ZERO,
+            failures,
+            limit: 3,
+            why: None,
+        };
+        let chapter = |happening| Chapter { at: Time::from_micros(0), cause: Cause::Clock, happening };
+        failures.iter().map(requeued).map(chapter).collect()
+    };
+    assert_eq!(paid_for_others(&story(&[(1, 1), (2, 1), (3, 2)]), &attempts), None);
+    assert_eq!(paid_for_others(&story(&[(1, 1), (2, 2)]), &attempts), Some(attempt(2)));
+    // Its first attempt paid, and of that nothing is left.
+    assert_eq!(paid_for_others(&story(&[(2, 1), (3, 2)]), &attempts), None);
+}

@@ -1,0 +1,225 @@
+//! Evaluations: the golden schedule of A-SRPT through the whole cluster, paces of gangs, accounts that add
+//! up.
+
+use cohabit_policy::POLICY_NAMES;
+use cohabit_policy::interference::Knowledge;
+use cohabit_types::{
+    Bandwidth, Demand, Gpus, JobSpec, JobState, Launch, Links, ModelDescription, Spread, Stage,
+};
+
+use super::kit::*;
+use crate::evaluation::{EstimatorKind, Evaluated, Evaluation, EvaluationError, Observer, evaluate};
+use crate::machine::Hardware;
+use crate::program::Program;
+use crate::shape::Shape;
+use crate::trace::{Reading, read, synthetic};
+use crate::workload::{Pace, WorkloadJob, workload};
+
+/// Its clock stands still, and it counts.
+#[derive(Default)]
+struct Counter {
+    ended: usize,
+}
+
+impl Observer for Counter {
+    fn progressed(&mut self, ended: usize, _: usize) {
+        assert_eq!(ended, self.ended + 1, "every end is told once");
+        self.ended = ended;
+    }
+
+    fn clock_us(&mut self) -> u64 {
+        0
+    }
+}
+
+/// So many seconds on so many devices, wherever they lie.
+fn job(at_secs: u64, devices: u32, seconds: u64) -> WorkloadJob {
+    let demand = Demand { gpus: Gpus::Whole(devices), spread: Spread::Free, ..Demand::default() };
+    let alone_milli = demand.total_milli();
+    let spec = JobSpec { demand, launch: Launch::PerGpu, ..Program::working(secs(seconds)).job() };
+    WorkloadJob { at: at(at_secs), user: "ada".into(), spec, iterations: seconds, pace: 1.0, alone_milli }
+}
+
+fn evaluation(policy: &str, machines: usize, devices: u32, jobs: Vec<WorkloadJob>) -> Evaluation {
+    let links =
+        Links { network: Some(Bandwidth(25_000_000_000)), interconnect: Some(Bandwidth(400_000_000_000)) };
+    let shapes =
+        (0..machines).map(|it| Shape::new(&format!("node-{it}"), devices).with_links(links)).collect();
+    Evaluation {
+        shapes,
+        hardware: Hardware::default(),
+        jobs,
+        policy: policy.into(),
+        knowledge: Knowledge::default(),
+        estimator: EstimatorKind::Oracle,
+        seed: 1,
+    }
+}
+
+#[track_caller]
+fn evaluated(evaluation: Evaluation) -> Evaluated {
+    evaluate(evaluation, &mut Counter::default()).unwrap()
+}
+
+fn synthetic_on(policy: &str, estimator: EstimatorKind, count: usize) -> Evaluation {
+    let mut evaluation = evaluation(policy, 4, 8, Vec::new());
+    let mut pace = Pace::on(&evaluation.shapes);
+    let made = workload(&synthetic(count, 3), &evaluation.shapes, None, 3, |model, devices| {
+        pace.fastest(model, devices)
+    });
+    evaluation.jobs = made.with_load(1.1, 32).jobs;
+    evaluation.estimator = estimator;
+    evaluation
+}
+
+#[track_caller]
+fn near(is: f64, should: f64, tolerance: f64) {
+    assert!((is - should).abs() <= tolerance, "{is} instead of {should}");
+}
+
+#[test]
+fn the_golden_schedule_of_a_srpt_comes_out_of_the_whole_cluster() {
+    for policy in ["a-srpt", "a-srpt-strict"] {
+        let done = evaluated(evaluation(policy, 1, 4, vec![job(0, 2, 8), job(1, 4, 2), job(2, 1, 2)]));
+        let times = |of: &dyn Fn(usize) -> Option<cohabit_types::Time>| {
+            [0, 1, 2].map(|it| of(it).unwrap().as_secs_f64())
+        };
+        for (is, should) in times(&|it| done.jobs[it].started).into_iter().zip([6.5, 4.5, 2.5]) {
+            near(is, should, 0.02);
+        }
+        for (is, should) in times(&|it| done.jobs[it].ended).into_iter().zip([14.5, 6.5, 4.5]) {
+            near(is, should, 0.02);
+        }
+        near(done.metrics.total_completion_s, 25.5, 0.1);
+        near(done.metrics.lower_bound_mean_jct_s, (12.5 - 3.0) / 3.0, 1e-6);
+    }
+}
+
+#[test]
+fn the_same_comes_out_again_under_every_policy() {
+    for policy in POLICY_NAMES {
+        let run = || evaluated(synthetic_on(policy, EstimatorKind::Noisy(0.3), 120));
+        let (first, second) = (run(), run());
+        assert_eq!(first, second, "{policy}");
+        assert_eq!((first.metrics.jobs, first.metrics.completed), (120, 120), "{policy}");
+    }
+}
+
+#[test]
+fn no_schedule_beats_the_bound_and_nothing_is_held_that_is_not_there() {
+    for policy in ["fifo", "spd", "las", "a-srpt"] {
+        let done = evaluated(synthetic_on(policy, EstimatorKind::Oracle, 150));
+        let metrics = &done.metrics;
+        assert!(metrics.mean_jct_s >= metrics.lower_bound_mean_jct_s, "{metrics:?}");
+        assert!(metrics.gpu_busy > 0.0 && metrics.gpu_busy <= 1.0 && metrics.gpu_busy_while_arriving <= 1.0);
+        let held: f64 =
+            done.jobs.iter().map(|job| job.ran().as_secs_f64() * job.devices_milli as f64 / 1e3).sum();
+        near(metrics.gpu_busy, held / 32.0 / metrics.makespan_s, 1e-9);
+        assert!(done.series.busy.iter().all(|(_, busy)| *busy <= 32));
+        assert!(metrics.median_jct_s <= metrics.p95_jct_s && metrics.p95_jct_s <= metrics.p99_jct_s);
+        overlap_nowhere(&done);
+    }
+}
+
+/// Whole devices belong to one job at a time.
+fn overlap_nowhere(done: &Evaluated) {
+    for pair in done.spans.windows(2) {
+        assert!(pair[0].device != pair[1].device || pair[0].to <= pair[1].from, "{pair:?}");
+    }
+}
+
+#[test]
+fn a_preempted_job_goes_on_where_it_stopped() {
+    let done = evaluated(evaluation("srtf-oracle", 1, 4, vec![job(0, 4, 1_000), job(300, 4, 100)]));
+    let [long, short] = &done.jobs[..] else { panic!("{done:?}") };
+    assert_eq!((long.attempts.len(), short.attempts.len(), done.metrics.preemptions), (2, 1, 1));
+    near(short.ended.unwrap().as_secs_f64(), 401.0, 0.1);
+    near(long.ended.unwrap().as_secs_f64(), 1_101.0, 0.1);
+    near(long.ran().as_secs_f64(), 1_001.0, 0.1);
+    assert_eq!((long.state, short.state), (JobState::Completed, JobState::Completed));
+}
+
+/// Two replicas that sum a gigabyte of gradients in each iteration.
+fn pair(at_secs: u64, iterations: u64, pace: f64) -> WorkloadJob {
+    let stage = Stage {
+        replicas: 2,
+        compute_seconds: 0.1,
+        compute_seconds_on: [].into(),
+        activation_bytes: 0.0,
+        gradient_bytes: 1e9,
+    };
+    let model = ModelDescription { stages: vec![stage], ..ModelDescription::default() };
+    let plain = job(at_secs, 2, iterations);
+    WorkloadJob { spec: JobSpec { model: Some(model), ..plain.spec }, pace, ..plain }
+}
+
+#[test]
+fn a_gang_is_as_fast_as_its_place_allows() {
+    // Each replica sends 1e9 bytes: in 0.02 s over 50 GB/s, or in 0.96 s over a third of 25 Gb/s.
+    let (together, apart) = (0.1 + 1e9 / 50e9, 0.1 + 1e9 / (25e9 / 8.0 / 3.0));
+    let on_one_machine = || {
+        let mut job = job(0, 2, 10_000);
+        job.spec.demand.spread = Spread::Even;
+        job
+    };
+    let jobs = vec![on_one_machine(), on_one_machine(), pair(1, 100, together)];
+    let done = evaluated(evaluation("fifo", 2, 3, jobs));
+    let gang = &done.jobs[2];
+    assert_eq!(gang.nodes, 2, "one device of three is left on each");
+    near(gang.ran().as_secs_f64(), 100.0 * apart, 0.05);
+    near(gang.gang_slowdown.unwrap(), apart / together, 1e-9);
+    let alone = evaluated(evaluation("fifo", 2, 3, vec![pair(1, 100, together)]));
+    near(alone.jobs[0].ran().as_secs_f64(), 100.0 * together, 0.05);
+    near(alone.metrics.mean_gang_slowdown, 1.0, 1e-9);
+}
+
+#[test]
+fn estimators_learn_from_what_has_ended_and_the_score_is_kept_apart() {
+    let recurring = || {
+        let mut jobs: Vec<WorkloadJob> = (0..40).map(|number| job(number * 200, 1, 100)).collect();
+        jobs.iter_mut().for_each(|job| job.spec.group = Some("daily".into()));
+        jobs
+    };
+    let score =
+        |estimator| evaluated(Evaluation { estimator, ..evaluation("spd", 1, 4, recurring()) }).estimates;
+    let learned = score(EstimatorKind::RecentMedian);
+    assert_eq!((learned.first_seen.jobs, learned.recurring.jobs), (1, 39));
+    assert_eq!(learned.first_seen.estimated, 0);
+    assert!(learned.recurring.errors.unwrap().mape < 1e-3);
+    assert_eq!(score(EstimatorKind::Oracle).all.errors.unwrap().mape, 0.0);
+    assert_eq!(score(EstimatorKind::GroupMean).recurring.errors.unwrap().within_factor_2, 1.0);
+    let noisy = score(EstimatorKind::Noisy(0.5)).all.errors.unwrap();
+    assert!(noisy.mape > 0.2 && noisy.mape < 0.8, "{noisy:?}");
+    assert_eq!(score(EstimatorKind::Constant).all.errors.unwrap().median_relative_error, 35.0);
+}
+
+#[test]
+fn what_cannot_be_evaluated_is_refused_in_words() {
+    let refusal = |evaluation| evaluate(evaluation, &mut Counter::default()).unwrap_err();
+    assert_eq!(refusal(evaluation("fifo", 1, 4, vec![])), EvaluationError::NoJobs);
+    let unknown = refusal(evaluation("tea leaves", 1, 4, vec![job(0, 1, 1)])).to_string();
+    assert!(unknown.contains("there is no policy 'tea leaves'"), "{unknown}");
+    let wide = refusal(evaluation("fifo", 1, 4, vec![job(0, 1, 1), job(1, 5, 1)])).to_string();
+    assert!(wide.starts_with("job 1 was refused: no node can ever run this job"), "{wide}");
+}
+
+#[test]
+#[expect(clippy::print_stderr, reason = "whoever runs the tests has to know that this one did nothing")]
+fn two_thousand_jobs_of_philly_are_through_before_anybody_waits() {
+    let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../../../shared/data/philly/philly_pollux_66k.csv.gz");
+    let Ok(file) = std::fs::File::open(path) else {
+        eprintln!("skipped: there is no trace at {path}");
+        return;
+    };
+    let trace = read(file, &Reading::default()).unwrap().part(0, Some(2_000));
+    let mut evaluation = evaluation("a-srpt", 16, 8, Vec::new());
+    let mut pace = Pace::on(&evaluation.shapes);
+    let made = workload(&trace, &evaluation.shapes, None, 1, |model, devices| pace.fastest(model, devices));
+    evaluation.jobs = made.with_load(0.9, 128).jobs;
+    evaluation.estimator = EstimatorKind::Forest;
+    let jobs = evaluation.jobs.len();
+    let done = evaluated(evaluation);
+    assert_eq!((done.metrics.completed, done.metrics.jobs), (jobs, jobs));
+    assert!(done.metrics.mean_gang_slowdown >= 1.0 - 1e-9, "{:?}", done.metrics);
+    assert!(done.estimates.all.estimated > 1_500, "{:?}", done.estimates);
+}

@@ -1,0 +1,208 @@
+//! GPUs under MPS: faults, lost GPUs, dead worker daemons, and the checkers that watch them.
+
+use cohabit_types::{Bytes, DeviceId, JobRecord, JobSpec, JobState, Limits, StopReason};
+use cohabit_worker_core::{Event, GpuAccess, MpsLimits, MpsOrder, MpsWord, RankStart};
+
+use super::kit::*;
+use crate::machine::{Appetite, Blame, Hardware, Luck, Machine, Outbox};
+use crate::process::Conditions;
+use crate::program::{Attaches, OnTerm, Program};
+use crate::scenario::{Act, Scenario};
+use crate::shape::Shape;
+
+const GIB: u64 = 1 << 30;
+
+/// So many machines with one GPU of 24 GiB each, under MPS.
+pub(super) fn lab(machines: u32) -> Scenario {
+    let mut scenario = cluster(machines);
+    scenario.shapes = (0..machines).map(|it| Shape::new(&format!("node-{it}"), 1).under_mps()).collect();
+    scenario
+}
+
+/// A job on a quarter of a GPU, with memory that leaves room for two more.
+pub(super) fn sharer(alone: u64) -> JobSpec {
+    let mut spec = work_on(250, alone);
+    spec.demand.gpu_memory = Some(Bytes(6 * GIB));
+    spec
+}
+
+fn stops(job: &JobRecord) -> Vec<Option<StopReason>> {
+    job.attempts.iter().map(|attempt| attempt.stopped).collect()
+}
+
+pub(super) fn break_mps(blame: Blame) -> Act {
+    Act::BreakMps { node: 0, number: 0, blame }
+}
+
+#[test]
+fn sharers_run_as_clients_and_a_fourth_waits_for_a_place() {
+    let run = held((0..4).fold(lab(1), |scenario, _| scenario.submit(at(50), sharer(100))));
+    let began: Vec<u64> = run.jobs.iter().map(|job| seconds(Some(at(50)), job.started_at)).collect();
+    assert_eq!((run.tally.ranks, run.tally.clients), (4, 4));
+    assert_eq!(began.iter().filter(|began| **began < 20).count(), 3, "{began:?}");
+    assert!(run.jobs.iter().all(|job| job.state == JobState::Completed));
+}
+
+#[test]
+fn a_fault_costs_the_culprit_its_job_and_the_victim_nothing() {
+    let scenario = lab(1)
+        .submit(at(50), sharer(1_000))
+        .submit(at(50), sharer(1_000))
+        .act(at(200), break_mps(Blame::Culprit));
+    let run = held(scenario);
+    let [culprit, victim] = run.jobs.as_slice() else { panic!("{} jobs", run.jobs.len()) };
+    assert_eq!((culprit.state, stops(culprit)), (JobState::Failed, vec![Some(StopReason::MpsFault)]));
+    assert_eq!(
+        (victim.state, stops(victim)),
+        (JobState::Completed, vec![Some(StopReason::MpsFaultVictim), None])
+    );
+}
+
+#[test]
+fn a_fault_that_nobody_is_blamed_for_costs_nobody_anything() {
+    let scenario = lab(1).submit(at(50), sharer(1_000)).act(at(200), break_mps(Blame::Nobody));
+    let run = held(scenario);
+    let job = only(&run);
+    assert_eq!((job.state, stops(job)), (JobState::Completed, vec![Some(StopReason::MpsFaultVictim), None]));
+}
+
+#[test]
+fn clients_outlive_their_worker_daemon_and_share_with_those_who_come_later() {
+    let scenario = lab(1)
+        .submit(at(50), sharer(1_000))
+        .act(at(100), Act::CrashWorker { node: 0, down_for: secs(30) })
+        .submit(at(200), sharer(100));
+    let run = held(scenario);
+    assert!(run.jobs.iter().all(|job| (job.state, job.attempts.len()) == (JobState::Completed, 1)));
+    assert_eq!(run.tally.clients, 2);
+}
+
+#[test]
+fn why_clients_were_stopped_outlives_the_worker_daemon_that_stopped_them() {
+    let slow = Program { on_term: OnTerm::Dies(secs(5)), ..Program::working(secs(1_000)) };
+    let spec = JobSpec { demand: sharer(1_000).demand, ..slow.job() };
+    let scenario = lab(1)
+        .submit(at(50), spec.clone())
+        .submit(at(50), spec)
+        .act(at(200), break_mps(Blame::Culprit))
+        .act(at(200), Act::CrashWorker { node: 0, down_for: secs(30) });
+    let run = held(scenario);
+    let [culprit, victim] = run.jobs.as_slice() else { panic!("{} jobs", run.jobs.len()) };
+    assert_eq!((culprit.state, stops(culprit)), (JobState::Failed, vec![Some(StopReason::MpsFault)]));
+    assert_eq!(
+        (victim.state, stops(victim)),
+        (JobState::Completed, vec![Some(StopReason::MpsFaultVictim), None])
+    );
+}
+
+#[test]
+fn a_server_that_breaks_while_the_worker_daemon_is_dead_takes_its_clients_with_it() {
+    let scenario = lab(1)
+        .submit(at(50), sharer(1_000))
+        .act(at(100), Act::CrashWorker { node: 0, down_for: secs(30) })
+        .act(at(110), break_mps(Blame::Culprit));
+    let run = held(scenario);
+    let job = only(&run);
+    assert_eq!(job.state, JobState::Completed);
+    assert_eq!(stops(job), [Some(StopReason::MpsFaultVictim), None]);
+}
+
+#[test]
+fn a_lost_gpu_gives_its_job_to_another_machine() {
+    let lose = Act::LoseGpu { node: 0, number: 0 };
+    for spec in [sharer(500), work(500)] {
+        let run = held(lab(2).submit(at(50), spec).act(at(200), lose.clone()));
+        let job = only(&run);
+        assert_eq!((job.state, stops(job)), (JobState::Completed, vec![Some(StopReason::DeviceLost), None]));
+        let nodes: Vec<&str> = job.attempts.iter().map(|it| it.ranks[0].node.as_str()).collect();
+        assert_eq!(nodes, ["node-0", "node-1"]);
+    }
+}
+
+#[test]
+fn a_fenced_gpu_waits_for_somebody_to_look_after_it() {
+    let xid = Act::Xid { node: 0, number: 0, code: 48 };
+    let run = held(lab(1).act(at(50), xid).submit(at(100), sharer(100)));
+    let waited = seconds(Some(at(100)), only(&run).started_at);
+    assert_eq!((only(&run).state, waited >= 7_100), (JobState::Completed, true), "{waited} s");
+}
+
+#[test]
+fn a_job_that_insists_on_limits_does_not_run_without_them() {
+    let mut spec = Program { attaches: Attaches::Never, ..Program::working(secs(100)) }.job();
+    spec.demand = sharer(100).demand;
+    spec.demand.limits = Limits::Enforced;
+    let run = held(lab(1).submit(at(50), spec));
+    let job = only(&run);
+    assert_eq!(job.state, JobState::NodeFail);
+    assert!(stops(job).iter().all(|stop| *stop == Some(StopReason::Unenforced)), "{:?}", stops(job));
+}
+
+/// A machine with one GPU, alone.
+pub(super) fn machine() -> Machine {
+    Machine::new(Shape::new("node", 1).under_mps(), Hardware::default(), secs(120))
+}
+
+pub(super) fn gpu() -> DeviceId {
+    DeviceId("node-0".into())
+}
+
+pub(super) fn coming(number: u64, access: GpuAccess) -> RankStart {
+    let spec = if access == GpuAccess::Exclusive { work(100) } else { sharer(100) };
+    RankStart { access, ..start(number, spec, &["node-0"]) }
+}
+
+pub(super) const CLIENT: GpuAccess = GpuAccess::Mps(MpsLimits { memory: Bytes(6 * GIB), percentage: None });
+
+fn spawns(machine: &mut Machine, number: u64, access: GpuAccess) -> Result<(), String> {
+    machine.spawn(at(0), coming(number, access), Conditions::IDEAL, &mut Outbox::default())
+}
+
+#[test]
+fn a_machine_sees_ranks_that_come_to_a_gpu_as_they_must_not() {
+    let mut machine = machine();
+    assert!(spawns(&mut machine, 1, CLIENT).is_err(), "no server is there");
+    assert!(spawns(&mut machine, 2, GpuAccess::None).is_err(), "it is a real GPU");
+    assert_eq!(machine.carry_out(&gpu(), MpsOrder::Start, Luck::Good), Ok(MpsWord::Up));
+    assert!(spawns(&mut machine, 3, GpuAccess::Exclusive).is_err(), "a server is there");
+    assert_eq!(spawns(&mut machine, 4, CLIENT), Ok(()));
+    assert!(machine.carry_out(&gpu(), MpsOrder::Stop, Luck::Good).is_err(), "it has a client");
+}
+
+#[test]
+fn a_machine_counts_the_reserve_and_the_places_of_a_shared_gpu() {
+    let mut machine = machine();
+    machine.carry_out(&gpu(), MpsOrder::Start, Luck::Good).unwrap();
+    (1..4).for_each(|number| spawns(&mut machine, number, CLIENT).unwrap());
+    assert_eq!(machine.overload(), None);
+    spawns(&mut machine, 4, CLIENT).unwrap();
+    let overload = machine.overload().expect("no memory is left, and too many ranks are there");
+    assert_eq!(overload, "1 and 24 GiB of device node-0 are taken by 4 ranks");
+}
+
+#[test]
+fn after_a_fault_clients_hang_and_their_server_cannot_be_adopted() {
+    let mut machine = machine();
+    machine.carry_out(&gpu(), MpsOrder::Start, Luck::Good).unwrap();
+    spawns(&mut machine, 1, CLIENT).unwrap();
+    let seen = machine.break_server(at(1), 0, Blame::Culprit);
+    let Some(Event::Mps(_, MpsWord::Faulted { culprit, .. })) = seen else { panic!("{seen:?}") };
+    assert_eq!(culprit, Some(coming(1, CLIENT).rank));
+    assert!(machine.accounts().victims.is_empty(), "the culprit is no victim");
+    let adopted = machine.carry_out(&gpu(), MpsOrder::Adopt, Luck::Good);
+    assert!(matches!(adopted, Ok(MpsWord::Failed(_))), "{adopted:?}");
+}
+
+#[test]
+fn a_look_shows_what_ranks_hold_or_that_the_gpu_is_lost() {
+    let mut machine = machine();
+    machine.carry_out(&gpu(), MpsOrder::Start, Luck::Good).unwrap();
+    spawns(&mut machine, 1, CLIENT).unwrap();
+    let rank = coming(1, CLIENT).rank;
+    let greedy = machine.look(Bytes(5), Appetite::Greedy).remove(0);
+    assert_eq!((greedy.ranks, greedy.foreign_memory), (vec![(rank, Bytes(6 * GIB + 1))], Bytes(5)));
+    machine.lose_gpu(7);
+    assert!(machine.look(Bytes::ZERO, Appetite::Modest).remove(0).reading.is_err());
+    machine.look_after_gpus();
+    assert!(machine.look(Bytes::ZERO, Appetite::Modest).remove(0).reading.is_ok());
+}

@@ -1,0 +1,89 @@
+//! Scenario words.
+
+use cohabit_types::{Bytes, DeviceId, Gpus, JobId, JobRecord, JobSpec, Role, Share, Span, Time};
+use cohabit_worker_core::{GpuAccess, RankStart};
+
+use crate::failure::Failure;
+use crate::program::Program;
+use crate::recorder::Keep;
+use crate::run::{Run, run};
+use crate::scenario::{Act, Scenario};
+use crate::shape::Shape;
+
+pub(super) const fn secs(secs: u64) -> Span {
+    Span::from_secs(secs)
+}
+
+pub(super) fn at(secs_since_start: u64) -> Time {
+    Time::EPOCH + secs(secs_since_start)
+}
+
+/// So many machines with two devices each, which join in their order; nothing bad happens from the second
+/// hour on.
+pub(super) fn cluster(machines: u32) -> Scenario {
+    let shapes = (0..machines).map(|number| Shape::new(&format!("node-{number}"), 2)).collect();
+    let delay = Span::from_millis(1);
+    Scenario { delay: (delay, delay), ..Scenario::calm(shapes) }.quiet(at(7_200))
+}
+
+/// A job that works alone for so long.
+pub(super) fn work(alone: u64) -> JobSpec {
+    Program::working(secs(alone)).job()
+}
+
+/// The same on a part of a device, with a little of its memory.
+pub(super) fn work_on(part: u32, alone: u64) -> JobSpec {
+    let mut spec = work(alone);
+    spec.demand.gpus = Gpus::Part(Share(part));
+    spec.demand.gpu_memory = Some(Bytes(1 << 30));
+    spec
+}
+
+/// A rank that is to be started on these devices.
+pub(super) fn start(number: u64, spec: JobSpec, devices: &[&str]) -> RankStart {
+    RankStart {
+        rank: JobId::new(number).attempt(1).rank(0),
+        share: spec.demand.share(),
+        spec: spec.into(),
+        user: "ada".into(),
+        account: "ada".into(),
+        role: Role::User,
+        private_uid: None,
+        devices: devices.iter().map(|device| DeviceId((*device).into())).collect(),
+        access: GpuAccess::None,
+        rendezvous_port: None,
+        environment: [].into(),
+    }
+}
+
+/// Everything that happens to a worker's link: broken at once for both, or for one side only after a while.
+pub(super) const fn cut(node: usize, length: u64, head_notices: u64, worker_notices: u64) -> Act {
+    let (length, head_notices, worker_notices) = (secs(length), secs(head_notices), secs(worker_notices));
+    Act::Cut { node, length, head_notices, worker_notices }
+}
+
+/// The run, which must have kept every promise.
+#[track_caller]
+pub(super) fn held(scenario: Scenario) -> Run {
+    let run = run(1, scenario, Keep::Last(60));
+    assert_eq!(run.failure, None, "{}", run.trace.join("\n"));
+    run
+}
+
+/// How it failed, as it must.
+#[track_caller]
+pub(super) fn failed(scenario: Scenario) -> Failure {
+    run(1, scenario, Keep::Nothing).failure.expect("a promise was to be broken")
+}
+
+/// The only job's record.
+#[track_caller]
+pub(super) fn only(run: &Run) -> &JobRecord {
+    let [record] = run.jobs.as_slice() else { panic!("{} jobs instead of one", run.jobs.len()) };
+    record
+}
+
+/// Whole seconds between two times.
+pub(super) fn seconds(from: Option<Time>, to: Option<Time>) -> u64 {
+    to.expect("it has ended").since(from.expect("it has begun")).as_micros() / 1_000_000
+}

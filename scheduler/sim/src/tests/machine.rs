@@ -1,0 +1,132 @@
+//! The fake machine alone: work is re-timed, signals end it, orphans end themselves.
+
+use cohabit_types::{Outcome, RankId, Signal, StopReason, Time};
+use cohabit_worker_core::{Ending, Event, Lease, RankStart};
+
+use super::kit::*;
+use crate::agenda::Agenda;
+use crate::machine::{Hardware, Machine, Outbox, Pulse};
+use crate::process::Conditions;
+use crate::program::{OnTerm, Program};
+use crate::shape::Shape;
+
+/// A machine with the devices `node-0` and `node-1`, whose executors wait for 120 s.
+pub(super) fn machine() -> Machine {
+    Machine::new(Shape::new("node", 2), Hardware::default(), secs(120))
+}
+
+pub(super) fn spawn(machine: &mut Machine, start: RankStart) {
+    machine.spawn(at(0), start, Conditions::IDEAL, &mut Outbox::default()).unwrap();
+}
+
+/// A machine with its own time.
+struct Alone {
+    machine: Machine,
+    agenda: Agenda<Pulse>,
+    ended: Vec<(RankId, u64, Ending)>,
+}
+
+impl Alone {
+    fn new() -> Alone {
+        Alone { machine: machine(), agenda: Agenda::new(), ended: Vec::new() }
+    }
+
+    fn does(mut self, now: Time, act: impl FnOnce(&mut Machine, Time, &mut Outbox)) -> Alone {
+        let mut out = Outbox::default();
+        act(&mut self.machine, now, &mut out);
+        self.take(now, out);
+        self
+    }
+
+    fn take(&mut self, now: Time, out: Outbox) {
+        out.pulses.into_iter().for_each(|(at, pulse)| self.agenda.put(at, pulse));
+        for event in out.events {
+            if let Event::Exited(rank, ending) = event {
+                self.ended.push((rank, now.as_micros() / 1_000_000, ending));
+            }
+        }
+    }
+
+    fn until(mut self, end: Time) -> Alone {
+        while let Some((now, pulse)) = self.agenda.next() {
+            if now > end {
+                self.agenda.put(now, pulse);
+                break;
+            }
+            let mut out = Outbox::default();
+            self.machine.pulse(now, pulse, &mut out);
+            self.take(now, out);
+        }
+        self
+    }
+
+    fn spawn(self, now: Time, start: RankStart) -> Alone {
+        self.does(now, |machine, now, out| machine.spawn(now, start, Conditions::IDEAL, out).unwrap())
+    }
+
+    /// Each rank's job, and when it ended.
+    fn ends(&self) -> Vec<(u64, u64)> {
+        self.ended.iter().map(|(rank, at, _)| (rank.attempt.job.number, *at)).collect()
+    }
+}
+
+fn rank(number: u64) -> RankId {
+    cohabit_types::JobId::new(number).attempt(1).rank(0)
+}
+
+#[test]
+fn the_rest_of_the_work_is_timed_anew_when_the_company_changes() {
+    let alone = Alone::new()
+        .spawn(at(0), start(1, work_on(500, 100), &["node-0"]))
+        .until(at(50))
+        .spawn(at(50), start(2, work_on(500, 20), &["node-0"]))
+        .spawn(at(50), start(3, work_on(500, 10), &["node-1"]))
+        .until(at(1_000));
+    // Job 2 takes 20 s at a slowdown of 1.895, which costs job 1 17.9 s. Job 3 on the other device is on its
+    // own.
+    assert_eq!(alone.ends(), [(3, 60), (2, 88), (1, 118)]);
+    assert_eq!(
+        alone.machine.accounts().device_time[&rank(1).attempt] / 1_000_000_000,
+        58,
+        "half a device for 117.9 s"
+    );
+}
+
+#[test]
+fn a_process_on_two_devices_is_as_fast_as_on_the_more_crowded_one() {
+    let alone = Alone::new()
+        .spawn(at(0), start(1, work_on(500, 100), &["node-0", "node-1"]))
+        .spawn(at(0), start(2, work_on(500, 1_000), &["node-1"]))
+        .until(at(500));
+    assert_eq!(alone.ends(), [(1, 189)]);
+}
+
+#[test]
+fn an_orphan_is_terminated_then_killed_unless_somebody_comes() {
+    let stubborn = Program { on_term: OnTerm::Ignores, ..Program::working(secs(1_000)) };
+    let orphaned = |lease_at: u64| {
+        Alone::new()
+            .spawn(at(0), start(1, stubborn.job(), &["node-0"]))
+            .until(at(10))
+            .does(at(10), |machine, now, out| machine.lease(now, rank(1), Lease::Orphaned, out))
+            .until(at(lease_at))
+            .does(at(lease_at), |machine, now, out| machine.lease(now, rank(1), Lease::Held, out))
+            .until(at(500))
+    };
+    assert_eq!(orphaned(129).ends(), []);
+    let late = orphaned(131);
+    assert_eq!(late.ends(), [(1, 160)], "120 s of patience, 30 s of grace");
+    let ending = &late.ended[0].2;
+    assert_eq!(
+        (&ending.outcome, ending.stopped),
+        (&Outcome::Signalled(Signal::KILL), Some(StopReason::Orphaned))
+    );
+}
+
+#[test]
+fn outcomes_stay_on_the_disk_until_they_are_forgotten() {
+    let mut alone = Alone::new().spawn(at(0), start(1, work(10), &["node-0"])).until(at(100));
+    assert_eq!(alone.machine.found().len(), 1);
+    alone.machine.forget(rank(1));
+    assert!(alone.machine.is_clean());
+}

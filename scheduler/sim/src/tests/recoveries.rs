@@ -1,0 +1,297 @@
+//! Named scenarios of recovery: whatever dies or is late, no job is lost and none runs twice.
+
+use std::collections::BTreeSet;
+
+use cohabit_types::{Gpus, JobRecord, JobState, Outcome, Span, StartFailure, StopReason};
+
+use super::kit::*;
+use crate::machine::Disk;
+use crate::program::Program;
+use crate::recorder::Keep;
+use crate::run::run;
+use crate::scenario::{Act, Scenario};
+use crate::wall_clock::Step;
+
+/// A job that ran once, from its start to its end, and took so many seconds for that.
+#[track_caller]
+fn ran_once(job: &JobRecord, seconds_long: u64) {
+    assert_eq!((job.state, job.attempts.len()), (JobState::Completed, 1), "{:?}", job.attempts);
+    assert_eq!(seconds(job.started_at, job.ended_at), seconds_long);
+}
+
+/// How the first rank of its first attempt ended.
+fn first_outcome(job: &JobRecord) -> Option<&Outcome> {
+    job.attempts.first()?.ranks.first()?.outcome.as_ref()
+}
+
+#[test]
+fn nobody_notices_a_cut_that_is_shorter_than_the_orphan_grace() {
+    for length in [1, 30, 90] {
+        let run = held(cluster(2).submit(at(50), work(1_000)).act(at(100), cut(0, length, 0, 0)));
+        ran_once(only(&run), 1_000);
+    }
+}
+
+#[test]
+fn head_and_workers_that_restart_at_once_go_on_with_every_job() {
+    let mut scenario = (0..4).fold(cluster(2), |scenario, _| scenario.submit(at(50), work(1_000)));
+    scenario = scenario.act(at(100), Act::CrashHead { effects_lost: 0, down_for: secs(20) });
+    for node in 0..2 {
+        scenario = scenario.act(at(100), Act::CrashWorker { node, down_for: secs(5 + 20 * node as u64) });
+    }
+    let run = held(scenario);
+    assert_eq!((run.jobs.len(), run.tally.ranks, run.tally.crashes), (4, 4, 3));
+    run.jobs.iter().for_each(|job| ran_once(job, 1_000));
+}
+
+#[test]
+fn when_the_lights_go_out_every_job_runs_again() {
+    let mut scenario = (0..4).fold(cluster(2), |scenario, _| scenario.submit(at(50), work(1_000)));
+    scenario = scenario.act(at(100), Act::CrashHead { effects_lost: 0, down_for: secs(60) });
+    for node in 0..2 {
+        let crash = Act::CrashMachine { node, down_for: Some(secs(60)), disk: Disk::Kept };
+        scenario = scenario.act(at(100), crash);
+    }
+    let run = held(scenario);
+    assert_eq!((run.jobs.len(), run.tally.ranks), (4, 8));
+    assert!(run.jobs.iter().all(|job| job.state == JobState::Completed && job.attempts.len() == 2));
+}
+
+#[test]
+fn a_rank_whose_executor_is_killed_runs_again() {
+    let run =
+        held(cluster(1).submit(at(50), work(500)).act(at(100), Act::KillExecutor { node: 0, number: 0 }));
+    let job = only(&run);
+    assert_eq!((job.state, job.attempts.len()), (JobState::Completed, 2));
+    assert_eq!(first_outcome(job), Some(&Outcome::Lost("its executor was killed".into())));
+    assert_eq!(seconds(Some(at(100)), job.attempts[0].ended_at), 0);
+}
+
+#[test]
+fn a_gang_of_which_one_executor_is_killed_starts_again_as_a_whole() {
+    let mut spec = work(500);
+    spec.demand.nodes = 4;
+    let run = held(cluster(4).submit(at(50), spec).act(at(100), Act::KillExecutor { node: 2, number: 0 }));
+    let [first, second] = only(&run).attempts.as_slice() else { panic!("{:?}", only(&run).attempts) };
+    assert_eq!((only(&run).state, run.tally.ranks), (JobState::Completed, 8));
+    assert!(second.started_at >= first.ended_at.expect("it has ended"), "never half of it");
+    assert_eq!(first.stopped, Some(StopReason::GangBroken));
+    assert_eq!(seconds(Some(second.started_at), second.ended_at), 500);
+}
+
+#[test]
+fn a_gang_of_which_one_rank_dies_starts_again_as_a_whole() {
+    let mut spec = Program { failing_attempts: 1, ..Program::working(secs(100)) }.job();
+    (spec.demand.nodes, spec.retry.limit) = (4, 1);
+    let run = held(cluster(4).submit(at(50), spec));
+    let ranks: Vec<usize> = only(&run).attempts.iter().map(|attempt| attempt.ranks.len()).collect();
+    assert_eq!((only(&run).state, ranks), (JobState::Completed, vec![4, 4]));
+}
+
+#[test]
+fn a_device_is_free_only_when_what_a_rank_left_behind_is_gone() {
+    let leaving = |span| Program { leaves: span, ..Program::working(secs(100)) }.job();
+    for (leaves, cleared_after) in [(Span::from_secs(1), 1), (Span::from_secs(600), 2)] {
+        let mut first = leaving(leaves);
+        first.demand.gpus = Gpus::Whole(2);
+        let mut second = work(100);
+        second.demand.gpus = Gpus::Whole(2);
+        let run = held(cluster(1).submit(at(50), first).submit(at(51), second));
+        ran_once(&run.jobs[0], 100 + cleared_after);
+        assert!(run.jobs[1].started_at >= run.jobs[0].ended_at);
+    }
+}
+
+#[test]
+fn results_that_a_slow_disk_holds_up_arrive() {
+    let slow = Act::SlowDisk { node: 0, length: secs(1_000), write: secs(20) };
+    let run = held(cluster(1).submit(at(50), work(100)).act(at(60), slow));
+    ran_once(only(&run), 120);
+}
+
+#[test]
+fn a_machine_without_room_is_left_alone_and_costs_no_job_anything() {
+    let full = Act::FillDisk { node: 0, length: secs(1_000) };
+    let mut scenario = cluster(1).act(at(40), full.clone());
+    scenario.config.node_failures = 0;
+    scenario = scenario.submit(at(50), work(100)).submit(at(51), work(100));
+    let run = held(scenario);
+    for job in &run.jobs {
+        assert_eq!(job.state, JobState::Completed, "{}", job.reason);
+    }
+    let starts = run.jobs.iter().map(|job| job.attempts.len()).sum::<usize>();
+    assert!((10..50).contains(&starts), "{starts} attempts: the pauses grow, up to a minute");
+    // With another machine beside it nobody waits.
+    let run = held(cluster(2).act(at(40), full).submit(at(50), work(100)));
+    let job = only(&run);
+    assert_eq!((job.state, job.attempts.len() <= 2), (JobState::Completed, true));
+    assert!(job.ended_at.expect("it has ended") < at(170));
+}
+
+#[test]
+fn only_a_power_cut_right_after_the_end_may_cost_a_result() {
+    let attempts = |cut_at: Span| -> BTreeSet<usize> {
+        let crash = Act::CrashMachine { node: 0, down_for: Some(secs(30)), disk: Disk::Kept };
+        // The head is gone, and the worker has not noticed that yet.
+        let gone = Act::CrashHead { effects_lost: 0, down_for: secs(60) };
+        let scenario = cluster(1).submit(at(50), work(100)).act(at(156), gone);
+        let scenario = Scenario { delay: (secs(3), secs(3)), ..scenario };
+        let attempts = |seed| {
+            let run = run(seed, scenario.clone().act(at(0) + cut_at, crash.clone()), Keep::Nothing);
+            assert_eq!(run.failure, None);
+            assert_eq!(only(&run).state, JobState::Completed);
+            only(&run).attempts.len()
+        };
+        (0..20).map(attempts).collect()
+    };
+    let ended = Span::from_millis(50_000 + 3_000 + 5 + 3_000 + 200 + 100_000);
+    assert_eq!(attempts(ended + Span::from_millis(500)), [1, 2].into(), "not yet flushed");
+    assert_eq!(attempts(ended + Span::from_millis(1_100)), [1].into(), "flushed");
+}
+
+#[test]
+fn a_slow_journal_makes_everything_late_and_loses_nothing() {
+    let slow = Act::SlowJournal { length: secs(600), commit: secs(7) };
+    let run = held(cluster(1).act(at(40), slow).submit(at(50), work(1_000)).submit(at(51), work(1_000)));
+    run.jobs.iter().for_each(|job| assert_eq!((job.state, job.attempts.len()), (JobState::Completed, 1)));
+    let waited = seconds(Some(at(50)), run.jobs[0].started_at);
+    assert!((14..30).contains(&waited), "{waited} s: a commit for the job, one for the plan");
+}
+
+#[test]
+fn while_the_journal_s_disk_is_full_jobs_go_on_and_nobody_is_told_that_a_job_was_accepted() {
+    let full = Act::FillJournal { length: secs(600) };
+    let run = held(cluster(1).submit(at(50), work(1_000)).act(at(100), full).submit(at(150), work(100)));
+    let [running, refused] = run.jobs.as_slice() else { panic!("{} jobs", run.jobs.len()) };
+    ran_once(running, 1_000);
+    ran_once(refused, 100);
+    let accepted_after = seconds(Some(at(100)), Some(refused.submitted_at));
+    assert!((600..640).contains(&accepted_after), "{accepted_after} s");
+}
+
+#[test]
+fn an_end_that_comes_while_the_journal_s_disk_is_full_counts_when_there_is_room() {
+    let full = Act::FillJournal { length: secs(600) };
+    let run = held(cluster(1).submit(at(50), work(100)).act(at(100), full));
+    assert_eq!((only(&run).state, only(&run).attempts.len(), run.tally.ranks), (JobState::Completed, 1, 1));
+}
+
+#[test]
+fn a_head_that_dies_between_disk_and_deed_does_what_it_had_written_down() {
+    let scenario = cluster(1)
+        .act(at(40), Act::SlowJournal { length: secs(600), commit: secs(5) })
+        .submit(at(50), work(100))
+        .act(at(53), Act::CrashHead { effects_lost: 0, down_for: secs(10) });
+    for seed in 0..10 {
+        let run = run(seed, scenario.clone(), Keep::Last(60));
+        assert_eq!(run.failure, None, "{}", run.trace.join("\n"));
+        let job = only(&run);
+        assert_eq!((job.state, job.attempts.len(), run.tally.ranks), (JobState::Completed, 1, 1));
+    }
+}
+
+#[test]
+fn an_order_that_dies_with_the_head_costs_its_job_nothing() {
+    let mut scenario = cluster(1)
+        .act(at(40), Act::SlowJournal { length: secs(600), commit: secs(5) })
+        .submit(at(50), work(100))
+        .act(at(57), Act::CrashHead { effects_lost: 0, down_for: secs(10) });
+    scenario.config.node_failures = 0;
+    // The plan is durable when the head dies, or it is not.
+    let first_outcome_of = |seed| {
+        let run = run(seed, scenario.clone(), Keep::Last(60));
+        assert_eq!(run.failure, None, "{}", run.trace.join("\n"));
+        assert_eq!((only(&run).state, run.tally.ranks), (JobState::Completed, 1));
+        first_outcome(only(&run)).cloned()
+    };
+    let outcomes: Vec<_> = (0..10).map(first_outcome_of).collect();
+    assert!(outcomes.contains(&Some(Outcome::NotStarted(StartFailure::OrderLost))), "{outcomes:?}");
+    assert!(outcomes.contains(&Some(Outcome::Exited(0))), "{outcomes:?}");
+}
+
+#[test]
+fn greetings_that_arrive_in_any_order_leave_one_link_and_every_rank() {
+    let redial = Act::Redial { node: 0, times: 5, lag: secs(10) };
+    for seed in 0..20 {
+        let scenario = cluster(2).submit(at(50), work(1_000)).act(at(100), redial.clone());
+        let run = run(seed, scenario.act(at(104), redial.clone()), Keep::Last(60));
+        assert_eq!(run.failure, None, "{}", run.trace.join("\n"));
+        ran_once(only(&run), 1_000);
+    }
+}
+
+#[test]
+fn first_come_first_served_plans_for_a_policy_that_does_not_answer() {
+    let mut scenario = cluster(1).act(at(40), Act::StallPolicy { length: secs(1_000) });
+    scenario.policy = "a-srpt".into();
+    let run = held(scenario.submit(at(50), work(100)));
+    ran_once(only(&run), 100);
+    assert_eq!(seconds(Some(at(50)), only(&run).started_at), 30, "the limit of the policy's time");
+}
+
+#[test]
+fn a_policy_that_answers_too_late_is_not_heard() {
+    let mut scenario = cluster(1).submit(at(50), work(100));
+    (scenario.planning, scenario.planning_limit) = ((secs(60), secs(60)), secs(10));
+    assert_eq!(seconds(Some(at(50)), only(&held(scenario)).started_at), 10);
+}
+
+#[test]
+fn a_clock_that_is_set_costs_no_job() {
+    for step in [Step::Ahead(secs(3_600)), Step::Back(secs(3_600)), Step::Back(secs(10))] {
+        let set = Act::StepClock { node: 0, step };
+        let restart = Act::CrashMachine { node: 0, down_for: Some(secs(10)), disk: Disk::Kept };
+        let mut spec = work(1_000);
+        spec.time_limit = Some(secs(1_500));
+        let run = held(cluster(1).submit(at(50), spec).act(at(100), set).act(at(200), restart));
+        let job = only(&run);
+        assert_eq!((job.state, job.attempts.len()), (JobState::Completed, 2), "{:?}", job.attempts);
+        assert_eq!(seconds(job.started_at, job.ended_at), 1_000);
+    }
+}
+
+#[test]
+fn a_head_whose_clock_leaps_gives_no_node_up_that_may_still_come_back() {
+    let leap = Act::StepHeadClock(Step::Ahead(secs(3_600)));
+    let scenario = cluster(2).submit(at(50), work(1_000)).act(at(100), cut(0, 60, 0, 0)).act(at(130), leap);
+    let run = held(scenario);
+    let job = only(&run);
+    assert_eq!((job.state, job.attempts.len(), run.tally.ranks), (JobState::Completed, 1, 1));
+    assert_eq!(seconds(job.started_at, job.ended_at), 4_600, "by the head's clock");
+}
+
+#[test]
+fn a_head_whose_clock_leaps_while_it_is_gone_gives_no_node_up_either() {
+    let gone = Act::CrashHead { effects_lost: 0, down_for: secs(20) };
+    let leap = Act::StepHeadClock(Step::Ahead(secs(3_600)));
+    let scenario = cluster(2).submit(at(50), work(1_000)).act(at(100), cut(0, 60, 0, 0));
+    let run = held(scenario.act(at(110), gone).act(at(120), leap));
+    assert_eq!((only(&run).state, run.tally.ranks), (JobState::Completed, 1));
+}
+
+#[test]
+fn a_head_whose_clock_is_set_back_goes_on_slowly_and_gives_nobody_up_too_early() {
+    let back = Act::StepHeadClock(Step::Back(secs(3_600)));
+    let gone = Act::CrashHead { effects_lost: 0, down_for: secs(5) };
+    let scenario = cluster(2).submit(at(50), work(1_000)).act(at(60), back.clone());
+    let run = held(scenario.clone().act(at(100), cut(0, 60, 0, 0)).act(at(200), gone));
+    let job = only(&run);
+    assert_eq!((job.state, job.attempts.len(), run.tally.ranks), (JobState::Completed, 1, 1));
+    let counted = seconds(job.started_at, job.ended_at);
+    assert!((480..550).contains(&counted), "{counted} s by the head's clock");
+    // A node that does not come back is given up all the same.
+    let run = held(scenario.act(at(100), cut(0, 3_000, 0, 0)).quiet(at(20_000)));
+    assert_eq!((only(&run).state, only(&run).attempts.len()), (JobState::Completed, 2));
+}
+
+#[test]
+fn orphans_are_stopped_in_time_whatever_the_clock_shows() {
+    for step in [Step::Ahead(secs(3_600)), Step::Back(secs(3_600))] {
+        let set = Act::StepClock { node: 0, step };
+        let scenario = cluster(2).submit(at(50), work(2_000)).act(at(100), cut(0, 3_000, 0, 0));
+        let run = held(scenario.act(at(110), set).quiet(at(20_000)));
+        let [first, second] = only(&run).attempts.as_slice() else { panic!("{:?}", only(&run).attempts) };
+        assert_eq!((first.ranks[0].node.as_str(), second.ranks[0].node.as_str()), ("node-0", "node-1"));
+        assert_eq!(only(&run).state, JobState::Completed);
+    }
+}

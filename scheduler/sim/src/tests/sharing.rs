@@ -1,0 +1,250 @@
+//! Sharing policies judged by a table: small cases by hand, and the published pairs where they are there.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use cohabit_policy::interference::{CoLocation, Colocated, Interference, Knowledge};
+use cohabit_types::{Bytes, Gpus, JobState, Share};
+
+use crate::evaluation::{EstimatorKind, Evaluated, Evaluation, Observer, evaluate};
+use crate::machine::Hardware;
+use crate::program::Program;
+use crate::shape::Shape;
+use crate::trace::{Reading, Trace, read, synthetic};
+use crate::workload::{Measurements, Pace, Workload, WorkloadJob, read_measurements, workload};
+
+/// Nobody looks, and its clock stands still.
+struct Nobody;
+
+impl Observer for Nobody {
+    fn progressed(&mut self, _: usize, _: usize) {}
+
+    fn clock_us(&mut self) -> u64 {
+        0
+    }
+}
+
+/// Beside each other `light` takes 1.25 times as long and `heavy` twice; two of `heavy` do not fit.
+const TABLE: &str = "set,gpu,sharing,model,batch,solo_rate,rate,solo_mem,mem,solo_util,util,feasible\n\
+    1,v100,mps,light,8,10,8,1000000000,,,,true\n1,v100,mps,heavy,8,4,2,1000000000,,,,true\n\
+    2,v100,mps,heavy,8,4,,1000000000,,,,false\n2,v100,mps,heavy,8,4,,1000000000,,,,false\n";
+
+fn one_v100() -> Vec<Shape> {
+    vec![Shape::new("node", 1).with_gpu("V100", Bytes(16 << 30))]
+}
+
+fn jobs_of(trace: &Trace, measured: &Measurements, shapes: &[Shape]) -> Workload {
+    let mut pace = Pace::on(shapes);
+    workload(trace, shapes, Some(measured), 1, |model, devices| pace.fastest(model, devices))
+}
+
+fn measured(shapes: &[Shape]) -> Measurements {
+    Measurements::of(&read_measurements(TABLE.as_bytes()).unwrap(), shapes).unwrap()
+}
+
+/// Rows of submission, duration, GPUs and model.
+fn trace(rows: &str) -> Trace {
+    read(format!("submit_s,duration_s,gpus,model\n{rows}").as_bytes(), &Reading::default()).unwrap()
+}
+
+/// The rows on one V100, judged by the table.
+fn judged(policy: &str, rows: &str) -> Evaluated {
+    let shapes = one_v100();
+    let measured = measured(&shapes);
+    let jobs = jobs_of(&trace(rows), &measured, &shapes).jobs;
+    evaluated(policy, shapes, jobs, &measured)
+}
+
+fn evaluated(policy: &str, shapes: Vec<Shape>, jobs: Vec<WorkloadJob>, measured: &Measurements) -> Evaluated {
+    let hardware = Hardware { truth: measured.by_table(), ..Hardware::default() };
+    let knowledge =
+        Knowledge { interference: measured.by_table(), solos: measured.solos(), ..Knowledge::default() };
+    let (policy, estimator) = (policy.into(), EstimatorKind::Oracle);
+    let evaluation = Evaluation { shapes, hardware, jobs, policy, knowledge, estimator, seed: 1 };
+    evaluate(evaluation, &mut Nobody).unwrap()
+}
+
+fn ends(done: &Evaluated) -> Vec<f64> {
+    done.jobs.iter().map(|job| job.ended.unwrap().as_secs_f64()).collect()
+}
+
+#[track_caller]
+fn near(is: f64, should: f64, tolerance: f64) {
+    assert!((is - should).abs() <= tolerance, "{is} instead of {should}");
+}
+
+#[test]
+fn jobs_on_one_gpu_are_slowed_by_what_was_measured_until_one_of_them_ends() {
+    let done = judged("fifo", "0,100,1,light\n0,100,1,heavy\n");
+    // Light ends after 125 s. Heavy has done 62.5 s of its work by then, and does the rest alone.
+    let ends = ends(&done);
+    near(ends[0], 125.0, 0.1);
+    near(ends[1], 162.5, 0.1);
+    let metrics = &done.metrics;
+    near(metrics.mean_slowdown, (1.25 + 1.625) / 2.0, 1e-3);
+    // Heavy is above 1.3 for 125 of the 287.5 seconds that the two run.
+    near(metrics.bound_violations, 125.0 / 287.5, 1e-3);
+    near(metrics.gpu_occupied, 1.0, 1e-3);
+    near(metrics.gpu_busy, 0.333 * 287.5 / 162.5, 1e-3);
+    assert_eq!((metrics.completed, metrics.out_of_memory, metrics.preemptions), (2, 0, 0));
+}
+
+#[test]
+fn the_remaining_work_is_timed_anew_when_somebody_comes_late() {
+    let done = judged("fifo", "0,100,1,heavy\n60,100,1,light\n");
+    // Heavy does 60 s alone and its last 40 in 80; light does 64 s in these, and the other 36 alone.
+    let ends = ends(&done);
+    near(ends[0], 140.0, 0.1);
+    near(ends[1], 60.0 + 80.0 + 36.0, 0.1);
+}
+
+#[test]
+fn exclusive_jobs_train_the_same_one_after_the_other_where_there_is_one_gpu() {
+    let shapes = one_v100();
+    let measured = measured(&shapes);
+    let shared = jobs_of(&trace("0,100,1,light\n0,100,1,heavy\n"), &measured, &shapes).jobs;
+    let exclusive: Vec<WorkloadJob> = shared.iter().cloned().map(WorkloadJob::exclusive).collect();
+    for (shared, exclusive) in shared.iter().zip(&exclusive) {
+        assert_eq!(
+            (shared.spec.demand.gpus, exclusive.spec.demand.gpus),
+            (Gpus::Part(Share(333)), Gpus::Whole(1))
+        );
+        assert_eq!((shared.ideal(), shared.work()), (exclusive.ideal(), exclusive.work()));
+        assert_eq!(shared.spec.model, exclusive.spec.model);
+    }
+    let done = evaluated("fifo", shapes, exclusive, &measured);
+    let ends = ends(&done);
+    near(ends[0], 100.0, 0.1);
+    near(ends[1], 200.0, 0.1);
+    near(done.metrics.mean_slowdown, 1.0, 1e-3);
+    assert_eq!((done.metrics.bound_violations, done.metrics.out_of_memory), (0.0, 0));
+}
+
+#[test]
+fn who_finds_no_memory_left_is_tried_again_until_there_is_some() {
+    let done = judged("fifo", "0,100,1,heavy\n0,100,1,heavy\n");
+    // The second fails after 10 s each time; pauses are 5, 10, 20 and 40 s.
+    let ends = ends(&done);
+    near(ends[0], 100.0, 0.1);
+    near(ends[1], 115.0 + 100.0, 0.2);
+    let second = &done.jobs[1];
+    assert_eq!((second.attempts.len(), second.out_of_memory, second.state), (5, 4, JobState::Completed));
+    assert_eq!((done.metrics.out_of_memory, done.metrics.preemptions, done.metrics.completed), (4, 0, 2));
+}
+
+#[test]
+fn who_holds_more_than_it_asked_for_may_find_none_left_either() {
+    let shapes = one_v100();
+    let measured = measured(&shapes);
+    let mut jobs = jobs_of(&trace("0,50,1,light\n0,50,1,heavy\n"), &measured, &shapes).jobs;
+    for job in &mut jobs {
+        let program = Program { gpu_memory: Some(Bytes(9 << 30)), ..Program::of(&job.spec) };
+        job.spec.work = program.job().work;
+    }
+    let done = evaluated("fifo", shapes, jobs, &measured);
+    assert_eq!((done.jobs[0].out_of_memory, done.metrics.completed), (0, 2));
+    assert!(done.jobs[1].out_of_memory > 0);
+}
+
+#[test]
+fn jobs_on_several_gpus_do_not_share_and_the_load_counts_whole_ones() {
+    let shapes: Vec<Shape> = one_v100().into_iter().map(|shape| Shape { devices: 4, ..shape }).collect();
+    let made = jobs_of(&trace("0,1000,1,\n10,1000,2,\n100,1000,1,\n"), &measured(&shapes), &shapes);
+    let demands: Vec<_> = made.jobs.iter().map(|job| (job.spec.demand.gpus, job.alone_milli)).collect();
+    let part = Gpus::Part(Share(333));
+    assert_eq!(demands, [(part, 1_000), (Gpus::Whole(2), 2_000), (part, 1_000)]);
+    near(made.load(4).unwrap(), 4_000.0 / 100.0 / 4.0, 0.01);
+    let gang = &made.jobs[1].spec;
+    assert!(gang.demand.gpu_memory.is_none() && !gang.demand.may_have_neighbours());
+    assert!(!["light", "heavy"].contains(&gang.name.as_str()), "{gang:?}");
+    let single = &made.jobs[0].spec;
+    assert!(single.demand.may_have_neighbours() && ["light", "heavy"].contains(&single.name.as_str()));
+    let model = single.model.as_ref().unwrap();
+    assert_eq!((model.batch_size, single.demand.gpu_memory.unwrap().0), (Some(8), 1_000_000_000));
+    near(made.jobs[0].ideal().as_secs_f64(), 1_000.0, 0.3);
+    let pairs: Vec<Shape> = shapes.into_iter().map(|shape| shape.shared_by(2)).collect();
+    let made = jobs_of(&trace("0,1000,1,\n"), &measured(&pairs), &pairs);
+    assert_eq!(made.jobs[0].spec.demand.gpus, Gpus::Part(Share(500)));
+}
+
+/// The truth, and how often it was asked.
+#[derive(Debug)]
+struct Counting(Arc<dyn Interference>, AtomicUsize);
+
+impl Interference for Counting {
+    fn predict(&self, sets: &[CoLocation]) -> Vec<Vec<Colocated>> {
+        self.1.fetch_add(sets.len(), Ordering::Relaxed);
+        self.0.predict(sets)
+    }
+}
+
+#[test]
+fn policies_that_ask_get_the_predictor_that_was_chosen() {
+    let shapes = one_v100();
+    let measured = measured(&shapes);
+    let asked = |policy: &str| {
+        let counting = Arc::new(Counting(measured.by_table(), AtomicUsize::new(0)));
+        let knowledge =
+            Knowledge { interference: counting.clone(), solos: measured.solos(), ..Knowledge::default() };
+        let jobs = jobs_of(&trace("0,100,1,light\n1,100,1,heavy\n"), &measured, &shapes).jobs;
+        let hardware = Hardware { truth: measured.by_table(), ..Hardware::default() };
+        let (policy, estimator) = (policy.into(), EstimatorKind::Oracle);
+        let evaluation =
+            Evaluation { shapes: shapes.clone(), hardware, jobs, policy, knowledge, estimator, seed: 1 };
+        assert_eq!(evaluate(evaluation, &mut Nobody).unwrap().metrics.completed, 2);
+        counting.1.load(Ordering::Relaxed)
+    };
+    assert!(asked("isacpp") > 0);
+    assert_eq!(asked("fifo"), 0);
+}
+
+/// The published pairs, if they are there.
+#[expect(clippy::print_stderr, reason = "whoever runs the tests has to know that these did nothing")]
+fn published(shapes: &[Shape]) -> Option<Measurements> {
+    let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../../../shared/data/gavel/pairs_flat.csv");
+    let Ok(file) = std::fs::File::open(path) else {
+        eprintln!("skipped: there is no table at {path}");
+        return None;
+    };
+    Some(Measurements::of(&read_measurements(file).unwrap(), shapes).unwrap())
+}
+
+fn cluster_of(model: &str) -> Vec<Shape> {
+    format!("4x4:{model}@25g").parse::<crate::ClusterSpec>().unwrap().shapes()
+}
+
+#[test]
+fn two_runs_of_a_seed_on_the_published_pairs_are_equal() {
+    for model in ["K80", "P100", "V100"] {
+        let shapes = cluster_of(model);
+        let Some(measured) = published(&shapes) else { return };
+        let jobs = jobs_of(&synthetic(150, 3), &measured, &shapes).with_load(1.2, 16).jobs;
+        let run = || evaluated("easy-backfill", shapes.clone(), jobs.clone(), &measured);
+        let first = run();
+        assert_eq!(first, run(), "{model}");
+        let metrics = &first.metrics;
+        assert_eq!(metrics.completed, jobs.len(), "{model}");
+        assert!(metrics.mean_slowdown > 1.1 && metrics.bound_violations > 0.1, "{model}: {metrics:?}");
+        assert!(
+            metrics.gpu_occupied <= 1.0 && metrics.mean_jct_s >= metrics.lower_bound_mean_jct_s,
+            "{metrics:?}"
+        );
+    }
+}
+
+#[test]
+fn under_the_law_the_same_jobs_run_and_fare_otherwise() {
+    let shapes = cluster_of("V100");
+    let Some(measured) = published(&shapes) else { return };
+    let jobs = jobs_of(&synthetic(100, 3), &measured, &shapes).with_load(1.2, 16).jobs;
+    let run = |truth: Arc<dyn Interference>| {
+        let hardware = Hardware { truth, ..Hardware::default() };
+        let (policy, estimator, knowledge) = ("fifo".into(), EstimatorKind::Oracle, Knowledge::default());
+        let (shapes, jobs) = (shapes.clone(), jobs.clone());
+        let evaluation = Evaluation { shapes, hardware, jobs, policy, knowledge, estimator, seed: 1 };
+        evaluate(evaluation, &mut Nobody).unwrap().metrics
+    };
+    let (law, table) = (run(measured.by_law()), run(measured.by_table()));
+    assert_eq!((law.completed, table.completed), (jobs.len(), jobs.len()));
+    assert!((law.mean_slowdown - table.mean_slowdown).abs() > 1e-3, "{law:?} {table:?}");
+}

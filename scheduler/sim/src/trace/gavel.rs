@@ -1,0 +1,74 @@
+//! Traces of Gavel's simulator: tab separated lines with steps, which a table of measured speeds turns into
+//! time.
+//!
+//! There are lines with seven fields, of traces drawn from Philly, and with ten, of its runs on real
+//! machines.
+
+use std::io::Read;
+
+use cohabit_types::Span;
+
+use super::rows::{Row, Rows, Strictness, positive, tab_separated};
+use super::throughputs::Throughputs;
+use super::{TraceError, TraceJob};
+
+const SEVEN: [&str; 7] =
+    ["job type", "command", "flag", "needs_data_dir", "total_steps", "arrival_s", "scale_factor"];
+const TEN: [&str; 10] = [
+    "job type",
+    "command",
+    "folder",
+    "flag",
+    "needs_data_dir",
+    "total_steps",
+    "scale_factor",
+    "priority",
+    "deadline",
+    "arrival_s",
+];
+/// Gavel's traces name nobody.
+const NOBODY: &str = "gavel";
+
+pub(super) fn read(
+    text: impl Read,
+    strictness: Strictness,
+    throughputs: &Throughputs,
+) -> Result<Rows, TraceError> {
+    tab_separated(text, names, strictness, |row| job(row, throughputs))
+}
+
+fn names(fields: usize) -> Result<&'static [&'static str], String> {
+    match fields {
+        7 => Ok(&SEVEN),
+        10 => Ok(&TEN),
+        _ => Err(format!("it has {fields} fields between tabs, and not 7 or 10")),
+    }
+}
+
+fn job(row: &Row<'_>, throughputs: &Throughputs) -> Result<TraceJob, String> {
+    let job_type = row.needed("job type")?;
+    let (model, batch) = model_and_batch(job_type)?;
+    let devices_milli = row.devices("scale_factor")?;
+    let steps = row.count("total_steps")?;
+    let rate = throughputs.steps_per_second(model, batch, devices_milli / 1_000)?;
+    Ok(TraceJob {
+        submitted: Span::from_secs_f64(row.seconds("arrival_s")?),
+        duration: positive(Span::from_secs_f64(steps as f64 / rate), "total_steps")?,
+        devices_milli,
+        user: NOBODY.into(),
+        group: format!("{job_type}/{}", devices_milli / 1_000),
+        model: Some(model.to_owned()),
+        batch,
+        iterations: Some(steps),
+        gpu_memory: None,
+        virtual_cluster: None,
+    })
+}
+
+/// `ResNet-18 (batch size 64)`, or a model alone.
+fn model_and_batch(job_type: &str) -> Result<(&str, Option<u64>), String> {
+    let Some((model, rest)) = job_type.split_once(" (batch size ") else { return Ok((job_type, None)) };
+    let batch = rest.strip_suffix(')').and_then(|number| number.parse().ok());
+    let batch = batch.ok_or_else(|| format!("'{job_type}' names no batch size like (batch size 64)"))?;
+    Ok((model, Some(batch)))
+}

@@ -1,0 +1,41 @@
+//! Microsoft's Philly trace as the authors of Pollux published it:
+//! `timestamp,duration,num_gpus,gpu_time,cluster`.
+//!
+//! It names no users: the virtual cluster stands for one, and its jobs with as many GPUs for a group.
+
+use std::io::Read;
+
+use cohabit_types::Span;
+
+use super::rows::{Columns, Others, Row, Rows, Strictness, with_heading};
+use super::{TraceError, TraceJob, civil};
+
+const COLUMNS: Columns = Columns {
+    format: "philly",
+    required: &["timestamp", "duration", "num_gpus", "cluster"],
+    others: Others::Any,
+};
+
+pub(super) fn read(text: impl Read, strictness: Strictness) -> Result<Rows, TraceError> {
+    with_heading(text, &COLUMNS, strictness, job)
+}
+
+fn job(row: &Row<'_>) -> Result<TraceJob, String> {
+    let written = row.needed("timestamp")?;
+    let submitted = civil::seconds(written)
+        .ok_or_else(|| format!("timestamp is '{written}', which is no date like 2017-09-04 10:30:41"))?;
+    let cluster = row.needed("cluster")?.to_owned();
+    let devices_milli = row.devices("num_gpus")?;
+    Ok(TraceJob {
+        submitted: Span::from_secs(submitted),
+        duration: row.duration("duration")?,
+        devices_milli,
+        group: format!("{cluster}/{}", devices_milli / 1_000),
+        user: cluster.clone(),
+        model: None,
+        batch: None,
+        iterations: None,
+        gpu_memory: None,
+        virtual_cluster: Some(cluster),
+    })
+}

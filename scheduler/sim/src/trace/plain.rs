@@ -1,0 +1,67 @@
+//! Our own trace files: CSV with `submit_s,duration_s,gpus` and whatever else is known of the jobs.
+
+use std::io::Read;
+
+use cohabit_types::{Bytes, Share, Span};
+
+use super::rows::{Columns, Others, Row, Rows, Strictness, with_heading};
+use super::{TraceError, TraceJob};
+
+const COLUMNS: Columns = Columns {
+    format: "csv",
+    required: &["submit_s", "duration_s", "gpus"],
+    others: Others::Only(&[
+        "user",
+        "group",
+        "model",
+        "batch",
+        "iterations",
+        "gpu_share",
+        "gpu_mem_bytes",
+        "vc",
+    ]),
+};
+
+/// Whoever submits jobs of which nothing is told.
+const NOBODY: &str = "trace";
+
+pub(super) fn read(text: impl Read, strictness: Strictness) -> Result<Rows, TraceError> {
+    with_heading(text, &COLUMNS, strictness, job)
+}
+
+/// Without a user, the virtual cluster stands for one; without a group, jobs of a user with the same model
+/// and as many devices are one.
+fn job(row: &Row<'_>) -> Result<TraceJob, String> {
+    let devices_milli = devices_milli(row)?;
+    let owned = |column| row.text(column).map(str::to_owned);
+    let (model, virtual_cluster) = (owned("model"), owned("vc"));
+    let user = row.text("user").or(virtual_cluster.as_deref()).unwrap_or(NOBODY).to_owned();
+    let usual_group = || format!("{user}/{}/{devices_milli}", model.as_deref().unwrap_or(""));
+    Ok(TraceJob {
+        submitted: Span::from_secs_f64(row.seconds("submit_s")?),
+        duration: row.duration("duration_s")?,
+        devices_milli,
+        group: owned("group").unwrap_or_else(usual_group),
+        batch: row.count_if_any("batch")?,
+        iterations: row.count_if_any("iterations")?.filter(|count| *count > 0),
+        gpu_memory: row.count_if_any("gpu_mem_bytes")?.filter(|bytes| *bytes > 0).map(Bytes),
+        user,
+        model,
+        virtual_cluster,
+    })
+}
+
+/// `gpus` in thousandths, or the share of the one.
+fn devices_milli(row: &Row<'_>) -> Result<u64, String> {
+    let whole =
+        row.devices("gpus").map_err(|why| format!("{why}; a part of one GPU belongs in gpu_share"))?;
+    let Some(text) = row.text("gpu_share") else { return Ok(whole) };
+    let share: f64 = text.parse().map_err(|_| format!("gpu_share is '{text}', which is no number"))?;
+    let milli = (share * f64::from(Share::WHOLE.0)).round();
+    match (whole, milli) {
+        (_, 1_000.0) => Ok(whole),
+        (1_000, 1.0..1_000.0) => Ok(milli as u64),
+        (1_000, _) => Err(format!("gpu_share is {text}: it has to lie between 0.001 and 1")),
+        (_, _) => Err(format!("gpu_share is {text}, but only one GPU can be shared, and gpus is more")),
+    }
+}

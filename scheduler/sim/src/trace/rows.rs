@@ -1,0 +1,248 @@
+//! Rows of a file with columns: each becomes a job, or is left out with its line and the reason.
+
+use std::collections::BTreeMap;
+use std::io::{self, Read};
+
+use cohabit_types::Span;
+use csv::{Reader, ReaderBuilder, StringRecord};
+
+use super::{TraceError, TraceJob};
+
+/// A row that was left out.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Skipped {
+    /// Its line, counted from 1.
+    pub line: u64,
+    /// The reason.
+    pub why: String,
+}
+
+/// What becomes of rows that make no sense.
+#[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
+pub enum Strictness {
+    /// They are left out, and told of.
+    #[default]
+    Lenient,
+    /// The first of them is an error.
+    Strict,
+}
+
+/// What was read.
+#[derive(Debug, Default)]
+pub(super) struct Rows {
+    pub(super) jobs: Vec<TraceJob>,
+    pub(super) skipped: Vec<Skipped>,
+}
+
+/// The columns of a format.
+pub(super) struct Columns {
+    pub(super) format: &'static str,
+    pub(super) required: &'static [&'static str],
+    pub(super) others: Others,
+}
+
+/// Columns that need not be there.
+pub(super) enum Others {
+    /// These and no more: a slip in a name must not go unnoticed.
+    Only(&'static [&'static str]),
+    /// Whatever the publishers added.
+    Any,
+}
+
+/// One row and the places of its columns.
+pub(super) struct Row<'a> {
+    record: &'a StringRecord,
+    places: &'a BTreeMap<String, usize>,
+}
+
+/// Longer than any cluster lives: what is above is a slip of the pen.
+const LONGEST_SECONDS: f64 = 1e10;
+
+/// Reads a file with a heading; `job` gives a row's job or the reason why there is none.
+pub(super) fn with_heading(
+    text: impl Read,
+    columns: &Columns,
+    strictness: Strictness,
+    job: impl FnMut(&Row<'_>) -> Result<TraceJob, String>,
+) -> Result<Rows, TraceError> {
+    let mut rows = Rows::default();
+    each_with_heading(text, columns, rows.keeper(strictness, job))?;
+    Ok(rows)
+}
+
+/// Reads a file with a heading row by row.
+pub(super) fn each_with_heading(
+    text: impl Read,
+    columns: &Columns,
+    mut keep: impl FnMut(u64, Result<&Row<'_>, String>) -> Result<(), TraceError>,
+) -> Result<(), TraceError> {
+    let mut reader = reader(ReaderBuilder::new().trim(csv::Trim::All), text);
+    let places = columns.places(reader.headers().map_err(unreadable)?)?;
+    each(&mut reader, |line, record| {
+        let width = places.len();
+        let row = record.and_then(|record| match record.len() == width {
+            true => Ok(Row { record, places: &places }),
+            false => Err(format!("it has {} columns and not {width}", record.len())),
+        });
+        keep(line, row.as_ref().map_err(Clone::clone))
+    })
+}
+
+/// Reads tab separated lines; `names` gives the columns of a line with so many of them.
+pub(super) fn tab_separated(
+    text: impl Read,
+    names: impl Fn(usize) -> Result<&'static [&'static str], String>,
+    strictness: Strictness,
+    job: impl FnMut(&Row<'_>) -> Result<TraceJob, String>,
+) -> Result<Rows, TraceError> {
+    let tabs = &mut ReaderBuilder::new();
+    let mut reader = reader(tabs.has_headers(false).delimiter(b'\t').quoting(false), text);
+    let mut rows = Rows::default();
+    let mut keep = rows.keeper(strictness, job);
+    each(&mut reader, |line, record| {
+        let found = record.and_then(|record| Ok((record, places(names(record.len())?.iter().copied()))));
+        let row = found.as_ref().map(|(record, places)| Row { record, places });
+        keep(line, row.as_ref().map_err(|why| (*why).clone()))
+    })?;
+    drop(keep);
+    Ok(rows)
+}
+
+/// With every line ended, so that each can be counted by its end.
+fn reader<R: Read>(builder: &mut ReaderBuilder, text: R) -> Reader<impl Read + use<R>> {
+    builder.flexible(true).terminator(csv::Terminator::Any(b'\n')).from_reader(text.chain(b"\n".as_slice()))
+}
+
+/// Hands over every record with its line, or the reason why a line is none.
+fn each<R: Read>(
+    reader: &mut Reader<R>,
+    mut take: impl FnMut(u64, Result<&StringRecord, String>) -> Result<(), TraceError>,
+) -> Result<(), TraceError> {
+    let mut record = StringRecord::new();
+    loop {
+        let found = reader.read_record(&mut record);
+        let last_line = reader.position().line() - 1;
+        match found {
+            Ok(false) => return Ok(()),
+            Ok(true) if record.len() == 1 && record[0].trim().is_empty() => {}
+            Ok(true) => take(last_line - lines_within(&record), Ok(&record))?,
+            Err(error) if matches!(error.kind(), csv::ErrorKind::Utf8 { .. }) => {
+                take(last_line, Err("it is no UTF-8 text".into()))?;
+            }
+            Err(error) => return Err(unreadable(error)),
+        }
+    }
+}
+
+/// Quoted fields may go over several lines.
+fn lines_within(record: &StringRecord) -> u64 {
+    record.iter().map(|field| field.matches('\n').count() as u64).sum()
+}
+
+fn unreadable(error: csv::Error) -> TraceError {
+    let told = error.to_string();
+    let reason = if let csv::ErrorKind::Io(reason) = error.into_kind() { Some(reason) } else { None };
+    TraceError::Unreadable(reason.unwrap_or_else(|| io::Error::other(told)))
+}
+
+fn places<'a>(names: impl Iterator<Item = &'a str>) -> BTreeMap<String, usize> {
+    names.enumerate().map(|(place, name)| (name.to_owned(), place)).collect()
+}
+
+impl Rows {
+    fn keeper<'a>(
+        &'a mut self,
+        strictness: Strictness,
+        mut job: impl FnMut(&Row<'_>) -> Result<TraceJob, String> + 'a,
+    ) -> impl FnMut(u64, Result<&Row<'_>, String>) -> Result<(), TraceError> + 'a {
+        move |line, row| {
+            match (row.and_then(&mut job), strictness) {
+                (Ok(job), _) => self.jobs.push(job),
+                (Err(why), Strictness::Lenient) => self.skipped.push(Skipped { line, why }),
+                (Err(why), Strictness::Strict) => return Err(TraceError::BadRow(Skipped { line, why })),
+            }
+            Ok(())
+        }
+    }
+}
+
+impl Columns {
+    fn places(&self, heading: &StringRecord) -> Result<BTreeMap<String, usize>, TraceError> {
+        let places = places(heading.iter());
+        let missing: Vec<&str> =
+            self.required.iter().copied().filter(|name| !places.contains_key(*name)).collect();
+        if !missing.is_empty() {
+            let (missing, known) = (missing.join(", "), self.required.join(", "));
+            return Err(TraceError::MissingColumns { format: self.format, missing, known });
+        }
+        if let Others::Only(optional) = self.others {
+            let known = || self.required.iter().chain(optional).copied();
+            if let Some(column) = heading.iter().find(|name| known().all(|it| it != *name)) {
+                let known = known().collect::<Vec<_>>().join(", ");
+                let column = column.to_owned();
+                return Err(TraceError::UnknownColumn { format: self.format, column, known });
+            }
+        }
+        Ok(places)
+    }
+}
+
+impl Row<'_> {
+    /// What a column says; nothing where there is no such column or the field is empty.
+    pub(super) fn text(&self, column: &str) -> Option<&str> {
+        let field = self.record.get(*self.places.get(column)?)?.trim();
+        (!field.is_empty()).then_some(field)
+    }
+
+    /// What a column has to say.
+    pub(super) fn needed(&self, column: &str) -> Result<&str, String> {
+        self.text(column).ok_or_else(|| format!("{column} is empty"))
+    }
+
+    /// Seconds, not negative.
+    pub(super) fn seconds(&self, column: &str) -> Result<f64, String> {
+        let text = self.needed(column)?;
+        let seconds: f64 = text.parse().map_err(|_| format!("{column} is '{text}', which is no number"))?;
+        match (0.0..LONGEST_SECONDS).contains(&seconds) {
+            true => Ok(seconds),
+            false => Err(format!("{column} is {text}: it has to lie between 0 and {LONGEST_SECONDS:e} s")),
+        }
+    }
+
+    /// A length of time that is not nothing.
+    pub(super) fn duration(&self, column: &str) -> Result<Span, String> {
+        positive(Span::from_secs_f64(self.seconds(column)?), column)
+    }
+
+    /// A whole number.
+    pub(super) fn count(&self, column: &str) -> Result<u64, String> {
+        whole(self.needed(column)?, column)
+    }
+
+    /// A whole number, if the column says anything.
+    pub(super) fn count_if_any(&self, column: &str) -> Result<Option<u64>, String> {
+        self.text(column).map(|text| whole(text, column)).transpose()
+    }
+
+    /// Whole devices in thousandths; at least one.
+    pub(super) fn devices(&self, column: &str) -> Result<u64, String> {
+        match self.count(column)? {
+            0 => Err(format!("{column} is 0: it needs no GPU")),
+            count => u32::try_from(count)
+                .map(|count| u64::from(count) * 1_000)
+                .map_err(|_| format!("{column} is {count}: no cluster has so many GPUs")),
+        }
+    }
+}
+
+/// The span, if it is one that a job can have run for.
+pub(super) fn positive(span: Span, column: &str) -> Result<Span, String> {
+    if span == Span::ZERO { Err(format!("{column} is 0: it did not run")) } else { Ok(span) }
+}
+
+/// Some files write whole numbers as `3.0`.
+fn whole(text: &str, column: &str) -> Result<u64, String> {
+    let digits = text.split_once('.').filter(|(_, places)| places.bytes().all(|it| it == b'0'));
+    let digits = digits.map_or(text, |(digits, _)| digits);
+    digits.parse().map_err(|_| format!("{column} is '{text}', which is no whole number"))
+}

@@ -1,0 +1,165 @@
+//! What a table says of one make of GPU, with the gaps of its pairs filled in.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use cohabit_policy::interference::{
+    CoLocation, Configuration, GpuKind, MeasuredSet, Member, Observed, Outcome, Solo,
+};
+use cohabit_types::{Bytes, StretchSharing};
+
+use super::completion::{Suffered, Usual};
+use super::error::MeasurementsError;
+
+/// Sets of two and more are taken from the first of these that there is: they are not to be mixed.
+const SHARING: [Option<StretchSharing>; 4] =
+    [Some(StretchSharing::Mps), None, Some(StretchSharing::TimeSliced), Some(StretchSharing::Exclusive)];
+/// Two jobs that each keep a GPU busy for so large a part of the time do not yet slow each other down, by the
+/// law of slowdown; beyond that the slowdown is how many times as busy they are.
+const BUSY_OF_HARMLESS: f64 = 0.475;
+
+/// The table of one make.
+pub(super) struct Table {
+    /// As the cluster calls it.
+    pub(super) make: String,
+    /// The least that such a device of the cluster has.
+    pub(super) memory: Bytes,
+    /// By configuration, with what was measured alone.
+    members: BTreeMap<Configuration, Member>,
+    /// How those share of the sets of two and more.
+    pub(super) sharing: Option<StretchSharing>,
+    /// Sets of two and more.
+    sets: Vec<MeasuredSet>,
+    usual: Usual,
+}
+
+impl Table {
+    pub(super) fn of_make(
+        measured: &[MeasuredSet],
+        make: &str,
+        memory: Bytes,
+    ) -> Result<Table, MeasurementsError> {
+        let own = measured.iter().filter(|it| is_make(&it.set.gpu, make));
+        // Where devices have more memory than the measured one, nobody knows what would have fitted.
+        let own = own.filter(|it| it.outcome != Outcome::DidNotFit || tells_room(&it.set.gpu, memory));
+        let own: Vec<MeasuredSet> = own.map(|it| renamed(it, make)).collect();
+        if own.is_empty() {
+            let known: BTreeSet<&str> = measured.iter().map(|it| it.set.gpu.name()).collect();
+            let known = known.into_iter().collect::<Vec<_>>().join(", ");
+            return Err(MeasurementsError::NoSuchGpu { make: make.to_owned(), known });
+        }
+        let mut members = BTreeMap::new();
+        own.iter().flat_map(|it| &it.set.members).for_each(|member| remember(&mut members, member));
+        let together = |it: &&MeasuredSet| it.set.members.len() > 1;
+        let sharing = SHARING
+            .into_iter()
+            .find(|sharing| own.iter().filter(together).any(|it| it.set.sharing == *sharing));
+        let sharing = sharing.ok_or_else(|| MeasurementsError::NoPairs { make: make.to_owned() })?;
+        let sets = own.into_iter().filter(|it| together(&it) && it.set.sharing == sharing);
+        let sets: Vec<MeasuredSet> = sets.map(without_sharing).collect();
+        let usual = usual(&sets);
+        Ok(Table { make: make.to_owned(), memory, members, sharing, sets, usual })
+    }
+
+    pub(super) fn kind(&self) -> GpuKind {
+        GpuKind::named(&self.make)
+    }
+
+    /// Everything that occurs in it.
+    pub(super) fn members(&self) -> impl Iterator<Item = &Member> {
+        self.members.values()
+    }
+
+    /// A configuration alone, if its rate was measured. How busy it keeps the GPU follows from what two of it
+    /// do to each other, where that was not measured.
+    pub(super) fn solo(&self, configuration: &Configuration) -> Option<Solo> {
+        let solo = &self.members.get(configuration)?.solo;
+        solo.rate.filter(|rate| *rate > 0.0)?;
+        let usual = || (BUSY_OF_HARMLESS * self.twice(configuration)).min(1.0);
+        Some(Solo { utilisation: Some(solo.utilisation.unwrap_or_else(usual)), ..solo.clone() })
+    }
+
+    /// The slowdown of a configuration beside another job of the same.
+    fn twice(&self, configuration: &Configuration) -> f64 {
+        let pair = |it: &&MeasuredSet| it.set.members.len() == 2;
+        let both = |it: &&MeasuredSet| it.set.members.iter().all(|it| it.configuration() == *configuration);
+        let observed = self.sets.iter().filter(pair).filter(both).find_map(|it| match &it.outcome {
+            Outcome::Ran(observed) => Some(observed.iter().map(|it| it.slowdown).sum::<f64>() / 2.0),
+            Outcome::DidNotFit => None,
+        });
+        observed.unwrap_or_else(|| self.usual.slowdown(configuration, configuration))
+    }
+
+    /// What was measured, and every pair of these configurations that was not.
+    pub(super) fn completed(self, known: &[Configuration]) -> Vec<MeasuredSet> {
+        let measured: BTreeSet<Vec<Configuration>> = self.sets.iter().map(key).collect();
+        let mut added = Vec::new();
+        for (place, one) in known.iter().enumerate() {
+            for other in &known[place..] {
+                let pair = [one, other].map(|it| self.members.get(it).cloned());
+                if let [Some(first), Some(second)] = pair {
+                    let slowdown = |who, beside| Observed {
+                        slowdown: self.usual.slowdown(who, beside),
+                        ..Observed::default()
+                    };
+                    let outcome = Outcome::Ran(vec![slowdown(one, other), slowdown(other, one)]);
+                    let members = vec![first, second];
+                    let set = CoLocation { gpu: self.kind(), sharing: None, members };
+                    added.push(MeasuredSet { set, outcome });
+                }
+            }
+        }
+        added.retain(|pair| !measured.contains(&key(pair)));
+        self.sets.into_iter().chain(added).collect()
+    }
+}
+
+/// By the same name, or as a driver calls what people call so.
+fn is_make(gpu: &GpuKind, make: &str) -> bool {
+    let kind = GpuKind::named(make);
+    let name = |kind: &GpuKind| kind.model().map(|model| model.name);
+    *gpu == kind || name(gpu).is_some_and(|it| name(&kind) == Some(it))
+}
+
+/// Whether what did not fit there does not fit into so much memory either.
+fn tells_room(gpu: &GpuKind, memory: Bytes) -> bool {
+    gpu.memory().is_none_or(|measured_on| memory <= measured_on)
+}
+
+/// With the cluster's name for the GPU.
+fn renamed(measured: &MeasuredSet, make: &str) -> MeasuredSet {
+    let set = CoLocation { gpu: GpuKind::named(make), ..measured.set.clone() };
+    MeasuredSet { set, outcome: measured.outcome.clone() }
+}
+
+fn without_sharing(mut measured: MeasuredSet) -> MeasuredSet {
+    measured.set.sharing = None;
+    measured
+}
+
+/// The first that is told of it counts, but the most memory.
+fn remember(members: &mut BTreeMap<Configuration, Member>, member: &Member) {
+    let known = members.entry(member.configuration()).or_insert_with(|| member.clone());
+    let (solo, told) = (&mut known.solo, &member.solo);
+    solo.rate = solo.rate.or(told.rate);
+    solo.utilisation = solo.utilisation.or(told.utilisation);
+    solo.memory = [solo.memory, told.memory].into_iter().flatten().reduce(f64::max);
+}
+
+fn usual(sets: &[MeasuredSet]) -> Usual {
+    let configurations: Vec<Vec<Configuration>> =
+        sets.iter().map(|it| it.set.members.iter().map(Member::configuration).collect()).collect();
+    let mut suffered = Vec::new();
+    for (it, members) in sets.iter().zip(&configurations) {
+        if let ([one, other], Outcome::Ran(observed)) = (&members[..], &it.outcome) {
+            let both = [(one, other), (other, one)].into_iter().zip(observed);
+            suffered.extend(both.map(|((who, beside), it)| Suffered { who, beside, slowdown: it.slowdown }));
+        }
+    }
+    Usual::of(&suffered)
+}
+
+fn key(measured: &MeasuredSet) -> Vec<Configuration> {
+    let mut key: Vec<Configuration> = measured.set.members.iter().map(Member::configuration).collect();
+    key.sort();
+    key
+}

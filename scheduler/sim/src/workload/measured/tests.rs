@@ -1,0 +1,229 @@
+//! Tables by hand: what was measured is true, and what was not follows from it.
+
+use cohabit_policy::interference::{CoLocation, Colocated};
+
+use super::*;
+use crate::shape::Shape;
+
+const GIB: u64 = 1 << 30;
+
+fn machine(model: &str, gibibytes: u64) -> Shape {
+    Shape::new("node", 1).with_gpu(model, Bytes(gibibytes * GIB))
+}
+
+const HEADING: &str = "set,gpu,sharing,model,batch,solo_rate,rate,solo_mem,mem,solo_util,util,feasible\n";
+
+/// Rows of a table: set, GPU, sharing, model, batch, rate alone, rate, memory alone in GiB, utilisation
+/// alone, whether it fitted.
+fn table(rows: &[&str]) -> Vec<MeasuredSet> {
+    let mut text = HEADING.to_owned();
+    for row in rows {
+        let cells: Vec<&str> = row.split_whitespace().map(|cell| cell.trim_matches('-')).collect();
+        let [set, gpu, sharing, model, batch, alone, rate, memory, busy, feasible] = cells[..] else {
+            panic!("{row}");
+        };
+        let memory = memory.parse::<u64>().map_or(String::new(), |gibibytes| (gibibytes * GIB).to_string());
+        text +=
+            &format!("{set},{gpu},{sharing},{model},{batch},{alone},{rate},{memory},,{busy},,{feasible}\n");
+    }
+    read_measurements(text.as_bytes()).unwrap()
+}
+
+/// Three models: `a` twice costs a factor of 2, `a` beside `b` 1.25 and 2, beside `c` 1.5 and 1.1, and `b`
+/// does not fit beside `c`.
+fn three() -> Vec<MeasuredSet> {
+    table(&[
+        "1 v100 mps a 1 10 5 6 - true",
+        "1 v100 mps a 1 10 5 6 - true",
+        "2 v100 mps a 1 10 8 6 - true",
+        "2 v100 mps b 2 4 2 7 0.6 true",
+        "3 v100 mps a 1 10 6.666666 6 - true",
+        "3 v100 mps c - 11 10 8 0.3 true",
+        "4 v100 mps b 2 - - 7 0.6 false",
+        "4 v100 mps c - - - 8 0.3 false",
+    ])
+}
+
+fn on(shape: Shape) -> Measurements {
+    Measurements::of(&three(), &[shape]).unwrap()
+}
+
+/// What is true of models beside each other on a V100, each with its only batch size.
+fn fate(truth: &dyn Interference, models: &[&str]) -> Vec<Colocated> {
+    let member = |model: &&str| {
+        let batch = match *model {
+            "a" => Some(1),
+            "b" => Some(2),
+            _ => None,
+        };
+        Member { model: (*model).to_owned(), batch, ..Member::default() }
+    };
+    let members = models.iter().map(member).collect();
+    let set = CoLocation { gpu: GpuKind::named("V100"), sharing: None, members };
+    truth.predict(&[set]).remove(0)
+}
+
+#[track_caller]
+fn slowed(measured: &Measurements, models: &[&str], slowdowns: &[f64]) {
+    let fates = fate(&*measured.by_table(), models);
+    let close = fates.iter().zip(slowdowns).all(|(fate, should)| (fate.slowdown - should).abs() < 1e-4);
+    assert!(close && fates.len() == slowdowns.len(), "{fates:?} instead of {slowdowns:?}");
+}
+
+#[test]
+fn what_was_measured_is_true_in_either_order() {
+    let measured = on(machine("V100", 16));
+    slowed(&measured, &["a", "b"], &[1.25, 2.0]);
+    slowed(&measured, &["b", "a"], &[2.0, 1.25]);
+    slowed(&measured, &["a", "a"], &[2.0, 2.0]);
+    slowed(&measured, &["c"], &[1.0]);
+}
+
+#[test]
+fn what_each_partner_costs_adds_up() {
+    let measured = on(machine("V100", 32));
+    slowed(&measured, &["a", "a", "b"], &[2.25, 2.25, 3.0]);
+}
+
+#[test]
+fn sets_without_room_do_not_fit() {
+    let truth = on(machine("V100", 16)).by_table();
+    let fits = |models: &[&str]| fate(&*truth, models).iter().map(|it| it.fits).collect::<Vec<_>>();
+    assert_eq!(fits(&["a", "b"]), [1.0, 1.0], "13 of 16 GiB");
+    assert_eq!(fits(&["b", "c"]), [0.0, 0.0], "15 of 16 GiB, but it was tried");
+    assert_eq!(fits(&["a", "a", "b"]), [0.0; 3], "19 of 16 GiB");
+    assert_eq!(fate(&*truth, &["b", "a"])[0].memory, Some((7 * GIB) as f64));
+}
+
+#[test]
+fn what_did_not_fit_may_fit_where_there_is_more_memory() {
+    let fates = fate(&*on(machine("V100", 32)).by_table(), &["b", "c"]);
+    assert!(fates.iter().all(|fate| fate.fits == 1.0) && fates[0].slowdown > 1.0, "{fates:?}");
+}
+
+#[test]
+fn busy_is_what_was_measured_or_what_two_of_it_do_to_each_other() {
+    let measured = on(machine("V100", 16));
+    let busy: Vec<f64> = measured.trained().iter().map(|trained| trained.busy).collect();
+    assert!((busy[0] - 0.475 * 2.0).abs() < 1e-9 && busy[1..] == [0.6, 0.3], "{busy:?}");
+    // The law slows two that need 0.95 each by as much as was measured.
+    let twice = fate(&*measured.by_law(), &["a", "a"]);
+    assert!(twice.iter().all(|fate| (fate.slowdown - 2.0).abs() < 1e-9), "{twice:?}");
+}
+
+/// Says of everybody with neighbours that it is slowed by three, and what it was told of all together.
+#[derive(Debug)]
+struct Three;
+
+impl Interference for Three {
+    fn predict(&self, sets: &[CoLocation]) -> Vec<Vec<Colocated>> {
+        let said = |member: &Member| Colocated::slowed(member, 3.0, 0.0);
+        sets.iter().map(|set| set.members.iter().map(said).collect()).collect()
+    }
+}
+
+#[test]
+fn whatever_is_the_truth_memory_is_that_of_the_devices() {
+    let truth = on(machine("V100", 16)).by(Arc::new(Three));
+    let fates =
+        |models: &[&str]| fate(&*truth, models).iter().map(|it| (it.slowdown, it.fits)).collect::<Vec<_>>();
+    assert_eq!(fates(&["a", "b"]), [(3.0, 1.0); 2]);
+    assert_eq!(fates(&["a", "a", "b"]), [(3.0, 0.0); 3]);
+    let told: Vec<f64> = fate(&*truth, &["a", "c"]).iter().filter_map(|it| it.memory).collect();
+    assert_eq!(told, [(6 * GIB) as f64, (8 * GIB) as f64]);
+}
+
+/// Knows sets that share under MPS alone.
+#[derive(Debug)]
+struct OfMps;
+
+impl Interference for OfMps {
+    fn predict(&self, sets: &[CoLocation]) -> Vec<Vec<Colocated>> {
+        let slowdown = |set: &CoLocation| if set.sharing == Some(StretchSharing::Mps) { 1.5 } else { 9.0 };
+        let said = |set: &CoLocation| {
+            set.members.iter().map(|it| Colocated::slowed(it, slowdown(set), 0.0)).collect()
+        };
+        sets.iter().map(said).collect()
+    }
+}
+
+#[test]
+fn a_predictor_is_asked_about_gpus_that_share_as_those_of_the_table() {
+    let asked = on(machine("V100", 16)).asking(Arc::new(OfMps));
+    assert_eq!(fate(&*asked, &["a", "b"])[0].slowdown, 1.5);
+    let elsewhere =
+        CoLocation { gpu: GpuKind::named("h200"), members: vec![Member::default(); 2], sharing: None };
+    assert_eq!(asked.predict(&[elsewhere])[0][0].slowdown, 9.0);
+}
+
+#[test]
+fn a_pair_that_nobody_measured_follows_from_how_others_fared_beside_each_of_the_two() {
+    // Slowdowns that are a product of what one suffers and what the other does.
+    let (suffers, presses) = ([1.0, 1.2, 1.5, 1.1, 1.3], [1.1, 1.4, 1.2, 1.6, 1.3]);
+    let mut rows = Vec::new();
+    for one in 0..5 {
+        for other in one..5 {
+            if (one, other) != (1, 3) {
+                let rate = |who: usize, beside: usize| 1.0 / (suffers[who] * presses[beside]);
+                let row =
+                    |who, beside| format!("{one}{other} v100 - m{who} 1 1 {} 1 0.5 1", rate(who, beside));
+                rows.extend([row(one, other), row(other, one)]);
+            }
+        }
+    }
+    let rows: Vec<&str> = rows.iter().map(String::as_str).collect();
+    let measured = Measurements::of(&table(&rows), &[machine("V100", 16)]).unwrap();
+    let member = |who: usize| Member { model: format!("m{who}"), batch: Some(1), ..Member::default() };
+    let members = vec![member(1), member(3)];
+    let set = CoLocation { gpu: GpuKind::named("v100"), sharing: None, members };
+    let fates = measured.by_table().predict(&[set]).remove(0);
+    for (fate, should) in fates.iter().zip([1.2 * 1.6, 1.1 * 1.4]) {
+        assert!((fate.slowdown / should - 1.0).abs() < 0.06, "{fates:?} instead of {should}");
+    }
+}
+
+#[test]
+fn jobs_train_what_every_gpu_of_the_cluster_can_hold_and_was_measured_on() {
+    let rows = [
+        "1 v100 mps a 1 10 5 6 - true",
+        "1 v100 mps big 1 10 5 14 - true",
+        "2 v100 mps b 1 10 5 1 - true",
+        "2 v100 mps b 1 10 5 1 - true",
+        "3 nvidia_k80 mps a 1 2 1 6 - true",
+        "3 nvidia_k80 mps big 1 2 1 14 - true",
+    ];
+    let measured = Measurements::of(&table(&rows), &[machine("V100", 16), machine("K80", 12)]).unwrap();
+    let [a] = measured.trained() else { panic!("{:?}", measured.trained()) };
+    let stage = &a.model.stages[0];
+    assert_eq!((a.model.name.as_deref(), a.memory), (Some("a"), Bytes(6 * GIB)));
+    assert_eq!((stage.compute_seconds_on["V100"], stage.compute_seconds_on["K80"]), (0.1, 0.5));
+}
+
+#[test]
+fn memory_that_was_not_measured_is_linear_in_the_batch() {
+    let rows = ["1 v100 - ResNet-50 64 10 5 - - 1", "1 v100 - other 8 10 5 - - 1"];
+    let measured = Measurements::of(&table(&rows), &[machine("V100", 16)]).unwrap();
+    let mebibytes: Vec<u64> = measured.trained().iter().map(|it| it.memory.0 >> 20).collect();
+    assert_eq!(mebibytes, [1_950 + 64 * 79, 3_000 + 8 * 16]);
+}
+
+#[test]
+fn a_table_about_something_else_is_refused_in_words() {
+    let refusal = |rows: &[&str], model, gibibytes| {
+        Measurements::of(&table(rows), &[machine(model, gibibytes)]).unwrap_err().to_string()
+    };
+    let pair = ["1 v100 mps a 1 10 5 6 - true", "1 v100 mps a 1 10 5 6 - true"];
+    assert!(refusal(&pair, "T4", 16).starts_with("nothing was measured on T4: the table has v100;"));
+    assert!(refusal(&pair, "V100", 4).contains("fits into its memory"));
+    assert!(refusal(&["1 v100 mps a 1 10 10 6 - true"], "V100", 16).starts_with("no two jobs were measured"));
+}
+
+#[test]
+fn the_heading_tells_which_kind_of_table_it_is() {
+    let pairs = "source,gpu,model1,batch1,model2,batch2,co1,co2,iso1,iso2,n1,n2,nsum,feasible\n\
+                 oracle,v100,LM,5,A3C,0,2,1,4,1,0.5,1,1.5,1\nsim,v100,LM,5,A3C,0,1,1,4,1,0.5,1,1.5,1\n";
+    let read = read_measurements(pairs.as_bytes()).unwrap();
+    assert_eq!((read.len(), read[0].set.members[0].model.as_str()), (1, "LM"));
+    let refusal = read_measurements("a,b\n1,2\n".as_bytes()).unwrap_err().to_string();
+    assert!(refusal.contains("there is no column 'set'"), "{refusal}");
+}

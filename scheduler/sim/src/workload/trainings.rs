@@ -1,0 +1,155 @@
+//! What the jobs of a trace train: drawn for each group, and made to last as long as the job did.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use cohabit_types::{Demand, Gpus, JobSpec, Launch, ModelDescription, Share, Span, Spread, Stage, Time};
+
+use super::WorkloadJob;
+use super::measured::Measurements;
+use super::networks::{Network, networks};
+use super::profile::{Parallelism, describe};
+use super::sharers::Sharers;
+use crate::program::Program;
+use crate::random::Random;
+use crate::shape::Shape;
+use crate::trace::TraceJob;
+
+/// With at least so many iterations the nearest whole number of them is as good as the right one.
+const FEW: u64 = 20;
+
+/// What groups of jobs train.
+pub(super) struct Trainings<'m> {
+    seed: u64,
+    /// What jobs on one device train, where that was measured.
+    sharers: Option<Sharers<'m>>,
+    networks: Vec<Network>,
+    /// The makes of GPU that there are.
+    makes: Vec<String>,
+    known: BTreeMap<Subject, Training>,
+}
+
+/// What a group of jobs with as many devices trains is one thing, for a name and batch size that the trace
+/// tells.
+type Subject = (String, u32, Option<(String, Option<u64>)>);
+
+#[derive(Clone)]
+pub(super) struct Training {
+    pub(super) model: ModelDescription,
+    /// Seconds for one iteration at best.
+    pub(super) pace: f64,
+}
+
+impl<'m> Trainings<'m> {
+    pub(super) fn new(
+        machines: &[Shape],
+        measurements: Option<&'m Measurements>,
+        seed: u64,
+    ) -> Trainings<'m> {
+        let makes: BTreeSet<&String> = machines.iter().map(|machine| &machine.model).collect();
+        let makes = makes.into_iter().cloned().collect();
+        let sharers = measurements.map(|measurements| Sharers::new(measurements, machines, seed));
+        Trainings { seed, sharers, networks: networks(), makes, known: BTreeMap::new() }
+    }
+
+    /// The job with this number in its trace.
+    pub(super) fn job(
+        &mut self,
+        number: usize,
+        job: &TraceJob,
+        pace: &mut impl FnMut(&ModelDescription, u32) -> Option<f64>,
+    ) -> WorkloadJob {
+        let demand = demand(job);
+        if let Some(sharers) = self.sharers.as_ref().filter(|_| demand.total_devices() == 1) {
+            return sharers.job(number, job, pace);
+        }
+        let training = self.training(job, demand.total_devices(), pace);
+        let (iterations, training) = training.lasting(job);
+        let program = Program { busy: busy(&demand), ..Program::working(job.duration) };
+        let spec = JobSpec {
+            name: training.model.name.clone().unwrap_or_default(),
+            demand,
+            launch: if demand.total_devices() > 1 { Launch::PerGpu } else { Launch::PerNode },
+            group: Some(job.group.clone()),
+            model: Some(training.model),
+            ..program.job()
+        };
+        let at = Time::EPOCH + job.submitted;
+        let alone_milli = demand.total_milli();
+        WorkloadJob { at, user: job.user.clone(), spec, iterations, pace: training.pace, alone_milli }
+    }
+
+    fn training(
+        &mut self,
+        job: &TraceJob,
+        devices: u32,
+        pace: &mut impl FnMut(&ModelDescription, u32) -> Option<f64>,
+    ) -> Training {
+        let named = job.model.clone().map(|model| (model, job.batch));
+        let subject = (job.group.clone(), devices, named);
+        if let Some(known) = self.known.get(&subject) {
+            return known.clone();
+        }
+        let model = self.draw(job, devices);
+        let pace = pace(&model, devices).expect("our stages make as many devices as they are made for");
+        self.known.entry(subject).or_insert(Training { model, pace }).clone()
+    }
+
+    /// By the group and the devices alone, so that neither other jobs nor their order change it.
+    fn draw(&self, job: &TraceJob, devices: u32) -> ModelDescription {
+        let mut draws = Random::stream(self.seed, &format!("training of {} on {devices}", job.group));
+        let drawn = draws.pick(&self.networks);
+        let parallelism = *draws.pick(Parallelism::possible(devices));
+        let named = job.model.as_ref().and_then(|name| Network::by_name(name, &self.networks));
+        let network = named.unwrap_or(drawn);
+        // The batch size of some other network would say nothing about this one.
+        let batch = job.batch.filter(|batch| named.is_some() && *batch > 0).unwrap_or(network.batch);
+        let model = describe(network, parallelism, devices, batch, &self.makes);
+        ModelDescription {
+            name: job.model.clone().or(model.name),
+            batch_size: job.batch.or(model.batch_size),
+            ..model
+        }
+    }
+}
+
+impl Training {
+    /// Iterations that take as long as the job did. Where the trace tells them, or there would be so few that
+    /// rounding shows, an iteration takes what it took there: the network is scaled in all it computes and
+    /// sends.
+    pub(super) fn lasting(self, job: &TraceJob) -> (u64, Training) {
+        let seconds = job.duration.as_secs_f64();
+        let fitting = ((seconds / self.pace).round() as u64).max(1);
+        let iterations = job.iterations.unwrap_or(fitting);
+        if job.iterations.is_none() && fitting >= FEW {
+            return (fitting, self);
+        }
+        let factor = seconds / iterations as f64 / self.pace;
+        (iterations, self.scaled(factor))
+    }
+
+    fn scaled(mut self, factor: f64) -> Training {
+        let scale = |stage: &mut Stage| {
+            stage.compute_seconds *= factor;
+            stage.compute_seconds_on.values_mut().for_each(|seconds| *seconds *= factor);
+            stage.activation_bytes *= factor;
+            stage.gradient_bytes *= factor;
+        };
+        self.model.stages.iter_mut().for_each(scale);
+        self.pace *= factor;
+        self
+    }
+}
+
+/// Whole devices may lie anywhere; a part of one leaves room for others.
+fn demand(job: &TraceJob) -> Demand {
+    let (gpus, spread) = match (job.devices_milli / 1_000, job.devices_milli % 1_000) {
+        (0, part) => (Gpus::Part(Share(part as u32)), Spread::Even),
+        (whole, part) => (Gpus::Whole(whole as u32 + u32::from(part > 0)), Spread::Free),
+    };
+    Demand { gpus, spread, gpu_memory: job.gpu_memory, ..Demand::default() }
+}
+
+/// A job that asks for a part of a device keeps that part of it as busy as others do the whole.
+fn busy(demand: &Demand) -> f64 {
+    Program::working(Span::ZERO).busy * f64::from(demand.gpus).min(1.0)
+}

@@ -1,0 +1,184 @@
+//! What happens from outside: crashes, cut links, and the end of all trouble.
+//!
+//! Whoever dies alone has its connections closed by its machine; whoever dies with its machine leaves them
+//! dangling.
+
+use cohabit_types::{Request, Span, Time};
+
+use super::World;
+use crate::failure::Failure;
+use crate::happening::{Happening, LinkId};
+use crate::head::State;
+use crate::journal::Fate;
+use crate::link::Side;
+use crate::machine::{Disk, Outbox};
+use crate::node::Power;
+use crate::scenario::Act;
+
+impl World<'_> {
+    pub(super) fn act(&mut self, act: Act) -> Result<(), Failure> {
+        self.recorder.note(self.now, || format!("outside     {act:?}"));
+        match act {
+            Act::Submit(index) => self.submit(index),
+            Act::Change { change, back } => {
+                let asked = self.clients.change(change, back);
+                asked.into_iter().for_each(|asked| self.ask(asked));
+            }
+            Act::Drain(node) => self.administer(Request::Drain(self.nodes[node].id.to_string())),
+            Act::Resume(node) => self.administer(Request::Resume(self.nodes[node].id.to_string())),
+            Act::CrashHead { effects_lost, down_for } => self.doom_head(effects_lost, down_for)?,
+            Act::CrashWorker { node, down_for } => self.crash_worker(node, down_for)?,
+            Act::CrashMachine { node, down_for, disk } => self.crash_machine(node, down_for, disk),
+            Act::Cut { node, length, head_notices, worker_notices } => {
+                self.cut(node, length, head_notices, worker_notices);
+            }
+            Act::Redial { node, times, lag } => self.redial(node, times, lag)?,
+            Act::SlowJournal { length, commit } => self.head.journal.slow(self.now + length, commit),
+            Act::FillJournal { length } => self.head.journal.fill(self.now + length),
+            Act::StallPolicy { length } => self.head.stall_policy(self.now + length),
+            Act::SlowDisk { node, length, write } => {
+                self.nodes[node].machine.slow_disk(self.now + length, write);
+            }
+            Act::FillDisk { node, length } => self.nodes[node].machine.fill_disk(self.now + length),
+            Act::StepHeadClock(step) => self.step_head_clock(step),
+            Act::StepClock { node, step } => self.nodes[node].machine.step_clock(step),
+            Act::KillExecutor { node, number } => self.kill_executor(node, number)?,
+            Act::BreakMps { node, number, blame } => self.break_mps(node, number, blame)?,
+            Act::LoseGpu { node, number } => self.lose_gpu(node, number)?,
+            Act::Xid { node, number, code } => self.xid(node, number, code)?,
+            Act::Look { node, strangers, appetite } => self.look(node, strangers, appetite)?,
+        }
+        Ok(())
+    }
+
+    fn doom_head(&mut self, effects_lost: u32, back: Span) -> Result<(), Failure> {
+        match (self.head.state, effects_lost) {
+            (State::Up, 0) => self.crash_head(back),
+            (State::Up, events) => {
+                self.head.state = State::Stumbling { events, back };
+                Ok(())
+            }
+            (State::Stumbling { .. } | State::Falling { .. } | State::Down, _) => Ok(()),
+        }
+    }
+
+    pub(super) fn crash_head(&mut self, down_for: Span) -> Result<(), Failure> {
+        self.tally.crashes += 1;
+        self.recorder.note(self.now, || "head        crashes".into());
+        self.head.sessions.clear();
+        let with_its_machine = self.breaks.chance(0.3);
+        for id in (0..self.links.len() as u64).map(LinkId) {
+            match with_its_machine {
+                true => self.vanish(id, Side::Head),
+                false => self.hang_up(id, Side::Head),
+            }
+        }
+        self.agenda.put(self.now + down_for, Happening::HeadBack);
+        let fate = if self.breaks.chance(0.5) { Fate::Written } else { Fate::Lost };
+        for (at, event) in self.head.crash(self.head_now(), fate)? {
+            let effects = self.head.replay(at, event.clone())?;
+            self.refer(at, &event, &effects)?;
+        }
+        Ok(())
+    }
+
+    pub(super) fn head_back(&mut self) -> Result<(), Failure> {
+        self.recorder.note(self.now, || "head        is back".into());
+        self.plant_in_head();
+        let known = self.reference.check_all(self.head_now(), self.head.head());
+        self.invariant(known)?;
+        self.head.restart(self.now);
+        self.write_journal()
+    }
+
+    pub(super) fn crash_worker(&mut self, node: usize, down_for: Span) -> Result<(), Failure> {
+        let Some(daemon) = self.nodes[node].daemon.take() else { return Ok(()) };
+        self.tally.crashes += 1;
+        if let Some(link) = daemon.link.id() {
+            self.hang_up(link, Side::Worker);
+        }
+        let mut out = Outbox::default();
+        self.nodes[node].machine.daemon_died(self.now, &mut self.breaks, &mut out);
+        let life = self.nodes[node].life;
+        self.agenda.put(self.now + down_for, Happening::DaemonBack(node, life));
+        self.machine_outbox(node, out)
+    }
+
+    pub(super) fn daemon_back(&mut self, node: usize, life: u64) -> Result<(), Failure> {
+        let there = &self.nodes[node];
+        if there.power == Power::On && there.daemon.is_none() && there.life == life {
+            return self.start_daemon(node);
+        }
+        Ok(())
+    }
+
+    /// Nobody closes its links: the head notices by and by.
+    fn crash_machine(&mut self, node: usize, down_for: Option<Span>, disk: Disk) {
+        if self.nodes[node].power != Power::On {
+            return;
+        }
+        self.tally.crashes += 1;
+        if let Some(link) = self.nodes[node].daemon.take().and_then(|daemon| daemon.link.id()) {
+            self.vanish(link, Side::Worker);
+        }
+        self.nodes[node].machine.power_off(self.now, disk, &mut self.breaks);
+        if disk == Disk::Wiped {
+            self.rename(node);
+        }
+        self.nodes[node].power = match down_for {
+            Some(down_for) => {
+                self.agenda.put(self.now + down_for, Happening::PowerOn(node));
+                Power::Off
+            }
+            None => Power::Gone,
+        };
+    }
+
+    pub(super) fn power_on(&mut self, node: usize) -> Result<(), Failure> {
+        if self.nodes[node].power == Power::On {
+            return Ok(());
+        }
+        self.nodes[node].power = Power::On;
+        self.start_daemon(node)
+    }
+
+    /// Where no daemon runs nobody would clear up what the executor held.
+    fn kill_executor(&mut self, node: usize, number: usize) -> Result<(), Failure> {
+        let mut out = Outbox::default();
+        if self.nodes[node].daemon.is_some() {
+            self.nodes[node].machine.kill_executor(self.now, number, &mut out);
+        }
+        self.machine_outbox(node, out)
+    }
+
+    fn cut(&mut self, node: usize, length: Span, head_notices: Span, worker_notices: Span) {
+        self.nodes[node].cut_until = self.nodes[node].cut_until.max(self.now + length);
+        if let Some(link) = self.nodes[node].daemon.as_ref().and_then(|daemon| daemon.link.id()) {
+            self.tear(link, head_notices, worker_notices);
+        }
+    }
+
+    /// From here on nothing bad happens. A machine that nobody brought back is set up anew.
+    pub(super) fn quiet(&mut self) -> Result<(), Failure> {
+        self.recorder.note(self.now, || "outside     all is quiet from here on".into());
+        if let State::Stumbling { back, .. } | State::Falling { back, .. } = self.head.state {
+            self.crash_head(back)?;
+        }
+        self.head.journal.heal();
+        self.head.stall_policy(self.now);
+        for node in 0..self.nodes.len() {
+            self.nodes[node].cut_until = Time::EPOCH;
+            if self.nodes[node].power == Power::Gone {
+                self.nodes[node].machine.power_off(self.now, Disk::Wiped, &mut self.breaks);
+                self.rename(node);
+                self.power_on(node)?;
+            }
+        }
+        Ok(())
+    }
+
+    fn rename(&mut self, node: usize) {
+        let id = self.new_node_id();
+        self.nodes[node].rename(id);
+    }
+}

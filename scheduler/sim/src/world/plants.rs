@@ -1,0 +1,95 @@
+//! Bugs planted around the production cores: what the shells around them would do if they were wrong.
+
+use cohabit_scheduler_core::Effect;
+use cohabit_types::{
+    DeviceId, JobId, NodeId, Order, Outcome, RankId, Report, RunOrder, Share, Span, WorkerKey,
+};
+use cohabit_worker_core::Event as WorkerEvent;
+
+use super::World;
+use crate::failure::Failure;
+use crate::happening::{AtHead, Happening, Message};
+use crate::plant::Plant;
+
+/// How long after an order the end of an earlier attempt is told once more.
+const LATER: Span = Span::from_secs(1);
+
+impl World<'_> {
+    /// Whether a worker tells this to the head, as it should.
+    pub(super) fn tells(&mut self, node: usize, report: &Report) -> Result<bool, Failure> {
+        let Report::Ended { rank, .. } = report else { return Ok(true) };
+        if self.plant != Some(Plant::LostReport) {
+            return Ok(true);
+        }
+        self.worker_event(node, WorkerEvent::Order(Order::Acknowledge(*rank)))?;
+        Ok(false)
+    }
+
+    /// The head gives an order, and perhaps one more.
+    pub(super) fn plant_beside(&mut self, effect: &Effect) {
+        let Effect::Tell(key, Order::Run(order)) = effect else { return };
+        match self.plant {
+            Some(Plant::DoubledAttempt) => self.double(*key, order),
+            Some(Plant::UnfencedReport) => self.relabel(*key, order),
+            Some(Plant::LostReport | Plant::LeakedSlot | Plant::ForgottenJob) | None => {}
+        }
+    }
+
+    /// Another machine gets the same order, for devices of its own.
+    fn double(&mut self, key: WorkerKey, order: &RunOrder) {
+        let other = self.head.sessions.iter().find(|(other, _)| other.node != key.node);
+        let Some((link, node)) = other.and_then(|(other, link)| Some((*link, self.place_of(other.node)?)))
+        else {
+            return;
+        };
+        let mut order = order.clone();
+        let there = self.nodes[node].machine.shape().devices();
+        for run in &mut order.ranks {
+            let count = run.devices.len();
+            run.devices = there.iter().take(count).map(|device| device.id.clone()).collect::<Vec<DeviceId>>();
+        }
+        self.send(link, Message::Order(Order::Run(Box::new(order))));
+    }
+
+    /// The end of an earlier attempt is told as if it were that of the one that is ordered now.
+    fn relabel(&mut self, key: WorkerKey, order: &RunOrder) {
+        let Some(earlier) = order.attempt.attempt.checked_sub(1).filter(|earlier| *earlier > 0) else {
+            return;
+        };
+        let rank = |attempt: u32| order.attempt.job.attempt(attempt).rank(0);
+        let Some(outcome) = self.outcome_of(rank(earlier)) else { return };
+        let (rank, at) = (rank(order.attempt.attempt), self.now);
+        let report = Report::Ended { rank, outcome, stopped: None, progress: None, at };
+        let told = Happening::Head(self.head.life, AtHead::Relabelled(key, report));
+        self.agenda.put(self.now + LATER, told);
+    }
+
+    /// The head comes back, and not quite as it was.
+    pub(super) fn plant_in_head(&mut self) {
+        match self.plant {
+            Some(Plant::LeakedSlot) => self.head.edit(|head| {
+                let nodes = head["nodes"].as_object_mut().into_iter().flatten();
+                nodes.for_each(|(_, node)| node["devices"][1]["used"] = Share::WHOLE.0.into());
+            }),
+            Some(Plant::ForgottenJob) => self.head.edit(|head| {
+                let forgotten = JobId::new(1).to_string();
+                for jobs in ["jobs", "submissions"] {
+                    head[jobs].as_object_mut().expect("it is a map").remove(&forgotten);
+                }
+                for set in ["eligible", "unended"] {
+                    let members = head[set].as_array_mut().expect("it is a set");
+                    members.retain(|job| *job != forgotten.as_str());
+                }
+            }),
+            Some(Plant::LostReport | Plant::DoubledAttempt | Plant::UnfencedReport) | None => {}
+        }
+    }
+
+    fn place_of(&self, node: NodeId) -> Option<usize> {
+        self.nodes.iter().position(|it| it.id == node)
+    }
+
+    fn outcome_of(&self, rank: RankId) -> Option<Outcome> {
+        self.nodes.iter().find_map(|node| node.machine.accounts().outcomes.get(&rank)).cloned()
+    }
+}

@@ -1,0 +1,50 @@
+//! What clients ask of the head, and what they hear.
+//!
+//! Requests and replies are lost with a head that crashes. Submissions are asked again, changes are not.
+
+use cohabit_scheduler_core::Event;
+use cohabit_types::{By, ClientKey, Reply, Request, Span};
+
+use super::World;
+use crate::checks;
+use crate::clients::Asked;
+use crate::failure::Failure;
+use crate::happening::Happening;
+
+/// How long a client waits for a reply before it asks again.
+const CLIENT_PATIENCE: Span = Span::from_secs(30);
+
+impl World<'_> {
+    /// Asks until there is a reply.
+    pub(super) fn submit(&mut self, index: usize) {
+        if self.clients.is_open(index) {
+            let asked = self.clients.submit(index);
+            asked.into_iter().for_each(|asked| self.ask(asked));
+            self.agenda.put(self.now + CLIENT_PATIENCE, Happening::Impatience(index));
+        }
+    }
+
+    pub(super) fn administer(&mut self, request: Request) {
+        let asked = self.clients.administer(request);
+        self.ask(asked);
+    }
+
+    pub(super) fn ask(&mut self, (client, by, request): Asked) {
+        self.after_travel(Happening::Request(client, by, request));
+    }
+
+    /// A request comes to the head; a new job gets its estimate on the way in.
+    pub(super) fn request(&mut self, client: ClientKey, by: By, mut request: Request) -> Result<(), Failure> {
+        let now = self.head_now();
+        if let Request::Submit(submit) = &mut request {
+            submit.estimate = self.shell.expect(now, &by.user, &submit.spec);
+        }
+        self.head_event(Event::Client(client, by, request))
+    }
+
+    pub(super) fn reply(&mut self, client: ClientKey, reply: Reply) -> Result<(), Failure> {
+        let heard = self.clients.reply(self.head_now(), client, reply);
+        self.invariant(heard)?;
+        self.check(|| checks::reasons(self.head.head(), self.head_now()))
+    }
+}

@@ -1,0 +1,196 @@
+//! Whether the limits of the ranks on a GPU are enforced, by what is seen there: a process is within them if
+//! it is a client of the MPS server. One that holds memory of the GPU and is none has got past it, for a
+//! program that cannot reach the server runs without it and says nothing.
+//!
+//! Pure. The two lists that are compared are not of the same moment, so nobody is accused before the second
+//! look.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::time::Duration;
+
+use cohabit_types::{Enforcement, RankId};
+use tokio::time::Instant;
+
+/// After so long without any client, a rank is expected to become one no sooner than others.
+const EAGER: Duration = Duration::from_secs(60);
+
+/// A process of a rank.
+pub(crate) type Member = (RankId, i32);
+
+/// What is known of the ranks on one GPU.
+#[derive(Debug, Default)]
+pub(crate) struct Proofs {
+    ranks: BTreeMap<RankId, Proof>,
+    /// Who holds memory of the GPU, if the driver was asked since the clients were last compared with it.
+    holders: Option<Vec<Member>>,
+}
+
+#[derive(Debug)]
+struct Proof {
+    joined_at: Instant,
+    /// Processes that held memory without being clients when it was last compared.
+    suspects: BTreeSet<i32>,
+    /// What was last told.
+    told: Option<Enforcement>,
+}
+
+impl Proofs {
+    /// A rank that is to be a client comes.
+    pub(crate) fn join(&mut self, now: Instant, rank: RankId) {
+        self.ranks.entry(rank).or_insert(Proof { joined_at: now, suspects: BTreeSet::new(), told: None });
+    }
+
+    /// It is gone.
+    pub(crate) fn leave(&mut self, rank: RankId) {
+        self.ranks.remove(&rank);
+    }
+
+    /// Whether no rank is here.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.ranks.is_empty()
+    }
+
+    /// Whether it matters to look at the clients soon.
+    pub(crate) fn is_waiting(&self, now: Instant) -> bool {
+        self.ranks.values().any(|proof| proof.told.is_none() && now < proof.joined_at + EAGER)
+    }
+
+    /// These hold memory of the GPU, by the driver.
+    pub(crate) fn held_by(&mut self, holders: Vec<Member>) {
+        self.holders = Some(holders);
+    }
+
+    /// These are the clients, by the MPS server, which was asked after the driver. Says what is new.
+    pub(crate) fn compare(&mut self, clients: &[Member]) -> Vec<(RankId, Enforcement)> {
+        let holders = self.holders.take();
+        let mut news = Vec::new();
+        for (rank, proof) in &mut self.ranks {
+            let own = |members: &[Member]| {
+                members.iter().filter(|(of, _)| of == rank).map(|(_, pid)| *pid).collect()
+            };
+            let clients: BTreeSet<i32> = own(clients);
+            let holders: Option<BTreeSet<i32>> = holders.as_deref().map(own);
+            if let Some(verdict) = proof.verdict(&clients, holders.as_ref()) {
+                news.push((*rank, verdict));
+            }
+        }
+        news
+    }
+}
+
+impl Proof {
+    /// Only if it is not what was last told.
+    fn verdict(&mut self, clients: &BTreeSet<i32>, holders: Option<&BTreeSet<i32>>) -> Option<Enforcement> {
+        let outside: BTreeSet<i32> = match holders {
+            Some(holders) => holders - clients,
+            // Nothing new to compare with.
+            None => {
+                return self
+                    .tell((!clients.is_empty() && self.told.is_none()).then_some(Enforcement::Enforced));
+            }
+        };
+        let accused = outside.intersection(&self.suspects).next().copied();
+        let verdict = match accused {
+            Some(pid) => Some(past_mps(pid)),
+            None if outside.is_empty() && !clients.is_empty() => Some(Enforcement::Enforced),
+            None => None,
+        };
+        self.suspects = outside;
+        self.tell(verdict)
+    }
+
+    fn tell(&mut self, verdict: Option<Enforcement>) -> Option<Enforcement> {
+        let news = verdict.filter(|verdict| self.told.as_ref() != Some(verdict))?;
+        self.told = Some(news.clone());
+        Some(news)
+    }
+}
+
+fn past_mps(pid: i32) -> Enforcement {
+    Enforcement::Unenforced(format!("its process {pid} uses the GPU outside of MPS"))
+}
+
+#[cfg(test)]
+mod tests {
+    use cohabit_types::JobId;
+
+    use super::*;
+
+    fn rank(job: u64) -> RankId {
+        JobId::new(job).attempt(1).rank(0)
+    }
+
+    /// Two ranks that have just come.
+    fn proofs() -> Proofs {
+        let mut proofs = Proofs::default();
+        proofs.join(Instant::now(), rank(1));
+        proofs.join(Instant::now(), rank(2));
+        proofs
+    }
+
+    #[test]
+    fn a_rank_with_a_client_is_enforced_and_that_is_told_once() {
+        let mut proofs = proofs();
+        assert_eq!(proofs.compare(&[]), []);
+        assert_eq!(proofs.compare(&[(rank(1), 10)]), [(rank(1), Enforcement::Enforced)]);
+        proofs.held_by(vec![(rank(1), 10)]);
+        assert_eq!(proofs.compare(&[(rank(1), 10)]), []);
+    }
+
+    #[test]
+    fn a_process_that_holds_memory_and_is_no_client_is_told_of_at_the_second_look() {
+        let mut proofs = proofs();
+        proofs.held_by(vec![(rank(1), 10), (rank(1), 11)]);
+        assert_eq!(proofs.compare(&[(rank(1), 10)]), []);
+        proofs.held_by(vec![(rank(1), 10), (rank(1), 11)]);
+        assert_eq!(proofs.compare(&[(rank(1), 10)]), [(rank(1), past_mps(11))]);
+    }
+
+    #[test]
+    fn the_same_list_of_holders_accuses_nobody_twice() {
+        let mut proofs = proofs();
+        proofs.held_by(vec![(rank(1), 10)]);
+        assert_eq!(proofs.compare(&[]), []);
+        assert_eq!(proofs.compare(&[]), []);
+    }
+
+    #[test]
+    fn a_process_that_becomes_a_client_between_two_looks_clears_its_rank() {
+        let mut proofs = proofs();
+        proofs.held_by(vec![(rank(1), 10)]);
+        assert_eq!(proofs.compare(&[]), []);
+        proofs.held_by(vec![(rank(1), 10)]);
+        assert_eq!(proofs.compare(&[(rank(1), 10)]), [(rank(1), Enforcement::Enforced)]);
+    }
+
+    #[test]
+    fn a_rank_comes_back_within_its_limits_when_its_stray_is_gone() {
+        let mut proofs = proofs();
+        for _ in 0..2 {
+            proofs.held_by(vec![(rank(2), 10), (rank(2), 11)]);
+            proofs.compare(&[(rank(2), 10)]);
+        }
+        proofs.held_by(vec![(rank(2), 10)]);
+        assert_eq!(proofs.compare(&[(rank(2), 10)]), [(rank(2), Enforcement::Enforced)]);
+    }
+
+    #[test]
+    fn clients_are_looked_for_eagerly_while_a_new_rank_has_none() {
+        let now = Instant::now();
+        let mut proofs = Proofs::default();
+        assert!(proofs.is_empty() && !proofs.is_waiting(now));
+        proofs.join(now, rank(1));
+        assert!(!proofs.is_empty() && proofs.is_waiting(now) && !proofs.is_waiting(now + EAGER));
+        proofs.compare(&[(rank(1), 10)]);
+        assert!(!proofs.is_waiting(now));
+        proofs.leave(rank(1));
+        assert!(proofs.is_empty());
+    }
+
+    #[test]
+    fn who_is_not_expected_is_passed_over() {
+        let mut proofs = Proofs::default();
+        proofs.held_by(vec![(rank(1), 10)]);
+        assert_eq!(proofs.compare(&[(rank(1), 10)]), []);
+    }
+}

@@ -1,0 +1,69 @@
+//! How fast this machine's network is, by the word of the kernel: the speed of the interface that carries the
+//! address under which other nodes reach it.
+//!
+//! It measures nothing and guesses nothing: an interface that does not know its speed (loopback, tunnels,
+//! most virtual machines) leaves the speed unknown, and the operator may say it.
+
+use std::fs;
+use std::net::{IpAddr, ToSocketAddrs};
+use std::path::Path;
+
+use cohabit_types::Bandwidth;
+use nix::ifaddrs::getifaddrs;
+
+/// A folder for each interface.
+const INTERFACES: &str = "/sys/class/net";
+
+/// The speed of the interface with this address: an IP address, or a name that stands for one.
+pub(crate) fn speed_at(address: &str) -> Option<Bandwidth> {
+    let addresses = (address, 0).to_socket_addrs().ok()?;
+    addresses.filter_map(|it| interface_of(it.ip())).find_map(|name| speed(Path::new(INTERFACES), &name))
+}
+
+fn interface_of(address: IpAddr) -> Option<String> {
+    let carries = |storage: nix::sys::socket::SockaddrStorage| match address {
+        IpAddr::V4(wanted) => storage.as_sockaddr_in().is_some_and(|it| it.ip() == wanted),
+        IpAddr::V6(wanted) => storage.as_sockaddr_in6().is_some_and(|it| it.ip() == wanted),
+    };
+    let interface = getifaddrs().ok()?.find(|interface| interface.address.is_some_and(carries))?;
+    Some(interface.interface_name)
+}
+
+/// Megabits in a second; −1, or the same without a sign, where it is not known.
+fn speed(interfaces: &Path, name: &str) -> Option<Bandwidth> {
+    let text = fs::read_to_string(interfaces.join(name).join("speed")).ok()?;
+    let megabits: u32 = text.trim().parse().ok().filter(|known| *known > 0 && *known < u32::MAX)?;
+    Some(Bandwidth(u64::from(megabits) * 1_000_000))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_a_speed_that_the_kernel_knows_is_one() {
+        let folder = tempfile::tempdir().unwrap();
+        let interface = |text: &str| {
+            fs::create_dir_all(folder.path().join("eth0")).unwrap();
+            fs::write(folder.path().join("eth0/speed"), text).unwrap();
+            speed(folder.path(), "eth0")
+        };
+        assert_eq!(interface("25000\n"), Some(Bandwidth(25_000_000_000)));
+        for unknown in ["-1\n", "4294967295\n", "0\n", ""] {
+            assert_eq!(interface(unknown), None, "{unknown:?}");
+        }
+        assert_eq!(speed(folder.path(), "eth1"), None);
+    }
+
+    #[test]
+    fn an_address_leads_to_its_interface() {
+        assert_eq!(interface_of([127, 0, 0, 1].into()).as_deref(), Some("lo"));
+        assert_eq!(interface_of([192, 0, 2, 1].into()), None);
+    }
+
+    #[test]
+    fn loopback_and_names_of_nobody_have_no_speed() {
+        assert_eq!(speed_at("127.0.0.1"), None);
+        assert_eq!(speed_at("no such host"), None);
+    }
+}

@@ -1,0 +1,158 @@
+//! Removes what nobody will ask for any more: output of ranks that ended long ago, and checkpoints of jobs
+//! that have none left here. At the start and then every hour.
+//!
+//! Only folders with names of ours are touched, and links are removed, never followed.
+
+use std::fs;
+use std::path::Path;
+use std::time::{Duration, SystemTime};
+
+use cohabit_actor::{Actor, Context, Failure};
+use cohabit_types::{JobId, Span};
+use tokio::task::spawn_blocking;
+
+use super::recovery::{folders_in, ranks_in};
+use super::state::StateFolder;
+use crate::files::remove_folder;
+use crate::rank_folder::RankFolder;
+
+const PAUSE: Duration = Duration::from_secs(3600);
+
+/// Clean up now.
+pub(crate) struct Clean;
+
+/// Cleans up from time to time.
+pub(crate) struct Cleaner {
+    state: StateFolder,
+    retention: Duration,
+}
+
+impl Cleaner {
+    pub(crate) fn new(state: StateFolder, retention: Span) -> Cleaner {
+        Cleaner { state, retention: retention.into() }
+    }
+}
+
+impl Actor for Cleaner {
+    type Message = Clean;
+
+    async fn started(&mut self, context: &mut Context<Self>) -> Result<(), Failure> {
+        context.send_every(PAUSE, || Clean);
+        self.handle(Clean, context).await
+    }
+
+    async fn handle(&mut self, _: Clean, _: &mut Context<Self>) -> Result<(), Failure> {
+        let (state, retention) = (self.state.clone(), self.retention);
+        spawn_blocking(move || clean(&state, retention)).await?;
+        Ok(())
+    }
+}
+
+fn clean(state: &StateFolder, retention: Duration) {
+    // A retention beyond all clocks keeps everything.
+    let Some(before) = SystemTime::now().checked_sub(retention) else { return };
+    for id in ranks_in(&state.ranks()) {
+        let folder = RankFolder::of(&state.ranks(), id);
+        let acknowledged_at = fs::metadata(folder.acknowledged_file()).and_then(|file| file.modified());
+        if acknowledged_at.is_ok_and(|at| at < before) {
+            remove(folder.path());
+        }
+    }
+    for job in folders_in::<JobId>(&state.ranks()) {
+        prune(&state.ranks().join(job.to_string()));
+    }
+    for job in folders_in::<JobId>(&state.checkpoints()) {
+        let folder = state.checkpoints_of(job);
+        if !state.ranks().join(job.to_string()).exists() && newest_in(&folder).is_some_and(|at| at < before) {
+            remove(&folder);
+        }
+    }
+}
+
+/// Removes the folders of attempts, and then of the job, that nothing is left in.
+fn prune(job: &Path) {
+    for attempt in folders_in::<u32>(job) {
+        // Fails where something is left, which is as it should be.
+        let _ = fs::remove_dir(job.join(attempt.to_string()));
+    }
+    let _ = fs::remove_dir(job);
+}
+
+fn remove(folder: &Path) {
+    match remove_folder(folder) {
+        Ok(()) => tracing::debug!(folder = %folder.display(), "removed: its retention is over"),
+        Err(error) => tracing::warn!(folder = %folder.display(), %error, "could not be removed"),
+    }
+}
+
+/// When anything in there was last changed.
+fn newest_in(folder: &Path) -> Option<SystemTime> {
+    let own = fs::symlink_metadata(folder).and_then(|file| file.modified()).ok();
+    let entries = fs::read_dir(folder).into_iter().flatten().flatten();
+    let inner = entries.filter_map(|entry| match entry.file_type() {
+        Ok(kind) if kind.is_dir() => newest_in(&entry.path()),
+        Ok(_) | Err(_) => entry.metadata().and_then(|file| file.modified()).ok(),
+    });
+    inner.chain(own).max()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    struct Kit {
+        _folder: tempfile::TempDir,
+        state: StateFolder,
+    }
+
+    impl Kit {
+        fn new() -> Kit {
+            let folder = tempfile::tempdir().unwrap();
+            let (state, _) = StateFolder::open(&folder.path().join("state")).unwrap();
+            Kit { _folder: folder, state }
+        }
+
+        fn rank(&self, job: u64, file: &str) -> RankFolder {
+            let folder = RankFolder::of(&self.state.ranks(), JobId::new(job).attempt(1).rank(0));
+            fs::create_dir_all(folder.log()).unwrap();
+            fs::write(folder.path().join(file), "{}").unwrap();
+            folder
+        }
+
+        fn checkpoint(&self, job: u64) -> std::path::PathBuf {
+            let folder = self.state.checkpoints_of(JobId::new(job));
+            fs::create_dir_all(folder.join("deep")).unwrap();
+            fs::write(folder.join("deep/weights"), "1").unwrap();
+            folder
+        }
+    }
+
+    #[test]
+    fn what_was_acknowledged_long_ago_goes_and_all_else_stays() {
+        let kit = Kit::new();
+        let gone = kit.rank(1, "acknowledged.json");
+        let unknown = kit.rank(2, "outcome.json");
+        let running = kit.rank(3, "start.json");
+        let (old, kept) = (kit.checkpoint(1), kit.checkpoint(3));
+        clean(&kit.state, Duration::from_secs(3600));
+        assert!(gone.path().exists() && old.exists());
+        clean(&kit.state, Duration::ZERO);
+        assert!(!gone.path().exists() && !old.exists());
+        assert!(!kit.state.ranks().join("1").exists());
+        assert!(unknown.path().exists() && running.path().exists() && kept.exists());
+    }
+
+    #[test]
+    fn links_are_removed_and_never_followed() {
+        let kit = Kit::new();
+        let precious = kit._folder.path().join("precious");
+        fs::create_dir(&precious).unwrap();
+        fs::write(precious.join("thesis"), "1").unwrap();
+        let gone = kit.rank(1, "acknowledged.json");
+        std::os::unix::fs::symlink(&precious, gone.path().join("workdir")).unwrap();
+        std::os::unix::fs::symlink(&precious, kit.state.checkpoints_of(JobId::new(9))).unwrap();
+        clean(&kit.state, Duration::ZERO);
+        assert!(!gone.path().exists());
+        assert!(precious.join("thesis").exists());
+    }
+}

@@ -1,0 +1,359 @@
+//! The comparison as a whole: what is left to measure, one set after the other, into the table.
+
+use std::path::{Path, PathBuf};
+use std::sync::atomic::AtomicBool;
+use std::time::{Duration, Instant, SystemTime};
+
+use cohabit_types::{Device, StretchSharing};
+
+use super::access::{self, Access};
+use super::agenda::{Comparison, Set, agenda};
+use super::details::{MemberDetails, NotMeasured, Run, SetDetails};
+use super::gpu::Gpu;
+use super::pace::Pacing;
+use super::results::Results;
+use super::table::{Figures, Row, rounded};
+use super::trial::{Measured, Stop, Trial, Until, Verdict};
+use super::workload::Workload;
+use super::{ProfileError, ProfileOptions, Stage, Unmeasured, Watcher};
+use crate::daemon::state::{Lock, lock};
+use crate::files::make_folder;
+
+/// What the start and the end of a set take besides warm-up and measuring, for the estimate.
+const AROUND: Duration = Duration::from_secs(15);
+
+/// A comparison that can begin.
+pub struct Profiler {
+    options: ProfileOptions,
+    gpu: Gpu,
+    results: Results,
+    left: Vec<Set>,
+    _lock: Lock,
+}
+
+/// What a command did.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Ending {
+    /// The rows of this GPU, new and old.
+    pub rows: Vec<Row>,
+    /// Sets that this command added to it.
+    pub added: usize,
+    /// Sets that could not be measured.
+    pub unmeasured: Vec<Unmeasured>,
+    /// Sets that it did not come to.
+    pub left: usize,
+    /// Why it ended early, if it did.
+    pub stopped: Option<Stop>,
+}
+
+impl Profiler {
+    /// Makes sure that everything is as it must be, before anything is started: the table fits, the GPU is
+    /// there, free, and can be shared in the ways that are compared.
+    ///
+    /// # Errors
+    /// What is not so.
+    pub fn prepare(options: ProfileOptions) -> Result<Profiler, ProfileError> {
+        make_folder(&options.state)?;
+        let lock = lock(&options.state).map_err(|_| ProfileError::WorkerHere(options.state.clone()))?;
+        let results = Results::open(&options.table)?;
+        results.check(&options.workloads)?;
+        let gpu = Gpu::open(options.nvml_library.as_deref(), options.gpu.as_deref())?;
+        options.comparison.sharing.iter().try_for_each(|sharing| access::check(&gpu.device, *sharing))?;
+        drop(Access::open(&gpu, &options.state, &options.search_path)?);
+        if options.busy == BusyGpu::Refuse {
+            gpu.must_be_free()?;
+        }
+        let left = left(&options.workloads, &options.comparison, &results, &gpu.device)?;
+        Ok(Profiler { options, gpu, results, left, _lock: lock })
+    }
+
+    /// The GPU.
+    #[must_use]
+    pub fn device(&self) -> &Device {
+        &self.gpu.device
+    }
+
+    /// How many sets are left to measure.
+    #[must_use]
+    pub fn left(&self) -> usize {
+        self.left.len()
+    }
+
+    /// How long they may take all together.
+    #[must_use]
+    pub fn estimate(&self) -> Duration {
+        let Pacing { warm_up, steady } = self.options.pacing;
+        (warm_up + steady + AROUND) * u32::try_from(self.left.len()).unwrap_or(u32::MAX)
+    }
+
+    /// Measures what is left, until somebody asks it to stop.
+    ///
+    /// # Errors
+    /// What keeps it from going on. What was measured until then is in the table.
+    pub fn run(mut self, watcher: &mut dyn Watcher, asked: &AtomicBool) -> Result<Ending, ProfileError> {
+        let begin = Instant::now();
+        let deadline = self.options.max_time.map(|limit| begin + limit);
+        let until = Until { asked, deadline };
+        let run = self.results.begin(self.details());
+        let sets = std::mem::take(&mut self.left);
+        let mut ending =
+            Ending { rows: Vec::new(), added: 0, unmeasured: Vec::new(), left: 0, stopped: None };
+        let access = Access::open(&self.gpu, &self.options.state, &self.options.search_path)?;
+        let mut course =
+            Course { options: &self.options, gpu: &self.gpu, results: self.results, access, run, until };
+        for (at, set) in sets.iter().enumerate() {
+            let names = course.names(set);
+            watcher.begins(&names, set.sharing, at, sets.len());
+            if let Some(stop) = course.measure(set, &mut ending, watcher)? {
+                ending.stopped = Some(stop);
+                ending.left = sets.len() - at;
+                break;
+            }
+        }
+        let here = |row: &&Row| row.gpu == self.gpu.device.model;
+        ending.rows = course.results.rows().iter().filter(here).cloned().collect();
+        Ok(ending)
+    }
+
+    fn details(&self) -> Run {
+        let Pacing { warm_up, steady } = self.options.pacing;
+        Run {
+            command: self.options.command.clone(),
+            started_at: now(),
+            cohabit: env!("CARGO_PKG_VERSION").to_owned(),
+            gpu: self.gpu.device.clone(),
+            warm_up_s: warm_up.as_secs_f64(),
+            steady_s: steady.as_secs_f64(),
+            seed: self.options.comparison.seed,
+        }
+    }
+}
+
+/// Whether to compare workloads on a GPU that somebody else is on.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum BusyGpu {
+    /// No.
+    Refuse,
+    /// It does not matter.
+    Accept,
+}
+
+/// All sets that the table has not got. Refuses sets with members that nobody measured alone or will measure.
+fn left(
+    workloads: &[Workload],
+    comparison: &Comparison,
+    results: &Results,
+    device: &Device,
+) -> Result<Vec<Set>, ProfileError> {
+    let name = |member: &usize| workloads[*member].name.as_str();
+    let mut sets = agenda(workloads.len(), comparison);
+    sets.retain(|set| {
+        !results.has(&device.model, set.sharing, &set.members.iter().map(name).collect::<Vec<_>>())
+    });
+    for set in &sets {
+        for member in &set.members {
+            let alone = Set { sharing: StretchSharing::Exclusive, members: vec![*member] };
+            if results.solo(&device.model, name(member)).is_none() && !sets.contains(&alone) {
+                return Err(ProfileError::NotAlone(name(member).to_owned()));
+            }
+        }
+    }
+    Ok(sets)
+}
+
+/// A command under way.
+struct Course<'a> {
+    options: &'a ProfileOptions,
+    gpu: &'a Gpu,
+    results: Results,
+    access: Access<'a>,
+    run: usize,
+    until: Until<'a>,
+}
+
+impl Course<'_> {
+    fn workloads(&self, set: &Set) -> Vec<&Workload> {
+        set.members.iter().map(|member| &self.options.workloads[*member]).collect()
+    }
+
+    fn names(&self, set: &Set) -> Vec<String> {
+        self.workloads(set).iter().map(|workload| workload.name.clone()).collect()
+    }
+
+    /// Measures a set, unless the time that it needs is over.
+    fn measure(
+        &mut self,
+        set: &Set,
+        ending: &mut Ending,
+        watcher: &mut dyn Watcher,
+    ) -> Result<Option<Stop>, ProfileError> {
+        if let Some(stop) = self.until.stopped() {
+            return Ok(Some(stop));
+        }
+        let begin = Instant::now();
+        let verdict = match self.lacks(set) {
+            Some(why) => Verdict::NotMeasured(why),
+            None => self.attempt(set, &mut |stage| watcher.stage(stage))?,
+        };
+        let (measured, reason) = match verdict {
+            Verdict::Measured(measured) => (Some(measured), None),
+            Verdict::Infeasible(why) => (None, Some(why)),
+            Verdict::NotMeasured(why) => return self.not_measured(set, &why, ending, watcher).map(|()| None),
+            Verdict::Stopped(stop) => return Ok(Some(stop)),
+        };
+        watcher.ended(reason.as_deref());
+        let rows = self.rows(set, measured.as_ref());
+        let details = self.set_details(set, rows[0].set, measured.as_ref(), reason, begin.elapsed());
+        self.results.add(rows, details)?;
+        ending.added += 1;
+        Ok(None)
+    }
+
+    /// Why a set need not be tried.
+    fn lacks(&self, set: &Set) -> Option<String> {
+        let is_solo = set.members.len() == 1 && set.sharing == StretchSharing::Exclusive;
+        let alone = |workload: &&Workload| {
+            let solo = self.results.solo(&self.gpu.device.model, &workload.name);
+            solo.is_some_and(|row| row.feasible)
+        };
+        let workloads = self.workloads(set);
+        let lacking = workloads.iter().find(|workload| !alone(workload)).filter(|_| !is_solo)?;
+        Some(format!("{} does not run alone", lacking.name))
+    }
+
+    fn attempt(&mut self, set: &Set, tell: &mut dyn FnMut(Stage)) -> Result<Verdict, ProfileError> {
+        self.access.enter(set.sharing)?;
+        let workloads = self.workloads(set);
+        let folder = folder(&self.options.state);
+        let (pacing, until) = (self.options.pacing, self.until);
+        let trial = Trial { gpu: self.gpu, access: &self.access, pacing, folder: &folder, until };
+        let verdict = trial.run(&workloads, tell)?;
+        let faults = self.access.faults();
+        if self.options.busy == BusyGpu::Refuse {
+            self.gpu.must_settle(self.access.idle())?;
+        }
+        Ok(match verdict {
+            Verdict::Infeasible(why) if !faults.is_empty() => {
+                Verdict::Infeasible(format!("{why}; the MPS server says: {}", faults.join("; ")))
+            }
+            verdict @ (Verdict::Measured(_)
+            | Verdict::Infeasible(_)
+            | Verdict::NotMeasured(_)
+            | Verdict::Stopped(_)) => verdict,
+        })
+    }
+
+    fn not_measured(
+        &mut self,
+        set: &Set,
+        why: &str,
+        ending: &mut Ending,
+        watcher: &mut dyn Watcher,
+    ) -> Result<(), ProfileError> {
+        watcher.ended(Some(why));
+        let workloads = self.names(set);
+        ending.unmeasured.push(Unmeasured {
+            workloads: workloads.clone(),
+            sharing: set.sharing,
+            reason: why.to_owned(),
+        });
+        let sharing = set.sharing.word().to_owned();
+        self.results.add_not_measured(NotMeasured {
+            run: self.run,
+            sharing,
+            workloads,
+            reason: why.to_owned(),
+        })
+    }
+
+    fn rows(&self, set: &Set, measured: Option<&Measured>) -> Vec<Row> {
+        let number = self.results.next_set();
+        let gpu = &self.gpu.device.model;
+        let row = |(at, workload): (usize, &&Workload)| {
+            let together = measured.map(|measured| figures(measured, at)).unwrap_or_default();
+            let solo = self.results.solo(gpu, &workload.name);
+            let features = match solo {
+                Some(solo) => solo.features.clone(),
+                None => workload.features().into_iter().chain(performance(measured)).collect(),
+            };
+            Row {
+                set: number,
+                gpu: gpu.clone(),
+                sharing: set.sharing,
+                model: workload.model.clone(),
+                batch: workload.batch,
+                solo: solo.map_or(together, |row| row.together),
+                together,
+                feasible: measured.is_some(),
+                workload: workload.name.clone(),
+                precision: workload.precision.clone(),
+                features,
+            }
+        };
+        self.workloads(set).iter().enumerate().map(row).collect()
+    }
+
+    fn set_details(
+        &self,
+        set: &Set,
+        number: u64,
+        measured: Option<&Measured>,
+        reason: Option<String>,
+        took: Duration,
+    ) -> SetDetails {
+        let rates = measured.map_or(&[][..], |measured| &measured.rates);
+        let member = |(at, workload): (usize, &&Workload)| MemberDetails {
+            workload: workload.name.clone(),
+            command: workload.command.clone(),
+            windows: rates
+                .get(at)
+                .map_or(Vec::new(), |rate| rate.windows.iter().map(|it| rounded(*it)).collect()),
+            steady: rates.get(at).is_some_and(super::pace::Rate::is_steady),
+        };
+        SetDetails {
+            set: number,
+            run: self.run,
+            sharing: set.sharing.word().to_owned(),
+            ended_at: now(),
+            took_s: rounded(took.as_secs_f64()),
+            feasible: measured.is_some(),
+            reason,
+            members: self.workloads(set).iter().enumerate().map(member).collect(),
+            performance: measured.and_then(|measured| measured.usage.performance.clone()),
+        }
+    }
+}
+
+fn figures(measured: &Measured, at: usize) -> Figures {
+    Figures {
+        rate: Some(measured.rates[at].per_second),
+        spread: measured.rates[at].spread,
+        memory: measured.usage.memory[at].map(|bytes| bytes.0),
+        utilisation: measured.usage.utilisation,
+    }
+}
+
+/// What the performance monitor says of a workload that is alone, as columns.
+fn performance(measured: Option<&Measured>) -> Vec<(String, String)> {
+    let Some(told) = measured.and_then(|measured| measured.usage.performance.as_ref()) else {
+        return Vec::new();
+    };
+    let columns = [
+        ("solo_sm_active", told.sm_active),
+        ("solo_sm_occupancy", told.sm_occupancy),
+        ("solo_tensor_active", told.tensor_active),
+        ("solo_memory_bandwidth", told.memory_bandwidth),
+    ];
+    let known = columns.into_iter().filter_map(|(name, value)| Some((name, rounded(value?))));
+    known.map(|(name, value)| (name.to_owned(), value.to_string())).collect()
+}
+
+/// Where members of the present set have their files.
+fn folder(state: &Path) -> PathBuf {
+    state.join("profile")
+}
+
+/// RFC 3339, UTC.
+fn now() -> String {
+    humantime::format_rfc3339_seconds(SystemTime::now()).to_string()
+}

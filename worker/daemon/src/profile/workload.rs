@@ -1,0 +1,105 @@
+//! What is measured: a training program, and what its makers say of it.
+
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+
+use cohabit_types::{Bytes, Family, ModelDescription};
+
+/// A training program that runs until it is told to end, and reports its steps.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Workload {
+    /// Unique among those that are compared; the same in all runs for one table.
+    pub name: String,
+    /// What is trained.
+    pub model: String,
+    /// Samples in one step.
+    pub batch: u64,
+    /// `fp32`, `bf16`; empty where nobody says.
+    pub precision: String,
+    /// The program and its arguments.
+    pub command: Vec<String>,
+    /// Where it starts.
+    pub workdir: PathBuf,
+    /// Its limit under MPS; all of the GPU without one.
+    pub memory: Option<Bytes>,
+    /// Variables of its own, besides those of the profiler.
+    pub environment: BTreeMap<String, String>,
+    /// What its makers say of the model.
+    pub description: Option<ModelDescription>,
+}
+
+impl Workload {
+    /// Its description as columns of a table; what is not known has none.
+    pub(super) fn features(&self) -> BTreeMap<String, String> {
+        let Some(model) = &self.description else { return BTreeMap::new() };
+        let known = [
+            ("family", model.family.map(|family| family_word(family).to_owned())),
+            ("parameters", model.parameters.map(|count| count.to_string())),
+            ("flops_per_sample", model.flops_per_sample.map(|count| count.to_string())),
+            ("activation_bytes", model.activation_bytes.map(|bytes| bytes.to_string())),
+            ("input_bytes", model.input_bytes.map(|bytes| bytes.to_string())),
+        ];
+        let known = known.into_iter().filter_map(|(name, value)| Some((name.to_owned(), value?)));
+        let operators = model.operators.iter().map(|(name, count)| (format!("op_{name}"), count.to_string()));
+        known.chain(operators).collect()
+    }
+}
+
+const fn family_word(family: Family) -> &'static str {
+    match family {
+        Family::Cnn => "cnn",
+        Family::Rnn => "rnn",
+        Family::Transformer => "transformer",
+        Family::Embedding => "embedding",
+        Family::Other => "other",
+    }
+}
+
+#[cfg(test)]
+pub(super) mod samples {
+    use super::*;
+
+    /// A workload of this name that does nothing.
+    pub(crate) fn workload(name: &str) -> Workload {
+        Workload {
+            name: name.to_owned(),
+            model: format!("{name}-net"),
+            batch: 8,
+            precision: "fp32".into(),
+            command: vec!["true".into()],
+            workdir: "/".into(),
+            memory: None,
+            environment: BTreeMap::new(),
+            description: None,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_description_becomes_columns() {
+        let model = ModelDescription {
+            family: Some(Family::Cnn),
+            parameters: Some(25_557_032),
+            flops_per_sample: Some(4.1e9),
+            operators: [("Conv".to_owned(), 53), ("MatMul".to_owned(), 1)].into(),
+            ..ModelDescription::default()
+        };
+        let workload = Workload { description: Some(model), ..samples::workload("a") };
+        let expected = [
+            ("family", "cnn"),
+            ("flops_per_sample", "4100000000"),
+            ("op_Conv", "53"),
+            ("op_MatMul", "1"),
+            ("parameters", "25557032"),
+        ];
+        let told = workload.features();
+        let told: Vec<(&str, &str)> =
+            told.iter().map(|(name, value)| (name.as_str(), value.as_str())).collect();
+        assert_eq!(told, expected);
+        assert!(samples::workload("a").features().is_empty());
+    }
+}

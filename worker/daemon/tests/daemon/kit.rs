@@ -1,0 +1,312 @@
+//! A real daemon with real executors, and a head that only orders and listens.
+
+use std::collections::BTreeMap;
+use std::io::{Read, Write};
+use std::os::unix::net::UnixStream;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use cohabit_net::{
+    Context, HeadService, Identity, Incoming, Listener, Token, TokenStore, WorkerSession, context_for,
+};
+use cohabit_types::{
+    AtEnd, DeviceId, HeldRank, Inventory, JobId, JobSpec, LogChunk, LogPosition, LogRequest, Order, Outcome,
+    Progress, RankId, RankRun, Refusal, Rendezvous, Report, Role, RunOrder, Share, Span, StopReason, Time,
+    WorkerKey,
+};
+use cohabit_worker_daemon::{DeviceSpec, WorkerDaemon, WorkerOptions};
+use tempfile::TempDir;
+use tokio::sync::{mpsc, watch};
+use tokio::time::{Instant, sleep, timeout};
+
+/// Far more than anything here takes; reaching it is a failure.
+pub(crate) const PATIENCE: Duration = Duration::from_secs(60);
+
+/// Waits for something that has to come.
+pub(crate) async fn soon<T>(what: &str, future: impl Future<Output = T>) -> T {
+    timeout(PATIENCE, future).await.unwrap_or_else(|_| panic!("still waiting for {what}"))
+}
+
+/// Waits for something to come true.
+pub(crate) async fn wait_for(what: &str, mut look: impl FnMut() -> bool) {
+    let deadline = Instant::now() + PATIENCE;
+    while !look() {
+        assert!(Instant::now() < deadline, "still waiting for {what}");
+        sleep(Duration::from_millis(10)).await;
+    }
+}
+
+/// A head, and the state folder of one worker.
+pub(crate) struct Cluster {
+    folder: TempDir,
+    listener: Listener,
+    tokens: TokenStore,
+    names: u32,
+}
+
+/// A worker's link, as the head sees it.
+pub(crate) struct Joined {
+    pub(crate) key: WorkerKey,
+    pub(crate) inventory: Inventory,
+    pub(crate) session: WorkerSession,
+    reports: mpsc::UnboundedReceiver<Report>,
+    /// Whether the head lets calls that report come back.
+    pub(crate) takes_reports: watch::Sender<bool>,
+    /// How many heartbeats it heard.
+    pub(crate) heartbeats: watch::Receiver<u64>,
+}
+
+/// How a rank ended, as the head hears it.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct End {
+    pub(crate) outcome: Outcome,
+    pub(crate) stopped: Option<StopReason>,
+    pub(crate) progress: Option<Progress>,
+}
+
+#[derive(Clone)]
+struct Ear {
+    heard: mpsc::UnboundedSender<Report>,
+    takes: watch::Receiver<bool>,
+    heartbeats: watch::Sender<u64>,
+}
+
+impl HeadService for Ear {
+    async fn report(mut self, _: Context, reports: Vec<Report>) {
+        reports.into_iter().for_each(|report| drop(self.heard.send(report)));
+        let _ = self.takes.wait_for(|takes| *takes).await;
+    }
+
+    async fn heartbeat(self, _: Context) {
+        self.heartbeats.send_modify(|count| *count += 1);
+    }
+}
+
+impl Cluster {
+    pub(crate) async fn new() -> Cluster {
+        let folder = tempfile::tempdir().unwrap();
+        let identity = Identity::open_or_create(&folder.path().join("head")).unwrap();
+        let tokens =
+            TokenStore::open(&folder.path().join("head/tokens.json"), identity.fingerprint()).unwrap();
+        let listener = Listener::bind("127.0.0.1:0", &identity, tokens.clone()).await.unwrap();
+        Cluster { folder, listener, tokens, names: 0 }
+    }
+
+    pub(crate) fn path(&self) -> &Path {
+        self.folder.path()
+    }
+
+    pub(crate) fn state(&self) -> PathBuf {
+        self.path().join("worker")
+    }
+
+    /// Waits until no daemon holds the state folder.
+    pub(crate) async fn abandoned(&self) {
+        let lock = std::fs::File::open(self.state().join("lock")).unwrap();
+        wait_for("the end of the daemon", || lock.try_lock().is_ok()).await;
+    }
+
+    pub(crate) fn folder_of(&self, rank: RankId) -> PathBuf {
+        let job = self.state().join("ranks").join(rank.attempt.job.to_string());
+        job.join(rank.attempt.attempt.to_string()).join(rank.rank.to_string())
+    }
+
+    pub(crate) fn token(&self, name: &str, role: Role) -> Token {
+        self.tokens.create(name, role, None, Time::EPOCH).unwrap()
+    }
+
+    /// Options of a worker with two host slots, and a token of its own.
+    pub(crate) fn options(&mut self) -> WorkerOptions {
+        self.names += 1;
+        let token = self.token(&format!("worker-{}", self.names), Role::Worker);
+        let head = self.listener.local_addr().to_string();
+        let executor = env!("CARGO_BIN_EXE_cohabit-test-executor").into();
+        let mut options = WorkerOptions::new(head, token, self.state(), executor);
+        options.devices = DeviceSpec::Host(2);
+        options.heartbeat = Span::from_millis(50);
+        options
+    }
+
+    /// Starts a worker and lets it in.
+    pub(crate) async fn worker(&mut self) -> (WorkerDaemon, Joined) {
+        let options = self.options();
+        self.worker_with(options).await
+    }
+
+    pub(crate) async fn worker_with(&mut self, options: WorkerOptions) -> (WorkerDaemon, Joined) {
+        let mut daemon = WorkerDaemon::start(options).await.unwrap();
+        let joined = self.joined().await;
+        soon("the welcome", daemon.joined()).await.unwrap();
+        (daemon, joined)
+    }
+
+    /// The next worker that dials.
+    pub(crate) async fn joined(&mut self) -> Joined {
+        let Incoming::Worker(peer) = soon("a worker", self.listener.accept()).await else {
+            panic!("a client dialled");
+        };
+        let (key, inventory) = (peer.key(), peer.inventory().clone());
+        let (heard, reports) = mpsc::unbounded_channel();
+        let (takes_reports, takes) = watch::channel(true);
+        let (beating, heartbeats) = watch::channel(0);
+        let session = peer.welcome(Ear { heard, takes, heartbeats: beating }).await;
+        Joined { key, inventory, session, reports, takes_reports, heartbeats }
+    }
+}
+
+/// Ranks that still run, for their test needed no more or failed, are ended as a worker would end them.
+impl Drop for Cluster {
+    fn drop(&mut self) {
+        let folders = |folder: &Path| {
+            let entries = std::fs::read_dir(folder).into_iter().flatten().flatten();
+            entries.map(|entry| entry.path()).collect::<Vec<PathBuf>>()
+        };
+        let attempts = folders(&self.state().join("ranks")).into_iter().flat_map(|job| folders(&job));
+        for rank in attempts.flat_map(|attempt| folders(&attempt)) {
+            if let Ok(mut stream) = UnixStream::connect(rank.join("socket")) {
+                let _ = stream.write_all(b"{\"signal\": [9, \"everything\"]}\n");
+                let _ = stream.read_to_end(&mut Vec::new());
+            }
+        }
+    }
+}
+
+impl Joined {
+    pub(crate) fn held(&self) -> &[HeldRank] {
+        &self.inventory.held
+    }
+
+    pub(crate) async fn order(&self, order: Order) {
+        self.session.orders.order(context_for(Span::from_secs(10)), vec![order]).await.unwrap();
+    }
+
+    pub(crate) async fn report(&mut self) -> Report {
+        soon("a report", self.reports.recv()).await.expect("the link is up")
+    }
+
+    /// Skips reports of progress until the rank runs.
+    pub(crate) async fn started(&mut self, rank: RankId) {
+        loop {
+            match self.report().await {
+                Report::Started { rank: started, .. } if started == rank => return,
+                Report::Progress(_)
+                | Report::Sharing { .. }
+                | Report::PrivateUser { .. }
+                | Report::Condition { .. }
+                | Report::Telemetry(_)
+                | Report::Stretches(_) => {}
+                other @ (Report::Started { .. } | Report::Ended { .. }) => panic!("not its start: {other:?}"),
+            }
+        }
+    }
+
+    /// Skips everything else until the rank has ended.
+    pub(crate) async fn ended(&mut self, rank: RankId) -> End {
+        loop {
+            match self.report().await {
+                Report::Ended { rank: ended, outcome, stopped, progress, .. } if ended == rank => {
+                    return End { outcome, stopped, progress };
+                }
+                Report::Started { .. }
+                | Report::Progress(_)
+                | Report::Sharing { .. }
+                | Report::PrivateUser { .. }
+                | Report::Condition { .. }
+                | Report::Telemetry(_)
+                | Report::Stretches(_)
+                | Report::Ended { .. } => {}
+            }
+        }
+    }
+
+    /// The ends of these ranks, in this order, whatever the order in which they come.
+    pub(crate) async fn all_ended(&mut self, ranks: impl IntoIterator<Item = RankId>) -> Vec<End> {
+        let ranks: Vec<RankId> = ranks.into_iter().collect();
+        let mut ends = BTreeMap::new();
+        while ends.len() < ranks.len() {
+            if let Report::Ended { rank, outcome, stopped, progress, .. } = self.report().await {
+                assert!(ranks.contains(&rank), "{rank} ended too");
+                ends.insert(rank, End { outcome, stopped, progress });
+            }
+        }
+        ends.into_values().collect()
+    }
+
+    pub(crate) async fn read_log(
+        &self,
+        rank: RankId,
+        from: LogPosition,
+        at_end: AtEnd,
+    ) -> Result<LogChunk, Refusal> {
+        let request = LogRequest { rank, from, at_end };
+        self.session.orders.read_log(context_for(Span::from_secs(30)), request).await.unwrap()
+    }
+
+    /// All output of the rank, followed to its end.
+    pub(crate) async fn followed(&self, rank: RankId) -> String {
+        let (mut text, mut from) = (Vec::new(), LogPosition::Start);
+        loop {
+            let chunk = self.read_log(rank, from, AtEnd::Wait).await.unwrap();
+            text.extend(chunk.records.into_iter().flat_map(|record| record.bytes));
+            from = LogPosition::At(chunk.next);
+            if chunk.complete {
+                return String::from_utf8(text).unwrap();
+            }
+        }
+    }
+}
+
+/// The only rank of the first attempt of this job.
+pub(crate) fn rank(job: u64) -> RankId {
+    JobId::new(job).attempt(1).rank(0)
+}
+
+pub(crate) fn shell(script: &str) -> JobSpec {
+    JobSpec::command(vec!["sh".into(), "-c".into(), script.into()], "/".into())
+}
+
+/// An order to run this job's only rank on the first host slot.
+pub(crate) fn run(job: u64, spec: JobSpec) -> Order {
+    let ranks = vec![RankRun {
+        rank: 0,
+        local_rank: 0,
+        node_rank: 0,
+        devices: vec![DeviceId("host-0".into())],
+        share: Share::WHOLE,
+    }];
+    let attempt = rank(job).attempt;
+    Order::Run(Box::new(RunOrder {
+        attempt,
+        spec: spec.into(),
+        user: "ada".into(),
+        account: own_account(),
+        role: Role::Admin,
+        nodes: vec!["127.0.0.1".into()],
+        world_size: 1,
+        rendezvous: None,
+        ranks,
+    }))
+}
+
+/// The same, with ranks that meet at this port.
+pub(crate) fn run_to_meet(job: u64, spec: JobSpec, port: u16) -> Order {
+    let Order::Run(order) = run(job, spec) else { unreachable!("it runs a job") };
+    let rendezvous = Some(Rendezvous { address: "127.0.0.1".into(), port });
+    Order::Run(Box::new(RunOrder { rendezvous, ..*order }))
+}
+
+/// The name of the account that the tests run as.
+fn own_account() -> String {
+    nix::unistd::User::from_uid(nix::unistd::geteuid()).unwrap().unwrap().name
+}
+
+/// A script that runs until this file is there.
+pub(crate) fn until(file: &Path) -> String {
+    format!("until [ -e {} ]; do sleep 0.02; done", file.display())
+}
+
+/// Whether a process runs; one that is dead but not yet reaped does not.
+pub(crate) fn is_alive(pid: i32) -> bool {
+    let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
+    stat.rsplit(") ").next().is_some_and(|rest| !rest.is_empty() && !rest.starts_with('Z'))
+}
