@@ -13,7 +13,7 @@ use std::io::{self, Write};
 use std::process::exit;
 
 use anyhow::{Result, ensure};
-use cohabit_client::{Client, Connect, Error, Job, JobBuilder, LogOptions};
+use cohabit_client::{Client, ConnectOptions, Error, JobBuilder, JobHandle, LogOptions};
 use futures::{TryStreamExt, try_join};
 
 #[tokio::main(flavor = "current_thread")]
@@ -21,7 +21,7 @@ async fn main() -> Result<()> {
     let command: Vec<String> = std::env::args().skip(1).collect();
     ensure!(!command.is_empty(), "which command? Write it after --");
 
-    let client = Client::connect(Connect::from_environment()?).await?;
+    let client = Client::connect(ConnectOptions::from_environment()?).await?;
     let job = JobBuilder::command(command).submit(&client).await?;
     writeln!(io::stderr(), "job {}", job.id())?;
 
@@ -30,7 +30,7 @@ async fn main() -> Result<()> {
     exit(ended.shell_code().unwrap_or(1));
 }
 
-async fn print_output(job: &Job) -> Result<(), Error> {
+async fn print_output(job: &JobHandle) -> Result<(), Error> {
     let mut output = job.logs(LogOptions::follow());
     while let Some(record) = output.try_next().await? {
         // Whoever reads the output may go away; the job goes on.
@@ -39,7 +39,7 @@ async fn print_output(job: &Job) -> Result<(), Error> {
     Ok(())
 }
 
-async fn print_progress(job: &Job) -> Result<(), Error> {
+async fn print_progress(job: &JobHandle) -> Result<(), Error> {
     let mut progress = job.progress();
     while let Some(now) = progress.try_next().await? {
         let left = now.remaining().map_or("some time".to_owned(), |left| left.to_string());

@@ -1,6 +1,6 @@
 //! Training programs that behave well in a cluster, as functions that another program can embed.
 //!
-//! [`Program`] is a clap subcommand for each program and [`run`] is the one door. Every program reports its
+//! [`TrainingProgram`] is a clap subcommand for each program and [`run`] is the one door. Every program reports its
 //! progress to `$COHABIT_PROGRESS`, saves checkpoints to `$COHABIT_CHECKPOINT_DIR`, answers SIGUSR1 and
 //! SIGTERM, and goes on from its last checkpoint to the same weights, bit for bit, as if it had never been
 //! interrupted. [`progress`], [`checkpoint`] and [`stop_signals`] are what to copy into a program of one's
@@ -33,8 +33,8 @@ pub use self::digits::DigitsOptions;
 pub use self::options::RunOptions;
 
 use self::checkpoint::CheckpointRefused;
-use self::job::Job;
-use self::trainer::Ending;
+use self::job::JobContext;
+use self::trainer::TrainingEnd;
 
 const EXIT_FAILED: u8 = 1;
 const EXIT_USAGE: u8 = 2;
@@ -43,14 +43,14 @@ const EXIT_TERMINATED: u8 = 143;
 
 /// The training programs, as subcommands with their options.
 #[derive(Clone, Debug, Subcommand)]
-pub enum Program {
+pub enum TrainingProgram {
     /// Train a small network on 1,797 handwritten digits
     Digits(DigitsOptions),
     /// Train a small language model on a few pages of English, letter by letter
     Charlm(CharlmOptions),
 }
 
-impl Program {
+impl TrainingProgram {
     fn run_options(&self) -> &RunOptions {
         match self {
             Self::Digits(options) => &options.run,
@@ -63,10 +63,10 @@ impl Program {
 /// have: 0 trained, 1 failed, 2 wrong options (another checkpoint's among them), 143 ended by SIGTERM.
 ///
 /// Call it before anything else was started: the process may start itself again with the same arguments.
-pub fn run(program: &Program) -> ExitCode {
+pub fn run(program: &TrainingProgram) -> ExitCode {
     match train(program) {
-        Ok(Ending::Finished) => ExitCode::SUCCESS,
-        Ok(Ending::Terminated) => EXIT_TERMINATED.into(),
+        Ok(TrainingEnd::Finished) => ExitCode::SUCCESS,
+        Ok(TrainingEnd::Terminated) => EXIT_TERMINATED.into(),
         Err(error) => {
             job::warn(&format!("error: {error:#}"));
             if error.is::<CheckpointRefused>() { EXIT_USAGE.into() } else { EXIT_FAILED.into() }
@@ -74,14 +74,14 @@ pub fn run(program: &Program) -> ExitCode {
     }
 }
 
-fn train(program: &Program) -> Result<Ending> {
+fn train(program: &TrainingProgram) -> Result<TrainingEnd> {
     if let Err(error) = use_threads(program.run_options().threads) {
         job::warn(&format!("warning: using every core, since this program cannot start again: {error}"));
     }
-    let mut job = Job::from_environment()?;
+    let mut job = JobContext::from_environment()?;
     match program {
-        Program::Digits(options) => digits::train(options, &mut job),
-        Program::Charlm(options) => charlm::train(options, &mut job),
+        TrainingProgram::Digits(options) => digits::train(options, &mut job),
+        TrainingProgram::Charlm(options) => charlm::train(options, &mut job),
     }
 }
 
@@ -106,6 +106,6 @@ mod tests {
 
     #[test]
     fn the_programs_are_sound_as_subcommands_of_another() {
-        Program::augment_subcommands(clap::Command::new("train")).debug_assert();
+        TrainingProgram::augment_subcommands(clap::Command::new("train")).debug_assert();
     }
 }

@@ -21,9 +21,9 @@ const SMALL: [&str; 4] = ["--hidden", "32", "--batch-size", "64"];
 const STEPS_PER_EPOCH: u64 = 23;
 
 /// A folder for checkpoints and progress, and programs run in it.
-struct Place(tempfile::TempDir);
+struct TestFolder(tempfile::TempDir);
 
-impl Place {
+impl TestFolder {
     fn new() -> Self {
         Self(tempfile::tempdir().unwrap())
     }
@@ -116,7 +116,7 @@ fn assert_same_bits(left: &HashMap<String, Tensor>, right: &HashMap<String, Tens
 /// Interrupts a training after `first_line`, resumes it for `more_steps` and compares with an uninterrupted
 /// one.
 fn interrupted_and_resumed(program: &str, name: &str, flag: &str, steps_per_unit: u64, first_line: &str) {
-    let (interrupted, uninterrupted) = (Place::new(), Place::new());
+    let (interrupted, uninterrupted) = (TestFolder::new(), TestFolder::new());
     let mut training = interrupted.start(program, &[flag, "1000000"]);
     training.line_with(first_line);
     training.signal(Signal::SIGTERM);
@@ -141,7 +141,7 @@ fn charlm_interrupted_by_sigterm_and_resumed_ends_with_the_same_bits() {
 
 #[test]
 fn a_warning_makes_a_checkpoint_and_the_training_goes_on() {
-    let place = Place::new();
+    let place = TestFolder::new();
     let mut training = place.start(DIGITS, &["--epochs", "1000000"]);
     training.line_with("epoch   1/");
     assert!(!place.checkpoint("digits").exists());
@@ -155,7 +155,7 @@ fn a_warning_makes_a_checkpoint_and_the_training_goes_on() {
 
 #[test]
 fn without_a_folder_sigterm_ends_the_training_and_says_that_nothing_was_saved() {
-    let place = Place::new();
+    let place = TestFolder::new();
     let mut command = place.command(DIGITS, &["--epochs", "1000000"]);
     let mut child = command.env_remove("COHABIT_CHECKPOINT_DIR").stdout(Stdio::piped()).spawn().unwrap();
     let output = BufReader::new(child.stdout.take().unwrap());
@@ -168,7 +168,7 @@ fn without_a_folder_sigterm_ends_the_training_and_says_that_nothing_was_saved() 
 
 #[test]
 fn charlm_learns_more_than_how_frequent_letters_are() {
-    let place = Place::new();
+    let place = TestFolder::new();
     let output = place.run(CHARLM, &["--hidden", "64", "--batch-size", "16", "--steps", "200"]);
     let text = stdout(&output);
     let (entropy, loss) = (number_after(&text, "has a loss of "), number_after(&text, "\nloss "));
@@ -180,7 +180,7 @@ fn charlm_learns_more_than_how_frequent_letters_are() {
 
 #[test]
 fn progress_lines_are_json_with_a_falling_loss_up_to_the_last_step() {
-    let place = Place::new();
+    let place = TestFolder::new();
     assert!(place.run(DIGITS, &["--epochs", "20"]).status.success());
     let text = std::fs::read_to_string(place.progress()).unwrap();
     let lines: Vec<serde_json::Value> =
@@ -193,7 +193,7 @@ fn progress_lines_are_json_with_a_falling_loss_up_to_the_last_step() {
 
 #[test]
 fn a_progress_path_that_cannot_be_opened_does_not_stop_the_training() {
-    let place = Place::new();
+    let place = TestFolder::new();
     let output = place.command(DIGITS, &["--epochs", "1"]).env("COHABIT_PROGRESS", "/no/such/place").output();
     let output = output.unwrap();
     assert!(output.status.success() && stderr(&output).starts_with("warning: progress is not reported"));
@@ -201,8 +201,8 @@ fn a_progress_path_that_cannot_be_opened_does_not_stop_the_training() {
 
 #[test]
 fn a_damaged_checkpoint_is_reported_ignored_and_replaced() {
-    let place = Place::new();
-    let whole = |place: &Place| std::fs::read(place.checkpoint("digits")).unwrap();
+    let place = TestFolder::new();
+    let whole = |place: &TestFolder| std::fs::read(place.checkpoint("digits")).unwrap();
     assert!(place.run(DIGITS, &["--epochs", "2"]).status.success());
     let cut = whole(&place).split_off(100);
     std::fs::write(place.checkpoint("digits"), cut).unwrap();
@@ -214,7 +214,7 @@ fn a_damaged_checkpoint_is_reported_ignored_and_replaced() {
 
 #[test]
 fn a_checkpoint_of_other_options_is_refused_and_left_alone() {
-    let place = Place::new();
+    let place = TestFolder::new();
     assert!(place.run(DIGITS, &["--epochs", "1"]).status.success());
     let before = std::fs::read(place.checkpoint("digits")).unwrap();
     let output = place.run(DIGITS, &["--epochs", "1", "--seed", "2"]);
@@ -226,7 +226,7 @@ fn a_checkpoint_of_other_options_is_refused_and_left_alone() {
 #[test]
 fn wrong_options_end_with_exit_code_2_and_name_the_option() {
     for wrong in [["--epochs", "0"], ["--learning-rate", "-1"], ["--threads", "many"], ["--speed", "11"]] {
-        let output = Place::new().run(DIGITS, &wrong);
+        let output = TestFolder::new().run(DIGITS, &wrong);
         assert_eq!(output.status.code(), Some(2), "{wrong:?}");
         assert!(stderr(&output).contains(wrong[0]), "{output:?}");
     }
@@ -234,7 +234,7 @@ fn wrong_options_end_with_exit_code_2_and_name_the_option() {
 
 #[test]
 fn a_folder_that_cannot_be_made_is_an_error_with_its_name() {
-    let output = Place::new().run(DIGITS, &["--checkpoint", "/dev/null/checkpoints"]);
+    let output = TestFolder::new().run(DIGITS, &["--checkpoint", "/dev/null/checkpoints"]);
     assert_eq!(output.status.code(), Some(1));
     assert!(stderr(&output).contains("/dev/null/checkpoints"), "{output:?}");
     assert!(!Path::new("/dev/null/checkpoints").exists());

@@ -84,7 +84,7 @@ const PURE: [&str; 5] =
     ["cohabit-types", "cohabit-policy", "cohabit-scheduler-core", "cohabit-worker-core", "cohabit-sim"];
 
 /// What the user of this project asked for by name.
-const NAMED: [&str; 9] = [
+const REQUIRED_PACKAGES: [&str; 9] = [
     "tokio",
     "tarpc",
     "serde",
@@ -219,7 +219,7 @@ fn candle_and_nvml_stay_where_they_belong() {
 fn the_named_packages_are_really_used() {
     let workspace = Workspace::read();
     let members = workspace.members();
-    for package in NAMED {
+    for package in REQUIRED_PACKAGES {
         let path = package.replace('-', "_");
         let used = members.iter().filter(|(_, it)| direct(it).contains(package)).any(|(_, member)| {
             let folder = Path::new(member["manifest_path"].as_str().unwrap()).with_file_name("src");

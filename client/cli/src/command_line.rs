@@ -7,29 +7,29 @@ use std::process::ExitCode;
 
 use clap::Parser as _;
 
-use crate::arguments::{CommandLine, Format, Submission, Verb};
-use crate::failure::{Failure, Trouble};
+use crate::arguments::{CommandLine, OutputFormat, Submission, Verb};
+use crate::failure::{CommandError, CommandErrorKind};
 use crate::output;
 use crate::script::Script;
-use crate::usage::complaint;
+use crate::usage::usage_message;
 
 /// The program's name and the verb: what stands before the flags.
 const BEFORE_FLAGS: usize = 2;
 
 /// Why there is nothing to do.
 #[derive(Debug)]
-pub(crate) enum Unread {
+pub(crate) enum CommandLineError {
     /// It cannot be understood, or only help was asked for.
-    Clap(clap::Error, Format),
+    Clap(clap::Error, OutputFormat),
     /// The script that it names cannot be read.
-    Script(Failure, Format),
+    Script(CommandError, OutputFormat),
 }
 
 /// What these words ask for.
-pub(crate) fn read(words: Vec<OsString>) -> Result<Verb, Unread> {
+pub(crate) fn read(words: Vec<OsString>) -> Result<Verb, CommandLineError> {
     let mut verb = parse(&words)?;
     let format = verb.format();
-    let fail = |failure| Unread::Script(failure, format);
+    let fail = |failure| CommandLineError::Script(failure, format);
     let Some(script) =
         verb.submission().map_or(Ok(None), |submission| script_of(submission)).map_err(fail)?
     else {
@@ -45,12 +45,12 @@ pub(crate) fn read(words: Vec<OsString>) -> Result<Verb, Unread> {
     Ok(verb)
 }
 
-fn parse(words: &[OsString]) -> Result<Verb, Unread> {
+fn parse(words: &[OsString]) -> Result<Verb, CommandLineError> {
     let parsed = CommandLine::try_parse_from(words);
-    Ok(parsed.map_err(|error| Unread::Clap(error, format_of(words)))?.verb)
+    Ok(parsed.map_err(|error| CommandLineError::Clap(error, format_of(words)))?.verb)
 }
 
-fn script_of(submission: &Submission) -> Result<Option<Script>, Failure> {
+fn script_of(submission: &Submission) -> Result<Option<Script>, CommandError> {
     match submission.command.first() {
         Some(program) if !program.is_empty() => Script::at(Path::new(program)),
         Some(_) | None => Ok(None),
@@ -63,23 +63,23 @@ fn with_flags(words: &[OsString], flags: Vec<String>) -> Vec<OsString> {
 }
 
 /// The format that was asked for, when the rest could not be understood.
-fn format_of(words: &[OsString]) -> Format {
+fn format_of(words: &[OsString]) -> OutputFormat {
     let ours = words.iter().take_while(|word| *word != "--");
     let pairs = ours.clone().zip(ours.clone().skip(1));
     let is_json = ours.clone().any(|word| word == "--output=json")
         || pairs.into_iter().any(|(flag, value)| flag == "--output" && value == "json");
-    if is_json { Format::Json } else { Format::Table }
+    if is_json { OutputFormat::Json } else { OutputFormat::Table }
 }
 
-impl Unread {
+impl CommandLineError {
     /// Says so, and gives the exit code: 0 for help that was asked for.
     pub(crate) fn tell(self) -> ExitCode {
         let (failure, format) = match self {
-            Unread::Script(failure, format) => (failure, format),
-            Unread::Clap(error, Format::Json) if error.use_stderr() => {
-                (Failure::new(Trouble::Usage, complaint(&error)), Format::Json)
+            CommandLineError::Script(failure, format) => (failure, format),
+            CommandLineError::Clap(error, OutputFormat::Json) if error.use_stderr() => {
+                (CommandError::new(CommandErrorKind::Usage, usage_message(&error)), OutputFormat::Json)
             }
-            Unread::Clap(error, _) => {
+            CommandLineError::Clap(error, _) => {
                 // A reader that went away needs no help.
                 let _ = error.print();
                 return u8::try_from(error.exit_code()).unwrap_or(2).into();
@@ -94,11 +94,11 @@ impl Unread {
 mod tests {
     use std::fs;
 
-    use cohabit_client::proto::{Gpus, Share, Span};
+    use cohabit_client::proto::{GpuRequest, Share, Span};
 
     use super::*;
 
-    fn read_words(words: &[&str]) -> Result<Verb, Unread> {
+    fn read_words(words: &[&str]) -> Result<Verb, CommandLineError> {
         read(words.iter().map(Into::into).collect())
     }
 
@@ -116,7 +116,7 @@ mod tests {
         let path = path.to_str().unwrap();
 
         let read = submission(&["cohabit", "submit", "--time", "2h", "--env", "B=2", path, "--gpus", "9"]);
-        assert_eq!(read.job.gpus, Some(Gpus::Part(Share(500))));
+        assert_eq!(read.job.gpus, Some(GpuRequest::Part(Share(500))));
         assert_eq!(read.job.time, Some(Span::from_secs(7_200)));
         assert_eq!(read.job.env.len(), 2);
         assert_eq!(read.command, [path, "--gpus", "9"]);
@@ -139,8 +139,8 @@ mod tests {
         let path = folder.path().join("train.sh");
         fs::write(&path, "#!/bin/sh\n#SBATCH --partition=gpu\n").unwrap();
         let unread = read_words(&["cohabit", "run", "--output", "json", path.to_str().unwrap()]).unwrap_err();
-        let Unread::Script(failure, format) = unread else { panic!("{unread:?}") };
-        assert_eq!(format, Format::Json);
+        let CommandLineError::Script(failure, format) = unread else { panic!("{unread:?}") };
+        assert_eq!(format, OutputFormat::Json);
         assert!(failure.message.contains("train.sh:2: #SBATCH --partition is not understood"), "{failure}");
     }
 
@@ -148,11 +148,14 @@ mod tests {
     fn json_is_recognised_in_words_that_make_no_sense() {
         let format = |words: &[&str]| {
             let unread = read_words(words).unwrap_err();
-            let Unread::Clap(_, format) = unread else { panic!("{unread:?}") };
+            let CommandLineError::Clap(_, format) = unread else { panic!("{unread:?}") };
             format
         };
-        assert_eq!(format(&["cohabit", "list", "--nonsense", "--output", "json"]), Format::Json);
-        assert_eq!(format(&["cohabit", "list", "--nonsense", "--output=json"]), Format::Json);
-        assert_eq!(format(&["cohabit", "submit", "--nonsense", "--", "x", "--output=json"]), Format::Table);
+        assert_eq!(format(&["cohabit", "list", "--nonsense", "--output", "json"]), OutputFormat::Json);
+        assert_eq!(format(&["cohabit", "list", "--nonsense", "--output=json"]), OutputFormat::Json);
+        assert_eq!(
+            format(&["cohabit", "submit", "--nonsense", "--", "x", "--output=json"]),
+            OutputFormat::Table
+        );
     }
 }

@@ -6,11 +6,11 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use cohabit_client::{Client, Connect, Token};
+use cohabit_client::{Client, ConnectOptions, Token};
 
 use crate::arguments::ConnectionArguments;
-use crate::config::{Key, Settings, Written};
-use crate::failure::{Failure, Trouble};
+use crate::config::{RawSettings, SettingKey, Settings};
+use crate::failure::{CommandError, CommandErrorKind};
 
 /// The file in a head's state folder that says where it listens.
 const ADDRESS: &str = "address";
@@ -18,46 +18,51 @@ const ADDRESS: &str = "address";
 const ADMIN_TOKEN: &str = "admin.token";
 
 /// A client of the head that these flags, or else the settings, name.
-pub(crate) async fn connect(flags: &ConnectionArguments) -> Result<Client, Failure> {
+pub(crate) async fn connect(flags: &ConnectionArguments) -> Result<Client, CommandError> {
     Ok(Client::connect(place(&settings(flags)?)?).await?)
 }
 
 /// The settings with these flags before them.
-pub(crate) fn settings(flags: &ConnectionArguments) -> Result<Settings, Failure> {
-    let mut written = Written::new();
-    written.extend(flags.address.head.clone().map(|head| (Key::Head, head)));
-    written.extend(path_flag(Key::TokenFile, flags.address.token_file.as_deref())?);
-    written.extend(path_flag(Key::State, flags.state.as_deref())?);
+pub(crate) fn settings(flags: &ConnectionArguments) -> Result<Settings, CommandError> {
+    let mut written = RawSettings::new();
+    written.extend(flags.address.head.clone().map(|head| (SettingKey::Head, head)));
+    written.extend(path_flag(SettingKey::TokenFile, flags.address.token_file.as_deref())?);
+    written.extend(path_flag(SettingKey::State, flags.state.as_deref())?);
     Settings::with_flags(written)
 }
 
 /// A flag that is a path, as a setting.
-pub(crate) fn path_flag(key: Key, path: Option<&Path>) -> Result<Option<(Key, String)>, Failure> {
+pub(crate) fn path_flag(
+    key: SettingKey,
+    path: Option<&Path>,
+) -> Result<Option<(SettingKey, String)>, CommandError> {
     path.map(|path| match path.to_str() {
         Some(text) => Ok((key, text.to_owned())),
-        None => Err(Failure::invalid(format!("--{} {} is not text: rename it", key.name(), path.display()))),
+        None => {
+            Err(CommandError::invalid(format!("--{} {} is not text: rename it", key.name(), path.display())))
+        }
     })
     .transpose()
 }
 
 /// Where the head is, and the token.
-pub(crate) fn place(settings: &Settings) -> Result<Connect, Failure> {
-    Ok(Connect { head: head(settings)?, token: token(settings)? })
+pub(crate) fn place(settings: &Settings) -> Result<ConnectOptions, CommandError> {
+    Ok(ConnectOptions { head: head(settings)?, token: token(settings)? })
 }
 
-fn head(settings: &Settings) -> Result<String, Failure> {
-    match settings.first_of(&[Key::Head, Key::State]) {
-        Some(head) if head.key == Key::Head => Ok(head.text.to_owned()),
+fn head(settings: &Settings) -> Result<String, CommandError> {
+    match settings.first_of(&[SettingKey::Head, SettingKey::State]) {
+        Some(head) if head.key == SettingKey::Head => Ok(head.text.to_owned()),
         Some(state) => address_in(&state.path()),
         None => address_in(&default_state_folder()?),
     }
 }
 
-fn address_in(folder: &Path) -> Result<String, Failure> {
+fn address_in(folder: &Path) -> Result<String, CommandError> {
     match fs::read_to_string(folder.join(ADDRESS)) {
         Ok(address) => Ok(address.trim().to_owned()),
-        Err(_) if folder.join(ADMIN_TOKEN).exists() => Err(stopped(folder)),
-        Err(error) => Err(Failure::configuration(format!(
+        Err(_) if folder.join(ADMIN_TOKEN).exists() => Err(head_not_running(folder)),
+        Err(error) => Err(CommandError::configuration(format!(
             "no head is known: {} cannot be read ({error}). Name one by --head HOST:PORT or COHABIT_HEAD, or \
              start one here with `cohabit up`",
             folder.join(ADDRESS).display()
@@ -66,16 +71,16 @@ fn address_in(folder: &Path) -> Result<String, Failure> {
 }
 
 /// There is a head, but it does not run.
-fn stopped(folder: &Path) -> Failure {
+fn head_not_running(folder: &Path) -> CommandError {
     let folder = folder.display();
     let advice = format!("start it with `cohabit head start --state {folder}`");
-    Failure::new(Trouble::Unreachable, format!("the head of {folder} does not run: {advice}"))
+    CommandError::new(CommandErrorKind::Unreachable, format!("the head of {folder} does not run: {advice}"))
 }
 
 /// The token of a client.
-fn token(settings: &Settings) -> Result<Token, Failure> {
-    let file = match settings.first_of(&[Key::TokenFile, Key::State]) {
-        Some(file) if file.key == Key::TokenFile => file.path(),
+fn token(settings: &Settings) -> Result<Token, CommandError> {
+    let file = match settings.first_of(&[SettingKey::TokenFile, SettingKey::State]) {
+        Some(file) if file.key == SettingKey::TokenFile => file.path(),
         Some(state) => state.path().join(ADMIN_TOKEN),
         None => default_state_folder()?.join(ADMIN_TOKEN),
     };
@@ -83,9 +88,9 @@ fn token(settings: &Settings) -> Result<Token, Failure> {
 }
 
 /// The token in this file.
-pub(crate) fn read_token(file: &Path) -> Result<Token, Failure> {
+pub(crate) fn read_token(file: &Path) -> Result<Token, CommandError> {
     Token::read_file(file).map_err(|error| {
-        Failure::configuration(format!(
+        CommandError::configuration(format!(
             "no usable token in {}: {error}. --token-file or COHABIT_TOKEN_FILE names another file; an admin of the \
              cluster makes tokens with `cohabit token create`",
             file.display()
@@ -94,12 +99,12 @@ pub(crate) fn read_token(file: &Path) -> Result<Token, Failure> {
 }
 
 /// The state folder, as set or by default.
-pub(crate) fn state_folder(settings: &Settings) -> Result<PathBuf, Failure> {
-    settings.path(Key::State).map_or_else(default_state_folder, Ok)
+pub(crate) fn state_folder(settings: &Settings) -> Result<PathBuf, CommandError> {
+    settings.path(SettingKey::State).map_or_else(default_state_folder, Ok)
 }
 
-fn default_state_folder() -> Result<PathBuf, Failure> {
-    Ok(Connect::default_state_dir()?)
+fn default_state_folder() -> Result<PathBuf, CommandError> {
+    Ok(ConnectOptions::default_state_dir()?)
 }
 
 #[cfg(test)]
@@ -111,7 +116,7 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let flags = ConnectionArguments { state: Some(folder.path().join("none")), ..Default::default() };
         let failure = head(&settings(&flags).unwrap()).unwrap_err();
-        assert_eq!(failure.trouble, Trouble::Configuration);
+        assert_eq!(failure.trouble, CommandErrorKind::Configuration);
         assert!(failure.message.contains("none/address cannot be read"), "{failure}");
         assert!(failure.message.contains("--head HOST:PORT"), "{failure}");
     }
@@ -122,7 +127,7 @@ mod tests {
         fs::write(folder.path().join("admin.token"), "").unwrap();
         let flags = ConnectionArguments { state: Some(folder.path().into()), ..Default::default() };
         let failure = head(&settings(&flags).unwrap()).unwrap_err();
-        assert_eq!(failure.trouble, Trouble::Unreachable);
+        assert_eq!(failure.trouble, CommandErrorKind::Unreachable);
         assert!(failure.message.contains("does not run"), "{failure}");
     }
 
@@ -139,7 +144,7 @@ mod tests {
     #[test]
     fn a_missing_token_is_refused_with_its_path() {
         let failure = read_token(Path::new("/nonexistent/token")).err().unwrap();
-        assert_eq!(failure.trouble, Trouble::Configuration);
+        assert_eq!(failure.trouble, CommandErrorKind::Configuration);
         assert!(failure.message.starts_with("no usable token in /nonexistent/token"), "{failure}");
     }
 }

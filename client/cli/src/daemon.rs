@@ -10,16 +10,17 @@ use tokio::signal::unix::{Signal, SignalKind, signal};
 use tracing_subscriber::EnvFilter;
 
 use crate::arguments::LoggingArguments;
-use crate::config::{Key, Settings, Written};
-use crate::failure::{Failure, Trouble};
+use crate::config::{RawSettings, SettingKey, Settings};
+use crate::failure::{CommandError, CommandErrorKind};
 
 /// tarpc opens a span for each call, which costs a third of the throughput.
 const QUIET_LIBRARIES: &str = "tarpc=warn";
-const USUAL_LEVEL: &str = "info";
+const DEFAULT_LOG_LEVEL: &str = "info";
 
 /// The flags of logging, as settings.
-pub(crate) fn logging_flags(arguments: &LoggingArguments) -> Written {
-    let flags = [(Key::LogLevel, &arguments.log_level), (Key::LogFormat, &arguments.log_format)];
+pub(crate) fn logging_flags(arguments: &LoggingArguments) -> RawSettings {
+    let flags =
+        [(SettingKey::LogLevel, &arguments.log_level), (SettingKey::LogFormat, &arguments.log_format)];
     flags.into_iter().filter_map(|(key, text)| Some((key, text.clone()?))).collect()
 }
 
@@ -42,13 +43,15 @@ impl FromStr for LogFormat {
 }
 
 /// Sends what the libraries log to stderr.
-pub(crate) fn start_logging(settings: &Settings) -> Result<(), Failure> {
-    let filter = match settings.checked(Key::LogLevel, filter)? {
+pub(crate) fn start_logging(settings: &Settings) -> Result<(), CommandError> {
+    let filter = match settings.checked(SettingKey::LogLevel, filter)? {
         Some(filter) => filter,
-        None => filter(USUAL_LEVEL).map_err(|error| Failure::new(Trouble::Internal, error))?,
+        None => {
+            filter(DEFAULT_LOG_LEVEL).map_err(|error| CommandError::new(CommandErrorKind::Internal, error))?
+        }
     };
     let lines = tracing_subscriber::fmt().with_env_filter(filter).with_writer(io::stderr);
-    match settings.checked(Key::LogFormat, LogFormat::from_str)?.unwrap_or(LogFormat::Text) {
+    match settings.checked(SettingKey::LogFormat, LogFormat::from_str)?.unwrap_or(LogFormat::Text) {
         LogFormat::Json => lines.json().init(),
         LogFormat::Text => {
             let colour = anstream::AutoStream::choice(&io::stderr()) != anstream::ColorChoice::Never;
@@ -67,34 +70,37 @@ fn filter(text: &str) -> Result<EnvFilter, String> {
 }
 
 /// Drives a daemon to its end, on all cores.
-pub(crate) fn run(daemon: impl Future<Output = Result<(), Failure>>) -> Result<ExitCode, Failure> {
+pub(crate) fn run(daemon: impl Future<Output = Result<(), CommandError>>) -> Result<ExitCode, CommandError> {
     let runtime = Builder::new_multi_thread().enable_all().build().map_err(|error| {
-        Failure::new(Trouble::InputOutput, format!("the system gives no threads: {error}"))
+        CommandError::new(CommandErrorKind::InputOutput, format!("the system gives no threads: {error}"))
     })?;
     runtime.block_on(daemon).map(|()| ExitCode::SUCCESS)
 }
 
 /// SIGTERM and SIGINT, watched for from the moment this exists.
-pub(crate) struct EndSignals {
+pub(crate) struct ShutdownSignals {
     terminate: Signal,
     interrupt: Signal,
 }
 
-impl EndSignals {
-    pub(crate) fn watch() -> Result<EndSignals, Failure> {
+impl ShutdownSignals {
+    pub(crate) fn watch() -> Result<ShutdownSignals, CommandError> {
         let watch = |kind| {
             signal(kind).map_err(|error| {
-                Failure::new(Trouble::InputOutput, format!("signals cannot be watched for: {error}"))
+                CommandError::new(
+                    CommandErrorKind::InputOutput,
+                    format!("signals cannot be watched for: {error}"),
+                )
             })
         };
-        Ok(EndSignals {
+        Ok(ShutdownSignals {
             terminate: watch(SignalKind::terminate())?,
             interrupt: watch(SignalKind::interrupt())?,
         })
     }
 
     /// Until one of them comes.
-    pub(crate) async fn come(&mut self) {
+    pub(crate) async fn wait(&mut self) {
         tokio::select! {
             _ = self.terminate.recv() => {}
             _ = self.interrupt.recv() => {}

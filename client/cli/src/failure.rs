@@ -9,31 +9,31 @@ use cohabit_client::Error as ClientError;
 use cohabit_client::proto::{Refusal, RefusalCode};
 use serde::Serialize;
 
-use crate::render::documents::{Versioned, versioned};
+use crate::render::documents::{VersionedDocument, with_schema};
 
 /// A command that failed, with the sentence that its user reads.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{message}")]
-pub(crate) struct Failure {
-    pub(crate) trouble: Trouble,
+pub(crate) struct CommandError {
+    pub(crate) trouble: CommandErrorKind,
     pub(crate) message: String,
 }
 
 /// `{"error": {"code", "message"}}`
 #[derive(Debug, Serialize)]
-pub(crate) struct Problem<'a> {
-    error: Told<'a>,
+pub(crate) struct ErrorDocument<'a> {
+    error: ErrorBody<'a>,
 }
 
 #[derive(Debug, Serialize)]
-struct Told<'a> {
+struct ErrorBody<'a> {
     code: &'static str,
     message: &'a str,
 }
 
 /// What kind of trouble it is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Trouble {
+pub(crate) enum CommandErrorKind {
     /// The command line makes no sense.
     Usage,
     /// What was asked for cannot be had, or its description is wrong.
@@ -60,63 +60,63 @@ pub(crate) enum Trouble {
     Interrupted,
 }
 
-impl Trouble {
+impl CommandErrorKind {
     /// The code with which the program ends.
     const fn exit_code(self) -> u8 {
         match self {
-            Trouble::Usage => 2,
-            Trouble::Impossible(_) => 65,
-            Trouble::NotFound => 66,
-            Trouble::Unreachable => 69,
-            Trouble::Internal => 70,
-            Trouble::InputOutput => 74,
-            Trouble::TryLater => 75,
-            Trouble::Protocol => 76,
-            Trouble::NotAllowed => 77,
-            Trouble::Configuration => 78,
-            Trouble::Interrupted => 130,
+            CommandErrorKind::Usage => 2,
+            CommandErrorKind::Impossible(_) => 65,
+            CommandErrorKind::NotFound => 66,
+            CommandErrorKind::Unreachable => 69,
+            CommandErrorKind::Internal => 70,
+            CommandErrorKind::InputOutput => 74,
+            CommandErrorKind::TryLater => 75,
+            CommandErrorKind::Protocol => 76,
+            CommandErrorKind::NotAllowed => 77,
+            CommandErrorKind::Configuration => 78,
+            CommandErrorKind::Interrupted => 130,
             // As if SIGPIPE had ended us.
-            Trouble::ClosedPipe => 141,
+            CommandErrorKind::ClosedPipe => 141,
         }
     }
 
     /// The word for it in JSON.
     const fn word(self) -> &'static str {
         match self {
-            Trouble::Usage => "usage",
-            Trouble::Impossible(word) => word,
-            Trouble::NotFound => "not_found",
-            Trouble::Unreachable => "unreachable",
-            Trouble::Internal => "internal",
-            Trouble::InputOutput => "input_output",
-            Trouble::TryLater => "unavailable",
-            Trouble::Protocol => "protocol",
-            Trouble::NotAllowed => "not_allowed",
-            Trouble::Configuration => "configuration",
-            Trouble::ClosedPipe => "closed_pipe",
-            Trouble::Interrupted => "interrupted",
+            CommandErrorKind::Usage => "usage",
+            CommandErrorKind::Impossible(word) => word,
+            CommandErrorKind::NotFound => "not_found",
+            CommandErrorKind::Unreachable => "unreachable",
+            CommandErrorKind::Internal => "internal",
+            CommandErrorKind::InputOutput => "input_output",
+            CommandErrorKind::TryLater => "unavailable",
+            CommandErrorKind::Protocol => "protocol",
+            CommandErrorKind::NotAllowed => "not_allowed",
+            CommandErrorKind::Configuration => "configuration",
+            CommandErrorKind::ClosedPipe => "closed_pipe",
+            CommandErrorKind::Interrupted => "interrupted",
         }
     }
 }
 
-impl Failure {
-    pub(crate) fn new(trouble: Trouble, message: impl Into<String>) -> Failure {
-        Failure { trouble, message: message.into() }
+impl CommandError {
+    pub(crate) fn new(trouble: CommandErrorKind, message: impl Into<String>) -> CommandError {
+        CommandError { trouble, message: message.into() }
     }
 
     /// What was asked for is wrong in itself.
-    pub(crate) fn invalid(message: impl Into<String>) -> Failure {
-        Failure::new(Trouble::Usage, message)
+    pub(crate) fn invalid(message: impl Into<String>) -> CommandError {
+        CommandError::new(CommandErrorKind::Usage, message)
     }
 
     /// A setting or file of the installation is wrong.
-    pub(crate) fn configuration(message: impl Into<String>) -> Failure {
-        Failure::new(Trouble::Configuration, message)
+    pub(crate) fn configuration(message: impl Into<String>) -> CommandError {
+        CommandError::new(CommandErrorKind::Configuration, message)
     }
 
     /// With an error and all its causes as the words.
-    pub(crate) fn from_error(trouble: Trouble, error: &dyn Error) -> Failure {
-        Failure::new(trouble, with_causes(error))
+    pub(crate) fn from_error(trouble: CommandErrorKind, error: &dyn Error) -> CommandError {
+        CommandError::new(trouble, with_causes(error))
     }
 
     /// The code with which the program ends.
@@ -125,8 +125,8 @@ impl Failure {
     }
 
     /// The document for scripts.
-    pub(crate) fn document(&self) -> Versioned<Problem<'_>> {
-        versioned(Problem { error: Told { code: self.trouble.word(), message: &self.message } })
+    pub(crate) fn document(&self) -> VersionedDocument<ErrorDocument<'_>> {
+        with_schema(ErrorDocument { error: ErrorBody { code: self.trouble.word(), message: &self.message } })
     }
 }
 
@@ -144,36 +144,36 @@ fn with_causes(error: &dyn Error) -> String {
     text
 }
 
-impl From<Refusal> for Failure {
-    fn from(refusal: Refusal) -> Failure {
+impl From<Refusal> for CommandError {
+    fn from(refusal: Refusal) -> CommandError {
         let trouble = match refusal.code {
-            RefusalCode::Invalid => Trouble::Usage,
-            RefusalCode::Unsatisfiable => Trouble::Impossible("unsatisfiable"),
-            RefusalCode::Ambiguous => Trouble::Impossible("ambiguous"),
-            RefusalCode::WrongState => Trouble::Impossible("wrong_state"),
-            RefusalCode::NotFound => Trouble::NotFound,
-            RefusalCode::NotAllowed => Trouble::NotAllowed,
-            RefusalCode::Unavailable | RefusalCode::StorageFailed => Trouble::TryLater,
-            RefusalCode::Internal => Trouble::Internal,
+            RefusalCode::Invalid => CommandErrorKind::Usage,
+            RefusalCode::Unsatisfiable => CommandErrorKind::Impossible("unsatisfiable"),
+            RefusalCode::Ambiguous => CommandErrorKind::Impossible("ambiguous"),
+            RefusalCode::WrongState => CommandErrorKind::Impossible("wrong_state"),
+            RefusalCode::NotFound => CommandErrorKind::NotFound,
+            RefusalCode::NotAllowed => CommandErrorKind::NotAllowed,
+            RefusalCode::Unavailable | RefusalCode::StorageFailed => CommandErrorKind::TryLater,
+            RefusalCode::Internal => CommandErrorKind::Internal,
         };
-        Failure::new(trouble, refusal.message)
+        CommandError::new(trouble, refusal.message)
     }
 }
 
-impl From<ClientError> for Failure {
-    fn from(error: ClientError) -> Failure {
+impl From<ClientError> for CommandError {
+    fn from(error: ClientError) -> CommandError {
         let trouble = match &error {
             ClientError::Refused(refusal) => return refusal.clone().into(),
-            ClientError::Unreachable(_) => Trouble::Unreachable,
-            ClientError::NotAllowed(_) => Trouble::NotAllowed,
-            ClientError::Unconfirmed { .. } => Trouble::TryLater,
-            ClientError::InvalidJob(_) => Trouble::Usage,
-            ClientError::Configuration(_) | ClientError::Link(_) => Trouble::Configuration,
-            ClientError::Protocol(_) => Trouble::Protocol,
+            ClientError::Unreachable(_) => CommandErrorKind::Unreachable,
+            ClientError::NotAllowed(_) => CommandErrorKind::NotAllowed,
+            ClientError::Unconfirmed { .. } => CommandErrorKind::TryLater,
+            ClientError::InvalidJob(_) => CommandErrorKind::Usage,
+            ClientError::Configuration(_) | ClientError::Link(_) => CommandErrorKind::Configuration,
+            ClientError::Protocol(_) => CommandErrorKind::Protocol,
             // Variants that a later SDK adds.
-            _ => Trouble::Internal,
+            _ => CommandErrorKind::Internal,
         };
-        Failure::from_error(trouble, &error)
+        CommandError::from_error(trouble, &error)
     }
 }
 
@@ -201,12 +201,12 @@ mod tests {
 
     #[test]
     fn refusals_keep_their_code_for_scripts_and_get_an_exit_code() {
-        let failure = Failure::from(Refusal::new(RefusalCode::Unsatisfiable, "no node has 9 GPUs"));
+        let failure = CommandError::from(Refusal::new(RefusalCode::Unsatisfiable, "no node has 9 GPUs"));
         assert_eq!(failure.trouble.exit_code(), 65);
         assert_eq!(
             serde_json::to_string(&failure.document()).unwrap(),
             r#"{"schema":1,"error":{"code":"unsatisfiable","message":"no node has 9 GPUs"}}"#
         );
-        assert_eq!(Failure::from(Refusal::new(RefusalCode::NotAllowed, "")).trouble.exit_code(), 77);
+        assert_eq!(CommandError::from(Refusal::new(RefusalCode::NotAllowed, "")).trouble.exit_code(), 77);
     }
 }

@@ -10,8 +10,8 @@ use clap::{Args as _, Command};
 use cohabit_client::proto::{AttemptId, Bandwidth, Bytes, JobId, JobRef, JobState, RankId, Slowdown};
 
 use crate::arguments::JobArguments;
-use crate::commands::workloads_understood;
-use crate::failure::Failure;
+use crate::commands::parse_workloads;
+use crate::failure::CommandError;
 use crate::script::Script;
 use crate::{config, place, specification, values};
 
@@ -38,7 +38,7 @@ pub fn descriptions(bytes: &[u8]) {
         check_places(text, specification::understood(Path::new(FILE), text));
     } else if !text.contains("descr") && !text.contains("workdir") {
         // Those name files that no test should look for.
-        check_places(text, workloads_understood(Path::new(FILE), text));
+        check_places(text, parse_workloads(Path::new(FILE), text));
     }
 }
 
@@ -52,7 +52,7 @@ pub fn scripts(bytes: &[u8]) {
 }
 
 /// Every line of a refusal says where in the file it is meant.
-fn check_places<T>(text: &str, understood: Result<T, Failure>) {
+fn check_places<T>(text: &str, understood: Result<T, CommandError>) {
     let Err(failure) = understood else { return };
     let place = failure.message.strip_prefix(FILE).and_then(|rest| rest.strip_prefix(':'));
     let line = place.and_then(|rest| rest.split_once(':')).and_then(|(line, _)| line.parse::<usize>().ok());
@@ -65,35 +65,35 @@ pub fn values(bytes: &[u8]) {
     let Some((choice, text)) = bytes.split_first() else { return };
     let Ok(text) = str::from_utf8(text) else { return };
     match choice % 17 {
-        0 => told(values::array(text)),
-        1 => told(values::begin(text)),
-        2 => told(values::dependency(text)),
-        3 => told(values::gpus(text)),
-        4 => told(values::nodes(text)),
-        5 => told(values::span(text)),
-        6 => told(values::stop_signal(text)),
-        7 => told(values::variable(text)),
-        8 => reads_back::<JobId>(text),
-        9 => reads_back::<AttemptId>(text),
-        10 => reads_back::<RankId>(text),
-        11 => reads_back::<JobRef>(text),
-        12 => told(text.parse::<Bytes>()),
-        13 => told(text.parse::<Bandwidth>()),
-        14 => told(text.parse::<Slowdown>()),
-        15 => told(text.parse::<JobState>()),
+        0 => check_message(values::array(text)),
+        1 => check_message(values::begin(text)),
+        2 => check_message(values::dependency(text)),
+        3 => check_message(values::gpus(text)),
+        4 => check_message(values::nodes(text)),
+        5 => check_message(values::span(text)),
+        6 => check_message(values::stop_signal(text)),
+        7 => check_message(values::variable(text)),
+        8 => check_round_trip::<JobId>(text),
+        9 => check_round_trip::<AttemptId>(text),
+        10 => check_round_trip::<RankId>(text),
+        11 => check_round_trip::<JobRef>(text),
+        12 => check_message(text.parse::<Bytes>()),
+        13 => check_message(text.parse::<Bandwidth>()),
+        14 => check_message(text.parse::<Slowdown>()),
+        15 => check_message(text.parse::<JobState>()),
         _ => flags(text),
     }
 }
 
 /// Whatever is refused is refused in words.
-fn told<T, E: Display>(read: Result<T, E>) {
+fn check_message<T, E: Display>(read: Result<T, E>) {
     if let Err(error) = read {
         assert!(!error.to_string().is_empty());
     }
 }
 
 /// What is shown can be read, and is the same.
-fn reads_back<T: FromStr + Display + PartialEq + Debug>(text: &str)
+fn check_round_trip<T: FromStr + Display + PartialEq + Debug>(text: &str)
 where
     T::Err: Debug,
 {

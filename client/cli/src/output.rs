@@ -10,8 +10,8 @@ use cohabit_client::proto::LogStream;
 use comfy_table::Table;
 use serde::Serialize;
 
-use crate::arguments::Format;
-use crate::failure::{Failure, Trouble};
+use crate::arguments::OutputFormat;
+use crate::failure::{CommandError, CommandErrorKind};
 
 /// What the screen can do.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -43,56 +43,56 @@ impl Screen {
 }
 
 /// Prints what people read; names and words of other users in it disturb no terminal.
-pub(crate) fn data(text: &str) -> Result<(), Failure> {
+pub(crate) fn data(text: &str) -> Result<(), CommandError> {
     let newline = if text.is_empty() || text.ends_with('\n') { "" } else { "\n" };
-    bytes(LogStream::Stdout, format!("{}{newline}", harmless(text)).as_bytes())
+    bytes(LogStream::Stdout, format!("{}{newline}", sanitized(text)).as_bytes())
 }
 
 /// Prints a document.
-pub(crate) fn document(document: &impl Serialize) -> Result<(), Failure> {
-    let text = serde_json::to_string_pretty(document).map_err(unwritable)?;
+pub(crate) fn document(document: &impl Serialize) -> Result<(), CommandError> {
+    let text = serde_json::to_string_pretty(document).map_err(serialization_error)?;
     bytes(LogStream::Stdout, format!("{text}\n").as_bytes())
 }
 
 /// Prints a document as one line.
-pub(crate) fn line(document: &impl Serialize) -> Result<(), Failure> {
-    let text = serde_json::to_string(document).map_err(unwritable)?;
+pub(crate) fn line(document: &impl Serialize) -> Result<(), CommandError> {
+    let text = serde_json::to_string(document).map_err(serialization_error)?;
     bytes(LogStream::Stdout, format!("{text}\n").as_bytes())
 }
 
 /// The text without what would do more to a terminal than show letters and colours.
-fn harmless(text: &str) -> Cow<'_, str> {
+fn sanitized(text: &str) -> Cow<'_, str> {
     let harms = |letter: char| letter.is_control() && letter != '\n' && letter != '\t';
     if !text.contains(harms) {
         return Cow::Borrowed(text);
     }
     let mut parts = text.split('\x1b');
-    let mut harmless = parts.next().unwrap_or_default().replace(harms, "");
+    let mut sanitized = parts.next().unwrap_or_default().replace(harms, "");
     for part in parts {
         let colour = part.strip_prefix('[').and_then(|rest| rest.split_once('m'));
         if colour.is_some_and(|(code, _)| code.bytes().all(|byte| byte.is_ascii_digit() || byte == b';')) {
-            harmless.push('\x1b');
+            sanitized.push('\x1b');
         }
-        harmless.push_str(&part.replace(harms, ""));
+        sanitized.push_str(&part.replace(harms, ""));
     }
-    Cow::Owned(harmless)
+    Cow::Owned(sanitized)
 }
 
-fn unwritable(error: serde_json::Error) -> Failure {
-    Failure::new(Trouble::Internal, format!("a document cannot be written: {error}"))
+fn serialization_error(error: serde_json::Error) -> CommandError {
+    CommandError::new(CommandErrorKind::Internal, format!("a document cannot be written: {error}"))
 }
 
 /// Prints what a job printed, as it is.
-pub(crate) fn bytes(stream: LogStream, bytes: &[u8]) -> Result<(), Failure> {
+pub(crate) fn bytes(stream: LogStream, bytes: &[u8]) -> Result<(), CommandError> {
     let written = match stream {
         LogStream::Stdout => written(&mut io::stdout().lock(), bytes),
         LogStream::Stderr => written(&mut io::stderr().lock(), bytes),
     };
     written.map_err(|error| {
         if error.kind() == ErrorKind::BrokenPipe {
-            return Failure::new(Trouble::ClosedPipe, "nobody reads the output any more");
+            return CommandError::new(CommandErrorKind::ClosedPipe, "nobody reads the output any more");
         }
-        Failure::new(Trouble::InputOutput, format!("the output cannot be written: {error}"))
+        CommandError::new(CommandErrorKind::InputOutput, format!("the output cannot be written: {error}"))
     })
 }
 
@@ -103,15 +103,17 @@ fn written(to: &mut impl Write, bytes: &[u8]) -> io::Result<()> {
 
 /// Tells something on stderr; if nobody listens, it is lost.
 pub(crate) fn message(text: &str) {
-    let _ = writeln!(anstream::stderr(), "{}", harmless(text));
+    let _ = writeln!(anstream::stderr(), "{}", sanitized(text));
 }
 
 /// Tells of a failure, in the form that was asked for.
-pub(crate) fn failure(failure: &Failure, format: Format) {
+pub(crate) fn failure(failure: &CommandError, format: OutputFormat) {
     match format {
-        _ if failure.trouble == Trouble::ClosedPipe => {}
-        Format::Json => message(&serde_json::to_string(&failure.document()).unwrap_or_default()),
-        Format::Table | Format::Wide | Format::Quiet => message(&format!("error: {}", failure.message)),
+        _ if failure.trouble == CommandErrorKind::ClosedPipe => {}
+        OutputFormat::Json => message(&serde_json::to_string(&failure.document()).unwrap_or_default()),
+        OutputFormat::Table | OutputFormat::Wide | OutputFormat::Quiet => {
+            message(&format!("error: {}", failure.message))
+        }
     }
 }
 
@@ -121,9 +123,9 @@ mod tests {
 
     #[test]
     fn what_is_shown_moves_no_cursor_and_sets_no_title() {
-        assert_eq!(harmless("plain\ttext ä ━\n"), "plain\ttext ä ━\n");
-        assert_eq!(harmless("\x1b[1;31mred\x1b[0m"), "\x1b[1;31mred\x1b[0m");
-        assert_eq!(harmless("job\x1b[2J\x1b]0;title\x07\r\u{9b}5A\x7f\0"), "job[2J]0;title5A");
-        assert_eq!(harmless("\x1b"), "");
+        assert_eq!(sanitized("plain\ttext ä ━\n"), "plain\ttext ä ━\n");
+        assert_eq!(sanitized("\x1b[1;31mred\x1b[0m"), "\x1b[1;31mred\x1b[0m");
+        assert_eq!(sanitized("job\x1b[2J\x1b]0;title\x07\r\u{9b}5A\x7f\0"), "job[2J]0;title5A");
+        assert_eq!(sanitized("\x1b"), "");
     }
 }

@@ -6,11 +6,11 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use cohabit_types::{
-    Array, Bytes, Command, Compute, Dependency, Gpus, JobId, JobSpec, Launch, Limits, ModelDescription,
-    Sharing, Signal, Slowdown, Time, Warning, When, Work,
+    Array, Bytes, Command, ComputeLimit, Dependency, DependencyKind, EnforcementRequirement, Entrypoint,
+    GpuRequest, JobId, JobSpec, LaunchMode, ModelDescription, Sharing, Signal, Slowdown, Time, WarningSignal,
 };
 
-use crate::{Client, Error, Job, Submission};
+use crate::{Client, Error, JobHandle, Submission};
 
 /// Describes a job.
 ///
@@ -83,7 +83,7 @@ impl JobBuilder {
         self
     }
 
-    /// Devices on each node: a part of one (0.5), whole ones (4), or a [`Gpus`]; one whole device unless
+    /// Devices on each node: a part of one (0.5), whole ones (4), or a [`GpuRequest`]; one whole device unless
     /// said.
     pub fn gpus(mut self, gpus: impl Into<f64>) -> JobBuilder {
         self.gpus = Some(gpus.into());
@@ -104,13 +104,13 @@ impl JobBuilder {
 
     /// Shares a device only where the limits of its share are enforced.
     pub fn enforced(mut self) -> JobBuilder {
-        self.spec.demand.limits = Limits::Enforced;
+        self.spec.demand.limits = EnforcementRequirement::Enforced;
         self
     }
 
     /// Computes on no more of its device than its share, though its neighbours leave some idle.
     pub fn cap_compute(mut self) -> JobBuilder {
-        self.spec.demand.compute = Compute::Capped;
+        self.spec.demand.compute = ComputeLimit::Capped;
         self
     }
 
@@ -146,7 +146,7 @@ impl JobBuilder {
     }
 
     /// How ranks are started: one for each node, unless said.
-    pub fn launch(mut self, launch: Launch) -> JobBuilder {
+    pub fn launch(mut self, launch: LaunchMode) -> JobBuilder {
         self.spec.launch = launch;
         self
     }
@@ -176,7 +176,7 @@ impl JobBuilder {
     }
 
     /// Starts only after that job has ended so.
-    pub fn depends_on(mut self, job: JobId, when: When) -> JobBuilder {
+    pub fn depends_on(mut self, job: JobId, when: DependencyKind) -> JobBuilder {
         self.spec.depends_on.push(Dependency { job, when });
         self
     }
@@ -207,7 +207,7 @@ impl JobBuilder {
 
     /// Announces a stop by this signal, this long before SIGTERM.
     pub fn stop_signal(mut self, signal: Signal, before: Duration) -> JobBuilder {
-        self.spec.stop.warning = Some(Warning { signal, before: before.into() });
+        self.spec.stop.warning = Some(WarningSignal { signal, before: before.into() });
         self
     }
 
@@ -277,7 +277,7 @@ impl JobBuilder {
     ///
     /// # Errors
     /// Those of [`JobBuilder::build`] and [`Client::submit`].
-    pub async fn submit(self, client: &Client) -> Result<Job, Error> {
+    pub async fn submit(self, client: &Client) -> Result<JobHandle, Error> {
         client.submit(&self.build()?).await
     }
 
@@ -286,11 +286,11 @@ impl JobBuilder {
         let mut spec = JobSpec {
             name: self.name.unwrap_or(plain.name),
             workdir: plain.workdir,
-            work: Work::Command(self.command),
+            work: Entrypoint::Command(self.command),
             ..self.spec
         };
         if let Some(gpus) = self.gpus {
-            spec.demand.gpus = Gpus::try_from(gpus)?;
+            spec.demand.gpus = GpuRequest::try_from(gpus)?;
         }
         if self.at_once.is_some() {
             let array =

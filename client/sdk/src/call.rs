@@ -8,73 +8,73 @@ use std::time::{Duration, Instant};
 use cohabit_net::{Backoff, Context, RpcError, context_for};
 use cohabit_types::{Refusal, Span};
 
-use crate::link::{Connection, Link};
+use crate::link::{HeadConnection, HeadLink};
 use crate::{Client, Error};
 
 /// How long the head may take to answer a plain call.
-const ANSWER_WITHIN: Span = Span::from_secs(20);
+const CALL_TIMEOUT: Span = Span::from_secs(20);
 
 /// The same for a call that the head may hold back until there is news (some 20 seconds).
-const NEWS_WITHIN: Span = Span::from_secs(50);
+const LONG_POLL_TIMEOUT: Span = Span::from_secs(50);
 
 /// Pauses between tries: people wait for the outcome, and clients are few.
 const FIRST_PAUSE: Duration = Duration::from_millis(100);
 const LONGEST_PAUSE: Duration = Duration::from_secs(2);
 
 /// What a call on one connection comes to.
-type Called<T> = Result<Result<T, Refusal>, RpcError>;
+type CallResult<T> = Result<Result<T, Refusal>, RpcError>;
 
 /// The context of a call that is answered at once.
-pub(crate) fn at_once() -> Context {
-    context_for(ANSWER_WITHIN)
+pub(crate) fn short_call_context() -> Context {
+    context_for(CALL_TIMEOUT)
 }
 
 /// The context of a call that may wait for news.
-pub(crate) fn with_news() -> Context {
-    context_for(NEWS_WITHIN)
+pub(crate) fn long_poll_context() -> Context {
+    context_for(LONG_POLL_TIMEOUT)
 }
 
 impl Client {
     /// Asks, and asks again when the link breaks or the head is ending: only for what may be asked twice.
-    pub(crate) async fn call<T, C: Future<Output = Called<T>>>(
+    pub(crate) async fn call<T, C: Future<Output = CallResult<T>>>(
         &self,
-        ask: impl Fn(Connection) -> C,
+        ask: impl Fn(HeadConnection) -> C,
     ) -> Result<T, Error> {
-        let mut patience = Patience::new(self.patience);
+        let mut retry_timeout = RetryBudget::new(self.retry_timeout);
         loop {
             match self.link.call(&ask).await {
-                Err(error) if error.is_passing() => patience.endure(error).await?,
+                Err(error) if error.is_transient() => retry_timeout.wait_before_retry(error).await?,
                 result => return result,
             }
         }
     }
 
     /// Asks once, on a link that was alive a moment before.
-    pub(crate) async fn call_once<T, C: Future<Output = Called<T>>>(
+    pub(crate) async fn call_once<T, C: Future<Output = CallResult<T>>>(
         &self,
         what: &'static str,
-        ask: impl Fn(Connection) -> C,
+        ask: impl Fn(HeadConnection) -> C,
     ) -> Result<T, Error> {
-        self.call(|to| async move { to.service.ping(at_once()).await.map(Ok) }).await?;
+        self.call(|to| async move { to.service.ping(short_call_context()).await.map(Ok) }).await?;
         let connection = self.link.connection().await?;
         let result = self.link.ask(connection, ask).await;
         if let Err(Error::Unreachable(why)) = result { Err(Error::Unconfirmed { what, why }) } else { result }
     }
 }
 
-impl Link {
-    async fn call<T, C: Future<Output = Called<T>>>(
+impl HeadLink {
+    async fn call<T, C: Future<Output = CallResult<T>>>(
         &self,
-        ask: impl Fn(Connection) -> C,
+        ask: impl Fn(HeadConnection) -> C,
     ) -> Result<T, Error> {
         self.ask(self.connection().await?, ask).await
     }
 
     /// Asks on this connection, and forgets it if it turns out to be broken.
-    async fn ask<T, C: Future<Output = Called<T>>>(
+    async fn ask<T, C: Future<Output = CallResult<T>>>(
         &self,
-        connection: Connection,
-        ask: impl Fn(Connection) -> C,
+        connection: HeadConnection,
+        ask: impl Fn(HeadConnection) -> C,
     ) -> Result<T, Error> {
         match ask(connection.clone()).await {
             Ok(reply) => reply.map_err(Error::from),
@@ -87,19 +87,19 @@ impl Link {
 }
 
 /// How long trouble is borne, from its first sign.
-struct Patience {
+struct RetryBudget {
     limit: Duration,
     since: Option<Instant>,
     backoff: Backoff,
 }
 
-impl Patience {
-    fn new(limit: Duration) -> Patience {
-        Patience { limit, since: None, backoff: Backoff::new(FIRST_PAUSE, LONGEST_PAUSE) }
+impl RetryBudget {
+    fn new(limit: Duration) -> RetryBudget {
+        RetryBudget { limit, since: None, backoff: Backoff::new(FIRST_PAUSE, LONGEST_PAUSE) }
     }
 
     /// Pauses before the next try; gives the trouble back when there is no time left for one.
-    async fn endure(&mut self, trouble: Error) -> Result<(), Error> {
+    async fn wait_before_retry(&mut self, trouble: Error) -> Result<(), Error> {
         let spent = self.since.get_or_insert_with(Instant::now).elapsed();
         let left = self.limit.saturating_sub(spent);
         if left.is_zero() {

@@ -7,16 +7,16 @@ use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
-use cohabit_net::{Context, Welcome};
+use cohabit_net::{Context, HelloAccepted};
 use cohabit_types::{
-    Answer, Chapter, Consideration, JobChange, JobId, JobRecord, JobRef, ModelRequest, Models, NodeRecord,
-    Query, Reply, Request, Submit, TokenAnswer, TokenRequest, Verdict,
+    Answer, ChangeResult, DryRun, JobChange, JobEvent, JobId, JobRecord, JobRef, ModelRequest, Models,
+    NodeRecord, Query, Reply, Request, Submit, TokenAnswer, TokenRequest,
 };
 
-use crate::call::{at_once, with_news};
-use crate::link::{Connection, Link};
+use crate::call::{long_poll_context, short_call_context};
+use crate::link::{HeadConnection, HeadLink};
 use crate::submission::{Submission, new_key};
-use crate::{Connect, Error, Job};
+use crate::{ConnectOptions, Error, JobHandle};
 
 /// How many jobs go into one message, so that the answer fits a frame.
 pub(crate) const PAGE: usize = 500;
@@ -24,8 +24,8 @@ pub(crate) const PAGE: usize = 500;
 /// A client of one head.
 #[derive(Clone)]
 pub struct Client {
-    pub(crate) link: Arc<Link>,
-    pub(crate) patience: Duration,
+    pub(crate) link: Arc<HeadLink>,
+    pub(crate) retry_timeout: Duration,
 }
 
 impl fmt::Debug for Client {
@@ -40,19 +40,19 @@ pub struct Explanation {
     /// For people, with numbers.
     pub sentences: Vec<String>,
     /// Everything that happened to it.
-    pub story: Vec<Chapter>,
+    pub story: Vec<JobEvent>,
 }
 
 impl Client {
     /// How long calls bear a broken link unless told otherwise.
-    pub const PATIENCE: Duration = Duration::from_secs(30);
+    pub const DEFAULT_RETRY_TIMEOUT: Duration = Duration::from_secs(30);
 
     /// Connects to the head. This first time is tried once, so that a wrong address is told at once.
     ///
     /// # Errors
     /// [`Error::Unreachable`] if nothing answers there, [`Error::NotAllowed`] if the token is no good,
-    /// [`Error::Link`] if the two sides cannot talk.
-    pub async fn connect(connect: Connect) -> Result<Client, Error> {
+    /// [`Error::HeadLink`] if the two sides cannot talk.
+    pub async fn connect(connect: ConnectOptions) -> Result<Client, Error> {
         let client = Client::disconnected(connect);
         client.link.connection().await?;
         Ok(client)
@@ -60,15 +60,15 @@ impl Client {
 
     /// A client that connects with its first call, and bears with a head that is not there yet.
     #[must_use]
-    pub fn disconnected(connect: Connect) -> Client {
-        Client { link: Arc::new(Link::new(connect.into())), patience: Client::PATIENCE }
+    pub fn disconnected(connect: ConnectOptions) -> Client {
+        Client { link: Arc::new(HeadLink::new(connect.into())), retry_timeout: Client::DEFAULT_RETRY_TIMEOUT }
     }
 
     /// The same client, whose calls bear a broken link for this long before they fail with
     /// [`Error::Unreachable`].
     #[must_use]
-    pub fn with_patience(self, patience: Duration) -> Client {
-        Client { patience, ..self }
+    pub fn with_retry_timeout(self, retry_timeout: Duration) -> Client {
+        Client { retry_timeout, ..self }
     }
 
     /// The head's address.
@@ -81,15 +81,15 @@ impl Client {
     ///
     /// # Errors
     /// Those of [`Client::connect`].
-    pub async fn welcome(&self) -> Result<Welcome, Error> {
-        self.call(|to| async move { Ok(Ok(Welcome::clone(&to.welcome))) }).await
+    pub async fn welcome(&self) -> Result<HelloAccepted, Error> {
+        self.call(|to| async move { Ok(Ok(HelloAccepted::clone(&to.welcome))) }).await
     }
 
     /// Submits a job. The same submission submitted again, after an error say, is the same job.
     ///
     /// # Errors
     /// [`Error::Refused`] if the head will not take it, for one because no node can ever meet its demand.
-    pub async fn submit(&self, submission: &Submission) -> Result<Job, Error> {
+    pub async fn submit(&self, submission: &Submission) -> Result<JobHandle, Error> {
         let submit = Submit {
             spec: submission.spec().clone(),
             idempotency_key: Some(submission.key().to_owned()),
@@ -99,13 +99,13 @@ impl Client {
         let Reply::Accepted { job, .. } = reply else {
             return Err(Error::unexpected("a submission", &reply));
         };
-        Ok(Job::new(self.clone(), job))
+        Ok(JobHandle::new(self.clone(), job))
     }
 
     /// A handle for a job that was submitted before. Whether there is such a job shows when it is used.
     #[must_use]
-    pub fn job(&self, id: JobId) -> Job {
-        Job::new(self.clone(), id)
+    pub fn job(&self, id: JobId) -> JobHandle {
+        JobHandle::new(self.clone(), id)
     }
 
     /// Applies a change to jobs, and tells what became of it for each, in the order asked.
@@ -115,7 +115,11 @@ impl Client {
     ///
     /// # Errors
     /// [`Error::Unconfirmed`] if the link broke while a requeue was under way.
-    pub async fn change(&self, change: JobChange, jobs: &[JobId]) -> Result<Vec<(JobId, Verdict)>, Error> {
+    pub async fn change(
+        &self,
+        change: JobChange,
+        jobs: &[JobId],
+    ) -> Result<Vec<(JobId, ChangeResult)>, Error> {
         let mut verdicts = Vec::with_capacity(jobs.len());
         for page in jobs.chunks(PAGE) {
             let reply = self.request(Request::Change(change, page.to_vec())).await?;
@@ -158,9 +162,9 @@ impl Client {
             TokenRequest::Create { .. } => Some("token create"),
             TokenRequest::Revoke(_) => Some("token revoke"),
         };
-        let ask = |to: Connection| {
+        let ask = |to: HeadConnection| {
             let request = request.clone();
-            async move { to.service.token(at_once(), request).await }
+            async move { to.service.token(short_call_context(), request).await }
         };
         match once {
             None => self.call(ask).await,
@@ -173,9 +177,9 @@ impl Client {
     /// # Errors
     /// [`Error::NotAllowed`] where all but admins choose; [`Error::Refused`] if there is no such version.
     pub async fn models(&self, request: ModelRequest) -> Result<Models, Error> {
-        self.call(|to: Connection| {
+        self.call(|to: HeadConnection| {
             let request = request.clone();
-            async move { to.service.models(at_once(), request).await }
+            async move { to.service.models(short_call_context(), request).await }
         })
         .await
     }
@@ -223,7 +227,7 @@ impl Client {
     ///
     /// # Errors
     /// [`Error::Refused`] as for [`Client::submit`], or if the head's policy cannot say in time.
-    pub async fn consider(&self, submission: &Submission) -> Result<Consideration, Error> {
+    pub async fn dry_run(&self, submission: &Submission) -> Result<DryRun, Error> {
         let answer = self.query(Query::Consider(Box::new(submission.spec().clone()))).await?;
         let Answer::Considered(consideration) = answer else {
             return Err(Error::unexpected("a question for a place", &answer));
@@ -249,10 +253,10 @@ impl Client {
     /// # Errors
     /// [`Error::Refused`] or [`Error::NotAllowed`] if the head will not do it.
     pub async fn request(&self, request: Request) -> Result<Reply, Error> {
-        let request = keyed(request);
-        let ask = |to: Connection| {
+        let request = with_idempotency_key(request);
+        let ask = |to: HeadConnection| {
             let request = request.clone();
-            async move { to.service.request(at_once(), request).await }
+            async move { to.service.request(short_call_context(), request).await }
         };
         let reply = match &request {
             Request::Change(JobChange::Requeue, _) => self.call_once("requeue", ask).await?,
@@ -269,34 +273,34 @@ impl Client {
     /// # Errors
     /// [`Error::Refused`] or [`Error::NotAllowed`] if the head will not answer.
     pub async fn query(&self, query: Query) -> Result<Answer, Error> {
-        let ask = |to: Connection| {
+        let ask = |to: HeadConnection| {
             let (within, query) = (time_for(&query), query.clone());
             async move { to.service.query(within, query).await }
         };
-        answered(self.call(ask).await?)
+        refusal_as_error(self.call(ask).await?)
     }
 }
 
 /// Only a watch is held back until there is news.
 fn time_for(query: &Query) -> Context {
     match query {
-        Query::Watch(_) => with_news(),
+        Query::Watch(_) => long_poll_context(),
         Query::Resolve(_)
         | Query::List(_)
         | Query::Show(_)
         | Query::Explain(_)
         | Query::Consider(_)
-        | Query::Nodes => at_once(),
+        | Query::Nodes => short_call_context(),
     }
 }
 
 /// Refusals are errors to the caller, by whichever way they come.
-pub(crate) fn answered(answer: Answer) -> Result<Answer, Error> {
+pub(crate) fn refusal_as_error(answer: Answer) -> Result<Answer, Error> {
     if let Answer::Refused(refusal) = answer { Err(refusal.into()) } else { Ok(answer) }
 }
 
 /// A submission that is repeated after a broken link must be known as the same.
-fn keyed(request: Request) -> Request {
+fn with_idempotency_key(request: Request) -> Request {
     match request {
         Request::Submit(mut submit) => {
             submit.idempotency_key.get_or_insert_with(new_key);

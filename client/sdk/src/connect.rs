@@ -16,31 +16,31 @@ use crate::Error;
 
 /// Where the head is, and the token to show there.
 #[derive(Debug, Clone)]
-pub struct Connect {
+pub struct ConnectOptions {
     /// `host:port`.
     pub head: String,
     /// What says who asks.
     pub token: Token,
 }
 
-impl Connect {
+impl ConnectOptions {
     /// The head and token that the environment names: `COHABIT_HEAD` and `COHABIT_TOKEN_FILE`, and for what
     /// is not set the state folder of a head on this machine (`COHABIT_STATE`, or
-    /// [`Connect::default_state_dir`]).
+    /// [`ConnectOptions::default_state_dir`]).
     ///
     /// # Errors
     /// [`Error::Configuration`] if there is no address or no readable token.
-    pub fn from_environment() -> Result<Connect, Error> {
-        Connect::found_by(|name| env::var_os(name).filter(|value| !value.is_empty()))
+    pub fn from_environment() -> Result<ConnectOptions, Error> {
+        ConnectOptions::from_variables(|name| env::var_os(name).filter(|value| !value.is_empty()))
     }
 
     /// The head whose state folder this is, as its admin.
     ///
     /// # Errors
     /// [`Error::Configuration`] if no head has started with it, or its files may not be read.
-    pub fn local(state_dir: impl AsRef<Path>) -> Result<Connect, Error> {
+    pub fn local(state_dir: impl AsRef<Path>) -> Result<ConnectOptions, Error> {
         let state_dir = state_dir.as_ref();
-        Ok(Connect { head: address_in(state_dir)?, token: token_at(&state_dir.join("admin.token"))? })
+        Ok(ConnectOptions { head: address_in(state_dir)?, token: token_at(&state_dir.join("admin.token"))? })
     }
 
     /// Where a head keeps its state unless told otherwise: `/var/lib/cohabit` for root, else
@@ -61,9 +61,9 @@ impl Connect {
         Ok(home.join(".local/share/cohabit"))
     }
 
-    fn found_by(variable: impl Fn(&str) -> Option<OsString>) -> Result<Connect, Error> {
+    fn from_variables(variable: impl Fn(&str) -> Option<OsString>) -> Result<ConnectOptions, Error> {
         let state_dir =
-            || variable("COHABIT_STATE").map_or_else(Connect::default_state_dir, |dir| Ok(dir.into()));
+            || variable("COHABIT_STATE").map_or_else(ConnectOptions::default_state_dir, |dir| Ok(dir.into()));
         let head = match variable("COHABIT_HEAD") {
             Some(head) => head.into_string().map_err(|head| {
                 Error::Configuration(format!("COHABIT_HEAD is not text: {}", head.to_string_lossy()))
@@ -74,12 +74,12 @@ impl Connect {
             Some(file) => PathBuf::from(file),
             None => state_dir()?.join("admin.token"),
         };
-        Ok(Connect { head, token: token_at(&token_file)? })
+        Ok(ConnectOptions { head, token: token_at(&token_file)? })
     }
 }
 
-impl From<Connect> for Endpoint {
-    fn from(connect: Connect) -> Endpoint {
+impl From<ConnectOptions> for Endpoint {
+    fn from(connect: ConnectOptions) -> Endpoint {
         Endpoint { address: connect.head, token: connect.token }
     }
 }

@@ -5,7 +5,7 @@
 
 use std::fmt::Debug;
 
-use cohabit_net::{LinkError, RpcError, Trouble};
+use cohabit_net::{LinkError, LinkErrorKind, RpcError};
 use cohabit_types::{Refusal, RefusalCode};
 
 /// Why something was not done.
@@ -46,7 +46,7 @@ pub enum Error {
 
 impl Error {
     /// Whether the same may succeed a little later: on a new link, or by a head that is back.
-    pub(crate) fn is_passing(&self) -> bool {
+    pub(crate) fn is_transient(&self) -> bool {
         match self {
             Error::Unreachable(_) => true,
             Error::Refused(refusal) => refusal.code == RefusalCode::Unavailable,
@@ -78,10 +78,10 @@ impl Error {
 
 impl From<LinkError> for Error {
     fn from(error: LinkError) -> Error {
-        match error.trouble() {
-            Trouble::Unreachable => Error::Unreachable(error),
-            Trouble::NotAllowed => Error::NotAllowed(error.to_string()),
-            Trouble::BadConfiguration => Error::Link(error),
+        match error.kind() {
+            LinkErrorKind::Unreachable => Error::Unreachable(error),
+            LinkErrorKind::NotAllowed => Error::NotAllowed(error.to_string()),
+            LinkErrorKind::BadConfiguration => Error::Link(error),
         }
     }
 }

@@ -1,20 +1,20 @@
 //! A handle for one job: what a client can do, said about this job.
 
-use cohabit_types::{Filter, JobChange, JobId, JobRecord, LogRecord, Progress, Verdict};
+use cohabit_types::{ChangeResult, Filter, JobChange, JobId, JobRecord, LogRecord, Progress};
 use futures::stream::BoxStream;
 
 use crate::{Client, Error, LogOptions};
 
 /// A job of the cluster, or an array as a whole. Dropping the handle does nothing to the job.
 #[derive(Debug, Clone)]
-pub struct Job {
+pub struct JobHandle {
     client: Client,
     id: JobId,
 }
 
-impl Job {
-    pub(crate) fn new(client: Client, id: JobId) -> Job {
-        Job { client, id }
+impl JobHandle {
+    pub(crate) fn new(client: Client, id: JobId) -> JobHandle {
+        JobHandle { client, id }
     }
 
     /// Its number.
@@ -78,8 +78,8 @@ impl Job {
     pub async fn change(&self, change: JobChange) -> Result<(), Error> {
         let verdicts = self.client.change(change, &[self.id]).await?;
         match verdicts.into_iter().next() {
-            Some((_, Verdict::Done | Verdict::Already)) => Ok(()),
-            Some((_, Verdict::Refused(refusal))) => Err(refusal.into()),
+            Some((_, ChangeResult::Done | ChangeResult::Already)) => Ok(()),
+            Some((_, ChangeResult::Refused(refusal))) => Err(refusal.into()),
             None => Err(Error::Protocol("the head said nothing about the change".into())),
         }
     }

@@ -46,10 +46,10 @@ mod watch;
 
 pub use builder::JobBuilder;
 pub use client::{Client, Explanation};
-pub use cohabit_net::{Token, TokenError, Welcome};
+pub use cohabit_net::{HelloAccepted, Token, TokenError};
 pub use cohabit_types as proto;
-pub use connect::Connect;
+pub use connect::ConnectOptions;
 pub use error::Error;
-pub use job::Job;
+pub use job::JobHandle;
 pub use logs::{LogOptions, LogPart};
 pub use submission::Submission;

@@ -5,38 +5,38 @@
 
 use std::sync::Arc;
 
-use cohabit_net::{ClientServiceClient, Endpoint, Welcome, connect_client};
+use cohabit_net::{ClientServiceClient, Endpoint, HelloAccepted, connect_client};
 use tokio::sync::Mutex;
 
 use crate::Error;
 
 /// The one link that all clones of a client share.
-pub(crate) struct Link {
+pub(crate) struct HeadLink {
     endpoint: Endpoint,
     state: Mutex<State>,
 }
 
 #[derive(Default)]
 struct State {
-    current: Option<Connection>,
+    current: Option<HeadConnection>,
     made: u64,
 }
 
 /// A connection to the head, as long as it lasts.
 #[derive(Clone)]
-pub(crate) struct Connection {
+pub(crate) struct HeadConnection {
     /// Where calls go.
     pub(crate) service: ClientServiceClient,
     /// Which of the successive connections this is, from 1: what the head says of revisions is good on one of
     /// them.
     pub(crate) number: u64,
     /// What the head said when it let us in.
-    pub(crate) welcome: Arc<Welcome>,
+    pub(crate) welcome: Arc<HelloAccepted>,
 }
 
-impl Link {
-    pub(crate) fn new(endpoint: Endpoint) -> Link {
-        Link { endpoint, state: Mutex::default() }
+impl HeadLink {
+    pub(crate) fn new(endpoint: Endpoint) -> HeadLink {
+        HeadLink { endpoint, state: Mutex::default() }
     }
 
     /// The head's address.
@@ -45,21 +45,21 @@ impl Link {
     }
 
     /// The connection there is, or else a new one. Callers that come meanwhile wait for the same one.
-    pub(crate) async fn connection(&self) -> Result<Connection, Error> {
+    pub(crate) async fn connection(&self) -> Result<HeadConnection, Error> {
         let mut state = self.state.lock().await;
         if let Some(current) = &state.current {
             return Ok(current.clone());
         }
         let (service, welcome) = connect_client(&self.endpoint).await?;
         state.made += 1;
-        let connection = Connection { service, number: state.made, welcome: Arc::new(welcome) };
+        let connection = HeadConnection { service, number: state.made, welcome: Arc::new(welcome) };
         state.current = Some(connection.clone());
         tracing::debug!(head = self.head(), number = connection.number, "connected");
         Ok(connection)
     }
 
     /// Makes the next caller connect anew, unless another has done so already.
-    pub(crate) async fn forget(&self, broken: &Connection) {
+    pub(crate) async fn forget(&self, broken: &HeadConnection) {
         let mut state = self.state.lock().await;
         if state.current.as_ref().is_some_and(|current| current.number == broken.number) {
             state.current = None;

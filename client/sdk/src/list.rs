@@ -50,12 +50,12 @@ fn left(filter: &Filter) -> u64 {
 impl Listing {
     async fn next(&mut self) -> Result<Option<JobRecord>, Error> {
         if self.page.is_empty() && self.more && self.left > 0 {
-            self.turn().await?;
+            self.fetch_page().await?;
         }
         Ok(self.page.pop_front())
     }
 
-    async fn turn(&mut self) -> Result<(), Error> {
+    async fn fetch_page(&mut self) -> Result<(), Error> {
         let limit = u32::try_from(self.left).unwrap_or(u32::MAX).min(PAGE as u32);
         let answer = self.client.query(Query::List(Filter { limit, ..self.filter.clone() })).await?;
         let Answer::Listed(ListPage { jobs, more }) = answer else {

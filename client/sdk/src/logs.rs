@@ -5,15 +5,15 @@
 
 use cohabit_net::Backoff;
 use cohabit_types::{
-    AtEnd, AttemptId, JobId, JobRecord, LogChunk, LogPosition, LogRecord, LogRequest, RankId, Refusal,
+    AttemptId, FollowMode, JobId, JobRecord, LogChunk, LogPosition, LogRecord, LogRequest, RankId, Refusal,
     RefusalCode,
 };
 use futures::stream::{self, BoxStream, StreamExt, TryStreamExt, try_unfold};
 use tokio::time::timeout;
 
-use crate::call::with_news;
-use crate::link::Connection;
-use crate::watch::Watcher;
+use crate::call::long_poll_context;
+use crate::link::HeadConnection;
+use crate::watch::JobWatcher;
 use crate::{Client, Error};
 
 /// Which output to read, and how far.
@@ -26,7 +26,7 @@ pub struct LogOptions {
     /// Where to begin. Attempts after the first one read are read from their start.
     pub from: LogPosition,
     /// Whether to follow a job that has not ended.
-    pub at_end: AtEnd,
+    pub at_end: FollowMode,
 }
 
 /// A piece of the output of one rank.
@@ -41,7 +41,7 @@ pub struct LogPart {
 impl Default for LogOptions {
     /// All that rank 0 of the latest attempt has printed so far.
     fn default() -> LogOptions {
-        LogOptions { rank: 0, attempt: None, from: LogPosition::Start, at_end: AtEnd::Return }
+        LogOptions { rank: 0, attempt: None, from: LogPosition::Start, at_end: FollowMode::Return }
     }
 }
 
@@ -49,7 +49,7 @@ impl LogOptions {
     /// All that rank 0 prints from the latest attempt on, until the job has ended.
     #[must_use]
     pub fn follow() -> LogOptions {
-        LogOptions { at_end: AtEnd::Wait, ..LogOptions::default() }
+        LogOptions { at_end: FollowMode::Wait, ..LogOptions::default() }
     }
 }
 
@@ -71,7 +71,9 @@ impl Client {
 
     /// Refusals come at once: it is the worker that cannot be reached then, not the head.
     async fn read_log(&self, request: LogRequest) -> Result<LogChunk, Error> {
-        let ask = |to: Connection| async move { to.service.read_log(with_news(), request).await.map(Ok) };
+        let ask = |to: HeadConnection| async move {
+            to.service.read_log(long_poll_context(), request).await.map(Ok)
+        };
         Ok(self.call(ask).await??)
     }
 }
@@ -81,16 +83,16 @@ struct LogReader {
     client: Client,
     job: JobId,
     options: LogOptions,
-    watcher: Watcher,
+    watcher: JobWatcher,
     /// The job as it was last seen.
     record: Option<JobRecord>,
-    place: Place,
+    place: LogCursor,
     backoff: Backoff,
 }
 
 /// Where a reader is.
 #[derive(Clone, Copy)]
-enum Place {
+enum LogCursor {
     /// Before the first attempt that it will read.
     Before,
     /// In this attempt, here.
@@ -101,14 +103,14 @@ enum Place {
 
 impl LogReader {
     fn new(client: Client, job: JobId, options: LogOptions) -> LogReader {
-        let watcher = Watcher::new(client.clone(), &[job]);
+        let watcher = JobWatcher::new(client.clone(), &[job]);
         LogReader {
             client,
             job,
             options,
             watcher,
             record: None,
-            place: Place::Before,
+            place: LogCursor::Before,
             backoff: Backoff::default(),
         }
     }
@@ -127,9 +129,11 @@ impl LogReader {
     /// Where to read; none if nothing more is to come.
     async fn place(&mut self) -> Result<Option<(AttemptId, LogPosition)>, Error> {
         Ok(match self.place {
-            Place::Before => self.first().await?.map(|attempt| (attempt, self.options.from)),
-            Place::In(attempt, from) => Some((attempt, from)),
-            Place::Behind(attempt) => self.after(attempt).await?.map(|attempt| (attempt, LogPosition::Start)),
+            LogCursor::Before => self.first().await?.map(|attempt| (attempt, self.options.from)),
+            LogCursor::In(attempt, from) => Some((attempt, from)),
+            LogCursor::Behind(attempt) => {
+                self.after(attempt).await?.map(|attempt| (attempt, LogPosition::Start))
+            }
         })
     }
 
@@ -154,7 +158,7 @@ impl LogReader {
     }
 
     fn follows(&self) -> bool {
-        self.options.at_end == AtEnd::Wait
+        self.options.at_end == FollowMode::Wait
     }
 
     /// The latest attempt, once it is at least this; none if the job has ended without, or is not followed.
@@ -175,8 +179,8 @@ impl LogReader {
         let rank = attempt.rank(self.options.rank);
         match self.client.read_log(LogRequest { rank, from, at_end: self.options.at_end }).await {
             Ok(chunk) => Ok(self.advance(rank, chunk)),
-            Err(Error::Refused(refusal)) if self.follows() && may_pass(refusal.code) => {
-                self.bear(attempt, refusal).await?;
+            Err(Error::Refused(refusal)) if self.follows() && is_transient_refusal(refusal.code) => {
+                self.handle_unavailable_log(attempt, refusal).await?;
                 Ok(None)
             }
             Err(error) => Err(error),
@@ -188,19 +192,19 @@ impl LogReader {
         let is_last = chunk.complete || (is_empty && !self.follows());
         self.backoff.reset();
         self.place = match is_last {
-            true => Place::Behind(rank.attempt),
-            false => Place::In(rank.attempt, LogPosition::At(chunk.next)),
+            true => LogCursor::Behind(rank.attempt),
+            false => LogCursor::In(rank.attempt, LogPosition::At(chunk.next)),
         };
         (!is_empty).then_some(LogPart { rank, chunk })
     }
 
     /// Output that cannot be had now: gives the worker time for as long as the attempt lives, goes on to the
     /// next attempt if there is one, and gives up when there is none to come.
-    async fn bear(&mut self, attempt: AttemptId, refusal: Refusal) -> Result<(), Error> {
+    async fn handle_unavailable_log(&mut self, attempt: AttemptId, refusal: Refusal) -> Result<(), Error> {
         let is_over = self.record.as_ref().is_none_or(|record| record.state.is_terminal());
         let is_old = self.record.as_ref().is_some_and(|record| record.attempt > attempt.attempt);
         match (is_old, self.options.attempt) {
-            (true, None) => self.place = Place::Behind(attempt),
+            (true, None) => self.place = LogCursor::Behind(attempt),
             (true, Some(_)) => return Err(refusal.into()),
             (false, _) if is_over => return Err(refusal.into()),
             (false, _) => self.pause().await?,
@@ -242,7 +246,7 @@ fn not_found(why: String) -> Error {
 }
 
 /// Whether a log that is refused so may still come: its worker is away, or has not begun to write it.
-fn may_pass(code: RefusalCode) -> bool {
+fn is_transient_refusal(code: RefusalCode) -> bool {
     match code {
         RefusalCode::Unavailable | RefusalCode::NotFound => true,
         RefusalCode::Invalid

@@ -5,16 +5,16 @@
 
 use std::collections::BTreeMap;
 
-use cohabit_types::{Answer, JobId, JobRecord, Progress, Query, Watched};
+use cohabit_types::{Answer, JobId, JobRecord, JobRevision, Progress, Query};
 use futures::stream::{BoxStream, StreamExt, TryStreamExt, try_unfold};
 
-use crate::call::with_news;
-use crate::client::{PAGE, answered};
-use crate::link::Connection;
+use crate::call::long_poll_context;
+use crate::client::{PAGE, refusal_as_error};
+use crate::link::HeadConnection;
 use crate::{Client, Error};
 
 /// Jobs that are followed, and what was last seen of them.
-pub(crate) struct Watcher {
+pub(crate) struct JobWatcher {
     client: Client,
     jobs: Vec<JobId>,
     seen: BTreeMap<JobId, JobRecord>,
@@ -31,7 +31,7 @@ impl Client {
     pub async fn wait(&self, jobs: &[JobId]) -> Result<Vec<JobRecord>, Error> {
         let mut ended = Vec::with_capacity(jobs.len());
         for page in jobs.chunks(PAGE) {
-            ended.extend(Watcher::new(self.clone(), page).ended().await?);
+            ended.extend(JobWatcher::new(self.clone(), page).ended().await?);
         }
         Ok(ended)
     }
@@ -39,7 +39,7 @@ impl Client {
     /// A job's record now and after each change, the last when it has ended.
     #[must_use]
     pub fn watch(&self, job: JobId) -> BoxStream<'static, Result<JobRecord, Error>> {
-        let watcher = Watcher::new(self.clone(), &[job]);
+        let watcher = JobWatcher::new(self.clone(), &[job]);
         try_unfold(
             watcher,
             |mut watcher| async move { Ok(watcher.next().await?.map(|record| (record, watcher))) },
@@ -61,14 +61,14 @@ impl Client {
     }
 }
 
-impl Watcher {
-    pub(crate) fn new(client: Client, jobs: &[JobId]) -> Watcher {
-        Watcher { client, jobs: jobs.to_vec(), seen: BTreeMap::new(), connection: 0 }
+impl JobWatcher {
+    pub(crate) fn new(client: Client, jobs: &[JobId]) -> JobWatcher {
+        JobWatcher { client, jobs: jobs.to_vec(), seen: BTreeMap::new(), connection: 0 }
     }
 
     /// The next record of the one job that is followed; none after its last.
     pub(crate) async fn next(&mut self) -> Result<Option<JobRecord>, Error> {
-        while self.lives() {
+        while self.has_live_jobs() {
             if let Some(record) = self.news().await?.pop() {
                 return Ok(Some(record));
             }
@@ -78,13 +78,13 @@ impl Watcher {
 
     /// The last records of all, in the order asked, once they have ended.
     async fn ended(mut self) -> Result<Vec<JobRecord>, Error> {
-        while self.lives() {
+        while self.has_live_jobs() {
             self.news().await?;
         }
         Ok(self.jobs.iter().filter_map(|job| self.seen.get(job)).cloned().collect())
     }
 
-    fn lives(&self) -> bool {
+    fn has_live_jobs(&self) -> bool {
         self.jobs.iter().any(|job| self.is_live(*job))
     }
 
@@ -94,18 +94,18 @@ impl Watcher {
 
     /// Records that changed; perhaps none, when the head had waited for long enough.
     async fn news(&mut self) -> Result<Vec<JobRecord>, Error> {
-        let ask = |to: Connection| {
+        let ask = |to: HeadConnection| {
             let question = self.question(to.number);
             async move {
-                let answer = to.service.query(with_news(), question).await?;
+                let answer = to.service.query(long_poll_context(), question).await?;
                 Ok(answer.map(|answer| (answer, to.number)))
             }
         };
         let (answer, connection) = self.client.call(ask).await?;
-        let answer = answered(answer)?;
+        let answer = refusal_as_error(answer)?;
         let Answer::Jobs(records) = answer else { return Err(Error::unexpected("a watch", &answer)) };
         self.connection = connection;
-        Ok(records.into_iter().filter_map(|record| self.take_note(record)).collect())
+        Ok(records.into_iter().filter_map(|record| self.store_if_changed(record)).collect())
     }
 
     /// On the connection of the last answer: what has changed since. On a new one: everything.
@@ -115,12 +115,12 @@ impl Watcher {
             return Query::Show(live.collect());
         }
         let watched =
-            |job| Watched { job, revision: self.seen.get(&job).map_or(0, |record| record.revision) };
+            |job| JobRevision { job, revision: self.seen.get(&job).map_or(0, |record| record.revision) };
         Query::Watch(live.map(watched).collect())
     }
 
     /// The record, if it tells anything new.
-    fn take_note(&mut self, record: JobRecord) -> Option<JobRecord> {
+    fn store_if_changed(&mut self, record: JobRecord) -> Option<JobRecord> {
         let known = self.seen.insert(record.id, record.clone());
         let is_known = known.is_some_and(|known| JobRecord { revision: record.revision, ..known } == record);
         (!is_known).then_some(record)

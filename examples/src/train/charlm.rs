@@ -17,12 +17,12 @@ use rand::RngExt as _;
 
 use self::network::Network;
 use self::text::Text;
-use super::job::Job;
+use super::job::JobContext;
 use super::options::{RunOptions, positive_number};
 use super::parameters::Parameters;
-use super::random::{Purpose, generator};
+use super::random::{RandomStream, generator};
 use super::team::Shard;
-use super::trainer::{self, Ending, Plan, Task};
+use super::trainer::{self, TrainingConfig, TrainingEnd, TrainingTask};
 
 /// Characters in a passage that a step learns from.
 const PASSAGE_LENGTH: usize = 48;
@@ -72,16 +72,20 @@ impl CharlmOptions {
 }
 
 /// Trains, then prints the loss on the test page and a few lines of the network's own.
-pub(super) fn train(options: &CharlmOptions, job: &mut Job) -> Result<Ending> {
+pub(super) fn train(options: &CharlmOptions, job: &mut JobContext) -> Result<TrainingEnd> {
     let charlm = Charlm::new(options)?;
     let team = options.run.team(job)?;
     let (characters, parameters) = (charlm.text.training().len(), charlm.parameters.element_count());
     let entropy = charlm.text.unigram_entropy();
     job.say(&format!("{characters} characters, {parameters} parameters"));
     job.say(&format!("guessing by letter frequency alone has a loss of {entropy:.3} nats per character"));
-    let plan = Plan { learning_rate: options.learning_rate, options: options.by_flag(), run: &options.run };
+    let plan = TrainingConfig {
+        learning_rate: options.learning_rate,
+        options: options.by_flag(),
+        run: &options.run,
+    };
     let ending = trainer::train(&charlm, plan, team, job)?;
-    if ending == Ending::Finished {
+    if ending == TrainingEnd::Finished {
         job.say(&format!(
             "loss {:.3} nats per character on text never seen in training",
             charlm.test_loss()?
@@ -133,7 +137,7 @@ impl Charlm {
 
     /// Lets the network write `length` characters.
     fn sample(&self, length: u32, temperature: f64) -> Result<String> {
-        let mut generator = generator(self.seed, Purpose::Sample);
+        let mut generator = generator(self.seed, RandomStream::Sample);
         let (mut state, mut number) = (self.network.first_state(1)?, self.text.number_of('\n')?);
         let mut sample = String::new();
         for _ in 0..length {
@@ -157,7 +161,7 @@ fn drawn(odds: &[f32], point: f32) -> u32 {
     position.unwrap_or(odds.len() - 1) as u32
 }
 
-impl Task for Charlm {
+impl TrainingTask for Charlm {
     const NAME: &str = "charlm";
 
     fn parameters(&self) -> &Parameters {
@@ -169,7 +173,7 @@ impl Task for Charlm {
     }
 
     fn loss(&self, step: u64, shard: Shard) -> Result<Tensor> {
-        let mut generator = generator(self.seed, Purpose::Step(step));
+        let mut generator = generator(self.seed, RandomStream::Step(step));
         let text = self.text.training();
         let last_start = text.len() - PASSAGE_LENGTH - 1;
         let starts: Vec<usize> =

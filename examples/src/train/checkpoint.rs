@@ -30,7 +30,7 @@ pub struct Checkpoint {
 
 /// What a folder holds for a training that is about to start.
 #[derive(Debug)]
-pub enum Found {
+pub enum CheckpointLookup {
     /// No checkpoint.
     Nothing,
     /// A file that is no whole checkpoint, and what is wrong with it.
@@ -72,18 +72,18 @@ impl CheckpointStore {
     }
 
     /// Looks for a checkpoint of a training with these options; one with others is a [`CheckpointRefused`].
-    pub fn find(&self, options: &BTreeMap<String, String>) -> Result<Found> {
+    pub fn find(&self, options: &BTreeMap<String, String>) -> Result<CheckpointLookup> {
         let bytes = match fs::read(&self.path) {
-            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Found::Nothing),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(CheckpointLookup::Nothing),
             bytes => bytes.with_context(|| format!("cannot read the checkpoint {}", self.path.display()))?,
         };
         let checkpoint = match Checkpoint::from_bytes(&bytes) {
             Ok(checkpoint) => checkpoint,
-            Err(error) => return Ok(Found::Damaged(format!("{error:#}"))),
+            Err(error) => return Ok(CheckpointLookup::Damaged(format!("{error:#}"))),
         };
         let differences = differences(&checkpoint.options, options);
         ensure!(differences.is_empty(), CheckpointRefused { path: self.path.clone(), differences });
-        Ok(Found::Checkpoint(checkpoint))
+        Ok(CheckpointLookup::Checkpoint(checkpoint))
     }
 
     /// Replaces the checkpoint by this one, and returns when it is safe on the disk.
@@ -185,7 +185,9 @@ mod tests {
     #[test]
     fn what_was_saved_is_found_and_nothing_else_lies_about() {
         let (_folder, store) = saved();
-        let Found::Checkpoint(found) = store.find(&options("8")).unwrap() else { panic!("not found") };
+        let CheckpointLookup::Checkpoint(found) = store.find(&options("8")).unwrap() else {
+            panic!("not found")
+        };
         assert_eq!((found.step, found.options), (7, options("8")));
         assert_eq!(found.tensors["weights"].to_vec1::<f32>().unwrap(), [1.5, -2.0, 0.25]);
         assert_eq!(fs::read_dir(&store.folder).unwrap().count(), 1);
@@ -214,7 +216,7 @@ mod tests {
     fn a_damaged_file_counts_as_none() {
         let (_folder, store) = saved();
         fs::write(store.path(), "not a checkpoint").unwrap();
-        assert!(matches!(store.find(&options("8")).unwrap(), Found::Damaged(_)));
+        assert!(matches!(store.find(&options("8")).unwrap(), CheckpointLookup::Damaged(_)));
     }
 
     #[test]

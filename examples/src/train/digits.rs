@@ -14,12 +14,12 @@ use clap::{Args, value_parser};
 use rand::seq::SliceRandom as _;
 
 use self::images::{CLASSES, Images, PIXELS};
-use super::job::Job;
+use super::job::JobContext;
 use super::options::{RunOptions, positive_number};
 use super::parameters::Parameters;
-use super::random::{Purpose, generator};
+use super::random::{RandomStream, generator};
 use super::team::Shard;
-use super::trainer::{self, Ending, Plan, Task};
+use super::trainer::{self, TrainingConfig, TrainingEnd, TrainingTask};
 
 /// Options of `digits`.
 #[derive(Clone, Debug, Args)]
@@ -57,13 +57,17 @@ impl DigitsOptions {
 }
 
 /// Trains and prints the accuracy on the test images.
-pub(super) fn train(options: &DigitsOptions, job: &mut Job) -> Result<Ending> {
+pub(super) fn train(options: &DigitsOptions, job: &mut JobContext) -> Result<TrainingEnd> {
     let digits = Digits::new(options)?;
     let team = options.run.team(job)?;
     job.say(&format!("{} images, {} parameters", digits.training.count(), digits.parameters.element_count()));
-    let plan = Plan { learning_rate: options.learning_rate, options: options.by_flag(), run: &options.run };
+    let plan = TrainingConfig {
+        learning_rate: options.learning_rate,
+        options: options.by_flag(),
+        run: &options.run,
+    };
     let ending = trainer::train(&digits, plan, team, job)?;
-    if ending == Ending::Finished {
+    if ending == TrainingEnd::Finished {
         let (accuracy, images) = (100.0 * digits.accuracy()?, digits.test.count());
         job.say(&format!("accuracy {accuracy:.1}% on {images} images never seen in training"));
     }
@@ -99,7 +103,7 @@ impl Digits {
     fn batch(&self, step: u64) -> Vec<u32> {
         let (epoch, batch) = (step / self.steps_per_epoch(), (step % self.steps_per_epoch()) as usize);
         let mut numbers: Vec<u32> = (0..self.training.count() as u32).collect();
-        numbers.shuffle(&mut generator(self.seed, Purpose::Epoch(epoch)));
+        numbers.shuffle(&mut generator(self.seed, RandomStream::Epoch(epoch)));
         let end = numbers.len().min((batch + 1) * self.batch_size);
         numbers[batch * self.batch_size..end].to_vec()
     }
@@ -111,7 +115,7 @@ impl Digits {
     }
 }
 
-impl Task for Digits {
+impl TrainingTask for Digits {
     const NAME: &str = "digits";
 
     fn parameters(&self) -> &Parameters {

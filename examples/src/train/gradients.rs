@@ -9,7 +9,7 @@ use anyhow::{Context as _, Result};
 use candle_core::Tensor;
 
 use super::parameters::Parameters;
-use super::team::Team;
+use super::team::ProcessGroup;
 
 /// The loss of a step, and which way each parameter would raise it.
 pub(crate) struct Gradients {
@@ -40,7 +40,7 @@ impl Gradients {
     }
 
     /// The sums over all ranks, in one exchange.
-    pub(crate) fn summed(self, team: &mut Team) -> Result<Self> {
+    pub(crate) fn summed(self, team: &mut ProcessGroup) -> Result<Self> {
         let mut values = vec![self.loss];
         for gradient in self.by_name.values() {
             values.extend(gradient.flatten_all()?.to_vec1::<f32>()?);
@@ -81,7 +81,7 @@ mod tests {
             gradients.of(name).unwrap().flatten_all().unwrap().to_vec1::<f32>().unwrap()
         };
         let expected = (before.loss, values(&before, "left"), values(&before, "right"));
-        let after = before.summed(&mut Team::alone()).unwrap();
+        let after = before.summed(&mut ProcessGroup::alone()).unwrap();
         assert_eq!((after.loss, values(&after, "left"), values(&after, "right")), expected);
         assert_eq!(after.of("left").unwrap().dims(), [2, 3]);
     }

@@ -12,13 +12,13 @@ use super::progress::ProgressReporter;
 use super::stop_signals::StopSignals;
 
 /// Everything that a training shares with its surroundings but its checkpoints.
-pub(crate) struct Job {
+pub(crate) struct JobContext {
     pub(crate) progress: ProgressReporter,
     pub(crate) stop_signals: StopSignals,
     output: Box<dyn Write + Send>,
 }
 
-impl Job {
+impl JobContext {
     /// Listens to this process's signals, reports to `$COHABIT_PROGRESS`, prints on stdout.
     pub(crate) fn from_environment() -> Result<Self> {
         let stop_signals = StopSignals::listen().context("cannot listen to signals")?;
@@ -30,7 +30,7 @@ impl Job {
     }
 
     /// Speaks no more: another rank speaks for this one.
-    pub(crate) fn fall_silent(&mut self) {
+    pub(crate) fn mute(&mut self) {
         self.progress = ProgressReporter::default();
         self.output = Box::new(io::sink());
     }
@@ -42,7 +42,7 @@ impl Job {
 
     /// A job that nobody watches.
     #[cfg(test)]
-    pub(crate) fn unwatched() -> Self {
+    pub(crate) fn detached() -> Self {
         let (progress, stop_signals) = (ProgressReporter::default(), StopSignals::default());
         Self { progress, stop_signals, output: Box::new(io::sink()) }
     }

@@ -6,14 +6,14 @@ use std::path::PathBuf;
 
 use clap::{Args, value_parser};
 
-use super::job::Job;
-use super::team::Team;
+use super::job::JobContext;
+use super::team::ProcessGroup;
 
 /// Where candle looks for the number of threads.
 pub(crate) const THREADS_VARIABLE: &str = "RAYON_NUM_THREADS";
 
 /// A year; far beyond it the clock could not be added to.
-const MOST_SECONDS: u64 = 365 * 24 * 3600;
+const MAX_CHECKPOINT_SECONDS: u64 = 365 * 24 * 3600;
 
 /// How a program runs, whatever it trains.
 #[derive(Clone, Debug, Args)]
@@ -38,16 +38,16 @@ pub struct RunOptions {
 
     /// Save a checkpoint each time that this many seconds have gone by
     #[arg(long, value_name = "SECONDS", default_value_t = 30)]
-    #[arg(value_parser = value_parser!(u64).range(1..=MOST_SECONDS))]
+    #[arg(value_parser = value_parser!(u64).range(1..=MAX_CHECKPOINT_SECONDS))]
     pub checkpoint_seconds: u64,
 }
 
 impl RunOptions {
     /// The ranks to train with; all but the first leave speaking to the first.
-    pub(crate) fn team(&self, job: &mut Job) -> anyhow::Result<Team> {
-        let team = if self.data_parallel { Team::from_environment()? } else { Team::alone() };
+    pub(crate) fn team(&self, job: &mut JobContext) -> anyhow::Result<ProcessGroup> {
+        let team = if self.data_parallel { ProcessGroup::from_environment()? } else { ProcessGroup::alone() };
         if !team.is_first() {
-            job.fall_silent();
+            job.mute();
         }
         Ok(team)
     }

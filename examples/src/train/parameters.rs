@@ -11,7 +11,7 @@ use candle_core::{Device, Shape, Tensor, Var};
 use rand::RngExt as _;
 use rand_chacha::ChaCha8Rng;
 
-use super::random::{Purpose, generator};
+use super::random::{RandomStream, generator};
 
 /// All that training changes, sorted by name.
 pub(crate) struct Parameters {
@@ -22,7 +22,7 @@ pub(crate) struct Parameters {
 impl Parameters {
     /// No parameters yet; those added are drawn from `seed`, in the order in which they are added.
     pub(crate) fn new(seed: u64) -> Self {
-        Self { generator: generator(seed, Purpose::FirstWeights), variables: BTreeMap::new() }
+        Self { generator: generator(seed, RandomStream::FirstWeights), variables: BTreeMap::new() }
     }
 
     /// Adds a parameter with values uniform in `-bound..bound`; the tensor returned follows the training.

@@ -8,7 +8,7 @@ use rand_chacha::ChaCha8Rng;
 
 /// What random numbers are for; each purpose has a stream of its own.
 #[derive(Clone, Copy, Debug)]
-pub(crate) enum Purpose {
+pub(crate) enum RandomStream {
     /// The first values of the parameters.
     FirstWeights,
     /// Which examples are kept for the test.
@@ -22,13 +22,13 @@ pub(crate) enum Purpose {
 }
 
 /// The generator for `purpose` in the training with `seed`.
-pub(crate) fn generator(seed: u64, purpose: Purpose) -> ChaCha8Rng {
+pub(crate) fn generator(seed: u64, purpose: RandomStream) -> ChaCha8Rng {
     let mut generator = ChaCha8Rng::seed_from_u64(seed);
     generator.set_stream(match purpose {
-        Purpose::FirstWeights => 0,
-        Purpose::Split => 1,
-        Purpose::Sample => 2,
-        Purpose::Epoch(number) | Purpose::Step(number) => 3 + number,
+        RandomStream::FirstWeights => 0,
+        RandomStream::Split => 1,
+        RandomStream::Sample => 2,
+        RandomStream::Epoch(number) | RandomStream::Step(number) => 3 + number,
     });
     generator
 }

@@ -12,11 +12,11 @@ use std::str::FromStr;
 
 use anyhow::{Context as _, Result, ensure};
 
-use self::rendezvous::Meeting;
+use self::rendezvous::RankRendezvous;
 use self::ring::Ring;
 
 /// The ranks of a training; this process is one of them.
-pub(crate) struct Team {
+pub(crate) struct ProcessGroup {
     shard: Shard,
     /// To the other ranks, if there are any.
     ring: Option<Ring>,
@@ -31,14 +31,14 @@ pub(crate) struct Shard {
 
 /// What the signals of any rank ask of all.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Wishes {
+pub(crate) struct SignalRequests {
     /// To end after this step.
     pub(crate) end: bool,
     /// To save a checkpoint.
     pub(crate) checkpoint: bool,
 }
 
-impl Team {
+impl ProcessGroup {
     /// This process and no other.
     pub(crate) fn alone() -> Self {
         Self { shard: Shard::ALL, ring: None }
@@ -52,7 +52,7 @@ impl Team {
         if shard.ranks == 1 {
             return Ok(Self::alone());
         }
-        let meeting = Meeting {
+        let meeting = RankRendezvous {
             name: ["COHABIT_JOB_ID", "COHABIT_ATTEMPT"]
                 .map(|name| env::var(name).unwrap_or_default())
                 .join("/"),
@@ -64,9 +64,9 @@ impl Team {
         Self::meet(&meeting)
     }
 
-    fn meet(meeting: &Meeting) -> Result<Self> {
+    fn meet(meeting: &RankRendezvous) -> Result<Self> {
         let shard = Shard { rank: meeting.rank, ranks: meeting.ranks };
-        Ok(Self { shard, ring: Some(meeting.attend()?) })
+        Ok(Self { shard, ring: Some(meeting.form_ring()?) })
     }
 
     pub(crate) fn shard(&self) -> Shard {
@@ -83,15 +83,18 @@ impl Team {
     }
 
     /// What any rank wishes, all do.
-    pub(crate) fn agree(&mut self, wishes: Wishes) -> Result<Wishes> {
-        let mut votes = [wishes.end, wishes.checkpoint].map(|wished| f32::from(u8::from(wished)));
+    pub(crate) fn agree(&mut self, requests: SignalRequests) -> Result<SignalRequests> {
+        let mut votes = [requests.end, requests.checkpoint].map(|wished| f32::from(u8::from(wished)));
         self.sum(&mut votes)?;
         let [end, checkpoint] = votes.map(|votes| votes > 0.0);
-        Ok(Wishes { end, checkpoint })
+        Ok(SignalRequests { end, checkpoint })
     }
 
     /// What the first rank says to the others; to itself it says nothing.
-    pub(crate) fn hear_first(&mut self, say: impl FnOnce() -> Result<Vec<u8>>) -> Result<Option<Vec<u8>>> {
+    pub(crate) fn broadcast_from_first(
+        &mut self,
+        say: impl FnOnce() -> Result<Vec<u8>>,
+    ) -> Result<Option<Vec<u8>>> {
         let Some(ring) = &mut self.ring else { return Ok(None) };
         if self.shard.rank == 0 {
             return ring.broadcast(say()?).map(|_| None);

@@ -12,18 +12,18 @@ use anyhow::{Context as _, Result, anyhow, ensure};
 use candle_core::Tensor;
 
 use super::adam::Adam;
-use super::checkpoint::{Checkpoint, CheckpointStore, Found};
+use super::checkpoint::{Checkpoint, CheckpointLookup, CheckpointStore};
 use super::gradients::Gradients;
-use super::job::{Job, warn};
+use super::job::{JobContext, warn};
 use super::options::RunOptions;
 use super::parameters::Parameters;
 use super::progress::ProgressLine;
-use super::team::{Shard, Team, Wishes};
+use super::team::{ProcessGroup, Shard, SignalRequests};
 
 const WEIGHT_PREFIX: &str = "weight.";
 
 /// What the loop asks of a network with its examples.
-pub(crate) trait Task {
+pub(crate) trait TrainingTask {
     /// The program's name, which its checkpoint carries too.
     const NAME: &str;
 
@@ -43,7 +43,7 @@ pub(crate) trait Task {
 
 /// How a training came to its end.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Ending {
+pub(crate) enum TrainingEnd {
     /// All steps are done.
     Finished,
     /// SIGTERM came first.
@@ -51,7 +51,7 @@ pub(crate) enum Ending {
 }
 
 /// How a task is trained.
-pub(crate) struct Plan<'a> {
+pub(crate) struct TrainingConfig<'a> {
     pub(crate) learning_rate: f64,
     /// The options that decide what is computed, by flag.
     pub(crate) options: BTreeMap<String, String>,
@@ -59,20 +59,25 @@ pub(crate) struct Plan<'a> {
 }
 
 /// Trains `task` to its end, together with a team.
-pub(crate) fn train<T: Task>(task: &T, plan: Plan<'_>, team: Team, job: &mut Job) -> Result<Ending> {
+pub(crate) fn train<T: TrainingTask>(
+    task: &T,
+    plan: TrainingConfig<'_>,
+    team: ProcessGroup,
+    job: &mut JobContext,
+) -> Result<TrainingEnd> {
     let folder = plan.run.checkpoint_folder.as_deref().filter(|_| team.is_first());
     let store = folder.map(|folder| CheckpointStore::open(folder, T::NAME)).transpose()?;
     let optimizer = Adam::new(task.parameters(), plan.learning_rate)?;
     let options = plan.options;
-    let mut trainer = Trainer { task, team, optimizer, store, options, steps: 0, saved_steps: 0 };
+    let mut trainer = TrainingLoop { task, team, optimizer, store, options, steps: 0, saved_steps: 0 };
     trainer.resume(job)?;
-    trainer.follow_first()?;
+    trainer.synchronize_with_first()?;
     trainer.run(Duration::from_secs(plan.run.checkpoint_seconds), job)
 }
 
-struct Trainer<'a, T> {
+struct TrainingLoop<'a, T> {
     task: &'a T,
-    team: Team,
+    team: ProcessGroup,
     optimizer: Adam,
     /// The first rank's, if it saves at all.
     store: Option<CheckpointStore>,
@@ -83,13 +88,13 @@ struct Trainer<'a, T> {
     saved_steps: u64,
 }
 
-impl<T: Task> Trainer<'_, T> {
-    fn resume(&mut self, job: &mut Job) -> Result<()> {
+impl<T: TrainingTask> TrainingLoop<'_, T> {
+    fn resume(&mut self, job: &mut JobContext) -> Result<()> {
         let Some(store) = self.store.clone() else { return Ok(()) };
         let restored = match store.find(&self.options)? {
-            Found::Nothing => return Ok(()),
-            Found::Damaged(damage) => Err(anyhow!(damage)),
-            Found::Checkpoint(checkpoint) => self.restore(&checkpoint),
+            CheckpointLookup::Nothing => return Ok(()),
+            CheckpointLookup::Damaged(damage) => Err(anyhow!(damage)),
+            CheckpointLookup::Checkpoint(checkpoint) => self.restore(&checkpoint),
         };
         match restored {
             Ok(()) => job.say(&format!("resumed at step {}", self.steps)),
@@ -102,9 +107,9 @@ impl<T: Task> Trainer<'_, T> {
     }
 
     /// The ranks of a team begin where the first one does, whether or not they could read its checkpoint.
-    fn follow_first(&mut self) -> Result<()> {
+    fn synchronize_with_first(&mut self) -> Result<()> {
         let own = self.checkpoint()?;
-        let Some(said) = self.team.hear_first(|| own.to_bytes())? else { return Ok(()) };
+        let Some(said) = self.team.broadcast_from_first(|| own.to_bytes())? else { return Ok(()) };
         self.restore(&Checkpoint::from_bytes(&said).context("what the first rank says makes no sense")?)
     }
 
@@ -118,17 +123,19 @@ impl<T: Task> Trainer<'_, T> {
         Ok(())
     }
 
-    fn run(&mut self, save_interval: Duration, job: &mut Job) -> Result<Ending> {
+    fn run(&mut self, save_interval: Duration, job: &mut JobContext) -> Result<TrainingEnd> {
         let mut save_at = Instant::now() + save_interval;
         while self.steps < self.task.total_steps() {
-            let asked =
-                Wishes { end: job.stop_signals.is_terminated(), checkpoint: job.stop_signals.take_warning() };
-            let wishes = self.team.agree(asked).inspect_err(|_| self.save_if_possible())?;
-            if wishes.end {
+            let asked = SignalRequests {
+                end: job.stop_signals.is_terminated(),
+                checkpoint: job.stop_signals.take_warning(),
+            };
+            let requests = self.team.agree(asked).inspect_err(|_| self.save_if_possible())?;
+            if requests.end {
                 self.save_for_the_end(job)?;
-                return Ok(Ending::Terminated);
+                return Ok(TrainingEnd::Terminated);
             }
-            if wishes.checkpoint {
+            if requests.checkpoint {
                 self.save_for_a_warning(job);
             }
             if Instant::now() >= save_at {
@@ -138,10 +145,10 @@ impl<T: Task> Trainer<'_, T> {
             self.step(job)?;
         }
         self.save()?;
-        Ok(Ending::Finished)
+        Ok(TrainingEnd::Finished)
     }
 
-    fn step(&mut self, job: &mut Job) -> Result<()> {
+    fn step(&mut self, job: &mut JobContext) -> Result<()> {
         let loss = self.task.loss(self.steps, self.team.shard())?;
         let own = Gradients::of_loss(&loss, self.task.parameters())?;
         let gradients = self.summed(own)?;
@@ -165,13 +172,13 @@ impl<T: Task> Trainer<'_, T> {
         own.summed(&mut self.team).inspect_err(|_| self.save_if_possible())
     }
 
-    fn save_for_the_end(&mut self, job: &mut Job) -> Result<()> {
+    fn save_for_the_end(&mut self, job: &mut JobContext) -> Result<()> {
         self.save()?;
         job.say(&format!("asked to end after step {}: {}", self.steps, self.what_is_saved()));
         Ok(())
     }
 
-    fn save_for_a_warning(&mut self, job: &mut Job) {
+    fn save_for_a_warning(&mut self, job: &mut JobContext) {
         self.save_if_possible();
         job.say(&format!("warned after step {}: {}, going on", self.steps, self.what_is_saved()));
     }

@@ -13,7 +13,7 @@ use tokio::io::{AsyncBufReadExt, BufReader};
 use tokio::process::{Child, Command};
 
 /// A head and its folder. Dropped, both are gone.
-pub(crate) struct Head {
+pub(crate) struct HeadProcess {
     folder: TempDir,
     policy: String,
     process: Child,
@@ -21,13 +21,13 @@ pub(crate) struct Head {
 }
 
 /// A worker of it. Dropped, it is gone.
-pub(crate) struct Worker {
+pub(crate) struct WorkerProcess {
     process: Child,
 }
 
 /// What a process has used.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Usage {
+pub(crate) struct ProcessUsage {
     pub(crate) processor: Duration,
     /// In memory now, bytes.
     pub(crate) resident: u64,
@@ -35,16 +35,16 @@ pub(crate) struct Usage {
     pub(crate) peak: u64,
 }
 
-impl Head {
+impl HeadProcess {
     /// A new cluster under the default policy.
-    pub(crate) async fn start() -> Head {
-        Head::with_policy("hybrid").await
+    pub(crate) async fn start() -> HeadProcess {
+        HeadProcess::with_policy("hybrid").await
     }
 
-    pub(crate) async fn with_policy(policy: &str) -> Head {
+    pub(crate) async fn with_policy(policy: &str) -> HeadProcess {
         let folder = tempfile::tempdir().unwrap();
         let (process, address) = launch_head(folder.path(), policy).await;
-        Head { folder, policy: policy.to_owned(), process, address }
+        HeadProcess { folder, policy: policy.to_owned(), process, address }
     }
 
     /// Kills it as a loss of power would, and starts it again; how long that took until it was ready.
@@ -79,7 +79,7 @@ impl Head {
         String::from_utf8_lossy(&output.stdout).trim().to_owned()
     }
 
-    pub(crate) fn usage(&self) -> Usage {
+    pub(crate) fn usage(&self) -> ProcessUsage {
         usage(self.pid())
     }
 
@@ -88,20 +88,20 @@ impl Head {
     }
 }
 
-impl Worker {
+impl WorkerProcess {
     /// Joins this head with these devices.
-    pub(crate) async fn start(head: &Head, devices: &str) -> Worker {
+    pub(crate) async fn start(head: &HeadProcess, devices: &str) -> WorkerProcess {
         let arguments = ["worker", "start", "--join", &head.address, "--token-file", "head/worker.token"];
         let arguments = [&arguments[..], &["--state", "worker", "--devices", devices]].concat();
-        Worker { process: launch(head.folder(), &arguments).await.0 }
+        WorkerProcess { process: launch(head.folder(), &arguments).await.0 }
     }
 
-    pub(crate) fn usage(&self) -> Usage {
+    pub(crate) fn usage(&self) -> ProcessUsage {
         usage(pid(&self.process))
     }
 
     /// Of the first process that it has started.
-    pub(crate) fn usage_of_executor(&self) -> Usage {
+    pub(crate) fn usage_of_executor(&self) -> ProcessUsage {
         let children = |process: &Process| {
             process.tasks().unwrap().flatten().find_map(|it| it.children().ok()?.first().copied())
         };
@@ -114,12 +114,12 @@ fn pid(process: &Child) -> Pid {
     Pid::from_raw(process.id().expect("it runs") as i32)
 }
 
-fn usage(pid: Pid) -> Usage {
+fn usage(pid: Pid) -> ProcessUsage {
     let process = Process::new(pid.as_raw()).unwrap();
     let (stat, status) = (process.stat().unwrap(), process.status().unwrap());
     let processor = (stat.utime + stat.stime) as f64 / procfs::ticks_per_second() as f64;
     let bytes = |kib: Option<u64>| kib.unwrap_or_default() << 10;
-    Usage {
+    ProcessUsage {
         processor: Duration::from_secs_f64(processor),
         resident: bytes(status.vmrss),
         peak: bytes(status.vmhwm),

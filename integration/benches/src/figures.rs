@@ -4,18 +4,18 @@ use std::time::Duration;
 
 /// Prints one figure: which bench, what, how much.
 #[expect(clippy::print_stdout, reason = "a bench is read on a terminal")]
-pub(crate) fn figure(bench: &str, what: &str, value: &str) {
+pub(crate) fn print_figure(bench: &str, what: &str, value: &str) {
     println!("{bench:<16} {what:<58} {value}");
 }
 
 /// Says what is wrong.
 #[expect(clippy::print_stderr, reason = "a bench is read on a terminal")]
-pub(crate) fn complain(what: &str) {
+pub(crate) fn print_error(what: &str) {
     eprintln!("{what}");
 }
 
 /// Median, 99th percentile and maximum, in milliseconds.
-pub(crate) fn spread(mut times: Vec<Duration>) -> String {
+pub(crate) fn format_percentiles(mut times: Vec<Duration>) -> String {
     if times.is_empty() {
         return "none".to_owned();
     }

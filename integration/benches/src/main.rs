@@ -11,16 +11,16 @@
 //! a test: no figure fails.
 #![expect(clippy::unwrap_used, reason = "a bench that cannot go on ends here")]
 
+mod baseline;
 mod daemon;
 mod figures;
 mod head;
 mod jobs;
-mod played;
-mod yardstick;
+mod scripted_worker;
 
 use std::process::ExitCode;
 
-use figures::complain;
+use figures::print_error;
 use futures::future::BoxFuture;
 
 /// A bench's name, and what it does.
@@ -45,7 +45,7 @@ async fn main() -> ExitCode {
     let wanted: Vec<String> = std::env::args().skip(1).filter(|it| it != "--bench").collect();
     let names = BENCHES.map(|(name, _)| name);
     if let Some(unknown) = wanted.iter().find(|it| !names.contains(&it.as_str())) {
-        complain(&format!("there is no bench '{unknown}': choose from {}", names.join(", ")));
+        print_error(&format!("there is no bench '{unknown}': choose from {}", names.join(", ")));
         return ExitCode::from(2);
     }
     for (name, run) in BENCHES {

@@ -3,13 +3,13 @@
 
 use std::path::Path;
 
-use cohabit_fakes::{FakeGpu, WORLD_VARIABLE, World, examples};
+use cohabit_fakes::{FakeGpu, FakeWorld, WORLD_VARIABLE, examples};
 
 fn main() -> std::io::Result<()> {
     let mut arguments = std::env::args().skip(1);
     let folder = arguments.next().ok_or_else(|| std::io::Error::other("usage: fake-world DIR [GPUS]"))?;
     let number = arguments.next().map_or(Ok(1), |text| text.parse()).map_err(std::io::Error::other)?;
-    let world = World::create(Path::new(&folder), (0..number).map(FakeGpu::numbered).collect())?;
+    let world = FakeWorld::create(Path::new(&folder), (0..number).map(FakeGpu::numbered).collect())?;
     let installed = world.install(&examples()?)?;
     println!("export {WORLD_VARIABLE}={}", world.root().display());
     println!("export PATH={}:$PATH", installed.bin.display());

@@ -202,9 +202,9 @@ pub enum NvmlFault {
 #[serde(deny_unknown_fields, default)]
 pub struct MpsScript {
     /// The control daemon's start.
-    pub control: Start,
+    pub control: StartScript,
     /// The server's start.
-    pub server: Start,
+    pub server: StartScript,
     /// Milliseconds that the server is initialising, at its start and after a fault.
     pub initialising: u64,
     /// What `terminate_client` does.
@@ -224,8 +224,8 @@ pub struct MpsScript {
 impl Default for MpsScript {
     fn default() -> MpsScript {
         MpsScript {
-            control: Start::Works,
-            server: Start::Works,
+            control: StartScript::Works,
+            server: StartScript::Works,
             initialising: 20,
             terminate: Terminate::Confirms,
             after_fault: AfterFault::Recovers,
@@ -240,7 +240,7 @@ impl Default for MpsScript {
 /// How a program starts.
 #[derive(Debug, Default, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
-pub enum Start {
+pub enum StartScript {
     /// As it should.
     #[default]
     Works,

@@ -5,7 +5,7 @@ use std::io;
 use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};
 
-use crate::World;
+use crate::FakeWorld;
 
 /// Where the fakes lie that belong to one world.
 #[derive(Debug, Clone)]
@@ -27,7 +27,7 @@ impl Installed {
     }
 }
 
-impl World {
+impl FakeWorld {
     /// Puts the fakes, built into this folder, into the world's own `bin`. They know their world by that.
     ///
     /// The library is copied: the same file under another name would be the library of whichever world came

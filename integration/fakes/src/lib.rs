@@ -5,7 +5,7 @@
 //! WORLD/gpus.json            the GPUs, and what is scripted to go wrong with them: read anew at every call
 //! WORLD/processes/PID.json   who holds memory of which GPU
 //! WORLD/xids/…               critical errors that nobody has been told of yet
-//! WORLD/bin/                 NVIDIA's programs and library, as far as they are faked (`World::install`)
+//! WORLD/bin/                 NVIDIA's programs and library, as far as they are faked (`FakeWorld::install`)
 //! WORLD/nvidia-mps/          where clients look for an MPS daemon that nobody named
 //! ```
 //!
@@ -28,10 +28,10 @@ mod xids;
 
 pub use gpu::{
     AbruptEnd, AfterFault, ComputeMode, FakeGpu, Library, LibraryStart, Mig, MpsScript, NvmlFault,
-    Performance, Quit, Start, StatusCommand, Terminate, Topology,
+    Performance, Quit, StartScript, StatusCommand, Terminate, Topology,
 };
 pub use install::{Installed, examples};
 pub use packets::{Listener, Packets};
-pub use processes::{OutOfMemory, Process, Via};
-pub use world::{WORLD_VARIABLE, World, visible};
+pub use processes::{GpuRoute, OutOfMemory, Process};
+pub use world::{FakeWorld, WORLD_VARIABLE, visible};
 pub use xids::FakeXid;

@@ -36,7 +36,7 @@ pub enum Caller {
 /// What the control daemon says to a caller.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Welcome {
+pub enum ControlReply {
     /// To a session: your commands, please.
     Commands,
     /// To a session beside another one that waits for its next command: be silent, and say that all is well.

@@ -8,7 +8,7 @@ use std::path::PathBuf;
 use serde::{Deserialize, Serialize};
 
 use crate::world::{read_json, write_json};
-use crate::{FakeGpu, World};
+use crate::{FakeGpu, FakeWorld};
 
 /// A process that uses GPUs.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -18,7 +18,7 @@ pub struct Process {
     /// When it began, in ticks since the machine did: another process may get its number later.
     pub began: u64,
     /// How it reached the GPUs.
-    pub via: Via,
+    pub via: GpuRoute,
     /// The process that all of its program belong to: they do not hold each other up.
     pub family: i32,
     /// Bytes that it holds of each GPU, by UUID.
@@ -28,7 +28,7 @@ pub struct Process {
 /// How a process reached a GPU.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Via {
+pub enum GpuRoute {
     /// By itself, taking turns with all others.
     Itself,
     /// As a client of this MPS server.
@@ -53,7 +53,7 @@ impl Process {
     ///
     /// # Errors
     /// When the system does not know it.
-    pub fn this(via: Via, family: i32) -> io::Result<Process> {
+    pub fn this(via: GpuRoute, family: i32) -> io::Result<Process> {
         let pid = std::process::id() as i32;
         let began = began(pid).ok_or_else(|| io::Error::other("/proc does not know this process"))?;
         Ok(Process { pid, began, via, family, holds: BTreeMap::new() })
@@ -70,7 +70,7 @@ fn began(pid: i32) -> Option<u64> {
     (!matches!(stat.state, 'Z' | 'X')).then_some(stat.starttime)
 }
 
-impl World {
+impl FakeWorld {
     /// All processes that live and use a GPU.
     #[must_use]
     pub fn processes(&self) -> Vec<Process> {
@@ -99,7 +99,7 @@ impl World {
     /// The living clients of MPS servers on this GPU.
     #[must_use]
     pub fn clients(&self, uuid: &str) -> Vec<i32> {
-        let clients = self.processes_on(uuid).into_iter().filter(|it| matches!(it.via, Via::Client(_)));
+        let clients = self.processes_on(uuid).into_iter().filter(|it| matches!(it.via, GpuRoute::Client(_)));
         clients.map(|process| process.pid).collect()
     }
 
@@ -110,7 +110,7 @@ impl World {
     pub fn add_foreign_process(&self, pid: i32, uuid: &str, bytes: u64) -> io::Result<()> {
         let began = began(pid).ok_or_else(|| io::Error::other(format!("no process {pid} runs")))?;
         let holds = BTreeMap::from([(uuid.to_owned(), bytes)]);
-        self.write_process(&Process { pid, began, via: Via::Foreign, family: pid, holds })
+        self.write_process(&Process { pid, began, via: GpuRoute::Foreign, family: pid, holds })
     }
 
     /// Takes a process off its GPUs, as its end would.

@@ -14,7 +14,7 @@ pub const WORLD_VARIABLE: &str = "COHABIT_FAKE_WORLD";
 
 /// The folder of a made-up world.
 #[derive(Debug, Clone)]
-pub struct World {
+pub struct FakeWorld {
     root: PathBuf,
 }
 
@@ -26,46 +26,46 @@ struct Hardware {
     gpus: Vec<FakeGpu>,
 }
 
-impl World {
+impl FakeWorld {
     /// Makes a world of these GPUs in this folder.
     ///
     /// # Errors
     /// When the folder cannot be written.
-    pub fn create(root: &Path, gpus: Vec<FakeGpu>) -> io::Result<World> {
+    pub fn create(root: &Path, gpus: Vec<FakeGpu>) -> io::Result<FakeWorld> {
         for folder in ["processes", "xids", "nvidia-mps"] {
             fs::create_dir_all(root.join(folder))?;
         }
-        let world = World { root: root.canonicalize()? };
+        let world = FakeWorld { root: root.canonicalize()? };
         write_json(&world.hardware_file(), &Hardware { library: Library::default(), gpus })?;
         Ok(world)
     }
 
     /// The world that is in this folder, if one is.
     #[must_use]
-    pub fn open(root: &Path) -> Option<World> {
-        let world = World { root: root.canonicalize().ok()? };
+    pub fn open(root: &Path) -> Option<FakeWorld> {
+        let world = FakeWorld { root: root.canonicalize().ok()? };
         world.hardware_file().exists().then_some(world)
     }
 
     /// The world that the environment names, else the one in whose `bin` folder this program or library lies.
     #[must_use]
-    pub fn find(program: &Path) -> Option<World> {
+    pub fn find(program: &Path) -> Option<FakeWorld> {
         match std::env::var_os(WORLD_VARIABLE) {
-            Some(root) => World::open(Path::new(&root)),
-            None => World::open(program.parent()?.parent()?),
+            Some(root) => FakeWorld::open(Path::new(&root)),
+            None => FakeWorld::open(program.parent()?.parent()?),
         }
     }
 
     /// The world of the program that runs, by its name on the command line.
     #[must_use]
-    pub fn of_this_program() -> Option<World> {
+    pub fn of_this_program() -> Option<FakeWorld> {
         let called = PathBuf::from(std::env::args_os().next()?);
         if called.components().count() > 1 {
-            return World::find(&called);
+            return FakeWorld::find(&called);
         }
         let search_path = std::env::var_os("PATH").unwrap_or_default();
         let found = std::env::split_paths(&search_path).map(|it| it.join(&called)).find(|it| it.exists());
-        World::find(&found.unwrap_or(called))
+        FakeWorld::find(&found.unwrap_or(called))
     }
 
     /// Its folder.

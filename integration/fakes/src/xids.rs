@@ -5,7 +5,7 @@ use std::io;
 
 use serde::{Deserialize, Serialize};
 
-use crate::World;
+use crate::FakeWorld;
 use crate::world::{read_json, write_json};
 
 /// A critical error.
@@ -17,7 +17,7 @@ pub struct FakeXid {
     pub code: u64,
 }
 
-impl World {
+impl FakeWorld {
     /// Lets a GPU have a critical error.
     ///
     /// # Errors

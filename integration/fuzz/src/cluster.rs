@@ -3,17 +3,17 @@
 
 use cohabit_head::fuzzing::{admits, admits_job, admitted_inventory, admitted_reports};
 use cohabit_net::fuzzing::decode;
-use cohabit_policy::policy_by_name;
+use cohabit_policy::parse_policy;
 use cohabit_scheduler_core::{Effect, Event, Head};
 use cohabit_types::{
-    By, ClientKey, Incarnation, Inventory, NodeId, Query, Report, Request, Role, Span, Submit, Time,
-    WorkerKey,
+    ClientRequestId, Incarnation, Inventory, NodeId, Principal, Query, Report, Request, Role, Span, Submit,
+    Time, WorkerKey,
 };
 use serde::{Deserialize, Serialize};
 
 /// What a peer does, some time after what came before.
 #[derive(Debug, Serialize, Deserialize)]
-pub(crate) enum Step {
+pub(crate) enum PeerAction {
     /// A client asks for a change.
     Asks(User, Request),
     /// A client asks a question.
@@ -38,19 +38,19 @@ pub(crate) enum User {
 
 /// Steps of peers, as messages carry them; after each, the policy answers if the head asks it.
 pub(crate) fn requests(bytes: &[u8]) {
-    let Some(steps) = decode::<Vec<(Span, Step)>>(bytes) else { return };
+    let Some(steps) = decode::<Vec<(Span, PeerAction)>>(bytes) else { return };
     let mut world = World { head: Head::new(), now: Time::EPOCH, links: 0 };
-    for (pause, step) in steps.into_iter().take(MOST_STEPS) {
-        world.now += pause.min(LONGEST_PAUSE);
+    for (pause, step) in steps.into_iter().take(MAX_STEPS) {
+        world.now += pause.min(MAX_PAUSE);
         world.take(step);
         world.head.check();
     }
 }
 
 /// More would only be slow.
-const MOST_STEPS: usize = 32;
+const MAX_STEPS: usize = 32;
 /// A wall clock cannot jump beyond all time.
-const LONGEST_PAUSE: Span = Span::from_secs(1 << 30);
+const MAX_PAUSE: Span = Span::from_secs(1 << 30);
 /// Arrays of this many members are as good as longer ones.
 const LONG_ARRAY: u64 = 64;
 
@@ -62,51 +62,51 @@ struct World {
 }
 
 impl World {
-    fn take(&mut self, step: Step) {
+    fn take(&mut self, step: PeerAction) {
         match step {
-            Step::Asks(user, request) if admits(&request) && is_short(&request) => {
-                self.happens(Event::Client(ClientKey(1), user.by(), request));
+            PeerAction::Asks(user, request) if admits(&request) && is_short(&request) => {
+                self.apply_event(Event::Client(ClientRequestId(1), user.by(), request));
             }
-            Step::Asks(..) => {}
-            Step::Wonders(user, Query::Consider(spec)) => self.considers(user, *spec),
-            Step::Wonders(user, query) => _ = self.head.answer(self.now, &user.by(), &query),
-            Step::Joins(node, inventory) => {
+            PeerAction::Asks(..) => {}
+            PeerAction::Wonders(user, Query::Consider(spec)) => self.dry_run_job(user, *spec),
+            PeerAction::Wonders(user, query) => _ = self.head.answer(self.now, &user.by(), &query),
+            PeerAction::Joins(node, inventory) => {
                 self.links += 1;
-                self.happens(Event::Joined(self.key(node), admitted_inventory(inventory)));
+                self.apply_event(Event::Joined(self.key(node), admitted_inventory(inventory)));
             }
-            Step::Leaves(node) => self.happens(Event::Lost(self.key(node), "gone".into())),
-            Step::Reports(node, report) => {
+            PeerAction::Leaves(node) => self.apply_event(Event::Lost(self.key(node), "gone".into())),
+            PeerAction::Reports(node, report) => {
                 for report in admitted_reports(vec![report]) {
-                    self.happens(Event::Report(self.key(node), report));
+                    self.apply_event(Event::Report(self.key(node), report));
                 }
             }
-            Step::Waits => {
+            PeerAction::Waits => {
                 if let Some((at, _)) = self.head.deadline() {
                     self.now = self.now.max(at);
-                    self.happens(Event::Alarm);
+                    self.apply_event(Event::Alarm);
                 }
             }
         }
     }
 
-    fn happens(&mut self, event: Event) {
+    fn apply_event(&mut self, event: Event) {
         let mut effects = Vec::new();
         self.head.handle(self.now, event, &mut effects);
         while let Some(question) = effects.iter().find_map(question) {
             effects.clear();
             let view = self.head.view(self.now);
-            let mut policy = policy_by_name("hybrid").expect("the default policy is known");
+            let mut policy = parse_policy("hybrid").expect("the default policy is known");
             policy.learn(&view, &view.as_changes());
             let plan = policy.plan(&view);
-            let _told_to_people = policy.outlook(&view);
+            let _told_to_people = policy.explain_pending(&view);
             self.head.handle(self.now, Event::Planned(question, plan), &mut effects);
         }
     }
 
-    fn considers(&mut self, user: User, spec: cohabit_types::JobSpec) {
+    fn dry_run_job(&mut self, user: User, spec: cohabit_types::JobSpec) {
         let submit = Submit { spec, idempotency_key: None, estimate: None };
         if admits_job(&submit.spec) && is_short(&Request::Submit(Box::new(submit.clone()))) {
-            let _refused_or_imagined = self.head.imagine(self.now, &user.by(), submit);
+            let _refused_or_imagined = self.head.prepare_dry_run(self.now, &user.by(), submit);
         }
     }
 
@@ -118,16 +118,16 @@ impl World {
 }
 
 impl User {
-    fn by(self) -> By {
+    fn by(self) -> Principal {
         match self {
-            User::Ada => By::new("ada", Role::User),
-            User::Bea => By::new("bea", Role::User),
-            User::Admin => By::new("admin", Role::Admin),
+            User::Ada => Principal::new("ada", Role::User),
+            User::Bea => Principal::new("bea", Role::User),
+            User::Admin => Principal::new("admin", Role::Admin),
         }
     }
 }
 
-fn question(effect: &Effect) -> Option<cohabit_types::Ticket> {
+fn question(effect: &Effect) -> Option<cohabit_types::PlanRequestId> {
     if let Effect::Plan(ticket) = effect { Some(*ticket) } else { None }
 }
 

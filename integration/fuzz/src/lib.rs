@@ -17,7 +17,7 @@ use cohabit_worker_daemon::fuzzing as worker;
 
 /// A promise about any bytes.
 #[derive(Clone, Copy)]
-pub struct Target {
+pub struct FuzzTarget {
     /// Its name, and that of its folder in `corpus`.
     pub name: &'static str,
     property: fn(&[u8]),
@@ -27,14 +27,14 @@ pub struct Target {
     for_each: usize,
 }
 
-impl Target {
-    const fn new(name: &'static str, property: fn(&[u8])) -> Target {
-        Target { name, property, at_least: 2 << 20, for_each: 200 }
+impl FuzzTarget {
+    const fn new(name: &'static str, property: fn(&[u8])) -> FuzzTarget {
+        FuzzTarget { name, property, at_least: 2 << 20, for_each: 200 }
     }
 
     /// One that also needs so much for itself.
-    const fn with_room(self, at_least: usize) -> Target {
-        Target { at_least, ..self }
+    const fn with_room(self, at_least: usize) -> FuzzTarget {
+        FuzzTarget { at_least, ..self }
     }
 
     /// The one of this name.
@@ -42,8 +42,8 @@ impl Target {
     /// # Panics
     /// If there is none.
     #[must_use]
-    pub const fn named(name: &str) -> Target {
-        let mut rest: &[Target] = &TARGETS;
+    pub const fn named(name: &str) -> FuzzTarget {
+        let mut rest: &[FuzzTarget] = &TARGETS;
         while let [target, others @ ..] = rest {
             if is_same(target.name.as_bytes(), name.as_bytes()) {
                 return *target;
@@ -64,7 +64,7 @@ impl Target {
     /// # Panics
     /// If it is broken, or takes more memory than it may.
     pub fn check(&self, bytes: &[u8]) {
-        let peak = memory::peak_of(|| (self.property)(bytes));
+        let peak = memory::peak_memory_of(|| (self.property)(bytes));
         let most = self.at_least + self.for_each * bytes.len();
         assert!(peak <= most, "{} bytes took {peak} bytes of memory, and {most} are the most", bytes.len());
     }
@@ -80,30 +80,30 @@ const fn is_same(one: &[u8], other: &[u8]) -> bool {
 }
 
 /// All of them.
-pub const TARGETS: [Target; 22] = [
-    Target::new("frames", cohabit_net::fuzzing::frames),
+pub const TARGETS: [FuzzTarget; 22] = [
+    FuzzTarget::new("frames", cohabit_net::fuzzing::frames),
     // Room is made ahead for every list, up to 1 MiB, and lists lie in lists.
-    Target::new("messages", cohabit_net::fuzzing::messages).with_room(MAX_FRAME),
-    Target::new("hello", cohabit_net::fuzzing::hello),
-    Target::new("token", cohabit_net::fuzzing::token),
-    Target::new("token-store", cohabit_net::fuzzing::token_store),
-    Target::new("cluster", cluster::requests),
-    Target::new("journal-entries", runtime::journal_entries),
-    Target::new("journal-file", journal_file).with_room(64 << 20),
-    Target::new("progress-lines", worker::progress_lines),
-    Target::new("output", worker::output),
-    Target::new("log-records", worker::log_records),
-    Target::new("rank-files", worker::rank_files),
-    Target::new("server-log", worker::server_log),
-    Target::new("co-location-table", worker::co_location_table),
-    Target::new("config", cohabit::fuzzing::config),
-    Target::new("descriptions", cohabit::fuzzing::descriptions),
-    Target::new("scripts", cohabit::fuzzing::scripts),
-    Target::new("values", cohabit::fuzzing::values),
-    Target::new("traces", cohabit_sim::fuzzing::traces),
-    Target::new("clusters", cohabit_sim::fuzzing::clusters),
-    Target::new("measurements", cohabit_predict::interference::fuzzing::measurements),
-    Target::new("models", cohabit_predict::interference::fuzzing::models),
+    FuzzTarget::new("messages", cohabit_net::fuzzing::messages).with_room(MAX_FRAME),
+    FuzzTarget::new("hello", cohabit_net::fuzzing::hello),
+    FuzzTarget::new("token", cohabit_net::fuzzing::token),
+    FuzzTarget::new("token-store", cohabit_net::fuzzing::token_store),
+    FuzzTarget::new("cluster", cluster::requests),
+    FuzzTarget::new("journal-entries", runtime::journal_entries),
+    FuzzTarget::new("journal-file", journal_file).with_room(64 << 20),
+    FuzzTarget::new("progress-lines", worker::progress_lines),
+    FuzzTarget::new("output", worker::output),
+    FuzzTarget::new("log-records", worker::log_records),
+    FuzzTarget::new("rank-files", worker::rank_files),
+    FuzzTarget::new("server-log", worker::server_log),
+    FuzzTarget::new("co-location-table", worker::co_location_table),
+    FuzzTarget::new("config", cohabit::fuzzing::config),
+    FuzzTarget::new("descriptions", cohabit::fuzzing::descriptions),
+    FuzzTarget::new("scripts", cohabit::fuzzing::scripts),
+    FuzzTarget::new("values", cohabit::fuzzing::values),
+    FuzzTarget::new("traces", cohabit_sim::fuzzing::traces),
+    FuzzTarget::new("clusters", cohabit_sim::fuzzing::clusters),
+    FuzzTarget::new("measurements", cohabit_predict::interference::fuzzing::measurements),
+    FuzzTarget::new("models", cohabit_predict::interference::fuzzing::models),
 ];
 
 /// In a folder of its own on each thread.

@@ -1,11 +1,11 @@
 //! libFuzzer on one target: `run` says how to build and start it.
 #![no_main]
 
-use cohabit_fuzz::Target;
+use cohabit_fuzz::FuzzTarget;
 use libfuzzer_sys::fuzz_target;
 
 /// Known when it is built, so that nothing else is linked: libFuzzer looks through the counters of the whole
 /// program after each execution, and that would take longer than most targets do.
-const TARGET: Target = Target::named(env!("COHABIT_FUZZ_TARGET", "which target? `run` sets it"));
+const TARGET: FuzzTarget = FuzzTarget::named(env!("COHABIT_FUZZ_TARGET", "which target? `run` sets it"));
 
 fuzz_target!(|bytes: &[u8]| TARGET.check(bytes));

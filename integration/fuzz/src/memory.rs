@@ -16,7 +16,7 @@ struct Counting;
 static ALLOCATOR: Counting = Counting;
 
 /// The most memory that this took on its own thread, in bytes.
-pub(crate) fn peak_of(work: impl FnOnce()) -> usize {
+pub(crate) fn peak_memory_of(work: impl FnOnce()) -> usize {
     HELD.set((0, 0));
     work();
     usize::try_from(HELD.get().1).unwrap_or(0)

@@ -7,14 +7,15 @@ use std::path::Path;
 use cohabit_net::WorkerHello;
 use cohabit_net::fuzzing::{decode, encode};
 use cohabit_types::{
-    Array, AtEnd, Bytes, Demand, Dependency, Device, DeviceId, DeviceKind, Filter, Gpus, Incarnation,
-    IndexRange, Inventory, Isolation, JobChange, JobId, JobRef, JobSpec, Links, LogChunk, LogPosition,
-    LogRecord, LogRequest, LogStream, NodeId, Order, Outcome, Query, Refusal, Report, Request, Role, Share,
-    SharingLimits, Signal, Span, StopReason, Submit, Time, TokenRequest, Watched, When, WorkerKey,
+    Array, Bytes, Demand, Dependency, DependencyKind, Device, DeviceId, DeviceKind, Filter, FollowMode,
+    GpuRequest, Incarnation, IndexRange, Inventory, Isolation, JobChange, JobId, JobRef, JobRevision,
+    JobSpec, LinkBandwidths, LogChunk, LogPosition, LogRecord, LogRequest, LogStream, NodeId, Order, Outcome,
+    Query, Refusal, Report, Request, Role, Share, SharingLimits, Signal, Span, StopReason, Submit, Time,
+    TokenRequest, WorkerKey,
 };
 use serde::Serialize;
 
-use crate::cluster::{Step, User};
+use crate::cluster::{PeerAction, User};
 
 /// The beginning of a call: its kind, its number, the time that it has, and a trace that nobody follows.
 const CALL: [u8; 21] = [0, 1, 7, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1];
@@ -28,13 +29,13 @@ fn submit(change: impl FnOnce(&mut JobSpec)) -> Request {
 }
 
 fn part(spec: &mut JobSpec) {
-    let (gpus, gpu_memory) = (Gpus::Part(Share(300)), Some(Bytes(4 << 30)));
+    let (gpus, gpu_memory) = (GpuRequest::Part(Share(300)), Some(Bytes(4 << 30)));
     spec.demand = Demand { gpus, gpu_memory, ..Demand::default() };
 }
 
 fn array(spec: &mut JobSpec) {
     spec.array = Some(Array { ranges: vec![IndexRange { first: 1, last: 9, step: 2 }], at_once: Some(2) });
-    spec.depends_on = vec![Dependency { job: JobId::new(1), when: When::AfterOk }];
+    spec.depends_on = vec![Dependency { job: JobId::new(1), when: DependencyKind::AfterOk }];
     spec.begin = Some(Time::from_micros(9));
     spec.time_limit = Some(Span::from_secs(60));
 }
@@ -49,7 +50,7 @@ fn inventory() -> Inventory {
         memory: Bytes(64 << 30),
         devices: (0..2).map(device).collect(),
         build: "0.1.0".into(),
-        links: Links::default(),
+        links: LinkBandwidths::default(),
         sharing: SharingLimits::default(),
         rendezvous_ports: vec![29_600],
         isolation: Isolation::default(),
@@ -74,48 +75,48 @@ fn queries() -> Vec<Query> {
         Query::Resolve(vec![JobRef::Range(7, 1), JobRef::Last(0), JobRef::Name("train".into())]),
         Query::Show(vec![JobId::new(1), JobId::member(2, 5)]),
         Query::Explain(JobId::new(1)),
-        Query::Watch(vec![Watched { job: JobId::new(1), revision: 0 }]),
+        Query::Watch(vec![JobRevision { job: JobId::new(1), revision: 0 }]),
         Query::List(Filter::default()),
         Query::Nodes,
     ]
 }
 
 /// What happens to a head.
-fn stories() -> Vec<Vec<(Span, Step)>> {
+fn scenarios() -> Vec<Vec<(Span, PeerAction)>> {
     let second = Span::from_secs(1);
-    let asks = |request| (second, Step::Asks(User::Ada, request));
-    let all_queries = queries().into_iter().map(|query| (second, Step::Wonders(User::Bea, query)));
+    let asks = |request| (second, PeerAction::Asks(User::Ada, request));
+    let all_queries = queries().into_iter().map(|query| (second, PeerAction::Wonders(User::Bea, query)));
     let rank = JobId::new(1).attempt(1).rank(0);
-    let joins = (second, Step::Joins(0, inventory()));
-    let runs = (second, Step::Reports(0, Report::Started { rank, at: Time::from_micros(3) }));
-    let ends = (second, Step::Reports(0, ended()));
+    let joins = (second, PeerAction::Joins(0, inventory()));
+    let runs = (second, PeerAction::Reports(0, Report::Started { rank, at: Time::from_micros(3) }));
+    let ends = (second, PeerAction::Reports(0, ended()));
     let mut questions = vec![asks(submit(|_| {})), asks(submit(array))];
     questions.extend(all_queries);
     let mut twice = inventory();
     twice.devices.extend(inventory().devices);
-    let joins_twice = (second, Step::Joins(2, twice));
+    let joins_twice = (second, PeerAction::Joins(2, twice));
     vec![
         vec![joins_twice, asks(submit(part)), asks(submit(part))],
-        vec![joins, asks(submit(part)), asks(submit(part)), runs, ends, (second, Step::Waits)],
+        vec![joins, asks(submit(part)), asks(submit(part)), runs, ends, (second, PeerAction::Waits)],
         questions,
         vec![
-            (second, Step::Joins(1, inventory())),
+            (second, PeerAction::Joins(1, inventory())),
             asks(submit(array)),
             asks(Request::Change(JobChange::Cancel, vec![JobId::new(1)])),
-            (second, Step::Asks(User::Admin, Request::Drain("node-a".into()))),
-            (second, Step::Leaves(1)),
-            (second, Step::Waits),
-            (second, Step::Asks(User::Admin, Request::Change(JobChange::Requeue, vec![JobId::new(1)]))),
+            (second, PeerAction::Asks(User::Admin, Request::Drain("node-a".into()))),
+            (second, PeerAction::Leaves(1)),
+            (second, PeerAction::Waits),
+            (second, PeerAction::Asks(User::Admin, Request::Change(JobChange::Requeue, vec![JobId::new(1)]))),
         ],
     ]
 }
 
 /// Each by who speaks, how it begins, which of the service's calls it is, and what is said.
-fn said() -> Vec<(&'static str, Vec<u8>)> {
+fn recorded_messages() -> Vec<(&'static str, Vec<u8>)> {
     let log = LogRequest {
         rank: JobId::new(1).attempt(1).rank(0),
         from: LogPosition::Tail(9),
-        at_end: AtEnd::Wait,
+        at_end: FollowMode::Wait,
     };
     let record = LogRecord { stream: LogStream::Stderr, at: Time::EPOCH, bytes: b"hi\n".to_vec() };
     let chunk: Result<LogChunk, Refusal> = Ok(LogChunk { records: vec![record], ..LogChunk::default() });
@@ -152,9 +153,9 @@ fn message(speaker: u8, beginning: &[u8], call: u8, argument: &impl Serialize) -
 /// By target and name.
 fn seeds() -> Vec<(&'static str, String, Vec<u8>)> {
     let mut seeds: Vec<_> =
-        said().into_iter().map(|(name, bytes)| ("messages", name.to_owned(), bytes)).collect();
-    for (number, story) in stories().iter().enumerate() {
-        seeds.push(("cluster", number.to_string(), encode(story).expect("it is short").to_vec()));
+        recorded_messages().into_iter().map(|(name, bytes)| ("messages", name.to_owned(), bytes)).collect();
+    for (number, scenario) in scenarios().iter().enumerate() {
+        seeds.push(("cluster", number.to_string(), encode(scenario).expect("it is short").to_vec()));
     }
     let key = WorkerKey { node: NodeId(uuid::Uuid::from_u128(7)), incarnation: Incarnation(3) };
     let worker = WorkerHello { key, inventory: inventory() };
@@ -181,5 +182,9 @@ fn seeds_are_those_of_this_version_of_the_protocol() {
         let kept = fs::read(Path::new(env!("CARGO_MANIFEST_DIR")).join("corpus").join(target).join(&name));
         assert!(kept.is_ok_and(|kept| kept == bytes), "{target}/{name}: write the seeds anew");
     }
-    assert!(stories().iter().all(|story| decode::<Vec<(Span, Step)>>(&encode(story).unwrap()).is_some()));
+    assert!(
+        scenarios()
+            .iter()
+            .all(|scenario| decode::<Vec<(Span, PeerAction)>>(&encode(scenario).unwrap()).is_some())
+    );
 }

@@ -4,7 +4,7 @@
 use std::fs;
 use std::path::Path;
 
-use cohabit_fuzz::{TARGETS, Target};
+use cohabit_fuzz::{FuzzTarget, TARGETS};
 use proptest::collection::vec;
 use proptest::prelude::*;
 use proptest::test_runner::{Config, TestRunner};
@@ -12,7 +12,7 @@ use proptest::test_runner::{Config, TestRunner};
 /// For each target; of those that take long, fewer.
 const CASES: u32 = 2_000;
 
-fn seeds(target: &Target) -> Vec<Vec<u8>> {
+fn seeds(target: &FuzzTarget) -> Vec<Vec<u8>> {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("corpus").join(target.name);
     let entries = fs::read_dir(&folder).unwrap_or_else(|error| panic!("{}: {error}", folder.display()));
     let seeds: Vec<_> = entries.map(|entry| fs::read(entry.unwrap().path()).unwrap()).collect();
@@ -22,7 +22,7 @@ fn seeds(target: &Target) -> Vec<Vec<u8>> {
 
 /// One change of some bytes; places are parts of the whole.
 #[derive(Debug, Clone)]
-enum Change {
+enum Mutation {
     Set(f64, u8),
     Cut(f64, f64),
     Repeat(f64, f64),
@@ -30,14 +30,14 @@ enum Change {
     Join(f64, usize),
 }
 
-fn change() -> impl Strategy<Value = Change> {
+fn change() -> impl Strategy<Value = Mutation> {
     let place = || 0.0..1.0;
     prop_oneof![
-        4 => (place(), any::<u8>()).prop_map(|(at, byte)| Change::Set(at, byte)),
-        1 => (place(), place()).prop_map(|(from, to)| Change::Cut(from, to)),
-        1 => (place(), place()).prop_map(|(from, to)| Change::Repeat(from, to)),
-        2 => (place(), insertion()).prop_map(|(at, bytes)| Change::Insert(at, bytes)),
-        1 => (place(), any::<usize>()).prop_map(|(at, other)| Change::Join(at, other)),
+        4 => (place(), any::<u8>()).prop_map(|(at, byte)| Mutation::Set(at, byte)),
+        1 => (place(), place()).prop_map(|(from, to)| Mutation::Cut(from, to)),
+        1 => (place(), place()).prop_map(|(from, to)| Mutation::Repeat(from, to)),
+        2 => (place(), insertion()).prop_map(|(at, bytes)| Mutation::Insert(at, bytes)),
+        1 => (place(), any::<usize>()).prop_map(|(at, other)| Mutation::Join(at, other)),
     ]
 }
 
@@ -64,22 +64,22 @@ fn insertion() -> impl Strategy<Value = Vec<u8>> {
     ]
 }
 
-fn changed(seeds: &[Vec<u8>], which: usize, changes: &[Change]) -> Vec<u8> {
+fn changed(seeds: &[Vec<u8>], which: usize, changes: &[Mutation]) -> Vec<u8> {
     let mut bytes = seeds[which % seeds.len()].clone();
     for change in changes {
         let at = |part: f64| (part * bytes.len() as f64) as usize;
         match change {
-            Change::Set(place, byte) => {
+            Mutation::Set(place, byte) => {
                 let place = at(*place);
                 bytes.get_mut(place).into_iter().for_each(|there| *there = *byte);
             }
-            Change::Cut(one, other) => drop(bytes.drain(at(one.min(*other))..at(one.max(*other)))),
-            Change::Repeat(one, other) => {
+            Mutation::Cut(one, other) => drop(bytes.drain(at(one.min(*other))..at(one.max(*other)))),
+            Mutation::Repeat(one, other) => {
                 let (from, to) = (at(one.min(*other)), at(one.max(*other)));
                 bytes.splice(from..from, bytes[from..to].to_vec());
             }
-            Change::Insert(place, more) => drop(bytes.splice(at(*place)..at(*place), more.clone())),
-            Change::Join(place, other) => {
+            Mutation::Insert(place, more) => drop(bytes.splice(at(*place)..at(*place), more.clone())),
+            Mutation::Join(place, other) => {
                 bytes.truncate(at(*place));
                 bytes.extend(&seeds[other % seeds.len()]);
             }

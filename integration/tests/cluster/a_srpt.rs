@@ -5,9 +5,13 @@
 
 use std::collections::BTreeMap;
 
-use cohabit_client::proto::{Demand, Gpus, JobSpec, Launch, ModelDescription, Span, Spread, Stage, Time};
+use cohabit_client::proto::{
+    Demand, GpuRequest, JobSpec, LaunchMode, ModelDescription, PipelineStage, Span, Spread, Time,
+};
 use cohabit_sim::workload::WorkloadJob;
-use cohabit_sim::{EstimatorKind, Evaluation, Hardware, Knowledge, Observer, Program, Shape, evaluate};
+use cohabit_sim::{
+    EstimatorKind, Evaluation, Hardware, InterferenceContext, MachineSpec, Observer, SimProgram, evaluate,
+};
 use serde_json::Value;
 
 use crate::kit::*;
@@ -52,9 +56,9 @@ fn moment(job: &Value, key: &str) -> i64 {
 }
 
 /// A clock that nobody looks at.
-struct Nobody;
+struct NullObserver;
 
-impl Observer for Nobody {
+impl Observer for NullObserver {
     fn progressed(&mut self, _: usize, _: usize) {}
 
     fn clock_us(&mut self) -> u64 {
@@ -65,32 +69,32 @@ impl Observer for Nobody {
 /// When the simulator starts these jobs, submitted at these microseconds, on one machine with four slots.
 fn simulated(jobs: &[Job], submitted: &[i64]) -> Vec<Time> {
     let evaluation = Evaluation {
-        shapes: vec![Shape::new("node0", 4)],
+        shapes: vec![MachineSpec::new("node0", 4)],
         jobs: jobs.iter().zip(submitted).map(|(job, at)| workload(*job, at - submitted[0])).collect(),
         hardware: Hardware::default(),
         policy: "a-srpt".into(),
-        knowledge: Knowledge::default(),
+        knowledge: InterferenceContext::default(),
         estimator: EstimatorKind::Oracle,
         seed: 1,
     };
-    let evaluated = evaluate(evaluation, &mut Nobody).unwrap();
+    let evaluated = evaluate(evaluation, &mut NullObserver).unwrap();
     evaluated.jobs.iter().map(|job| job.started.unwrap()).collect()
 }
 
 fn workload(Job { replicas, iterations }: Job, at_us: i64) -> WorkloadJob {
-    let stage = Stage {
+    let stage = PipelineStage {
         replicas,
         compute_seconds: ITERATION,
         compute_seconds_on: BTreeMap::new(),
         activation_bytes: 0.0,
         gradient_bytes: 0.0,
     };
-    let demand = Demand { gpus: Gpus::Whole(replicas), spread: Spread::Free, ..Demand::default() };
+    let demand = Demand { gpus: GpuRequest::Whole(replicas), spread: Spread::Free, ..Demand::default() };
     let spec = JobSpec {
         demand,
-        launch: Launch::PerGpu,
+        launch: LaunchMode::PerGpu,
         model: Some(ModelDescription { stages: vec![stage], ..ModelDescription::default() }),
-        ..Program::working(Span::ZERO).job()
+        ..SimProgram::working(Span::ZERO).job()
     };
     let (at, alone_milli) = (Time::from_micros(at_us as u64), demand.total_milli());
     WorkloadJob { at, user: "ada".into(), spec, iterations, pace: ITERATION, alone_milli }
@@ -146,7 +150,7 @@ fn a_policy_that_there_is_not_is_refused_with_those_there_are() {
     let folder = tempfile::tempdir().unwrap();
     let start = |policy: &str| {
         let arguments = ["head", "start", "--listen", "127.0.0.1:0", "--state", "head", "--policy", policy];
-        Ran::from(cohabit(folder.path()).args(arguments).output().unwrap())
+        CommandOutput::from(cohabit(folder.path()).args(arguments).output().unwrap())
     };
     let ran = start("a-srtp");
     assert!(ran.code == 78 && ran.stderr.contains("a-srpt"), "{}: {}", ran.code, ran.stderr);

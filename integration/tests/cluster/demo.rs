@@ -8,7 +8,7 @@ fn the_demo_trains_six_jobs_and_leaves_nothing_behind() {
     let temporary = folder.path().join("tmp");
     std::fs::create_dir(&temporary).unwrap();
     let output = cohabit(folder.path()).arg("demo").env("TMPDIR", &temporary).output().unwrap();
-    let ran = Ran::from(output);
+    let ran = CommandOutput::from(output);
     assert_eq!(ran.code, 0, "{}", ran.stderr);
     assert!(ran.stdout.matches("COMPLETED").count() >= 6, "{}", ran.stdout);
     assert!(ran.stdout.contains("accuracy"), "{}", ran.stdout);

@@ -22,7 +22,7 @@ fn every_command_of_the_documentation_exists() {
         for words in commands(&std::fs::read_to_string(root.join(document)).unwrap()) {
             let nested = ["head", "worker", "token"].contains(&words[0].as_str());
             let verb: Vec<&str> = words.iter().take(if nested { 2 } else { 1 }).map(String::as_str).collect();
-            let ran = Ran::from(cohabit(root).args(&verb).arg("--help").output().unwrap());
+            let ran = CommandOutput::from(cohabit(root).args(&verb).arg("--help").output().unwrap());
             assert_eq!(ran.code, 0, "{document} shows `cohabit {}`: {}", words.join(" "), ran.stderr);
             let flags = words.iter().take_while(|word| *word != "--").filter(|word| word.starts_with("--"));
             for flag in flags.map(|flag| flag.split('=').next().unwrap()) {

@@ -119,7 +119,8 @@ fn a_table_that_makes_no_sense_is_refused_with_its_line() {
 /// A head that is to go by this does not start, and says all of that.
 fn refuses(folder: &Path, source: &str, expected: &[&str]) {
     let flags = ["head", "start", "--listen", "127.0.0.1:0", "--state", "head", "--policy", "hybrid"];
-    let ran = Ran::from(cohabit(folder).args(flags).args(["--interference", source]).output().unwrap());
+    let ran =
+        CommandOutput::from(cohabit(folder).args(flags).args(["--interference", source]).output().unwrap());
     assert_ne!(ran.code, 0, "{source} was taken");
     assert!(expected.iter().all(|word| ran.stderr.contains(word)), "{source}: {}", ran.stderr);
 }

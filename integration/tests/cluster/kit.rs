@@ -16,13 +16,13 @@ use nix::unistd::Pid;
 use serde_json::Value;
 use tempfile::TempDir;
 
-pub(crate) use book::Book;
+pub(crate) use book::AttemptLog;
 pub(crate) use faults::{FakeClock, kill_hard};
 pub(crate) use proxy::Proxy;
 pub(crate) use small_disk::SmallDisk;
 
 /// Longer than anything here takes on a busy machine.
-pub(crate) const PATIENCE: Duration = Duration::from_secs(60);
+pub(crate) const TIMEOUT: Duration = Duration::from_secs(60);
 
 pub(crate) struct Cluster {
     folder: TempDir,
@@ -200,8 +200,8 @@ impl Cluster {
         command
     }
 
-    pub(crate) fn run(&self, arguments: &[&str]) -> Ran {
-        Ran::from(self.command(arguments).output().unwrap())
+    pub(crate) fn run(&self, arguments: &[&str]) -> CommandOutput {
+        CommandOutput::from(self.command(arguments).output().unwrap())
     }
 
     /// What a command that must succeed prints.
@@ -270,15 +270,15 @@ fn owned(environment: &[(&str, &str)]) -> Vec<(String, String)> {
 }
 
 /// What a command did.
-pub(crate) struct Ran {
+pub(crate) struct CommandOutput {
     pub(crate) code: i32,
     pub(crate) stdout: String,
     pub(crate) stderr: String,
 }
 
-impl From<Output> for Ran {
-    fn from(output: Output) -> Ran {
-        Ran {
+impl From<Output> for CommandOutput {
+    fn from(output: Output) -> CommandOutput {
+        CommandOutput {
             code: output.status.code().unwrap_or(-1),
             stdout: String::from_utf8_lossy(&output.stdout).into_owned(),
             stderr: String::from_utf8_lossy(&output.stderr).into_owned(),
@@ -288,7 +288,7 @@ impl From<Output> for Ran {
 
 /// Waits until it is so.
 pub(crate) fn until(what: &str, holds: impl Fn() -> bool) {
-    until_within(PATIENCE, what, holds);
+    until_within(TIMEOUT, what, holds);
 }
 
 /// The same for what takes long by itself.

@@ -4,13 +4,13 @@ use std::fs;
 use std::path::PathBuf;
 use std::process::{Child, Command, Stdio};
 
-use cohabit_fakes::{FakeGpu, Installed, Performance, World, examples};
+use cohabit_fakes::{FakeGpu, FakeWorld, Installed, Performance, examples};
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 use serde_json::Value;
 use tempfile::TempDir;
 
-use crate::kit::{Ran, cohabit, processes_with, until};
+use crate::kit::{CommandOutput, cohabit, processes_with, until};
 
 /// A machine with one fake GPU, and a table to fill.
 struct Bench {
@@ -26,7 +26,7 @@ impl Bench {
         let folder = tempfile::tempdir().unwrap();
         let monitored = Performance { sm_active: 40.0, ..Performance::default() };
         let gpu = FakeGpu { utilisation: 50, performance: Some(monitored), ..FakeGpu::numbered(0) };
-        let world = World::create(&folder.path().join("world"), vec![gpu]).unwrap();
+        let world = FakeWorld::create(&folder.path().join("world"), vec![gpu]).unwrap();
         let installed = world.install(&examples().unwrap()).unwrap();
         Bench { folder, installed }
     }
@@ -55,8 +55,8 @@ impl Bench {
         command
     }
 
-    fn run(&self, flags: &[&str]) -> Ran {
-        Ran::from(self.command(flags).output().unwrap())
+    fn run(&self, flags: &[&str]) -> CommandOutput {
+        CommandOutput::from(self.command(flags).output().unwrap())
     }
 
     fn start(&self, flags: &[&str]) -> Child {
@@ -193,7 +193,7 @@ fn an_interrupt_ends_everything_and_the_same_command_goes_on() {
     let child = bench.start(&flags);
     until("two sets are measured", || bench.rows().len() >= 2);
     kill(Pid::from_raw(child.id() as i32), Signal::SIGINT).unwrap();
-    let ran = Ran::from(child.wait_with_output().unwrap());
+    let ran = CommandOutput::from(child.wait_with_output().unwrap());
     assert_eq!(ran.code, 130, "{}", ran.stderr);
     assert!(ran.stderr.contains("the same command goes on"), "{}", ran.stderr);
     bench.nothing_is_left();

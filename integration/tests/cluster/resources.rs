@@ -40,7 +40,7 @@ fn let_go(cluster: &Cluster) {
 }
 
 /// Submits until the head refuses, which has to be soon; what it accepted, and why it refused.
-fn submit_until_refused(cluster: &Cluster) -> (Vec<String>, Ran) {
+fn submit_until_refused(cluster: &Cluster) -> (Vec<String>, CommandOutput) {
     let mut accepted = Vec::new();
     loop {
         let ran = cluster.run(&["submit", "--hold", "--output", "quiet", "--", "true"]);
@@ -91,7 +91,7 @@ fn a_head_that_is_killed_while_its_disk_is_full_keeps_every_promise() {
 /// Starts a head in the folder, which has no room for it.
 fn start_without_room(folder: &Path) {
     let start = ["head", "start", "--listen", "127.0.0.1:0", "--state", "head"];
-    let refused = Ran::from(run(cohabit(folder).args(start)));
+    let refused = CommandOutput::from(run(cohabit(folder).args(start)));
     assert_eq!((refused.code, refused.stdout.as_str()), (75, ""), "{}", refused.stderr);
     for part in ["state folder head", "full", "make room"] {
         assert!(refused.stderr.contains(part), "{part} is missing: {}", refused.stderr);

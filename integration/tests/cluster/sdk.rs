@@ -18,7 +18,7 @@ fn run(cluster: &Cluster, name: &str, arguments: &[&str]) -> String {
     command.env_clear().env("PATH", std::env::var("PATH").unwrap()).env("HOME", cluster.folder());
     command.env("COHABIT_STATE", cluster.folder().join("head")).current_dir(cluster.folder());
     let output = command.args(arguments).output().unwrap();
-    let ran = Ran::from(output);
+    let ran = CommandOutput::from(output);
     assert_eq!(ran.code, 0, "{name} failed: {}", ran.stderr);
     ran.stdout + &ran.stderr
 }

@@ -3,7 +3,7 @@
 //! An actor never sees two messages at once, so its fields need no locks. It never lives by its addresses: it
 //! runs until it stops itself, its supervisor stops it, or it has failed too often.
 
-use crate::{Context, Failure};
+use crate::{ActorFailure, Context};
 use std::future::{Future, ready};
 
 /// Something that owns state or IO, and handles one message at a time.
@@ -20,11 +20,14 @@ pub trait Actor: Sized + Send + 'static {
         &mut self,
         message: Self::Message,
         context: &mut Context<Self>,
-    ) -> impl Future<Output = Result<(), Failure>> + Send;
+    ) -> impl Future<Output = Result<(), ActorFailure>> + Send;
 
     /// Runs before the first message of each incarnation: the place to open what may fail to open, to spawn
     /// children, and to start timers.
-    fn started(&mut self, _context: &mut Context<Self>) -> impl Future<Output = Result<(), Failure>> + Send {
+    fn started(
+        &mut self,
+        _context: &mut Context<Self>,
+    ) -> impl Future<Output = Result<(), ActorFailure>> + Send {
         ready(Ok(()))
     }
 

@@ -9,20 +9,20 @@ use std::fmt;
 use std::sync::Arc;
 
 /// Room for one message; call it with the message.
-pub type Slot<'a, M> = Box<dyn FnOnce(M) + Send + 'a>;
+pub type SendPermit<'a, M> = Box<dyn FnOnce(M) + Send + 'a>;
 
 /// The way to a mailbox: what an [`Address`] hides.
 ///
 /// Local mailboxes have theirs. A network link implements it for what it can carry: `reserve` takes a place
-/// in the link's bounded outbox, the slot writes the serialised message there. A [`Reply`](crate::Reply)
+/// in the link's bounded outbox, the slot writes the serialised message there. A [`ReplyTo`](crate::Reply)
 /// cannot travel; a link for [`Call`](crate::Call)s keeps it, and sends it the response that comes back. When
 /// the link breaks, the address is closed and the kept replies are dropped, so that askers learn of it.
 pub trait Deliver<M>: Send + Sync + 'static {
     /// Waits for room: this is the back-pressure.
-    fn reserve(&self) -> BoxFuture<'_, Result<Slot<'_, M>, Closed>>;
+    fn reserve(&self) -> BoxFuture<'_, Result<SendPermit<'_, M>, Closed>>;
 
     /// Room, if there is some now.
-    fn try_reserve(&self) -> Result<Slot<'_, M>, TryTellError<()>>;
+    fn try_reserve(&self) -> Result<SendPermit<'_, M>, TryTellError<()>>;
 
     /// Waits until no message can arrive any more.
     fn closed(&self) -> BoxFuture<'_, ()>;
@@ -42,7 +42,7 @@ impl<M: Send + 'static> Address<M> {
 
     /// An address for another type of message, each of which `map` turns into one of this address.
     pub fn mapped<N: Send + 'static>(&self, map: impl Fn(N) -> M + Send + Sync + 'static) -> Address<N> {
-        Address::remote(Mapped { inner: self.clone(), map })
+        Address::remote(MappedAddress { inner: self.clone(), map })
     }
 
     /// Delivers the message, after waiting for room. That it arrived does not mean that it will be handled.
@@ -118,20 +118,22 @@ impl<M> fmt::Debug for TryTellError<M> {
 }
 
 /// The way to an address that takes another type of message.
-struct Mapped<M, F> {
+struct MappedAddress<M, F> {
     inner: Address<M>,
     map: F,
 }
 
-impl<N: 'static, M: Send + 'static, F: Fn(N) -> M + Send + Sync + 'static> Deliver<N> for Mapped<M, F> {
-    fn reserve(&self) -> BoxFuture<'_, Result<Slot<'_, N>, Closed>> {
+impl<N: 'static, M: Send + 'static, F: Fn(N) -> M + Send + Sync + 'static> Deliver<N>
+    for MappedAddress<M, F>
+{
+    fn reserve(&self) -> BoxFuture<'_, Result<SendPermit<'_, N>, Closed>> {
         Box::pin(async move {
             let slot = self.inner.0.reserve().await?;
-            Ok(Box::new(move |message| slot((self.map)(message))) as Slot<'_, N>)
+            Ok(Box::new(move |message| slot((self.map)(message))) as SendPermit<'_, N>)
         })
     }
 
-    fn try_reserve(&self) -> Result<Slot<'_, N>, TryTellError<()>> {
+    fn try_reserve(&self) -> Result<SendPermit<'_, N>, TryTellError<()>> {
         let slot = self.inner.0.try_reserve()?;
         Ok(Box::new(move |message| slot((self.map)(message))))
     }

@@ -3,8 +3,8 @@
 //! A context lives as long as one incarnation. All that it started ends with it: children stop in order,
 //! timers and side tasks are cancelled. It never gives access to the mailbox.
 
-use crate::failure::{Escalated, Failure, Panicked};
-use crate::{Actor, Address, Registry, Shutdown, Spec, Supervisor};
+use crate::failure::{ActorFailure, ActorPanic, Escalation};
+use crate::{Actor, Address, ChildSpec, Registry, Shutdown, Supervisor};
 use std::future::{Future, pending};
 use std::time::Duration;
 use tokio::sync::mpsc;
@@ -15,16 +15,16 @@ use tokio::time::sleep;
 pub struct Context<A: Actor> {
     address: Address<A::Message>,
     children: Supervisor,
-    escalations: mpsc::UnboundedReceiver<Escalated>,
+    escalations: mpsc::UnboundedReceiver<Escalation>,
     tasks: JoinSet<()>,
     shutdown: Shutdown,
-    resolve: Resolve,
+    resolve: LoopControl,
 }
 
 /// What the actor wants for itself after the message at hand.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Resolve {
-    GoOn,
+enum LoopControl {
+    Continue,
     Stop,
 }
 
@@ -36,7 +36,14 @@ impl<A: Actor> Context<A> {
         registry: Registry,
     ) -> Self {
         let (children, escalations) = Supervisor::new(path, registry);
-        Self { address, children, escalations, tasks: JoinSet::new(), shutdown, resolve: Resolve::GoOn }
+        Self {
+            address,
+            children,
+            escalations,
+            tasks: JoinSet::new(),
+            shutdown,
+            resolve: LoopControl::Continue,
+        }
     }
 
     /// The actor's own address; the same over all incarnations.
@@ -62,21 +69,21 @@ impl<A: Actor> Context<A> {
     /// Spawns a child; see [`Supervisor::spawn`].
     pub fn spawn<C: Actor>(
         &self,
-        spec: Spec,
+        spec: ChildSpec,
         factory: impl FnMut() -> C + Send + 'static,
     ) -> Address<C::Message> {
         self.children.spawn(spec, factory)
     }
 
     /// Spawns a child that cannot be built again; see [`Supervisor::spawn_once`].
-    pub fn spawn_once<C: Actor>(&self, spec: Spec, actor: C) -> Address<C::Message> {
+    pub fn spawn_once<C: Actor>(&self, spec: ChildSpec, actor: C) -> Address<C::Message> {
         self.children.spawn_once(spec, actor)
     }
 
     /// Sends the actor this message after the span, unless the incarnation has ended by then.
-    pub fn send_after(&mut self, span: Duration, message: A::Message) -> Timer {
+    pub fn send_after(&mut self, span: Duration, message: A::Message) -> TaskHandle {
         let address = self.address.clone();
-        self.alongside(async move {
+        self.spawn_task(async move {
             sleep(span).await;
             let _ = address.tell(message).await;
         })
@@ -88,9 +95,9 @@ impl<A: Actor> Context<A> {
         &mut self,
         span: Duration,
         mut message: impl FnMut() -> A::Message + Send + 'static,
-    ) -> Timer {
+    ) -> TaskHandle {
         let address = self.address.clone();
-        self.alongside(async move {
+        self.spawn_task(async move {
             sleep(span).await;
             while address.tell(message()).await.is_ok() {
                 sleep(span).await;
@@ -100,13 +107,13 @@ impl<A: Actor> Context<A> {
 
     /// Runs a task beside the actor, such as the reading half of a connection. It speaks to the actor by
     /// messages; its panic is the actor's failure; it is cancelled with the incarnation.
-    pub fn alongside(&mut self, task: impl Future<Output = ()> + Send + 'static) -> Timer {
-        Timer(self.tasks.spawn(task))
+    pub fn spawn_task(&mut self, task: impl Future<Output = ()> + Send + 'static) -> TaskHandle {
+        TaskHandle(self.tasks.spawn(task))
     }
 
     /// Stops the actor after the message at hand. Messages still in the mailbox are dropped.
     pub fn stop(&mut self) {
-        self.resolve = Resolve::Stop;
+        self.resolve = LoopControl::Stop;
     }
 
     /// The signal that the supervisor wants the actor to stop.
@@ -114,12 +121,12 @@ impl<A: Actor> Context<A> {
         self.shutdown.clone()
     }
 
-    pub(crate) fn goes_on(&self) -> bool {
-        self.resolve == Resolve::GoOn
+    pub(crate) fn should_continue(&self) -> bool {
+        self.resolve == LoopControl::Continue
     }
 
     /// Waits for what makes the actor fail from outside: a child given up, a panic in a side task.
-    pub(crate) async fn trouble(&mut self) -> Failure {
+    pub(crate) async fn next_failure(&mut self) -> ActorFailure {
         loop {
             tokio::select! {
                 Some(escalated) = self.escalations.recv() => return escalated.into(),
@@ -134,15 +141,15 @@ impl<A: Actor> Context<A> {
     }
 }
 
-fn panicked(error: JoinError) -> Option<Panicked> {
-    error.try_into_panic().ok().map(Panicked::from_payload)
+fn panicked(error: JoinError) -> Option<ActorPanic> {
+    error.try_into_panic().ok().map(ActorPanic::from_payload)
 }
 
 /// A running timer or side task. Dropping it changes nothing.
 #[derive(Debug, Clone)]
-pub struct Timer(AbortHandle);
+pub struct TaskHandle(AbortHandle);
 
-impl Timer {
+impl TaskHandle {
     /// Ends it. A message that it has already put into the mailbox stays there.
     pub fn cancel(&self) {
         self.0.abort();

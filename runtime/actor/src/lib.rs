@@ -2,7 +2,7 @@
 //!
 //! An [`Actor`] handles one typed message at a time from a bounded mailbox. An [`Address`] tells or asks it,
 //! and does not show whether the actor is here or on another node. Every actor supervises the actors that it
-//! spawns ([`supervisor`] has the drawing), a [`Registry`] names them, and a [`System`] is the root of it
+//! spawns ([`supervisor`] has the drawing), a [`Registry`] names them, and a [`ActorSystem`] is the root of it
 //! all.
 //!
 //! It never decides anything about jobs or devices, never opens a socket (see [`Deliver`] for what a link has
@@ -58,18 +58,18 @@ pub mod supervisor;
 mod system;
 
 pub use actor::Actor;
-pub use address::{Address, Closed, Deliver, Slot, TryTellError};
+pub use address::{Address, Closed, Deliver, SendPermit, TryTellError};
 pub use call::Call;
-pub use context::{Context, Timer};
-pub use failure::{Escalated, Failure, Panicked};
+pub use context::{Context, TaskHandle};
+pub use failure::{ActorFailure, ActorPanic, Escalation};
 pub use mailbox::{Mailbox, mailbox};
 pub use registry::{Registry, RegistryError};
-pub use reply::{AskError, Reply};
-pub use restart::Restart;
+pub use reply::{AskError, ReplyTo};
+pub use restart::RestartPolicy;
 pub use shutdown::Shutdown;
-pub use spec::Spec;
+pub use spec::ChildSpec;
 pub use supervisor::Supervisor;
-pub use system::{System, SystemError};
+pub use system::{ActorSystem, ActorSystemError};
 
 #[cfg(test)]
 mod tests;

@@ -8,41 +8,41 @@
 //!
 //! Any error on the way ends the incarnation without `stopped`. Restarting is never its business.
 
-use crate::{Actor, Context, Failure, Mailbox};
+use crate::{Actor, ActorFailure, Context, Mailbox};
 use futures::FutureExt;
 use std::time::Duration;
 use tokio::task::JoinHandle;
 use tokio::time::Instant;
 
-pub(crate) struct Life<'a, A: Actor> {
+pub(crate) struct ActorLoop<'a, A: Actor> {
     pub(crate) actor: A,
     pub(crate) mailbox: &'a mut Mailbox<A::Message>,
     pub(crate) context: &'a mut Context<A>,
     pub(crate) grace: Duration,
 }
 
-impl<A: Actor> Life<'_, A> {
-    pub(crate) async fn run(mut self) -> Result<(), Failure> {
+impl<A: Actor> ActorLoop<'_, A> {
+    pub(crate) async fn run(mut self) -> Result<(), ActorFailure> {
         self.actor.started(self.context).await?;
         self.serve().await?;
-        if self.context.goes_on() {
-            self.wind_down().await?;
+        if self.context.should_continue() {
+            self.stop_by_supervisor().await?;
         }
-        if !self.context.goes_on() {
-            self.leave().await;
+        if !self.context.should_continue() {
+            self.stop_self().await;
         }
         self.actor.stopped().await;
         Ok(())
     }
 
     /// Handles messages until the actor stops itself or is to stop.
-    async fn serve(&mut self) -> Result<(), Failure> {
+    async fn serve(&mut self) -> Result<(), ActorFailure> {
         let shutdown = self.context.shutdown();
-        while self.context.goes_on() {
+        while self.context.should_continue() {
             let message = tokio::select! {
                 biased;
                 () = shutdown.requested() => return Ok(()),
-                failure = self.context.trouble() => return Err(failure),
+                failure = self.context.next_failure() => return Err(failure),
                 Some(message) = self.mailbox.receive() => message,
             };
             self.actor.handle(message, self.context).await?;
@@ -52,13 +52,13 @@ impl<A: Actor> Life<'_, A> {
 
     /// The supervisor's stop. Children may still have something to tell, so the actor listens until they are
     /// gone.
-    async fn wind_down(&mut self) -> Result<(), Failure> {
+    async fn stop_by_supervisor(&mut self) -> Result<(), ActorFailure> {
         let mut children = self.stop_children();
-        while self.context.goes_on() {
+        while self.context.should_continue() {
             let message = tokio::select! {
                 biased;
                 _ = &mut children => break,
-                failure = self.context.trouble() => return Err(failure),
+                failure = self.context.next_failure() => return Err(failure),
                 Some(message) = self.mailbox.receive() => message,
             };
             self.actor.handle(message, self.context).await?;
@@ -66,9 +66,9 @@ impl<A: Actor> Life<'_, A> {
         self.drain().await
     }
 
-    async fn drain(&mut self) -> Result<(), Failure> {
+    async fn drain(&mut self) -> Result<(), ActorFailure> {
         self.mailbox.close();
-        while self.context.goes_on() {
+        while self.context.should_continue() {
             let Some(message) = self.mailbox.receive().await else { break };
             self.actor.handle(message, self.context).await?;
         }
@@ -76,7 +76,7 @@ impl<A: Actor> Life<'_, A> {
     }
 
     /// The actor's own stop. Nobody may wait for it any more, so what is in the mailbox goes first.
-    async fn leave(&mut self) {
+    async fn stop_self(&mut self) {
         self.mailbox.close();
         while let Some(Some(message)) = self.mailbox.receive().now_or_never() {
             drop(message);

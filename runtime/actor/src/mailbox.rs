@@ -5,7 +5,7 @@
 //! its capacity.
 
 use crate::Address;
-use crate::address::{Closed, Deliver, Slot, TryTellError};
+use crate::address::{Closed, Deliver, SendPermit, TryTellError};
 use futures::future::BoxFuture;
 use tokio::sync::mpsc;
 use tokio::sync::mpsc::error::TrySendError;
@@ -34,14 +34,14 @@ impl<M> Mailbox<M> {
 }
 
 impl<M: Send + 'static> Deliver<M> for mpsc::Sender<M> {
-    fn reserve(&self) -> BoxFuture<'_, Result<Slot<'_, M>, Closed>> {
+    fn reserve(&self) -> BoxFuture<'_, Result<SendPermit<'_, M>, Closed>> {
         Box::pin(async move {
             let permit = mpsc::Sender::reserve(self).await.map_err(|_| Closed)?;
-            Ok(Box::new(move |message| permit.send(message)) as Slot<'_, M>)
+            Ok(Box::new(move |message| permit.send(message)) as SendPermit<'_, M>)
         })
     }
 
-    fn try_reserve(&self) -> Result<Slot<'_, M>, TryTellError<()>> {
+    fn try_reserve(&self) -> Result<SendPermit<'_, M>, TryTellError<()>> {
         match mpsc::Sender::try_reserve(self) {
             Ok(permit) => Ok(Box::new(move |message| permit.send(message))),
             Err(TrySendError::Full(())) => Err(TryTellError::Full(())),

@@ -13,7 +13,7 @@ use std::sync::Arc;
 
 /// Names → addresses; cheap to clone, all clones show the same names.
 #[derive(Clone, Default)]
-pub struct Registry(Arc<DashMap<String, Box<dyn Named>>>);
+pub struct Registry(Arc<DashMap<String, Box<dyn AnyAddress>>>);
 
 impl Registry {
     /// Gives the address a name until its actor is gone. Must be called within the runtime.
@@ -101,12 +101,12 @@ pub enum RegistryError {
 }
 
 /// An address of any type.
-trait Named: Send + Sync {
+trait AnyAddress: Send + Sync {
     fn is_gone(&self) -> bool;
     fn as_any(&self) -> &dyn Any;
 }
 
-impl<M: Send + 'static> Named for Address<M> {
+impl<M: Send + 'static> AnyAddress for Address<M> {
     fn is_gone(&self) -> bool {
         self.is_closed()
     }

@@ -1,6 +1,6 @@
 //! Asking: a message that carries the way for its answer.
 //!
-//! A [`Reply`] is used once. One that is dropped unused tells the asker so at once; nobody ever waits for an
+//! A [`ReplyTo`] is used once. One that is dropped unused tells the asker so at once; nobody ever waits for an
 //! actor that failed or stopped. Asking never retries.
 
 use crate::{Address, Closed};
@@ -10,21 +10,21 @@ use tokio::sync::oneshot;
 use tokio::time::timeout;
 
 /// The way back to the one who asked.
-pub struct Reply<T>(Box<dyn FnOnce(T) + Send + Sync>);
+pub struct ReplyTo<T>(Box<dyn FnOnce(T) + Send + Sync>);
 
-impl<T: 'static> Reply<T> {
+impl<T: 'static> ReplyTo<T> {
     /// Answers. An asker that has gone meanwhile is no error: nobody wants the answer any more.
     pub fn send(self, answer: T) {
         (self.0)(answer);
     }
 
     /// A way back that takes another type of answer, for example one variant of what a link carries.
-    pub fn map<U>(self, map: impl FnOnce(U) -> T + Send + Sync + 'static) -> Reply<U> {
-        Reply(Box::new(move |answer| self.send(map(answer))))
+    pub fn map<U>(self, map: impl FnOnce(U) -> T + Send + Sync + 'static) -> ReplyTo<U> {
+        ReplyTo(Box::new(move |answer| self.send(map(answer))))
     }
 }
 
-impl<T> fmt::Debug for Reply<T> {
+impl<T> fmt::Debug for ReplyTo<T> {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(formatter, "Reply<{}>", std::any::type_name::<T>())
     }
@@ -36,9 +36,9 @@ impl<M: Send + 'static> Address<M> {
     /// # Errors
     /// [`AskError::Closed`] when the actor has stopped; [`AskError::NoReply`] when it dropped the question:
     /// by failing, by stopping, or on purpose.
-    pub async fn ask<T: Send + 'static>(&self, message: impl FnOnce(Reply<T>) -> M) -> Result<T, AskError> {
+    pub async fn ask<T: Send + 'static>(&self, message: impl FnOnce(ReplyTo<T>) -> M) -> Result<T, AskError> {
         let (sender, answer) = oneshot::channel();
-        let reply_to = Reply(Box::new(move |answer| drop(sender.send(answer))));
+        let reply_to = ReplyTo(Box::new(move |answer| drop(sender.send(answer))));
         self.tell(message(reply_to)).await?;
         answer.await.map_err(|_| AskError::NoReply)
     }
@@ -50,7 +50,7 @@ impl<M: Send + 'static> Address<M> {
     pub async fn ask_within<T: Send + 'static>(
         &self,
         limit: Duration,
-        message: impl FnOnce(Reply<T>) -> M,
+        message: impl FnOnce(ReplyTo<T>) -> M,
     ) -> Result<T, AskError> {
         timeout(limit, self.ask(message)).await.unwrap_or(Err(AskError::TimedOut { limit }))
     }

@@ -8,7 +8,7 @@ use tokio::time::Instant;
 
 /// How often, and how fast, a failing actor is restarted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Restart {
+pub struct RestartPolicy {
     /// So many restarts are allowed within the window; the next failure escalates.
     pub limit: u32,
     /// The span over which restarts are counted. An older restart is forgotten, by the back-off too.
@@ -19,13 +19,13 @@ pub struct Restart {
     pub max_delay: Duration,
 }
 
-impl Restart {
+impl RestartPolicy {
     /// No restart: the first failure escalates.
     pub const NEVER: Self =
         Self { limit: 0, window: Duration::ZERO, first_delay: Duration::ZERO, max_delay: Duration::ZERO };
 }
 
-impl Default for Restart {
+impl Default for RestartPolicy {
     /// Five restarts within a minute, after 0.1 s, 0.2 s, 0.4 s .. and 10 s at most.
     fn default() -> Self {
         Self {
@@ -39,13 +39,13 @@ impl Default for Restart {
 
 /// The restarts that one actor had.
 #[derive(Debug)]
-pub(crate) struct Restarts {
-    allowed: Restart,
+pub(crate) struct RestartHistory {
+    allowed: RestartPolicy,
     recent: VecDeque<Instant>,
 }
 
-impl Restarts {
-    pub(crate) fn new(allowed: Restart) -> Self {
+impl RestartHistory {
+    pub(crate) fn new(allowed: RestartPolicy) -> Self {
         Self { allowed, recent: VecDeque::new() }
     }
 

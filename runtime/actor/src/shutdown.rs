@@ -13,20 +13,20 @@ pub struct Shutdown(watch::Receiver<Option<Instant>>);
 
 /// The supervisor's end of the signal. Dropping it means: stop now.
 #[derive(Debug)]
-pub(crate) struct Switch(watch::Sender<Option<Instant>>);
+pub(crate) struct ShutdownSender(watch::Sender<Option<Instant>>);
 
-pub(crate) fn switch() -> (Switch, Shutdown) {
+pub(crate) fn switch() -> (ShutdownSender, Shutdown) {
     let (sender, receiver) = watch::channel(None);
-    (Switch(sender), Shutdown(receiver))
+    (ShutdownSender(sender), Shutdown(receiver))
 }
 
 /// The end of a span that starts now; a span beyond all clocks ends in a year.
-pub(crate) fn after(span: Duration) -> Instant {
+pub(crate) fn deadline_after(span: Duration) -> Instant {
     let now = Instant::now();
     now.checked_add(span).unwrap_or(now + Duration::from_secs(365 * 24 * 3600))
 }
 
-impl Switch {
+impl ShutdownSender {
     pub(crate) fn request(&self, deadline: Instant) {
         self.0.send_replace(Some(deadline));
     }
@@ -52,7 +52,7 @@ impl Shutdown {
 
     /// The end of `grace` from now, or the deadline if that comes first.
     pub(crate) fn deadline_within(&self, grace: Duration) -> Instant {
-        let end = after(grace);
+        let end = deadline_after(grace);
         self.deadline().map_or(end, |deadline| deadline.min(end))
     }
 }

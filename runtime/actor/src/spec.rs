@@ -2,28 +2,28 @@
 //!
 //! A spec holds no behaviour and knows nothing about the actor's type.
 
-use crate::Restart;
+use crate::RestartPolicy;
 use std::time::Duration;
 
 /// The terms of a child.
 #[derive(Debug, Clone)]
-pub struct Spec {
+pub struct ChildSpec {
     pub(crate) name: String,
     pub(crate) capacity: usize,
-    pub(crate) restart: Restart,
+    pub(crate) restart: RestartPolicy,
     pub(crate) grace: Duration,
 }
 
-impl Spec {
+impl ChildSpec {
     /// A child called `name`, whose mailbox holds `capacity` messages (at least one).
     ///
-    /// It may fail by [`Restart::default`], and has five seconds to stop.
+    /// It may fail by [`RestartPolicy::default`], and has five seconds to stop.
     pub fn new(name: impl Into<String>, capacity: usize) -> Self {
-        Self { name: name.into(), capacity, restart: Restart::default(), grace: Duration::from_secs(5) }
+        Self { name: name.into(), capacity, restart: RestartPolicy::default(), grace: Duration::from_secs(5) }
     }
 
     /// How often, and how fast, it is restarted after failures.
-    pub fn restart(self, restart: Restart) -> Self {
+    pub fn restart(self, restart: RestartPolicy) -> Self {
         Self { restart, ..self }
     }
 

@@ -1,6 +1,6 @@
 //! The supervision tree: who restarts whom, who stops before whom.
 //!
-//! Every actor is the supervisor of the children that it spawns, and a [`System`](crate::System) is the root.
+//! Every actor is the supervisor of the children that it spawns, and a [`ActorSystem`](crate::System) is the root.
 //!
 //! ```text
 //!            System (root)               `writer` fails: an error or a panic
@@ -10,12 +10,12 @@
 //!           writer    planner               and its siblings never notice
 //!                                        3. past its limit it is given up: driver fails (planner stops),
 //!                                           and is restarted within driver's own limit, with new children
-//!                                        4. past driver's limit, `System::run_until` ends with the error
+//!                                        4. past driver's limit, `ActorSystem::run_until` ends with the error
 //!
 //!     shutdown: listener, driver (planner, writer, then driver itself), registrar
 //! ```
 //!
-//! - **One for one.** Limits and back-off belong to the child ([`Restart`](crate::Restart)); siblings go on.
+//! - **One for one.** Limits and back-off belong to the child ([`RestartPolicy`](crate::Restart)); siblings go on.
 //! - **Stopping is in reverse order of spawning**, children before their parent, each within its grace. A
 //!   parent handles messages until its children are gone, then what is left in its mailbox, then `stopped`. A
 //!   child that is too late is dropped at its next await.
@@ -24,11 +24,11 @@
 //! A supervisor never restarts a child that stopped in order, and never one that it was given by
 //! `spawn_once`.
 
-use crate::failure::Escalated;
-use crate::keeper::{Keeper, Origin};
-use crate::restart::Restarts;
-use crate::shutdown::{Switch, after, switch};
-use crate::{Actor, Address, Mailbox, Registry, Shutdown, Spec, mailbox};
+use crate::failure::Escalation;
+use crate::keeper::{ActorSource, ActorTask};
+use crate::restart::RestartHistory;
+use crate::shutdown::{ShutdownSender, deadline_after, switch};
+use crate::{Actor, Address, ChildSpec, Mailbox, Registry, Shutdown, mailbox};
 use std::future::Future;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -42,12 +42,12 @@ use tracing::Instrument;
 pub struct Supervisor {
     path: String,
     registry: Registry,
-    escalations: mpsc::UnboundedSender<Escalated>,
+    escalations: mpsc::UnboundedSender<Escalation>,
     children: Arc<Children>,
 }
 
 impl Supervisor {
-    pub(crate) fn new(path: &str, registry: Registry) -> (Self, mpsc::UnboundedReceiver<Escalated>) {
+    pub(crate) fn new(path: &str, registry: Registry) -> (Self, mpsc::UnboundedReceiver<Escalation>) {
         let (escalations, received) = mpsc::unbounded_channel();
         let children = Arc::new(Children::default());
         (Self { path: path.to_string(), registry, escalations, children }, received)
@@ -59,16 +59,16 @@ impl Supervisor {
     /// stopping nothing starts, and the address is closed.
     pub fn spawn<A: Actor>(
         &self,
-        spec: Spec,
+        spec: ChildSpec,
         factory: impl FnMut() -> A + Send + 'static,
     ) -> Address<A::Message> {
-        self.launch(spec, Origin::Factory(Box::new(factory)))
+        self.launch(spec, ActorSource::Factory(Box::new(factory)))
     }
 
     /// Spawns an actor that holds what cannot be built again, such as a connection. Its failure is logged,
     /// ends it, and is nobody else's: who cares waits for [`Address::closed`].
-    pub fn spawn_once<A: Actor>(&self, spec: Spec, actor: A) -> Address<A::Message> {
-        self.launch(spec, Origin::Once(Some(actor)))
+    pub fn spawn_once<A: Actor>(&self, spec: ChildSpec, actor: A) -> Address<A::Message> {
+        self.launch(spec, ActorSource::Once(Some(actor)))
     }
 
     /// The path of the actor whose children these are; empty at the root.
@@ -81,14 +81,14 @@ impl Supervisor {
         &self.registry
     }
 
-    fn launch<A: Actor>(&self, spec: Spec, origin: Origin<A>) -> Address<A::Message> {
+    fn launch<A: Actor>(&self, spec: ChildSpec, origin: ActorSource<A>) -> Address<A::Message> {
         let (address, mailbox) = mailbox(spec.capacity);
         let (switch, shutdown) = switch();
         let (path, grace) = (self.path_of(&spec.name), spec.grace);
         let keeper = self.keeper(path.clone(), spec, origin, address.clone(), mailbox, shutdown);
         self.children.add(|| {
             let span = tracing::info_span!(parent: None, "actor", path);
-            Child { path, grace, switch, task: tokio::spawn(keeper.keep().instrument(span)) }
+            Child { path, grace, switch, task: tokio::spawn(keeper.run().instrument(span)) }
         });
         address
     }
@@ -96,15 +96,15 @@ impl Supervisor {
     fn keeper<A: Actor>(
         &self,
         path: String,
-        spec: Spec,
-        origin: Origin<A>,
+        spec: ChildSpec,
+        origin: ActorSource<A>,
         address: Address<A::Message>,
         mailbox: Mailbox<A::Message>,
         shutdown: Shutdown,
-    ) -> Keeper<A> {
+    ) -> ActorTask<A> {
         let (parent, registry) = (self.escalations.clone(), self.registry.clone());
-        let (restarts, grace) = (Restarts::new(spec.restart), spec.grace);
-        Keeper { path, origin, address, mailbox, restarts, grace, shutdown, parent, registry }
+        let (restarts, grace) = (RestartHistory::new(spec.restart), spec.grace);
+        ActorTask { path, origin, address, mailbox, restarts, grace, shutdown, parent, registry }
     }
 
     fn path_of(&self, name: &str) -> String {
@@ -166,14 +166,14 @@ impl Children {
 struct Child {
     path: String,
     grace: Duration,
-    switch: Switch,
+    switch: ShutdownSender,
     task: JoinHandle<()>,
 }
 
 impl Child {
     /// Gives the path if the child was not done in time.
     async fn stop(mut self, deadline: Instant) -> Option<String> {
-        let deadline = deadline.min(after(self.grace));
+        let deadline = deadline.min(deadline_after(self.grace));
         self.switch.request(deadline);
         timeout_at(deadline, &mut self.task).await.err()?;
         tracing::warn!(actor = self.path, "did not stop in time, and is dropped");

@@ -3,21 +3,21 @@
 //! It ends in order, by the daemon's signal or because an actor of the top level was given up. It never
 //! installs signal handlers and never exits the process: that is for the daemon.
 
-use crate::failure::Escalated;
-use crate::shutdown::after;
-use crate::{Actor, Address, Registry, Spec, Supervisor};
+use crate::failure::Escalation;
+use crate::shutdown::deadline_after;
+use crate::{Actor, Address, ChildSpec, Registry, Supervisor};
 use std::future::Future;
 use std::time::Duration;
 use tokio::sync::mpsc;
 
 /// The root of the actors. Dropping it drops them all at once.
 #[derive(Debug)]
-pub struct System {
+pub struct ActorSystem {
     root: Supervisor,
-    escalations: mpsc::UnboundedReceiver<Escalated>,
+    escalations: mpsc::UnboundedReceiver<Escalation>,
 }
 
-impl System {
+impl ActorSystem {
     /// A system without actors.
     pub fn new() -> Self {
         let (root, escalations) = Supervisor::new("", Registry::default());
@@ -27,14 +27,14 @@ impl System {
     /// Spawns an actor of the top level; see [`Supervisor::spawn`].
     pub fn spawn<A: Actor>(
         &self,
-        spec: Spec,
+        spec: ChildSpec,
         factory: impl FnMut() -> A + Send + 'static,
     ) -> Address<A::Message> {
         self.root.spawn(spec, factory)
     }
 
     /// Spawns an actor that cannot be built again; see [`Supervisor::spawn_once`].
-    pub fn spawn_once<A: Actor>(&self, spec: Spec, actor: A) -> Address<A::Message> {
+    pub fn spawn_once<A: Actor>(&self, spec: ChildSpec, actor: A) -> Address<A::Message> {
         self.root.spawn_once(spec, actor)
     }
 
@@ -51,13 +51,13 @@ impl System {
     /// Runs until the signal, then shuts down within the grace.
     ///
     /// # Errors
-    /// [`SystemError::Escalated`] when an actor of the top level is given up, which ends the run as the
-    /// signal does; [`SystemError::Overdue`] as from [`shutdown`](Self::shutdown).
+    /// [`ActorSystemError::Escalation`] when an actor of the top level is given up, which ends the run as the
+    /// signal does; [`ActorSystemError::Overdue`] as from [`shutdown`](Self::shutdown).
     pub async fn run_until(
         mut self,
         signal: impl Future<Output = ()>,
         grace: Duration,
-    ) -> Result<(), SystemError> {
+    ) -> Result<(), ActorSystemError> {
         let escalated = tokio::select! {
             biased;
             Some(escalated) = self.escalations.recv() => Some(escalated),
@@ -70,18 +70,18 @@ impl System {
     /// Stops the actors in reverse order, each within its own grace, and all together within this one.
     ///
     /// # Errors
-    /// [`SystemError::Overdue`] when some were dropped because they did not stop in time;
-    /// [`SystemError::Escalated`] when one had been given up before.
-    pub async fn shutdown(mut self, grace: Duration) -> Result<(), SystemError> {
-        let actors = self.root.stop(after(grace)).await;
+    /// [`ActorSystemError::Overdue`] when some were dropped because they did not stop in time;
+    /// [`ActorSystemError::Escalation`] when one had been given up before.
+    pub async fn shutdown(mut self, grace: Duration) -> Result<(), ActorSystemError> {
+        let actors = self.root.stop(deadline_after(grace)).await;
         if let Ok(escalated) = self.escalations.try_recv() {
             return Err(escalated.into());
         }
-        if actors.is_empty() { Ok(()) } else { Err(SystemError::Overdue { actors }) }
+        if actors.is_empty() { Ok(()) } else { Err(ActorSystemError::Overdue { actors }) }
     }
 }
 
-impl Default for System {
+impl Default for ActorSystem {
     fn default() -> Self {
         Self::new()
     }
@@ -89,10 +89,10 @@ impl Default for System {
 
 /// How a system ends badly.
 #[derive(Debug, thiserror::Error)]
-pub enum SystemError {
+pub enum ActorSystemError {
     /// An actor of the top level failed too often.
     #[error("the daemon cannot go on")]
-    Escalated(#[from] Escalated),
+    Escalation(#[from] Escalation),
     /// Actors of the top level did not stop in time, and were dropped.
     #[error("dropped because they did not stop in time: {}", actors.join(", "))]
     Overdue {

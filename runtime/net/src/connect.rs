@@ -2,7 +2,7 @@
 //! link.
 //!
 //! One attempt, under time limits; whoever wants more tries again with a [`Backoff`](crate::Backoff) for as
-//! long as [`LinkError::trouble`] says that this may help.
+//! long as [`LinkError::kind`] says that this may help.
 
 use std::future::pending;
 use std::io;
@@ -18,9 +18,11 @@ use tokio_rustls::TlsConnector;
 use tokio_rustls::client::TlsStream;
 
 use crate::duplex::{Duplex, MESSAGE_LIMIT, duplex};
-use crate::hello::{Hello, HelloAnswer, Purpose, UnsealError, Welcome, WorkerHello, seal, unseal};
-use crate::link::{self, Closed};
-use crate::message::Nothing;
+use crate::hello::{
+    ConnectionPurpose, Hello, HelloAccepted, HelloAnswer, HelloError, WorkerHello, decode_hello, encode_hello,
+};
+use crate::link::{self, LinkEndFuture};
+use crate::message::NoMessage;
 use crate::services::{
     ClientServiceClient, ClientServiceResponse, HeadServiceClient, HeadServiceResponse, WorkerService,
     WorkerServiceRequest,
@@ -45,18 +47,18 @@ pub struct WorkerLink {
     /// What to tell the head by.
     pub head: HeadServiceClient,
     /// What the head said.
-    pub welcome: Welcome,
+    pub welcome: HelloAccepted,
     /// Resolves when the link has ended.
-    pub closed: Closed,
+    pub closed: LinkEndFuture,
 }
 
 /// Dials as a client. The link ends when the last clone of the returned client is dropped.
 ///
 /// # Errors
 /// Why there is no link, and what to do.
-pub async fn connect_client(endpoint: &Endpoint) -> Result<(ClientServiceClient, Welcome), LinkError> {
-    let (frames, welcome) = Dial(endpoint).link(Purpose::Client).await?;
-    let (ports, pump): (Duplex<Nothing, ClientServiceResponse>, _) = duplex(frames, None, MESSAGE_LIMIT);
+pub async fn connect_client(endpoint: &Endpoint) -> Result<(ClientServiceClient, HelloAccepted), LinkError> {
+    let (frames, welcome) = Dial(endpoint).link(ConnectionPurpose::Client).await?;
+    let (ports, pump): (Duplex<NoMessage, ClientServiceResponse>, _) = duplex(frames, None, MESSAGE_LIMIT);
     let NewClient { client, dispatch } = ClientServiceClient::new(Config::default(), ports.called);
     tokio::spawn(link::run(pump, dispatch, pending(), pending()));
     Ok((client, welcome))
@@ -71,12 +73,12 @@ pub async fn connect_worker<S: WorkerService + Clone + Send + 'static>(
     hello: WorkerHello,
     service: S,
 ) -> Result<WorkerLink, LinkError> {
-    let (frames, welcome) = Dial(endpoint).link(Purpose::Worker(Box::new(hello))).await?;
+    let (frames, welcome) = Dial(endpoint).link(ConnectionPurpose::Worker(Box::new(hello))).await?;
     let (ports, pump): (Duplex<WorkerServiceRequest, HeadServiceResponse>, _) =
         duplex(frames, None, MESSAGE_LIMIT);
     let NewClient { client: head, dispatch } = HeadServiceClient::new(Config::default(), ports.called);
     let serves = link::serve(ports.served, move |context, request| {
-        link::answering(service.clone().serve().serve(context, request))
+        link::catch_handler_panic(service.clone().serve().serve(context, request))
     });
     let closed = link::spawn(link::run(pump, dispatch, serves, pending()));
     Ok(WorkerLink { head, welcome, closed })
@@ -86,12 +88,15 @@ pub async fn connect_worker<S: WorkerService + Clone + Send + 'static>(
 struct Dial<'a>(&'a Endpoint);
 
 impl Dial<'_> {
-    async fn link(&self, purpose: Purpose) -> Result<(Frames<TlsStream<TcpStream>>, Welcome), LinkError> {
+    async fn link(
+        &self,
+        purpose: ConnectionPurpose,
+    ) -> Result<(Frames<TlsStream<TcpStream>>, HelloAccepted), LinkError> {
         self.check_address()?;
         let stream = self.secure(self.reach().await?).await?;
         let mut frames = frames(stream, MAX_FRAME);
         let hello = Hello { secret: self.0.token.secret(), purpose };
-        let frame = seal(&hello).map_err(|error| self.broken(error))?;
+        let frame = encode_hello(&hello).map_err(|error| self.broken(error))?;
         let answer = timeout(LIMIT, async {
             frames.send(frame).await?;
             frames.next().await.unwrap_or(Err(io::ErrorKind::UnexpectedEof.into()))
@@ -139,15 +144,15 @@ impl Dial<'_> {
         }
     }
 
-    fn welcome(&self, answer: &[u8]) -> Result<Welcome, LinkError> {
+    fn welcome(&self, answer: &[u8]) -> Result<HelloAccepted, LinkError> {
         let address = self.address();
-        match unseal(answer) {
-            Ok(HelloAnswer::Welcome(welcome)) => Ok(welcome),
+        match decode_hello(answer) {
+            Ok(HelloAnswer::Accepted(welcome)) => Ok(welcome),
             Ok(HelloAnswer::Refused { code, message }) => Err(LinkError::Refused { address, code, message }),
-            Err(UnsealError::OtherVersion { theirs, build }) => {
+            Err(HelloError::OtherVersion { theirs, build }) => {
                 Err(LinkError::OtherVersion { address, theirs, build })
             }
-            Err(error @ (UnsealError::NotCohabit | UnsealError::Garbled(_))) => {
+            Err(error @ (HelloError::NotCohabit | HelloError::Garbled(_))) => {
                 Err(LinkError::NotCohabit { address, reason: error.to_string() })
             }
         }

@@ -1,7 +1,7 @@
 //! One connection, two directions of calls: what comes in is sorted to the client and to the service on this
 //! side, what either of them sends goes out in order.
 //!
-//! Each gets a [`Port`]: a tarpc transport over two small queues. Messages become bytes in the port, so that
+//! Each gets a [`CallTransport`]: a tarpc transport over two small queues. Messages become bytes in the port, so that
 //! one which is too long fails its own call. The queues are those of `futures`, because tarpc spins for ever
 //! over a sink whose `poll_flush` is ready while its `poll_ready` is not; theirs never is.
 //!
@@ -22,8 +22,8 @@ use tokio::time::{Sleep, sleep, timeout};
 use tokio_util::bytes::Bytes;
 
 use crate::link::LinkEnd;
-use crate::message::{Arrived, Message, Outgoing};
-use crate::wire::{self, Begun, Frames};
+use crate::message::{InboundMessage, Message, OutboundMessage};
+use crate::wire::{self, Frames, PartialFrameFlag};
 
 /// Messages that wait between the connection and a port, in each direction.
 const QUEUE: usize = 32;
@@ -33,12 +33,12 @@ pub(crate) const MESSAGE_LIMIT: Duration = Duration::from_secs(60);
 
 /// One side's end of a link: `called` for its client, `served` for its service.
 pub(crate) struct Duplex<Served, Answered> {
-    pub(crate) called: Port<Response<Answered>>,
-    pub(crate) served: Port<ClientMessage<Served>>,
+    pub(crate) called: CallTransport<Response<Answered>>,
+    pub(crate) served: CallTransport<ClientMessage<Served>>,
 }
 
 /// A tarpc transport on which `In` arrives.
-pub(crate) struct Port<In> {
+pub(crate) struct CallTransport<In> {
     arriving: mpsc::Receiver<In>,
     leaving: mpsc::Sender<Bytes>,
 }
@@ -58,8 +58,8 @@ where
     let (to_client, for_client) = mpsc::channel(QUEUE);
     let (to_service, for_service) = mpsc::channel(QUEUE);
     let ports = Duplex {
-        called: Port { arriving: for_client, leaving: leaving.clone() },
-        served: Port { arriving: for_service, leaving },
+        called: CallTransport { arriving: for_client, leaving: leaving.clone() },
+        served: CallTransport { arriving: for_service, leaving },
     };
     let begun = frames.codec().begun();
     let (sink, stream) = frames.split();
@@ -77,7 +77,7 @@ where
 /// The frames that arrive; an error if one that has begun is not whole in time.
 fn whole_in_time<Frame>(
     mut frames: impl Stream<Item = io::Result<Frame>> + Unpin,
-    begun: Begun,
+    begun: PartialFrameFlag,
     limit: Duration,
 ) -> impl Stream<Item = io::Result<Frame>> {
     let mut late: Option<Pin<Box<Sleep>>> = None;
@@ -141,8 +141,8 @@ where
             Ok(Ok(message)) => message,
         };
         let taken = match message.into() {
-            Arrived::Answered(answer) => to_client.send(answer).await,
-            Arrived::Served(call) => to_service.send(call).await,
+            InboundMessage::Answered(answer) => to_client.send(answer).await,
+            InboundMessage::Served(call) => to_service.send(call).await,
         };
         if taken.is_err() {
             return LinkEnd::ClosedHere;
@@ -151,7 +151,7 @@ where
     LinkEnd::ClosedByPeer
 }
 
-impl<In> Stream for Port<In> {
+impl<In> Stream for CallTransport<In> {
     type Item = io::Result<In>;
 
     fn poll_next(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Option<Self::Item>> {
@@ -159,7 +159,7 @@ impl<In> Stream for Port<In> {
     }
 }
 
-impl<In, Out: Outgoing> Sink<Out> for Port<In> {
+impl<In, Out: OutboundMessage> Sink<Out> for CallTransport<In> {
     type Error = io::Error;
 
     fn poll_ready(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {

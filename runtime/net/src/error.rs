@@ -1,13 +1,13 @@
 //! What can go wrong with a link, and with the files behind it; each error says what to do.
 //!
-//! A program asks [`LinkError::trouble`] whether trying again can help. No error carries a secret.
+//! A program asks [`LinkError::kind`] whether trying again can help. No error carries a secret.
 
 use std::io;
 use std::path::{Path, PathBuf};
 
 use tarpc::client::RpcError;
 
-use crate::{DEFAULT_PORT, Fingerprint, PROTOCOL_VERSION, RefusedCode};
+use crate::{DEFAULT_PORT, Fingerprint, HelloRefusalCode, PROTOCOL_VERSION};
 
 /// Why there is no link, or no link any more.
 #[derive(Debug, thiserror::Error)]
@@ -87,7 +87,7 @@ pub enum LinkError {
         /// Where.
         address: String,
         /// Why, for programs.
-        code: RefusedCode,
+        code: HelloRefusalCode,
         /// Why and what to do, for people.
         message: String,
     },
@@ -103,7 +103,7 @@ pub enum LinkError {
 
 /// What kind of trouble it is, for exit codes and for those who reconnect.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Trouble {
+pub enum LinkErrorKind {
     /// The head cannot be reached now: trying again may help. Exit code 69.
     Unreachable,
     /// The token does not allow it: trying again does not help. Exit code 77.
@@ -115,16 +115,16 @@ pub enum Trouble {
 impl LinkError {
     /// What kind of trouble it is.
     #[must_use]
-    pub fn trouble(&self) -> Trouble {
+    pub fn kind(&self) -> LinkErrorKind {
         match self {
-            LinkError::Unreachable { .. } | LinkError::Broken { .. } => Trouble::Unreachable,
-            LinkError::Refused { code, .. } => code.trouble(),
+            LinkError::Unreachable { .. } | LinkError::Broken { .. } => LinkErrorKind::Unreachable,
+            LinkError::Refused { code, .. } => code.kind(),
             LinkError::BadAddress { .. }
             | LinkError::Bind { .. }
             | LinkError::NotCohabit { .. }
             | LinkError::WrongCluster { .. }
             | LinkError::BadCertificate { .. }
-            | LinkError::OtherVersion { .. } => Trouble::BadConfiguration,
+            | LinkError::OtherVersion { .. } => LinkErrorKind::BadConfiguration,
         }
     }
 
@@ -135,14 +135,14 @@ impl LinkError {
     }
 }
 
-impl Trouble {
+impl LinkErrorKind {
     /// The exit code that scripts see.
     #[must_use]
     pub const fn exit_code(self) -> u8 {
         match self {
-            Trouble::Unreachable => 69,
-            Trouble::NotAllowed => 77,
-            Trouble::BadConfiguration => 78,
+            LinkErrorKind::Unreachable => 69,
+            LinkErrorKind::NotAllowed => 77,
+            LinkErrorKind::BadConfiguration => 78,
         }
     }
 }

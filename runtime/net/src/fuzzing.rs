@@ -7,8 +7,8 @@ use serde::de::DeserializeOwned;
 use tokio_util::bytes::{Bytes, BytesMut};
 use tokio_util::codec::{Decoder, Encoder};
 
-use crate::hello::{Hello, HelloAnswer, MAGIC, UnsealError, unseal};
-use crate::message::{Message, Nothing};
+use crate::hello::{Hello, HelloAnswer, HelloError, MAGIC, decode_hello};
+use crate::message::{Message, NoMessage};
 use crate::services::{
     ClientServiceRequest, ClientServiceResponse, HeadServiceRequest, HeadServiceResponse,
     WorkerServiceRequest, WorkerServiceResponse,
@@ -52,8 +52,8 @@ fn cut(stream: &[u8], piece: usize) -> Vec<Bytes> {
 pub fn messages(bytes: &[u8]) {
     let Some((speaker, frame)) = bytes.split_first() else { return };
     match speaker % 4 {
-        0 => settles::<Message<ClientServiceRequest, Nothing>>(frame),
-        1 => settles::<Message<Nothing, ClientServiceResponse>>(frame),
+        0 => settles::<Message<ClientServiceRequest, NoMessage>>(frame),
+        1 => settles::<Message<NoMessage, ClientServiceResponse>>(frame),
         2 => settles::<Message<HeadServiceRequest, WorkerServiceResponse>>(frame),
         _ => settles::<Message<WorkerServiceRequest, HeadServiceResponse>>(frame),
     }
@@ -75,7 +75,7 @@ pub fn hello(bytes: &[u8]) {
     settles::<HelloAnswer>(bytes);
     let sealed = [&MAGIC, bytes].concat();
     for frame in [bytes, &sealed] {
-        if let Err(UnsealError::OtherVersion { build, .. }) = unseal::<Hello>(frame) {
+        if let Err(HelloError::OtherVersion { build, .. }) = decode_hello::<Hello>(frame) {
             assert!(!build.contains(char::is_control), "a build disturbs no terminal");
         }
     }

@@ -17,30 +17,30 @@ use tokio::time::timeout;
 use tokio_rustls::TlsAcceptor;
 use tokio_rustls::server::TlsStream;
 
-use crate::complaints::{Complaints, Weight};
+use crate::complaints::{RateLimitedLog, RejectionClass};
 use crate::hello::{
-    HelloAnswer, LONGEST_CLIENT_HELLO, LONGEST_HELLO, LONGEST_INTRODUCTION, Purpose, RefusedCode,
-    UnsealError, introduction, purpose, seal,
+    ConnectionPurpose, HelloAnswer, HelloError, HelloRefusalCode, LONGEST_CLIENT_HELLO, LONGEST_HELLO,
+    LONGEST_HELLO_PREFIX, decode_secret, encode_hello, purpose,
 };
 use crate::listener::Incoming;
-use crate::peer::{Admission, ClientPeer, WorkerPeer};
-use crate::places::{Full, Place, Places};
+use crate::peer::{ClientPeer, PeerContext, WorkerPeer};
+use crate::places::{ConnectionLimitError, ConnectionLimiter, ConnectionSlot};
 use crate::token_store::Grant;
-use crate::wire::{LENGTH, MAX_FRAME, frames};
+use crate::wire::{LENGTH_PREFIX, MAX_FRAME, frames};
 use crate::{Fingerprint, TokenStore, VerifyError, clock, socket};
 
 /// How long a refused peer has to take its refusal before the connection is dropped.
 const LINGER: Duration = Duration::from_secs(1);
 
 /// Who lets people in.
-pub(crate) struct Doorkeeper {
+pub(crate) struct HandshakeService {
     pub(crate) tls: TlsAcceptor,
     pub(crate) cluster: Fingerprint,
     pub(crate) tokens: TokenStore,
     pub(crate) time_limit: Duration,
     pub(crate) message_limit: Duration,
-    pub(crate) places: Places,
-    pub(crate) complaints: Complaints,
+    pub(crate) places: ConnectionLimiter,
+    pub(crate) complaints: RateLimitedLog,
 }
 
 /// Why somebody was not let in.
@@ -55,40 +55,48 @@ enum Rejection {
     #[error("its hello could not be read ({0})")]
     Unreadable(io::Error),
     #[error("{0}")]
-    NotUnderstood(#[from] UnsealError),
+    NotUnderstood(#[from] HelloError),
     #[error("{message}")]
-    Refused { code: RefusedCode, message: String },
+    Refused { code: HelloRefusalCode, message: String },
 }
 
 /// Somebody who was not let in, and the connection over which to say why, if there is one.
-struct TurnedAway {
+struct RejectedConnection {
     why: Rejection,
     stream: Option<TlsStream<TcpStream>>,
 }
 
-impl Doorkeeper {
+impl HandshakeService {
     /// Greets one connection; none if it was turned away.
-    pub(crate) async fn greet(self: Arc<Self>, stream: TcpStream, address: SocketAddr) -> Option<Incoming> {
-        let greeted = timeout(self.time_limit, self.try_greet(stream, address)).await;
-        let TurnedAway { why, stream } = match greeted.unwrap_or(Err(Rejection::Slow.into())) {
+    pub(crate) async fn run_handshake(
+        self: Arc<Self>,
+        stream: TcpStream,
+        address: SocketAddr,
+    ) -> Option<Incoming> {
+        let greeted = timeout(self.time_limit, self.try_handshake(stream, address)).await;
+        let RejectedConnection { why, stream } = match greeted.unwrap_or(Err(Rejection::Slow.into())) {
             Ok(peer) => return Some(peer),
             Err(turned_away) => turned_away,
         };
-        self.complaints.of(why.weight(), address, &why);
+        self.complaints.log_rejection(why.weight(), address, &why);
         if let (Some(stream), Some(answer)) = (stream, why.answer()) {
             let _in_time = timeout(LINGER, tell(stream, &answer)).await;
         }
         None
     }
 
-    async fn try_greet(&self, stream: TcpStream, address: SocketAddr) -> Result<Incoming, TurnedAway> {
+    async fn try_handshake(
+        &self,
+        stream: TcpStream,
+        address: SocketAddr,
+    ) -> Result<Incoming, RejectedConnection> {
         socket::set_up(&stream).map_err(Rejection::Unreadable)?;
         let mut stream = self.tls.accept(stream).await.map_err(Rejection::NotTls)?;
-        let (purpose, grant, place) = match self.judge(&mut stream).await {
+        let (purpose, grant, place) = match self.authenticate(&mut stream).await {
             Ok(judged) => judged,
-            Err(why) => return Err(TurnedAway { why, stream: Some(stream) }),
+            Err(why) => return Err(RejectedConnection { why, stream: Some(stream) }),
         };
-        let admission = Admission {
+        let admission = PeerContext {
             address,
             cluster: self.cluster,
             grant,
@@ -98,21 +106,24 @@ impl Doorkeeper {
         };
         let frames = frames(stream, MAX_FRAME);
         Ok(match purpose {
-            Purpose::Client => Incoming::Client(ClientPeer { frames, admission }),
-            Purpose::Worker(hello) => Incoming::Worker(WorkerPeer { frames, admission, hello }),
+            ConnectionPurpose::Client => Incoming::Client(ClientPeer { frames, admission }),
+            ConnectionPurpose::Worker(hello) => Incoming::Worker(WorkerPeer { frames, admission, hello }),
         })
     }
 
     /// Who it is, what for, and whether there is a place.
-    async fn judge(&self, stream: &mut TlsStream<TcpStream>) -> Result<(Purpose, Grant, Place), Rejection> {
+    async fn authenticate(
+        &self,
+        stream: &mut TlsStream<TcpStream>,
+    ) -> Result<(ConnectionPurpose, Grant, ConnectionSlot), Rejection> {
         let length = length(stream).await?;
-        let mut frame = vec![0; length.min(LONGEST_INTRODUCTION)];
+        let mut frame = vec![0; length.min(LONGEST_HELLO_PREFIX)];
         read(stream, &mut frame).await?;
-        let (secret, begin) = introduction(&frame)?;
+        let (secret, begin) = decode_secret(&frame)?;
         let grant = self.tokens.admit(secret, clock::now()).map_err(|error| Rejection::Refused {
             code: match error {
-                VerifyError::Unknown => RefusedCode::UnknownToken,
-                VerifyError::Expired => RefusedCode::ExpiredToken,
+                VerifyError::Unknown => HelloRefusalCode::UnknownToken,
+                VerifyError::Expired => HelloRefusalCode::ExpiredToken,
             },
             message: error.to_string(),
         })?;
@@ -128,7 +139,7 @@ impl Doorkeeper {
 
 /// How long the first frame says that it is.
 async fn length(stream: &mut TlsStream<TcpStream>) -> Result<usize, Rejection> {
-    let mut length = [0; LENGTH];
+    let mut length = [0; LENGTH_PREFIX];
     read(stream, &mut length).await?;
     let length = u32::from_be_bytes(length) as usize;
     if length > LONGEST_HELLO {
@@ -147,29 +158,28 @@ async fn read(stream: &mut TlsStream<TcpStream>, bytes: &mut [u8]) -> Result<(),
 }
 
 /// Workers join with a worker's or an admin's token, clients come with a user's or an admin's.
-fn check_purpose(purpose: &Purpose, grant: &Grant, length: usize) -> Result<(), Rejection> {
+fn check_purpose(purpose: &ConnectionPurpose, grant: &Grant, length: usize) -> Result<(), Rejection> {
     let wrong_role = |needed: &str| Rejection::Refused {
-        code: RefusedCode::WrongRole,
+        code: HelloRefusalCode::WrongRole,
         message: format!("the token '{}' is for a {}: use one for {needed}", grant.by.user, grant.by.role),
     };
     match (purpose, grant.by.role) {
-        (Purpose::Client, Role::Worker) => Err(wrong_role("a user or an admin")),
-        (Purpose::Worker(_), Role::User) => Err(wrong_role("a worker")),
-        (Purpose::Client, Role::User | Role::Admin) if length > LONGEST_CLIENT_HELLO => {
+        (ConnectionPurpose::Client, Role::Worker) => Err(wrong_role("a user or an admin")),
+        (ConnectionPurpose::Worker(_), Role::User) => Err(wrong_role("a worker")),
+        (ConnectionPurpose::Client, Role::User | Role::Admin) if length > LONGEST_CLIENT_HELLO => {
             Err(Rejection::Refused {
-                code: RefusedCode::Garbled,
+                code: HelloRefusalCode::Garbled,
                 message: format!("a client's hello has at most {LONGEST_CLIENT_HELLO} bytes, not {length}"),
             })
         }
-        (Purpose::Client, Role::User | Role::Admin) | (Purpose::Worker(_), Role::Worker | Role::Admin) => {
-            Ok(())
-        }
+        (ConnectionPurpose::Client, Role::User | Role::Admin)
+        | (ConnectionPurpose::Worker(_), Role::Worker | Role::Admin) => Ok(()),
     }
 }
 
 /// Tells the peer, and waits until it has hung up: closing over unread bytes would destroy what was told.
 async fn tell(mut stream: TlsStream<TcpStream>, answer: &HelloAnswer) {
-    let Ok(answer) = seal(answer) else { return };
+    let Ok(answer) = encode_hello(answer) else { return };
     let told = frames(&mut stream, MAX_FRAME).send(answer).await;
     if told.is_ok() && stream.shutdown().await.is_ok() {
         let mut ignored = [0; 4_096];
@@ -178,16 +188,18 @@ async fn tell(mut stream: TlsStream<TcpStream>, answer: &HelloAnswer) {
 }
 
 impl Rejection {
-    fn weight(&self) -> Weight {
+    fn weight(&self) -> RejectionClass {
         match self {
-            Rejection::Refused { .. } | Rejection::NotUnderstood(UnsealError::OtherVersion { .. }) => {
-                Weight::Refusal
+            Rejection::Refused { .. } | Rejection::NotUnderstood(HelloError::OtherVersion { .. }) => {
+                RejectionClass::Refusal
             }
             Rejection::Slow
             | Rejection::NotTls(_)
             | Rejection::Left
             | Rejection::Unreadable(_)
-            | Rejection::NotUnderstood(UnsealError::NotCohabit | UnsealError::Garbled(_)) => Weight::Noise,
+            | Rejection::NotUnderstood(HelloError::NotCohabit | HelloError::Garbled(_)) => {
+                RejectionClass::Noise
+            }
         }
     }
 
@@ -198,10 +210,10 @@ impl Rejection {
                 Some(HelloAnswer::Refused { code: *code, message: message.clone() })
             }
             // Another version only reads the outer layout of the answer: it says which version this is.
-            Rejection::NotUnderstood(
-                error @ (UnsealError::OtherVersion { .. } | UnsealError::Garbled(_)),
-            ) => Some(HelloAnswer::Refused { code: RefusedCode::Garbled, message: error.to_string() }),
-            Rejection::NotUnderstood(UnsealError::NotCohabit)
+            Rejection::NotUnderstood(error @ (HelloError::OtherVersion { .. } | HelloError::Garbled(_))) => {
+                Some(HelloAnswer::Refused { code: HelloRefusalCode::Garbled, message: error.to_string() })
+            }
+            Rejection::NotUnderstood(HelloError::NotCohabit)
             | Rejection::Slow
             | Rejection::NotTls(_)
             | Rejection::Left
@@ -210,14 +222,14 @@ impl Rejection {
     }
 }
 
-impl From<Rejection> for TurnedAway {
-    fn from(why: Rejection) -> TurnedAway {
-        TurnedAway { why, stream: None }
+impl From<Rejection> for RejectedConnection {
+    fn from(why: Rejection) -> RejectedConnection {
+        RejectedConnection { why, stream: None }
     }
 }
 
-impl From<Full> for Rejection {
-    fn from(full: Full) -> Rejection {
-        Rejection::Refused { code: RefusedCode::Busy, message: full.to_string() }
+impl From<ConnectionLimitError> for Rejection {
+    fn from(full: ConnectionLimitError) -> Rejection {
+        Rejection::Refused { code: HelloRefusalCode::Busy, message: full.to_string() }
     }
 }

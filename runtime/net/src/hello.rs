@@ -4,14 +4,14 @@
 //! they part: magic (8 bytes), protocol version (4 bytes, big end first), length of the build (1 byte), the
 //! build as text; then the body, which only the same version reads.
 
-use cohabit_types::{By, Inventory, WorkerKey};
+use cohabit_types::{Inventory, Principal, WorkerKey};
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use tokio_util::bytes::{Bytes, BytesMut};
 
 use crate::token::Secret;
 use crate::wire::{self, WireError};
-use crate::{Fingerprint, Trouble};
+use crate::{Fingerprint, LinkErrorKind};
 
 /// Raised with every change of what travels on links, the proto messages included.
 pub const PROTOCOL_VERSION: u32 = 4;
@@ -20,7 +20,7 @@ pub(crate) const BUILD: &str = env!("CARGO_PKG_VERSION");
 /// The longest first frame of a worker, whose inventory lists all that it holds.
 pub(crate) const LONGEST_HELLO: usize = 1 << 20;
 /// The longest beginning of a first frame: all up to the secret, the build as long as it can be.
-pub(crate) const LONGEST_INTRODUCTION: usize = MAGIC.len() + 5 + u8::MAX as usize + Secret::LENGTH;
+pub(crate) const LONGEST_HELLO_PREFIX: usize = MAGIC.len() + 5 + u8::MAX as usize + Secret::LENGTH;
 /// The longest first frame of a client.
 pub(crate) const LONGEST_CLIENT_HELLO: usize = 64 << 10;
 
@@ -31,12 +31,12 @@ pub(crate) const MAGIC: [u8; 8] = *b"COHABIT\n";
 #[derive(Debug, Serialize, Deserialize)]
 pub(crate) struct Hello {
     pub(crate) secret: Secret,
-    pub(crate) purpose: Purpose,
+    pub(crate) purpose: ConnectionPurpose,
 }
 
 /// What the one who dialled wants to be.
 #[derive(Debug, Serialize, Deserialize)]
-pub(crate) enum Purpose {
+pub(crate) enum ConnectionPurpose {
     /// One who asks.
     Client,
     /// One who runs ranks.
@@ -56,25 +56,25 @@ pub struct WorkerHello {
 #[derive(Debug, Serialize, Deserialize)]
 pub(crate) enum HelloAnswer {
     /// Go on.
-    Welcome(Welcome),
+    Accepted(HelloAccepted),
     /// This connection is over.
-    Refused { code: RefusedCode, message: String },
+    Refused { code: HelloRefusalCode, message: String },
 }
 
 /// What the head says to those it lets in.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Welcome {
+pub struct HelloAccepted {
     /// Which cluster it is.
     pub cluster: Fingerprint,
     /// Who the token says you are.
-    pub by: By,
+    pub by: Principal,
     /// The head's build.
     pub build: String,
 }
 
 /// Why a head refuses a connection, for programs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-pub enum RefusedCode {
+pub enum HelloRefusalCode {
     /// The token never was good, or was revoked.
     UnknownToken,
     /// The token was good until it expired.
@@ -87,21 +87,21 @@ pub enum RefusedCode {
     Garbled,
 }
 
-impl RefusedCode {
-    pub(crate) const fn trouble(self) -> Trouble {
+impl HelloRefusalCode {
+    pub(crate) const fn kind(self) -> LinkErrorKind {
         match self {
-            RefusedCode::UnknownToken | RefusedCode::ExpiredToken | RefusedCode::WrongRole => {
-                Trouble::NotAllowed
+            HelloRefusalCode::UnknownToken | HelloRefusalCode::ExpiredToken | HelloRefusalCode::WrongRole => {
+                LinkErrorKind::NotAllowed
             }
-            RefusedCode::Busy => Trouble::Unreachable,
-            RefusedCode::Garbled => Trouble::BadConfiguration,
+            HelloRefusalCode::Busy => LinkErrorKind::Unreachable,
+            HelloRefusalCode::Garbled => LinkErrorKind::BadConfiguration,
         }
     }
 }
 
 /// Why a first frame cannot be read.
 #[derive(Debug, thiserror::Error)]
-pub(crate) enum UnsealError {
+pub(crate) enum HelloError {
     #[error("it did not begin with a Cohabit hello")]
     NotCohabit,
     #[error(
@@ -115,32 +115,32 @@ pub(crate) enum UnsealError {
 }
 
 /// The first frame with this body.
-pub(crate) fn seal<Body: Serialize>(body: &Body) -> Result<Bytes, WireError> {
+pub(crate) fn encode_hello<Body: Serialize>(body: &Body) -> Result<Bytes, WireError> {
     Ok(envelope(PROTOCOL_VERSION, BUILD, &wire::encode(body)?))
 }
 
 /// The body of a first frame of this version.
-pub(crate) fn unseal<Body: DeserializeOwned>(frame: &[u8]) -> Result<Body, UnsealError> {
-    let (theirs, build, body) = open(frame).ok_or(UnsealError::NotCohabit)?;
+pub(crate) fn decode_hello<Body: DeserializeOwned>(frame: &[u8]) -> Result<Body, HelloError> {
+    let (theirs, build, body) = open(frame).ok_or(HelloError::NotCohabit)?;
     if theirs != PROTOCOL_VERSION {
-        return Err(UnsealError::OtherVersion { theirs, build });
+        return Err(HelloError::OtherVersion { theirs, build });
     }
     Ok(wire::decode(body)?)
 }
 
 /// The secret at the beginning of a [`Hello`] of this version, of which not all need be there, and where its
 /// purpose begins.
-pub(crate) fn introduction(frame: &[u8]) -> Result<(Secret, usize), UnsealError> {
-    let (theirs, build, body) = open(frame).ok_or(UnsealError::NotCohabit)?;
+pub(crate) fn decode_secret(frame: &[u8]) -> Result<(Secret, usize), HelloError> {
+    let (theirs, build, body) = open(frame).ok_or(HelloError::NotCohabit)?;
     if theirs != PROTOCOL_VERSION {
-        return Err(UnsealError::OtherVersion { theirs, build });
+        return Err(HelloError::OtherVersion { theirs, build });
     }
     let (secret, purpose) = body.split_at_checked(Secret::LENGTH).unwrap_or((body, &[]));
     Ok((wire::decode(secret)?, frame.len() - purpose.len()))
 }
 
 /// The purpose, which follows the secret in a [`Hello`].
-pub(crate) fn purpose(bytes: &[u8]) -> Result<Purpose, UnsealError> {
+pub(crate) fn purpose(bytes: &[u8]) -> Result<ConnectionPurpose, HelloError> {
     Ok(wire::decode(bytes)?)
 }
 
@@ -190,7 +190,8 @@ mod tests {
 
     #[test]
     fn another_version_is_told_by_its_number_and_build_and_its_body_is_left_alone() {
-        let error = unseal::<HelloAnswer>(&of_another_version(7, "3.1\x1b[2J")).unwrap_err().to_string();
+        let error =
+            decode_hello::<HelloAnswer>(&of_another_version(7, "3.1\x1b[2J")).unwrap_err().to_string();
         assert!(error.contains("cohabit 3.1[2J and speaks protocol 7"), "{error}");
         let ours = format!("speaks protocol {PROTOCOL_VERSION}: upgrade this one");
         assert!(error.contains(&ours), "{error}");
@@ -200,15 +201,15 @@ mod tests {
     fn what_is_cut_short_or_something_else_is_no_hello() {
         let whole = of_another_version(7, "3.1");
         for end in 0..MAGIC.len() + 5 + 3 {
-            assert!(matches!(unseal::<Hello>(&whole[..end]), Err(UnsealError::NotCohabit)), "{end}");
+            assert!(matches!(decode_hello::<Hello>(&whole[..end]), Err(HelloError::NotCohabit)), "{end}");
         }
         let get = b"GET / HTTP/1.1\r\nHost: head\r\n\r\n";
-        assert!(matches!(unseal::<Hello>(get), Err(UnsealError::NotCohabit)));
+        assert!(matches!(decode_hello::<Hello>(get), Err(HelloError::NotCohabit)));
     }
 
     #[test]
     fn a_hello_does_not_show_its_secret() {
-        let hello = Hello { secret: Secret::draw().unwrap(), purpose: Purpose::Client };
+        let hello = Hello { secret: Secret::draw().unwrap(), purpose: ConnectionPurpose::Client };
         assert_eq!(format!("{hello:?}"), "Hello { secret: secret, purpose: Client }");
     }
 }

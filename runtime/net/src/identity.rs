@@ -18,25 +18,25 @@ use rustls::pki_types::{CertificateDer, PrivateKeyDer, UnixTime};
 use crate::{Fingerprint, StateError, private_file, tls};
 
 /// Clocks that are behind by less than this accept a new certificate.
-const BACKDATED: Duration = Duration::from_secs(86_400);
+const CLOCK_SKEW_ALLOWANCE: Duration = Duration::from_secs(86_400);
 /// How long a head's certificate is good for.
 const LIFETIME: Duration = Duration::from_secs(5 * 365 * 86_400);
 /// A certificate that ends within this time is made anew.
 const RENEWAL: Duration = Duration::from_secs(365 * 86_400);
 
 /// The cluster's CA and the head's certificate.
-pub struct Identity {
+pub struct HeadIdentity {
     fingerprint: Fingerprint,
     chain: Vec<CertificateDer<'static>>,
     key: PrivateKeyDer<'static>,
 }
 
-impl Identity {
+impl HeadIdentity {
     /// Reads the identity that lies in this folder, or makes one. Waits for the disk.
     ///
     /// # Errors
     /// When a file cannot be read or written, others may read it, or the CA's files do not fit together.
-    pub fn open_or_create(folder: &Path) -> Result<Identity, StateError> {
+    pub fn open_or_create(folder: &Path) -> Result<HeadIdentity, StateError> {
         private_file::create_folder(folder)?;
         let authority = Authority::open_or_create(folder)?;
         match authority.kept_certificate(folder) {
@@ -75,7 +75,7 @@ impl Identity {
 }
 
 /// Shows the fingerprint only.
-impl std::fmt::Debug for Identity {
+impl std::fmt::Debug for HeadIdentity {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         write!(f, "Identity({})", self.fingerprint)
     }
@@ -121,7 +121,7 @@ impl Authority {
 
     /// The certificate of an earlier start, if it is good for long enough. What is wrong with it does not
     /// matter.
-    fn kept_certificate(&self, folder: &Path) -> Option<Identity> {
+    fn kept_certificate(&self, folder: &Path) -> Option<HeadIdentity> {
         let certificate = private_file::read(&head_certificate(folder)).ok()??;
         let key = private_file::read(&head_key(folder)).ok()??;
         let identity = self.identity(
@@ -131,7 +131,7 @@ impl Authority {
         identity.is_good(SystemTime::now() + RENEWAL).then_some(identity)
     }
 
-    fn new_certificate(&self, folder: &Path) -> Result<Identity, StateError> {
+    fn new_certificate(&self, folder: &Path) -> Result<HeadIdentity, StateError> {
         let (certificate_path, key_path) = (head_certificate(folder), head_key(folder));
         let broken = |error: rcgen::Error| StateError::invalid(&certificate_path, error);
         let key = KeyPair::generate().map_err(broken)?;
@@ -150,8 +150,12 @@ impl Authority {
         Ok(identity)
     }
 
-    fn identity(&self, certificate: CertificateDer<'static>, key: PrivateKeyDer<'static>) -> Identity {
-        Identity { fingerprint: self.fingerprint(), chain: vec![certificate, self.certificate.clone()], key }
+    fn identity(&self, certificate: CertificateDer<'static>, key: PrivateKeyDer<'static>) -> HeadIdentity {
+        HeadIdentity {
+            fingerprint: self.fingerprint(),
+            chain: vec![certificate, self.certificate.clone()],
+            key,
+        }
     }
 }
 
@@ -178,7 +182,7 @@ fn head_params() -> Result<CertificateParams, rcgen::Error> {
     params.use_authority_key_identifier_extension = true;
     params.key_usages = vec![KeyUsagePurpose::DigitalSignature];
     params.extended_key_usages = vec![ExtendedKeyUsagePurpose::ServerAuth];
-    params.not_before = (SystemTime::now() - BACKDATED).into();
+    params.not_before = (SystemTime::now() - CLOCK_SKEW_ALLOWANCE).into();
     params.not_after = (SystemTime::now() + LIFETIME).into();
     Ok(params)
 }
@@ -196,9 +200,9 @@ mod tests {
     fn the_first_start_makes_private_files_and_the_second_keeps_them() {
         let folder = tempfile::tempdir().unwrap();
         let state = folder.path().join("tls");
-        let first = Identity::open_or_create(&state).unwrap();
+        let first = HeadIdentity::open_or_create(&state).unwrap();
         let kept = FILES.map(|file| fs::read(state.join(file)).unwrap());
-        assert_eq!(Identity::open_or_create(&state).unwrap().fingerprint(), first.fingerprint());
+        assert_eq!(HeadIdentity::open_or_create(&state).unwrap().fingerprint(), first.fingerprint());
         assert_eq!(FILES.map(|file| fs::read(state.join(file)).unwrap()), kept);
         assert_eq!(fs::metadata(&state).unwrap().mode() & 0o777, 0o700);
         for file in FILES {
@@ -209,12 +213,12 @@ mod tests {
     #[test]
     fn a_broken_or_foreign_head_certificate_is_made_anew_and_the_cluster_stays() {
         let (folder, other) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
-        let fingerprint = Identity::open_or_create(folder.path()).unwrap().fingerprint();
-        Identity::open_or_create(other.path()).unwrap();
+        let fingerprint = HeadIdentity::open_or_create(folder.path()).unwrap().fingerprint();
+        HeadIdentity::open_or_create(other.path()).unwrap();
         let good = fs::read(folder.path().join("head.pem")).unwrap();
         for replacement in [b"nonsense".to_vec(), fs::read(other.path().join("head.pem")).unwrap()] {
             fs::write(folder.path().join("head.pem"), replacement).unwrap();
-            let identity = Identity::open_or_create(folder.path()).unwrap();
+            let identity = HeadIdentity::open_or_create(folder.path()).unwrap();
             assert_eq!(identity.fingerprint(), fingerprint);
             assert!(identity.is_good(SystemTime::now()));
             assert_ne!(fs::read(folder.path().join("head.pem")).unwrap(), good);
@@ -224,36 +228,36 @@ mod tests {
     #[test]
     fn a_certificate_is_renewed_a_year_before_its_end() {
         let folder = tempfile::tempdir().unwrap();
-        let identity = Identity::open_or_create(folder.path()).unwrap();
-        assert!(identity.is_good(SystemTime::now() - BACKDATED / 2));
-        assert!(identity.is_good(SystemTime::now() + LIFETIME - BACKDATED));
-        assert!(!identity.is_good(SystemTime::now() + LIFETIME + BACKDATED));
+        let identity = HeadIdentity::open_or_create(folder.path()).unwrap();
+        assert!(identity.is_good(SystemTime::now() - CLOCK_SKEW_ALLOWANCE / 2));
+        assert!(identity.is_good(SystemTime::now() + LIFETIME - CLOCK_SKEW_ALLOWANCE));
+        assert!(!identity.is_good(SystemTime::now() + LIFETIME + CLOCK_SKEW_ALLOWANCE));
 
         let authority = Authority::open_or_create(folder.path()).unwrap();
         let key = KeyPair::generate().unwrap();
         let mut params = head_params().unwrap();
-        params.not_after = (SystemTime::now() + RENEWAL - BACKDATED).into();
+        params.not_after = (SystemTime::now() + RENEWAL - CLOCK_SKEW_ALLOWANCE).into();
         let ending = params.signed_by(&key, &Issuer::new(ca_params(), &authority.key)).unwrap();
         fs::write(folder.path().join("head.pem"), ending.pem()).unwrap();
         fs::write(folder.path().join("head.key"), key.serialize_pem()).unwrap();
         assert!(authority.kept_certificate(folder.path()).is_none());
-        let renewed = Identity::open_or_create(folder.path()).unwrap();
+        let renewed = HeadIdentity::open_or_create(folder.path()).unwrap();
         assert!(renewed.is_good(SystemTime::now() + RENEWAL));
     }
 
     #[test]
     fn a_missing_or_foreign_ca_key_is_refused_and_nothing_is_overwritten() {
         let (folder, other) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
-        Identity::open_or_create(folder.path()).unwrap();
-        Identity::open_or_create(other.path()).unwrap();
+        HeadIdentity::open_or_create(folder.path()).unwrap();
+        HeadIdentity::open_or_create(other.path()).unwrap();
         let ca = fs::read(folder.path().join("ca.pem")).unwrap();
         fs::remove_file(folder.path().join("head.pem")).unwrap();
 
         fs::copy(other.path().join("ca.key"), folder.path().join("ca.key")).unwrap();
-        let foreign = Identity::open_or_create(folder.path()).unwrap_err().to_string();
+        let foreign = HeadIdentity::open_or_create(folder.path()).unwrap_err().to_string();
         assert!(foreign.contains("does not belong to ca.pem"), "{foreign}");
         fs::remove_file(folder.path().join("ca.key")).unwrap();
-        let missing = Identity::open_or_create(folder.path()).unwrap_err().to_string();
+        let missing = HeadIdentity::open_or_create(folder.path()).unwrap_err().to_string();
         assert!(missing.contains("ca.key") && missing.contains("backup"), "{missing}");
         assert_eq!(fs::read(folder.path().join("ca.pem")).unwrap(), ca);
     }

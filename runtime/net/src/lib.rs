@@ -46,14 +46,14 @@ mod wire;
 
 pub use backoff::Backoff;
 pub use connect::{Endpoint, WorkerLink, connect_client, connect_worker};
-pub use error::{LinkError, StateError, Trouble};
+pub use error::{LinkError, LinkErrorKind, StateError};
 pub use fingerprint::{Fingerprint, ParseFingerprintError};
-pub use hello::{PROTOCOL_VERSION, RefusedCode, Welcome, WorkerHello};
-pub use identity::Identity;
-pub use link::{Closed, LinkEnd};
-pub use listener::{Incoming, Limits, Listener};
+pub use hello::{HelloAccepted, HelloRefusalCode, PROTOCOL_VERSION, WorkerHello};
+pub use identity::HeadIdentity;
+pub use link::{LinkEnd, LinkEndFuture};
+pub use listener::{Incoming, Listener, ListenerLimits};
 pub use message::{MAX_CALL, context_for};
-pub use open_files::{lower_open_files, open_files_before, raise_open_files};
+pub use open_files::{initial_open_file_limit, lower_open_file_limit, raise_open_file_limit};
 pub use peer::{ClientPeer, WorkerPeer, WorkerSession};
 pub use services::{
     ClientService, ClientServiceClient, HeadService, HeadServiceClient, WorkerService, WorkerServiceClient,

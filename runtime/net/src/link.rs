@@ -15,11 +15,11 @@ use tarpc::server::{BaseChannel, Channel};
 use tarpc::{ClientMessage, RequestName, ServerError};
 
 use crate::TokenEnd;
-use crate::duplex::Port;
+use crate::duplex::CallTransport;
 use crate::message::failure;
 
 /// Calls of one peer that are handled at once; a client of ours never has more under way.
-const MOST_CALLS: usize = 1_024;
+const MAX_CONCURRENT_CALLS: usize = 1_024;
 
 /// Why a link ended.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -42,7 +42,7 @@ pub enum LinkEnd {
 }
 
 /// Resolves when a link has ended; clones resolve alike.
-pub type Closed = Shared<BoxFuture<'static, LinkEnd>>;
+pub type LinkEndFuture = Shared<BoxFuture<'static, LinkEnd>>;
 
 impl LinkEnd {
     /// What an error of the connection means.
@@ -62,14 +62,16 @@ impl From<TokenEnd> for LinkEnd {
 }
 
 /// Serves the calls of a port until it ends; dropped, it drops every handler.
-pub(crate) async fn serve<Request, Answer, Handler>(port: Port<ClientMessage<Request>>, handler: Handler)
-where
+pub(crate) async fn serve<Request, Answer, Handler>(
+    port: CallTransport<ClientMessage<Request>>,
+    handler: Handler,
+) where
     Request: RequestName + Send + 'static,
     Answer: Serialize + Send + 'static,
     Handler: Fn(Context, Request) -> BoxFuture<'static, Result<Answer, ServerError>> + Clone + Send + 'static,
 {
     BaseChannel::with_defaults(port)
-        .max_concurrent_requests(MOST_CALLS)
+        .max_concurrent_requests(MAX_CONCURRENT_CALLS)
         .execute(tarpc::server::serve(handler))
         .for_each(|handling| async {
             tokio::spawn(handling);
@@ -78,7 +80,7 @@ where
 }
 
 /// Runs a handler; its panic becomes an error of the call, where tarpc would leave the caller waiting.
-pub(crate) fn answering<Answer>(
+pub(crate) fn catch_handler_panic<Answer>(
     handling: impl Future<Output = Result<Answer, ServerError>> + Send + 'static,
 ) -> BoxFuture<'static, Result<Answer, ServerError>> {
     AssertUnwindSafe(handling)
@@ -110,7 +112,7 @@ pub(crate) async fn run(
 }
 
 /// Runs a link in a task of its own.
-pub(crate) fn spawn(link: impl Future<Output = LinkEnd> + Send + 'static) -> Closed {
+pub(crate) fn spawn(link: impl Future<Output = LinkEnd> + Send + 'static) -> LinkEndFuture {
     let task = tokio::spawn(link);
     async move { task.await.unwrap_or_else(|error| LinkEnd::Broken(error.to_string())) }.boxed().shared()
 }

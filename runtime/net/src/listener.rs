@@ -15,12 +15,12 @@ use tokio::task::{AbortHandle, JoinSet};
 use tokio::time::{Instant, sleep_until};
 use tokio_rustls::TlsAcceptor;
 
-use crate::complaints::Complaints;
+use crate::complaints::RateLimitedLog;
 use crate::duplex::MESSAGE_LIMIT;
-use crate::greeting::Doorkeeper;
+use crate::greeting::HandshakeService;
 use crate::open_files::open_files;
-use crate::places::Places;
-use crate::{ClientPeer, Identity, LinkError, TokenStore, WorkerPeer, tls};
+use crate::places::ConnectionLimiter;
+use crate::{ClientPeer, HeadIdentity, LinkError, TokenStore, WorkerPeer, tls};
 
 /// After an error of the system, such as too many open files, it is asked again after this long.
 const PAUSE: Duration = Duration::from_millis(50);
@@ -31,7 +31,7 @@ const OWN_FILES: u64 = 256;
 pub struct Listener {
     socket: TcpListener,
     address: SocketAddr,
-    doorkeeper: Arc<Doorkeeper>,
+    handshake_service: Arc<HandshakeService>,
     greetings: JoinSet<Option<Incoming>>,
     /// The greetings that began last, the oldest first; some may have ended.
     begun: VecDeque<AbortHandle>,
@@ -50,7 +50,7 @@ pub enum Incoming {
 
 /// What a listener puts up with.
 #[derive(Debug, Clone)]
-pub struct Limits {
+pub struct ListenerLimits {
     /// How long TLS and hello may take together.
     pub greeting: Duration,
     /// How many may be greeted at once; of more, the oldest is dropped.
@@ -58,31 +58,31 @@ pub struct Limits {
     /// How many may be connected; others are told to come later.
     pub connections: usize,
     /// How many of them by one token.
-    pub of_one_token: usize,
+    pub connections_per_token: usize,
     /// How long a peer may take over one message, to send it as well as to take it.
     pub message: Duration,
 }
 
-impl Default for Limits {
-    fn default() -> Limits {
-        Limits {
+impl Default for ListenerLimits {
+    fn default() -> ListenerLimits {
+        ListenerLimits {
             greeting: Duration::from_secs(10),
             greetings: 512,
             connections: 4_096,
-            of_one_token: 1_024,
+            connections_per_token: 1_024,
             message: MESSAGE_LIMIT,
         }
     }
 }
 
-impl Limits {
+impl ListenerLimits {
     /// The usual ones, or less where so few files may be open: what is left serves the head itself.
-    fn within(files: u64) -> Limits {
-        let usual = Limits::default();
+    fn within(files: u64) -> ListenerLimits {
+        let usual = ListenerLimits::default();
         let sockets = usize::try_from(files - OWN_FILES.min(files / 2)).unwrap_or(usize::MAX);
         let greetings = usual.greetings.min(sockets / 4).max(1);
         let connections = usual.connections.min(sockets.saturating_sub(greetings)).max(1);
-        Limits { greetings, connections, ..usual }
+        ListenerLimits { greetings, connections, ..usual }
     }
 }
 
@@ -94,10 +94,10 @@ impl Listener {
     /// When the address cannot be listened on.
     pub async fn bind(
         address: impl ToSocketAddrs + ToString,
-        identity: &Identity,
+        identity: &HeadIdentity,
         tokens: TokenStore,
     ) -> Result<Listener, LinkError> {
-        Listener::bind_within(address, identity, tokens, Limits::within(open_files())).await
+        Listener::bind_within(address, identity, tokens, ListenerLimits::within(open_files())).await
     }
 
     /// Listens within these limits.
@@ -106,27 +106,27 @@ impl Listener {
     /// When the address cannot be listened on.
     pub async fn bind_within(
         address: impl ToSocketAddrs + ToString,
-        identity: &Identity,
+        identity: &HeadIdentity,
         tokens: TokenStore,
-        limits: Limits,
+        limits: ListenerLimits,
     ) -> Result<Listener, LinkError> {
         let name = address.to_string();
         let refused = |source| LinkError::Bind { address: name.clone(), source };
         let tls = tls::server_config(identity).map_err(io::Error::other).map_err(refused)?;
         let socket = TcpListener::bind(address).await.map_err(refused)?;
-        let doorkeeper = Doorkeeper {
+        let handshake_service = HandshakeService {
             tls: TlsAcceptor::from(Arc::new(tls)),
             cluster: identity.fingerprint(),
             tokens,
             time_limit: limits.greeting,
             message_limit: limits.message,
-            places: Places::new(limits.connections, limits.of_one_token),
-            complaints: Complaints::default(),
+            places: ConnectionLimiter::new(limits.connections, limits.connections_per_token),
+            complaints: RateLimitedLog::default(),
         };
         Ok(Listener {
             address: socket.local_addr().map_err(refused)?,
             socket,
-            doorkeeper: Arc::new(doorkeeper),
+            handshake_service: Arc::new(handshake_service),
             greetings: JoinSet::new(),
             begun: VecDeque::new(),
             most_greetings: limits.greetings,
@@ -150,28 +150,28 @@ impl Listener {
                     Err(made_room) if made_room.is_cancelled() => {}
                     Err(error) => tracing::error!(%error, "a greeting failed; the connection was dropped"),
                 },
-                dialled = self.socket.accept(), if self.paused_until.is_none() => self.greet(dialled),
+                dialled = self.socket.accept(), if self.paused_until.is_none() => self.run_handshake(dialled),
                 () = pause(self.paused_until) => self.paused_until = None,
             }
         }
     }
 
-    fn greet(&mut self, dialled: io::Result<(TcpStream, SocketAddr)>) {
+    fn run_handshake(&mut self, dialled: io::Result<(TcpStream, SocketAddr)>) {
         match dialled {
             Ok((stream, address)) => {
                 self.begun.retain(|greeting| !greeting.is_finished());
                 while self.begun.len() >= self.most_greetings {
                     self.drop_oldest();
-                    self.doorkeeper.complaints.of_a_crowd(self.most_greetings);
+                    self.handshake_service.complaints.log_overload(self.most_greetings);
                 }
-                let greeting = Arc::clone(&self.doorkeeper).greet(stream, address);
+                let greeting = Arc::clone(&self.handshake_service).run_handshake(stream, address);
                 self.begun.push_back(self.greetings.spawn(greeting));
             }
             Err(error) => {
                 // Whoever is slow gives back what the system is short of.
                 self.drop_oldest();
                 self.paused_until = Some(Instant::now() + PAUSE);
-                self.doorkeeper.complaints.of_the_system(&error);
+                self.handshake_service.complaints.log_accept_error(&error);
             }
         }
     }
@@ -197,12 +197,12 @@ mod tests {
     #[test]
     fn sockets_never_use_up_all_files() {
         for files in [0, 1, 16, 80, 1_024, 4_096, 1 << 20, u64::MAX] {
-            let Limits { greetings, connections, .. } = Limits::within(files);
+            let ListenerLimits { greetings, connections, .. } = ListenerLimits::within(files);
             assert!(greetings > 0 && connections > 0, "{files}");
             let sockets = (files / 2).max(files.saturating_sub(OWN_FILES)).max(2);
             assert!((greetings + connections) as u64 <= sockets, "{files}");
         }
-        let Limits { greetings, connections, .. } = Limits::within(1 << 16);
+        let ListenerLimits { greetings, connections, .. } = ListenerLimits::within(1 << 16);
         assert_eq!((greetings, connections), (512, 4_096));
     }
 }

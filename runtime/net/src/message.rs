@@ -38,16 +38,16 @@ pub(crate) enum Message<Request, Answer> {
 
 /// Requests or answers of the direction that a link does not have.
 #[derive(Debug, Serialize, Deserialize)]
-pub(crate) enum Nothing {}
+pub(crate) enum NoMessage {}
 
 /// What tarpc sends: it becomes the bytes of one frame.
-pub(crate) trait Outgoing {
+pub(crate) trait OutboundMessage {
     fn into_bytes(self) -> Result<Bytes, WireError>;
 }
 
-impl<Request: Serialize> Outgoing for ClientMessage<Request> {
+impl<Request: Serialize> OutboundMessage for ClientMessage<Request> {
     fn into_bytes(self) -> Result<Bytes, WireError> {
-        let message: Message<Request, Nothing> = match self {
+        let message: Message<Request, NoMessage> = match self {
             ClientMessage::Request(call) => Message::Call {
                 id: call.id,
                 time_left: call.context.deadline.saturating_duration_since(Instant::now()).into(),
@@ -63,35 +63,35 @@ impl<Request: Serialize> Outgoing for ClientMessage<Request> {
     }
 }
 
-impl<Answer: Serialize> Outgoing for Response<Answer> {
+impl<Answer: Serialize> OutboundMessage for Response<Answer> {
     /// An answer that is too long becomes an error of its call: the link and the other calls live on.
     fn into_bytes(self) -> Result<Bytes, WireError> {
         let id = self.request_id;
-        let answer = |answer| wire::encode(&Message::<Nothing, Answer>::Answer { id, answer });
+        let answer = |answer| wire::encode(&Message::<NoMessage, Answer>::Answer { id, answer });
         answer(self.message.map_err(|error| error.detail)).or_else(|error| answer(Err(error.to_string())))
     }
 }
 
 /// A message that arrived, for whom it is.
-pub(crate) enum Arrived<Request, Answer> {
+pub(crate) enum InboundMessage<Request, Answer> {
     /// For the service on this side.
     Served(ClientMessage<Request>),
     /// For the client on this side.
     Answered(Response<Answer>),
 }
 
-impl<Request, Answer> From<Message<Request, Answer>> for Arrived<Request, Answer> {
-    fn from(message: Message<Request, Answer>) -> Arrived<Request, Answer> {
+impl<Request, Answer> From<Message<Request, Answer>> for InboundMessage<Request, Answer> {
+    fn from(message: Message<Request, Answer>) -> InboundMessage<Request, Answer> {
         match message {
             Message::Call { id, time_left, trace, request } => {
                 let call = tarpc::Request { context: context(trace, time_left), id, message: request };
-                Arrived::Served(ClientMessage::Request(call))
+                InboundMessage::Served(ClientMessage::Request(call))
             }
             Message::Cancel { id, trace } => {
-                Arrived::Served(ClientMessage::Cancel { trace_context: trace, request_id: id })
+                InboundMessage::Served(ClientMessage::Cancel { trace_context: trace, request_id: id })
             }
             Message::Answer { id, answer } => {
-                Arrived::Answered(Response { request_id: id, message: answer.map_err(failure) })
+                InboundMessage::Answered(Response { request_id: id, message: answer.map_err(failure) })
             }
         }
     }

@@ -6,15 +6,15 @@ use std::sync::OnceLock;
 use nix::sys::resource::{Resource, getrlimit, setrlimit};
 
 /// What a process may have open where the system does not tell.
-const USUAL: u64 = 1_024;
+const DEFAULT_LIMIT: u64 = 1_024;
 
 /// The limit that this process was started with, once it was raised.
-static BEFORE: OnceLock<u64> = OnceLock::new();
+static INITIAL_LIMIT: OnceLock<u64> = OnceLock::new();
 
 /// Raises the limit as far as the system allows without asking anybody.
-pub fn raise_open_files() {
+pub fn raise_open_file_limit() {
     if let Ok((soft, hard)) = getrlimit(Resource::RLIMIT_NOFILE)
-        && BEFORE.set(soft).is_ok()
+        && INITIAL_LIMIT.set(soft).is_ok()
         && let Err(error) = setrlimit(Resource::RLIMIT_NOFILE, hard, hard)
     {
         tracing::warn!(%error, soft, hard, "the number of files that may be open stays as it is");
@@ -24,12 +24,12 @@ pub fn raise_open_files() {
 /// The limit that this process was started with, for programs that it starts: some of them are slow or fail
 /// with a larger one.
 #[must_use]
-pub fn open_files_before() -> u64 {
-    BEFORE.get().copied().unwrap_or_else(open_files)
+pub fn initial_open_file_limit() -> u64 {
+    INITIAL_LIMIT.get().copied().unwrap_or_else(open_files)
 }
 
 /// Lowers the limit to this, for this process and those that it will start.
-pub fn lower_open_files(limit: u64) {
+pub fn lower_open_file_limit(limit: u64) {
     if let Ok((_, hard)) = getrlimit(Resource::RLIMIT_NOFILE) {
         // No program fails because it may open more than it expects.
         let _ = setrlimit(Resource::RLIMIT_NOFILE, limit.min(hard), hard);
@@ -38,5 +38,5 @@ pub fn lower_open_files(limit: u64) {
 
 /// How many may be open now.
 pub(crate) fn open_files() -> u64 {
-    getrlimit(Resource::RLIMIT_NOFILE).map_or(USUAL, |(soft, _)| soft)
+    getrlimit(Resource::RLIMIT_NOFILE).map_or(DEFAULT_LIMIT, |(soft, _)| soft)
 }

@@ -5,7 +5,7 @@ use std::future::pending;
 use std::net::SocketAddr;
 use std::time::Duration;
 
-use cohabit_types::{By, Inventory, WorkerKey};
+use cohabit_types::{Inventory, Principal, WorkerKey};
 use tarpc::client::{Config, NewClient};
 use tarpc::server::Serve;
 use tokio::net::TcpStream;
@@ -14,10 +14,10 @@ use tokio_util::bytes::Bytes;
 use tokio_util::sync::CancellationToken;
 
 use crate::duplex::{Duplex, duplex};
-use crate::hello::{BUILD, HelloAnswer, Welcome, WorkerHello, seal};
-use crate::link::{self, Closed, LinkEnd};
-use crate::message::Nothing;
-use crate::places::Place;
+use crate::hello::{BUILD, HelloAccepted, HelloAnswer, WorkerHello, encode_hello};
+use crate::link::{self, LinkEnd, LinkEndFuture};
+use crate::message::NoMessage;
+use crate::places::ConnectionSlot;
 use crate::services::{
     ClientService, ClientServiceRequest, HeadService, HeadServiceRequest, WorkerServiceClient,
     WorkerServiceResponse,
@@ -29,24 +29,24 @@ use crate::{Fingerprint, TokenStore};
 /// A client whose token is good.
 pub struct ClientPeer {
     pub(crate) frames: Frames<TlsStream<TcpStream>>,
-    pub(crate) admission: Admission,
+    pub(crate) admission: PeerContext,
 }
 
 /// A worker whose token is good.
 pub struct WorkerPeer {
     pub(crate) frames: Frames<TlsStream<TcpStream>>,
-    pub(crate) admission: Admission,
+    pub(crate) admission: PeerContext,
     pub(crate) hello: Box<WorkerHello>,
 }
 
 /// By what right a peer is here.
-pub(crate) struct Admission {
+pub(crate) struct PeerContext {
     pub(crate) address: SocketAddr,
     pub(crate) cluster: Fingerprint,
     pub(crate) grant: Grant,
     pub(crate) tokens: TokenStore,
     /// Its place among the connections that the head allows; given back with the last of the link.
-    pub(crate) place: Place,
+    pub(crate) place: ConnectionSlot,
     /// How long it may take over a message.
     pub(crate) message_limit: Duration,
 }
@@ -56,14 +56,14 @@ pub struct WorkerSession {
     /// What to tell the worker by.
     pub orders: WorkerServiceClient,
     /// Resolves when the link has ended.
-    pub closed: Closed,
+    pub closed: LinkEndFuture,
     close: CancellationToken,
 }
 
 impl ClientPeer {
     /// Who it is.
     #[must_use]
-    pub const fn by(&self) -> &By {
+    pub const fn by(&self) -> &Principal {
         &self.admission.grant.by
     }
 
@@ -76,10 +76,10 @@ impl ClientPeer {
     /// Welcomes the client and answers it until its link ends. Dropped, it closes the link.
     pub async fn serve<S: ClientService + Clone + Send + 'static>(self, service: S) -> LinkEnd {
         let greeting = self.admission.welcome();
-        let (ports, pump): (Duplex<ClientServiceRequest, Nothing>, _) =
+        let (ports, pump): (Duplex<ClientServiceRequest, NoMessage>, _) =
             duplex(self.frames, Some(greeting), self.admission.message_limit);
         let serves = link::serve(ports.served, move |context, request| {
-            link::answering(service.clone().serve().serve(context, request))
+            link::catch_handler_panic(service.clone().serve().serve(context, request))
         });
         link::run(pump, pending::<()>(), serves, self.admission.ended()).await
     }
@@ -100,7 +100,7 @@ impl WorkerPeer {
 
     /// Whose token it came with.
     #[must_use]
-    pub const fn by(&self) -> &By {
+    pub const fn by(&self) -> &Principal {
         &self.admission.grant.by
     }
 
@@ -118,7 +118,7 @@ impl WorkerPeer {
         let NewClient { client: orders, dispatch } =
             WorkerServiceClient::new(Config::default(), ports.called);
         let serves = link::serve(ports.served, move |context, request| {
-            link::answering(service.clone().serve().serve(context, request))
+            link::catch_handler_panic(service.clone().serve().serve(context, request))
         });
         let close = CancellationToken::new();
         let cut = cut(self.admission, close.clone());
@@ -133,11 +133,11 @@ impl WorkerSession {
     }
 }
 
-impl Admission {
+impl PeerContext {
     fn welcome(&self) -> Bytes {
         let by = self.grant.by.clone();
-        let welcome = Welcome { cluster: self.cluster, by, build: BUILD.to_owned() };
-        seal(&HelloAnswer::Welcome(welcome)).expect("names of tokens are short")
+        let welcome = HelloAccepted { cluster: self.cluster, by, build: BUILD.to_owned() };
+        encode_hello(&HelloAnswer::Accepted(welcome)).expect("names of tokens are short")
     }
 
     /// Waits for the end of the token. The place is held meanwhile.
@@ -148,7 +148,7 @@ impl Admission {
     }
 }
 
-async fn cut(admission: Admission, close: CancellationToken) -> LinkEnd {
+async fn cut(admission: PeerContext, close: CancellationToken) -> LinkEnd {
     tokio::select! {
         () = close.cancelled() => LinkEnd::ClosedHere,
         end = admission.ended() => end,

@@ -6,40 +6,40 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 /// The places; clones share them.
 #[derive(Clone)]
-pub(crate) struct Places(Arc<Shared>);
+pub(crate) struct ConnectionLimiter(Arc<Shared>);
 
 struct Shared {
     /// For all.
     all: usize,
     /// For one token.
-    of_one_token: usize,
-    taken: Mutex<Taken>,
+    connections_per_token: usize,
+    taken: Mutex<SlotCounts>,
 }
 
 /// By the names of tokens, and all together.
 #[derive(Default)]
-struct Taken {
+struct SlotCounts {
     by_name: BTreeMap<String, usize>,
     all: usize,
 }
 
 /// A place that is taken; free again when it is dropped.
-pub(crate) struct Place {
-    of: Places,
+pub(crate) struct ConnectionSlot {
+    of: ConnectionLimiter,
     name: String,
 }
 
 /// Why there is no place.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-pub(crate) enum Full {
+pub(crate) enum ConnectionLimitError {
     /// All are taken.
     #[error("as many are connected as the head allows: try again later")]
-    ForAll,
+    Total,
     /// This token has its part of them.
     #[error(
         "{connections} are connected by the token '{name}', the most for one: end some, or try again later"
     )]
-    ForOne {
+    PerToken {
         /// The token's name.
         name: String,
         /// How many it has.
@@ -47,32 +47,32 @@ pub(crate) enum Full {
     },
 }
 
-impl Places {
-    pub(crate) fn new(all: usize, of_one_token: usize) -> Places {
-        Places(Arc::new(Shared { all, of_one_token, taken: Mutex::default() }))
+impl ConnectionLimiter {
+    pub(crate) fn new(all: usize, connections_per_token: usize) -> ConnectionLimiter {
+        ConnectionLimiter(Arc::new(Shared { all, connections_per_token, taken: Mutex::default() }))
     }
 
     /// A place for somebody with the token of this name.
-    pub(crate) fn take(&self, name: &str) -> Result<Place, Full> {
+    pub(crate) fn take(&self, name: &str) -> Result<ConnectionSlot, ConnectionLimitError> {
         let mut taken = self.taken();
         if taken.all >= self.0.all {
-            return Err(Full::ForAll);
+            return Err(ConnectionLimitError::Total);
         }
         let own = taken.by_name.get(name).copied().unwrap_or(0);
-        if own >= self.0.of_one_token {
-            return Err(Full::ForOne { name: name.to_owned(), connections: own });
+        if own >= self.0.connections_per_token {
+            return Err(ConnectionLimitError::PerToken { name: name.to_owned(), connections: own });
         }
         taken.all += 1;
         taken.by_name.insert(name.to_owned(), own + 1);
-        Ok(Place { of: self.clone(), name: name.to_owned() })
+        Ok(ConnectionSlot { of: self.clone(), name: name.to_owned() })
     }
 
-    fn taken(&self) -> MutexGuard<'_, Taken> {
+    fn taken(&self) -> MutexGuard<'_, SlotCounts> {
         self.0.taken.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-impl Drop for Place {
+impl Drop for ConnectionSlot {
     fn drop(&mut self) {
         let mut taken = self.of.taken();
         taken.all -= 1;
@@ -89,12 +89,12 @@ mod tests {
 
     #[test]
     fn nobody_takes_more_than_his_part_and_all_no_more_than_there_are() {
-        let places = Places::new(3, 2);
+        let places = ConnectionLimiter::new(3, 2);
         let ada = [places.take("ada").unwrap(), places.take("ada").unwrap()];
         let refused = places.take("ada").err().unwrap();
-        assert_eq!(refused, Full::ForOne { name: "ada".into(), connections: 2 });
+        assert_eq!(refused, ConnectionLimitError::PerToken { name: "ada".into(), connections: 2 });
         let bea = places.take("bea").unwrap();
-        assert_eq!(places.take("cleo").err(), Some(Full::ForAll));
+        assert_eq!(places.take("cleo").err(), Some(ConnectionLimitError::Total));
         drop(ada);
         let _cleo = places.take("cleo").unwrap();
         let _ada = places.take("ada").unwrap();

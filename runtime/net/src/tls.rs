@@ -17,7 +17,7 @@ use rustls::{
     RootCertStore, ServerConfig, SignatureScheme,
 };
 
-use crate::{Fingerprint, Identity};
+use crate::{Fingerprint, HeadIdentity};
 
 /// The name in every head's certificate: heads are told apart by their CA.
 pub(crate) const HEAD_NAME: &str = "head.cohabit.internal";
@@ -28,7 +28,7 @@ pub(crate) const HEAD_NAME: &str = "head.cohabit.internal";
 pub(crate) struct PinMismatch;
 
 /// How a head accepts.
-pub(crate) fn server_config(identity: &Identity) -> Result<ServerConfig, Error> {
+pub(crate) fn server_config(identity: &HeadIdentity) -> Result<ServerConfig, Error> {
     let mut config = ServerConfig::builder_with_provider(provider())
         .with_protocol_versions(&[&TLS13])?
         .with_no_client_auth()

@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use cohabit_types::{By, Refusal, RefusalCode, Role, Span, Time, TokenRecord};
+use cohabit_types::{Principal, Refusal, RefusalCode, Role, Span, Time, TokenRecord};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use subtle::{Choice, ConditionallySelectable, ConstantTimeEq};
 use tokio::sync::watch;
@@ -22,7 +22,7 @@ const SCHEMA: u32 = 1;
 /// Names end up in tables and in the stories of jobs.
 const LONGEST_NAME: usize = 64;
 /// The wall clock may be set meanwhile: an expiry is looked at again at least this often.
-const LONGEST_NAP: Duration = Duration::from_secs(30);
+const RECHECK_INTERVAL: Duration = Duration::from_secs(30);
 
 /// The tokens of a cluster; clones share them. Its methods that change something wait for the disk.
 #[derive(Clone)]
@@ -105,7 +105,7 @@ pub enum TokenEnd {
 /// An accepted token: who it is, and which entry to watch. A later token of the same name is another one.
 #[derive(Clone)]
 pub(crate) struct Grant {
-    pub(crate) by: By,
+    pub(crate) by: Principal,
     digest: [u8; 32],
 }
 
@@ -196,7 +196,7 @@ impl TokenStore {
     ///
     /// # Errors
     /// When the token is not accepted, or not any more.
-    pub fn verify(&self, token: &Token, now: Time) -> Result<By, VerifyError> {
+    pub fn verify(&self, token: &Token, now: Time) -> Result<Principal, VerifyError> {
         self.admit(token.secret(), now).map(|grant| grant.by)
     }
 
@@ -208,7 +208,7 @@ impl TokenStore {
             return Err(VerifyError::Expired);
         }
         let TokenRecord { name, role, account, .. } = &entry.record;
-        let by = By { user: name.clone(), role: *role, account: account.clone() };
+        let by = Principal { user: name.clone(), role: *role, account: account.clone() };
         Ok(Grant { by, digest })
     }
 
@@ -218,7 +218,7 @@ impl TokenStore {
         loop {
             let nap = match remaining(&changes.borrow_and_update(), grant, clock::now()) {
                 Err(end) => return end,
-                Ok(left) => left.map_or(LONGEST_NAP, |left| Duration::from(left).min(LONGEST_NAP)),
+                Ok(left) => left.map_or(RECHECK_INTERVAL, |left| Duration::from(left).min(RECHECK_INTERVAL)),
             };
             // The sender lives in `self`: a change, or the end of the nap.
             let _ = tokio::time::timeout(nap, changes.changed()).await;

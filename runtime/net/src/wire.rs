@@ -19,7 +19,7 @@ use tokio_util::codec::{Decoder, Encoder, Framed, LengthDelimitedCodec};
 pub const MAX_FRAME: usize = 8 << 20;
 
 /// Bytes of a frame's length in front of it.
-pub(crate) const LENGTH: usize = 4;
+pub(crate) const LENGTH_PREFIX: usize = 4;
 
 /// A byte stream, cut into frames.
 pub(crate) type Frames<IO> = Framed<IO, Framing>;
@@ -60,29 +60,31 @@ pub(crate) fn frames<IO: AsyncRead + AsyncWrite>(io: IO, longest: usize) -> Fram
 
 /// How bytes are cut into frames.
 pub(crate) fn framing(longest: usize) -> Framing {
-    let codec =
-        LengthDelimitedCodec::builder().length_field_length(LENGTH).max_frame_length(longest).new_codec();
-    Framing { codec, begun: Begun::default() }
+    let codec = LengthDelimitedCodec::builder()
+        .length_field_length(LENGTH_PREFIX)
+        .max_frame_length(longest)
+        .new_codec();
+    Framing { codec, begun: PartialFrameFlag::default() }
 }
 
 /// A codec that says whether a frame has begun and is not whole.
 #[derive(Debug)]
 pub(crate) struct Framing {
     codec: LengthDelimitedCodec,
-    begun: Begun,
+    begun: PartialFrameFlag,
 }
 
 /// Whether a frame has begun and is not whole, as its codec last saw.
 #[derive(Debug, Default, Clone)]
-pub(crate) struct Begun(Arc<AtomicBool>);
+pub(crate) struct PartialFrameFlag(Arc<AtomicBool>);
 
 impl Framing {
-    pub(crate) fn begun(&self) -> Begun {
+    pub(crate) fn begun(&self) -> PartialFrameFlag {
         self.begun.clone()
     }
 }
 
-impl Begun {
+impl PartialFrameFlag {
     pub(crate) fn is_true(&self) -> bool {
         self.0.load(Ordering::Relaxed)
     }

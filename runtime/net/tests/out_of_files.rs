@@ -5,7 +5,8 @@ use std::fs::File;
 use std::time::Duration;
 
 use cohabit_net::{
-    Endpoint, Identity, Incoming, Limits, Listener, TokenStore, open_files_before, raise_open_files,
+    Endpoint, HeadIdentity, Incoming, Listener, ListenerLimits, TokenStore, initial_open_file_limit,
+    raise_open_file_limit,
 };
 use cohabit_types::{Role, Time};
 use nix::sys::resource::{Resource, getrlimit, setrlimit};
@@ -21,10 +22,10 @@ async fn whoever_dials_while_there_are_no_files_is_served_when_there_are_again()
     let (_, hard) = getrlimit(Resource::RLIMIT_NOFILE).unwrap();
     setrlimit(Resource::RLIMIT_NOFILE, FILES, hard).unwrap();
     let folder = tempfile::tempdir().unwrap();
-    let identity = Identity::open_or_create(folder.path()).unwrap();
+    let identity = HeadIdentity::open_or_create(folder.path()).unwrap();
     let tokens = TokenStore::open(&folder.path().join("tokens.json"), identity.fingerprint()).unwrap();
     let token = tokens.create("ada", Role::User, None, Time::EPOCH).unwrap();
-    let limits = Limits { greeting: Duration::from_secs(1), ..Limits::default() };
+    let limits = ListenerLimits { greeting: Duration::from_secs(1), ..ListenerLimits::default() };
     let mut listener = Listener::bind_within("127.0.0.1:0", &identity, tokens, limits).await.unwrap();
     let address = listener.local_addr();
 
@@ -49,8 +50,8 @@ async fn whoever_dials_while_there_are_no_files_is_served_when_there_are_again()
     // The early one was taken, too: it is hung up on for its silence.
     let _reset_or_end = timeout(PATIENCE, early.read_to_end(&mut Vec::new())).await.unwrap();
 
-    raise_open_files();
-    assert_eq!((getrlimit(Resource::RLIMIT_NOFILE).unwrap().0, open_files_before()), (hard, FILES));
+    raise_open_file_limit();
+    assert_eq!((getrlimit(Resource::RLIMIT_NOFILE).unwrap().0, initial_open_file_limit()), (hard, FILES));
 }
 
 /// Nothing here takes as long as this.

@@ -42,7 +42,7 @@ impl Share {
 
     /// What is left after taking `other`; nothing if it is larger.
     #[must_use]
-    pub const fn minus(self, other: Share) -> Share {
+    pub const fn saturating_sub(self, other: Share) -> Share {
         Share(self.0.saturating_sub(other.0))
     }
 }
@@ -114,7 +114,7 @@ impl Bytes {
 
     /// What is left after taking `other`; nothing if it is larger.
     #[must_use]
-    pub const fn minus(self, other: Bytes) -> Bytes {
+    pub const fn saturating_sub(self, other: Bytes) -> Bytes {
         Bytes(self.0.saturating_sub(other.0))
     }
 }

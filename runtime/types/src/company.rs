@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::{DeviceId, JobId, Predicted, Share, Slowdown};
+use crate::{DeviceId, JobId, JobPrediction, Share, Slowdown};
 
 /// How many times as long as alone a step is predicted to take.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
@@ -17,7 +17,7 @@ pub struct PredictedSlowdown {
 
 /// A job beside its neighbours on a device.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Companionship {
+pub struct ColocationSlowdown {
     /// Which job.
     pub job: JobId,
     /// Its neighbours.
@@ -30,22 +30,22 @@ pub struct Companionship {
 
 /// What would become of a job if it were submitted now.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct Consideration {
+pub struct DryRun {
     /// Where it would go if its turn were now; nothing where it would have to wait for a place.
-    pub place: Option<ConsideredPlace>,
+    pub place: Option<DryRunPlacement>,
     /// Why it would start at once, or why it would wait.
     pub reason: String,
     /// What is expected of it there.
-    pub predicted: Predicted,
+    pub predicted: JobPrediction,
     /// Itself among the neighbours that it would have; nothing where it would have none.
-    pub company: Option<Companionship>,
+    pub company: Option<ColocationSlowdown>,
     /// Those neighbours.
-    pub neighbours: Vec<ConsideredNeighbour>,
+    pub neighbours: Vec<DryRunNeighbor>,
 }
 
 /// A place in words that people know.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct ConsideredPlace {
+pub struct DryRunPlacement {
     /// Names of the nodes.
     pub nodes: Vec<String>,
     /// All devices.
@@ -56,13 +56,13 @@ pub struct ConsideredPlace {
 
 /// A job that a newcomer would join.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct ConsideredNeighbour {
+pub struct DryRunNeighbor {
     /// Its name.
     pub name: String,
     /// How many times as long as alone it takes now.
     pub now: Slowdown,
     /// What would become of it.
-    pub then: Companionship,
+    pub then: ColocationSlowdown,
 }
 
 impl PredictedSlowdown {
@@ -78,7 +78,7 @@ impl PredictedSlowdown {
     }
 }
 
-impl Companionship {
+impl ColocationSlowdown {
     /// What was measured, or else what is predicted.
     #[must_use]
     pub fn slowdown(&self) -> Slowdown {

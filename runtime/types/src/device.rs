@@ -19,7 +19,7 @@ pub struct Device {
     pub memory: Option<Bytes>,
     /// What its driver says of it, if it is a GPU.
     #[serde(default)]
-    pub gpu: Option<GpuFacts>,
+    pub gpu: Option<GpuProperties>,
     /// How it is now.
     #[serde(default)]
     pub condition: Condition,
@@ -47,7 +47,7 @@ pub enum DeviceKind {
 
 /// What the driver says of a GPU; nothing of it changes while the driver is loaded.
 #[derive(Debug, Default, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct GpuFacts {
+pub struct GpuProperties {
     /// Streaming multiprocessors.
     pub multiprocessors: Option<u32>,
     /// Compute capability, major and minor.
@@ -63,7 +63,7 @@ pub struct GpuFacts {
     /// Who may compute on it.
     pub compute_mode: ComputeMode,
     /// How other GPUs of the machine are reached from it.
-    pub peers: Vec<Peer>,
+    pub peers: Vec<GpuPeer>,
 }
 
 /// Whether a GPU is divided into MIG instances.
@@ -92,7 +92,7 @@ pub enum ComputeMode {
 
 /// How another GPU of the same machine is reached.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Peer {
+pub struct GpuPeer {
     /// Which.
     pub device: DeviceId,
     /// By which way.

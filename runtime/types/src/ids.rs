@@ -184,12 +184,12 @@ pub struct WorkerKey {
 /// One request of one client: where its reply goes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(transparent)]
-pub struct ClientKey(pub u64);
+pub struct ClientRequestId(pub u64);
 
 /// One question to the planner.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(transparent)]
-pub struct Ticket(pub u64);
+pub struct PlanRequestId(pub u64);
 
 /// A device within its node: a GPU's UUID, or `host-0` for a host slot.
 /// Shared: whoever looks at devices holds their ids.

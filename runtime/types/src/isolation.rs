@@ -8,7 +8,7 @@ use crate::Enforcement;
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Isolation {
     /// Whether jobs of different users run as different accounts.
-    pub users: Users,
+    pub users: UserIsolation,
     /// Whether a job gets no more cores and host memory than it claims.
     pub host_limits: Enforcement,
 }
@@ -16,7 +16,7 @@ pub struct Isolation {
 /// As whom a worker runs jobs.
 #[derive(Debug, Default, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Users {
+pub enum UserIsolation {
     /// All as the worker's own account: they reach each other's files and processes.
     #[default]
     Together,
@@ -28,6 +28,6 @@ pub enum Users {
 impl Default for Isolation {
     fn default() -> Isolation {
         let unknown = "its worker does not say whether they are".to_owned();
-        Isolation { users: Users::default(), host_limits: Enforcement::Unenforced(unknown) }
+        Isolation { users: UserIsolation::default(), host_limits: Enforcement::Unenforced(unknown) }
     }
 }

@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
-use crate::{Array, Command, Demand, JobId, ModelDescription, Retry, Span, Stop, Time, Work};
+use crate::{Array, Command, Demand, Entrypoint, JobId, ModelDescription, RetryPolicy, Span, Stop, Time};
 
 /// Everything the cluster needs to know to run a job.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -15,11 +15,11 @@ pub struct JobSpec {
     /// For people; need not be unique.
     pub name: String,
     /// What is run.
-    pub work: Work,
+    pub work: Entrypoint,
     /// What it needs.
     pub demand: Demand,
     /// How its ranks are started.
-    pub launch: Launch,
+    pub launch: LaunchMode,
     /// Absolute path of the folder it starts in, on the worker.
     pub workdir: String,
     /// Variables added to the clean environment that a worker gives to jobs.
@@ -35,7 +35,7 @@ pub struct JobSpec {
     /// How long one attempt may run.
     pub time_limit: Option<Span>,
     /// What happens after a failure.
-    pub retry: Retry,
+    pub retry: RetryPolicy,
     /// How an attempt is stopped.
     pub stop: Stop,
     /// Jobs that recur carry the same group; estimates learn from earlier members.
@@ -55,7 +55,7 @@ pub struct JobSpec {
 /// How the ranks of an attempt are started.
 #[derive(Debug, Default, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
-pub enum Launch {
+pub enum LaunchMode {
     /// One rank on each node, holding all devices there; the command is its own launcher.
     #[default]
     PerNode,
@@ -69,13 +69,13 @@ pub struct Dependency {
     /// The earlier job; an array as a whole, if it is one.
     pub job: JobId,
     /// How it has to end.
-    pub when: When,
+    pub when: DependencyKind,
 }
 
 /// How an earlier job has to end.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
-pub enum When {
+pub enum DependencyKind {
     /// COMPLETED.
     AfterOk,
     /// In any way.
@@ -91,9 +91,9 @@ impl JobSpec {
         let name = argv.first().map(|program| program.rsplit('/').next().unwrap_or(program).to_owned());
         JobSpec {
             name: name.unwrap_or_default(),
-            work: Work::Command(Command { argv, script: None }),
+            work: Entrypoint::Command(Command { argv, script: None }),
             demand: Demand::default(),
-            launch: Launch::default(),
+            launch: LaunchMode::default(),
             workdir,
             environment: BTreeMap::new(),
             array: None,
@@ -101,7 +101,7 @@ impl JobSpec {
             begin: None,
             priority: 0,
             time_limit: None,
-            retry: Retry::default(),
+            retry: RetryPolicy::default(),
             stop: Stop::default(),
             group: None,
             model: None,
@@ -136,7 +136,7 @@ impl JobSpec {
     }
 
     fn check_work(&self) -> Result<(), String> {
-        let Work::Command(command) = &self.work else {
+        let Entrypoint::Command(command) = &self.work else {
             return Err("workers run commands only so far: submit a command".into());
         };
         match command.argv.first() {

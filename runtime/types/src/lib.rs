@@ -37,43 +37,44 @@ mod work;
 pub use amounts::{Bytes, ParseAmountError, Share, Slowdown};
 pub use array::{Array, IndexRange};
 pub use bandwidth::{Bandwidth, ParseBandwidthError};
-pub use company::{Companionship, Consideration, ConsideredNeighbour, ConsideredPlace, PredictedSlowdown};
+pub use company::{ColocationSlowdown, DryRun, DryRunNeighbor, DryRunPlacement, PredictedSlowdown};
 pub use device::{
-    ComputeMode, Condition, Device, DeviceKind, DeviceSharing, Enforcement, GpuFacts, Health, Mig, Peer,
-    PeerPath, SharingLimits,
+    ComputeMode, Condition, Device, DeviceKind, DeviceSharing, Enforcement, GpuPeer, GpuProperties, Health,
+    Mig, PeerPath, SharingLimits,
 };
 pub use ids::{
-    AttemptId, ClientKey, DeviceId, Incarnation, JobId, NodeId, ParseIdError, RankId, Ticket, WorkerKey,
+    AttemptId, ClientRequestId, DeviceId, Incarnation, JobId, NodeId, ParseIdError, PlanRequestId, RankId,
+    WorkerKey,
 };
 pub use interference::{ModelChoice, ModelRecord, ModelRequest, Models};
-pub use isolation::{Isolation, Users};
-pub use job::{Dependency, JobSpec, Launch, When};
-pub use log::{AtEnd, LogChunk, LogPosition, LogRecord, LogRequest, LogStream};
-pub use model::{Family, ModelDescription, Stage};
+pub use isolation::{Isolation, UserIsolation};
+pub use job::{Dependency, DependencyKind, JobSpec, LaunchMode};
+pub use log::{FollowMode, LogChunk, LogPosition, LogRecord, LogRequest, LogStream};
+pub use model::{ModelDescription, ModelFamily, PipelineStage};
 pub use node::{
-    Compute, Demand, Gpus, HeldRank, Inventory, Limits, Links, Phase, Placement, RankPlacement, Sharing,
-    Spread,
+    ComputeLimit, Demand, EnforcementRequirement, GpuRequest, HeldRank, HeldRankPhase, Inventory,
+    LinkBandwidths, Placement, RankPlacement, Sharing, Spread,
 };
 pub use order::{Order, RankRun, Rendezvous, RunOrder, StopReason};
 pub use outcome::{Outcome, StartFailure};
-pub use progress::{Progress, ProgressOf};
+pub use progress::{AttemptProgress, Progress};
 pub use record::{
-    ArraySummary, AttemptRecord, DeviceRecord, JobRecord, NodeRecord, NodeState, Predicted, RankRecord,
-    Trained,
+    ArraySummary, AttemptRecord, DeviceRecord, JobPrediction, JobRecord, NodeRecord, NodeState, RankRecord,
+    TrainingSpec,
 };
 pub use reference::{JobRef, ParseRefError};
 pub use report::Report;
 pub use request::{
-    Answer, By, Estimate, Filter, JobChange, ListPage, Notice, Query, Refusal, RefusalCode, Reply, Request,
-    Role, Submit, Verdict, Watched,
+    Answer, ChangeResult, Estimate, Filter, JobChange, JobRevision, ListPage, Notice, Principal, Query,
+    Refusal, RefusalCode, Reply, Request, Role, Submit,
 };
-pub use retry::Retry;
-pub use state::{JobState, Life, ReasonCode};
-pub use stop::{Signal, Stop, Warning};
-pub use story::{Cause, Chapter, Happening};
+pub use retry::RetryPolicy;
+pub use state::{JobPhase, JobState, ReasonCode};
+pub use stop::{Signal, Stop, WarningSignal};
+pub use story::{Cause, JobEvent, JobEventKind};
 pub use telemetry::{
-    CO_LOCATION_COLUMNS, DeviceTelemetry, GpuPerformance, GpuReading, Stretch, StretchSharing,
+    CO_LOCATION_COLUMNS, ColocationSample, DeviceTelemetry, GpuPerformance, GpuReading, SharingStrategy,
 };
 pub use time::{Span, Time};
 pub use token::{TokenAnswer, TokenRecord, TokenRequest};
-pub use work::{ActorWork, Command, FunctionWork, Work};
+pub use work::{ActorWork, Command, Entrypoint, FunctionWork};

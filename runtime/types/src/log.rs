@@ -15,7 +15,7 @@ pub struct LogRequest {
     /// From where.
     pub from: LogPosition,
     /// What to do at the end of the output of a rank that still runs.
-    pub at_end: AtEnd,
+    pub at_end: FollowMode,
 }
 
 /// Where to begin.
@@ -33,7 +33,7 @@ pub enum LogPosition {
 /// What to do at the end of the output of a rank that still runs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum AtEnd {
+pub enum FollowMode {
     /// Answer with nothing.
     Return,
     /// Wait a while for more.

@@ -13,7 +13,7 @@ pub struct ModelDescription {
     /// For people, and for finding earlier runs of the same model.
     pub name: Option<String>,
     /// The broad kind.
-    pub family: Option<Family>,
+    pub family: Option<ModelFamily>,
     /// Samples in one step of one rank.
     pub batch_size: Option<u64>,
     /// What it computes in: `fp32`, `bf16`.
@@ -35,13 +35,13 @@ pub struct ModelDescription {
     /// Size of the data set.
     pub samples: Option<u64>,
     /// Pipeline stages of parallel training.
-    pub stages: Vec<Stage>,
+    pub stages: Vec<PipelineStage>,
 }
 
 /// The broad kind of a model.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
-pub enum Family {
+pub enum ModelFamily {
     /// Convolutional.
     Cnn,
     /// Recurrent.
@@ -57,7 +57,7 @@ pub enum Family {
 /// One stage of parallel training; a stage is replicated, each replica on one device.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
-pub struct Stage {
+pub struct PipelineStage {
     /// Copies of this stage.
     pub replicas: u32,
     /// Computation of one replica in one iteration, in seconds.

@@ -12,7 +12,7 @@ pub struct Demand {
     /// How many nodes, all at once.
     pub nodes: u32,
     /// Devices on each node.
-    pub gpus: Gpus,
+    pub gpus: GpuRequest,
     /// Memory on each device; not limited without it.
     pub gpu_memory: Option<Bytes>,
     /// Processor cores on each node; 0 claims none.
@@ -26,10 +26,10 @@ pub struct Demand {
     pub spread: Spread,
     /// Whether it shares only where its limits are enforced.
     #[serde(default)]
-    pub limits: Limits,
+    pub limits: EnforcementRequirement,
     /// Whether its share limits its computing too.
     #[serde(default)]
-    pub compute: Compute,
+    pub compute: ComputeLimit,
     /// How many processes of a rank use its device: each gets as much of the rank's memory as any other.
     #[serde(default = "one")]
     pub gpu_processes: u32,
@@ -46,7 +46,7 @@ const fn one() -> u32 {
 /// How many devices on a node.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
-pub enum Gpus {
+pub enum GpuRequest {
     /// A part of one device, less than the whole.
     Part(Share),
     /// This many whole devices; 0 runs beside them all.
@@ -54,16 +54,16 @@ pub enum Gpus {
 }
 
 /// As people write it: whole devices, or a part of one below 1.
-impl TryFrom<f64> for Gpus {
+impl TryFrom<f64> for GpuRequest {
     type Error = String;
-    fn try_from(amount: f64) -> Result<Gpus, String> {
+    fn try_from(amount: f64) -> Result<GpuRequest, String> {
         let thousandths = (amount * 1_000.0).round();
         match () {
             () if amount > 0.0 && amount < 1.0 && (1.0..1_000.0).contains(&thousandths) => {
-                Ok(Gpus::Part(Share(thousandths as u32)))
+                Ok(GpuRequest::Part(Share(thousandths as u32)))
             }
             () if amount >= 0.0 && amount.fract() == 0.0 && amount <= f64::from(u32::MAX) => {
-                Ok(Gpus::Whole(amount as u32))
+                Ok(GpuRequest::Whole(amount as u32))
             }
             () => Err(format!(
                 "{amount} is no number of GPUs: ask for a part of one like 0.5, or for whole ones"
@@ -73,11 +73,11 @@ impl TryFrom<f64> for Gpus {
 }
 
 /// Whole devices, or a part of one below 1.
-impl From<Gpus> for f64 {
-    fn from(gpus: Gpus) -> f64 {
+impl From<GpuRequest> for f64 {
+    fn from(gpus: GpuRequest) -> f64 {
         match gpus {
-            Gpus::Part(share) => share.as_f64(),
-            Gpus::Whole(count) => f64::from(count),
+            GpuRequest::Part(share) => share.as_f64(),
+            GpuRequest::Whole(count) => f64::from(count),
         }
     }
 }
@@ -108,7 +108,7 @@ pub enum Spread {
 /// What a job that shares a device does about limits that nobody enforces.
 #[derive(Debug, Default, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
-pub enum Limits {
+pub enum EnforcementRequirement {
     /// It shares wherever there is room, and is told whether they are enforced.
     #[default]
     BestEffort,
@@ -119,7 +119,7 @@ pub enum Limits {
 /// Whether a share of a device limits more than what may be placed there.
 #[derive(Debug, Default, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
-pub enum Compute {
+pub enum ComputeLimit {
     /// A rank may use what its neighbours leave idle.
     #[default]
     Open,
@@ -131,14 +131,14 @@ impl Default for Demand {
     fn default() -> Demand {
         Demand {
             nodes: 1,
-            gpus: Gpus::Whole(1),
+            gpus: GpuRequest::Whole(1),
             gpu_memory: None,
             cpus: 0,
             memory: Bytes::ZERO,
             sharing: Sharing::Shared,
             spread: Spread::Even,
-            limits: Limits::BestEffort,
-            compute: Compute::Open,
+            limits: EnforcementRequirement::BestEffort,
+            compute: ComputeLimit::Open,
             gpu_processes: 1,
             max_slowdown: None,
         }
@@ -155,30 +155,30 @@ impl Demand {
             return Err("a job needs at least one node".into());
         }
         match self.gpus {
-            Gpus::Part(share) if share.0 == 0 || share >= Share::WHOLE => Err(format!(
+            GpuRequest::Part(share) if share.0 == 0 || share >= Share::WHOLE => Err(format!(
                 "a part of a GPU lies between 0 and 1, not at {share}: ask for 0.5 or for whole ones"
             )),
-            Gpus::Whole(0) if self.gpu_memory.is_some() => {
+            GpuRequest::Whole(0) if self.gpu_memory.is_some() => {
                 Err("GPU memory was asked for, but no GPU: add --gpus".into())
             }
-            Gpus::Part(_) | Gpus::Whole(0) if self.spread == Spread::Free => {
+            GpuRequest::Part(_) | GpuRequest::Whole(0) if self.spread == Spread::Free => {
                 Err("only whole GPUs can be spread over any nodes: ask for one or more".into())
             }
-            Gpus::Whole(_) if self.spread == Spread::Free && self.nodes != 1 => {
+            GpuRequest::Whole(_) if self.spread == Spread::Free && self.nodes != 1 => {
                 Err("a job is spread over any nodes or over a number of them, not both".into())
             }
-            Gpus::Whole(_) if self.compute == Compute::Capped => {
+            GpuRequest::Whole(_) if self.compute == ComputeLimit::Capped => {
                 Err("only a part of a GPU has a share to keep to: ask for one like --gpus 0.5".into())
             }
-            Gpus::Whole(_) if self.max_slowdown.is_some() => {
+            GpuRequest::Whole(_) if self.max_slowdown.is_some() => {
                 Err("only a job with a part of a GPU has neighbours that slow it down: ask for one like --gpus 0.5"
                     .into())
             }
-            Gpus::Part(_) | Gpus::Whole(_) if self.gpu_processes == 0 => {
+            GpuRequest::Part(_) | GpuRequest::Whole(_) if self.gpu_processes == 0 => {
                 Err("at least one process of a rank uses its GPU: leave --gpu-processes out, or say how many"
                     .into())
             }
-            Gpus::Part(_) | Gpus::Whole(_) => Ok(()),
+            GpuRequest::Part(_) | GpuRequest::Whole(_) => Ok(()),
         }
     }
 
@@ -192,7 +192,7 @@ impl Demand {
     /// how much memory it needs, nor if its ranks wait for each other on several devices.
     #[must_use]
     pub const fn may_have_neighbours(&self) -> bool {
-        matches!((self.gpus, self.sharing), (Gpus::Part(_), Sharing::Shared))
+        matches!((self.gpus, self.sharing), (GpuRequest::Part(_), Sharing::Shared))
             && self.nodes == 1
             && self.gpu_memory.is_some()
     }
@@ -222,8 +222,8 @@ impl Demand {
     #[must_use]
     pub const fn devices(&self) -> u32 {
         match self.gpus {
-            Gpus::Part(_) => 1,
-            Gpus::Whole(count) => count,
+            GpuRequest::Part(_) => 1,
+            GpuRequest::Whole(count) => count,
         }
     }
 
@@ -231,8 +231,8 @@ impl Demand {
     #[must_use]
     pub const fn share(&self) -> Share {
         match (self.gpus, self.sharing) {
-            (Gpus::Part(share), Sharing::Shared) => share,
-            (Gpus::Part(_), Sharing::Exclusive) | (Gpus::Whole(_), _) => Share::WHOLE,
+            (GpuRequest::Part(share), Sharing::Shared) => share,
+            (GpuRequest::Part(_), Sharing::Exclusive) | (GpuRequest::Whole(_), _) => Share::WHOLE,
         }
     }
 }
@@ -254,7 +254,7 @@ pub struct Inventory {
     pub build: String,
     /// How fast devices reach each other, as far as it is known.
     #[serde(default)]
-    pub links: Links,
+    pub links: LinkBandwidths,
     /// How far those of its devices that have memory of their own may be shared.
     #[serde(default)]
     pub sharing: SharingLimits,
@@ -272,7 +272,7 @@ pub struct Inventory {
 
 /// How fast the devices of a node reach each other and those of other nodes.
 #[derive(Debug, Default, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Links {
+pub struct LinkBandwidths {
     /// Between this node and the network, all its devices together, each way.
     pub network: Option<Bandwidth>,
     /// Between one device and the others of this node, each way.
@@ -285,13 +285,13 @@ pub struct HeldRank {
     /// Which.
     pub rank: RankId,
     /// How far it is.
-    pub phase: Phase,
+    pub phase: HeldRankPhase,
 }
 
 /// How far a held rank is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
-pub enum Phase {
+pub enum HeldRankPhase {
     /// Its executor is being started.
     Starting,
     /// It runs since then.
@@ -328,18 +328,20 @@ mod tests {
 
     #[test]
     fn a_number_of_gpus_is_a_part_of_one_or_whole_ones() {
-        for (amount, gpus) in [(0.0, Gpus::Whole(0)), (0.5, Gpus::Part(Share(500))), (4.0, Gpus::Whole(4))] {
-            assert_eq!(Gpus::try_from(amount), Ok(gpus));
+        for (amount, gpus) in
+            [(0.0, GpuRequest::Whole(0)), (0.5, GpuRequest::Part(Share(500))), (4.0, GpuRequest::Whole(4))]
+        {
+            assert_eq!(GpuRequest::try_from(amount), Ok(gpus));
             assert_eq!(f64::from(gpus), amount);
         }
         for bad in [-1.0, 1.5, 1e-9, 0.9999, f64::NAN, f64::INFINITY, 1e12] {
-            assert!(Gpus::try_from(bad).is_err(), "{bad}");
+            assert!(GpuRequest::try_from(bad).is_err(), "{bad}");
         }
     }
 
     #[test]
     fn a_part_lies_strictly_between_nothing_and_all() {
-        let part = |share| Demand { gpus: Gpus::Part(Share(share)), ..Demand::default() };
+        let part = |share| Demand { gpus: GpuRequest::Part(Share(share)), ..Demand::default() };
         assert!(part(0).check().is_err());
         assert!(part(1_000).check().is_err());
         assert_eq!(part(500).check(), Ok(()));

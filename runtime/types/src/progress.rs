@@ -33,7 +33,7 @@ impl Progress {
 
 /// The progress of one attempt.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct ProgressOf {
+pub struct AttemptProgress {
     /// Whose.
     pub attempt: AttemptId,
     /// How far.

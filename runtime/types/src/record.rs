@@ -7,8 +7,8 @@ use serde::{Deserialize, Serialize};
 
 use crate::{
     Bytes, Demand, Device, DeviceId, DeviceTelemetry, Enforcement, Isolation, JobId, JobSpec, JobState,
-    Links, NodeId, Outcome, Progress, ReasonCode, Share, SharingLimits, Signal, Slowdown, Span, StopReason,
-    Time,
+    LinkBandwidths, NodeId, Outcome, Progress, ReasonCode, Share, SharingLimits, Signal, Slowdown, Span,
+    StopReason, Time,
 };
 
 /// All there is to tell about a job, an array as a whole, or a member.
@@ -56,9 +56,9 @@ pub struct JobRecord {
     pub sharing_with: Vec<JobId>,
     /// What it told of what it trains.
     #[serde(default)]
-    pub trained: Trained,
+    pub trained: TrainingSpec,
     /// What was predicted at submission, corrected by its own progress.
-    pub predicted: Option<Predicted>,
+    pub predicted: Option<JobPrediction>,
     /// How many times as long as alone a step takes beside its present neighbours, as far as jobs like these
     /// were measured beside each other.
     #[serde(default)]
@@ -73,7 +73,7 @@ pub struct JobRecord {
 
 /// What a job told of what it trains, as far as the run times of others can be learned from it.
 #[derive(Debug, Default, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Trained {
+pub struct TrainingSpec {
     /// The name of the model.
     pub model: Option<String>,
     /// Samples in one step of one rank.
@@ -87,12 +87,12 @@ pub struct Trained {
     pub iterations: Option<u64>,
 }
 
-impl Trained {
+impl TrainingSpec {
     /// What a job's specification tells.
     #[must_use]
-    pub fn of(spec: &JobSpec) -> Trained {
+    pub fn of(spec: &JobSpec) -> TrainingSpec {
         let model = spec.model.as_ref();
-        Trained {
+        TrainingSpec {
             model: model.and_then(|it| it.name.clone()),
             batch_size: model.and_then(|it| it.batch_size),
             precision: model.and_then(|it| it.precision.clone()),
@@ -145,7 +145,7 @@ pub struct RankRecord {
 
 /// What was predicted for a job.
 #[derive(Debug, Default, Clone, PartialEq, Serialize, Deserialize)]
-pub struct Predicted {
+pub struct JobPrediction {
     /// Training iterations.
     pub iterations: Option<u64>,
     /// Time it runs for when alone.
@@ -277,7 +277,7 @@ pub struct NodeRecord {
     /// Its devices and who is on them.
     pub devices: Vec<DeviceRecord>,
     /// How fast its devices reach each other, as far as it is known.
-    pub links: Links,
+    pub links: LinkBandwidths,
     /// How far its devices may be shared.
     pub sharing: SharingLimits,
     /// What its worker keeps apart.

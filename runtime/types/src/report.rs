@@ -3,8 +3,8 @@
 use serde::{Deserialize, Serialize};
 
 use crate::{
-    Condition, DeviceId, DeviceTelemetry, Enforcement, Outcome, Progress, ProgressOf, RankId, StopReason,
-    Stretch, Time,
+    AttemptProgress, ColocationSample, Condition, DeviceId, DeviceTelemetry, Enforcement, Outcome, Progress,
+    RankId, StopReason, Time,
 };
 
 /// From worker to head.
@@ -31,7 +31,7 @@ pub enum Report {
         at: Time,
     },
     /// Where the attempts on this worker stand: one batch for each heartbeat. Not journaled.
-    Progress(Vec<ProgressOf>),
+    Progress(Vec<AttemptProgress>),
     /// Whether the limits of a rank that shares its device are enforced. Sent again over each new link.
     Sharing {
         /// Which rank.
@@ -57,5 +57,5 @@ pub enum Report {
     /// What the GPUs of this worker show: one batch for each look. Not journaled.
     Telemetry(Vec<DeviceTelemetry>),
     /// How fast ranks got on beside which others. Not journaled, but kept in the history.
-    Stretches(Vec<Stretch>),
+    Stretches(Vec<ColocationSample>),
 }

@@ -8,13 +8,11 @@ use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
-use crate::{
-    Bytes, Chapter, Consideration, JobId, JobRecord, JobRef, JobSpec, JobState, NodeRecord, Span, Time,
-};
+use crate::{Bytes, DryRun, JobEvent, JobId, JobRecord, JobRef, JobSpec, JobState, NodeRecord, Span, Time};
 
 /// Who asks, as the token says.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct By {
+pub struct Principal {
     /// The token's name.
     pub user: String,
     /// The token's role.
@@ -24,11 +22,11 @@ pub struct By {
     pub account: Option<String>,
 }
 
-impl By {
+impl Principal {
     /// A user whose jobs run as the account of the same name.
     #[must_use]
-    pub fn new(user: impl Into<String>, role: Role) -> By {
-        By { user: user.into(), role, account: None }
+    pub fn new(user: impl Into<String>, role: Role) -> Principal {
+        Principal { user: user.into(), role, account: None }
     }
 }
 
@@ -130,7 +128,7 @@ pub enum Reply {
         members: u64,
     },
     /// What became of the change, for each job in the order asked.
-    Changed(Vec<(JobId, Verdict)>),
+    Changed(Vec<(JobId, ChangeResult)>),
     /// The node's name.
     Node(String),
     /// Nothing was changed.
@@ -139,7 +137,7 @@ pub enum Reply {
 
 /// What became of a change to one job.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub enum Verdict {
+pub enum ChangeResult {
     /// It is done, or under way.
     Done,
     /// It already is so.
@@ -206,12 +204,12 @@ pub enum Query {
     /// All nodes.
     Nodes,
     /// Records of these jobs whose revision is no longer the known one; waits a while for a change.
-    Watch(Vec<Watched>),
+    Watch(Vec<JobRevision>),
 }
 
 /// A job and the revision of it that the client has seen; 0 for none.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Watched {
+pub struct JobRevision {
     /// Which job.
     pub job: JobId,
     /// What was seen last.
@@ -251,10 +249,10 @@ pub enum Answer {
         /// Sentences with numbers.
         sentences: Vec<String>,
         /// Everything that happened.
-        story: Vec<Chapter>,
+        story: Vec<JobEvent>,
     },
     /// What would become of the job.
-    Considered(Box<Consideration>),
+    Considered(Box<DryRun>),
     /// All nodes.
     Nodes(Vec<NodeRecord>),
     /// It cannot be answered.

@@ -35,7 +35,7 @@ pub enum JobState {
 
 /// The three parts of a job's life.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Life {
+pub enum JobPhase {
     /// Holds nothing yet.
     Waiting,
     /// An attempt of it has its place in the cluster.
@@ -62,24 +62,24 @@ impl JobState {
 
     /// Which part of a job's life it belongs to.
     #[must_use]
-    pub const fn life(self) -> Life {
+    pub const fn phase(self) -> JobPhase {
         match self {
-            JobState::Pending | JobState::Held => Life::Waiting,
-            JobState::Running | JobState::Completing => Life::Placed,
+            JobState::Pending | JobState::Held => JobPhase::Waiting,
+            JobState::Running | JobState::Completing => JobPhase::Placed,
             JobState::Completed
             | JobState::Failed
             | JobState::Cancelled
             | JobState::Timeout
             | JobState::NodeFail
             | JobState::OutOfMemory
-            | JobState::Preempted => Life::Ended,
+            | JobState::Preempted => JobPhase::Ended,
         }
     }
 
     /// Whether nothing will happen to the job any more.
     #[must_use]
     pub const fn is_terminal(self) -> bool {
-        matches!(self.life(), Life::Ended)
+        matches!(self.phase(), JobPhase::Ended)
     }
 
     /// The word that people and scripts see.

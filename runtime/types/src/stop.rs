@@ -10,7 +10,7 @@ use crate::Span;
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Stop {
     /// Sent ahead of SIGTERM, where asked for.
-    pub warning: Option<Warning>,
+    pub warning: Option<WarningSignal>,
     /// From SIGTERM to SIGKILL.
     pub grace: Span,
 }
@@ -23,7 +23,7 @@ impl Default for Stop {
 
 /// The signal that announces a stop, and how long before SIGTERM it comes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Warning {
+pub struct WarningSignal {
     /// Which signal.
     pub signal: Signal,
     /// How long before SIGTERM.

@@ -7,19 +7,19 @@ use std::fmt;
 use serde::{Deserialize, Serialize};
 
 use crate::{
-    AttemptId, Bytes, DeviceId, Enforcement, JobId, JobState, Outcome, RankId, ReasonCode, Share, Span,
-    StopReason, Ticket, Time,
+    AttemptId, Bytes, DeviceId, Enforcement, JobId, JobState, Outcome, PlanRequestId, RankId, ReasonCode,
+    Share, Span, StopReason, Time,
 };
 
 /// One thing that happened to a job.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct Chapter {
+pub struct JobEvent {
     /// When, by the head's clock.
     pub at: Time,
     /// What made it happen.
     pub cause: Cause,
     /// What happened.
-    pub happening: Happening,
+    pub happening: JobEventKind,
 }
 
 /// What made a chapter happen.
@@ -29,7 +29,7 @@ pub enum Cause {
     /// A request of this user.
     User(String),
     /// The plan that answered this ticket.
-    Plan(Ticket),
+    Plan(PlanRequestId),
     /// A report of, or the state of the link to, this node.
     Node(String),
     /// The end of this job.
@@ -43,7 +43,7 @@ pub enum Cause {
 /// What happened to a job.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Happening {
+pub enum JobEventKind {
     /// It was submitted.
     Submitted,
     /// It was put on hold.
@@ -161,13 +161,13 @@ fn listed<T: fmt::Display>(items: &[T]) -> String {
     items.iter().map(ToString::to_string).collect::<Vec<_>>().join(", ")
 }
 
-impl fmt::Display for Happening {
+impl fmt::Display for JobEventKind {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Happening::Submitted => f.write_str("submitted"),
-            Happening::Held => f.write_str("put on hold"),
-            Happening::Released => f.write_str("released"),
-            Happening::Placed { attempt, nodes, devices, share, waited, why } => {
+            JobEventKind::Submitted => f.write_str("submitted"),
+            JobEventKind::Held => f.write_str("put on hold"),
+            JobEventKind::Released => f.write_str("released"),
+            JobEventKind::Placed { attempt, nodes, devices, share, waited, why } => {
                 let what = match devices.len() {
                     0 => "without a device".to_owned(),
                     _ if *share == Share::WHOLE => format!("with {}", listed(devices)),
@@ -181,8 +181,10 @@ impl fmt::Display for Happening {
                 )?;
                 if why.is_empty() { Ok(()) } else { write!(f, ": {why}") }
             }
-            Happening::Started(rank) => write!(f, "attempt {} rank {} runs", rank.attempt.attempt, rank.rank),
-            Happening::Shares { rank, enforcement } => {
+            JobEventKind::Started(rank) => {
+                write!(f, "attempt {} rank {} runs", rank.attempt.attempt, rank.rank)
+            }
+            JobEventKind::Shares { rank, enforcement } => {
                 write!(
                     f,
                     "attempt {} rank {} shares its device{}",
@@ -191,28 +193,28 @@ impl fmt::Display for Happening {
                     how(enforcement)
                 )
             }
-            Happening::PrivateUser { rank, account, uid } => write!(
+            JobEventKind::PrivateUser { rank, account, uid } => write!(
                 f,
                 "attempt {} rank {} runs as user {uid}, which nobody else is: the account '{account}' does not \
                  exist there",
                 rank.attempt.attempt, rank.rank
             ),
-            Happening::Stopping(attempt, why) => {
+            JobEventKind::Stopping(attempt, why) => {
                 write!(f, "attempt {} is being stopped because {}", attempt.attempt, why.clause())
             }
-            Happening::RankEnded { rank, outcome } => {
+            JobEventKind::RankEnded { rank, outcome } => {
                 write!(f, "attempt {} rank {} {outcome}", rank.attempt.attempt, rank.rank)
             }
-            Happening::NodeUnreachable { node, patience } => {
+            JobEventKind::NodeUnreachable { node, patience } => {
                 write!(f, "node {node} cannot be reached; given up after {patience}")
             }
-            Happening::Adopted(attempt) => {
+            JobEventKind::Adopted(attempt) => {
                 write!(f, "attempt {} still runs and was adopted", attempt.attempt)
             }
-            Happening::AttemptLost { attempt, detail } => {
+            JobEventKind::AttemptLost { attempt, detail } => {
                 write!(f, "attempt {} given up: {detail}", attempt.attempt)
             }
-            Happening::Requeued { attempt, pause, failures, limit, why } => {
+            JobEventKind::Requeued { attempt, pause, failures, limit, why } => {
                 let because = why.map(|why| format!(" because {}", why.clause())).unwrap_or_default();
                 write!(
                     f,
@@ -221,10 +223,10 @@ impl fmt::Display for Happening {
                     attempt.attempt
                 )
             }
-            Happening::StaleReport(rank) => write!(f, "a late report of {rank} was ignored"),
-            Happening::PlanDropped(why) => write!(f, "a planned step no longer fitted: {why}"),
-            Happening::Ended { state, reason } => write!(f, "ended as {state} ({reason})"),
-            Happening::Distrusted { attempt, predicted, failed } => {
+            JobEventKind::StaleReport(rank) => write!(f, "a late report of {rank} was ignored"),
+            JobEventKind::PlanDropped(why) => write!(f, "a planned step no longer fitted: {why}"),
+            JobEventKind::Ended { state, reason } => write!(f, "ended as {state} ({reason})"),
+            JobEventKind::Distrusted { attempt, predicted, failed } => {
                 let why = why_distrusted(*predicted, *failed);
                 write!(f, "attempt {} will have its GPU alone, since {why}", attempt.attempt)
             }
@@ -246,7 +248,7 @@ fn why_distrusted(predicted: Bytes, failed: Option<AttemptId>) -> String {
     format!("memory for it was only predicted ({predicted}) and attempt {attempt} may have failed for that")
 }
 
-impl fmt::Display for Chapter {
+impl fmt::Display for JobEvent {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{} ({})", self.happening, self.cause.clause())
     }

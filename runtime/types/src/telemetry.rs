@@ -49,7 +49,7 @@ pub struct DeviceTelemetry {
 
 /// How fast one rank got on while the same others were on its device: what interference is learned from.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct Stretch {
+pub struct ColocationSample {
     /// Whose.
     pub rank: RankId,
     /// Its device.
@@ -57,7 +57,7 @@ pub struct Stretch {
     /// The device's model.
     pub gpu: String,
     /// How the device was shared.
-    pub sharing: StretchSharing,
+    pub sharing: SharingStrategy,
     /// The other ranks on the device all that time.
     pub neighbours: Vec<RankId>,
     /// From the first step counted.
@@ -77,7 +77,7 @@ pub struct Stretch {
 /// How a device was shared during a stretch.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum StretchSharing {
+pub enum SharingStrategy {
     /// Not at all, and without MPS.
     Exclusive,
     /// Under MPS, alone or with others.
@@ -86,28 +86,28 @@ pub enum StretchSharing {
     TimeSliced,
 }
 
-impl StretchSharing {
+impl SharingStrategy {
     /// Every way, in the order in which they are told.
-    pub const ALL: [StretchSharing; 3] =
-        [StretchSharing::Exclusive, StretchSharing::TimeSliced, StretchSharing::Mps];
+    pub const ALL: [SharingStrategy; 3] =
+        [SharingStrategy::Exclusive, SharingStrategy::TimeSliced, SharingStrategy::Mps];
 
     /// The name that command lines and tables have for it.
     #[must_use]
     pub const fn word(self) -> &'static str {
         match self {
-            StretchSharing::Exclusive => "exclusive",
-            StretchSharing::TimeSliced => "time-sliced",
-            StretchSharing::Mps => "mps",
+            SharingStrategy::Exclusive => "exclusive",
+            SharingStrategy::TimeSliced => "time-sliced",
+            SharingStrategy::Mps => "mps",
         }
     }
 }
 
 /// The way with this name; otherwise the names that there are.
-impl FromStr for StretchSharing {
+impl FromStr for SharingStrategy {
     type Err = String;
-    fn from_str(word: &str) -> Result<StretchSharing, String> {
-        let known = || StretchSharing::ALL.map(StretchSharing::word).join(", ");
-        StretchSharing::ALL
+    fn from_str(word: &str) -> Result<SharingStrategy, String> {
+        let known = || SharingStrategy::ALL.map(SharingStrategy::word).join(", ");
+        SharingStrategy::ALL
             .into_iter()
             .find(|sharing| sharing.word() == word)
             .ok_or_else(|| format!("'{word}' is no way of sharing a GPU: there are {}", known()))

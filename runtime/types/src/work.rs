@@ -4,7 +4,7 @@ use serde::{Deserialize, Serialize};
 
 /// What a job runs.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub enum Work {
+pub enum Entrypoint {
     /// A program with arguments.
     Command(Command),
     /// A function that a Rust program registered; not yet run by workers.
@@ -41,14 +41,14 @@ pub struct ActorWork {
     pub state: Vec<u8>,
 }
 
-impl Work {
+impl Entrypoint {
     /// One line for people: the command as typed, or the registered name.
     #[must_use]
     pub fn title(&self) -> String {
         match self {
-            Work::Command(command) => command.argv.join(" "),
-            Work::Function(function) => format!("function {}", function.name),
-            Work::Actor(actor) => format!("actor {}", actor.name),
+            Entrypoint::Command(command) => command.argv.join(" "),
+            Entrypoint::Function(function) => format!("function {}", function.name),
+            Entrypoint::Actor(actor) => format!("actor {}", actor.name),
         }
     }
 }

@@ -3,7 +3,7 @@
 use cohabit_types::{JobId, NodeId};
 use serde::{Deserialize, Serialize};
 
-use crate::door::Why;
+use crate::door::DeadlineKind;
 
 /// What a deadline is for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
@@ -17,11 +17,11 @@ pub(crate) enum Alarm {
 }
 
 impl Alarm {
-    pub(crate) const fn why(self) -> Why {
+    pub(crate) const fn why(self) -> DeadlineKind {
         match self {
-            Alarm::Node(node) => Why::NodeLost(node),
-            Alarm::Job(job) => Why::Eligible(job),
-            Alarm::Pause(node) => Why::NodeTried(node),
+            Alarm::Node(node) => DeadlineKind::NodeLost(node),
+            Alarm::Job(job) => DeadlineKind::Eligible(job),
+            Alarm::Pause(node) => DeadlineKind::NodeTried(node),
         }
     }
 }

@@ -3,17 +3,17 @@
 use std::ops::Bound;
 
 use cohabit_types::{
-    Answer, By, Filter, JobId, JobRecord, ListPage, Query, Refusal, RefusalCode, Time, Watched,
+    Answer, Filter, JobId, JobRecord, JobRevision, ListPage, Principal, Query, Refusal, RefusalCode, Time,
 };
 
 use crate::head::Head;
 
 /// The longest page: a reply has to fit a frame.
-const PAGE: u32 = 1_000;
+const MAX_PAGE: u32 = 1_000;
 
 impl Head {
     /// Answers a query at once; `Watch` may be answered with no job, when nothing changed yet.
-    pub fn answer(&self, now: Time, by: &By, query: &Query) -> Answer {
+    pub fn answer(&self, now: Time, by: &Principal, query: &Query) -> Answer {
         match query {
             Query::Resolve(references) => self.resolve(by, references).map(Answer::Resolved),
             Query::List(filter) => Ok(Answer::Listed(self.list(now, filter))),
@@ -32,9 +32,9 @@ impl Head {
         jobs.iter().map(|job| self.record(now, *job).ok_or_else(|| no_such_job(*job))).collect()
     }
 
-    fn watch(&self, now: Time, watched: &[Watched]) -> Result<Vec<JobRecord>, Refusal> {
+    fn watch(&self, now: Time, watched: &[JobRevision]) -> Result<Vec<JobRecord>, Refusal> {
         let mut changed = Vec::new();
-        for Watched { job, revision } in watched {
+        for JobRevision { job, revision } in watched {
             let current = self.revision(*job).ok_or_else(|| no_such_job(*job))?;
             if current != *revision {
                 changed.extend(self.record(now, *job));
@@ -49,7 +49,7 @@ impl Head {
     }
 
     fn list(&self, now: Time, filter: &Filter) -> ListPage {
-        let limit = filter.limit.clamp(1, PAGE) as usize;
+        let limit = filter.limit.clamp(1, MAX_PAGE) as usize;
         let mut jobs: Vec<JobRecord> = match filter.members_of {
             Some(number) => self.members_after(number, filter.after),
             None => self.submissions_after(filter.after),

@@ -1,24 +1,24 @@
 //! Changes that users ask for: cancel, hold, release, requeue.
 
 use cohabit_types::{
-    By, Happening, JobChange, JobId, JobState, Life, ReasonCode, Refusal, RefusalCode, Reply, StopReason,
-    Verdict,
+    ChangeResult, JobChange, JobEventKind, JobId, JobPhase, JobState, Principal, ReasonCode, Refusal,
+    RefusalCode, Reply, StopReason,
 };
 
 use crate::requests::may_change;
-use crate::turn::Turn;
+use crate::turn::Transition;
 
-impl Turn<'_> {
-    pub(crate) fn change_all(&mut self, by: &By, change: JobChange, jobs: &[JobId]) -> Reply {
+impl Transition<'_> {
+    pub(crate) fn change_all(&mut self, by: &Principal, change: JobChange, jobs: &[JobId]) -> Reply {
         Reply::Changed(jobs.iter().map(|job| (*job, self.change(by, change, *job))).collect())
     }
 
-    fn change(&mut self, by: &By, change: JobChange, id: JobId) -> Verdict {
+    fn change(&mut self, by: &Principal, change: JobChange, id: JobId) -> ChangeResult {
         let Some(submission) = self.head.submissions.get(&id.number) else {
             return refused(RefusalCode::NotFound, format!("there is no job {id}"));
         };
         if let Err(refusal) = may_change(by, &submission.user, change, id) {
-            return Verdict::Refused(refusal);
+            return ChangeResult::Refused(refusal);
         }
         if self.head.is_array(id) {
             let members = submission.jobs(id.number);
@@ -28,12 +28,13 @@ impl Turn<'_> {
     }
 
     /// An array as a whole is changed if any member is; a member that cannot be is passed over.
-    fn change_members(&mut self, change: JobChange, array: JobId, members: &[JobId]) -> Verdict {
-        let verdicts: Vec<Verdict> = members.iter().map(|member| self.change_one(change, *member)).collect();
-        let any = |wanted: Verdict| verdicts.contains(&wanted);
-        match (any(Verdict::Done), any(Verdict::Already)) {
-            (true, _) => Verdict::Done,
-            (false, true) => Verdict::Already,
+    fn change_members(&mut self, change: JobChange, array: JobId, members: &[JobId]) -> ChangeResult {
+        let verdicts: Vec<ChangeResult> =
+            members.iter().map(|member| self.change_one(change, *member)).collect();
+        let any = |wanted: ChangeResult| verdicts.contains(&wanted);
+        match (any(ChangeResult::Done), any(ChangeResult::Already)) {
+            (true, _) => ChangeResult::Done,
+            (false, true) => ChangeResult::Already,
             (false, false) => {
                 let verb = change.verb();
                 refused(
@@ -44,7 +45,7 @@ impl Turn<'_> {
         }
     }
 
-    fn change_one(&mut self, change: JobChange, id: JobId) -> Verdict {
+    fn change_one(&mut self, change: JobChange, id: JobId) -> ChangeResult {
         let Some(job) = self.head.jobs.get(&id) else {
             return refused(RefusalCode::NotFound, format!("there is no job {id}"));
         };
@@ -57,71 +58,71 @@ impl Turn<'_> {
         }
     }
 
-    fn cancel(&mut self, id: JobId, state: JobState) -> Verdict {
-        match state.life() {
-            Life::Waiting => {
+    fn cancel(&mut self, id: JobId, state: JobState) -> ChangeResult {
+        match state.phase() {
+            JobPhase::Waiting => {
                 self.end_job(id, JobState::Cancelled, ReasonCode::CancelledByUser);
-                Verdict::Done
+                ChangeResult::Done
             }
-            Life::Placed => self.stop(id, StopReason::Cancelled),
-            Life::Ended if state == JobState::Cancelled => Verdict::Already,
-            Life::Ended => {
+            JobPhase::Placed => self.stop(id, StopReason::Cancelled),
+            JobPhase::Ended if state == JobState::Cancelled => ChangeResult::Already,
+            JobPhase::Ended => {
                 refused(RefusalCode::WrongState, format!("job {id} has ended already: it is {state}"))
             }
         }
     }
 
-    fn hold(&mut self, id: JobId, state: JobState) -> Verdict {
-        match state.life() {
-            Life::Waiting if state == JobState::Held => Verdict::Already,
-            Life::Waiting => {
-                self.tell(id, Happening::Held);
+    fn hold(&mut self, id: JobId, state: JobState) -> ChangeResult {
+        match state.phase() {
+            JobPhase::Waiting if state == JobState::Held => ChangeResult::Already,
+            JobPhase::Waiting => {
+                self.record_event(id, JobEventKind::Held);
                 self.set_state(id, JobState::Held);
                 self.refresh_eligibility(id);
-                Verdict::Done
+                ChangeResult::Done
             }
-            Life::Placed | Life::Ended => refused(
+            JobPhase::Placed | JobPhase::Ended => refused(
                 RefusalCode::WrongState,
                 format!("only a pending job can be held, job {id} is {state}"),
             ),
         }
     }
 
-    fn release_hold(&mut self, id: JobId, state: JobState) -> Verdict {
-        match state.life() {
-            Life::Waiting if state == JobState::Pending => Verdict::Already,
-            Life::Waiting => {
-                self.tell(id, Happening::Released);
+    fn release_hold(&mut self, id: JobId, state: JobState) -> ChangeResult {
+        match state.phase() {
+            JobPhase::Waiting if state == JobState::Pending => ChangeResult::Already,
+            JobPhase::Waiting => {
+                self.record_event(id, JobEventKind::Released);
                 self.set_state(id, JobState::Pending);
                 self.refresh_eligibility(id);
-                Verdict::Done
+                ChangeResult::Done
             }
-            Life::Placed | Life::Ended => refused(
+            JobPhase::Placed | JobPhase::Ended => refused(
                 RefusalCode::WrongState,
                 format!("only a held job can be released, job {id} is {state}"),
             ),
         }
     }
 
-    fn requeue(&mut self, id: JobId, state: JobState) -> Verdict {
-        match state.life() {
-            Life::Waiting => Verdict::Already,
-            Life::Placed => self.stop(id, StopReason::Requeued),
-            Life::Ended => {
-                self.revive(id);
-                Verdict::Done
+    fn requeue(&mut self, id: JobId, state: JobState) -> ChangeResult {
+        match state.phase() {
+            JobPhase::Waiting => ChangeResult::Already,
+            JobPhase::Placed => self.stop(id, StopReason::Requeued),
+            JobPhase::Ended => {
+                self.requeue_ended_job(id);
+                ChangeResult::Done
             }
         }
     }
 
     /// A stop under way is joined; only a cancellation overrules what was to come after it.
-    fn stop(&mut self, id: JobId, why: StopReason) -> Verdict {
+    fn stop(&mut self, id: JobId, why: StopReason) -> ChangeResult {
         let attempt = self.head.job_mut(id).and_then(|job| job.live_attempt_mut());
         match attempt.map(|attempt| &mut attempt.stopping) {
-            Some(Some(underway)) if *underway == why => Verdict::Already,
+            Some(Some(underway)) if *underway == why => ChangeResult::Already,
             Some(Some(underway)) if why == StopReason::Cancelled => {
                 *underway = why;
-                Verdict::Done
+                ChangeResult::Done
             }
             Some(Some(underway)) => refused(
                 RefusalCode::WrongState,
@@ -129,13 +130,13 @@ impl Turn<'_> {
             ),
             Some(None) => {
                 self.stop_attempt(id, why);
-                Verdict::Done
+                ChangeResult::Done
             }
             None => refused(RefusalCode::WrongState, format!("job {id} has ended already")),
         }
     }
 }
 
-fn refused(code: RefusalCode, message: String) -> Verdict {
-    Verdict::Refused(Refusal::new(code, message))
+fn refused(code: RefusalCode, message: String) -> ChangeResult {
+    ChangeResult::Refused(Refusal::new(code, message))
 }

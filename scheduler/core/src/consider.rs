@@ -1,9 +1,9 @@
 //! A job that is only thought of: what would become of it if it were submitted now. Nothing of it is kept.
 
-use cohabit_policy::{Expectation, PendingJob, Proposal, Thought};
+use cohabit_policy::{DryRunResult, JobForecast, PendingJob, Proposal};
 use cohabit_types::{
-    By, Companionship, Consideration, ConsideredNeighbour, ConsideredPlace, JobId, NodeId, Placement,
-    Predicted, Refusal, Share, Slowdown, Span, Submit, Time,
+    ColocationSlowdown, DryRun, DryRunNeighbor, DryRunPlacement, JobId, JobPrediction, NodeId, Placement,
+    Principal, Refusal, Share, Slowdown, Span, Submit, Time,
 };
 
 use crate::explain::too_early;
@@ -12,7 +12,7 @@ use crate::submission::Submission;
 
 /// A job as it would be if it were submitted now.
 #[derive(Debug, Clone)]
-pub struct Imagined {
+pub struct DryRunJob {
     /// What a policy sees of it; of an array, its first member.
     pub job: PendingJob,
     /// What keeps it from its turn, whatever is free.
@@ -25,45 +25,45 @@ impl Head {
     ///
     /// # Errors
     /// The refusal that its submission would meet.
-    pub fn imagine(&self, now: Time, by: &By, submit: Submit) -> Result<Imagined, Refusal> {
-        self.admits(&submit.spec)?;
+    pub fn prepare_dry_run(&self, now: Time, by: &Principal, submit: Submit) -> Result<DryRunJob, Refusal> {
+        self.check_submission(&submit.spec)?;
         let submission = Submission::new(by, submit, now);
         let mut job = self.new_job(&submission, now);
         job.waits_for.retain(|earlier| self.final_state(*earlier).is_none());
         let number = self.last_number + 1;
         let id = submission.jobs(number).first().copied().unwrap_or(JobId::new(number));
         let too_early = too_early(now, &job).map(|(_, why)| why);
-        Ok(Imagined { job: submission.pending(id, &job, job.not_before.unwrap_or(now)), too_early, now })
+        Ok(DryRunJob { job: submission.pending(id, &job, job.not_before.unwrap_or(now)), too_early, now })
     }
 
     /// What the policy said of an imagined job, in words that people know.
-    pub fn considered(&self, imagined: &Imagined, thought: &Thought) -> Consideration {
-        let own = |it: &&Companionship| it.job == imagined.job.id;
+    pub fn considered(&self, imagined: &DryRunJob, thought: &DryRunResult) -> DryRun {
+        let own = |it: &&ColocationSlowdown| it.job == imagined.job.id;
         let neighbours = thought.company.iter().filter(|it| !own(it));
-        Consideration {
-            place: thought.place.as_ref().ok().map(|proposal| self.considered_place(&proposal.placement)),
+        DryRun {
+            place: thought.place.as_ref().ok().map(|proposal| self.dry_run_placement(&proposal.placement)),
             reason: imagined.reason(thought),
             predicted: imagined.predicted(thought),
             company: thought.company.iter().find(own).cloned(),
-            neighbours: neighbours.map(|then| self.considered_neighbour(then, &thought.present)).collect(),
+            neighbours: neighbours.map(|then| self.dry_run_neighbor(then, &thought.present)).collect(),
         }
     }
 
-    fn considered_place(&self, placement: &Placement) -> ConsideredPlace {
+    fn dry_run_placement(&self, placement: &Placement) -> DryRunPlacement {
         let parts = &placement.parts;
         let name = |node: &NodeId| self.nodes.get(node).map(|node| node.name.clone());
-        ConsideredPlace {
+        DryRunPlacement {
             nodes: parts.iter().filter_map(|part| name(&part.node)).collect(),
             devices: parts.iter().flat_map(|part| part.devices.clone()).collect(),
             share: parts.first().map_or(Share::WHOLE, |part| part.share),
         }
     }
 
-    fn considered_neighbour(&self, then: &Companionship, present: &[Companionship]) -> ConsideredNeighbour {
+    fn dry_run_neighbor(&self, then: &ColocationSlowdown, present: &[ColocationSlowdown]) -> DryRunNeighbor {
         let submission = self.submissions.get(&then.job.number);
         let now =
-            present.iter().find(|it| it.job == then.job).map_or(Slowdown::NONE, Companionship::slowdown);
-        ConsideredNeighbour {
+            present.iter().find(|it| it.job == then.job).map_or(Slowdown::NONE, ColocationSlowdown::slowdown);
+        DryRunNeighbor {
             name: submission.map(|it| it.spec.name.clone()).unwrap_or_default(),
             now,
             then: then.clone(),
@@ -71,15 +71,15 @@ impl Head {
     }
 }
 
-impl Imagined {
+impl DryRunJob {
     /// Where it would start at once, if it would.
-    fn start<'t>(&self, thought: &'t Thought) -> Option<&'t Proposal> {
-        let at_once = |expected: &Expectation| expected.starts_at.is_some_and(|at| at <= self.now);
+    fn start<'t>(&self, thought: &'t DryRunResult) -> Option<&'t Proposal> {
+        let at_once = |expected: &JobForecast| expected.starts_at.is_some_and(|at| at <= self.now);
         let its_turn = self.too_early.is_none() && thought.expected.as_ref().is_none_or(at_once);
         thought.place.as_ref().ok().filter(|_| its_turn)
     }
 
-    fn reason(&self, thought: &Thought) -> String {
+    fn reason(&self, thought: &DryRunResult) -> String {
         if let Some(why) = &self.too_early {
             return why.clone();
         }
@@ -92,17 +92,18 @@ impl Imagined {
         }
     }
 
-    fn predicted(&self, thought: &Thought) -> Predicted {
+    fn predicted(&self, thought: &DryRunResult) -> JobPrediction {
         let estimate = self.job.traits.estimate.as_ref();
         let expected = thought.expected.as_ref();
         let runtime = estimate.and_then(|it| it.runtime).or_else(|| expected?.runtime);
         let company = thought.company.iter().find(|it| it.job == self.job.id);
-        let beside_others = thought.place.as_ref().ok().and_then(|proposal| proposal.beside_others);
+        let colocation_slowdown =
+            thought.place.as_ref().ok().and_then(|proposal| proposal.colocation_slowdown);
         let (starts_at, ends_at) = self.times(thought, runtime);
-        Predicted {
+        JobPrediction {
             iterations: estimate.and_then(|it| it.iterations),
             runtime,
-            slowdown: company.map(|it| it.predicted.expected).or(beside_others),
+            slowdown: company.map(|it| it.predicted.expected).or(colocation_slowdown),
             gpu_memory: estimate.and_then(|it| it.gpu_memory),
             starts_at,
             ends_at,
@@ -110,7 +111,7 @@ impl Imagined {
     }
 
     /// When it would start and end. A forecast that sees it start now although there is no place is none.
-    fn times(&self, thought: &Thought, runtime: Option<Span>) -> (Option<Time>, Option<Time>) {
+    fn times(&self, thought: &DryRunResult, runtime: Option<Span>) -> (Option<Time>, Option<Time>) {
         if let Some(Proposal { slowdown, .. }) = self.start(thought) {
             let there = |alone: Span| Span::from_secs_f64(alone.as_secs_f64() * slowdown);
             return (Some(self.now), runtime.map(|alone| self.now + there(alone)));

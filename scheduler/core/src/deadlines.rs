@@ -4,17 +4,17 @@
 use cohabit_types::{Cause, JobId, Span, Time};
 
 use crate::alarm::Alarm;
-use crate::turn::Turn;
+use crate::turn::Transition;
 
-impl Turn<'_> {
+impl Transition<'_> {
     pub(crate) fn alarm(&mut self) {
         self.cause = Cause::Clock;
         while let Some((at, alarm)) = self.head.alarms.first().copied().filter(|(at, _)| *at <= self.now) {
             self.head.alarms.remove(&(at, alarm));
             match alarm {
-                Alarm::Node(node) => self.patience_ends(node),
+                Alarm::Node(node) => self.give_up_unreachable_node(node),
                 Alarm::Job(job) => self.refresh_eligibility(job),
-                Alarm::Pause(node) => self.pause_ends(node),
+                Alarm::Pause(node) => self.end_node_pause(node),
             }
         }
         if self.head.wake.is_some_and(|at| at <= self.now) {

@@ -5,12 +5,12 @@
 
 use std::collections::BTreeSet;
 
-use cohabit_types::{Cause, Dependency, JobId, JobState, ReasonCode, Refusal, RefusalCode, When};
+use cohabit_types::{Cause, Dependency, DependencyKind, JobId, JobState, ReasonCode, Refusal, RefusalCode};
 
 use crate::head::Head;
-use crate::turn::Turn;
+use crate::turn::Transition;
 
-impl Turn<'_> {
+impl Transition<'_> {
     /// An earlier job that already ended counts at once.
     pub(crate) fn settle_dependency(&mut self, jobs: &[JobId], dependency: Dependency) {
         if let Some(state) = self.head.final_state(dependency.job) {
@@ -92,10 +92,10 @@ impl Head {
 }
 
 /// Whether the end of an earlier job is the one that was waited for.
-fn satisfies(when: When, state: JobState) -> bool {
+fn satisfies(when: DependencyKind, state: JobState) -> bool {
     match when {
-        When::AfterAny => true,
-        When::AfterOk => state == JobState::Completed,
-        When::AfterNotOk => state != JobState::Completed,
+        DependencyKind::AfterAny => true,
+        DependencyKind::AfterOk => state == JobState::Completed,
+        DependencyKind::AfterNotOk => state != JobState::Completed,
     }
 }

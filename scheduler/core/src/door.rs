@@ -2,7 +2,8 @@
 
 use cohabit_policy::Plan;
 use cohabit_types::{
-    By, ClientKey, Inventory, JobId, NodeId, Notice, Order, Reply, Report, Request, Span, Ticket, WorkerKey,
+    ClientRequestId, Inventory, JobId, NodeId, Notice, Order, PlanRequestId, Principal, Reply, Report,
+    Request, Span, WorkerKey,
 };
 use serde::{Deserialize, Serialize};
 
@@ -12,7 +13,7 @@ pub enum Event {
     /// The operator's settings; the first event of every start.
     Configured(Config),
     /// A client asks for a change.
-    Client(ClientKey, By, Request),
+    Client(ClientRequestId, Principal, Request),
     /// A worker joined, and holds what its inventory says: every rank it was ever told to start and is not in
     /// there does not run and never will.
     Joined(WorkerKey, Inventory),
@@ -21,7 +22,7 @@ pub enum Event {
     /// A worker reported.
     Report(WorkerKey, Report),
     /// The policy answered.
-    Planned(Ticket, Plan),
+    Planned(PlanRequestId, Plan),
     /// The deadline came.
     Alarm,
     /// The policy knows more of interference than before: who runs beside whom may have to change. Also
@@ -37,18 +38,18 @@ pub enum Effect {
     /// Send an order.
     Tell(WorkerKey, Order),
     /// Answer a request.
-    Answer(ClientKey, Reply),
+    Answer(ClientRequestId, Reply),
     /// Tell whoever watches this job.
     Publish(JobId, Notice),
     /// Ask the policy; at most one question is open.
-    Plan(Ticket),
+    Plan(PlanRequestId),
     /// Break a worker's link.
     Close(WorkerKey, String),
 }
 
 /// What a deadline is for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Why {
+pub enum DeadlineKind {
     /// A node was unreachable for so long that its attempts are given up.
     NodeLost(NodeId),
     /// A job's begin time, or the end of its pause, comes.

@@ -1,23 +1,23 @@
 //! Why a job waits, or why it ended as it did: codes for programs, sentences with numbers for people.
 
 use cohabit_types::{
-    Chapter, Enforcement, Happening, JobId, JobRecord, JobState, Life, Outcome, PredictedSlowdown,
+    Enforcement, JobEvent, JobEventKind, JobId, JobPhase, JobRecord, JobState, Outcome, PredictedSlowdown,
     ReasonCode, Span, Time,
 };
 
 use crate::head::Head;
-use crate::job::{Attempt, Fault, Job, device_fault};
+use crate::job::{Attempt, FaultOrigin, Job, device_fault};
 use crate::submission::Submission;
 
 impl Head {
     /// Everything that happened to a job, the oldest first; the submission itself is told for all members of
     /// an array.
-    pub fn story(&self, id: JobId) -> Vec<Chapter> {
+    pub fn story(&self, id: JobId) -> Vec<JobEvent> {
         let Some(submission) = self.submissions.get(&id.number) else { return Vec::new() };
-        let first = Chapter {
+        let first = JobEvent {
             at: submission.submitted_at,
             cause: cohabit_types::Cause::User(submission.user.clone()),
-            happening: Happening::Submitted,
+            happening: JobEventKind::Submitted,
         };
         let rest = self.jobs.get(&id).map_or(&[][..], |job| &job.story);
         std::iter::once(first).chain(rest.iter().cloned()).collect()
@@ -28,19 +28,19 @@ impl Head {
         let submission = self.submissions.get(&id.number)?;
         let Some(job) = self.jobs.get(&id) else { return self.array_sentences(now, id) };
         let (code, reason) = self.reason(now, id, job);
-        let opening = match job.state.life() {
-            Life::Waiting => format!(
+        let opening = match job.state.phase() {
+            JobPhase::Waiting => format!(
                 "Job {id} is {} and has been waiting for {} since it was submitted.",
                 job.state,
                 now.since(submission.submitted_at)
             ),
-            Life::Placed => format!(
+            JobPhase::Placed => format!(
                 "Job {id} is {}, for {} in attempt {}.",
                 job.state,
                 job.live_attempt().map_or(Span::ZERO, |attempt| now.since(attempt.started_at)),
                 job.attempts.len()
             ),
-            Life::Ended => {
+            JobPhase::Ended => {
                 format!("Job {id} ended as {} after {} attempt(s).", job.state, job.attempts.len())
             }
         };
@@ -49,9 +49,9 @@ impl Head {
         sentences.extend(sharing_sentence(&record));
         sentences.extend(host_limits_sentence(&record));
         sentences.extend(private_user_sentence(&record, submission));
-        sentences.extend(self.company_sentence(id, job));
-        sentences.extend(misfortune_sentence(job));
-        sentences.extend(job.alone_sentence(submission));
+        sentences.extend(self.colocation_sentence(id, job));
+        sentences.extend(device_fault_sentence(job));
+        sentences.extend(job.exclusive_gpu_sentence(submission));
         sentences.extend(self.queue_sentences(id, job));
         sentences.extend(self.forecast_sentence(now, id));
         sentences.extend(estimate_sentence(submission));
@@ -72,17 +72,17 @@ impl Head {
 
     /// Why a job is in its state.
     pub(crate) fn reason(&self, now: Time, id: JobId, job: &Job) -> (ReasonCode, String) {
-        match job.state.life() {
-            Life::Waiting => too_early(now, job).unwrap_or_else(|| self.waiting_reason(now, id)),
-            Life::Placed => (job.reason, running_reason(job)),
-            Life::Ended => (job.reason, self.end_reason(id, job)),
+        match job.state.phase() {
+            JobPhase::Waiting => too_early(now, job).unwrap_or_else(|| self.waiting_reason(now, id)),
+            JobPhase::Placed => (job.reason, running_reason(job)),
+            JobPhase::Ended => (job.reason, self.end_reason(id, job)),
         }
     }
 
     /// Why a job waits whose turn may come.
     fn waiting_reason(&self, now: Time, id: JobId) -> (ReasonCode, String) {
         let submission = &self.submissions[&id.number];
-        if submission.may_place() == 0 {
+        if submission.array_slots_left() == 0 {
             let limit = submission.placed();
             let why = format!("{limit} members of its array run, and no more may at once");
             return (ReasonCode::WaitingForArrayLimit, why);
@@ -114,7 +114,7 @@ impl Head {
     }
 
     /// For a job that shares a device: what it and its neighbours cost each other.
-    fn company_sentence(&self, id: JobId, job: &Job) -> Option<String> {
+    fn colocation_sentence(&self, id: JobId, job: &Job) -> Option<String> {
         let own = self.company(id, job)?;
         let PredictedSlowdown { expected, least, most } = own.predicted;
         let measured = own.measured.map(|it| format!(", and {it:.2} times was measured"));
@@ -190,8 +190,8 @@ impl Head {
                 ran_for(attempt)
             ),
             (_, Some(attempt)) => match attempt.effective_stop().filter(|why| device_fault(*why).is_some()) {
-                Some(why) => format!("{}: {}{retries}", why.clause(), last_words(attempt)),
-                None => format!("{}{retries}", last_words(attempt)),
+                Some(why) => format!("{}: {}{retries}", why.clause(), describe_end(attempt)),
+                None => format!("{}{retries}", describe_end(attempt)),
             },
             (reason, None) => format!("it never ran: {reason}"),
         }
@@ -230,7 +230,7 @@ fn running_reason(job: &Job) -> String {
 
 /// For a job that shares a device: what becomes of its limits there.
 fn sharing_sentence(record: &JobRecord) -> Option<String> {
-    match record.sharing().filter(|_| record.state.life() == Life::Placed)? {
+    match record.sharing().filter(|_| record.state.phase() == JobPhase::Placed)? {
         Enforcement::Enforced => Some("Its limits on the GPU that it shares are enforced.".to_owned()),
         Enforcement::Unenforced(why) => {
             Some(format!("Nothing enforces its limits on the GPU that it shares: {why}."))
@@ -240,7 +240,7 @@ fn sharing_sentence(record: &JobRecord) -> Option<String> {
 
 /// For a job that claims cores or host memory: where nothing holds it to them.
 fn host_limits_sentence(record: &JobRecord) -> Option<String> {
-    let (node, limits) = record.host_limits().filter(|_| record.state.life() == Life::Placed)?;
+    let (node, limits) = record.host_limits().filter(|_| record.state.phase() == JobPhase::Placed)?;
     let Enforcement::Unenforced(why) = limits else { return None };
     Some(format!("Nothing limits it to the cores and the host memory that it claims on node {node}: {why}."))
 }
@@ -256,12 +256,12 @@ fn private_user_sentence(record: &JobRecord, submission: &Submission) -> Option<
 }
 
 /// For a job that goes on: what befell the device of its latest attempt that ended, and what that cost it.
-fn misfortune_sentence(job: &Job) -> Option<String> {
+fn device_fault_sentence(job: &Job) -> Option<String> {
     let ended = job.attempts.iter().rev().find(|attempt| !attempt.is_live())?;
     let why = ended.effective_stop().filter(|_| !job.state.is_terminal())?;
     let retries = match device_fault(why)? {
-        Fault::Own if !job.is_excused(ended) => "one",
-        Fault::Own | Fault::Other => "none",
+        FaultOrigin::Own if !job.failed_by_prediction(ended) => "one",
+        FaultOrigin::Own | FaultOrigin::Other => "none",
     };
     let number = ended.number;
     Some(format!(
@@ -271,7 +271,7 @@ fn misfortune_sentence(job: &Job) -> Option<String> {
 }
 
 /// What the rank that decided the end had to say.
-fn last_words(attempt: &Attempt) -> String {
+fn describe_end(attempt: &Attempt) -> String {
     let number = attempt.first_failure.unwrap_or(0);
     let Some(rank) = attempt.ranks.get(number as usize) else { return "it had no rank".into() };
     let outcome = rank.outcome().map_or_else(|| "has not ended".to_owned(), Outcome::to_string);

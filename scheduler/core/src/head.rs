@@ -1,22 +1,22 @@
 //! The head's state.
 //!
-//! What replay must restore is serialised; what the next report or plan brings again is `Live` and is not.
+//! What replay must restore is serialised; what the next report or plan brings again is `VolatileState` and is not.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, OnceLock};
 
-use cohabit_policy::{Expectation, JobTraits};
+use cohabit_policy::{JobForecast, JobTraits};
 use cohabit_types::{
-    AttemptId, Companionship, Demand, DeviceId, JobId, NodeId, Progress, Ticket, Time, WorkerKey,
+    AttemptId, ColocationSlowdown, Demand, DeviceId, JobId, NodeId, PlanRequestId, Progress, Time, WorkerKey,
 };
 use serde::{Deserialize, Serialize};
 
 use crate::alarm::Alarm;
-use crate::door::{Config, Why};
+use crate::door::{Config, DeadlineKind};
 use crate::job::Job;
 use crate::node::{Node, Telemetry};
-use crate::queue::Queue;
-use crate::sight::Sight;
+use crate::queue::WaitingQueue;
+use crate::sight::PendingChanges;
 use crate::submission::Submission;
 
 /// A cluster's head: every job and node it knows.
@@ -26,7 +26,7 @@ pub struct Head {
     pub(crate) last_number: u64,
     pub(crate) last_ticket: u64,
     /// The question that the policy has not answered yet.
-    pub(crate) open_ticket: Option<Ticket>,
+    pub(crate) open_ticket: Option<PlanRequestId>,
     /// Whether something changed since that question was asked.
     pub(crate) plan_wanted: bool,
     /// Whether the policy ever learned of interference: only then has it to say something of jobs that run.
@@ -61,25 +61,25 @@ pub struct Head {
     pub(crate) nodes_joined: u64,
     pub(crate) alarms: BTreeSet<(Time, Alarm)>,
     #[serde(skip)]
-    pub(crate) live: Live,
+    pub(crate) live: VolatileState,
 }
 
 /// What is not worth a place in the journal.
 #[derive(Debug, Default, Clone)]
-pub(crate) struct Live {
+pub(crate) struct VolatileState {
     pub(crate) progress: BTreeMap<AttemptId, Progress>,
     /// What devices last showed.
     pub(crate) telemetry: Telemetry,
     /// Grows with each change of a job or an array as a whole; never repeats, so a watcher cannot miss one.
     pub(crate) revisions: BTreeMap<JobId, u64>,
     /// What pending jobs have to expect, as the policy last said.
-    pub(crate) expected: BTreeMap<JobId, Expectation>,
+    pub(crate) expected: BTreeMap<JobId, JobForecast>,
     /// What neighbours on a device cost each other, as was last said.
-    pub(crate) company: BTreeMap<JobId, Companionship>,
+    pub(crate) company: BTreeMap<JobId, ColocationSlowdown>,
     /// Who is ahead of whom, once somebody has asked.
-    pub(crate) queue: OnceLock<Queue>,
+    pub(crate) queue: OnceLock<WaitingQueue>,
     /// What of all this the policy has not seen yet.
-    pub(crate) sight: Sight,
+    pub(crate) sight: PendingChanges,
 }
 
 impl Default for Head {
@@ -111,40 +111,42 @@ impl Head {
             nodes: BTreeMap::new(),
             nodes_joined: 0,
             alarms: BTreeSet::new(),
-            live: Live::default(),
+            live: VolatileState::default(),
         }
     }
 
     /// When to send the next [`crate::Event::Alarm`], and what for.
-    pub fn deadline(&self) -> Option<(Time, Why)> {
+    pub fn deadline(&self) -> Option<(Time, DeadlineKind)> {
         let alarm = self.alarms.first().map(|(at, alarm)| (*at, alarm.why()));
-        let wake = self.wake.map(|at| (at, Why::Wake));
-        let retention =
-            self.ended.first().map(|(ended_at, _)| (*ended_at + self.config.retention, Why::Retention));
+        let wake = self.wake.map(|at| (at, DeadlineKind::Wake));
+        let retention = self
+            .ended
+            .first()
+            .map(|(ended_at, _)| (*ended_at + self.config.retention, DeadlineKind::Retention));
         [alarm, wake, retention].into_iter().flatten().min_by_key(|(at, _)| *at)
     }
 
     /// Takes note of what pending jobs have to expect. Not an event: it changes what people are told, and
     /// nothing else.
-    pub fn expect(&mut self, expected: Vec<Expectation>) {
+    pub fn expect(&mut self, expected: Vec<JobForecast>) {
         let waiting = expected.into_iter().filter(|it| self.eligible.contains(&it.job));
         self.live.expected = waiting.map(|it| (it.job, it)).collect();
     }
 
     /// Takes note of what neighbours on a device cost each other; no event either.
-    pub fn accompany(&mut self, companionships: Vec<Companionship>) {
+    pub fn set_colocation_slowdowns(&mut self, companionships: Vec<ColocationSlowdown>) {
         self.live.company = companionships.into_iter().map(|it| (it.job, it)).collect();
     }
 
     /// Whether that and the outlook were told of all that is to be seen now. Of an array the policy does not
     /// see every member.
-    pub fn is_foretold(&self) -> bool {
+    pub fn has_fresh_forecasts(&self) -> bool {
         let mut plain = self.eligible.iter().filter(|job| job.index.is_none());
-        plain.all(|job| self.live.expected.contains_key(job)) && self.knows_company()
+        plain.all(|job| self.live.expected.contains_key(job)) && self.knows_colocation_slowdowns()
     }
 
     /// Whether jobs share a device now.
-    pub fn has_neighbours(&self) -> bool {
+    pub fn has_colocated_jobs(&self) -> bool {
         self.nodes.values().flat_map(|node| &node.devices).any(|device| device.residents.len() > 1)
     }
 
@@ -170,7 +172,7 @@ impl Head {
     }
 
     /// How many jobs and members are in memory.
-    pub fn known_jobs(&self) -> usize {
+    pub fn job_count(&self) -> usize {
         self.jobs.len()
     }
 
@@ -185,7 +187,7 @@ impl Head {
     }
 
     /// What a job in memory demands, and what it tells of itself.
-    pub fn told_of(&self, job: JobId) -> Option<(Demand, Arc<JobTraits>)> {
+    pub fn demand_and_traits(&self, job: JobId) -> Option<(Demand, Arc<JobTraits>)> {
         let submission = self.jobs.get(&job).and_then(|_| self.submissions.get(&job.number))?;
         Some((self.demand(job), submission.traits()))
     }

@@ -3,12 +3,12 @@
 use std::collections::BTreeSet;
 
 use cohabit_types::{
-    Chapter, DeviceId, Enforcement, JobId, JobState, NodeId, Outcome, Placement, Progress, ReasonCode,
+    DeviceId, Enforcement, JobEvent, JobId, JobState, NodeId, Outcome, Placement, Progress, ReasonCode,
     Signal, Slowdown, Span, StopReason, Time,
 };
 use serde::{Deserialize, Serialize};
 
-use crate::rendezvous::MeetingPoint;
+use crate::rendezvous::RendezvousEndpoint;
 
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub(crate) struct Job {
@@ -32,7 +32,7 @@ pub(crate) struct Job {
     pub(crate) exit_code: Option<i32>,
     pub(crate) signal: Option<Signal>,
     pub(crate) ended_at: Option<Time>,
-    pub(crate) story: Vec<Chapter>,
+    pub(crate) story: Vec<JobEvent>,
 }
 
 #[derive(Debug, Clone, Serialize, Deserialize)]
@@ -42,7 +42,7 @@ pub(crate) struct Attempt {
     pub(crate) placement: Placement,
     /// Where its ranks meet.
     #[serde(default)]
-    pub(crate) meeting_point: Option<MeetingPoint>,
+    pub(crate) meeting_point: Option<RendezvousEndpoint>,
     pub(crate) started_at: Time,
     /// How long the policy expected it to run there.
     #[serde(default)]
@@ -114,7 +114,7 @@ impl Attempt {
     }
 
     /// How the first rank ended that ended badly.
-    pub(crate) fn culprit(&self) -> Option<&Outcome> {
+    pub(crate) fn first_failed_outcome(&self) -> Option<&Outcome> {
         self.first_failure.and_then(|rank| self.ranks.get(rank as usize)?.outcome())
     }
 
@@ -139,7 +139,7 @@ impl Attempt {
 
 /// Whose fault it is that a worker stopped a rank.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Fault {
+pub(crate) enum FaultOrigin {
     /// The job's own.
     Own,
     /// Another job's, the device's or nobody's.
@@ -147,10 +147,12 @@ pub(crate) enum Fault {
 }
 
 /// Whose fault it is, where a worker stopped a rank for what befell its device.
-pub(crate) const fn device_fault(why: StopReason) -> Option<Fault> {
+pub(crate) const fn device_fault(why: StopReason) -> Option<FaultOrigin> {
     match why {
-        StopReason::MpsFault | StopReason::GpuMemory => Some(Fault::Own),
-        StopReason::MpsFaultVictim | StopReason::DeviceLost | StopReason::Unenforced => Some(Fault::Other),
+        StopReason::MpsFault | StopReason::GpuMemory => Some(FaultOrigin::Own),
+        StopReason::MpsFaultVictim | StopReason::DeviceLost | StopReason::Unenforced => {
+            Some(FaultOrigin::Other)
+        }
         StopReason::Cancelled
         | StopReason::TimeLimit
         | StopReason::Requeued

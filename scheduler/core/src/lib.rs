@@ -39,10 +39,10 @@ mod trouble;
 mod turn;
 mod workers;
 
-pub use consider::Imagined;
-pub use door::{Config, Effect, Event, Why};
+pub use consider::DryRunJob;
+pub use door::{Config, DeadlineKind, Effect, Event};
 pub use head::Head;
-pub use parts::{Part, Parts};
+pub use parts::{SnapshotPart, SnapshotParts};
 
 #[cfg(test)]
 mod tests;

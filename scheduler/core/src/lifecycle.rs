@@ -4,34 +4,34 @@
 //! jobs and the watchers always agree.
 
 use cohabit_types::{
-    Chapter, Happening, JobId, JobState, NodeId, Notice, Order, Outcome, RankId, ReasonCode, Span,
+    JobEvent, JobEventKind, JobId, JobState, NodeId, Notice, Order, Outcome, RankId, ReasonCode, Span,
     StartFailure, StopReason, Time,
 };
 
 use crate::alarm::Alarm;
 use crate::door::Effect;
 use crate::job::{Attempt, Job, RankPhase};
-use crate::planning::Placing;
-use crate::turn::Turn;
+use crate::planning::PlannedStart;
+use crate::turn::Transition;
 
 /// A job that goes round in circles does not fill the memory: its first chapter and the latest ones are kept.
-const STORY_LIMIT: usize = 200;
+const MAX_JOB_EVENTS: usize = 200;
 /// So many are dropped at once, so that the others need not move up for each.
-const DROPPED_AT_ONCE: usize = 50;
+const JOB_EVENTS_DROPPED_AT_ONCE: usize = 50;
 
 /// What follows the end of an attempt.
-enum Verdict {
+enum AttemptDecision {
     End(JobState, ReasonCode),
     /// Again, after a pause.
-    Again(Span),
+    Requeue(Span),
 }
 
-impl Turn<'_> {
-    pub(crate) fn tell(&mut self, id: JobId, happening: Happening) {
-        let chapter = Chapter { at: self.now, cause: self.cause.clone(), happening };
+impl Transition<'_> {
+    pub(crate) fn record_event(&mut self, id: JobId, happening: JobEventKind) {
+        let chapter = JobEvent { at: self.now, cause: self.cause.clone(), happening };
         let Some(job) = self.head.job_mut(id) else { return };
-        if job.story.len() >= STORY_LIMIT {
-            job.story.drain(1..=DROPPED_AT_ONCE);
+        if job.story.len() >= MAX_JOB_EVENTS {
+            job.story.drain(1..=JOB_EVENTS_DROPPED_AT_ONCE);
         }
         job.story.push(chapter);
     }
@@ -58,7 +58,7 @@ impl Turn<'_> {
         if let Some(submission) = self.head.submission_mut(id.number) {
             submission.count(from, to);
             if to.is_terminal() {
-                submission.hear(id, to);
+                submission.note_member_end(id, to);
             }
         }
         self.changed(id);
@@ -83,10 +83,10 @@ impl Turn<'_> {
         }
     }
 
-    pub(crate) fn start(&mut self, id: JobId, placing: Placing) {
+    pub(crate) fn start(&mut self, id: JobId, placing: PlannedStart) {
         let now = self.now;
         let (attempt, orders) = self.head.new_attempt(id, &placing, now);
-        let happening = self.head.placed_chapter(id, &attempt, now, placing.why);
+        let happening = self.head.placed_event(id, &attempt, now, placing.why);
         let submission = self.head.submission_mut(id.number).expect("a job has a submission");
         submission.started_at = submission.started_at.or(Some(now));
         let demand = self.head.demand(id);
@@ -98,7 +98,7 @@ impl Turn<'_> {
         job.reason = ReasonCode::Running;
         job.not_before = None;
         job.attempts.push(attempt);
-        self.tell(id, happening);
+        self.record_event(id, happening);
         self.set_state(id, JobState::Running);
         for (key, order) in orders {
             self.effect(Effect::Tell(key, Order::Run(Box::new(order))));
@@ -110,7 +110,7 @@ impl Turn<'_> {
         attempt.stopping = Some(why);
         let (number, nodes) = (attempt.number, attempt.live_nodes());
         self.job_mut(id).reason = ReasonCode::Stopping;
-        self.tell(id, Happening::Stopping(id.attempt(number), why));
+        self.record_event(id, JobEventKind::Stopping(id.attempt(number), why));
         self.set_state(id, JobState::Completing);
         for node in nodes {
             self.order_stop(node, id, number, why);
@@ -126,9 +126,9 @@ impl Turn<'_> {
     /// A rank of the live attempt ended, or was given up.
     pub(crate) fn rank_ended(&mut self, rank: RankId, outcome: Outcome) {
         let id = rank.attempt.job;
-        self.tell(id, Happening::RankEnded { rank, outcome: outcome.clone() });
+        self.record_event(id, JobEventKind::RankEnded { rank, outcome: outcome.clone() });
         if let Outcome::NotStarted(failure) = &outcome {
-            self.blame_node(rank, failure);
+            self.note_start_failure(rank, failure);
         }
         let attempt = self.job_mut(id).live_attempt_mut().expect("the caller found the live attempt");
         let failed = !outcome.succeeded();
@@ -148,14 +148,14 @@ impl Turn<'_> {
     }
 
     /// What is to be remembered of the node on which a rank did not start.
-    fn blame_node(&mut self, rank: RankId, failure: &StartFailure) {
+    fn note_start_failure(&mut self, rank: RankId, failure: &StartFailure) {
         if let StartFailure::PortTaken(port) = failure {
-            self.port_taken(rank.attempt.job, *port);
+            self.mark_port_taken(rank.attempt.job, *port);
         }
         if let StartFailure::NodeTrouble(what) = failure {
             let attempt = self.head.jobs[&rank.attempt.job].live_attempt();
             let node = attempt.and_then(|attempt| Some(attempt.ranks.get(rank.rank as usize)?.node));
-            node.into_iter().for_each(|node| self.no_room(node, what));
+            node.into_iter().for_each(|node| self.pause_node(node, what));
         }
     }
 
@@ -167,9 +167,9 @@ impl Turn<'_> {
         // What is not journaled must not outlive the attempt, else replay would tell another story.
         self.head.live.progress.remove(&id.attempt(attempt.number));
         self.release(id, &attempt);
-        match self.verdict(id, &attempt) {
-            Verdict::End(state, reason) => self.end_job(id, state, reason),
-            Verdict::Again(pause) => self.queue_again(id, &attempt, pause),
+        match self.decide_after_attempt(id, &attempt) {
+            AttemptDecision::End(state, reason) => self.end_job(id, state, reason),
+            AttemptDecision::Requeue(pause) => self.requeue_after_attempt(id, &attempt, pause),
         }
     }
 
@@ -183,11 +183,13 @@ impl Turn<'_> {
         self.head.plan_wanted = true;
     }
 
-    fn verdict(&mut self, id: JobId, attempt: &Attempt) -> Verdict {
+    fn decide_after_attempt(&mut self, id: JobId, attempt: &Attempt) -> AttemptDecision {
         match attempt.effective_stop() {
-            Some(StopReason::Cancelled) => Verdict::End(JobState::Cancelled, ReasonCode::CancelledByUser),
-            Some(StopReason::TimeLimit) => Verdict::End(JobState::Timeout, ReasonCode::TimeLimit),
-            Some(StopReason::Requeued | StopReason::Preempted) => Verdict::Again(Span::ZERO),
+            Some(StopReason::Cancelled) => {
+                AttemptDecision::End(JobState::Cancelled, ReasonCode::CancelledByUser)
+            }
+            Some(StopReason::TimeLimit) => AttemptDecision::End(JobState::Timeout, ReasonCode::TimeLimit),
+            Some(StopReason::Requeued | StopReason::Preempted) => AttemptDecision::Requeue(Span::ZERO),
             Some(StopReason::Superseded | StopReason::Orphaned) => self.node_failed(id, ReasonCode::NodeLost),
             Some(StopReason::MpsFaultVictim) => self.node_failed(id, ReasonCode::MpsFaultVictim),
             Some(StopReason::DeviceLost) => self.node_failed(id, ReasonCode::DeviceLost),
@@ -196,18 +198,18 @@ impl Turn<'_> {
             Some(StopReason::GpuMemory) => {
                 self.failed_by(id, attempt, JobState::OutOfMemory, ReasonCode::GpuOom)
             }
-            Some(StopReason::GangBroken) | None => self.verdict_by_outcome(id, attempt),
+            Some(StopReason::GangBroken) | None => self.decide_by_outcome(id, attempt),
         }
     }
 
     /// The first rank that ended badly speaks for all.
-    fn verdict_by_outcome(&mut self, id: JobId, attempt: &Attempt) -> Verdict {
+    fn decide_by_outcome(&mut self, id: JobId, attempt: &Attempt) -> AttemptDecision {
         let failure = |reason| (JobState::Failed, reason);
-        let (state, reason) = match attempt.culprit() {
+        let (state, reason) = match attempt.first_failed_outcome() {
             None => {
                 let job = self.job_mut(id);
                 (job.exit_code, job.signal) = (Some(0), None);
-                return Verdict::End(JobState::Completed, ReasonCode::Completed);
+                return AttemptDecision::End(JobState::Completed, ReasonCode::Completed);
             }
             Some(Outcome::Lost(_)) => return self.node_failed(id, ReasonCode::ExecutorLost),
             Some(Outcome::NotStarted(StartFailure::PortTaken(_))) => {
@@ -219,10 +221,12 @@ impl Turn<'_> {
             Some(Outcome::NotStarted(StartFailure::Unenforced(_))) => {
                 return self.node_failed(id, ReasonCode::SharingUnenforced);
             }
-            Some(Outcome::NotStarted(StartFailure::NodeTrouble(_))) => return Verdict::Again(Span::ZERO),
+            Some(Outcome::NotStarted(StartFailure::NodeTrouble(_))) => {
+                return AttemptDecision::Requeue(Span::ZERO);
+            }
             // Once in each life of the head at the most.
             Some(Outcome::NotStarted(StartFailure::OrderLost)) if self.head.is_of_earlier_life(attempt) => {
-                return Verdict::Again(Span::ZERO);
+                return AttemptDecision::Requeue(Span::ZERO);
             }
             Some(Outcome::OutOfGpuMemory { .. }) => (JobState::OutOfMemory, ReasonCode::GpuOom),
             Some(Outcome::OutOfMemory { limit: Some(_), .. }) => {
@@ -237,13 +241,19 @@ impl Turn<'_> {
     }
 
     /// The job's own fault, unless memory was only predicted for it: counts against its retries.
-    fn failed_by(&mut self, id: JobId, attempt: &Attempt, state: JobState, reason: ReasonCode) -> Verdict {
-        if self.excuse(id, attempt, reason) {
-            return Verdict::Again(Span::ZERO);
+    fn failed_by(
+        &mut self,
+        id: JobId,
+        attempt: &Attempt,
+        state: JobState,
+        reason: ReasonCode,
+    ) -> AttemptDecision {
+        if self.attribute_to_prediction(id, attempt, reason) {
+            return AttemptDecision::Requeue(Span::ZERO);
         }
         let retry = self.head.submissions[&id.number].spec.retry;
         let job = self.job_mut(id);
-        (job.exit_code, job.signal) = match attempt.culprit() {
+        (job.exit_code, job.signal) = match attempt.first_failed_outcome() {
             Some(
                 Outcome::Exited(code)
                 | Outcome::OutOfGpuMemory { code, .. }
@@ -253,28 +263,28 @@ impl Turn<'_> {
             Some(Outcome::NotStarted(_) | Outcome::Lost(_)) | None => (None, None),
         };
         if job.failures >= retry.limit {
-            return Verdict::End(state, reason);
+            return AttemptDecision::End(state, reason);
         }
         job.failures += 1;
-        Verdict::Again(retry.pause(job.failures))
+        AttemptDecision::Requeue(retry.pause(job.failures))
     }
 
     /// Not the job's fault: counts against the cluster's patience with it.
-    fn node_failed(&mut self, id: JobId, reason: ReasonCode) -> Verdict {
+    fn node_failed(&mut self, id: JobId, reason: ReasonCode) -> AttemptDecision {
         let limit = self.head.config.node_failures;
         let job = self.job_mut(id);
         job.node_failures += 1;
         match job.node_failures > limit {
-            true => Verdict::End(JobState::NodeFail, reason),
-            false => Verdict::Again(Span::ZERO),
+            true => AttemptDecision::End(JobState::NodeFail, reason),
+            false => AttemptDecision::Requeue(Span::ZERO),
         }
     }
 
-    fn queue_again(&mut self, id: JobId, attempt: &Attempt, pause: Span) {
+    fn requeue_after_attempt(&mut self, id: JobId, attempt: &Attempt, pause: Span) {
         let limit = self.head.submissions[&id.number].spec.retry.limit;
         let failures = self.head.jobs[&id].failures;
         let (attempt, why) = (id.attempt(attempt.number), attempt.effective_stop());
-        self.tell(id, Happening::Requeued { attempt, pause, failures, limit, why });
+        self.record_event(id, JobEventKind::Requeued { attempt, pause, failures, limit, why });
         self.wait_until(id, self.now + pause);
     }
 
@@ -287,12 +297,12 @@ impl Turn<'_> {
             self.set_alarm(at, Alarm::Job(id));
         }
         self.set_state(id, JobState::Pending);
-        self.distrust_if_too_large(id);
+        self.drop_prediction_if_too_large(id);
         self.refresh_eligibility(id);
     }
 
     /// A job that ended is queued as if it were new; attempts go on counting.
-    pub(crate) fn revive(&mut self, id: JobId) {
+    pub(crate) fn requeue_ended_job(&mut self, id: JobId) {
         let attempt = self.head.jobs[&id].attempts.last().map_or(0, |attempt| attempt.number);
         let limit = self.head.submissions[&id.number].spec.retry.limit;
         let job = self.job_mut(id);
@@ -301,26 +311,26 @@ impl Turn<'_> {
         job.waits_for.clear();
         let pause = Span::ZERO;
         let attempt = id.attempt(attempt);
-        self.tell(id, Happening::Requeued { attempt, pause, failures: 0, limit, why: None });
+        self.record_event(id, JobEventKind::Requeued { attempt, pause, failures: 0, limit, why: None });
         self.wait_until(id, self.now);
-        self.choose_speaker(id.number);
+        self.choose_worst_member(id.number);
     }
 
     /// A revived member no longer speaks for its array.
-    fn choose_speaker(&mut self, number: u64) {
+    fn choose_worst_member(&mut self, number: u64) {
         let members = self.head.jobs.range(JobId::new(number)..=JobId::member(number, u32::MAX));
         let ended: Vec<_> =
             members.filter(|(_, job)| job.state.is_terminal()).map(|(id, job)| (*id, job.state)).collect();
         let submission = self.head.submission_mut(number).expect("a job has a submission");
         submission.speaker = None;
         for (id, state) in ended {
-            submission.hear(id, state);
+            submission.note_member_end(id, state);
         }
     }
 
     pub(crate) fn end_job(&mut self, id: JobId, state: JobState, reason: ReasonCode) {
         self.job_mut(id).reason = reason;
-        self.tell(id, Happening::Ended { state, reason });
+        self.record_event(id, JobEventKind::Ended { state, reason });
         self.set_state(id, state);
         self.refresh_eligibility(id);
         self.publish_end(id);

@@ -8,12 +8,12 @@ use std::collections::{BTreeMap, BTreeSet};
 use cohabit_policy::{DeviceView, NodeView, SharingMode, SharingTerms};
 use cohabit_types::{
     Bytes, Condition, Demand, Device, DeviceId, DeviceRecord, DeviceSharing, DeviceTelemetry, Health,
-    Inventory, Isolation, JobId, Links, NodeId, NodeRecord, NodeState, RankPlacement, Share, SharingLimits,
-    Span, Time, WorkerKey,
+    Inventory, Isolation, JobId, LinkBandwidths, NodeId, NodeRecord, NodeState, RankPlacement, Share,
+    SharingLimits, Span, Time, WorkerKey,
 };
 use serde::{Deserialize, Serialize};
 
-use crate::trouble::Trouble;
+use crate::trouble::NodeProblem;
 
 /// What the devices of all nodes last showed.
 pub(crate) type Telemetry = BTreeMap<(NodeId, DeviceId), DeviceTelemetry>;
@@ -28,7 +28,7 @@ pub(crate) struct Node {
     pub(crate) cpus: u32,
     pub(crate) memory: Bytes,
     #[serde(default)]
-    pub(crate) links: Links,
+    pub(crate) links: LinkBandwidths,
     #[serde(default)]
     pub(crate) sharing: SharingLimits,
     #[serde(default)]
@@ -41,11 +41,11 @@ pub(crate) struct Node {
     pub(crate) taken_ports: BTreeSet<u16>,
     /// How long its ranks go on while the head cannot be reached.
     pub(crate) orphan_grace: Span,
-    pub(crate) link: Link,
+    pub(crate) link: LinkState,
     pub(crate) intake: Intake,
     /// Why ranks do not start on it, until one does.
     #[serde(default)]
-    pub(crate) trouble: Option<Trouble>,
+    pub(crate) trouble: Option<NodeProblem>,
     /// When the link last changed.
     pub(crate) since: Time,
     pub(crate) cpus_used: u32,
@@ -56,7 +56,7 @@ pub(crate) struct Node {
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-pub(crate) enum Link {
+pub(crate) enum LinkState {
     Up(WorkerKey),
     /// Broken; the key is the last one, to tell newer links from older.
     Broken(WorkerKey),
@@ -89,13 +89,13 @@ impl Node {
             build: String::new(),
             cpus: 0,
             memory: Bytes::ZERO,
-            links: Links::default(),
+            links: LinkBandwidths::default(),
             sharing: SharingLimits::default(),
             isolation: Isolation::default(),
             rendezvous_ports: Vec::new(),
             taken_ports: BTreeSet::new(),
             orphan_grace: Span::ZERO,
-            link: Link::Up(key),
+            link: LinkState::Up(key),
             intake: Intake::Open,
             trouble: None,
             since: now,
@@ -142,20 +142,20 @@ impl Node {
     /// The link, while there is one.
     pub(crate) fn key(&self) -> Option<WorkerKey> {
         match self.link {
-            Link::Up(key) => Some(key),
-            Link::Broken(_) | Link::Lost(_) => None,
+            LinkState::Up(key) => Some(key),
+            LinkState::Broken(_) | LinkState::Lost(_) => None,
         }
     }
 
     /// The newest link there ever was.
     pub(crate) fn last_key(&self) -> WorkerKey {
         match self.link {
-            Link::Up(key) | Link::Broken(key) | Link::Lost(key) => key,
+            LinkState::Up(key) | LinkState::Broken(key) | LinkState::Lost(key) => key,
         }
     }
 
     pub(crate) fn is_lost(&self) -> bool {
-        matches!(self.link, Link::Lost(_))
+        matches!(self.link, LinkState::Lost(_))
     }
 
     pub(crate) fn takes_jobs(&self) -> bool {
@@ -183,11 +183,11 @@ impl Node {
             return;
         }
         self.cpus_used = self.cpus_used.saturating_sub(demand.cpus);
-        self.memory_used = self.memory_used.minus(demand.memory);
+        self.memory_used = self.memory_used.saturating_sub(demand.memory);
         for device in self.devices.iter_mut().filter(|it| part.devices.contains(&it.device.id)) {
             if device.residents.remove(&job) {
-                device.used = device.used.minus(part.share);
-                device.memory_used = device.memory_used.minus(demand.gpu_memory.unwrap_or_default());
+                device.used = device.used.saturating_sub(part.share);
+                device.memory_used = device.memory_used.saturating_sub(demand.gpu_memory.unwrap_or_default());
             }
         }
     }
@@ -200,7 +200,7 @@ impl Node {
             cpus: self.cpus,
             cpus_free: self.cpus.saturating_sub(self.cpus_used),
             memory: self.memory,
-            memory_free: self.memory.minus(self.memory_used),
+            memory_free: self.memory.saturating_sub(self.memory_used),
             links: self.links,
             devices: self.devices.iter().map(|device| device.view(self.sharing)).collect(),
         }
@@ -208,12 +208,12 @@ impl Node {
 
     pub(crate) fn state(&self) -> NodeState {
         match (self.link, self.intake) {
-            (Link::Up(_), Intake::Open) if self.is_paused() => NodeState::Paused,
-            (Link::Up(_), Intake::Open) => NodeState::Up,
-            (Link::Up(_), Intake::Closed) if self.jobs.is_empty() => NodeState::Drained,
-            (Link::Up(_), Intake::Closed) => NodeState::Draining,
-            (Link::Broken(_), _) => NodeState::Unreachable,
-            (Link::Lost(_), _) => NodeState::Lost,
+            (LinkState::Up(_), Intake::Open) if self.is_paused() => NodeState::Paused,
+            (LinkState::Up(_), Intake::Open) => NodeState::Up,
+            (LinkState::Up(_), Intake::Closed) if self.jobs.is_empty() => NodeState::Drained,
+            (LinkState::Up(_), Intake::Closed) => NodeState::Draining,
+            (LinkState::Broken(_), _) => NodeState::Unreachable,
+            (LinkState::Lost(_), _) => NodeState::Lost,
         }
     }
 
@@ -256,20 +256,23 @@ impl DeviceUse {
             id: self.device.id.clone(),
             kind: self.device.kind,
             model: self.device.model.clone(),
-            free: Share::WHOLE.minus(self.used),
+            free: Share::WHOLE.saturating_sub(self.used),
             memory: self.device.memory,
-            memory_free: self.device.memory.map(|memory| memory.minus(self.memory_used + *foreign_memory)),
+            memory_free: self
+                .device
+                .memory
+                .map(|memory| memory.saturating_sub(self.memory_used + *foreign_memory)),
             residents: self.residents.iter().copied().collect(),
             intake: match health {
-                Health::Well => cohabit_policy::Intake::Open,
-                Health::Recovering(_) => cohabit_policy::Intake::Recovering,
-                Health::Fenced(_) => cohabit_policy::Intake::Closed,
+                Health::Well => cohabit_policy::DeviceAvailability::Open,
+                Health::Recovering(_) => cohabit_policy::DeviceAvailability::Recovering,
+                Health::Fenced(_) => cohabit_policy::DeviceAvailability::Closed,
             },
             sharing: SharingTerms {
                 mode: match sharing {
                     DeviceSharing::Enforced => SharingMode::Enforced,
                     DeviceSharing::Unenforced(_) => SharingMode::Unenforced,
-                    DeviceSharing::Alone(_) => SharingMode::Alone,
+                    DeviceSharing::Alone(_) => SharingMode::Exclusive,
                 },
                 places_free: is_limited.then_some(places),
                 reserve: if is_limited { limits.reserve } else { Bytes::ZERO },

@@ -12,14 +12,14 @@ use cohabit_types::JobId;
 use serde::de::Error;
 use serde::{Deserialize, Serialize};
 
-use crate::head::{Head, Live};
+use crate::head::{Head, VolatileState};
 use crate::job::Job;
-use crate::runs::{unfold, unless_same};
+use crate::runs::{expand_runs, unless_same};
 use crate::submission::Submission;
 
 /// Some of a head's jobs, one after the other.
 #[derive(Debug, Serialize, Deserialize)]
-pub struct Part {
+pub struct SnapshotPart {
     /// Those whose first job is here.
     submissions: BTreeMap<u64, Arc<Submission>>,
     /// None where a job is as the one before it, which may be in an earlier part.
@@ -30,7 +30,7 @@ pub struct Part {
 
 /// All jobs of a head, part by part.
 #[derive(Debug)]
-pub struct Parts {
+pub struct SnapshotParts {
     submissions: Peekable<btree_map::IntoIter<u64, Arc<Submission>>>,
     jobs: btree_map::IntoIter<JobId, Arc<Job>>,
     eligible: Peekable<btree_set::IntoIter<JobId>>,
@@ -42,7 +42,7 @@ pub struct Parts {
 impl Head {
     /// A copy of what a journal has to keep: the head without its jobs, and these in parts of so many. It
     /// shares them with this head.
-    pub fn in_parts(&self, size: usize) -> (Head, Parts) {
+    pub fn split_for_snapshot(&self, size: usize) -> (Head, SnapshotParts) {
         let rest = Head {
             config: self.config.clone(),
             last_number: self.last_number,
@@ -63,9 +63,9 @@ impl Head {
             nodes: self.nodes.clone(),
             nodes_joined: self.nodes_joined,
             alarms: self.alarms.clone(),
-            live: Live::default(),
+            live: VolatileState::default(),
         };
-        let parts = Parts {
+        let parts = SnapshotParts {
             submissions: self.submissions.clone().into_iter().peekable(),
             jobs: self.jobs.clone().into_iter(),
             eligible: self.eligible.clone().into_iter().peekable(),
@@ -79,7 +79,7 @@ impl Head {
     ///
     /// # Errors
     /// If the first part is missing.
-    pub fn of_parts<E: Error>(rest: Head, parts: Vec<Part>) -> Result<Head, E> {
+    pub fn from_snapshot_parts<E: Error>(rest: Head, parts: Vec<SnapshotPart>) -> Result<Head, E> {
         if parts.is_empty() {
             return Ok(rest);
         }
@@ -89,7 +89,7 @@ impl Head {
             jobs.extend(part.jobs);
             eligible.extend(part.eligible);
         }
-        let jobs = unfold(jobs)?;
+        let jobs = expand_runs(jobs)?;
         let ended = jobs.iter().filter_map(|(id, job)| Some((job.ended_at?, *id))).collect();
         let unended = jobs.iter().filter(|(_, job)| job.ended_at.is_none()).map(|(id, _)| *id).collect();
         let mut keys: BTreeMap<String, BTreeMap<String, u64>> = BTreeMap::new();
@@ -103,15 +103,15 @@ impl Head {
     }
 }
 
-impl Iterator for Parts {
-    type Item = Part;
+impl Iterator for SnapshotParts {
+    type Item = SnapshotPart;
 
-    fn next(&mut self) -> Option<Part> {
+    fn next(&mut self) -> Option<SnapshotPart> {
         let jobs = self.jobs.by_ref().take(self.size);
         let jobs: BTreeMap<_, _> = jobs.map(|(id, job)| (id, unless_same(&job, &mut self.before))).collect();
         let (last, _) = jobs.last_key_value()?;
         let submissions = from_fn(|| self.submissions.next_if(|(number, _)| *number <= last.number));
         let eligible = from_fn(|| self.eligible.next_if(|id| id <= last));
-        Some(Part { submissions: submissions.collect(), eligible: eligible.collect(), jobs })
+        Some(SnapshotPart { submissions: submissions.collect(), eligible: eligible.collect(), jobs })
     }
 }

@@ -8,19 +8,20 @@ use std::sync::Arc;
 
 use cohabit_policy::{Action, Plan, check_shape};
 use cohabit_types::{
-    AttemptId, Cause, Demand, DeviceId, Happening, JobId, JobSpec, JobState, Launch, NodeId, Placement,
-    RankPlacement, RankRun, RunOrder, Share, Slowdown, Span, StopReason, Ticket, Time, WorkerKey,
+    AttemptId, Cause, Demand, DeviceId, JobEventKind, JobId, JobSpec, JobState, LaunchMode, NodeId,
+    Placement, PlanRequestId, RankPlacement, RankRun, RunOrder, Share, Slowdown, Span, StopReason, Time,
+    WorkerKey,
 };
 
 use crate::door::Effect;
 use crate::head::Head;
 use crate::job::{Attempt, Rank, RankPhase};
-use crate::rendezvous::MeetingPoint;
-use crate::sight::BATCH;
-use crate::turn::Turn;
+use crate::rendezvous::RendezvousEndpoint;
+use crate::sight::MAX_STARTS_PER_PLAN;
+use crate::turn::Transition;
 
 /// Where a job is to start, how long it is expected to run there, and why there and now.
-pub(crate) struct Placing {
+pub(crate) struct PlannedStart {
     pub(crate) placement: Placement,
     pub(crate) runtime: Option<Span>,
     /// What its neighbours are predicted to cost it.
@@ -28,19 +29,19 @@ pub(crate) struct Placing {
     pub(crate) why: String,
 }
 
-impl Turn<'_> {
+impl Transition<'_> {
     /// Asks if there is a reason to, and no question is open.
     pub(crate) fn ask_for_plan(&mut self) {
         if !self.head.plan_wanted || self.head.open_ticket.is_some() {
             return;
         }
         self.head.plan_wanted = false;
-        let reconsiders = std::mem::take(&mut self.head.reconsiders) && self.head.has_neighbours();
+        let reconsiders = std::mem::take(&mut self.head.reconsiders) && self.head.has_colocated_jobs();
         if self.head.eligible.is_empty() && self.head.wake.is_none() && !reconsiders {
             return;
         }
         self.head.last_ticket += 1;
-        let ticket = Ticket(self.head.last_ticket);
+        let ticket = PlanRequestId(self.head.last_ticket);
         self.head.open_ticket = Some(ticket);
         self.effect(Effect::Plan(ticket));
     }
@@ -57,37 +58,37 @@ impl Turn<'_> {
         self.head.plan_wanted = true;
     }
 
-    pub(crate) fn planned(&mut self, ticket: Ticket, plan: Plan) {
+    pub(crate) fn planned(&mut self, ticket: PlanRequestId, plan: Plan) {
         if self.head.open_ticket != Some(ticket) {
             return;
         }
         self.cause = Cause::Plan(ticket);
         self.head.open_ticket = None;
         self.head.wake = plan.wake;
-        self.head.plan_wanted |= plan.actions.len() as u64 >= BATCH;
+        self.head.plan_wanted |= plan.actions.len() as u64 >= MAX_STARTS_PER_PLAN;
         for action in plan.actions {
             match action {
                 Action::Place { job, placement, runtime, slowdown, why } => {
-                    self.place(job, Placing { placement, runtime, slowdown, why });
+                    self.place(job, PlannedStart { placement, runtime, slowdown, why });
                 }
                 Action::Preempt { job, why } => self.preempt(job, &why),
             }
         }
     }
 
-    fn place(&mut self, id: JobId, placing: Placing) {
+    fn place(&mut self, id: JobId, placing: PlannedStart) {
         if !self.head.eligible.contains(&id) {
             return;
         }
         let submission = &self.head.submissions[&id.number];
         let demand = self.head.demand(id);
-        let fit = match submission.may_place() {
+        let fit = match submission.array_slots_left() {
             0 => Err("as many members of the array run as may".to_owned()),
             _ => self.head.fits(&demand, &placing.placement),
         };
         match fit {
             Ok(()) => self.start(id, placing),
-            Err(why) => self.tell(id, Happening::PlanDropped(why)),
+            Err(why) => self.record_event(id, JobEventKind::PlanDropped(why)),
         }
     }
 
@@ -95,7 +96,7 @@ impl Turn<'_> {
         let running = self.head.jobs.get(&id).is_some_and(|job| job.state == JobState::Running);
         if !running {
             let gone = format!("it was to make room ({why}) but does not run");
-            self.tell(id, Happening::PlanDropped(gone));
+            self.record_event(id, JobEventKind::PlanDropped(gone));
             return;
         }
         self.stop_attempt(id, StopReason::Preempted);
@@ -116,7 +117,7 @@ impl Head {
     pub(crate) fn new_attempt(
         &self,
         id: JobId,
-        placing: &Placing,
+        placing: &PlannedStart,
         now: Time,
     ) -> (Attempt, Vec<(WorkerKey, RunOrder)>) {
         let number = self.jobs[&id].attempts.last().map_or(0, |attempt| attempt.number) + 1;
@@ -161,7 +162,7 @@ impl Head {
         &self,
         attempt: AttemptId,
         world_size: u32,
-        meeting_point: Option<MeetingPoint>,
+        meeting_point: Option<RendezvousEndpoint>,
         runs: Vec<(NodeId, Vec<RankRun>)>,
     ) -> Vec<(WorkerKey, RunOrder)> {
         let submission = &self.submissions[&attempt.job.number];
@@ -186,9 +187,9 @@ impl Head {
         runs.into_iter().filter_map(|(node, ranks)| Some((self.link_of(node)?, order(ranks)))).collect()
     }
 
-    pub(crate) fn placed_chapter(&self, id: JobId, attempt: &Attempt, now: Time, why: String) -> Happening {
+    pub(crate) fn placed_event(&self, id: JobId, attempt: &Attempt, now: Time, why: String) -> JobEventKind {
         let parts = &attempt.placement.parts;
-        Happening::Placed {
+        JobEventKind::Placed {
             attempt: id.attempt(attempt.number),
             nodes: parts.iter().map(|part| self.nodes[&part.node].name.clone()).collect(),
             devices: parts.iter().flat_map(|part| part.devices.clone()).collect(),
@@ -201,7 +202,7 @@ impl Head {
 
 /// The ranks on each node: one that holds all its devices there, or one for each device, numbered as the
 /// placement says or in the order of parts and devices.
-fn rank_runs(placement: &Placement, launch: Launch) -> Vec<(NodeId, Vec<RankRun>)> {
+fn rank_runs(placement: &Placement, launch: LaunchMode) -> Vec<(NodeId, Vec<RankRun>)> {
     let mut next_rank = 0;
     let mut runs = Vec::new();
     for (node_rank, part) in placement.parts.iter().enumerate() {
@@ -220,9 +221,9 @@ fn rank_runs(placement: &Placement, launch: Launch) -> Vec<(NodeId, Vec<RankRun>
 }
 
 /// The ranks of one part with their devices; the first free number is `next`.
-fn holdings(part: &RankPlacement, launch: Launch, next: u32) -> Vec<(u32, Vec<DeviceId>)> {
+fn holdings(part: &RankPlacement, launch: LaunchMode, next: u32) -> Vec<(u32, Vec<DeviceId>)> {
     let devices = part.devices.iter().cloned();
-    if launch != Launch::PerGpu || part.devices.is_empty() {
+    if launch != LaunchMode::PerGpu || part.devices.is_empty() {
         return vec![(next, devices.collect())];
     }
     let number = |position: usize| part.ranks.get(position).copied().unwrap_or(next + position as u32);

@@ -6,13 +6,15 @@
 
 use std::collections::BTreeMap;
 
-use cohabit_types::{AttemptId, Bytes, Demand, Happening, Inventory, JobId, Life, NodeId, ReasonCode, Time};
+use cohabit_types::{
+    AttemptId, Bytes, Demand, Inventory, JobEventKind, JobId, JobPhase, NodeId, ReasonCode, Time,
+};
 
 use crate::head::Head;
 use crate::job::{Attempt, Job};
 use crate::node::Node;
 use crate::submission::Submission;
-use crate::turn::Turn;
+use crate::turn::Transition;
 
 impl Submission {
     /// The memory on each device that was predicted, for a job that may share by it and not without.
@@ -36,14 +38,14 @@ impl Job {
     }
 
     /// Whether the failure of this attempt was laid to what had been predicted.
-    pub(crate) fn is_excused(&self, failed: &Attempt) -> bool {
+    pub(crate) fn failed_by_prediction(&self, failed: &Attempt) -> bool {
         self.alone_from == Some(failed.number + 1)
     }
 
     /// For people: that it does not share any more, although it might by what was predicted.
-    pub(crate) fn alone_sentence(&self, submission: &Submission) -> Option<String> {
+    pub(crate) fn exclusive_gpu_sentence(&self, submission: &Submission) -> Option<String> {
         let (predicted, attempt) = (submission.predicted_memory()?, self.alone_from?);
-        let goes_on = self.state.life() != Life::Ended;
+        let goes_on = self.state.phase() != JobPhase::Ended;
         goes_on.then(|| {
             format!(
                 "Memory for it was only predicted ({predicted}), and that counts no longer: from attempt \
@@ -65,7 +67,7 @@ impl Head {
 
     /// A job of this submission as it is before anything happened to it.
     pub(crate) fn new_job(&self, submission: &Submission, now: Time) -> Job {
-        let mut job = submission.first_state(now);
+        let mut job = submission.initial_job(now);
         if self.is_too_large(&job, submission) {
             job.alone_from = Some(1);
         }
@@ -88,45 +90,50 @@ impl Head {
     }
 }
 
-impl Turn<'_> {
+impl Transition<'_> {
     /// Lays a failure to memory that was only predicted, if it may be due to that.
-    pub(crate) fn excuse(&mut self, id: JobId, failed: &Attempt, reason: ReasonCode) -> bool {
+    pub(crate) fn attribute_to_prediction(
+        &mut self,
+        id: JobId,
+        failed: &Attempt,
+        reason: ReasonCode,
+    ) -> bool {
         let for_memory = matches!(reason, ReasonCode::GpuOom | ReasonCode::ExitCode | ReasonCode::Signalled);
-        for_memory && self.distrust(id, Some(id.attempt(failed.number)))
+        for_memory && self.drop_memory_prediction(id, Some(id.attempt(failed.number)))
     }
 
     /// A waiting job for which more memory is predicted than any GPU has is to have one alone.
-    pub(crate) fn distrust_if_too_large(&mut self, id: JobId) {
+    pub(crate) fn drop_prediction_if_too_large(&mut self, id: JobId) {
         if self.head.is_too_large(&self.head.jobs[&id], &self.head.submissions[&id.number]) {
-            self.distrust(id, None);
+            self.drop_memory_prediction(id, None);
         }
     }
 
     /// The same for all that wait, when the nodes hold less than before.
-    pub(crate) fn distrust_what_is_too_large(&mut self) {
+    pub(crate) fn drop_predictions_too_large(&mut self) {
         let mut sizes: BTreeMap<Demand, bool> = BTreeMap::new();
         let head = &self.head;
         let mut is_too_large = |id: &JobId| {
             let (job, submission) = (&head.jobs[id], &head.submissions[&id.number]);
-            let waits = job.state.life() == Life::Waiting;
+            let waits = job.state.phase() == JobPhase::Waiting;
             let is_predicted = waits && job.predicted_memory(submission).is_some();
             let demand = job.demand(submission);
             is_predicted && *sizes.entry(demand).or_insert_with(|| head.check_satisfiable(&demand).is_err())
         };
         let too_large: Vec<JobId> = head.unended.iter().filter(|id| is_too_large(id)).copied().collect();
         for id in too_large {
-            self.distrust(id, None);
+            self.drop_memory_prediction(id, None);
             self.refresh_eligibility(id);
         }
     }
 
     /// The next attempt has its GPU alone, as all later ones. False if nothing was trusted.
-    fn distrust(&mut self, id: JobId, failed: Option<AttemptId>) -> bool {
+    fn drop_memory_prediction(&mut self, id: JobId, failed: Option<AttemptId>) -> bool {
         let job = &self.head.jobs[&id];
         let Some(predicted) = job.predicted_memory(&self.head.submissions[&id.number]) else { return false };
         let next = job.next_attempt();
         self.job_mut(id).alone_from = Some(next);
-        self.tell(id, Happening::Distrusted { attempt: id.attempt(next), predicted, failed });
+        self.record_event(id, JobEventKind::Distrusted { attempt: id.attempt(next), predicted, failed });
         true
     }
 }

@@ -9,10 +9,10 @@ use crate::head::Head;
 
 /// Those that wait, the first in line first.
 #[derive(Debug, Clone)]
-pub(crate) struct Queue(Vec<Place>);
+pub(crate) struct WaitingQueue(Vec<QueuePosition>);
 
 /// What a place in line depends on.
-type Place = (Reverse<i32>, Time, JobId);
+type QueuePosition = (Reverse<i32>, Time, JobId);
 
 impl Head {
     /// The job waits for nothing but room from now on; whether that is new.
@@ -30,27 +30,28 @@ impl Head {
 
     /// How many jobs stand before this one by priority and time of submission.
     pub(crate) fn ahead_of(&self, id: JobId) -> usize {
-        let Queue(places) = self.live.queue.get_or_init(|| Queue::of(self));
-        let own = self.place(id);
-        places.partition_point(|place| *place < own)
+        let WaitingQueue(places) = self.live.queue.get_or_init(|| WaitingQueue::of(self));
+        let own = self.queue_position(id);
+        places.partition_point(|queue_position| *queue_position < own)
     }
 
-    fn place(&self, id: JobId) -> Place {
+    fn queue_position(&self, id: JobId) -> QueuePosition {
         let submission = &self.submissions[&id.number];
         (Reverse(submission.spec.priority), submission.submitted_at, id)
     }
 }
 
-impl Queue {
-    fn of(head: &Head) -> Queue {
-        let mut places: Vec<Place> = Vec::with_capacity(head.eligible.len());
+impl WaitingQueue {
+    fn of(head: &Head) -> WaitingQueue {
+        let mut places: Vec<QueuePosition> = Vec::with_capacity(head.eligible.len());
         for id in &head.eligible {
             // Members of an array differ in nothing but their index.
             let same = places.last().filter(|(.., before)| before.number == id.number);
-            let place = same.map_or_else(|| head.place(*id), |(priority, at, _)| (*priority, *at, *id));
-            places.push(place);
+            let queue_position =
+                same.map_or_else(|| head.queue_position(*id), |(priority, at, _)| (*priority, *at, *id));
+            places.push(queue_position);
         }
         places.sort_unstable();
-        Queue(places)
+        WaitingQueue(places)
     }
 }

@@ -3,8 +3,9 @@
 use std::sync::Arc;
 
 use cohabit_types::{
-    ArraySummary, AttemptRecord, Bytes, Companionship, DeviceId, JobId, JobRecord, NodeId, NodeRecord,
-    Predicted, Progress, RankId, RankRecord, ReasonCode, Share, Slowdown, Time, Trained, WorkerKey,
+    ArraySummary, AttemptRecord, Bytes, ColocationSlowdown, DeviceId, JobId, JobPrediction, JobRecord,
+    NodeId, NodeRecord, Progress, RankId, RankRecord, ReasonCode, Share, Slowdown, Time, TrainingSpec,
+    WorkerKey,
 };
 
 use crate::head::Head;
@@ -94,7 +95,7 @@ impl Head {
             started_at: None,
             ended_at: None,
             sharing_with: Vec::new(),
-            trained: Trained::of(spec),
+            trained: TrainingSpec::of(spec),
             predicted: None,
             slowdown_measured: None,
             progress: None,
@@ -153,13 +154,13 @@ impl Head {
     }
 
     /// What is known of it beside its present neighbours; nothing where others have come or gone since.
-    pub(crate) fn company(&self, id: JobId, job: &Job) -> Option<&Companionship> {
+    pub(crate) fn company(&self, id: JobId, job: &Job) -> Option<&ColocationSlowdown> {
         self.live.company.get(&id).filter(|it| is_among(it, &self.sharing_with(id, job)))
     }
 
     /// Whether it is known of all who share a device what their present neighbours cost them, but for nodes
     /// that the policy does not see.
-    pub(crate) fn knows_company(&self) -> bool {
+    pub(crate) fn knows_colocation_slowdowns(&self) -> bool {
         let seen = self.nodes.values().filter(|node| node.takes_jobs());
         seen.flat_map(|node| &node.devices).filter(|device| device.residents.len() > 1).all(|device| {
             device.residents.iter().all(|id| {
@@ -170,7 +171,13 @@ impl Head {
     }
 
     /// What was frozen at submission, corrected by what the job itself reports.
-    fn predicted(&self, now: Time, id: JobId, job: &Job, progress: Option<&Progress>) -> Option<Predicted> {
+    fn predicted(
+        &self,
+        now: Time,
+        id: JobId,
+        job: &Job,
+        progress: Option<&Progress>,
+    ) -> Option<JobPrediction> {
         let estimate = self.submissions[&id.number].estimate.as_ref();
         let expected = self.live.expected.get(&id);
         let running = job.live_attempt();
@@ -178,7 +185,7 @@ impl Head {
         let there = job.attempts.last().and_then(|attempt| attempt.expected);
         let runtime = there.or(estimate.and_then(|it| it.runtime)).or(expected.and_then(|it| it.runtime));
         let by_estimate = || Some((running?.started_at + runtime?).max(now));
-        let predicted = Predicted {
+        let predicted = JobPrediction {
             iterations: estimate.and_then(|it| it.iterations),
             runtime,
             slowdown: self.predicted_slowdown(id, job),
@@ -189,7 +196,7 @@ impl Head {
                 None => expected.and_then(|it| it.ends_at),
             },
         };
-        (predicted != Predicted::default()).then_some(predicted)
+        (predicted != JobPrediction::default()).then_some(predicted)
     }
 
     /// Beside its present neighbours, or else as was expected when it was placed.
@@ -224,7 +231,7 @@ impl Head {
 }
 
 /// Whether it tells of these neighbours and no others.
-fn is_among(company: &Companionship, others: &[JobId]) -> bool {
+fn is_among(company: &ColocationSlowdown, others: &[JobId]) -> bool {
     company.beside.len() == others.len() && others.iter().all(|other| company.beside.contains(other))
 }
 

@@ -8,10 +8,10 @@ use cohabit_types::{JobId, NodeId, RankRun, Rendezvous};
 
 use crate::head::Head;
 use crate::node::Node;
-use crate::turn::Turn;
+use crate::turn::Transition;
 
 /// The node of rank 0, and its port.
-pub(crate) type MeetingPoint = (NodeId, u16);
+pub(crate) type RendezvousEndpoint = (NodeId, u16);
 
 impl Head {
     /// A port at which no other attempt meets, as long as there are enough of them. Attempts that follow each
@@ -21,13 +21,13 @@ impl Head {
         id: JobId,
         attempt: u32,
         runs: &[(NodeId, Vec<RankRun>)],
-    ) -> Option<MeetingPoint> {
+    ) -> Option<RendezvousEndpoint> {
         let (host, _) = runs.iter().find(|(_, runs)| runs.iter().any(|run| run.rank == 0))?;
         let node = self.nodes.get(host)?;
         let ports = &node.rendezvous_ports;
         let begin = (id.number + u64::from(attempt)) % (ports.len() as u64).max(1);
         let (before, after) = ports.split_at(begin as usize);
-        let used = self.met_at(*host, node);
+        let used = self.rendezvous_ports_in_use(*host, node);
         let uses = |port: &u16| {
             let meetings = used.iter().filter(|used| *used == port).count();
             (node.taken_ports.contains(port), meetings)
@@ -38,21 +38,21 @@ impl Head {
     }
 
     /// What the orders say of it.
-    pub(crate) fn rendezvous(&self, meeting_point: Option<MeetingPoint>) -> Option<Rendezvous> {
+    pub(crate) fn rendezvous(&self, meeting_point: Option<RendezvousEndpoint>) -> Option<Rendezvous> {
         let (host, port) = meeting_point?;
         Some(Rendezvous { address: self.nodes[&host].address.clone(), port })
     }
 
     /// The ports of the node at which live attempts meet.
-    fn met_at(&self, host: NodeId, node: &Node) -> Vec<u16> {
+    fn rendezvous_ports_in_use(&self, host: NodeId, node: &Node) -> Vec<u16> {
         let points = node.jobs.iter().filter_map(|job| self.jobs[job].live_attempt()?.meeting_point);
         points.filter(|(node, _)| *node == host).map(|(_, port)| port).collect()
     }
 }
 
-impl Turn<'_> {
+impl Transition<'_> {
     /// Another program has the port. It is the last to be given, until the worker joins anew.
-    pub(crate) fn port_taken(&mut self, id: JobId, port: u16) {
+    pub(crate) fn mark_port_taken(&mut self, id: JobId, port: u16) {
         let point = self.head.jobs[&id].live_attempt().and_then(|attempt| attempt.meeting_point);
         if let Some(node) = point.and_then(|(host, _)| self.head.nodes.get_mut(&host)) {
             node.taken_ports.insert(port);

@@ -1,13 +1,15 @@
 //! Requests come in: who may ask for what, and which part of the head answers.
 
-use cohabit_types::{By, Cause, ClientKey, JobChange, JobId, Refusal, RefusalCode, Reply, Request, Role};
+use cohabit_types::{
+    Cause, ClientRequestId, JobChange, JobId, Principal, Refusal, RefusalCode, Reply, Request, Role,
+};
 
 use crate::head::Head;
 use crate::node::Intake;
-use crate::turn::Turn;
+use crate::turn::Transition;
 
-impl Turn<'_> {
-    pub(crate) fn request(&mut self, client: ClientKey, by: By, request: Request) {
+impl Transition<'_> {
+    pub(crate) fn request(&mut self, client: ClientRequestId, by: Principal, request: Request) {
         self.cause = Cause::User(by.user.clone());
         let reply = match (by.role, request) {
             (Role::Worker, _) => {
@@ -57,7 +59,7 @@ impl Head {
     }
 }
 
-pub(crate) fn may_change(by: &By, owner: &str, change: JobChange, job: JobId) -> Result<(), Refusal> {
+pub(crate) fn may_change(by: &Principal, owner: &str, change: JobChange, job: JobId) -> Result<(), Refusal> {
     if by.role == Role::Admin || by.user == owner {
         return Ok(());
     }

@@ -1,12 +1,12 @@
 //! What the words by which people name jobs mean.
 
-use cohabit_types::{By, JobId, JobRef, Refusal, RefusalCode};
+use cohabit_types::{JobId, JobRef, Principal, Refusal, RefusalCode};
 
 use crate::head::Head;
 
 impl Head {
     /// The jobs that these references mean to this user, in the order asked.
-    pub(crate) fn resolve(&self, by: &By, references: &[JobRef]) -> Result<Vec<JobId>, Refusal> {
+    pub(crate) fn resolve(&self, by: &Principal, references: &[JobRef]) -> Result<Vec<JobId>, Refusal> {
         let mut jobs = Vec::new();
         for reference in references {
             jobs.extend(self.resolve_one(by, reference)?);
@@ -14,7 +14,7 @@ impl Head {
         Ok(jobs)
     }
 
-    fn resolve_one(&self, by: &By, reference: &JobRef) -> Result<Vec<JobId>, Refusal> {
+    fn resolve_one(&self, by: &Principal, reference: &JobRef) -> Result<Vec<JobId>, Refusal> {
         match reference {
             JobRef::Id(id) => self.known(*id).map(|id| vec![id]),
             JobRef::Range(first, last) => self.in_range(*first, *last),
@@ -39,13 +39,13 @@ impl Head {
         }
     }
 
-    fn recent(&self, by: &By, back: u32) -> Result<JobId, Refusal> {
+    fn recent(&self, by: &Principal, back: u32) -> Result<JobId, Refusal> {
         let own = self.submissions.iter().rev().filter(|(_, submission)| submission.user == by.user);
         let found = own.map(|(number, _)| JobId::new(*number)).nth(back as usize);
         found.ok_or_else(|| not_found(format!("{} has submitted no {} job(s)", by.user, u64::from(back) + 1)))
     }
 
-    fn named(&self, by: &By, name: &str) -> Result<JobId, Refusal> {
+    fn named(&self, by: &Principal, name: &str) -> Result<JobId, Refusal> {
         let own = self.submissions.iter().filter(|(_, it)| it.user == by.user && it.spec.name == name);
         let numbers: Vec<u64> = own.map(|(number, _)| *number).collect();
         match numbers[..] {

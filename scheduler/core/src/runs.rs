@@ -23,7 +23,7 @@ pub(crate) fn serialize<S: Serializer>(
 pub(crate) fn deserialize<'de, D: Deserializer<'de>>(
     deserializer: D,
 ) -> Result<BTreeMap<JobId, Arc<Job>>, D::Error> {
-    unfold(BTreeMap::<JobId, Option<Arc<Job>>>::deserialize(deserializer)?)
+    expand_runs(BTreeMap::<JobId, Option<Arc<Job>>>::deserialize(deserializer)?)
 }
 
 /// The job, if it is not the one before it, which it becomes.
@@ -39,7 +39,7 @@ pub(crate) fn unless_same(job: &Arc<Job>, before: &mut Option<Arc<Job>>) -> Opti
 ///
 /// # Errors
 /// If the first run has no beginning.
-pub(crate) fn unfold<E: Error>(
+pub(crate) fn expand_runs<E: Error>(
     runs: impl IntoIterator<Item = (JobId, Option<Arc<Job>>)>,
 ) -> Result<BTreeMap<JobId, Arc<Job>>, E> {
     let mut before: Option<Arc<Job>> = None;

@@ -3,7 +3,9 @@
 use std::collections::BTreeMap;
 
 use cohabit_policy::{NodeView, could_ever_hold};
-use cohabit_types::{Bytes, Demand, DeviceSharing, Gpus, Limits, Refusal, RefusalCode, Spread};
+use cohabit_types::{
+    Bytes, Demand, DeviceSharing, EnforcementRequirement, GpuRequest, Refusal, RefusalCode, Spread,
+};
 
 use crate::head::Head;
 use crate::node::Node;
@@ -33,7 +35,7 @@ impl Head {
 }
 
 fn why_not(demand: &Demand, nodes: &[&Node], views: &[NodeView]) -> String {
-    let lenient = Demand { limits: Limits::BestEffort, ..*demand };
+    let lenient = Demand { limits: EnforcementRequirement::BestEffort, ..*demand };
     match could_ever_hold(views, &lenient) {
         true => not_enforced(nodes),
         false => too_large(demand, nodes),
@@ -77,7 +79,7 @@ fn too_large(demand: &Demand, nodes: &[&Node]) -> String {
         );
     }
     let (devices, on) = largest(|node| node.devices.len() as u64);
-    if let Gpus::Whole(wanted) = demand.gpus
+    if let GpuRequest::Whole(wanted) = demand.gpus
         && u64::from(wanted) > devices
     {
         return format!("it needs {wanted} devices on a node, the largest node is {on} with {devices}");

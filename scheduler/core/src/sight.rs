@@ -5,17 +5,17 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use cohabit_policy::{Change, PendingJob, RunPhase, RunningJob, View};
+use cohabit_policy::{PendingJob, RunPhase, RunningJob, View, ViewChange};
 use cohabit_types::{Demand, JobId, NodeId, Share, Time};
 
 use crate::head::Head;
 
 /// Jobs that claim nothing could start without end; so many of an array are shown, and started, at once.
-pub(crate) const BATCH: u64 = 1_000;
+pub(crate) const MAX_STARTS_PER_PLAN: u64 = 1_000;
 
 /// What changed since the policy last looked.
 #[derive(Debug, Default, Clone)]
-pub(crate) struct Sight {
+pub(crate) struct PendingChanges {
     jobs: BTreeSet<JobId>,
     nodes: BTreeSet<NodeId>,
     /// The pending members that it was shown of each array.
@@ -31,7 +31,7 @@ struct Capacity {
     cpus: u64,
 }
 
-impl Sight {
+impl PendingChanges {
     pub(crate) fn note_job(&mut self, job: JobId) {
         self.jobs.insert(job);
     }
@@ -45,7 +45,7 @@ impl Capacity {
     /// No more jobs with this demand than this could start at once, whatever is free.
     fn most_at_once(self, demand: &Demand) -> u64 {
         match (demand.total_milli(), demand.cpus) {
-            (0, 0) => BATCH,
+            (0, 0) => MAX_STARTS_PER_PLAN,
             (0, cores) => (self.cpus / u64::from(cores)).max(1),
             (share, _) => (self.devices * u64::from(Share::WHOLE.0) / share).max(1),
         }
@@ -56,21 +56,21 @@ impl Head {
     /// All that a policy may see.
     pub fn view(&self, now: Time) -> View {
         let mut view = View { now, ..View::default() };
-        view.apply(&self.look(self.everything()).0);
+        view.apply(&self.collect_changes(self.all_changes()).0);
         view
     }
 
     /// What changed of the view since the last call; after a start of the head, everything.
-    pub fn changes(&mut self) -> Vec<Change> {
+    pub fn changes(&mut self) -> Vec<ViewChange> {
         let sight = std::mem::take(&mut self.live.sight);
-        let (changes, sight) = self.look(sight);
+        let (changes, sight) = self.collect_changes(sight);
         self.live.sight = sight;
         changes
     }
 
     /// The noted changes, and what is to be remembered until the next look.
-    fn look(&self, mut sight: Sight) -> (Vec<Change>, Sight) {
-        let mut changes: Vec<Change> = sight.nodes.iter().map(|node| self.node_change(*node)).collect();
+    fn collect_changes(&self, mut sight: PendingChanges) -> (Vec<ViewChange>, PendingChanges) {
+        let mut changes: Vec<ViewChange> = sight.nodes.iter().map(|node| self.node_change(*node)).collect();
         let mut arrays = arrays_of(&sight.jobs);
         // Only of arrays it depends on all nodes how much is shown.
         let shows_arrays = !sight.shown.is_empty() || !arrays.is_empty();
@@ -93,17 +93,17 @@ impl Head {
         turned.extend(sight.jobs.iter().filter(|job| !was_never_seen(job)));
         let pending = |job: &JobId| self.eligible.contains(job) && (job.index.is_none() || shown(job));
         changes.extend(turned.iter().map(|job| match pending(job) {
-            true => Change::Pending(self.pending_job(*job)),
-            false => self.running_job(*job).map_or(Change::Gone(*job), Change::Running),
+            true => ViewChange::Pending(self.pending_job(*job)),
+            false => self.running_job(*job).map_or(ViewChange::Gone(*job), ViewChange::Running),
         }));
-        (changes, Sight { shown: sight.shown, capacity, ..Sight::default() })
+        (changes, PendingChanges { shown: sight.shown, capacity, ..PendingChanges::default() })
     }
 
     /// Nothing was seen yet.
-    pub(crate) fn everything(&self) -> Sight {
+    pub(crate) fn all_changes(&self) -> PendingChanges {
         let placed = self.nodes.values().flat_map(|node| node.jobs.iter());
         let jobs = self.eligible.iter().chain(placed).copied().collect();
-        Sight { jobs, nodes: self.nodes.keys().copied().collect(), ..Sight::default() }
+        PendingChanges { jobs, nodes: self.nodes.keys().copied().collect(), ..PendingChanges::default() }
     }
 
     fn capacity(&self) -> Capacity {
@@ -125,13 +125,13 @@ impl Head {
             others <= most
         };
         let members = JobId::new(array)..=JobId::member(array, u32::MAX);
-        let may_place = submission.may_place() as usize;
-        self.eligible.range(members).take(may_place).take_while(within).copied().collect()
+        let array_slots_left = submission.array_slots_left() as usize;
+        self.eligible.range(members).take(array_slots_left).take_while(within).copied().collect()
     }
 
-    fn node_change(&self, id: NodeId) -> Change {
+    fn node_change(&self, id: NodeId) -> ViewChange {
         let open = self.nodes.get(&id).filter(|node| node.takes_jobs());
-        open.map_or(Change::NodeGone(id), |node| Change::Node(node.view(id)))
+        open.map_or(ViewChange::NodeGone(id), |node| ViewChange::Node(node.view(id)))
     }
 
     fn pending_job(&self, id: JobId) -> PendingJob {

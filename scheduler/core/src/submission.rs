@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::{Arc, OnceLock};
 
 use cohabit_policy::{JobTraits, PendingJob};
-use cohabit_types::{ArraySummary, By, Estimate, JobId, JobSpec, JobState, Role, Submit, Time};
+use cohabit_types::{ArraySummary, Estimate, JobId, JobSpec, JobState, Principal, Role, Submit, Time};
 use serde::{Deserialize, Serialize};
 
 use crate::job::Job;
@@ -39,7 +39,7 @@ const fn role_of_earlier_versions() -> Role {
 
 impl Submission {
     /// As it is before any of its jobs is known.
-    pub(crate) fn new(by: &By, submit: Submit, now: Time) -> Submission {
+    pub(crate) fn new(by: &Principal, submit: Submit, now: Time) -> Submission {
         Submission {
             spec: Arc::new(submit.spec),
             user: by.user.clone(),
@@ -56,7 +56,7 @@ impl Submission {
     }
 
     /// A job as it is before anything happened to it; all members of an array begin alike.
-    pub(crate) fn first_state(&self, now: Time) -> Job {
+    pub(crate) fn initial_job(&self, now: Time) -> Job {
         let spec = &self.spec;
         let mut job = Job::new(if spec.held { JobState::Held } else { JobState::Pending }, now);
         job.not_before = spec.begin.filter(|at| *at > now);
@@ -118,7 +118,7 @@ impl Submission {
     }
 
     /// How many more of its members may be placed.
-    pub(crate) fn may_place(&self) -> u64 {
+    pub(crate) fn array_slots_left(&self) -> u64 {
         let limit = self.spec.array.as_ref().and_then(|array| array.at_once);
         limit.map_or(u64::MAX, |limit| u64::from(limit).saturating_sub(self.placed()))
     }
@@ -137,7 +137,7 @@ impl Submission {
     }
 
     /// Lets a member that ended speak for the array, if its end is worse than those before.
-    pub(crate) fn hear(&mut self, member: JobId, state: JobState) {
+    pub(crate) fn note_member_end(&mut self, member: JobId, state: JobState) {
         if self.speaker.is_none_or(|(_, worst)| urgency(state) < urgency(worst)) {
             self.speaker = Some((member, state));
         }

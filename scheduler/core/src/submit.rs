@@ -2,23 +2,23 @@
 
 use std::sync::Arc;
 
-use cohabit_types::{By, JobId, JobSpec, Refusal, RefusalCode, Reply, Submit};
+use cohabit_types::{JobId, JobSpec, Principal, Refusal, RefusalCode, Reply, Submit};
 
 use crate::alarm::Alarm;
 use crate::head::Head;
 use crate::job::Job;
 use crate::submission::Submission;
-use crate::turn::Turn;
+use crate::turn::Transition;
 
-impl Turn<'_> {
-    pub(crate) fn submit(&mut self, by: &By, submit: Submit) -> Result<Reply, Refusal> {
+impl Transition<'_> {
+    pub(crate) fn submit(&mut self, by: &Principal, submit: Submit) -> Result<Reply, Refusal> {
         if let Some(number) = self.head.earlier_submission(&by.user, submit.idempotency_key.as_deref()) {
             return Ok(self.accepted(number));
         }
-        self.head.admits(&submit.spec)?;
+        self.head.check_submission(&submit.spec)?;
         self.head.last_number += 1;
         let number = self.head.last_number;
-        self.book(number, by, submit);
+        self.register(number, by, submit);
         Ok(self.accepted(number))
     }
 
@@ -27,7 +27,7 @@ impl Turn<'_> {
         Reply::Accepted { job: JobId::new(number), members }
     }
 
-    fn book(&mut self, number: u64, by: &By, submit: Submit) {
+    fn register(&mut self, number: u64, by: &Principal, submit: Submit) {
         if let Some(key) = &submit.idempotency_key {
             self.head.keys.entry(by.user.clone()).or_default().insert(key.clone(), number);
         }
@@ -63,7 +63,7 @@ impl Turn<'_> {
 
 impl Head {
     /// Refuses what makes no sense, or can never run here.
-    pub(crate) fn admits(&self, spec: &JobSpec) -> Result<(), Refusal> {
+    pub(crate) fn check_submission(&self, spec: &JobSpec) -> Result<(), Refusal> {
         spec.check().map_err(|why| Refusal::new(RefusalCode::Invalid, why))?;
         self.check_dependencies(&spec.depends_on)?;
         self.check_satisfiable(&spec.demand)

@@ -4,18 +4,19 @@
 //! comes back at once. It gets nothing for a while, for longer each time, until a rank starts there again. No
 //! job pays for that, however often it happens.
 
-use cohabit_types::{NodeId, Retry, Span, Time};
+use cohabit_types::{NodeId, RetryPolicy, Span, Time};
 use serde::{Deserialize, Serialize};
 
 use crate::alarm::Alarm;
-use crate::turn::Turn;
+use crate::turn::Transition;
 
 /// How long a node is left alone.
-const PAUSE: Retry = Retry { limit: 0, backoff: Span::from_secs(1), backoff_cap: Span::from_secs(60) };
+const NODE_BACKOFF: RetryPolicy =
+    RetryPolicy { limit: 0, backoff: Span::from_secs(1), backoff_cap: Span::from_secs(60) };
 
 /// What kept a rank from starting on a node.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub(crate) struct Trouble {
+pub(crate) struct NodeProblem {
     /// In the worker's words.
     pub(crate) what: String,
     /// So often since a rank last started there.
@@ -24,18 +25,18 @@ pub(crate) struct Trouble {
     pub(crate) paused_until: Option<Time>,
 }
 
-impl Turn<'_> {
+impl Transition<'_> {
     /// A rank found no room there. Others that were sent there with it say nothing new.
-    pub(crate) fn no_room(&mut self, id: NodeId, what: &str) {
+    pub(crate) fn pause_node(&mut self, id: NodeId, what: &str) {
         let now = self.now;
         let Some(node) = self.head.node_mut(id).filter(|node| !node.is_paused()) else { return };
         let times = node.trouble.as_ref().map_or(0, |trouble| trouble.times) + 1;
-        let until = now + PAUSE.pause(times);
-        node.trouble = Some(Trouble { what: what.to_owned(), times, paused_until: Some(until) });
+        let until = now + NODE_BACKOFF.pause(times);
+        node.trouble = Some(NodeProblem { what: what.to_owned(), times, paused_until: Some(until) });
         self.set_alarm(until, Alarm::Pause(id));
     }
 
-    pub(crate) fn pause_ends(&mut self, id: NodeId) {
+    pub(crate) fn end_node_pause(&mut self, id: NodeId) {
         let now = self.now;
         let trouble = self.head.node_mut(id).and_then(|node| node.trouble.as_mut());
         if let Some(due) = trouble.filter(|it| it.paused_until.is_some_and(|until| until <= now)) {
@@ -45,7 +46,7 @@ impl Turn<'_> {
     }
 
     /// A rank started there, so there is room again.
-    pub(crate) fn has_room(&mut self, id: NodeId) {
+    pub(crate) fn clear_node_problem(&mut self, id: NodeId) {
         if self.head.nodes.get(&id).is_none_or(|node| node.trouble.is_none()) {
             return;
         }

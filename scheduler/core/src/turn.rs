@@ -5,7 +5,7 @@
 
 use std::collections::VecDeque;
 
-use cohabit_types::{Cause, ClientKey, JobId, JobState, Notice, Refusal, Reply, Time};
+use cohabit_types::{Cause, ClientRequestId, JobId, JobState, Notice, Refusal, Reply, Time};
 
 use crate::door::{Config, Effect, Event};
 use crate::head::Head;
@@ -13,11 +13,11 @@ use crate::head::Head;
 impl Head {
     /// The one door: lets an event happen and appends what is to be done about it.
     pub fn handle(&mut self, now: Time, event: Event, out: &mut Vec<Effect>) {
-        Turn::new(self, now, out).take(event);
+        Transition::new(self, now, out).take(event);
     }
 }
 
-pub(crate) struct Turn<'a> {
+pub(crate) struct Transition<'a> {
     pub(crate) head: &'a mut Head,
     pub(crate) now: Time,
     pub(crate) cause: Cause,
@@ -26,9 +26,9 @@ pub(crate) struct Turn<'a> {
     out: &'a mut Vec<Effect>,
 }
 
-impl<'a> Turn<'a> {
-    pub(crate) fn new(head: &'a mut Head, now: Time, out: &'a mut Vec<Effect>) -> Turn<'a> {
-        Turn { head, now, cause: Cause::Clock, just_ended: VecDeque::new(), out }
+impl<'a> Transition<'a> {
+    pub(crate) fn new(head: &'a mut Head, now: Time, out: &'a mut Vec<Effect>) -> Transition<'a> {
+        Transition { head, now, cause: Cause::Clock, just_ended: VecDeque::new(), out }
     }
 
     /// Lets the event happen; asks for at most one plan however much it changed.
@@ -56,7 +56,7 @@ impl<'a> Turn<'a> {
         self.head.plan_wanted = true;
         let linked: Vec<_> = self.head.nodes.values().filter_map(|node| node.key()).collect();
         self.cause = Cause::Restart;
-        self.head.live.sight = self.head.everything();
+        self.head.live.sight = self.head.all_changes();
         for key in linked {
             self.unreachable(key);
         }
@@ -66,7 +66,7 @@ impl<'a> Turn<'a> {
         self.out.push(effect);
     }
 
-    pub(crate) fn answer(&mut self, client: ClientKey, reply: Result<Reply, Refusal>) {
+    pub(crate) fn answer(&mut self, client: ClientRequestId, reply: Result<Reply, Refusal>) {
         self.effect(Effect::Answer(client, reply.unwrap_or_else(Reply::Refused)));
     }
 

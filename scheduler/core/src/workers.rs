@@ -6,18 +6,19 @@
 use std::collections::BTreeSet;
 
 use cohabit_types::{
-    Cause, Condition, DeviceId, DeviceTelemetry, Enforcement, Happening, HeldRank, Inventory, JobId, NodeId,
-    Order, Outcome, Phase, Progress, ProgressOf, RankId, Report, Span, StartFailure, StopReason, WorkerKey,
+    AttemptProgress, Cause, Condition, DeviceId, DeviceTelemetry, Enforcement, HeldRank, HeldRankPhase,
+    Inventory, JobEventKind, JobId, NodeId, Order, Outcome, Progress, RankId, Report, Span, StartFailure,
+    StopReason, WorkerKey,
 };
 
 use crate::alarm::Alarm;
 use crate::door::Effect;
 use crate::head::Head;
 use crate::job::{Attempt, RankPhase};
-use crate::node::{Link, Node};
-use crate::turn::Turn;
+use crate::node::{LinkState, Node};
+use crate::turn::Transition;
 
-impl Turn<'_> {
+impl Transition<'_> {
     pub(crate) fn joined(&mut self, key: WorkerKey, inventory: Inventory) {
         let known = self.head.nodes.get(&key.node);
         if known.is_some_and(|node| node.last_key().incarnation >= key.incarnation) {
@@ -37,7 +38,7 @@ impl Turn<'_> {
             self.settle_held(key, rank);
         }
         if may_hold_less {
-            self.distrust_what_is_too_large();
+            self.drop_predictions_too_large();
         }
         self.reconsider();
     }
@@ -46,7 +47,7 @@ impl Turn<'_> {
         let name = self.head.free_name(key.node, &inventory.name);
         if let Some(node) = self.head.node_mut(key.node) {
             node.name = name;
-            node.link = Link::Up(key);
+            node.link = LinkState::Up(key);
             node.since = self.now;
             // Somebody may have seen to it.
             node.trouble = None;
@@ -70,7 +71,7 @@ impl Turn<'_> {
             }
             let adopted = here.iter().any(|rank| held.contains(rank));
             if adopted && was_gone {
-                self.tell(id, Happening::Adopted(id.attempt(attempt.number)));
+                self.record_event(id, JobEventKind::Adopted(id.attempt(attempt.number)));
                 self.changed(id);
             }
             if let (true, Some(why)) = (adopted, attempt.stopping) {
@@ -82,9 +83,9 @@ impl Turn<'_> {
     /// A rank that the worker holds: it runs, its end will be reported, or it is none of ours any more.
     fn settle_held(&mut self, key: WorkerKey, held: HeldRank) {
         match (self.head.is_live(held.rank, key.node), held.phase) {
-            (true, Phase::Running(_)) => self.rank_started(held.rank),
-            (true, Phase::Starting | Phase::Ended) | (false, Phase::Ended) => {}
-            (false, Phase::Starting | Phase::Running(_)) => {
+            (true, HeldRankPhase::Running(_)) => self.rank_started(held.rank),
+            (true, HeldRankPhase::Starting | HeldRankPhase::Ended) | (false, HeldRankPhase::Ended) => {}
+            (false, HeldRankPhase::Starting | HeldRankPhase::Running(_)) => {
                 let order = Order::Stop { attempt: held.rank.attempt, why: StopReason::Superseded };
                 self.effect(Effect::Tell(key, order));
             }
@@ -104,12 +105,12 @@ impl Turn<'_> {
         let Some(node) = self.head.node_mut(key.node).filter(|node| node.key() == Some(key)) else {
             return;
         };
-        node.link = Link::Broken(key);
+        node.link = LinkState::Broken(key);
         node.since = now;
         let (name, jobs) = (node.name.clone(), node.jobs.clone());
         self.head.live.telemetry.retain(|(node, _), _| *node != key.node);
         for id in jobs {
-            self.tell(id, Happening::NodeUnreachable { node: name.clone(), patience });
+            self.record_event(id, JobEventKind::NodeUnreachable { node: name.clone(), patience });
             self.changed(id);
         }
         self.set_alarm(now + patience, Alarm::Node(key.node));
@@ -118,7 +119,7 @@ impl Turn<'_> {
 
     /// Patience is a span that was lived through: time that nobody lived through does not count.
     pub(crate) fn clock_set(&mut self, forward: Span) {
-        let broken = |node: &Node| matches!(node.link, Link::Broken(_));
+        let broken = |node: &Node| matches!(node.link, LinkState::Broken(_));
         let waiting: Vec<NodeId> =
             self.head.nodes.iter().filter(|(_, node)| broken(node)).map(|(id, _)| *id).collect();
         for id in waiting {
@@ -131,28 +132,28 @@ impl Turn<'_> {
     }
 
     /// A node that is still unreachable when patience ends is lost, and with it what ran there.
-    pub(crate) fn patience_ends(&mut self, id: NodeId) {
+    pub(crate) fn give_up_unreachable_node(&mut self, id: NodeId) {
         let patience = self.head.patience(id);
         let Some(node) = self.head.node_mut(id) else { return };
-        let Link::Broken(key) = node.link else { return };
+        let LinkState::Broken(key) = node.link else { return };
         if node.since + patience > self.now {
             return;
         }
-        node.link = Link::Lost(key);
+        node.link = LinkState::Lost(key);
         let (name, jobs) = (node.name.clone(), node.jobs.clone());
         self.cause = Cause::Node(name.clone());
         for job in jobs {
             self.give_up(job, id, &format!("node {name} was unreachable for {patience}"));
         }
-        self.distrust_what_is_too_large();
+        self.drop_predictions_too_large();
         self.head.plan_wanted = true;
     }
 
     fn give_up(&mut self, id: JobId, node: NodeId, detail: &str) {
         let Some(attempt) = self.head.jobs[&id].live_attempt().cloned() else { return };
         let happening =
-            Happening::AttemptLost { attempt: id.attempt(attempt.number), detail: detail.to_owned() };
-        self.tell(id, happening);
+            JobEventKind::AttemptLost { attempt: id.attempt(attempt.number), detail: detail.to_owned() };
+        self.record_event(id, happening);
         for rank in live_ranks_on(&attempt, node, id) {
             self.rank_ended(rank, Outcome::Lost(detail.to_owned()));
         }
@@ -193,7 +194,7 @@ impl Turn<'_> {
         };
         if known.enforcement.as_ref() != Some(&enforcement) {
             known.enforcement = Some(enforcement.clone());
-            self.tell(id, Happening::Shares { rank, enforcement });
+            self.record_event(id, JobEventKind::Shares { rank, enforcement });
             self.changed(id);
         }
     }
@@ -206,7 +207,7 @@ impl Turn<'_> {
         };
         if known.private_uid.replace(uid) != Some(uid) {
             let account = self.head.submissions[&id.number].account().to_owned();
-            self.tell(id, Happening::PrivateUser { rank, account, uid });
+            self.record_event(id, JobEventKind::PrivateUser { rank, account, uid });
             self.changed(id);
         }
     }
@@ -230,8 +231,8 @@ impl Turn<'_> {
         let Some(known) = known.filter(|known| known.phase == RankPhase::Ordered) else { return };
         known.phase = RankPhase::Running;
         let node = known.node;
-        self.has_room(node);
-        self.tell(id, Happening::Started(rank));
+        self.clear_node_problem(node);
+        self.record_event(id, JobEventKind::Started(rank));
         self.changed(id);
     }
 
@@ -245,7 +246,7 @@ impl Turn<'_> {
     ) {
         if !self.head.is_live(rank, key.node) {
             if self.head.is_stale(rank) {
-                self.tell(rank.attempt.job, Happening::StaleReport(rank));
+                self.record_event(rank.attempt.job, JobEventKind::StaleReport(rank));
             }
             return;
         }
@@ -258,8 +259,8 @@ impl Turn<'_> {
         self.rank_ended(rank, outcome);
     }
 
-    fn progress(&mut self, node: NodeId, progress: Vec<ProgressOf>) {
-        for ProgressOf { attempt, progress } in progress {
+    fn progress(&mut self, node: NodeId, progress: Vec<AttemptProgress>) {
+        for AttemptProgress { attempt, progress } in progress {
             let live = self.head.jobs.get(&attempt.job).and_then(|job| job.live_attempt());
             let ours =
                 live.filter(|live| live.number == attempt.attempt && live.live_nodes().contains(&node));
@@ -274,7 +275,7 @@ impl Turn<'_> {
 }
 
 /// How much later than the head a worker may notice that their link is broken, and how long a kill may take.
-const NOTICE: Span = Span::from_secs(30);
+const LINK_LOSS_MARGIN: Span = Span::from_secs(30);
 
 impl Head {
     /// How long a node may be unreachable before its attempts are given up: as long as the operator says, but
@@ -283,7 +284,7 @@ impl Head {
         let Some(node) = self.nodes.get(&id) else { return self.config.lost_after };
         let stop = |job: &JobId| self.submissions[&job.number].spec.stop.grace;
         let longest_stop = node.jobs.iter().map(stop).max();
-        let needed = longest_stop.map_or(Span::ZERO, |stop| node.orphan_grace + stop + NOTICE);
+        let needed = longest_stop.map_or(Span::ZERO, |stop| node.orphan_grace + stop + LINK_LOSS_MARGIN);
         self.config.lost_after.max(needed)
     }
 

@@ -15,61 +15,61 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
-use cohabit_actor::{Address, Restart, Spec, System, SystemError};
-use cohabit_net::{Fingerprint, Identity, Listener, TokenStore, raise_open_files};
-use cohabit_policy::interference::SoloBook;
-use cohabit_policy::policy_by_name;
+use cohabit_actor::{ActorSystem, ActorSystemError, Address, ChildSpec, RestartPolicy};
+use cohabit_net::{Fingerprint, HeadIdentity, Listener, TokenStore, raise_open_file_limit};
+use cohabit_policy::interference::SoloMetricsTable;
+use cohabit_policy::parse_policy;
 use tokio::sync::oneshot;
 use tokio::task::{JoinHandle, spawn_blocking};
 
 use crate::clock::Clock;
-use crate::driver::{self, Driver, Looks, Message, Parts, Snapshots};
-use crate::estimates::{Estimates, NEWEST};
-use crate::history::History;
-use crate::interference::Past;
+use crate::driver::{self, Driver, DriverParts, InterferenceAwareness, Message, Snapshots};
+use crate::estimates::{Estimates, MAX_TRAINING_JOBS};
+use crate::history::HistoryReader;
+use crate::interference::PastObservations;
 use crate::journal::{Journal, JournalWriter, SqliteJournal, Write};
 use crate::planner::PolicyFactory;
-use crate::recovery::{Recovered, recover};
-use crate::sessions::{Desk, Sessions};
+use crate::recovery::{RecoveredHead, recover};
+use crate::sessions::{SessionContext, Sessions};
 use crate::state_dir::StateDir;
 use crate::watchers::Watchers;
 use crate::{HeadError, HeadOptions};
 use scheduling::Scheduling;
 
 /// How long a clean end may take.
-const GRACE: Duration = Duration::from_secs(10);
+const SHUTDOWN_GRACE: Duration = Duration::from_secs(10);
 
 /// A running head.
 pub struct HeadDaemon {
     address: SocketAddr,
     fingerprint: Fingerprint,
     /// Until it has ended.
-    running: Option<Running>,
+    running: Option<RunningHead>,
     /// Let go of last: the lock of the folder.
     state: StateDir,
 }
 
 /// What ends with the head.
-struct Running {
+struct RunningHead {
     stop: oneshot::Sender<()>,
-    actors: JoinHandle<Result<(), SystemError>>,
+    actors: JoinHandle<Result<(), ActorSystemError>>,
     journal: JournalWriter,
 }
 
 /// What is known before the first actor runs.
-struct Opened {
+struct OpenState {
     state: StateDir,
-    identity: Identity,
+    identity: HeadIdentity,
     tokens: TokenStore,
 }
 
 /// What the journal gives at a start.
-struct Replayed {
-    recovered: Recovered,
+struct ReplayedJournal {
+    recovered: RecoveredHead,
     journal: SqliteJournal,
-    history: History,
+    history: HistoryReader,
     estimates: Estimates,
-    past: Past,
+    past: PastObservations,
 }
 
 impl HeadDaemon {
@@ -79,20 +79,20 @@ impl HeadDaemon {
     /// Why it cannot start, and what to do; nothing that was there is overwritten.
     pub async fn start(options: HeadOptions) -> Result<HeadDaemon, HeadError> {
         let name = options.policy.clone();
-        let looks = scheduling::looks(&name)?;
-        let policy = move || policy_by_name(&name).expect("the name was checked at the start");
-        HeadDaemon::start_with(options, Arc::new(policy), looks).await
+        let awareness = scheduling::awareness(&name)?;
+        let policy = move || parse_policy(&name).expect("the name was checked at the start");
+        HeadDaemon::start_with(options, Arc::new(policy), awareness).await
     }
 
     /// Starts a head with a policy of one's own.
     pub(crate) async fn start_with(
         options: HeadOptions,
         policy: PolicyFactory,
-        looks: Looks,
+        awareness: InterferenceAwareness,
     ) -> Result<HeadDaemon, HeadError> {
-        raise_open_files();
+        raise_open_file_limit();
         let basis = options.interference.clone();
-        let base = blocking(move || scheduling::base(&basis, looks)).await?;
+        let base = blocking(move || scheduling::base(&basis, awareness)).await?;
         let folder = options.state_dir.clone();
         let opened = blocking(move || open(folder)).await?;
         let listener = Listener::bind(options.listen, &opened.identity, opened.tokens.clone());
@@ -101,7 +101,7 @@ impl HeadDaemon {
         let solos = Arc::clone(&base.solos);
         let replayed = blocking(move || replay(path, &solos)).await?;
         let address = listener.local_addr();
-        let scheduling = Scheduling { policy, looks, base, versions: opened.state.interference() };
+        let scheduling = Scheduling { policy, awareness, base, versions: opened.state.interference() };
         let running = run(&options, scheduling, replayed, opened.tokens, listener).await?;
         opened.state.publish_address(address)?;
         tracing::info!(%address, fingerprint = %opened.identity.fingerprint(), "the head is ready");
@@ -161,7 +161,7 @@ impl HeadDaemon {
     }
 }
 
-impl Running {
+impl RunningHead {
     async fn stop(self) -> Result<(), HeadError> {
         // Actors that have ended by themselves need no signal.
         let _ = self.stop.send(());
@@ -183,54 +183,54 @@ impl Drop for HeadDaemon {
 }
 
 /// The state folder with its secrets, made at the first start.
-fn open(folder: PathBuf) -> Result<Opened, HeadError> {
+fn open(folder: PathBuf) -> Result<OpenState, HeadError> {
     let state = StateDir::open(&folder)?;
-    let identity = Identity::open_or_create(&state.identity())?;
+    let identity = HeadIdentity::open_or_create(&state.identity())?;
     let tokens = TokenStore::open(&state.tokens(), identity.fingerprint())?;
     first_start::write_tokens(&state, &tokens)?;
-    Ok(Opened { state, identity, tokens })
+    Ok(OpenState { state, identity, tokens })
 }
 
 /// The head as the journal has it, and a history that misses nothing.
-fn replay(path: PathBuf, solos: &SoloBook) -> Result<Replayed, HeadError> {
+fn replay(path: PathBuf, solos: &SoloMetricsTable) -> Result<ReplayedJournal, HeadError> {
     let mut journal = SqliteJournal::open(&path)?;
     let mut recovered = recover(&path, &journal)?;
-    let history = History::new(&path);
+    let history = HistoryReader::new(&path);
     let missed = history.lacks(std::mem::take(&mut recovered.ended))?;
     let missed = missed.into_iter().map(|record| Write::Ended(Box::new(record)));
     journal.commit(&missed.collect::<Vec<_>>())?;
-    let estimates = Estimates::learned_from(&history.newest(NEWEST)?);
-    let past = Past::read(&history, &recovered.head, solos)?;
+    let estimates = Estimates::learned_from(&history.newest(MAX_TRAINING_JOBS)?);
+    let past = PastObservations::read(&history, &recovered.head, solos)?;
     let (cluster, replayed) = (journal.cluster_id()?, recovered.replayed);
     tracing::info!(journal = %path.display(), cluster, replayed, "the journal was read");
-    Ok(Replayed { recovered, journal, history, estimates, past })
+    Ok(ReplayedJournal { recovered, journal, history, estimates, past })
 }
 
 /// Puts the actors to work; the driver has started when this returns.
 async fn run(
     options: &HeadOptions,
     scheduling: Scheduling,
-    replayed: Replayed,
+    replayed: ReplayedJournal,
     tokens: TokenStore,
     listener: Listener,
-) -> Result<Running, HeadError> {
-    let Replayed { recovered, journal, history, estimates, past } = replayed;
-    let looks = scheduling.looks;
+) -> Result<RunningHead, HeadError> {
+    let ReplayedJournal { recovered, journal, history, estimates, past } = replayed;
+    let awareness = scheduling.awareness;
     let (given, experience) = (options.clone(), past.experience);
     let (planner, learner) = blocking(move || scheduling.start(&given, experience)).await?;
     let journal = JournalWriter::start(journal).map_err(HeadError::failed)?;
     let watchers = Watchers::default();
-    let parts = Parts {
+    let parts = DriverParts {
         clock: Clock::after(recovered.last),
         head: recovered.head,
         config: options.config.clone(),
         journal: journal.address.clone(),
         planner,
-        policy_looks: looks,
+        policy_awareness: awareness,
         learner,
         learn_every: options.learn_every,
         estimates,
-        memories: past.memories,
+        memory_tracker: past.memory_tracker,
         watchers: watchers.clone(),
         snapshots: Snapshots::after(
             recovered.sequence,
@@ -240,16 +240,16 @@ async fn run(
         ),
         history_retention: options.history_retention,
     };
-    let system = System::new();
+    let system = ActorSystem::new();
     let driver = spawn_driver(&system, parts);
     let ready = driver.ask(|reply_to| Message::Known(Vec::new(), reply_to)).await;
     if ready.is_err() {
-        let ended = system.shutdown(GRACE).await;
+        let ended = system.shutdown(SHUTDOWN_GRACE).await;
         blocking(move || journal.close()).await?;
         ended.map_err(HeadError::failed)?;
         return Err(HeadError::ended());
     }
-    let desk = Desk {
+    let session_context = SessionContext {
         driver,
         watchers,
         history,
@@ -258,22 +258,25 @@ async fn run(
         watch_limit: options.watch_limit,
         silence_limit: options.silence_limit,
     };
-    let mut sessions = Some(Sessions::new(listener, desk));
+    let mut sessions = Some(Sessions::new(listener, session_context));
     let once = move || sessions.take().expect("the sessions are never restarted");
-    system.spawn(Spec::new("sessions", 1).restart(Restart::NEVER), once);
+    system.spawn(ChildSpec::new("sessions", 1).restart(RestartPolicy::NEVER), once);
     let (stop, stopped) = oneshot::channel();
     let signal = async move { drop(stopped.await) };
-    Ok(Running { stop, actors: tokio::spawn(system.run_until(signal, GRACE)), journal })
+    Ok(RunningHead { stop, actors: tokio::spawn(system.run_until(signal, SHUTDOWN_GRACE)), journal })
 }
 
 /// The driver cannot be built again: a head that failed is started anew, by replay.
-fn spawn_driver(system: &System, parts: Parts) -> Address<Message> {
+fn spawn_driver(system: &ActorSystem, parts: DriverParts) -> Address<Message> {
     let mut driver = Some(Driver::new(parts));
     let once = move || driver.take().expect("the driver is never restarted");
-    system.spawn(Spec::new("driver", driver::CAPACITY).restart(Restart::NEVER).grace(GRACE), once)
+    system.spawn(
+        ChildSpec::new("driver", driver::CAPACITY).restart(RestartPolicy::NEVER).grace(SHUTDOWN_GRACE),
+        once,
+    )
 }
 
-fn reason(ended: Result<Result<(), SystemError>, tokio::task::JoinError>) -> Result<(), HeadError> {
+fn reason(ended: Result<Result<(), ActorSystemError>, tokio::task::JoinError>) -> Result<(), HeadError> {
     ended.map_err(HeadError::failed)?.map_err(HeadError::failed)
 }
 

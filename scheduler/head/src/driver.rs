@@ -22,47 +22,49 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
-use cohabit_actor::{Actor, Address, Context, Failure, Reply as ReplyTo, Timer};
+use cohabit_actor::{Actor, ActorFailure, Address, Context, ReplyTo, TaskHandle};
 use cohabit_policy::interference::GpuKind;
 use cohabit_scheduler_core::{Event, Head};
-use cohabit_types::{By, ClientKey, Query, Reply, Report, Request, Span, Submit, Ticket, Time, WorkerKey};
+use cohabit_types::{
+    ClientRequestId, PlanRequestId, Principal, Query, Reply, Report, Request, Span, Submit, Time, WorkerKey,
+};
 
 use crate::clock::Clock;
 use crate::estimates::Estimates;
-use crate::footprints::Memories;
-use crate::interference::Learner;
-use crate::journal::{Commit, Entry, Write};
+use crate::footprints::GpuMemoryTracker;
+use crate::interference::TrainerHandle;
+use crate::journal::{Commit, JournalEntry, Write};
 use crate::planner::Planner;
 use crate::watchers::Watchers;
-use batch::{Batch, Pending};
-use describe::Line;
+use batch::{Batch, PendingEvent};
+use describe::LogLine;
 use durability::Durability;
-use learning::Lessons;
+use learning::TrainingQueue;
 use planning::Outlook;
 
-pub(crate) use learning::Looks;
-pub(crate) use message::{Found, Message, Session, ToWorker, Whose};
+pub(crate) use learning::InterferenceAwareness;
+pub(crate) use message::{Message, SessionHandle, WorkerLookup, WorkerRoute, WorkerSessionMessage};
 pub(crate) use snapshots::Snapshots;
 
 /// How many messages may wait for the driver.
 pub(crate) const CAPACITY: usize = 1_024;
 /// How often the history is pruned.
-const PRUNING: Duration = Duration::from_secs(3_600);
+const PRUNE_INTERVAL: Duration = Duration::from_secs(3_600);
 
 /// What the driver starts with.
-pub(crate) struct Parts {
+pub(crate) struct DriverParts {
     pub(crate) head: Head,
     pub(crate) clock: Clock,
     pub(crate) config: cohabit_scheduler_core::Config,
     pub(crate) journal: Address<Commit>,
     pub(crate) planner: Planner,
     /// Whether the planner's policy goes by what the learner says.
-    pub(crate) policy_looks: Looks,
-    pub(crate) learner: Learner,
+    pub(crate) policy_awareness: InterferenceAwareness,
+    pub(crate) learner: TrainerHandle,
     /// How long the pause between two lessons is.
     pub(crate) learn_every: Duration,
     pub(crate) estimates: Estimates,
-    pub(crate) memories: Memories,
+    pub(crate) memory_tracker: GpuMemoryTracker,
     pub(crate) watchers: Watchers,
     pub(crate) snapshots: Snapshots,
     /// How long the history keeps jobs.
@@ -71,25 +73,25 @@ pub(crate) struct Parts {
 
 /// Owns the head.
 pub(crate) struct Driver {
-    parts: Parts,
+    parts: DriverParts,
     /// The links of workers.
-    sessions: BTreeMap<WorkerKey, Session>,
+    sessions: BTreeMap<WorkerKey, SessionHandle>,
     /// Requests that wait for their reply.
-    clients: BTreeMap<ClientKey, ReplyTo<Reply>>,
+    clients: BTreeMap<ClientRequestId, ReplyTo<Reply>>,
     last_client: u64,
     batch: Batch,
     durability: Durability,
     /// The latest question of the head to the policy, still to be asked.
-    question: Option<Ticket>,
+    question: Option<PlanRequestId>,
     outlook: Outlook,
-    lessons: Lessons,
+    training_queue: TrainingQueue,
     /// Writes for the history, still to be told to the journal.
     history: Vec<Write>,
-    alarm: Option<(Time, Timer)>,
+    alarm: Option<(Time, TaskHandle)>,
 }
 
 impl Driver {
-    pub(crate) fn new(parts: Parts) -> Driver {
+    pub(crate) fn new(parts: DriverParts) -> Driver {
         Driver {
             parts,
             sessions: BTreeMap::new(),
@@ -99,13 +101,13 @@ impl Driver {
             durability: Durability::default(),
             question: None,
             outlook: Outlook::default(),
-            lessons: Lessons::default(),
+            training_queue: TrainingQueue::default(),
             history: Vec::new(),
             alarm: None,
         }
     }
 
-    async fn take(&mut self, message: Message, context: &mut Context<Driver>) -> Result<(), Failure> {
+    async fn take(&mut self, message: Message, context: &mut Context<Driver>) -> Result<(), ActorFailure> {
         match message {
             Message::Request { by, request, reply_to } => self.request(by, request, reply_to),
             Message::Query { by, query, reply_to } => self.query(by, query, reply_to, context),
@@ -124,12 +126,12 @@ impl Driver {
             }
             Message::Reports(key, reports, handled) => self.reports(key, reports, handled),
             Message::Planned(planned) => self.planned(planned),
-            Message::Alarm(set_for) => self.alarm_rang(set_for),
-            Message::Outlook(foretold) => self.looked_ahead(foretold),
+            Message::Alarm(set_for) => self.alarm_fired(set_for),
+            Message::Outlook(forecasts) => self.forecasts_arrived(forecasts),
             Message::Considered(considered) => self.considered(*considered),
             Message::Models { by, request, reply_to } => self.models(&by, request, reply_to, context),
-            Message::Taught(taught) => self.taught(taught, context),
-            Message::Rested => self.rested(),
+            Message::TrainingUpdate(training_update) => self.training_update(training_update, context),
+            Message::TrainingPauseEnded => self.training_pause_ended(),
             Message::Prune => self.prune(),
             Message::Flush => {}
             Message::Committed => self.committed(context).await?,
@@ -138,7 +140,7 @@ impl Driver {
         Ok(())
     }
 
-    fn request(&mut self, by: By, mut request: Request, reply_to: ReplyTo<Reply>) {
+    fn request(&mut self, by: Principal, mut request: Request, reply_to: ReplyTo<Reply>) {
         if let Some(refusal) = self.durability.refusal() {
             return reply_to.send(Reply::Refused(refusal));
         }
@@ -146,7 +148,7 @@ impl Driver {
             self.expect(&by.user, submit);
         }
         self.last_client += 1;
-        let client = ClientKey(self.last_client);
+        let client = ClientRequestId(self.last_client);
         self.clients.insert(client, reply_to);
         self.queue(Event::Client(client, by, request), None);
     }
@@ -155,23 +157,23 @@ impl Driver {
     fn expect(&mut self, user: &str, submit: &mut Submit) {
         self.parts.estimates.fill(user, submit, self.parts.clock.now());
         let gpus: Vec<GpuKind> = self.parts.head.gpu_models().into_iter().map(GpuKind::named).collect();
-        self.parts.memories.fill(user, submit, &gpus);
+        self.parts.memory_tracker.fill(user, submit, &gpus);
     }
 
-    fn answer(&mut self, by: &By, query: &Query) -> cohabit_types::Answer {
+    fn answer(&mut self, by: &Principal, query: &Query) -> cohabit_types::Answer {
         let now = self.parts.clock.now();
         self.parts.head.answer(now, by, query)
     }
 
     /// The session of the worker that holds, or held, something.
-    fn find(&self, whose: &Whose) -> Option<Found> {
+    fn find(&self, whose: &WorkerLookup) -> Option<WorkerRoute> {
         let head = &self.parts.head;
         let (node, link) = match whose {
-            Whose::Rank(rank) => head.worker_of(*rank)?,
-            Whose::Node(name) => (name.clone(), head.link_of(head.node_named(name)?)),
+            WorkerLookup::Rank(rank) => head.worker_of(*rank)?,
+            WorkerLookup::Node(name) => (name.clone(), head.link_of(head.node_named(name)?)),
         };
         let session = link.and_then(|key| self.sessions.get(&key)).map(|session| session.orders.clone());
-        Some(Found { node, session })
+        Some(WorkerRoute { node, session })
     }
 
     fn reports(&mut self, key: WorkerKey, reports: Vec<Report>, handled: ReplyTo<()>) {
@@ -179,12 +181,12 @@ impl Driver {
         for report in reports {
             // Of these the head only keeps the history.
             if let Report::Stretches(stretches) = report {
-                self.live_through(&stretches);
+                self.record_samples(&stretches);
                 self.history.push(Write::Stretches(stretches));
                 continue;
             }
             if let Report::Telemetry(telemetry) = &report {
-                self.look_at(key.node, telemetry);
+                self.observe_telemetry(key.node, telemetry);
             }
             events.push(Event::Report(key, report));
         }
@@ -199,45 +201,45 @@ impl Driver {
         if let Some(forward) = self.parts.clock.take_leap() {
             tracing::info!(%forward, "nobody's patience counts this time: the head was gone, or its clock was set");
             self.disarm();
-            self.push(Entry { at, event: Event::ClockSet(forward) }, None);
+            self.push(JournalEntry { at, event: Event::ClockSet(forward) }, None);
         }
-        self.push(Entry { at, event }, handled);
+        self.push(JournalEntry { at, event }, handled);
     }
 
-    fn push(&mut self, entry: Entry, handled: Option<ReplyTo<()>>) {
-        tracing::debug!(at = entry.at.as_micros(), "event: {}", Line(&entry.event));
-        self.batch.push(Pending { entry: Arc::new(entry), handled });
+    fn push(&mut self, entry: JournalEntry, handled: Option<ReplyTo<()>>) {
+        tracing::debug!(at = entry.at.as_micros(), "event: {}", LogLine(&entry.event));
+        self.batch.push(PendingEvent { entry: Arc::new(entry), handled });
     }
 
     /// Lets events happen that are durable, and does what is to be done about them.
-    async fn happen(&mut self, events: Vec<Pending>) -> Result<(), Failure> {
+    async fn apply_durable_events(&mut self, events: Vec<PendingEvent>) -> Result<(), ActorFailure> {
         let journaled = events.iter().filter(|it| durability::is_journaled(&it.entry.event));
         if let Some(last) = events.last() {
             self.parts.snapshots.count(journaled.count() as u64, last.entry.at);
         }
-        for Pending { entry, handled } in events {
+        for PendingEvent { entry, handled } in events {
             self.handle(Arc::unwrap_or_clone(entry));
             if let Some(handled) = handled {
                 handled.send(());
             }
         }
-        self.keep_history().await?;
+        self.flush_history().await?;
         // What waits for the next commit is younger than a snapshot of now.
         self.parts.snapshots.take(&self.parts.head, &self.parts.journal);
         Ok(())
     }
 
-    fn handle(&mut self, entry: Entry) {
+    fn handle(&mut self, entry: JournalEntry) {
         let mut effects = Vec::new();
         self.parts.head.handle(entry.at, entry.event, &mut effects);
         for effect in effects {
-            tracing::debug!("effect: {}", Line(&effect));
+            tracing::debug!("effect: {}", LogLine(&effect));
             self.perform(effect);
         }
     }
 
     /// Nobody waits for these writes: what a crash loses of them is written again at the next start.
-    async fn keep_history(&mut self) -> Result<(), Failure> {
+    async fn flush_history(&mut self) -> Result<(), ActorFailure> {
         let writes = std::mem::take(&mut self.history);
         if !writes.is_empty() {
             self.parts.journal.tell(Commit { writes, durable: None }).await?;
@@ -255,25 +257,25 @@ impl Driver {
 impl Actor for Driver {
     type Message = Message;
 
-    async fn started(&mut self, context: &mut Context<Driver>) -> Result<(), Failure> {
+    async fn started(&mut self, context: &mut Context<Driver>) -> Result<(), ActorFailure> {
         self.queue(Event::Configured(self.parts.config.clone()), None);
-        if self.parts.policy_looks == Looks::AtInterference {
+        if self.parts.policy_awareness == InterferenceAwareness::Aware {
             self.queue(Event::Learned, None);
         }
         self.prune();
         self.finish().await?;
         self.plan(context);
         self.arm(context);
-        context.send_every(PRUNING, || Message::Prune);
+        context.send_every(PRUNE_INTERVAL, || Message::Prune);
         Ok(())
     }
 
-    async fn handle(&mut self, message: Message, context: &mut Context<Driver>) -> Result<(), Failure> {
+    async fn handle(&mut self, message: Message, context: &mut Context<Driver>) -> Result<(), ActorFailure> {
         let end = batch::end_of(&message);
         self.take(message, context).await?;
         self.advance(end, context).await?;
         self.plan(context);
-        self.study(context);
+        self.start_training(context);
         if self.batch.is_empty() && self.durability.is_idle() {
             self.arm(context);
         }

@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 
 use cohabit_types::Bytes;
 
-use crate::interference::Basis;
+use crate::interference::InterferenceSource;
 
 /// Why a head cannot start, or cannot go on.
 #[derive(Debug, thiserror::Error)]
@@ -104,12 +104,12 @@ pub enum HeadError {
     Token(#[source] cohabit_net::TokenStoreError),
     /// No policy has the wanted name.
     #[error(transparent)]
-    Policy(#[from] cohabit_policy::UnknownPolicy),
+    Policy(#[from] cohabit_policy::PolicyParseError),
     /// What the head is to go by when jobs share GPUs cannot be used.
     #[error("the head cannot go by '{basis}' when jobs share GPUs")]
     Interference {
         /// What it is to go by.
-        basis: Basis,
+        basis: InterferenceSource,
         /// Why not; where in the file.
         #[source]
         source: Box<dyn std::error::Error + Send + Sync>,
@@ -121,7 +121,7 @@ pub enum HeadError {
     )]
     NoModels {
         /// What it is to go by.
-        basis: Basis,
+        basis: InterferenceSource,
     },
     /// Something that the head cannot do without has failed.
     #[error("the head cannot go on")]
@@ -137,7 +137,7 @@ impl HeadError {
     /// For `map_err` where what the head is to go by is read.
     #[cfg(feature = "learned")]
     pub(crate) fn unusable<E: std::error::Error + Send + Sync + 'static>(
-        basis: &Basis,
+        basis: &InterferenceSource,
     ) -> impl FnOnce(E) -> HeadError + '_ {
         move |source| HeadError::Interference { basis: basis.clone(), source: source.into() }
     }
@@ -148,7 +148,7 @@ impl HeadError {
     }
 
     /// Whether the journal may be written again later, once the disk has room or is well.
-    pub(crate) fn may_pass(&self) -> bool {
+    pub(crate) fn is_transient(&self) -> bool {
         use rusqlite::ErrorCode::{
             CannotOpen, DatabaseBusy, DatabaseLocked, DiskFull, FileLockingProtocolFailed, OutOfMemory,
             PermissionDenied, ReadOnly, SystemIoFailure,

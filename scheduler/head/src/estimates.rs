@@ -10,31 +10,31 @@ mod tests;
 #[cfg(not(feature = "learned"))]
 mod unlearned;
 
-use cohabit_policy::{Features, Finished};
+use cohabit_policy::{CompletedRun, JobFeatures};
 use cohabit_types::{JobRecord, JobState, Submit, Time};
 
 #[cfg(feature = "learned")]
-use learned::Source;
+use learned::EstimateSource;
 #[cfg(not(feature = "learned"))]
-use unlearned::Source;
+use unlearned::EstimateSource;
 
 /// How many of the newest jobs in the history are learned from at a start.
-pub(crate) const NEWEST: u32 = 20_000;
+pub(crate) const MAX_TRAINING_JOBS: u32 = 20_000;
 
 /// What estimates come from.
 pub(crate) struct Estimates {
-    source: Source,
+    source: EstimateSource,
 }
 
 impl Estimates {
     /// Estimates learned from these jobs, the oldest first; may take a second.
     pub(crate) fn learned_from(past: &[JobRecord]) -> Estimates {
-        Estimates { source: Source::learned_from(&all_finished(past)) }
+        Estimates { source: EstimateSource::learned_from(&all_finished(past)) }
     }
 
     /// Notes what is expected of the job, where there is ground for it.
     pub(crate) fn fill(&mut self, user: &str, submit: &mut Submit, now: Time) {
-        submit.estimate = self.source.estimate(&Features::of(user, &submit.spec, now));
+        submit.estimate = self.source.estimate(&JobFeatures::of(user, &submit.spec, now));
     }
 
     /// Learns from jobs that ended, the oldest first. What takes long is done elsewhere.
@@ -43,19 +43,19 @@ impl Estimates {
     }
 }
 
-fn all_finished(records: &[JobRecord]) -> Vec<Finished> {
+fn all_finished(records: &[JobRecord]) -> Vec<CompletedRun> {
     records.iter().filter_map(finished).collect()
 }
 
 /// What a job took, if it ended well and really ran.
-fn finished(record: &JobRecord) -> Option<Finished> {
+fn finished(record: &JobRecord) -> Option<CompletedRun> {
     if record.state != JobState::Completed {
         return None;
     }
     let attempt = record.latest()?;
     let ended_at = attempt.ended_at?;
-    Some(Finished {
-        features: Features::recorded(record),
+    Some(CompletedRun {
+        features: JobFeatures::recorded(record),
         ended_at,
         runtime: ended_at.since(attempt.started_at),
         iterations: record.progress.as_ref().map(|progress| progress.step),

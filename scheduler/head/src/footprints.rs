@@ -7,20 +7,22 @@
 use std::collections::BTreeMap;
 
 use cohabit_policy::JobTraits;
-use cohabit_policy::interference::{Certainty, Footprints, GpuKind, Member, SoloBook, member_of};
+use cohabit_policy::interference::{
+    Certainty, Footprints, GpuKind, SetMember, SoloMetricsTable, build_member,
+};
 use cohabit_types::{Bytes, Demand, Estimate, JobId, JobRecord, JobState, Submit};
 
-use crate::interference::told_by;
+use crate::interference::demand_and_traits_of;
 
 /// What is known of the memory of jobs.
 #[derive(Debug, Default)]
-pub(crate) struct Memories {
+pub(crate) struct GpuMemoryTracker {
     past: Footprints,
     /// The most that a rank of each job that has not ended was seen to hold.
     held: BTreeMap<JobId, BTreeMap<GpuKind, Bytes>>,
 }
 
-impl Memories {
+impl GpuMemoryTracker {
     /// A rank of the job holds so much on a GPU of this model.
     pub(crate) fn see(&mut self, job: JobId, gpu: &str, memory: Bytes) {
         let most = self.held.entry(job).or_default().entry(GpuKind::named(gpu)).or_insert(memory);
@@ -31,8 +33,8 @@ impl Memories {
     pub(crate) fn end(&mut self, record: &JobRecord) {
         let held = self.held.remove(&record.id).unwrap_or_default();
         if record.state == JobState::Completed {
-            let (demand, traits) = told_by(record);
-            let configuration = as_told(&demand, &traits).configuration();
+            let (demand, traits) = demand_and_traits_of(record);
+            let configuration = describe_member(&demand, &traits).configuration();
             held.iter().for_each(|(gpu, most)| self.past.note(gpu, &configuration, *most));
         }
     }
@@ -48,7 +50,7 @@ impl Memories {
         if !would_share(&submit.spec.demand) {
             return;
         }
-        let job = as_told(&submit.spec.demand, &JobTraits::of(user, &submit.spec, None));
+        let job = describe_member(&submit.spec.demand, &JobTraits::of(user, &submit.spec, None));
         let expected = self.past.expect(gpus, &job.configuration(), &job.features);
         let Some(known) = expected.filter(|it| it.certainty == Certainty::Known) else { return };
         let estimate = submit.estimate.get_or_insert_default();
@@ -68,13 +70,13 @@ fn would_share(demand: &Demand) -> bool {
 }
 
 /// The job by its own words, whatever was measured of others: on whatever GPU.
-fn as_told(demand: &Demand, traits: &JobTraits) -> Member {
-    member_of(demand, traits, &GpuKind::default(), &SoloBook::default())
+fn describe_member(demand: &Demand, traits: &JobTraits) -> SetMember {
+    build_member(demand, traits, &GpuKind::default(), &SoloMetricsTable::default())
 }
 
 #[cfg(test)]
 mod tests {
-    use cohabit_types::{Gpus, ModelDescription, Share, Trained};
+    use cohabit_types::{GpuRequest, ModelDescription, Share, TrainingSpec};
 
     use super::*;
     use crate::kit::{ran, submit};
@@ -83,19 +85,19 @@ mod tests {
 
     /// Job 1, which trained a ResNet and ended so.
     fn ended(state: JobState) -> JobRecord {
-        let trained = Trained {
+        let trained = TrainingSpec {
             model: Some("resnet".into()),
             batch_size: Some(32),
             precision: Some("bf16".into()),
-            ..Trained::default()
+            ..TrainingSpec::default()
         };
         JobRecord { state, trained, ..ran(1, cohabit_types::Span::from_secs(60)) }
     }
 
     /// What is expected of the next one, with this change to it.
-    fn expected(memories: &Memories, change: impl FnOnce(&mut Submit)) -> Option<Estimate> {
+    fn expected(memory_tracker: &GpuMemoryTracker, change: impl FnOnce(&mut Submit)) -> Option<Estimate> {
         let mut submit = submit();
-        submit.spec.demand.gpus = Gpus::Part(Share(500));
+        submit.spec.demand.gpus = GpuRequest::Part(Share(500));
         submit.spec.model = Some(ModelDescription {
             name: Some("resnet".into()),
             batch_size: Some(32),
@@ -103,16 +105,16 @@ mod tests {
             ..Default::default()
         });
         change(&mut submit);
-        memories.fill("ada", &mut submit, &[GpuKind::named("v100")]);
+        memory_tracker.fill("ada", &mut submit, &[GpuKind::named("v100")]);
         submit.estimate
     }
 
-    fn after(state: JobState) -> Memories {
-        let mut memories = Memories::default();
-        memories.see(JobId::new(1), "V100", Bytes(3 * GIB));
-        memories.see(JobId::new(1), "V100", Bytes(2 * GIB));
-        memories.end(&ended(state));
-        memories
+    fn after(state: JobState) -> GpuMemoryTracker {
+        let mut memory_tracker = GpuMemoryTracker::default();
+        memory_tracker.see(JobId::new(1), "V100", Bytes(3 * GIB));
+        memory_tracker.see(JobId::new(1), "V100", Bytes(2 * GIB));
+        memory_tracker.end(&ended(state));
+        memory_tracker
     }
 
     #[test]
@@ -129,9 +131,12 @@ mod tests {
 
     #[test]
     fn who_says_what_it_needs_or_shares_nothing_is_left_alone() {
-        let memories = after(JobState::Completed);
-        assert_eq!(expected(&memories, |submit| submit.spec.demand.gpu_memory = Some(Bytes(GIB))), None);
-        assert_eq!(expected(&memories, |submit| submit.spec.demand.gpus = Gpus::Whole(1)), None);
+        let memory_tracker = after(JobState::Completed);
+        assert_eq!(
+            expected(&memory_tracker, |submit| submit.spec.demand.gpu_memory = Some(Bytes(GIB))),
+            None
+        );
+        assert_eq!(expected(&memory_tracker, |submit| submit.spec.demand.gpus = GpuRequest::Whole(1)), None);
     }
 
     #[test]
@@ -144,10 +149,10 @@ mod tests {
 
     #[test]
     fn who_is_gone_without_an_end_is_forgotten() {
-        let mut memories = Memories::default();
-        memories.see(JobId::new(1), "V100", Bytes(GIB));
-        memories.keep(|_| false);
-        memories.end(&ended(JobState::Completed));
-        assert_eq!(expected(&memories, |_| {}), None);
+        let mut memory_tracker = GpuMemoryTracker::default();
+        memory_tracker.see(JobId::new(1), "V100", Bytes(GIB));
+        memory_tracker.keep(|_| false);
+        memory_tracker.end(&ended(JobState::Completed));
+        assert_eq!(expected(&memory_tracker, |_| {}), None);
     }
 }

@@ -5,7 +5,7 @@
 use std::fs;
 use std::path::Path;
 
-use cohabit_scheduler_core::{Event, Head, Part};
+use cohabit_scheduler_core::{Event, Head, SnapshotPart};
 use cohabit_types::{Inventory, JobSpec, Report, Request};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
@@ -17,7 +17,7 @@ use crate::sessions::admit;
 pub fn journal_entries(bytes: &[u8]) {
     match bytes.split_first() {
         Some((b's', head)) => settles::<Head>(head),
-        Some((b'p', part)) => settles::<Part>(part),
+        Some((b'p', part)) => settles::<SnapshotPart>(part),
         Some((_, event)) => settles::<Event>(event),
         None => {}
     }

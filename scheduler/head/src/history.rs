@@ -11,6 +11,6 @@ mod stretches;
 #[cfg(test)]
 mod tests;
 
-pub(crate) use read::History;
+pub(crate) use read::HistoryReader;
 pub(crate) use rows::{prune, upsert};
-pub(crate) use stretches::{PastStretch, insert as insert_stretches};
+pub(crate) use stretches::{StoredSample, insert as insert_stretches};

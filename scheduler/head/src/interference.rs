@@ -29,7 +29,7 @@ mod versions;
 mod tests;
 
 pub(crate) use base::Base;
-pub use basis::{Basis, UnknownBasis};
-pub(crate) use lived::{lived, told_by};
-pub(crate) use past::Past;
-pub(crate) use school::{Curriculum, Learner, Taught};
+pub use basis::{InterferenceSource, UnknownInterferenceSource};
+pub(crate) use lived::{demand_and_traits_of, lived};
+pub(crate) use past::PastObservations;
+pub(crate) use school::{TrainerHandle, TrainerOptions, TrainingUpdate};

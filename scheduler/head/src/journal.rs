@@ -22,18 +22,18 @@ mod tests;
 use std::sync::Arc;
 
 use cohabit_scheduler_core::Event;
-use cohabit_types::{JobRecord, Stretch, Time};
+use cohabit_types::{ColocationSample, JobRecord, Time};
 
 use crate::HeadError;
 
-pub(crate) use packed::{Packed, Unreadable};
+pub(crate) use packed::{EncodedPart, PartDecodeError};
 pub(crate) use sqlite::{SqliteJournal, as_json, failed};
-pub(crate) use writer::{Commit, JournalWriter, Unwritten};
+pub(crate) use writer::{Commit, JournalWriteError, JournalWriter};
 
 /// A durable store of what happened to a head.
 pub(crate) trait Journal: Send {
     /// The newest snapshot and every event after it.
-    fn load(&self) -> Result<Loaded, HeadError>;
+    fn load(&self) -> Result<JournalContents, HeadError>;
 
     /// Makes these writes durable, in this order, all of them or none.
     fn commit(&mut self, writes: &[Write]) -> Result<(), HeadError>;
@@ -43,7 +43,7 @@ pub(crate) trait Journal: Send {
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) enum Write {
     /// An event that the head will handle next.
-    Event(Arc<Entry>),
+    Event(Arc<JournalEntry>),
     /// A part of a snapshot of the head.
     Part {
         /// The number of the last event that the snapshot includes.
@@ -51,7 +51,7 @@ pub(crate) enum Write {
         /// From 0, the head without its jobs.
         number: u32,
         /// The part.
-        content: Packed,
+        content: EncodedPart,
     },
     /// A snapshot of the head is there from now on: all its parts were written.
     Snapshot {
@@ -65,33 +65,33 @@ pub(crate) enum Write {
     /// A job that ended, for the history; replaces what is known of it.
     Ended(Box<JobRecord>),
     /// How fast ranks got on beside others, for the history.
-    Stretches(Vec<Stretch>),
+    Stretches(Vec<ColocationSample>),
     /// Jobs and stretches that ended before this time leave the history.
     Prune(Time),
 }
 
 /// An event and when it happened.
 #[derive(Debug, Clone, PartialEq)]
-pub(crate) struct Entry {
+pub(crate) struct JournalEntry {
     /// When; never before the entry ahead of it.
     pub(crate) at: Time,
     /// What.
     pub(crate) event: Event,
 }
 
-impl From<Entry> for Write {
-    fn from(entry: Entry) -> Write {
+impl From<JournalEntry> for Write {
+    fn from(entry: JournalEntry) -> Write {
         Write::Event(Arc::new(entry))
     }
 }
 
 /// What a journal holds.
 #[derive(Debug, PartialEq)]
-pub(crate) struct Loaded {
+pub(crate) struct JournalContents {
     /// The newest snapshot.
     pub(crate) snapshot: Option<Snapshot>,
     /// Every event after it, each with its number.
-    pub(crate) tail: Vec<(u64, Entry)>,
+    pub(crate) tail: Vec<(u64, JournalEntry)>,
 }
 
 /// A head, in parts.
@@ -102,7 +102,7 @@ pub(crate) struct Snapshot {
     /// When it was taken.
     pub(crate) at: Time,
     /// The head without its jobs; of earlier formats the head as a whole.
-    pub(crate) rest: Packed,
+    pub(crate) rest: EncodedPart,
     /// Its jobs.
-    pub(crate) parts: Vec<Packed>,
+    pub(crate) parts: Vec<EncodedPart>,
 }

@@ -4,18 +4,18 @@ pub(crate) mod cluster;
 
 use std::path::PathBuf;
 
-use cohabit_policy::{Action, Discipline, Fifo, FirstFit, Pipeline, Plan, Policy, View};
+use cohabit_policy::{Action, Discipline, Fifo, FirstFit, Plan, Policy, QueuePolicy, View};
 use cohabit_scheduler_core::{Config, Event, Head};
 use cohabit_types::{
-    AttemptRecord, By, Bytes, ClientKey, Demand, Device, DeviceId, DeviceKind, Incarnation, Inventory,
-    Isolation, JobId, JobRecord, JobSpec, JobState, Links, NodeId, Outcome, Placement, Progress, RankId,
-    RankPlacement, ReasonCode, Report, Request, Role, Share, SharingLimits, Span, Stretch, StretchSharing,
-    Submit, Ticket, Time, Trained, WorkerKey,
+    AttemptRecord, Bytes, ClientRequestId, ColocationSample, Demand, Device, DeviceId, DeviceKind,
+    Incarnation, Inventory, Isolation, JobId, JobRecord, JobSpec, JobState, LinkBandwidths, NodeId, Outcome,
+    Placement, PlanRequestId, Principal, Progress, RankId, RankPlacement, ReasonCode, Report, Request, Role,
+    Share, SharingLimits, SharingStrategy, Span, Submit, Time, TrainingSpec, WorkerKey,
 };
 use tempfile::TempDir;
 use uuid::Uuid;
 
-use crate::journal::{Entry, Journal, Packed, SqliteJournal, Write};
+use crate::journal::{EncodedPart, Journal, JournalEntry, SqliteJournal, Write};
 
 /// A folder with a journal in it.
 pub(crate) struct TestJournal {
@@ -68,14 +68,14 @@ pub(crate) fn at(secs: u64) -> Time {
 }
 
 pub(crate) fn writes(events: Vec<Event>) -> Vec<Write> {
-    (0..).zip(events).map(|(secs, event)| Write::from(Entry { at: at(secs), event })).collect()
+    (0..).zip(events).map(|(secs, event)| Write::from(JournalEntry { at: at(secs), event })).collect()
 }
 
 /// A snapshot of a head behind the event of this number, in parts of one job.
 pub(crate) fn snapshot(sequence: u64, head: &Head) -> Vec<Write> {
-    let (rest, parts) = head.in_parts(1);
-    let parts = parts.map(|part| Packed::of(&part).unwrap());
-    let contents = std::iter::once(Packed::of(&rest).unwrap()).chain(parts);
+    let (rest, parts) = head.split_for_snapshot(1);
+    let parts = parts.map(|part| EncodedPart::of(&part).unwrap());
+    let contents = std::iter::once(EncodedPart::of(&rest).unwrap()).chain(parts);
     let part = |(number, content)| Write::Part { snapshot: sequence, number, content };
     let mut writes: Vec<Write> = (0..).zip(contents).map(part).collect();
     let parts = writes.len() as u32;
@@ -83,8 +83,8 @@ pub(crate) fn snapshot(sequence: u64, head: &Head) -> Vec<Write> {
     writes
 }
 
-pub(crate) fn ada() -> By {
-    By::new("ada", Role::User)
+pub(crate) fn ada() -> Principal {
+    Principal::new("ada", Role::User)
 }
 
 pub(crate) fn node() -> NodeId {
@@ -105,7 +105,7 @@ pub(crate) fn inventory() -> Inventory {
         memory: Bytes(16 << 30),
         devices: vec![slot(0), slot(1)],
         build: "test".into(),
-        links: Links::default(),
+        links: LinkBandwidths::default(),
         sharing: SharingLimits::default(),
         rendezvous_ports: vec![29_601],
         isolation: Isolation::default(),
@@ -123,7 +123,7 @@ pub(crate) fn submit() -> Submit {
 }
 
 pub(crate) fn submitted(client: u64) -> Event {
-    Event::Client(ClientKey(client), ada(), Request::Submit(Box::new(submit())))
+    Event::Client(ClientRequestId(client), ada(), Request::Submit(Box::new(submit())))
 }
 
 pub(crate) fn planned(ticket: u64, job: &str) -> Event {
@@ -136,7 +136,7 @@ pub(crate) fn planned(ticket: u64, job: &str) -> Event {
         slowdown: None,
         why: "it is first".into(),
     };
-    Event::Planned(Ticket(ticket), Plan { actions: vec![place], ..Plan::default() })
+    Event::Planned(PlanRequestId(ticket), Plan { actions: vec![place], ..Plan::default() })
 }
 
 pub(crate) fn ended(rank: &str, outcome: Outcome) -> Event {
@@ -189,7 +189,7 @@ pub(crate) fn ran(number: u64, runtime: Span) -> JobRecord {
         started_at: Some(submitted_at),
         ended_at: Some(submitted_at + runtime),
         sharing_with: vec![],
-        trained: Trained::default(),
+        trained: TrainingSpec::default(),
         predicted: None,
         slowdown_measured: None,
         progress: Some(Progress { step: 500, ..Progress::default() }),
@@ -200,12 +200,12 @@ pub(crate) fn ran(number: u64, runtime: Span) -> JobRecord {
 
 /// The minute with this number of a job, which makes so many steps a second beside these others on a V100
 /// under MPS.
-pub(crate) fn minute(number: u64, job: JobId, rate: f64, neighbours: &[JobId]) -> Stretch {
-    Stretch {
+pub(crate) fn minute(number: u64, job: JobId, rate: f64, neighbours: &[JobId]) -> ColocationSample {
+    ColocationSample {
         rank: job.attempt(1).rank(0),
         device: DeviceId("gpu-0".into()),
         gpu: "V100".into(),
-        sharing: StretchSharing::Mps,
+        sharing: SharingStrategy::Mps,
         neighbours: neighbours.iter().map(|job| job.attempt(1).rank(0)).collect(),
         from: at(60 * number),
         to: at(60 * number + 60),
@@ -218,7 +218,7 @@ pub(crate) fn minute(number: u64, job: JobId, rate: f64, neighbours: &[JobId]) -
 
 /// What first come, first served answers to a view that it sees for the first time.
 pub(crate) fn fifo_plan(view: &View) -> Plan {
-    let mut policy = Pipeline::new(Fifo, FirstFit, Discipline::Strict);
+    let mut policy = QueuePolicy::new(Fifo, FirstFit, Discipline::Strict);
     policy.learn(view, &view.as_changes());
     policy.plan(view)
 }

@@ -39,5 +39,5 @@ pub use cohabit_net::Fingerprint;
 pub use cohabit_scheduler_core::Config;
 pub use daemon::HeadDaemon;
 pub use error::HeadError;
-pub use interference::{Basis, UnknownBasis};
+pub use interference::{InterferenceSource, UnknownInterferenceSource};
 pub use options::HeadOptions;

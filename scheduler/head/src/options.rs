@@ -4,11 +4,11 @@ use std::net::{Ipv4Addr, SocketAddr};
 use std::path::PathBuf;
 use std::time::Duration;
 
-use cohabit_policy::interference::USUAL_MAX_SLOWDOWN;
+use cohabit_policy::interference::DEFAULT_MAX_SLOWDOWN;
 use cohabit_scheduler_core::Config;
 use cohabit_types::{Slowdown, Span};
 
-use crate::Basis;
+use crate::InterferenceSource;
 
 /// What a head's operator may choose.
 #[derive(Debug, Clone)]
@@ -20,7 +20,7 @@ pub struct HeadOptions {
     /// The scheduling policy, by its name.
     pub policy: String,
     /// What the head goes by when jobs share GPUs, until it has learned better.
-    pub interference: Basis,
+    pub interference: InterferenceSource,
     /// How much neighbours may slow down a job that does not say.
     pub max_slowdown: Slowdown,
     /// The model is learned anew after so many rows that are new: jobs in company that was not seen before. 0
@@ -50,8 +50,8 @@ impl HeadOptions {
             listen: SocketAddr::from((Ipv4Addr::UNSPECIFIED, cohabit_net::DEFAULT_PORT)),
             state_dir: state_dir.into(),
             policy: "hybrid".to_owned(),
-            interference: Basis::default(),
-            max_slowdown: USUAL_MAX_SLOWDOWN,
+            interference: InterferenceSource::default(),
+            max_slowdown: DEFAULT_MAX_SLOWDOWN,
             refit_after: 50,
             learn_every: Duration::from_secs(5),
             config: Config::default(),

@@ -11,16 +11,16 @@ use std::io;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use cohabit_actor::{Address, AskError, Reply};
-use cohabit_policy::interference::Knowledge;
+use cohabit_actor::{Address, AskError, ReplyTo};
+use cohabit_policy::interference::InterferenceContext;
 use cohabit_policy::{
-    Action, Change, Discipline, Expectation, Fifo, FirstFit, PendingJob, Pipeline, Plan, Policy, Thought,
-    View,
+    Action, Discipline, DryRunResult, Fifo, FirstFit, JobForecast, PendingJob, Plan, Policy, QueuePolicy,
+    View, ViewChange,
 };
-use cohabit_types::{Companionship, Ticket, Time};
+use cohabit_types::{ColocationSlowdown, PlanRequestId, Time};
 
-use crate::thread::{self, Thread};
-use thinker::Thinker;
+use crate::thread::{self, ActorThread};
+use thinker::PlannerThread;
 
 /// Makes a new policy that has seen nothing.
 pub(crate) type PolicyFactory = Arc<dyn Fn() -> Box<dyn Policy> + Send + Sync>;
@@ -31,82 +31,82 @@ const CAPACITY: usize = 4;
 /// The driver's end of the planner.
 #[derive(Debug)]
 pub(crate) struct Planner {
-    questions: Address<Question>,
+    questions: Address<PolicyQuery>,
     /// What the policy has not heard of yet.
-    news: Arc<Mutex<News>>,
+    input: Arc<Mutex<PlannerInput>>,
     limit: Duration,
-    _thread: Thread,
+    _thread: ActorThread,
 }
 
 /// What the policy is told before it answers the next question.
 #[derive(Debug, Default)]
-struct News {
+struct PlannerInput {
     /// Of the cluster, in their order.
-    changes: Vec<Change>,
+    changes: Vec<ViewChange>,
     /// What is known of interference, if that is new.
-    knowledge: Option<Knowledge>,
+    knowledge: Option<InterferenceContext>,
 }
 
 /// The answer to a question for a plan, in time.
 #[derive(Debug)]
 pub(crate) struct Planned {
     /// Which question.
-    pub(crate) ticket: Ticket,
+    pub(crate) ticket: PlanRequestId,
     /// The plan, or why there is none.
     pub(crate) plan: Result<Plan, String>,
 }
 
 /// What people are told of jobs that nobody but a policy, or a predictor, knows.
 #[derive(Debug)]
-pub(crate) struct Foretold {
+pub(crate) struct Forecasts {
     /// What those that wait have to expect.
-    pub(crate) expected: Vec<Expectation>,
+    pub(crate) expected: Vec<JobForecast>,
     /// What neighbours on a device cost each other.
-    pub(crate) company: Vec<Companionship>,
+    pub(crate) company: Vec<ColocationSlowdown>,
 }
 
 /// To the thread: the moment, and where the answer goes.
-enum Question {
-    Plan(Time, Reply<Result<Plan, Panicked>>),
-    Outlook(Time, Reply<Result<Foretold, Panicked>>),
-    Consider(Time, Box<PendingJob>, Reply<Result<Thought, Panicked>>),
+enum PolicyQuery {
+    Plan(Time, ReplyTo<Result<Plan, PolicyPanic>>),
+    Outlook(Time, ReplyTo<Result<Forecasts, PolicyPanic>>),
+    Consider(Time, Box<PendingJob>, ReplyTo<Result<DryRunResult, PolicyPanic>>),
 }
 
 /// Makes a question of the place where its answer goes.
-type Asker<T> = Box<dyn FnOnce(Reply<Result<T, Panicked>>) -> Question + Send>;
+type QueryConstructor<T> = Box<dyn FnOnce(ReplyTo<Result<T, PolicyPanic>>) -> PolicyQuery + Send>;
 
 /// The policy panicked over the question.
 #[derive(Debug)]
-struct Panicked;
+struct PolicyPanic;
 
 impl Planner {
     /// Starts the thread. Each answer may take as long as `limit`.
     pub(crate) fn start(policy: PolicyFactory, limit: Duration) -> io::Result<Planner> {
-        let news = Arc::<Mutex<News>>::default();
-        let mut thinker = Thinker::new(policy, Arc::clone(&news));
+        let input = Arc::<Mutex<PlannerInput>>::default();
+        let mut thinker = PlannerThread::new(policy, Arc::clone(&input));
         let (questions, thread) = thread::spawn("planner", CAPACITY, move |inbox| thinker.answer_all(inbox))?;
-        Ok(Planner { questions, news, limit, _thread: thread })
+        Ok(Planner { questions, input, limit, _thread: thread })
     }
 
     /// Hands over what changed; the policy hears of it with the next question.
-    pub(crate) fn change(&self, changes: Vec<Change>) {
-        self.news.lock().unwrap_or_else(PoisonError::into_inner).changes.extend(changes);
+    pub(crate) fn change(&self, changes: Vec<ViewChange>) {
+        self.input.lock().unwrap_or_else(PoisonError::into_inner).changes.extend(changes);
     }
 
     /// Hands over what is known of interference from now on.
-    pub(crate) fn know(&self, knowledge: Knowledge) {
-        self.news.lock().unwrap_or_else(PoisonError::into_inner).knowledge = Some(knowledge);
+    pub(crate) fn set_interference(&self, knowledge: InterferenceContext) {
+        self.input.lock().unwrap_or_else(PoisonError::into_inner).knowledge = Some(knowledge);
     }
 
     /// A question to wait for elsewhere; the answer never comes later than the limit.
-    pub(crate) fn ask(&self, ticket: Ticket, now: Time) -> impl Future<Output = Planned> + use<> {
-        let answer = self.answer(Box::new(move |reply_to| Question::Plan(now, reply_to)));
+    pub(crate) fn ask(&self, ticket: PlanRequestId, now: Time) -> impl Future<Output = Planned> + use<> {
+        let answer = self.answer(Box::new(move |reply_to| PolicyQuery::Plan(now, reply_to)));
         async move { Planned { ticket, plan: answer.await } }
     }
 
     /// What jobs have to expect; nothing, if the policy cannot say in time.
-    pub(crate) fn outlook(&self, now: Time) -> impl Future<Output = Option<Foretold>> + use<> {
-        let answer = self.answer(Box::new(move |reply_to| Question::Outlook(now, reply_to)));
+    pub(crate) fn outlook(&self, now: Time) -> impl Future<Output = Option<Forecasts>> + use<> {
+        let answer = self.answer(Box::new(move |reply_to| PolicyQuery::Outlook(now, reply_to)));
         async move { answer.await.ok() }
     }
 
@@ -118,20 +118,20 @@ impl Planner {
         &self,
         now: Time,
         job: PendingJob,
-    ) -> impl Future<Output = Result<Thought, String>> + use<> {
+    ) -> impl Future<Output = Result<DryRunResult, String>> + use<> {
         let job = Box::new(job);
-        self.answer(Box::new(move |reply_to| Question::Consider(now, job, reply_to)))
+        self.answer(Box::new(move |reply_to| PolicyQuery::Consider(now, job, reply_to)))
     }
 
     fn answer<T: Send + 'static>(
         &self,
-        question: Asker<T>,
+        question: QueryConstructor<T>,
     ) -> impl Future<Output = Result<T, String>> + use<T> {
         let (questions, limit) = (self.questions.clone(), self.limit);
         async move {
             match questions.ask_within(limit, question).await {
                 Ok(Ok(answer)) => Ok(answer),
-                Ok(Err(Panicked)) => Err("it panicked".to_owned()),
+                Ok(Err(PolicyPanic)) => Err("it panicked".to_owned()),
                 Err(AskError::TimedOut { .. }) => Err(format!("it took longer than {limit:?}")),
                 Err(AskError::Closed(_) | AskError::NoReply) => Err("its thread has ended".to_owned()),
             }
@@ -140,13 +140,13 @@ impl Planner {
 }
 
 /// The plan of first come, first served, which says in each story whose place it takes.
-pub(crate) fn fall_back(ticket: Ticket, view: &View, trouble: &str) -> Plan {
+pub(crate) fn fall_back(ticket: PlanRequestId, view: &View, trouble: &str) -> Plan {
     tracing::warn!(
         ticket = ticket.0,
         trouble,
         "the policy gave no plan; this one is first come, first served"
     );
-    let mut policy = Pipeline::new(Fifo, FirstFit, Discipline::Strict);
+    let mut policy = QueuePolicy::new(Fifo, FirstFit, Discipline::Strict);
     policy.learn(view, &view.as_changes());
     let mut plan = policy.plan(view);
     for action in &mut plan.actions {

@@ -9,11 +9,11 @@ use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::path::Path;
 use std::thread;
 
-use cohabit_scheduler_core::{Effect, Head, Part};
+use cohabit_scheduler_core::{Effect, Head, SnapshotPart};
 use cohabit_types::{JobRecord, Notice, Time};
 
 use crate::HeadError;
-use crate::journal::{Entry, Journal, Packed, Snapshot, Unreadable};
+use crate::journal::{EncodedPart, Journal, JournalEntry, PartDecodeError, Snapshot};
 
 /// A snapshot of so few parts is read on one thread.
 const FEW_PARTS: usize = 8;
@@ -21,7 +21,7 @@ const FEW_PARTS: usize = 8;
 const MOST_THREADS: usize = 8;
 
 /// A head that goes on where its journal ends.
-pub(crate) struct Recovered {
+pub(crate) struct RecoveredHead {
     /// The head.
     pub(crate) head: Head,
     /// The number of the last event.
@@ -35,13 +35,13 @@ pub(crate) struct Recovered {
 }
 
 /// Loads the head that wrote this journal.
-pub(crate) fn recover(path: &Path, journal: &impl Journal) -> Result<Recovered, HeadError> {
+pub(crate) fn recover(path: &Path, journal: &impl Journal) -> Result<RecoveredHead, HeadError> {
     let loaded = journal.load()?;
     let (head, sequence, last) = match loaded.snapshot {
         Some(snapshot) => (head_of(path, &snapshot)?, snapshot.sequence, snapshot.at),
         None => (Head::new(), 0, Time::EPOCH),
     };
-    let mut recovered = Recovered { head, sequence, last, ended: Vec::new(), replayed: 0 };
+    let mut recovered = RecoveredHead { head, sequence, last, ended: Vec::new(), replayed: 0 };
     for (sequence, entry) in loaded.tail {
         recovered.replay(entry).map_err(|()| {
             corrupt(
@@ -53,8 +53,8 @@ pub(crate) fn recover(path: &Path, journal: &impl Journal) -> Result<Recovered, 
     Ok(recovered)
 }
 
-impl Recovered {
-    fn replay(&mut self, entry: Entry) -> Result<(), ()> {
+impl RecoveredHead {
+    fn replay(&mut self, entry: JournalEntry) -> Result<(), ()> {
         let mut effects = Vec::new();
         let handle = || self.head.handle(entry.at, entry.event, &mut effects);
         catch_unwind(AssertUnwindSafe(handle)).map_err(drop)?;
@@ -79,20 +79,22 @@ fn ended(effect: Effect) -> Option<JobRecord> {
 }
 
 fn head_of(path: &Path, snapshot: &Snapshot) -> Result<Head, HeadError> {
-    let unreadable = |error: Unreadable| {
+    let unreadable = |error: PartDecodeError| {
         corrupt(path, format!("the snapshot after event {} cannot be read: {error}", snapshot.sequence))
     };
     let rest = snapshot.rest.read().map_err(unreadable)?;
     let parts = read_all(&snapshot.parts).map_err(unreadable)?;
-    Head::of_parts(rest, parts).map_err(|error: serde_json::Error| unreadable(error.into()))
+    Head::from_snapshot_parts(rest, parts).map_err(|error: serde_json::Error| unreadable(error.into()))
 }
 
 /// Reads parts, many of them on several threads.
-fn read_all(parts: &[Packed]) -> Result<Vec<Part>, Unreadable> {
+fn read_all(parts: &[EncodedPart]) -> Result<Vec<SnapshotPart>, PartDecodeError> {
     let threads = thread::available_parallelism().map_or(1, NonZero::get).min(MOST_THREADS);
     let share = parts.len().div_ceil(threads).max(FEW_PARTS);
     thread::scope(|scope| {
-        let read = |parts: &[Packed]| parts.iter().map(Packed::read).collect::<Result<Vec<Part>, _>>();
+        let read = |parts: &[EncodedPart]| {
+            parts.iter().map(EncodedPart::read).collect::<Result<Vec<SnapshotPart>, _>>()
+        };
         let mut shares = parts.chunks(share);
         let own = shares.next().unwrap_or_default();
         let others: Vec<_> = shares.map(|share| scope.spawn(move || read(share))).collect();

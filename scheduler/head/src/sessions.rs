@@ -12,23 +12,23 @@ mod worker;
 use std::convert::Infallible;
 use std::time::Duration;
 
-use cohabit_actor::{Actor, Address, Context, Failure};
+use cohabit_actor::{Actor, ActorFailure, Address, Context};
 use cohabit_net::{Incoming, Listener, TokenStore};
 use cohabit_types::Span;
 use tokio::task::JoinSet;
 
 use crate::driver::Message;
-use crate::history::History;
+use crate::history::HistoryReader;
 use crate::watchers::Watchers;
 use client::ClientSession;
-use worker::WorkerLink;
+use worker::WorkerSessionTask;
 
 /// What every session works with; cheap to clone.
 #[derive(Clone)]
-pub(crate) struct Desk {
+pub(crate) struct SessionContext {
     pub(crate) driver: Address<Message>,
     pub(crate) watchers: Watchers,
-    pub(crate) history: History,
+    pub(crate) history: HistoryReader,
     pub(crate) tokens: TokenStore,
     /// How long ended jobs stay in memory.
     pub(crate) memory: Span,
@@ -42,37 +42,37 @@ pub(crate) struct Desk {
 pub(crate) struct Sessions {
     /// Until the start.
     listener: Option<Listener>,
-    desk: Desk,
+    session_context: SessionContext,
 }
 
 impl Sessions {
-    pub(crate) fn new(listener: Listener, desk: Desk) -> Sessions {
-        Sessions { listener: Some(listener), desk }
+    pub(crate) fn new(listener: Listener, session_context: SessionContext) -> Sessions {
+        Sessions { listener: Some(listener), session_context }
     }
 }
 
 impl Actor for Sessions {
     type Message = Infallible;
 
-    async fn started(&mut self, context: &mut Context<Sessions>) -> Result<(), Failure> {
+    async fn started(&mut self, context: &mut Context<Sessions>) -> Result<(), ActorFailure> {
         let listener = self.listener.take();
-        let listener =
-            listener.ok_or_else(|| Failure::because("the port was lost with an earlier failure"))?;
-        context.alongside(accept_all(listener, self.desk.clone()));
+        let listener = listener
+            .ok_or_else(|| ActorFailure::from_message("the port was lost with an earlier failure"))?;
+        context.spawn_task(accept_all(listener, self.session_context.clone()));
         Ok(())
     }
 
-    async fn handle(&mut self, never: Infallible, _: &mut Context<Sessions>) -> Result<(), Failure> {
+    async fn handle(&mut self, never: Infallible, _: &mut Context<Sessions>) -> Result<(), ActorFailure> {
         match never {}
     }
 }
 
-async fn accept_all(mut listener: Listener, desk: Desk) {
+async fn accept_all(mut listener: Listener, session_context: SessionContext) {
     let mut sessions = JoinSet::new();
     loop {
         tokio::select! {
             peer = listener.accept() => {
-                sessions.spawn(serve(peer, desk.clone()));
+                sessions.spawn(serve(peer, session_context.clone()));
             }
             Some(ended) = sessions.join_next() => {
                 if let Err(error) = ended {
@@ -83,14 +83,14 @@ async fn accept_all(mut listener: Listener, desk: Desk) {
     }
 }
 
-async fn serve(peer: Incoming, desk: Desk) {
+async fn serve(peer: Incoming, session_context: SessionContext) {
     match peer {
         Incoming::Client(client) => {
             let (by, address) = (client.by().clone(), client.address());
             tracing::debug!(user = by.user, %address, "a client connected");
-            let end = client.serve(ClientSession::new(by.clone(), desk)).await;
+            let end = client.serve(ClientSession::new(by.clone(), session_context)).await;
             tracing::debug!(user = by.user, %address, %end, "a client's link ended");
         }
-        Incoming::Worker(worker) => WorkerLink::new(worker.key(), desk).run(worker).await,
+        Incoming::Worker(worker) => WorkerSessionTask::new(worker.key(), session_context).run(worker).await,
     }
 }

@@ -13,7 +13,7 @@ use tokio::sync::oneshot;
 
 /// A thread that works on what its address is told. Dropping this asks it to finish, and waits for nothing.
 #[derive(Debug)]
-pub(crate) struct Thread {
+pub(crate) struct ActorThread {
     _stop: oneshot::Sender<()>,
     handle: JoinHandle<()>,
 }
@@ -29,15 +29,15 @@ pub(crate) fn spawn<M: Send + 'static>(
     name: &str,
     capacity: usize,
     body: impl FnOnce(Inbox<M>) + Send + 'static,
-) -> io::Result<(Address<M>, Thread)> {
+) -> io::Result<(Address<M>, ActorThread)> {
     let (address, mailbox) = mailbox(capacity);
     let (stop, stopped) = oneshot::channel();
     let inbox = Inbox { mailbox, stop: stopped.fuse() };
     let handle = std::thread::Builder::new().name(name.to_owned()).spawn(move || body(inbox))?;
-    Ok((address, Thread { _stop: stop, handle }))
+    Ok((address, ActorThread { _stop: stop, handle }))
 }
 
-impl Thread {
+impl ActorThread {
     /// Asks the thread to finish what is in its mailbox, and waits until it has ended.
     pub(crate) fn join(self) {
         drop(self._stop);

@@ -15,43 +15,43 @@ pub(crate) struct Watchers(Arc<DashMap<JobId, Vec<Arc<Notify>>>>);
 
 /// A bell at some jobs; taken down when dropped.
 #[derive(Debug)]
-pub(crate) struct Watch {
+pub(crate) struct WatchGuard {
     watchers: Watchers,
     jobs: Vec<JobId>,
-    bell: Arc<Notify>,
+    notifier: Arc<Notify>,
 }
 
 impl Watchers {
     /// Hangs a bell up at each of these jobs.
-    pub(crate) fn watch(&self, jobs: Vec<JobId>) -> Watch {
-        let bell = Arc::new(Notify::new());
+    pub(crate) fn watch(&self, jobs: Vec<JobId>) -> WatchGuard {
+        let notifier = Arc::new(Notify::new());
         for job in &jobs {
-            self.0.entry(*job).or_default().push(Arc::clone(&bell));
+            self.0.entry(*job).or_default().push(Arc::clone(&notifier));
         }
-        Watch { watchers: self.clone(), jobs, bell }
+        WatchGuard { watchers: self.clone(), jobs, notifier }
     }
 
     /// Rings every bell at this job.
-    pub(crate) fn ring(&self, job: JobId) {
-        if let Some(bells) = self.0.get(&job) {
-            bells.iter().for_each(|bell| bell.notify_one());
+    pub(crate) fn notify(&self, job: JobId) {
+        if let Some(notifiers) = self.0.get(&job) {
+            notifiers.iter().for_each(|notifier| notifier.notify_one());
         }
     }
 }
 
-impl Watch {
+impl WatchGuard {
     /// Waits for a ring; one since the last wait counts.
-    pub(crate) async fn rung(&self) {
-        self.bell.notified().await;
+    pub(crate) async fn changed(&self) {
+        self.notifier.notified().await;
     }
 }
 
-impl Drop for Watch {
+impl Drop for WatchGuard {
     fn drop(&mut self) {
         for job in &self.jobs {
-            self.watchers.0.remove_if_mut(job, |_, bells| {
-                bells.retain(|bell| !Arc::ptr_eq(bell, &self.bell));
-                bells.is_empty()
+            self.watchers.0.remove_if_mut(job, |_, notifiers| {
+                notifiers.retain(|notifier| !Arc::ptr_eq(notifier, &self.notifier));
+                notifiers.is_empty()
             });
         }
     }
@@ -66,19 +66,19 @@ mod tests {
     fn only_the_watched_jobs_ring_and_a_ring_before_the_wait_counts() {
         let watchers = Watchers::default();
         let watch = watchers.watch(vec![JobId::new(1), JobId::new(2)]);
-        watchers.ring(JobId::new(3));
-        assert!(watch.rung().now_or_never().is_none());
-        watchers.ring(JobId::new(2));
-        assert!(watch.rung().now_or_never().is_some());
-        assert!(watch.rung().now_or_never().is_none());
+        watchers.notify(JobId::new(3));
+        assert!(watch.changed().now_or_never().is_none());
+        watchers.notify(JobId::new(2));
+        assert!(watch.changed().now_or_never().is_some());
+        assert!(watch.changed().now_or_never().is_none());
     }
 
     #[test]
     fn every_watcher_of_a_job_hears_it_and_none_is_left_behind() {
         let watchers = Watchers::default();
         let (first, second) = (watchers.watch(vec![JobId::new(1)]), watchers.watch(vec![JobId::new(1)]));
-        watchers.ring(JobId::new(1));
-        assert!(first.rung().now_or_never().is_some() && second.rung().now_or_never().is_some());
+        watchers.notify(JobId::new(1));
+        assert!(first.changed().now_or_never().is_some() && second.changed().now_or_never().is_some());
         drop((first, second));
         assert!(watchers.0.is_empty());
     }

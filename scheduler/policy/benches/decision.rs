@@ -12,15 +12,16 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use cohabit_policy::interference::{
-    ByLaw, CoLocation, Colocated, Configuration, FairShares, GpuKind, Interference, Knowledge, Solo, SoloBook,
+    AnalyticInterference, ColocationEstimate, ColocationSet, Configuration, GpuKind, Interference,
+    InterferenceContext, MaxMinSharing, SoloMetrics, SoloMetricsTable,
 };
 use cohabit_policy::{
-    Change, DeviceView, FreeNodes, Intake, JobTraits, NodeView, PendingJob, Policy, RunPhase, RunningJob,
-    SharingMode, SharingTerms, View, policy_that_knows,
+    DeviceAvailability, DeviceView, FreeNodes, JobTraits, NodeView, PendingJob, Policy, RunPhase, RunningJob,
+    SharingMode, SharingTerms, View, ViewChange, parse_policy_with,
 };
 use cohabit_types::{
-    Bytes, Demand, DeviceId, DeviceKind, Estimate, Gpus, JobId, Launch, Links, ModelDescription, NodeId,
-    Placement, Share, Sharing, Span, Time,
+    Bytes, Demand, DeviceId, DeviceKind, Estimate, GpuRequest, JobId, LaunchMode, LinkBandwidths,
+    ModelDescription, NodeId, Placement, Share, Sharing, Span, Time,
 };
 use rand_chacha::ChaCha8Rng;
 use rand_chacha::rand_core::{Rng, SeedableRng};
@@ -59,9 +60,9 @@ fn print(devices: usize, configurations: usize, predictor: &str, newcomer: &str,
 struct Slow(Duration);
 
 impl Interference for Slow {
-    fn predict(&self, sets: &[CoLocation]) -> Vec<Vec<Colocated>> {
+    fn predict(&self, sets: &[ColocationSet]) -> Vec<Vec<ColocationEstimate>> {
         let until = Instant::now() + self.0 * sets.len() as u32;
-        let told = ByLaw::<FairShares>::default().predict(sets);
+        let told = AnalyticInterference::<MaxMinSharing>::default().predict(sets);
         while Instant::now() < until {
             std::hint::spin_loop();
         }
@@ -80,18 +81,19 @@ struct Bench {
 
 impl Bench {
     fn new(devices: usize, configurations: usize, pause: Duration, seed: u64) -> Bench {
-        let mut book = SoloBook::default();
+        let mut book = SoloMetricsTable::default();
         for which in 0..configurations {
             let utilisation = Some(0.05 + 0.35 * which as f64 / configurations as f64);
-            let solo = Solo { utilisation, memory: Some(4e9), ..Solo::default() };
+            let solo = SoloMetrics { utilisation, memory: Some(4e9), ..SoloMetrics::default() };
             let configuration = Configuration { model: model(which), ..Configuration::default() };
             book.insert(GpuKind::named("H200"), configuration, solo);
         }
         let interference = Arc::new(Slow(pause));
-        let knowledge = Knowledge { interference, solos: Arc::new(book), ..Knowledge::default() };
+        let knowledge =
+            InterferenceContext { interference, solos: Arc::new(book), ..InterferenceContext::default() };
         let mut bench = Bench {
             draws: ChaCha8Rng::seed_from_u64(seed),
-            policy: policy_that_knows("hybrid", &knowledge).unwrap(),
+            policy: parse_policy_with("hybrid", &knowledge).unwrap(),
             view: View { now: Time::EPOCH + Span::from_secs(1_000), ..View::default() },
             configurations,
             next: 1,
@@ -99,7 +101,7 @@ impl Bench {
         bench.view.nodes = (0..devices / DEVICES_ON_A_NODE).map(node).collect();
         for device in 0..devices {
             for _ in 0..RESIDENTS {
-                bench.settle(device);
+                bench.take_as_resident(device);
             }
         }
         bench.policy.learn(&bench.view, &bench.view.as_changes());
@@ -127,11 +129,11 @@ impl Bench {
         free.give_back(&gone.demand, &gone.placement);
         self.view.nodes[node] = free.node(node).clone();
         self.view.nodes[node].devices[place].residents.retain(|job| *job != ended);
-        let came = self.settle(device);
+        let came = self.take_as_resident(device);
         let changes = [
-            Change::Gone(ended),
-            Change::Running(self.view.running[&came].clone()),
-            Change::Node(self.view.nodes[node].clone()),
+            ViewChange::Gone(ended),
+            ViewChange::Running(self.view.running[&came].clone()),
+            ViewChange::Node(self.view.nodes[node].clone()),
         ];
         self.view.running.remove(&ended);
         self.policy.learn(&self.view, &changes);
@@ -142,7 +144,7 @@ impl Bench {
     }
 
     /// A job of a drawn configuration runs on a device.
-    fn settle(&mut self, device: usize) -> JobId {
+    fn take_as_resident(&mut self, device: usize) -> JobId {
         let which = self.drawn(self.configurations);
         let PendingJob { id, priority, submitted_at, demand, traits, .. } = self.job(which);
         let position = device / DEVICES_ON_A_NODE;
@@ -150,7 +152,7 @@ impl Bench {
         let chosen = host.devices[device % DEVICES_ON_A_NODE].id.clone();
         let placement = Placement { parts: vec![host.part(&demand, vec![chosen])] };
         let mut free = FreeNodes::new(&self.view.nodes);
-        free.settle(id, &demand, &placement);
+        free.take_as_resident(id, &demand, &placement);
         self.view.nodes[position] = free.node(position).clone();
         let left = Span::from_secs(60 + self.drawn(7_200) as u64);
         let ends_at = Some(self.view.now + left);
@@ -174,7 +176,7 @@ impl Bench {
             model: Some(model),
             estimate: Some(estimate),
             time_limit: None,
-            launch: Launch::PerNode,
+            launch: LaunchMode::PerNode,
         };
         self.next += 1;
         PendingJob {
@@ -183,7 +185,7 @@ impl Bench {
             submitted_at: Time::EPOCH,
             eligible_at: Time::EPOCH,
             demand: Demand {
-                gpus: Gpus::Part(Share(250)),
+                gpus: GpuRequest::Part(Share(250)),
                 sharing: Sharing::Shared,
                 gpu_memory: Some(Bytes(8 << 30)),
                 ..Demand::default()
@@ -210,7 +212,7 @@ fn node(number: usize) -> NodeView {
         memory: Some(Bytes(141 << 30)),
         memory_free: Some(Bytes(141 << 30)),
         residents: Vec::new(),
-        intake: Intake::Open,
+        intake: DeviceAvailability::Open,
         sharing: SharingTerms { mode: SharingMode::Enforced, ..SharingTerms::default() },
         foreign_memory: Bytes::ZERO,
         peers: Vec::new(),
@@ -223,7 +225,7 @@ fn node(number: usize) -> NodeView {
         cpus_free: 96,
         memory: Bytes(1 << 40),
         memory_free: Bytes(1 << 40),
-        links: Links::default(),
+        links: LinkBandwidths::default(),
         devices: (0..DEVICES_ON_A_NODE).map(device).collect(),
     }
 }

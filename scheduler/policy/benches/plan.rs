@@ -12,12 +12,12 @@ use std::time::{Duration, Instant};
 
 use cohabit_policy::mapping::MapperOptions;
 use cohabit_policy::{
-    ASrpt, Action, Change, DeviceView, FreeNodes, Intake, JobTraits, LinkDefaults, MappedPlace, NodeView,
-    Options, PendingJob, Plan, Policy, RunPhase, RunningJob, SharingTerms, View,
+    ASrpt, ASrptOptions, Action, DeviceAvailability, DeviceView, FreeNodes, JobTraits, LinkDefaults,
+    MappedPlacer, NodeView, PendingJob, Plan, Policy, RunPhase, RunningJob, SharingTerms, View, ViewChange,
 };
 use cohabit_types::{
-    Bandwidth, Bytes, Demand, DeviceId, DeviceKind, Estimate, Gpus, JobId, Launch, Links, ModelDescription,
-    NodeId, Placement, Share, Span, Spread, Stage,
+    Bandwidth, Bytes, Demand, DeviceId, DeviceKind, Estimate, GpuRequest, JobId, LaunchMode, LinkBandwidths,
+    ModelDescription, NodeId, PipelineStage, Placement, Share, Span, Spread,
 };
 use rand_chacha::ChaCha8Rng;
 use rand_chacha::rand_core::{Rng, SeedableRng};
@@ -80,9 +80,9 @@ fn main() {
 /// An overloaded cluster.
 struct Bench {
     draws: ChaCha8Rng,
-    policy: ASrpt<MappedPlace>,
+    policy: ASrpt<MappedPlacer>,
     view: View,
-    changes: Vec<Change>,
+    changes: Vec<ViewChange>,
     models: Vec<ModelDescription>,
     next: u64,
     /// Between two arrivals, so that the virtual machine keeps up with them.
@@ -93,16 +93,16 @@ struct Bench {
 impl Bench {
     fn new(devices: usize, jobs: u64, mix: Mix) -> Bench {
         let nodes: Vec<NodeView> = (0..devices / DEVICES_ON_A_NODE).map(|number| node(number, mix)).collect();
-        let mut options = Options::default();
+        let mut options = ASrptOptions::default();
         if mix == Mix::HoldOut {
             // The virtual machine would keep most of them from the queue.
             options.set("virtual-machine", "off").unwrap();
         }
-        let place = MappedPlace::new(MapperOptions::default(), LinkDefaults::default());
+        let place = MappedPlacer::new(MapperOptions::default(), LinkDefaults::default());
         let mut bench = Bench {
             draws: ChaCha8Rng::seed_from_u64(7),
             policy: ASrpt::new(&options, place),
-            changes: nodes.into_iter().map(Change::Node).collect(),
+            changes: nodes.into_iter().map(ViewChange::Node).collect(),
             view: View::default(),
             models: models(),
             next: 1,
@@ -134,7 +134,7 @@ impl Bench {
         let ended = self.drawn(self.view.running.len());
         if let Some(running) = self.view.running.values().nth(ended).cloned() {
             self.book(&running.placement, |free| free.give_back(&running.demand, &running.placement));
-            self.changes.push(Change::Gone(running.id));
+            self.changes.push(ViewChange::Gone(running.id));
         }
     }
 
@@ -142,8 +142,8 @@ impl Bench {
     fn flip_one(&mut self) {
         let position = self.drawn(self.view.nodes.len());
         let mut node = self.view.nodes[position].clone();
-        node.devices[0].free = Share::WHOLE.minus(node.devices[0].free);
-        self.changes.push(Change::Node(node));
+        node.devices[0].free = Share::WHOLE.saturating_sub(node.devices[0].free);
+        self.changes.push(ViewChange::Node(node));
     }
 
     fn plan(&mut self) -> Duration {
@@ -160,7 +160,7 @@ impl Bench {
         let Action::Place { job, placement, .. } = action else { panic!("a-srpt stops nobody") };
         let job = self.view.pending[&job].clone();
         self.book(&placement, |free| free.take(&job.demand, &placement));
-        let change = Change::Running(RunningJob {
+        let change = ViewChange::Running(RunningJob {
             id: job.id,
             priority: job.priority,
             submitted_at: job.submitted_at,
@@ -179,7 +179,7 @@ impl Bench {
         let mut free = FreeNodes::new(&self.view.nodes);
         change(&mut free);
         let touched = |node: &&NodeView| placement.parts.iter().any(|part| part.node == node.id);
-        let nodes: Vec<Change> = free.nodes().filter(touched).cloned().map(Change::Node).collect();
+        let nodes: Vec<ViewChange> = free.nodes().filter(touched).cloned().map(ViewChange::Node).collect();
         self.view.apply(&nodes);
         self.changes.extend(nodes);
     }
@@ -210,18 +210,18 @@ impl Bench {
                 ..Estimate::default()
             }),
             time_limit: None,
-            launch: Launch::PerGpu,
+            launch: LaunchMode::PerGpu,
         };
         let job = PendingJob {
             id: JobId::new(self.next),
             priority: 0,
             submitted_at: self.view.now,
             eligible_at: self.view.now,
-            demand: Demand { gpus: Gpus::Whole(devices), spread: Spread::Free, ..Demand::default() },
+            demand: Demand { gpus: GpuRequest::Whole(devices), spread: Spread::Free, ..Demand::default() },
             traits: Arc::new(traits),
         };
         self.next += 1;
-        self.changes.push(Change::Pending(job));
+        self.changes.push(ViewChange::Pending(job));
     }
 
     /// Pending jobs whose virtual turn has come.
@@ -247,7 +247,7 @@ fn node(number: usize, mix: Mix) -> NodeView {
         memory: Some(Bytes(141 << 30)),
         memory_free: Some(Bytes(141 << 30)),
         residents: Vec::new(),
-        intake: Intake::Open,
+        intake: DeviceAvailability::Open,
         sharing: SharingTerms::default(),
         foreign_memory: Bytes::ZERO,
         peers: Vec::new(),
@@ -260,14 +260,14 @@ fn node(number: usize, mix: Mix) -> NodeView {
         cpus_free: 96,
         memory: Bytes(1 << 40),
         memory_free: Bytes(1 << 40),
-        links: Links { network: Some(Bandwidth(25_000_000_000)), interconnect: None },
+        links: LinkBandwidths { network: Some(Bandwidth(25_000_000_000)), interconnect: None },
         devices: (0..DEVICES_ON_A_NODE).map(device).collect(),
     }
 }
 
 /// Replicated and pipelined models of every size, with little and with much to exchange.
 fn models() -> Vec<ModelDescription> {
-    let stage = |replicas, bytes: f64| Stage {
+    let stage = |replicas, bytes: f64| PipelineStage {
         replicas,
         compute_seconds: 0.1,
         compute_seconds_on: Default::default(),

@@ -1,8 +1,8 @@
 //! One device and one demand: how much of it the demand takes, and whether it fits.
 
-use cohabit_types::{Bytes, Demand, Limits, Share};
+use cohabit_types::{Bytes, Demand, EnforcementRequirement, Share};
 
-use crate::{DeviceView, Intake, SharingMode};
+use crate::{DeviceAvailability, DeviceView, SharingMode};
 
 impl DeviceView {
     /// How much of it a demand takes: all of it where it may have no neighbours, or nobody may here.
@@ -10,7 +10,7 @@ impl DeviceView {
     pub fn share_for(&self, demand: &Demand) -> Share {
         match self.sharing.mode {
             SharingMode::Enforced | SharingMode::Unenforced => demand.share_of(self.memory),
-            SharingMode::Alone => Share::WHOLE,
+            SharingMode::Exclusive => Share::WHOLE,
         }
     }
 
@@ -22,21 +22,21 @@ impl DeviceView {
     /// Whether it could hold one rank of the demand in its present condition if no job were on it. One that
     /// comes back by itself counts.
     pub(crate) fn could_hold_when_empty(&self, demand: &Demand) -> bool {
-        let own = self.memory.map(|memory| memory.minus(self.foreign_memory));
+        let own = self.memory.map(|memory| memory.saturating_sub(self.foreign_memory));
         self.is_in_service() && self.allows(demand) && self.suffices(demand, own, self.foreign_memory)
     }
 
     /// Whether it is given to jobs, now or soon.
     pub(crate) const fn is_in_service(&self) -> bool {
         match self.intake {
-            Intake::Open | Intake::Recovering => true,
-            Intake::Closed => false,
+            DeviceAvailability::Open | DeviceAvailability::Recovering => true,
+            DeviceAvailability::Closed => false,
         }
     }
 
     /// Whether it is given to jobs now, and may be used as the demand wants it.
     pub(crate) fn takes(&self, demand: &Demand) -> bool {
-        self.intake == Intake::Open && self.allows(demand)
+        self.intake == DeviceAvailability::Open && self.allows(demand)
     }
 
     /// Whether enough of it is left.
@@ -77,9 +77,9 @@ impl DeviceView {
     /// Whether it may be shared as the demand wants it.
     fn allows(&self, demand: &Demand) -> bool {
         match (self.sharing.mode, demand.limits) {
-            (SharingMode::Unenforced, Limits::Enforced) => !self.would_share(demand),
-            (SharingMode::Unenforced, Limits::BestEffort)
-            | (SharingMode::Enforced | SharingMode::Alone, _) => true,
+            (SharingMode::Unenforced, EnforcementRequirement::Enforced) => !self.would_share(demand),
+            (SharingMode::Unenforced, EnforcementRequirement::BestEffort)
+            | (SharingMode::Enforced | SharingMode::Exclusive, _) => true,
         }
     }
 

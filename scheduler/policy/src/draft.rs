@@ -6,10 +6,10 @@ use std::collections::BTreeSet;
 
 use cohabit_types::{Demand, JobId, Span, Time};
 
-use crate::ends::Ends;
-use crate::reservation::{Reservation, Starting};
-use crate::without_room::WithoutRoom;
-use crate::{Discipline, FreeNodes, PendingJob, Place, Plan, Profile, Proposal, View};
+use crate::ends::ExpectedEnds;
+use crate::reservation::{Reservation, StartingJob};
+use crate::without_room::UnplaceableDemands;
+use crate::{Discipline, FreeNodes, PendingJob, Placer, Plan, Profile, Proposal, View};
 
 /// A plan in the making.
 pub(crate) struct Draft<'v> {
@@ -17,8 +17,8 @@ pub(crate) struct Draft<'v> {
     discipline: Discipline,
     free: FreeNodes<'v>,
     plan: Plan,
-    starting: Vec<Starting<'v>>,
-    without_room: WithoutRoom,
+    starting: Vec<StartingJob<'v>>,
+    without_room: UnplaceableDemands,
     /// Made for the first job without room.
     reservation: Option<Reservation<'v>>,
     /// Demands of jobs that were refused because they would still run when the reservation begins.
@@ -26,7 +26,7 @@ pub(crate) struct Draft<'v> {
 }
 
 /// Whose turn it may be after a job.
-pub(crate) enum Next {
+pub(crate) enum WalkControl {
     /// That of those behind it.
     Others,
     /// That of those behind it in other classes.
@@ -43,7 +43,7 @@ impl<'v> Draft<'v> {
             free: FreeNodes::new(&view.nodes),
             plan: Plan::default(),
             starting: Vec::new(),
-            without_room: WithoutRoom::default(),
+            without_room: UnplaceableDemands::default(),
             reservation: None,
             refused: BTreeSet::new(),
         }
@@ -59,14 +59,14 @@ impl<'v> Draft<'v> {
         &mut self,
         job: JobId,
         profile: &Profile,
-        place: &mut impl Place,
-        ends: &mut Ends,
-    ) -> Next {
+        place: &mut impl Placer,
+        ends: &mut ExpectedEnds,
+    ) -> WalkControl {
         let job = &self.view.pending[&job];
         if self.refuses(&job.demand, profile.runtime) {
-            let shortest_alike = Span::from_micros(1 << octave(profile.runtime));
+            let shortest_alike = Span::from_micros(1 << log2_micros(profile.runtime));
             let all_alike = self.refuses(&job.demand, shortest_alike);
-            return if all_alike { Next::OtherClasses } else { Next::Others };
+            return if all_alike { WalkControl::OtherClasses } else { WalkControl::Others };
         }
         if !self.without_room.covers(&job.demand)
             && let Some(next) = self.try_place(job, profile, place)
@@ -75,27 +75,32 @@ impl<'v> Draft<'v> {
         }
         self.without_room.insert(job.demand);
         match self.discipline {
-            Discipline::Strict if self.free.could_hold_when_empty(&job.demand) => Next::Nobody,
-            Discipline::Strict | Discipline::WorkConserving => Next::OtherClasses,
+            Discipline::Strict if self.free.could_hold_when_empty(&job.demand) => WalkControl::Nobody,
+            Discipline::Strict | Discipline::WorkConserving => WalkControl::OtherClasses,
             Discipline::Backfill => {
                 self.reserve(job, ends);
-                Next::OtherClasses
+                WalkControl::OtherClasses
             }
         }
     }
 
     /// Whose turn it may be if the job found room; nothing if it found none.
-    fn try_place(&mut self, job: &'v PendingJob, profile: &Profile, place: &mut impl Place) -> Option<Next> {
+    fn try_place(
+        &mut self,
+        job: &'v PendingJob,
+        profile: &Profile,
+        place: &mut impl Placer,
+    ) -> Option<WalkControl> {
         match place.place(job, profile, &self.free) {
             Ok(proposal) => self.start(job, profile, proposal),
             Err(shortage) if shortage.is_its_own() => {}
             Err(_) => return None,
         }
-        Some(Next::Others)
+        Some(WalkControl::Others)
     }
 
     /// Reserves room for a job that has none, if it is the first; says when there will be some.
-    pub(crate) fn reserve(&mut self, job: &PendingJob, ends: &mut Ends) -> Option<Time> {
+    pub(crate) fn reserve(&mut self, job: &PendingJob, ends: &mut ExpectedEnds) -> Option<Time> {
         if self.reservation.is_none() && self.free.could_hold_when_empty(&job.demand) {
             let ends = ends.after(self.view.now);
             self.reservation = Reservation::new(&job.demand, &self.free, self.view, ends, &self.starting);
@@ -120,16 +125,16 @@ impl<'v> Draft<'v> {
             self.refused.insert(job.demand);
             return;
         }
-        self.free.settle(job.id, &job.demand, &placement);
+        self.free.take_as_resident(job.id, &job.demand, &placement);
         self.plan.actions.push(proposal.start(job.id, profile));
-        self.starting.push(Starting { ends_at, demand: &job.demand, placement });
+        self.starting.push(StartingJob { ends_at, demand: &job.demand, placement });
     }
 }
 
 /// The power of two, in microseconds, that is next below a runtime.
-pub(crate) const fn octave(runtime: Span) -> u32 {
+pub(crate) const fn log2_micros(runtime: Span) -> u32 {
     match runtime.as_micros().checked_ilog2() {
-        Some(octave) => octave,
+        Some(log2_micros) => log2_micros,
         None => 0,
     }
 }

@@ -10,49 +10,49 @@ use cohabit_types::{JobId, Span, Time};
 use crate::{RunPhase, RunningJob};
 
 /// Nobody who is overdue is expected sooner.
-const PATIENCE: Span = Span::from_secs(1);
+const MIN_OVERRUN: Span = Span::from_secs(1);
 
 /// When a job ends that is expected to run for so long where it is; always after `now`.
-pub(crate) fn expected_end(job: &RunningJob, runtime: Span, now: Time) -> Time {
-    Due::of(job, runtime, now).renewed(now).at
+pub(crate) fn estimate_end(job: &RunningJob, runtime: Span, now: Time) -> Time {
+    ExpectedEnd::of(job, runtime, now).extend_if_overdue(now).at
 }
 
 /// What is expected of one job.
 #[derive(Debug, Clone, Copy)]
-struct Due {
+struct ExpectedEnd {
     at: Time,
     /// When it started, or was told to stop.
     since: Time,
 }
 
-impl Due {
-    fn of(job: &RunningJob, runtime: Span, now: Time) -> Due {
+impl ExpectedEnd {
+    fn of(job: &RunningJob, runtime: Span, now: Time) -> ExpectedEnd {
         match job.phase {
             RunPhase::Running => {
-                Due { at: job.ends_at.unwrap_or(job.started_at + runtime), since: job.started_at }
+                ExpectedEnd { at: job.ends_at.unwrap_or(job.started_at + runtime), since: job.started_at }
             }
-            RunPhase::Stopping => Due { at: now, since: now },
+            RunPhase::Stopping => ExpectedEnd { at: now, since: now },
         }
     }
 
-    fn renewed(self, now: Time) -> Due {
+    fn extend_if_overdue(self, now: Time) -> ExpectedEnd {
         let tenth = Span::from_micros(now.since(self.since).as_micros() / 10);
-        let later = now + tenth.max(PATIENCE);
-        Due { at: if self.at > now { self.at } else { later }, ..self }
+        let later = now + tenth.max(MIN_OVERRUN);
+        ExpectedEnd { at: if self.at > now { self.at } else { later }, ..self }
     }
 }
 
 /// The expected ends of all running jobs, in order.
 #[derive(Debug, Default, Clone)]
-pub(crate) struct Ends {
-    due: BTreeMap<JobId, Due>,
+pub(crate) struct ExpectedEnds {
+    due: BTreeMap<JobId, ExpectedEnd>,
     order: BTreeSet<(Time, JobId)>,
 }
 
-impl Ends {
+impl ExpectedEnds {
     /// Takes note of a running job, or of news about it.
     pub(crate) fn insert(&mut self, job: &RunningJob, runtime: Span, now: Time) {
-        self.put(job.id, Due::of(job, runtime, now).renewed(now));
+        self.put(job.id, ExpectedEnd::of(job, runtime, now).extend_if_overdue(now));
     }
 
     pub(crate) fn remove(&mut self, job: JobId) {
@@ -65,12 +65,12 @@ impl Ends {
     pub(crate) fn after(&mut self, now: Time) -> impl Iterator<Item = (Time, JobId)> {
         while let Some((_, job)) = self.order.first().copied().filter(|(at, _)| *at <= now) {
             let due = self.due[&job];
-            self.put(job, due.renewed(now));
+            self.put(job, due.extend_if_overdue(now));
         }
         self.order.iter().copied()
     }
 
-    fn put(&mut self, job: JobId, due: Due) {
+    fn put(&mut self, job: JobId, due: ExpectedEnd) {
         self.remove(job);
         self.due.insert(job, due);
         self.order.insert((due.at, job));

@@ -3,14 +3,14 @@
 //! An estimate is frozen into the submission, so a replay needs no estimator. A user's own figures are never
 //! replaced.
 
-use cohabit_types::{Demand, Estimate, JobRecord, JobSpec, Span, Time, Trained};
+use cohabit_types::{Demand, Estimate, JobRecord, JobSpec, Span, Time, TrainingSpec};
 
 const HOUR: u64 = 3_600;
 const DAY: u64 = 24 * HOUR;
 
 /// What is known of a job at its submission, and nothing that is learned later.
 #[derive(Debug, Default, Clone, PartialEq)]
-pub struct Features {
+pub struct JobFeatures {
     /// Who submits it.
     pub user: String,
     /// Its group of recurring jobs; its name where it has none.
@@ -31,9 +31,9 @@ pub struct Features {
 
 /// A job that ended well, with what it took.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Finished {
+pub struct CompletedRun {
     /// What was known of it.
-    pub features: Features,
+    pub features: JobFeatures,
     /// When it ended.
     pub ended_at: Time,
     /// How long its last attempt ran.
@@ -45,33 +45,39 @@ pub struct Finished {
 /// Expects something of a job.
 pub trait Estimator: Send {
     /// What to expect; nothing where there is no ground for it.
-    fn estimate(&self, job: &Features) -> Option<Estimate>;
+    fn estimate(&self, job: &JobFeatures) -> Option<Estimate>;
 
     /// Learns from jobs that ended, the oldest first.
-    fn learn(&mut self, done: &[Finished]);
+    fn learn(&mut self, done: &[CompletedRun]);
 }
 
-impl Features {
+impl JobFeatures {
     /// The features of a job that this user submits at this time.
     #[must_use]
-    pub fn of(user: &str, spec: &JobSpec, submitted_at: Time) -> Features {
+    pub fn of(user: &str, spec: &JobSpec, submitted_at: Time) -> JobFeatures {
         let group = spec.group.as_ref().unwrap_or(&spec.name);
-        Features::gathered(user, group, submitted_at, &spec.demand, Trained::of(spec))
+        JobFeatures::gathered(user, group, submitted_at, &spec.demand, TrainingSpec::of(spec))
     }
 
     /// The same of a job that has been submitted.
     #[must_use]
-    pub fn recorded(record: &JobRecord) -> Features {
+    pub fn recorded(record: &JobRecord) -> JobFeatures {
         let group = record.group.as_ref().unwrap_or(&record.name);
         let trained = record.trained.clone();
-        Features::gathered(&record.user, group, record.submitted_at, &record.demand, trained)
+        JobFeatures::gathered(&record.user, group, record.submitted_at, &record.demand, trained)
     }
 
-    fn gathered(user: &str, group: &str, submitted_at: Time, demand: &Demand, trained: Trained) -> Features {
-        let Trained { model, batch_size, replicas, iterations, .. } = trained;
+    fn gathered(
+        user: &str,
+        group: &str,
+        submitted_at: Time,
+        demand: &Demand,
+        trained: TrainingSpec,
+    ) -> JobFeatures {
+        let TrainingSpec { model, batch_size, replicas, iterations, .. } = trained;
         let (user, group) = (user.to_owned(), group.to_owned());
         let devices_milli = demand.total_milli();
-        Features { user, group, submitted_at, devices_milli, model, batch_size, replicas, iterations }
+        JobFeatures { user, group, submitted_at, devices_milli, model, batch_size, replicas, iterations }
     }
 
     /// What the user tells of it; nothing where they tell nothing.
@@ -100,24 +106,24 @@ impl Features {
 
 /// Expects nothing but what users tell: what a head without predictors uses.
 #[derive(Debug, Default, Clone, Copy)]
-pub struct NoEstimates;
+pub struct UserEstimator;
 
-impl Estimator for NoEstimates {
-    fn estimate(&self, job: &Features) -> Option<Estimate> {
+impl Estimator for UserEstimator {
+    fn estimate(&self, job: &JobFeatures) -> Option<Estimate> {
         job.told()
     }
 
-    fn learn(&mut self, _: &[Finished]) {}
+    fn learn(&mut self, _: &[CompletedRun]) {}
 }
 
 #[cfg(test)]
 mod tests {
-    use cohabit_types::{Gpus, ModelDescription, Stage};
+    use cohabit_types::{GpuRequest, ModelDescription, PipelineStage};
 
     use super::*;
 
-    fn stage(replicas: u32) -> Stage {
-        Stage {
+    fn stage(replicas: u32) -> PipelineStage {
+        PipelineStage {
             replicas,
             compute_seconds: 0.1,
             compute_seconds_on: std::collections::BTreeMap::new(),
@@ -129,8 +135,8 @@ mod tests {
     #[test]
     fn features_are_what_the_submission_says() {
         let mut spec = JobSpec::command(vec!["/bin/train".into()], "/tmp".into());
-        spec.demand = Demand { nodes: 2, gpus: Gpus::Whole(4), ..Demand::default() };
-        let plain = Features::of("ada", &spec, Time::EPOCH);
+        spec.demand = Demand { nodes: 2, gpus: GpuRequest::Whole(4), ..Demand::default() };
+        let plain = JobFeatures::of("ada", &spec, Time::EPOCH);
         assert_eq!((plain.group.as_str(), plain.devices_milli, plain.iterations), ("train", 8_000, None));
         spec.group = Some("resnet".into());
         spec.model = Some(ModelDescription {
@@ -141,18 +147,21 @@ mod tests {
             stages: vec![stage(6), stage(2)],
             ..ModelDescription::default()
         });
-        let told = Features::of("ada", &spec, Time::EPOCH);
+        let told = JobFeatures::of("ada", &spec, Time::EPOCH);
         assert_eq!((told.group.as_str(), told.model.as_deref()), ("resnet", Some("resnet-50")));
         assert_eq!((told.batch_size, told.replicas, told.iterations), (Some(32), vec![6, 2], Some(4)));
         spec.iterations = Some(7);
-        let estimate = NoEstimates.estimate(&Features::of("ada", &spec, Time::EPOCH)).unwrap();
+        let estimate = UserEstimator.estimate(&JobFeatures::of("ada", &spec, Time::EPOCH)).unwrap();
         assert_eq!((estimate.iterations, estimate.runtime), (Some(7), None));
-        assert_eq!(NoEstimates.estimate(&plain), None);
+        assert_eq!(UserEstimator.estimate(&plain), None);
     }
 
     #[test]
     fn the_calendar_counts_from_the_epoch() {
-        let at = |secs| Features { submitted_at: Time::EPOCH + Span::from_secs(secs), ..Features::default() };
+        let at = |secs| JobFeatures {
+            submitted_at: Time::EPOCH + Span::from_secs(secs),
+            ..JobFeatures::default()
+        };
         let calendar = |secs| (at(secs).hour(), at(secs).weekday());
         assert_eq!(calendar(0), (0, 0));
         assert_eq!(calendar(2 * DAY + 5 * HOUR + 1), (5, 2));

@@ -4,19 +4,19 @@
 
 use cohabit_types::{Demand, Placement, RankPlacement, Spread};
 
-use crate::{FreeNodes, NodeView, PendingJob, Place, Profile, Proposal, Shortage};
+use crate::{FreeNodes, NodeView, PendingJob, Placer, Profile, Proposal, Shortage};
 
 /// Takes nodes in the order in which they joined and devices in the order in which their worker lists them.
 #[derive(Debug, Default, Clone, Copy)]
 pub struct FirstFit;
 
-impl Place for FirstFit {
+impl Placer for FirstFit {
     fn place(&mut self, job: &PendingJob, _: &Profile, free: &FreeNodes) -> Result<Proposal, Shortage> {
         let placement = match job.demand.spread {
             Spread::Even => on_equal_nodes(&job.demand, free.nodes()),
             Spread::Free => on_any_nodes(&job.demand, free.nodes()),
         };
-        placement.map(Proposal::new).ok_or_else(|| shortage_on(&job.demand, free.nodes()))
+        placement.map(Proposal::new).ok_or_else(|| find_shortage(&job.demand, free.nodes()))
     }
 }
 
@@ -50,7 +50,7 @@ pub(crate) fn part(demand: &Demand, node: &NodeView, devices: u32) -> RankPlacem
 }
 
 /// Why a demand has no place on these nodes: the shortage of the one that came nearest, or of all together.
-pub(crate) fn shortage_on<'n>(demand: &Demand, nodes: impl Iterator<Item = &'n NodeView>) -> Shortage {
+pub(crate) fn find_shortage<'n>(demand: &Demand, nodes: impl Iterator<Item = &'n NodeView>) -> Shortage {
     if demand.spread == Spread::Free {
         let found = nodes.filter_map(|node| node.roomy_devices(demand)).sum();
         return Shortage::DevicesInAll { needed: demand.devices(), found };
@@ -76,13 +76,13 @@ pub(crate) fn shortage_on<'n>(demand: &Demand, nodes: impl Iterator<Item = &'n N
 /// The shortage of the node that came nearer; of equals, of the later one.
 fn nearer(known: Option<Shortage>, other: Shortage) -> Shortage {
     match known {
-        Some(known) if nearness(&known) > nearness(&other) => known,
+        Some(known) if rank_shortage(&known) > rank_shortage(&other) => known,
         Some(_) | None => other,
     }
 }
 
 /// How near a node came: past its devices, their places, then their memory; among equals, with the most left.
-fn nearness(shortage: &Shortage) -> (u8, u64) {
+fn rank_shortage(shortage: &Shortage) -> (u8, u64) {
     match shortage {
         Shortage::Nodes
         | Shortage::NodesAtOnce { .. }
@@ -91,8 +91,8 @@ fn nearness(shortage: &Shortage) -> (u8, u64) {
         | Shortage::Neighbours { .. } => (0, 0),
         Shortage::Enforcement => (1, 0),
         Shortage::Devices { whole, share, .. } => (2, u64::from(*whole) * 1_000 + u64::from(share.0)),
-        Shortage::Places { .. } => (3, 0),
-        Shortage::Strangers { hold } => (4, u64::MAX - hold.0),
+        Shortage::RankSlots { .. } => (3, 0),
+        Shortage::ForeignMemory { hold } => (4, u64::MAX - hold.0),
         Shortage::Memory { free, .. } => (4, free.0),
         Shortage::Cpus { free, .. } => (5, u64::from(*free)),
         Shortage::HostMemory { free, .. } => (6, free.0),

@@ -9,7 +9,7 @@ use crate::{FreeNodes, NodeView};
 
 /// Nodes, watched for the sake of one demand.
 #[derive(Debug, Clone)]
-pub(crate) struct Fitting<'v> {
+pub(crate) struct FitTracker<'v> {
     free: FreeNodes<'v>,
     demand: Demand,
     /// What each node could contribute: devices where they may lie anywhere, else itself or nothing.
@@ -17,11 +17,11 @@ pub(crate) struct Fitting<'v> {
     total: u64,
 }
 
-impl<'v> Fitting<'v> {
-    pub(crate) fn new(free: FreeNodes<'v>, demand: Demand) -> Fitting<'v> {
+impl<'v> FitTracker<'v> {
+    pub(crate) fn new(free: FreeNodes<'v>, demand: Demand) -> FitTracker<'v> {
         let contributions: Vec<u32> = free.nodes().map(|node| contribution(&demand, node)).collect();
         let total = contributions.iter().map(|it| u64::from(*it)).sum();
-        Fitting { free, demand, contributions, total }
+        FitTracker { free, demand, contributions, total }
     }
 
     /// Whether the demand fits now.

@@ -8,15 +8,15 @@ use std::collections::{BTreeMap, BinaryHeap};
 
 use cohabit_types::{Demand, JobId, ReasonCode, Share, Span, Time};
 
-use crate::ends::expected_end;
+use crate::ends::estimate_end;
 use crate::{
-    DeviceView, Ground, PendingJob, Profile, Prospect, RunPhase, RunningJob, SharingMode, UNKNOWN_RUNTIME,
-    View,
+    DeviceView, EstimateBasis, PendingJob, PendingReason, Profile, RunPhase, RunningJob, SharingMode,
+    UNKNOWN_RUNTIME, View,
 };
 
 /// What a pending job has to expect.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Expectation {
+pub struct JobForecast {
     /// Which job.
     pub job: JobId,
     /// Why it waits, for programs.
@@ -33,60 +33,60 @@ pub struct Expectation {
 
 /// Runs the queue forward. `prospects` are in the order in which jobs may start.
 #[must_use]
-pub fn forecast(view: &View, prospects: Vec<Prospect>) -> Vec<Expectation> {
-    let mut room = Room::of(view);
+pub fn forecast(view: &View, prospects: Vec<PendingReason>) -> Vec<JobForecast> {
+    let mut room = FreePool::of(view);
     prospects
         .into_iter()
-        .map(|Prospect { job, code, why, not_before, runtime }| {
+        .map(|PendingReason { job, code, why, not_before, runtime }| {
             let (starts_at, ends_at) = view
                 .pending
                 .get(&job)
                 .and_then(|job| room.hold(job, not_before, runtime))
                 .map_or((None, None), |(starts_at, ends_at)| (Some(starts_at), ends_at));
-            Expectation { job, code, why, starts_at, ends_at, runtime }
+            JobForecast { job, code, why, starts_at, ends_at, runtime }
         })
         .collect()
 }
 
 /// The devices of all nodes together, in thousandths, as time passes.
-struct Room<'v> {
+struct FreePool<'v> {
     now: Time,
     free: u64,
     total: u64,
     /// What comes free when, and what that rests on.
-    ends: BinaryHeap<Reverse<(Time, u64, Ground)>>,
+    ends: BinaryHeap<Reverse<(Time, u64, EstimateBasis)>>,
     /// What the present moment rests on.
-    ground: Ground,
+    ground: EstimateBasis,
     /// One of each kind of devices: those of a kind do not differ in what a job takes of them.
     kinds: BTreeMap<(bool, SharingMode, Share), &'v DeviceView>,
 }
 
-impl<'v> Room<'v> {
-    fn of(view: &'v View) -> Room<'v> {
+impl<'v> FreePool<'v> {
+    fn of(view: &'v View) -> FreePool<'v> {
         let devices = || view.nodes.iter().flat_map(|node| &node.devices).filter(|it| it.is_in_service());
-        let kind = |it: &DeviceView| (it.memory.is_some(), it.sharing.mode, place_on(it));
-        let mut room = Room {
+        let kind = |it: &DeviceView| (it.memory.is_some(), it.sharing.mode, min_share_per_rank(it));
+        let mut room = FreePool {
             now: view.now,
-            free: devices().map(|device| u64::from(left_of(device).0)).sum(),
+            free: devices().map(|device| u64::from(remaining_share(device).0)).sum(),
             total: devices().count() as u64 * u64::from(Share::WHOLE.0),
             ends: BinaryHeap::new(),
-            ground: Ground::Estimate,
+            ground: EstimateBasis::Estimate,
             kinds: devices().map(|device| (kind(device), device)).collect(),
         };
         room.ends = view.running.values().map(|job| Reverse(room.end_of(job))).collect();
         room
     }
 
-    fn end_of(&self, job: &RunningJob) -> (Time, u64, Ground) {
+    fn end_of(&self, job: &RunningJob) -> (Time, u64, EstimateBasis) {
         let profile = Profile::flat(&job.demand, &job.traits);
         let told = job.ends_at.is_some() || job.phase == RunPhase::Stopping;
-        let ground = if told { Ground::Estimate } else { profile.ground };
-        (expected_end(job, profile.runtime, self.now), self.taken_by(&job.demand), ground)
+        let ground = if told { EstimateBasis::Estimate } else { profile.ground };
+        (estimate_end(job, profile.runtime, self.now), self.taken_by(&job.demand), ground)
     }
 
     /// What a job takes where it takes the least.
     fn taken_by(&self, demand: &Demand) -> u64 {
-        let taken = |device: &&DeviceView| device.share_for(demand).max(place_on(device));
+        let taken = |device: &&DeviceView| device.share_for(demand).max(min_share_per_rank(device));
         let least = self.kinds.values().map(taken).min().unwrap_or(demand.share());
         u64::from(demand.total_devices()) * u64::from(least.0)
     }
@@ -101,11 +101,11 @@ impl<'v> Room<'v> {
     ) -> Option<(Time, Option<Time>)> {
         let milli = self.taken_by(&job.demand);
         let starts_at = self.wait_for(milli, not_before)?;
-        let ground = if runtime.is_some() { self.ground } else { Ground::Guess };
+        let ground = if runtime.is_some() { self.ground } else { EstimateBasis::Guess };
         let ends_at = starts_at + runtime.unwrap_or(UNKNOWN_RUNTIME);
         self.free -= milli;
         self.ends.push(Reverse((ends_at, milli, ground)));
-        (self.ground == Ground::Estimate).then_some((starts_at, runtime.map(|_| ends_at)))
+        (self.ground == EstimateBasis::Estimate).then_some((starts_at, runtime.map(|_| ends_at)))
     }
 
     /// Lets time pass until so much is free; jobs behind this one start no earlier.
@@ -124,13 +124,13 @@ impl<'v> Room<'v> {
 }
 
 /// What a rank takes at least of a device that has only so many places.
-fn place_on(device: &DeviceView) -> Share {
+fn min_share_per_rank(device: &DeviceView) -> Share {
     let places = |free: u32| free + device.residents.len() as u32;
     device.sharing.places_free.map_or(Share(0), |free| Share(Share::WHOLE.0 / places(free).max(1)))
 }
 
 /// What is left of a device, by its places too.
-fn left_of(device: &DeviceView) -> Share {
-    let occupied = place_on(device).0 * device.residents.len() as u32;
-    device.free.min(Share::WHOLE.minus(Share(occupied)))
+fn remaining_share(device: &DeviceView) -> Share {
+    let occupied = min_share_per_rank(device).0 * device.residents.len() as u32;
+    device.free.min(Share::WHOLE.saturating_sub(Share(occupied)))
 }

@@ -4,129 +4,139 @@
 //! people, whatever the policy goes by. Nodes that take no jobs are out of its sight, as they are out of the
 //! view.
 
-use cohabit_types::{Companionship, JobId, Placement, PredictedSlowdown};
+use cohabit_types::{ColocationSlowdown, JobId, Placement, PredictedSlowdown};
 
-use crate::interference::{Asked, Colocated, Company, GpuKind, Knowledge};
+use crate::interference::{ColocationEstimate, GpuKind, InterferenceContext, InternedSet, PredictionCache};
 use crate::shared_place::Jobs;
-use crate::{Change, DeviceView, Expectation, PendingJob, Proposal, SharingMode, Shortage, View};
+use crate::{DeviceView, JobForecast, PendingJob, Proposal, SharingMode, Shortage, View, ViewChange};
 
 /// Looks at devices that are shared.
 #[derive(Debug)]
-pub struct Foresight {
+pub struct SlowdownReporter {
     jobs: Jobs,
-    asked: Asked,
+    asked: PredictionCache,
     /// Who predicted what was measured since, where that is somebody else.
-    base: Option<Asked>,
+    base: Option<PredictionCache>,
 }
 
 /// What is to be said of a job that is only thought of.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Thought {
+pub struct DryRunResult {
     /// Where it would go if its turn were now, or why there is no place for it.
     pub place: Result<Proposal, Shortage>,
     /// Those that it would share a device with, and itself among them.
-    pub company: Vec<Companionship>,
+    pub company: Vec<ColocationSlowdown>,
     /// Those who share a device now.
-    pub present: Vec<Companionship>,
+    pub present: Vec<ColocationSlowdown>,
     /// What it has to expect behind those that wait already; nothing where the policy does not say.
-    pub expected: Option<Expectation>,
+    pub expected: Option<JobForecast>,
 }
 
 /// Jobs on one device.
-struct Crowd {
+struct DeviceJobs {
     gpu: GpuKind,
     sharing: SharingMode,
     jobs: Vec<JobId>,
 }
 
-impl Default for Foresight {
-    fn default() -> Foresight {
-        Foresight::new(&Knowledge::default())
+impl Default for SlowdownReporter {
+    fn default() -> SlowdownReporter {
+        SlowdownReporter::new(&InterferenceContext::default())
     }
 }
 
-impl Foresight {
+impl SlowdownReporter {
     /// One that has seen nothing yet.
     #[must_use]
-    pub fn new(knowledge: &Knowledge) -> Foresight {
-        let asked = Asked::new(knowledge.interference.clone());
-        let base = knowledge.interference.base().map(Asked::new);
-        Foresight { jobs: Jobs::new(knowledge.solos.clone()), asked, base }
+    pub fn new(knowledge: &InterferenceContext) -> SlowdownReporter {
+        let asked = PredictionCache::new(knowledge.interference.clone());
+        let base = knowledge.interference.base().map(PredictionCache::new);
+        SlowdownReporter { jobs: Jobs::new(knowledge.solos.clone()), asked, base }
     }
 
     /// Goes by this knowledge from now on.
-    pub fn know(&mut self, knowledge: &Knowledge) {
-        let Foresight { asked, base, .. } = Foresight::new(knowledge);
+    pub fn set_interference(&mut self, knowledge: &InterferenceContext) {
+        let SlowdownReporter { asked, base, .. } = SlowdownReporter::new(knowledge);
         (self.asked, self.base) = (asked, base);
-        self.jobs.know(knowledge.solos.clone());
+        self.jobs.set_interference(knowledge.solos.clone());
     }
 
     /// Takes note of changes, which are in the view already.
-    pub fn learn(&mut self, view: &View, changes: &[Change]) {
+    pub fn learn(&mut self, view: &View, changes: &[ViewChange]) {
         self.jobs.learn(view.now, changes);
     }
 
     /// What neighbours cost every job that has some.
-    pub fn beside(&mut self, view: &View) -> Vec<Companionship> {
+    pub fn beside(&mut self, view: &View) -> Vec<ColocationSlowdown> {
         let devices = view.nodes.iter().flat_map(|node| &node.devices);
-        let crowds: Vec<Crowd> = devices.map(|device| self.crowd(device)).collect();
+        let crowds: Vec<DeviceJobs> = devices.map(|device| self.crowd(device)).collect();
         self.told(crowds)
     }
 
     /// The same for the devices of a placement, with a newcomer among those that are there. Nothing is kept
     /// of one that does not wait.
-    pub fn with(&mut self, view: &View, newcomer: &PendingJob, placement: &Placement) -> Vec<Companionship> {
-        self.jobs.welcome(newcomer);
+    pub fn with(
+        &mut self,
+        view: &View,
+        newcomer: &PendingJob,
+        placement: &Placement,
+    ) -> Vec<ColocationSlowdown> {
+        self.jobs.insert_if_unknown(newcomer);
         let taken = placement.parts.iter().flat_map(|part| {
             let node = view.nodes.iter().find(|node| node.id == part.node);
             let devices = node.into_iter().flat_map(|node| &node.devices);
             devices.filter(|device| part.devices.contains(&device.id))
         });
-        let joined = |mut crowd: Crowd| {
+        let joined = |mut crowd: DeviceJobs| {
             crowd.jobs.push(newcomer.id);
             crowd
         };
-        let crowds: Vec<Crowd> = taken.map(|device| joined(self.crowd(device))).collect();
+        let crowds: Vec<DeviceJobs> = taken.map(|device| joined(self.crowd(device))).collect();
         let told = self.told(crowds);
         if !view.pending.contains_key(&newcomer.id) {
-            self.jobs.learn(view.now, &[Change::Gone(newcomer.id)]);
+            self.jobs.learn(view.now, &[ViewChange::Gone(newcomer.id)]);
         }
         told
     }
 
-    fn crowd(&self, device: &DeviceView) -> Crowd {
+    fn crowd(&self, device: &DeviceView) -> DeviceJobs {
         let gpu = GpuKind::named(&device.model);
-        Crowd { gpu, sharing: device.sharing.mode, jobs: self.jobs.on(device) }
+        DeviceJobs { gpu, sharing: device.sharing.mode, jobs: self.jobs.on(device) }
     }
 
-    fn told(&mut self, mut crowds: Vec<Crowd>) -> Vec<Companionship> {
+    fn told(&mut self, mut crowds: Vec<DeviceJobs>) -> Vec<ColocationSlowdown> {
         crowds.retain(|crowd| crowd.jobs.len() > 1);
-        let companies: Vec<Company> = crowds.iter().map(|crowd| self.company(crowd)).collect();
+        let companies: Vec<InternedSet> = crowds.iter().map(|crowd| self.company(crowd)).collect();
         let told = self.asked.predict(&companies);
         let predicted = match &mut self.base {
             Some(base) => base.predict(&companies),
             None => told.clone(),
         };
         let each = crowds.iter().zip(told.into_iter().zip(predicted));
-        each.flat_map(|(crowd, (told, predicted))| crowd.companionships(&told, &predicted)).collect()
+        each.flat_map(|(crowd, (told, predicted))| crowd.list_slowdowns(&told, &predicted)).collect()
     }
 
-    fn company(&mut self, crowd: &Crowd) -> Company {
-        let Crowd { gpu, sharing, jobs } = crowd;
+    fn company(&mut self, crowd: &DeviceJobs) -> InternedSet {
+        let DeviceJobs { gpu, sharing, jobs } = crowd;
         let members = jobs.iter().map(|job| self.jobs.member(*job, gpu)).collect();
-        Company { gpu: gpu.clone(), sharing: *sharing, members }
+        InternedSet { gpu: gpu.clone(), sharing: *sharing, members }
     }
 }
 
-impl Crowd {
+impl DeviceJobs {
     /// What is known of each, and what a predictor says of it that knows no measurements.
-    fn companionships(&self, told: &[Colocated], predicted: &[Colocated]) -> Vec<Companionship> {
+    fn list_slowdowns(
+        &self,
+        told: &[ColocationEstimate],
+        predicted: &[ColocationEstimate],
+    ) -> Vec<ColocationSlowdown> {
         let each = self.jobs.iter().zip(told.iter().zip(predicted));
         each.map(|(job, (told, predicted))| {
             // Of jobs that did not fit beside each other no slowdown was measured.
             let is_measured = told.measured && told.fits > 0.0;
-            let Colocated { slowdown, uncertainty, .. } = if told.measured { predicted } else { told };
-            Companionship {
+            let ColocationEstimate { slowdown, uncertainty, .. } =
+                if told.measured { predicted } else { told };
+            ColocationSlowdown {
                 job: *job,
                 beside: self.jobs.iter().copied().filter(|other| other != job).collect(),
                 predicted: PredictedSlowdown::new(*slowdown, *uncertainty),
@@ -141,14 +151,16 @@ impl Crowd {
 mod tests {
     use std::sync::Arc;
 
-    use cohabit_types::StretchSharing;
+    use cohabit_types::SharingStrategy;
 
     use super::*;
-    use crate::interference::{CoLocation, Experienced, LivedSet, MeasuredSet, Member, Observed, Outcome};
+    use crate::interference::{
+        ColocationSet, MeasuredMember, MeasuredSet, ObservedInterference, ObservedSet, SetMember, SetOutcome,
+    };
     use crate::tests::company::{knowledge, runs, training};
     use crate::tests::kit::{gpus, job, node, view};
 
-    fn known() -> Knowledge {
+    fn known() -> InterferenceContext {
         knowledge("test GPU", &[("heavy", 0.9), ("light", 0.1)])
     }
 
@@ -161,8 +173,8 @@ mod tests {
         view
     }
 
-    fn foresight(knowledge: &Knowledge, view: &View) -> Foresight {
-        let mut foresight = Foresight::new(knowledge);
+    fn foresight(knowledge: &InterferenceContext, view: &View) -> SlowdownReporter {
+        let mut foresight = SlowdownReporter::new(knowledge);
         foresight.learn(view, &view.as_changes());
         foresight
     }
@@ -172,7 +184,7 @@ mod tests {
         Placement { parts: vec![node.part(&job.demand, vec![node.devices[device].id.clone()])] }
     }
 
-    fn pairs(told: &[Companionship]) -> Vec<(u64, Vec<u64>)> {
+    fn pairs(told: &[ColocationSlowdown]) -> Vec<(u64, Vec<u64>)> {
         let numbers = |jobs: &[JobId]| jobs.iter().map(|job| job.number).collect();
         told.iter().map(|it| (it.job.number, numbers(&it.beside))).collect()
     }
@@ -202,25 +214,25 @@ mod tests {
 
     #[test]
     fn what_was_measured_stands_beside_what_was_predicted() {
-        let Knowledge { interference, solos, max_slowdown } = known();
-        let member = |model: &str| Member { model: model.into(), ..Member::default() };
-        let set = CoLocation {
+        let InterferenceContext { interference, solos, max_slowdown } = known();
+        let member = |model: &str| SetMember { model: model.into(), ..SetMember::default() };
+        let set = ColocationSet {
             gpu: GpuKind::named("test GPU"),
             members: vec![member("heavy"), member("light")],
-            sharing: Some(StretchSharing::TimeSliced),
+            sharing: Some(SharingStrategy::TimeSliced),
         };
-        let observed = |slowdown| Observed { slowdown, ..Observed::default() };
-        let ran = Outcome::Ran(vec![observed(1.5), observed(1.25)]);
-        let lived = LivedSet {
+        let observed = |slowdown| MeasuredMember { slowdown, ..MeasuredMember::default() };
+        let ran = SetOutcome::Ran(vec![observed(1.5), observed(1.25)]);
+        let lived = ObservedSet {
             measured: MeasuredSet { set, outcome: ran },
             uncertainty: vec![0.01; 2],
             last: view(vec![], vec![]).now,
         };
-        let experienced = Arc::new(Experienced::over(interference, &[lived]));
+        let experienced = Arc::new(ObservedInterference::over(interference, &[lived]));
         let view = shared();
         let predicted = foresight(&known(), &view).beside(&view);
         let mut foresight = foresight(&known(), &view);
-        foresight.know(&Knowledge { interference: experienced, solos, max_slowdown });
+        foresight.set_interference(&InterferenceContext { interference: experienced, solos, max_slowdown });
         let told = foresight.beside(&view);
         assert_eq!(
             told.iter().map(|it| it.predicted).collect::<Vec<_>>(),

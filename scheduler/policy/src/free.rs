@@ -70,7 +70,7 @@ impl<'v> FreeNodes<'v> {
     }
 
     /// The same, and counts the job among the residents from now on.
-    pub fn settle(&mut self, job: JobId, demand: &Demand, placement: &Placement) {
+    pub fn take_as_resident(&mut self, job: JobId, demand: &Demand, placement: &Placement) {
         self.for_each_part(placement, |node, part| {
             node.take(demand, part);
             let taken = node.devices.iter_mut().filter(|device| part.devices.contains(&device.id));
@@ -222,11 +222,11 @@ impl NodeView {
 
     fn take(&mut self, demand: &Demand, part: &RankPlacement) {
         self.cpus_free = self.cpus_free.saturating_sub(demand.cpus);
-        self.memory_free = self.memory_free.minus(demand.memory);
+        self.memory_free = self.memory_free.saturating_sub(demand.memory);
         for device in self.devices.iter_mut().filter(|device| part.devices.contains(&device.id)) {
-            device.free = device.free.minus(part.share);
+            device.free = device.free.saturating_sub(part.share);
             let claimed = demand.gpu_memory.unwrap_or_default();
-            device.memory_free = device.memory_free.map(|free| free.minus(claimed));
+            device.memory_free = device.memory_free.map(|free| free.saturating_sub(claimed));
             device.sharing.places_free = device.sharing.places_free.map(|left| left.saturating_sub(1));
         }
     }
@@ -237,7 +237,7 @@ impl NodeView {
         for device in self.devices.iter_mut().filter(|device| part.devices.contains(&device.id)) {
             device.free = (device.free + part.share).min(Share::WHOLE);
             let claimed = demand.gpu_memory.unwrap_or_default();
-            let most = device.memory.unwrap_or_default().minus(device.foreign_memory);
+            let most = device.memory.unwrap_or_default().saturating_sub(device.foreign_memory);
             device.memory_free = device.memory_free.map(|free| (free + claimed).min(most));
             device.sharing.places_free = device.sharing.places_free.map(|left| left + 1);
         }

@@ -1,8 +1,8 @@
 //! What a node has too little of for a demand: the first thing of which it would need more.
 
-use cohabit_types::{Demand, Gpus, Limits, Share, Sharing};
+use cohabit_types::{Demand, EnforcementRequirement, GpuRequest, Share, Sharing};
 
-use crate::{Alone, DeviceView, Intake, NodeView, SharingMode, Shortage};
+use crate::{DeviceAvailability, DeviceView, ExclusiveReason, NodeView, SharingMode, Shortage};
 
 impl NodeView {
     /// What this node has too little of for the demand; nothing where it has room.
@@ -23,7 +23,7 @@ impl NodeView {
         let wanted = demand.devices() as usize;
         let usable: Vec<&DeviceView> = self.devices.iter().filter(|device| device.takes(demand)).collect();
         if usable.len() < wanted {
-            let lenient = Demand { limits: Limits::BestEffort, ..*demand };
+            let lenient = Demand { limits: EnforcementRequirement::BestEffort, ..*demand };
             let others = self.devices.iter().filter(|device| device.takes(&lenient)).count();
             return match others < wanted {
                 true => self.too_few_devices(demand, &usable),
@@ -37,31 +37,32 @@ impl NodeView {
         let open: Vec<&DeviceView> = roomy.iter().copied().filter(|it| it.has_place()).collect();
         if open.len() < wanted {
             let ranks = roomy.iter().map(|device| device.residents.len() as u32).max().unwrap_or_default();
-            return Shortage::Places { ranks };
+            return Shortage::RankSlots { ranks };
         }
         memory_shortage(demand, &open)
     }
 
     fn too_few_devices(&self, demand: &Demand, usable: &[&DeviceView]) -> Shortage {
-        let alone = self.devices.first().and_then(|device| alone_on(demand, device));
+        let alone = self.devices.first().and_then(|device| exclusive_reason(demand, device));
         Shortage::Devices {
-            needed: if alone.is_some() { Gpus::Whole(1) } else { demand.gpus },
+            needed: if alone.is_some() { GpuRequest::Whole(1) } else { demand.gpus },
             alone,
             whole: usable.iter().filter(|device| device.free == Share::WHOLE).count() as u32,
             share: usable.iter().map(|device| device.free).max().unwrap_or_default(),
-            out: self.devices.iter().filter(|device| device.intake != Intake::Open).count() as u32,
+            out: self.devices.iter().filter(|device| device.intake != DeviceAvailability::Open).count()
+                as u32,
         }
     }
 }
 
 /// Why a demand for a part of a device takes all of one like this.
-fn alone_on(demand: &Demand, device: &DeviceView) -> Option<Alone> {
-    let Gpus::Part(_) = demand.gpus else { return None };
+fn exclusive_reason(demand: &Demand, device: &DeviceView) -> Option<ExclusiveReason> {
+    let GpuRequest::Part(_) = demand.gpus else { return None };
     (device.share_for(demand) == Share::WHOLE).then_some(match (demand.sharing, device.sharing.mode) {
-        (Sharing::Exclusive, _) => Alone::Exclusive,
-        (Sharing::Shared, SharingMode::Alone) => Alone::Device,
-        (Sharing::Shared, _) if demand.nodes > 1 => Alone::Gang,
-        (Sharing::Shared, _) => Alone::WithoutFigure,
+        (Sharing::Exclusive, _) => ExclusiveReason::Exclusive,
+        (Sharing::Shared, SharingMode::Exclusive) => ExclusiveReason::Device,
+        (Sharing::Shared, _) if demand.nodes > 1 => ExclusiveReason::Gang,
+        (Sharing::Shared, _) => ExclusiveReason::WithoutFigure,
     })
 }
 
@@ -73,7 +74,7 @@ fn memory_shortage(demand: &Demand, devices: &[&DeviceView]) -> Shortage {
             reserve: devices.iter().map(|device| device.reserve_for(demand)).max().unwrap_or_default(),
             free: devices.iter().filter_map(|device| device.memory_free).max().unwrap_or_default(),
         },
-        None => Shortage::Strangers {
+        None => Shortage::ForeignMemory {
             hold: devices.iter().map(|device| device.foreign_memory).min().unwrap_or_default(),
         },
     }

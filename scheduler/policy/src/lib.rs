@@ -38,27 +38,27 @@ mod stages;
 mod view;
 mod without_room;
 
-pub use a_srpt::{ASrpt, Barrier, Options, QueueMode, QueueOrder, VirtualAlpha};
+pub use a_srpt::{ASrpt, ASrptOptions, QueueMode, QueueOrder, StarvationBarrier, VirtualAlpha};
 pub use baselines::{
-    LeastAttained, Preemptive, Service, ShortestDuration, ShortestRemaining, SmallestWork, Urgency,
+    AttainedService, LeastAttained, Preemptive, ShortestDuration, ShortestRemaining, SmallestWork, Urgency,
 };
-pub use estimator::{Estimator, Features, Finished, NoEstimates};
+pub use estimator::{CompletedRun, Estimator, JobFeatures, UserEstimator};
 pub use first_fit::FirstFit;
-pub use forecast::{Expectation, forecast};
-pub use foresight::{Foresight, Thought};
+pub use forecast::{JobForecast, forecast};
+pub use foresight::{DryRunResult, SlowdownReporter};
 pub use free::{FreeNodes, check_shape, could_ever_hold};
-pub use mapped_place::{LinkDefaults, MappedPlace};
-pub use pipeline::{Discipline, Fifo, Pipeline, Rank};
-pub use place::{Cluster, Place, Proposal};
-pub use plan::{Action, Plan, Prospect};
-pub use policies::{POLICY_NAMES, UnknownPolicy, policy_by_name, policy_that_knows};
+pub use mapped_place::{LinkDefaults, MappedPlacer};
+pub use pipeline::{Discipline, Fifo, JobOrder, QueuePolicy};
+pub use place::{ClusterChange, Placer, Proposal};
+pub use plan::{Action, PendingReason, Plan};
+pub use policies::{POLICY_NAMES, PolicyParseError, parse_policy, parse_policy_with};
 pub use policy::Policy;
-pub use profile::{Ground, Profile, UNKNOWN_RUNTIME};
-pub use queue::{ClassId, Needs, Queue, Turn, Walk};
-pub use shortage::{Alone, Harm, Shortage};
+pub use profile::{EstimateBasis, Profile, UNKNOWN_RUNTIME};
+pub use queue::{ClassId, ClassKey, PendingQueue, QueueEntry, Walk};
+pub use shortage::{ExclusiveReason, SharingConflict, Shortage};
 pub use view::{
-    Change, DeviceView, Intake, JobTraits, NodeView, PendingJob, RunPhase, RunningJob, SharingMode,
-    SharingTerms, View,
+    DeviceAvailability, DeviceView, JobTraits, NodeView, PendingJob, RunPhase, RunningJob, SharingMode,
+    SharingTerms, View, ViewChange,
 };
 
 #[cfg(test)]

@@ -8,18 +8,18 @@ use std::collections::BTreeMap;
 
 use cohabit_types::{Demand, JobId, ReasonCode, Time};
 
-use crate::draft::{Draft, Next, octave};
-use crate::ends::Ends;
-use crate::interference::Knowledge;
+use crate::draft::{Draft, WalkControl, log2_micros};
+use crate::ends::ExpectedEnds;
+use crate::interference::InterferenceContext;
 use crate::place::consider;
-use crate::prospects::waiting_in;
+use crate::prospects::list_pending_reasons;
 use crate::{
-    Change, Cluster, Needs, PendingJob, Place, Plan, Policy, Profile, Proposal, Prospect, Queue, RunningJob,
-    Shortage, View,
+    ClassKey, ClusterChange, PendingJob, PendingQueue, PendingReason, Placer, Plan, Policy, Profile,
+    Proposal, RunningJob, Shortage, View, ViewChange,
 };
 
 /// An order of precedence.
-pub trait Rank: Send {
+pub trait JobOrder: Send {
     /// What jobs are compared by, within one priority: the smaller, the earlier. Equal ones go by the time of
     /// submission.
     fn measure(&self, job: &PendingJob, profile: &Profile) -> u128;
@@ -42,52 +42,52 @@ pub enum Discipline {
 #[derive(Debug, Default, Clone, Copy)]
 pub struct Fifo;
 
-impl Rank for Fifo {
+impl JobOrder for Fifo {
     fn measure(&self, _: &PendingJob, _: &Profile) -> u128 {
         0
     }
 }
 
 /// Larger priorities first, then the smaller measure, then the earlier submission.
-pub(crate) type Key = (Reverse<i32>, u128, Time);
+pub(crate) type PriorityKey = (Reverse<i32>, u128, Time);
 
 /// A policy made of an order, a choice of place and a discipline.
 #[derive(Debug, Clone)]
-pub struct Pipeline<R, P> {
+pub struct QueuePolicy<R, P> {
     rank: R,
     place: P,
     discipline: Discipline,
-    queue: Queue<Key>,
+    queue: PendingQueue<PriorityKey>,
     profiles: BTreeMap<JobId, Profile>,
     /// Kept for backfill alone.
-    ends: Ends,
+    ends: ExpectedEnds,
 }
 
-impl<R: Rank, P: Place> Pipeline<R, P> {
+impl<R: JobOrder, P: Placer> QueuePolicy<R, P> {
     /// Joins them.
-    pub fn new(rank: R, place: P, discipline: Discipline) -> Pipeline<R, P> {
-        Pipeline {
+    pub fn new(rank: R, place: P, discipline: Discipline) -> QueuePolicy<R, P> {
+        QueuePolicy {
             rank,
             place,
             discipline,
-            queue: Queue::default(),
+            queue: PendingQueue::default(),
             profiles: BTreeMap::new(),
-            ends: Ends::default(),
+            ends: ExpectedEnds::default(),
         }
     }
 
     fn enqueue(&mut self, job: &PendingJob) {
         let profile = self.place.profile(&job.demand, &job.traits);
         let key = (Reverse(job.priority), self.rank.measure(job, &profile), job.submitted_at);
-        self.queue.insert_needing(job.id, self.needs(&job.demand, &profile), key);
+        self.queue.insert_with_class(job.id, self.needs(&job.demand, &profile), key);
         self.profiles.insert(job.id, profile);
     }
 
     /// Backfill tells the long from the short, and looks at no more of the long than it must.
-    fn needs(&self, demand: &Demand, profile: &Profile) -> Needs {
+    fn needs(&self, demand: &Demand, profile: &Profile) -> ClassKey {
         match self.discipline {
-            Discipline::Strict | Discipline::WorkConserving => Needs::Room(*demand),
-            Discipline::Backfill => Needs::RoomFor(*demand, octave(profile.runtime)),
+            Discipline::Strict | Discipline::WorkConserving => ClassKey::Room(*demand),
+            Discipline::Backfill => ClassKey::RoomFor(*demand, log2_micros(profile.runtime)),
         }
     }
 
@@ -106,24 +106,24 @@ impl<R: Rank, P: Place> Pipeline<R, P> {
     }
 }
 
-impl<R: Rank, P: Place> Policy for Pipeline<R, P> {
-    fn learn(&mut self, view: &View, changes: &[Change]) {
+impl<R: JobOrder, P: Placer> Policy for QueuePolicy<R, P> {
+    fn learn(&mut self, view: &View, changes: &[ViewChange]) {
         self.place.learn(view, changes);
-        if self.place.prepare(view) == Cluster::Changed {
+        if self.place.prepare(view) == ClusterChange::Changed {
             view.pending.values().for_each(|job| self.enqueue(job));
         }
         for change in changes {
             match change {
-                Change::Pending(job) => {
+                ViewChange::Pending(job) => {
                     self.forget(job.id);
                     self.enqueue(job);
                 }
-                Change::Running(job) => {
+                ViewChange::Running(job) => {
                     self.forget(job.id);
                     self.expect_end(job, view.now);
                 }
-                Change::Gone(job) => self.forget(*job),
-                Change::Node(_) | Change::NodeGone(_) => {}
+                ViewChange::Gone(job) => self.forget(*job),
+                ViewChange::Node(_) | ViewChange::NodeGone(_) => {}
             }
         }
     }
@@ -134,18 +134,19 @@ impl<R: Rank, P: Place> Policy for Pipeline<R, P> {
         while let Some(turn) = walk.next() {
             let profile = &self.profiles[&turn.job];
             match draft.consider(turn.job, profile, &mut self.place, &mut self.ends) {
-                Next::Others => {}
-                Next::OtherClasses => walk.close(),
-                Next::Nobody => break,
+                WalkControl::Others => {}
+                WalkControl::OtherClasses => walk.close(),
+                WalkControl::Nobody => break,
             }
         }
         draft.into_plan()
     }
 
-    fn outlook(&mut self, view: &View) -> Vec<Prospect> {
-        let mut prospects = waiting_in(&self.queue, |job| self.profiles.get(&job), &mut self.place, view);
+    fn explain_pending(&mut self, view: &View) -> Vec<PendingReason> {
+        let mut prospects =
+            list_pending_reasons(&self.queue, |job| self.profiles.get(&job), &mut self.place, view);
         if self.discipline == Discipline::Backfill {
-            self.tell_reservation(view, &mut prospects);
+            self.explain_reservation(view, &mut prospects);
         }
         prospects
     }
@@ -154,14 +155,14 @@ impl<R: Rank, P: Place> Policy for Pipeline<R, P> {
         consider(&mut self.place, view, job)
     }
 
-    fn know(&mut self, knowledge: &Knowledge) {
-        self.place.know(knowledge);
+    fn set_interference(&mut self, knowledge: &InterferenceContext) {
+        self.place.set_interference(knowledge);
     }
 }
 
-impl<R: Rank, P: Place> Pipeline<R, P> {
+impl<R: JobOrder, P: Placer> QueuePolicy<R, P> {
     /// Says so to the job that has a reservation, and to those that it keeps waiting.
-    fn tell_reservation(&mut self, view: &View, prospects: &mut [Prospect]) {
+    fn explain_reservation(&mut self, view: &View, prospects: &mut [PendingReason]) {
         let mut draft = Draft::new(view, self.discipline);
         let mut holder = None;
         for prospect in prospects {

@@ -43,7 +43,7 @@ pub enum Action {
 
 /// What a pending job has to expect. Nobody but people asks for it, so it costs a plan nothing.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Prospect {
+pub struct PendingReason {
     /// Which job.
     pub job: JobId,
     /// Why it waits, for programs.

@@ -1,7 +1,7 @@
 //! The trait of all policies.
 
-use crate::interference::Knowledge;
-use crate::{Change, PendingJob, Plan, Proposal, Prospect, Shortage, View};
+use crate::interference::InterferenceContext;
+use crate::{PendingJob, PendingReason, Plan, Proposal, Shortage, View, ViewChange};
 
 /// Decides which job starts when and where.
 ///
@@ -9,7 +9,7 @@ use crate::{Change, PendingJob, Plan, Proposal, Prospect, Shortage, View};
 /// of the head a new policy is told of everything that lives as changes, so those must be enough to go on.
 pub trait Policy: Send {
     /// Takes note of changes, in their order; they are in the view already.
-    fn learn(&mut self, view: &View, changes: &[Change]);
+    fn learn(&mut self, view: &View, changes: &[ViewChange]);
 
     /// Answers a view, all changes of which it was told. Must not depend on anything but the views and
     /// changes it was given.
@@ -17,7 +17,7 @@ pub trait Policy: Send {
 
     /// What the pending jobs of a view have to expect, all changes of which it was told, in the order in
     /// which they may start.
-    fn outlook(&mut self, view: &View) -> Vec<Prospect>;
+    fn explain_pending(&mut self, view: &View) -> Vec<PendingReason>;
 
     /// Where a job would go if its turn were now: one that waits, or one that is only thought of, of which
     /// nothing is kept.
@@ -27,7 +27,7 @@ pub trait Policy: Send {
     fn consider(&mut self, view: &View, job: &PendingJob) -> Result<Proposal, Shortage>;
 
     /// Goes by this knowledge of interference from now on, if it goes by any. Plans may depend on it too.
-    fn know(&mut self, knowledge: &Knowledge) {
+    fn set_interference(&mut self, knowledge: &InterferenceContext) {
         let _ = knowledge;
     }
 }

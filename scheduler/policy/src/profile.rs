@@ -6,7 +6,7 @@
 
 use std::sync::Arc;
 
-use cohabit_types::{Demand, Launch, Span};
+use cohabit_types::{Demand, LaunchMode, Span};
 
 use crate::JobTraits;
 use crate::mapping::{Bounds, JobGraph};
@@ -25,18 +25,18 @@ pub struct Profile {
     /// How long it runs at its best place (`n^_i * alpha_i^min` where it has a graph).
     pub runtime: Span,
     /// What that rests on.
-    pub ground: Ground,
+    pub ground: EstimateBasis,
     /// Its replicas and what flows between them, where its model says so.
     pub graph: Option<Arc<JobGraph>>,
     /// What one iteration of the graph takes at the best and the worst place, in seconds.
     pub bounds: Option<Bounds>,
     /// Who launches its ranks: only where we do can each of them be put on a chosen device.
-    pub launch: Launch,
+    pub launch: LaunchMode,
 }
 
 /// What an expectation rests on.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Ground {
+pub enum EstimateBasis {
     /// An estimate.
     Estimate,
     /// Nothing: it is there so that one can plan at all, and not for people.
@@ -49,7 +49,7 @@ impl Profile {
     pub fn flat(demand: &Demand, traits: &JobTraits) -> Profile {
         let estimate = traits.estimate.as_ref();
         let runtime = estimate.and_then(|it| it.runtime);
-        let ground = if runtime.is_some() { Ground::Estimate } else { Ground::Guess };
+        let ground = if runtime.is_some() { EstimateBasis::Estimate } else { EstimateBasis::Guess };
         let runtime = runtime.unwrap_or(UNKNOWN_RUNTIME);
         Profile {
             milli: demand.total_milli(),
@@ -67,7 +67,9 @@ impl Profile {
     pub fn mapped(demand: &Demand, traits: &JobTraits, graph: Arc<JobGraph>, bounds: Bounds) -> Profile {
         let flat = Profile::flat(demand, traits);
         let (runtime, ground) = match flat.iterations {
-            Some(iterations) => (Span::from_secs_f64(iterations as f64 * bounds.fastest), Ground::Estimate),
+            Some(iterations) => {
+                (Span::from_secs_f64(iterations as f64 * bounds.fastest), EstimateBasis::Estimate)
+            }
             None => (flat.runtime, flat.ground),
         };
         let runtime = within_limit(runtime, traits);
@@ -90,8 +92,8 @@ impl Profile {
     #[must_use]
     pub fn expected_at(&self, slowdown: f64) -> Option<Span> {
         match self.ground {
-            Ground::Estimate => Some(self.runtime_at(slowdown)),
-            Ground::Guess => None,
+            EstimateBasis::Estimate => Some(self.runtime_at(slowdown)),
+            EstimateBasis::Guess => None,
         }
     }
 

@@ -6,16 +6,16 @@ use std::collections::BTreeMap;
 
 use cohabit_types::{JobId, ReasonCode};
 
-use crate::pipeline::Key;
-use crate::{ClassId, FreeNodes, Place, Profile, Prospect, Queue, Shortage, View};
+use crate::pipeline::PriorityKey;
+use crate::{ClassId, FreeNodes, PendingQueue, PendingReason, Placer, Profile, Shortage, View};
 
 /// The prospects of all jobs of a queue, in its order, on what is free now.
-pub(crate) fn waiting_in<'p>(
-    queue: &Queue<Key>,
+pub(crate) fn list_pending_reasons<'p>(
+    queue: &PendingQueue<PriorityKey>,
     profile: impl Fn(JobId) -> Option<&'p Profile>,
-    place: &mut impl Place,
+    place: &mut impl Placer,
     view: &View,
-) -> Vec<Prospect> {
+) -> Vec<PendingReason> {
     let free = FreeNodes::new(&view.nodes);
     let mut shortages: BTreeMap<ClassId, Option<Shortage>> = BTreeMap::new();
     let mut prospects = Vec::new();
@@ -25,13 +25,13 @@ pub(crate) fn waiting_in<'p>(
         };
         let shortage = shortages.entry(turn.class).or_insert_with(|| place.place(job, profile, &free).err());
         let prospect = prospect(turn.job, shortage.as_ref(), ahead);
-        prospects.push(Prospect { runtime: profile.expected_at(1.0), ..prospect });
+        prospects.push(PendingReason { runtime: profile.expected_at(1.0), ..prospect });
     }
     prospects
 }
 
 /// What a job waits for that has so many before it.
-pub(crate) fn prospect(job: JobId, shortage: Option<&Shortage>, ahead: usize) -> Prospect {
+pub(crate) fn prospect(job: JobId, shortage: Option<&Shortage>, ahead: usize) -> PendingReason {
     let place_in_line = match ahead {
         0 => "it is next in line".to_owned(),
         1 => "1 job is ahead of it in the queue".to_owned(),
@@ -42,5 +42,5 @@ pub(crate) fn prospect(job: JobId, shortage: Option<&Shortage>, ahead: usize) ->
         Some(Shortage::Nodes) => (ReasonCode::WaitingForNodes, Shortage::Nodes.to_string()),
         Some(shortage) => (shortage.code(), format!("{shortage}; {place_in_line}")),
     };
-    Prospect { job, code, why, not_before: None, runtime: None }
+    PendingReason { job, code, why, not_before: None, runtime: None }
 }

@@ -8,10 +8,10 @@ use std::collections::{BTreeMap, BTreeSet, btree_set};
 use std::iter::Peekable;
 use std::ops::Bound;
 
-use cohabit_types::{Demand, JobId, Launch};
+use cohabit_types::{Demand, JobId, LaunchMode};
 
 use crate::Profile;
-use crate::mapping::Signature;
+use crate::mapping::GraphSignature;
 
 /// Jobs with the same needs, numbered in the order in which they were first seen. A class that has run empty
 /// gets a new number when it comes back.
@@ -20,36 +20,36 @@ pub struct ClassId(u64);
 
 /// What jobs of one class have in common.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Needs {
+pub enum ClassKey {
     /// Devices, cores and memory: they find room or they do not.
     Room(Demand),
     /// These for about as long: for at least 2 to the power of this many microseconds, and less than twice
     /// that.
     RoomFor(Demand, u32),
     /// These with the same graph: a place is equally good for all of them.
-    Place(Demand, Signature),
+    Place(Demand, GraphSignature),
     /// The same, where each rank can be put on a chosen device.
-    Ranks(Demand, Signature),
+    Ranks(Demand, GraphSignature),
     /// A part of a device, for what is trained under this number: who else may be there hangs on it.
     Beside(Demand, u64),
 }
 
-impl Needs {
+impl ClassKey {
     /// What decides how good a place is.
     #[must_use]
-    pub fn of(demand: &Demand, profile: &Profile) -> Needs {
+    pub fn of(demand: &Demand, profile: &Profile) -> ClassKey {
         match (&profile.graph, profile.launch) {
-            (None, _) => Needs::Room(*demand),
-            (Some(graph), Launch::PerNode) => Needs::Place(*demand, graph.signature()),
-            (Some(graph), Launch::PerGpu) => Needs::Ranks(*demand, graph.signature()),
+            (None, _) => ClassKey::Room(*demand),
+            (Some(graph), LaunchMode::PerNode) => ClassKey::Place(*demand, graph.signature()),
+            (Some(graph), LaunchMode::PerGpu) => ClassKey::Ranks(*demand, graph.signature()),
         }
     }
 }
 
 /// The queue; the smaller a key, the earlier its job.
 #[derive(Debug, Clone)]
-pub struct Queue<K> {
-    class_of: BTreeMap<Needs, ClassId>,
+pub struct PendingQueue<K> {
+    class_of: BTreeMap<ClassKey, ClassId>,
     classes: BTreeMap<ClassId, Class<K>>,
     /// The first job of each class, by key.
     fronts: BTreeSet<(K, JobId, ClassId)>,
@@ -61,13 +61,13 @@ pub struct Queue<K> {
 /// The jobs of one class; never empty.
 #[derive(Debug, Clone)]
 struct Class<K> {
-    needs: Needs,
+    needs: ClassKey,
     jobs: BTreeSet<(K, JobId)>,
 }
 
 /// The turn of one job.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Turn<K> {
+pub struct QueueEntry<K> {
     /// Whose.
     pub job: JobId,
     /// By which key.
@@ -76,9 +76,9 @@ pub struct Turn<K> {
     pub class: ClassId,
 }
 
-impl<K> Default for Queue<K> {
-    fn default() -> Queue<K> {
-        Queue {
+impl<K> Default for PendingQueue<K> {
+    fn default() -> PendingQueue<K> {
+        PendingQueue {
             class_of: BTreeMap::new(),
             classes: BTreeMap::new(),
             fronts: BTreeSet::new(),
@@ -88,15 +88,15 @@ impl<K> Default for Queue<K> {
     }
 }
 
-impl<K: Ord + Copy> Queue<K> {
+impl<K: Ord + Copy> PendingQueue<K> {
     /// Puts a job in its place, in the class of jobs for which a place is equally good; a job that is there
     /// already gets a new one.
     pub fn insert(&mut self, job: JobId, demand: &Demand, profile: &Profile, key: K) {
-        self.insert_needing(job, Needs::of(demand, profile), key);
+        self.insert_with_class(job, ClassKey::of(demand, profile), key);
     }
 
     /// Puts a job in its place, in the class of jobs that need the same.
-    pub fn insert_needing(&mut self, job: JobId, needs: Needs, key: K) {
+    pub fn insert_with_class(&mut self, job: JobId, needs: ClassKey, key: K) {
         self.remove(job);
         let class = *self.class_of.entry(needs).or_insert(ClassId(self.next));
         self.next = self.next.max(class.0 + 1);
@@ -113,7 +113,12 @@ impl<K: Ord + Copy> Queue<K> {
     }
 
     /// Changes the jobs of a class, and its front with them.
-    fn change(&mut self, id: ClassId, needs: Needs, change: impl FnOnce(&mut BTreeSet<(K, JobId)>) -> bool) {
+    fn change(
+        &mut self,
+        id: ClassId,
+        needs: ClassKey,
+        change: impl FnOnce(&mut BTreeSet<(K, JobId)>) -> bool,
+    ) {
         let class = self.classes.entry(id).or_insert_with(|| Class { needs, jobs: BTreeSet::new() });
         let before = class.jobs.first().copied();
         change(&mut class.jobs);
@@ -136,7 +141,7 @@ impl<K: Ord + Copy> Queue<K> {
 
     /// How many jobs of a class wait.
     #[must_use]
-    pub fn of_class(&self, class: ClassId) -> usize {
+    pub fn count_class(&self, class: ClassId) -> usize {
         self.classes.get(&class).map_or(0, |class| class.jobs.len())
     }
 
@@ -153,8 +158,8 @@ impl<K: Ord + Copy> Queue<K> {
     }
 
     /// The first job of each class, in their order.
-    pub fn fronts(&self) -> impl Iterator<Item = Turn<K>> {
-        self.fronts.iter().map(|(key, job, class)| Turn { job: *job, key: *key, class: *class })
+    pub fn fronts(&self) -> impl Iterator<Item = QueueEntry<K>> {
+        self.fronts.iter().map(|(key, job, class)| QueueEntry { job: *job, key: *key, class: *class })
     }
 
     /// All jobs in their order, for a walk that may close classes.
@@ -167,13 +172,13 @@ impl<K: Ord + Copy> Queue<K> {
 /// A walk through a queue.
 #[derive(Debug, Clone)]
 pub struct Walk<'q, K> {
-    queue: &'q Queue<K>,
+    queue: &'q PendingQueue<K>,
     /// The first jobs of the classes whose turn has not come yet.
     fronts: Peekable<btree_set::Iter<'q, (K, JobId, ClassId)>>,
     /// The next job of each class whose turn has come, and that is open.
     further: BTreeSet<(K, JobId, ClassId)>,
     /// The job whose turn it was; its class may still be closed.
-    last: Option<Turn<K>>,
+    last: Option<QueueEntry<K>>,
 }
 
 impl<K: Ord + Copy> Walk<'_, K> {
@@ -193,16 +198,16 @@ impl<K: Ord + Copy> Walk<'_, K> {
 }
 
 impl<K: Ord + Copy> Iterator for Walk<'_, K> {
-    type Item = Turn<K>;
+    type Item = QueueEntry<K>;
 
-    fn next(&mut self) -> Option<Turn<K>> {
-        if let Some(Turn { job, key, class }) = self.last.take() {
+    fn next(&mut self) -> Option<QueueEntry<K>> {
+        if let Some(QueueEntry { job, key, class }) = self.last.take() {
             let behind = (Bound::Excluded((key, job)), Bound::Unbounded);
             let next = self.queue.classes[&class].jobs.range(behind).next();
             self.further.extend(next.map(|(key, job)| (*key, *job, class)));
         }
         let (key, job, class) = self.earliest()?;
-        self.last = Some(Turn { job, key, class });
+        self.last = Some(QueueEntry { job, key, class });
         self.last
     }
 }

@@ -5,7 +5,7 @@
 
 use cohabit_types::{Demand, JobId, Placement, Time};
 
-use crate::fitting::Fitting;
+use crate::fitting::FitTracker;
 use crate::{FreeNodes, View};
 
 /// Room for one job at a time to come.
@@ -14,12 +14,12 @@ pub(crate) struct Reservation<'v> {
     /// When the job finds room: the shadow time.
     pub(crate) at: Time,
     /// What is free then, before the job takes its part.
-    then: Fitting<'v>,
+    then: FitTracker<'v>,
 }
 
 /// A job that starts in the plan being made.
 #[derive(Debug, Clone)]
-pub(crate) struct Starting<'j> {
+pub(crate) struct StartingJob<'j> {
     pub(crate) ends_at: Time,
     pub(crate) demand: &'j Demand,
     pub(crate) placement: Placement,
@@ -33,10 +33,10 @@ impl<'v> Reservation<'v> {
         free: &FreeNodes<'v>,
         view: &View,
         ends: impl Iterator<Item = (Time, JobId)>,
-        starting: &[Starting<'_>],
+        starting: &[StartingJob<'_>],
     ) -> Option<Reservation<'v>> {
-        let mut then = Fitting::new(free.clone(), *demand);
-        let mut starting: Vec<&Starting<'_>> = starting.iter().collect();
+        let mut then = FitTracker::new(free.clone(), *demand);
+        let mut starting: Vec<&StartingJob<'_>> = starting.iter().collect();
         starting.sort_by_key(|job| job.ends_at);
         let mut starting = starting.into_iter().peekable();
         let mut ends = ends.peekable();

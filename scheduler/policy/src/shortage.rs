@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use cohabit_types::{Bytes, Gpus, JobId, ReasonCode, Share, Slowdown};
+use cohabit_types::{Bytes, GpuRequest, JobId, ReasonCode, Share, Slowdown};
 
 /// What there is too little of, with numbers.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -26,9 +26,9 @@ pub enum Shortage {
     /// Devices.
     Devices {
         /// What is needed on a node.
-        needed: Gpus,
+        needed: GpuRequest,
         /// Why that is a whole device, where a part was asked for.
-        alone: Option<Alone>,
+        alone: Option<ExclusiveReason>,
         /// The most wholly free devices on one node.
         whole: u32,
         /// The largest free share of one device.
@@ -39,12 +39,12 @@ pub enum Shortage {
     /// Devices on which the limits of a share are enforced.
     Enforcement,
     /// Places on devices that have enough else.
-    Places {
+    RankSlots {
         /// Ranks that share each of them.
         ranks: u32,
     },
     /// Devices that only Cohabit uses, for a job that does not say how much memory it needs.
-    Strangers {
+    ForeignMemory {
         /// The least memory that other programs hold on a free device.
         hold: Bytes,
     },
@@ -58,7 +58,7 @@ pub enum Shortage {
         /// Devices with room.
         seats: u32,
         /// What keeps it from the one on which it does least harm.
-        harm: Harm,
+        harm: SharingConflict,
     },
     /// Device memory.
     Memory {
@@ -87,7 +87,7 @@ pub enum Shortage {
 
 /// What keeps a job from a device with room.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Harm {
+pub enum SharingConflict {
     /// It would be slowed too much itself.
     ToItself {
         /// How many times as long as alone it would take, by a careful guess.
@@ -110,7 +110,7 @@ pub enum Harm {
 
 /// Why a job that asks for a part of a device takes all of it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Alone {
+pub enum ExclusiveReason {
     /// It does not say how much of its memory it needs.
     WithoutFigure,
     /// It lets nobody join it.
@@ -138,10 +138,10 @@ impl Shortage {
             | Shortage::DevicesInAll { .. }
             | Shortage::Devices { .. }
             | Shortage::Enforcement
-            | Shortage::Places { .. }
+            | Shortage::RankSlots { .. }
             | Shortage::Busy { .. }
             | Shortage::Neighbours { .. } => ReasonCode::WaitingForDevices,
-            Shortage::Strangers { .. } | Shortage::Memory { .. } => ReasonCode::WaitingForMemory,
+            Shortage::ForeignMemory { .. } | Shortage::Memory { .. } => ReasonCode::WaitingForMemory,
             Shortage::Cpus { .. } | Shortage::HostMemory { .. } => ReasonCode::WaitingForHost,
         }
     }
@@ -159,10 +159,10 @@ impl fmt::Display for Shortage {
             }
             Shortage::Devices { needed, alone, whole, share, out } => {
                 match needed {
-                    Gpus::Part(part) => {
+                    GpuRequest::Part(part) => {
                         write!(f, "it needs {part} of a device and the largest free part is {share}")
                     }
-                    Gpus::Whole(count) => write!(
+                    GpuRequest::Whole(count) => write!(
                         f,
                         "it needs {count} whole device(s) on a node and the most that are free on one is \
                          {whole}"
@@ -174,7 +174,7 @@ impl fmt::Display for Shortage {
             Shortage::Enforcement => {
                 f.write_str("it shares a device only within enforced limits and no free device enforces them")
             }
-            Shortage::Places { ranks } => {
+            Shortage::RankSlots { ranks } => {
                 write!(f, "{ranks} ranks share each GPU already, and no more may")
             }
             Shortage::Busy { most } => {
@@ -183,7 +183,7 @@ impl fmt::Display for Shortage {
             Shortage::Neighbours { seats, harm } => {
                 write!(f, "it may join nobody on the {seats} GPU(s) with room: {harm}")
             }
-            Shortage::Strangers { hold } => write!(
+            Shortage::ForeignMemory { hold } => write!(
                 f,
                 "it does not say how much device memory it needs, and programs that Cohabit did not start \
                  hold {hold} of the device on which they hold least"
@@ -206,33 +206,35 @@ impl fmt::Display for Shortage {
 }
 
 /// A clause: what would happen where it does least harm.
-impl fmt::Display for Harm {
+impl fmt::Display for SharingConflict {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Harm::ToItself { slowdown, allowed } => write!(
+            SharingConflict::ToItself { slowdown, allowed } => write!(
                 f,
                 "it would take up to {slowdown} times as long as alone at the best of them, and {allowed} is \
                  allowed"
             ),
-            Harm::ToNeighbour { job, slowdown, allowed } => write!(
+            SharingConflict::ToNeighbour { job, slowdown, allowed } => write!(
                 f,
                 "at the best of them job {job} would take up to {slowdown} times as long as alone, and \
                  {allowed} is allowed"
             ),
-            Harm::Memory => f.write_str("their memory would probably not fit"),
+            SharingConflict::Memory => f.write_str("their memory would probably not fit"),
         }
     }
 }
 
 /// A clause: "since …".
-impl fmt::Display for Alone {
+impl fmt::Display for ExclusiveReason {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
-            Alone::WithoutFigure => "a GPU is shared only by those who say how much of its memory they need",
-            Alone::Exclusive => "nobody may join it there",
-            Alone::Gang => "a job of several nodes shares no GPU",
-            Alone::Device => "the devices there cannot be shared",
-            Alone::Policy => "the policy lets nobody share one",
+            ExclusiveReason::WithoutFigure => {
+                "a GPU is shared only by those who say how much of its memory they need"
+            }
+            ExclusiveReason::Exclusive => "nobody may join it there",
+            ExclusiveReason::Gang => "a job of several nodes shares no GPU",
+            ExclusiveReason::Device => "the devices there cannot be shared",
+            ExclusiveReason::Policy => "the policy lets nobody share one",
         })
     }
 }

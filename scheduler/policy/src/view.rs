@@ -4,11 +4,11 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use cohabit_types::{
-    Bytes, Demand, DeviceId, DeviceKind, Estimate, JobId, JobSpec, Launch, Links, ModelDescription, NodeId,
-    Peer, Placement, Share, Span, Time,
+    Bytes, Demand, DeviceId, DeviceKind, Estimate, GpuPeer, JobId, JobSpec, LaunchMode, LinkBandwidths,
+    ModelDescription, NodeId, Placement, Share, Span, Time,
 };
 
-/// The cluster at one moment, as far as a policy may use it. Kept up to date by [`Change`]s, so that a plan
+/// The cluster at one moment, as far as a policy may use it. Kept up to date by [`ViewChange`]s, so that a plan
 /// costs what changed and not what there is.
 #[derive(Debug, Default, Clone, PartialEq)]
 pub struct View {
@@ -25,7 +25,7 @@ pub struct View {
 
 /// One difference between a view and the next.
 #[derive(Debug, Clone, PartialEq)]
-pub enum Change {
+pub enum ViewChange {
     /// A node takes jobs, and this is what is left of it.
     Node(NodeView),
     /// A node takes no jobs any more.
@@ -40,26 +40,26 @@ pub enum Change {
 
 impl View {
     /// Takes the changes over, in their order.
-    pub fn apply(&mut self, changes: &[Change]) {
+    pub fn apply(&mut self, changes: &[ViewChange]) {
         changes.iter().for_each(|change| self.apply_one(change));
     }
 
-    fn apply_one(&mut self, change: &Change) {
+    fn apply_one(&mut self, change: &ViewChange) {
         match change {
-            Change::Node(node) => match self.nodes.binary_search_by_key(&node.ordinal, |it| it.ordinal) {
+            ViewChange::Node(node) => match self.nodes.binary_search_by_key(&node.ordinal, |it| it.ordinal) {
                 Ok(known) => self.nodes[known].clone_from(node),
                 Err(place) => self.nodes.insert(place, node.clone()),
             },
-            Change::NodeGone(id) => self.nodes.retain(|node| node.id != *id),
-            Change::Pending(job) => {
+            ViewChange::NodeGone(id) => self.nodes.retain(|node| node.id != *id),
+            ViewChange::Pending(job) => {
                 self.running.remove(&job.id);
                 self.pending.insert(job.id, job.clone());
             }
-            Change::Running(job) => {
+            ViewChange::Running(job) => {
                 self.pending.remove(&job.id);
                 self.running.insert(job.id, job.clone());
             }
-            Change::Gone(id) => {
+            ViewChange::Gone(id) => {
                 self.pending.remove(id);
                 self.running.remove(id);
             }
@@ -69,12 +69,12 @@ impl View {
     /// All there is, as changes of an empty view: for a policy that has seen nothing. Jobs come in the order
     /// in which they could first have run.
     #[must_use]
-    pub fn as_changes(&self) -> Vec<Change> {
-        let nodes = self.nodes.iter().cloned().map(Change::Node);
+    pub fn as_changes(&self) -> Vec<ViewChange> {
+        let nodes = self.nodes.iter().cloned().map(ViewChange::Node);
         let mut pending: Vec<&PendingJob> = self.pending.values().collect();
         pending.sort_by_key(|job| (job.eligible_at, job.id));
-        let running = self.running.values().cloned().map(Change::Running);
-        nodes.chain(running).chain(pending.into_iter().cloned().map(Change::Pending)).collect()
+        let running = self.running.values().cloned().map(ViewChange::Running);
+        nodes.chain(running).chain(pending.into_iter().cloned().map(ViewChange::Pending)).collect()
     }
 }
 
@@ -96,7 +96,7 @@ pub struct NodeView {
     /// Memory that no job claims.
     pub memory_free: Bytes,
     /// How fast its devices reach each other and those of other nodes.
-    pub links: Links,
+    pub links: LinkBandwidths,
     /// Its devices in the order in which they are filled.
     pub devices: Vec<DeviceView>,
 }
@@ -119,18 +119,18 @@ pub struct DeviceView {
     /// Its co-location set.
     pub residents: Vec<JobId>,
     /// Whether it may be given to anybody now.
-    pub intake: Intake,
+    pub intake: DeviceAvailability,
     /// How it may be shared.
     pub sharing: SharingTerms,
     /// Memory that processes hold which Cohabit did not start.
     pub foreign_memory: Bytes,
     /// How other devices of its node are reached from it, where that is known.
-    pub peers: Vec<Peer>,
+    pub peers: Vec<GpuPeer>,
 }
 
 /// Whether a device may be given to jobs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Intake {
+pub enum DeviceAvailability {
     /// It may.
     Open,
     /// Not yet: it comes back by itself.
@@ -165,7 +165,7 @@ pub enum SharingMode {
     /// They are only bookkeeping.
     Unenforced,
     /// Nobody may share it.
-    Alone,
+    Exclusive,
 }
 
 /// A job that could start now if there were room.
@@ -231,7 +231,7 @@ pub struct JobTraits {
     /// How long it may run.
     pub time_limit: Option<Span>,
     /// Who launches its ranks: only where we do can they be told apart.
-    pub launch: Launch,
+    pub launch: LaunchMode,
 }
 
 impl JobTraits {

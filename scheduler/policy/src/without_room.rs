@@ -7,9 +7,9 @@ use cohabit_types::{Bytes, Demand};
 
 /// What found no room so far.
 #[derive(Debug, Default, Clone)]
-pub(crate) struct WithoutRoom(Vec<Demand>);
+pub(crate) struct UnplaceableDemands(Vec<Demand>);
 
-impl WithoutRoom {
+impl UnplaceableDemands {
     pub(crate) fn insert(&mut self, demand: Demand) {
         self.0.push(demand);
     }

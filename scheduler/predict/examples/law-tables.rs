@@ -9,9 +9,12 @@
 
 use std::error::Error;
 
-use cohabit_policy::interference::{ByLaw, CoLocation, FairShares, GpuKind, Member, Observed, Outcome, Solo};
+use cohabit_policy::interference::{
+    AnalyticInterference, ColocationSet, GpuKind, MaxMinSharing, MeasuredMember, SetMember, SetOutcome,
+    SoloMetrics,
+};
 use cohabit_predict::interference::{
-    Interference, MeasuredSet, Training, evaluate, held_back, kind_by_name, kind_names,
+    Interference, MeasuredSet, ModelTrainer, evaluate, held_back, kind_by_name, kind_names,
 };
 use rand_chacha::ChaCha8Rng;
 use rand_chacha::rand_core::{Rng, SeedableRng};
@@ -29,9 +32,9 @@ fn main() -> Result<(), Box<dyn Error>> {
     let (train, test) = held_back(&corpus(), 10, SEED);
     println!("| model | members | sets | error, measured | error, law | within 1 sigma | 2 sigma |");
     println!("|---|---|---|---|---|---|---|");
-    rows("the law itself", &ByLaw::<FairShares>::default(), &test);
+    rows("the law itself", &AnalyticInterference::<MaxMinSharing>::default(), &test);
     for name in kinds {
-        let training = Training { kind: kind_by_name(name)?, seed: SEED, epochs: None };
+        let training = ModelTrainer { kind: kind_by_name(name)?, seed: SEED, epochs: None };
         let model = training.train(&train, &mut |_| {})?;
         rows(name, &*model, &test);
     }
@@ -63,7 +66,7 @@ fn corpus() -> Vec<MeasuredSet> {
             let mut numbers: Vec<u64> = (0..members).map(|_| random.next_u64() % CONFIGURATIONS).collect();
             numbers.sort_unstable();
             let members = numbers.iter().map(|number| member(*number)).collect();
-            let set = CoLocation { gpu: GpuKind::named("a100"), sharing: None, members };
+            let set = ColocationSet { gpu: GpuKind::named("a100"), sharing: None, members };
             sets.push(measured(set, noise(&numbers)));
         }
     }
@@ -79,21 +82,22 @@ fn noise(numbers: &[u64]) -> f64 {
     (NOISE * radius * (std::f64::consts::TAU * part()).cos()).exp()
 }
 
-fn member(number: u64) -> Member {
+fn member(number: u64) -> SetMember {
     let busy = 0.1 + 0.88 * number as f64 / (CONFIGURATIONS - 1) as f64;
-    Member {
+    SetMember {
         model: format!("model {}", number / 3),
         batch: Some(16 << (number % 3)),
-        solo: Solo { rate: Some(10.0 / busy), utilisation: Some(busy), ..Solo::default() },
-        ..Member::default()
+        solo: SoloMetrics { rate: Some(10.0 / busy), utilisation: Some(busy), ..SoloMetrics::default() },
+        ..SetMember::default()
     }
 }
 
 /// What the law makes of a set, times a factor.
-fn measured(set: CoLocation, factor: f64) -> MeasuredSet {
-    let said = ByLaw::<FairShares>::default().predict(std::slice::from_ref(&set)).remove(0);
-    let observed = said
-        .iter()
-        .map(|said| Observed { slowdown: (said.slowdown * factor).max(1.0), ..Observed::default() });
-    MeasuredSet { outcome: Outcome::Ran(observed.collect()), set }
+fn measured(set: ColocationSet, factor: f64) -> MeasuredSet {
+    let said = AnalyticInterference::<MaxMinSharing>::default().predict(std::slice::from_ref(&set)).remove(0);
+    let observed = said.iter().map(|said| MeasuredMember {
+        slowdown: (said.slowdown * factor).max(1.0),
+        ..MeasuredMember::default()
+    });
+    MeasuredSet { outcome: SetOutcome::Ran(observed.collect()), set }
 }

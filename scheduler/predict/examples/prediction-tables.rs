@@ -10,7 +10,8 @@ use std::error::Error;
 use std::fs::File;
 
 use cohabit_predict::interference::{
-    Figures, Format, HoldOut, MeasuredSet, ModelKind, Tally, Training, kind_by_name, kind_names, read,
+    EvaluationAccumulator, HoldOut, MeasuredSet, MeasurementFormat, ModelKind, ModelTrainer,
+    PredictionMetrics, kind_by_name, kind_names, read,
 };
 
 /// What is held out, after how many observed sets with each newcomer, and the seeds.
@@ -28,7 +29,7 @@ const DIVISIONS: [(HoldOut, usize, &[u64]); 8] = [
 fn main() -> Result<(), Box<dyn Error>> {
     let mut arguments = std::env::args().skip(1);
     let file = arguments.next().ok_or("name the file of measured pairs")?;
-    let measured = read(File::open(file)?, Format::GavelPairs)?;
+    let measured = read(File::open(file)?, MeasurementFormat::GavelPairs)?;
     let named: Vec<String> = arguments.collect();
     let kinds = if named.is_empty() { kind_names() } else { named.iter().map(String::as_str).collect() };
     let figures = "MAPE | p95 | within 1 sigma | 2 sigma | misfits found | warnings right";
@@ -48,9 +49,9 @@ fn rows(
     (hold_out, observed, seeds): (HoldOut, usize, &[u64]),
     measured: &[MeasuredSet],
 ) -> Result<(), Box<dyn Error>> {
-    let mut tally = Tally::default();
+    let mut tally = EvaluationAccumulator::default();
     for seed in seeds {
-        let training = Training { kind, seed: *seed, epochs: None };
+        let training = ModelTrainer { kind, seed: *seed, epochs: None };
         training.cross_validate(measured, hold_out, observed, &mut tally, &mut |_, _| {})?;
     }
     let begin = format!("| {} | {hold_out} | {observed} |", kind.name());
@@ -61,7 +62,7 @@ fn rows(
     Ok(())
 }
 
-fn cells(figures: &Figures) -> String {
+fn cells(figures: &PredictionMetrics) -> String {
     let all = [
         figures.mape_slowdown,
         figures.p95_ape_slowdown,

@@ -17,27 +17,27 @@ pub enum Recurrence {
 #[derive(Debug, Default, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Accuracy {
     /// Of all jobs.
-    pub all: Comparison,
+    pub all: AccuracyStats,
     /// Of those whose group had been seen.
-    pub recurring: Comparison,
+    pub recurring: AccuracyStats,
     /// Of those whose group had not.
-    pub first_seen: Comparison,
+    pub first_seen: AccuracyStats,
 }
 
 /// Estimates of one set of jobs compared with what happened.
 #[derive(Debug, Default, Clone, PartialEq, Serialize, Deserialize)]
-pub struct Comparison {
+pub struct AccuracyStats {
     /// How many jobs there were.
     pub jobs: u64,
     /// For how many of them something was expected.
     pub estimated: u64,
     /// How far off those were; none if there were none.
-    pub errors: Option<Errors>,
+    pub errors: Option<EstimateErrors>,
 }
 
 /// How far estimates were from what happened.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
-pub struct Errors {
+pub struct EstimateErrors {
     /// Mean of |estimate - truth| / truth.
     pub mape: f64,
     /// Median of the same.
@@ -61,19 +61,19 @@ pub struct Percentiles {
 
 /// Collects estimates and what happened.
 #[derive(Debug, Default, Clone)]
-pub struct Tally {
-    recurring: Pairs,
-    first_seen: Pairs,
+pub struct AccuracyAccumulator {
+    recurring: EstimatePairs,
+    first_seen: EstimatePairs,
 }
 
 #[derive(Debug, Default, Clone)]
-struct Pairs {
+struct EstimatePairs {
     jobs: u64,
     /// Estimate, truth.
     pairs: Vec<(f64, f64)>,
 }
 
-impl Tally {
+impl AccuracyAccumulator {
     /// Takes note of a job that took `truth`. Both are counted as at least one: a second, an iteration.
     pub fn note(&mut self, recurrence: Recurrence, estimated: Option<f64>, truth: f64) {
         let pairs = match recurrence {
@@ -87,37 +87,37 @@ impl Tally {
     /// What the notes say.
     #[must_use]
     pub fn accuracy(&self) -> Accuracy {
-        let all = Pairs {
+        let all = EstimatePairs {
             jobs: self.recurring.jobs + self.first_seen.jobs,
             pairs: [&self.recurring.pairs[..], &self.first_seen.pairs[..]].concat(),
         };
         Accuracy {
-            all: all.compared(),
-            recurring: self.recurring.compared(),
-            first_seen: self.first_seen.compared(),
+            all: all.summarize(),
+            recurring: self.recurring.summarize(),
+            first_seen: self.first_seen.summarize(),
         }
     }
 }
 
-impl Pairs {
-    fn compared(&self) -> Comparison {
+impl EstimatePairs {
+    fn summarize(&self) -> AccuracyStats {
         let (jobs, estimated) = (self.jobs, self.pairs.len() as u64);
-        Comparison { jobs, estimated, errors: (estimated > 0).then(|| self.errors()) }
+        AccuracyStats { jobs, estimated, errors: (estimated > 0).then(|| self.errors()) }
     }
 
-    fn errors(&self) -> Errors {
+    fn errors(&self) -> EstimateErrors {
         let count = self.pairs.len() as f64;
         let relative = sorted(self.pairs.iter().map(|(said, truth)| (said - truth).abs() / truth));
         let ratios = sorted(self.pairs.iter().map(|(said, truth)| (said / truth).ln()));
         let close = ratios.iter().filter(|ratio| ratio.abs() <= std::f64::consts::LN_2 + 1e-12).count();
-        Errors {
+        EstimateErrors {
             mape: relative.iter().sum::<f64>() / count,
-            median_relative_error: at_part(&relative, 0.5),
+            median_relative_error: quantile(&relative, 0.5),
             within_factor_2: close as f64 / count,
             log_ratio: Percentiles {
-                p5: at_part(&ratios, 0.05),
-                p50: at_part(&ratios, 0.5),
-                p95: at_part(&ratios, 0.95),
+                p5: quantile(&ratios, 0.05),
+                p50: quantile(&ratios, 0.5),
+                p95: quantile(&ratios, 0.95),
             },
         }
     }
@@ -130,7 +130,7 @@ fn sorted(values: impl Iterator<Item = f64>) -> Vec<f64> {
 }
 
 /// The value with this part of the others below it.
-fn at_part(sorted: &[f64], part: f64) -> f64 {
+fn quantile(sorted: &[f64], part: f64) -> f64 {
     sorted[((sorted.len() - 1) as f64 * part).round() as usize]
 }
 
@@ -140,11 +140,11 @@ mod tests {
 
     #[test]
     fn errors_are_relative_to_what_happened() {
-        let mut tally = Tally::default();
+        let mut tally = AccuracyAccumulator::default();
         for estimated in [50.0, 100.0, 201.0] {
             tally.note(Recurrence::Recurring, Some(estimated), 100.0);
         }
-        let Comparison { jobs, estimated, errors: Some(errors) } = tally.accuracy().recurring else {
+        let AccuracyStats { jobs, estimated, errors: Some(errors) } = tally.accuracy().recurring else {
             panic!("three estimates were noted")
         };
         assert_eq!((jobs, estimated), (3, 3));
@@ -157,11 +157,11 @@ mod tests {
 
     #[test]
     fn a_job_of_which_nothing_was_expected_counts_as_a_job_only() {
-        let mut tally = Tally::default();
+        let mut tally = AccuracyAccumulator::default();
         tally.note(Recurrence::FirstSeen, None, 10.0);
         tally.note(Recurrence::Recurring, Some(10.0), 10.0);
         let accuracy = tally.accuracy();
-        assert_eq!(accuracy.first_seen, Comparison { jobs: 1, estimated: 0, errors: None });
+        assert_eq!(accuracy.first_seen, AccuracyStats { jobs: 1, estimated: 0, errors: None });
         assert_eq!((accuracy.all.jobs, accuracy.all.estimated), (2, 1));
     }
 }

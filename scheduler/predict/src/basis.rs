@@ -1,37 +1,40 @@
 //! What an estimate rests on, in words for `explain`: they end the sentence "It was expected to run for a
 //! minute, going by ...".
 
-use cohabit_policy::Features;
+use cohabit_policy::JobFeatures;
 
-use crate::history::Likeness;
+use crate::history::MatchLevel;
 
 /// Of a forest that has seen `jobs` jobs, so many of the job's group.
 pub(crate) fn forest(jobs: usize, of_group: u64) -> String {
-    let of_group = if of_group == 0 { "none".to_owned() } else { grouped(of_group) };
-    format!("the forest, from {} jobs, {of_group} of them of its group", grouped(jobs as u64))
+    let of_group = if of_group == 0 { "none".to_owned() } else { with_thousands_separators(of_group) };
+    format!(
+        "the forest, from {} jobs, {of_group} of them of its group",
+        with_thousands_separators(jobs as u64)
+    )
 }
 
 /// Of the median of the last `jobs` jobs that are like this one.
-pub(crate) fn median(likeness: Likeness, jobs: usize, job: &Features) -> String {
+pub(crate) fn median(likeness: MatchLevel, jobs: usize, job: &JobFeatures) -> String {
     let last = match jobs {
         1 => "the last job".to_owned(),
         _ => format!("the median of the last {jobs} jobs"),
     };
     let (user, group) = (&job.user, &job.group);
     match likeness {
-        Likeness::Kind => format!("{last} of '{group}' by {user}"),
-        Likeness::Group => format!("{last} of '{group}' by {user}, of other sizes"),
-        Likeness::User => format!("{last} by {user}"),
-        Likeness::Shape => format!("{last} of its size"),
-        Likeness::All => last,
+        MatchLevel::Kind => format!("{last} of '{group}' by {user}"),
+        MatchLevel::Group => format!("{last} of '{group}' by {user}, of other sizes"),
+        MatchLevel::User => format!("{last} by {user}"),
+        MatchLevel::Shape => format!("{last} of its size"),
+        MatchLevel::All => last,
     }
 }
 
 /// With a comma after each three digits.
-fn grouped(number: u64) -> String {
+fn with_thousands_separators(number: u64) -> String {
     match number {
         0..1_000 => number.to_string(),
-        _ => format!("{},{:03}", grouped(number / 1_000), number % 1_000),
+        _ => format!("{},{:03}", with_thousands_separators(number / 1_000), number % 1_000),
     }
 }
 
@@ -43,9 +46,12 @@ mod tests {
     fn a_basis_names_its_numbers() {
         assert_eq!(forest(12_345, 17), "the forest, from 12,345 jobs, 17 of them of its group");
         assert_eq!(forest(1_000_000, 0), "the forest, from 1,000,000 jobs, none of them of its group");
-        let job = Features { user: "ada".into(), group: "resnet".into(), ..Features::default() };
-        assert_eq!(median(Likeness::Kind, 1, &job), "the last job of 'resnet' by ada");
-        assert_eq!(median(Likeness::User, 7, &job), "the median of the last 7 jobs by ada");
-        assert_eq!((grouped(999), grouped(1_002)), ("999".to_owned(), "1,002".to_owned()));
+        let job = JobFeatures { user: "ada".into(), group: "resnet".into(), ..JobFeatures::default() };
+        assert_eq!(median(MatchLevel::Kind, 1, &job), "the last job of 'resnet' by ada");
+        assert_eq!(median(MatchLevel::User, 7, &job), "the median of the last 7 jobs by ada");
+        assert_eq!(
+            (with_thousands_separators(999), with_thousands_separators(1_002)),
+            ("999".to_owned(), "1,002".to_owned())
+        );
     }
 }

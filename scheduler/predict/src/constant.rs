@@ -1,6 +1,6 @@
 //! The estimator that expects the same of every job: what an experiment compares others with.
 
-use cohabit_policy::{Estimator, Features, Finished};
+use cohabit_policy::{CompletedRun, Estimator, JobFeatures};
 use cohabit_types::{Estimate, Span};
 
 /// Expects the same of every job, but for the iterations that a user tells.
@@ -13,7 +13,7 @@ pub struct Constant {
 }
 
 impl Estimator for Constant {
-    fn estimate(&self, job: &Features) -> Option<Estimate> {
+    fn estimate(&self, job: &JobFeatures) -> Option<Estimate> {
         Some(Estimate {
             iterations: job.iterations.or(self.iterations),
             runtime: self.runtime,
@@ -22,7 +22,7 @@ impl Estimator for Constant {
         })
     }
 
-    fn learn(&mut self, _: &[Finished]) {}
+    fn learn(&mut self, _: &[CompletedRun]) {}
 }
 
 #[cfg(test)]
@@ -33,7 +33,7 @@ mod tests {
     fn only_what_a_user_tells_differs() {
         let constant = Constant { runtime: Some(Span::from_secs(60)), iterations: Some(1) };
         let said = |iterations| {
-            let estimate = constant.estimate(&Features { iterations, ..Features::default() }).unwrap();
+            let estimate = constant.estimate(&JobFeatures { iterations, ..JobFeatures::default() }).unwrap();
             (estimate.runtime, estimate.iterations)
         };
         assert_eq!(said(None), (Some(Span::from_secs(60)), Some(1)));

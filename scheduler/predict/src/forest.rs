@@ -1,12 +1,12 @@
 //! The estimator that learns: random forests for runtime and iterations over what recurring jobs took.
 //!
 //! Fitting is apart from answering. [`Estimator::learn`] does both in turn, for simulations and at a start; a
-//! live head remembers what ended at once, fits a [`Training`] elsewhere, and adopts what comes of it.
+//! live head remembers what ended at once, fits a [`ForestFit`] elsewhere, and adopts what comes of it.
 
-use cohabit_policy::{Estimator, Features, Finished};
+use cohabit_policy::{CompletedRun, Estimator, JobFeatures};
 use cohabit_types::{Estimate, Span};
 
-use crate::learner::{Learned, Learner, Lesson};
+use crate::learner::{CompletedFit, PendingFit, QuantityEstimator};
 use crate::quantity::Quantity;
 
 /// No job is expected to take less.
@@ -17,33 +17,36 @@ const SHORTEST: Span = Span::from_millis(1);
 /// The user's own number of iterations is never replaced.
 #[derive(Debug)]
 pub struct Forest {
-    runtime: Learner,
-    iterations: Learner,
+    runtime: QuantityEstimator,
+    iterations: QuantityEstimator,
 }
 
 /// What a forest that is due is to be fitted to; may go to another thread.
 #[derive(Debug, Clone)]
-pub struct Training {
-    runtime: Option<Lesson>,
-    iterations: Option<Lesson>,
+pub struct ForestFit {
+    runtime: Option<PendingFit>,
+    iterations: Option<PendingFit>,
 }
 
 /// What came of a training.
 #[derive(Debug)]
-pub struct Fitted {
-    runtime: Option<Learned>,
-    iterations: Option<Learned>,
+pub struct FittedForest {
+    runtime: Option<CompletedFit>,
+    iterations: Option<CompletedFit>,
 }
 
 impl Default for Forest {
     fn default() -> Forest {
-        Forest { runtime: Learner::of(Quantity::Runtime), iterations: Learner::of(Quantity::Iterations) }
+        Forest {
+            runtime: QuantityEstimator::of(Quantity::Runtime),
+            iterations: QuantityEstimator::of(Quantity::Iterations),
+        }
     }
 }
 
 impl Forest {
     /// Remembers jobs that ended, the oldest first, and fits nothing.
-    pub fn remember(&mut self, done: &[Finished]) {
+    pub fn remember(&mut self, done: &[CompletedRun]) {
         for job in done {
             self.runtime.remember(job);
             self.iterations.remember(job);
@@ -52,13 +55,14 @@ impl Forest {
 
     /// What is due to be fitted, if anything is.
     #[must_use]
-    pub fn training(&self) -> Option<Training> {
-        let training = Training { runtime: self.runtime.lesson(), iterations: self.iterations.lesson() };
+    pub fn training(&self) -> Option<ForestFit> {
+        let training =
+            ForestFit { runtime: self.runtime.pending_fit(), iterations: self.iterations.pending_fit() };
         (training.runtime.is_some() || training.iterations.is_some()).then_some(training)
     }
 
     /// Uses from now on what a training gave.
-    pub fn adopt(&mut self, fitted: Fitted) {
+    pub fn adopt(&mut self, fitted: FittedForest) {
         if let Some(learned) = fitted.runtime {
             self.runtime.adopt(learned);
         }
@@ -68,16 +72,19 @@ impl Forest {
     }
 }
 
-impl Training {
+impl ForestFit {
     /// Fits; takes some tens of milliseconds for each quantity. By the same training the same comes of it.
     #[must_use]
-    pub fn fit(self) -> Fitted {
-        Fitted { runtime: self.runtime.map(Lesson::fit), iterations: self.iterations.map(Lesson::fit) }
+    pub fn fit(self) -> FittedForest {
+        FittedForest {
+            runtime: self.runtime.map(PendingFit::fit),
+            iterations: self.iterations.map(PendingFit::fit),
+        }
     }
 }
 
 impl Estimator for Forest {
-    fn estimate(&self, job: &Features) -> Option<Estimate> {
+    fn estimate(&self, job: &JobFeatures) -> Option<Estimate> {
         let Some(runtime) = self.runtime.expected(job) else { return job.told() };
         let learned = || self.iterations.expected(job).map(|it| it.value.round().max(1.0) as u64);
         Some(Estimate {
@@ -88,7 +95,7 @@ impl Estimator for Forest {
         })
     }
 
-    fn learn(&mut self, done: &[Finished]) {
+    fn learn(&mut self, done: &[CompletedRun]) {
         self.remember(done);
         if let Some(training) = self.training() {
             self.adopt(training.fit());
@@ -102,21 +109,21 @@ mod tests {
 
     use super::*;
 
-    fn job(number: u64, iterations: Option<u64>) -> Features {
-        Features {
+    fn job(number: u64, iterations: Option<u64>) -> JobFeatures {
+        JobFeatures {
             user: "ada".into(),
             group: "resnet".into(),
             submitted_at: Time::EPOCH + Span::from_secs(number * 1_000),
             devices_milli: 1_000,
             iterations,
-            ..Features::default()
+            ..JobFeatures::default()
         }
     }
 
     /// Jobs that run for ten minutes and report 6,000 steps.
-    fn done(numbers: std::ops::Range<u64>) -> Vec<Finished> {
+    fn done(numbers: std::ops::Range<u64>) -> Vec<CompletedRun> {
         let runtime = Span::from_secs(600);
-        let end = |features: Features| Finished {
+        let end = |features: JobFeatures| CompletedRun {
             ended_at: features.submitted_at + runtime,
             features,
             runtime,
@@ -157,7 +164,7 @@ mod tests {
     #[test]
     fn nothing_is_expected_to_take_no_time() {
         let mut forest = Forest::default();
-        let ended = |it| Finished { runtime: Span::ZERO, iterations: Some(0), ..it };
+        let ended = |it| CompletedRun { runtime: Span::ZERO, iterations: Some(0), ..it };
         forest.learn(&done(0..1).into_iter().map(ended).collect::<Vec<_>>());
         let estimate = forest.estimate(&job(1, None)).unwrap();
         assert_eq!((estimate.runtime, estimate.iterations), (Some(SHORTEST), Some(1)));

@@ -5,7 +5,7 @@
 
 use std::collections::BTreeMap;
 
-use cohabit_policy::{Estimator, Features, Finished};
+use cohabit_policy::{CompletedRun, Estimator, JobFeatures};
 use cohabit_types::{Estimate, Span};
 
 use crate::quantity::Quantity;
@@ -30,7 +30,7 @@ struct Mean {
 }
 
 impl Estimator for GroupMean {
-    fn estimate(&self, job: &Features) -> Option<Estimate> {
+    fn estimate(&self, job: &JobFeatures) -> Option<Estimate> {
         let (sums, whose) = match self.groups.get(&(job.user.clone(), job.group.clone())) {
             Some(sums) => (sums, format!("jobs of '{}' by {}", job.group, job.user)),
             None => (&self.all, "jobs".to_owned()),
@@ -44,7 +44,7 @@ impl Estimator for GroupMean {
         })
     }
 
-    fn learn(&mut self, done: &[Finished]) {
+    fn learn(&mut self, done: &[CompletedRun]) {
         for job in done {
             let group = (job.features.user.clone(), job.features.group.clone());
             self.groups.entry(group).or_default().add(job);
@@ -54,9 +54,9 @@ impl Estimator for GroupMean {
 }
 
 impl Sums {
-    fn add(&mut self, job: &Finished) {
-        self.runtime.add(Quantity::Runtime.of_job(job));
-        self.iterations.add(Quantity::Iterations.of_job(job));
+    fn add(&mut self, job: &CompletedRun) {
+        self.runtime.add(Quantity::Runtime.observed_value(job));
+        self.iterations.add(Quantity::Iterations.observed_value(job));
     }
 }
 
@@ -77,13 +77,13 @@ mod tests {
 
     use super::*;
 
-    fn job(group: &str) -> Features {
-        Features { user: "ada".into(), group: group.into(), ..Features::default() }
+    fn job(group: &str) -> JobFeatures {
+        JobFeatures { user: "ada".into(), group: group.into(), ..JobFeatures::default() }
     }
 
-    fn ran(group: &str, secs: u64, iterations: Option<u64>) -> Finished {
+    fn ran(group: &str, secs: u64, iterations: Option<u64>) -> CompletedRun {
         let runtime = Span::from_secs(secs);
-        Finished { features: job(group), ended_at: Time::EPOCH, runtime, iterations }
+        CompletedRun { features: job(group), ended_at: Time::EPOCH, runtime, iterations }
     }
 
     #[test]

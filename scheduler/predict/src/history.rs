@@ -5,19 +5,19 @@
 
 use std::collections::{BTreeMap, VecDeque};
 
-use cohabit_policy::Features;
+use cohabit_policy::JobFeatures;
 use cohabit_types::Time;
 
-use crate::ledger::{Ledger, Statistics};
+use crate::ledger::{Cohort, Statistics};
 use crate::quantity::Quantity;
-use crate::row::{Row, encode};
+use crate::row::{FeatureRow, encode};
 
 /// How many of the newest jobs are remembered.
 pub(crate) const WINDOW: usize = 20_000;
 
 /// What the jobs of one ledger have in common.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
-enum Scope {
+enum CohortKey {
     /// User, group and devices.
     Kind(String, String, u64),
     /// User and group.
@@ -34,7 +34,7 @@ enum Scope {
 
 /// What was known when a job was submitted of the jobs that ended before.
 #[derive(Debug, Default, Clone, Copy, PartialEq)]
-pub(crate) struct Past {
+pub(crate) struct CohortStatistics {
     /// Same user, group and devices.
     pub(crate) kind: Option<Statistics>,
     /// Same user and group.
@@ -51,7 +51,7 @@ pub(crate) struct Past {
 
 /// The jobs closest to one that is submitted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Likeness {
+pub(crate) enum MatchLevel {
     /// Same user, group and devices.
     Kind,
     /// Same user and group.
@@ -68,7 +68,7 @@ pub(crate) enum Likeness {
 #[derive(Debug, Clone)]
 pub(crate) struct History {
     quantity: Quantity,
-    ledgers: BTreeMap<Scope, Ledger>,
+    ledgers: BTreeMap<CohortKey, Cohort>,
     /// The oldest first.
     window: VecDeque<Example>,
     /// How many jobs were ever added.
@@ -80,8 +80,8 @@ pub(crate) struct History {
 /// A job that ended: which ledgers have it, how it looked at its submission, and what it took.
 #[derive(Debug, Clone)]
 struct Example {
-    scopes: Vec<Scope>,
-    row: Row,
+    scopes: Vec<CohortKey>,
+    row: FeatureRow,
     value: f64,
 }
 
@@ -91,7 +91,7 @@ impl History {
     }
 
     /// Adds a job that took this, a logarithm.
-    pub(crate) fn add(&mut self, job: &Features, ended_at: Time, value: f64) {
+    pub(crate) fn add(&mut self, job: &JobFeatures, ended_at: Time, value: f64) {
         let row = self.row(job, &self.past(job));
         let scopes = scopes(job);
         for scope in &scopes {
@@ -104,11 +104,11 @@ impl History {
         }
     }
 
-    fn ledger(&mut self, scope: &Scope) -> &mut Ledger {
+    fn ledger(&mut self, scope: &CohortKey) -> &mut Cohort {
         let code = &mut self.last_code;
         self.ledgers.entry(scope.clone()).or_insert_with(|| {
             *code += 1;
-            Ledger::new(*code)
+            Cohort::new(*code)
         })
     }
 
@@ -125,24 +125,24 @@ impl History {
     }
 
     /// What was known when this job was submitted.
-    pub(crate) fn past(&self, job: &Features) -> Past {
-        let mut past = Past::default();
+    pub(crate) fn past(&self, job: &JobFeatures) -> CohortStatistics {
+        let mut past = CohortStatistics::default();
         for scope in scopes(job) {
             let seen = self.ledgers.get(&scope).and_then(|ledger| ledger.known_at(job.submitted_at));
             match scope {
-                Scope::Kind(..) => past.kind = seen,
-                Scope::Group(..) => past.group = seen,
-                Scope::User(_) => past.user = seen,
-                Scope::Model(_) => past.model = seen,
-                Scope::Shape(_) => past.shape = seen,
-                Scope::All => past.all = seen,
+                CohortKey::Kind(..) => past.kind = seen,
+                CohortKey::Group(..) => past.group = seen,
+                CohortKey::User(_) => past.user = seen,
+                CohortKey::Model(_) => past.model = seen,
+                CohortKey::Shape(_) => past.shape = seen,
+                CohortKey::All => past.all = seen,
             }
         }
         past
     }
 
     /// The job as numbers.
-    pub(crate) fn row(&self, job: &Features, past: &Past) -> Row {
+    pub(crate) fn row(&self, job: &JobFeatures, past: &CohortStatistics) -> FeatureRow {
         encode(self.quantity, job, past)
     }
 
@@ -152,7 +152,7 @@ impl History {
     }
 
     /// The remembered jobs, the newest first: how each looked at its submission, and what it took.
-    pub(crate) fn newest(&self) -> impl Iterator<Item = (&Row, f64)> {
+    pub(crate) fn newest(&self) -> impl Iterator<Item = (&FeatureRow, f64)> {
         self.window.iter().rev().map(|example| (&example.row, example.value))
     }
 
@@ -162,15 +162,15 @@ impl History {
     }
 }
 
-impl Past {
+impl CohortStatistics {
     /// The closest jobs of which something was known.
-    pub(crate) fn nearest(&self) -> Option<(Likeness, Statistics)> {
+    pub(crate) fn nearest(&self) -> Option<(MatchLevel, Statistics)> {
         let from_close_to_far = [
-            (Likeness::Kind, self.kind),
-            (Likeness::Group, self.group),
-            (Likeness::User, self.user),
-            (Likeness::Shape, self.shape),
-            (Likeness::All, self.all),
+            (MatchLevel::Kind, self.kind),
+            (MatchLevel::Group, self.group),
+            (MatchLevel::User, self.user),
+            (MatchLevel::Shape, self.shape),
+            (MatchLevel::All, self.all),
         ];
         from_close_to_far.into_iter().find_map(|(likeness, seen)| Some((likeness, seen?)))
     }
@@ -181,16 +181,16 @@ impl Past {
     }
 }
 
-fn scopes(job: &Features) -> Vec<Scope> {
+fn scopes(job: &JobFeatures) -> Vec<CohortKey> {
     let (user, group, devices) = (&job.user, &job.group, job.devices_milli);
     let always = [
-        Scope::Kind(user.clone(), group.clone(), devices),
-        Scope::Group(user.clone(), group.clone()),
-        Scope::User(user.clone()),
-        Scope::Shape(devices),
-        Scope::All,
+        CohortKey::Kind(user.clone(), group.clone(), devices),
+        CohortKey::Group(user.clone(), group.clone()),
+        CohortKey::User(user.clone()),
+        CohortKey::Shape(devices),
+        CohortKey::All,
     ];
-    always.into_iter().chain(job.model.clone().map(Scope::Model)).collect()
+    always.into_iter().chain(job.model.clone().map(CohortKey::Model)).collect()
 }
 
 #[cfg(test)]
@@ -203,13 +203,13 @@ mod tests {
         Time::EPOCH + Span::from_secs(secs)
     }
 
-    fn job(user: &str, group: &str, gpus: u64, secs: u64) -> Features {
-        Features {
+    fn job(user: &str, group: &str, gpus: u64, secs: u64) -> JobFeatures {
+        JobFeatures {
             user: user.into(),
             group: group.into(),
             devices_milli: gpus * 1_000,
             submitted_at: at(secs),
-            ..Features::default()
+            ..JobFeatures::default()
         }
     }
 
@@ -218,11 +218,11 @@ mod tests {
         let mut history = History::of(Quantity::Runtime);
         history.add(&job("ada", "resnet", 4, 0), at(10), 5.0);
         let nearest = |user, group, gpus| history.past(&job(user, group, gpus, 20)).nearest().unwrap().0;
-        assert_eq!(nearest("ada", "resnet", 4), Likeness::Kind);
-        assert_eq!(nearest("ada", "resnet", 1), Likeness::Group);
-        assert_eq!(nearest("ada", "bert", 4), Likeness::User);
-        assert_eq!(nearest("eve", "resnet", 4), Likeness::Shape);
-        assert_eq!(nearest("eve", "resnet", 1), Likeness::All);
+        assert_eq!(nearest("ada", "resnet", 4), MatchLevel::Kind);
+        assert_eq!(nearest("ada", "resnet", 1), MatchLevel::Group);
+        assert_eq!(nearest("ada", "bert", 4), MatchLevel::User);
+        assert_eq!(nearest("eve", "resnet", 4), MatchLevel::Shape);
+        assert_eq!(nearest("eve", "resnet", 1), MatchLevel::All);
         assert_eq!(history.past(&job("ada", "resnet", 4, 9)).nearest(), None);
     }
 
@@ -251,7 +251,7 @@ mod tests {
     #[test]
     fn jobs_of_the_same_model_are_known_to_each_other() {
         let mut history = History::of(Quantity::Runtime);
-        let of_model = |user, secs| Features { model: Some("bert".into()), ..job(user, "a", 1, secs) };
+        let of_model = |user, secs| JobFeatures { model: Some("bert".into()), ..job(user, "a", 1, secs) };
         history.add(&of_model("ada", 0), at(5), 3.0);
         assert_eq!(history.past(&of_model("eve", 6)).model.unwrap().last, 3.0);
         assert_eq!(history.past(&job("eve", "a", 1, 6)).model, None);

@@ -4,75 +4,75 @@
 //! It says when a new forest is due and what to fit it to, but fits nothing itself: a simulation fits at
 //! once, a live head on another thread.
 
-use cohabit_policy::{Features, Finished};
+use cohabit_policy::{CompletedRun, JobFeatures};
 
 use crate::basis;
-use crate::history::{History, Past, WINDOW};
-use crate::model::{Model, Sample};
+use crate::history::{CohortStatistics, History, WINDOW};
+use crate::model::{ForestModel, TrainingSample};
 use crate::quantity::Quantity;
 
 /// The first forest is fitted to so many jobs.
-const WARM: u64 = 200;
+const MIN_JOBS: u64 = 200;
 /// A new one is due after at least so many more.
-const SPACING: u64 = 500;
+const MIN_REFIT_INTERVAL: u64 = 500;
 /// Later, when the jobs it has seen grew by a part of this.
-const GROWTH: u64 = 25;
+const REFIT_GROWTH_DIVISOR: u64 = 25;
 /// But always before too much of the window is new.
-const WIDEST: u64 = WINDOW as u64 / 10;
+const MAX_REFIT_INTERVAL: u64 = WINDOW as u64 / 10;
 /// The forest speaks of jobs of whose user or size it has seen so many.
-const FAMILIAR: u64 = 50;
+const MIN_SIMILAR_JOBS: u64 = 50;
 
 /// Learns one quantity.
 #[derive(Debug)]
-pub(crate) struct Learner {
+pub(crate) struct QuantityEstimator {
     quantity: Quantity,
     history: History,
-    model: Option<Model>,
+    model: Option<ForestModel>,
     /// How many jobs there had been when the latest forest was due.
     fitted_at: u64,
 }
 
 /// A forest to be fitted.
 #[derive(Debug, Clone)]
-pub(crate) struct Lesson {
-    sample: Sample,
+pub(crate) struct PendingFit {
+    sample: TrainingSample,
     at: u64,
 }
 
 /// A forest to be used.
 #[derive(Debug)]
-pub(crate) struct Learned {
-    model: Option<Model>,
+pub(crate) struct CompletedFit {
+    model: Option<ForestModel>,
     at: u64,
 }
 
 /// What is expected.
 #[derive(Debug, Clone, PartialEq)]
-pub(crate) struct Expected {
+pub(crate) struct QuantityEstimate {
     /// In seconds or iterations, as the quantity is.
     pub(crate) value: f64,
     /// What it rests on.
     pub(crate) basis: String,
 }
 
-impl Learner {
-    pub(crate) fn of(quantity: Quantity) -> Learner {
-        Learner { quantity, history: History::of(quantity), model: None, fitted_at: 0 }
+impl QuantityEstimator {
+    pub(crate) fn of(quantity: Quantity) -> QuantityEstimator {
+        QuantityEstimator { quantity, history: History::of(quantity), model: None, fitted_at: 0 }
     }
 
     /// Remembers a job that ended, if it tells the quantity.
-    pub(crate) fn remember(&mut self, job: &Finished) {
-        if let Some(value) = self.quantity.of_job(job) {
+    pub(crate) fn remember(&mut self, job: &CompletedRun) {
+        if let Some(value) = self.quantity.observed_value(job) {
             self.history.add(&job.features, job.ended_at, value.ln_1p());
         }
     }
 
-    pub(crate) fn expected(&self, job: &Features) -> Option<Expected> {
+    pub(crate) fn expected(&self, job: &JobFeatures) -> Option<QuantityEstimate> {
         let past = self.history.past(job);
         let (likeness, seen) = past.nearest()?;
-        let model = self.model.as_ref().filter(|_| is_familiar(&past));
+        let model = self.model.as_ref().filter(|_| has_enough_similar_jobs(&past));
         let correction = model.map(|model| model.correction(&self.history.row(job, &past)));
-        Some(Expected {
+        Some(QuantityEstimate {
             value: (seen.median + correction.unwrap_or(0.0)).exp_m1(),
             basis: match correction {
                 Some(_) => basis::forest(self.history.len(), past.group.map_or(0, |it| it.count)),
@@ -82,33 +82,35 @@ impl Learner {
     }
 
     /// A forest to be fitted, if one is due.
-    pub(crate) fn lesson(&self) -> Option<Lesson> {
+    pub(crate) fn pending_fit(&self) -> Option<PendingFit> {
         let at = self.history.added();
-        (at >= self.next_due()).then(|| Lesson { sample: Sample::draw(&self.history, at), at })
+        (at >= self.next_due()).then(|| PendingFit { sample: TrainingSample::draw(&self.history, at), at })
     }
 
     fn next_due(&self) -> u64 {
         match self.fitted_at {
-            0 => WARM,
-            fitted_at => fitted_at + (fitted_at / GROWTH).clamp(SPACING, WIDEST),
+            0 => MIN_JOBS,
+            fitted_at => {
+                fitted_at + (fitted_at / REFIT_GROWTH_DIVISOR).clamp(MIN_REFIT_INTERVAL, MAX_REFIT_INTERVAL)
+            }
         }
     }
 
     /// Uses a forest from now on.
-    pub(crate) fn adopt(&mut self, learned: Learned) {
+    pub(crate) fn adopt(&mut self, learned: CompletedFit) {
         self.model = learned.model;
         self.fitted_at = learned.at;
     }
 }
 
-impl Lesson {
-    pub(crate) fn fit(self) -> Learned {
-        Learned { model: self.sample.fit(), at: self.at }
+impl PendingFit {
+    pub(crate) fn fit(self) -> CompletedFit {
+        CompletedFit { model: self.sample.fit(), at: self.at }
     }
 }
 
-fn is_familiar(past: &Past) -> bool {
-    [past.user, past.shape].into_iter().flatten().any(|seen| seen.count >= FAMILIAR)
+fn has_enough_similar_jobs(past: &CohortStatistics) -> bool {
+    [past.user, past.shape].into_iter().flatten().any(|seen| seen.count >= MIN_SIMILAR_JOBS)
 }
 
 #[cfg(test)]
@@ -117,45 +119,47 @@ mod tests {
 
     use super::*;
 
-    fn job(user: &str, gpus: u64, number: u64) -> Features {
+    fn job(user: &str, gpus: u64, number: u64) -> JobFeatures {
         let submitted_at = Time::EPOCH + Span::from_secs(number * 100);
         let group = "a".into();
-        Features {
+        JobFeatures {
             user: user.into(),
             group,
             devices_milli: gpus * 1_000,
             submitted_at,
-            ..Features::default()
+            ..JobFeatures::default()
         }
     }
 
     /// `jobs` jobs of ada on one GPU; each takes a minute.
-    fn taught(jobs: u64) -> Learner {
-        let mut learner = Learner::of(Quantity::Runtime);
+    fn taught(jobs: u64) -> QuantityEstimator {
+        let mut learner = QuantityEstimator::of(Quantity::Runtime);
         (0..jobs).for_each(|number| learner.remember(&done(job("ada", 1, number), 60)));
         learner
     }
 
-    fn done(features: Features, secs: u64) -> Finished {
+    fn done(features: JobFeatures, secs: u64) -> CompletedRun {
         let runtime = Span::from_secs(secs);
-        Finished { ended_at: features.submitted_at + runtime, features, runtime, iterations: None }
+        CompletedRun { ended_at: features.submitted_at + runtime, features, runtime, iterations: None }
     }
 
     #[test]
     fn a_forest_is_due_when_enough_jobs_were_added() {
-        assert!(taught(WARM - 1).lesson().is_none());
-        let mut learner = taught(WARM);
-        learner.adopt(learner.lesson().unwrap().fit());
-        assert!(learner.lesson().is_none());
-        let due = |fitted_at| Learner { fitted_at, ..Learner::of(Quantity::Runtime) }.next_due();
+        assert!(taught(MIN_JOBS - 1).pending_fit().is_none());
+        let mut learner = taught(MIN_JOBS);
+        learner.adopt(learner.pending_fit().unwrap().fit());
+        assert!(learner.pending_fit().is_none());
+        let due = |fitted_at| {
+            QuantityEstimator { fitted_at, ..QuantityEstimator::of(Quantity::Runtime) }.next_due()
+        };
         assert_eq!([due(200), due(25_000), due(1_000_000)], [700, 26_000, 1_002_000]);
     }
 
     #[test]
     fn the_forest_speaks_only_of_what_it_has_seen_enough_of() {
-        let mut learner = taught(WARM);
-        (0..49).for_each(|number| learner.remember(&done(job("eve", 8, WARM + number), 600)));
-        learner.adopt(learner.lesson().unwrap().fit());
+        let mut learner = taught(MIN_JOBS);
+        (0..49).for_each(|number| learner.remember(&done(job("eve", 8, MIN_JOBS + number), 600)));
+        learner.adopt(learner.pending_fit().unwrap().fit());
         let basis = |user, gpus| learner.expected(&job(user, gpus, 10_000)).unwrap().basis;
         assert_eq!(basis("ada", 3), "the forest, from 249 jobs, 200 of them of its group");
         assert_eq!(basis("bob", 1), "the forest, from 249 jobs, none of them of its group");
@@ -167,7 +171,7 @@ mod tests {
 
     #[test]
     fn without_a_forest_the_closest_jobs_are_the_ground() {
-        let mut learner = Learner::of(Quantity::Runtime);
+        let mut learner = QuantityEstimator::of(Quantity::Runtime);
         assert_eq!(learner.expected(&job("ada", 1, 9)), None);
         learner.remember(&done(job("ada", 1, 0), 60));
         learner.remember(&done(job("eve", 4, 1), 600));

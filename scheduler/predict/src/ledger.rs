@@ -11,15 +11,15 @@ use cohabit_types::{Span, Time};
 use crate::median::median;
 
 /// How many of the newest values the median is of.
-const RECENT: usize = 20;
+const MEDIAN_WINDOW: usize = 20;
 /// How many of the newest values the quicker median is of.
-const NEWEST: usize = 5;
+const SHORT_MEDIAN_WINDOW: usize = 5;
 /// How much the newest value weighs in the mean that forgets.
-const FRESH: f64 = 0.3;
+const SMOOTHING: f64 = 0.3;
 
 /// Values of jobs that belong together.
 #[derive(Debug, Clone)]
-pub(crate) struct Ledger {
+pub(crate) struct Cohort {
     code: u32,
     /// The first to end first.
     entries: VecDeque<Entry>,
@@ -32,9 +32,9 @@ struct Entry {
     value: f64,
     sum: f64,
     squares: f64,
-    forgetful: f64,
+    exponential_mean: f64,
     /// Of the job that was submitted last: when, and its value.
-    youngest: (Time, f64),
+    last_submitted: (Time, f64),
 }
 
 /// What was known at a moment.
@@ -49,29 +49,29 @@ pub(crate) struct Statistics {
     /// How long ago that was.
     pub(crate) since_last: Span,
     /// The value of the one that was submitted last, even if it is forgotten by now.
-    pub(crate) youngest: f64,
+    pub(crate) last_submitted: f64,
     /// How long ago it was submitted.
-    pub(crate) since_youngest: Span,
+    pub(crate) since_last_submitted: Span,
     /// Mean of all values.
     pub(crate) mean: f64,
     /// Their standard deviation.
     pub(crate) deviation: f64,
     /// Mean in which each value weighs 0.7 times as much as the next; what is forgotten fades from it.
-    pub(crate) forgetful: f64,
+    pub(crate) exponential_mean: f64,
     /// Median of the last 20.
     pub(crate) median: f64,
     /// How many values that median is of.
     pub(crate) recent: usize,
     /// Median of the last 5.
-    pub(crate) quick_median: f64,
+    pub(crate) short_median: f64,
     /// How far the last 20 lie apart.
     pub(crate) range: f64,
 }
 
-impl Ledger {
+impl Cohort {
     /// An empty ledger with a number of its own.
-    pub(crate) fn new(code: u32) -> Ledger {
-        Ledger { code, entries: VecDeque::new() }
+    pub(crate) fn new(code: u32) -> Cohort {
+        Cohort { code, entries: VecDeque::new() }
     }
 
     /// Adds a job. One that ended before the newest counts as known no earlier than that.
@@ -81,8 +81,8 @@ impl Ledger {
             value,
             sum: value,
             squares: value * value,
-            forgetful: value,
-            youngest: (submitted_at, value),
+            exponential_mean: value,
+            last_submitted: (submitted_at, value),
         };
         self.entries.push_back(self.entries.back().map_or(first, |before| first.after(before)));
     }
@@ -100,22 +100,22 @@ impl Ledger {
     pub(crate) fn known_at(&self, moment: Time) -> Option<Statistics> {
         let known = self.entries.partition_point(|entry| entry.known_at <= moment);
         let newest = self.entries.get(known.checked_sub(1)?)?;
-        let recent = self.newest(known, RECENT);
+        let recent = self.newest(known, MEDIAN_WINDOW);
         let (mean, deviation) = self.moments(newest, known as f64);
         Some(Statistics {
             code: self.code,
             count: known as u64,
             last: newest.value,
             since_last: moment.since(newest.known_at),
-            youngest: newest.youngest.1,
-            since_youngest: moment.since(newest.youngest.0),
+            last_submitted: newest.last_submitted.1,
+            since_last_submitted: moment.since(newest.last_submitted.0),
             mean,
             deviation,
-            forgetful: newest.forgetful,
+            exponential_mean: newest.exponential_mean,
             recent: recent.len(),
             range: range(&recent),
             median: median(recent)?,
-            quick_median: median(self.newest(known, NEWEST))?,
+            short_median: median(self.newest(known, SHORT_MEDIAN_WINDOW))?,
         })
     }
 
@@ -142,8 +142,12 @@ impl Entry {
             value: self.value,
             sum: before.sum + self.sum,
             squares: before.squares + self.squares,
-            forgetful: before.forgetful + FRESH * (self.value - before.forgetful),
-            youngest: if self.youngest.0 >= before.youngest.0 { self.youngest } else { before.youngest },
+            exponential_mean: before.exponential_mean + SMOOTHING * (self.value - before.exponential_mean),
+            last_submitted: if self.last_submitted.0 >= before.last_submitted.0 {
+                self.last_submitted
+            } else {
+                before.last_submitted
+            },
         }
     }
 }
@@ -163,8 +167,8 @@ mod tests {
     }
 
     /// A job each ten seconds, submitted five seconds before its end.
-    fn ledger(values: impl IntoIterator<Item = f64>) -> Ledger {
-        let mut ledger = Ledger::new(1);
+    fn ledger(values: impl IntoIterator<Item = f64>) -> Cohort {
+        let mut ledger = Cohort::new(1);
         for (index, value) in values.into_iter().enumerate() {
             let ended = 10 * (index as u64 + 1);
             ledger.add(at(ended - 5), at(ended), value);
@@ -178,7 +182,7 @@ mod tests {
         assert_eq!(ledger.known_at(at(9)), None);
         let seen = ledger.known_at(at(29)).unwrap();
         assert_eq!((seen.count, seen.last, seen.mean, seen.deviation), (2, 2.0, 1.5, 0.5));
-        assert_eq!((seen.since_last, seen.since_youngest), (Span::from_secs(9), Span::from_secs(14)));
+        assert_eq!((seen.since_last, seen.since_last_submitted), (Span::from_secs(9), Span::from_secs(14)));
         assert_eq!(ledger.known_at(at(30)).unwrap().mean, 3.0);
     }
 
@@ -186,8 +190,8 @@ mod tests {
     fn medians_are_of_the_newest_values() {
         let seen = ledger((0..40).map(f64::from)).known_at(Time::NEVER).unwrap();
         assert_eq!((seen.count, seen.recent, seen.range), (40, 20, 19.0));
-        assert_eq!((seen.median, seen.quick_median), (29.0, 37.0));
-        assert!((seen.forgetful - 39.0).abs() < 2.5);
+        assert_eq!((seen.median, seen.short_median), (29.0, 37.0));
+        assert!((seen.exponential_mean - 39.0).abs() < 2.5);
     }
 
     #[test]
@@ -196,7 +200,10 @@ mod tests {
         ledger.add(at(20), at(30), 2.0);
         ledger.add(at(6), at(40), 3.0);
         let seen = ledger.known_at(at(50)).unwrap();
-        assert_eq!((seen.last, seen.youngest, seen.since_youngest), (3.0, 2.0, Span::from_secs(30)));
+        assert_eq!(
+            (seen.last, seen.last_submitted, seen.since_last_submitted),
+            (3.0, 2.0, Span::from_secs(30))
+        );
     }
 
     #[test]

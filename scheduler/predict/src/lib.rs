@@ -20,9 +20,9 @@ mod recent_median;
 mod rolling;
 mod row;
 
-pub use accuracy::{Accuracy, Comparison, Errors, Percentiles, Recurrence, Tally};
+pub use accuracy::{Accuracy, AccuracyAccumulator, AccuracyStats, EstimateErrors, Percentiles, Recurrence};
 pub use constant::Constant;
-pub use forest::{Fitted, Forest, Training};
+pub use forest::{FittedForest, Forest, ForestFit};
 pub use group_mean::GroupMean;
 pub use quantity::Quantity;
 pub use recent_median::RecentMedian;

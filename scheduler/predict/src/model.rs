@@ -10,74 +10,76 @@ use smartcore::ensemble::random_forest_regressor::{RandomForestRegressor, Random
 use smartcore::linalg::basic::matrix::DenseMatrix;
 
 use crate::history::History;
-use crate::row::{ANCHOR, Row, WIDTH};
+use crate::row::{ANCHOR_COLUMN, FEATURE_COUNT, FeatureRow};
 
 /// How many jobs it is fitted to.
-const SAMPLE: usize = 1_500;
+const SAMPLE_SIZE: usize = 1_500;
 /// A job that is older by so many jobs is half as likely to be among them.
 const HALF_LIFE: f64 = 1_500.0;
 /// Corrections are cut off at a factor of e to this, 1.65.
-const CUT: f32 = 0.5;
+const MAX_LOG_CORRECTION: f32 = 0.5;
 
-const TREES: usize = 40;
-const DEPTH: u16 = 5;
-const LEAST_IN_A_LEAF: usize = 20;
+const TREE_COUNT: usize = 40;
+const MAX_DEPTH: u16 = 5;
+const MIN_SAMPLES_PER_LEAF: usize = 20;
 /// How many numbers of a job are tried for each split.
-const TRIED: usize = 6;
+const FEATURES_PER_SPLIT: usize = 6;
 const SEED: u64 = 0x5eed;
 
 type Trees = RandomForestRegressor<f32, f32, DenseMatrix<f32>, Vec<f32>>;
 
 /// Jobs to fit a forest to, apart from the history, which goes on.
 #[derive(Debug, Clone)]
-pub(crate) struct Sample {
-    rows: Vec<Row>,
+pub(crate) struct TrainingSample {
+    rows: Vec<FeatureRow>,
     corrections: Vec<f32>,
 }
 
 /// A fitted forest.
 #[derive(Debug)]
-pub(crate) struct Model {
+pub(crate) struct ForestModel {
     trees: Trees,
     /// The numbers of a job that differed between the jobs that it was fitted to.
     columns: Vec<usize>,
 }
 
-impl Sample {
+impl TrainingSample {
     /// Draws among the remembered jobs, the newer the likelier; by the same seed the same ones.
-    pub(crate) fn draw(history: &History, seed: u64) -> Sample {
+    pub(crate) fn draw(history: &History, seed: u64) -> TrainingSample {
         let mut random = ChaCha8Rng::seed_from_u64(seed);
         // Of waiting times with these rates the shortest are a weighted draw without repetition.
         let wait = |age: usize| -uniform(&mut random).ln() * (age as f64 / HALF_LIFE).exp2();
         let waits: Vec<f64> = (0..history.len()).map(wait).collect();
         let mut drawn: Vec<_> = waits.into_iter().zip(history.newest()).collect();
         drawn.sort_by(|a, b| a.0.total_cmp(&b.0));
-        drawn.truncate(SAMPLE);
-        let correction = |row: &Row, value: f64| (value as f32 - row[ANCHOR]).clamp(-CUT, CUT);
-        Sample {
+        drawn.truncate(SAMPLE_SIZE);
+        let correction = |row: &FeatureRow, value: f64| {
+            (value as f32 - row[ANCHOR_COLUMN]).clamp(-MAX_LOG_CORRECTION, MAX_LOG_CORRECTION)
+        };
+        TrainingSample {
             rows: drawn.iter().map(|(_, (row, _))| **row).collect(),
             corrections: drawn.iter().map(|(_, (row, value))| correction(row, *value)).collect(),
         }
     }
 
     /// Fits a forest; takes some tens of milliseconds. None of an empty sample.
-    pub(crate) fn fit(self) -> Option<Model> {
-        let columns = telling(&self.rows);
+    pub(crate) fn fit(self) -> Option<ForestModel> {
+        let columns = varying_columns(&self.rows);
         let matrix = matrix(&self.rows, &columns)?;
         let parameters = RandomForestRegressorParameters::default()
-            .with_n_trees(TREES)
-            .with_max_depth(DEPTH)
-            .with_min_samples_leaf(LEAST_IN_A_LEAF)
-            .with_m(TRIED)
+            .with_n_trees(TREE_COUNT)
+            .with_max_depth(MAX_DEPTH)
+            .with_min_samples_leaf(MIN_SAMPLES_PER_LEAF)
+            .with_m(FEATURES_PER_SPLIT)
             .with_seed(SEED);
         let trees = Trees::fit(&matrix, &self.corrections, parameters).ok()?;
-        Some(Model { trees, columns })
+        Some(ForestModel { trees, columns })
     }
 }
 
-impl Model {
+impl ForestModel {
     /// By how much the logarithm of the quantity lies above the anchor.
-    pub(crate) fn correction(&self, row: &Row) -> f64 {
+    pub(crate) fn correction(&self, row: &FeatureRow) -> f64 {
         let one = matrix(std::slice::from_ref(row), &self.columns);
         let said = one.and_then(|one| self.trees.predict(&one).ok());
         said.and_then(|said| said.first().copied()).map_or(0.0, f64::from)
@@ -85,12 +87,12 @@ impl Model {
 }
 
 /// The numbers that differ between these jobs: no split is possible by others. At least the anchor.
-fn telling(rows: &[Row]) -> Vec<usize> {
+fn varying_columns(rows: &[FeatureRow]) -> Vec<usize> {
     let differs = |column: &usize| rows.iter().any(|row| row[*column] != rows[0][*column]);
-    (0..WIDTH).filter(|column| *column == ANCHOR || differs(column)).collect()
+    (0..FEATURE_COUNT).filter(|column| *column == ANCHOR_COLUMN || differs(column)).collect()
 }
 
-fn matrix(rows: &[Row], columns: &[usize]) -> Option<DenseMatrix<f32>> {
+fn matrix(rows: &[FeatureRow], columns: &[usize]) -> Option<DenseMatrix<f32>> {
     let values: Vec<f32> = rows.iter().flat_map(|row| columns.iter().map(|column| row[*column])).collect();
     DenseMatrix::new(rows.len(), columns.len(), values, false).ok()
 }
@@ -102,7 +104,7 @@ fn uniform(random: &mut ChaCha8Rng) -> f64 {
 
 #[cfg(test)]
 mod tests {
-    use cohabit_policy::Features;
+    use cohabit_policy::JobFeatures;
     use cohabit_types::{Span, Time};
 
     use super::*;
@@ -119,15 +121,15 @@ mod tests {
         history
     }
 
-    fn hourly(number: u64) -> Features {
-        Features { submitted_at: Time::EPOCH + Span::from_secs(number * 3_600), ..Features::default() }
+    fn hourly(number: u64) -> JobFeatures {
+        JobFeatures { submitted_at: Time::EPOCH + Span::from_secs(number * 3_600), ..JobFeatures::default() }
     }
 
     #[test]
     fn the_forest_corrects_the_anchor_by_what_it_has_learned() {
         for jobs in [1_000, 1_006, 1_012, 1_018] {
             let (history, job) = (history(jobs), hourly(jobs));
-            let model = Sample::draw(&history, 1).fit().unwrap();
+            let model = TrainingSample::draw(&history, 1).fit().unwrap();
             let past = history.past(&job);
             let said = past.anchor() + model.correction(&history.row(&job, &past));
             let expected = if job.hour() < 12 { 4.8 } else { 5.2 };
@@ -138,10 +140,10 @@ mod tests {
     #[test]
     fn the_same_seed_draws_and_fits_the_same() {
         let history = history(3_000);
-        let (job, said) = (hourly(3_001), |seed| Sample::draw(&history, seed).fit().unwrap());
+        let (job, said) = (hourly(3_001), |seed| TrainingSample::draw(&history, seed).fit().unwrap());
         let row = history.row(&job, &history.past(&job));
         assert_eq!(said(1).correction(&row).to_bits(), said(1).correction(&row).to_bits());
-        let anchors = |seed| Sample::draw(&history, seed).rows;
+        let anchors = |seed| TrainingSample::draw(&history, seed).rows;
         assert_ne!(anchors(1), anchors(2));
     }
 
@@ -149,8 +151,8 @@ mod tests {
     fn newer_jobs_are_drawn_more_often_and_none_twice() {
         let mut history = History::of(Quantity::Runtime);
         (0..10_000).for_each(|number| history.add(&hourly(number), Time::EPOCH, number as f64));
-        let drawn = Sample::draw(&history, 1);
-        assert_eq!(drawn.rows.len(), SAMPLE);
+        let drawn = TrainingSample::draw(&history, 1);
+        assert_eq!(drawn.rows.len(), SAMPLE_SIZE);
         let newest = history.newest().take(1_500).map(|(row, _)| row.map(f32::to_bits));
         let newest: std::collections::BTreeSet<_> = newest.collect();
         let of_newest = drawn.rows.iter().filter(|row| newest.contains(&row.map(f32::to_bits))).count();
@@ -159,6 +161,6 @@ mod tests {
 
     #[test]
     fn nothing_can_be_fitted_to_no_jobs() {
-        assert!(Sample::draw(&History::of(Quantity::Runtime), 1).fit().is_none());
+        assert!(TrainingSample::draw(&History::of(Quantity::Runtime), 1).fit().is_none());
     }
 }

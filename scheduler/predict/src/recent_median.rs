@@ -5,11 +5,11 @@
 
 use std::collections::{BTreeMap, VecDeque};
 
-use cohabit_policy::{Estimator, Features, Finished};
+use cohabit_policy::{CompletedRun, Estimator, JobFeatures};
 use cohabit_types::{Estimate, Span};
 
 use crate::basis;
-use crate::history::Likeness;
+use crate::history::MatchLevel;
 use crate::median::median;
 
 /// How many past jobs of a kind are remembered.
@@ -18,27 +18,27 @@ const WINDOW: usize = 20;
 /// The median of the last jobs of the same user, group and size.
 #[derive(Debug, Default, Clone)]
 pub struct RecentMedian {
-    past: BTreeMap<Kind, VecDeque<Run>>,
+    past: BTreeMap<Kind, VecDeque<PastRun>>,
 }
 
 /// User, group, and size in thousandths of a device.
 type Kind = (String, String, u64);
 /// How long a job ran, and the steps it reported.
-type Run = (Span, Option<u64>);
+type PastRun = (Span, Option<u64>);
 
 impl Estimator for RecentMedian {
-    fn estimate(&self, job: &Features) -> Option<Estimate> {
+    fn estimate(&self, job: &JobFeatures) -> Option<Estimate> {
         let Some(past) = self.past.get(&key(job)) else { return job.told() };
         let steps: Vec<u64> = past.iter().filter_map(|(_, iterations)| *iterations).collect();
         Some(Estimate {
             iterations: job.iterations.or_else(|| median(steps)),
             runtime: median(past.iter().map(|(runtime, _)| *runtime).collect()),
-            basis: basis::median(Likeness::Kind, past.len(), job),
+            basis: basis::median(MatchLevel::Kind, past.len(), job),
             ..Estimate::default()
         })
     }
 
-    fn learn(&mut self, done: &[Finished]) {
+    fn learn(&mut self, done: &[CompletedRun]) {
         for finished in done {
             let past = self.past.entry(key(&finished.features)).or_default();
             past.push_back((finished.runtime, finished.iterations));
@@ -49,7 +49,7 @@ impl Estimator for RecentMedian {
     }
 }
 
-fn key(job: &Features) -> Kind {
+fn key(job: &JobFeatures) -> Kind {
     (job.user.clone(), job.group.clone(), job.devices_milli)
 }
 
@@ -59,12 +59,17 @@ mod tests {
 
     use super::*;
 
-    fn job(group: &str) -> Features {
-        Features { user: "ada".into(), group: group.into(), devices_milli: 1_000, ..Features::default() }
+    fn job(group: &str) -> JobFeatures {
+        JobFeatures {
+            user: "ada".into(),
+            group: group.into(),
+            devices_milli: 1_000,
+            ..JobFeatures::default()
+        }
     }
 
-    fn ran(group: &str, secs: u64) -> Finished {
-        Finished {
+    fn ran(group: &str, secs: u64) -> CompletedRun {
+        CompletedRun {
             features: job(group),
             ended_at: Time::EPOCH,
             runtime: Span::from_secs(secs),

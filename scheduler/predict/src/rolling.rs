@@ -6,47 +6,50 @@
 use std::collections::BTreeSet;
 use std::iter::Peekable;
 
-use cohabit_policy::{Estimator, Features, Finished};
+use cohabit_policy::{CompletedRun, Estimator, JobFeatures};
 use cohabit_types::Time;
 
-use crate::accuracy::{Accuracy, Recurrence, Tally};
+use crate::accuracy::{Accuracy, AccuracyAccumulator, Recurrence};
 use crate::quantity::Quantity;
 
 /// Replays jobs through an estimator and compares this quantity with what it said at their submission.
 ///
 /// A job that ended at the moment of a submission had ended before it. Jobs that do not tell the quantity are
 /// learned from, but not counted.
-pub fn rolling(estimator: &mut dyn Estimator, jobs: &[Finished], quantity: Quantity) -> Accuracy {
-    let mut submissions: Vec<&Finished> = jobs.iter().collect();
+pub fn rolling(estimator: &mut dyn Estimator, jobs: &[CompletedRun], quantity: Quantity) -> Accuracy {
+    let mut submissions: Vec<&CompletedRun> = jobs.iter().collect();
     submissions.sort_by_key(|job| job.features.submitted_at);
-    let mut ends: Vec<&Finished> = jobs.iter().collect();
+    let mut ends: Vec<&CompletedRun> = jobs.iter().collect();
     ends.sort_by_key(|job| job.ended_at);
     let (mut ends, mut groups, mut tally) =
-        (ends.into_iter().peekable(), Groups::default(), Tally::default());
+        (ends.into_iter().peekable(), Groups::default(), AccuracyAccumulator::default());
     for job in submissions {
         let ended = ended_by(&mut ends, job.features.submitted_at);
         groups.note(&ended);
         estimator.learn(&ended);
-        if let Some(truth) = quantity.of_job(job) {
-            let estimate = estimator.estimate(&unaided(&job.features, quantity));
-            let estimated = estimate.and_then(|it| quantity.of_estimate(&it));
+        if let Some(truth) = quantity.observed_value(job) {
+            let estimate = estimator.estimate(&without_answer(&job.features, quantity));
+            let estimated = estimate.and_then(|it| quantity.estimated_value(&it));
             tally.note(groups.recurrence(&job.features), estimated, truth);
         }
     }
     tally.accuracy()
 }
 
-fn ended_by<'a>(ends: &mut Peekable<impl Iterator<Item = &'a Finished>>, moment: Time) -> Vec<Finished> {
+fn ended_by<'a>(
+    ends: &mut Peekable<impl Iterator<Item = &'a CompletedRun>>,
+    moment: Time,
+) -> Vec<CompletedRun> {
     std::iter::from_fn(|| ends.next_if(|end| end.ended_at <= moment).cloned()).collect()
 }
 
 /// Without the answer: what a user tells is no achievement of the estimator.
-fn unaided(job: &Features, quantity: Quantity) -> Features {
+fn without_answer(job: &JobFeatures, quantity: Quantity) -> JobFeatures {
     let iterations = match quantity {
         Quantity::Runtime => job.iterations,
         Quantity::Iterations => None,
     };
-    Features { iterations, ..job.clone() }
+    JobFeatures { iterations, ..job.clone() }
 }
 
 /// Users with the groups of which a job had ended.
@@ -54,11 +57,11 @@ fn unaided(job: &Features, quantity: Quantity) -> Features {
 struct Groups(BTreeSet<(String, String)>);
 
 impl Groups {
-    fn note(&mut self, ended: &[Finished]) {
+    fn note(&mut self, ended: &[CompletedRun]) {
         self.0.extend(ended.iter().map(|job| (job.features.user.clone(), job.features.group.clone())));
     }
 
-    fn recurrence(&self, job: &Features) -> Recurrence {
+    fn recurrence(&self, job: &JobFeatures) -> Recurrence {
         match self.0.contains(&(job.user.clone(), job.group.clone())) {
             true => Recurrence::Recurring,
             false => Recurrence::FirstSeen,
@@ -74,27 +77,27 @@ mod tests {
 
     /// Writes down what it hears, and expects the runtime of the last job that it learned from.
     #[derive(Default)]
-    struct Diary {
+    struct RecordingEstimator {
         last: Option<Span>,
         learned: Vec<String>,
     }
 
-    impl Estimator for Diary {
-        fn estimate(&self, job: &Features) -> Option<Estimate> {
+    impl Estimator for RecordingEstimator {
+        fn estimate(&self, job: &JobFeatures) -> Option<Estimate> {
             Some(Estimate { iterations: job.iterations, runtime: self.last, ..Estimate::default() })
         }
 
-        fn learn(&mut self, done: &[Finished]) {
+        fn learn(&mut self, done: &[CompletedRun]) {
             self.last = done.last().map(|job| job.runtime).or(self.last);
             self.learned.extend(done.iter().map(|job| job.features.group.clone()));
         }
     }
 
-    fn ran(group: &str, from: u64, until: u64) -> Finished {
+    fn ran(group: &str, from: u64, until: u64) -> CompletedRun {
         let at = |secs| Time::EPOCH + Span::from_secs(secs);
-        let features = Features { group: group.into(), submitted_at: at(from), ..Features::default() };
-        let told = Features { iterations: Some(7), ..features };
-        Finished {
+        let features = JobFeatures { group: group.into(), submitted_at: at(from), ..JobFeatures::default() };
+        let told = JobFeatures { iterations: Some(7), ..features };
+        CompletedRun {
             ended_at: at(until),
             runtime: Span::from_secs(until - from),
             iterations: Some(7),
@@ -105,7 +108,7 @@ mod tests {
     #[test]
     fn a_job_is_estimated_with_what_had_ended_when_it_was_submitted() {
         let jobs = [ran("late", 30, 50), ran("long", 0, 100), ran("short", 10, 30), ran("short", 40, 60)];
-        let mut diary = Diary::default();
+        let mut diary = RecordingEstimator::default();
         let accuracy = rolling(&mut diary, &jobs, Quantity::Runtime);
         assert_eq!(diary.learned, ["short"]);
         assert_eq!((accuracy.first_seen.jobs, accuracy.first_seen.estimated), (3, 1));
@@ -116,6 +119,6 @@ mod tests {
     #[test]
     fn the_answer_is_hidden_from_the_estimator() {
         let jobs = [ran("a", 0, 10), ran("a", 20, 30)];
-        assert_eq!(rolling(&mut Diary::default(), &jobs, Quantity::Iterations).all.estimated, 0);
+        assert_eq!(rolling(&mut RecordingEstimator::default(), &jobs, Quantity::Iterations).all.estimated, 0);
     }
 }

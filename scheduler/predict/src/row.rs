@@ -3,39 +3,41 @@
 //! Values of other jobs are told as their distance from the anchor, the value that is expected without
 //! further thought; so a split that was learned on short jobs holds for long ones too.
 
-use cohabit_policy::Features;
+use cohabit_policy::JobFeatures;
 use cohabit_types::Span;
 
-use crate::history::Past;
+use crate::history::CohortStatistics;
 use crate::ledger::Statistics;
 use crate::quantity::Quantity;
 
 /// How many numbers a job has.
-pub(crate) const WIDTH: usize = 50;
+pub(crate) const FEATURE_COUNT: usize = 50;
 /// Which of them is the anchor.
-pub(crate) const ANCHOR: usize = 0;
+pub(crate) const ANCHOR_COLUMN: usize = 0;
 
 /// A job as numbers.
-pub(crate) type Row = [f32; WIDTH];
+pub(crate) type FeatureRow = [f32; FEATURE_COUNT];
 
 /// Stands for a count, a time or a number that is not known.
 const UNKNOWN: f64 = -1.0;
 
 /// The job as numbers.
-pub(crate) fn encode(quantity: Quantity, job: &Features, past: &Past) -> Row {
+pub(crate) fn encode(quantity: Quantity, job: &JobFeatures, past: &CohortStatistics) -> FeatureRow {
     let anchor = past.anchor();
-    let mut row = [0.0; WIDTH];
+    let mut row = [0.0; FEATURE_COUNT];
     let numbers = std::iter::once(anchor)
         .chain(own(quantity, job))
         .chain([past.user, past.group, past.model].map(code))
-        .chain([past.kind, past.user, past.shape].into_iter().flat_map(|seen| in_full(seen, anchor)))
-        .chain([past.group, past.model, past.all].into_iter().flat_map(|seen| in_short(seen, anchor)));
+        .chain([past.kind, past.user, past.shape].into_iter().flat_map(|seen| full_statistics(seen, anchor)))
+        .chain(
+            [past.group, past.model, past.all].into_iter().flat_map(|seen| short_statistics(seen, anchor)),
+        );
     row.iter_mut().zip(numbers).for_each(|(slot, number)| *slot = number as f32);
     row
 }
 
 /// What the job says of itself.
-fn own(quantity: Quantity, job: &Features) -> [f64; 7] {
+fn own(quantity: Quantity, job: &JobFeatures) -> [f64; 7] {
     let iterations = match quantity {
         Quantity::Runtime => job.iterations,
         // It would be the answer, and who tells it is not asked.
@@ -52,24 +54,24 @@ fn own(quantity: Quantity, job: &Features) -> [f64; 7] {
     ]
 }
 
-fn in_full(seen: Option<Statistics>, anchor: f64) -> [f64; 11] {
+fn full_statistics(seen: Option<Statistics>, anchor: f64) -> [f64; 11] {
     let Some(it) = seen else { return [0.0, UNKNOWN, UNKNOWN, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0] };
     [
         (it.count as f64).ln_1p(),
         log(it.since_last),
-        log(it.since_youngest),
+        log(it.since_last_submitted),
         it.last - anchor,
-        it.youngest - anchor,
+        it.last_submitted - anchor,
         it.mean - anchor,
-        it.forgetful - anchor,
+        it.exponential_mean - anchor,
         it.median - anchor,
-        it.quick_median - anchor,
+        it.short_median - anchor,
         it.deviation,
         it.range,
     ]
 }
 
-fn in_short(seen: Option<Statistics>, anchor: f64) -> [f64; 2] {
+fn short_statistics(seen: Option<Statistics>, anchor: f64) -> [f64; 2] {
     seen.map_or([0.0; 2], |it| [(it.count as f64).ln_1p(), it.median - anchor])
 }
 
@@ -91,16 +93,18 @@ mod tests {
 
     #[test]
     fn every_slot_is_filled_and_none_is_left_over() {
-        let numbers =
-            1 + own(Quantity::Runtime, &Features::default()).len() + 3 + 3 * in_full(None, 0.0).len();
-        assert_eq!(numbers + 3 * in_short(None, 0.0).len(), WIDTH);
+        let numbers = 1
+            + own(Quantity::Runtime, &JobFeatures::default()).len()
+            + 3
+            + 3 * full_statistics(None, 0.0).len();
+        assert_eq!(numbers + 3 * short_statistics(None, 0.0).len(), FEATURE_COUNT);
     }
 
     #[test]
     fn the_iterations_that_a_user_tells_are_hidden_where_iterations_are_learned() {
-        let told = Features { iterations: Some(500), ..Features::default() };
-        let untold = Features::default();
-        let row = |quantity, job| encode(quantity, job, &Past::default());
+        let told = JobFeatures { iterations: Some(500), ..JobFeatures::default() };
+        let untold = JobFeatures::default();
+        let row = |quantity, job| encode(quantity, job, &CohortStatistics::default());
         assert_ne!(row(Quantity::Runtime, &told), row(Quantity::Runtime, &untold));
         assert_eq!(row(Quantity::Iterations, &told), row(Quantity::Iterations, &untold));
     }

@@ -6,7 +6,8 @@
 use std::path::{Path, PathBuf};
 
 use cohabit_predict::interference::{
-    Figures, Format, HoldOut, MeasuredSet, Tally, Training, evaluate, kind_by_name, pretrained, read,
+    EvaluationAccumulator, HoldOut, MeasuredSet, MeasurementFormat, ModelTrainer, PredictionMetrics,
+    evaluate, kind_by_name, pretrained, read,
 };
 
 /// Found in a folder `shared` beside the repository.
@@ -17,16 +18,16 @@ fn pairs() -> Option<Vec<MeasuredSet>> {
     if found.is_none() {
         eprintln!("skipped: there is no {file} in any folder above");
     }
-    found.map(|path| read(std::fs::File::open(path).unwrap(), Format::GavelPairs).unwrap())
+    found.map(|path| read(std::fs::File::open(path).unwrap(), MeasurementFormat::GavelPairs).unwrap())
 }
 
 /// The figures of a kind on what it never saw, all seeds together.
-fn figures(kind: &str, hold_out: HoldOut, observed: usize, seeds: &[u64]) -> Option<Figures> {
+fn figures(kind: &str, hold_out: HoldOut, observed: usize, seeds: &[u64]) -> Option<PredictionMetrics> {
     let measured = pairs()?;
     let kind = kind_by_name(kind).unwrap();
-    let mut tally = Tally::default();
+    let mut tally = EvaluationAccumulator::default();
     for seed in seeds {
-        let training = Training { kind, seed: *seed, epochs: None };
+        let training = ModelTrainer { kind, seed: *seed, epochs: None };
         training.cross_validate(&measured, hold_out, observed, &mut tally, &mut |_, _| {}).unwrap();
     }
     let figures = tally.figures();
@@ -67,15 +68,18 @@ fn uncertainties_are_honest_of_sets_that_were_never_seen() {
 fn the_pretrained_model_is_what_its_card_says() {
     let Some(measured) = pairs() else { return };
     let shipped = pretrained().unwrap();
-    let same = |told: &Figures, found: &Figures| {
+    let same = |told: &PredictionMetrics, found: &PredictionMetrics| {
         let apart = (told.mape_slowdown.unwrap() - found.mape_slowdown.unwrap()).abs();
         assert!(apart < 1e-6 && told.rows == found.rows, "{told:?}, found {found:?}");
     };
     same(&shipped.card.training, &evaluate(&*shipped.model, &measured));
-    let training =
-        Training { kind: kind_by_name(&shipped.card.model).unwrap(), seed: shipped.card.seed, epochs: None };
+    let training = ModelTrainer {
+        kind: kind_by_name(&shipped.card.model).unwrap(),
+        seed: shipped.card.seed,
+        epochs: None,
+    };
     let told = shipped.card.held_out.iter().find(|held| held.split == "sets").unwrap();
-    let mut tally = Tally::default();
+    let mut tally = EvaluationAccumulator::default();
     training.cross_validate(&measured, HoldOut::Sets, 0, &mut tally, &mut |_, _| {}).unwrap();
     same(&told.figures, &tally.figures());
     let trained = training.train(&measured, &mut |_| {}).unwrap().weights();

@@ -6,9 +6,9 @@
 
 use std::path::{Path, PathBuf};
 
-use cohabit_policy::{Estimator, Features, Finished};
+use cohabit_policy::{CompletedRun, Estimator, JobFeatures};
 use cohabit_predict::{
-    Accuracy, Comparison, Constant, Errors, Forest, GroupMean, Quantity, RecentMedian, rolling,
+    Accuracy, AccuracyStats, Constant, EstimateErrors, Forest, GroupMean, Quantity, RecentMedian, rolling,
 };
 use cohabit_types::{Estimate, Span, Time};
 
@@ -27,35 +27,35 @@ fn trace() -> Option<PathBuf> {
 }
 
 /// Its user and group are the virtual cluster; iterations are made up, ten a second.
-fn jobs(trace: &Path) -> Vec<Finished> {
+fn jobs(trace: &Path) -> Vec<CompletedRun> {
     let file = std::fs::File::open(trace).unwrap();
     let mut rows = csv::Reader::from_reader(flate2::read::GzDecoder::new(file));
     rows.records().map(|row| job(&row.unwrap())).collect()
 }
 
-fn job(row: &csv::StringRecord) -> Finished {
+fn job(row: &csv::StringRecord) -> CompletedRun {
     let submitted: jiff::civil::DateTime = row[0].parse().unwrap();
     let since_1970 = submitted.to_zoned(jiff::tz::TimeZone::UTC).unwrap().timestamp().as_second();
     let submitted_at = Time::EPOCH + Span::from_secs(since_1970.unsigned_abs());
     let runtime = Span::from_secs_f64(row[1].parse().unwrap());
     let gpus: u64 = row[2].parse().unwrap();
-    let features = Features {
+    let features = JobFeatures {
         user: row[4].to_owned(),
         group: format!("{}, {gpus} GPUs", &row[4]),
         submitted_at,
         devices_milli: gpus * 1_000,
-        ..Features::default()
+        ..JobFeatures::default()
     };
     let iterations = Some((runtime.as_secs_f64() * 10.0) as u64);
-    Finished { features, ended_at: submitted_at + runtime, runtime, iterations }
+    CompletedRun { features, ended_at: submitted_at + runtime, runtime, iterations }
 }
 
-fn errors(comparison: &Comparison) -> Errors {
+fn errors(comparison: &AccuracyStats) -> EstimateErrors {
     comparison.errors.unwrap()
 }
 
 fn tell(name: &str, accuracy: &Accuracy) {
-    let row = |set: &str, comparison: &Comparison| {
+    let row = |set: &str, comparison: &AccuracyStats| {
         let Some(it) = comparison.errors else { return };
         eprintln!(
             "{name:15} {set:10} {:6} jobs, {:6} estimated | within a factor of 2: {:.1}% | median error {:.1}% \
@@ -84,7 +84,7 @@ struct Timed {
 }
 
 impl Estimator for Timed {
-    fn estimate(&self, job: &Features) -> Option<Estimate> {
+    fn estimate(&self, job: &JobFeatures) -> Option<Estimate> {
         self.forest.estimate(job)
     }
 
@@ -93,7 +93,7 @@ impl Estimator for Timed {
         clippy::disallowed_types,
         reason = "it is told, and decides nothing"
     )]
-    fn learn(&mut self, done: &[Finished]) {
+    fn learn(&mut self, done: &[CompletedRun]) {
         self.forest.remember(done);
         if let Some(training) = self.forest.training() {
             let begun = std::time::Instant::now();

@@ -12,7 +12,9 @@ use std::time::Instant;
 
 use cohabit_sim::trace::synthetic;
 use cohabit_sim::workload::{Pace, WorkloadJob, workload};
-use cohabit_sim::{ClusterSpec, EstimatorKind, Evaluation, Hardware, Knowledge, Observer, Shape, evaluate};
+use cohabit_sim::{
+    ClusterSpec, EstimatorKind, Evaluation, Hardware, InterferenceContext, MachineSpec, Observer, evaluate,
+};
 
 const SEED: u64 = 1;
 const LOAD: f64 = 0.9;
@@ -52,13 +54,13 @@ fn drawn(spec: &ClusterSpec, jobs: usize) -> Vec<WorkloadJob> {
     made.with_load(LOAD, spec.devices()).jobs
 }
 
-fn row(shapes: &[Shape], jobs: &[WorkloadJob], policy: String) -> String {
+fn row(shapes: &[MachineSpec], jobs: &[WorkloadJob], policy: String) -> String {
     let evaluation = Evaluation {
         shapes: shapes.to_vec(),
         hardware: Hardware::default(),
         jobs: jobs.to_vec(),
         policy,
-        knowledge: Knowledge::default(),
+        knowledge: InterferenceContext::default(),
         estimator: EstimatorKind::Oracle,
         seed: SEED,
     };

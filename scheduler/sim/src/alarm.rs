@@ -11,21 +11,21 @@ pub(crate) struct AlarmClock {
 
 /// A setting of an alarm clock; rings only while it is the latest.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Setting(u64);
+pub(crate) struct AlarmToken(u64);
 
 impl AlarmClock {
     /// Sets it to the core's deadline; answers when it has to ring, if that has changed.
-    pub(crate) fn set(&mut self, now: Time, deadline: Option<Time>) -> Option<(Time, Setting)> {
+    pub(crate) fn set(&mut self, now: Time, deadline: Option<Time>) -> Option<(Time, AlarmToken)> {
         if deadline == self.due_at {
             return None;
         }
         self.due_at = deadline;
         self.setting += 1;
-        Some((deadline?.max(now), Setting(self.setting)))
+        Some((deadline?.max(now), AlarmToken(self.setting)))
     }
 
     /// Whether it rings; it has to be set again then.
-    pub(crate) fn rings(&mut self, setting: Setting) -> bool {
+    pub(crate) fn rings(&mut self, setting: AlarmToken) -> bool {
         let rings = setting.0 == self.setting;
         if rings {
             self.due_at = None;

@@ -4,15 +4,15 @@ use std::collections::BTreeMap;
 
 use cohabit_scheduler_core::Head;
 use cohabit_types::{
-    Answer, AttemptId, AttemptRecord, By, Chapter, Filter, Happening, JobId, JobRecord, JobState, Outcome,
-    Query, RankId, Role, Span, StartFailure, StopReason, Time, Watched,
+    Answer, AttemptId, AttemptRecord, Filter, JobEvent, JobEventKind, JobId, JobRecord, JobRevision,
+    JobState, Outcome, Principal, Query, RankId, Role, Span, StartFailure, StopReason, Time,
 };
 
-use crate::node::Node;
-use crate::process::Process;
+use crate::node::SimNode;
+use crate::process::RankProcess;
 
 /// No machine is overloaded, no job runs in two attempts, no rank in two places, no array beyond its limit.
-pub(crate) fn what_runs(nodes: &[Node]) -> Result<(), String> {
+pub(crate) fn check_running(nodes: &[SimNode]) -> Result<(), String> {
     let mut jobs: BTreeMap<JobId, AttemptId> = BTreeMap::new();
     let mut ranks: BTreeMap<RankId, usize> = BTreeMap::new();
     for (place, node) in nodes.iter().enumerate() {
@@ -33,7 +33,7 @@ pub(crate) fn what_runs(nodes: &[Node]) -> Result<(), String> {
     array_limits(nodes, &jobs)
 }
 
-fn array_limits(nodes: &[Node], live: &BTreeMap<JobId, AttemptId>) -> Result<(), String> {
+fn array_limits(nodes: &[SimNode], live: &BTreeMap<JobId, AttemptId>) -> Result<(), String> {
     let processes = nodes.iter().flat_map(|node| node.machine.live());
     let limits: BTreeMap<u64, u32> = processes.filter_map(|(rank, it)| limit(rank, it)).collect();
     for (number, limit) in limits {
@@ -45,7 +45,7 @@ fn array_limits(nodes: &[Node], live: &BTreeMap<JobId, AttemptId>) -> Result<(),
     Ok(())
 }
 
-fn limit(rank: &RankId, process: &Process) -> Option<(u64, u32)> {
+fn limit(rank: &RankId, process: &RankProcess) -> Option<(u64, u32)> {
     Some((rank.attempt.job.number, process.start.spec.array.as_ref()?.at_once?))
 }
 
@@ -56,7 +56,7 @@ pub(crate) fn reasons(head: &Head, now: Time) -> Result<(), String> {
 }
 
 /// A job that has not ended, with what it says about that.
-pub(crate) fn unended(head: &Head, now: Time, job: JobId) -> String {
+pub(crate) fn describe_unended(head: &Head, now: Time, job: JobId) -> String {
     match head.record(now, job) {
         Some(record) => format!("job {job} is {}: {}", record.state, record.reason),
         None => format!("job {job} is unknown"),
@@ -64,18 +64,18 @@ pub(crate) fn unended(head: &Head, now: Time, job: JobId) -> String {
 }
 
 /// Every job that was ever accepted has ended, and is known for as long as it should be.
-pub(crate) fn ends(head: &Head, now: Time, retention: Span, jobs: &[JobId]) -> Result<(), String> {
+pub(crate) fn check_ends(head: &Head, now: Time, retention: Span, jobs: &[JobId]) -> Result<(), String> {
     let may_be_forgotten = Time::EPOCH + retention < now;
     let ended =
         |job: &JobId| head.record(now, *job).map_or(may_be_forgotten, |record| record.state.is_terminal());
-    jobs.iter().find(|job| !ended(job)).map_or(Ok(()), |job| Err(unended(head, now, *job)))
+    jobs.iter().find(|job| !ended(job)).map_or(Ok(()), |job| Err(describe_unended(head, now, *job)))
 }
 
 /// No attempt used more device time than it is booked for.
 ///
 /// It holds its devices from before its first process to after its last, so what the machines measured is
 /// less.
-pub(crate) fn device_time(head: &Head, now: Time, nodes: &[Node]) -> Result<(), String> {
+pub(crate) fn device_time(head: &Head, now: Time, nodes: &[SimNode]) -> Result<(), String> {
     let mut used: BTreeMap<AttemptId, u64> = BTreeMap::new();
     for (attempt, time) in nodes.iter().flat_map(|node| &node.machine.accounts().device_time) {
         *used.entry(*attempt).or_default() += time;
@@ -99,7 +99,11 @@ fn booked(attempt: &AttemptRecord) -> u64 {
 }
 
 /// No job got another attempt after its cancellation was confirmed.
-pub(crate) fn cancellations(head: &Head, now: Time, cancelled: &BTreeMap<JobId, Time>) -> Result<(), String> {
+pub(crate) fn check_cancellations(
+    head: &Head,
+    now: Time,
+    cancelled: &BTreeMap<JobId, Time>,
+) -> Result<(), String> {
     for (job, confirmed_at) in cancelled {
         let record = head.record(now, *job);
         let last = record.as_ref().and_then(JobRecord::latest);
@@ -111,7 +115,7 @@ pub(crate) fn cancellations(head: &Head, now: Time, cancelled: &BTreeMap<JobId, 
 }
 
 /// What is recorded of each rank's end is what its machine saw, unless the head gave it up.
-pub(crate) fn outcomes(head: &Head, now: Time, nodes: &[Node]) -> Result<(), String> {
+pub(crate) fn outcomes(head: &Head, now: Time, nodes: &[SimNode]) -> Result<(), String> {
     for (rank, seen) in nodes.iter().flat_map(|node| &node.machine.accounts().outcomes) {
         let Some(record) = head.record(now, rank.attempt.job) else { continue };
         let attempt = record.attempts.iter().find(|it| it.attempt == rank.attempt.attempt);
@@ -128,7 +132,7 @@ pub(crate) fn outcomes(head: &Head, now: Time, nodes: &[Node]) -> Result<(), Str
 }
 
 /// Who was brought down by another's fault is recorded as stopped, and not as having failed by itself.
-pub(crate) fn victims(head: &Head, now: Time, nodes: &[Node]) -> Result<(), String> {
+pub(crate) fn victims(head: &Head, now: Time, nodes: &[SimNode]) -> Result<(), String> {
     for rank in nodes.iter().flat_map(|node| &node.machine.accounts().victims) {
         let Some(record) = head.record(now, rank.attempt.job) else { continue };
         let Some(attempt) = record.attempts.iter().find(|it| it.attempt == rank.attempt.attempt) else {
@@ -150,7 +154,7 @@ pub(crate) fn victims(head: &Head, now: Time, nodes: &[Node]) -> Result<(), Stri
 }
 
 /// No job pays with a retry, or with its end, for what others did to its GPU.
-pub(crate) fn retries(head: &Head, now: Time, jobs: &[JobId]) -> Result<(), String> {
+pub(crate) fn check_retries(head: &Head, now: Time, jobs: &[JobId]) -> Result<(), String> {
     for record in jobs.iter().filter_map(|job| head.record(now, *job)) {
         if let Some(attempt) = paid_for_others(&head.story(record.id), &record.attempts) {
             return Err(format!("{attempt} was stopped for no fault of its own and paid with a retry"));
@@ -163,10 +167,10 @@ pub(crate) fn retries(head: &Head, now: Time, jobs: &[JobId]) -> Result<(), Stri
 }
 
 /// The first attempt that did, of those about which the story tells: a long one has lost its middle.
-pub(crate) fn paid_for_others(story: &[Chapter], attempts: &[AttemptRecord]) -> Option<AttemptId> {
+pub(crate) fn paid_for_others(story: &[JobEvent], attempts: &[AttemptRecord]) -> Option<AttemptId> {
     let mut before = (0, 0);
     for chapter in story {
-        let Happening::Requeued { attempt, failures, .. } = chapter.happening else { continue };
+        let JobEventKind::Requeued { attempt, failures, .. } = chapter.happening else { continue };
         let (number, paid) = std::mem::replace(&mut before, (attempt.attempt, failures));
         let ended = attempts.iter().find(|it| it.attempt == attempt.attempt);
         if number + 1 == attempt.attempt && failures > paid && ended.is_some_and(blameless) {
@@ -196,10 +200,10 @@ const fn is_blameless(why: StopReason) -> bool {
 }
 
 /// Every question about jobs that are still known has an answer.
-pub(crate) fn answers(head: &Head, now: Time, jobs: &[JobId]) -> Result<(), String> {
+pub(crate) fn check_answers(head: &Head, now: Time, jobs: &[JobId]) -> Result<(), String> {
     let jobs: Vec<JobId> = jobs.iter().copied().filter(|job| head.record(now, *job).is_some()).collect();
     let filter = Filter { limit: 1_000, ..Filter::default() };
-    let watched = jobs.iter().map(|job| Watched { job: *job, revision: 0 }).collect();
+    let watched = jobs.iter().map(|job| JobRevision { job: *job, revision: 0 }).collect();
     let mut queries =
         vec![Query::Nodes, Query::List(filter), Query::Show(jobs.to_vec()), Query::Watch(watched)];
     queries.extend(jobs.iter().map(|job| Query::Explain(*job)));
@@ -211,6 +215,6 @@ pub(crate) fn answers(head: &Head, now: Time, jobs: &[JobId]) -> Result<(), Stri
     Ok(())
 }
 
-fn admin() -> By {
-    By::new("root", Role::Admin)
+fn admin() -> Principal {
+    Principal::new("root", Role::Admin)
 }

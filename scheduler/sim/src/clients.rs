@@ -6,23 +6,23 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use cohabit_types::{
-    By, ClientKey, Dependency, JobChange, JobId, Refusal, RefusalCode, Reply, Request, Role, Submit, Time,
-    Verdict,
+    ChangeResult, ClientRequestId, Dependency, JobChange, JobId, Principal, Refusal, RefusalCode, Reply,
+    Request, Role, Submit, Time,
 };
 
-use crate::program::Program;
-use crate::scenario::Submission;
+use crate::program::SimProgram;
+use crate::scenario::ScenarioSubmission;
 
 /// All clients of the cluster.
 #[derive(Debug)]
 pub(crate) struct Clients {
-    submissions: Vec<(Submission, Status)>,
+    submissions: Vec<(ScenarioSubmission, SubmissionStatus)>,
     /// How many of them were not answered yet.
     open: usize,
     /// The submission that became this job.
     became: BTreeMap<JobId, usize>,
     /// Requests that were sent.
-    asked: BTreeMap<ClientKey, Subject>,
+    asked: BTreeMap<ClientRequestId, Subject>,
     /// Jobs whose cancellation was confirmed before anybody queued them again.
     cancelled: BTreeMap<JobId, Time>,
     /// Jobs that somebody ever wanted to queue again.
@@ -33,13 +33,13 @@ pub(crate) struct Clients {
 /// What a request is about.
 #[derive(Debug, Clone, Copy, PartialEq)]
 enum Subject {
-    Submission(usize),
+    ScenarioSubmission(usize),
     Change(JobChange, JobId),
 }
 
 /// What is known of a submission.
 #[derive(Debug, Clone, PartialEq)]
-pub(crate) enum Status {
+pub(crate) enum SubmissionStatus {
     /// No reply came yet.
     Open,
     Accepted(JobId),
@@ -47,12 +47,12 @@ pub(crate) enum Status {
 }
 
 /// A request with its sender.
-pub(crate) type Asked = (ClientKey, By, Request);
+pub(crate) type ClientRequest = (ClientRequestId, Principal, Request);
 
 impl Clients {
-    pub(crate) fn new(submissions: Vec<Submission>) -> Clients {
+    pub(crate) fn new(submissions: Vec<ScenarioSubmission>) -> Clients {
         let submissions: Vec<_> =
-            submissions.into_iter().map(|submission| (submission, Status::Open)).collect();
+            submissions.into_iter().map(|submission| (submission, SubmissionStatus::Open)).collect();
         Clients {
             open: submissions.len(),
             became: BTreeMap::new(),
@@ -65,7 +65,7 @@ impl Clients {
     }
 
     pub(crate) fn is_open(&self, index: usize) -> bool {
-        self.submissions[index].1 == Status::Open
+        self.submissions[index].1 == SubmissionStatus::Open
     }
 
     /// Whether every submission was answered.
@@ -82,43 +82,45 @@ impl Clients {
     #[cfg(feature = "learned")]
     pub(crate) fn first_refused(&self) -> Option<(usize, String)> {
         self.submissions.iter().enumerate().find_map(|(index, (_, status))| match status {
-            Status::Refused(refusal) => Some((index, refusal.message.clone())),
-            Status::Open | Status::Accepted(_) => None,
+            SubmissionStatus::Refused(refusal) => Some((index, refusal.message.clone())),
+            SubmissionStatus::Open | SubmissionStatus::Accepted(_) => None,
         })
     }
 
     /// What was accepted and only ends if it is cancelled.
     pub(crate) fn endless(&self) -> Vec<JobId> {
-        let endless = self.submissions.iter().filter(|(it, _)| Program::of(&it.spec).is_endless());
+        let endless = self.submissions.iter().filter(|(it, _)| SimProgram::of(&it.spec).is_endless());
         endless.filter_map(|(_, status)| status.job()).collect()
     }
 
     /// The request for a submission; none while it depends on one that is not answered yet.
-    pub(crate) fn submit(&mut self, index: usize) -> Option<Asked> {
+    pub(crate) fn submit(&mut self, index: usize) -> Option<ClientRequest> {
         let (submission, _) = &self.submissions[index];
         let mut spec = submission.spec.clone();
         for (earlier, when) in &submission.after {
             match &self.submissions[*earlier].1 {
-                Status::Open => return None,
-                Status::Accepted(job) => spec.depends_on.push(Dependency { job: *job, when: *when }),
-                Status::Refused(_) => {}
+                SubmissionStatus::Open => return None,
+                SubmissionStatus::Accepted(job) => {
+                    spec.depends_on.push(Dependency { job: *job, when: *when })
+                }
+                SubmissionStatus::Refused(_) => {}
             }
         }
-        let by = By::new(submission.user.clone(), Role::User);
+        let by = Principal::new(submission.user.clone(), Role::User);
         let submit = Submit { spec, idempotency_key: Some(format!("submission {index}")), estimate: None };
         // Who asks again no longer listens for the answer to the earlier question.
-        self.asked.retain(|_, subject| *subject != Subject::Submission(index));
+        self.asked.retain(|_, subject| *subject != Subject::ScenarioSubmission(index));
         let key = self.next_key();
-        self.asked.insert(key, Subject::Submission(index));
+        self.asked.insert(key, Subject::ScenarioSubmission(index));
         Some((key, by, Request::Submit(Box::new(submit))))
     }
 
     /// A change of one job that was accepted; by its owner, who may do that.
-    pub(crate) fn change(&mut self, change: JobChange, back: u64) -> Option<Asked> {
+    pub(crate) fn change(&mut self, change: JobChange, back: u64) -> Option<ClientRequest> {
         let accepted: Vec<_> = self.submissions.iter().filter_map(|(it, s)| Some((it, s.job()?))).collect();
         let back = back.checked_rem(accepted.len() as u64)? as usize;
         let (submission, job) = accepted[accepted.len() - 1 - back];
-        let by = By::new(submission.user.clone(), Role::User);
+        let by = Principal::new(submission.user.clone(), Role::User);
         if change == JobChange::Requeue {
             self.cancelled.remove(&job);
             self.requeued.insert(job);
@@ -129,31 +131,33 @@ impl Clients {
     }
 
     /// What an admin asks.
-    pub(crate) fn administer(&mut self, request: Request) -> Asked {
-        (self.next_key(), By::new("root", Role::Admin), request)
+    pub(crate) fn administer(&mut self, request: Request) -> ClientRequest {
+        (self.next_key(), Principal::new("root", Role::Admin), request)
     }
 
     /// A reply came.
     ///
     /// # Errors
     /// If it contradicts an earlier one, or blames the head.
-    pub(crate) fn reply(&mut self, now: Time, key: ClientKey, reply: Reply) -> Result<(), String> {
+    pub(crate) fn reply(&mut self, now: Time, key: ClientRequestId, reply: Reply) -> Result<(), String> {
         if let Reply::Refused(Refusal { code: RefusalCode::Internal, message }) = &reply {
             return Err(format!("the head blames itself: {message}"));
         }
         match (self.asked.remove(&key), reply) {
-            (Some(Subject::Submission(index)), Reply::Accepted { job, .. }) => {
-                self.conclude(index, Status::Accepted(job))
+            (Some(Subject::ScenarioSubmission(index)), Reply::Accepted { job, .. }) => {
+                self.conclude(index, SubmissionStatus::Accepted(job))
             }
             // It asks again.
             (
-                Some(Subject::Submission(_)),
+                Some(Subject::ScenarioSubmission(_)),
                 Reply::Refused(Refusal { code: RefusalCode::Unavailable, .. }),
             ) => Ok(()),
-            (Some(Subject::Submission(index)), Reply::Refused(refusal)) => {
-                self.conclude(index, Status::Refused(refusal))
+            (Some(Subject::ScenarioSubmission(index)), Reply::Refused(refusal)) => {
+                self.conclude(index, SubmissionStatus::Refused(refusal))
             }
-            (Some(Subject::Submission(_)), reply) => Err(format!("a submission was answered by {reply:?}")),
+            (Some(Subject::ScenarioSubmission(_)), reply) => {
+                Err(format!("a submission was answered by {reply:?}"))
+            }
             (Some(Subject::Change(JobChange::Cancel, job)), Reply::Changed(verdicts)) => {
                 self.confirm(now, job, &verdicts);
                 Ok(())
@@ -163,8 +167,8 @@ impl Clients {
     }
 
     /// A cancellation was confirmed; nobody must have asked for the opposite meanwhile.
-    fn confirm(&mut self, now: Time, job: JobId, verdicts: &[(JobId, Verdict)]) {
-        let done = verdicts.contains(&(job, Verdict::Done));
+    fn confirm(&mut self, now: Time, job: JobId, verdicts: &[(JobId, ChangeResult)]) {
+        let done = verdicts.contains(&(job, ChangeResult::Done));
         if done && !self.requeued.contains(&job) {
             self.cancelled.insert(job, now);
         }
@@ -176,9 +180,9 @@ impl Clients {
         &self.cancelled
     }
 
-    fn conclude(&mut self, index: usize, status: Status) -> Result<(), String> {
+    fn conclude(&mut self, index: usize, status: SubmissionStatus) -> Result<(), String> {
         let known = &self.submissions[index].1;
-        if *known != Status::Open && *known != status {
+        if *known != SubmissionStatus::Open && *known != status {
             return Err(format!("submission {index} is {known:?}, and now it shall be {status:?}"));
         }
         if let Some(job) = status.job() {
@@ -187,22 +191,22 @@ impl Clients {
                 return Err(format!("submissions {index} and {twin} are one job: {status:?}"));
             }
         }
-        self.open -= usize::from(*known == Status::Open);
+        self.open -= usize::from(*known == SubmissionStatus::Open);
         self.submissions[index].1 = status;
         Ok(())
     }
 
-    const fn next_key(&mut self) -> ClientKey {
+    const fn next_key(&mut self) -> ClientRequestId {
         self.keys += 1;
-        ClientKey(self.keys)
+        ClientRequestId(self.keys)
     }
 }
 
-impl Status {
+impl SubmissionStatus {
     const fn job(&self) -> Option<JobId> {
         match self {
-            Status::Accepted(job) => Some(*job),
-            Status::Open | Status::Refused(_) => None,
+            SubmissionStatus::Accepted(job) => Some(*job),
+            SubmissionStatus::Open | SubmissionStatus::Refused(_) => None,
         }
     }
 }

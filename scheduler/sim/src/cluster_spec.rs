@@ -6,18 +6,18 @@
 use std::str::FromStr;
 
 use cohabit_policy::interference::{GPU_MODELS, GpuModel};
-use cohabit_types::{Bandwidth, Bytes, Links};
+use cohabit_types::{Bandwidth, Bytes, LinkBandwidths};
 
-use crate::shape::Shape;
+use crate::shape::MachineSpec;
 
 /// Where nobody says how fast the network is.
-pub(crate) const USUAL_NETWORK: Bandwidth = Bandwidth(25_000_000_000);
+pub(crate) const DEFAULT_NETWORK_BANDWIDTH: Bandwidth = Bandwidth(25_000_000_000);
 /// Where nobody says how fast devices of a machine reach each other: 50 gigabytes in a second.
-pub(crate) const USUAL_INTERCONNECT: Bandwidth = Bandwidth(400_000_000_000);
+pub(crate) const DEFAULT_INTERCONNECT_BANDWIDTH: Bandwidth = Bandwidth(400_000_000_000);
 /// More machines than any cluster has.
-const MOST_MACHINES: u32 = 100_000;
+const MAX_MACHINES: u32 = 100_000;
 /// More devices than any machine has.
-const MOST_DEVICES: u32 = 1_024;
+const MAX_DEVICES_PER_MACHINE: u32 = 1_024;
 
 /// A cluster of one or more groups of equal machines.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -32,7 +32,7 @@ struct Group {
     devices: u32,
     model: String,
     memory: Bytes,
-    links: Links,
+    links: LinkBandwidths,
 }
 
 /// A text that describes no cluster.
@@ -76,7 +76,7 @@ fn known() -> String {
 impl ClusterSpec {
     /// Its machines, in the order in which they are written.
     #[must_use]
-    pub fn shapes(&self) -> Vec<Shape> {
+    pub fn shapes(&self) -> Vec<MachineSpec> {
         let all = self.groups.iter().flat_map(|group| (0..group.machines).map(move |_| group));
         all.enumerate().map(|(number, group)| group.shape(number)).collect()
     }
@@ -89,8 +89,8 @@ impl ClusterSpec {
 }
 
 impl Group {
-    fn shape(&self, number: usize) -> Shape {
-        Shape::new(&format!("node-{number}"), self.devices)
+    fn shape(&self, number: usize) -> MachineSpec {
+        MachineSpec::new(&format!("node-{number}"), self.devices)
             .with_gpu(&self.model, self.memory)
             .with_links(self.links)
     }
@@ -113,8 +113,8 @@ impl FromStr for Group {
         let (gpu, links) = rest.split_once('@').map_or((rest, None), |(gpu, links)| (gpu, Some(links)));
         let (model, memory) = model_and_memory(gpu.trim()).ok_or_else(form)??;
         Ok(Group {
-            machines: number(machines, text, "machines", MOST_MACHINES)?,
-            devices: number(devices, text, "devices", MOST_DEVICES)?,
+            machines: number(machines, text, "machines", MAX_MACHINES)?,
+            devices: number(devices, text, "devices", MAX_DEVICES_PER_MACHINE)?,
             model,
             memory,
             links: links_of(links, text)?,
@@ -137,7 +137,7 @@ fn model_and_memory(text: &str) -> Option<Result<(String, Bytes), ParseClusterEr
     (!text.is_empty()).then(|| known.ok_or_else(|| ParseClusterError::Model { model: text.to_owned() }))
 }
 
-fn links_of(text: Option<&str>, group: &str) -> Result<Links, ParseClusterError> {
+fn links_of(text: Option<&str>, group: &str) -> Result<LinkBandwidths, ParseClusterError> {
     let speed = |text: &str| {
         text.parse::<Bandwidth>()
             .map_err(|error| ParseClusterError::Speed { group: group.to_owned(), why: error.to_string() })
@@ -148,16 +148,16 @@ fn links_of(text: Option<&str>, group: &str) -> Result<Links, ParseClusterError>
         Some((network, interconnect)) => (network, Some(interconnect)),
         None => (text.as_str(), None),
     };
-    let network = if network.is_empty() { USUAL_NETWORK } else { speed(network)? };
-    let interconnect = interconnect.map_or(Ok(USUAL_INTERCONNECT), speed)?;
-    Ok(Links { network: Some(network), interconnect: Some(interconnect) })
+    let network = if network.is_empty() { DEFAULT_NETWORK_BANDWIDTH } else { speed(network)? };
+    let interconnect = interconnect.map_or(Ok(DEFAULT_INTERCONNECT_BANDWIDTH), speed)?;
+    Ok(LinkBandwidths { network: Some(network), interconnect: Some(interconnect) })
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    fn shapes(text: &str) -> Vec<Shape> {
+    fn shapes(text: &str) -> Vec<MachineSpec> {
         text.parse::<ClusterSpec>().unwrap().shapes()
     }
 
@@ -171,7 +171,10 @@ mod tests {
         assert_eq!(shapes.len(), 16);
         assert_eq!((shapes[15].name.as_str(), shapes[15].devices), ("node-15", 8));
         assert_eq!((shapes[0].model.as_str(), shapes[0].device_memory), ("V100", Some(Bytes(16 << 30))));
-        let links = Links { network: Some(USUAL_NETWORK), interconnect: Some(USUAL_INTERCONNECT) };
+        let links = LinkBandwidths {
+            network: Some(DEFAULT_NETWORK_BANDWIDTH),
+            interconnect: Some(DEFAULT_INTERCONNECT_BANDWIDTH),
+        };
         assert_eq!(shapes[0].links, links);
     }
 

@@ -30,7 +30,7 @@ impl Digest {
     }
 
     /// Takes in something that happened at this time.
-    pub fn happened(&mut self, now: Time, what: &impl Debug) {
+    pub fn record_event(&mut self, now: Time, what: &impl Debug) {
         self.bytes(&now.as_micros().to_le_bytes());
         write!(self, "{what:?}").expect("a digest takes everything");
     }

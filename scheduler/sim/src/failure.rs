@@ -9,7 +9,7 @@ use cohabit_types::Time;
 /// A promise that was broken.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{kind} at {:.6} s: {detail}", at.as_secs_f64())]
-pub struct Failure {
+pub struct SimFailure {
     /// Which promise.
     pub kind: FailureKind,
     /// When, by the simulated clock.
@@ -67,8 +67,12 @@ impl fmt::Display for FailureKind {
 }
 
 /// Does this; a panic becomes a failure of the given kind.
-pub(crate) fn guarded<T>(kind: FailureKind, at: Time, act: impl FnOnce() -> T) -> Result<T, Failure> {
-    catch_unwind(AssertUnwindSafe(act)).map_err(|panic| Failure { kind, at, detail: message(panic.as_ref()) })
+pub(crate) fn guarded<T>(kind: FailureKind, at: Time, act: impl FnOnce() -> T) -> Result<T, SimFailure> {
+    catch_unwind(AssertUnwindSafe(act)).map_err(|panic| SimFailure {
+        kind,
+        at,
+        detail: message(panic.as_ref()),
+    })
 }
 
 fn message(panic: &(dyn Any + Send)) -> String {

@@ -7,7 +7,7 @@ use std::sync::LazyLock;
 use cohabit_types::Span;
 
 use crate::ClusterSpec;
-use crate::trace::{Format, MeasuredOn, Reading, Strictness, Throughputs, TraceError, read};
+use crate::trace::{ReadOptions, Strictness, ThroughputSource, Throughputs, TraceError, TraceFormat, read};
 
 /// Every format, the guess, and the table that goes with Gavel's. The first byte chooses which; a trace may
 /// be packed.
@@ -15,16 +15,16 @@ pub fn traces(bytes: &[u8]) {
     let Some((choice, text)) = bytes.split_first() else { return };
     let format = match choice % 6 {
         0 => None,
-        1 => Some(Format::Csv),
-        2 => Some(Format::Philly),
-        3 => Some(Format::Openb),
-        4 => Some(Format::Gavel),
+        1 => Some(TraceFormat::Csv),
+        2 => Some(TraceFormat::Philly),
+        3 => Some(TraceFormat::Openb),
+        4 => Some(TraceFormat::Gavel),
         _ => return throughputs(text),
     };
     let strictness = if choice & 0x80 == 0 { Strictness::Lenient } else { Strictness::Strict };
-    let is_gavels = matches!(format, None | Some(Format::Gavel));
+    let is_gavels = matches!(format, None | Some(TraceFormat::Gavel));
     let throughputs = is_gavels.then(|| THROUGHPUTS.clone());
-    match read(text, &Reading { format, strictness, throughputs }) {
+    match read(text, &ReadOptions { format, strictness, throughputs }) {
         Ok(trace) => {
             assert!(!trace.jobs.is_empty() && trace.jobs[0].submitted == Span::ZERO);
             assert!(trace.jobs.is_sorted_by_key(|job| job.submitted));
@@ -44,11 +44,11 @@ pub fn traces(bytes: &[u8]) {
 static THROUGHPUTS: LazyLock<Throughputs> = LazyLock::new(|| {
     let table = "source,gpu,model,batch_size,scale_factor,consolidated,steps_per_s\n\
                  sim,v100,ResNet-18,64,1,True,12.5\n";
-    Throughputs::read(table.as_bytes(), MeasuredOn::default()).expect("the table is whole")
+    Throughputs::read(table.as_bytes(), ThroughputSource::default()).expect("the table is whole")
 });
 
 fn throughputs(text: &[u8]) {
-    if let Err(error) = Throughputs::read(text, MeasuredOn::default()) {
+    if let Err(error) = Throughputs::read(text, ThroughputSource::default()) {
         assert!(!error.to_string().is_empty());
     }
 }

@@ -11,7 +11,7 @@ use cohabit_policy::mapping::{JobGraph, Mapper, MapperOptions, Server};
 use cohabit_scheduler_core::Effect;
 use cohabit_types::{AttemptId, JobId, Order, RunOrder};
 
-use crate::shape::Shape;
+use crate::shape::MachineSpec;
 
 /// The gangs that run.
 pub(crate) struct Gangs {
@@ -24,7 +24,7 @@ pub(crate) struct Gangs {
 }
 
 impl Gangs {
-    pub(crate) fn on(shapes: &[Shape]) -> Gangs {
+    pub(crate) fn on(shapes: &[MachineSpec]) -> Gangs {
         let positions = shapes.iter().enumerate().map(|(position, shape)| (shape.address(), position));
         Gangs {
             mapper: Mapper::new(MapperOptions::default()),
@@ -87,7 +87,7 @@ impl Gangs {
 }
 
 /// The machines; those of one model hold the same string, so that comparing them costs nothing.
-fn servers(shapes: &[Shape]) -> Vec<Server> {
+fn servers(shapes: &[MachineSpec]) -> Vec<Server> {
     let mut models: BTreeSet<Arc<str>> = BTreeSet::new();
     let mut shared = |server: Server| {
         let model = models.get(&server.model).unwrap_or(&server.model).clone();

@@ -4,14 +4,15 @@
 
 use cohabit_policy::Plan;
 use cohabit_types::{
-    By, ClientKey, DeviceId, Inventory, Order, RankId, Reply, Report, Request, Span, Ticket, WorkerKey,
+    ClientRequestId, DeviceId, Inventory, Order, PlanRequestId, Principal, RankId, Reply, Report, Request,
+    Span, WorkerKey,
 };
 use cohabit_worker_core::MpsOrder;
 
-use crate::alarm::Setting;
+use crate::alarm::AlarmToken;
 use crate::link::Side;
-use crate::machine::{Luck, Pulse};
-use crate::scenario::Act;
+use crate::machine::{FaultChance, RankSignal};
+use crate::scenario::ExternalEvent;
 
 /// A link between a worker and the head.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -26,15 +27,15 @@ impl LinkId {
 
 /// Something that happens at a certain time.
 #[derive(Debug, Clone, PartialEq)]
-pub(crate) enum Happening {
+pub(crate) enum SimEvent {
     /// Something from outside.
-    Act(Act),
+    ExternalEvent(ExternalEvent),
     /// At the head, in the given one of its lives.
-    Head(u64, AtHead),
+    Head(u64, HeadSimEvent),
     /// At a node's worker daemon, in the given one of its lives.
-    Daemon(usize, u64, AtDaemon),
+    Daemon(usize, u64, DaemonSimEvent),
     /// To a rank on this node.
-    Machine(usize, Pulse),
+    Machine(usize, RankSignal),
     /// A machine that was down is up again.
     PowerOn(usize),
     /// The head that was down is up again.
@@ -42,30 +43,30 @@ pub(crate) enum Happening {
     /// A worker daemon that was down is up again, unless its machine has met another fate since.
     DaemonBack(usize, u64),
     /// Something comes to an end of a link.
-    Arrival(LinkId, Message),
+    Arrival(LinkId, SimMessage),
     /// An end of a link notices that the link is broken.
     Broken(LinkId, Side),
     /// A request comes to the head.
-    Request(ClientKey, By, Request),
+    Request(ClientRequestId, Principal, Request),
     /// A reply comes to its client.
-    Reply(ClientKey, Reply),
+    Reply(ClientRequestId, Reply),
     /// A client that has no reply to this submission yet asks again.
-    Impatience(usize),
+    RetrySubmission(usize),
     /// From here on nothing bad happens.
     Quiet,
     /// Somebody looks whether everything has ended, and releases what is held.
-    Tidy,
+    CleanUp,
 }
 
 /// What happens at the head.
 #[derive(Debug, Clone, PartialEq)]
-pub(crate) enum AtHead {
-    Alarm(Setting),
+pub(crate) enum HeadSimEvent {
+    Alarm(AlarmToken),
     /// A batch of its journal was written, or could not be.
     Written,
-    Planned(Ticket, Plan),
+    Planned(PlanRequestId, Plan),
     /// The policy did not answer in time.
-    OutOfTime(Ticket),
+    OutOfTime(PlanRequestId),
     /// A report that a planted bug makes up.
     Relabelled(WorkerKey, Report),
     /// A link that it closed itself is gone.
@@ -74,8 +75,8 @@ pub(crate) enum AtHead {
 
 /// What happens at a worker daemon.
 #[derive(Debug, Clone, PartialEq)]
-pub(crate) enum AtDaemon {
-    Alarm(Setting),
+pub(crate) enum DaemonSimEvent {
+    Alarm(AlarmToken),
     /// It tries to reach the head.
     Dial,
     /// It has waited for long enough to be welcomed on this link.
@@ -86,30 +87,30 @@ pub(crate) enum AtDaemon {
         lag: Span,
     },
     /// The actor of a GPU's MPS daemon has done, or tried, what it was told.
-    Mps(DeviceId, MpsOrder, Luck),
+    Mps(DeviceId, MpsOrder, FaultChance),
     /// The outcome of a rank is deleted.
     Forget(RankId),
 }
 
 /// What travels on links.
 #[derive(Debug, Clone, PartialEq)]
-pub(crate) enum Message {
+pub(crate) enum SimMessage {
     /// To the head: the greeting.
     Hello(Box<Inventory>),
     /// To the head.
     Report(Report),
     /// To the worker: the answer to its greeting.
-    Welcome,
+    HelloAccepted,
     /// To the worker.
     Order(Order),
 }
 
-impl Message {
+impl SimMessage {
     /// Where it travels to.
     pub(crate) const fn to(&self) -> Side {
         match self {
-            Message::Hello(_) | Message::Report(_) => Side::Head,
-            Message::Welcome | Message::Order(_) => Side::Worker,
+            SimMessage::Hello(_) | SimMessage::Report(_) => Side::Head,
+            SimMessage::HelloAccepted | SimMessage::Order(_) => Side::Worker,
         }
     }
 }

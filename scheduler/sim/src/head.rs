@@ -5,15 +5,15 @@
 
 use std::collections::BTreeMap;
 
-use cohabit_policy::interference::Knowledge;
-use cohabit_policy::{Change, Plan, Policy, View, policy_that_knows};
+use cohabit_policy::interference::InterferenceContext;
+use cohabit_policy::{Plan, Policy, View, ViewChange, parse_policy_with};
 use cohabit_scheduler_core::{Config, Effect, Event, Head};
 use cohabit_types::{Span, Time, WorkerKey};
 
 use crate::alarm::AlarmClock;
-use crate::failure::{Failure, FailureKind, guarded};
+use crate::failure::{FailureKind, SimFailure, guarded};
 use crate::happening::LinkId;
-use crate::journal::{Fate, Journal};
+use crate::journal::{SimJournal, WriteOutcome};
 use crate::scenario::Scenario;
 use crate::wall_clock::HeadClock;
 
@@ -25,13 +25,13 @@ pub(crate) struct HeadHost {
     /// What the policy sees.
     view: View,
     /// What the policy will see when it listens again.
-    news: Vec<Change>,
+    news: Vec<ViewChange>,
     /// It does not until then.
     stalled_until: Time,
-    pub(crate) journal: Journal,
+    pub(crate) journal: SimJournal,
     /// A snapshot, and how many events it contains.
     snapshot: (usize, Image),
-    pub(crate) state: State,
+    pub(crate) state: HeadState,
     pub(crate) clock: HeadClock,
     /// Counts its lives; what belongs to an earlier one is void.
     pub(crate) life: u64,
@@ -42,22 +42,22 @@ pub(crate) struct HeadHost {
 struct Settings {
     config: Config,
     policy: String,
-    knowledge: Knowledge,
+    knowledge: InterferenceContext,
     snapshot_every: usize,
 }
 
 /// Whether the head is there.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum State {
+pub(crate) enum HeadState {
     Up,
     /// Of the effects of its next event only some are carried out, of so many further ones none; then it
     /// crashes.
-    Stumbling {
+    CrashDuringEffects {
         events: u32,
         back: Span,
     },
     /// The effects of so many more events are not carried out; then it crashes.
-    Falling {
+    CrashAfterEvents {
         events: u32,
         back: Span,
     },
@@ -80,9 +80,9 @@ impl HeadHost {
             view: View::default(),
             news: Vec::new(),
             stalled_until: Time::EPOCH,
-            journal: Journal::default(),
+            journal: SimJournal::default(),
             snapshot,
-            state: State::Down,
+            state: HeadState::Down,
             clock: HeadClock::default(),
             life: 0,
             sessions: BTreeMap::new(),
@@ -95,12 +95,12 @@ impl HeadHost {
     }
 
     pub(crate) fn is_up(&self) -> bool {
-        self.state != State::Down
+        self.state != HeadState::Down
     }
 
     /// Whether something of what it wants done now is done.
     pub(crate) const fn carries_out(&self) -> bool {
-        matches!(self.state, State::Up | State::Stumbling { .. })
+        matches!(self.state, HeadState::Up | HeadState::CrashDuringEffects { .. })
     }
 
     /// Shows the policy what changed, and asks it for a plan, by the head's clock; none while it is stalled.
@@ -130,7 +130,7 @@ impl HeadHost {
     }
 
     /// Handles an event that is durable, and may take a snapshot afterwards.
-    pub(crate) fn handle(&mut self, at: Time, event: Event) -> Result<Vec<Effect>, Failure> {
+    pub(crate) fn handle(&mut self, at: Time, event: Event) -> Result<Vec<Effect>, SimFailure> {
         self.journal.handles(&event);
         let effects = self.replay(at, event)?;
         let handled = self.journal.handled().len();
@@ -141,7 +141,7 @@ impl HeadHost {
     }
 
     /// Handles an event, unwatched.
-    pub(crate) fn let_happen(&mut self, at: Time, event: Event) -> Result<Vec<Effect>, Failure> {
+    pub(crate) fn handle_unchecked(&mut self, at: Time, event: Event) -> Result<Vec<Effect>, SimFailure> {
         let mut effects = Vec::new();
         guarded(FailureKind::Crash, at, || self.head.handle(at, event, &mut effects))?;
         Ok(effects)
@@ -149,8 +149,8 @@ impl HeadHost {
 
     /// Everything but journal and snapshot is gone. What was durable and not handled is handled now; its
     /// effects nobody sees.
-    pub(crate) fn crash(&mut self, now: Time, fate: Fate) -> Result<Vec<(Time, Event)>, Failure> {
-        self.state = State::Down;
+    pub(crate) fn crash(&mut self, now: Time, fate: WriteOutcome) -> Result<Vec<(Time, Event)>, SimFailure> {
+        self.state = HeadState::Down;
         self.alarm = AlarmClock::default();
         self.journal.crash(fate);
         self.head = self.recovered(now)?;
@@ -158,8 +158,8 @@ impl HeadHost {
     }
 
     /// An event that is in the journal happens.
-    pub(crate) fn replay(&mut self, at: Time, event: Event) -> Result<Vec<Effect>, Failure> {
-        let effects = self.let_happen(at, event)?;
+    pub(crate) fn replay(&mut self, at: Time, event: Event) -> Result<Vec<Effect>, SimFailure> {
+        let effects = self.handle_unchecked(at, event)?;
         guarded(FailureKind::Invariant, at, || self.head.check())?;
         Ok(effects)
     }
@@ -174,7 +174,7 @@ impl HeadHost {
     /// Comes back with a policy that knows nothing. Nobody knows how much time it was gone for, whatever its
     /// clock says: none of it counts.
     pub(crate) fn restart(&mut self, true_now: Time) {
-        self.state = State::Up;
+        self.state = HeadState::Up;
         self.life += 1;
         self.policy = policy(&self.settings.policy, &self.settings.knowledge);
         self.view = View::default();
@@ -191,11 +191,11 @@ impl HeadHost {
     ///
     /// # Errors
     /// If live head, replayed head and restored head are not equal.
-    pub(crate) fn recovered(&self, now: Time) -> Result<Head, Failure> {
+    pub(crate) fn recovered(&self, now: Time) -> Result<Head, SimFailure> {
         let (length, snapshot) = &self.snapshot;
         let restored = snapshot.read().map_err(|error| {
             let detail = format!("a snapshot cannot be read: {error}");
-            Failure { kind: FailureKind::Invariant, at: now, detail }
+            SimFailure { kind: FailureKind::Invariant, at: now, detail }
         })?;
         let handled = self.journal.handled();
         let restored = replayed(now, restored, &handled[*length..])?;
@@ -218,25 +218,25 @@ impl Image {
     const PART: usize = 4;
 
     fn of(head: &Head) -> Image {
-        let (rest, parts) = head.in_parts(Image::PART);
+        let (rest, parts) = head.split_for_snapshot(Image::PART);
         Image { rest: text(&rest), parts: parts.map(|part| text(&part)).collect() }
     }
 
     fn read(&self) -> serde_json::Result<Head> {
         let parts = self.parts.iter().map(|part| serde_json::from_str(part)).collect::<Result<_, _>>()?;
-        Head::of_parts(serde_json::from_str(&self.rest)?, parts)
+        Head::from_snapshot_parts(serde_json::from_str(&self.rest)?, parts)
     }
 }
 
-fn policy(name: &str, knowledge: &Knowledge) -> Box<dyn Policy> {
-    policy_that_knows(name, knowledge).unwrap_or_else(|unknown| panic!("{unknown}"))
+fn policy(name: &str, knowledge: &InterferenceContext) -> Box<dyn Policy> {
+    parse_policy_with(name, knowledge).unwrap_or_else(|unknown| panic!("{unknown}"))
 }
 
 fn text(of_head: &impl serde::Serialize) -> String {
     serde_json::to_string(of_head).expect("a head can be written down")
 }
 
-fn replayed(now: Time, mut head: Head, journal: &[(Time, Event)]) -> Result<Head, Failure> {
+fn replayed(now: Time, mut head: Head, journal: &[(Time, Event)]) -> Result<Head, SimFailure> {
     for (at, event) in journal {
         guarded(FailureKind::Crash, now, || head.handle(*at, event.clone(), &mut Vec::new()))?;
     }
@@ -244,7 +244,7 @@ fn replayed(now: Time, mut head: Head, journal: &[(Time, Event)]) -> Result<Head
     Ok(head)
 }
 
-fn same(now: Time, what: &str, live: &str, other: &str) -> Result<(), Failure> {
+fn same(now: Time, what: &str, live: &str, other: &str) -> Result<(), SimFailure> {
     if live == other {
         return Ok(());
     }
@@ -255,5 +255,5 @@ fn same(now: Time, what: &str, live: &str, other: &str) -> Result<(), Failure> {
     };
     let detail =
         format!("{what} differs from the live head: …{}… instead of …{}…", around(other), around(live));
-    Err(Failure { kind: FailureKind::Invariant, at: now, detail })
+    Err(SimFailure { kind: FailureKind::Invariant, at: now, detail })
 }

@@ -10,7 +10,7 @@ use cohabit_types::{Report, Span, Time};
 
 /// Events on their way into the head.
 #[derive(Debug, Default)]
-pub(crate) struct Journal {
+pub(crate) struct SimJournal {
     /// What is durable.
     durable: Vec<(Time, Event)>,
     /// So many of those were handled.
@@ -26,7 +26,7 @@ pub(crate) struct Journal {
     full_until: Time,
 }
 
-impl Journal {
+impl SimJournal {
     /// Something happened.
     pub(crate) fn add(&mut self, event: Event) {
         self.waiting.push_back(event);
@@ -69,9 +69,9 @@ impl Journal {
     }
 
     /// The batch is written: its events are handed out one by one, or it could not be written.
-    pub(crate) fn commit(&mut self, now: Time) -> Result<VecDeque<(Time, Event)>, Full> {
+    pub(crate) fn commit(&mut self, now: Time) -> Result<VecDeque<(Time, Event)>, JournalFull> {
         if now < self.full_until && self.writing.iter().any(|(_, event)| is_journaled(event)) {
-            return Err(Full);
+            return Err(JournalFull);
         }
         self.durable.extend(self.writing.iter().filter(|(_, event)| is_journaled(event)).cloned());
         Ok(std::mem::take(&mut self.writing))
@@ -97,10 +97,12 @@ impl Journal {
 
     /// The head is gone, and with it all that is not durable; of a batch that was being written nobody knows
     /// whether it is.
-    pub(crate) fn crash(&mut self, fate: Fate) {
+    pub(crate) fn crash(&mut self, fate: WriteOutcome) {
         match fate {
-            Fate::Written => self.durable.extend(self.writing.drain(..).filter(|(_, it)| is_journaled(it))),
-            Fate::Lost => self.writing.clear(),
+            WriteOutcome::Written => {
+                self.durable.extend(self.writing.drain(..).filter(|(_, it)| is_journaled(it)))
+            }
+            WriteOutcome::Lost => self.writing.clear(),
         }
         self.waiting.clear();
         self.leapt = Span::ZERO;
@@ -126,11 +128,11 @@ impl Journal {
 
 /// There is no room for the batch.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Full;
+pub(crate) struct JournalFull;
 
 /// What became of a batch that was being written when the head died.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Fate {
+pub(crate) enum WriteOutcome {
     Written,
     Lost,
 }

@@ -50,26 +50,26 @@ pub mod workload;
 mod world;
 
 pub use cluster_spec::{ClusterSpec, ParseClusterError};
-pub use cohabit_policy::interference::{GPU_MODELS, GpuModel, Interference, Knowledge};
-pub use cohabit_policy::{POLICY_NAMES, UnknownPolicy, policy_by_name};
+pub use cohabit_policy::interference::{GPU_MODELS, GpuModel, Interference, InterferenceContext};
+pub use cohabit_policy::{POLICY_NAMES, PolicyParseError, parse_policy};
 #[cfg(feature = "learned")]
-pub use cohabit_predict::{Accuracy, Comparison, Errors};
+pub use cohabit_predict::{Accuracy, AccuracyStats, EstimateErrors};
 pub use digest::Digest;
 pub use draw::Options;
 #[cfg(feature = "learned")]
 pub use evaluation::{
-    DeviceSpan, EstimatorKind, Evaluated, Evaluation, EvaluationError, JobResult, Metrics, Observer, Series,
-    evaluate,
+    DeviceSpan, EstimatorKind, Evaluation, EvaluationError, EvaluationResult, JobResult, Metrics, Observer,
+    Series, evaluate,
 };
-pub use failure::{Failure, FailureKind};
-pub use machine::{Appetite, Blame, Disk, Hardware, USUAL_MAX_SLOWDOWN};
-pub use plant::Plant;
-pub use program::{Attaches, OnTerm, Program, Reports, Start};
+pub use failure::{FailureKind, SimFailure};
+pub use machine::{DEFAULT_MAX_SLOWDOWN, Disk, FaultAttribution, Hardware, ObservedMemory};
+pub use plant::PlantedBug;
+pub use program::{MpsAttachment, ProgressReporting, SigtermBehaviour, SimProgram, StartBehaviour};
 pub use random::Random;
-pub use recorder::Keep;
-pub use run::{Run, run, run_twice};
-pub use scenario::{Act, Scenario, Submission, Watch};
-pub use shape::Shape;
-pub use swarm::{Failed, Summary, command, swarm};
-pub use wall_clock::Step;
-pub use world::Tally;
+pub use recorder::TraceDetail;
+pub use run::{RunResult, run, run_twice};
+pub use scenario::{CheckLevel, ExternalEvent, Scenario, ScenarioSubmission};
+pub use shape::MachineSpec;
+pub use swarm::{FailedSeed, SwarmSummary, command, swarm};
+pub use wall_clock::ClockStep;
+pub use world::RunCounters;

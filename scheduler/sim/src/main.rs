@@ -11,7 +11,7 @@ use std::sync::Mutex;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
-use cohabit_sim::{Keep, Options, Summary, command, run_twice};
+use cohabit_sim::{Options, SwarmSummary, TraceDetail, command, run_twice};
 
 /// Simulated clusters under faults, driven by the code of the real ones.
 #[derive(Parser)]
@@ -32,7 +32,7 @@ enum Action {
         #[arg(long)]
         threads: Option<NonZeroUsize>,
         #[command(flatten)]
-        fixed: Fixed,
+        fixed: FixedOptions,
         /// How to print the result
         #[arg(long, value_enum, default_value_t = Output::Table)]
         output: Output,
@@ -43,7 +43,7 @@ enum Action {
         #[arg(long)]
         seed: u64,
         #[command(flatten)]
-        fixed: Fixed,
+        fixed: FixedOptions,
         /// Print everything that happened
         #[arg(long)]
         trace: bool,
@@ -51,7 +51,7 @@ enum Action {
 }
 
 #[derive(Args, Clone, Copy)]
-struct Fixed {
+struct FixedOptions {
     /// So many nodes in every cluster, instead of a number drawn from the seed
     #[arg(long, value_parser = clap::value_parser!(u32).range(1..))]
     nodes: Option<u32>,
@@ -91,12 +91,12 @@ fn act(action: Action) -> io::Result<ExitCode> {
             Ok(summary.exit_code().into())
         }
         Action::Repeat { seed, fixed, trace } => {
-            repeat(seed, &fixed.options(), if trace { Keep::All } else { Keep::Last(40) })
+            repeat(seed, &fixed.options(), if trace { TraceDetail::All } else { TraceDetail::Last(40) })
         }
     }
 }
 
-impl Fixed {
+impl FixedOptions {
     const fn options(self) -> Options {
         Options { nodes: self.nodes, jobs: self.jobs }
     }
@@ -112,15 +112,15 @@ fn seeds(text: &str) -> Result<Range<u64>, String> {
 }
 
 /// Every thread takes seed after seed.
-fn run_all(seeds: Range<u64>, threads: usize, options: &Options) -> Summary {
+fn run_all(seeds: Range<u64>, threads: usize, options: &Options) -> SwarmSummary {
     let (first, total) = (seeds.start, seeds.end - seeds.start);
     let next = AtomicU64::new(0);
-    let all = Mutex::new(Summary::default());
+    let all = Mutex::new(SwarmSummary::default());
     let work = || {
         while let Some(done) = Some(next.fetch_add(1, Ordering::Relaxed)).filter(|done| *done < total) {
             let seed = first + done;
-            let run = run_twice(seed, options, Keep::Nothing);
-            let mut one = Summary::default();
+            let run = run_twice(seed, options, TraceDetail::Nothing);
+            let mut one = SwarmSummary::default();
             one.add(seed, options, run);
             all.lock().unwrap_or_else(std::sync::PoisonError::into_inner).join(one);
             show_progress(done, total);
@@ -144,14 +144,15 @@ fn show_progress(done: u64, total: u64) {
     }
 }
 
-fn print_table(summary: &Summary) -> io::Result<()> {
+fn print_table(summary: &SwarmSummary) -> io::Result<()> {
     let mut out = io::stdout();
     for failed in &summary.failed {
         writeln!(out, "seed {}: {} at {:.6} s: {}", failed.seed, failed.kind, failed.at_s, failed.detail)?;
         print_lines(&mut out, &failed.chapters)?;
         writeln!(out, "  repeat it: {}", failed.command)?;
     }
-    let Summary { seeds, events, ranks, crashes, breaks, clients, gpu_faults, simulated_s, .. } = summary;
+    let SwarmSummary { seeds, events, ranks, crashes, breaks, clients, gpu_faults, simulated_s, .. } =
+        summary;
     let days = simulated_s / 86_400.0;
     writeln!(out, "{seeds} seeds, {} failed", summary.failed.len())?;
     writeln!(
@@ -161,19 +162,19 @@ fn print_table(summary: &Summary) -> io::Result<()> {
     )
 }
 
-fn print_json(summary: &Summary) -> io::Result<()> {
+fn print_json(summary: &SwarmSummary) -> io::Result<()> {
     #[derive(serde::Serialize)]
     struct Document<'a> {
         schema: u32,
         #[serde(flatten)]
-        summary: &'a Summary,
+        summary: &'a SwarmSummary,
     }
     let mut out = io::stdout();
     serde_json::to_writer_pretty(&mut out, &Document { schema: 1, summary })?;
     writeln!(out)
 }
 
-fn repeat(seed: u64, options: &Options, keep: Keep) -> io::Result<ExitCode> {
+fn repeat(seed: u64, options: &Options, keep: TraceDetail) -> io::Result<ExitCode> {
     let run = run_twice(seed, options, keep);
     let mut out = io::stdout();
     print_lines(&mut out, &run.trace)?;

@@ -9,17 +9,17 @@ use cohabit_types::{
     DeviceId, DeviceKind, DeviceSharing, Health, Incarnation, Inventory, Isolation, NodeId, Span, Time,
     WorkerKey,
 };
-use cohabit_worker_core::{Config, Effect, Event, MpsOrder, Worker};
+use cohabit_worker_core::{Config, MpsOrder, Worker, WorkerEffect, WorkerEvent};
 
 use crate::alarm::AlarmClock;
-use crate::failure::{Failure, FailureKind, guarded};
+use crate::failure::{FailureKind, SimFailure, guarded};
 use crate::happening::LinkId;
 use crate::machine::Machine;
-use crate::scenario::Watch;
+use crate::scenario::CheckLevel;
 
 /// A node.
 #[derive(Debug)]
-pub(crate) struct Node {
+pub(crate) struct SimNode {
     pub(crate) id: NodeId,
     pub(crate) machine: Machine,
     pub(crate) power: Power,
@@ -61,22 +61,22 @@ pub(crate) struct Daemon {
 pub(crate) enum Link {
     None,
     /// The greeting is on its way.
-    Greeting(LinkId),
-    Welcomed(LinkId),
+    Handshaking(LinkId),
+    Established(LinkId),
 }
 
 impl Link {
     pub(crate) const fn id(self) -> Option<LinkId> {
         match self {
             Link::None => None,
-            Link::Greeting(id) | Link::Welcomed(id) => Some(id),
+            Link::Handshaking(id) | Link::Established(id) => Some(id),
         }
     }
 }
 
-impl Node {
-    pub(crate) const fn new(id: NodeId, machine: Machine, heartbeat: Span, announced_grace: Span) -> Node {
-        Node {
+impl SimNode {
+    pub(crate) const fn new(id: NodeId, machine: Machine, heartbeat: Span, announced_grace: Span) -> SimNode {
+        SimNode {
             id,
             machine,
             power: Power::On,
@@ -97,7 +97,7 @@ impl Node {
 
     /// A new daemon, before it has looked around.
     pub(crate) fn start_daemon(&mut self) {
-        self.machine.look_after_gpus();
+        self.machine.restart_lost_gpus();
         let devices = self.machine.shape().devices();
         let worker = Worker::new(Config { heartbeat: self.heartbeat, devices });
         self.life += 1;
@@ -131,7 +131,7 @@ impl Node {
     }
 }
 
-impl Node {
+impl SimNode {
     /// Whether somebody has to look after GPUs that MPS served when its daemon started.
     pub(crate) fn needs_care(&self) -> bool {
         let devices = self.daemon.as_ref().map(|daemon| daemon.worker.clone().devices()).unwrap_or_default();
@@ -157,13 +157,18 @@ impl Daemon {
     }
 
     /// Something happens, when the machine's clock shows this.
-    pub(crate) fn handle(&mut self, wall: Time, event: Event, watch: Watch) -> Result<Vec<Effect>, Failure> {
+    pub(crate) fn handle(
+        &mut self,
+        wall: Time,
+        event: WorkerEvent,
+        watch: CheckLevel,
+    ) -> Result<Vec<WorkerEffect>, SimFailure> {
         self.now = self.now.max(wall);
         let (now, mut effects) = (self.now, Vec::new());
         guarded(FailureKind::Crash, now, || self.worker.handle(now, event, &mut effects))?;
         match watch {
-            Watch::Everything => guarded(FailureKind::Invariant, now, || self.worker.check())?,
-            Watch::Outcomes => {}
+            CheckLevel::Everything => guarded(FailureKind::Invariant, now, || self.worker.check())?,
+            CheckLevel::Outcomes => {}
         }
         Ok(effects)
     }

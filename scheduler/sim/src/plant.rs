@@ -3,7 +3,7 @@
 
 /// A bug.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Plant {
+pub enum PlantedBug {
     /// A worker forgets the end of a rank as if the head had acknowledged it, and never tells.
     LostReport,
     /// An order to run goes to another machine, too.

@@ -2,20 +2,20 @@
 //!
 //! Its work shrinks at a rate that the machine sets anew whenever the company on its devices changes.
 
-use cohabit_policy::interference::{Member, Solo};
-use cohabit_types::{Enforcement, JobSpec, Outcome, Phase, Progress, RankId, Span, Time};
-use cohabit_worker_core::{Ending, FoundRank, GpuAccess, RankStart, Stopping};
+use cohabit_policy::interference::{SetMember, SoloMetrics};
+use cohabit_types::{Enforcement, HeldRankPhase, JobSpec, Outcome, Progress, RankId, Span, Time};
+use cohabit_worker_core::{FoundRank, GpuAccess, RankExit, RankStart, Stopping};
 
-use crate::machine::Tenancy;
-use crate::program::{Attaches, OnTerm, Program, Reports};
+use crate::machine::SlowdownTracker;
+use crate::program::{MpsAttachment, ProgressReporting, SigtermBehaviour, SimProgram};
 use crate::wall_clock::WallClock;
 
 /// A rank that was spawned, until its outcome is forgotten.
 #[derive(Debug, Clone)]
-pub(crate) struct Process {
+pub(crate) struct RankProcess {
     pub(crate) start: RankStart,
-    pub(crate) program: Program,
-    pub(crate) life: Life,
+    pub(crate) program: SimProgram,
+    pub(crate) life: ProcessState,
     /// When it began to run, by the machine's clock.
     pub(crate) stamped: Time,
     /// How its first process ended, until nothing of it is left and that is written down.
@@ -26,7 +26,7 @@ pub(crate) struct Process {
     pub(crate) leases: u64,
     /// How far its stop is, as far as its executor knows.
     pub(crate) stopping: Option<Stopping>,
-    pub(crate) work: Work,
+    pub(crate) work: RemainingWork,
     /// How fast its gang is where it lies, as a part of its best pace.
     pub(crate) pace: f64,
     /// Whether it waits for a GPU that will never answer it.
@@ -34,36 +34,36 @@ pub(crate) struct Process {
     /// The work that was left when it began to save it.
     pub(crate) saving: Option<f64>,
     /// What is true of it beside others.
-    pub(crate) member: Member,
-    pub(crate) tenancy: Tenancy,
+    pub(crate) member: SetMember,
+    pub(crate) tenancy: SlowdownTracker,
 }
 
 /// What a process finds when it starts.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub(crate) struct Conditions {
+pub(crate) struct StartConditions {
     /// How fast its gang is where it lies, as a part of its best pace.
     pub(crate) pace: f64,
     /// The work that an earlier attempt left to do, if it saved the rest: in seconds alone.
     pub(crate) left: Option<f64>,
 }
 
-impl Conditions {
+impl StartConditions {
     /// At its best pace, from the beginning.
     #[cfg(test)]
-    pub(crate) const IDEAL: Conditions = Conditions { pace: 1.0, left: None };
+    pub(crate) const IDEAL: StartConditions = StartConditions { pace: 1.0, left: None };
 }
 
 /// How far a process is.
 #[derive(Debug, Clone, PartialEq)]
-pub(crate) enum Life {
+pub(crate) enum ProcessState {
     Starting,
     Running(Time),
-    Ended(Ending),
+    Ended(RankExit),
 }
 
 /// What is left to do, in seconds alone, and how fast it is done.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub(crate) struct Work {
+pub(crate) struct RemainingWork {
     left: f64,
     rate: f64,
     as_of: Time,
@@ -71,9 +71,9 @@ pub(crate) struct Work {
     pub(crate) timing: u64,
 }
 
-impl Work {
-    const fn new(alone: f64) -> Work {
-        Work { left: alone, rate: 0.0, as_of: Time::EPOCH, timing: 0 }
+impl RemainingWork {
+    const fn new(alone: f64) -> RemainingWork {
+        RemainingWork { left: alone, rate: 0.0, as_of: Time::EPOCH, timing: 0 }
     }
 
     /// Sets the rate; answers when the work will be done, if that has changed.
@@ -81,7 +81,7 @@ impl Work {
         if rate == self.rate {
             return None;
         }
-        *self = Work { left: self.left_at(now), rate, as_of: now, timing: self.timing + 1 };
+        *self = RemainingWork { left: self.left_at(now), rate, as_of: now, timing: self.timing + 1 };
         (rate > 0.0).then(|| now + Span::from_secs_f64(self.left / rate))
     }
 
@@ -90,18 +90,18 @@ impl Work {
     }
 }
 
-impl Process {
+impl RankProcess {
     /// What it finds in its environment is not kept: no program here looks at it.
-    pub(crate) fn new(mut start: RankStart, conditions: Conditions) -> Process {
+    pub(crate) fn new(mut start: RankStart, conditions: StartConditions) -> RankProcess {
         start.environment.clear();
-        let program = Program::of(&start.spec);
-        let work = Work::new(conditions.left.unwrap_or(program.alone.as_secs_f64()));
+        let program = SimProgram::of(&start.spec);
+        let work = RemainingWork::new(conditions.left.unwrap_or(program.alone.as_secs_f64()));
         let pace = conditions.pace;
         let member = member(&start.spec, &program);
-        Process {
+        RankProcess {
             start,
             program,
-            life: Life::Starting,
+            life: ProcessState::Starting,
             stamped: Time::EPOCH,
             ending: None,
             flushed_at: Time::EPOCH,
@@ -112,16 +112,16 @@ impl Process {
             hangs: false,
             saving: None,
             member,
-            tenancy: Tenancy::default(),
+            tenancy: SlowdownTracker::default(),
         }
     }
 
     /// SIGTERM came: when it ends because of that, and how. What hangs has nothing to save.
     pub(crate) fn terminate(&mut self, now: Time) -> Option<(Span, Outcome)> {
-        if let (OnTerm::Saves(span), true) = (self.program.on_term, self.hangs) {
+        if let (SigtermBehaviour::Saves(span), true) = (self.program.on_term, self.hangs) {
             return Some((span, Outcome::Exited(1)));
         }
-        if let OnTerm::Saves(_) = self.program.on_term {
+        if let SigtermBehaviour::Saves(_) = self.program.on_term {
             self.saving = self.saving.or(Some(self.work.left_at(now).max(0.0)));
         }
         self.program.on_term.end()
@@ -135,20 +135,20 @@ impl Process {
 
     pub(crate) const fn is_live(&self) -> bool {
         match self.life {
-            Life::Starting | Life::Running(_) => true,
-            Life::Ended(_) => false,
+            ProcessState::Starting | ProcessState::Running(_) => true,
+            ProcessState::Ended(_) => false,
         }
     }
 
     pub(crate) const fn runs(&self) -> bool {
-        matches!(self.life, Life::Running(_))
+        matches!(self.life, ProcessState::Running(_))
     }
 
     /// Whether it ended badly, and nothing says that it was stopped.
     pub(crate) const fn ended_unexplained(&self) -> bool {
         match &self.life {
-            Life::Starting | Life::Running(_) => false,
-            Life::Ended(ending) => !ending.outcome.succeeded() && ending.stopped.is_none(),
+            ProcessState::Starting | ProcessState::Running(_) => false,
+            ProcessState::Ended(ending) => !ending.outcome.succeeded() && ending.stopped.is_none(),
         }
     }
 
@@ -157,8 +157,8 @@ impl Process {
     }
 
     /// What its executor writes down, by the machine's clock.
-    pub(crate) fn end_at(&self, wall: Time, outcome: Outcome) -> Ending {
-        Ending { outcome, stopped: self.stopping.map(|stopping| stopping.why), at: wall }
+    pub(crate) fn end_at(&self, wall: Time, outcome: Outcome) -> RankExit {
+        RankExit { outcome, stopped: self.stopping.map(|stopping| stopping.why), at: wall }
     }
 
     /// How far it is by its own word.
@@ -176,19 +176,19 @@ impl Process {
     /// How often it says so, if it does.
     pub(crate) fn progress_every(&self) -> Option<Span> {
         match self.program.reports {
-            Reports::Progress => {
+            ProgressReporting::Progress => {
                 Some(Span::from_secs_f64(self.program.alone.as_secs_f64() / 4.0).max(Span::from_secs(5)))
             }
-            Reports::Nothing => None,
+            ProgressReporting::Nothing => None,
         }
     }
 
     /// What a worker daemon finds of it on its start; nothing of a process that is not yet there.
     pub(crate) fn found(&self) -> Option<FoundRank> {
         let (started_at, ending) = match &self.life {
-            Life::Starting => return None,
-            Life::Running(_) => (self.stamped, None),
-            Life::Ended(ending) => (ending.at, Some(ending.clone())),
+            ProcessState::Starting => return None,
+            ProcessState::Running(_) => (self.stamped, None),
+            ProcessState::Ended(ending) => (ending.at, Some(ending.clone())),
         };
         let stopping = self.stopping.filter(|_| ending.is_none());
         Some(FoundRank { start: self.start.clone(), started_at, stopping, ending, progress: None })
@@ -197,8 +197,8 @@ impl Process {
     /// Whether its limits on a GPU are seen to be enforced, where it is a client of an MPS server.
     pub(crate) fn enforcement(&self) -> Option<Enforcement> {
         match (self.start.access, self.program.attaches) {
-            (GpuAccess::Mps(_), Attaches::Always) => Some(Enforcement::Enforced),
-            (GpuAccess::Mps(_), Attaches::Never) => {
+            (GpuAccess::Mps(_), MpsAttachment::Always) => Some(Enforcement::Enforced),
+            (GpuAccess::Mps(_), MpsAttachment::Never) => {
                 Some(Enforcement::Unenforced("it is no client of the MPS server".into()))
             }
             (GpuAccess::None | GpuAccess::Exclusive | GpuAccess::TimeSliced(_), _) => None,
@@ -207,25 +207,25 @@ impl Process {
 
     /// Device time that it used until now, in thousandths of a device times microseconds.
     pub(crate) fn device_time(&self, now: Time) -> u64 {
-        let Life::Running(started_at) = self.life else { return 0 };
+        let ProcessState::Running(started_at) = self.life else { return 0 };
         now.since(started_at).as_micros() * u64::from(self.start.share.0) * self.start.devices.len() as u64
     }
 }
 
 /// What it trains, as far as its description tells, and how busy it keeps a device.
-fn member(spec: &JobSpec, program: &Program) -> Member {
+fn member(spec: &JobSpec, program: &SimProgram) -> SetMember {
     let model = spec.model.as_ref();
-    Member {
+    SetMember {
         model: model.and_then(|model| model.name.clone()).unwrap_or_default(),
         batch: model.and_then(|model| model.batch_size),
-        solo: Solo { utilisation: Some(program.busy), ..Solo::default() },
-        ..Member::default()
+        solo: SoloMetrics { utilisation: Some(program.busy), ..SoloMetrics::default() },
+        ..SetMember::default()
     }
 }
 
 /// What becomes of a rank whose start the death of its worker daemon cut short.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum CutShort {
+pub(crate) enum InterruptedStart {
     /// The executor had got its orders and starts it nevertheless.
     GoesOn,
     /// A folder without an outcome is left.
@@ -234,16 +234,17 @@ pub(crate) enum CutShort {
     Vanishes,
 }
 
-impl CutShort {
-    pub(crate) const ALL: [CutShort; 3] = [CutShort::GoesOn, CutShort::Remains, CutShort::Vanishes];
+impl InterruptedStart {
+    pub(crate) const ALL: [InterruptedStart; 3] =
+        [InterruptedStart::GoesOn, InterruptedStart::Remains, InterruptedStart::Vanishes];
 }
 
 /// For messages: the rank and how far it is.
-pub(crate) fn shown(rank: RankId, process: &Process) -> String {
+pub(crate) fn shown(rank: RankId, process: &RankProcess) -> String {
     let phase = match &process.life {
-        Life::Starting => Phase::Starting,
-        Life::Running(since) => Phase::Running(*since),
-        Life::Ended(_) => Phase::Ended,
+        ProcessState::Starting => HeldRankPhase::Starting,
+        ProcessState::Running(since) => HeldRankPhase::Running(*since),
+        ProcessState::Ended(_) => HeldRankPhase::Ended,
     };
     format!("{rank} ({phase:?})")
 }

@@ -8,7 +8,7 @@ use cohabit_types::Time;
 
 /// How much is recorded.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Keep {
+pub enum TraceDetail {
     /// Nothing.
     Nothing,
     /// This many of the last things.
@@ -20,20 +20,20 @@ pub enum Keep {
 /// What happened, a line for each.
 #[derive(Debug)]
 pub(crate) struct Recorder {
-    keep: Keep,
+    keep: TraceDetail,
     lines: VecDeque<String>,
 }
 
 impl Recorder {
-    pub(crate) const fn new(keep: Keep) -> Recorder {
+    pub(crate) const fn new(keep: TraceDetail) -> Recorder {
         Recorder { keep, lines: VecDeque::new() }
     }
 
     pub(crate) fn note(&mut self, now: Time, line: impl FnOnce() -> String) {
         let limit = match self.keep {
-            Keep::Nothing => return,
-            Keep::Last(limit) => limit,
-            Keep::All => usize::MAX,
+            TraceDetail::Nothing => return,
+            TraceDetail::Last(limit) => limit,
+            TraceDetail::All => usize::MAX,
         };
         if self.lines.len() >= limit {
             self.lines.pop_front();

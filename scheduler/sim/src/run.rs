@@ -6,25 +6,25 @@
 use cohabit_types::{JobRecord, Span, Time};
 
 use crate::draw::Options;
-use crate::failure::{Failure, FailureKind};
-use crate::recorder::Keep;
+use crate::failure::{FailureKind, SimFailure};
+use crate::recorder::TraceDetail;
 use crate::scenario::Scenario;
-use crate::shell::Candid;
-use crate::world::{Tally, World};
+use crate::shell::ExactEstimator;
+use crate::world::{RunCounters, World};
 
 /// A run that is over.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Run {
+pub struct RunResult {
     /// Of everything that happened: two runs of one seed have the same.
     pub digest: u64,
     /// What was counted.
-    pub tally: Tally,
+    pub tally: RunCounters,
     /// How much time passed in the cluster.
     pub simulated: Span,
     /// The jobs and arrays that were accepted, as they are in the end, as far as they are still known.
     pub jobs: Vec<JobRecord>,
     /// What went wrong, if something did.
-    pub failure: Option<Failure>,
+    pub failure: Option<SimFailure>,
     /// The last chapters of some jobs, if something went wrong.
     pub chapters: Vec<String>,
     /// What happened, as far as it was kept.
@@ -36,11 +36,11 @@ pub struct Run {
 /// # Panics
 /// If no policy has the scenario's name for it. What panics inside the cluster is a failure of the run.
 #[must_use]
-pub fn run(seed: u64, scenario: Scenario, keep: Keep) -> Run {
-    let mut shell = Candid;
+pub fn run(seed: u64, scenario: Scenario, keep: TraceDetail) -> RunResult {
+    let mut shell = ExactEstimator;
     let mut world = World::new(seed, scenario, keep, &mut shell);
     let failure = world.run().err();
-    Run {
+    RunResult {
         digest: world.digest.value(),
         tally: world.tally,
         simulated: world.now().since(Time::EPOCH),
@@ -53,11 +53,11 @@ pub fn run(seed: u64, scenario: Scenario, keep: Keep) -> Run {
 
 /// Runs the scenario of the seed twice; that the two differ is a failure too.
 #[must_use]
-pub fn run_twice(seed: u64, options: &Options, keep: Keep) -> Run {
+pub fn run_twice(seed: u64, options: &Options, keep: TraceDetail) -> RunResult {
     let mut first = run(seed, Scenario::draw(seed, options), keep);
-    let second = run(seed, Scenario::draw(seed, options), Keep::Nothing);
+    let second = run(seed, Scenario::draw(seed, options), TraceDetail::Nothing);
     if first.failure.is_none() && (first.digest, first.simulated) != (second.digest, second.simulated) {
-        first.failure = Some(Failure {
+        first.failure = Some(SimFailure {
             kind: FailureKind::Differs,
             at: Time::EPOCH + first.simulated,
             detail: format!("the digests are {:016x} and {:016x}", first.digest, second.digest),

@@ -5,20 +5,20 @@
 //! the submissions of a trace is an evaluation.
 
 use cohabit_scheduler_core::Config;
-use cohabit_types::{Bytes, JobChange, JobSpec, Span, Time, When};
+use cohabit_types::{Bytes, DependencyKind, JobChange, JobSpec, Span, Time};
 
-use cohabit_policy::interference::Knowledge;
+use cohabit_policy::interference::InterferenceContext;
 
-use crate::machine::{Appetite, Blame, Disk, Hardware};
-use crate::plant::Plant;
-use crate::shape::Shape;
-use crate::wall_clock::Step;
+use crate::machine::{Disk, FaultAttribution, Hardware, ObservedMemory};
+use crate::plant::PlantedBug;
+use crate::shape::MachineSpec;
+use crate::wall_clock::ClockStep;
 
 /// A cluster and its fate.
 #[derive(Debug, Clone)]
 pub struct Scenario {
     /// The machines.
-    pub shapes: Vec<Shape>,
+    pub shapes: Vec<MachineSpec>,
     /// What is true of their devices.
     pub hardware: Hardware,
     /// The head's settings.
@@ -26,7 +26,7 @@ pub struct Scenario {
     /// The policy's name.
     pub policy: String,
     /// What it knows of jobs beside each other, if it asks.
-    pub knowledge: Knowledge,
+    pub knowledge: InterferenceContext,
     /// How long an executor waits for somebody to come.
     pub orphan_grace: Span,
     /// What workers say of that; the truth, unless they are to lie.
@@ -44,23 +44,23 @@ pub struct Scenario {
     /// How long the head's journal takes to make a batch of events durable.
     pub commit: (Span, Span),
     /// A bug that is planted around the production cores, to see whether it is caught.
-    pub plant: Option<Plant>,
+    pub plant: Option<PlantedBug>,
     /// The jobs, in the order of submission.
-    pub submissions: Vec<Submission>,
+    pub submissions: Vec<ScenarioSubmission>,
     /// What happens from outside.
-    pub acts: Vec<(Time, Act)>,
+    pub acts: Vec<(Time, ExternalEvent)>,
     /// From here on nothing bad happens, all that is endless is cancelled, and all that was accepted has to
     /// end.
     pub quiet_at: Time,
     /// How long the end may take from there.
     pub patience: Span,
     /// What is looked at meanwhile.
-    pub watch: Watch,
+    pub watch: CheckLevel,
 }
 
 /// What is looked at while a cluster runs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Watch {
+pub enum CheckLevel {
     /// Every promise, after every event; the run ends some time after all has become quiet.
     Everything,
     /// Only what becomes of the jobs; the run ends with the last of them. Nothing is journaled, so no crash
@@ -70,18 +70,18 @@ pub enum Watch {
 
 /// A job that somebody submits.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Submission {
+pub struct ScenarioSubmission {
     /// The job; what it depends on is added when it is submitted.
     pub spec: JobSpec,
     /// Who submits it.
     pub user: String,
     /// Earlier submissions that it depends on.
-    pub after: Vec<(usize, When)>,
+    pub after: Vec<(usize, DependencyKind)>,
 }
 
 /// Something that happens from outside.
 #[derive(Debug, Clone, PartialEq)]
-pub enum Act {
+pub enum ExternalEvent {
     /// This submission is made.
     Submit(usize),
     /// A change of one of the jobs accepted so far.
@@ -174,13 +174,13 @@ pub enum Act {
         length: Span,
     },
     /// Somebody sets the clock of the head's machine.
-    StepHeadClock(Step),
+    StepHeadClock(ClockStep),
     /// Somebody sets a machine's clock: those on it go by that from its next start on.
     StepClock {
         /// Whose.
         node: usize,
         /// By how much.
-        step: Step,
+        step: ClockStep,
     },
     /// An executor is killed, and nothing else; where no worker daemon runs, nobody does that.
     KillExecutor {
@@ -197,7 +197,7 @@ pub enum Act {
         /// says which of its clients is the culprit.
         number: usize,
         /// Whom its log blames.
-        blame: Blame,
+        blame: FaultAttribution,
     },
     /// A GPU does not answer any more, until the worker daemon is started anew.
     LoseGpu {
@@ -222,20 +222,20 @@ pub enum Act {
         /// Memory that it sees strangers hold on each of them.
         strangers: Bytes,
         /// How much it sees ranks hold.
-        appetite: Appetite,
+        appetite: ObservedMemory,
     },
 }
 
 impl Scenario {
     /// A calm cluster of these machines, with nothing to do.
     #[must_use]
-    pub fn calm(shapes: Vec<Shape>) -> Scenario {
+    pub fn calm(shapes: Vec<MachineSpec>) -> Scenario {
         Scenario {
             shapes,
             hardware: Hardware::default(),
             config: Config::default(),
             policy: "fifo".into(),
-            knowledge: Knowledge::default(),
+            knowledge: InterferenceContext::default(),
             orphan_grace: Span::from_secs(120),
             announced_grace: None,
             heartbeat: Span::from_secs(5),
@@ -249,21 +249,21 @@ impl Scenario {
             acts: Vec::new(),
             quiet_at: Time::EPOCH,
             patience: Span::from_secs(10 * 86_400),
-            watch: Watch::Everything,
+            watch: CheckLevel::Everything,
         }
     }
 
     /// Somebody submits this job.
     #[must_use]
     pub fn submit(mut self, at: Time, spec: JobSpec) -> Scenario {
-        self.acts.push((at, Act::Submit(self.submissions.len())));
-        self.submissions.push(Submission { spec, user: "ada".into(), after: Vec::new() });
+        self.acts.push((at, ExternalEvent::Submit(self.submissions.len())));
+        self.submissions.push(ScenarioSubmission { spec, user: "ada".into(), after: Vec::new() });
         self
     }
 
     /// Something happens from outside.
     #[must_use]
-    pub fn act(mut self, at: Time, act: Act) -> Scenario {
+    pub fn act(mut self, at: Time, act: ExternalEvent) -> Scenario {
         self.acts.push((at, act));
         self
     }

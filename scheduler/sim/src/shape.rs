@@ -7,17 +7,17 @@ use std::ops::Range;
 
 use cohabit_policy::mapping::Server;
 use cohabit_types::{
-    Bandwidth, Bytes, Condition, Device, DeviceId, DeviceKind, DeviceSharing, Links, SharingLimits,
+    Bandwidth, Bytes, Condition, Device, DeviceId, DeviceKind, DeviceSharing, LinkBandwidths, SharingLimits,
 };
 
-use crate::cluster_spec::{USUAL_INTERCONNECT, USUAL_NETWORK};
+use crate::cluster_spec::{DEFAULT_INTERCONNECT_BANDWIDTH, DEFAULT_NETWORK_BANDWIDTH};
 
 /// More than the attempts that a machine ever hosts at once.
 const RENDEZVOUS_PORTS: Range<u16> = 29_600..30_600;
 
 /// The make of a machine.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Shape {
+pub struct MachineSpec {
     /// Its name.
     pub name: String,
     /// Processor cores.
@@ -35,16 +35,16 @@ pub struct Shape {
     /// How far its devices may be shared.
     pub sharing: SharingLimits,
     /// How fast its devices reach each other and those of other machines.
-    pub links: Links,
+    pub links: LinkBandwidths,
     /// So many of the ports that its worker offers to ranks, the first ones, are used by foreign programs.
     pub foreign_ports: u16,
 }
 
-impl Shape {
+impl MachineSpec {
     /// A machine with this many made-up GPUs of 24 GiB, and links of which nothing is known.
     #[must_use]
-    pub fn new(name: &str, devices: u32) -> Shape {
-        Shape {
+    pub fn new(name: &str, devices: u32) -> MachineSpec {
+        MachineSpec {
             name: name.to_owned(),
             cpus: 16,
             memory: Bytes(128 << 30),
@@ -53,33 +53,33 @@ impl Shape {
             model: "simulated".into(),
             device_memory: Some(Bytes(24 << 30)),
             sharing: SharingLimits::default(),
-            links: Links::default(),
+            links: LinkBandwidths::default(),
             foreign_ports: 0,
         }
     }
 
     /// The same with devices of another make.
     #[must_use]
-    pub fn with_gpu(self, model: &str, memory: Bytes) -> Shape {
-        Shape { model: model.to_owned(), device_memory: Some(memory), ..self }
+    pub fn with_gpu(self, model: &str, memory: Bytes) -> MachineSpec {
+        MachineSpec { model: model.to_owned(), device_memory: Some(memory), ..self }
     }
 
     /// The same with GPUs that MPS serves.
     #[must_use]
-    pub fn under_mps(self) -> Shape {
-        Shape { kind: DeviceKind::Gpu, ..self }
+    pub fn under_mps(self) -> MachineSpec {
+        MachineSpec { kind: DeviceKind::Gpu, ..self }
     }
 
     /// The same where at most so many ranks share a device.
     #[must_use]
-    pub fn shared_by(self, most: u32) -> Shape {
-        Shape { sharing: SharingLimits { max_ranks: most, ..self.sharing }, ..self }
+    pub fn shared_by(self, most: u32) -> MachineSpec {
+        MachineSpec { sharing: SharingLimits { max_ranks: most, ..self.sharing }, ..self }
     }
 
     /// The same with these links.
     #[must_use]
-    pub fn with_links(self, links: Links) -> Shape {
-        Shape { links, ..self }
+    pub fn with_links(self, links: LinkBandwidths) -> MachineSpec {
+        MachineSpec { links, ..self }
     }
 
     /// What a mapper has to know of it while nothing runs on it; usual links where none are known.
@@ -88,8 +88,8 @@ impl Shape {
         Server {
             free: self.devices,
             devices: self.devices,
-            network: speed(self.links.network, USUAL_NETWORK),
-            interconnect: speed(self.links.interconnect, USUAL_INTERCONNECT),
+            network: speed(self.links.network, DEFAULT_NETWORK_BANDWIDTH),
+            interconnect: speed(self.links.interconnect, DEFAULT_INTERCONNECT_BANDWIDTH),
             model: self.model.as_str().into(),
         }
     }

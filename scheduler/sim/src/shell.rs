@@ -5,10 +5,10 @@
 
 use cohabit_types::{AttemptId, Estimate, JobRecord, JobSpec, Time};
 
-use crate::program::Program;
+use crate::program::SimProgram;
 
 /// What the head's daemon does beside driving the core.
-pub(crate) trait Shell {
+pub(crate) trait HeadHooks {
     /// What is expected of a job that this user submits.
     fn expect(&mut self, now: Time, user: &str, spec: &JobSpec) -> Option<Estimate>;
 
@@ -30,9 +30,9 @@ pub(crate) trait Shell {
 }
 
 /// Expects of each job what its program says.
-pub(crate) struct Candid;
+pub(crate) struct ExactEstimator;
 
-impl Shell for Candid {
+impl HeadHooks for ExactEstimator {
     fn expect(&mut self, _: Time, _: &str, spec: &JobSpec) -> Option<Estimate> {
         Some(truth(spec))
     }
@@ -40,7 +40,7 @@ impl Shell for Candid {
 
 /// What is true of a job.
 pub(crate) fn truth(spec: &JobSpec) -> Estimate {
-    let program = Program::of(spec);
+    let program = SimProgram::of(spec);
     Estimate {
         iterations: Some(program.steps),
         runtime: Some(program.alone),

@@ -7,17 +7,17 @@ use std::ops::Range;
 use serde::Serialize;
 
 use crate::draw::Options;
-use crate::failure::{Failure, FailureKind};
-use crate::recorder::Keep;
-use crate::run::{Run, run_twice};
+use crate::failure::{FailureKind, SimFailure};
+use crate::recorder::TraceDetail;
+use crate::run::{RunResult, run_twice};
 
 /// What came of many seeds.
 #[derive(Debug, Default, Clone, PartialEq, Serialize)]
-pub struct Summary {
+pub struct SwarmSummary {
     /// How many seeds were run.
     pub seeds: u64,
     /// Those that failed.
-    pub failed: Vec<Failed>,
+    pub failed: Vec<FailedSeed>,
     /// Events that cores handled, in one of the two runs of each seed.
     pub events: u64,
     /// Ranks that were started.
@@ -36,7 +36,7 @@ pub struct Summary {
 
 /// A seed that failed.
 #[derive(Debug, Clone, PartialEq, Serialize)]
-pub struct Failed {
+pub struct FailedSeed {
     /// Which.
     pub seed: u64,
     /// The kind of failure, for scripts.
@@ -55,10 +55,10 @@ pub struct Failed {
 
 /// Runs each of these seeds twice.
 #[must_use]
-pub fn swarm(seeds: Range<u64>, options: &Options) -> Summary {
-    let mut summary = Summary::default();
+pub fn swarm(seeds: Range<u64>, options: &Options) -> SwarmSummary {
+    let mut summary = SwarmSummary::default();
     for seed in seeds {
-        summary.add(seed, options, run_twice(seed, options, Keep::Nothing));
+        summary.add(seed, options, run_twice(seed, options, TraceDetail::Nothing));
     }
     summary
 }
@@ -71,9 +71,9 @@ pub fn command(seed: u64, options: &Options) -> String {
     format!("cargo run --release -p cohabit-sim -- repeat --seed {seed}{nodes}{jobs}")
 }
 
-impl Summary {
+impl SwarmSummary {
     /// Adds a seed.
-    pub fn add(&mut self, seed: u64, options: &Options, run: Run) {
+    pub fn add(&mut self, seed: u64, options: &Options, run: RunResult) {
         self.seeds += 1;
         self.events += run.tally.events;
         self.ranks += run.tally.ranks;
@@ -82,11 +82,11 @@ impl Summary {
         self.clients += run.tally.clients;
         self.gpu_faults += run.tally.gpu_faults;
         self.simulated_s += run.simulated.as_secs_f64();
-        self.failed.extend(run.failure.map(|failure| Failed::new(seed, options, failure, run.chapters)));
+        self.failed.extend(run.failure.map(|failure| FailedSeed::new(seed, options, failure, run.chapters)));
     }
 
     /// Adds what came of other seeds.
-    pub fn join(&mut self, other: Summary) {
+    pub fn join(&mut self, other: SwarmSummary) {
         self.seeds += other.seeds;
         self.events += other.events;
         self.ranks += other.ranks;
@@ -106,10 +106,10 @@ impl Summary {
     }
 }
 
-impl Failed {
-    fn new(seed: u64, options: &Options, failure: Failure, chapters: Vec<String>) -> Failed {
+impl FailedSeed {
+    fn new(seed: u64, options: &Options, failure: SimFailure, chapters: Vec<String>) -> FailedSeed {
         let kind: FailureKind = failure.kind;
-        Failed {
+        FailedSeed {
             seed,
             kind: kind.code(),
             at_s: failure.at.as_secs_f64(),

@@ -24,7 +24,7 @@ struct Offset {
 
 /// Somebody sets a clock.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Step {
+pub enum ClockStep {
     /// It shows so much more than before.
     Ahead(Span),
     /// It shows so much less than before.
@@ -32,10 +32,10 @@ pub enum Step {
 }
 
 impl Offset {
-    fn step(&mut self, step: Step) {
+    fn step(&mut self, step: ClockStep) {
         match step {
-            Step::Ahead(span) => self.ahead = self.ahead + span,
-            Step::Back(span) => self.behind = self.behind + span,
+            ClockStep::Ahead(span) => self.ahead = self.ahead + span,
+            ClockStep::Back(span) => self.behind = self.behind + span,
         }
     }
 
@@ -51,7 +51,7 @@ impl WallClock {
         self.showed_at_start.read(now)
     }
 
-    pub(crate) fn step(&mut self, step: Step) {
+    pub(crate) fn step(&mut self, step: ClockStep) {
         self.shows.step(step);
     }
 
@@ -80,11 +80,11 @@ impl HeadClock {
     }
 
     /// Somebody sets the one on the wall; how far this one leaps, if it is far enough to be noticed.
-    pub(crate) fn step(&mut self, now: Time, step: Step) -> Option<Span> {
+    pub(crate) fn step(&mut self, now: Time, step: ClockStep) -> Option<Span> {
         let shown = self.read(now);
         self.known = (now, shown);
         self.wall.step(step);
-        self.was_set_back |= matches!(step, Step::Back(_));
+        self.was_set_back |= matches!(step, ClockStep::Back(_));
         Some(self.read(now).since(shown)).filter(|leapt| *leapt > UNNOTICED)
     }
 

@@ -1,22 +1,24 @@
 //! How a rank comes to its GPUs: what it asks for, and what it gets on a GPU as that is now.
 
-use cohabit_types::{Bytes, Compute, Demand, DeviceSharing, Limits, Share, StartFailure};
+use cohabit_types::{
+    Bytes, ComputeLimit, Demand, DeviceSharing, EnforcementRequirement, Share, StartFailure,
+};
 
 use crate::gpu::Gpu;
-use crate::service::Service;
+use crate::service::MpsState;
 use crate::{GpuAccess, MpsLimits, MpsOrder};
 
 const MIB: u64 = 1 << 20;
 
 /// The live ranks on a GPU, by how they come to it.
 #[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Company {
+pub(crate) struct RankCounts {
     pub(crate) exclusive: usize,
     pub(crate) clients: usize,
     pub(crate) taking_turns: usize,
 }
 
-impl Company {
+impl RankCounts {
     /// Takes in another rank.
     pub(crate) const fn add(&mut self, access: GpuAccess) {
         match access {
@@ -30,7 +32,7 @@ impl Company {
 
 /// What a GPU says to a rank that is to start on it.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) enum Admission {
+pub(crate) enum GpuAdmission {
     /// It may start, in this way.
     Granted(GpuAccess),
     /// Its MPS daemon has to be told this first.
@@ -42,46 +44,50 @@ pub(crate) enum Admission {
 }
 
 /// For a rank that wants the GPU for itself: no MPS daemon may run there.
-pub(crate) fn alone(gpu: &Gpu, company: Company) -> Admission {
+pub(crate) fn admit_exclusive(gpu: &Gpu, rank_counts: RankCounts) -> GpuAdmission {
     if let Some(why) = gpu.fenced() {
-        return Admission::Refused(StartFailure::DeviceFenced(why.to_owned()));
+        return GpuAdmission::Refused(StartFailure::DeviceFenced(why.to_owned()));
     }
     match gpu.service() {
-        Service::Idle => Admission::Granted(GpuAccess::Exclusive),
-        Service::Up { .. } if company.clients == 0 => Admission::After(MpsOrder::Stop),
-        Service::Up { .. }
-        | Service::Starting
-        | Service::Adopting
-        | Service::Stopping
-        | Service::Faulted(_)
-        | Service::Recovering(_) => Admission::Later,
+        MpsState::Idle => GpuAdmission::Granted(GpuAccess::Exclusive),
+        MpsState::Up { .. } if rank_counts.clients == 0 => GpuAdmission::After(MpsOrder::Stop),
+        MpsState::Up { .. }
+        | MpsState::Starting
+        | MpsState::Adopting
+        | MpsState::Stopping
+        | MpsState::Faulted(_)
+        | MpsState::Recovering(_) => GpuAdmission::Later,
     }
 }
 
 /// For a rank that shares the GPU: under MPS, or else in turns, if the job puts up with that.
-pub(crate) fn shared(gpu: &Gpu, company: Company, demand: &Demand, share: Share) -> Admission {
+pub(crate) fn admit_shared(
+    gpu: &Gpu,
+    rank_counts: RankCounts,
+    demand: &Demand,
+    share: Share,
+) -> GpuAdmission {
     if let Some(why) = gpu.fenced() {
-        return Admission::Refused(StartFailure::DeviceFenced(why.to_owned()));
+        return GpuAdmission::Refused(StartFailure::DeviceFenced(why.to_owned()));
     }
-    if company.exclusive > 0 {
-        return Admission::Later;
+    if rank_counts.exclusive > 0 {
+        return GpuAdmission::Later;
     }
-    match (gpu.sharing(company), demand.limits) {
+    match (gpu.sharing(rank_counts), demand.limits) {
         (DeviceSharing::Enforced, _) => match gpu.service() {
-            Service::Idle => Admission::After(MpsOrder::Start),
-            Service::Up { .. } => Admission::Granted(GpuAccess::Mps(mps_limits(gpu, demand, share))),
-            Service::Starting
-            | Service::Adopting
-            | Service::Stopping
-            | Service::Faulted(_)
-            | Service::Recovering(_) => Admission::Later,
+            MpsState::Idle => GpuAdmission::After(MpsOrder::Start),
+            MpsState::Up { .. } => GpuAdmission::Granted(GpuAccess::Mps(mps_limits(gpu, demand, share))),
+            MpsState::Starting
+            | MpsState::Adopting
+            | MpsState::Stopping
+            | MpsState::Faulted(_)
+            | MpsState::Recovering(_) => GpuAdmission::Later,
         },
-        (DeviceSharing::Unenforced(_), Limits::BestEffort) => {
-            Admission::Granted(GpuAccess::TimeSliced(memory(gpu, demand, share)))
+        (DeviceSharing::Unenforced(_), EnforcementRequirement::BestEffort) => {
+            GpuAdmission::Granted(GpuAccess::TimeSliced(memory(gpu, demand, share)))
         }
-        (DeviceSharing::Unenforced(why), Limits::Enforced) | (DeviceSharing::Alone(why), _) => {
-            Admission::Refused(StartFailure::Unenforced(why))
-        }
+        (DeviceSharing::Unenforced(why), EnforcementRequirement::Enforced)
+        | (DeviceSharing::Alone(why), _) => GpuAdmission::Refused(StartFailure::Unenforced(why)),
     }
 }
 
@@ -98,8 +104,8 @@ fn mps_limits(gpu: &Gpu, demand: &Demand, share: Share) -> MpsLimits {
     MpsLimits {
         memory: Bytes((each / MIB).max(1) * MIB),
         percentage: match demand.compute {
-            Compute::Open => None,
-            Compute::Capped => Some((share.0 / 10).max(1)),
+            ComputeLimit::Open => None,
+            ComputeLimit::Capped => Some((share.0 / 10).max(1)),
         },
     }
 }

@@ -1,7 +1,7 @@
 //! What goes into the worker's state machine and what comes out of it.
 //!
 //! Whoever drives it hands in events in the order in which they happened, carries out the effects in their
-//! order, and sends [`Event::Alarm`] at the deadline.
+//! order, and sends [`WorkerEvent::Alarm`] at the deadline.
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
@@ -19,7 +19,7 @@ use crate::Stopping;
 /// Orders come from the present link only: once [`crate::Worker::held`] was taken for the next greeting, an
 /// order of an earlier link must not come any more, for the head counts on what it was told.
 #[derive(Debug, Clone, PartialEq)]
-pub enum Event {
+pub enum WorkerEvent {
     /// The head ordered something.
     Order(Order),
     /// The rank's process runs.
@@ -27,7 +27,7 @@ pub enum Event {
     /// The rank's process could not be started; nothing of it is left.
     SpawnFailed(RankId, StartFailure),
     /// The rank ended, and nothing of it is left.
-    Exited(RankId, Ending),
+    Exited(RankId, RankExit),
     /// The rank reported progress.
     Progress(RankId, Progress),
     /// An executor of an earlier worker daemon was found, or what one left behind. Comes only before the
@@ -38,7 +38,7 @@ pub enum Event {
     /// The link broke.
     Unlinked,
     /// The actor of a device's MPS daemon answers an order, or has seen something.
-    Mps(DeviceId, MpsWord),
+    Mps(DeviceId, MpsEvent),
     /// It is known, or known anew, whether the limits of a rank that shares its device are enforced.
     Sharing(RankId, Enforcement),
     /// The rank's user has no account here: it runs as this user, which nobody else is.
@@ -53,7 +53,7 @@ pub enum Event {
 
 /// What the actor of a device's MPS daemon says. Each order is answered, in bounded time.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum MpsWord {
+pub enum MpsEvent {
     /// The daemon and its server run, and a probe has proved it: clients may come. Answers
     /// [`MpsOrder::Start`], [`MpsOrder::Adopt`] and [`MpsOrder::Recover`].
     Up,
@@ -99,7 +99,7 @@ pub struct GpuSample {
 
 /// What a worker does.
 #[derive(Debug, Clone, PartialEq)]
-pub enum Effect {
+pub enum WorkerEffect {
     /// Tell the head. Comes only while there is a link; what matters is told again with each new one.
     Report(Report),
     /// Start an executor with this rank.
@@ -108,7 +108,7 @@ pub enum Effect {
     /// for a worker daemon that comes later.
     Stopping(RankId, Stopping),
     /// Send a signal.
-    Signal(RankId, Signal, Target),
+    Signal(RankId, Signal, SignalTarget),
     /// Tell the executor of a rank that runs whether the head can be reached: an executor left alone for
     /// `orphan-grace` stops its rank by itself, whether or not a worker daemon is alive then.
     Lease(RankId, Lease),
@@ -123,7 +123,7 @@ pub enum Effect {
 /// Who of a rank's processes receives a signal.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Target {
+pub enum SignalTarget {
     /// The rank's whole process group.
     Group,
     /// Every descendant of the executor, those with a session of their own included.
@@ -205,11 +205,11 @@ pub struct MpsLimits {
 
 /// How and when a rank ended, as its executor writes it down.
 #[derive(Debug, Clone, PartialEq, serde::Serialize, serde::Deserialize)]
-pub struct Ending {
+pub struct RankExit {
     /// How.
     pub outcome: Outcome,
     /// Why it was stopped, if it was and its executor knew: by itself, which is [`StopReason::Orphaned`], or
-    /// by [`Effect::Stopping`].
+    /// by [`WorkerEffect::Stopping`].
     pub stopped: Option<StopReason>,
     /// When.
     pub at: Time,
@@ -225,7 +225,7 @@ pub struct FoundRank {
     /// How far its stop is, if one has begun and it still runs.
     pub stopping: Option<Stopping>,
     /// How it ended, if it did.
-    pub ending: Option<Ending>,
+    pub ending: Option<RankExit>,
     /// The last that was heard of it.
     pub progress: Option<Progress>,
 }

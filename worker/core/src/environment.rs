@@ -6,7 +6,7 @@
 use std::borrow::Cow;
 use std::collections::BTreeMap;
 
-use cohabit_types::{Launch, RankRun, RunOrder};
+use cohabit_types::{LaunchMode, RankRun, RunOrder};
 
 /// Where ranks meet, in the words of `torchrun`.
 const MASTER_PORT: &str = "MASTER_PORT";
@@ -18,8 +18,8 @@ const THREADS: &str = "OMP_NUM_THREADS";
 pub(crate) fn environment(order: &RunOrder, run: &RankRun) -> BTreeMap<Cow<'static, str>, String> {
     let mut environment = own(order, run);
     match order.spec.launch {
-        Launch::PerGpu => environment.extend(torchrun(order, run)),
-        Launch::PerNode => environment.extend(launcher(order, run)),
+        LaunchMode::PerGpu => environment.extend(torchrun(order, run)),
+        LaunchMode::PerNode => environment.extend(launcher(order, run)),
     }
     if order.spec.slurm_environment {
         environment.extend(slurm(order, run));

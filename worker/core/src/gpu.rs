@@ -4,20 +4,20 @@ use std::sync::Arc;
 
 use cohabit_types::{Bytes, Condition, Device, DeviceSharing, Health, RankId, Span, Time};
 
-use crate::access::Company;
-use crate::service::{News, Service};
-use crate::{MpsOrder, MpsWord, xid};
+use crate::access::RankCounts;
+use crate::service::{MpsChange, MpsState};
+use crate::{MpsEvent, MpsOrder, xid};
 
 /// Memory of strangers is told in steps of this size.
 const FOREIGN_STEP: u64 = 256 << 20;
 /// It has to fall so far below a lower step before that one is told.
 const FOREIGN_SLACK: u64 = FOREIGN_STEP / 2;
 /// How long a critical error is held to have to do with a fault.
-const RECENT: Span = Span::from_secs(60);
+const XID_WINDOW: Span = Span::from_secs(60);
 
 /// All clients of the MPS server have lost.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Fault {
+pub(crate) struct MpsServiceFault {
     /// By the fault of this one, if it is known.
     pub(crate) culprit: Option<RankId>,
 }
@@ -31,12 +31,12 @@ pub(crate) struct Gpu {
     sharing: DeviceSharing,
     /// Why it is out of service, if it is.
     fenced: Option<String>,
-    service: Service,
+    service: MpsState,
     foreign_memory: Bytes,
     /// The last critical error, by its number.
     last_xid: Option<(Time, u64)>,
     /// The condition that the head knows.
-    told: Condition,
+    reported: Condition,
 }
 
 impl Gpu {
@@ -51,10 +51,10 @@ impl Gpu {
                 Health::Well => None,
                 Health::Recovering(why) | Health::Fenced(why) => Some(why),
             },
-            service: Service::Idle,
+            service: MpsState::Idle,
             foreign_memory,
             last_xid: None,
-            told: device.condition.clone(),
+            reported: device.condition.clone(),
         }
     }
 
@@ -66,16 +66,16 @@ impl Gpu {
         self.memory
     }
 
-    pub(crate) const fn service(&self) -> &Service {
+    pub(crate) const fn service(&self) -> &MpsState {
         &self.service
     }
 
-    pub(crate) const fn service_mut(&mut self) -> &mut Service {
+    pub(crate) const fn service_mut(&mut self) -> &mut MpsState {
         &mut self.service
     }
 
     pub(crate) const fn has_no_daemon(&self) -> bool {
-        matches!(self.service, Service::Idle)
+        matches!(self.service, MpsState::Idle)
     }
 
     /// Why it is out of service, if it is.
@@ -90,27 +90,29 @@ impl Gpu {
 
     /// Takes note of what the actor of its MPS daemon says. Where no daemon can be started nobody tries again
     /// before the next worker daemon does.
-    pub(crate) fn hear(&mut self, now: Time, word: MpsWord) -> Option<Fault> {
-        match self.service.hear(self.explained(now, word)) {
-            News::None => None,
-            News::CannotStart(why) => {
+    pub(crate) fn apply(&mut self, now: Time, word: MpsEvent) -> Option<MpsServiceFault> {
+        match self.service.apply(self.with_recent_xid(now, word)) {
+            MpsChange::None => None,
+            MpsChange::CannotStart(why) => {
                 self.sharing = DeviceSharing::Unenforced(why);
                 None
             }
-            News::DidNotRecover(why) => {
+            MpsChange::DidNotRecover(why) => {
                 self.fence(format!("its MPS server did not come back after a fault: {why}"));
                 None
             }
-            News::ClientsLost { culprit } => Some(Fault { culprit }),
+            MpsChange::ClientsLost { culprit } => Some(MpsServiceFault { culprit }),
         }
     }
 
     /// A fault of which no client is named, with what the driver said shortly before.
-    fn explained(&self, now: Time, word: MpsWord) -> MpsWord {
+    fn with_recent_xid(&self, now: Time, word: MpsEvent) -> MpsEvent {
         match (word, self.last_xid) {
-            (MpsWord::Faulted { culprit: None, detail }, Some((at, code))) if now.since(at) <= RECENT => {
-                let detail = format!("{detail}; the driver had reported {}", xid::sentence(code));
-                MpsWord::Faulted { culprit: None, detail }
+            (MpsEvent::Faulted { culprit: None, detail }, Some((at, code)))
+                if now.since(at) <= XID_WINDOW =>
+            {
+                let detail = format!("{detail}; the driver had reported {}", xid::describe(code));
+                MpsEvent::Faulted { culprit: None, detail }
             }
             (word, _) => word,
         }
@@ -118,9 +120,9 @@ impl Gpu {
 
     /// What becomes of limits now. Ranks that an earlier worker daemon left taking turns are no clients of an
     /// MPS server, so others can only take turns with them.
-    pub(crate) fn sharing(&self, company: Company) -> DeviceSharing {
+    pub(crate) fn sharing(&self, rank_counts: RankCounts) -> DeviceSharing {
         match &self.sharing {
-            DeviceSharing::Enforced if company.taking_turns > 0 => {
+            DeviceSharing::Enforced if rank_counts.taking_turns > 0 => {
                 DeviceSharing::Unenforced("ranks on it were started without MPS, and still run".into())
             }
             sharing @ (DeviceSharing::Enforced | DeviceSharing::Unenforced(_) | DeviceSharing::Alone(_)) => {
@@ -144,9 +146,9 @@ impl Gpu {
     }
 
     /// What its daemon has to be told because of who is on it, or because it is time.
-    pub(crate) fn upkeep(&mut self, now: Time, company: Company) -> Option<MpsOrder> {
-        self.service.note_clients(now, company.clients);
-        let has_lost_all = matches!(self.service, Service::Faulted(_)) && company.clients == 0;
+    pub(crate) fn upkeep(&mut self, now: Time, rank_counts: RankCounts) -> Option<MpsOrder> {
+        self.service.note_clients(now, rank_counts.clients);
+        let has_lost_all = matches!(self.service, MpsState::Faulted(_)) && rank_counts.clients == 0;
         let is_idle = self.service.deadline().is_some_and(|due_at| due_at <= now);
         match self.fenced {
             None if has_lost_all => Some(MpsOrder::Recover),
@@ -156,32 +158,32 @@ impl Gpu {
     }
 
     /// How it is now.
-    fn condition(&self, company: Company) -> Condition {
+    fn condition(&self, rank_counts: RankCounts) -> Condition {
         let health = match (&self.fenced, &self.service) {
             (Some(why), _) => Health::Fenced(why.clone()),
-            (None, Service::Faulted(detail) | Service::Recovering(detail)) => {
+            (None, MpsState::Faulted(detail) | MpsState::Recovering(detail)) => {
                 Health::Recovering(format!("its MPS server was in fault: {detail}"))
             }
             (
                 None,
-                Service::Idle
-                | Service::Starting
-                | Service::Adopting
-                | Service::Up { .. }
-                | Service::Stopping,
+                MpsState::Idle
+                | MpsState::Starting
+                | MpsState::Adopting
+                | MpsState::Up { .. }
+                | MpsState::Stopping,
             ) => Health::Well,
         };
-        Condition { health, sharing: self.sharing(company), foreign_memory: self.foreign_memory }
+        Condition { health, sharing: self.sharing(rank_counts), foreign_memory: self.foreign_memory }
     }
 
     /// How it is now; the head is about to be told.
-    pub(crate) fn tell(&mut self, company: Company) -> Condition {
-        self.told = self.condition(company);
-        self.told.clone()
+    pub(crate) fn report_condition(&mut self, rank_counts: RankCounts) -> Condition {
+        self.reported = self.condition(rank_counts);
+        self.reported.clone()
     }
 
     /// The same, if the head does not know it.
-    pub(crate) fn untold(&mut self, company: Company) -> Option<Condition> {
-        (self.condition(company) != self.told).then(|| self.tell(company))
+    pub(crate) fn unreported_condition(&mut self, rank_counts: RankCounts) -> Option<Condition> {
+        (self.condition(rank_counts) != self.reported).then(|| self.report_condition(rank_counts))
     }
 }

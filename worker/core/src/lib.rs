@@ -23,8 +23,8 @@ mod worker;
 mod xid;
 
 pub use door::{
-    Config, Effect, Ending, Event, FoundRank, GpuAccess, GpuSample, Lease, MpsLimits, MpsOrder, MpsWord,
-    RankStart, Target,
+    Config, FoundRank, GpuAccess, GpuSample, Lease, MpsEvent, MpsLimits, MpsOrder, RankExit, RankStart,
+    SignalTarget, WorkerEffect, WorkerEvent,
 };
 pub use stopping::{StopStep, Stopping};
 pub use worker::Worker;

@@ -2,13 +2,13 @@
 
 use cohabit_types::{Bytes, DeviceId, DeviceTelemetry, RankId, Report, StopReason, Time};
 
-use crate::rank::Life;
-use crate::watchdog::Verdict;
+use crate::rank::RankState;
+use crate::watchdog::MemoryReading;
 use crate::xid::{self, Severity};
-use crate::{Effect, GpuSample, Worker};
+use crate::{GpuSample, Worker, WorkerEffect};
 
 impl Worker {
-    pub(crate) fn sampled(&mut self, now: Time, samples: Vec<GpuSample>, out: &mut Vec<Effect>) {
+    pub(crate) fn handle_samples(&mut self, now: Time, samples: Vec<GpuSample>, out: &mut Vec<WorkerEffect>) {
         let mut telemetry = Vec::new();
         for GpuSample { device, reading, ranks, foreign_memory } in samples {
             let Some(gpu) = self.gpus.get_mut(&device) else { continue };
@@ -17,7 +17,7 @@ impl Worker {
                 Ok(reading) => {
                     gpu.note_foreign_memory(foreign_memory);
                     let seen = DeviceTelemetry { device, at: now, reading, ranks };
-                    self.stretches.looked(&seen);
+                    self.stretches.record_scan(&seen);
                     self.watch(now, &seen.ranks, out);
                     telemetry.push(seen);
                 }
@@ -26,11 +26,11 @@ impl Worker {
         self.report((!telemetry.is_empty()).then_some(Report::Telemetry(telemetry)), out);
     }
 
-    pub(crate) fn xid(&mut self, now: Time, device: &DeviceId, code: u64, out: &mut Vec<Effect>) {
+    pub(crate) fn xid(&mut self, now: Time, device: &DeviceId, code: u64, out: &mut Vec<WorkerEffect>) {
         let Some(gpu) = self.gpus.get_mut(device) else { return };
         gpu.note_xid(now, code);
-        let why = format!("the driver reported {}", xid::sentence(code));
-        match xid::meaning(code).0 {
+        let why = format!("the driver reported {}", xid::describe(code));
+        match xid::classify(code).0 {
             Severity::Noted => {}
             Severity::Fences => gpu.fence(why),
             Severity::Loses => self.lose(now, device, why, out),
@@ -38,21 +38,21 @@ impl Worker {
     }
 
     /// Stops ranks that hold more memory than they may where nothing else keeps them from it.
-    fn watch(&mut self, now: Time, ranks: &[(RankId, Bytes)], out: &mut Vec<Effect>) {
+    fn watch(&mut self, now: Time, ranks: &[(RankId, Bytes)], out: &mut Vec<WorkerEffect>) {
         for (rank, memory) in ranks {
             let watchdog = self.ranks.get_mut(rank).and_then(|held| held.watchdog.as_mut());
-            if watchdog.map(|it| it.look(*memory)) == Some(Verdict::Over) {
+            if watchdog.map(|it| it.look(*memory)) == Some(MemoryReading::Over) {
                 self.stop_rank(now, *rank, StopReason::GpuMemory, out);
             }
         }
     }
 
     /// The GPU is out of service, and what runs on it is lost. What waits for it will be refused.
-    fn lose(&mut self, now: Time, device: &DeviceId, why: String, out: &mut Vec<Effect>) {
+    fn lose(&mut self, now: Time, device: &DeviceId, why: String, out: &mut Vec<WorkerEffect>) {
         if let Some(gpu) = self.gpus.get_mut(device) {
             gpu.fence(why);
         }
-        let started = self.live_on(device).filter(|(_, held)| !matches!(held.life, Life::Waiting(_)));
+        let started = self.live_on(device).filter(|(_, held)| !matches!(held.life, RankState::Waiting(_)));
         for rank in started.map(|(rank, _)| rank).collect::<Vec<_>>() {
             self.stop_rank(now, rank, StopReason::DeviceLost, out);
         }

@@ -8,15 +8,15 @@ use cohabit_types::{AttemptId, Span, Time};
 
 /// The attempts whose progress the head does not know yet.
 #[derive(Debug, Clone, PartialEq)]
-pub(crate) struct Batch {
+pub(crate) struct PendingProgress {
     heartbeat: Span,
     changed: BTreeSet<AttemptId>,
     next_at: Time,
 }
 
-impl Batch {
-    pub(crate) const fn new(heartbeat: Span) -> Batch {
-        Batch { heartbeat, changed: BTreeSet::new(), next_at: Time::EPOCH }
+impl PendingProgress {
+    pub(crate) const fn new(heartbeat: Span) -> PendingProgress {
+        PendingProgress { heartbeat, changed: BTreeSet::new(), next_at: Time::EPOCH }
     }
 
     pub(crate) fn changed(&mut self, attempt: AttemptId) {

@@ -3,49 +3,50 @@
 //! Of what was ordered only the terms are kept that are still needed: how to stop it, and when.
 
 use cohabit_types::{
-    DeviceId, Enforcement, Limits, Phase, Progress, RankId, Report, Span, Stop, StopReason, Time,
+    DeviceId, Enforcement, EnforcementRequirement, HeldRankPhase, Progress, RankId, Report, Span, Stop,
+    StopReason, Time,
 };
 
-use crate::stopping::Sequence;
-use crate::watchdog::Watchdog;
-use crate::{Ending, FoundRank, GpuAccess, RankStart, Stopping};
+use crate::stopping::StopSequence;
+use crate::watchdog::MemoryWatchdog;
+use crate::{FoundRank, GpuAccess, RankExit, RankStart, Stopping};
 
 /// A rank that this worker holds.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Held {
-    pub(crate) life: Life,
+    pub(crate) life: RankState,
     /// The last that was heard of it.
     pub(crate) progress: Option<Progress>,
     pub(crate) devices: Vec<DeviceId>,
     /// How it comes to its GPUs; nothing while it waits for them.
     pub(crate) access: GpuAccess,
     /// Whether it runs only where its limits are enforced.
-    pub(crate) limits: Limits,
+    pub(crate) limits: EnforcementRequirement,
     /// Whether they are, once that is known.
     pub(crate) enforcement: Option<Enforcement>,
     /// As whom it runs, where its user has no account here.
     pub(crate) private_uid: Option<u32>,
     /// Where nothing else limits its memory.
-    pub(crate) watchdog: Option<Watchdog>,
+    pub(crate) watchdog: Option<MemoryWatchdog>,
     stop: Stop,
     time_limit: Option<Span>,
 }
 
 /// How far a rank is.
 #[derive(Debug, Clone, PartialEq)]
-pub(crate) enum Life {
+pub(crate) enum RankState {
     /// Its GPUs are not ready for it: this is what will be started.
     Waiting(Box<RankStart>),
     /// Its executor is being started; a stop that was ordered meanwhile follows its start.
     Starting { stop: Option<StopReason> },
     /// Its process runs.
-    Running { started_at: Time, sequence: Sequence },
+    Running { started_at: Time, sequence: StopSequence },
     /// It ended; kept until the head has acknowledged it.
-    Ended(Ending),
+    Ended(RankExit),
 }
 
 impl Held {
-    fn new(life: Life, start: &RankStart) -> Held {
+    fn new(life: RankState, start: &RankStart) -> Held {
         Held {
             life,
             progress: None,
@@ -61,19 +62,19 @@ impl Held {
     }
 
     pub(crate) fn waiting(start: RankStart) -> Held {
-        let held = Held::new(Life::Starting { stop: None }, &start);
-        Held { life: Life::Waiting(Box::new(start)), ..held }
+        let held = Held::new(RankState::Starting { stop: None }, &start);
+        Held { life: RankState::Waiting(Box::new(start)), ..held }
     }
 
     /// Its GPUs are ready: what is to be started now, if it has waited for that.
     pub(crate) fn release(&mut self, access: GpuAccess) -> Option<Box<RankStart>> {
-        match std::mem::replace(&mut self.life, Life::Starting { stop: None }) {
-            Life::Waiting(mut start) => {
+        match std::mem::replace(&mut self.life, RankState::Starting { stop: None }) {
+            RankState::Waiting(mut start) => {
                 (self.access, self.watchdog) = (access, watchdog(access));
                 start.access = access;
                 Some(start)
             }
-            life @ (Life::Starting { .. } | Life::Running { .. } | Life::Ended(_)) => {
+            life @ (RankState::Starting { .. } | RankState::Running { .. } | RankState::Ended(_)) => {
                 self.life = life;
                 None
             }
@@ -82,11 +83,11 @@ impl Held {
 
     /// What an earlier daemon left behind.
     pub(crate) fn found(found: FoundRank) -> Held {
-        let mut held = Held::new(Life::Starting { stop: None }, &found.start);
+        let mut held = Held::new(RankState::Starting { stop: None }, &found.start);
         held.progress = found.progress;
         held.life = match found.ending {
             None => held.running(found.started_at, found.stopping),
-            Some(ending) => Life::Ended(ending),
+            Some(ending) => RankState::Ended(ending),
         };
         held
     }
@@ -98,40 +99,40 @@ impl Held {
 
     /// It ended; the first reason to stop it is the one that is told. The same, if its executor does not know
     /// it.
-    pub(crate) fn end(&mut self, ending: Ending) -> Option<StopReason> {
+    pub(crate) fn end(&mut self, ending: RankExit) -> Option<StopReason> {
         let stopped = self.stop_reason().or(ending.stopped);
-        self.life = Life::Ended(Ending { stopped, ..ending });
+        self.life = RankState::Ended(RankExit { stopped, ..ending });
         stopped.filter(|_| stopped != ending.stopped)
     }
 
     pub(crate) const fn is_live(&self) -> bool {
         match self.life {
-            Life::Waiting(_) | Life::Starting { .. } | Life::Running { .. } => true,
-            Life::Ended(_) => false,
+            RankState::Waiting(_) | RankState::Starting { .. } | RankState::Running { .. } => true,
+            RankState::Ended(_) => false,
         }
     }
 
-    pub(crate) const fn phase(&self) -> Phase {
+    pub(crate) const fn phase(&self) -> HeldRankPhase {
         match self.life {
-            Life::Waiting(_) | Life::Starting { .. } => Phase::Starting,
-            Life::Running { started_at, .. } => Phase::Running(started_at),
-            Life::Ended(_) => Phase::Ended,
+            RankState::Waiting(_) | RankState::Starting { .. } => HeldRankPhase::Starting,
+            RankState::Running { started_at, .. } => HeldRankPhase::Running(started_at),
+            RankState::Ended(_) => HeldRankPhase::Ended,
         }
     }
 
     pub(crate) fn deadline(&self) -> Option<Time> {
         match &self.life {
-            Life::Running { sequence, .. } => sequence.deadline(),
-            Life::Waiting(_) | Life::Starting { .. } | Life::Ended(_) => None,
+            RankState::Running { sequence, .. } => sequence.deadline(),
+            RankState::Waiting(_) | RankState::Starting { .. } | RankState::Ended(_) => None,
         }
     }
 
     /// What the head has to know of it, as often as it takes.
     pub(crate) fn report(&self, rank: RankId) -> Option<Report> {
         match &self.life {
-            Life::Waiting(_) | Life::Starting { .. } => None,
-            Life::Running { started_at, .. } => Some(Report::Started { rank, at: *started_at }),
-            Life::Ended(ending) => Some(Report::Ended {
+            RankState::Waiting(_) | RankState::Starting { .. } => None,
+            RankState::Running { started_at, .. } => Some(Report::Started { rank, at: *started_at }),
+            RankState::Ended(ending) => Some(Report::Ended {
                 rank,
                 outcome: ending.outcome.clone(),
                 stopped: ending.stopped,
@@ -155,22 +156,22 @@ impl Held {
 
     fn stop_reason(&self) -> Option<StopReason> {
         match &self.life {
-            Life::Waiting(_) => None,
-            Life::Starting { stop } => *stop,
-            Life::Running { sequence, .. } => sequence.stopping().map(|stopping| stopping.why),
-            Life::Ended(ending) => ending.stopped,
+            RankState::Waiting(_) => None,
+            RankState::Starting { stop } => *stop,
+            RankState::Running { sequence, .. } => sequence.stopping().map(|stopping| stopping.why),
+            RankState::Ended(ending) => ending.stopped,
         }
     }
 
-    fn running(&self, started_at: Time, stopping: Option<Stopping>) -> Life {
+    fn running(&self, started_at: Time, stopping: Option<Stopping>) -> RankState {
         let limit_at = self.time_limit.map(|limit| started_at + limit);
-        Life::Running { started_at, sequence: Sequence::new(self.stop, limit_at, stopping) }
+        RankState::Running { started_at, sequence: StopSequence::new(self.stop, limit_at, stopping) }
     }
 }
 
-const fn watchdog(access: GpuAccess) -> Option<Watchdog> {
+const fn watchdog(access: GpuAccess) -> Option<MemoryWatchdog> {
     match access {
-        GpuAccess::TimeSliced(limit) => Some(Watchdog::new(limit)),
+        GpuAccess::TimeSliced(limit) => Some(MemoryWatchdog::new(limit)),
         GpuAccess::None | GpuAccess::Exclusive | GpuAccess::Mps(_) => None,
     }
 }

@@ -15,14 +15,14 @@
 
 use cohabit_types::{RankId, Span, Time};
 
-use crate::{MpsOrder, MpsWord};
+use crate::{MpsEvent, MpsOrder};
 
 /// How long a daemon without clients is kept for the next one.
-const KEPT_IDLE: Span = Span::from_secs(10);
+const IDLE_TIMEOUT: Span = Span::from_secs(10);
 
 /// How the MPS daemon of a GPU is.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) enum Service {
+pub(crate) enum MpsState {
     /// There is none.
     Idle,
     /// It was ordered to start.
@@ -41,7 +41,7 @@ pub(crate) enum Service {
 
 /// What an actor's word means beyond the state that it leads to.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) enum News {
+pub(crate) enum MpsChange {
     /// Nothing more.
     None,
     /// No daemon can be started here: why.
@@ -52,38 +52,40 @@ pub(crate) enum News {
     DidNotRecover(String),
 }
 
-impl Service {
+impl MpsState {
     /// The state that an order leads to.
     ///
     /// # Panics
     /// If the order does not belong there: an earlier one may be unanswered.
     pub(crate) fn order(&mut self, order: MpsOrder) {
         *self = match (order, &*self) {
-            (MpsOrder::Start, Service::Idle) => Service::Starting,
-            (MpsOrder::Adopt, Service::Idle) => Service::Adopting,
-            (MpsOrder::Stop, Service::Up { .. } | Service::Faulted(_)) => Service::Stopping,
-            (MpsOrder::Recover, Service::Faulted(detail)) => Service::Recovering(detail.clone()),
+            (MpsOrder::Start, MpsState::Idle) => MpsState::Starting,
+            (MpsOrder::Adopt, MpsState::Idle) => MpsState::Adopting,
+            (MpsOrder::Stop, MpsState::Up { .. } | MpsState::Faulted(_)) => MpsState::Stopping,
+            (MpsOrder::Recover, MpsState::Faulted(detail)) => MpsState::Recovering(detail.clone()),
             (order, service) => panic!("{order:?} was ordered of an MPS daemon that is {service:?}"),
         };
     }
 
     /// Takes note of a word; one that answers nothing is ignored.
-    pub(crate) fn hear(&mut self, word: MpsWord) -> News {
+    pub(crate) fn apply(&mut self, word: MpsEvent) -> MpsChange {
         let (next, news) = match (word, &*self) {
-            (MpsWord::Up, Service::Starting | Service::Adopting | Service::Recovering(_)) => {
-                (Service::Up { idle_since: None }, News::None)
+            (MpsEvent::Up, MpsState::Starting | MpsState::Adopting | MpsState::Recovering(_)) => {
+                (MpsState::Up { idle_since: None }, MpsChange::None)
             }
-            (MpsWord::Failed(why), Service::Starting) => (Service::Idle, News::CannotStart(why)),
-            (MpsWord::Failed(why), Service::Adopting) => {
-                (Service::Faulted(why), News::ClientsLost { culprit: None })
+            (MpsEvent::Failed(why), MpsState::Starting) => (MpsState::Idle, MpsChange::CannotStart(why)),
+            (MpsEvent::Failed(why), MpsState::Adopting) => {
+                (MpsState::Faulted(why), MpsChange::ClientsLost { culprit: None })
             }
-            (MpsWord::Failed(why), Service::Recovering(_)) => (Service::Idle, News::DidNotRecover(why)),
-            (MpsWord::Stopped, Service::Stopping) => (Service::Idle, News::None),
-            (MpsWord::Faulted { culprit, detail }, Service::Up { .. }) => {
-                (Service::Faulted(detail), News::ClientsLost { culprit })
+            (MpsEvent::Failed(why), MpsState::Recovering(_)) => {
+                (MpsState::Idle, MpsChange::DidNotRecover(why))
             }
-            (MpsWord::Up | MpsWord::Failed(_) | MpsWord::Stopped | MpsWord::Faulted { .. }, _) => {
-                return News::None;
+            (MpsEvent::Stopped, MpsState::Stopping) => (MpsState::Idle, MpsChange::None),
+            (MpsEvent::Faulted { culprit, detail }, MpsState::Up { .. }) => {
+                (MpsState::Faulted(detail), MpsChange::ClientsLost { culprit })
+            }
+            (MpsEvent::Up | MpsEvent::Failed(_) | MpsEvent::Stopped | MpsEvent::Faulted { .. }, _) => {
+                return MpsChange::None;
             }
         };
         *self = next;
@@ -92,7 +94,7 @@ impl Service {
 
     /// Notes whether it has clients now.
     pub(crate) fn note_clients(&mut self, now: Time, clients: usize) {
-        if let Service::Up { idle_since } = self {
+        if let MpsState::Up { idle_since } = self {
             *idle_since = match clients {
                 0 => Some(idle_since.unwrap_or(now)),
                 _ => None,
@@ -103,13 +105,13 @@ impl Service {
     /// When a daemon without clients is stopped.
     pub(crate) fn deadline(&self) -> Option<Time> {
         match self {
-            Service::Up { idle_since } => idle_since.map(|since| since + KEPT_IDLE),
-            Service::Idle
-            | Service::Starting
-            | Service::Adopting
-            | Service::Stopping
-            | Service::Faulted(_)
-            | Service::Recovering(_) => None,
+            MpsState::Up { idle_since } => idle_since.map(|since| since + IDLE_TIMEOUT),
+            MpsState::Idle
+            | MpsState::Starting
+            | MpsState::Adopting
+            | MpsState::Stopping
+            | MpsState::Faulted(_)
+            | MpsState::Recovering(_) => None,
         }
     }
 }

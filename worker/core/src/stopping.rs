@@ -9,20 +9,20 @@
 use cohabit_types::{Signal, Span, Stop, StopReason, Time};
 use serde::{Deserialize, Serialize};
 
-use crate::Target;
+use crate::SignalTarget;
 
 /// How long SIGKILL may take before it is sent again.
-const KILL_AGAIN: Span = Span::from_secs(10);
+const KILL_INTERVAL: Span = Span::from_secs(10);
 
 /// From SIGTERM to SIGKILL at most, where a stop is urgent.
 const URGENT_GRACE: Span = Span::from_secs(10);
 
 /// What is sent to a rank.
-pub(crate) type Sent = (Signal, Target);
+pub(crate) type SignalToSend = (Signal, SignalTarget);
 
 /// The way of one running rank to its end by force.
 #[derive(Debug, Clone, PartialEq)]
-pub(crate) struct Sequence {
+pub(crate) struct StopSequence {
     terms: Stop,
     limit_at: Option<Time>,
     stopping: Option<Stopping>,
@@ -49,10 +49,10 @@ pub enum StopStep {
     Kill,
 }
 
-impl Sequence {
+impl StopSequence {
     /// Of a rank that is being stopped since an earlier worker daemon's time, if it is.
-    pub(crate) const fn new(terms: Stop, limit_at: Option<Time>, stopping: Option<Stopping>) -> Sequence {
-        Sequence { terms, limit_at, stopping }
+    pub(crate) const fn new(terms: Stop, limit_at: Option<Time>, stopping: Option<Stopping>) -> StopSequence {
+        StopSequence { terms, limit_at, stopping }
     }
 
     /// How far its stop is, if it is being stopped.
@@ -69,7 +69,7 @@ impl Sequence {
     }
 
     /// Begins the sequence, unless it has begun; an urgent stop hastens one that has.
-    pub(crate) fn begin(&mut self, now: Time, why: StopReason) -> Vec<Sent> {
+    pub(crate) fn begin(&mut self, now: Time, why: StopReason) -> Vec<SignalToSend> {
         if is_urgent(why) {
             return self.hasten(now, why);
         }
@@ -78,14 +78,14 @@ impl Sequence {
             (None, Some(warning)) => {
                 let due_at = (now + warning.before).min(self.limit_at.unwrap_or(Time::NEVER)).max(now);
                 self.stopping = Some(Stopping { why, next: StopStep::Terminate, due_at });
-                vec![(warning.signal, Target::Group)]
+                vec![(warning.signal, SignalTarget::Group)]
             }
             (None, None) => self.terminate(now, why),
         }
     }
 
     /// SIGTERM without a warning, and a short grace: the rank can do little on its GPU any more.
-    fn hasten(&mut self, now: Time, why: StopReason) -> Vec<Sent> {
+    fn hasten(&mut self, now: Time, why: StopReason) -> Vec<SignalToSend> {
         self.terms.grace = self.terms.grace.min(URGENT_GRACE);
         match &mut self.stopping {
             None => self.terminate(now, why),
@@ -101,7 +101,7 @@ impl Sequence {
     }
 
     /// Takes the step that is due, if one is.
-    pub(crate) fn advance(&mut self, now: Time) -> Vec<Sent> {
+    pub(crate) fn advance(&mut self, now: Time) -> Vec<SignalToSend> {
         if self.deadline().is_none_or(|due_at| due_at > now) {
             return Vec::new();
         }
@@ -113,14 +113,14 @@ impl Sequence {
     }
 
     /// A stopped process cannot react to SIGTERM before it goes on.
-    fn terminate(&mut self, now: Time, why: StopReason) -> Vec<Sent> {
+    fn terminate(&mut self, now: Time, why: StopReason) -> Vec<SignalToSend> {
         self.stopping = Some(Stopping { why, next: StopStep::Kill, due_at: now + self.terms.grace });
-        vec![(Signal::TERM, Target::Group), (Signal::CONT, Target::Group)]
+        vec![(Signal::TERM, SignalTarget::Group), (Signal::CONT, SignalTarget::Group)]
     }
 
-    fn kill(&mut self, now: Time, why: StopReason) -> Vec<Sent> {
-        self.stopping = Some(Stopping { why, next: StopStep::Kill, due_at: now + KILL_AGAIN });
-        vec![(Signal::KILL, Target::Everything)]
+    fn kill(&mut self, now: Time, why: StopReason) -> Vec<SignalToSend> {
+        self.stopping = Some(Stopping { why, next: StopStep::Kill, due_at: now + KILL_INTERVAL });
+        vec![(Signal::KILL, SignalTarget::Everything)]
     }
 }
 

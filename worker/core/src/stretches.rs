@@ -10,36 +10,36 @@ use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 
 use cohabit_types::{
-    Bytes, DeviceId, DeviceTelemetry, Progress, RankId, Span, Stretch, StretchSharing, Time,
+    Bytes, ColocationSample, DeviceId, DeviceTelemetry, Progress, RankId, SharingStrategy, Span, Time,
 };
 
 /// So many rows are kept while nobody can be told; the oldest go first.
-const KEPT: usize = 1_000;
+const MAX_QUEUED_SAMPLES: usize = 1_000;
 /// How long the first piece of a stretch is.
-const FIRST_PIECE: Span = Span::from_secs(10);
+const FIRST_SAMPLE_LENGTH: Span = Span::from_secs(10);
 /// No piece is longer by more than what lies between two reports of progress.
-const LONGEST_PIECE: Span = Span::from_secs(640);
+const MAX_SAMPLE_LENGTH: Span = Span::from_secs(640);
 
 /// The stretches that go on, and the rows that the head does not have yet.
 #[derive(Debug, Default, Clone, PartialEq)]
-pub(crate) struct Stretches {
-    open: BTreeMap<RankId, Open>,
-    rows: VecDeque<Stretch>,
+pub(crate) struct ColocationSampler {
+    open: BTreeMap<RankId, OpenSample>,
+    rows: VecDeque<ColocationSample>,
 }
 
 /// Where a rank runs, and beside which others.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Place {
+pub(crate) struct RankColocation {
     pub(crate) device: DeviceId,
     pub(crate) gpu: Arc<str>,
-    pub(crate) sharing: StretchSharing,
+    pub(crate) sharing: SharingStrategy,
     pub(crate) neighbours: Vec<RankId>,
 }
 
 /// A stretch that goes on.
 #[derive(Debug, Clone, PartialEq)]
-struct Open {
-    place: Place,
+struct OpenSample {
+    place: RankColocation,
     /// How long the present piece is to be.
     piece: Span,
     /// The first step that counts and the last.
@@ -61,14 +61,14 @@ struct Step {
     at: Time,
 }
 
-impl Stretches {
+impl ColocationSampler {
     /// Where all ranks run now: the stretches of those that came, went or have other neighbours end.
-    pub(crate) fn settle(&mut self, places: BTreeMap<RankId, Place>) {
-        let over = |rank: &RankId, open: &mut Open| places.get(rank) != Some(&open.place);
+    pub(crate) fn settle(&mut self, colocations: BTreeMap<RankId, RankColocation>) {
+        let over = |rank: &RankId, open: &mut OpenSample| colocations.get(rank) != Some(&open.place);
         let ended: Vec<_> = self.open.extract_if(.., over).collect();
         ended.into_iter().for_each(|(rank, open)| self.keep(open.row(rank)));
-        for (rank, place) in places {
-            self.open.entry(rank).or_insert_with(|| Open::at(place));
+        for (rank, place) in colocations {
+            self.open.entry(rank).or_insert_with(|| OpenSample::at(place));
         }
     }
 
@@ -79,12 +79,12 @@ impl Stretches {
         self.keep(piece);
     }
 
-    fn keep(&mut self, row: Option<Stretch>) {
+    fn keep(&mut self, row: Option<ColocationSample>) {
         self.rows.extend(row);
-        self.rows.drain(..self.rows.len().saturating_sub(KEPT));
+        self.rows.drain(..self.rows.len().saturating_sub(MAX_QUEUED_SAMPLES));
     }
 
-    pub(crate) fn looked(&mut self, seen: &DeviceTelemetry) {
+    pub(crate) fn record_scan(&mut self, seen: &DeviceTelemetry) {
         for (rank, open) in self.open.iter_mut().filter(|(_, open)| open.place.device == seen.device) {
             let held = seen.ranks.iter().find(|(other, _)| other == rank).map(|(_, memory)| *memory);
             open.memory = open.memory.max(held);
@@ -93,27 +93,27 @@ impl Stretches {
     }
 
     /// The rows that the head is about to be told.
-    pub(crate) fn take_rows(&mut self) -> Vec<Stretch> {
+    pub(crate) fn take_rows(&mut self) -> Vec<ColocationSample> {
         std::mem::take(&mut self.rows).into()
     }
 }
 
-impl Open {
-    const fn at(place: Place) -> Open {
+impl OpenSample {
+    const fn at(place: RankColocation) -> OpenSample {
         let utilisation = Mean { sum: 0.0, count: 0 };
-        Open { place, piece: FIRST_PIECE, steps: None, memory: None, utilisation }
+        OpenSample { place, piece: FIRST_SAMPLE_LENGTH, steps: None, memory: None, utilisation }
     }
 
     /// The piece that has become as long as it was to be, if it has; the next one starts where it ends.
-    fn cut(&mut self) -> Option<Open> {
+    fn cut(&mut self) -> Option<OpenSample> {
         let (first, last) = self.steps?;
         if last.number == first.number || last.at.since(first.at) < self.piece {
             return None;
         }
-        let next = Open {
-            piece: (self.piece + self.piece).min(LONGEST_PIECE),
+        let next = OpenSample {
+            piece: (self.piece + self.piece).min(MAX_SAMPLE_LENGTH),
             steps: Some((last, last)),
-            ..Open::at(self.place.clone())
+            ..OpenSample::at(self.place.clone())
         };
         Some(std::mem::replace(self, next))
     }
@@ -127,10 +127,10 @@ impl Open {
     }
 
     /// What is to be told of a piece; nothing where no step was seen from its beginning to its end.
-    fn row(self, rank: RankId) -> Option<Stretch> {
+    fn row(self, rank: RankId) -> Option<ColocationSample> {
         let (first, last) = self.steps?;
         let (steps, length) = (last.number - first.number, last.at.since(first.at).as_secs_f64());
-        let row = || Stretch {
+        let row = || ColocationSample {
             rank,
             device: self.place.device,
             gpu: self.place.gpu.to_string(),

@@ -5,32 +5,32 @@
 use cohabit_types::Bytes;
 
 /// So many looks in a row over the limit are too many.
-const TOO_MANY: u32 = 2;
+const READINGS_OVER_LIMIT: u32 = 2;
 
 /// Watches one rank.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Watchdog {
+pub(crate) struct MemoryWatchdog {
     limit: Bytes,
     looks_over: u32,
 }
 
 /// What a look comes to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Verdict {
+pub(crate) enum MemoryReading {
     /// It keeps to its limit, or may have left it for a moment.
     Within,
     /// It holds more than it may.
     Over,
 }
 
-impl Watchdog {
-    pub(crate) const fn new(limit: Bytes) -> Watchdog {
-        Watchdog { limit, looks_over: 0 }
+impl MemoryWatchdog {
+    pub(crate) const fn new(limit: Bytes) -> MemoryWatchdog {
+        MemoryWatchdog { limit, looks_over: 0 }
     }
 
     /// What the rank holds now.
-    pub(crate) fn look(&mut self, held: Bytes) -> Verdict {
+    pub(crate) fn look(&mut self, held: Bytes) -> MemoryReading {
         self.looks_over = if held > self.limit { self.looks_over.saturating_add(1) } else { 0 };
-        if self.looks_over < TOO_MANY { Verdict::Within } else { Verdict::Over }
+        if self.looks_over < READINGS_OVER_LIMIT { MemoryReading::Within } else { MemoryReading::Over }
     }
 }

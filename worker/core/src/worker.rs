@@ -6,17 +6,17 @@
 use std::collections::BTreeMap;
 
 use cohabit_types::{
-    AttemptId, Device, DeviceId, DeviceKind, HeldRank, Order, Progress, ProgressOf, RankId, Report,
+    AttemptId, AttemptProgress, Device, DeviceId, DeviceKind, HeldRank, Order, Progress, RankId, Report,
     StopReason, Time,
 };
 
 use crate::gpu::Gpu;
-use crate::progress::Batch;
-use crate::rank::{Held, Life};
+use crate::progress::PendingProgress;
+use crate::rank::{Held, RankState};
 use crate::starting::never_started;
-use crate::stopping::{Sent, Sequence};
-use crate::stretches::Stretches;
-use crate::{Config, Effect, Ending, Event, FoundRank, GpuAccess, Lease, MpsOrder};
+use crate::stopping::{SignalToSend, StopSequence};
+use crate::stretches::ColocationSampler;
+use crate::{Config, FoundRank, GpuAccess, Lease, MpsOrder, RankExit, WorkerEffect, WorkerEvent};
 
 /// The worker's state.
 #[derive(Debug, Clone, PartialEq)]
@@ -25,14 +25,14 @@ pub struct Worker {
     /// Those of the devices that are real GPUs.
     pub(crate) gpus: BTreeMap<DeviceId, Gpu>,
     pub(crate) ranks: BTreeMap<RankId, Held>,
-    pub(crate) stretches: Stretches,
-    link: Link,
-    progress: Batch,
+    pub(crate) stretches: ColocationSampler,
+    link: LinkState,
+    progress: PendingProgress,
 }
 
 /// Whether the head can be reached.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Link {
+enum LinkState {
     Up,
     Down,
 }
@@ -46,41 +46,41 @@ impl Worker {
             gpus: gpus.map(|device| (device.id.clone(), Gpu::new(device))).collect(),
             devices: config.devices,
             ranks: BTreeMap::new(),
-            stretches: Stretches::default(),
-            link: Link::Down,
-            progress: Batch::new(config.heartbeat),
+            stretches: ColocationSampler::default(),
+            link: LinkState::Down,
+            progress: PendingProgress::new(config.heartbeat),
         }
     }
 
     /// The one door: takes note of what happened and says what to do, in order.
-    pub fn handle(&mut self, now: Time, event: Event, out: &mut Vec<Effect>) {
+    pub fn handle(&mut self, now: Time, event: WorkerEvent, out: &mut Vec<WorkerEffect>) {
         match event {
-            Event::Order(Order::Run(order)) => self.run(now, *order, out),
-            Event::Order(Order::Stop { attempt, why }) => self.stop(now, attempt, why, out),
-            Event::Order(Order::Acknowledge(rank)) => self.acknowledge(rank, out),
-            Event::Spawned(rank) => self.spawned(now, rank, out),
-            Event::SpawnFailed(rank, failure) => self.spawn_failed(now, rank, failure, out),
-            Event::Exited(rank, ending) => self.exited(rank, ending, out),
-            Event::Progress(rank, progress) => self.progressed(rank, progress),
-            Event::Found(found) => self.found(now, *found, out),
-            Event::Linked => self.linked(out),
-            Event::Unlinked => self.unlinked(now, out),
-            Event::Mps(device, word) => self.mps(now, &device, word, out),
-            Event::Sharing(rank, enforcement) => self.shares(now, rank, enforcement, out),
-            Event::PrivateUser(rank, uid) => self.runs_as(rank, uid, out),
-            Event::Sampled(samples) => self.sampled(now, samples, out),
-            Event::Xid(device, code) => self.xid(now, &device, code, out),
-            Event::Alarm => self.alarm(now, out),
+            WorkerEvent::Order(Order::Run(order)) => self.run(now, *order, out),
+            WorkerEvent::Order(Order::Stop { attempt, why }) => self.stop(now, attempt, why, out),
+            WorkerEvent::Order(Order::Acknowledge(rank)) => self.acknowledge(rank, out),
+            WorkerEvent::Spawned(rank) => self.spawned(now, rank, out),
+            WorkerEvent::SpawnFailed(rank, failure) => self.spawn_failed(now, rank, failure, out),
+            WorkerEvent::Exited(rank, ending) => self.exited(rank, ending, out),
+            WorkerEvent::Progress(rank, progress) => self.progressed(rank, progress),
+            WorkerEvent::Found(found) => self.found(now, *found, out),
+            WorkerEvent::Linked => self.linked(out),
+            WorkerEvent::Unlinked => self.unlinked(now, out),
+            WorkerEvent::Mps(device, word) => self.handle_mps(now, &device, word, out),
+            WorkerEvent::Sharing(rank, enforcement) => self.record_enforcement(now, rank, enforcement, out),
+            WorkerEvent::PrivateUser(rank, uid) => self.record_private_user(rank, uid, out),
+            WorkerEvent::Sampled(samples) => self.handle_samples(now, samples, out),
+            WorkerEvent::Xid(device, code) => self.xid(now, &device, code, out),
+            WorkerEvent::Alarm => self.alarm(now, out),
         }
-        self.settle_gpus(now, out);
+        self.update_gpus(now, out);
     }
 
-    /// When to send [`Event::Alarm`]; at once, if that time has passed.
+    /// When to send [`WorkerEvent::Alarm`]; at once, if that time has passed.
     #[must_use]
     pub fn deadline(&self) -> Option<Time> {
         let progress = match self.link {
-            Link::Up => self.progress.deadline(),
-            Link::Down => None,
+            LinkState::Up => self.progress.deadline(),
+            LinkState::Down => None,
         };
         let services = self.gpus.values().filter_map(|gpu| gpu.service().deadline());
         self.ranks.values().filter_map(Held::deadline).chain(progress).chain(services).min()
@@ -97,9 +97,9 @@ impl Worker {
     pub fn devices(&mut self) -> Vec<Device> {
         let mut devices = self.devices.clone();
         for device in &mut devices {
-            let company = self.company(&device.id);
+            let rank_counts = self.rank_counts(&device.id);
             if let Some(gpu) = self.gpus.get_mut(&device.id) {
-                device.condition = gpu.tell(company);
+                device.condition = gpu.report_condition(rank_counts);
             }
         }
         devices
@@ -117,23 +117,23 @@ impl Worker {
         self.check_gpus();
     }
 
-    fn stop(&mut self, now: Time, attempt: AttemptId, why: StopReason, out: &mut Vec<Effect>) {
+    fn stop(&mut self, now: Time, attempt: AttemptId, why: StopReason, out: &mut Vec<WorkerEffect>) {
         for rank in self.of(attempt).map(|(rank, _)| *rank).collect::<Vec<_>>() {
             self.stop_rank(now, rank, why, out);
         }
     }
 
-    fn acknowledge(&mut self, rank: RankId, out: &mut Vec<Effect>) {
+    fn acknowledge(&mut self, rank: RankId, out: &mut Vec<WorkerEffect>) {
         if self.ranks.get(&rank).is_some_and(|held| !held.is_live()) {
             self.ranks.remove(&rank);
-            out.push(Effect::Forget(rank));
+            out.push(WorkerEffect::Forget(rank));
         }
     }
 
-    pub(crate) fn exited(&mut self, rank: RankId, ending: Ending, out: &mut Vec<Effect>) {
+    pub(crate) fn exited(&mut self, rank: RankId, ending: RankExit, out: &mut Vec<WorkerEffect>) {
         if let Some(held) = self.ranks.get_mut(&rank).filter(|held| held.is_live()) {
             let unknown = held.end(ending);
-            out.extend(unknown.map(|why| Effect::Explain(rank, why)));
+            out.extend(unknown.map(|why| WorkerEffect::Explain(rank, why)));
             self.report_rank(rank, out);
         }
     }
@@ -143,13 +143,13 @@ impl Worker {
         let Some(held) = self.ranks.get_mut(&rank).filter(|held| held.is_live()) else { return };
         self.stretches.progressed(rank, &progress);
         held.progress = Some(progress);
-        if self.speaker(rank.attempt).is_some_and(|(speaker, _)| speaker == rank) {
+        if self.reporting_rank(rank.attempt).is_some_and(|(reporting_rank, _)| reporting_rank == rank) {
             self.progress.changed(rank.attempt);
         }
     }
 
     /// The MPS daemon of a client lives on as well; it is taken over before anything else may happen to it.
-    fn found(&mut self, now: Time, found: FoundRank, out: &mut Vec<Effect>) {
+    fn found(&mut self, now: Time, found: FoundRank, out: &mut Vec<WorkerEffect>) {
         let rank = found.start.rank;
         let held = self.ranks.entry(rank).or_insert_with(|| Held::found(found));
         match (held.is_live(), held.access) {
@@ -160,19 +160,19 @@ impl Worker {
                     }
                 }
             }
-            (true, GpuAccess::TimeSliced(_)) => self.note_turns(now, rank, out),
+            (true, GpuAccess::TimeSliced(_)) => self.report_time_slicing(now, rank, out),
             (true, GpuAccess::None | GpuAccess::Exclusive) | (false, _) => {}
         }
     }
 
     /// A new link, perhaps to a head that was restarted: everything is told again.
-    fn linked(&mut self, out: &mut Vec<Effect>) {
-        self.link = Link::Up;
+    fn linked(&mut self, out: &mut Vec<WorkerEffect>) {
+        self.link = LinkState::Up;
         self.lease(Lease::Held, out);
         for (rank, held) in &self.ranks {
-            out.extend(held.report(*rank).map(Effect::Report));
-            out.extend(held.report_sharing(*rank).map(Effect::Report));
-            out.extend(held.report_user(*rank).map(Effect::Report));
+            out.extend(held.report(*rank).map(WorkerEffect::Report));
+            out.extend(held.report_sharing(*rank).map(WorkerEffect::Report));
+            out.extend(held.report_user(*rank).map(WorkerEffect::Report));
             if held.is_live() && held.progress.is_some() {
                 self.progress.changed(rank.attempt);
             }
@@ -181,18 +181,18 @@ impl Worker {
 
     /// Executors stop their ranks if this lasts. A rank that has none yet must not start meanwhile: the head
     /// may give it up, and start another attempt elsewhere.
-    fn unlinked(&mut self, now: Time, out: &mut Vec<Effect>) {
-        self.link = Link::Down;
+    fn unlinked(&mut self, now: Time, out: &mut Vec<WorkerEffect>) {
+        self.link = LinkState::Down;
         self.lease(Lease::Orphaned, out);
         for rank in self.waiting() {
             self.stop_rank(now, rank, StopReason::Orphaned, out);
         }
     }
 
-    fn alarm(&mut self, now: Time, out: &mut Vec<Effect>) {
+    fn alarm(&mut self, now: Time, out: &mut Vec<WorkerEffect>) {
         for (rank, held) in &mut self.ranks {
-            if let Life::Running { sequence, .. } = &mut held.life {
-                go_on(*rank, sequence, |it| it.advance(now), out);
+            if let RankState::Running { sequence, .. } = &mut held.life {
+                advance_stop(*rank, sequence, |it| it.advance(now), out);
             }
         }
         if self.is_linked() {
@@ -200,55 +200,61 @@ impl Worker {
         }
     }
 
-    fn report_progress(&mut self, now: Time, out: &mut Vec<Effect>) {
+    fn report_progress(&mut self, now: Time, out: &mut Vec<WorkerEffect>) {
         let changed = self.progress.take(now);
-        let batch: Vec<ProgressOf> = changed
+        let batch: Vec<AttemptProgress> = changed
             .into_iter()
             .filter_map(|attempt| {
-                let (_, progress) = self.speaker(attempt)?;
-                Some(ProgressOf { attempt, progress: progress.clone() })
+                let (_, progress) = self.reporting_rank(attempt)?;
+                Some(AttemptProgress { attempt, progress: progress.clone() })
             })
             .collect();
         if !batch.is_empty() {
-            out.push(Effect::Report(Report::Progress(batch)));
+            out.push(WorkerEffect::Report(Report::Progress(batch)));
         }
     }
 
     /// Executors that are still being started hear of it with their start.
-    fn lease(&self, lease: Lease, out: &mut Vec<Effect>) {
-        let running = self.ranks.iter().filter(|(_, held)| matches!(held.life, Life::Running { .. }));
-        out.extend(running.map(|(rank, _)| Effect::Lease(*rank, lease)));
+    fn lease(&self, lease: Lease, out: &mut Vec<WorkerEffect>) {
+        let running = self.ranks.iter().filter(|(_, held)| matches!(held.life, RankState::Running { .. }));
+        out.extend(running.map(|(rank, _)| WorkerEffect::Lease(*rank, lease)));
     }
 
     /// What waits ends at once, what is being started is stopped as soon as it runs.
-    pub(crate) fn stop_rank(&mut self, now: Time, rank: RankId, why: StopReason, out: &mut Vec<Effect>) {
+    pub(crate) fn stop_rank(
+        &mut self,
+        now: Time,
+        rank: RankId,
+        why: StopReason,
+        out: &mut Vec<WorkerEffect>,
+    ) {
         let Some(held) = self.ranks.get_mut(&rank) else { return };
         match &mut held.life {
-            Life::Waiting(_) => self.exited(rank, never_started(now, why), out),
-            Life::Starting { stop } => _ = stop.get_or_insert(why),
-            Life::Running { sequence, .. } => go_on(rank, sequence, |it| it.begin(now, why), out),
-            Life::Ended(_) => {}
+            RankState::Waiting(_) => self.exited(rank, never_started(now, why), out),
+            RankState::Starting { stop } => _ = stop.get_or_insert(why),
+            RankState::Running { sequence, .. } => advance_stop(rank, sequence, |it| it.begin(now, why), out),
+            RankState::Ended(_) => {}
         }
     }
 
     pub(crate) const fn is_linked(&self) -> bool {
-        matches!(self.link, Link::Up)
+        matches!(self.link, LinkState::Up)
     }
 
     /// Without a link nothing needs to be said: it is told when there is one.
-    pub(crate) fn report_rank(&self, rank: RankId, out: &mut Vec<Effect>) {
+    pub(crate) fn report_rank(&self, rank: RankId, out: &mut Vec<WorkerEffect>) {
         self.report(self.ranks.get(&rank).and_then(|held| held.report(rank)), out);
     }
 
-    pub(crate) fn report(&self, report: Option<Report>, out: &mut Vec<Effect>) {
-        out.extend(report.filter(|_| self.is_linked()).map(Effect::Report));
+    pub(crate) fn report(&self, report: Option<Report>, out: &mut Vec<WorkerEffect>) {
+        out.extend(report.filter(|_| self.is_linked()).map(WorkerEffect::Report));
     }
 
     pub(crate) fn of(&self, attempt: AttemptId) -> impl Iterator<Item = (&RankId, &Held)> {
         self.ranks.range(attempt.rank(0)..=attempt.rank(u32::MAX))
     }
 
-    fn speaker(&self, attempt: AttemptId) -> Option<(RankId, &Progress)> {
+    fn reporting_rank(&self, attempt: AttemptId) -> Option<(RankId, &Progress)> {
         self.of(attempt)
             .filter(|(_, held)| held.is_live())
             .find_map(|(rank, held)| Some((*rank, held.progress.as_ref()?)))
@@ -257,15 +263,15 @@ impl Worker {
 
 /// Takes a step of a rank's stop. Its executor hears of it first: should this daemon die in between, the next
 /// one knows why the rank ended, and what is still to come.
-fn go_on(
+fn advance_stop(
     rank: RankId,
-    sequence: &mut Sequence,
-    step: impl FnOnce(&mut Sequence) -> Vec<Sent>,
-    out: &mut Vec<Effect>,
+    sequence: &mut StopSequence,
+    step: impl FnOnce(&mut StopSequence) -> Vec<SignalToSend>,
+    out: &mut Vec<WorkerEffect>,
 ) {
     let before = sequence.stopping();
     let sent = step(sequence);
     let changed = sequence.stopping().filter(|after| before != Some(*after));
-    out.extend(changed.map(|stopping| Effect::Stopping(rank, stopping)));
-    out.extend(sent.into_iter().map(|(signal, target)| Effect::Signal(rank, signal, target)));
+    out.extend(changed.map(|stopping| WorkerEffect::Stopping(rank, stopping)));
+    out.extend(sent.into_iter().map(|(signal, target)| WorkerEffect::Signal(rank, signal, target)));
 }

@@ -13,7 +13,7 @@ pub(crate) enum Severity {
 }
 
 /// How bad the error with this number is, and what it says.
-pub(crate) const fn meaning(code: u64) -> (Severity, &'static str) {
+pub(crate) const fn classify(code: u64) -> (Severity, &'static str) {
     match code {
         13 => (Severity::Noted, "an engine of the GPU raised an exception"),
         31 => (Severity::Noted, "a program reached for memory that is not its own"),
@@ -31,6 +31,6 @@ pub(crate) const fn meaning(code: u64) -> (Severity, &'static str) {
 }
 
 /// For people: `Xid 79, the GPU has fallen off the bus`.
-pub(crate) fn sentence(code: u64) -> String {
-    format!("Xid {code}, {}", meaning(code).1)
+pub(crate) fn describe(code: u64) -> String {
+    format!("Xid {code}, {}", classify(code).1)
 }

@@ -24,10 +24,10 @@ use tokio::io::Interest;
 use tokio::net::UnixDatagram;
 
 /// The longest path of a folder that can be told.
-const LONGEST_PATH: usize = 4096;
+const MAX_PATH_LENGTH: usize = 4096;
 
 /// The most sockets that come with a rank.
-const SOCKETS: usize = 2;
+const MAX_SOCKETS: usize = 2;
 
 /// A rank to be held.
 #[derive(Debug)]
@@ -65,7 +65,7 @@ impl Assigner {
         listener: Option<&UnixListener>,
     ) -> io::Result<()> {
         let sockets: Vec<_> = iter::once(connection.as_fd()).chain(listener.map(AsFd::as_fd)).collect();
-        let mut space = [MaybeUninit::uninit(); cmsg_space!(ScmRights(SOCKETS))];
+        let mut space = [MaybeUninit::uninit(); cmsg_space!(ScmRights(MAX_SOCKETS))];
         let mut attached = SendAncillaryBuffer::new(&mut space);
         attached.push(SendAncillaryMessage::ScmRights(&sockets));
         let text = [IoSlice::new(folder.as_os_str().as_bytes())];
@@ -94,8 +94,8 @@ impl Assignments {
 }
 
 fn receive(end: BorrowedFd<'_>) -> io::Result<Option<Assignment>> {
-    let mut text = [0; LONGEST_PATH];
-    let mut space = [MaybeUninit::uninit(); cmsg_space!(ScmRights(SOCKETS))];
+    let mut text = [0; MAX_PATH_LENGTH];
+    let mut space = [MaybeUninit::uninit(); cmsg_space!(ScmRights(MAX_SOCKETS))];
     let mut attached = RecvAncillaryBuffer::new(&mut space);
     let received = recvmsg(end, &mut [IoSliceMut::new(&mut text)], &mut attached, RecvFlags::CMSG_CLOEXEC)?;
     if received.bytes == 0 {

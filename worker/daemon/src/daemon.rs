@@ -33,25 +33,25 @@ use std::io;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use cohabit_actor::{Restart, Spec, System, SystemError};
+use cohabit_actor::{ActorSystem, ActorSystemError, ChildSpec, RestartPolicy};
 use cohabit_gpu::mps::MpsError;
-use cohabit_net::{Endpoint, LinkError, Token, raise_open_files};
-use cohabit_types::{Links, SharingLimits, Span};
+use cohabit_net::{Endpoint, LinkError, Token, raise_open_file_limit};
+use cohabit_types::{LinkBandwidths, SharingLimits, Span};
 use cohabit_worker_core::{Config, Worker};
 use tokio::sync::{mpsc, oneshot, watch};
 use tokio::task::{JoinError, JoinHandle};
 
-pub use devices::{DeviceSpec, MpsUse, ParseDeviceSpecError};
+pub use devices::{DeviceSpec, MpsMode, ParseDeviceSpecError};
 
 use crate::files::FileError;
 use crate::isolation::{Isolation, RootJobs};
 use crate::log::LogLimits;
-use driver::Driver;
-use environment::Surroundings;
+use driver::WorkerDriver;
+use environment::RankContext;
 use link::Link;
 use machine::Machine;
 use retention::Cleaner;
-use state::StateFolder;
+use state::StateDirectory;
 
 /// What the operator of a worker may set.
 #[derive(Debug, Clone)]
@@ -69,11 +69,11 @@ pub struct WorkerOptions {
     /// What it offers.
     pub devices: DeviceSpec,
     /// What is known of its links; the network's speed is looked up where it is not said.
-    pub links: Links,
+    pub links: LinkBandwidths,
     /// How far its GPUs may be shared.
     pub sharing: SharingLimits,
     /// Whether they are shared under NVIDIA's MPS.
-    pub mps: MpsUse,
+    pub mps: MpsMode,
     /// NVIDIA's management library, where it is not found by its name.
     pub nvml_library: Option<PathBuf>,
     /// The program that runs `executor DIR`.
@@ -101,9 +101,9 @@ impl WorkerOptions {
             name: None,
             address: None,
             devices: DeviceSpec::Auto,
-            links: Links::default(),
+            links: LinkBandwidths::default(),
             sharing: SharingLimits::default(),
-            mps: MpsUse::default(),
+            mps: MpsMode::default(),
             nvml_library: None,
             executor_program,
             root_jobs: RootJobs::default(),
@@ -139,7 +139,7 @@ pub enum WorkerError {
     Link(#[from] LinkError),
     /// The daemon is at fault.
     #[error(transparent)]
-    Failed(#[from] SystemError),
+    Failed(#[from] ActorSystemError),
     /// The daemon is at fault, and cannot even say how.
     #[error("the worker daemon ended though nobody stopped it: {0}")]
     Ended(String),
@@ -153,17 +153,17 @@ pub struct WorkerDaemon {
     refused: mpsc::Receiver<LinkError>,
     stop: oneshot::Sender<()>,
     /// Until its end was told.
-    running: Option<JoinHandle<Result<(), SystemError>>>,
+    running: Option<JoinHandle<Result<(), ActorSystemError>>>,
 }
 
 /// How long the daemon's parts may take to stop.
 const STOP_GRACE: Duration = Duration::from_secs(5);
 
 /// Events that may wait for the core.
-const EVENTS: usize = 1024;
+const DRIVER_MAILBOX: usize = 1024;
 
 /// What the link may have to tell itself: that it ended, and that it is time to dial.
-const LINK_WORDS: usize = 8;
+const LINK_MESSAGES: usize = 8;
 
 impl WorkerDaemon {
     /// Takes the state folder, looks at the devices, finds what an earlier daemon left, and begins to dial
@@ -173,25 +173,26 @@ impl WorkerDaemon {
     /// When the state folder cannot be used, or is in use. A head that does not answer is no error: it is
     /// tried again.
     pub async fn start(options: WorkerOptions) -> Result<WorkerDaemon, WorkerError> {
-        raise_open_files();
-        let (state, lock) = StateFolder::open(&options.state_dir)?;
+        raise_open_file_limit();
+        let (state, lock) = StateDirectory::open(&options.state_dir)?;
         let isolation = Isolation::establish(&state, options.root_jobs)?;
-        let machine = Machine::look(&options, state.node(), isolation.told()).await?;
+        let machine = Machine::look(&options, state.node(), isolation.report()).await?;
         let name = machine.name.clone();
         let worker = Worker::new(Config { heartbeat: options.heartbeat, devices: machine.devices.clone() });
-        let surroundings = Surroundings::new(&options, &state, isolation, &machine.devices)?;
+        let rank_context = RankContext::new(&options, &state, isolation, &machine.devices)?;
         let (linked, is_linked) = watch::channel(false);
         let (refuser, refused) = mpsc::channel(1);
 
-        let system = System::new();
-        system.spawn_once(Spec::new("cleaner", 1), Cleaner::new(state.clone(), options.log_retention));
-        let mut driver = Some(Driver::new(worker, surroundings));
-        let driver = system.spawn(Spec::new("driver", EVENTS).restart(Restart::NEVER), move || {
-            driver.take().expect("a driver is never restarted")
-        });
+        let system = ActorSystem::new();
+        system.spawn_once(ChildSpec::new("cleaner", 1), Cleaner::new(state.clone(), options.log_retention));
+        let mut driver = Some(WorkerDriver::new(worker, rank_context));
+        let driver = system
+            .spawn(ChildSpec::new("driver", DRIVER_MAILBOX).restart(RestartPolicy::NEVER), move || {
+                driver.take().expect("a driver is never restarted")
+            });
         let endpoint = Endpoint { address: options.head, token: options.token };
         let link = Link::new(endpoint, machine, state, driver, options.heartbeat, linked, refuser);
-        system.spawn(Spec::new("link", LINK_WORDS), move || link.clone());
+        system.spawn(ChildSpec::new("link", LINK_MESSAGES), move || link.clone());
 
         let (stop, stopped) = oneshot::channel();
         // A daemon that is dropped stops as well.
@@ -253,7 +254,7 @@ impl WorkerDaemon {
 }
 
 /// The daemon ended though nobody stopped it.
-fn stopped_early(ended: Result<Result<(), SystemError>, JoinError>) -> WorkerError {
+fn stopped_early(ended: Result<Result<(), ActorSystemError>, JoinError>) -> WorkerError {
     match ended {
         Ok(Err(error)) => error.into(),
         Ok(Ok(())) => WorkerError::Ended("all its parts stopped in order".to_owned()),

@@ -8,14 +8,14 @@
 //! It is a sub-reaper: whatever the rank leaves behind becomes its child, so that nothing escapes. So it
 //! knows for sure when nothing is left, and may then hold another rank, if its daemon has one for it.
 
-mod family;
 pub(crate) mod gpu_memory;
-mod holder;
 mod launch;
 mod lease;
 mod output;
+mod process_tree;
 mod removal;
 mod socket;
+mod supervisor;
 
 use std::env;
 use std::fmt;
@@ -26,9 +26,9 @@ use std::process::{Child, ExitCode};
 use std::sync::Arc;
 use std::time::Duration;
 
-use cohabit_net::lower_open_files;
+use cohabit_net::lower_open_file_limit;
 use cohabit_types::{LogStream, Outcome};
-use cohabit_worker_core::Ending;
+use cohabit_worker_core::RankExit;
 use nix::unistd::Pid;
 use tokio::net::{UnixListener, UnixStream};
 use tokio::signal::unix::{Signal, SignalKind, signal};
@@ -38,18 +38,18 @@ use tokio::time::{Instant, sleep};
 use crate::assignment::{Assignment, Assignments};
 use crate::clock::{self, now};
 use crate::files::FileError;
-use crate::isolation::shed;
+use crate::isolation::drop_inherited_state;
 use crate::log::LogWriter;
-use crate::process::Identity;
-use crate::progress::{ProgressFile, Tracker};
-use crate::rank_folder::{Ended, Flush, RankFolder, Start};
-use family::Family;
-use holder::{Force, Holder};
-use launch::Launched;
-use lease::OrphanClock;
-use output::{Output, Readers, Rest};
+use crate::process::ProcessIdentity;
+use crate::progress::{ProgressFile, ProgressTracker};
+use crate::rank_folder::{Flush, OutcomeRecord, RankDirectory, StartRecord};
+use launch::LaunchedRank;
+use lease::OrphanTimer;
+use output::{Output, Readers, RemainingOutput};
+use process_tree::ProcessTree;
 use removal::Removal;
-use socket::{Line, Status, serve};
+use socket::{DaemonSockets, RankStatus, serve};
+use supervisor::{RankSupervisor, Termination};
 
 /// How often, a second apart, it is tried to write down how the rank ended: a full disk may have room again.
 const WRITE_ATTEMPTS: u32 = 600;
@@ -82,7 +82,7 @@ enum ExecutorError {
 #[must_use]
 pub fn executor() -> ExitCode {
     if let Some(limit) = env::var(OPEN_FILES).ok().and_then(|limit| limit.parse().ok()) {
-        lower_open_files(limit);
+        lower_open_file_limit(limit);
     }
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
     let worked = runtime.map_err(ExecutorError::from).and_then(|runtime| {
@@ -93,16 +93,16 @@ pub fn executor() -> ExitCode {
     match worked {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
-            complain(&error);
+            log_error(&error);
             ExitCode::FAILURE
         }
     }
 }
 
 async fn work() -> Result<(), ExecutorError> {
-    shed()?;
+    drop_inherited_state()?;
     detach()?;
-    let identity = Identity::own()?;
+    let identity = ProcessIdentity::own()?;
     let assignments = Assignments::over(io::stdin().as_fd().try_clone_to_owned()?)?;
     let mut deaths = signal(SignalKind::child())?;
     let mut readers = Readers::default();
@@ -110,8 +110,8 @@ async fn work() -> Result<(), ExecutorError> {
     while let Some(Assignment { folder, connection, listener }) =
         next(&assignments, own_listener.as_deref()).await?
     {
-        let folder = RankFolder::new(folder);
-        folder.take_last_words()?;
+        let folder = RankDirectory::new(folder);
+        folder.redirect_stderr()?;
         if let Some(listener) = listener {
             folder.write_identity(&identity)?;
             listener.set_nonblocking(true)?;
@@ -119,8 +119,9 @@ async fn work() -> Result<(), ExecutorError> {
         }
         let listener = own_listener.clone().ok_or(ExecutorError::NoSocket)?;
         connection.set_nonblocking(true)?;
-        let line = Line { listener, connection: UnixStream::from_std(connection)? };
-        let lasting = Lasting { deaths: &mut deaths, readers: &mut readers, assignments: &assignments };
+        let line = DaemonSockets { listener, connection: UnixStream::from_std(connection)? };
+        let lasting =
+            ExecutorResources { deaths: &mut deaths, readers: &mut readers, assignments: &assignments };
         run(&folder, line, lasting).await?;
     }
     Ok(())
@@ -147,7 +148,11 @@ async fn connected(listener: Option<&UnixListener>) -> io::Result<UnixStream> {
     }
 }
 
-async fn run(folder: &RankFolder, line: Line, lasting: Lasting<'_>) -> Result<(), ExecutorError> {
+async fn run(
+    folder: &RankDirectory,
+    line: DaemonSockets,
+    lasting: ExecutorResources<'_>,
+) -> Result<(), ExecutorError> {
     let start = folder.start()?.ok_or(ExecutorError::NothingToStart)?;
     if folder.is_over() {
         return Err(ExecutorError::GivenUp);
@@ -159,16 +164,16 @@ async fn run(folder: &RankFolder, line: Line, lasting: Lasting<'_>) -> Result<()
     }
     let mut log = LogWriter::new(folder.log(), start.log);
     match launch::launch(folder, &start) {
-        Ok(Launched { child, note }) => {
+        Ok(LaunchedRank { child, note }) => {
             if let Some(note) = note {
                 log.append(LogStream::Stderr, now(), note.as_bytes());
             }
-            let kept = Kept { line, progress_file, log, lasting };
+            let kept = RankResources { line, progress_file, log, lasting };
             hold(folder, &start, child, kept).await
         }
         Err(failure) => {
-            let ended = Ended::without_start(Outcome::NotStarted(failure), now());
-            write_down(folder, &ended, Flush::Later).await
+            let ended = OutcomeRecord::without_start(Outcome::NotStarted(failure), now());
+            write_outcome(folder, &ended, Flush::Later).await
         }
     }
 }
@@ -188,45 +193,45 @@ fn detach() -> Result<(), ExecutorError> {
 }
 
 /// What is made ready before the rank is started.
-struct Kept<'a> {
-    line: Line,
+struct RankResources<'a> {
+    line: DaemonSockets,
     progress_file: ProgressFile,
     log: LogWriter,
-    lasting: Lasting<'a>,
+    lasting: ExecutorResources<'a>,
 }
 
 /// What an executor has for all its ranks.
-struct Lasting<'a> {
+struct ExecutorResources<'a> {
     deaths: &'a mut Signal,
     readers: &'a mut Readers,
     assignments: &'a Assignments,
 }
 
 async fn hold(
-    folder: &RankFolder,
-    start: &Start,
+    folder: &RankDirectory,
+    start: &StartRecord,
     mut child: Child,
-    kept: Kept<'_>,
+    kept: RankResources<'_>,
 ) -> Result<(), ExecutorError> {
-    let Lasting { deaths, readers, assignments } = kept.lasting;
+    let ExecutorResources { deaths, readers, assignments } = kept.lasting;
     let (started_at, process) = (now(), child.id().cast_signed());
     let (stdout, stderr) = child.stdout.take().zip(child.stderr.take()).expect("both were asked to be pipes");
-    let (status, told) = watch::channel(Status { started_at, process, stopping: None, progress: None });
+    let (status, told) = watch::channel(RankStatus { started_at, process, stopping: None, progress: None });
     let (hearer, heard) = mpsc::channel(COMMANDS);
     let serving = tokio::spawn(serve(kept.line, told, hearer));
     let term = start.lease_term.map(Duration::from);
-    let holder = Holder {
-        family: Family::of(Pid::from_raw(process)),
+    let supervisor = RankSupervisor {
+        process_tree: ProcessTree::of(Pid::from_raw(process)),
         output: Output::keep(readers, stdout, stderr, kept.log)?,
         progress_file: kept.progress_file,
-        tracker: Tracker::default(),
+        tracker: ProgressTracker::default(),
         status: status.clone(),
-        orphan_clock: OrphanClock::new(Instant::now(), start.orphan_grace.into(), term),
+        orphan_timer: OrphanTimer::new(Instant::now(), start.orphan_grace.into(), term),
         grace: start.rank.spec.stop.grace,
-        force: Force::default(),
+        force: Termination::default(),
         removal: Removal::of(start.removal.clone()),
     };
-    let over = holder.hold(deaths, heard).await;
+    let over = supervisor.hold(deaths, heard).await;
     let outcome = match &start.cgroup {
         Some(cgroup) => {
             let outcome = cgroup.explained(over.outcome);
@@ -235,10 +240,10 @@ async fn hold(
         }
         None => over.outcome,
     };
-    let ending = Ending { outcome, stopped: over.stopped, at: over.at };
-    let ended = Ended { ending, started_at: Some(started_at), progress: over.progress };
-    write_down(folder, &ended, over.flush).await?;
-    if over.output == Rest::Unread {
+    let ending = RankExit { outcome, stopped: over.stopped, at: over.at };
+    let ended = OutcomeRecord { ending, started_at: Some(started_at), progress: over.progress };
+    write_outcome(folder, &ended, over.flush).await?;
+    if over.output == RemainingOutput::Unread {
         assignments.refuse()?;
     }
     // Connections end here, and not before there is an outcome to look at.
@@ -247,7 +252,11 @@ async fn hold(
     Ok(())
 }
 
-async fn write_down(folder: &RankFolder, ended: &Ended, flush: Flush) -> Result<(), ExecutorError> {
+async fn write_outcome(
+    folder: &RankDirectory,
+    ended: &OutcomeRecord,
+    flush: Flush,
+) -> Result<(), ExecutorError> {
     let mut attempts = 1;
     while let Err(error) = folder.write_ended(ended, flush) {
         if attempts == WRITE_ATTEMPTS {
@@ -261,6 +270,6 @@ async fn write_down(folder: &RankFolder, ended: &Ended, flush: Flush) -> Result<
 
 /// The only words of an executor: what keeps it from its work.
 #[expect(clippy::print_stderr, reason = "the daemon makes a file of it, for whoever looks into a lost rank")]
-fn complain(trouble: &impl fmt::Display) {
+fn log_error(trouble: &impl fmt::Display) {
     eprintln!("executor {}: {trouble}", std::process::id());
 }

@@ -17,7 +17,7 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 
 /// No file of ours is longer, in bytes: an order fits into a message.
-const LONGEST: u64 = 16 << 20;
+const MAX_FILE_SIZE: u64 = 16 << 20;
 
 /// Trouble with a file or folder of ours.
 #[derive(Debug, thiserror::Error)]
@@ -44,30 +44,30 @@ pub(crate) fn is_of_machine(error: &io::Error) -> bool {
 }
 
 /// Adds to an error what was done with which file.
-pub(crate) trait At<T> {
+pub(crate) trait FileContext<T> {
     fn at(self, action: &'static str, path: &Path) -> Result<T, FileError>;
 }
 
-impl<T, E: Into<io::Error>> At<T> for Result<T, E> {
+impl<T, E: Into<io::Error>> FileContext<T> for Result<T, E> {
     fn at(self, action: &'static str, path: &Path) -> Result<T, FileError> {
         self.map_err(|error| FileError { action, path: path.to_owned(), source: error.into() })
     }
 }
 
 /// Makes a folder and those above it, unless it is there.
-pub(crate) fn make_folder(path: &Path) -> Result<(), FileError> {
+pub(crate) fn create_directory(path: &Path) -> Result<(), FileError> {
     DirBuilder::new().recursive(true).mode(0o700).create(path).at("create the folder", path)
 }
 
 /// Lets other users pass through this folder, but not see what is in it.
-pub(crate) fn open_way(path: &Path) -> Result<(), FileError> {
+pub(crate) fn allow_traversal(path: &Path) -> Result<(), FileError> {
     fs::set_permissions(path, Permissions::from_mode(0o711)).at("let users pass through", path)
 }
 
 /// Puts this content in the place of the file's old content, at once and durably.
 pub(crate) fn write_json<T: Serialize>(path: &Path, content: &T) -> Result<(), FileError> {
     replace(path, content, File::sync_all)?;
-    sync_folder_of(path)
+    sync_parent_directory(path)
 }
 
 /// As [`write_json`], for what means nothing any more after a power cut.
@@ -111,11 +111,11 @@ pub(crate) fn read_json<T: DeserializeOwned>(path: &Path) -> Result<Option<T>, F
 /// All that is in a file of ours.
 pub(crate) fn read(path: &Path) -> io::Result<Vec<u8>> {
     let file = open(path)?;
-    let length = file.metadata()?.len().min(LONGEST);
+    let length = file.metadata()?.len().min(MAX_FILE_SIZE);
     // With room for one more, the end is found without room being made.
     let mut bytes = Vec::with_capacity(length as usize + 1);
-    file.take(LONGEST + 1).read_to_end(&mut bytes)?;
-    if bytes.len() as u64 > LONGEST {
+    file.take(MAX_FILE_SIZE + 1).read_to_end(&mut bytes)?;
+    if bytes.len() as u64 > MAX_FILE_SIZE {
         return Err(io::Error::new(io::ErrorKind::FileTooLarge, "it is too long to be one of ours"));
     }
     Ok(bytes)
@@ -132,7 +132,7 @@ pub(crate) fn open(path: &Path) -> io::Result<File> {
 }
 
 /// Opens a folder, if it is one and no link to one.
-pub(crate) fn open_folder(path: &Path) -> io::Result<File> {
+pub(crate) fn open_directory(path: &Path) -> io::Result<File> {
     let careful = OFlag::O_NOFOLLOW | OFlag::O_DIRECTORY;
     OpenOptions::new().read(true).custom_flags(careful.bits()).open(path)
 }
@@ -148,7 +148,7 @@ pub(crate) fn create(path: &Path, mode: u32) -> Result<File, FileError> {
     let make = || OpenOptions::new().write(true).create_new(true).mode(mode).open(path);
     let made = match make() {
         Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {
-            remove_if_there(path).at("replace", path)?;
+            remove_if_exists(path).at("replace", path)?;
             make()
         }
         made => made,
@@ -157,7 +157,7 @@ pub(crate) fn create(path: &Path, mode: u32) -> Result<File, FileError> {
 }
 
 /// Removes the file, so that another may take its name.
-pub(crate) fn remove_if_there(path: &Path) -> io::Result<()> {
+pub(crate) fn remove_if_exists(path: &Path) -> io::Result<()> {
     match fs::remove_file(path) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
         removed => removed,
@@ -166,12 +166,12 @@ pub(crate) fn remove_if_there(path: &Path) -> io::Result<()> {
 
 /// Removes a folder and all that is in it; what links lead to stays. Takes no more memory and no more open
 /// files for a million folders within each other than for one.
-pub(crate) fn remove_folder(path: &Path) -> io::Result<()> {
-    let root = open_folder(path)?;
+pub(crate) fn remove_directory(path: &Path) -> io::Result<()> {
+    let root = open_directory(path)?;
     let mut moved = 0_u64;
     // Folders are emptied one at a time: those in them move up to the root, and wait there.
     while let Some(inner) = remove_files(&root, |inner| Ok(Some(inner.to_owned())))? {
-        let folder = open_folder(&within(&root, &inner))?;
+        let folder = open_directory(&within(&root, &inner))?;
         remove_files::<()>(&folder, |deeper| {
             while let Err(error) = fs::rename(within(&folder, deeper), within(&root, format!("{moved}"))) {
                 if !matches!(error.kind(), io::ErrorKind::DirectoryNotEmpty | io::ErrorKind::NotADirectory) {
@@ -210,11 +210,11 @@ pub(crate) fn append_to(path: &Path) -> Result<File, FileError> {
 }
 
 /// Makes a file durable that was written without that, if it is there.
-pub(crate) fn flush_if_there(path: &Path) -> Result<(), FileError> {
+pub(crate) fn sync_if_exists(path: &Path) -> Result<(), FileError> {
     match open(path) {
         Ok(file) => {
             file.sync_all().at("flush", path)?;
-            sync_folder_of(path)
+            sync_parent_directory(path)
         }
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
         Err(error) => Err(error).at("open", path),
@@ -222,7 +222,7 @@ pub(crate) fn flush_if_there(path: &Path) -> Result<(), FileError> {
 }
 
 /// Makes new, renamed and removed names durable.
-fn sync_folder_of(path: &Path) -> Result<(), FileError> {
+fn sync_parent_directory(path: &Path) -> Result<(), FileError> {
     let folder = path.parent().unwrap_or(Path::new("/"));
     File::open(folder).and_then(|folder| folder.sync_all()).at("flush the folder", folder)
 }
@@ -270,7 +270,7 @@ mod tests {
         symlink("/dev/zero", rank.join("endless")).unwrap();
         nix::unistd::mkfifo(&rank.join("pipe"), nix::sys::stat::Mode::S_IRWXU).unwrap();
         fs::create_dir(rank.join("folder")).unwrap();
-        File::create(rank.join("huge")).unwrap().set_len(LONGEST + 1).unwrap();
+        File::create(rank.join("huge")).unwrap().set_len(MAX_FILE_SIZE + 1).unwrap();
         for name in ["link", "endless", "pipe", "folder", "huge"] {
             assert!(read_json::<String>(&rank.join(name)).is_err(), "{name}");
         }
@@ -290,22 +290,22 @@ mod tests {
         }
         symlink(&kept, rank.join("a/link")).unwrap();
         symlink(&precious, rank.join("link")).unwrap();
-        remove_folder(&rank).unwrap();
+        remove_directory(&rank).unwrap();
         assert!(!rank.exists() && precious.exists() && kept.join("file").exists());
         symlink(&kept, &rank).unwrap();
-        assert!(remove_folder(&rank).is_err() && kept.join("file").exists());
+        assert!(remove_directory(&rank).is_err() && kept.join("file").exists());
     }
 
     /// The usual way calls itself for each, and ends the whole process when its stack does.
     #[test]
     fn folders_within_each_other_go_however_many_they_are() {
         let (_folder, rank, _) = folders();
-        let mut deepest = open_folder(&rank).unwrap();
+        let mut deepest = open_directory(&rank).unwrap();
         for _ in 0..20_000 {
             fs::create_dir(within(&deepest, "0")).unwrap();
-            deepest = open_folder(&within(&deepest, "0")).unwrap();
+            deepest = open_directory(&within(&deepest, "0")).unwrap();
         }
-        remove_folder(&rank).unwrap();
+        remove_directory(&rank).unwrap();
         assert!(!rank.exists());
     }
 }

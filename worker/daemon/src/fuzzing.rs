@@ -11,16 +11,16 @@ use serde::de::DeserializeOwned;
 
 pub use cohabit_gpu::fuzzing::server_log;
 
-use crate::executor::gpu_memory::Printed;
+use crate::executor::gpu_memory::OutOfMemoryDetector;
 use crate::log::Header;
-use crate::process::Identity;
-use crate::progress::{Bars, Tracker, read_lines};
-use crate::rank_folder::{Ended, Start};
-use crate::wire::{Command, Word};
+use crate::process::ProcessIdentity;
+use crate::progress::{BarParser, ProgressTracker, read_lines};
+use crate::rank_folder::{OutcomeRecord, StartRecord};
+use crate::wire::{ExecutorCommand, ExecutorEvent};
 
 /// Progress that is told is made of numbers, and there is never more of it than a report can carry.
 pub fn progress_lines(bytes: &[u8]) {
-    let mut tracker = Tracker::default();
+    let mut tracker = ProgressTracker::default();
     for (second, text) in bytes.split(|byte| *byte == 0x1e).enumerate() {
         let Some(line) = read_lines(text) else { continue };
         assert!(line.metrics.len() <= 64 && line.metrics.values().all(|value| value.is_finite()));
@@ -34,8 +34,8 @@ pub fn progress_lines(bytes: &[u8]) {
 /// Bars and the words for a lack of memory are the same in whatever pieces a program prints them.
 pub fn output(bytes: &[u8]) {
     let Some((piece, printed)) = bytes.split_first() else { return };
-    let (mut whole, mut pieces) = (Bars::default(), Bars::default());
-    let (mut said, mut said_in_pieces) = (Printed::default(), Printed::default());
+    let (mut whole, mut pieces) = (BarParser::default(), BarParser::default());
+    let (mut said, mut said_in_pieces) = (OutOfMemoryDetector::default(), OutOfMemoryDetector::default());
     let seen = whole.feed(printed);
     let mut last = None;
     for piece in printed.chunks(usize::from(*piece).max(1)) {
@@ -67,11 +67,11 @@ pub fn log_records(bytes: &[u8]) {
 pub fn rank_files(bytes: &[u8]) {
     let Some((kind, text)) = bytes.split_first() else { return };
     match kind % 5 {
-        0 => settles::<Start>(text),
-        1 => settles::<Ended>(text),
-        2 => settles::<Identity>(text),
-        3 => settles::<Word>(text),
-        _ => settles::<Command>(text),
+        0 => settles::<StartRecord>(text),
+        1 => settles::<OutcomeRecord>(text),
+        2 => settles::<ProcessIdentity>(text),
+        3 => settles::<ExecutorEvent>(text),
+        _ => settles::<ExecutorCommand>(text),
     }
 }
 

@@ -8,38 +8,38 @@
 //! ```
 
 mod account;
+mod account_cache;
 mod accounts;
 mod cgroup;
 mod inheritance;
-mod known_accounts;
 mod private_users;
 mod raw;
 
 use std::sync::Arc;
 
-use cohabit_types::{Enforcement, Users};
+use cohabit_types::{Enforcement, UserIsolation};
 use cohabit_worker_core::RankStart;
 
 pub(crate) use account::Account;
 pub use accounts::RootJobs;
-pub(crate) use accounts::{AccountError, Chosen};
+pub(crate) use accounts::{AccountChoice, AccountError};
 pub(crate) use cgroup::RankCgroup;
-pub use cgroup::delegable;
-pub(crate) use inheritance::shed;
-pub(crate) use raw::enter_first;
+pub use cgroup::check_delegation;
+pub(crate) use inheritance::drop_inherited_state;
+pub(crate) use raw::enter_cgroup_before_exec;
 
-use crate::daemon::state::StateFolder;
+use crate::daemon::state::StateDirectory;
 use crate::files::FileError;
-use accounts::Accounts;
+use accounts::AccountPolicy;
 use cgroup::Cgroups;
 
 /// How this worker keeps things apart; clones are the same.
 #[derive(Debug, Clone)]
-pub(crate) struct Isolation(Arc<Kept>);
+pub(crate) struct Isolation(Arc<IsolationState>);
 
 #[derive(Debug)]
-struct Kept {
-    accounts: Accounts,
+struct IsolationState {
+    accounts: AccountPolicy,
     /// Or why there are none.
     cgroups: Result<Cgroups, String>,
 }
@@ -47,13 +47,13 @@ struct Kept {
 impl Isolation {
     /// Finds out what can be kept apart here, and makes ready for it: a worker with all rights opens the way
     /// through its state folder, one that a part of the cgroup tree is delegated to moves to a leaf of it.
-    pub(crate) fn establish(state: &StateFolder, root_jobs: RootJobs) -> Result<Isolation, FileError> {
-        let accounts = Accounts::of_this_worker(state.root(), root_jobs)?;
-        let isolation = Isolation(Arc::new(Kept { accounts, cgroups: Cgroups::claim() }));
+    pub(crate) fn establish(state: &StateDirectory, root_jobs: RootJobs) -> Result<Isolation, FileError> {
+        let accounts = AccountPolicy::of_this_worker(state.root(), root_jobs)?;
+        let isolation = Isolation(Arc::new(IsolationState { accounts, cgroups: Cgroups::claim() }));
         isolation.log();
         match isolation.users() {
-            Users::Apart => state.open_ways()?,
-            Users::Together => {}
+            UserIsolation::Apart => state.allow_traversal_of_state()?,
+            UserIsolation::Together => {}
         }
         Ok(isolation)
     }
@@ -61,11 +61,14 @@ impl Isolation {
     /// A worker that keeps nothing apart.
     #[cfg(test)]
     pub(crate) fn none() -> Isolation {
-        Isolation(Arc::new(Kept { accounts: Accounts::Own, cgroups: Err("not looked for".into()) }))
+        Isolation(Arc::new(IsolationState {
+            accounts: AccountPolicy::Own,
+            cgroups: Err("not looked for".into()),
+        }))
     }
 
     /// What the head is told.
-    pub(crate) fn told(&self) -> cohabit_types::Isolation {
+    pub(crate) fn report(&self) -> cohabit_types::Isolation {
         cohabit_types::Isolation {
             users: self.users(),
             host_limits: match &self.0.cgroups {
@@ -75,15 +78,15 @@ impl Isolation {
         }
     }
 
-    pub(crate) fn users(&self) -> Users {
+    pub(crate) fn users(&self) -> UserIsolation {
         match self.0.accounts {
-            Accounts::Own => Users::Together,
-            Accounts::OfUsers { .. } => Users::Apart,
+            AccountPolicy::Own => UserIsolation::Together,
+            AccountPolicy::OfUsers { .. } => UserIsolation::Apart,
         }
     }
 
     /// As whom the rank runs; nothing if all run as the worker itself.
-    pub(crate) fn account(&self, rank: &RankStart) -> Result<Option<Chosen>, AccountError> {
+    pub(crate) fn account(&self, rank: &RankStart) -> Result<Option<AccountChoice>, AccountError> {
         self.0.accounts.of(rank)
     }
 
@@ -94,8 +97,8 @@ impl Isolation {
 
     fn log(&self) {
         match self.users() {
-            Users::Apart => tracing::info!("each job runs as the account of its user"),
-            Users::Together => {
+            UserIsolation::Apart => tracing::info!("each job runs as the account of its user"),
+            UserIsolation::Together => {
                 tracing::warn!("this worker is not root: the jobs of all users run as its own account");
             }
         }

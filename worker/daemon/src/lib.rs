@@ -23,8 +23,8 @@ mod removal;
 mod wire;
 
 pub use cohabit_gpu as gpu;
-pub use daemon::{DeviceSpec, MpsUse, ParseDeviceSpecError, WorkerDaemon, WorkerError, WorkerOptions};
+pub use daemon::{DeviceSpec, MpsMode, ParseDeviceSpecError, WorkerDaemon, WorkerError, WorkerOptions};
 pub use executor::executor;
 pub use files::FileError;
-pub use isolation::{RootJobs, delegable};
+pub use isolation::{RootJobs, check_delegation};
 pub use log::LogLimits;

@@ -14,7 +14,7 @@ use serde::{Deserialize, Serialize};
 
 #[cfg(feature = "fuzzing")]
 pub(crate) use frame::Header;
-pub(crate) use reader::LogFolder;
+pub(crate) use reader::LogDirectory;
 pub(crate) use writer::LogWriter;
 
 /// How much of a rank's output is kept.

@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 use std::ffi::OsStr;
 
 use cohabit_gpu::process::is_alive;
-pub(crate) use cohabit_gpu::process::{Identity, send, variable_of};
+pub(crate) use cohabit_gpu::process::{ProcessIdentity, send, variable_of};
 use nix::errno::Errno;
 use nix::sys::signal::kill;
 use nix::unistd::Pid;
@@ -15,13 +15,13 @@ use procfs::process::{Process, Stat};
 
 /// A living process.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Living {
+pub(crate) struct LiveProcess {
     pub(crate) pid: Pid,
     pub(crate) group: Pid,
 }
 
 /// All living descendants of this process. Those whose parents died count, if this process is a sub-reaper.
-pub(crate) fn descendants_of(ancestor: Pid) -> Vec<Living> {
+pub(crate) fn descendants_of(ancestor: Pid) -> Vec<LiveProcess> {
     let mut children: BTreeMap<i32, Vec<Stat>> = BTreeMap::new();
     for stat in all() {
         children.entry(stat.ppid).or_default().push(stat);
@@ -32,7 +32,7 @@ pub(crate) fn descendants_of(ancestor: Pid) -> Vec<Living> {
         for stat in children.remove(&parent).unwrap_or_default() {
             parents.push(stat.pid);
             if is_alive(&stat) {
-                found.push(Living { pid: Pid::from_raw(stat.pid), group: Pid::from_raw(stat.pgrp) });
+                found.push(LiveProcess { pid: Pid::from_raw(stat.pid), group: Pid::from_raw(stat.pgrp) });
             }
         }
     }
@@ -40,9 +40,9 @@ pub(crate) fn descendants_of(ancestor: Pid) -> Vec<Living> {
 }
 
 /// All living processes of our user whose environment has this variable with this value.
-pub(crate) fn with_environment(name: &str, value: &OsStr) -> Vec<Living> {
+pub(crate) fn with_environment(name: &str, value: &OsStr) -> Vec<LiveProcess> {
     let carries = |stat: &Stat| variable_of(stat.pid, name).is_some_and(|found| found == value);
-    let living = |stat: Stat| Living { pid: Pid::from_raw(stat.pid), group: Pid::from_raw(stat.pgrp) };
+    let living = |stat: Stat| LiveProcess { pid: Pid::from_raw(stat.pid), group: Pid::from_raw(stat.pgrp) };
     all().filter(is_alive).filter(carries).map(living).collect()
 }
 
@@ -79,7 +79,7 @@ mod tests {
     fn descendants_and_marked_processes_are_found_while_they_live() {
         let mut child = sleeper();
         let pid = Pid::from_raw(child.id().cast_signed());
-        let found = |living: Vec<Living>| living.iter().any(|living| living.pid == pid);
+        let found = |living: Vec<LiveProcess>| living.iter().any(|living| living.pid == pid);
         let marked = || with_environment("COHABIT_TEST_MARK", OsStr::new("process.rs"));
         assert!(found(descendants_of(Pid::this())) && found(marked()));
         assert!(!found(with_environment("COHABIT_TEST_MARK", OsStr::new("process.r"))));

@@ -40,26 +40,26 @@ mod workload;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use cohabit_types::StretchSharing;
+use cohabit_types::SharingStrategy;
 
-pub use agenda::Comparison;
+pub use agenda::ProfilePlan;
 pub use error::ProfileError;
-pub use pace::Pacing;
-pub use profiler::{BusyGpu, Ending, Profiler};
-pub use summary::{Summary, Together, summaries};
-pub use table::{Figures, Row, TableError};
-pub use trial::Stop;
-pub use workload::Workload;
+pub use pace::TrialTiming;
+pub use profiler::{BusyGpu, ProfileReport, Profiler};
+pub use summary::{SetSlowdowns, SharingSummary, summaries};
+pub use table::{MemberFigures, ProfileRow, TableError};
+pub use trial::EarlyStop;
+pub use workload::ProfileWorkload;
 
 /// What to compare, where, and how long.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ProfileOptions {
     /// With names that differ.
-    pub workloads: Vec<Workload>,
+    pub workloads: Vec<ProfileWorkload>,
     /// Which of them together, and by which ways of sharing.
-    pub comparison: Comparison,
+    pub comparison: ProfilePlan,
     /// How long each set is measured.
-    pub pacing: Pacing,
+    pub pacing: TrialTiming,
     /// How long the command may take; no set that is under way by then counts.
     pub max_time: Option<Duration>,
     /// The table to fill; what is in it already is not measured again.
@@ -80,7 +80,7 @@ pub struct ProfileOptions {
 
 /// What is done with the present set.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Stage {
+pub enum TrialStage {
     /// Its members load.
     Starting,
     /// They make steps that do not count.
@@ -91,22 +91,22 @@ pub enum Stage {
 
 /// A set that could not be measured; the next command tries it again.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Unmeasured {
+pub struct UnmeasuredSet {
     /// Its members.
     pub workloads: Vec<String>,
     /// How they were to share.
-    pub sharing: StretchSharing,
+    pub sharing: SharingStrategy,
     /// Why not.
     pub reason: String,
 }
 
 /// Who watches a comparison.
-pub trait Watcher {
+pub trait ProfileObserver {
     /// The next set begins, after so many of all that are left.
-    fn begins(&mut self, workloads: &[String], sharing: StretchSharing, before: usize, of: usize);
+    fn begins(&mut self, workloads: &[String], sharing: SharingStrategy, before: usize, of: usize);
 
     /// The set is at this stage.
-    fn stage(&mut self, stage: Stage);
+    fn stage(&mut self, stage: TrialStage);
 
     /// The set is over; a reason tells why it has no rates.
     fn ended(&mut self, reason: Option<&str>);

@@ -9,8 +9,8 @@ mod file;
 mod lines;
 mod tracker;
 
-pub(crate) use bars::{Bars, Sighting};
+pub(crate) use bars::{BarParser, BarReading};
 pub(crate) use file::ProgressFile;
 #[cfg(feature = "fuzzing")]
 pub(crate) use lines::read as read_lines;
-pub(crate) use tracker::Tracker;
+pub(crate) use tracker::ProgressTracker;

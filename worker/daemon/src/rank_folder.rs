@@ -24,30 +24,30 @@ use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 
-use cohabit_gpu::mps::Removal;
+use cohabit_gpu::mps::ClientRemoval;
 use cohabit_types::{AttemptId, Outcome, Progress, RankId, Span, StopReason, Time};
-use cohabit_worker_core::{Ending, RankStart};
+use cohabit_worker_core::{RankExit, RankStart};
 use serde::{Deserialize, Serialize};
 
 use crate::files::{
-    At, FileError, append_to, flush_if_there, make_folder, open_way, read_json, write_json,
-    write_json_for_this_boot, write_json_in_place,
+    FileContext, FileError, allow_traversal, append_to, create_directory, read_json, sync_if_exists,
+    write_json, write_json_for_this_boot, write_json_in_place,
 };
 use crate::isolation::{Account, RankCgroup};
 use crate::log::LogLimits;
-use crate::process::Identity;
-pub(crate) use open::OpenRankFolder;
+use crate::process::ProcessIdentity;
+pub(crate) use open::OpenRankDirectory;
 
 const IDENTITY: &str = "executor.json";
 const EXECUTOR_LOG: &str = "executor.log";
 
 /// Where a rank's files are.
 #[derive(Debug, Clone)]
-pub(crate) struct RankFolder(PathBuf);
+pub(crate) struct RankDirectory(PathBuf);
 
 /// All that an executor needs to know.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub(crate) struct Start {
+pub(crate) struct StartRecord {
     /// The rank.
     pub(crate) rank: RankStart,
     /// The complete environment of its process.
@@ -65,7 +65,7 @@ pub(crate) struct Start {
     pub(crate) booted_at: Option<Time>,
     /// How its processes are taken off the MPS server of its GPU, if they are its clients.
     #[serde(default)]
-    pub(crate) removal: Option<Removal>,
+    pub(crate) removal: Option<ClientRemoval>,
     /// As whom it runs; as its executor without one.
     #[serde(default)]
     pub(crate) account: Option<Account>,
@@ -76,9 +76,9 @@ pub(crate) struct Start {
 
 /// A rank that ended.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub(crate) struct Ended {
+pub(crate) struct OutcomeRecord {
     /// How.
-    pub(crate) ending: Ending,
+    pub(crate) ending: RankExit,
     /// When its process started, if it ever did.
     pub(crate) started_at: Option<Time>,
     /// The last that was heard of it.
@@ -94,22 +94,22 @@ pub(crate) enum Flush {
     Later,
 }
 
-impl Ended {
+impl OutcomeRecord {
     /// Of a rank of which nobody knows that it ever ran.
-    pub(crate) fn without_start(outcome: Outcome, at: Time) -> Ended {
-        Ended { ending: Ending { outcome, stopped: None, at }, started_at: None, progress: None }
+    pub(crate) fn without_start(outcome: Outcome, at: Time) -> OutcomeRecord {
+        OutcomeRecord { ending: RankExit { outcome, stopped: None, at }, started_at: None, progress: None }
     }
 }
 
-impl RankFolder {
-    pub(crate) fn new(path: impl Into<PathBuf>) -> RankFolder {
-        RankFolder(path.into())
+impl RankDirectory {
+    pub(crate) fn new(path: impl Into<PathBuf>) -> RankDirectory {
+        RankDirectory(path.into())
     }
 
     /// Where the rank's folder is within the folder of all ranks.
-    pub(crate) fn of(ranks: &Path, id: RankId) -> RankFolder {
+    pub(crate) fn of(ranks: &Path, id: RankId) -> RankDirectory {
         let attempt = ranks.join(id.attempt.job.to_string()).join(id.attempt.attempt.to_string());
-        RankFolder(attempt.join(id.rank.to_string()))
+        RankDirectory(attempt.join(id.rank.to_string()))
     }
 
     /// Whose progress file this is, if it is in the folder of a rank within the folder of all ranks.
@@ -118,7 +118,7 @@ impl RankFolder {
         let [job, attempt, rank, _] = names[..] else { return None };
         let attempt = AttemptId { job: job.parse().ok()?, attempt: attempt.parse().ok()? };
         let owner = attempt.rank(rank.parse().ok()?);
-        (RankFolder::of(ranks, owner).progress() == progress).then_some(owner)
+        (RankDirectory::of(ranks, owner).progress() == progress).then_some(owner)
     }
 
     pub(crate) fn path(&self) -> &Path {
@@ -142,36 +142,36 @@ impl RankFolder {
     }
 
     /// Makes the folder and says in it what to start.
-    pub(crate) fn prepare(&self, start: &Start) -> Result<(), FileError> {
-        make_folder(&self.0)?;
+    pub(crate) fn prepare(&self, start: &StartRecord) -> Result<(), FileError> {
+        create_directory(&self.0)?;
         if start.account.is_some() {
             // That of the rank, of its attempt and of its job; what is in there is not for everybody.
-            self.0.ancestors().take(3).try_for_each(open_way)?;
+            self.0.ancestors().take(3).try_for_each(allow_traversal)?;
         }
         // A daemon that dies meanwhile leaves a rank that was never started, whole or not.
         write_json_in_place(&self.start_file(), start)
     }
 
-    pub(crate) fn start(&self) -> Result<Option<Start>, FileError> {
+    pub(crate) fn start(&self) -> Result<Option<StartRecord>, FileError> {
         read_json(&self.start_file())
     }
 
-    pub(crate) fn write_identity(&self, executor: &Identity) -> Result<(), FileError> {
+    pub(crate) fn write_identity(&self, executor: &ProcessIdentity) -> Result<(), FileError> {
         write_json_for_this_boot(&self.identity_file(), executor)
     }
 
-    pub(crate) fn identity(&self) -> Result<Option<Identity>, FileError> {
+    pub(crate) fn identity(&self) -> Result<Option<ProcessIdentity>, FileError> {
         read_json(&self.identity_file())
     }
 
     /// From now on what this process has to say to its standard error goes into the folder.
-    pub(crate) fn take_last_words(&self) -> Result<(), FileError> {
+    pub(crate) fn redirect_stderr(&self) -> Result<(), FileError> {
         let path = self.executor_log();
         let file = append_to(&path)?;
         nix::unistd::dup2_stderr(&file).at("write to", &path)
     }
 
-    pub(crate) fn write_ended(&self, ended: &Ended, flush: Flush) -> Result<(), FileError> {
+    pub(crate) fn write_ended(&self, ended: &OutcomeRecord, flush: Flush) -> Result<(), FileError> {
         match flush {
             Flush::Now => write_json(&self.outcome_file(), ended),
             Flush::Later => write_json_for_this_boot(&self.outcome_file(), ended),
@@ -180,11 +180,11 @@ impl RankFolder {
 
     /// Makes the outcome durable, if it is still there because the head has not acknowledged it.
     pub(crate) fn flush_ended(&self) -> Result<(), FileError> {
-        flush_if_there(&self.outcome_file())
+        sync_if_exists(&self.outcome_file())
     }
 
     /// How the rank ended, if it did and the head may not know it.
-    pub(crate) fn ended(&self) -> Result<Option<Ended>, FileError> {
+    pub(crate) fn ended(&self) -> Result<Option<OutcomeRecord>, FileError> {
         read_json(&self.outcome_file())
     }
 
@@ -239,12 +239,12 @@ mod tests {
     fn a_progress_file_tells_whose_it_is() {
         let ranks = Path::new("/state/ranks");
         for id in [JobId::new(12).attempt(1).rank(0), JobId::member(12, 5).attempt(2).rank(3)] {
-            assert_eq!(RankFolder::owner_of(ranks, &RankFolder::of(ranks, id).progress()), Some(id));
+            assert_eq!(RankDirectory::owner_of(ranks, &RankDirectory::of(ranks, id).progress()), Some(id));
         }
         for other in
             ["/else/ranks/12/1/0/progress", "/state/ranks/12/1/0/log", "/state/ranks/012/1/0/progress", ""]
         {
-            assert_eq!(RankFolder::owner_of(ranks, Path::new(other)), None, "{other}");
+            assert_eq!(RankDirectory::owner_of(ranks, Path::new(other)), None, "{other}");
         }
     }
 }

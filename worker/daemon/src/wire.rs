@@ -5,13 +5,13 @@
 //! ended is not among it: that is in the rank's folder, and the end of the connection says where to look.
 
 use cohabit_types::{Progress, Signal, Time};
-use cohabit_worker_core::{Lease, Stopping, Target};
+use cohabit_worker_core::{Lease, SignalTarget, Stopping};
 use serde::{Deserialize, Serialize};
 
 /// From executor to daemon.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub(crate) enum Word {
+pub(crate) enum ExecutorEvent {
     /// The rank is being stopped, and this far. Comes ahead of `Started`, so that whoever hears of a rank
     /// that runs knows it; a daemon that is there when it begins hears nothing of it.
     Stopping(Stopping),
@@ -26,11 +26,11 @@ pub(crate) enum Word {
 /// From daemon to executor.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub(crate) enum Command {
+pub(crate) enum ExecutorCommand {
     /// The rank is being stopped, and this far: to be kept for the next daemon, and for the rank's end.
     Stopping(Stopping),
     /// Send this signal.
-    Signal(Signal, Target),
+    Signal(Signal, SignalTarget),
     /// Whether the head can be reached. The executor's clock runs from the loss of a connection, too, and
     /// only `Held` stops it.
     Lease(Lease),

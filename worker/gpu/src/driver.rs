@@ -23,7 +23,7 @@ mod trouble;
 mod xid;
 
 pub use library::NoGpus;
-pub use look::{GpuProcess, Look};
-pub use session::Gpus;
+pub use look::{GpuProcess, GpuScan};
+pub use session::NvmlSession;
 pub use trouble::GpuError;
 pub use xid::{Xid, XidWatch};

@@ -10,4 +10,4 @@ pub mod fuzzing;
 pub mod mps;
 pub mod process;
 
-pub use driver::{GpuError, GpuProcess, Gpus, Look, NoGpus, Xid, XidWatch};
+pub use driver::{GpuError, GpuProcess, GpuScan, NoGpus, NvmlSession, Xid, XidWatch};

@@ -29,10 +29,10 @@ use std::path::PathBuf;
 
 use serde::{Deserialize, Serialize};
 
-pub use client::{client_environment, opt_out, terminate_clients};
+pub use client::{client_environment, environment_without_mps, terminate_clients};
 #[cfg(feature = "fuzzing")]
 pub(crate) use server_log::fuzzing;
-pub use tools::support;
+pub use tools::check_sharing;
 
 /// Trouble with MPS, in words for people.
 #[derive(Debug, Clone, thiserror::Error)]
@@ -42,11 +42,11 @@ pub struct MpsError(pub String);
 /// Where the daemon of one GPU has its sockets, logs and lock.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(transparent)]
-pub struct Home(PathBuf);
+pub struct MpsDirectory(PathBuf);
 
 /// NVIDIA's control program and server.
 #[derive(Debug, Clone)]
-pub struct Tools {
+pub struct MpsPrograms {
     control: PathBuf,
     /// All that the programs get of our own environment; its search path leads to the server.
     environment: BTreeMap<String, String>,
@@ -54,9 +54,9 @@ pub struct Tools {
 
 /// A control daemon that runs.
 #[derive(Debug)]
-pub struct Daemon {
+pub struct MpsDaemon {
     control: control::Control,
-    record: home::Record,
+    record: home::DaemonRecord,
     log: server_log::ServerLog,
 }
 
@@ -88,4 +88,4 @@ pub struct Fault {
 /// it can be written down, and needs nothing of that process' own environment.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(transparent)]
-pub struct Removal(control::Control);
+pub struct ClientRemoval(control::Control);

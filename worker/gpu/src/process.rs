@@ -15,7 +15,7 @@ use serde::{Deserialize, Serialize};
 
 /// Which process it is. Can be written down, and read by another process later.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Identity {
+pub struct ProcessIdentity {
     pid: i32,
     /// Clock ticks since the machine was started.
     started_at_ticks: u64,
@@ -23,21 +23,22 @@ pub struct Identity {
     boot: String,
 }
 
-impl Identity {
+impl ProcessIdentity {
     /// Of the process that has this number now, if it lives.
     #[must_use]
-    pub fn of(pid: i32) -> Option<Identity> {
+    pub fn of(pid: i32) -> Option<ProcessIdentity> {
         let stat = Process::new(pid).ok()?.stat().ok().filter(is_alive)?;
-        Some(Identity { pid, started_at_ticks: stat.starttime, boot: boot()? })
+        Some(ProcessIdentity { pid, started_at_ticks: stat.starttime, boot: boot()? })
     }
 
     /// Of this process.
     ///
     /// # Errors
     /// When `/proc` does not show it.
-    pub fn own() -> io::Result<Identity> {
+    pub fn own() -> io::Result<ProcessIdentity> {
         let pid = std::process::id().cast_signed();
-        Identity::of(pid).ok_or_else(|| io::Error::other(format!("/proc does not show this process, {pid}")))
+        ProcessIdentity::of(pid)
+            .ok_or_else(|| io::Error::other(format!("/proc does not show this process, {pid}")))
     }
 
     /// Its number.
@@ -49,7 +50,7 @@ impl Identity {
     /// Whether it still runs.
     #[must_use]
     pub fn is_alive(&self) -> bool {
-        Identity::of(self.pid).as_ref() == Some(self)
+        ProcessIdentity::of(self.pid).as_ref() == Some(self)
     }
 
     /// Whether the machine has not been started since: if it has, nothing is left of what ran then.
@@ -103,33 +104,33 @@ mod tests {
 
     use super::*;
 
-    fn sleeper() -> (Child, Identity) {
+    fn sleeper() -> (Child, ProcessIdentity) {
         let child = Command::new("sleep").arg("1000").env("COHABIT_TEST_MARK", "process.rs").spawn().unwrap();
-        let identity = Identity::of(child.id().cast_signed()).unwrap();
+        let identity = ProcessIdentity::of(child.id().cast_signed()).unwrap();
         (child, identity)
     }
 
     #[test]
     fn a_process_is_itself_until_it_ends() {
         let (mut child, identity) = sleeper();
-        let reused = Identity { started_at_ticks: identity.started_at_ticks + 1, ..identity.clone() };
-        let rebooted = Identity { boot: "another".into(), ..identity.clone() };
-        assert!(Identity::own().unwrap().is_alive() && identity.is_alive());
+        let reused = ProcessIdentity { started_at_ticks: identity.started_at_ticks + 1, ..identity.clone() };
+        let rebooted = ProcessIdentity { boot: "another".into(), ..identity.clone() };
+        assert!(ProcessIdentity::own().unwrap().is_alive() && identity.is_alive());
         assert!(!reused.is_alive() && !rebooted.is_alive());
         assert!(identity.is_of_this_boot() && !rebooted.is_of_this_boot());
         identity.signal(Signal::SIGKILL);
         while identity.is_alive() {
             std::thread::yield_now();
         }
-        assert_eq!(Identity::of(identity.pid()), None, "though nobody has reaped it");
+        assert_eq!(ProcessIdentity::of(identity.pid()), None, "though nobody has reaped it");
         child.wait().unwrap();
-        assert_eq!(Identity::of(identity.pid()), None);
+        assert_eq!(ProcessIdentity::of(identity.pid()), None);
     }
 
     #[test]
     fn only_its_own_process_gets_a_signal() {
         let (mut child, identity) = sleeper();
-        Identity { started_at_ticks: identity.started_at_ticks + 1, ..identity.clone() }
+        ProcessIdentity { started_at_ticks: identity.started_at_ticks + 1, ..identity.clone() }
             .signal(Signal::SIGKILL);
         assert!(identity.is_alive());
         child.kill().unwrap();

@@ -7,12 +7,12 @@ use clap::{Args, ValueEnum};
 pub(crate) struct DisplayArguments {
     /// How to show the result; with json, errors are JSON too, on stderr
     #[arg(long, value_name = "FORMAT", value_enum, default_value_t, help_heading = "Display")]
-    pub(crate) output: Format,
+    pub(crate) output: OutputFormat,
 }
 
 /// How results are shown.
 #[derive(Debug, Default, Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub(crate) enum Format {
+pub(crate) enum OutputFormat {
     /// For people
     #[default]
     Table,

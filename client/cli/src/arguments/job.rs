@@ -3,9 +3,9 @@
 use std::path::PathBuf;
 
 use clap::{Args, ValueEnum};
-use cohabit_client::proto::{Array, Bytes, Gpus, Launch, Slowdown, Span, Warning};
+use cohabit_client::proto::{Array, Bytes, GpuRequest, LaunchMode, Slowdown, Span, WarningSignal};
 
-use crate::values::{self, Begin, Nodes, Variable, WrittenDependency};
+use crate::values::{self, BeginTime, DependencyArgument, EnvArgument, NodeCount};
 
 // Flags that describe a job.
 #[derive(Debug, Default, Clone, Args)]
@@ -16,7 +16,7 @@ pub(crate) struct JobArguments {
     pub(crate) name: Option<String>,
     /// GPUs on all nodes together: 0.5, 1, 4, or 0 for none; one on each node without it
     #[arg(long, value_name = "COUNT", value_parser = values::gpus)]
-    pub(crate) gpus: Option<Gpus>,
+    pub(crate) gpus: Option<GpuRequest>,
     /// GPUs on each node: what `#SBATCH --gres=gpu:N` means
     #[arg(long, value_name = "COUNT", hide = true)]
     pub(crate) gpus_per_node: Option<u32>,
@@ -41,7 +41,7 @@ pub(crate) struct JobArguments {
     pub(crate) max_slowdown: Option<Slowdown>,
     /// Nodes, all at once, or 'any' to let whole GPUs lie wherever little crosses the network; 1 without it
     #[arg(long, short = 'N', value_name = "COUNT", value_parser = values::nodes)]
-    pub(crate) nodes: Option<Nodes>,
+    pub(crate) nodes: Option<NodeCount>,
     /// Processor cores on each node
     #[arg(long, short = 'c', value_name = "COUNT")]
     pub(crate) cpus: Option<u32>,
@@ -59,10 +59,10 @@ pub(crate) struct JobArguments {
     pub(crate) array: Option<Array>,
     /// Wait for these jobs: ID succeeded, afterany:ID ended, afternotok:ID failed
     #[arg(long, short = 'd', value_name = "ID", value_delimiter = ',', value_parser = values::dependency)]
-    pub(crate) depends_on: Vec<WrittenDependency>,
+    pub(crate) depends_on: Vec<DependencyArgument>,
     /// Not before: now+1h, 08:00, 2026-11-22T08:00:00Z
     #[arg(long, value_name = "TIME", value_parser = values::begin)]
-    pub(crate) begin: Option<Begin>,
+    pub(crate) begin: Option<BeginTime>,
     /// Attempts after a failed one
     #[arg(long, value_name = "COUNT")]
     pub(crate) retries: Option<u32>,
@@ -71,7 +71,7 @@ pub(crate) struct JobArguments {
     pub(crate) workdir: Option<PathBuf>,
     /// Set a variable, or take it over from here: K=V, K
     #[arg(long, value_name = "K[=V]", value_parser = values::variable)]
-    pub(crate) env: Vec<Variable>,
+    pub(crate) env: Vec<EnvArgument>,
     /// Jobs that recur carry the same group; predictions learn from earlier ones
     #[arg(long, value_name = "NAME")]
     pub(crate) group: Option<String>,
@@ -86,13 +86,13 @@ pub(crate) struct JobArguments {
     pub(crate) checkpoint: Option<PathBuf>,
     /// Announce a stop by a signal ahead of SIGTERM: SIGUSR1@60s
     #[arg(long, value_name = "SIGNAL[@TIME]", value_parser = values::stop_signal)]
-    pub(crate) stop_signal: Option<Warning>,
+    pub(crate) stop_signal: Option<WarningSignal>,
     /// How long the job may take to end after SIGTERM, before it is killed; 30s without it
     #[arg(long, value_name = "TIME", value_parser = values::span)]
     pub(crate) grace: Option<Span>,
     /// How ranks are started: one on each node, or one for each GPU
     #[arg(long, value_name = "WAY", value_enum)]
-    pub(crate) launch: Option<LaunchWord>,
+    pub(crate) launch: Option<LaunchArgument>,
     /// Do not start it before it is released
     #[arg(long, short = 'H')]
     pub(crate) hold: bool,
@@ -103,18 +103,18 @@ pub(crate) struct JobArguments {
 
 /// How ranks are started.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub(crate) enum LaunchWord {
+pub(crate) enum LaunchArgument {
     /// One rank on each node; the command starts its own processes
     PerNode,
     /// One rank for each GPU
     PerGpu,
 }
 
-impl From<LaunchWord> for Launch {
-    fn from(word: LaunchWord) -> Launch {
+impl From<LaunchArgument> for LaunchMode {
+    fn from(word: LaunchArgument) -> LaunchMode {
         match word {
-            LaunchWord::PerNode => Launch::PerNode,
-            LaunchWord::PerGpu => Launch::PerGpu,
+            LaunchArgument::PerNode => LaunchMode::PerNode,
+            LaunchArgument::PerGpu => LaunchMode::PerGpu,
         }
     }
 }

@@ -25,7 +25,7 @@ use clap_complete::Shell;
 
 pub(crate) use self::connection::{AddressArguments, ConnectionArguments};
 pub(crate) use self::daemons::*;
-pub(crate) use self::display::{DisplayArguments, Format};
+pub(crate) use self::display::{DisplayArguments, OutputFormat};
 pub(crate) use self::job::JobArguments;
 pub(crate) use self::models::ModelsArguments;
 #[cfg(feature = "predict")]
@@ -34,14 +34,14 @@ pub(crate) use self::predict::*;
 pub(crate) use self::profile::ProfileArguments;
 pub(crate) use self::queue::*;
 #[cfg(feature = "simulate")]
-pub(crate) use self::simulate::{Entrant, Predictor, SimulateArguments, Tenancy, TraceSource, Truth};
+pub(crate) use self::simulate::{PolicyVariant, Predictor, SimulateArguments, Tenancy, TraceSource, Truth};
 pub(crate) use self::submission::{RunArguments, Submission, SubmitArguments};
 pub(crate) use self::tokens::{
     TokenArguments, TokenCreateArguments, TokenListArguments, TokenRevokeArguments, TokenVerb,
 };
 
 /// Shown below the list of commands.
-const MORE: &str = "\
+const AFTER_HELP: &str = "\
 Settings come from flags, then COHABIT_* variables, then ./cohabit.toml, ~/.config/cohabit/config.toml and \
 /etc/cohabit/config.toml. The keys of a file are head, token-file, state, listen, policy, interference, max-slowdown, lost-after, retention, \
 history-retention, node-failures, join, name, devices, max-sharing, gpu-reserve, mps, nvml-library, network, \
@@ -58,7 +58,7 @@ trouble: 2 usage, 65 not possible as asked, 66 not found, 69 head not reachable,
 
 /// Share the GPUs of a few machines between many training jobs
 #[derive(Debug, Parser)]
-#[command(name = "cohabit", version, after_help = MORE, disable_help_subcommand = true)]
+#[command(name = "cohabit", version, after_help = AFTER_HELP, disable_help_subcommand = true)]
 #[command(arg_required_else_help = true, subcommand_required = true, max_term_width = 100)]
 pub(crate) struct CommandLine {
     #[command(subcommand)]
@@ -155,7 +155,7 @@ pub(crate) struct ExecutorArguments {
 #[derive(Debug, Args)]
 pub(crate) struct TrainArguments {
     #[command(subcommand)]
-    pub(crate) program: cohabit_examples::train::Program,
+    pub(crate) program: cohabit_examples::train::TrainingProgram,
 }
 
 impl Verb {
@@ -170,7 +170,7 @@ impl Verb {
     }
 
     /// How results, and failures, are shown.
-    pub(crate) fn format(&self) -> Format {
+    pub(crate) fn format(&self) -> OutputFormat {
         let display = match self {
             Verb::Worker(arguments) => arguments.verb.display(),
             Verb::Token(arguments) => Some(arguments.verb.display()),
@@ -204,7 +204,7 @@ impl Verb {
             #[cfg(feature = "demo")]
             Verb::Demo(_) | Verb::Train(_) => None,
         };
-        display.map_or(Format::Table, |display| display.output)
+        display.map_or(OutputFormat::Table, |display| display.output)
     }
 }
 

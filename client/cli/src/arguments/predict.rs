@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use clap::{Args, Subcommand};
-use cohabit_predict::interference::{Format as DataFormat, HoldOut, ModelKind, kind_by_name};
+use cohabit_predict::interference::{HoldOut, MeasurementFormat as DataFormat, ModelKind, kind_by_name};
 
 use super::DisplayArguments;
 
@@ -53,7 +53,7 @@ pub(crate) struct HoldOutArguments {
 #[derive(Debug, Args)]
 pub(crate) struct PredictTrainArguments {
     /// The kind of model
-    #[arg(long, value_name = "MODEL", value_parser = kind, help = kinds_told())]
+    #[arg(long, value_name = "MODEL", value_parser = kind, help = model_help())]
     pub(crate) model: &'static dyn ModelKind,
     #[command(flatten)]
     pub(crate) data: DataArguments,
@@ -115,6 +115,6 @@ fn kind(name: &str) -> Result<&'static dyn ModelKind, String> {
     kind_by_name(name).map_err(|error| error.to_string())
 }
 
-fn kinds_told() -> String {
+fn model_help() -> String {
     format!("The kind of model: {}", cohabit_predict::interference::kind_names().join(", "))
 }

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::{ArgAction, Args};
-use cohabit_client::proto::{Span, StretchSharing};
+use cohabit_client::proto::{SharingStrategy, Span};
 
 use super::DisplayArguments;
 use crate::values;
@@ -29,10 +29,10 @@ pub(crate) struct ProfileArguments {
         value_name = "SHARING,…",
         value_delimiter = ',',
         default_value = "exclusive,time-sliced,mps",
-        value_parser = str::parse::<StretchSharing>,
+        value_parser = str::parse::<SharingStrategy>,
         action = ArgAction::Append
     )]
-    pub(crate) sharing: Vec<StretchSharing>,
+    pub(crate) sharing: Vec<SharingStrategy>,
     /// How many share the GPU at a time
     #[arg(
         long,
@@ -50,13 +50,13 @@ pub(crate) struct ProfileArguments {
     #[arg(long, value_name = "COUNT", default_value_t = 30, value_parser = at_most_10_000())]
     pub(crate) triples: u64,
     /// For how long rates have to be steady; measuring ends after three times as long in any case
-    #[arg(long, value_name = "TIME", default_value = "10s", value_parser = some_time)]
+    #[arg(long, value_name = "TIME", default_value = "10s", value_parser = positive_time)]
     pub(crate) steady: Duration,
     /// Steps of this time after the first do not count
     #[arg(long, value_name = "TIME", default_value = "5s", value_parser = values::span)]
     pub(crate) warm_up: Span,
     /// End after this time; the same command goes on where this one ends
-    #[arg(long, value_name = "TIME", value_parser = some_time)]
+    #[arg(long, value_name = "TIME", value_parser = positive_time)]
     pub(crate) max_time: Option<Duration>,
     /// What draws samples
     #[arg(long, default_value_t = 1)]
@@ -83,7 +83,7 @@ fn at_most_10_000() -> clap::builder::RangedU64ValueParser {
 }
 
 /// A length of time that is not zero.
-fn some_time(text: &str) -> Result<Duration, String> {
+fn positive_time(text: &str) -> Result<Duration, String> {
     match values::span(text)? {
         Span::ZERO => Err("no time at all is too short: write 10s or 8m".to_owned()),
         span => Ok(span.into()),

@@ -8,8 +8,8 @@ use std::str::FromStr;
 
 use clap::{ArgAction, Args};
 use cohabit_client::proto::SharingLimits;
-use cohabit_sim::trace::{Format as TraceFormat, MeasuredOn};
-use cohabit_sim::{ClusterSpec, EstimatorKind, POLICY_NAMES, USUAL_MAX_SLOWDOWN};
+use cohabit_sim::trace::{ThroughputSource, TraceFormat};
+use cohabit_sim::{ClusterSpec, DEFAULT_MAX_SLOWDOWN, EstimatorKind, POLICY_NAMES};
 
 pub(crate) use self::interference::{Predictor, Truth};
 use super::DisplayArguments;
@@ -31,7 +31,7 @@ pub(crate) struct SimulateArguments {
     pub(crate) throughputs: Option<PathBuf>,
     /// Which measurements of that file: SOURCE/GPU
     #[arg(long, value_name = "SOURCE/GPU", default_value_t, requires = "throughputs")]
-    pub(crate) throughputs_of: MeasuredOn,
+    pub(crate) throughputs_of: ThroughputSource,
     /// Leave out so many of the first jobs
     #[arg(long, value_name = "COUNT", default_value_t = 0)]
     pub(crate) skip: usize,
@@ -52,7 +52,7 @@ pub(crate) struct SimulateArguments {
         value_name = "POLICY,…",
         default_value = "fifo,easy-backfill,a-srpt",
         action = ArgAction::Append,
-        help = policies_told()
+        help = policy_help()
     )]
     pub(crate) policy: Vec<Policies>,
     /// Policies under which each of the same jobs has its GPUs for itself, to compare the others with
@@ -64,7 +64,7 @@ pub(crate) struct SimulateArguments {
     /// Where estimates come from: oracle, forest, recent-median, group-mean, constant, or noisy:SIGMA for the
     /// truth with a log-normal error
     #[arg(long, value_name = "ESTIMATOR", default_value = "forest")]
-    pub(crate) estimator: Estimator,
+    pub(crate) estimator: EstimatorArgument,
     /// How jobs on one GPU really fare: by a law from how busy each keeps it, or as was measured (a table
     /// that `cohabit profile` writes, or Gavel's pairs), or as a trained model says (the folder that `cohabit
     /// predict train` made)
@@ -80,7 +80,7 @@ pub(crate) struct SimulateArguments {
     pub(crate) predictor: Predictor,
     /// How much neighbours may slow a job down: policies with a bound keep to it, and the time in which a job
     /// is slowed down by more is counted
-    #[arg(long, value_name = "FACTOR", default_value_t = USUAL_MAX_SLOWDOWN, value_parser = slowdown)]
+    #[arg(long, value_name = "FACTOR", default_value_t = DEFAULT_MAX_SLOWDOWN, value_parser = slowdown)]
     pub(crate) max_slowdown: f64,
     /// How many jobs may share a GPU
     #[arg(long, value_name = "COUNT", default_value_t = SharingLimits::default().max_ranks)]
@@ -115,7 +115,7 @@ pub(crate) struct Policies(pub(crate) Vec<String>);
 
 /// A policy in a comparison.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Entrant<'a> {
+pub(crate) struct PolicyVariant<'a> {
     /// Its name and parameters.
     pub(crate) policy: &'a str,
     pub(crate) tenancy: Tenancy,
@@ -130,15 +130,15 @@ pub(crate) enum Tenancy {
 
 /// Where estimates come from, as written.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub(crate) struct Estimator(pub(crate) EstimatorKind);
+pub(crate) struct EstimatorArgument(pub(crate) EstimatorKind);
 
 impl SimulateArguments {
     /// All policies, each once: those first under which nobody shares.
-    pub(crate) fn entrants(&self) -> Vec<Entrant<'_>> {
+    pub(crate) fn policy_variants(&self) -> Vec<PolicyVariant<'_>> {
         let some = [(Tenancy::Exclusive, &self.exclusive), (Tenancy::Shared, &self.policy)];
         let all = some.into_iter().flat_map(|(tenancy, lists)| lists.iter().map(move |list| (tenancy, list)));
         distinct(all.flat_map(|(tenancy, Policies(names))| {
-            names.iter().map(move |policy| Entrant { policy, tenancy })
+            names.iter().map(move |policy| PolicyVariant { policy, tenancy })
         }))
     }
 
@@ -187,7 +187,7 @@ impl FromStr for ClusterArgument {
 }
 
 /// As it is told: `exclusive a-srpt`.
-impl fmt::Display for Entrant<'_> {
+impl fmt::Display for PolicyVariant<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self.tenancy {
             Tenancy::Exclusive => write!(f, "exclusive {}", self.policy),
@@ -210,7 +210,7 @@ impl FromStr for Policies {
             }
         }
         for policy in &policies {
-            cohabit_sim::policy_by_name(policy).map_err(|error| error.to_string())?;
+            cohabit_sim::parse_policy(policy).map_err(|error| error.to_string())?;
         }
         Ok(Policies(policies))
     }
@@ -218,9 +218,9 @@ impl FromStr for Policies {
 
 const ESTIMATORS: &str = "oracle, forest, recent-median, group-mean, constant and noisy:0.3";
 
-impl FromStr for Estimator {
+impl FromStr for EstimatorArgument {
     type Err = String;
-    fn from_str(text: &str) -> Result<Estimator, String> {
+    fn from_str(text: &str) -> Result<EstimatorArgument, String> {
         let kind = match text {
             "oracle" => EstimatorKind::Oracle,
             "forest" => EstimatorKind::Forest,
@@ -229,7 +229,7 @@ impl FromStr for Estimator {
             "constant" => EstimatorKind::Constant,
             _ => EstimatorKind::Noisy(sigma(text)?),
         };
-        Ok(Estimator(kind))
+        Ok(EstimatorArgument(kind))
     }
 }
 
@@ -241,7 +241,7 @@ fn sigma(text: &str) -> Result<f64, String> {
     sigma.ok_or_else(|| format!("'{written}' is no spread of errors between 0 and 10: write noisy:0.3"))
 }
 
-impl fmt::Display for Estimator {
+impl fmt::Display for EstimatorArgument {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match &self.0 {
             EstimatorKind::Oracle => f.write_str("oracle"),
@@ -254,7 +254,7 @@ impl fmt::Display for Estimator {
     }
 }
 
-fn policies_told() -> String {
+fn policy_help() -> String {
     format!(
         "Policies, all on the same arrivals, of {}; parameters follow a colon: a-srpt:theta=1.5,delta=1",
         POLICY_NAMES.join(", ")
@@ -298,14 +298,14 @@ mod tests {
     fn parameters_belong_to_the_policy_before_them() {
         let arguments =
             parse("--policy fifo,a-srpt:theta=1.5,delta=2,spd --policy las:queues=2 --policy fifo").unwrap();
-        let told: Vec<String> = arguments.entrants().iter().map(Entrant::to_string).collect();
+        let told: Vec<String> = arguments.policy_variants().iter().map(PolicyVariant::to_string).collect();
         assert_eq!(told, ["fifo", "a-srpt:theta=1.5,delta=2", "spd", "las:queues=2"]);
     }
 
     #[test]
     fn policies_under_which_nobody_shares_come_first() {
         let arguments = parse("--policy fifo,horus --exclusive a-srpt,fifo").unwrap();
-        let told: Vec<String> = arguments.entrants().iter().map(Entrant::to_string).collect();
+        let told: Vec<String> = arguments.policy_variants().iter().map(PolicyVariant::to_string).collect();
         assert_eq!(told, ["exclusive a-srpt", "exclusive fifo", "fifo", "horus"]);
     }
 
@@ -318,7 +318,7 @@ mod tests {
     #[test]
     fn every_source_of_estimates_is_written_as_it_is_read() {
         for name in ["oracle", "forest", "recent-median", "group-mean", "constant", "noisy:0.3"] {
-            assert_eq!(name.parse::<Estimator>().unwrap().to_string(), name);
+            assert_eq!(name.parse::<EstimatorArgument>().unwrap().to_string(), name);
         }
     }
 

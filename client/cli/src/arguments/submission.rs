@@ -10,7 +10,7 @@ use crate::script::Script;
 #[command(args_override_self = true)]
 pub(crate) struct SubmitArguments {
     #[command(flatten)]
-    pub(crate) following: Following,
+    pub(crate) following: WaitFlag,
     #[command(flatten)]
     pub(crate) submission: Submission,
 }
@@ -25,7 +25,7 @@ pub(crate) struct RunArguments {
 
 // What happens after the submission.
 #[derive(Debug, Args)]
-pub(crate) struct Following {
+pub(crate) struct WaitFlag {
     /// Wait until the job has ended, and exit with its code
     #[arg(long)]
     pub(crate) wait: bool,

@@ -45,10 +45,10 @@ fn help_says_what_there_is() {
 
 #[test]
 fn help_names_every_setting() {
-    for key in crate::config::Key::ALL {
-        let is_named =
-            MORE.contains(&format!("{},", key.name())) || MORE.contains(&format!("{} ", key.name()));
-        assert!(is_named || MORE.contains(&format!("{};", key.name())), "{}", key.name());
+    for key in crate::config::SettingKey::ALL {
+        let is_named = AFTER_HELP.contains(&format!("{},", key.name()))
+            || AFTER_HELP.contains(&format!("{} ", key.name()));
+        assert!(is_named || AFTER_HELP.contains(&format!("{};", key.name())), "{}", key.name());
     }
 }
 

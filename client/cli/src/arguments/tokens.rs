@@ -40,7 +40,7 @@ impl TokenVerb {
 pub(crate) struct TokenCreateArguments {
     /// What it allows: join as a worker, submit jobs and change one's own, or everything
     #[arg(long, value_enum)]
-    pub(crate) role: WordedRole,
+    pub(crate) role: RoleArgument,
     /// Whose it is: the user's name on jobs; the role's name and a number without it
     #[arg(long)]
     pub(crate) name: Option<String>,
@@ -78,7 +78,7 @@ pub(crate) struct TokenRevokeArguments {
 
 /// What a token allows.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub(crate) enum WordedRole {
+pub(crate) enum RoleArgument {
     /// Join as a worker
     Worker,
     /// Submit jobs and change one's own
@@ -87,12 +87,12 @@ pub(crate) enum WordedRole {
     Admin,
 }
 
-impl From<WordedRole> for Role {
-    fn from(word: WordedRole) -> Role {
+impl From<RoleArgument> for Role {
+    fn from(word: RoleArgument) -> Role {
         match word {
-            WordedRole::Worker => Role::Worker,
-            WordedRole::User => Role::User,
-            WordedRole::Admin => Role::Admin,
+            RoleArgument::Worker => Role::Worker,
+            RoleArgument::User => Role::User,
+            RoleArgument::Admin => Role::Admin,
         }
     }
 }

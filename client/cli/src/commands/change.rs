@@ -2,16 +2,16 @@
 
 use std::process::ExitCode;
 
-use cohabit_client::proto::{JobChange, JobId, Verdict};
+use cohabit_client::proto::{ChangeResult, JobChange, JobId};
 
-use crate::arguments::{ChangeArguments, Format};
+use crate::arguments::{ChangeArguments, OutputFormat};
 use crate::connect::connect;
-use crate::failure::Failure;
+use crate::failure::CommandError;
 use crate::output;
 use crate::render::changes;
-use crate::render::documents::{Change, Changes, versioned};
+use crate::render::documents::{ChangeDocument, ChangeListDocument, with_schema};
 
-pub(super) async fn change(change: JobChange, arguments: ChangeArguments) -> Result<ExitCode, Failure> {
+pub(super) async fn change(change: JobChange, arguments: ChangeArguments) -> Result<ExitCode, CommandError> {
     let client = connect(&arguments.connection).await?;
     let jobs = client.resolve(&arguments.jobs.references).await?;
     let verdicts = client.change(change, &jobs).await?;
@@ -20,25 +20,30 @@ pub(super) async fn change(change: JobChange, arguments: ChangeArguments) -> Res
 }
 
 /// The refusals are told already, so all that is left of them is a code.
-fn refusal((_, verdict): &(JobId, Verdict)) -> Option<Failure> {
+fn refusal((_, verdict): &(JobId, ChangeResult)) -> Option<CommandError> {
     match verdict {
-        Verdict::Done | Verdict::Already => None,
-        Verdict::Refused(refusal) => Some(refusal.clone().into()),
+        ChangeResult::Done | ChangeResult::Already => None,
+        ChangeResult::Refused(refusal) => Some(refusal.clone().into()),
     }
 }
 
-fn tell(change: JobChange, verdicts: &[(JobId, Verdict)], format: Format) -> Result<(), Failure> {
-    if format == Format::Json {
-        let changes = verdicts.iter().map(|(job, verdict)| Change::new(change, *job, verdict)).collect();
-        return output::document(&versioned(Changes { changes }));
+fn tell(
+    change: JobChange,
+    verdicts: &[(JobId, ChangeResult)],
+    format: OutputFormat,
+) -> Result<(), CommandError> {
+    if format == OutputFormat::Json {
+        let changes =
+            verdicts.iter().map(|(job, verdict)| ChangeDocument::new(change, *job, verdict)).collect();
+        return output::document(&with_schema(ChangeListDocument { changes }));
     }
     for (job, verdict) in verdicts {
         let sentence = changes::verdict(change, *job, verdict);
         match (verdict, format) {
-            (Verdict::Refused(_), _) => output::message(&format!("error: {sentence}")),
-            (Verdict::Done, Format::Quiet) => output::data(&job.to_string())?,
-            (Verdict::Already, Format::Quiet) => {}
-            (Verdict::Done | Verdict::Already, _) => output::data(&sentence)?,
+            (ChangeResult::Refused(_), _) => output::message(&format!("error: {sentence}")),
+            (ChangeResult::Done, OutputFormat::Quiet) => output::data(&job.to_string())?,
+            (ChangeResult::Already, OutputFormat::Quiet) => {}
+            (ChangeResult::Done | ChangeResult::Already, _) => output::data(&sentence)?,
         }
     }
     Ok(())

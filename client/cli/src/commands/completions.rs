@@ -6,10 +6,10 @@ use clap::CommandFactory as _;
 use clap_complete::Shell;
 
 use crate::arguments::CommandLine;
-use crate::failure::Failure;
+use crate::failure::CommandError;
 use crate::output;
 
-pub(super) fn completions(shell: Shell) -> Result<ExitCode, Failure> {
+pub(super) fn completions(shell: Shell) -> Result<ExitCode, CommandError> {
     let mut script = Vec::new();
     clap_complete::generate(shell, &mut CommandLine::command(), "cohabit", &mut script);
     output::data(&String::from_utf8_lossy(&script))?;

@@ -12,25 +12,25 @@ use std::process::ExitCode;
 use std::thread::available_parallelism;
 
 use cohabit_client::proto::{JobChange, JobId, JobRecord, JobState};
-use cohabit_client::{Client, Error, Job};
+use cohabit_client::{Client, Error, JobHandle};
 use futures::TryStreamExt as _;
 use futures::stream::select_all;
 
-use self::cluster::Cluster;
-use self::display::Display;
-use self::trainings::{Training, trainings};
+use self::cluster::DemoCluster;
+use self::display::DemoDisplay;
+use self::trainings::{DemoTraining, trainings};
 use crate::arguments::DemoArguments;
-use crate::config::{Key, Settings};
-use crate::daemon::{self, EndSignals};
-use crate::failure::{Failure, Trouble};
+use crate::config::{SettingKey, Settings};
+use crate::daemon::{self, ShutdownSignals};
+use crate::failure::{CommandError, CommandErrorKind};
 use crate::output;
 
 /// What daemons say would disturb the display, unless asked for.
-const USUAL_LOG: &str = "error";
+const DEMO_LOG_LEVEL: &str = "error";
 
-pub(super) fn demo(arguments: DemoArguments) -> Result<ExitCode, Failure> {
+pub(super) fn demo(arguments: DemoArguments) -> Result<ExitCode, CommandError> {
     let mut flags = daemon::logging_flags(&arguments.logging);
-    flags.entry(Key::LogLevel).or_insert_with(|| USUAL_LOG.to_owned());
+    flags.entry(SettingKey::LogLevel).or_insert_with(|| DEMO_LOG_LEVEL.to_owned());
     daemon::start_logging(&Settings::with_flags(flags)?)?;
     let slots = arguments.slots.unwrap_or_else(slots_for_this_machine);
     daemon::run(show(slots))
@@ -43,12 +43,12 @@ fn slots_for_this_machine() -> u32 {
 }
 
 /// The whole demo; the cluster is taken down on every way out.
-async fn show(slots: u32) -> Result<(), Failure> {
-    let mut signals = EndSignals::watch()?;
-    let cluster = Cluster::start(slots).await?;
+async fn show(slots: u32) -> Result<(), CommandError> {
+    let mut signals = ShutdownSignals::watch()?;
+    let cluster = DemoCluster::start(slots).await?;
     let shown = tokio::select! {
         shown = on(&cluster, slots) => shown,
-        () = signals.come() => Err(Failure::new(Trouble::Interrupted, "interrupted: everything was cleaned up")),
+        () = signals.wait() => Err(CommandError::new(CommandErrorKind::Interrupted, "interrupted: everything was cleaned up")),
     };
     if shown.is_err() {
         cancel_all(&cluster.client).await;
@@ -56,7 +56,7 @@ async fn show(slots: u32) -> Result<(), Failure> {
     shown.and(cluster.stop().await)
 }
 
-async fn on(cluster: &Cluster, slots: u32) -> Result<(), Failure> {
+async fn on(cluster: &DemoCluster, slots: u32) -> Result<(), CommandError> {
     let trainings = trainings();
     output::data(&introduction(slots, trainings.len()))?;
     let mut jobs = Vec::new();
@@ -64,7 +64,7 @@ async fn on(cluster: &Cluster, slots: u32) -> Result<(), Failure> {
         jobs.push(training.submit(&cluster.client, cluster.folder()).await?);
     }
     follow(&jobs, &trainings).await?;
-    let ids: Vec<JobId> = jobs.iter().map(Job::id).collect();
+    let ids: Vec<JobId> = jobs.iter().map(JobHandle::id).collect();
     let ended = cluster.client.show(&ids).await?;
     let report = report::report(&cluster.client, &ended).await?;
     output::data(&report)?;
@@ -85,10 +85,10 @@ fn introduction(slots: u32, jobs: usize) -> String {
 }
 
 /// Shows all jobs until the last has ended.
-async fn follow(jobs: &[Job], trainings: &[Training]) -> Result<(), Failure> {
-    let names = jobs.iter().map(Job::id).zip(trainings.iter().map(Training::name));
-    let mut display = Display::new(names.collect());
-    let mut changes = select_all(jobs.iter().map(Job::watch));
+async fn follow(jobs: &[JobHandle], trainings: &[DemoTraining]) -> Result<(), CommandError> {
+    let names = jobs.iter().map(JobHandle::id).zip(trainings.iter().map(DemoTraining::name));
+    let mut display = DemoDisplay::new(names.collect());
+    let mut changes = select_all(jobs.iter().map(JobHandle::watch));
     while let Some(record) = changes.try_next().await? {
         display.show(&record)?;
     }
@@ -96,12 +96,12 @@ async fn follow(jobs: &[Job], trainings: &[Training]) -> Result<(), Failure> {
     Ok(())
 }
 
-fn all_completed(ended: &[JobRecord]) -> Result<(), Failure> {
+fn all_completed(ended: &[JobRecord]) -> Result<(), CommandError> {
     match ended.iter().find(|job| job.state != JobState::Completed) {
         None => Ok(()),
         Some(job) => {
             let message = format!("job {} of the demo ended as {}: {}", job.id, job.state, job.reason);
-            Err(Failure::new(Trouble::Internal, message))
+            Err(CommandError::new(CommandErrorKind::Internal, message))
         }
     }
 }

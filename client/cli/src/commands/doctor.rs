@@ -23,23 +23,23 @@ mod processes;
 
 use std::process::ExitCode;
 
-use self::findings::{Finding, Findings, Judgement};
-use crate::arguments::{DoctorArguments, Format};
+use self::findings::{Diagnosis, Finding, Findings};
+use crate::arguments::{DoctorArguments, OutputFormat};
 use crate::connect::{settings, state_folder};
-use crate::failure::Failure;
+use crate::failure::CommandError;
 use crate::output::{self, Screen};
-use crate::render::documents::versioned;
+use crate::render::documents::with_schema;
 
 /// Something is broken.
 const EXIT_BROKEN: u8 = 78;
 
-pub(super) async fn doctor(arguments: DoctorArguments) -> Result<ExitCode, Failure> {
+pub(super) async fn doctor(arguments: DoctorArguments) -> Result<ExitCode, CommandError> {
     let settings = settings(&arguments.connection)?;
     let state = state_folder(&settings)?;
     let mut findings = folder::look(&state);
     findings.extend(head::look(&settings).await);
     #[cfg(feature = "worker")]
-    findings.extend(gpus::look(&gpus::Look::new(&arguments, &settings, &state)));
+    findings.extend(gpus::look(&gpus::GpuCheckOptions::new(&arguments, &settings, &state)));
     #[cfg(feature = "worker")]
     findings.extend(isolation::look());
     #[cfg(not(feature = "worker"))]
@@ -55,12 +55,12 @@ fn gpus_without_worker() -> Finding {
     Finding::doubtful("gpu driver", seen, "run the `doctor` of a build with the feature `worker`")
 }
 
-fn tell(findings: &Findings, format: Format) -> Result<ExitCode, Failure> {
-    let is_broken = |finding: &&Finding| finding.judgement == Judgement::Broken;
+fn tell(findings: &Findings, format: OutputFormat) -> Result<ExitCode, CommandError> {
+    let is_broken = |finding: &&Finding| finding.judgement == Diagnosis::Broken;
     match format {
-        Format::Json => output::document(&versioned(findings))?,
-        Format::Table | Format::Wide => output::data(&findings.table(Screen::of_stdout()))?,
-        Format::Quiet => {
+        OutputFormat::Json => output::document(&with_schema(findings))?,
+        OutputFormat::Table | OutputFormat::Wide => output::data(&findings.table(Screen::of_stdout()))?,
+        OutputFormat::Quiet => {
             findings
                 .findings
                 .iter()

@@ -12,28 +12,33 @@ use std::process::ExitCode;
 use cohabit_client::{Client, Submission};
 use jiff::tz::TimeZone;
 
-use crate::arguments::Format;
-use crate::failure::Failure;
+use crate::arguments::OutputFormat;
+use crate::failure::CommandError;
 use crate::output;
-use crate::render::documents::versioned;
+use crate::render::documents::with_schema;
 use fitting::fitting_nodes;
-use plan::Plan;
+use plan::DryRunDocument;
 use words::words;
 
 pub(super) async fn dry_run(
     client: &Client,
     submission: &Submission,
-    format: Format,
-) -> Result<ExitCode, Failure> {
+    format: OutputFormat,
+) -> Result<ExitCode, CommandError> {
     let spec = submission.spec();
-    let consideration = client.consider(submission).await?;
+    let consideration = client.dry_run(submission).await?;
     let fitting = fitting_nodes(&spec.demand, &client.nodes().await?);
     match format {
-        Format::Json => {
-            output::document(&versioned(Plan::new(spec, submission.key(), fitting, &consideration)))?;
+        OutputFormat::Json => {
+            output::document(&with_schema(DryRunDocument::new(
+                spec,
+                submission.key(),
+                fitting,
+                &consideration,
+            )))?;
         }
-        Format::Quiet => {}
-        Format::Table | Format::Wide => {
+        OutputFormat::Quiet => {}
+        OutputFormat::Table | OutputFormat::Wide => {
             output::data(&words(spec, &fitting, &consideration, &TimeZone::system()))?;
         }
     }

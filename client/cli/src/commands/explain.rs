@@ -5,22 +5,22 @@ use std::process::ExitCode;
 use cohabit_client::Explanation;
 use jiff::tz::TimeZone;
 
-use super::logs::one;
-use crate::arguments::{ExplainArguments, Format};
+use super::logs::resolve_one;
+use crate::arguments::{ExplainArguments, OutputFormat};
 use crate::connect::connect;
-use crate::failure::Failure;
+use crate::failure::CommandError;
 use crate::output;
-use crate::render::clock;
-use crate::render::documents::{Explained, versioned};
+use crate::render::documents::{ExplanationDocument, with_schema};
+use crate::render::local_time;
 
-pub(super) async fn explain(arguments: ExplainArguments) -> Result<ExitCode, Failure> {
+pub(super) async fn explain(arguments: ExplainArguments) -> Result<ExitCode, CommandError> {
     let client = connect(&arguments.connection).await?;
-    let job = one(&client, &arguments.job).await?;
+    let job = resolve_one(&client, &arguments.job).await?;
     let explanation = client.explain(job).await?;
     match arguments.display.output {
-        Format::Json => output::document(&versioned(Explained::new(job, explanation)))?,
-        Format::Quiet => output::data(&explanation.sentences.join("\n"))?,
-        Format::Table | Format::Wide => output::data(&told(&explanation, &TimeZone::system()))?,
+        OutputFormat::Json => output::document(&with_schema(ExplanationDocument::new(job, explanation)))?,
+        OutputFormat::Quiet => output::data(&explanation.sentences.join("\n"))?,
+        OutputFormat::Table | OutputFormat::Wide => output::data(&told(&explanation, &TimeZone::system()))?,
     }
     Ok(ExitCode::SUCCESS)
 }
@@ -28,6 +28,6 @@ pub(super) async fn explain(arguments: ExplainArguments) -> Result<ExitCode, Fai
 fn told(explanation: &Explanation, zone: &TimeZone) -> String {
     let sentences = explanation.sentences.join("\n");
     let chapters =
-        explanation.story.iter().map(|chapter| format!("  {}  {chapter}\n", clock(chapter.at, zone)));
+        explanation.story.iter().map(|chapter| format!("  {}  {chapter}\n", local_time(chapter.at, zone)));
     format!("{sentences}\n\nWhat happened:\n{}", chapters.collect::<String>())
 }

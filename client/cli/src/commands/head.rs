@@ -14,11 +14,11 @@ use nix::unistd::gethostname;
 pub(super) use self::options::{flags, options};
 use crate::arguments::HeadVerb;
 use crate::config::Settings;
-use crate::daemon::{self, EndSignals};
-use crate::failure::{Failure, Trouble};
+use crate::daemon::{self, ShutdownSignals};
+use crate::failure::{CommandError, CommandErrorKind};
 use crate::output;
 
-pub(super) fn head(verb: HeadVerb) -> Result<ExitCode, Failure> {
+pub(super) fn head(verb: HeadVerb) -> Result<ExitCode, CommandError> {
     match verb {
         HeadVerb::Start(arguments) => {
             let settings = Settings::with_flags(flags(&arguments)?)?;
@@ -28,12 +28,12 @@ pub(super) fn head(verb: HeadVerb) -> Result<ExitCode, Failure> {
     }
 }
 
-async fn serve(options: HeadOptions) -> Result<(), Failure> {
-    let mut signals = EndSignals::watch()?;
+async fn serve(options: HeadOptions) -> Result<(), CommandError> {
+    let mut signals = ShutdownSignals::watch()?;
     let mut head = HeadDaemon::start(options).await.map_err(failure)?;
     output::data(&ready(&head))?;
     tokio::select! {
-        () = signals.come() => {}
+        () = signals.wait() => {}
         error = head.failed() => return Err(failure(error)),
     }
     head.stop().await.map_err(failure)
@@ -73,10 +73,10 @@ pub(super) fn local_address(head: &HeadDaemon) -> SocketAddr {
 }
 
 /// What keeps a head from starting, or ends it.
-pub(super) fn failure(error: HeadError) -> Failure {
+pub(super) fn failure(error: HeadError) -> CommandError {
     let trouble = match &error {
-        HeadError::State { .. } | HeadError::Journal { .. } => Trouble::InputOutput,
-        HeadError::Full { .. } => Trouble::TryLater,
+        HeadError::State { .. } | HeadError::Journal { .. } => CommandErrorKind::InputOutput,
+        HeadError::Full { .. } => CommandErrorKind::TryLater,
         HeadError::NetworkFileSystem { .. }
         | HeadError::Exposed { .. }
         | HeadError::InUse { .. }
@@ -87,8 +87,8 @@ pub(super) fn failure(error: HeadError) -> Failure {
         | HeadError::Token(_)
         | HeadError::Policy(_)
         | HeadError::Interference { .. }
-        | HeadError::NoModels { .. } => Trouble::Configuration,
-        HeadError::Failed(_) => Trouble::Internal,
+        | HeadError::NoModels { .. } => CommandErrorKind::Configuration,
+        HeadError::Failed(_) => CommandErrorKind::Internal,
     };
-    Failure::from_error(trouble, &error)
+    CommandError::from_error(trouble, &error)
 }

@@ -6,17 +6,17 @@ use cohabit_client::proto::{Filter, JobRecord, Span};
 use jiff::tz::TimeZone;
 
 use super::now;
-use crate::arguments::{Format, ListArguments};
+use crate::arguments::{ListArguments, OutputFormat};
 use crate::connect::connect;
-use crate::failure::Failure;
+use crate::failure::CommandError;
 use crate::output::{self, Screen};
-use crate::render::documents::{Job, Jobs, versioned};
-use crate::render::jobs_table::{Columns, jobs_table};
+use crate::render::documents::{JobDocument, JobListDocument, with_schema};
+use crate::render::jobs_table::{ColumnSet, jobs_table};
 
 /// How long ended jobs are listed without `--all`.
 const LISTED_FOR: Span = Span::from_secs(86_400);
 
-pub(super) async fn list(arguments: ListArguments) -> Result<ExitCode, Failure> {
+pub(super) async fn list(arguments: ListArguments) -> Result<ExitCode, CommandError> {
     let client = connect(&arguments.connection()).await?;
     let filter = Filter {
         states: arguments.states(),
@@ -32,12 +32,14 @@ pub(super) async fn list(arguments: ListArguments) -> Result<ExitCode, Failure> 
 }
 
 /// Jobs in the form that was asked for.
-pub(super) fn tell(jobs: &[JobRecord], format: Format) -> Result<(), Failure> {
+pub(super) fn tell(jobs: &[JobRecord], format: OutputFormat) -> Result<(), CommandError> {
     let table = |columns| jobs_table(jobs, columns, now(), &TimeZone::system(), Screen::of_stdout());
     match format {
-        Format::Table => output::data(&table(Columns::Usual)),
-        Format::Wide => output::data(&table(Columns::Wide)),
-        Format::Json => output::document(&versioned(Jobs { jobs: jobs.iter().map(Job::from).collect() })),
-        Format::Quiet => jobs.iter().try_for_each(|job| output::data(&job.id.to_string())),
+        OutputFormat::Table => output::data(&table(ColumnSet::Usual)),
+        OutputFormat::Wide => output::data(&table(ColumnSet::Wide)),
+        OutputFormat::Json => output::document(&with_schema(JobListDocument {
+            jobs: jobs.iter().map(JobDocument::from).collect(),
+        })),
+        OutputFormat::Quiet => jobs.iter().try_for_each(|job| output::data(&job.id.to_string())),
     }
 }

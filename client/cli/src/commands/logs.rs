@@ -2,50 +2,50 @@
 
 use std::process::ExitCode;
 
-use cohabit_client::proto::{AtEnd, JobId, JobRef, LogPosition, LogRecord, LogStream};
+use cohabit_client::proto::{FollowMode, JobId, JobRef, LogPosition, LogRecord, LogStream};
 use cohabit_client::{Client, LogOptions, LogPart};
 use futures::TryStreamExt as _;
 use serde::Serialize;
 
-use crate::arguments::{Format, LogsArguments};
+use crate::arguments::{LogsArguments, OutputFormat};
 use crate::connect::connect;
-use crate::failure::{Failure, Trouble};
+use crate::failure::{CommandError, CommandErrorKind};
 use crate::output;
-use crate::render::documents::versioned;
-use crate::render::moment;
+use crate::render::documents::with_schema;
+use crate::render::rfc3339;
 
-pub(super) async fn logs(arguments: LogsArguments) -> Result<ExitCode, Failure> {
+pub(super) async fn logs(arguments: LogsArguments) -> Result<ExitCode, CommandError> {
     let client = connect(&arguments.connection).await?;
-    let job = one(&client, &arguments.job).await?;
+    let job = resolve_one(&client, &arguments.job).await?;
     let options = LogOptions {
         rank: arguments.rank,
         attempt: arguments.attempt,
         from: arguments.tail.map_or(LogPosition::Start, LogPosition::Tail),
-        at_end: if arguments.follow { AtEnd::Wait } else { AtEnd::Return },
+        at_end: if arguments.follow { FollowMode::Wait } else { FollowMode::Return },
     };
     let mut parts = client.log_parts(job, options);
     while let Some(part) = parts.try_next().await? {
         match arguments.display.output {
-            Format::Json => print_lines(&part)?,
-            Format::Table | Format::Wide | Format::Quiet => print(&part)?,
+            OutputFormat::Json => print_lines(&part)?,
+            OutputFormat::Table | OutputFormat::Wide | OutputFormat::Quiet => print(&part)?,
         }
     }
     Ok(ExitCode::SUCCESS)
 }
 
 /// The one job that this reference means.
-pub(super) async fn one(client: &Client, reference: &JobRef) -> Result<JobId, Failure> {
+pub(super) async fn resolve_one(client: &Client, reference: &JobRef) -> Result<JobId, CommandError> {
     match client.resolve(std::slice::from_ref(reference)).await?.as_slice() {
         [job] => Ok(*job),
-        jobs => Err(Failure::new(
-            Trouble::Impossible("ambiguous"),
+        jobs => Err(CommandError::new(
+            CommandErrorKind::Impossible("ambiguous"),
             format!("'{reference}' means {} jobs: name one", jobs.len()),
         )),
     }
 }
 
 /// The bytes as the job printed them, each stream to its own.
-pub(super) fn print(part: &LogPart) -> Result<(), Failure> {
+pub(super) fn print(part: &LogPart) -> Result<(), CommandError> {
     if part.chunk.dropped > 0 {
         output::message(&format!("[{} bytes of output are no longer kept]", part.chunk.dropped));
     }
@@ -57,7 +57,7 @@ pub(super) fn print(part: &LogPart) -> Result<(), Failure> {
 
 /// What was printed at once, as a line of JSON.
 #[derive(Debug, Serialize)]
-struct Line {
+struct LogLineDocument {
     attempt: u32,
     rank: u32,
     stream: LogStream,
@@ -65,13 +65,13 @@ struct Line {
     text: String,
 }
 
-fn print_lines(part: &LogPart) -> Result<(), Failure> {
-    let line = |record: &LogRecord| Line {
+fn print_lines(part: &LogPart) -> Result<(), CommandError> {
+    let line = |record: &LogRecord| LogLineDocument {
         attempt: part.rank.attempt.attempt,
         rank: part.rank.rank,
         stream: record.stream,
-        at: moment(record.at),
+        at: rfc3339(record.at),
         text: String::from_utf8_lossy(&record.bytes).into_owned(),
     };
-    part.chunk.records.iter().try_for_each(|record| output::line(&versioned(line(record))))
+    part.chunk.records.iter().try_for_each(|record| output::line(&with_schema(line(record))))
 }

@@ -42,30 +42,30 @@ use cohabit_client::proto::{JobChange, Time};
 use jiff::Timestamp;
 
 use crate::arguments::Verb;
-use crate::failure::{Failure, Trouble};
+use crate::failure::{CommandError, CommandErrorKind};
 #[cfg(feature = "fuzzing")]
-pub(crate) use profile::workloads_understood;
+pub(crate) use profile::parse_workloads;
 
 /// Does what was asked for.
-pub(crate) fn dispatch(verb: Verb) -> Result<ExitCode, Failure> {
+pub(crate) fn dispatch(verb: Verb) -> Result<ExitCode, CommandError> {
     match verb {
-        Verb::Submit(arguments) => finish(submit::submit(arguments)),
-        Verb::Run(arguments) => finish(run::run(arguments)),
-        Verb::List(arguments) => finish(list::list(arguments)),
-        Verb::Show(arguments) => finish(show::show(arguments)),
-        Verb::Logs(arguments) => finish(logs::logs(arguments)),
-        Verb::Wait(arguments) => finish(wait::wait(arguments)),
-        Verb::Cancel(arguments) => finish(change::change(JobChange::Cancel, arguments)),
-        Verb::Hold(arguments) => finish(change::change(JobChange::Hold, arguments)),
-        Verb::Release(arguments) => finish(change::change(JobChange::Release, arguments)),
-        Verb::Requeue(arguments) => finish(change::change(JobChange::Requeue, arguments)),
-        Verb::Explain(arguments) => finish(explain::explain(arguments)),
-        Verb::Nodes(arguments) => finish(nodes::nodes(arguments)),
-        Verb::Models(arguments) => finish(models::models(arguments)),
-        Verb::Token(arguments) => finish(token::token(arguments.verb)),
+        Verb::Submit(arguments) => block_on(submit::submit(arguments)),
+        Verb::Run(arguments) => block_on(run::run(arguments)),
+        Verb::List(arguments) => block_on(list::list(arguments)),
+        Verb::Show(arguments) => block_on(show::show(arguments)),
+        Verb::Logs(arguments) => block_on(logs::logs(arguments)),
+        Verb::Wait(arguments) => block_on(wait::wait(arguments)),
+        Verb::Cancel(arguments) => block_on(change::change(JobChange::Cancel, arguments)),
+        Verb::Hold(arguments) => block_on(change::change(JobChange::Hold, arguments)),
+        Verb::Release(arguments) => block_on(change::change(JobChange::Release, arguments)),
+        Verb::Requeue(arguments) => block_on(change::change(JobChange::Requeue, arguments)),
+        Verb::Explain(arguments) => block_on(explain::explain(arguments)),
+        Verb::Nodes(arguments) => block_on(nodes::nodes(arguments)),
+        Verb::Models(arguments) => block_on(models::models(arguments)),
+        Verb::Token(arguments) => block_on(token::token(arguments.verb)),
         Verb::Worker(arguments) => worker::worker(arguments.verb),
-        Verb::Top(arguments) => finish(top::top(arguments)),
-        Verb::Doctor(arguments) => finish(doctor::doctor(arguments)),
+        Verb::Top(arguments) => block_on(top::top(arguments)),
+        Verb::Doctor(arguments) => block_on(doctor::doctor(arguments)),
         #[cfg(feature = "simulate")]
         Verb::Simulate(arguments) => simulate::simulate(&arguments),
         #[cfg(feature = "predict")]
@@ -87,9 +87,9 @@ pub(crate) fn dispatch(verb: Verb) -> Result<ExitCode, Failure> {
 }
 
 /// Drives a client command to its end, on this thread.
-fn finish(command: impl Future<Output = Result<ExitCode, Failure>>) -> Result<ExitCode, Failure> {
+fn block_on(command: impl Future<Output = Result<ExitCode, CommandError>>) -> Result<ExitCode, CommandError> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().map_err(|error| {
-        Failure::new(Trouble::InputOutput, format!("the system gives no event queue: {error}"))
+        CommandError::new(CommandErrorKind::InputOutput, format!("the system gives no event queue: {error}"))
     })?;
     runtime.block_on(command)
 }
@@ -101,7 +101,7 @@ fn now() -> Time {
 
 /// What was typed, so that it can be typed again.
 #[cfg(any(feature = "simulate", feature = "predict", feature = "worker"))]
-fn typed() -> String {
+fn current_command_line() -> String {
     let words: Vec<String> = std::env::args().skip(1).collect();
     let words = shlex::try_join(words.iter().map(String::as_str)).unwrap_or_else(|_| words.join(" "));
     format!("cohabit {words}")

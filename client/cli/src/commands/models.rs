@@ -4,21 +4,21 @@ use std::process::ExitCode;
 
 use jiff::tz::TimeZone;
 
-use crate::arguments::{Format, ModelsArguments};
+use crate::arguments::{ModelsArguments, OutputFormat};
 use crate::connect::connect;
-use crate::failure::Failure;
+use crate::failure::CommandError;
 use crate::output::{self, Screen};
-use crate::render::documents::versioned;
-use crate::render::models::{ModelsTold, current, models_sheet};
+use crate::render::documents::with_schema;
+use crate::render::models::{ModelsDocument, current, models_sheet};
 
-pub(super) async fn models(arguments: ModelsArguments) -> Result<ExitCode, Failure> {
+pub(super) async fn models(arguments: ModelsArguments) -> Result<ExitCode, CommandError> {
     let models = connect(arguments.connection()).await?.models(arguments.request()).await?;
     match arguments.display().output {
-        Format::Table | Format::Wide => {
+        OutputFormat::Table | OutputFormat::Wide => {
             output::data(&models_sheet(&models, &TimeZone::system(), Screen::of_stdout()))?
         }
-        Format::Json => output::document(&versioned(ModelsTold::from(&models)))?,
-        Format::Quiet => output::data(&current(&models))?,
+        OutputFormat::Json => output::document(&with_schema(ModelsDocument::from(&models)))?,
+        OutputFormat::Quiet => output::data(&current(&models))?,
     }
     Ok(ExitCode::SUCCESS)
 }

@@ -15,9 +15,9 @@ use std::process::ExitCode;
 pub(super) use self::input::model;
 
 use crate::arguments::PredictVerb;
-use crate::failure::Failure;
+use crate::failure::CommandError;
 
-pub(super) fn predict(verb: &PredictVerb) -> Result<ExitCode, Failure> {
+pub(super) fn predict(verb: &PredictVerb) -> Result<ExitCode, CommandError> {
     match verb {
         PredictVerb::Train(arguments) => train::train(arguments)?,
         PredictVerb::Eval(arguments) => eval::eval(arguments)?,

@@ -5,8 +5,8 @@
 use std::pin::pin;
 use std::process::ExitCode;
 
-use cohabit_client::proto::{JobChange, JobId, JobSpec, JobState, Launch};
-use cohabit_client::{Client, Job, LogOptions};
+use cohabit_client::proto::{JobChange, JobId, JobSpec, JobState, LaunchMode};
+use cohabit_client::{Client, JobHandle, LogOptions};
 use futures::TryStreamExt as _;
 use futures::stream;
 use tokio::signal::unix::{SignalKind, signal};
@@ -14,10 +14,10 @@ use tokio::signal::unix::{SignalKind, signal};
 use super::{dry_run, exit_code, logs, submission};
 use crate::arguments::RunArguments;
 use crate::connect::connect;
-use crate::failure::{Failure, Trouble};
+use crate::failure::{CommandError, CommandErrorKind};
 use crate::output;
 
-pub(super) async fn run(arguments: RunArguments) -> Result<ExitCode, Failure> {
+pub(super) async fn run(arguments: RunArguments) -> Result<ExitCode, CommandError> {
     let format = arguments.submission.display.output;
     let is_dry = arguments.submission.dry_run;
     let client = connect(&arguments.submission.connection).await?;
@@ -26,7 +26,7 @@ pub(super) async fn run(arguments: RunArguments) -> Result<ExitCode, Failure> {
         return dry_run::dry_run(&client, &submission, format).await;
     }
     let mut interrupts = signal(SignalKind::interrupt()).map_err(|error| {
-        Failure::new(Trouble::InputOutput, format!("Ctrl-C cannot be watched for: {error}"))
+        CommandError::new(CommandErrorKind::InputOutput, format!("Ctrl-C cannot be watched for: {error}"))
     })?;
     let job = client.submit(&submission).await?;
     output::message(&format!("job {} submitted", job.id()));
@@ -45,11 +45,11 @@ pub(super) async fn run(arguments: RunArguments) -> Result<ExitCode, Failure> {
         ended = cancelled => ended.map(|_| "was cancelled")?,
         _ = interrupts.recv() => "is being cancelled",
     };
-    Err(Failure::new(Trouble::Interrupted, format!("interrupted: job {} {how}", job.id())))
+    Err(CommandError::new(CommandErrorKind::Interrupted, format!("interrupted: job {} {how}", job.id())))
 }
 
 /// Shows the job's output until it has ended, and says how.
-async fn follow(client: &Client, job: &Job, spec: &JobSpec) -> Result<ExitCode, Failure> {
+async fn follow(client: &Client, job: &JobHandle, spec: &JobSpec) -> Result<ExitCode, CommandError> {
     match spec.array {
         None => show_output(client, job.id(), spec).await?,
         Some(_) => output::message("an array's output is not shown: see `cohabit logs ID.INDEX`"),
@@ -62,7 +62,7 @@ async fn follow(client: &Client, job: &Job, spec: &JobSpec) -> Result<ExitCode, 
 }
 
 /// The output of all ranks as it comes. Output that cannot be had is no reason to lose sight of the job.
-async fn show_output(client: &Client, job: JobId, spec: &JobSpec) -> Result<(), Failure> {
+async fn show_output(client: &Client, job: JobId, spec: &JobSpec) -> Result<(), CommandError> {
     let of_rank = |rank| client.log_parts(job, LogOptions { rank, ..LogOptions::follow() });
     let mut parts = stream::select_all((0..ranks(spec)).map(of_rank));
     loop {
@@ -79,8 +79,8 @@ async fn show_output(client: &Client, job: JobId, spec: &JobSpec) -> Result<(), 
 
 const fn ranks(spec: &JobSpec) -> u32 {
     match spec.launch {
-        Launch::PerNode => spec.demand.nodes,
-        Launch::PerGpu if spec.demand.devices() == 0 => spec.demand.nodes,
-        Launch::PerGpu => spec.demand.total_devices(),
+        LaunchMode::PerNode => spec.demand.nodes,
+        LaunchMode::PerGpu if spec.demand.devices() == 0 => spec.demand.nodes,
+        LaunchMode::PerGpu => spec.demand.total_devices(),
     }
 }

@@ -21,14 +21,14 @@ use std::process::ExitCode;
 use cohabit_sim::workload::WorkloadJob;
 use cohabit_sim::{Evaluation, evaluate};
 
-use self::bar::Bar;
-use self::input::{Input, Jobs};
-use self::result::{Outcome, Outcomes};
-use crate::arguments::{Entrant, Format, SimulateArguments, Tenancy};
-use crate::failure::{Failure, Trouble};
+use self::bar::SimulationProgress;
+use self::input::{Input, SeededWorkload};
+use self::result::{SimulationResult, SimulationResults};
+use crate::arguments::{OutputFormat, PolicyVariant, SimulateArguments, Tenancy};
+use crate::failure::{CommandError, CommandErrorKind};
 use crate::output::{self, Screen};
 
-pub(super) fn simulate(arguments: &SimulateArguments) -> Result<ExitCode, Failure> {
+pub(super) fn simulate(arguments: &SimulateArguments) -> Result<ExitCode, CommandError> {
     let input = Input::read(arguments)?;
     input.remarks().iter().for_each(|remark| output::message(remark));
     let outcomes = run_all(arguments, &input)?;
@@ -37,8 +37,8 @@ pub(super) fn simulate(arguments: &SimulateArguments) -> Result<ExitCode, Failur
     if let Some(path) = &arguments.report {
         let page = report::page(&outcomes)?;
         std::fs::write(path, page).map_err(|error| {
-            Failure::new(
-                Trouble::InputOutput,
+            CommandError::new(
+                CommandErrorKind::InputOutput,
                 format!("cannot write the report to {}: {error}", path.display()),
             )
         })?;
@@ -47,16 +47,16 @@ pub(super) fn simulate(arguments: &SimulateArguments) -> Result<ExitCode, Failur
 }
 
 /// Every policy with every seed, one after the other: their times would disturb each other.
-fn run_all(arguments: &SimulateArguments, input: &Input) -> Result<Outcomes, Failure> {
-    let (entrants, seeds) = (arguments.entrants(), arguments.seeds());
-    let mut bar = Bar::new(entrants.len() * seeds.len());
-    let mut outcomes = Outcomes::of(arguments);
+fn run_all(arguments: &SimulateArguments, input: &Input) -> Result<SimulationResults, CommandError> {
+    let (policy_variants, seeds) = (arguments.policy_variants(), arguments.seeds());
+    let mut bar = SimulationProgress::new(policy_variants.len() * seeds.len());
+    let mut outcomes = SimulationResults::of(arguments);
     for seed in seeds {
         let jobs = input.jobs(seed)?;
-        outcomes.took(&jobs);
-        for entrant in &entrants {
-            let evaluation = evaluation(*entrant, seed, arguments, input, &jobs);
-            outcomes.runs.push(run(*entrant, evaluation, jobs.load, &mut bar)?);
+        outcomes.record_left_out(&jobs);
+        for variant in &policy_variants {
+            let evaluation = evaluation(*variant, seed, arguments, input, &jobs);
+            outcomes.runs.push(run(*variant, evaluation, jobs.load, &mut bar)?);
         }
     }
     bar.end();
@@ -64,17 +64,17 @@ fn run_all(arguments: &SimulateArguments, input: &Input) -> Result<Outcomes, Fai
 }
 
 fn evaluation(
-    entrant: Entrant<'_>,
+    variant: PolicyVariant<'_>,
     seed: u64,
     arguments: &SimulateArguments,
     input: &Input,
-    jobs: &Jobs,
+    jobs: &SeededWorkload,
 ) -> Evaluation {
     Evaluation {
         shapes: jobs.shapes.clone(),
         hardware: input.hardware.clone(),
-        jobs: jobs.workload.jobs.iter().cloned().map(|job| under(entrant.tenancy, job)).collect(),
-        policy: entrant.policy.to_owned(),
+        jobs: jobs.workload.jobs.iter().cloned().map(|job| under(variant.tenancy, job)).collect(),
+        policy: variant.policy.to_owned(),
         knowledge: input.knowledge.clone(),
         estimator: arguments.estimator.0,
         seed,
@@ -89,24 +89,24 @@ fn under(tenancy: Tenancy, job: WorkloadJob) -> WorkloadJob {
 }
 
 fn run(
-    entrant: Entrant<'_>,
+    variant: PolicyVariant<'_>,
     evaluation: Evaluation,
     load: Option<f64>,
-    bar: &mut Bar,
-) -> Result<Outcome, Failure> {
+    bar: &mut SimulationProgress,
+) -> Result<SimulationResult, CommandError> {
     let seed = evaluation.seed;
-    bar.begin(&entrant.to_string(), seed, evaluation.jobs.len());
-    let mut evaluated =
-        evaluate(evaluation, bar).map_err(|error| Failure::from_error(Trouble::Internal, &error))?;
-    evaluated.metrics.policy = entrant.to_string();
-    Ok(Outcome { seed, load, evaluated })
+    bar.begin(&variant.to_string(), seed, evaluation.jobs.len());
+    let mut evaluated = evaluate(evaluation, bar)
+        .map_err(|error| CommandError::from_error(CommandErrorKind::Internal, &error))?;
+    evaluated.metrics.policy = variant.to_string();
+    Ok(SimulationResult { seed, load, evaluated })
 }
 
-fn tell(outcomes: &Outcomes, format: Format) -> Result<(), Failure> {
+fn tell(outcomes: &SimulationResults, format: OutputFormat) -> Result<(), CommandError> {
     match format {
-        Format::Table => output::data(&summary::by_policy(outcomes, Screen::of_stdout())),
-        Format::Wide => output::data(&summary::by_run(outcomes, Screen::of_stdout())),
-        Format::Json => output::document(&document::document(outcomes)),
-        Format::Quiet => summary::lines(outcomes).iter().try_for_each(|line| output::data(line)),
+        OutputFormat::Table => output::data(&summary::by_policy(outcomes, Screen::of_stdout())),
+        OutputFormat::Wide => output::data(&summary::by_run(outcomes, Screen::of_stdout())),
+        OutputFormat::Json => output::document(&document::document(outcomes)),
+        OutputFormat::Quiet => summary::lines(outcomes).iter().try_for_each(|line| output::data(line)),
     }
 }

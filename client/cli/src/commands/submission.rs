@@ -4,16 +4,16 @@ use cohabit_client::proto::{Dependency, JobSpec};
 use cohabit_client::{Client, Submission};
 
 use crate::arguments;
-use crate::failure::Failure;
+use crate::failure::CommandError;
 use crate::output;
-use crate::specification::{Surroundings, specify};
-use crate::values::WrittenDependency;
+use crate::specification::{SubmitContext, specify};
+use crate::values::DependencyArgument;
 
 /// The job that the arguments describe, with its dependencies looked up at the head.
 pub(super) async fn prepare(
     client: &Client,
     arguments: arguments::Submission,
-) -> Result<Submission, Failure> {
+) -> Result<Submission, CommandError> {
     if let Some(script) = &arguments.script {
         for line in script.late_directives() {
             output::message(&format!(
@@ -21,7 +21,7 @@ pub(super) async fn prepare(
             ));
         }
     }
-    let described = specify(&arguments.job, arguments.command, arguments.script, &Surroundings::here()?)?;
+    let described = specify(&arguments.job, arguments.command, arguments.script, &SubmitContext::current()?)?;
     let depends_on = dependencies(client, &arguments.job.depends_on).await?;
     let submission = Submission::new(JobSpec { depends_on, ..described })?;
     Ok(match arguments.idempotency_key {
@@ -31,7 +31,10 @@ pub(super) async fn prepare(
 }
 
 /// A reference may mean several jobs: all of them have to end.
-async fn dependencies(client: &Client, written: &[WrittenDependency]) -> Result<Vec<Dependency>, Failure> {
+async fn dependencies(
+    client: &Client,
+    written: &[DependencyArgument],
+) -> Result<Vec<Dependency>, CommandError> {
     let mut dependencies = Vec::new();
     for dependency in written {
         let jobs = client.resolve(std::slice::from_ref(&dependency.job)).await?;

@@ -5,13 +5,13 @@ use std::process::ExitCode;
 use cohabit_client::proto::{Array, JobId};
 
 use super::{dry_run, exit_code, submission};
-use crate::arguments::{Format, SubmitArguments};
+use crate::arguments::{OutputFormat, SubmitArguments};
 use crate::connect::connect;
-use crate::failure::Failure;
+use crate::failure::CommandError;
 use crate::output;
-use crate::render::documents::{Submitted, versioned};
+use crate::render::documents::{SubmittedJobDocument, with_schema};
 
-pub(super) async fn submit(arguments: SubmitArguments) -> Result<ExitCode, Failure> {
+pub(super) async fn submit(arguments: SubmitArguments) -> Result<ExitCode, CommandError> {
     let format = arguments.submission.display.output;
     let is_dry = arguments.submission.dry_run;
     let client = connect(&arguments.submission.connection).await?;
@@ -30,14 +30,14 @@ pub(super) async fn submit(arguments: SubmitArguments) -> Result<ExitCode, Failu
     Ok(exit_code(ended.shell_code().unwrap_or(0)))
 }
 
-fn tell(id: JobId, members: Option<u64>, format: Format) -> Result<(), Failure> {
+fn tell(id: JobId, members: Option<u64>, format: OutputFormat) -> Result<(), CommandError> {
     match (format, members) {
-        (Format::Quiet, _) => output::data(&id.to_string()),
-        (Format::Json, members) => {
-            output::document(&versioned(Submitted { id, members: members.unwrap_or(1) }))
+        (OutputFormat::Quiet, _) => output::data(&id.to_string()),
+        (OutputFormat::Json, members) => {
+            output::document(&with_schema(SubmittedJobDocument { id, members: members.unwrap_or(1) }))
         }
-        (Format::Table | Format::Wide, None) => output::data(&format!("Submitted job {id}")),
-        (Format::Table | Format::Wide, Some(members)) => {
+        (OutputFormat::Table | OutputFormat::Wide, None) => output::data(&format!("Submitted job {id}")),
+        (OutputFormat::Table | OutputFormat::Wide, Some(members)) => {
             output::data(&format!("Submitted job {id} with {members} members"))
         }
     }

@@ -7,14 +7,16 @@ use cohabit_client::proto::{Role, TokenAnswer, TokenRecord, TokenRequest};
 use jiff::tz::TimeZone;
 use serde::Serialize;
 
-use crate::arguments::{Format, TokenCreateArguments, TokenListArguments, TokenRevokeArguments, TokenVerb};
+use crate::arguments::{
+    OutputFormat, TokenCreateArguments, TokenListArguments, TokenRevokeArguments, TokenVerb,
+};
 use crate::connect::connect;
-use crate::failure::{Failure, Trouble};
+use crate::failure::{CommandError, CommandErrorKind};
 use crate::output::{self, Screen};
-use crate::render::documents::{TokenTold, Tokens, versioned};
+use crate::render::documents::{TokenDocument, TokenListDocument, with_schema};
 use crate::render::tokens_table::tokens_table;
 
-pub(super) async fn token(verb: TokenVerb) -> Result<ExitCode, Failure> {
+pub(super) async fn token(verb: TokenVerb) -> Result<ExitCode, CommandError> {
     match verb {
         TokenVerb::Create(arguments) => create(arguments).await?,
         TokenVerb::List(arguments) => list(arguments).await?,
@@ -31,7 +33,7 @@ struct Created {
     token: String,
 }
 
-async fn create(arguments: TokenCreateArguments) -> Result<(), Failure> {
+async fn create(arguments: TokenCreateArguments) -> Result<(), CommandError> {
     let client = connect(&arguments.connection).await?;
     let role = Role::from(arguments.role);
     let name = match arguments.name {
@@ -42,9 +44,9 @@ async fn create(arguments: TokenCreateArguments) -> Result<(), Failure> {
     let request = TokenRequest::Create { name: name.clone(), role, account, expires_in };
     let TokenAnswer::Created(token) = client.tokens(request).await? else { return Err(misunderstood()) };
     match arguments.display.output {
-        Format::Json => output::document(&versioned(Created { name, role: role.to_string(), token })),
-        Format::Quiet => output::data(&token),
-        Format::Table | Format::Wide => {
+        OutputFormat::Json => output::document(&with_schema(Created { name, role: role.to_string(), token })),
+        OutputFormat::Quiet => output::data(&token),
+        OutputFormat::Table | OutputFormat::Wide => {
             output::message(&format!("token '{name}' for a {role}; keep it in a file with mode 0600:"));
             output::data(&token)
         }
@@ -58,40 +60,45 @@ fn free_name(role: Role, taken: &[TokenRecord]) -> String {
     (1..).map(name).find(is_free).expect("there are more numbers than tokens")
 }
 
-async fn listed(client: &Client) -> Result<Vec<TokenRecord>, Failure> {
+async fn listed(client: &Client) -> Result<Vec<TokenRecord>, CommandError> {
     match client.tokens(TokenRequest::List).await? {
         TokenAnswer::Listed(tokens) => Ok(tokens),
         TokenAnswer::Created(_) | TokenAnswer::Revoked => Err(misunderstood()),
     }
 }
 
-async fn list(arguments: TokenListArguments) -> Result<(), Failure> {
+async fn list(arguments: TokenListArguments) -> Result<(), CommandError> {
     let tokens = listed(&connect(&arguments.connection).await?).await?;
     match arguments.display.output {
-        Format::Table | Format::Wide => {
+        OutputFormat::Table | OutputFormat::Wide => {
             output::data(&tokens_table(&tokens, &TimeZone::system(), Screen::of_stdout()))
         }
-        Format::Json => {
-            output::document(&versioned(Tokens { tokens: tokens.iter().map(TokenTold::from).collect() }))
-        }
-        Format::Quiet => tokens.iter().try_for_each(|token| output::data(&token.name)),
+        OutputFormat::Json => output::document(&with_schema(TokenListDocument {
+            tokens: tokens.iter().map(TokenDocument::from).collect(),
+        })),
+        OutputFormat::Quiet => tokens.iter().try_for_each(|token| output::data(&token.name)),
     }
 }
 
-async fn revoke(arguments: TokenRevokeArguments) -> Result<(), Failure> {
+async fn revoke(arguments: TokenRevokeArguments) -> Result<(), CommandError> {
     let client = connect(&arguments.connection).await?;
     client.tokens(TokenRequest::Revoke(arguments.name.clone())).await?;
     match arguments.display.output {
-        Format::Json => {
-            output::document(&versioned(serde_json::json!({ "name": arguments.name, "revoked": true })))
+        OutputFormat::Json => {
+            output::document(&with_schema(serde_json::json!({ "name": arguments.name, "revoked": true })))
         }
-        Format::Quiet => Ok(()),
-        Format::Table | Format::Wide => output::data(&format!("Token '{}' is worthless now", arguments.name)),
+        OutputFormat::Quiet => Ok(()),
+        OutputFormat::Table | OutputFormat::Wide => {
+            output::data(&format!("Token '{}' is worthless now", arguments.name))
+        }
     }
 }
 
-fn misunderstood() -> Failure {
-    Failure::new(Trouble::Protocol, "the head answered something else than was asked about tokens")
+fn misunderstood() -> CommandError {
+    CommandError::new(
+        CommandErrorKind::Protocol,
+        "the head answered something else than was asked about tokens",
+    )
 }
 
 #[cfg(test)]

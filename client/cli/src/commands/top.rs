@@ -13,19 +13,19 @@ use ratatui::crossterm::event::{self, Event, KeyCode, KeyEvent, KeyModifiers};
 use tokio::sync::mpsc;
 use tokio::time::{MissedTickBehavior, interval};
 
-use self::screen::{View, draw};
+use self::screen::{TopView, draw};
 use super::now;
 use crate::arguments::TopArguments;
 use crate::connect::connect;
-use crate::failure::{Failure, Trouble};
+use crate::failure::{CommandError, CommandErrorKind};
 
 /// How often the screen is drawn.
 const PERIOD: Duration = Duration::from_secs(1);
 
-pub(super) async fn top(arguments: TopArguments) -> Result<ExitCode, Failure> {
+pub(super) async fn top(arguments: TopArguments) -> Result<ExitCode, CommandError> {
     if !io::stdout().is_terminal() {
-        return Err(Failure::new(
-            Trouble::Usage,
+        return Err(CommandError::new(
+            CommandErrorKind::Usage,
             "top needs a terminal: use `cohabit list` and `cohabit nodes`",
         ));
     }
@@ -36,7 +36,7 @@ pub(super) async fn top(arguments: TopArguments) -> Result<ExitCode, Failure> {
     shown.map(|()| ExitCode::SUCCESS)
 }
 
-async fn show(client: &Client, terminal: &mut ratatui::DefaultTerminal) -> Result<(), Failure> {
+async fn show(client: &Client, terminal: &mut ratatui::DefaultTerminal) -> Result<(), CommandError> {
     let mut keys = keys();
     let mut ticks = interval(PERIOD);
     ticks.set_missed_tick_behavior(MissedTickBehavior::Skip);
@@ -56,10 +56,10 @@ async fn show(client: &Client, terminal: &mut ratatui::DefaultTerminal) -> Resul
 }
 
 /// Live jobs and all nodes, as they are now.
-async fn look(client: &Client) -> Result<View, Failure> {
+async fn look(client: &Client) -> Result<TopView, CommandError> {
     let nodes = client.nodes().await?;
     let jobs = client.list_all(Filter { ended_after: Some(now()), ..Filter::default() }).await?;
-    Ok(View { head: client.head().to_owned(), at: now(), nodes, jobs })
+    Ok(TopView { head: client.head().to_owned(), at: now(), nodes, jobs })
 }
 
 /// Keys, read on a thread of their own, for reading them blocks. It ends with the program.
@@ -80,6 +80,6 @@ fn is_end(key: KeyEvent) -> bool {
     is_interrupt || key.code == KeyCode::Char('q') || key.code == KeyCode::Esc
 }
 
-fn terminal_trouble(error: &io::Error) -> Failure {
-    Failure::new(Trouble::InputOutput, format!("the terminal cannot be used: {error}"))
+fn terminal_trouble(error: &io::Error) -> CommandError {
+    CommandError::new(CommandErrorKind::InputOutput, format!("the terminal cannot be used: {error}"))
 }

@@ -2,8 +2,8 @@
 
 use std::process::ExitCode;
 
-use cohabit_examples::train::{self, Program};
+use cohabit_examples::train::{self, TrainingProgram};
 
-pub(super) fn train(program: &Program) -> ExitCode {
+pub(super) fn train(program: &TrainingProgram) -> ExitCode {
     train::run(program)
 }

@@ -10,11 +10,11 @@ use super::worker::start as worker;
 use crate::arguments::UpArguments;
 use crate::config::Settings;
 use crate::connect::read_token;
-use crate::daemon::{self, EndSignals};
-use crate::failure::Failure;
+use crate::daemon::{self, ShutdownSignals};
+use crate::failure::CommandError;
 use crate::output;
 
-pub(super) fn up(arguments: UpArguments) -> Result<ExitCode, Failure> {
+pub(super) fn up(arguments: UpArguments) -> Result<ExitCode, CommandError> {
     let mut flags = head::flags(&arguments.head)?;
     flags.extend(worker::device_flags(&arguments.worker)?);
     let settings = Settings::with_flags(flags)?;
@@ -23,8 +23,8 @@ pub(super) fn up(arguments: UpArguments) -> Result<ExitCode, Failure> {
     daemon::run(serve(options, settings))
 }
 
-async fn serve(options: HeadOptions, settings: Settings) -> Result<(), Failure> {
-    let mut signals = EndSignals::watch()?;
+async fn serve(options: HeadOptions, settings: Settings) -> Result<(), CommandError> {
+    let mut signals = ShutdownSignals::watch()?;
     let state = options.state_dir.clone();
     let mut head = HeadDaemon::start(options).await.map_err(head::failure)?;
     let token = read_token(&head.worker_token_file())?;
@@ -33,7 +33,7 @@ async fn serve(options: HeadOptions, settings: Settings) -> Result<(), Failure> 
     let mut worker = joined(options).await?;
     output::data(&format!("{}; {} works here", head::ready(&head), worker.name()))?;
     let failed = tokio::select! {
-        () = signals.come() => None,
+        () = signals.wait() => None,
         error = head.failed() => Some(head::failure(error)),
         error = worker.failed() => Some(worker::failure(error)),
     };
@@ -45,7 +45,7 @@ async fn serve(options: HeadOptions, settings: Settings) -> Result<(), Failure> 
 }
 
 /// A worker that the head has welcomed.
-pub(super) async fn joined(options: WorkerOptions) -> Result<WorkerDaemon, Failure> {
+pub(super) async fn joined(options: WorkerOptions) -> Result<WorkerDaemon, CommandError> {
     let mut worker = WorkerDaemon::start(options).await.map_err(worker::failure)?;
     worker.joined().await.map_err(worker::failure)?;
     Ok(worker)

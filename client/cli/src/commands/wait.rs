@@ -7,9 +7,9 @@ use cohabit_client::proto::JobRecord;
 use super::{exit_code, list};
 use crate::arguments::WaitArguments;
 use crate::connect::connect;
-use crate::failure::Failure;
+use crate::failure::CommandError;
 
-pub(super) async fn wait(arguments: WaitArguments) -> Result<ExitCode, Failure> {
+pub(super) async fn wait(arguments: WaitArguments) -> Result<ExitCode, CommandError> {
     let client = connect(&arguments.connection).await?;
     let ids = client.resolve(&arguments.jobs.references).await?;
     let ended = client.wait(&ids).await?;

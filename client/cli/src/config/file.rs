@@ -7,32 +7,32 @@ use std::path::Path;
 use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 
-use super::{Key, Written};
-use crate::failure::Failure;
+use super::{RawSettings, SettingKey};
+use crate::failure::CommandError;
 use crate::nearest::nearest;
 use crate::place::line_of;
 
 /// What a file says; nothing if there is no such file.
-pub(super) fn read(path: &Path) -> Result<Option<Written>, Failure> {
+pub(super) fn read(path: &Path) -> Result<Option<RawSettings>, CommandError> {
     let text = match fs::read_to_string(path) {
         Ok(text) => text,
         Err(error) if matches!(error.kind(), ErrorKind::NotFound | ErrorKind::NotADirectory) => {
             return Ok(None);
         }
         Err(error) => {
-            return Err(Failure::configuration(format!(
+            return Err(CommandError::configuration(format!(
                 "the configuration {} cannot be read: {error}",
                 path.display()
             )));
         }
     };
     parse(&text).map(Some).map_err(|(offset, message)| {
-        Failure::configuration(format!("{}:{}: {message}", path.display(), line_of(&text, offset)))
+        CommandError::configuration(format!("{}:{}: {message}", path.display(), line_of(&text, offset)))
     })
 }
 
 /// An error comes with its offset in the text.
-pub(crate) fn parse(text: &str) -> Result<Written, (usize, String)> {
+pub(crate) fn parse(text: &str) -> Result<RawSettings, (usize, String)> {
     let table = DeTable::parse(text)
         .map_err(|error| (error.span().map_or(0, |span| span.start), error.message().to_owned()))?;
     table.into_inner().iter().map(setting).collect()
@@ -40,8 +40,9 @@ pub(crate) fn parse(text: &str) -> Result<Written, (usize, String)> {
 
 fn setting(
     (name, value): (&Spanned<std::borrow::Cow<'_, str>>, &Spanned<DeValue<'_>>),
-) -> Result<(Key, String), (usize, String)> {
-    let key = Key::by_name(name.get_ref()).ok_or_else(|| (name.span().start, unknown(name.get_ref())))?;
+) -> Result<(SettingKey, String), (usize, String)> {
+    let key =
+        SettingKey::by_name(name.get_ref()).ok_or_else(|| (name.span().start, unknown(name.get_ref())))?;
     let text = plain(value.get_ref())
         .ok_or_else(|| (value.span().start, format!("{} needs a text or a number", key.name())))?;
     Ok((key, text))
@@ -57,8 +58,11 @@ fn plain(value: &DeValue<'_>) -> Option<String> {
 }
 
 fn unknown(name: &str) -> String {
-    match nearest(name, Key::ALL.map(Key::name)) {
+    match nearest(name, SettingKey::ALL.map(SettingKey::name)) {
         Some(nearest) => format!("there is no setting '{name}'; did you mean '{nearest}'?"),
-        None => format!("there is no setting '{name}'; known are {}", Key::ALL.map(Key::name).join(", ")),
+        None => format!(
+            "there is no setting '{name}'; known are {}",
+            SettingKey::ALL.map(SettingKey::name).join(", ")
+        ),
     }
 }

@@ -2,7 +2,7 @@
 
 /// A setting's key.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) enum Key {
+pub(crate) enum SettingKey {
     /// Where clients find the head.
     Head,
     /// The token of clients and workers.
@@ -57,79 +57,79 @@ pub(crate) enum Key {
     LogFormat,
 }
 
-impl Key {
+impl SettingKey {
     /// Every key.
-    pub(crate) const ALL: [Key; 26] = [
-        Key::Head,
-        Key::TokenFile,
-        Key::State,
-        Key::Listen,
-        Key::Policy,
-        Key::Interference,
-        Key::MaxSlowdown,
-        Key::LostAfter,
-        Key::Retention,
-        Key::HistoryRetention,
-        Key::NodeFailures,
-        Key::Join,
-        Key::Name,
-        Key::Devices,
-        Key::MaxSharing,
-        Key::GpuReserve,
-        Key::Mps,
-        Key::NvmlLibrary,
-        Key::Network,
-        Key::Interconnect,
-        Key::NoRootJobs,
-        Key::OrphanGrace,
-        Key::LogLimit,
-        Key::LogRetention,
-        Key::LogLevel,
-        Key::LogFormat,
+    pub(crate) const ALL: [SettingKey; 26] = [
+        SettingKey::Head,
+        SettingKey::TokenFile,
+        SettingKey::State,
+        SettingKey::Listen,
+        SettingKey::Policy,
+        SettingKey::Interference,
+        SettingKey::MaxSlowdown,
+        SettingKey::LostAfter,
+        SettingKey::Retention,
+        SettingKey::HistoryRetention,
+        SettingKey::NodeFailures,
+        SettingKey::Join,
+        SettingKey::Name,
+        SettingKey::Devices,
+        SettingKey::MaxSharing,
+        SettingKey::GpuReserve,
+        SettingKey::Mps,
+        SettingKey::NvmlLibrary,
+        SettingKey::Network,
+        SettingKey::Interconnect,
+        SettingKey::NoRootJobs,
+        SettingKey::OrphanGrace,
+        SettingKey::LogLimit,
+        SettingKey::LogRetention,
+        SettingKey::LogLevel,
+        SettingKey::LogFormat,
     ];
 
     /// The name in files, and after `--`.
     pub(crate) const fn name(self) -> &'static str {
         match self {
-            Key::Head => "head",
-            Key::TokenFile => "token-file",
-            Key::State => "state",
-            Key::Listen => "listen",
-            Key::Policy => "policy",
-            Key::Interference => "interference",
-            Key::MaxSlowdown => "max-slowdown",
-            Key::LostAfter => "lost-after",
-            Key::Retention => "retention",
-            Key::HistoryRetention => "history-retention",
-            Key::NodeFailures => "node-failures",
-            Key::Join => "join",
-            Key::Name => "name",
-            Key::Devices => "devices",
-            Key::MaxSharing => "max-sharing",
-            Key::GpuReserve => "gpu-reserve",
-            Key::Mps => "mps",
-            Key::NvmlLibrary => "nvml-library",
-            Key::Network => "network",
-            Key::Interconnect => "interconnect",
-            Key::NoRootJobs => "no-root-jobs",
-            Key::OrphanGrace => "orphan-grace",
-            Key::LogLimit => "log-limit",
-            Key::LogRetention => "log-retention",
-            Key::LogLevel => "log-level",
-            Key::LogFormat => "log-format",
+            SettingKey::Head => "head",
+            SettingKey::TokenFile => "token-file",
+            SettingKey::State => "state",
+            SettingKey::Listen => "listen",
+            SettingKey::Policy => "policy",
+            SettingKey::Interference => "interference",
+            SettingKey::MaxSlowdown => "max-slowdown",
+            SettingKey::LostAfter => "lost-after",
+            SettingKey::Retention => "retention",
+            SettingKey::HistoryRetention => "history-retention",
+            SettingKey::NodeFailures => "node-failures",
+            SettingKey::Join => "join",
+            SettingKey::Name => "name",
+            SettingKey::Devices => "devices",
+            SettingKey::MaxSharing => "max-sharing",
+            SettingKey::GpuReserve => "gpu-reserve",
+            SettingKey::Mps => "mps",
+            SettingKey::NvmlLibrary => "nvml-library",
+            SettingKey::Network => "network",
+            SettingKey::Interconnect => "interconnect",
+            SettingKey::NoRootJobs => "no-root-jobs",
+            SettingKey::OrphanGrace => "orphan-grace",
+            SettingKey::LogLimit => "log-limit",
+            SettingKey::LogRetention => "log-retention",
+            SettingKey::LogLevel => "log-level",
+            SettingKey::LogFormat => "log-format",
         }
     }
 
     /// The name of the variable.
     pub(crate) fn variable(self) -> String {
-        if self == Key::LogLevel {
+        if self == SettingKey::LogLevel {
             return "COHABIT_LOG".to_owned();
         }
         format!("COHABIT_{}", self.name().to_ascii_uppercase().replace('-', "_"))
     }
 
     /// The key with this name.
-    pub(crate) fn by_name(name: &str) -> Option<Key> {
-        Key::ALL.into_iter().find(|key| key.name() == name)
+    pub(crate) fn by_name(name: &str) -> Option<SettingKey> {
+        SettingKey::ALL.into_iter().find(|key| key.name() == name)
     }
 }

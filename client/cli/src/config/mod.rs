@@ -11,23 +11,23 @@ use std::collections::BTreeMap;
 use std::env;
 use std::path::{Path, PathBuf};
 
-use crate::failure::Failure;
+use crate::failure::CommandError;
 #[cfg(feature = "fuzzing")]
 pub(crate) use file::parse;
-pub(crate) use key::Key;
+pub(crate) use key::SettingKey;
 
 /// Settings by key, as written, of one origin.
-pub(crate) type Written = BTreeMap<Key, String>;
+pub(crate) type RawSettings = BTreeMap<SettingKey, String>;
 
 /// All settings; what was said nearer to the command wins.
 #[derive(Debug)]
 pub(crate) struct Settings {
-    layers: Vec<(Origin, Written)>,
+    layers: Vec<(SettingSource, RawSettings)>,
 }
 
 /// Where a setting was written.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) enum Origin {
+pub(crate) enum SettingSource {
     /// On the command line.
     Flag,
     /// In a `COHABIT_*` variable.
@@ -39,46 +39,48 @@ pub(crate) enum Origin {
 /// A setting with its origin.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Setting<'a> {
-    pub(crate) key: Key,
+    pub(crate) key: SettingKey,
     pub(crate) text: &'a str,
-    pub(crate) origin: &'a Origin,
+    pub(crate) origin: &'a SettingSource,
 }
 
 impl Settings {
     /// These flags before all that the environment and the usual files say.
-    pub(crate) fn with_flags(flags: Written) -> Result<Settings, Failure> {
+    pub(crate) fn with_flags(flags: RawSettings) -> Result<Settings, CommandError> {
         let variable = |name: &str| env::var(name).ok().filter(|value| !value.is_empty());
-        Settings::layered(flags, variable, &usual_files())
+        Settings::layered(flags, variable, &config_paths())
     }
 
     /// These flags and nothing else.
     #[cfg(feature = "demo")]
-    pub(crate) fn of_flags(flags: Written) -> Settings {
-        Settings { layers: vec![(Origin::Flag, flags)] }
+    pub(crate) fn of_flags(flags: RawSettings) -> Settings {
+        Settings { layers: vec![(SettingSource::Flag, flags)] }
     }
 
     fn layered(
-        flags: Written,
+        flags: RawSettings,
         variable: impl Fn(&str) -> Option<String>,
         files: &[PathBuf],
-    ) -> Result<Settings, Failure> {
-        let from_environment = Key::ALL.into_iter().filter_map(|key| Some((key, variable(&key.variable())?)));
-        let mut layers = vec![(Origin::Flag, flags), (Origin::Environment, from_environment.collect())];
+    ) -> Result<Settings, CommandError> {
+        let from_environment =
+            SettingKey::ALL.into_iter().filter_map(|key| Some((key, variable(&key.variable())?)));
+        let mut layers =
+            vec![(SettingSource::Flag, flags), (SettingSource::Environment, from_environment.collect())];
         for path in files {
             if let Some(written) = file::read(path)? {
-                layers.push((Origin::File(path.clone()), written));
+                layers.push((SettingSource::File(path.clone()), written));
             }
         }
         Ok(Settings { layers })
     }
 
     /// The nearest setting of a key.
-    pub(crate) fn find(&self, key: Key) -> Option<Setting<'_>> {
+    pub(crate) fn find(&self, key: SettingKey) -> Option<Setting<'_>> {
         self.first_of(&[key])
     }
 
     /// The nearest setting of any of these keys; of two in the same place, the one that comes first here.
-    pub(crate) fn first_of(&self, keys: &[Key]) -> Option<Setting<'_>> {
+    pub(crate) fn first_of(&self, keys: &[SettingKey]) -> Option<Setting<'_>> {
         self.layers.iter().find_map(|(origin, written)| {
             keys.iter().find_map(|&key| Some(Setting { key, text: written.get(&key)?, origin }))
         })
@@ -88,14 +90,14 @@ impl Settings {
     #[cfg(any(test, feature = "daemon"))]
     pub(crate) fn checked<T, E: std::fmt::Display>(
         &self,
-        key: Key,
+        key: SettingKey,
         read: impl FnOnce(&str) -> Result<T, E>,
-    ) -> Result<Option<T>, Failure> {
+    ) -> Result<Option<T>, CommandError> {
         self.find(key).map(|setting| setting.check(read)).transpose()
     }
 
     /// The nearest setting of a key that names a file or folder.
-    pub(crate) fn path(&self, key: Key) -> Option<PathBuf> {
+    pub(crate) fn path(&self, key: SettingKey) -> Option<PathBuf> {
         self.find(key).map(|setting| setting.path())
     }
 }
@@ -106,12 +108,12 @@ impl Setting<'_> {
     pub(crate) fn check<T, E: std::fmt::Display>(
         &self,
         read: impl FnOnce(&str) -> Result<T, E>,
-    ) -> Result<T, Failure> {
+    ) -> Result<T, CommandError> {
         read(self.text).map_err(|error| {
             let message = format!("{}: {error}", self.place());
             match self.origin {
-                Origin::Flag => Failure::new(crate::failure::Trouble::Usage, message),
-                Origin::Environment | Origin::File(_) => Failure::configuration(message),
+                SettingSource::Flag => CommandError::new(crate::failure::CommandErrorKind::Usage, message),
+                SettingSource::Environment | SettingSource::File(_) => CommandError::configuration(message),
             }
         })
     }
@@ -124,8 +126,8 @@ impl Setting<'_> {
     /// Where paths in it begin: for one in a file, the file's folder.
     pub(crate) fn folder(&self) -> &Path {
         match self.origin {
-            Origin::Flag | Origin::Environment => Path::new(""),
-            Origin::File(file) => file.parent().unwrap_or(Path::new("")),
+            SettingSource::Flag | SettingSource::Environment => Path::new(""),
+            SettingSource::File(file) => file.parent().unwrap_or(Path::new("")),
         }
     }
 
@@ -133,15 +135,15 @@ impl Setting<'_> {
     #[cfg(any(test, feature = "daemon"))]
     fn place(&self) -> String {
         match self.origin {
-            Origin::Flag => format!("--{}", self.key.name()),
-            Origin::Environment => self.key.variable(),
-            Origin::File(file) => format!("{} in {}", self.key.name(), file.display()),
+            SettingSource::Flag => format!("--{}", self.key.name()),
+            SettingSource::Environment => self.key.variable(),
+            SettingSource::File(file) => format!("{} in {}", self.key.name(), file.display()),
         }
     }
 }
 
 /// The nearest first.
-fn usual_files() -> Vec<PathBuf> {
+fn config_paths() -> Vec<PathBuf> {
     let user = env::var_os("XDG_CONFIG_HOME")
         .filter(|folder| !folder.is_empty())
         .map(PathBuf::from)

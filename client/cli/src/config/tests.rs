@@ -6,10 +6,10 @@ use super::*;
 
 /// Settings with one flag layer, these variables, and these files of a folder.
 fn settings(
-    flags: &[(Key, &str)],
+    flags: &[(SettingKey, &str)],
     variables: &[(&str, &str)],
     files: &[(&str, &str)],
-) -> Result<Settings, Failure> {
+) -> Result<Settings, CommandError> {
     let folder = tempfile::tempdir().unwrap();
     let paths: Vec<PathBuf> = files
         .iter()
@@ -25,7 +25,7 @@ fn settings(
     Settings::layered(flags, variable, &paths)
 }
 
-fn text(settings: &Settings, key: Key) -> &str {
+fn text(settings: &Settings, key: SettingKey) -> &str {
     settings.find(key).map_or("", |setting| setting.text)
 }
 
@@ -35,15 +35,15 @@ fn what_is_said_nearer_to_the_command_wins() {
         ("near.toml", "head = 'near:1'\ndevices = 'host:1'"),
         ("far.toml", "head = 'far:1'\njoin = 'far:2'"),
     ];
-    let flag = [(Key::Head, "flag:1")];
+    let flag = [(SettingKey::Head, "flag:1")];
     let variable = [("COHABIT_HEAD", "variable:1")];
 
-    assert_eq!(text(&settings(&flag, &variable, &files).unwrap(), Key::Head), "flag:1");
-    assert_eq!(text(&settings(&[], &variable, &files).unwrap(), Key::Head), "variable:1");
+    assert_eq!(text(&settings(&flag, &variable, &files).unwrap(), SettingKey::Head), "flag:1");
+    assert_eq!(text(&settings(&[], &variable, &files).unwrap(), SettingKey::Head), "variable:1");
     let of_files = settings(&[], &[], &files).unwrap();
-    assert_eq!(text(&of_files, Key::Head), "near:1");
-    assert_eq!(text(&of_files, Key::Join), "far:2");
-    assert_eq!(text(&of_files, Key::State), "");
+    assert_eq!(text(&of_files, SettingKey::Head), "near:1");
+    assert_eq!(text(&of_files, SettingKey::Join), "far:2");
+    assert_eq!(text(&of_files, SettingKey::State), "");
 }
 
 #[test]
@@ -61,7 +61,7 @@ fn what_is_no_toml_or_no_plain_value_is_refused_with_its_line() {
     let refused = |text| settings(&[], &[], &[("c.toml", text)]).unwrap_err();
     assert!(refused("head = 'a:1'\nhead").message.contains("c.toml:2: "));
     assert!(refused("head = ['a']").message.contains("c.toml:1: head needs a text or a number"));
-    assert_eq!(refused("[head]").trouble, crate::failure::Trouble::Configuration);
+    assert_eq!(refused("[head]").trouble, crate::failure::CommandErrorKind::Configuration);
 }
 
 #[test]
@@ -69,21 +69,21 @@ fn a_wrong_value_is_reported_with_its_place() {
     let settings =
         settings(&[], &[("COHABIT_LOST_AFTER", "300")], &[("c.toml", "orphan-grace = 5")]).unwrap();
     let of = |key| settings.checked(key, crate::values::span).unwrap_err().message;
-    assert!(of(Key::LostAfter).starts_with("COHABIT_LOST_AFTER: '300' has no unit"));
-    assert!(of(Key::OrphanGrace).starts_with("orphan-grace in "));
+    assert!(of(SettingKey::LostAfter).starts_with("COHABIT_LOST_AFTER: '300' has no unit"));
+    assert!(of(SettingKey::OrphanGrace).starts_with("orphan-grace in "));
 }
 
 #[test]
 fn paths_in_a_file_are_relative_to_it() {
     let settings =
-        settings(&[(Key::State, "here")], &[], &[("c.toml", "token-file = 'secrets/token'")]).unwrap();
-    assert_eq!(settings.path(Key::State), Some("here".into()));
-    let token_file = settings.path(Key::TokenFile).unwrap();
+        settings(&[(SettingKey::State, "here")], &[], &[("c.toml", "token-file = 'secrets/token'")]).unwrap();
+    assert_eq!(settings.path(SettingKey::State), Some("here".into()));
+    let token_file = settings.path(SettingKey::TokenFile).unwrap();
     assert!(token_file.is_absolute() && token_file.ends_with("secrets/token"));
 }
 
 #[test]
 fn a_missing_file_says_nothing() {
-    let none = Settings::layered(Written::new(), |_| None, &["/nonexistent/c.toml".into()]).unwrap();
-    assert!(none.find(Key::Head).is_none());
+    let none = Settings::layered(RawSettings::new(), |_| None, &["/nonexistent/c.toml".into()]).unwrap();
+    assert!(none.find(SettingKey::Head).is_none());
 }

@@ -8,12 +8,12 @@ use plotters::coord::Shift;
 use plotters::coord::ranged1d::{DefaultFormatting, KeyPointHint};
 use plotters::prelude::*;
 
-use crate::failure::{Failure, Trouble};
+use crate::failure::{CommandError, CommandErrorKind};
 
 /// Stands for the page's own colour of text until the SVG is drawn: what is drawn in it is legible whether
 /// the page is light or dark.
-pub(crate) const INK: RGBColor = RGBColor(1, 2, 3);
-const INK_WRITTEN: &str = "#010203";
+pub(crate) const FOREGROUND: RGBColor = RGBColor(1, 2, 3);
+const FOREGROUND_HEX: &str = "#010203";
 pub(crate) const WIDTH: u32 = 920;
 pub(crate) const FONT: &str = "sans-serif";
 pub(crate) const TEXT_SIZE: u32 = 13;
@@ -62,19 +62,19 @@ impl Ranged for Scale<'_> {
 /// Draws something of this height.
 pub(crate) fn svg(
     height: u32,
-    draw: impl FnOnce(&Canvas<'_>) -> Result<(), Failure>,
-) -> Result<String, Failure> {
+    draw: impl FnOnce(&Canvas<'_>) -> Result<(), CommandError>,
+) -> Result<String, CommandError> {
     let mut text = String::new();
     {
         let canvas = SVGBackend::with_string(&mut text, (WIDTH, height)).into_drawing_area();
         draw(&canvas)?;
-        canvas.present().map_err(undrawable)?;
+        canvas.present().map_err(chart_error)?;
     }
-    Ok(text.replace(INK_WRITTEN, "currentColor"))
+    Ok(text.replace(FOREGROUND_HEX, "currentColor"))
 }
 
 /// Curves over their axes.
-pub(crate) fn curves(x: &Axis, y: &Axis, curves: &[Curve], height: u32) -> Result<String, Failure> {
+pub(crate) fn curves(x: &Axis, y: &Axis, curves: &[Curve], height: u32) -> Result<String, CommandError> {
     svg(height, |canvas| {
         let mut chart = ChartBuilder::on(canvas)
             .margin(10)
@@ -82,14 +82,14 @@ pub(crate) fn curves(x: &Axis, y: &Axis, curves: &[Curve], height: u32) -> Resul
             .x_label_area_size(42)
             .y_label_area_size(58)
             .build_cartesian_2d(Scale(x), Scale(y))
-            .map_err(undrawable)?;
+            .map_err(chart_error)?;
         chart
             .configure_mesh()
-            .axis_style(INK.mix(0.5))
-            .bold_line_style(INK.mix(0.12))
+            .axis_style(FOREGROUND.mix(0.5))
+            .bold_line_style(FOREGROUND.mix(0.12))
             .light_line_style(TRANSPARENT)
-            .label_style((FONT, TEXT_SIZE, &INK))
-            .axis_desc_style((FONT, TEXT_SIZE, &INK))
+            .label_style((FONT, TEXT_SIZE, &FOREGROUND))
+            .axis_desc_style((FONT, TEXT_SIZE, &FOREGROUND))
             .x_desc(x.label)
             .y_desc(y.label)
             .x_labels(x.ticks.len())
@@ -97,21 +97,21 @@ pub(crate) fn curves(x: &Axis, y: &Axis, curves: &[Curve], height: u32) -> Resul
             .x_label_formatter(&|value| (x.write)(*value))
             .y_label_formatter(&|value| (y.write)(*value))
             .draw()
-            .map_err(undrawable)?;
+            .map_err(chart_error)?;
         for Curve { colour, points } in curves {
             let line = LineSeries::new(points.iter().copied(), colour.stroke_width(2));
-            chart.draw_series(line).map_err(undrawable)?;
+            chart.draw_series(line).map_err(chart_error)?;
         }
         Ok(())
     })
 }
 
-pub(crate) fn undrawable(error: impl Display) -> Failure {
-    Failure::new(Trouble::Internal, format!("a chart cannot be drawn: {error}"))
+pub(crate) fn chart_error(error: impl Display) -> CommandError {
+    CommandError::new(CommandErrorKind::Internal, format!("a chart cannot be drawn: {error}"))
 }
 
 /// An axis from nothing to at least this much, with round numbers.
-pub(crate) fn counts(label: &'static str, most: f64) -> Axis {
+pub(crate) fn count_axis(label: &'static str, most: f64) -> Axis {
     let top = most.max(1.0);
     let rough = top / 5.0;
     let power = 10_f64.powf(rough.log10().floor());

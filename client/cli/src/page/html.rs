@@ -1,7 +1,7 @@
 //! The page around the charts: its style, and text that cannot be taken for marks.
 
 /// Text as a page writes it.
-pub(crate) fn escaped(text: &str) -> String {
+pub(crate) fn escape_html(text: &str) -> String {
     let mut page = String::with_capacity(text.len());
     for letter in text.chars() {
         match letter {
@@ -18,7 +18,7 @@ pub(crate) fn escaped(text: &str) -> String {
 
 /// A chart under its title, with a sentence that says how to read it.
 pub(crate) fn figure(title: &str, caption: &str, svg: &str) -> String {
-    let (title, caption) = (escaped(title), escaped(caption));
+    let (title, caption) = (escape_html(title), escape_html(caption));
     format!(
         "<section>\n<h2>{title}</h2>\n<p class=\"hint\">{caption}</p>\n<figure>{svg}</figure>\n</section>\n"
     )
@@ -26,7 +26,7 @@ pub(crate) fn figure(title: &str, caption: &str, svg: &str) -> String {
 
 /// The whole page. Nothing in it comes from anywhere else.
 pub(crate) fn page(title: &str, body: &str) -> String {
-    let title = escaped(title);
+    let title = escape_html(title);
     format!(
         "<!doctype html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n\
          <meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n\

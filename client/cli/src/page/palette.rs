@@ -19,7 +19,7 @@ pub(crate) const fn of_series(place: usize) -> RGBColor {
 }
 
 /// A mark in the colour of what is at this place, as a page writes it.
-pub(crate) fn chip(place: usize) -> String {
+pub(crate) fn legend_marker(place: usize) -> String {
     let RGBColor(red, green, blue) = of_series(place);
     format!("<i class=\"chip\" style=\"background:#{red:02x}{green:02x}{blue:02x}\"></i>")
 }

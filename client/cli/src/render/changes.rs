@@ -1,13 +1,13 @@
 //! What became of a change to jobs, in sentences.
 
-use cohabit_client::proto::{JobChange, JobId, Verdict};
+use cohabit_client::proto::{ChangeResult, JobChange, JobId};
 
 /// One sentence.
-pub(crate) fn verdict(change: JobChange, job: JobId, verdict: &Verdict) -> String {
+pub(crate) fn verdict(change: JobChange, job: JobId, verdict: &ChangeResult) -> String {
     match verdict {
-        Verdict::Done => format!("{} job {job}", past(change)),
-        Verdict::Already => format!("job {job} is {} already", state(change)),
-        Verdict::Refused(refusal) => format!("cannot {} job {job}: {}", change.verb(), refusal.message),
+        ChangeResult::Done => format!("{} job {job}", past(change)),
+        ChangeResult::Already => format!("job {job} is {} already", state(change)),
+        ChangeResult::Refused(refusal) => format!("cannot {} job {job}: {}", change.verb(), refusal.message),
     }
 }
 

@@ -6,35 +6,35 @@ use std::collections::BTreeMap;
 
 use cohabit_client::Explanation;
 use cohabit_client::proto::{
-    AttemptRecord, Chapter, Enforcement, JobChange, JobId, JobRecord, JobState, Outcome, Predicted, Progress,
-    RankRecord, ReasonCode, Share, Slowdown, Span, StopReason, TokenRecord, Verdict,
+    AttemptRecord, ChangeResult, Enforcement, JobChange, JobEvent, JobId, JobPrediction, JobRecord, JobState,
+    Outcome, Progress, RankRecord, ReasonCode, Share, Slowdown, Span, StopReason, TokenRecord,
 };
 use serde::Serialize;
 
-use super::moment;
+use super::rfc3339;
 
 /// Any document: its fields, and which version of them.
 #[derive(Debug, Serialize)]
-pub(crate) struct Versioned<T> {
+pub(crate) struct VersionedDocument<T> {
     schema: u32,
     #[serde(flatten)]
     content: T,
 }
 
 /// The first version of this document.
-pub(crate) const fn versioned<T>(content: T) -> Versioned<T> {
-    Versioned { schema: 1, content }
+pub(crate) const fn with_schema<T>(content: T) -> VersionedDocument<T> {
+    VersionedDocument { schema: 1, content }
 }
 
 /// `{"jobs": […]}`
 #[derive(Debug, Serialize)]
-pub(crate) struct Jobs {
-    pub(crate) jobs: Vec<Job>,
+pub(crate) struct JobListDocument {
+    pub(crate) jobs: Vec<JobDocument>,
 }
 
 /// A job.
 #[derive(Debug, Serialize)]
-pub(crate) struct Job {
+pub(crate) struct JobDocument {
     id: JobId,
     name: String,
     user: String,
@@ -43,7 +43,7 @@ pub(crate) struct Job {
     reason_code: ReasonCode,
     work: String,
     attempt: u32,
-    attempts: Vec<Attempt>,
+    attempts: Vec<AttemptDocument>,
     exit_code: Option<i32>,
     signal: Option<i32>,
     submitted_at: String,
@@ -57,24 +57,24 @@ pub(crate) struct Job {
     sharing_with: Vec<JobId>,
     limits: Option<&'static str>,
     limits_reason: Option<String>,
-    predicted: Option<Prediction>,
+    predicted: Option<PredictionDocument>,
     slowdown_measured: Option<f64>,
-    progress: Option<ProgressNow>,
+    progress: Option<ProgressDocument>,
     #[serde(skip_serializing_if = "Option::is_none")]
-    array: Option<Members>,
+    array: Option<ArrayDocument>,
 }
 
 #[derive(Debug, Serialize)]
-struct Attempt {
+struct AttemptDocument {
     attempt: u32,
     started_at: String,
     ended_at: Option<String>,
     stopped: Option<StopReason>,
-    ranks: Vec<Rank>,
+    ranks: Vec<RankDocument>,
 }
 
 #[derive(Debug, Serialize)]
-struct Rank {
+struct RankDocument {
     rank: usize,
     node: String,
     devices: Vec<String>,
@@ -92,7 +92,7 @@ struct Rank {
 
 /// What is predicted of a job.
 #[derive(Debug, Serialize)]
-pub(crate) struct Prediction {
+pub(crate) struct PredictionDocument {
     iterations: Option<u64>,
     runtime_s: Option<f64>,
     slowdown: Option<f64>,
@@ -102,7 +102,7 @@ pub(crate) struct Prediction {
 }
 
 #[derive(Debug, Serialize)]
-struct ProgressNow {
+struct ProgressDocument {
     step: u64,
     total: Option<u64>,
     rate: Option<f64>,
@@ -111,16 +111,16 @@ struct ProgressNow {
 }
 
 #[derive(Debug, Serialize)]
-struct Members {
+struct ArrayDocument {
     members: u64,
     states: BTreeMap<JobState, u64>,
 }
 
-impl From<&JobRecord> for Job {
-    fn from(job: &JobRecord) -> Job {
+impl From<&JobRecord> for JobDocument {
+    fn from(job: &JobRecord) -> JobDocument {
         let (sharing, sharing_reason) = told(job.sharing());
         let (limits, limits_reason) = told(job.host_limits().map(|(_, limits)| limits));
-        Job {
+        JobDocument {
             id: job.id,
             name: job.name.clone(),
             user: job.user.clone(),
@@ -129,12 +129,12 @@ impl From<&JobRecord> for Job {
             reason_code: job.reason_code,
             work: job.work.clone(),
             attempt: job.attempt,
-            attempts: job.attempts.iter().map(Attempt::from).collect(),
+            attempts: job.attempts.iter().map(AttemptDocument::from).collect(),
             exit_code: job.exit_code,
             signal: job.signal.map(|signal| signal.0),
-            submitted_at: moment(job.submitted_at),
-            started_at: job.started_at.map(moment),
-            ended_at: job.ended_at.map(moment),
+            submitted_at: rfc3339(job.submitted_at),
+            started_at: job.started_at.map(rfc3339),
+            ended_at: job.ended_at.map(rfc3339),
             nodes: job.nodes(),
             devices: job.devices().into_iter().map(|device| device.to_string()).collect(),
             share: share(job).map(Share::as_f64),
@@ -143,26 +143,26 @@ impl From<&JobRecord> for Job {
             sharing_with: job.sharing_with.clone(),
             limits,
             limits_reason,
-            predicted: job.predicted.as_ref().map(Prediction::from),
+            predicted: job.predicted.as_ref().map(PredictionDocument::from),
             slowdown_measured: job.slowdown_measured.map(Slowdown::as_f64),
-            progress: job.progress.as_ref().map(ProgressNow::from),
+            progress: job.progress.as_ref().map(ProgressDocument::from),
             array: job
                 .array
                 .as_ref()
-                .map(|array| Members { members: array.members, states: array.states.clone() }),
+                .map(|array| ArrayDocument { members: array.members, states: array.states.clone() }),
         }
     }
 }
 
-impl From<&Predicted> for Prediction {
-    fn from(predicted: &Predicted) -> Prediction {
-        Prediction {
+impl From<&JobPrediction> for PredictionDocument {
+    fn from(predicted: &JobPrediction) -> PredictionDocument {
+        PredictionDocument {
             iterations: predicted.iterations,
             runtime_s: predicted.runtime.map(Span::as_secs_f64),
             slowdown: predicted.slowdown.map(Slowdown::as_f64),
             gpu_memory: predicted.gpu_memory.map(|memory| memory.0),
-            starts_at: predicted.starts_at.map(moment),
-            ends_at: predicted.ends_at.map(moment),
+            starts_at: predicted.starts_at.map(rfc3339),
+            ends_at: predicted.ends_at.map(rfc3339),
         }
     }
 }
@@ -180,20 +180,20 @@ fn told(sharing: Option<&Enforcement>) -> (Option<&'static str>, Option<String>)
     (Some(word), why.map(str::to_owned))
 }
 
-impl From<&AttemptRecord> for Attempt {
-    fn from(attempt: &AttemptRecord) -> Attempt {
-        Attempt {
+impl From<&AttemptRecord> for AttemptDocument {
+    fn from(attempt: &AttemptRecord) -> AttemptDocument {
+        AttemptDocument {
             attempt: attempt.attempt,
-            started_at: moment(attempt.started_at),
-            ended_at: attempt.ended_at.map(moment),
+            started_at: rfc3339(attempt.started_at),
+            ended_at: attempt.ended_at.map(rfc3339),
             stopped: attempt.stopped,
-            ranks: attempt.ranks.iter().enumerate().map(Rank::from).collect(),
+            ranks: attempt.ranks.iter().enumerate().map(RankDocument::from).collect(),
         }
     }
 }
 
-impl From<(usize, &RankRecord)> for Rank {
-    fn from((number, rank): (usize, &RankRecord)) -> Rank {
+impl From<(usize, &RankRecord)> for RankDocument {
+    fn from((number, rank): (usize, &RankRecord)) -> RankDocument {
         let (exit_code, signal, failure) = match &rank.outcome {
             None => (None, None, None),
             Some(Outcome::Exited(code)) => (Some(*code), None, None),
@@ -207,7 +207,7 @@ impl From<(usize, &RankRecord)> for Rank {
         };
         let (sharing, sharing_reason) = told(rank.enforcement.as_ref());
         let (limits, limits_reason) = told(rank.host_limits.as_ref());
-        Rank {
+        RankDocument {
             rank: number,
             node: rank.node.clone(),
             devices: rank.devices.iter().map(|device| device.to_string()).collect(),
@@ -225,9 +225,9 @@ impl From<(usize, &RankRecord)> for Rank {
     }
 }
 
-impl From<&Progress> for ProgressNow {
-    fn from(progress: &Progress) -> ProgressNow {
-        ProgressNow {
+impl From<&Progress> for ProgressDocument {
+    fn from(progress: &Progress) -> ProgressDocument {
+        ProgressDocument {
             step: progress.step,
             total: progress.total,
             rate: progress.rate,
@@ -239,55 +239,56 @@ impl From<&Progress> for ProgressNow {
 
 /// `{"id", "members"}`: a job that was submitted.
 #[derive(Debug, Serialize)]
-pub(crate) struct Submitted {
+pub(crate) struct SubmittedJobDocument {
     pub(crate) id: JobId,
     pub(crate) members: u64,
 }
 
 /// `{"changes": […]}`
 #[derive(Debug, Serialize)]
-pub(crate) struct Changes {
-    pub(crate) changes: Vec<Change>,
+pub(crate) struct ChangeListDocument {
+    pub(crate) changes: Vec<ChangeDocument>,
 }
 
 /// What became of a change to one job.
 #[derive(Debug, Serialize)]
-pub(crate) struct Change {
+pub(crate) struct ChangeDocument {
     id: JobId,
     change: JobChange,
     verdict: &'static str,
     message: Option<String>,
 }
 
-impl Change {
-    pub(crate) fn new(change: JobChange, id: JobId, verdict: &Verdict) -> Change {
+impl ChangeDocument {
+    pub(crate) fn new(change: JobChange, id: JobId, verdict: &ChangeResult) -> ChangeDocument {
         let (word, message) = match verdict {
-            Verdict::Done => ("done", None),
-            Verdict::Already => ("already", None),
-            Verdict::Refused(refusal) => ("refused", Some(refusal.message.clone())),
+            ChangeResult::Done => ("done", None),
+            ChangeResult::Already => ("already", None),
+            ChangeResult::Refused(refusal) => ("refused", Some(refusal.message.clone())),
         };
-        Change { id, change, verdict: word, message }
+        ChangeDocument { id, change, verdict: word, message }
     }
 }
 
 /// `{"id", "sentences", "story"}`
 #[derive(Debug, Serialize)]
-pub(crate) struct Explained {
+pub(crate) struct ExplanationDocument {
     id: JobId,
     sentences: Vec<String>,
-    story: Vec<ChapterTold>,
+    story: Vec<JobEventDocument>,
 }
 
 #[derive(Debug, Serialize)]
-struct ChapterTold {
+struct JobEventDocument {
     at: String,
     text: String,
 }
 
-impl Explained {
-    pub(crate) fn new(id: JobId, explanation: Explanation) -> Explained {
-        let told = |chapter: &Chapter| ChapterTold { at: moment(chapter.at), text: chapter.to_string() };
-        Explained {
+impl ExplanationDocument {
+    pub(crate) fn new(id: JobId, explanation: Explanation) -> ExplanationDocument {
+        let told =
+            |chapter: &JobEvent| JobEventDocument { at: rfc3339(chapter.at), text: chapter.to_string() };
+        ExplanationDocument {
             id,
             sentences: explanation.sentences,
             story: explanation.story.iter().map(told).collect(),
@@ -297,13 +298,13 @@ impl Explained {
 
 /// `{"tokens": […]}`
 #[derive(Debug, Serialize)]
-pub(crate) struct Tokens {
-    pub(crate) tokens: Vec<TokenTold>,
+pub(crate) struct TokenListDocument {
+    pub(crate) tokens: Vec<TokenDocument>,
 }
 
 /// A token without its secret.
 #[derive(Debug, Serialize)]
-pub(crate) struct TokenTold {
+pub(crate) struct TokenDocument {
     name: String,
     role: String,
     account: Option<String>,
@@ -311,14 +312,14 @@ pub(crate) struct TokenTold {
     expires_at: Option<String>,
 }
 
-impl From<&TokenRecord> for TokenTold {
-    fn from(token: &TokenRecord) -> TokenTold {
-        TokenTold {
+impl From<&TokenRecord> for TokenDocument {
+    fn from(token: &TokenRecord) -> TokenDocument {
+        TokenDocument {
             name: token.name.clone(),
             role: token.role.to_string(),
             account: token.runs_as().map(str::to_owned),
-            created_at: moment(token.created_at),
-            expires_at: token.expires_at.map(moment),
+            created_at: rfc3339(token.created_at),
+            expires_at: token.expires_at.map(rfc3339),
         }
     }
 }

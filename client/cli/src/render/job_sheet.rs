@@ -1,13 +1,14 @@
 //! One job in full, for people: what `show` shows.
 
 use cohabit_client::proto::{
-    AttemptRecord, Compute, Enforcement, JobRecord, Limits, RankRecord, Share, Span, Spread, Time,
+    AttemptRecord, ComputeLimit, Enforcement, EnforcementRequirement, JobRecord, RankRecord, Share, Span,
+    Spread, Time,
 };
 use jiff::tz::TimeZone;
 
-use super::clock;
 use super::jobs_table::{gpus, runtime};
-use super::progress::{figures, progress_text};
+use super::local_time;
+use super::progress::{format_number, progress_text};
 
 /// Lines of a heading and a text each.
 pub(crate) fn job_sheet(job: &JobRecord, now: Time, zone: &TimeZone) -> String {
@@ -17,7 +18,7 @@ pub(crate) fn job_sheet(job: &JobRecord, now: Time, zone: &TimeZone) -> String {
             lines.push(format!("  {:<12}{text}", format!("{heading}:")));
         }
     };
-    let at = |time: Option<Time>| time.map_or(String::new(), |time| clock(time, zone));
+    let at = |time: Option<Time>| time.map_or(String::new(), |time| local_time(time, zone));
     let length = |span: Option<Span>| span.map_or(String::new(), |span| span.to_string());
     line("reason", format!("{} ({})", job.reason, job.reason_code));
     line("command", job.work.clone());
@@ -59,10 +60,10 @@ fn needs(job: &JobRecord) -> String {
     if let Some(memory) = demand.gpu_memory {
         needs.push(format!("{memory} on each GPU"));
     }
-    if demand.limits == Limits::Enforced {
+    if demand.limits == EnforcementRequirement::Enforced {
         needs.push("enforced limits".to_owned());
     }
-    if demand.compute == Compute::Capped {
+    if demand.compute == ComputeLimit::Capped {
         needs.push("to compute on its share only".to_owned());
     }
     if demand.gpu_processes > 1 {
@@ -97,8 +98,8 @@ fn predicted(job: &JobRecord, zone: &TimeZone) -> String {
         predicted.runtime.map(|span| format!("runs for {span}")),
         predicted.slowdown.map(|slowdown| format!("{slowdown:.2} times as long as alone")),
         predicted.gpu_memory.map(|memory| format!("takes {memory} of GPU memory")),
-        predicted.starts_at.map(|time| format!("starts at {}", clock(time, zone))),
-        predicted.ends_at.map(|time| format!("ends at {}", clock(time, zone))),
+        predicted.starts_at.map(|time| format!("starts at {}", local_time(time, zone))),
+        predicted.ends_at.map(|time| format!("ends at {}", local_time(time, zone))),
     ];
     parts.into_iter().flatten().collect::<Vec<_>>().join(", ")
 }
@@ -123,7 +124,7 @@ fn measured(job: &JobRecord) -> String {
 fn progress(job: &JobRecord) -> String {
     let Some(progress) = &job.progress else { return String::new() };
     let mut parts = vec![progress_text(progress)];
-    parts.extend(progress.rate.map(|rate| format!("{} steps/s", figures(rate))));
+    parts.extend(progress.rate.map(|rate| format!("{} steps/s", format_number(rate))));
     if !job.state.is_terminal() {
         parts.extend(progress.remaining().map(|span| format!("{span} left")));
     }
@@ -134,10 +135,14 @@ fn attempt_lines(attempt: &AttemptRecord, zone: &TimeZone, lines: &mut Vec<Strin
     let end = match (attempt.ended_at, attempt.stopped) {
         (None, None) => String::new(),
         (None, Some(why)) => format!(", is being stopped because {}", why.clause()),
-        (Some(at), None) => format!(", ended {}", clock(at, zone)),
-        (Some(at), Some(why)) => format!(", stopped {} because {}", clock(at, zone), why.clause()),
+        (Some(at), None) => format!(", ended {}", local_time(at, zone)),
+        (Some(at), Some(why)) => format!(", stopped {} because {}", local_time(at, zone), why.clause()),
     };
-    lines.push(format!("  attempt {}: started {}{end}", attempt.attempt, clock(attempt.started_at, zone)));
+    lines.push(format!(
+        "  attempt {}: started {}{end}",
+        attempt.attempt,
+        local_time(attempt.started_at, zone)
+    ));
     for (number, rank) in attempt.ranks.iter().enumerate() {
         let told = [place(rank), user(rank), memory(rank), outcome(rank)].concat();
         lines.push(format!("    rank {number} on {told}"));

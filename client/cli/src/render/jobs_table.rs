@@ -1,16 +1,16 @@
 //! Jobs, a line for each: what `list` and `wait` show.
 
-use cohabit_client::proto::{Gpus, JobRecord, Life, Progress, Slowdown, Span, Time};
+use cohabit_client::proto::{GpuRequest, JobPhase, JobRecord, Progress, Slowdown, Span, Time};
 use comfy_table::{Cell, Row};
 use jiff::tz::TimeZone;
 
 use super::progress::progress_text;
-use super::{clock, table};
+use super::{local_time, table};
 use crate::output::Screen;
 
 /// How much of each job is shown.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Columns {
+pub(crate) enum ColumnSet {
     Usual,
     Wide,
 }
@@ -36,19 +36,19 @@ const WIDE: [&str; 14] = [
 /// The table as of `now`, with the viewer's clock.
 pub(crate) fn jobs_table(
     jobs: &[JobRecord],
-    columns: Columns,
+    columns: ColumnSet,
     now: Time,
     zone: &TimeZone,
     screen: Screen,
 ) -> String {
     let headings: &[&str] = match columns {
-        Columns::Usual => &USUAL,
-        Columns::Wide => &WIDE,
+        ColumnSet::Usual => &USUAL,
+        ColumnSet::Wide => &WIDE,
     };
     let mut table = table::table(headings, screen);
     for job in jobs {
         let mut row = usual_row(job, now);
-        if columns == Columns::Wide {
+        if columns == ColumnSet::Wide {
             add_wide_cells(&mut row, job, zone);
         }
         table.add_row(row);
@@ -74,7 +74,7 @@ fn add_wide_cells(row: &mut Row, job: &JobRecord, zone: &TimeZone) {
         .add_cell(Cell::new(slowdown(job).map_or(String::new(), |slowdown| format!("{slowdown:.2}"))))
         .add_cell(Cell::new(job.priority))
         .add_cell(Cell::new(job.group.as_deref().unwrap_or("")))
-        .add_cell(Cell::new(clock(job.submitted_at, zone)))
+        .add_cell(Cell::new(local_time(job.submitted_at, zone)))
         .add_cell(Cell::new(&job.work));
 }
 
@@ -107,13 +107,13 @@ pub(crate) fn detail(job: &JobRecord) -> String {
 /// What its neighbours cost a job that runs: as was measured, or else as is predicted.
 fn slowdown(job: &JobRecord) -> Option<Slowdown> {
     let predicted = || job.predicted.as_ref()?.slowdown;
-    job.slowdown_measured.or_else(predicted).filter(|_| job.state.life() == Life::Placed)
+    job.slowdown_measured.or_else(predicted).filter(|_| job.state.phase() == JobPhase::Placed)
 }
 
 /// Devices on all nodes together.
 pub(crate) fn gpus(job: &JobRecord) -> String {
     match job.demand.gpus {
-        Gpus::Part(share) => share.to_string(),
-        Gpus::Whole(count) => count.saturating_mul(job.demand.nodes).to_string(),
+        GpuRequest::Part(share) => share.to_string(),
+        GpuRequest::Whole(count) => count.saturating_mul(job.demand.nodes).to_string(),
     }
 }

@@ -15,9 +15,9 @@ mod progress;
 pub(crate) mod table;
 pub(crate) mod tokens_table;
 
-pub(crate) use self::moments::{clock, moment};
+pub(crate) use self::moments::{local_time, rfc3339};
 #[cfg(any(feature = "demo", feature = "worker"))]
-pub(crate) use self::progress::figures;
+pub(crate) use self::progress::format_number;
 #[cfg(feature = "demo")]
 pub(crate) use self::progress::progress_text;
 

@@ -4,7 +4,7 @@ use cohabit_client::proto::{ModelChoice, ModelRecord, Models};
 use jiff::tz::TimeZone;
 use serde::Serialize;
 
-use super::{clock, moment, table};
+use super::{local_time, rfc3339, table};
 use crate::output::Screen;
 
 /// The version that the head goes by: its number, or `base`.
@@ -25,7 +25,7 @@ pub(crate) fn models_sheet(models: &Models, zone: &TimeZone, screen: Screen) -> 
         table.add_row([
             mark(ModelChoice::Version(version.version)),
             model(version),
-            clock(version.trained_at, zone),
+            local_time(version.trained_at, zone),
             version.rows.to_string(),
             percent(version.error),
             percent(version.error_before),
@@ -65,19 +65,19 @@ fn percent(part: f64) -> String {
 
 /// `{"base", "current", "held", "sets", "rows", "trouble", "versions": […]}`
 #[derive(Debug, Serialize)]
-pub(crate) struct ModelsTold {
+pub(crate) struct ModelsDocument {
     base: String,
     current: Option<u32>,
     held: bool,
     sets: u64,
     rows: u64,
     trouble: Option<String>,
-    versions: Vec<VersionTold>,
+    versions: Vec<ModelVersionDocument>,
 }
 
 /// A version. Errors are mean absolute errors of slowdowns, as a part of them.
 #[derive(Debug, Serialize)]
-struct VersionTold {
+struct ModelVersionDocument {
     version: u32,
     kind: String,
     base: String,
@@ -88,20 +88,20 @@ struct VersionTold {
     error_before: f64,
 }
 
-impl From<&Models> for ModelsTold {
-    fn from(models: &Models) -> ModelsTold {
+impl From<&Models> for ModelsDocument {
+    fn from(models: &Models) -> ModelsDocument {
         let Models { base, versions, current, held, sets, rows, trouble } = models.clone();
-        let versions = versions.iter().map(VersionTold::from).collect();
-        ModelsTold { base, current, held, sets, rows, trouble, versions }
+        let versions = versions.iter().map(ModelVersionDocument::from).collect();
+        ModelsDocument { base, current, held, sets, rows, trouble, versions }
     }
 }
 
-impl From<&ModelRecord> for VersionTold {
-    fn from(record: &ModelRecord) -> VersionTold {
+impl From<&ModelRecord> for ModelVersionDocument {
+    fn from(record: &ModelRecord) -> ModelVersionDocument {
         let ModelRecord { version, kind, base, trained_at, rows, judged_on, error, error_before } =
             record.clone();
-        VersionTold {
-            trained_at: moment(trained_at),
+        ModelVersionDocument {
+            trained_at: rfc3339(trained_at),
             version,
             kind,
             base,
@@ -119,7 +119,7 @@ mod tests {
 
     use super::*;
     use crate::output::Colour;
-    use crate::render::documents::versioned;
+    use crate::render::documents::with_schema;
 
     fn version(number: u32, kind: &str) -> ModelRecord {
         ModelRecord {
@@ -166,7 +166,7 @@ mod tests {
 
     #[test]
     fn scripts_see_the_same() {
-        let told = serde_json::to_string_pretty(&versioned(ModelsTold::from(&models()))).unwrap();
+        let told = serde_json::to_string_pretty(&with_schema(ModelsDocument::from(&models()))).unwrap();
         insta::assert_snapshot!("models_json", told);
     }
 }

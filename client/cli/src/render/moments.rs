@@ -12,12 +12,12 @@ fn timestamp(time: Time) -> Timestamp {
 }
 
 /// For scripts: `2026-11-21T08:19:41.25Z`.
-pub(crate) fn moment(time: Time) -> String {
+pub(crate) fn rfc3339(time: Time) -> String {
     timestamp(time).to_string()
 }
 
 /// For people: `2026-11-21 09:19:41`.
-pub(crate) fn clock(time: Time, zone: &TimeZone) -> String {
+pub(crate) fn local_time(time: Time, zone: &TimeZone) -> String {
     timestamp(time).to_zoned(zone.clone()).strftime("%Y-%m-%d %H:%M:%S").to_string()
 }
 
@@ -28,8 +28,8 @@ mod tests {
     #[test]
     fn scripts_get_utc_and_people_their_own_clock() {
         let time = Time::from_micros(1_795_250_000_250_000);
-        assert_eq!(moment(time), "2026-11-21T08:33:20.25Z");
-        assert_eq!(clock(time, &TimeZone::fixed(jiff::tz::offset(2))), "2026-11-21 10:33:20");
-        assert_eq!(moment(Time::NEVER), Timestamp::MAX.to_string());
+        assert_eq!(rfc3339(time), "2026-11-21T08:33:20.25Z");
+        assert_eq!(local_time(time, &TimeZone::fixed(jiff::tz::offset(2))), "2026-11-21 10:33:20");
+        assert_eq!(rfc3339(Time::NEVER), Timestamp::MAX.to_string());
     }
 }

@@ -3,22 +3,22 @@
 //! What a driver does not tell is null.
 
 use cohabit_client::proto::{
-    Bandwidth, ComputeMode, DeviceKind, DeviceRecord, DeviceTelemetry, GpuFacts, Isolation, JobId, Mig,
-    NodeRecord, Peer, PeerPath, Users,
+    Bandwidth, ComputeMode, DeviceKind, DeviceRecord, DeviceTelemetry, GpuPeer, GpuProperties, Isolation,
+    JobId, Mig, NodeRecord, PeerPath, UserIsolation,
 };
 use serde::Serialize;
 
-use super::moment;
+use super::rfc3339;
 
 /// `{"nodes": […]}`
 #[derive(Debug, Serialize)]
-pub(crate) struct Nodes {
-    pub(crate) nodes: Vec<Node>,
+pub(crate) struct NodeListDocument {
+    pub(crate) nodes: Vec<NodeDocument>,
 }
 
 /// A node.
 #[derive(Debug, Serialize)]
-pub(crate) struct Node {
+pub(crate) struct NodeDocument {
     id: String,
     name: String,
     state: &'static str,
@@ -32,8 +32,8 @@ pub(crate) struct Node {
     memory_used: u64,
     links: LinkSpeeds,
     sharing: SharingRules,
-    isolation: Kept,
-    devices: Vec<DeviceNow>,
+    isolation: IsolationDocument,
+    devices: Vec<DeviceDocument>,
     jobs: Vec<JobId>,
 }
 
@@ -53,14 +53,14 @@ struct SharingRules {
 
 /// What its worker keeps apart.
 #[derive(Debug, Serialize)]
-struct Kept {
-    users: Users,
+struct IsolationDocument {
+    users: UserIsolation,
     limits: &'static str,
     limits_reason: Option<String>,
 }
 
 #[derive(Debug, Serialize)]
-struct DeviceNow {
+struct DeviceDocument {
     id: String,
     kind: DeviceKind,
     model: String,
@@ -75,13 +75,13 @@ struct DeviceNow {
     foreign_memory: u64,
     used: f64,
     jobs: Vec<JobId>,
-    gpu: Option<Gpu>,
-    telemetry: Option<Telemetry>,
+    gpu: Option<GpuDocument>,
+    telemetry: Option<TelemetryDocument>,
 }
 
 /// What a GPU's driver says of it.
 #[derive(Debug, Serialize)]
-struct Gpu {
+struct GpuDocument {
     multiprocessors: Option<u32>,
     compute_capability: Option<String>,
     pci_address: String,
@@ -89,11 +89,11 @@ struct Gpu {
     cuda: Option<String>,
     mig: Mig,
     compute_mode: ComputeMode,
-    peers: Vec<PeerTold>,
+    peers: Vec<PeerDocument>,
 }
 
 #[derive(Debug, Serialize)]
-struct PeerTold {
+struct PeerDocument {
     device: String,
     path: &'static str,
     links: Option<u32>,
@@ -101,7 +101,7 @@ struct PeerTold {
 
 /// What a GPU last showed; parts of the whole from 0 to 1.
 #[derive(Debug, Serialize)]
-struct Telemetry {
+struct TelemetryDocument {
     at: String,
     utilisation: Option<f64>,
     memory_used: Option<u64>,
@@ -113,14 +113,14 @@ struct Telemetry {
     memory_bandwidth: Option<f64>,
 }
 
-impl From<&NodeRecord> for Node {
-    fn from(node: &NodeRecord) -> Node {
-        Node {
+impl From<&NodeRecord> for NodeDocument {
+    fn from(node: &NodeRecord) -> NodeDocument {
+        NodeDocument {
             id: node.id.to_string(),
             name: node.name.clone(),
             state: node.state.word(),
             trouble: node.trouble.clone(),
-            since: moment(node.since),
+            since: rfc3339(node.since),
             address: node.address.clone(),
             build: node.build.clone(),
             cpus: node.cpus,
@@ -132,25 +132,25 @@ impl From<&NodeRecord> for Node {
                 interconnect: node.links.interconnect.map(Bandwidth::bytes_per_second),
             },
             sharing: SharingRules { max_ranks: node.sharing.max_ranks, reserve: node.sharing.reserve.0 },
-            isolation: Kept::from(&node.isolation),
-            devices: node.devices.iter().map(DeviceNow::from).collect(),
+            isolation: IsolationDocument::from(&node.isolation),
+            devices: node.devices.iter().map(DeviceDocument::from).collect(),
             jobs: node.jobs.clone(),
         }
     }
 }
 
-impl From<&Isolation> for Kept {
-    fn from(isolation: &Isolation) -> Kept {
+impl From<&Isolation> for IsolationDocument {
+    fn from(isolation: &Isolation) -> IsolationDocument {
         let (limits, why) = isolation.host_limits.words();
-        Kept { users: isolation.users, limits, limits_reason: why.map(str::to_owned) }
+        IsolationDocument { users: isolation.users, limits, limits_reason: why.map(str::to_owned) }
     }
 }
 
-impl From<&DeviceRecord> for DeviceNow {
-    fn from(record: &DeviceRecord) -> DeviceNow {
+impl From<&DeviceRecord> for DeviceDocument {
+    fn from(record: &DeviceRecord) -> DeviceDocument {
         let condition = &record.device.condition;
         let ((health, unwell), (sharing, unshared)) = (condition.health.words(), condition.sharing.words());
-        DeviceNow {
+        DeviceDocument {
             id: record.device.id.to_string(),
             kind: record.device.kind,
             model: record.device.model.clone(),
@@ -163,16 +163,16 @@ impl From<&DeviceRecord> for DeviceNow {
             foreign_memory: condition.foreign_memory.0,
             used: record.used.as_f64(),
             jobs: record.jobs.clone(),
-            gpu: record.device.gpu.as_ref().map(Gpu::from),
-            telemetry: record.telemetry.as_ref().map(Telemetry::from),
+            gpu: record.device.gpu.as_ref().map(GpuDocument::from),
+            telemetry: record.telemetry.as_ref().map(TelemetryDocument::from),
         }
     }
 }
 
-impl From<&GpuFacts> for Gpu {
-    fn from(facts: &GpuFacts) -> Gpu {
+impl From<&GpuProperties> for GpuDocument {
+    fn from(facts: &GpuProperties) -> GpuDocument {
         let version = |(major, minor): (u32, u32)| format!("{major}.{minor}");
-        Gpu {
+        GpuDocument {
             multiprocessors: facts.multiprocessors,
             compute_capability: facts.compute_capability.map(version),
             pci_address: facts.pci_address.clone(),
@@ -180,13 +180,13 @@ impl From<&GpuFacts> for Gpu {
             cuda: facts.cuda.map(version),
             mig: facts.mig,
             compute_mode: facts.compute_mode,
-            peers: facts.peers.iter().map(PeerTold::from).collect(),
+            peers: facts.peers.iter().map(PeerDocument::from).collect(),
         }
     }
 }
 
-impl From<&Peer> for PeerTold {
-    fn from(peer: &Peer) -> PeerTold {
+impl From<&GpuPeer> for PeerDocument {
+    fn from(peer: &GpuPeer) -> PeerDocument {
         let (path, links) = match peer.path {
             PeerPath::NvLink(links) => ("nvlink", Some(links)),
             PeerPath::Board => ("board", None),
@@ -196,16 +196,16 @@ impl From<&Peer> for PeerTold {
             PeerPath::NumaNode => ("numa-node", None),
             PeerPath::System => ("system", None),
         };
-        PeerTold { device: peer.device.to_string(), path, links }
+        PeerDocument { device: peer.device.to_string(), path, links }
     }
 }
 
-impl From<&DeviceTelemetry> for Telemetry {
-    fn from(telemetry: &DeviceTelemetry) -> Telemetry {
+impl From<&DeviceTelemetry> for TelemetryDocument {
+    fn from(telemetry: &DeviceTelemetry) -> TelemetryDocument {
         let reading = &telemetry.reading;
         let performance = reading.performance.as_ref();
-        Telemetry {
-            at: moment(telemetry.at),
+        TelemetryDocument {
+            at: rfc3339(telemetry.at),
             utilisation: reading.utilisation,
             memory_used: reading.memory_used.map(|memory| memory.0),
             power_watts: reading.power,

@@ -1,11 +1,11 @@
 //! Nodes, a line for each, and in the wide form a line for each device.
 
-use cohabit_client::proto::{Bandwidth, DeviceKind, DeviceRecord, Health, JobId, NodeRecord, Peer};
+use cohabit_client::proto::{Bandwidth, DeviceKind, DeviceRecord, GpuPeer, Health, JobId, NodeRecord};
 use comfy_table::{Cell, Row};
 use jiff::tz::TimeZone;
 
-use super::jobs_table::Columns;
-use super::{clock, table};
+use super::jobs_table::ColumnSet;
+use super::{local_time, table};
 use crate::output::Screen;
 
 const NODES: [&str; 7] = ["NODE", "STATE", "DEVICES", "IN USE", "CORES", "MEMORY", "JOBS"];
@@ -38,14 +38,19 @@ const DEVICES: [&str; 25] = [
 ];
 
 /// The table, with the viewer's clock.
-pub(crate) fn nodes_table(nodes: &[NodeRecord], columns: Columns, zone: &TimeZone, screen: Screen) -> String {
+pub(crate) fn nodes_table(
+    nodes: &[NodeRecord],
+    columns: ColumnSet,
+    zone: &TimeZone,
+    screen: Screen,
+) -> String {
     match columns {
-        Columns::Usual => {
+        ColumnSet::Usual => {
             let mut table = table::table(&NODES, screen);
             table.add_rows(nodes.iter().map(node_row));
             table::text(&table) + &troubles(nodes)
         }
-        Columns::Wide => {
+        ColumnSet::Wide => {
             let mut table = table::table(&DEVICES, screen);
             table.add_rows(nodes.iter().flat_map(|node| device_rows(node, zone)));
             table::text(&table) + &troubles(nodes)
@@ -102,7 +107,7 @@ fn device_rows(node: &NodeRecord, zone: &TimeZone) -> Vec<Row> {
         let mut row = Row::new();
         row.add_cell(Cell::new(&node.name))
             .add_cell(table::node_state(node.state))
-            .add_cell(Cell::new(clock(node.since, zone)))
+            .add_cell(Cell::new(local_time(node.since, zone)))
             .add_cell(Cell::new(&node.address))
             .add_cell(Cell::new(&node.build))
             .add_cell(Cell::new(speed(node.links.network)))
@@ -155,7 +160,7 @@ pub(crate) fn per_cent(part: f64) -> String {
     format!("{:.0}%", part * 100.0)
 }
 
-fn peers(peers: &[Peer]) -> String {
+fn peers(peers: &[GpuPeer]) -> String {
     peers.iter().map(|peer| format!("{} by {}", peer.device, peer.path)).collect::<Vec<_>>().join(", ")
 }
 

@@ -14,7 +14,7 @@ pub(crate) fn progress_text(progress: &Progress) -> String {
         Some(_) | None => format!("step {}", progress.step),
     };
     match metric(progress) {
-        Some((name, value)) => format!("{steps} {name} {}", figures(value)),
+        Some((name, value)) => format!("{steps} {name} {}", format_number(value)),
         None => steps,
     }
 }
@@ -25,7 +25,7 @@ fn metric(progress: &Progress) -> Option<(&str, f64)> {
 }
 
 /// Three significant figures or so, without an exponent where it can be helped.
-pub(crate) fn figures(value: f64) -> String {
+pub(crate) fn format_number(value: f64) -> String {
     match value.abs() {
         0.0 => "0".to_owned(),
         size if !(1e-4..1e7).contains(&size) => format!("{value:.2e}"),
@@ -51,7 +51,7 @@ mod tests {
     #[test]
     fn numbers_have_a_few_figures() {
         assert_eq!(
-            [0.0, 1e-9, 0.5, 12.345, 12345.6, 1e12].map(figures).join(" "),
+            [0.0, 1e-9, 0.5, 12.345, 12345.6, 1e12].map(format_number).join(" "),
             "0 1.00e-9 0.5000 12.35 12346 1.00e12"
         );
     }

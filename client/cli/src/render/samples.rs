@@ -4,10 +4,10 @@ use std::collections::BTreeMap;
 
 use cohabit_client::proto::{
     ArraySummary, AttemptRecord, Bandwidth, Bytes, Condition, Demand, Device, DeviceId, DeviceKind,
-    DeviceRecord, DeviceSharing, DeviceTelemetry, Enforcement, GpuFacts, GpuPerformance, GpuReading, Gpus,
-    Health, Isolation, JobId, JobRecord, JobState, Links, NodeId, NodeRecord, NodeState, Outcome, Peer,
-    PeerPath, Predicted, Progress, RankRecord, ReasonCode, Role, Share, SharingLimits, Signal, Slowdown,
-    Span, Time, TokenRecord, Users,
+    DeviceRecord, DeviceSharing, DeviceTelemetry, Enforcement, GpuPeer, GpuPerformance, GpuProperties,
+    GpuReading, GpuRequest, Health, Isolation, JobId, JobPrediction, JobRecord, JobState, LinkBandwidths,
+    NodeId, NodeRecord, NodeState, Outcome, PeerPath, Progress, RankRecord, ReasonCode, Role, Share,
+    SharingLimits, Signal, Slowdown, Span, Time, TokenRecord, UserIsolation,
 };
 
 /// So many seconds after the morning of 21 November 2026.
@@ -26,7 +26,7 @@ pub(crate) fn pending() -> JobRecord {
         reason_code: ReasonCode::WaitingForDevices,
         reason: "waits for 2 devices on one node; the most that is free is 1".into(),
         work: "python eval.py".into(),
-        demand: Demand { gpus: Gpus::Whole(2), ..Demand::default() },
+        demand: Demand { gpus: GpuRequest::Whole(2), ..Demand::default() },
         priority: 0,
         time_limit: None,
         workdir: "/home/ada".into(),
@@ -59,7 +59,7 @@ pub(crate) fn running() -> JobRecord {
         reason: "runs on one node".into(),
         work: "python train.py --lr 0.1".into(),
         demand: Demand {
-            gpus: Gpus::Part(Share(500)),
+            gpus: GpuRequest::Part(Share(500)),
             gpu_memory: Some(Bytes(20 << 30)),
             cpus: 4,
             memory: Bytes(16 << 30),
@@ -76,7 +76,7 @@ pub(crate) fn running() -> JobRecord {
         started_at: Some(at(70)),
         sharing_with: vec![JobId::new(13)],
         slowdown_measured: Some(Slowdown(1_215)),
-        predicted: Some(Predicted {
+        predicted: Some(JobPrediction {
             slowdown: Some(Slowdown(1_180)),
             gpu_memory: None,
             iterations: Some(1_000),
@@ -145,7 +145,7 @@ pub(crate) fn failed() -> JobRecord {
         reason_code: ReasonCode::ExitCode,
         reason: "exited with code 3".into(),
         work: "false".into(),
-        demand: Demand { gpus: Gpus::Whole(0), ..Demand::default() },
+        demand: Demand { gpus: GpuRequest::Whole(0), ..Demand::default() },
         attempt: 1,
         attempts: vec![whole(attempt(1, 10, Some(12), Some(Outcome::Exited(3))))],
         exit_code: Some(3),
@@ -176,9 +176,9 @@ pub(crate) fn nodes() -> Vec<NodeRecord> {
         cpus_used: 4,
         memory: Bytes(512 << 30),
         memory_used: Bytes(16 << 30),
-        links: Links { network: Some(Bandwidth(25_000_000_000)), interconnect: None },
+        links: LinkBandwidths { network: Some(Bandwidth(25_000_000_000)), interconnect: None },
         sharing: SharingLimits::default(),
-        isolation: Isolation { users: Users::Apart, host_limits: Enforcement::Enforced },
+        isolation: Isolation { users: UserIsolation::Apart, host_limits: Enforcement::Enforced },
         devices,
         jobs: jobs.iter().copied().map(JobId::new).collect(),
         since: at(0),
@@ -206,14 +206,14 @@ pub(crate) fn nodes() -> Vec<NodeRecord> {
 
 /// All that a driver tells.
 fn measured(record: DeviceRecord) -> DeviceRecord {
-    let facts = GpuFacts {
+    let facts = GpuProperties {
         multiprocessors: Some(132),
         compute_capability: Some((9, 0)),
         pci_address: "00000000:3B:00.0".into(),
         driver: "580.159".into(),
         cuda: Some((13, 0)),
-        peers: vec![Peer { device: DeviceId("GPU-77c".into()), path: PeerPath::NvLink(18) }],
-        ..GpuFacts::default()
+        peers: vec![GpuPeer { device: DeviceId("GPU-77c".into()), path: PeerPath::NvLink(18) }],
+        ..GpuProperties::default()
     };
     let condition = Condition {
         sharing: DeviceSharing::Enforced,

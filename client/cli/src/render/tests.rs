@@ -1,13 +1,16 @@
 //! Tables and documents are snapshots of fixed records.
 
-use cohabit_client::proto::{JobRecord, JobState, Predicted, Span};
+use cohabit_client::proto::{JobPrediction, JobRecord, JobState, Span};
 use jiff::tz::TimeZone;
 use serde::Serialize;
 
-use super::documents::{Change, Changes, Job, Jobs, TokenTold, Tokens, versioned};
+use super::documents::{
+    ChangeDocument, ChangeListDocument, JobDocument, JobListDocument, TokenDocument, TokenListDocument,
+    with_schema,
+};
 use super::job_sheet::job_sheet;
-use super::jobs_table::{Columns, jobs_table, remaining};
-use super::node_documents::{Node, Nodes};
+use super::jobs_table::{ColumnSet, jobs_table, remaining};
+use super::node_documents::{NodeDocument, NodeListDocument};
 use super::nodes_table::nodes_table;
 use super::samples::{array, at, failed, nodes, pending, running, tokens};
 use super::tokens_table::tokens_table;
@@ -15,27 +18,28 @@ use crate::output::{Colour, Screen};
 
 const PIPE: Screen = Screen { width: None, colour: Colour::None };
 
-fn listed(columns: Columns, screen: Screen) -> String {
+fn listed(columns: ColumnSet, screen: Screen) -> String {
     jobs_table(&[failed(), array(), running(), pending()], columns, at(100), &TimeZone::UTC, screen)
 }
 
 fn json(document: impl Serialize) -> String {
-    serde_json::to_string_pretty(&versioned(document)).unwrap()
+    serde_json::to_string_pretty(&with_schema(document)).unwrap()
 }
 
 #[test]
 fn a_list_says_what_is_most_worth_knowing() {
-    insta::assert_snapshot!("list", listed(Columns::Usual, PIPE));
+    insta::assert_snapshot!("list", listed(ColumnSet::Usual, PIPE));
 }
 
 #[test]
 fn a_wide_list_says_more() {
-    insta::assert_snapshot!("list_wide", listed(Columns::Wide, PIPE));
+    insta::assert_snapshot!("list_wide", listed(ColumnSet::Wide, PIPE));
 }
 
 #[test]
 fn a_pending_job_lists_how_long_it_takes_until_it_may_have_ended() {
-    let predicted = Predicted { starts_at: Some(at(160)), ends_at: Some(at(220)), ..Predicted::default() };
+    let predicted =
+        JobPrediction { starts_at: Some(at(160)), ends_at: Some(at(220)), ..JobPrediction::default() };
     let expected = JobRecord { predicted: Some(predicted), ..pending() };
     assert_eq!(remaining(&expected, at(100)), Some(Span::from_secs(120)));
     assert_eq!(remaining(&JobRecord { state: JobState::Cancelled, ..expected }, at(100)), None);
@@ -43,13 +47,13 @@ fn a_pending_job_lists_how_long_it_takes_until_it_may_have_ended() {
 
 #[test]
 fn a_list_fits_a_terminal() {
-    let text = listed(Columns::Usual, Screen { width: Some(80), ..PIPE });
+    let text = listed(ColumnSet::Usual, Screen { width: Some(80), ..PIPE });
     assert!(text.lines().all(|line| line.chars().count() <= 80), "{text}");
 }
 
 #[test]
 fn an_empty_list_is_only_its_headings() {
-    let text = jobs_table(&[], Columns::Usual, at(0), &TimeZone::UTC, PIPE);
+    let text = jobs_table(&[], ColumnSet::Usual, at(0), &TimeZone::UTC, PIPE);
     assert_eq!(
         text.split_whitespace().collect::<Vec<_>>().join(" "),
         "ID NAME USER STATE RUNTIME ETA NODE DETAIL"
@@ -58,8 +62,8 @@ fn an_empty_list_is_only_its_headings() {
 
 #[test]
 fn colours_are_for_screens_that_show_them() {
-    assert!(!listed(Columns::Usual, PIPE).contains('\u{1b}'));
-    assert!(listed(Columns::Usual, Screen { colour: Colour::Shown, ..PIPE }).contains('\u{1b}'));
+    assert!(!listed(ColumnSet::Usual, PIPE).contains('\u{1b}'));
+    assert!(listed(ColumnSet::Usual, Screen { colour: Colour::Shown, ..PIPE }).contains('\u{1b}'));
 }
 
 #[test]
@@ -71,13 +75,15 @@ fn a_sheet_tells_all_about_a_job() {
 
 #[test]
 fn the_document_of_a_job_is_the_contract() {
-    insta::assert_snapshot!("show_json", json(Job::from(&running())));
-    insta::assert_snapshot!("show_json_failed", json(Job::from(&failed())));
+    insta::assert_snapshot!("show_json", json(JobDocument::from(&running())));
+    insta::assert_snapshot!("show_json_failed", json(JobDocument::from(&failed())));
 }
 
 #[test]
 fn the_document_of_a_list_holds_jobs() {
-    let document = serde_json::to_value(versioned(Jobs { jobs: vec![Job::from(&array())] })).unwrap();
+    let document =
+        serde_json::to_value(with_schema(JobListDocument { jobs: vec![JobDocument::from(&array())] }))
+            .unwrap();
     assert_eq!(document["schema"], 1);
     assert_eq!(document["jobs"][0]["id"], "9");
     assert_eq!(document["jobs"][0]["array"]["members"], 100);
@@ -87,8 +93,11 @@ fn the_document_of_a_list_holds_jobs() {
 #[test]
 fn nodes_are_shown_as_lines_and_as_a_document() {
     let table = |columns| nodes_table(&nodes(), columns, &TimeZone::UTC, PIPE);
-    insta::assert_snapshot!("nodes", format!("{}\n{}", table(Columns::Usual), table(Columns::Wide)));
-    insta::assert_snapshot!("nodes_json", json(Nodes { nodes: nodes().iter().map(Node::from).collect() }));
+    insta::assert_snapshot!("nodes", format!("{}\n{}", table(ColumnSet::Usual), table(ColumnSet::Wide)));
+    insta::assert_snapshot!(
+        "nodes_json",
+        json(NodeListDocument { nodes: nodes().iter().map(NodeDocument::from).collect() })
+    );
 }
 
 #[test]
@@ -96,15 +105,15 @@ fn tokens_are_shown_without_secrets() {
     insta::assert_snapshot!("tokens", tokens_table(&tokens(), &TimeZone::UTC, PIPE));
     insta::assert_snapshot!(
         "tokens_json",
-        json(Tokens { tokens: tokens().iter().map(TokenTold::from).collect() })
+        json(TokenListDocument { tokens: tokens().iter().map(TokenDocument::from).collect() })
     );
 }
 
 #[test]
 fn a_change_is_told_for_each_job() {
-    use cohabit_client::proto::{JobChange, JobId, Refusal, RefusalCode, Verdict};
-    let refused = Verdict::Refused(Refusal::new(RefusalCode::WrongState, "it ended already"));
-    let changes = [(1, Verdict::Done), (2, Verdict::Already), (3, refused)]
-        .map(|(job, verdict)| Change::new(JobChange::Hold, JobId::new(job), &verdict));
-    insta::assert_snapshot!("change_json", json(Changes { changes: changes.into() }));
+    use cohabit_client::proto::{ChangeResult, JobChange, JobId, Refusal, RefusalCode};
+    let refused = ChangeResult::Refused(Refusal::new(RefusalCode::WrongState, "it ended already"));
+    let changes = [(1, ChangeResult::Done), (2, ChangeResult::Already), (3, refused)]
+        .map(|(job, verdict)| ChangeDocument::new(JobChange::Hold, JobId::new(job), &verdict));
+    insta::assert_snapshot!("change_json", json(ChangeListDocument { changes: changes.into() }));
 }

@@ -3,16 +3,16 @@
 use cohabit_client::proto::TokenRecord;
 use jiff::tz::TimeZone;
 
-use super::{clock, table};
+use super::{local_time, table};
 use crate::output::Screen;
 
 /// The table, with the viewer's clock.
 pub(crate) fn tokens_table(tokens: &[TokenRecord], zone: &TimeZone, screen: Screen) -> String {
     let mut table = table::table(&["NAME", "ROLE", "ACCOUNT", "CREATED", "EXPIRES"], screen);
     for token in tokens {
-        let expires = token.expires_at.map_or("never".to_owned(), |at| clock(at, zone));
+        let expires = token.expires_at.map_or("never".to_owned(), |at| local_time(at, zone));
         let account = token.runs_as().unwrap_or_default().to_owned();
-        let created = clock(token.created_at, zone);
+        let created = local_time(token.created_at, zone);
         table.add_row([token.name.clone(), token.role.to_string(), account, created, expires]);
     }
     table::text(&table)

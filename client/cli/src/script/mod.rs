@@ -12,14 +12,14 @@ use std::path::{Path, PathBuf};
 use clap::{Args as _, Command};
 
 use crate::arguments::JobArguments;
-use crate::failure::Failure;
-use crate::usage::complaint;
+use crate::failure::CommandError;
+use crate::usage::usage_message;
 
 /// Larger files that start with `#!` are programs with a script in front; they stay where they are.
-const LONGEST_SCRIPT: u64 = 1 << 20;
+const MAX_SCRIPT_BYTES: u64 = 1 << 20;
 
-const OURS: &str = "#COHABIT";
-const SLURM: &str = "#SBATCH";
+const COHABIT_MARKER: &str = "#COHABIT";
+const SLURM_MARKER: &str = "#SBATCH";
 
 /// A script that a command names.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -30,11 +30,11 @@ pub(crate) struct Script {
 
 impl Script {
     /// The script with this path, if it is a text file that starts with `#!`.
-    pub(crate) fn at(path: &Path) -> Result<Option<Script>, Failure> {
+    pub(crate) fn at(path: &Path) -> Result<Option<Script>, CommandError> {
         let unreadable =
-            |error| Failure::invalid(format!("the script {} cannot be read: {error}", path.display()));
+            |error| CommandError::invalid(format!("the script {} cannot be read: {error}", path.display()));
         let Ok(mut file) = fs::File::open(path) else { return Ok(None) };
-        if !file.metadata().is_ok_and(|metadata| metadata.is_file() && metadata.len() <= LONGEST_SCRIPT) {
+        if !file.metadata().is_ok_and(|metadata| metadata.is_file() && metadata.len() <= MAX_SCRIPT_BYTES) {
             return Ok(None);
         }
         let mut bytes = Vec::new();
@@ -54,10 +54,10 @@ impl Script {
     }
 
     /// The flags that its directives mean, in their order.
-    pub(crate) fn flags(&self) -> Result<Vec<String>, Failure> {
+    pub(crate) fn flags(&self) -> Result<Vec<String>, CommandError> {
         let mut flags = Vec::new();
         for (line, directive) in directives(&self.text) {
-            let refuse = |why| Failure::invalid(format!("{}:{line}: {why}", self.path.display()));
+            let refuse = |why| CommandError::invalid(format!("{}:{line}: {why}", self.path.display()));
             flags.extend(directive.flags().map_err(refuse)?);
         }
         Ok(flags)
@@ -67,14 +67,14 @@ impl Script {
     pub(crate) fn late_directives(&self) -> Vec<usize> {
         let header = header_length(&self.text);
         let lines = self.text.lines().enumerate().skip(header);
-        lines.filter(|(_, line)| line.starts_with(OURS)).map(|(number, _)| number + 1).collect()
+        lines.filter(|(_, line)| line.starts_with(COHABIT_MARKER)).map(|(number, _)| number + 1).collect()
     }
 }
 
 /// One directive line, without its marker.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Directive<'a> {
-    Ours(&'a str),
+    Cohabit(&'a str),
     Slurm(&'a str),
 }
 
@@ -93,15 +93,15 @@ fn directive(line: &str) -> Option<Directive<'_>> {
     let after = |marker| {
         line.strip_prefix(marker).filter(|rest: &&str| rest.is_empty() || rest.starts_with([' ', '\t']))
     };
-    after(OURS).map(Directive::Ours).or_else(|| after(SLURM).map(Directive::Slurm))
+    after(COHABIT_MARKER).map(Directive::Cohabit).or_else(|| after(SLURM_MARKER).map(Directive::Slurm))
 }
 
 impl Directive<'_> {
     fn flags(self) -> Result<Vec<String>, String> {
-        let (Directive::Ours(text) | Directive::Slurm(text)) = self;
+        let (Directive::Cohabit(text) | Directive::Slurm(text)) = self;
         let words = shlex::split(text).ok_or("a quotation mark is not closed")?;
         let flags = match self {
-            Directive::Ours(_) => words,
+            Directive::Cohabit(_) => words,
             Directive::Slurm(_) => slurm::translate(&words)?,
         };
         check(&flags)?;
@@ -115,7 +115,7 @@ fn check(flags: &[String]) -> Result<(), String> {
         JobArguments::augment_args(Command::new("script").no_binary_name(true).disable_help_flag(true));
     match reader.try_get_matches_from(flags) {
         Ok(_) => Ok(()),
-        Err(error) => Err(complaint(&error)),
+        Err(error) => Err(usage_message(&error)),
     }
 }
 

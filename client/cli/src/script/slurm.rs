@@ -7,14 +7,14 @@ use crate::nearest::nearest;
 use crate::values::in_seconds;
 
 /// An option of `sbatch` that means something here.
-struct Known {
+struct SlurmOption {
     short: &'static str,
     long: &'static str,
-    meaning: Meaning,
+    meaning: Translation,
 }
 
 #[derive(Clone, Copy)]
-enum Meaning {
+enum Translation {
     /// Our flag with the same value.
     Same(&'static str),
     /// Our flags, by the value.
@@ -23,27 +23,27 @@ enum Meaning {
     Switch(&'static str),
 }
 
-const fn known(short: &'static str, long: &'static str, meaning: Meaning) -> Known {
-    Known { short, long, meaning }
+const fn known(short: &'static str, long: &'static str, meaning: Translation) -> SlurmOption {
+    SlurmOption { short, long, meaning }
 }
 
-const KNOWN: [Known; 16] = [
-    known("-J", "--job-name", Meaning::Same("--name")),
-    known("-t", "--time", Meaning::Value(time)),
-    known("-c", "--cpus-per-task", Meaning::Same("--cpus")),
-    known("", "--mem", Meaning::Value(memory)),
-    known("", "--gres", Meaning::Value(generic_resource)),
-    known("-G", "--gpus", Meaning::Value(|value| count("--gpus", value))),
-    known("", "--gpus-per-node", Meaning::Value(|value| count("--gpus-per-node", value))),
-    known("-a", "--array", Meaning::Same("--array")),
-    known("-d", "--dependency", Meaning::Value(dependency)),
-    known("-N", "--nodes", Meaning::Value(|value| count("--nodes", value))),
-    known("-n", "--ntasks", Meaning::Value(one_task)),
-    known("", "--ntasks-per-node", Meaning::Value(one_task)),
-    known("-D", "--chdir", Meaning::Same("--workdir")),
-    known("-b", "--begin", Meaning::Value(begin)),
-    known("", "--signal", Meaning::Value(signal)),
-    known("-H", "--hold", Meaning::Switch("--hold")),
+const SLURM_OPTIONS: [SlurmOption; 16] = [
+    known("-J", "--job-name", Translation::Same("--name")),
+    known("-t", "--time", Translation::Value(time)),
+    known("-c", "--cpus-per-task", Translation::Same("--cpus")),
+    known("", "--mem", Translation::Value(memory)),
+    known("", "--gres", Translation::Value(generic_resource)),
+    known("-G", "--gpus", Translation::Value(|value| count("--gpus", value))),
+    known("", "--gpus-per-node", Translation::Value(|value| count("--gpus-per-node", value))),
+    known("-a", "--array", Translation::Same("--array")),
+    known("-d", "--dependency", Translation::Value(dependency)),
+    known("-N", "--nodes", Translation::Value(|value| count("--nodes", value))),
+    known("-n", "--ntasks", Translation::Value(one_task)),
+    known("", "--ntasks-per-node", Translation::Value(one_task)),
+    known("-D", "--chdir", Translation::Same("--workdir")),
+    known("-b", "--begin", Translation::Value(begin)),
+    known("", "--signal", Translation::Value(signal)),
+    known("-H", "--hold", Translation::Switch("--hold")),
 ];
 
 /// Our flags for the words of one `#SBATCH` line.
@@ -58,9 +58,9 @@ pub(super) fn translate(words: &[String]) -> Result<Vec<String>, String> {
             None => words.next().map(String::as_str).ok_or_else(|| format!("{name} needs a value")),
         };
         match known.meaning {
-            Meaning::Same(flag) => flags.extend([flag.to_owned(), value()?.to_owned()]),
-            Meaning::Value(flags_for) => flags.extend(flags_for(value()?)?),
-            Meaning::Switch(flag) => flags.push(flag.to_owned()),
+            Translation::Same(flag) => flags.extend([flag.to_owned(), value()?.to_owned()]),
+            Translation::Value(flags_for) => flags.extend(flags_for(value()?)?),
+            Translation::Switch(flag) => flags.push(flag.to_owned()),
         }
     }
     Ok(flags)
@@ -78,8 +78,8 @@ fn split(word: &str) -> Result<(&str, Option<&str>), String> {
     }
 }
 
-fn find(name: &str) -> Option<&'static Known> {
-    KNOWN.iter().find(|known| known.long == name || (known.short == name && !name.is_empty()))
+fn find(name: &str) -> Option<&'static SlurmOption> {
+    SLURM_OPTIONS.iter().find(|known| known.long == name || (known.short == name && !name.is_empty()))
 }
 
 fn unknown(name: &str) -> String {
@@ -94,7 +94,7 @@ fn unknown(name: &str) -> String {
             "it means whole nodes in Slurm: for GPUs that nobody else may join write #COHABIT --exclusive"
         }
         "--nice" => "write #COHABIT --priority",
-        _ => match nearest(name, KNOWN.iter().map(|known| known.long)) {
+        _ => match nearest(name, SLURM_OPTIONS.iter().map(|known| known.long)) {
             Some(nearest) => return format!("#SBATCH {name} is not understood; did you mean {nearest}?"),
             None => "remove it, or write what it should do as #COHABIT flags",
         },

@@ -1,7 +1,7 @@
 //! From flags to a job specification.
 
 use clap::Parser;
-use cohabit_client::proto::{Bytes, Launch, Share, Slowdown, Span, Spread};
+use cohabit_client::proto::{Bytes, LaunchMode, Share, Slowdown, Span, Spread};
 
 use super::*;
 
@@ -12,15 +12,15 @@ struct Flags {
     job: JobArguments,
 }
 
-fn here(variables: &[(&str, &str)]) -> Surroundings {
-    Surroundings {
+fn here(variables: &[(&str, &str)]) -> SubmitContext {
+    SubmitContext {
         folder: "/home/ada".into(),
         variables: variables.iter().map(|(name, value)| (name.into(), value.into())).collect(),
         now: "2026-11-21T12:00:00+01:00[Europe/Berlin]".parse().unwrap(),
     }
 }
 
-fn specified(flags: &str, surroundings: &Surroundings) -> Result<JobSpec, Failure> {
+fn specified(flags: &str, surroundings: &SubmitContext) -> Result<JobSpec, CommandError> {
     let flags = ["job"].into_iter().chain(flags.split_whitespace());
     let job = Flags::try_parse_from(flags).unwrap().job;
     specify(&job, vec!["python".into(), "train.py".into()], None, surroundings)
@@ -47,7 +47,7 @@ fn flags_become_what_they_say() {
         spec.demand,
         Demand {
             nodes: 2,
-            gpus: Gpus::Whole(2),
+            gpus: GpuRequest::Whole(2),
             gpu_memory: Some(Bytes(20 << 30)),
             cpus: 8,
             memory: Bytes(64 << 30),
@@ -56,7 +56,7 @@ fn flags_become_what_they_say() {
             ..Demand::default()
         }
     );
-    assert_eq!((spec.name.as_str(), spec.launch, spec.priority), ("r50", Launch::PerGpu, -3));
+    assert_eq!((spec.name.as_str(), spec.launch, spec.priority), ("r50", LaunchMode::PerGpu, -3));
     assert_eq!((spec.workdir.as_str(), spec.checkpoint.as_deref()), ("/home/ada/runs", Some("/home/ada/ck")));
     assert_eq!((spec.time_limit, spec.retry.limit), (Some(Span::from_secs(7_200)), 2));
     assert!(spec.held && spec.slurm_environment);
@@ -67,7 +67,7 @@ fn what_is_said_of_a_share_becomes_part_of_the_demand() {
     let flags = "--gpus 0.25 --gpu-mem 8G --enforced --cap-compute --gpu-processes 4 --max-slowdown 1.25";
     let demand = specified(flags, &here(&[])).unwrap().demand;
     let told = (demand.limits, demand.compute, demand.gpu_processes, demand.max_slowdown);
-    assert_eq!(told, (Limits::Enforced, Compute::Capped, 4, Some(Slowdown(1_250))));
+    assert_eq!(told, (EnforcementRequirement::Enforced, ComputeLimit::Capped, 4, Some(Slowdown(1_250))));
     let whole = specified("--gpus 1 --cap-compute", &here(&[])).unwrap();
     assert!(whole.check().unwrap_err().contains("only a part of a GPU"));
     let alone = specified("--gpus 1 --max-slowdown 2", &here(&[])).unwrap();
@@ -79,8 +79,8 @@ fn what_is_said_of_a_share_becomes_part_of_the_demand() {
 #[test]
 fn gpus_for_each_node_come_from_scripts_and_yield_to_a_total() {
     let gpus = |flags| specified(flags, &here(&[])).unwrap().demand.gpus;
-    assert_eq!(gpus("--gpus-per-node 2 --nodes 3"), Gpus::Whole(2));
-    assert_eq!(gpus("--gpus-per-node 2 --gpus 0.5"), Gpus::Part(Share(500)));
+    assert_eq!(gpus("--gpus-per-node 2 --nodes 3"), GpuRequest::Whole(2));
+    assert_eq!(gpus("--gpus-per-node 2 --gpus 0.5"), GpuRequest::Part(Share(500)));
 }
 
 #[test]
@@ -127,7 +127,7 @@ fn a_script_travels_as_text() {
     fs::write(&path, "#!/bin/sh\necho\n").unwrap();
     let script = Script::at(&path).unwrap();
     let spec = specify(&JobArguments::default(), vec!["./train.sh".into()], script, &here(&[])).unwrap();
-    let Work::Command(command) = spec.work else { panic!("a command was described") };
+    let Entrypoint::Command(command) = spec.work else { panic!("a command was described") };
     assert_eq!(command.script.as_deref(), Some("#!/bin/sh\necho\n"));
     assert_eq!(spec.name, "train.sh");
 }

@@ -10,7 +10,7 @@ use super::span::span;
 
 /// A begin time as written.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub(crate) enum Begin {
+pub(crate) enum BeginTime {
     /// A point in time with its offset: `2026-11-22T08:00:00Z`.
     At(Timestamp),
     /// A date and time where the submitter is: `2026-11-22T08:00`.
@@ -22,17 +22,17 @@ pub(crate) enum Begin {
 }
 
 /// Reads a begin time.
-pub(crate) fn begin(text: &str) -> Result<Begin, String> {
+pub(crate) fn begin(text: &str) -> Result<BeginTime, String> {
     if let Some(later) = text.strip_prefix("now") {
         return match later.strip_prefix('+') {
-            Some(length) => span(length).map(Begin::After),
-            None if later.is_empty() => Ok(Begin::After(Span::ZERO)),
+            Some(length) => span(length).map(BeginTime::After),
+            None if later.is_empty() => Ok(BeginTime::After(Span::ZERO)),
             None => Err(refusal(text)),
         };
     }
-    None.or_else(|| text.parse().ok().map(Begin::At))
-        .or_else(|| text.parse().ok().filter(|_| text.contains('-')).map(Begin::Local))
-        .or_else(|| text.parse().ok().filter(|_| text.contains(':')).map(Begin::Next))
+    None.or_else(|| text.parse().ok().map(BeginTime::At))
+        .or_else(|| text.parse().ok().filter(|_| text.contains('-')).map(BeginTime::Local))
+        .or_else(|| text.parse().ok().filter(|_| text.contains(':')).map(BeginTime::Next))
         .ok_or_else(|| refusal(text))
 }
 
@@ -40,15 +40,15 @@ fn refusal(text: &str) -> String {
     format!("'{text}' is no time to begin: write it like now+1h, 08:00 or 2026-11-22T08:00:00Z")
 }
 
-impl Begin {
+impl BeginTime {
     /// The point in time that was meant by somebody who wrote it at `now`.
     pub(crate) fn resolve(self, now: &Zoned) -> Result<Time, String> {
         let unclear = |error: jiff::Error| format!("the begin time cannot be worked out: {error}");
         let at = match self {
-            Begin::After(length) => return Ok(time_of(now.timestamp()) + length),
-            Begin::At(at) => at,
-            Begin::Local(local) => local.to_zoned(now.time_zone().clone()).map_err(unclear)?.timestamp(),
-            Begin::Next(clock) => next(clock, now).map_err(unclear)?.timestamp(),
+            BeginTime::After(length) => return Ok(time_of(now.timestamp()) + length),
+            BeginTime::At(at) => at,
+            BeginTime::Local(local) => local.to_zoned(now.time_zone().clone()).map_err(unclear)?.timestamp(),
+            BeginTime::Next(clock) => next(clock, now).map_err(unclear)?.timestamp(),
         };
         Ok(time_of(at))
     }

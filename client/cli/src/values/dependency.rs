@@ -2,29 +2,29 @@
 //!
 //! The head knows which job a reference means, so what was written is kept until the job is submitted.
 
-use cohabit_client::proto::{JobRef, When};
+use cohabit_client::proto::{DependencyKind, JobRef};
 
 /// A dependency as written.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct WrittenDependency {
+pub(crate) struct DependencyArgument {
     /// Which job.
     pub(crate) job: JobRef,
     /// How it has to end.
-    pub(crate) when: When,
+    pub(crate) when: DependencyKind,
 }
 
 /// Reads `12`, `afterok:12`, `afterany:last`, `afternotok:12.5`.
-pub(crate) fn dependency(text: &str) -> Result<WrittenDependency, String> {
+pub(crate) fn dependency(text: &str) -> Result<DependencyArgument, String> {
     let (when, job) = match text.split_once(':') {
-        None => (When::AfterOk, text),
-        Some(("afterok", job)) => (When::AfterOk, job),
-        Some(("afterany", job)) => (When::AfterAny, job),
-        Some(("afternotok", job)) => (When::AfterNotOk, job),
+        None => (DependencyKind::AfterOk, text),
+        Some(("afterok", job)) => (DependencyKind::AfterOk, job),
+        Some(("afterany", job)) => (DependencyKind::AfterAny, job),
+        Some(("afternotok", job)) => (DependencyKind::AfterNotOk, job),
         Some((other, _)) => {
             return Err(format!("'{other}' is no way to end: use afterok, afterany or afternotok"));
         }
     };
-    Ok(WrittenDependency { job: job.parse().map_err(|error| format!("{error}"))?, when })
+    Ok(DependencyArgument { job: job.parse().map_err(|error| format!("{error}"))?, when })
 }
 
 #[cfg(test)]
@@ -36,9 +36,12 @@ mod tests {
     #[test]
     fn a_dependency_wants_success_unless_it_says_otherwise() {
         let read = |text: &str| dependency(text).map(|read| (read.job, read.when));
-        assert_eq!(read("12"), Ok((JobRef::Id(JobId::new(12)), When::AfterOk)));
-        assert_eq!(read("afterany:last"), Ok((JobRef::Last(0), When::AfterAny)));
-        assert_eq!(read("afternotok:12.5"), Ok((JobRef::Id(JobId::member(12, 5)), When::AfterNotOk)));
+        assert_eq!(read("12"), Ok((JobRef::Id(JobId::new(12)), DependencyKind::AfterOk)));
+        assert_eq!(read("afterany:last"), Ok((JobRef::Last(0), DependencyKind::AfterAny)));
+        assert_eq!(
+            read("afternotok:12.5"),
+            Ok((JobRef::Id(JobId::member(12, 5)), DependencyKind::AfterNotOk))
+        );
     }
 
     #[test]

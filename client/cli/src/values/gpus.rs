@@ -1,15 +1,15 @@
 //! `--gpus`: how many devices a job gets on all its nodes together, or which part of one.
 
-use cohabit_client::proto::{Gpus, Share};
+use cohabit_client::proto::{GpuRequest, Share};
 
 /// Reads `0`, `4`, `0.5`: whole devices, or a part of one in thousandths.
-pub(crate) fn gpus(text: &str) -> Result<Gpus, String> {
+pub(crate) fn gpus(text: &str) -> Result<GpuRequest, String> {
     let thousandths = thousandths(text).ok_or_else(|| {
         format!("'{text}' is no number of GPUs: ask for whole ones (1, 4), a part of one (0.5) or none (0)")
     })?;
     match (thousandths / 1_000, thousandths % 1_000) {
-        (whole, 0) => Ok(Gpus::Whole(whole)),
-        (0, part) => Ok(Gpus::Part(Share(part))),
+        (whole, 0) => Ok(GpuRequest::Whole(whole)),
+        (0, part) => Ok(GpuRequest::Part(Share(part))),
         (whole, _) => Err(format!(
             "{text} GPUs cannot be had: a job takes whole GPUs or a part of one; ask for 0.5, {whole} or {}",
             whole + 1
@@ -18,19 +18,19 @@ pub(crate) fn gpus(text: &str) -> Result<Gpus, String> {
 }
 
 /// What falls to each of `nodes` when `total` is spread evenly; one device each where nothing was asked for.
-pub(crate) fn on_each_node(total: Option<Gpus>, nodes: u32) -> Result<Gpus, String> {
+pub(crate) fn on_each_node(total: Option<GpuRequest>, nodes: u32) -> Result<GpuRequest, String> {
     match total {
-        None => Ok(Gpus::Whole(1)),
-        Some(Gpus::Part(share)) if nodes > 1 => Err(format!(
+        None => Ok(GpuRequest::Whole(1)),
+        Some(GpuRequest::Part(share)) if nodes > 1 => Err(format!(
             "--gpus {share} is a part of one GPU, but --nodes asks for {nodes} nodes: \
              ask for a multiple of {nodes} GPUs"
         )),
-        Some(Gpus::Whole(count)) if nodes > 0 && !count.is_multiple_of(nodes) => Err(format!(
+        Some(GpuRequest::Whole(count)) if nodes > 0 && !count.is_multiple_of(nodes) => Err(format!(
             "--gpus {count} counts the GPUs of all nodes together and cannot be spread evenly over {nodes}: \
              ask for a multiple of {nodes}"
         )),
-        Some(Gpus::Whole(count)) => Ok(Gpus::Whole(count / nodes.max(1))),
-        Some(part @ Gpus::Part(_)) => Ok(part),
+        Some(GpuRequest::Whole(count)) => Ok(GpuRequest::Whole(count / nodes.max(1))),
+        Some(part @ GpuRequest::Part(_)) => Ok(part),
     }
 }
 
@@ -51,11 +51,11 @@ mod tests {
 
     #[test]
     fn whole_gpus_and_parts_of_one_are_read() {
-        assert_eq!(gpus("4"), Ok(Gpus::Whole(4)));
-        assert_eq!(gpus("0"), Ok(Gpus::Whole(0)));
-        assert_eq!(gpus("1.0"), Ok(Gpus::Whole(1)));
-        assert_eq!(gpus("0.5"), Ok(Gpus::Part(Share(500))));
-        assert_eq!(gpus(".125"), Ok(Gpus::Part(Share(125))));
+        assert_eq!(gpus("4"), Ok(GpuRequest::Whole(4)));
+        assert_eq!(gpus("0"), Ok(GpuRequest::Whole(0)));
+        assert_eq!(gpus("1.0"), Ok(GpuRequest::Whole(1)));
+        assert_eq!(gpus("0.5"), Ok(GpuRequest::Part(Share(500))));
+        assert_eq!(gpus(".125"), Ok(GpuRequest::Part(Share(125))));
         for bad in ["", "1.", "-1", "+1", "half", "0.0005", "1e3", "9999999999"] {
             assert!(gpus(bad).unwrap_err().contains("no number of GPUs"), "{bad}");
         }
@@ -64,11 +64,11 @@ mod tests {
 
     #[test]
     fn the_total_is_spread_evenly_or_refused() {
-        assert_eq!(on_each_node(None, 3), Ok(Gpus::Whole(1)));
-        assert_eq!(on_each_node(Some(Gpus::Whole(8)), 2), Ok(Gpus::Whole(4)));
-        assert_eq!(on_each_node(Some(Gpus::Whole(0)), 2), Ok(Gpus::Whole(0)));
-        assert_eq!(on_each_node(Some(Gpus::Part(Share(500))), 1), Ok(Gpus::Part(Share(500))));
-        assert!(on_each_node(Some(Gpus::Whole(3)), 2).unwrap_err().contains("multiple of 2"));
-        assert!(on_each_node(Some(Gpus::Part(Share(500))), 2).unwrap_err().contains("part of one GPU"));
+        assert_eq!(on_each_node(None, 3), Ok(GpuRequest::Whole(1)));
+        assert_eq!(on_each_node(Some(GpuRequest::Whole(8)), 2), Ok(GpuRequest::Whole(4)));
+        assert_eq!(on_each_node(Some(GpuRequest::Whole(0)), 2), Ok(GpuRequest::Whole(0)));
+        assert_eq!(on_each_node(Some(GpuRequest::Part(Share(500))), 1), Ok(GpuRequest::Part(Share(500))));
+        assert!(on_each_node(Some(GpuRequest::Whole(3)), 2).unwrap_err().contains("multiple of 2"));
+        assert!(on_each_node(Some(GpuRequest::Part(Share(500))), 2).unwrap_err().contains("part of one GPU"));
     }
 }

@@ -13,10 +13,10 @@ mod stop_signal;
 mod variable;
 
 pub(crate) use self::array::array;
-pub(crate) use self::begin::{Begin, begin};
-pub(crate) use self::dependency::{WrittenDependency, dependency};
+pub(crate) use self::begin::{BeginTime, begin};
+pub(crate) use self::dependency::{DependencyArgument, dependency};
 pub(crate) use self::gpus::{gpus, on_each_node};
-pub(crate) use self::nodes::{Nodes, nodes};
+pub(crate) use self::nodes::{NodeCount, nodes};
 pub(crate) use self::span::{in_seconds, span};
 pub(crate) use self::stop_signal::stop_signal;
-pub(crate) use self::variable::{Variable, variable};
+pub(crate) use self::variable::{EnvArgument, variable};

@@ -4,38 +4,38 @@ use cohabit_client::proto::Spread;
 
 /// How a job lies on nodes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Nodes {
+pub(crate) enum NodeCount {
     /// On this many, with as many devices on each.
     Exactly(u32),
     /// On any, with whatever number of devices on each.
     Any,
 }
 
-impl Nodes {
+impl NodeCount {
     /// How many, where the devices are not spread freely.
     pub(crate) const fn count(self) -> u32 {
         match self {
-            Nodes::Exactly(count) => count,
-            Nodes::Any => 1,
+            NodeCount::Exactly(count) => count,
+            NodeCount::Any => 1,
         }
     }
 
     /// How its devices lie on them.
     pub(crate) const fn spread(self) -> Spread {
         match self {
-            Nodes::Exactly(_) => Spread::Even,
-            Nodes::Any => Spread::Free,
+            NodeCount::Exactly(_) => Spread::Even,
+            NodeCount::Any => Spread::Free,
         }
     }
 }
 
 /// Reads `2` and `any`.
-pub(crate) fn nodes(text: &str) -> Result<Nodes, String> {
+pub(crate) fn nodes(text: &str) -> Result<NodeCount, String> {
     if text == "any" {
-        return Ok(Nodes::Any);
+        return Ok(NodeCount::Any);
     }
     let count = text.parse().ok().filter(|count| *count > 0);
-    count.map(Nodes::Exactly).ok_or_else(|| {
+    count.map(NodeCount::Exactly).ok_or_else(|| {
         format!("'{text}' is no number of nodes: write 1, 2, … or any, to let GPUs lie on whatever nodes")
     })
 }
@@ -46,8 +46,8 @@ mod tests {
 
     #[test]
     fn a_count_or_any_is_read() {
-        assert_eq!(nodes("2"), Ok(Nodes::Exactly(2)));
-        assert_eq!(nodes("any"), Ok(Nodes::Any));
+        assert_eq!(nodes("2"), Ok(NodeCount::Exactly(2)));
+        assert_eq!(nodes("any"), Ok(NodeCount::Any));
         for bad in ["", "0", "-1", "1-4", "all", "99999999999"] {
             assert!(nodes(bad).unwrap_err().contains("no number of nodes"), "{bad}");
         }

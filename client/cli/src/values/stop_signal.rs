@@ -1,21 +1,21 @@
 //! `--stop-signal`: the signal that announces a stop, and how long ahead it comes.
 
-use cohabit_client::proto::{Signal, Span, Warning};
+use cohabit_client::proto::{Signal, Span, WarningSignal};
 
 use super::span::span;
 
 /// As in Slurm, a signal without a time comes a minute ahead.
-const USUAL_WARNING: Span = Span::from_secs(60);
+const DEFAULT_WARNING: Span = Span::from_secs(60);
 
 /// Reads `SIGUSR1@60s` or `USR1`.
-pub(crate) fn stop_signal(text: &str) -> Result<Warning, String> {
+pub(crate) fn stop_signal(text: &str) -> Result<WarningSignal, String> {
     let (name, before) = match text.split_once('@') {
         Some((name, before)) => (name, span(before)?),
-        None => (text, USUAL_WARNING),
+        None => (text, DEFAULT_WARNING),
     };
     let signal = Signal::by_name(name)
         .ok_or_else(|| format!("'{name}' is no signal: write it like SIGUSR1@60s or 10@60s"))?;
-    Ok(Warning { signal, before })
+    Ok(WarningSignal { signal, before })
 }
 
 #[cfg(test)]

@@ -2,15 +2,15 @@
 
 /// A variable as written.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) enum Variable {
+pub(crate) enum EnvArgument {
     /// `NAME=VALUE`.
     Set(String, String),
     /// `NAME`: with the value that it has where the job is submitted.
-    TakeOver(String),
+    Inherit(String),
 }
 
 /// Reads `NAME=VALUE` or `NAME`.
-pub(crate) fn variable(text: &str) -> Result<Variable, String> {
+pub(crate) fn variable(text: &str) -> Result<EnvArgument, String> {
     let (name, value) = match text.split_once('=') {
         Some((name, value)) => (name, Some(value)),
         None => (text, None),
@@ -19,8 +19,8 @@ pub(crate) fn variable(text: &str) -> Result<Variable, String> {
         return Err(format!("'{text}' names no variable: write NAME=VALUE, or NAME to take over its value"));
     }
     Ok(match value {
-        Some(value) => Variable::Set(name.to_owned(), value.to_owned()),
-        None => Variable::TakeOver(name.to_owned()),
+        Some(value) => EnvArgument::Set(name.to_owned(), value.to_owned()),
+        None => EnvArgument::Inherit(name.to_owned()),
     })
 }
 
@@ -30,9 +30,9 @@ mod tests {
 
     #[test]
     fn values_may_hold_anything() {
-        assert_eq!(variable("A=b=c "), Ok(Variable::Set("A".into(), "b=c ".into())));
-        assert_eq!(variable("A="), Ok(Variable::Set("A".into(), String::new())));
-        assert_eq!(variable("A"), Ok(Variable::TakeOver("A".into())));
+        assert_eq!(variable("A=b=c "), Ok(EnvArgument::Set("A".into(), "b=c ".into())));
+        assert_eq!(variable("A="), Ok(EnvArgument::Set("A".into(), String::new())));
+        assert_eq!(variable("A"), Ok(EnvArgument::Inherit("A".into())));
         assert!(variable("=x").is_err());
     }
 }

@@ -37,7 +37,7 @@ fn what_is_said_arrives_in_the_specification() {
         .env("SEED", "1")
         .array(1..=9)
         .at_once(4)
-        .depends_on(JobId::new(5), When::AfterAny)
+        .depends_on(JobId::new(5), DependencyKind::AfterAny)
         .begin(Time::from_micros(6))
         .priority(-1)
         .time_limit(Duration::from_secs(60))
@@ -51,20 +51,23 @@ fn what_is_said_arrives_in_the_specification() {
         .build()
         .unwrap();
     let spec = submission.spec();
-    let Work::Command(command) = &spec.work else { panic!("{:?}", spec.work) };
+    let Entrypoint::Command(command) = &spec.work else { panic!("{:?}", spec.work) };
     assert_eq!(command.argv, ["python", "train.py", "--lr", "0.1"]);
     assert_eq!((spec.name.as_str(), spec.workdir.as_str()), ("mnist", "/data"));
-    assert_eq!((spec.demand.gpus, spec.demand.gpu_memory), (Gpus::Part(Share(500)), Some(Bytes(7))));
+    assert_eq!((spec.demand.gpus, spec.demand.gpu_memory), (GpuRequest::Part(Share(500)), Some(Bytes(7))));
     let demand = &spec.demand;
-    assert_eq!((demand.limits, demand.compute, demand.gpu_processes), (Limits::Enforced, Compute::Capped, 2));
+    assert_eq!(
+        (demand.limits, demand.compute, demand.gpu_processes),
+        (EnforcementRequirement::Enforced, ComputeLimit::Capped, 2)
+    );
     assert_eq!((spec.demand.cpus, spec.demand.memory, spec.demand.nodes), (2, Bytes(8), 3));
     assert_eq!(spec.environment["SEED"], "1");
     let members = vec![IndexRange { first: 1, last: 9, step: 1 }];
     assert_eq!(spec.array, Some(Array { ranges: members, at_once: Some(4) }));
-    assert_eq!(spec.depends_on, [Dependency { job: JobId::new(5), when: When::AfterAny }]);
+    assert_eq!(spec.depends_on, [Dependency { job: JobId::new(5), when: DependencyKind::AfterAny }]);
     assert_eq!((spec.begin, spec.priority), (Some(Time::from_micros(6)), -1));
     assert_eq!((spec.time_limit, spec.retry.limit), (Some(Span::from_secs(60)), 2));
-    assert_eq!(spec.stop.warning, Some(Warning { signal: Signal::USR1, before: Span::from_secs(30) }));
+    assert_eq!(spec.stop.warning, Some(WarningSignal { signal: Signal::USR1, before: Span::from_secs(30) }));
     assert_eq!(spec.stop.grace, Span::from_secs(10));
     assert_eq!((spec.group.as_deref(), spec.iterations), (Some("nightly"), Some(1000)));
     assert_eq!((spec.checkpoint.as_deref(), spec.held), (Some("/data/checkpoints"), true));
@@ -73,9 +76,9 @@ fn what_is_said_arrives_in_the_specification() {
 #[test]
 fn whole_gpus_are_numbers_or_the_enum() {
     let gpus = |description: JobBuilder| description.build().unwrap().spec().demand.gpus;
-    assert_eq!(gpus(JobBuilder::new("x").gpus(4)), Gpus::Whole(4));
-    assert_eq!(gpus(JobBuilder::new("x").gpus(Gpus::Whole(0))), Gpus::Whole(0));
-    assert_eq!(gpus(JobBuilder::new("x").gpus(Gpus::Part(Share(250)))), Gpus::Part(Share(250)));
+    assert_eq!(gpus(JobBuilder::new("x").gpus(4)), GpuRequest::Whole(4));
+    assert_eq!(gpus(JobBuilder::new("x").gpus(GpuRequest::Whole(0))), GpuRequest::Whole(0));
+    assert_eq!(gpus(JobBuilder::new("x").gpus(GpuRequest::Part(Share(250)))), GpuRequest::Part(Share(250)));
 }
 
 #[test]

@@ -22,11 +22,11 @@ fn write_token(file: &Path, text: &str) {
     fs::set_permissions(file, fs::Permissions::from_mode(0o600)).unwrap();
 }
 
-fn found(variables: &[(&str, &Path)]) -> Result<Connect, Error> {
-    Connect::found_by(|name| Some(variables.iter().find(|(known, _)| *known == name)?.1.into()))
+fn found(variables: &[(&str, &Path)]) -> Result<ConnectOptions, Error> {
+    ConnectOptions::from_variables(|name| Some(variables.iter().find(|(known, _)| *known == name)?.1.into()))
 }
 
-fn trouble(result: Result<Connect, Error>) -> String {
+fn trouble(result: Result<ConnectOptions, Error>) -> String {
     match result {
         Err(Error::Configuration(message)) => message,
         Err(other) => panic!("another error: {other}"),
@@ -37,7 +37,7 @@ fn trouble(result: Result<Connect, Error>) -> String {
 #[test]
 fn a_state_folder_tells_address_and_token() {
     let state = state_of("127.0.0.1:4711");
-    for connect in [Connect::local(state.path()), found(&[("COHABIT_STATE", state.path())])] {
+    for connect in [ConnectOptions::local(state.path()), found(&[("COHABIT_STATE", state.path())])] {
         let connect = connect.unwrap();
         assert_eq!((connect.head.as_str(), connect.token.expose().as_str()), ("127.0.0.1:4711", TEXT));
     }
@@ -69,7 +69,7 @@ fn a_token_that_others_may_read_is_refused_with_the_command_that_helps() {
     let state = state_of("127.0.0.1:4711");
     let file = state.path().join("admin.token");
     fs::set_permissions(&file, fs::Permissions::from_mode(0o644)).unwrap();
-    let message = trouble(Connect::local(state.path()));
+    let message = trouble(ConnectOptions::local(state.path()));
     assert!(message.contains("chmod 600"), "{message}");
     assert!(!message.contains("0002"), "{message}");
 }

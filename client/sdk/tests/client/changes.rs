@@ -1,8 +1,8 @@
 //! Submissions and other changes: what is repeated over a broken link, and what is not.
 
 use cohabit_client::proto::{
-    JobChange, JobId, ModelChoice, ModelRequest, Models, RefusalCode, Reply, Request, Role, TokenAnswer,
-    TokenRequest, Verdict,
+    ChangeResult, JobChange, JobId, ModelChoice, ModelRequest, Models, RefusalCode, Reply, Request, Role,
+    TokenAnswer, TokenRequest,
 };
 use cohabit_client::{Error, JobBuilder, Submission};
 
@@ -53,7 +53,7 @@ async fn a_plain_submit_request_gets_a_key_that_stays() {
 #[tokio::test]
 async fn a_cancellation_is_repeated() {
     let cluster = Cluster::new();
-    let already = Turn::Reply(Reply::Changed(vec![(JobId::new(7), Verdict::Already)]));
+    let already = Turn::Reply(Reply::Changed(vec![(JobId::new(7), ChangeResult::Already)]));
     let head = cluster.head([Turn::Cut, already]).await;
     cluster.client_of(head.address).job(JobId::new(7)).cancel().await.unwrap();
     assert_eq!(head.calls(), vec![Call::Request(Request::Change(JobChange::Cancel, vec![JobId::new(7)])); 2]);
@@ -71,7 +71,7 @@ async fn a_requeue_is_asked_once_and_the_error_says_that_nobody_knows() {
 #[tokio::test]
 async fn a_requeue_over_a_link_that_broke_unnoticed_goes_over_a_new_one() {
     let cluster = Cluster::new();
-    let done = Turn::Reply(Reply::Changed(vec![(JobId::new(7), Verdict::Done)]));
+    let done = Turn::Reply(Reply::Changed(vec![(JobId::new(7), ChangeResult::Done)]));
     let head = cluster.head([done]).await;
     let client = cluster.client_of(head.address);
     client.welcome().await.unwrap();
@@ -131,7 +131,7 @@ async fn refusals_are_errors_whichever_way_they_come() {
 #[tokio::test]
 async fn what_became_of_one_job_is_the_outcome_of_its_change() {
     let cluster = Cluster::new();
-    let verdict = Verdict::Refused(refusal(RefusalCode::WrongState));
+    let verdict = ChangeResult::Refused(refusal(RefusalCode::WrongState));
     let head = cluster.head([Turn::Reply(Reply::Changed(vec![(JobId::new(7), verdict)]))]).await;
     let result = cluster.client_of(head.address).job(JobId::new(7)).change(JobChange::Release).await;
     assert!(matches!(&result, Err(Error::Refused(why)) if why.code == RefusalCode::WrongState), "{result:?}");

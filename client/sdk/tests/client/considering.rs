@@ -1,7 +1,7 @@
 //! A job that is only thought of: asked for as it would be submitted, and told where it would go.
 
 use cohabit_client::proto::{
-    Answer, Consideration, ConsideredPlace, DeviceId, JobSpec, Predicted, Query, Refusal, RefusalCode, Share,
+    Answer, DeviceId, DryRun, DryRunPlacement, JobPrediction, JobSpec, Query, Refusal, RefusalCode, Share,
 };
 use cohabit_client::{Error, Submission};
 
@@ -14,17 +14,17 @@ fn submission() -> Submission {
 #[tokio::test]
 async fn what_would_become_of_a_job_is_asked_without_submitting_it() {
     let devices = vec![DeviceId("gpu-0".into())];
-    let place = Some(ConsideredPlace { nodes: vec!["gpu1".into()], devices, share: Share::WHOLE });
-    let told = Consideration {
+    let place = Some(DryRunPlacement { nodes: vec!["gpu1".into()], devices, share: Share::WHOLE });
+    let told = DryRun {
         place,
         reason: "it would start at once".into(),
-        predicted: Predicted::default(),
+        predicted: JobPrediction::default(),
         company: None,
         neighbours: Vec::new(),
     };
     let cluster = Cluster::new();
     let head = cluster.head([Turn::Answer(Answer::Considered(Box::new(told.clone())))]).await;
-    assert_eq!(cluster.client_of(head.address).consider(&submission()).await.unwrap(), told);
+    assert_eq!(cluster.client_of(head.address).dry_run(&submission()).await.unwrap(), told);
     let spec = Box::new(submission().spec().clone());
     assert_eq!(head.calls(), [Call::Query(Query::Consider(spec))]);
 }
@@ -34,6 +34,6 @@ async fn a_job_that_would_be_refused_is_refused() {
     let cluster = Cluster::new();
     let refusal = Refusal::new(RefusalCode::Unsatisfiable, "no node has 9 GPUs");
     let head = cluster.head([Turn::Answer(Answer::Refused(refusal.clone()))]).await;
-    let refused = cluster.client_of(head.address).consider(&submission()).await.unwrap_err();
+    let refused = cluster.client_of(head.address).dry_run(&submission()).await.unwrap_err();
     assert!(matches!(refused, Error::Refused(told) if told == refusal));
 }

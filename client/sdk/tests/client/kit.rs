@@ -13,8 +13,8 @@ use cohabit_client::proto::{
     Answer, Demand, JobId, JobRecord, JobState, LogChunk, LogRecord, LogRequest, LogStream, ModelRequest,
     Models, Query, ReasonCode, Refusal, RefusalCode, Reply, Request, Role, Time, TokenAnswer, TokenRequest,
 };
-use cohabit_client::{Client, Connect, Token};
-use cohabit_net::{ClientService, Context, Identity, Incoming, Listener, TokenStore};
+use cohabit_client::{Client, ConnectOptions, Token};
+use cohabit_net::{ClientService, Context, HeadIdentity, Incoming, Listener, TokenStore};
 use tempfile::TempDir;
 use tokio::sync::watch;
 use tokio::task::JoinHandle;
@@ -63,7 +63,7 @@ pub(crate) struct FakeHead {
 impl Cluster {
     pub(crate) fn new() -> Cluster {
         let folder = tempfile::tempdir().unwrap();
-        let identity = Identity::open_or_create(folder.path()).unwrap();
+        let identity = HeadIdentity::open_or_create(folder.path()).unwrap();
         let tokens = TokenStore::open(&folder.path().join("tokens"), identity.fingerprint()).unwrap();
         let token = tokens.create("ada", Role::Admin, None, Time::EPOCH).unwrap();
         Cluster { folder, tokens, token }
@@ -89,7 +89,7 @@ impl Cluster {
         address: SocketAddr,
         turn: impl FnMut(&Call) -> Turn + Send + 'static,
     ) -> FakeHead {
-        let identity = Identity::open_or_create(self.folder.path()).unwrap();
+        let identity = HeadIdentity::open_or_create(self.folder.path()).unwrap();
         let mut listener = Listener::bind(address, &identity, self.tokens.clone()).await.unwrap();
         let (address, calls, cut) = (listener.local_addr(), Arc::default(), watch::Sender::new(0));
         let service =
@@ -111,7 +111,7 @@ impl Cluster {
     }
 
     pub(crate) fn client_of(&self, address: SocketAddr) -> Client {
-        Client::disconnected(Connect { head: address.to_string(), token: self.token.clone() })
+        Client::disconnected(ConnectOptions { head: address.to_string(), token: self.token.clone() })
     }
 }
 

@@ -5,7 +5,7 @@ use std::net::TcpListener;
 use std::time::Duration;
 
 use cohabit_client::proto::{Answer, JobId, JobRef, Query, RefusalCode};
-use cohabit_client::{Client, Connect, Error};
+use cohabit_client::{Client, ConnectOptions, Error};
 use futures::future::join_all;
 
 use crate::kit::{Call, Cluster, Turn, refusal};
@@ -46,7 +46,7 @@ async fn a_head_that_is_ending_is_asked_again() {
 async fn when_patience_ends_the_head_is_unreachable() {
     let cluster = Cluster::new();
     let head = cluster.head([]).await;
-    let client = cluster.client_of(head.address).with_patience(Duration::from_millis(300));
+    let client = cluster.client_of(head.address).with_retry_timeout(Duration::from_millis(300));
     client.welcome().await.unwrap();
     head.stop().await;
     let result = client.query(question()).await;
@@ -57,7 +57,8 @@ async fn when_patience_ends_the_head_is_unreachable() {
 async fn the_first_connection_is_tried_once() {
     let cluster = Cluster::new();
     let closed = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
-    let result = Client::connect(Connect { head: closed.to_string(), token: cluster.token.clone() }).await;
+    let result =
+        Client::connect(ConnectOptions { head: closed.to_string(), token: cluster.token.clone() }).await;
     match result {
         Err(Error::Unreachable(why)) => assert!(why.to_string().contains(&closed.to_string()), "{why}"),
         other => panic!("{other:?}"),
@@ -72,7 +73,7 @@ async fn a_token_of_nobody_is_not_allowed_and_not_tried_again() {
     let text = cluster.token.expose();
     let (known, _) = text.rsplit_once('.').unwrap();
     let token = format!("{known}.{secret}").parse().unwrap();
-    let client = Client::disconnected(Connect { head: head.address.to_string(), token });
+    let client = Client::disconnected(ConnectOptions { head: head.address.to_string(), token });
     let result = client.query(question()).await;
     assert!(matches!(&result, Err(Error::NotAllowed(why)) if !why.contains(&secret)), "{result:?}");
     assert_eq!(head.calls(), []);

@@ -3,8 +3,8 @@
 use std::net::SocketAddr;
 
 use cohabit_client::proto::{
-    ArraySummary, AtEnd, AttemptRecord, JobId, JobRecord, JobState, LogChunk, LogPosition, LogRequest, Query,
-    RankRecord, RefusalCode, Share, Time,
+    ArraySummary, AttemptRecord, FollowMode, JobId, JobRecord, JobState, LogChunk, LogPosition, LogRequest,
+    Query, RankRecord, RefusalCode, Share, Time,
 };
 use cohabit_client::{Client, Error, LogOptions};
 use futures::TryStreamExt;
@@ -181,7 +181,7 @@ async fn what_has_no_output_is_refused_in_words() {
         stopped: None,
         ranks: vec![rank],
     };
-    let fifth = LogOptions { rank: 5, at_end: AtEnd::Wait, ..LogOptions::default() };
+    let fifth = LogOptions { rank: 5, at_end: FollowMode::Wait, ..LogOptions::default() };
     let record = JobRecord { attempts: vec![attempt], ..running() };
     assert!(refused(record, fifth).await.contains("has no rank 5"));
 }

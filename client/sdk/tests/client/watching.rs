@@ -2,7 +2,7 @@
 //! breaks.
 
 use cohabit_client::Error;
-use cohabit_client::proto::{Answer, JobId, JobRecord, JobState, Progress, Query, RefusalCode, Watched};
+use cohabit_client::proto::{Answer, JobId, JobRecord, JobRevision, JobState, Progress, Query, RefusalCode};
 use futures::TryStreamExt;
 
 use crate::kit::{Call, Cluster, Turn, jobs, record, refusal};
@@ -14,7 +14,7 @@ fn show(numbers: &[u64]) -> Call {
 }
 
 fn watch(known: &[(u64, u64)]) -> Call {
-    let watched = |&(number, revision): &(u64, u64)| Watched { job: JobId::new(number), revision };
+    let watched = |&(number, revision): &(u64, u64)| JobRevision { job: JobId::new(number), revision };
     Call::Query(Query::Watch(known.iter().map(watched).collect()))
 }
 

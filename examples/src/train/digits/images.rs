@@ -7,7 +7,7 @@ use anyhow::Result;
 use candle_core::{Device, Tensor};
 use rand::seq::SliceRandom as _;
 
-use super::super::random::{Purpose, generator};
+use super::super::random::{RandomStream, generator};
 
 /// Pixels in an image of 8 × 8.
 pub(super) const PIXELS: usize = 64;
@@ -35,7 +35,7 @@ impl Images {
             anyhow::bail!("the images are cut off")
         };
         let mut records: Vec<_> = records.iter().collect();
-        records.shuffle(&mut generator(seed, Purpose::Split));
+        records.shuffle(&mut generator(seed, RandomStream::Split));
         let (test, training) = records.split_at(records.len() / TEST_PART);
         Ok((Self::from_records(training)?, Self::from_records(test)?))
     }

@@ -4,7 +4,7 @@
 use std::collections::BTreeSet;
 use std::path::Path;
 
-use super::super::team::Team;
+use super::super::team::ProcessGroup;
 use super::super::team::tests::together;
 use super::*;
 
@@ -19,14 +19,18 @@ fn options(epochs: u32, checkpoint_folder: Option<&Path>) -> DigitsOptions {
 }
 
 fn trained(options: &DigitsOptions) -> Digits {
-    trained_by(options, Team::alone())
+    trained_by(options, ProcessGroup::alone())
 }
 
-fn trained_by(options: &DigitsOptions, team: Team) -> Digits {
+fn trained_by(options: &DigitsOptions, team: ProcessGroup) -> Digits {
     let digits = Digits::new(options).unwrap();
-    let plan = Plan { learning_rate: options.learning_rate, options: options.by_flag(), run: &options.run };
-    let ending = trainer::train(&digits, plan, team, &mut Job::unwatched());
-    assert_eq!(ending.unwrap(), Ending::Finished);
+    let plan = TrainingConfig {
+        learning_rate: options.learning_rate,
+        options: options.by_flag(),
+        run: &options.run,
+    };
+    let ending = trainer::train(&digits, plan, team, &mut JobContext::detached());
+    assert_eq!(ending.unwrap(), TrainingEnd::Finished);
     digits
 }
 

@@ -17,17 +17,17 @@ use serde::{Deserialize, Serialize};
 use super::ring::Ring;
 
 /// Other ranks may still be starting, or wait for a slow disk.
-const PATIENCE: Duration = Duration::from_secs(120);
+const TIMEOUT: Duration = Duration::from_secs(120);
 /// Between two tries to reach the first rank.
-const PAUSE: Duration = Duration::from_millis(50);
+const RETRY_INTERVAL: Duration = Duration::from_millis(50);
 /// How long a stranger may keep silent.
-const GREETING_PATIENCE: Duration = Duration::from_secs(5);
+const HANDSHAKE_TIMEOUT: Duration = Duration::from_secs(5);
 /// The longest line that makes sense here: some bytes for each rank.
-const LONGEST_LINE: u64 = 1 << 18;
+const MAX_LINE_BYTES: u64 = 1 << 18;
 
 /// Who meets where.
 #[derive(Clone, Debug)]
-pub(crate) struct Meeting {
+pub(crate) struct RankRendezvous {
     /// The same for all ranks of a training, another for every other training.
     pub(crate) name: String,
     pub(crate) rank: u32,
@@ -39,7 +39,7 @@ pub(crate) struct Meeting {
 
 /// What a rank says of itself.
 #[derive(Debug, Serialize, Deserialize)]
-struct Greeting {
+struct RankHello {
     name: String,
     rank: u32,
     ranks: u32,
@@ -47,10 +47,10 @@ struct Greeting {
     port: u16,
 }
 
-impl Meeting {
+impl RankRendezvous {
     /// Waits for all ranks, and closes the ring.
-    pub(crate) fn attend(&self) -> Result<Ring> {
-        let deadline = Instant::now() + PATIENCE;
+    pub(crate) fn form_ring(&self) -> Result<Ring> {
+        let deadline = Instant::now() + TIMEOUT;
         let (listener, addresses) = if self.rank == 0 { self.host(deadline)? } else { self.visit(deadline)? };
         let next = addresses.get((self.rank as usize + 1) % addresses.len());
         let next = TcpStream::connect(next.context("the first rank knows of no ranks")?)
@@ -88,7 +88,7 @@ impl Meeting {
         let host = loop {
             match TcpStream::connect((self.host.as_str(), self.port)) {
                 Ok(stream) => break stream,
-                Err(_) if Instant::now() < deadline => sleep(PAUSE),
+                Err(_) if Instant::now() < deadline => sleep(RETRY_INTERVAL),
                 Err(error) => {
                     return Err(error).with_context(|| {
                         format!("the first rank does not answer at {}:{}", self.host, self.port)
@@ -98,7 +98,7 @@ impl Meeting {
         };
         let listener = TcpListener::bind((host.local_addr()?.ip(), 0))?;
         say(&host, &self.greeting(listener.local_addr()?.port()))?;
-        host.set_read_timeout(Some(PATIENCE))?;
+        host.set_read_timeout(Some(TIMEOUT))?;
         let addresses: Vec<SocketAddr> = hear(&host).context("the first rank does not say who is there")?;
         ensure!(addresses.len() == self.ranks as usize, "the first rank waits for {} ranks", addresses.len());
         Ok((listener, addresses))
@@ -114,14 +114,14 @@ impl Meeting {
         }
     }
 
-    fn greeting(&self, port: u16) -> Greeting {
-        Greeting { name: self.name.clone(), rank: self.rank, ranks: self.ranks, port }
+    fn greeting(&self, port: u16) -> RankHello {
+        RankHello { name: self.name.clone(), rank: self.rank, ranks: self.ranks, port }
     }
 
     /// The greeting of another rank of this training; nothing of anybody else.
-    fn heard(&self, stream: &TcpStream) -> Option<Greeting> {
-        stream.set_read_timeout(Some(GREETING_PATIENCE)).ok()?;
-        let greeting: Greeting = hear(stream).ok()?;
+    fn heard(&self, stream: &TcpStream) -> Option<RankHello> {
+        stream.set_read_timeout(Some(HANDSHAKE_TIMEOUT)).ok()?;
+        let greeting: RankHello = hear(stream).ok()?;
         (greeting.name == self.name && greeting.ranks == self.ranks).then_some(greeting)
     }
 }
@@ -136,8 +136,8 @@ fn accept(listener: &TcpListener, deadline: Instant) -> Result<(TcpStream, Socke
                 return Ok((stream, SocketAddr::new(plain(from.ip()), from.port())));
             }
             Err(error) if error.kind() != io::ErrorKind::WouldBlock => return Err(error.into()),
-            Err(_) if Instant::now() >= deadline => bail!("nobody came within {} s", PATIENCE.as_secs()),
-            Err(_) => sleep(PAUSE),
+            Err(_) if Instant::now() >= deadline => bail!("nobody came within {} s", TIMEOUT.as_secs()),
+            Err(_) => sleep(RETRY_INTERVAL),
         }
     }
 }
@@ -156,7 +156,7 @@ fn say<T: Serialize>(mut stream: &TcpStream, words: &T) -> Result<()> {
 /// Byte by byte: what follows the line belongs to whoever uses the stream next.
 #[expect(clippy::unbuffered_bytes, reason = "a buffer would keep what follows; the lines are short and few")]
 fn hear<T: DeserializeOwned>(stream: &TcpStream) -> Result<T> {
-    let bytes = stream.take(LONGEST_LINE).bytes();
+    let bytes = stream.take(MAX_LINE_BYTES).bytes();
     let line: Vec<u8> = bytes.take_while(|byte| !matches!(byte, Ok(b'\n'))).collect::<io::Result<_>>()?;
     Ok(serde_json::from_slice(&line)?)
 }

@@ -14,7 +14,7 @@ use std::time::Duration;
 use anyhow::{Context as _, Result};
 
 /// A rank that is silent for longer is taken for dead; the slowest step must be shorter.
-const PATIENCE: Duration = Duration::from_secs(300);
+const TIMEOUT: Duration = Duration::from_secs(300);
 
 /// This rank's place in the ring.
 pub(crate) struct Ring {
@@ -28,8 +28,8 @@ impl Ring {
     pub(crate) fn new(rank: usize, ranks: usize, next: TcpStream, previous: TcpStream) -> Result<Self> {
         // A step waits for small messages.
         next.set_nodelay(true)?;
-        next.set_write_timeout(Some(PATIENCE))?;
-        previous.set_read_timeout(Some(PATIENCE))?;
+        next.set_write_timeout(Some(TIMEOUT))?;
+        previous.set_read_timeout(Some(TIMEOUT))?;
         Ok(Self { rank, ranks, next, previous })
     }
 

@@ -8,9 +8,9 @@ use std::thread;
 use super::*;
 
 /// What each rank of a team of so many makes of it, in the order of ranks.
-pub(crate) fn together<T: Send>(ranks: u32, work: impl Fn(Team) -> T + Sync) -> Vec<T> {
+pub(crate) fn together<T: Send>(ranks: u32, work: impl Fn(ProcessGroup) -> T + Sync) -> Vec<T> {
     let meeting = meeting(ranks);
-    let attend = |rank| Team::meet(&Meeting { rank, ..meeting.clone() }).unwrap();
+    let form_ring = |rank| ProcessGroup::meet(&RankRendezvous { rank, ..meeting.clone() }).unwrap();
     thread::scope(|scope| {
         // The first comes last, as it may.
         let running: Vec<_> = (0..ranks)
@@ -18,8 +18,8 @@ pub(crate) fn together<T: Send>(ranks: u32, work: impl Fn(Team) -> T + Sync) -> 
             .map(|rank| {
                 scope.spawn({
                     let work = &work;
-                    let attend = &attend;
-                    move || work(attend(rank))
+                    let form_ring = &form_ring;
+                    move || work(form_ring(rank))
                 })
             })
             .collect();
@@ -28,9 +28,9 @@ pub(crate) fn together<T: Send>(ranks: u32, work: impl Fn(Team) -> T + Sync) -> 
 }
 
 /// At a port that was free a moment ago.
-fn meeting(ranks: u32) -> Meeting {
+fn meeting(ranks: u32) -> RankRendezvous {
     let port = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
-    Meeting { name: format!("test {port}"), rank: 0, ranks, host: "127.0.0.1".into(), port }
+    RankRendezvous { name: format!("test {port}"), rank: 0, ranks, host: "127.0.0.1".into(), port }
 }
 
 /// Values without a pattern.
@@ -71,17 +71,17 @@ fn large_sums_do_not_wait_for_each_other() {
 fn what_one_rank_wishes_all_do() {
     let agreed = together(3, |mut team| {
         let end = team.shard().rank == 2;
-        team.agree(Wishes { end, checkpoint: false }).unwrap()
+        team.agree(SignalRequests { end, checkpoint: false }).unwrap()
     });
-    assert_eq!(agreed, [Wishes { end: true, checkpoint: false }; 3]);
-    let agreed = together(2, |mut team| team.agree(Wishes::default()).unwrap());
-    assert_eq!(agreed, [Wishes::default(); 2]);
+    assert_eq!(agreed, [SignalRequests { end: true, checkpoint: false }; 3]);
+    let agreed = together(2, |mut team| team.agree(SignalRequests::default()).unwrap());
+    assert_eq!(agreed, [SignalRequests::default(); 2]);
 }
 
 #[test]
 fn the_first_rank_tells_all_others() {
     let word = vec![7; 100_000];
-    let heard = together(3, |mut team| team.hear_first(|| Ok(word.clone())).unwrap());
+    let heard = together(3, |mut team| team.broadcast_from_first(|| Ok(word.clone())).unwrap());
     assert_eq!(heard, [None, Some(word.clone()), Some(word.clone())]);
 }
 
@@ -102,7 +102,7 @@ fn strangers_at_the_door_are_turned_away() {
     let meeting = meeting(2);
     let (say, said) = mpsc::channel();
     thread::scope(|scope| {
-        let first = scope.spawn(|| Team::meet(&meeting).is_ok());
+        let first = scope.spawn(|| ProcessGroup::meet(&meeting).is_ok());
         let stranger = |greeting: &str| loop {
             let Ok(mut stream) = TcpStream::connect((meeting.host.as_str(), meeting.port)) else { continue };
             stream.write_all(greeting.as_bytes()).unwrap();
@@ -111,7 +111,7 @@ fn strangers_at_the_door_are_turned_away() {
         };
         stranger("GET / HTTP/1.1\r\n\r\n");
         stranger("{\"name\":\"another\",\"rank\":1,\"ranks\":2,\"port\":1}\n");
-        say.send(Team::meet(&Meeting { rank: 1, ..meeting.clone() }).is_ok()).unwrap();
+        say.send(ProcessGroup::meet(&RankRendezvous { rank: 1, ..meeting.clone() }).is_ok()).unwrap();
         assert!(first.join().unwrap() && said.recv().unwrap());
     });
 }

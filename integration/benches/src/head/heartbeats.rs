@@ -4,9 +4,9 @@ use std::time::{Duration, Instant};
 
 use futures::future::join_all;
 
-use crate::daemon::{Head, mebibytes};
-use crate::figures::figure;
-use crate::played::Worker;
+use crate::daemon::{HeadProcess, mebibytes};
+use crate::figures::print_figure;
+use crate::scripted_worker::ScriptedWorker;
 
 const WORKERS: u64 = 200;
 /// Until what joining cost is over.
@@ -14,14 +14,14 @@ const SETTLED: Duration = Duration::from_secs(2);
 const SPAN: Duration = Duration::from_secs(20);
 
 pub(crate) async fn bench() {
-    let head = Head::start().await;
-    let workers = join_all((0..WORKERS).map(|number| Worker::join(&head, number, 8))).await;
+    let head = HeadProcess::start().await;
+    let workers = join_all((0..WORKERS).map(|number| ScriptedWorker::join(&head, number, 8))).await;
     tokio::time::sleep(SETTLED).await;
     let (before, begin) = (head.usage(), Instant::now());
     tokio::time::sleep(SPAN).await;
     let after = head.usage();
     let part = (after.processor - before.processor).as_secs_f64() / begin.elapsed().as_secs_f64();
     let value = format!("{:.2} % of a core; memory {}", part * 100.0, mebibytes(after.resident));
-    figure("head-heartbeats", &format!("{WORKERS} links of workers, a heartbeat a second"), &value);
+    print_figure("head-heartbeats", &format!("{WORKERS} links of workers, a heartbeat a second"), &value);
     drop(workers);
 }

@@ -2,20 +2,20 @@
 
 use std::time::{Duration, Instant};
 
-use crate::daemon::{Head, mebibytes};
-use crate::figures::figure;
-use crate::played::Worker;
+use crate::daemon::{HeadProcess, mebibytes};
+use crate::figures::print_figure;
+use crate::scripted_worker::ScriptedWorker;
 
 const SPAN: Duration = Duration::from_secs(30);
 
 pub(crate) async fn bench() {
-    let head = Head::start().await;
-    let worker = Worker::join(&head, 0, 4).await;
+    let head = HeadProcess::start().await;
+    let worker = ScriptedWorker::join(&head, 0, 4).await;
     let (before, begin) = (head.usage(), Instant::now());
     tokio::time::sleep(SPAN).await;
     let after = head.usage();
-    figure("head-idle", "memory of an idle head with one worker", &mebibytes(after.resident));
+    print_figure("head-idle", "memory of an idle head with one worker", &mebibytes(after.resident));
     let minute = (after.processor - before.processor).as_secs_f64() * 60.0 / begin.elapsed().as_secs_f64();
-    figure("head-idle", "its processor time", &format!("{minute:.2} s a minute"));
+    print_figure("head-idle", "its processor time", &format!("{minute:.2} s a minute"));
     drop(worker);
 }

@@ -2,25 +2,25 @@
 
 use std::time::Instant;
 
-use super::{nothing, submit};
-use crate::daemon::Head;
-use crate::figures::{figure, spread};
-use crate::played::{Worker, ended, started};
+use super::{no_op_job, submit};
+use crate::daemon::HeadProcess;
+use crate::figures::{format_percentiles, print_figure};
+use crate::scripted_worker::{ScriptedWorker, ended, started};
 
 const JOBS: usize = 1_000;
 const SLOTS: usize = 4;
 
 pub(crate) async fn bench() {
     for policy in ["fifo", "hybrid"] {
-        let head = Head::with_policy(policy).await;
-        let mut worker = Worker::join(&head, 0, SLOTS).await;
+        let head = HeadProcess::with_policy(policy).await;
+        let mut worker = ScriptedWorker::join(&head, 0, SLOTS).await;
         let link = head.client().await;
         let (mut accepted, mut ordered, mut told) = (Vec::new(), Vec::new(), Vec::new());
         for _ in 0..JOBS {
             let begin = Instant::now();
             let (accept, (at, run)) = tokio::join!(
                 async {
-                    submit(&link, nothing()).await;
+                    submit(&link, no_op_job()).await;
                     begin.elapsed()
                 },
                 worker.next_run()
@@ -32,8 +32,16 @@ pub(crate) async fn bench() {
             worker.report(vec![started(rank), ended(rank)]).await;
             told.push(begin.elapsed());
         }
-        figure("head-latency", &format!("{policy}: submit to accepted"), &spread(accepted));
-        figure("head-latency", &format!("{policy}: submit to the order at the worker"), &spread(ordered));
-        figure("head-latency", &format!("{policy}: report of an end to its acknowledgement"), &spread(told));
+        print_figure("head-latency", &format!("{policy}: submit to accepted"), &format_percentiles(accepted));
+        print_figure(
+            "head-latency",
+            &format!("{policy}: submit to the order at the worker"),
+            &format_percentiles(ordered),
+        );
+        print_figure(
+            "head-latency",
+            &format!("{policy}: report of an end to its acknowledgement"),
+            &format_percentiles(told),
+        );
     }
 }

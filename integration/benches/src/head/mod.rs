@@ -15,13 +15,13 @@ use cohabit_types::{Array, JobId, JobSpec, Reply, Request, Span, Submit};
 const LIMIT: Span = Span::from_secs(60);
 
 /// A job that does nothing.
-fn nothing() -> JobSpec {
+fn no_op_job() -> JobSpec {
     JobSpec::command(vec!["/bin/true".to_owned()], "/tmp".to_owned())
 }
 
 /// An array of them.
 fn array(members: u32) -> JobSpec {
-    JobSpec { array: Some(Array::from(0..=members - 1)), ..nothing() }
+    JobSpec { array: Some(Array::from(0..=members - 1)), ..no_op_job() }
 }
 
 /// Submits a job; comes back when it is durable.

@@ -4,12 +4,12 @@ use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
 
 use cohabit_net::{ClientServiceClient, context_for};
-use cohabit_types::{Answer, Filter, JobId, Query, Watched};
+use cohabit_types::{Answer, Filter, JobId, JobRevision, Query};
 
-use super::{LIMIT, array, nothing, submit};
-use crate::daemon::{Head, mebibytes};
-use crate::figures::{figure, spread};
-use crate::played::{Worker, ended, ranks_of, started};
+use super::{LIMIT, array, no_op_job, submit};
+use crate::daemon::{HeadProcess, mebibytes};
+use crate::figures::{format_percentiles, print_figure};
+use crate::scripted_worker::{ScriptedWorker, ended, ranks_of, started};
 
 const MEMBERS: u32 = 100_000;
 const SLOTS: usize = 8;
@@ -21,13 +21,13 @@ const RUNS: Duration = Duration::from_millis(10);
 const PAUSE: Duration = Duration::from_millis(20);
 
 pub(crate) async fn bench() {
-    let head = Head::start().await;
+    let head = HeadProcess::start().await;
     let link = head.client().await;
     let queued = submit(&link, array(MEMBERS)).await;
     let usage = head.usage();
     let memory = format!("{} (most: {})", mebibytes(usage.resident), mebibytes(usage.peak));
-    figure("head-queue", &format!("memory with {MEMBERS} members queued"), &memory);
-    let worker = tokio::spawn(run(Worker::join(&head, 0, SLOTS).await));
+    print_figure("head-queue", &format!("memory with {MEMBERS} members queued"), &memory);
+    let worker = tokio::spawn(run(ScriptedWorker::join(&head, 0, SLOTS).await));
     let mut times: BTreeMap<&str, Vec<Duration>> = BTreeMap::new();
     let begin = Instant::now();
     while begin.elapsed() < SPAN {
@@ -36,11 +36,11 @@ pub(crate) async fn bench() {
     }
     worker.abort();
     for (what, times) in times {
-        figure("head-queue", &format!("{what} meanwhile"), &spread(times));
+        print_figure("head-queue", &format!("{what} meanwhile"), &format_percentiles(times));
     }
     let usage = head.usage();
     let memory = format!("{} (most: {})", mebibytes(usage.resident), mebibytes(usage.peak));
-    figure("head-queue", "memory after that", &memory);
+    print_figure("head-queue", "memory after that", &memory);
 }
 
 /// One request of each kind.
@@ -58,7 +58,7 @@ async fn ask_all(
         ("show", Query::Show(vec![last, array])),
         ("explain", Query::Explain(last)),
         ("nodes", Query::Nodes),
-        ("watch", Query::Watch(vec![Watched { job: array, revision: 0 }])),
+        ("watch", Query::Watch(vec![JobRevision { job: array, revision: 0 }])),
     ];
     for (name, query) in questions {
         let begin = Instant::now();
@@ -67,12 +67,12 @@ async fn ask_all(
         assert!(!matches!(answer, Answer::Refused(_)), "{answer:?}");
     }
     let begin = Instant::now();
-    submit(link, nothing()).await;
+    submit(link, no_op_job()).await;
     times.entry("submit").or_default().push(begin.elapsed());
 }
 
 /// Runs members, each for a while.
-async fn run(mut worker: Worker) {
+async fn run(mut worker: ScriptedWorker) {
     loop {
         let orders = worker.next_orders().await;
         let ranks: Vec<_> = orders.iter().flat_map(|it| ranks_of(&it.order)).collect();

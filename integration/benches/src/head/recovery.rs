@@ -5,10 +5,10 @@ use std::time::Duration;
 use cohabit_net::ClientServiceClient;
 use futures::future::join_all;
 
-use super::{nothing, submit};
-use crate::daemon::{Head, mebibytes};
-use crate::figures::{figure, median, millis};
-use crate::played::{Worker, ranks_of, started};
+use super::{no_op_job, submit};
+use crate::daemon::{HeadProcess, mebibytes};
+use crate::figures::{median, millis, print_figure};
+use crate::scripted_worker::{ScriptedWorker, ranks_of, started};
 
 const JOBS: usize = 100_000;
 /// Of them ended and run; all others wait.
@@ -19,8 +19,8 @@ const IN_FLIGHT: usize = 25;
 const ROUNDS: usize = 3;
 
 pub(crate) async fn bench() {
-    let mut head = Head::with_policy("fifo").await;
-    let mut worker = Worker::join(&head, 0, RUNNING).await;
+    let mut head = HeadProcess::with_policy("fifo").await;
+    let mut worker = ScriptedWorker::join(&head, 0, RUNNING).await;
     let links = join_all((0..LINKS).map(|_| head.client())).await;
     let submitted = tokio::spawn(async move { join_all(links.iter().map(submit_many)).await });
     worker.run_through(ENDED).await;
@@ -44,14 +44,14 @@ pub(crate) async fn bench() {
         mebibytes(journal),
         mebibytes(head.usage().resident)
     );
-    figure("head-recovery", &what, &value);
+    print_figure("head-recovery", &what, &value);
 }
 
 /// This link's part of the jobs.
 async fn submit_many(link: &ClientServiceClient) {
     let one = |_| async {
         for _ in 0..JOBS / LINKS / IN_FLIGHT {
-            submit(link, nothing()).await;
+            submit(link, no_op_job()).await;
         }
     };
     join_all((0..IN_FLIGHT).map(one)).await;

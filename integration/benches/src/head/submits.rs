@@ -6,10 +6,10 @@ use futures::StreamExt;
 use futures::future::join_all;
 use futures::stream::FuturesUnordered;
 
-use super::{array as array_of, nothing, submit};
-use crate::daemon::Head;
-use crate::figures::{figure, median, millis, rate, spread};
-use crate::yardstick::flushes_per_second;
+use super::{array as array_of, no_op_job, submit};
+use crate::baseline::flushes_per_second;
+use crate::daemon::HeadProcess;
+use crate::figures::{format_percentiles, median, millis, print_figure, rate};
 
 const CONNECTIONS: usize = 8;
 const EACH: usize = 4_000;
@@ -23,7 +23,7 @@ pub(crate) async fn single() {
         let mut times = Vec::new();
         let mut flushes = Vec::new();
         for _ in 0..ROUNDS {
-            let head = Head::start().await;
+            let head = HeadProcess::start().await;
             flushes.push(flushes_per_second(head.folder()));
             let links = join_all((0..CONNECTIONS).map(|_| head.client())).await;
             let begin = Instant::now();
@@ -31,7 +31,7 @@ pub(crate) async fn single() {
                 tokio::spawn(async move {
                     let one = || async {
                         let begin = Instant::now();
-                        submit(&link, nothing()).await;
+                        submit(&link, no_op_job()).await;
                         begin.elapsed()
                     };
                     pipelined(EACH, in_flight, one).await
@@ -44,8 +44,11 @@ pub(crate) async fn single() {
         }
         let what = format!("durable submits, {CONNECTIONS} links, {in_flight} in flight on each");
         let (per_second, flushes) = (median(rates), median(flushes));
-        let value = format!("{per_second:.0}/s; {}; the disk flushes {flushes:.0} times/s", spread(times));
-        figure("head-submits", &what, &value);
+        let value = format!(
+            "{per_second:.0}/s; {}; the disk flushes {flushes:.0} times/s",
+            format_percentiles(times)
+        );
+        print_figure("head-submits", &what, &value);
     }
 }
 
@@ -71,12 +74,16 @@ async fn pipelined<C: Future<Output = Duration>>(
 pub(crate) async fn array() {
     let mut times = Vec::new();
     for _ in 0..ROUNDS {
-        let head = Head::start().await;
+        let head = HeadProcess::start().await;
         let link = head.client().await;
         let begin = Instant::now();
         submit(&link, array_of(MEMBERS)).await;
         times.push(begin.elapsed().as_secs_f64());
     }
     let time = Duration::from_secs_f64(median(times));
-    figure("head-array", &format!("an array of {MEMBERS} members, durable"), &format!("{} ms", millis(time)));
+    print_figure(
+        "head-array",
+        &format!("an array of {MEMBERS} members, durable"),
+        &format!("{} ms", millis(time)),
+    );
 }

@@ -4,17 +4,17 @@
 use std::time::Instant;
 
 use super::{array, submit};
-use crate::daemon::Head;
-use crate::figures::{figure, rate};
-use crate::played::Worker;
+use crate::daemon::HeadProcess;
+use crate::figures::{print_figure, rate};
+use crate::scripted_worker::ScriptedWorker;
 
 const MEMBERS: u32 = 20_000;
 
 pub(crate) async fn bench() {
     for policy in ["fifo", "hybrid"] {
         for slots in [4, 64] {
-            let head = Head::with_policy(policy).await;
-            let mut worker = Worker::join(&head, 0, slots).await;
+            let head = HeadProcess::with_policy(policy).await;
+            let mut worker = ScriptedWorker::join(&head, 0, slots).await;
             let link = head.client().await;
             let before = head.usage().processor;
             let begin = Instant::now();
@@ -27,7 +27,11 @@ pub(crate) async fn bench() {
                 rate(MEMBERS as usize, time),
                 busy / f64::from(MEMBERS) * 1e6
             );
-            figure("head-throughput", &format!("{policy}: no-op members through {slots} slots"), &value);
+            print_figure(
+                "head-throughput",
+                &format!("{policy}: no-op members through {slots} slots"),
+                &value,
+            );
         }
     }
 }

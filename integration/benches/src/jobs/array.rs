@@ -2,16 +2,16 @@
 
 use std::time::{Duration, Instant};
 
-use crate::daemon::{Head, Worker};
-use crate::figures::{figure, median, rate};
-use crate::yardstick::spawns_per_second;
+use crate::baseline::spawns_per_second;
+use crate::daemon::{HeadProcess, WorkerProcess};
+use crate::figures::{median, print_figure, rate};
 
 const MEMBERS: usize = 5_000;
 const RUNS: usize = 3;
 
 pub(crate) async fn bench() {
-    let head = Head::start().await;
-    let worker = Worker::start(&head, "host:4").await;
+    let head = HeadProcess::start().await;
+    let worker = WorkerProcess::start(&head, "host:4").await;
     let mut ratios = Vec::new();
     for _ in 0..RUNS {
         let (head_before, worker_before) = (head.usage(), worker.usage());
@@ -26,13 +26,13 @@ pub(crate) async fn bench() {
         let each = |span: Duration| span.as_micros() / MEMBERS as u128;
         let of_head = each(head.usage().processor - head_before.processor);
         let of_worker = each(worker.usage().processor - worker_before.processor);
-        figure("jobs-array", &format!("{MEMBERS} x true, four slots"), &format!("{reached:.0}/s"));
-        figure("jobs-array", "one after the other by posix_spawn", &format!("{alone:.0}/s"));
-        figure(
+        print_figure("jobs-array", &format!("{MEMBERS} x true, four slots"), &format!("{reached:.0}/s"));
+        print_figure("jobs-array", "one after the other by posix_spawn", &format!("{alone:.0}/s"));
+        print_figure(
             "jobs-array",
             "processor time of head and worker daemon",
             &format!("{of_head}, {of_worker} us each"),
         );
     }
-    figure("jobs-array", "of the machine's own rate, median", &format!("{:.2}", median(ratios)));
+    print_figure("jobs-array", "of the machine's own rate, median", &format!("{:.2}", median(ratios)));
 }

@@ -7,15 +7,15 @@ use std::time::{Duration, Instant};
 use nix::sys::stat::Mode;
 use nix::unistd::mkfifo;
 
-use crate::daemon::{Head, Worker};
-use crate::figures::{figure, spread};
-use crate::yardstick::one_program;
+use crate::baseline::one_program;
+use crate::daemon::{HeadProcess, WorkerProcess};
+use crate::figures::{format_percentiles, print_figure};
 
 const TIMES: usize = 60;
 
 pub(crate) async fn bench() {
-    let head = Head::start().await;
-    let _worker = Worker::start(&head, "host:4").await;
+    let head = HeadProcess::start().await;
+    let _worker = WorkerProcess::start(&head, "host:4").await;
     let fifo = head.folder().join("started");
     mkfifo(&fifo, Mode::S_IRWXU).unwrap();
     let (mut accepted, mut started, mut ran, mut alone) = (vec![], vec![], vec![], vec![]);
@@ -35,10 +35,14 @@ pub(crate) async fn bench() {
         ran.push(timed(head.cohabit(&["run", "--", "true"])).await);
         alone.push(one_program());
     }
-    figure("jobs-command", "`cohabit submit` until the job's shell writes", &spread(started));
-    figure("jobs-command", "`cohabit submit`, the whole command", &spread(accepted));
-    figure("jobs-command", "`cohabit run -- true`, the whole command", &spread(ran));
-    figure("jobs-command", "`true` by posix_spawn", &spread(alone));
+    print_figure(
+        "jobs-command",
+        "`cohabit submit` until the job's shell writes",
+        &format_percentiles(started),
+    );
+    print_figure("jobs-command", "`cohabit submit`, the whole command", &format_percentiles(accepted));
+    print_figure("jobs-command", "`cohabit run -- true`, the whole command", &format_percentiles(ran));
+    print_figure("jobs-command", "`true` by posix_spawn", &format_percentiles(alone));
 }
 
 async fn timed(command: impl Future<Output = String>) -> Duration {

@@ -4,8 +4,8 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicI32, Ordering};
 
-use cohabit_fakes::mps::{Caller, Fault, FromServer, Limits, Lines, ToServer, Welcome, control_socket};
-use cohabit_fakes::{ComputeMode, FakeGpu, Packets, Process, Via, World, visible};
+use cohabit_fakes::mps::{Caller, ControlReply, Fault, FromServer, Limits, Lines, ToServer, control_socket};
+use cohabit_fakes::{ComputeMode, FakeGpu, FakeWorld, GpuRoute, Packets, Process, visible};
 
 use crate::arguments::Arguments;
 use crate::errors::CudaError;
@@ -19,7 +19,7 @@ const RPC_FAILURE: i32 = 806;
 
 /// A process' hold on its GPUs.
 pub(crate) struct Context {
-    world: World,
+    world: FakeWorld,
     pub(crate) gpus: Vec<FakeGpu>,
     pub(crate) process: Process,
     pub(crate) limits: Limits,
@@ -31,7 +31,7 @@ pub(crate) struct Context {
 impl Context {
     /// Reaches the GPUs that the environment names: through MPS where a daemon is, else directly and without
     /// a word.
-    pub(crate) fn create(arguments: &Arguments, world: &World) -> Result<Context, CudaError> {
+    pub(crate) fn create(arguments: &Arguments, world: &FakeWorld) -> Result<Context, CudaError> {
         let gpus = world.visible(visible_devices().as_deref());
         if gpus.is_empty() {
             return Err(CudaError::Code(NO_DEVICE));
@@ -40,7 +40,7 @@ impl Context {
         let mut context = Context {
             world: world.clone(),
             gpus,
-            process: Process::this(Via::Itself, family)?,
+            process: Process::this(GpuRoute::Itself, family)?,
             limits: Limits::default(),
             server: None,
             sticky: Arc::default(),
@@ -59,8 +59,8 @@ impl Context {
         let caller = serde_json::to_string(&Caller::Client(pid)).unwrap_or_default();
         let welcome = control.send(&caller).ok().and_then(|()| control.receive());
         let server = match welcome.and_then(|words| serde_json::from_str(&words).ok()) {
-            Some(Welcome::Server(server)) => server,
-            Some(Welcome::NoServer(code)) => return Err(CudaError::Code(code)),
+            Some(ControlReply::Server(server)) => server,
+            Some(ControlReply::NoServer(code)) => return Err(CudaError::Code(code)),
             _ => return Err(CudaError::Code(CONNECTION_FAILED)),
         };
         let mut lines =
@@ -74,7 +74,7 @@ impl Context {
             Some(FromServer::Failed(code)) => return Err(CudaError::Code(code)),
             _ => return Err(CudaError::Code(CONNECTION_FAILED)),
         }
-        self.process.via = Via::Client(server);
+        self.process.via = GpuRoute::Client(server);
         self.server = Some(lines.second()?);
         let sticky = Arc::clone(&self.sticky);
         std::thread::spawn(move || {
@@ -146,7 +146,8 @@ impl Context {
     /// Others that work on the same GPUs now.
     pub(crate) fn co_runners(&self) -> Vec<Process> {
         let shares = |it: &Process| self.gpus.iter().any(|gpu| it.holds.contains_key(&gpu.uuid));
-        let works = |it: &Process| it.pid == it.family && matches!(it.via, Via::Itself | Via::Client(_));
+        let works =
+            |it: &Process| it.pid == it.family && matches!(it.via, GpuRoute::Itself | GpuRoute::Client(_));
         let others = self.world.processes().into_iter().filter(|it| it.family != self.process.family);
         others.filter(|it| works(it) && shares(it)).collect()
     }
@@ -161,7 +162,7 @@ impl Drop for Context {
 }
 
 /// The daemon, if one can be reached where the environment says.
-fn control(world: &World) -> Option<Packets> {
+fn control(world: &FakeWorld) -> Option<Packets> {
     Packets::connect(&control_socket(&pipe(world))).ok()
 }
 
@@ -169,6 +170,6 @@ fn visible_devices() -> Option<String> {
     std::env::var("CUDA_VISIBLE_DEVICES").ok()
 }
 
-fn pipe(world: &World) -> PathBuf {
+fn pipe(world: &FakeWorld) -> PathBuf {
     std::env::var_os("CUDA_MPS_PIPE_DIRECTORY").map_or_else(|| world.default_pipe(), PathBuf::from)
 }

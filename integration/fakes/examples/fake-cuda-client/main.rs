@@ -21,15 +21,15 @@ mod training;
 use std::process::ExitCode;
 
 use clap::Parser;
-use cohabit_fakes::{WORLD_VARIABLE, World};
+use cohabit_fakes::{FakeWorld, WORLD_VARIABLE};
 
 use crate::arguments::Arguments;
 
 fn main() -> ExitCode {
     let arguments = Arguments::parse();
     let world = match &arguments.world {
-        Some(root) => World::open(root),
-        None => World::of_this_program(),
+        Some(root) => FakeWorld::open(root),
+        None => FakeWorld::of_this_program(),
     };
     let Some(world) = world else {
         eprintln!("This is a fake CUDA program: name its world by {WORLD_VARIABLE} or --world.");

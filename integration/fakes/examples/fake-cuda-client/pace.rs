@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use cohabit_fakes::{Process, Via};
+use cohabit_fakes::{GpuRoute, Process};
 
 use crate::arguments::Arguments;
 use crate::context::Context;
@@ -10,7 +10,7 @@ use crate::context::Context;
 /// The time of the next step.
 pub(crate) fn step_time(arguments: &Arguments, context: &Context) -> Duration {
     let slower = |other: &Process| match (context.process.via, other.via) {
-        (Via::Client(mine), Via::Client(theirs)) if mine == theirs => arguments.mps_factor - 1.0,
+        (GpuRoute::Client(mine), GpuRoute::Client(theirs)) if mine == theirs => arguments.mps_factor - 1.0,
         _ => arguments.sliced_factor - 1.0,
     };
     let factor = 1.0 + context.co_runners().iter().map(slower).sum::<f64>();

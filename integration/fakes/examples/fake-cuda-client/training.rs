@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use cohabit_fakes::mps::Fault;
-use cohabit_fakes::{Via, World};
+use cohabit_fakes::{FakeWorld, GpuRoute};
 use nix::sys::signal::{SigSet, Signal};
 
 use crate::arguments::Arguments;
@@ -17,7 +17,7 @@ use crate::pace::step_time;
 use crate::reports::{self, Progress};
 
 /// Its exit status, unless it failed.
-pub(crate) fn run(arguments: &Arguments, world: &World) -> Result<u8, CudaError> {
+pub(crate) fn run(arguments: &Arguments, world: &FakeWorld) -> Result<u8, CudaError> {
     let told_to_stop = listen(arguments)?;
     let mut context = Context::create(arguments, world)?;
     introduce(&context);
@@ -39,8 +39,8 @@ pub(crate) fn run(arguments: &Arguments, world: &World) -> Result<u8, CudaError>
 fn introduce(context: &Context) {
     let gpu = &context.gpus[0];
     let by = match context.process.via {
-        Via::Client(server) => format!("through MPS server {server}"),
-        Via::Itself | Via::Server | Via::Foreign => "without MPS".into(),
+        GpuRoute::Client(server) => format!("through MPS server {server}"),
+        GpuRoute::Itself | GpuRoute::Server | GpuRoute::Foreign => "without MPS".into(),
     };
     let memory =
         context.limits.memory.map_or("no limit".into(), |bytes| format!("at most {} MiB", bytes >> 20));

@@ -7,8 +7,8 @@ use std::process::ExitCode;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use cohabit_fakes::mps::{Caller, Welcome, control_socket};
-use cohabit_fakes::{Listener, Packets, World};
+use cohabit_fakes::mps::{Caller, ControlReply, control_socket};
+use cohabit_fakes::{FakeWorld, Listener, Packets};
 use nix::sys::stat::Mode;
 use nix::unistd::{Uid, mkfifo};
 
@@ -33,7 +33,7 @@ enum Session {
 }
 
 /// Serves until it is told to quit. `ready` is called when callers can come.
-pub(crate) fn serve(world: &World, echo: Echo, lock: File, ready: impl FnOnce()) -> ExitCode {
+pub(crate) fn serve(world: &FakeWorld, echo: Echo, lock: File, ready: impl FnOnce()) -> ExitCode {
     let pipe = crate::pipe_directory();
     let Ok(listener) = occupy(&pipe) else { return ExitCode::FAILURE };
     let log = Arc::new(Log::open("control.log", "Control", echo));
@@ -76,7 +76,7 @@ impl Daemon {
             Ok(Caller::Session) => match self.begin_session() {
                 Ok(()) => {
                     self.log.line("NEW UI");
-                    say(caller, Welcome::Commands);
+                    say(caller, ControlReply::Commands);
                     self.converse(caller);
                     self.log.line("UI closed");
                     *self.session() = Session::None;
@@ -89,28 +89,28 @@ impl Daemon {
     }
 
     /// The server for a client, started for it if there is none.
-    fn refer(&self, pid: i32) -> Welcome {
+    fn refer(&self, pid: i32) -> ControlReply {
         let user = Uid::current();
         let known =
             if self.servers.pid().is_some() { "Server already exists" } else { "Server is not ready" };
         self.log.line(&format!("NEW CLIENT {pid} from user {user}: {known}"));
         match self.servers.ensure() {
-            Some(server) => Welcome::Server(server),
-            None => Welcome::NoServer(805),
+            Some(server) => ControlReply::Server(server),
+            None => ControlReply::NoServer(805),
         }
     }
 
-    fn begin_session(&self) -> Result<(), Welcome> {
+    fn begin_session(&self) -> Result<(), ControlReply> {
         let mut session = self.session();
         match &mut *session {
             Session::None => {
                 *session = Session::Idle;
                 Ok(())
             }
-            Session::Idle => Err(Welcome::Empty),
+            Session::Idle => Err(ControlReply::Empty),
             Session::Busy(refused) => {
                 *refused += 1;
-                Err(if refused.is_multiple_of(2) { Welcome::Silent } else { Welcome::Unsent })
+                Err(if refused.is_multiple_of(2) { ControlReply::Silent } else { ControlReply::Unsent })
             }
         }
     }
@@ -150,7 +150,7 @@ impl Daemon {
     }
 }
 
-fn say(caller: &Packets, welcome: Welcome) {
+fn say(caller: &Packets, welcome: ControlReply) {
     // Who has gone needs no answer.
     let _ = caller.send(&serde_json::to_string(&welcome).unwrap_or_default());
 }

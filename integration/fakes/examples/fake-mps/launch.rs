@@ -6,7 +6,7 @@ use std::os::unix::process::CommandExt;
 use std::path::Path;
 use std::process::{Command, ExitCode, Stdio};
 
-use cohabit_fakes::{Start, WORLD_VARIABLE, World};
+use cohabit_fakes::{FakeWorld, StartScript, WORLD_VARIABLE};
 use nix::fcntl::{FcntlArg, fcntl};
 use nix::unistd::{AccessFlags, Uid, access, dup2_stdout, setsid};
 
@@ -38,7 +38,7 @@ pub(crate) fn in_foreground(flags: &[String]) -> ExitCode {
     if let Some(code) = refusal(flags) {
         return code;
     }
-    let Some(world) = World::of_this_program() else { return no_world() };
+    let Some(world) = FakeWorld::of_this_program() else { return no_world() };
     match prepare() {
         Prepared::Ready(lock) => daemon::serve(&world, Echo::Output, lock, || {}),
         Prepared::Busy => busy(),
@@ -54,13 +54,13 @@ fn refusal(flags: &[String]) -> Option<ExitCode> {
         eprintln!("Only root user may enable -multiuser-server!");
         return Some(ExitCode::FAILURE);
     }
-    let Some(world) = World::of_this_program() else { return Some(no_world()) };
+    let Some(world) = FakeWorld::of_this_program() else { return Some(no_world()) };
     let devices = std::env::var("CUDA_VISIBLE_DEVICES").ok();
     match world.visible(devices.as_deref()).first().map(|gpu| gpu.mps.control) {
         // CUDA_ERROR_NO_DEVICE.
         None => return Some(ExitCode::from(100)),
-        Some(Start::Exits(status)) => return Some(ExitCode::from(u8::try_from(status).unwrap_or(1))),
-        Some(Start::Works) => {}
+        Some(StartScript::Exits(status)) => return Some(ExitCode::from(u8::try_from(status).unwrap_or(1))),
+        Some(StartScript::Works) => {}
     }
     let pipe = crate::pipe_directory();
     if !writable(&pipe) {
@@ -96,7 +96,7 @@ fn again(stage: &str, flags: &[String]) -> Command {
 }
 
 fn send_away(flags: &[String]) -> ExitCode {
-    let Some(world) = World::of_this_program() else { return no_world() };
+    let Some(world) = FakeWorld::of_this_program() else { return no_world() };
     let mut session = again("session", flags);
     session.env(WORLD_VARIABLE, world.root());
     match session.output().map(|output| output.stdout) {
@@ -112,7 +112,7 @@ fn in_new_session(flags: &[String]) -> ExitCode {
 }
 
 fn serve_detached() -> ExitCode {
-    let Some(world) = World::of_this_program() else { return ExitCode::FAILURE };
+    let Some(world) = FakeWorld::of_this_program() else { return ExitCode::FAILURE };
     match prepare() {
         Prepared::Ready(lock) => daemon::serve(&world, Echo::Silent, lock, || last_word(READY)),
         Prepared::Busy => {

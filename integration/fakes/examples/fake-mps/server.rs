@@ -8,7 +8,7 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use cohabit_fakes::mps::{Fault, FromServer, Limits, Lines, ServerState, ToServer, server_socket};
-use cohabit_fakes::{AbruptEnd, AfterFault, FakeGpu, Process, Start, Via, World};
+use cohabit_fakes::{AbruptEnd, AfterFault, FakeGpu, FakeWorld, GpuRoute, Process, StartScript};
 
 use crate::log::{Echo, Log};
 
@@ -24,7 +24,7 @@ const CLIENT_TERMINATED: i32 = 810;
 
 struct Server {
     log: Log,
-    world: World,
+    world: FakeWorld,
     gpu: String,
     inside: Mutex<Inside>,
     /// Told when the server has become active.
@@ -54,10 +54,10 @@ enum Ending {
 }
 
 pub(crate) fn run() -> ExitCode {
-    let Some(world) = World::of_this_program() else { return ExitCode::from(2) };
+    let Some(world) = FakeWorld::of_this_program() else { return ExitCode::from(2) };
     let devices = std::env::var("CUDA_VISIBLE_DEVICES").ok();
     let Some(gpu) = world.visible(devices.as_deref()).into_iter().next() else { return ExitCode::from(100) };
-    if let Start::Exits(status) = gpu.mps.server {
+    if let StartScript::Exits(status) = gpu.mps.server {
         return ExitCode::from(u8::try_from(status).unwrap_or(1));
     }
     let Ok(listener) = listen(&crate::pipe_directory()) else { return ExitCode::FAILURE };
@@ -89,9 +89,9 @@ fn listen(pipe: &Path) -> std::io::Result<UnixListener> {
 }
 
 /// As the real one it is among the processes of its GPU.
-fn hold_memory(world: &World, gpu: &FakeGpu) {
+fn hold_memory(world: &FakeWorld, gpu: &FakeGpu) {
     let family = std::process::id() as i32;
-    if let Ok(mut process) = Process::this(Via::Server, family) {
+    if let Ok(mut process) = Process::this(GpuRoute::Server, family) {
         // A GPU that is full has a server that is not seen on it.
         let _ = world.allocate(&mut process, gpu, OWN_MEMORY, None);
     }

@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use cohabit_fakes::mps::{FromServer, Limits, Lines, ToServer, limit_text};
-use cohabit_fakes::{FakeGpu, World};
+use cohabit_fakes::{FakeGpu, FakeWorld};
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::{Pid, Uid};
 
@@ -19,7 +19,7 @@ const PATIENCE: Duration = Duration::from_secs(10);
 const LOOK: Duration = Duration::from_millis(2);
 
 pub(crate) struct Servers {
-    world: World,
+    world: FakeWorld,
     pipe: PathBuf,
     log: Arc<Log>,
     running: Arc<Mutex<Option<i32>>>,
@@ -27,7 +27,7 @@ pub(crate) struct Servers {
 }
 
 impl Servers {
-    pub(crate) fn new(world: World, pipe: PathBuf, log: Arc<Log>) -> Servers {
+    pub(crate) fn new(world: FakeWorld, pipe: PathBuf, log: Arc<Log>) -> Servers {
         let defaults = Mutex::new(Limits::of_environment(&gpu(&world).uuid));
         Servers { world, pipe, log, running: Arc::default(), defaults }
     }
@@ -128,7 +128,7 @@ impl Servers {
     }
 }
 
-fn gpu(world: &World) -> FakeGpu {
+fn gpu(world: &FakeWorld) -> FakeGpu {
     let devices = std::env::var("CUDA_VISIBLE_DEVICES").ok();
     world.visible(devices.as_deref()).into_iter().next().unwrap_or_default()
 }

@@ -5,7 +5,7 @@ use std::io::BufRead;
 use std::process::ExitCode;
 
 use cohabit_fakes::Packets;
-use cohabit_fakes::mps::{Caller, Welcome, control_socket};
+use cohabit_fakes::mps::{Caller, ControlReply, control_socket};
 
 const UNSENT: &str = "Cannot send command to MPS control daemon process";
 
@@ -21,16 +21,16 @@ pub(crate) fn run() -> ExitCode {
     };
     let caller = serde_json::to_string(&Caller::Session).unwrap_or_default();
     let welcome = daemon.send(&caller).ok().and_then(|()| daemon.receive());
-    match welcome.and_then(|words| serde_json::from_str::<Welcome>(&words).ok()) {
-        Some(Welcome::Commands) => {
+    match welcome.and_then(|words| serde_json::from_str::<ControlReply>(&words).ok()) {
+        Some(ControlReply::Commands) => {
             let code = converse(&daemon);
             // The next one is not to find this one still there.
             daemon.finish();
             code
         }
-        Some(Welcome::Empty) => ExitCode::SUCCESS,
-        Some(Welcome::Silent) => ExitCode::FAILURE,
-        Some(Welcome::Unsent | Welcome::Server(_) | Welcome::NoServer(_)) | None => unsent(),
+        Some(ControlReply::Empty) => ExitCode::SUCCESS,
+        Some(ControlReply::Silent) => ExitCode::FAILURE,
+        Some(ControlReply::Unsent | ControlReply::Server(_) | ControlReply::NoServer(_)) | None => unsent(),
     }
 }
 

@@ -6,7 +6,7 @@ use std::path::Path;
 use std::ptr;
 use std::sync::{Mutex, PoisonError};
 
-use cohabit_fakes::{FakeGpu, NvmlFault, World};
+use cohabit_fakes::{FakeGpu, FakeWorld, NvmlFault};
 use nix::libc;
 use nvml_wrapper_sys::bindings::*;
 
@@ -16,8 +16,8 @@ pub(crate) type Code = nvmlReturn_t;
 static HANDLES: Mutex<Vec<String>> = Mutex::new(Vec::new());
 
 /// The world of this library.
-pub(crate) fn world() -> Result<World, Code> {
-    World::find(&own_path()).ok_or(nvmlReturn_enum_NVML_ERROR_DRIVER_NOT_LOADED)
+pub(crate) fn world() -> Result<FakeWorld, Code> {
+    FakeWorld::find(&own_path()).ok_or(nvmlReturn_enum_NVML_ERROR_DRIVER_NOT_LOADED)
 }
 
 /// Where the loader found this library.

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::ffi::c_uint;
 use std::sync::{Mutex, PoisonError};
 
-use cohabit_fakes::{FakeGpu, Process, Via};
+use cohabit_fakes::{FakeGpu, GpuRoute, Process};
 use nvml_wrapper_sys::bindings::*;
 
 use crate::library::{Code, gpu, world};
@@ -19,7 +19,7 @@ extern "C" fn nvmlDeviceGetComputeRunningProcesses_v3(
     count: *mut c_uint,
     infos: *mut nvmlProcessInfo_t,
 ) -> Code {
-    let listed = |process: &Process| !matches!(process.via, Via::Client(_));
+    let listed = |process: &Process| !matches!(process.via, GpuRoute::Client(_));
     list("nvmlDeviceGetComputeRunningProcesses_v3", device, count, infos, listed)
 }
 
@@ -30,7 +30,7 @@ extern "C" fn nvmlDeviceGetMPSComputeRunningProcesses_v3(
     count: *mut c_uint,
     infos: *mut nvmlProcessInfo_t,
 ) -> Code {
-    let listed = |process: &Process| matches!(process.via, Via::Client(_));
+    let listed = |process: &Process| matches!(process.via, GpuRoute::Client(_));
     list("nvmlDeviceGetMPSComputeRunningProcesses_v3", device, count, infos, listed)
 }
 

@@ -2,7 +2,7 @@
 
 use std::ffi::{CStr, c_char, c_int, c_uint};
 
-use cohabit_fakes::{LibraryStart, World};
+use cohabit_fakes::{FakeWorld, LibraryStart};
 use nvml_wrapper_sys::bindings::*;
 
 use crate::library::{Code, give, give_text, gpu, handle_of, world};
@@ -61,7 +61,7 @@ extern "C" fn nvmlDeviceGetCount_v2(place: *mut c_uint) -> Code {
 
 #[unsafe(no_mangle)]
 extern "C" fn nvmlDeviceGetHandleByIndex_v2(index: c_uint, place: *mut nvmlDevice_t) -> Code {
-    let uuid = |world: World| world.gpus().into_iter().nth(index as usize).map(|gpu| gpu.uuid);
+    let uuid = |world: FakeWorld| world.gpus().into_iter().nth(index as usize).map(|gpu| gpu.uuid);
     let found = world().and_then(|world| uuid(world).ok_or(nvmlReturn_enum_NVML_ERROR_INVALID_ARGUMENT));
     give(place, found.and_then(|uuid| handle("nvmlDeviceGetHandleByIndex_v2", &uuid)))
 }

@@ -3,7 +3,7 @@
 use std::fs;
 use std::time::{Duration, Instant};
 
-use cohabit_fakes::{ComputeMode, FakeGpu, Via};
+use cohabit_fakes::{ComputeMode, FakeGpu, GpuRoute};
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 
@@ -157,7 +157,7 @@ fn all_processes_of_a_client_are_clients_and_those_that_bypass_mps_are_not() {
     until("three are clients", || bench.world.clients(&bench.gpu().0).len() == 3);
     let aside = bench.endless(&mut bench.client(&["--bypass-mps"]));
     let found = bench.world.processes_on(&bench.gpu().0).into_iter().find(|it| it.pid == aside.id() as i32);
-    assert_eq!(found.unwrap().via, Via::Itself);
+    assert_eq!(found.unwrap().via, GpuRoute::Itself);
     let listed = bench.tell(&format!("get_client_list {server}\n"));
     assert_eq!(listed.lines().count(), 3, "{listed}");
     stop(&many);

@@ -3,15 +3,16 @@
 use std::fs;
 
 use cohabit_fakes::{ComputeMode as Mode, FakeGpu, LibraryStart, Mig as Divided, NvmlFault, Topology};
-use cohabit_gpu::{Gpus, NoGpus};
+use cohabit_gpu::{NoGpus, NvmlSession};
 use cohabit_types::{
-    Bytes, ComputeMode, Condition, Device, DeviceId, DeviceKind, GpuFacts, Health, Mig, Peer, PeerPath,
+    Bytes, ComputeMode, Condition, Device, DeviceId, DeviceKind, GpuPeer, GpuProperties, Health, Mig,
+    PeerPath,
 };
 
 use crate::kit::Bench;
 
-fn open(bench: &Bench) -> Gpus {
-    Gpus::open(Some(&bench.installed.nvml)).unwrap()
+fn open(bench: &Bench) -> NvmlSession {
+    NvmlSession::open(Some(&bench.installed.nvml)).unwrap()
 }
 
 /// The only GPU, which says what it is.
@@ -28,7 +29,7 @@ fn a_gpu_is_known_by_all_that_its_driver_tells() {
         kind: DeviceKind::Gpu,
         model: "Fake H200 (not a GPU)".into(),
         memory: Some(Bytes(141 << 30)),
-        gpu: Some(GpuFacts {
+        gpu: Some(GpuProperties {
             multiprocessors: Some(132),
             compute_capability: Some((9, 0)),
             pci_address: "00000000:10:00.0".into(),
@@ -49,7 +50,7 @@ fn every_way_to_have_no_gpu_is_told_apart() {
     let bench = Bench::new();
     let refusal = |start: LibraryStart| {
         bench.world.edit_library(|library| library.start = start).unwrap();
-        Gpus::open(Some(&bench.installed.nvml)).unwrap_err()
+        NvmlSession::open(Some(&bench.installed.nvml)).unwrap_err()
     };
     assert!(matches!(refusal(LibraryStart::DriverNotLoaded), NoGpus::NoDriver));
     assert!(matches!(refusal(LibraryStart::VersionMismatch), NoGpus::VersionMismatch));
@@ -57,10 +58,10 @@ fn every_way_to_have_no_gpu_is_told_apart() {
 
     let none = Bench::new();
     fs::write(none.world.root().join("gpus.json"), "{}").unwrap();
-    assert!(matches!(Gpus::open(Some(&none.installed.nvml)).unwrap_err(), NoGpus::NoDevices));
+    assert!(matches!(NvmlSession::open(Some(&none.installed.nvml)).unwrap_err(), NoGpus::NoDevices));
 
     fs::remove_file(&none.installed.nvml).unwrap();
-    assert!(matches!(Gpus::open(Some(&none.installed.nvml)).unwrap_err(), NoGpus::NoLibrary { .. }));
+    assert!(matches!(NvmlSession::open(Some(&none.installed.nvml)).unwrap_err(), NoGpus::NoLibrary { .. }));
 }
 
 #[test]
@@ -108,9 +109,9 @@ fn peers_are_reached_over_links_where_there_are_any_and_over_the_bus_elsewhere()
     c.peers = [(a.uuid.clone(), Topology::HostBridge)].into();
     let ids = [&a, &b, &c].map(|gpu| DeviceId(gpu.uuid.as_str().into()));
     let bench = Bench::of(vec![a, b, c]);
-    let peers: Vec<Vec<Peer>> =
+    let peers: Vec<Vec<GpuPeer>> =
         open(&bench).devices().into_iter().map(|device| device.unwrap().gpu.unwrap().peers).collect();
-    let peer = |number: usize, path| Peer { device: ids[number].clone(), path };
+    let peer = |number: usize, path| GpuPeer { device: ids[number].clone(), path };
     assert_eq!(peers[0], [peer(1, PeerPath::NvLink(12)), peer(2, PeerPath::HostBridge)]);
     assert_eq!(peers[1], [peer(0, PeerPath::NvLink(12)), peer(2, PeerPath::NumaNode)]);
     assert_eq!(peers[2], [peer(0, PeerPath::HostBridge), peer(1, PeerPath::System)]);

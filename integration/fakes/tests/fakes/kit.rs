@@ -6,8 +6,8 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output, Stdio};
 use std::time::{Duration, Instant};
 
-use cohabit_fakes::{FakeGpu, Installed, World, examples};
-use cohabit_gpu::mps::{Daemon, Home, MpsError, Tools, client_environment};
+use cohabit_fakes::{FakeGpu, FakeWorld, Installed, examples};
+use cohabit_gpu::mps::{MpsDaemon, MpsDirectory, MpsError, MpsPrograms, client_environment};
 use cohabit_types::{Bytes, DeviceId};
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
@@ -19,7 +19,7 @@ pub(crate) const PATIENCE: Duration = Duration::from_secs(60);
 /// A world with the fakes in it, and a pipe and a log directory for its first GPU.
 pub(crate) struct Bench {
     folder: TempDir,
-    pub(crate) world: World,
+    pub(crate) world: FakeWorld,
     pub(crate) installed: Installed,
 }
 
@@ -53,7 +53,7 @@ impl Bench {
     /// These GPUs.
     pub(crate) fn of(gpus: Vec<FakeGpu>) -> Bench {
         let folder = tempfile::tempdir().unwrap();
-        let world = World::create(&folder.path().join("world"), gpus).unwrap();
+        let world = FakeWorld::create(&folder.path().join("world"), gpus).unwrap();
         let installed = world.install(&examples().unwrap()).unwrap();
         for name in ["pipe", "log", "state"] {
             fs::create_dir(folder.path().join(name)).unwrap();
@@ -159,17 +159,17 @@ impl Bench {
         fs::read_to_string(self.path("log").join(name)).unwrap_or_default()
     }
 
-    pub(crate) fn tools(&self) -> Tools {
-        Tools::find(&self.installed.search_path()).unwrap()
+    pub(crate) fn tools(&self) -> MpsPrograms {
+        MpsPrograms::find(&self.installed.search_path()).unwrap()
     }
 
-    pub(crate) fn home(&self) -> Home {
-        Home::of(&self.path("state"), &self.gpu()).unwrap()
+    pub(crate) fn home(&self) -> MpsDirectory {
+        MpsDirectory::of(&self.path("state"), &self.gpu()).unwrap()
     }
 
     /// A daemon for the first GPU, as Cohabit starts it.
-    pub(crate) fn daemon(&self) -> Result<Daemon, MpsError> {
-        Daemon::start(&self.tools(), &self.home(), &self.gpu())
+    pub(crate) fn daemon(&self) -> Result<MpsDaemon, MpsError> {
+        MpsDaemon::start(&self.tools(), &self.home(), &self.gpu())
     }
 
     /// A client of that daemon with 8 GiB at most.

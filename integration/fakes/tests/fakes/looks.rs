@@ -1,13 +1,13 @@
 //! What `cohabit-gpu` sees when it looks at a GPU.
 
 use cohabit_fakes::{NvmlFault, Performance};
-use cohabit_gpu::{GpuError, GpuProcess, Gpus, Look};
+use cohabit_gpu::{GpuError, GpuProcess, GpuScan, NvmlSession};
 use cohabit_types::{Bytes, GpuPerformance, GpuReading};
 
 use crate::kit::{Bench, end, until};
 
-fn look(bench: &Bench) -> Look {
-    Gpus::open(Some(&bench.installed.nvml)).unwrap().look(&bench.gpu()).unwrap()
+fn look(bench: &Bench) -> GpuScan {
+    NvmlSession::open(Some(&bench.installed.nvml)).unwrap().look(&bench.gpu()).unwrap()
 }
 
 #[test]
@@ -21,7 +21,7 @@ fn readings_are_those_of_the_moment() {
         temperature: Some(63.0),
         performance: None,
     };
-    assert_eq!(look(&bench), Look { reading: expected, processes: Vec::new() });
+    assert_eq!(look(&bench), GpuScan { reading: expected, processes: Vec::new() });
 }
 
 #[test]
@@ -36,7 +36,7 @@ fn a_reading_that_is_not_told_is_none_and_the_others_stay() {
 #[test]
 fn a_gpu_that_is_lost_is_seen_again_by_a_library_that_is_opened_anew() {
     let bench = Bench::new();
-    let gpus = Gpus::open(Some(&bench.installed.nvml)).unwrap();
+    let gpus = NvmlSession::open(Some(&bench.installed.nvml)).unwrap();
     gpus.look(&bench.gpu()).unwrap();
     bench.script(|gpu| _ = gpu.faults.insert("*".into(), NvmlFault::Lost));
     assert!(matches!(gpus.look(&bench.gpu()), Err(GpuError::Lost(_))));
@@ -80,7 +80,7 @@ fn the_performance_monitor_tells_means_from_the_second_look_on() {
     let shown =
         Performance { sm_active: 62.5, sm_occupancy: 25.0, tensor_active: 12.5, memory_bandwidth: 50.0 };
     bench.script(|gpu| gpu.performance = Some(shown));
-    let gpus = Gpus::open(Some(&bench.installed.nvml)).unwrap();
+    let gpus = NvmlSession::open(Some(&bench.installed.nvml)).unwrap();
     let means = || gpus.look(&bench.gpu()).unwrap().reading.performance;
     assert_eq!(means(), None);
     let expected = GpuPerformance {

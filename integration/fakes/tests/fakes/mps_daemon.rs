@@ -3,15 +3,15 @@
 use std::fs;
 use std::time::Duration;
 
-use cohabit_fakes::{AfterFault, Quit, Start, StatusCommand, Terminate};
-use cohabit_gpu::mps::{Daemon, Fault, Removal, ServerState, Tools, terminate_clients};
+use cohabit_fakes::{AfterFault, Quit, StartScript, StatusCommand, Terminate};
+use cohabit_gpu::mps::{ClientRemoval, Fault, MpsDaemon, MpsPrograms, ServerState, terminate_clients};
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 
 use crate::kit::{Bench, PATIENCE, Ran, end, ended, runs, until};
 
 /// Faults, once there are any.
-fn faults(daemon: &mut Daemon) -> Vec<Fault> {
+fn faults(daemon: &mut MpsDaemon) -> Vec<Fault> {
     let mut found = Vec::new();
     until("the log tells of a fault", || {
         found.extend(daemon.faults());
@@ -35,14 +35,14 @@ fn a_daemon_that_started_serves_clients_within_their_limits_and_ends_without_a_t
     let processes = daemon.processes();
     daemon.quit(PATIENCE).unwrap();
     assert!(!processes.into_iter().any(runs));
-    assert!(Daemon::adopt(&bench.tools(), &bench.home(), &bench.gpu()).is_none());
+    assert!(MpsDaemon::adopt(&bench.tools(), &bench.home(), &bench.gpu()).is_none());
 }
 
 #[test]
 fn a_daemon_is_adopted_by_who_comes_later_and_replaced_by_who_starts_anew() {
     let bench = Bench::new();
     let first = bench.daemon().unwrap().processes();
-    let adopted = Daemon::adopt(&bench.tools(), &bench.home(), &bench.gpu()).unwrap();
+    let adopted = MpsDaemon::adopt(&bench.tools(), &bench.home(), &bench.gpu()).unwrap();
     assert_eq!((adopted.processes(), adopted.state()), (first, ServerState::Active));
     let second = bench.daemon().unwrap();
     assert_ne!(second.processes(), first);
@@ -102,19 +102,19 @@ fn a_fault_that_nobody_saw_is_told_to_whoever_adopts_the_daemon_until_it_is_deal
     let bench = Bench::new();
     let mut daemon = bench.daemon().unwrap();
     assert_eq!(daemon.faults(), []);
-    daemon.deal_with_log();
+    daemon.acknowledge_faults();
     drop(daemon);
     let culprit = bench.member(&["--fault-at", "1"]).spawn().unwrap();
     let pid = culprit.id() as i32;
     ended(culprit);
-    let adopt = || Daemon::adopt(&bench.tools(), &bench.home(), &bench.gpu()).unwrap();
+    let adopt = || MpsDaemon::adopt(&bench.tools(), &bench.home(), &bench.gpu()).unwrap();
     until("the server is back", || adopt().state() == ServerState::Active);
     for _ in 0..2 {
         assert_eq!(adopt().faults()[0].culprits, [pid]);
     }
     let mut adopted = adopt();
     adopted.faults();
-    adopted.deal_with_log();
+    adopted.acknowledge_faults();
     assert_eq!(adopt().faults(), []);
 }
 
@@ -156,7 +156,7 @@ fn a_server_that_was_killed_is_gone_at_once() {
 fn clients_are_removed_and_others_stay() {
     let bench = Bench::new();
     let daemon = bench.daemon().unwrap();
-    let removal = Removal::new(&bench.tools(), &bench.home());
+    let removal = ClientRemoval::new(&bench.tools(), &bench.home());
     let [first, second, other] = [(); 3].map(|()| bench.endless(&mut bench.member(&[])));
     let mut leave = vec![first.id() as i32, second.id() as i32];
     leave.sort_unstable();
@@ -174,7 +174,7 @@ fn clients_are_removed_and_others_stay() {
 fn a_removal_that_is_not_confirmed_is_an_error_in_time() {
     let bench = Bench::new();
     let _daemon = bench.daemon().unwrap();
-    let removal = Removal::new(&bench.tools(), &bench.home());
+    let removal = ClientRemoval::new(&bench.tools(), &bench.home());
     let client = bench.endless(&mut bench.member(&[]));
     let clients = [client.id() as i32];
     bench.script(|gpu| gpu.mps.terminate = Terminate::Answers(999));
@@ -190,7 +190,7 @@ fn a_removal_that_is_not_confirmed_is_an_error_in_time() {
 #[test]
 fn without_a_daemon_there_is_nobody_to_remove() {
     let bench = Bench::new();
-    let removal = Removal::new(&bench.tools(), &bench.home());
+    let removal = ClientRemoval::new(&bench.tools(), &bench.home());
     assert!(terminate_clients(&removal, &[1], PATIENCE).unwrap().is_empty());
 }
 
@@ -198,15 +198,15 @@ fn without_a_daemon_there_is_nobody_to_remove() {
 fn why_a_daemon_does_not_start_is_told_and_nothing_is_left() {
     let bench = Bench::new();
     let why = || bench.daemon().unwrap_err().to_string();
-    bench.script(|gpu| gpu.mps.control = Start::Exits(244));
+    bench.script(|gpu| gpu.mps.control = StartScript::Exits(244));
     assert!(why().contains("libcuda"));
-    bench.script(|gpu| gpu.mps.control = Start::Exits(100));
+    bench.script(|gpu| gpu.mps.control = StartScript::Exits(100));
     assert!(why().contains("no device"));
-    bench.script(|gpu| (gpu.mps.control, gpu.mps.server) = (Start::Works, Start::Exits(1)));
+    bench.script(|gpu| (gpu.mps.control, gpu.mps.server) = (StartScript::Works, StartScript::Exits(1)));
     let told = why();
     assert!(told.contains("exited with status 1"), "{told}");
-    assert!(Daemon::adopt(&bench.tools(), &bench.home(), &bench.gpu()).is_none());
-    bench.script(|gpu| gpu.mps.server = Start::Works);
+    assert!(MpsDaemon::adopt(&bench.tools(), &bench.home(), &bench.gpu()).is_none());
+    bench.script(|gpu| gpu.mps.server = StartScript::Works);
     bench.daemon().unwrap();
 }
 
@@ -215,9 +215,9 @@ fn a_server_that_vanished_from_the_search_path_is_told() {
     let bench = Bench::new();
     let tools = bench.tools();
     fs::remove_file(bench.installed.bin.join("nvidia-cuda-mps-server")).unwrap();
-    let why = Daemon::start(&tools, &bench.home(), &bench.gpu()).unwrap_err().to_string();
+    let why = MpsDaemon::start(&tools, &bench.home(), &bench.gpu()).unwrap_err().to_string();
     assert!(why.contains("exited with status 1"), "{why}");
-    let missing = Tools::find(&bench.installed.bin.display().to_string()).unwrap_err().to_string();
+    let missing = MpsPrograms::find(&bench.installed.bin.display().to_string()).unwrap_err().to_string();
     assert!(missing.contains("nvidia-cuda-mps-server"), "{missing}");
 }
 

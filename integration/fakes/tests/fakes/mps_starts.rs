@@ -2,7 +2,7 @@
 
 use std::fs;
 
-use cohabit_fakes::{FakeGpu, Start};
+use cohabit_fakes::{FakeGpu, StartScript};
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::{Pid, getsid};
 
@@ -92,7 +92,7 @@ fn a_missing_pipe_directory_is_fatal_and_a_missing_log_directory_is_not() {
 #[test]
 fn without_libcuda_or_a_device_only_the_exit_status_tells() {
     let bench = Bench::new();
-    bench.script(|gpu| gpu.mps.control = Start::Exits(244));
+    bench.script(|gpu| gpu.mps.control = StartScript::Exits(244));
     assert_eq!(bench.start_daemon(), Ran::new(244, "", ""));
     let mut command = bench.command(&bench.control_program());
     let blind = command.arg("-d").env("CUDA_VISIBLE_DEVICES", FakeGpu::numbered(7).uuid);
@@ -108,7 +108,7 @@ fn a_server_that_cannot_start_is_known_from_the_log_alone() {
         until("there is no server", || bench.tell("get_server_list\n").is_empty());
     };
     let bench = Bench::new();
-    bench.script(|gpu| gpu.mps.server = Start::Exits(1));
+    bench.script(|gpu| gpu.mps.server = StartScript::Exits(1));
     failed(&bench);
 
     let bench = Bench::new();

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use cohabit_fakes::{FakeGpu, NvmlFault};
-use cohabit_gpu::{GpuError, Gpus, Xid};
+use cohabit_gpu::{GpuError, NvmlSession, Xid};
 use cohabit_types::DeviceId;
 
 use crate::kit::{Bench, PATIENCE};
@@ -11,7 +11,7 @@ use crate::kit::{Bench, PATIENCE};
 #[test]
 fn each_error_is_heard_once_with_its_gpu() {
     let bench = Bench::of(vec![FakeGpu::numbered(0), FakeGpu::numbered(1)]);
-    let gpus = Gpus::open(Some(&bench.installed.nvml)).unwrap();
+    let gpus = NvmlSession::open(Some(&bench.installed.nvml)).unwrap();
     let xids = gpus.xids().unwrap();
     let second = FakeGpu::numbered(1).uuid;
     bench.world.emit_xid(&second, 79).unwrap();
@@ -24,7 +24,7 @@ fn each_error_is_heard_once_with_its_gpu() {
 #[test]
 fn a_gpu_that_is_lost_is_said_not_to_be_heard_any_more() {
     let bench = Bench::new();
-    let gpus = Gpus::open(Some(&bench.installed.nvml)).unwrap();
+    let gpus = NvmlSession::open(Some(&bench.installed.nvml)).unwrap();
     let xids = gpus.xids().unwrap();
     bench.script(|gpu| _ = gpu.faults.insert("*".into(), NvmlFault::Lost));
     assert!(matches!(xids.next(PATIENCE), Err(GpuError::Lost(_))));
@@ -35,7 +35,7 @@ fn gpus_without_such_events_are_told() {
     let bench = Bench::new();
     let unknown = ("nvmlDeviceGetSupportedEventTypes".to_owned(), NvmlFault::NotSupported);
     bench.script(|gpu| gpu.faults.extend([unknown]));
-    let gpus = Gpus::open(Some(&bench.installed.nvml)).unwrap();
+    let gpus = NvmlSession::open(Some(&bench.installed.nvml)).unwrap();
     assert!(matches!(gpus.xids(), Err(GpuError::Other(_))));
 }
 
@@ -43,7 +43,7 @@ fn gpus_without_such_events_are_told() {
 fn a_gpu_that_does_not_answer_keeps_no_other_from_being_heard() {
     let bench = Bench::of(vec![FakeGpu::numbered(0), FakeGpu::numbered(1)]);
     bench.script(|gpu| _ = gpu.faults.insert("*".into(), NvmlFault::Lost));
-    let gpus = Gpus::open(Some(&bench.installed.nvml)).unwrap();
+    let gpus = NvmlSession::open(Some(&bench.installed.nvml)).unwrap();
     let xids = gpus.xids().unwrap();
     let second = FakeGpu::numbered(1).uuid;
     bench.world.emit_xid(&second, 31).unwrap();

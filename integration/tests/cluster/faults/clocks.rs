@@ -17,7 +17,7 @@ fn assert_told_in_order(cluster: &Cluster, job: &str) {
     assert!(times.is_sorted(), "{told}");
 }
 
-fn completed_at_first(cluster: &Cluster, job: &str, book: &Book) {
+fn completed_at_first(cluster: &Cluster, job: &str, book: &AttemptLog) {
     let ended = cluster.end(job);
     assert_eq!((ended["state"].as_str(), ended["attempt"].as_u64()), (Some("COMPLETED"), Some(1)), "{ended}");
     assert_told_in_order(cluster, job);

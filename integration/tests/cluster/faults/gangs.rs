@@ -16,8 +16,8 @@ fn completed_in(ended: &Value, attempt: u64) {
 }
 
 /// Lets the second attempt come to its end, once all of it runs.
-fn second_is_whole(cluster: &Cluster, job: &str, book: &Book, ranks: u32) {
-    until_within(3 * PATIENCE, "all start again", || book.started(2).len() == ranks as usize);
+fn second_is_whole(cluster: &Cluster, job: &str, book: &AttemptLog, ranks: u32) {
+    until_within(3 * TIMEOUT, "all start again", || book.started(2).len() == ranks as usize);
     book.go();
     completed_in(&cluster.end(job), 2);
     book.assert_whole(2, ranks);

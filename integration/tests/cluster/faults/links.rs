@@ -65,7 +65,7 @@ fn a_job_that_the_head_cannot_reach_for_long_is_stopped_and_only_then_runs_elsew
     cluster.add_worker("host:3");
     for (book, job) in books.iter().zip(&jobs) {
         // The head waits for longer than tests usually have patience.
-        until_within(3 * PATIENCE, "the job runs elsewhere", || book.started(2).len() == 1);
+        until_within(3 * TIMEOUT, "the job runs elsewhere", || book.started(2).len() == 1);
         book.assert_ended_before_next(1);
         book.go();
         completed_in_second(&cluster, job);

@@ -1,6 +1,6 @@
 //! What a worker finds, and what it does when there is nothing to find.
 
-use cohabit_fakes::{FakeGpu, LibraryStart, Mig, World, examples};
+use cohabit_fakes::{FakeGpu, FakeWorld, LibraryStart, Mig, examples};
 use serde_json::json;
 
 use super::kit::GpuCluster;
@@ -30,7 +30,7 @@ fn a_divided_gpu_is_shared_by_nobody() {
 /// A cluster whose worker looks for GPUs with a driver in this state.
 fn with_driver(start: LibraryStart) -> (Cluster, String) {
     let mut cluster = Cluster::start(&[]);
-    let world = World::create(&cluster.folder().join("world"), vec![FakeGpu::numbered(0)]).unwrap();
+    let world = FakeWorld::create(&cluster.folder().join("world"), vec![FakeGpu::numbered(0)]).unwrap();
     world.edit_library(|library| library.start = start).unwrap();
     let installed = world.install(&examples().unwrap()).unwrap();
     let library = installed.nvml.display().to_string();

@@ -1,6 +1,6 @@
 //! `doctor` on a machine with GPUs.
 
-use cohabit_fakes::{ComputeMode, Start};
+use cohabit_fakes::{ComputeMode, StartScript};
 use serde_json::Value;
 
 use super::kit::GpuCluster;
@@ -25,7 +25,7 @@ fn a_machine_that_can_share_its_gpus_proves_it() {
 
 #[test]
 fn what_keeps_a_machine_from_sharing_is_said_with_what_to_do() {
-    let gpus = GpuCluster::with(1, &[], |gpu| gpu.mps.control = Start::Exits(244));
+    let gpus = GpuCluster::with(1, &[], |gpu| gpu.mps.control = StartScript::Exits(244));
     let probe = gpus.doctor(&["--probe"]);
     let probe = on("mps probe", &probe)[0];
     assert_ne!(probe["judgement"], "good");

@@ -1,13 +1,13 @@
 //! Where MPS cannot be had: time slicing, with a watchdog, and said so; or not at all, for those who insist.
 
-use cohabit_fakes::Start;
+use cohabit_fakes::StartScript;
 
 use super::kit::{GpuCluster, PART};
 use crate::kit::until;
 
 #[test]
 fn where_mps_does_not_start_jobs_take_turns_and_every_screen_says_so() {
-    let gpus = GpuCluster::with(1, &[], |gpu| gpu.mps.control = Start::Exits(244));
+    let gpus = GpuCluster::with(1, &[], |gpu| gpu.mps.control = StartScript::Exits(244));
     let (one, other) = (gpus.submit_endless(&PART), gpus.submit_endless(&PART));
     for job in [&one, &other] {
         gpus.until_sharing(job, "unenforced");

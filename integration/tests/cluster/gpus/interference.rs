@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 
 use super::kit::GpuCluster;
-use crate::kit::{Cluster, PATIENCE, until, until_within};
+use crate::kit::{Cluster, TIMEOUT, until, until_within};
 
 /// Measured on such a GPU: `heavy` jobs slow each other down to half their speed, and nobody else. Of `sly`
 /// ones, too, it says that they harm nobody.
@@ -74,7 +74,7 @@ fn a_pair_that_turns_out_to_harm_each_other_is_separated_and_stays_apart() {
     let second = train(&gpus, "sly", &MEMORY, &client);
     assert_eq!(device(&gpus, &second), device(&gpus, &first), "the table says that they get on");
     // Two stretches of their common life, the second of twenty seconds, have to show it.
-    until_within(3 * PATIENCE, "the one that came last has left", || {
+    until_within(3 * TIMEOUT, "the one that came last has left", || {
         let shown = gpus.cluster.show(&second);
         shown["state"] == "PENDING" && shown["attempt"] == 1
     });

@@ -1,6 +1,6 @@
 //! A cluster whose worker finds fake GPUs, and the words of its tests.
 
-use cohabit_fakes::{FakeGpu, Installed, World, examples};
+use cohabit_fakes::{FakeGpu, FakeWorld, Installed, examples};
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 use serde_json::Value;
@@ -10,7 +10,7 @@ use crate::kit::{Cluster, until};
 /// A head and one worker, in a made-up world of GPUs.
 pub(super) struct GpuCluster {
     pub(super) cluster: Cluster,
-    pub(super) world: World,
+    pub(super) world: FakeWorld,
     installed: Installed,
 }
 
@@ -40,7 +40,8 @@ impl GpuCluster {
             change(&mut gpu);
             gpu
         };
-        let world = World::create(&cluster.folder().join("world"), (0..gpus).map(changed).collect()).unwrap();
+        let world =
+            FakeWorld::create(&cluster.folder().join("world"), (0..gpus).map(changed).collect()).unwrap();
         let installed = world.install(&examples().unwrap()).unwrap();
         let mut gpu_cluster = GpuCluster { cluster, world, installed };
         gpu_cluster.add_worker(flags);
@@ -56,9 +57,10 @@ impl GpuCluster {
     }
 
     /// Another machine, with so many GPUs in a world of their own; their numbers begin with this.
-    pub(super) fn add_machine(&mut self, first: u8, gpus: u8) -> World {
+    pub(super) fn add_machine(&mut self, first: u8, gpus: u8) -> FakeWorld {
         let folder = self.cluster.folder().join(format!("world{first}"));
-        let world = World::create(&folder, (first..first + gpus).map(FakeGpu::numbered).collect()).unwrap();
+        let world =
+            FakeWorld::create(&folder, (first..first + gpus).map(FakeGpu::numbered).collect()).unwrap();
         let installed = world.install(&examples().unwrap()).unwrap();
         let library = installed.nvml.display().to_string();
         let (search_path, flags) = (installed.search_path(), ["--nvml-library", &library]);

@@ -10,14 +10,14 @@ use std::path::{Path, PathBuf};
 use super::{Cluster, until};
 
 /// The book of one job.
-pub(crate) struct Book {
+pub(crate) struct AttemptLog {
     path: PathBuf,
     go: PathBuf,
 }
 
 /// A line of it.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Entry {
+pub(crate) struct AttemptLogEntry {
     /// `start`, `end`, or `beside` of a process of an earlier attempt.
     pub(crate) what: String,
     pub(crate) attempt: u32,
@@ -27,14 +27,15 @@ pub(crate) struct Entry {
 
 impl Cluster {
     /// A book of this name.
-    pub(crate) fn book(&self, name: &str) -> Book {
-        let book = Book { path: self.folder().join(name), go: self.folder().join(format!("{name}.go")) };
+    pub(crate) fn book(&self, name: &str) -> AttemptLog {
+        let book =
+            AttemptLog { path: self.folder().join(name), go: self.folder().join(format!("{name}.go")) };
         std::fs::write(&book.path, "").unwrap();
         book
     }
 }
 
-impl Book {
+impl AttemptLog {
     /// A script that runs until it may go, or is asked to end; it writes down both.
     pub(crate) fn script(&self) -> String {
         let (book, go) = (self.path.display(), self.go.display());
@@ -56,12 +57,12 @@ impl Book {
         std::fs::write(&self.go, "").unwrap();
     }
 
-    pub(crate) fn entries(&self) -> Vec<Entry> {
+    pub(crate) fn entries(&self) -> Vec<AttemptLogEntry> {
         read(&self.path)
     }
 
     /// Who started in this attempt.
-    pub(crate) fn started(&self, attempt: u32) -> Vec<Entry> {
+    pub(crate) fn started(&self, attempt: u32) -> Vec<AttemptLogEntry> {
         self.entries().into_iter().filter(|it| it.what == "start" && it.attempt == attempt).collect()
     }
 
@@ -100,18 +101,18 @@ impl Book {
     }
 }
 
-fn of<'a>(entries: &'a [Entry], what: &'a str) -> impl Iterator<Item = &'a Entry> {
+fn of<'a>(entries: &'a [AttemptLogEntry], what: &'a str) -> impl Iterator<Item = &'a AttemptLogEntry> {
     entries.iter().filter(move |it| it.what == what)
 }
 
-fn read(path: &Path) -> Vec<Entry> {
+fn read(path: &Path) -> Vec<AttemptLogEntry> {
     let text = std::fs::read_to_string(path).unwrap();
     let entry = |line: &str| {
         let [what, attempt, rank, pid] = line.split(' ').collect::<Vec<_>>()[..] else {
             panic!("{line:?} in {}", path.display())
         };
         let number = |text: &str| text.parse().unwrap();
-        Entry {
+        AttemptLogEntry {
             what: what.into(),
             attempt: number(attempt) as u32,
             rank: number(rank) as u32,

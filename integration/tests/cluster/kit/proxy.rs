@@ -44,7 +44,7 @@ enum State {
 
 /// What one connection may do now.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Passage {
+enum ConnectionState {
     Open,
     Silent,
     Reset,
@@ -100,13 +100,13 @@ impl Drop for Proxy {
 }
 
 impl Wire {
-    fn passage(&self, connection: u64) -> Passage {
+    fn passage(&self, connection: u64) -> ConnectionState {
         match self.state {
-            _ if connection < self.reset_before => Passage::Reset,
-            State::Cut | State::Dropped => Passage::Reset,
-            State::Silent => Passage::Silent,
-            State::Whole if connection < self.silent_before => Passage::Silent,
-            State::Whole => Passage::Open,
+            _ if connection < self.reset_before => ConnectionState::Reset,
+            State::Cut | State::Dropped => ConnectionState::Reset,
+            State::Silent => ConnectionState::Silent,
+            State::Whole if connection < self.silent_before => ConnectionState::Silent,
+            State::Whole => ConnectionState::Open,
         }
     }
 }
@@ -145,12 +145,12 @@ fn pass(number: u64, mut from: TcpStream, mut to: TcpStream, wire: &RwLock<Wire>
         // Held while bytes pass: once the wire has changed, not one does that should not.
         let now = wire.read().unwrap();
         match now.passage(number) {
-            Passage::Reset => return,
-            Passage::Silent => {
+            ConnectionState::Reset => return,
+            ConnectionState::Silent => {
                 drop(now);
                 thread::sleep(LOOK);
             }
-            Passage::Open => match from.read(&mut bytes) {
+            ConnectionState::Open => match from.read(&mut bytes) {
                 Ok(length) if length > 0 && to.write_all(&bytes[..length]).is_ok() => {}
                 Err(error) if matches!(error.kind(), ErrorKind::WouldBlock | ErrorKind::TimedOut) => {}
                 Ok(_) | Err(_) => break,

@@ -1,6 +1,6 @@
 //! The scenario words: a diary that all actors of a test write into, and a scribe that does as it is told.
 
-use crate::{Actor, Address, Context, Failure, Reply, Restart, Spec, Supervisor};
+use crate::{Actor, ActorFailure, Address, ChildSpec, Context, ReplyTo, RestartPolicy, Supervisor};
 use std::future::pending;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
@@ -60,9 +60,9 @@ pub(super) enum Say {
     PanicAlongside,
     Remind(Duration, &'static str),
     Tick(Duration, &'static str),
-    Name(Reply<&'static str>),
-    Forget(Reply<&'static str>),
-    Hire(&'static str, Reply<Address<Say>>),
+    Name(ReplyTo<&'static str>),
+    Forget(ReplyTo<&'static str>),
+    Hire(&'static str, ReplyTo<Address<Say>>),
     /// Stops itself.
     Stop,
 }
@@ -77,15 +77,15 @@ impl Scribe {
         move || Self { name, diary: diary.clone() }
     }
 
-    async fn act(&self, message: Say, context: &mut Context<Self>) -> Result<(), Failure> {
+    async fn act(&self, message: Say, context: &mut Context<Self>) -> Result<(), ActorFailure> {
         match message {
             Say::Write(what) => self.write(what),
             Say::Work(span) => self.work(sleep(span)).await,
             Say::WorkUntilShutdown => self.work(context.shutdown().requested()).await,
-            Say::Fail => return Err(Failure::because("the pen broke")),
+            Say::Fail => return Err(ActorFailure::from_message("the pen broke")),
             Say::Panic => panic!("out of ink"),
             Say::Hang => pending().await,
-            Say::PanicAlongside => drop(context.alongside(async { panic!("the table fell") })),
+            Say::PanicAlongside => drop(context.spawn_task(async { panic!("the table fell") })),
             Say::Remind(span, what) => drop(context.send_after(span, Say::Write(what))),
             Say::Tick(span, what) => drop(context.send_every(span, move || Say::Write(what))),
             Say::Name(reply_to) => reply_to.send(self.name),
@@ -106,11 +106,11 @@ impl Scribe {
 impl Actor for Scribe {
     type Message = Say;
 
-    async fn handle(&mut self, message: Say, context: &mut Context<Self>) -> Result<(), Failure> {
+    async fn handle(&mut self, message: Say, context: &mut Context<Self>) -> Result<(), ActorFailure> {
         self.act(message, context).await
     }
 
-    async fn started(&mut self, _: &mut Context<Self>) -> Result<(), Failure> {
+    async fn started(&mut self, _: &mut Context<Self>) -> Result<(), ActorFailure> {
         self.write("started");
         Ok(())
     }
@@ -121,12 +121,12 @@ impl Actor for Scribe {
 }
 
 /// A child that is never restarted.
-pub(super) fn never(name: &str) -> Spec {
-    Spec::new(name, 16).restart(Restart::NEVER)
+pub(super) fn never(name: &str) -> ChildSpec {
+    ChildSpec::new(name, 16).restart(RestartPolicy::NEVER)
 }
 
 /// A scribe of that spec under the supervisor.
-pub(super) fn hire(under: &Supervisor, diary: &Diary, name: &'static str, spec: Spec) -> Address<Say> {
+pub(super) fn hire(under: &Supervisor, diary: &Diary, name: &'static str, spec: ChildSpec) -> Address<Say> {
     let diary = diary.clone();
     under.spawn(spec, move || Scribe { name, diary: diary.clone() })
 }

@@ -1,12 +1,12 @@
 //! Order, room and closing.
 
 use super::kit::{Diary, LONG, Say, hire, ms, never, tell_all};
-use crate::{Closed, System, TryTellError, mailbox};
+use crate::{ActorSystem, Closed, TryTellError, mailbox};
 use futures::FutureExt;
 
 #[tokio::test(start_paused = true)]
 async fn messages_are_handled_one_at_a_time_and_in_order() {
-    let (system, diary) = (System::new(), Diary::begin());
+    let (system, diary) = (ActorSystem::new(), Diary::begin());
     let scribe = hire(system.root(), &diary, "ada", never("ada"));
     tell_all(&scribe, [Say::Work(ms(50)), Say::Write("a"), Say::Work(ms(10)), Say::Write("b")]).await;
     system.shutdown(LONG).await.unwrap();
@@ -30,8 +30,8 @@ async fn tell_waits_for_room_and_nothing_is_lost() {
 
 #[tokio::test(start_paused = true)]
 async fn a_slow_actor_slows_its_tellers() {
-    let (system, diary) = (System::new(), Diary::begin());
-    let scribe = hire(system.root(), &diary, "ada", crate::Spec::new("ada", 1));
+    let (system, diary) = (ActorSystem::new(), Diary::begin());
+    let scribe = hire(system.root(), &diary, "ada", crate::ChildSpec::new("ada", 1));
     for _ in 0..4 {
         scribe.tell(Say::Work(ms(100))).await.unwrap();
         diary.write("told");

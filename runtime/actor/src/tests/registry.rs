@@ -1,7 +1,7 @@
 //! Names come and go with their actors.
 
 use super::kit::{Diary, LONG, Say, hire, never, settle};
-use crate::{Address, Registry, RegistryError, Spec, System, mailbox};
+use crate::{ActorSystem, Address, ChildSpec, Registry, RegistryError, mailbox};
 
 fn unknown(name: &str) -> RegistryError {
     RegistryError::Unknown { name: name.to_string() }
@@ -9,8 +9,8 @@ fn unknown(name: &str) -> RegistryError {
 
 #[tokio::test(start_paused = true)]
 async fn a_name_lasts_over_restarts_and_ends_with_the_actor() {
-    let (system, diary) = (System::new(), Diary::begin());
-    let scribe = hire(system.root(), &diary, "ada", Spec::new("ada", 4));
+    let (system, diary) = (ActorSystem::new(), Diary::begin());
+    let scribe = hire(system.root(), &diary, "ada", ChildSpec::new("ada", 4));
     let registry = system.registry().clone();
     registry.register("clerk", &scribe).unwrap();
     scribe.tell(Say::Fail).await.unwrap();
@@ -48,7 +48,7 @@ async fn an_address_of_another_type_is_not_handed_out() {
 
 #[tokio::test(start_paused = true)]
 async fn an_entry_is_removed_when_its_actor_is_gone() {
-    let (system, diary) = (System::new(), Diary::begin());
+    let (system, diary) = (ActorSystem::new(), Diary::begin());
     for name in ["bob", "ada"] {
         let scribe = hire(system.root(), &diary, name, never(name));
         system.registry().register(name, &scribe).unwrap();

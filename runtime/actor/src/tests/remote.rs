@@ -2,8 +2,8 @@
 //! do.
 
 use super::kit::{LONG, never};
-use crate::address::{Closed, Deliver, Slot, TryTellError};
-use crate::{Actor, Address, AskError, Call, Context, Failure, Reply, System, mailbox};
+use crate::address::{Closed, Deliver, SendPermit, TryTellError};
+use crate::{Actor, ActorFailure, ActorSystem, Address, AskError, Call, Context, ReplyTo, mailbox};
 use futures::FutureExt;
 use futures::future::BoxFuture;
 use serde::{Deserialize, Serialize};
@@ -31,7 +31,7 @@ struct Ledger(u32);
 
 enum Entry {
     Add(u32),
-    Total(Reply<u32>),
+    Total(ReplyTo<u32>),
 }
 
 impl From<Call<Request, Response>> for Entry {
@@ -49,9 +49,9 @@ impl From<Call<Request, Response>> for Entry {
 impl Actor for Ledger {
     type Message = Entry;
 
-    async fn handle(&mut self, entry: Entry, _: &mut Context<Self>) -> Result<(), Failure> {
+    async fn handle(&mut self, entry: Entry, _: &mut Context<Self>) -> Result<(), ActorFailure> {
         match entry {
-            Entry::Add(13) => return Err(Failure::because("an unlucky amount")),
+            Entry::Add(13) => return Err(ActorFailure::from_message("an unlucky amount")),
             Entry::Add(amount) => self.0 += amount,
             Entry::Total(reply_to) => reply_to.send(self.0),
         }
@@ -61,7 +61,7 @@ impl Actor for Ledger {
 
 type Remote = Address<Call<Request, Response>>;
 type Bytes = Vec<u8>;
-type Waiting = Arc<Mutex<BTreeMap<u64, Reply<Response>>>>;
+type Waiting = Arc<Mutex<BTreeMap<u64, ReplyTo<Response>>>>;
 
 /// The near end: a bounded outbox of bytes, and the replies that wait.
 struct Link {
@@ -71,7 +71,7 @@ struct Link {
 }
 
 impl Link {
-    fn slot<'a>(&'a self, permit: mpsc::Permit<'a, Bytes>) -> Slot<'a, Call<Request, Response>> {
+    fn slot<'a>(&'a self, permit: mpsc::Permit<'a, Bytes>) -> SendPermit<'a, Call<Request, Response>> {
         Box::new(move |call| {
             let id = self.next_id.fetch_add(1, Ordering::Relaxed);
             self.waiting.lock().unwrap().insert(id, call.reply_to);
@@ -81,13 +81,13 @@ impl Link {
 }
 
 impl Deliver<Call<Request, Response>> for Link {
-    fn reserve(&self) -> BoxFuture<'_, Result<Slot<'_, Call<Request, Response>>, Closed>> {
+    fn reserve(&self) -> BoxFuture<'_, Result<SendPermit<'_, Call<Request, Response>>, Closed>> {
         Box::pin(
             async move { self.outbox.reserve().await.map(|permit| self.slot(permit)).map_err(|_| Closed) },
         )
     }
 
-    fn try_reserve(&self) -> Result<Slot<'_, Call<Request, Response>>, TryTellError<()>> {
+    fn try_reserve(&self) -> Result<SendPermit<'_, Call<Request, Response>>, TryTellError<()>> {
         match self.outbox.try_reserve() {
             Ok(permit) => Ok(self.slot(permit)),
             Err(mpsc::error::TrySendError::Full(())) => Err(TryTellError::Full(())),
@@ -137,7 +137,7 @@ fn link(actor: Remote) -> (Remote, JoinHandle<()>) {
 
 #[tokio::test(start_paused = true)]
 async fn an_actor_on_another_node_is_told_and_asked_as_one_here() {
-    let system = System::new();
+    let system = ActorSystem::new();
     let ledger = system.spawn_once(never("ledger"), Ledger(0));
     let here = ledger.mapped(Entry::from);
     let (there, _far_end) = link(here.clone());
@@ -150,7 +150,7 @@ async fn an_actor_on_another_node_is_told_and_asked_as_one_here() {
 
 #[tokio::test(start_paused = true)]
 async fn a_remote_actor_that_fails_gives_no_reply() {
-    let system = System::new();
+    let system = ActorSystem::new();
     let ledger = system.spawn_once(never("ledger"), Ledger(0));
     let (there, _far_end) = link(ledger.mapped(Entry::from));
     there.ask(Call::of(Request::Add(13))).await.unwrap();

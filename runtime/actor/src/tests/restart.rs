@@ -1,12 +1,12 @@
 //! The arithmetic of limits and back-off.
 
 use super::kit::ms;
-use crate::Restart;
-use crate::restart::Restarts;
+use crate::RestartPolicy;
+use crate::restart::RestartHistory;
 use tokio::time::Instant;
 
-fn restarts(limit: u32) -> Restarts {
-    Restarts::new(Restart { limit, window: ms(10_000), first_delay: ms(100), max_delay: ms(350) })
+fn restarts(limit: u32) -> RestartHistory {
+    RestartHistory::new(RestartPolicy { limit, window: ms(10_000), first_delay: ms(100), max_delay: ms(350) })
 }
 
 #[test]
@@ -28,7 +28,7 @@ fn restarts_before_the_window_are_forgotten() {
 
 #[test]
 fn never_means_never() {
-    assert_eq!(Restarts::new(Restart::NEVER).next_delay(Instant::now()), None);
+    assert_eq!(RestartHistory::new(RestartPolicy::NEVER).next_delay(Instant::now()), None);
 }
 
 #[test]

@@ -1,21 +1,23 @@
 //! Failures: restarted, escalated, or nobody's.
 
 use super::kit::{Diary, LONG, Say, Scribe, hire, ms, never, settle, tell_all};
-use crate::{Actor, Context, Escalated, Failure, Restart, Spec, System, SystemError};
+use crate::{
+    Actor, ActorFailure, ActorSystem, ActorSystemError, ChildSpec, Context, Escalation, RestartPolicy,
+};
 use std::error::Error;
 use std::future::pending;
 use tokio::time::sleep;
 
 /// Three restarts within a minute: after 100, 200 and 250 ms.
-fn thrice(name: &str) -> Spec {
-    let restart = Restart { limit: 3, window: ms(60_000), first_delay: ms(100), max_delay: ms(250) };
-    Spec::new(name, 16).restart(restart)
+fn thrice(name: &str) -> ChildSpec {
+    let restart = RestartPolicy { limit: 3, window: ms(60_000), first_delay: ms(100), max_delay: ms(250) };
+    ChildSpec::new(name, 16).restart(restart)
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_failure_restarts_the_actor_and_loses_only_the_message_at_hand() {
     for failure in [Say::Panic, Say::Fail] {
-        let (system, diary) = (System::new(), Diary::begin());
+        let (system, diary) = (ActorSystem::new(), Diary::begin());
         let scribe = hire(system.root(), &diary, "ada", thrice("ada"));
         tell_all(&scribe, [Say::Write("a"), failure, Say::Write("b"), Say::Write("c")]).await;
         sleep(ms(500)).await;
@@ -28,7 +30,7 @@ async fn a_failure_restarts_the_actor_and_loses_only_the_message_at_hand() {
 
 #[tokio::test(start_paused = true)]
 async fn restarts_wait_longer_each_time_and_then_the_system_ends_with_the_reason() {
-    let (system, diary) = (System::new(), Diary::begin());
+    let (system, diary) = (ActorSystem::new(), Diary::begin());
     let scribe = hire(system.root(), &diary, "ada", thrice("ada"));
     tell_all(&scribe, [Say::Fail, Say::Fail, Say::Panic, Say::Panic, Say::Write("never")]).await;
     let error = system.run_until(pending(), LONG).await.unwrap_err();
@@ -41,7 +43,7 @@ async fn restarts_wait_longer_each_time_and_then_the_system_ends_with_the_reason
 
 #[tokio::test(start_paused = true)]
 async fn an_actor_that_lives_long_enough_starts_afresh() {
-    let (system, diary) = (System::new(), Diary::begin());
+    let (system, diary) = (ActorSystem::new(), Diary::begin());
     let scribe = hire(system.root(), &diary, "ada", thrice("ada"));
     for _ in 0..8 {
         scribe.tell(Say::Fail).await.unwrap();
@@ -53,7 +55,7 @@ async fn an_actor_that_lives_long_enough_starts_afresh() {
 
 #[tokio::test(start_paused = true)]
 async fn siblings_do_not_notice_a_failure() {
-    let (system, diary) = (System::new(), Diary::begin());
+    let (system, diary) = (ActorSystem::new(), Diary::begin());
     let ada = hire(system.root(), &diary, "ada", thrice("ada"));
     let bob = hire(system.root(), &diary, "bob", thrice("bob"));
     ada.tell(Say::Fail).await.unwrap();
@@ -65,7 +67,7 @@ async fn siblings_do_not_notice_a_failure() {
 
 #[tokio::test(start_paused = true)]
 async fn a_child_given_up_fails_its_parent_which_stops_the_siblings_and_is_restarted() {
-    let (system, diary) = (System::new(), Diary::begin());
+    let (system, diary) = (ActorSystem::new(), Diary::begin());
     let parent = hire(system.root(), &diary, "parent", thrice("parent"));
     let bad = parent.ask(|reply_to| Say::Hire("bad", reply_to)).await.unwrap();
     let good = parent.ask(|reply_to| Say::Hire("good", reply_to)).await.unwrap();
@@ -80,20 +82,20 @@ async fn a_child_given_up_fails_its_parent_which_stops_the_siblings_and_is_resta
 
 #[tokio::test(start_paused = true)]
 async fn the_whole_way_of_an_escalation_is_in_the_error() {
-    let (system, diary) = (System::new(), Diary::begin());
+    let (system, diary) = (ActorSystem::new(), Diary::begin());
     let parent = hire(system.root(), &diary, "parent", never("parent"));
     let child = parent.ask(|reply_to| Say::Hire("child", reply_to)).await.unwrap();
     child.tell(Say::Fail).await.unwrap();
     let error = system.run_until(pending(), LONG).await.unwrap_err();
-    let SystemError::Escalated(escalated) = error else { panic!("{error}") };
+    let ActorSystemError::Escalation(escalated) = error else { panic!("{error}") };
     assert_eq!(escalated.actor, "parent");
-    let inner = escalated.cause.downcast::<Escalated>().unwrap();
+    let inner = escalated.cause.downcast::<Escalation>().unwrap();
     assert_eq!((inner.actor.as_str(), inner.cause.to_string().as_str()), ("parent/child", "the pen broke"));
 }
 
 #[tokio::test(start_paused = true)]
 async fn an_actor_spawned_once_fails_alone() {
-    let (system, diary) = (System::new(), Diary::begin());
+    let (system, diary) = (ActorSystem::new(), Diary::begin());
     let scribe = system.root().spawn_once(never("ada"), Scribe { name: "ada", diary: diary.clone() });
     tell_all(&scribe, [Say::Fail, Say::Write("never")]).await;
     scribe.closed().await;
@@ -104,11 +106,11 @@ async fn an_actor_spawned_once_fails_alone() {
 
 #[tokio::test(start_paused = true)]
 async fn a_panic_in_a_task_beside_the_actor_is_its_failure() {
-    let (system, diary) = (System::new(), Diary::begin());
+    let (system, diary) = (ActorSystem::new(), Diary::begin());
     let scribe = hire(system.root(), &diary, "ada", never("ada"));
     scribe.tell(Say::PanicAlongside).await.unwrap();
     let error = system.run_until(pending(), LONG).await.unwrap_err();
-    assert!(Failure::from(error).to_string().ends_with("panicked: the table fell"));
+    assert!(ActorFailure::from(error).to_string().ends_with("panicked: the table fell"));
 }
 
 #[tokio::test(start_paused = true)]
@@ -116,28 +118,28 @@ async fn a_panic_of_the_factory_and_an_error_of_started_are_failures() {
     struct NeverStarts;
     impl Actor for NeverStarts {
         type Message = ();
-        async fn handle(&mut self, (): (), _: &mut Context<Self>) -> Result<(), Failure> {
+        async fn handle(&mut self, (): (), _: &mut Context<Self>) -> Result<(), ActorFailure> {
             Ok(())
         }
-        async fn started(&mut self, _: &mut Context<Self>) -> Result<(), Failure> {
-            Err(Failure::because("no such file"))
+        async fn started(&mut self, _: &mut Context<Self>) -> Result<(), ActorFailure> {
+            Err(ActorFailure::from_message("no such file"))
         }
     }
-    let (system, mut built) = (System::new(), 0);
+    let (system, mut built) = (ActorSystem::new(), 0);
     system.spawn(thrice("opener"), move || {
         built += 1;
         assert!(built != 2, "out of memory");
         NeverStarts
     });
     let error = system.run_until(pending(), LONG).await.unwrap_err();
-    assert!(Failure::from(error).to_string().ends_with("after 3 restart(s) within 60s: no such file"));
+    assert!(ActorFailure::from(error).to_string().ends_with("after 3 restart(s) within 60s: no such file"));
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_shutdown_does_not_wait_for_the_back_off() {
-    let (system, diary) = (System::new(), Diary::begin());
-    let restart = Restart { first_delay: LONG, max_delay: LONG, ..Restart::default() };
-    let scribe = hire(system.root(), &diary, "ada", Spec::new("ada", 4).restart(restart));
+    let (system, diary) = (ActorSystem::new(), Diary::begin());
+    let restart = RestartPolicy { first_delay: LONG, max_delay: LONG, ..RestartPolicy::default() };
+    let scribe = hire(system.root(), &diary, "ada", ChildSpec::new("ada", 4).restart(restart));
     scribe.tell(Say::Fail).await.unwrap();
     settle().await;
     system.shutdown(LONG).await.unwrap();

@@ -3,8 +3,8 @@
 use std::collections::BTreeMap;
 
 use cohabit_types::{
-    Array, DeviceId, JobSpec, ModelDescription, Outcome, Progress, ProgressOf, RankRun, Rendezvous, RunOrder,
-    Share, Time,
+    Array, AttemptProgress, DeviceId, JobSpec, ModelDescription, Outcome, Progress, RankRun, Rendezvous,
+    RunOrder, Share, Time,
 };
 use futures::future::join_all;
 
@@ -218,5 +218,5 @@ fn some_reports() -> Vec<Report> {
         progress: Some(progress.clone()),
         at: Time::from_micros(9),
     };
-    vec![Report::Progress(vec![ProgressOf { attempt, progress }]), ended]
+    vec![Report::Progress(vec![AttemptProgress { attempt, progress }]), ended]
 }

@@ -13,12 +13,12 @@ use tokio_util::bytes::Bytes as Frame;
 
 use super::refusals::secured;
 use super::*;
-use crate::hello::{Hello, HelloAnswer, Purpose, seal, unseal};
-use crate::message::{Message, Nothing};
+use crate::hello::{ConnectionPurpose, Hello, HelloAnswer, decode_hello, encode_hello};
+use crate::message::{Message, NoMessage};
 use crate::services::{ClientServiceRequest, ClientServiceResponse};
 use crate::token::Secret;
 use crate::wire::{self, Frames};
-use crate::{RefusedCode, tls};
+use crate::{HelloRefusalCode, tls};
 
 type RawLink = Frames<tokio_rustls::client::TlsStream<TcpStream>>;
 
@@ -34,10 +34,10 @@ async fn send_in_the_clear(head: &TestHead, bytes: &[u8]) {
 async fn raw_client(head: &TestHead, name: &str) -> RawLink {
     let token = head.endpoint(name, Role::User, None).token;
     let mut frames = wire::frames(secured(&head.address, token.fingerprint()).await, wire::MAX_FRAME);
-    let hello = Hello { secret: token.secret(), purpose: Purpose::Client };
-    frames.send(seal(&hello).unwrap()).await.unwrap();
+    let hello = Hello { secret: token.secret(), purpose: ConnectionPurpose::Client };
+    frames.send(encode_hello(&hello).unwrap()).await.unwrap();
     let answer = in_time(frames.next()).await.unwrap().unwrap();
-    assert!(matches!(unseal(&answer), Ok(HelloAnswer::Welcome(_))));
+    assert!(matches!(decode_hello(&answer), Ok(HelloAnswer::Accepted(_))));
     frames
 }
 
@@ -68,7 +68,7 @@ async fn a_frame_of_enormous_length_is_hung_up_on_before_and_after_the_hello() {
 
 #[tokio::test]
 async fn silence_is_hung_up_on_after_the_limit() {
-    let limits = Limits { greeting: Duration::from_millis(300), ..Limits::default() };
+    let limits = ListenerLimits { greeting: Duration::from_millis(300), ..ListenerLimits::default() };
     let head = TestHead::start_within(limits).await;
     let token = head.endpoint("ada", Role::User, None).token;
     let mut half = secured(&head.address, token.fingerprint()).await;
@@ -83,7 +83,12 @@ async fn silence_is_hung_up_on_after_the_limit() {
 #[tokio::test]
 async fn however_many_say_nothing_whoever_speaks_is_served_at_once() {
     let for_ever = PATIENCE * 100;
-    let head = TestHead::start_within(Limits { greeting: for_ever, greetings: 4, ..Limits::default() }).await;
+    let head = TestHead::start_within(ListenerLimits {
+        greeting: for_ever,
+        greetings: 4,
+        ..ListenerLimits::default()
+    })
+    .await;
     let mut silent = Vec::new();
     for number in 0..20 {
         for _ in 0..5 {
@@ -100,7 +105,9 @@ async fn however_many_say_nothing_whoever_speaks_is_served_at_once() {
 
 #[tokio::test]
 async fn one_token_takes_no_more_than_its_part_of_the_places() {
-    let mut head = TestHead::start_within(Limits { of_one_token: 2, ..Limits::default() }).await;
+    let mut head =
+        TestHead::start_within(ListenerLimits { connections_per_token: 2, ..ListenerLimits::default() })
+            .await;
     let ada = head.endpoint("ada", Role::User, None);
     let (first, _) = connect_client(&ada).await.unwrap();
     let (_second, _) = connect_client(&ada).await.unwrap();
@@ -114,8 +121,8 @@ async fn one_token_takes_no_more_than_its_part_of_the_places() {
 }
 
 /// So little patience that a test need not wait.
-fn hasty() -> Limits {
-    Limits { message: Duration::from_millis(300), ..Limits::default() }
+fn hasty() -> ListenerLimits {
+    ListenerLimits { message: Duration::from_millis(300), ..ListenerLimits::default() }
 }
 
 #[tokio::test]
@@ -138,7 +145,7 @@ async fn who_takes_no_answers_is_hung_up_on_and_others_are_answered_meanwhile() 
     for id in 0..64 {
         let request = ClientServiceRequest::Query { query: Query::Show(vec![JobId::new(1)]) };
         let time_left = PATIENCE.into();
-        let call: Message<_, Nothing> = Message::Call { id, time_left, trace: Default::default(), request };
+        let call: Message<_, NoMessage> = Message::Call { id, time_left, trace: Default::default(), request };
         // Near the end nobody may be there any more.
         let _sent = frames.send(wire::encode(&call).unwrap()).await;
         bystander.ping(patient()).await.unwrap();
@@ -152,14 +159,15 @@ async fn of_a_stranger_no_more_is_read_than_the_secret() {
     let head = TestHead::start().await;
     let token = head.endpoint("ada", Role::User, None).token;
     let mut stream = secured(&head.address, token.fingerprint()).await;
-    let hello = seal(&Hello { secret: Secret::draw().unwrap(), purpose: Purpose::Client }).unwrap();
+    let hello =
+        encode_hello(&Hello { secret: Secret::draw().unwrap(), purpose: ConnectionPurpose::Client }).unwrap();
     // It says that a megabyte follows, and sends the secret alone.
     stream.write_all(&(1u32 << 20).to_be_bytes()).await.unwrap();
     stream.write_all(&[&hello[..], &[0; 300]].concat()).await.unwrap();
     let mut frames = wire::frames(stream, wire::MAX_FRAME);
     let answer = in_time(frames.next()).await.unwrap().unwrap();
-    let HelloAnswer::Refused { code, .. } = unseal(&answer).unwrap() else { panic!("refused") };
-    assert_eq!(code, RefusedCode::UnknownToken);
+    let HelloAnswer::Refused { code, .. } = decode_hello(&answer).unwrap() else { panic!("refused") };
+    assert_eq!(code, HelloRefusalCode::UnknownToken);
 }
 
 /// Whether the other side has closed this connection by now.
@@ -184,10 +192,10 @@ async fn a_hostile_deadline_is_capped_and_the_link_lives_on() {
     let mut frames = raw_client(&head, "ada").await;
     for (id, time_left) in [(1, Span::from_micros(u64::MAX)), (2, Span::from_secs(100 * 365 * 86_400))] {
         let request = ClientServiceRequest::Query { query: Query::Explain(JobId::new(1)) };
-        let call: Message<_, Nothing> = Message::Call { id, time_left, trace: Default::default(), request };
+        let call: Message<_, NoMessage> = Message::Call { id, time_left, trace: Default::default(), request };
         frames.send(wire::encode(&call).unwrap()).await.unwrap();
         let answer = in_time(frames.next()).await.unwrap().unwrap();
-        let message: Message<Nothing, ClientServiceResponse> = wire::decode(&answer).unwrap();
+        let message: Message<NoMessage, ClientServiceResponse> = wire::decode(&answer).unwrap();
         let Message::Answer { id: answered, answer: Ok(ClientServiceResponse::Query(Ok(answer))) } = message
         else {
             panic!("{message:?}")
@@ -212,7 +220,7 @@ async fn a_frame_that_is_no_message_ends_its_own_link_only() {
 async fn an_answer_to_nothing_ends_its_own_link_only() {
     let mut head = TestHead::start().await;
     let mut frames = raw_client(&head, "ada").await;
-    let answer: Message<Nothing, ()> = Message::Answer { id: 1, answer: Ok(()) };
+    let answer: Message<NoMessage, ()> = Message::Answer { id: 1, answer: Ok(()) };
     frames.send(wire::encode(&answer).unwrap()).await.unwrap();
     assert!(matches!(head.next_end().await, LinkEnd::Broken(_)));
     head.assert_serves("bea").await;

@@ -9,18 +9,18 @@ mod revocation;
 use std::time::{Duration, Instant};
 
 use cohabit_types::{
-    Answer, AtEnd, Bytes, Incarnation, Inventory, Isolation, JobId, Links, LogChunk, LogPosition, LogRequest,
-    ModelRequest, Models, NodeId, Order, Query, Refusal, RefusalCode, Reply, Report, Request, Role,
-    SharingLimits, Span, TokenAnswer, TokenRequest, WorkerKey,
+    Answer, Bytes, FollowMode, Incarnation, Inventory, Isolation, JobId, LinkBandwidths, LogChunk,
+    LogPosition, LogRequest, ModelRequest, Models, NodeId, Order, Query, Refusal, RefusalCode, Reply, Report,
+    Request, Role, SharingLimits, Span, TokenAnswer, TokenRequest, WorkerKey,
 };
 use tempfile::TempDir;
 use tokio::sync::mpsc;
 use tokio::time::timeout;
 
 use crate::{
-    ClientService, ClientServiceClient, Context, Endpoint, HeadService, Identity, Incoming, Limits, LinkEnd,
-    Listener, TokenStore, WorkerHello, WorkerLink, WorkerService, WorkerSession, clock, connect_client,
-    connect_worker,
+    ClientService, ClientServiceClient, Context, Endpoint, HeadIdentity, HeadService, Incoming, LinkEnd,
+    Listener, ListenerLimits, TokenStore, WorkerHello, WorkerLink, WorkerService, WorkerSession, clock,
+    connect_client, connect_worker,
 };
 
 /// Nothing here takes as long as this; a test that waits in vain fails by it.
@@ -39,12 +39,12 @@ struct TestHead {
 
 impl TestHead {
     async fn start() -> TestHead {
-        TestHead::start_within(Limits::default()).await
+        TestHead::start_within(ListenerLimits::default()).await
     }
 
-    async fn start_within(limits: Limits) -> TestHead {
+    async fn start_within(limits: ListenerLimits) -> TestHead {
         let state = tempfile::tempdir().unwrap();
-        let identity = Identity::open_or_create(state.path()).unwrap();
+        let identity = HeadIdentity::open_or_create(state.path()).unwrap();
         let tokens = TokenStore::open(&state.path().join("tokens.json"), identity.fingerprint()).unwrap();
         let listener = Listener::bind_within("127.0.0.1:0", &identity, tokens.clone(), limits).await.unwrap();
         let address = listener.local_addr().to_string();
@@ -100,7 +100,7 @@ async fn accept_all(
         match listener.accept().await {
             Incoming::Client(peer) => {
                 let (ends, user) = (ends.clone(), peer.by().user.clone());
-                tokio::spawn(async move { ends.send(peer.serve(Desk { user }).await) });
+                tokio::spawn(async move { ends.send(peer.serve(ClientHandler { user }).await) });
             }
             Incoming::Worker(peer) => {
                 assert_eq!((peer.key(), peer.inventory()), (hello().key, &hello().inventory));
@@ -127,7 +127,7 @@ fn hello() -> WorkerHello {
         memory: Bytes(16 << 30),
         devices: Vec::new(),
         build: "0.1.0".into(),
-        links: Links::default(),
+        links: LinkBandwidths::default(),
         sharing: SharingLimits::default(),
         rendezvous_ports: vec![29_600],
         isolation: Isolation::default(),
@@ -141,16 +141,20 @@ fn hello() -> WorkerHello {
 }
 
 fn log_request(at: u64) -> LogRequest {
-    LogRequest { rank: JobId::new(1).attempt(1).rank(0), from: LogPosition::At(at), at_end: AtEnd::Return }
+    LogRequest {
+        rank: JobId::new(1).attempt(1).rank(0),
+        from: LogPosition::At(at),
+        at_end: FollowMode::Return,
+    }
 }
 
 /// What clients meet.
 #[derive(Clone)]
-struct Desk {
+struct ClientHandler {
     user: String,
 }
 
-impl ClientService for Desk {
+impl ClientService for ClientHandler {
     /// Nodes named `panic` make it panic.
     async fn request(self, _: Context, request: Request) -> Result<Reply, Refusal> {
         match request {

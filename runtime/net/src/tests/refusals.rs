@@ -7,15 +7,15 @@ use tokio::net::{TcpListener, TcpStream};
 use tokio_rustls::{TlsAcceptor, TlsConnector};
 
 use super::*;
-use crate::hello::{HelloAnswer, LONGEST_HELLO, of_another_version, unseal};
+use crate::hello::{HelloAnswer, LONGEST_HELLO, decode_hello, of_another_version};
 
-use crate::{Fingerprint, LinkError, PROTOCOL_VERSION, RefusedCode, Token, Trouble, tls, wire};
+use crate::{Fingerprint, HelloRefusalCode, LinkError, LinkErrorKind, PROTOCOL_VERSION, Token, tls, wire};
 
 async fn refusal(endpoint: &Endpoint) -> LinkError {
     in_time(connect_client(endpoint)).await.map(drop).expect_err("it is refused")
 }
 
-fn code_of(error: &LinkError) -> RefusedCode {
+fn code_of(error: &LinkError) -> HelloRefusalCode {
     let LinkError::Refused { code, .. } = error else { panic!("{error}") };
     *code
 }
@@ -28,7 +28,7 @@ async fn an_unknown_token_is_refused() {
     let secret = stranger.expose().rsplit_once('.').unwrap().1.to_owned();
     endpoint.token = format!("cohabit1.{}.{secret}", endpoint.token.fingerprint()).parse().unwrap();
     let error = refusal(&endpoint).await;
-    assert_eq!((code_of(&error), error.trouble()), (RefusedCode::UnknownToken, Trouble::NotAllowed));
+    assert_eq!((code_of(&error), error.kind()), (HelloRefusalCode::UnknownToken, LinkErrorKind::NotAllowed));
     assert!(error.to_string().contains("ask an admin"), "{error}");
     assert!(!error.to_string().contains(&secret));
     head.assert_serves("bea").await;
@@ -39,7 +39,7 @@ async fn an_expired_token_is_refused_as_expired() {
     let head = TestHead::start().await;
     let endpoint = head.endpoint("ada", Role::User, Some(Span::ZERO));
     let error = refusal(&endpoint).await;
-    assert_eq!((code_of(&error), error.trouble()), (RefusedCode::ExpiredToken, Trouble::NotAllowed));
+    assert_eq!((code_of(&error), error.kind()), (HelloRefusalCode::ExpiredToken, LinkErrorKind::NotAllowed));
     assert!(error.to_string().contains("expired"), "{error}");
 }
 
@@ -47,10 +47,10 @@ async fn an_expired_token_is_refused_as_expired() {
 async fn a_token_is_only_good_for_what_its_role_allows() {
     let mut head = TestHead::start().await;
     let error = refusal(&head.endpoint("node-a", Role::Worker, None)).await;
-    assert_eq!(code_of(&error), RefusedCode::WrongRole);
+    assert_eq!(code_of(&error), HelloRefusalCode::WrongRole);
     let user = head.endpoint("ada", Role::User, None);
     let error = connect_worker(&user, hello(), head.worker_service()).await.err().unwrap();
-    assert_eq!(code_of(&error), RefusedCode::WrongRole);
+    assert_eq!(code_of(&error), HelloRefusalCode::WrongRole);
     assert!(error.to_string().contains("'ada' is for a user: use one for a worker"), "{error}");
 
     let admin = head.endpoint("root", Role::Admin, None);
@@ -66,14 +66,15 @@ async fn a_head_of_another_cluster_is_refused_by_the_client_before_it_says_anyth
     endpoint.address = other.address.clone();
     let error = refusal(&endpoint).await;
     assert!(matches!(error, LinkError::WrongCluster { .. }), "{error}");
-    assert_eq!(error.trouble(), Trouble::BadConfiguration);
+    assert_eq!(error.kind(), LinkErrorKind::BadConfiguration);
     assert!(error.to_string().contains(&endpoint.token.fingerprint().to_string()), "{error}");
 }
 
 #[tokio::test]
 async fn a_certificate_that_the_pinned_ca_did_not_sign_is_refused() {
     let folders = [tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap()];
-    let [ours, theirs] = folders.each_ref().map(|folder| Identity::open_or_create(folder.path()).unwrap());
+    let [ours, theirs] =
+        folders.each_ref().map(|folder| HeadIdentity::open_or_create(folder.path()).unwrap());
     let now = rustls::pki_types::UnixTime::now();
     // Somebody in between who presents our CA's public certificate beside one of his own.
     let error =
@@ -92,7 +93,7 @@ async fn nobody_there_is_unreachable_and_a_bad_address_is_told() {
     let gone = Endpoint { address: free.to_string(), token: token.clone() };
     let error = refusal(&gone).await;
     assert!(matches!(error, LinkError::Unreachable { .. }), "{error}");
-    assert_eq!((error.trouble(), error.trouble().exit_code()), (Trouble::Unreachable, 69));
+    assert_eq!((error.kind(), error.kind().exit_code()), (LinkErrorKind::Unreachable, 69));
     for address in ["", "head", ":7070", "head:", "head:port", "head:70700"] {
         let error = refusal(&Endpoint { address: address.into(), token: token.clone() }).await;
         assert!(matches!(error, LinkError::BadAddress { .. }), "{address}: {error}");
@@ -114,7 +115,7 @@ async fn something_that_is_no_head_is_called_so() {
     let endpoint = Endpoint { address, token };
     let (error, _stream) = tokio::join!(refusal(&endpoint), serve);
     assert!(matches!(error, LinkError::NotCohabit { .. }), "{error}");
-    assert_eq!(error.trouble().exit_code(), 78);
+    assert_eq!(error.kind().exit_code(), 78);
 }
 
 #[tokio::test]
@@ -122,7 +123,7 @@ async fn a_head_of_another_version_is_told_with_both_versions_and_what_to_upgrad
     let newer = PROTOCOL_VERSION + 1;
     for (version, build, advice) in [(newer, "9.9.9", "upgrade this one"), (0, "0.0.1", "upgrade the head")] {
         let folder = tempfile::tempdir().unwrap();
-        let identity = Identity::open_or_create(folder.path()).unwrap();
+        let identity = HeadIdentity::open_or_create(folder.path()).unwrap();
         let socket = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let address = socket.local_addr().unwrap().to_string();
         let acceptor = TlsAcceptor::from(Arc::new(tls::server_config(&identity).unwrap()));
@@ -158,7 +159,7 @@ async fn a_client_of_another_version_is_answered_in_a_layout_that_it_can_read() 
     let answer = in_time(frames.next()).await.unwrap().unwrap();
     assert_eq!(&answer[..8], b"COHABIT\n");
     assert_eq!(answer[8..12], PROTOCOL_VERSION.to_be_bytes());
-    let HelloAnswer::Refused { message, .. } = unseal(&answer).unwrap() else { panic!("refused") };
+    let HelloAnswer::Refused { message, .. } = decode_hello(&answer).unwrap() else { panic!("refused") };
     let (theirs, ours) = (PROTOCOL_VERSION + 1, PROTOCOL_VERSION);
     for part in [format!("cohabit 9.9.9 and speaks protocol {theirs}"), format!("protocol {ours}")] {
         assert!(message.contains(&part), "{message}");
@@ -179,11 +180,12 @@ pub(super) async fn secured(
 
 #[tokio::test]
 async fn a_full_head_says_so_and_has_room_again_when_somebody_left() {
-    let mut head = TestHead::start_within(Limits { connections: 1, ..Limits::default() }).await;
+    let mut head =
+        TestHead::start_within(ListenerLimits { connections: 1, ..ListenerLimits::default() }).await;
     let first = head.client("ada").await;
     let endpoint = head.endpoint("bea", Role::User, None);
     let error = refusal(&endpoint).await;
-    assert_eq!((code_of(&error), error.trouble()), (RefusedCode::Busy, Trouble::Unreachable));
+    assert_eq!((code_of(&error), error.kind()), (HelloRefusalCode::Busy, LinkErrorKind::Unreachable));
     drop(first);
     head.next_end().await;
     connect_client(&endpoint).await.unwrap();
@@ -193,7 +195,7 @@ async fn a_full_head_says_so_and_has_room_again_when_somebody_left() {
 async fn a_port_in_use_is_told_with_what_to_do() {
     let head = TestHead::start().await;
     let folder = tempfile::tempdir().unwrap();
-    let identity = Identity::open_or_create(folder.path()).unwrap();
+    let identity = HeadIdentity::open_or_create(folder.path()).unwrap();
     let error = Listener::bind(head.address.clone(), &identity, head.tokens.clone()).await.err().unwrap();
     assert!(error.to_string().contains(&head.address) && error.to_string().contains("--listen"), "{error}");
 }

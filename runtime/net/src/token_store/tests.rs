@@ -24,8 +24,8 @@ fn a_token_is_verified_as_its_owner_also_after_a_restart() {
         store.create("root", Role::Admin, None, NOW).unwrap(),
     );
     for store in [store, open(&folder)] {
-        assert_eq!(store.verify(&ada, NOW), Ok(By::new("ada", Role::User)));
-        assert_eq!(store.verify(&root, NOW), Ok(By::new("root", Role::Admin)));
+        assert_eq!(store.verify(&ada, NOW), Ok(Principal::new("ada", Role::User)));
+        assert_eq!(store.verify(&root, NOW), Ok(Principal::new("root", Role::Admin)));
         assert!(store.is_valid("ada", NOW) && !store.is_valid("bea", NOW));
         let names: Vec<_> = store.list().into_iter().map(|record| record.name).collect();
         assert_eq!(names, ["ada", "root"]);
@@ -121,7 +121,7 @@ fn tokens_of_earlier_versions_have_the_accounts_of_their_names() {
     let earlier: String = text.lines().filter(|line| !line.contains("\"account\"")).collect();
     assert_ne!(text.replace('\n', ""), earlier);
     fs::write(path(&folder), earlier).unwrap();
-    assert_eq!(open(&folder).verify(&token, NOW), Ok(By::new("ada", Role::User)));
+    assert_eq!(open(&folder).verify(&token, NOW), Ok(Principal::new("ada", Role::User)));
 }
 
 #[test]

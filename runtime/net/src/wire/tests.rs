@@ -1,14 +1,14 @@
 //! The layout of what travels, byte by byte, and what decoding makes of nonsense.
 
 use cohabit_types::{
-    By, JobId, LogRecord, LogStream, Order, Outcome, Report, Role, Signal, Span, StopReason, Time,
+    JobId, LogRecord, LogStream, Order, Outcome, Principal, Report, Role, Signal, Span, StopReason, Time,
 };
 use proptest::prelude::*;
 
 use super::*;
 use crate::Token;
-use crate::hello::{Hello, HelloAnswer, Purpose, RefusedCode, Welcome};
-use crate::message::{Message, Nothing};
+use crate::hello::{ConnectionPurpose, Hello, HelloAccepted, HelloAnswer, HelloRefusalCode};
+use crate::message::{Message, NoMessage};
 
 /// The bytes of a message, two digits each.
 fn hex(message: &impl Serialize) -> String {
@@ -36,27 +36,27 @@ fn the_bytes_of_proto_messages_are_those_of_this_protocol_version() {
 #[test]
 fn the_bytes_of_link_messages_are_those_of_this_protocol_version() {
     let trace = tarpc::trace::Context::default;
-    let call: Message<JobId, Nothing> =
+    let call: Message<JobId, NoMessage> =
         Message::Call { id: 1, time_left: Span::from_micros(7), trace: trace(), request: JobId::new(12) };
     assert_eq!(hex(&call), "0001070000000000000000000000000000000000010c00");
-    let cancel: Message<Nothing, Nothing> = Message::Cancel { id: 1, trace: trace() };
+    let cancel: Message<NoMessage, NoMessage> = Message::Cancel { id: 1, trace: trace() };
     assert_eq!(hex(&cancel), "0101000000000000000000000000000000000001");
-    let answer: Message<Nothing, u8> = Message::Answer { id: 1, answer: Ok(9) };
+    let answer: Message<NoMessage, u8> = Message::Answer { id: 1, answer: Ok(9) };
     assert_eq!(hex(&answer), "02010009");
-    let failure: Message<Nothing, u8> = Message::Answer { id: 1, answer: Err("no".into()) };
+    let failure: Message<NoMessage, u8> = Message::Answer { id: 1, answer: Err("no".into()) };
     assert_eq!(hex(&failure), "020101026e6f");
 }
 
 #[test]
 fn the_bytes_of_the_hello_are_those_of_this_protocol_version() {
     let token: Token = format!("cohabit1.{}.{}", "5a".repeat(32), "77".repeat(32)).parse().unwrap();
-    let hello = Hello { secret: token.secret(), purpose: Purpose::Client };
+    let hello = Hello { secret: token.secret(), purpose: ConnectionPurpose::Client };
     assert_eq!(hex(&hello), "77".repeat(32) + "00");
-    let by = By::new("ada", Role::User);
+    let by = Principal::new("ada", Role::User);
     let cluster = token.fingerprint();
-    let welcome = HelloAnswer::Welcome(Welcome { cluster, by, build: "1".into() });
+    let welcome = HelloAnswer::Accepted(HelloAccepted { cluster, by, build: "1".into() });
     assert_eq!(hex(&welcome), format!("00{cluster}0361646101000131"));
-    let refused = HelloAnswer::Refused { code: RefusedCode::ExpiredToken, message: "no".into() };
+    let refused = HelloAnswer::Refused { code: HelloRefusalCode::ExpiredToken, message: "no".into() };
     assert_eq!(hex(&refused), "0101026e6f");
 }
 

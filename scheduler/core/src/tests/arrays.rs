@@ -2,10 +2,10 @@
 
 use std::sync::Arc;
 
-use cohabit_policy::Change;
+use cohabit_policy::ViewChange;
 use cohabit_types::{
-    ClientKey, Dependency, Filter, JobChange, JobId, JobSpec, JobState, Outcome, Query, ReasonCode, Request,
-    Submit, Verdict, When,
+    ChangeResult, ClientRequestId, Dependency, DependencyKind, Filter, JobChange, JobId, JobSpec, JobState,
+    Outcome, Query, ReasonCode, Request, Submit,
 };
 
 use super::kit::*;
@@ -47,17 +47,18 @@ fn the_worst_member_speaks_for_the_array() {
 fn a_change_of_the_array_reaches_every_member() {
     let mut test = TestHead::with_devices(1);
     let array = test.submit(array(0, 9, None));
-    assert_eq!(test.change(JobChange::Cancel, array), Verdict::Done);
+    assert_eq!(test.change(JobChange::Cancel, array), ChangeResult::Done);
     assert_eq!(test.state(JobId::member(1, 0)), JobState::Completing);
     assert_eq!(test.state(JobId::member(1, 9)), JobState::Cancelled);
-    assert_eq!(test.change(JobChange::Cancel, JobId::member(1, 9)), Verdict::Already);
+    assert_eq!(test.change(JobChange::Cancel, JobId::member(1, 9)), ChangeResult::Already);
 }
 
 #[test]
 fn a_job_may_depend_on_a_member_or_on_the_whole_array() {
     let mut test = TestHead::with_devices(4);
     let array = test.submit(array(0, 1, None));
-    let after = |job| JobSpec { depends_on: vec![Dependency { job, when: When::AfterOk }], ..gpus(1) };
+    let after =
+        |job| JobSpec { depends_on: vec![Dependency { job, when: DependencyKind::AfterOk }], ..gpus(1) };
     let (one, all) = (test.submit(after(JobId::member(1, 0))), test.submit(after(array)));
     test.ended(member(0), Outcome::Exited(0), None);
     assert_eq!((test.state(one), test.state(all)), (JobState::Running, JobState::Pending));
@@ -98,7 +99,7 @@ fn a_large_array_that_ends_at_once_is_told_once() {
     let held = JobSpec { held: true, ..array(1, 20_000, None) };
     let array = test.submit(held);
     test.effects();
-    assert_eq!(test.change(JobChange::Cancel, array), Verdict::Done);
+    assert_eq!(test.change(JobChange::Cancel, array), ChangeResult::Done);
     let ends: Vec<JobId> = test.ends().into_iter().map(|record| record.id).collect();
     assert_eq!(ends.iter().filter(|id| **id == array).count(), 1);
     assert_eq!((ends.len(), ends.last()), (20_001, Some(&array)));
@@ -138,9 +139,9 @@ fn a_policy_hears_only_of_the_members_that_could_start() {
     test.join(1, 2);
     test.head.changes();
     let submit = Submit { spec: array(0, 999, None), idempotency_key: None, estimate: None };
-    test.event(Event::Client(ClientKey(1), ada(), Request::Submit(Box::new(submit))));
+    test.event(Event::Client(ClientRequestId(1), ada(), Request::Submit(Box::new(submit))));
     let changes = test.head.changes();
-    assert!(changes.iter().all(|it| matches!(it, Change::Pending(_))), "{changes:?}");
+    assert!(changes.iter().all(|it| matches!(it, ViewChange::Pending(_))), "{changes:?}");
     assert_eq!(changes.len(), 2);
 }
 

@@ -1,15 +1,17 @@
 //! What people are told of jobs beside each other, and of jobs that are only thought of.
 
-use cohabit_policy::{Change, Expectation, Foresight, PendingJob, Thought, View, forecast, policy_by_name};
+use cohabit_policy::{
+    DryRunResult, JobForecast, PendingJob, SlowdownReporter, View, ViewChange, forecast, parse_policy,
+};
 use cohabit_types::{
-    Companionship, Consideration, Dependency, Estimate, JobId, JobSpec, Outcome, PredictedSlowdown,
-    RefusalCode, Share, Slowdown, Span, Submit, When,
+    ColocationSlowdown, Dependency, DependencyKind, DryRun, Estimate, JobId, JobSpec, Outcome,
+    PredictedSlowdown, RefusalCode, Share, Slowdown, Span, Submit,
 };
 
 use super::kit::*;
 
-fn companionship(number: u64, beside: &[u64], slowdown: f64, measured: Option<u32>) -> Companionship {
-    Companionship {
+fn companionship(number: u64, beside: &[u64], slowdown: f64, measured: Option<u32>) -> ColocationSlowdown {
+    ColocationSlowdown {
         job: job(number),
         beside: beside.iter().copied().map(job).collect(),
         predicted: PredictedSlowdown::new(slowdown, 0.05),
@@ -23,7 +25,7 @@ fn pair() -> TestHead {
     test.submit(part(400));
     test.submit(part(400));
     let told = vec![companionship(1, &[2], 1.12, None), companionship(2, &[1], 1.3, Some(1_220))];
-    test.head.accompany(told);
+    test.head.set_colocation_slowdowns(told);
     test
 }
 
@@ -38,15 +40,15 @@ fn shown(test: &TestHead, number: u64) -> (Option<u32>, Option<u32>) {
 }
 
 /// What becomes of a job, by the policy of these tests and a foresight that knows only the law.
-fn considered(test: &TestHead, submit: Submit) -> Consideration {
-    let imagined = test.head.imagine(test.now, &ada(), submit).unwrap();
-    let (view, mut foresight) = (test.head.view(test.now), Foresight::default());
-    let mut policy = policy_by_name("first-fit-sharing").unwrap();
+fn considered(test: &TestHead, submit: Submit) -> DryRun {
+    let imagined = test.head.prepare_dry_run(test.now, &ada(), submit).unwrap();
+    let (view, mut foresight) = (test.head.view(test.now), SlowdownReporter::default());
+    let mut policy = parse_policy("first-fit-sharing").unwrap();
     policy.learn(&view, &view.as_changes());
     foresight.learn(&view, &view.as_changes());
     let place = policy.consider(&view, &imagined.job);
     let company = place.as_ref().map(|it| foresight.with(&view, &imagined.job, &it.placement));
-    let thought = Thought {
+    let thought = DryRunResult {
         company: company.unwrap_or_default(),
         present: foresight.beside(&view),
         place,
@@ -55,12 +57,12 @@ fn considered(test: &TestHead, submit: Submit) -> Consideration {
     test.head.considered(&imagined, &thought)
 }
 
-fn expected(view: &View, job: &PendingJob) -> Option<Expectation> {
+fn expected(view: &View, job: &PendingJob) -> Option<JobForecast> {
     let mut view = view.clone();
-    view.apply(&[Change::Pending(job.clone())]);
-    let mut policy = policy_by_name("first-fit-sharing").unwrap();
+    view.apply(&[ViewChange::Pending(job.clone())]);
+    let mut policy = parse_policy("first-fit-sharing").unwrap();
     policy.learn(&view, &view.as_changes());
-    forecast(&view, policy.outlook(&view)).into_iter().find(|it| it.job == job.id)
+    forecast(&view, policy.explain_pending(&view)).into_iter().find(|it| it.job == job.id)
 }
 
 fn submit(spec: JobSpec) -> Submit {
@@ -84,10 +86,10 @@ fn neighbours_are_shown_with_what_they_cost_as_predicted_and_as_measured() {
 #[test]
 fn what_was_known_of_other_neighbours_is_not_told_of_the_present_ones() {
     let mut test = pair();
-    assert!(test.head.is_foretold());
+    assert!(test.head.has_fresh_forecasts());
     test.submit(part(200));
     assert_eq!(shown(&test, 1), (None, None));
-    assert!(!test.head.is_foretold());
+    assert!(!test.head.has_fresh_forecasts());
     assert!(!sentences(&test, job(1)).contains("Beside"));
     test.ended(rank(3, 1), Outcome::Exited(0), None);
     assert_eq!(shown(&test, 1), (Some(1_120), None));
@@ -100,9 +102,9 @@ fn who_came_after_the_last_outlook_was_not_foretold() {
     let mut test = TestHead::with_devices(1);
     test.submit(gpus(1));
     test.submit(gpus(1));
-    assert!(test.head.is_foretold());
+    assert!(test.head.has_fresh_forecasts());
     test.head.expect(Vec::new());
-    assert!(!test.head.is_foretold(), "one waits, of whom nothing is told");
+    assert!(!test.head.has_fresh_forecasts(), "one waits, of whom nothing is told");
 }
 
 #[test]
@@ -143,7 +145,7 @@ fn who_has_no_place_is_told_why_and_when_it_may_start() {
 fn who_may_not_start_yet_is_told_that_beside_where_it_would_go() {
     let mut test = TestHead::with_devices(2);
     let earlier = test.submit(gpus(1));
-    let depends_on = vec![Dependency { job: earlier, when: When::AfterOk }];
+    let depends_on = vec![Dependency { job: earlier, when: DependencyKind::AfterOk }];
     let told = considered(&test, submit(JobSpec { depends_on: depends_on.clone(), ..gpus(1) }));
     assert!(told.place.is_some());
     assert_eq!(told.reason, "it waits for the end of job 1");
@@ -158,10 +160,10 @@ fn who_may_not_start_yet_is_told_that_beside_where_it_would_go() {
 #[test]
 fn a_job_that_its_submission_would_refuse_is_refused() {
     let test = TestHead::with_devices(1);
-    let refused = |spec| test.head.imagine(test.now, &ada(), submit(spec)).unwrap_err().code;
+    let refused = |spec| test.head.prepare_dry_run(test.now, &ada(), submit(spec)).unwrap_err().code;
     assert_eq!(refused(gpus(2)), RefusalCode::Unsatisfiable);
     assert_eq!(refused(JobSpec { workdir: "here".into(), ..gpus(1) }), RefusalCode::Invalid);
-    let depends_on = vec![Dependency { job: job(9), when: When::AfterAny }];
+    let depends_on = vec![Dependency { job: job(9), when: DependencyKind::AfterAny }];
     assert_eq!(refused(JobSpec { depends_on, ..gpus(1) }), RefusalCode::NotFound);
-    assert!(test.head.imagine(test.now, &ada(), submit(array(3, 9, None))).is_ok());
+    assert!(test.head.prepare_dry_run(test.now, &ada(), submit(array(3, 9, None))).is_ok());
 }

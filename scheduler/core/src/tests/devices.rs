@@ -1,9 +1,9 @@
 //! Devices get into trouble, and jobs with them: who is at fault, who tries again, and what people are told.
 
 use cohabit_types::{
-    Bytes, Condition, Demand, DeviceId, DeviceSharing, DeviceTelemetry, Enforcement, GpuReading, Happening,
-    Health, JobId, JobSpec, JobState, Launch, Limits, NodeState, Outcome, ReasonCode, Refusal, RefusalCode,
-    Reply, Report, Retry, Signal, Span, StartFailure, StopReason,
+    Bytes, Condition, Demand, DeviceId, DeviceSharing, DeviceTelemetry, Enforcement, EnforcementRequirement,
+    GpuReading, Health, JobEventKind, JobId, JobSpec, JobState, LaunchMode, NodeState, Outcome, ReasonCode,
+    Refusal, RefusalCode, Reply, Report, RetryPolicy, Signal, Span, StartFailure, StopReason,
 };
 
 use super::kit::*;
@@ -34,7 +34,7 @@ fn enforced() -> Condition {
 
 /// A job with so many retries, without pauses between them, that runs.
 fn running_with(test: &mut TestHead, retries: u32) -> JobId {
-    let retry = Retry { limit: retries, backoff: Span::ZERO, backoff_cap: Span::ZERO };
+    let retry = RetryPolicy { limit: retries, backoff: Span::ZERO, backoff_cap: Span::ZERO };
     test.submit(JobSpec { retry, ..part(500) })
 }
 
@@ -162,7 +162,7 @@ fn what_befalls_a_device_is_not_the_fault_of_the_job_on_it() {
 #[test]
 fn a_gang_that_breaks_with_a_device_is_not_at_fault() {
     let mut test = TestHead::with_devices(2);
-    let id = test.submit(JobSpec { launch: Launch::PerGpu, ..gpus(2) });
+    let id = test.submit(JobSpec { launch: LaunchMode::PerGpu, ..gpus(2) });
     test.ended(rank(1, 1), killed(), Some(StopReason::DeviceLost));
     assert_eq!(test.state(id), JobState::Completing);
     test.ended(id.attempt(1).rank(1), Outcome::Signalled(Signal::TERM), Some(StopReason::GangBroken));
@@ -240,7 +240,7 @@ fn refusal(reply: Reply) -> String {
 #[test]
 fn a_job_that_insists_on_limits_is_refused_where_nothing_could_enforce_them() {
     let insisting = || {
-        let demand = Demand { limits: Limits::Enforced, ..part(500).demand };
+        let demand = Demand { limits: EnforcementRequirement::Enforced, ..part(500).demand };
         JobSpec { demand, ..part(500) }
     };
     let mut test = TestHead::with_devices(3);
@@ -274,7 +274,7 @@ fn it_is_told_once_whether_limits_are_enforced_and_again_when_that_changes() {
     let id = test.submit(part(500));
     assert_eq!(test.record(id).sharing(), None);
     let told = |test: &TestHead| {
-        let shares = |it: &cohabit_types::Chapter| matches!(it.happening, Happening::Shares { .. });
+        let shares = |it: &cohabit_types::JobEvent| matches!(it.happening, JobEventKind::Shares { .. });
         test.head.story(id).iter().filter(|it| shares(it)).count()
     };
     let say = |test: &mut TestHead, enforcement: &Enforcement| {

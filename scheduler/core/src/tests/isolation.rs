@@ -1,8 +1,8 @@
 //! As whom jobs run, what holds them to what they claim, and what becomes of those who take more.
 
 use cohabit_types::{
-    By, Bytes, Demand, Enforcement, Happening, Inventory, Isolation, JobSpec, JobState, Outcome, ReasonCode,
-    Report, Request, Retry, Role, Span, Submit, Users,
+    Bytes, Demand, Enforcement, Inventory, Isolation, JobEventKind, JobSpec, JobState, Outcome, Principal,
+    ReasonCode, Report, Request, RetryPolicy, Role, Span, Submit, UserIsolation,
 };
 
 use super::kit::*;
@@ -17,7 +17,7 @@ fn claiming() -> JobSpec {
 /// A head with one node whose worker says this of limits.
 fn head_where(host_limits: Enforcement) -> TestHead {
     let mut test = TestHead::new();
-    let isolation = Isolation { users: Users::Apart, host_limits };
+    let isolation = Isolation { users: UserIsolation::Apart, host_limits };
     test.event(Event::Joined(key(1, 1), Inventory { isolation, ..inventory(1, 1, vec![]) }));
     test
 }
@@ -30,7 +30,7 @@ fn sentences(test: &TestHead, id: cohabit_types::JobId) -> String {
 fn an_order_says_as_which_account_and_by_which_right() {
     for (account, runs_as) in [(None, "ada"), (Some("al"), "al")] {
         let mut test = TestHead::with_devices(1);
-        let by = By { account: account.map(str::to_owned), ..By::new("ada", Role::Admin) };
+        let by = Principal { account: account.map(str::to_owned), ..Principal::new("ada", Role::Admin) };
         let submit = Submit { spec: command(), idempotency_key: None, estimate: None };
         test.request(by, Request::Submit(Box::new(submit)));
         test.planned();
@@ -62,7 +62,7 @@ fn a_user_without_account_is_told_of_once() {
     for _ in 0..2 {
         test.event(Event::Report(key(1, 1), Report::PrivateUser { rank: rank(1, 1), uid: 61_184 }));
     }
-    let told = Happening::PrivateUser { rank: rank(1, 1), account: "ada".into(), uid: 61_184 };
+    let told = JobEventKind::PrivateUser { rank: rank(1, 1), account: "ada".into(), uid: 61_184 };
     assert_eq!(test.head.story(id).iter().filter(|chapter| chapter.happening == told).count(), 1);
     assert_eq!(test.record(id).attempts[0].ranks[0].private_uid, Some(61_184));
     assert!(sentences(&test, id).contains("there it runs as user 61184, which nobody else is"));
@@ -72,7 +72,7 @@ fn a_user_without_account_is_told_of_once() {
 fn want_of_host_memory_is_an_end_of_its_own_that_uses_retries() {
     for (limit, reason) in [(Some(MEMORY), ReasonCode::MemoryLimit), (None, ReasonCode::Oom)] {
         let mut test = TestHead::with_devices(1);
-        let retry = Retry { limit: 1, backoff: Span::ZERO, backoff_cap: Span::ZERO };
+        let retry = RetryPolicy { limit: 1, backoff: Span::ZERO, backoff_cap: Span::ZERO };
         let id = test.submit(JobSpec { retry, ..claiming() });
         let outcome = || Outcome::OutOfMemory { code: 137, limit, peak: limit };
         test.ended(rank(1, 1), outcome(), None);

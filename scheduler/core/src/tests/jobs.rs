@@ -1,8 +1,8 @@
 //! The life of single jobs.
 
 use cohabit_types::{
-    Dependency, JobChange, JobSpec, JobState, Order, Outcome, ReasonCode, Retry, Signal, Span, StartFailure,
-    StopReason, Verdict, When,
+    ChangeResult, Dependency, DependencyKind, JobChange, JobSpec, JobState, Order, Outcome, ReasonCode,
+    RetryPolicy, Signal, Span, StartFailure, StopReason,
 };
 
 use super::kit::*;
@@ -50,7 +50,7 @@ fn two_halves_share_a_device_and_a_third_waits() {
 #[test]
 fn a_failing_job_is_retried_after_growing_pauses_and_then_fails() {
     let mut test = TestHead::with_devices(1);
-    let retry = Retry { limit: 2, backoff: Span::from_secs(5), backoff_cap: Span::from_secs(60) };
+    let retry = RetryPolicy { limit: 2, backoff: Span::from_secs(5), backoff_cap: Span::from_secs(60) };
     let id = test.submit(JobSpec { retry, ..gpus(1) });
     test.ended(rank(1, 1), Outcome::Exited(3), None);
     assert_eq!(
@@ -96,17 +96,17 @@ fn ends_map_to_states_reasons_and_codes() {
 fn a_pending_job_is_cancelled_at_once_and_a_running_one_by_its_worker() {
     let mut test = TestHead::with_devices(1);
     let (running, pending) = (test.submit(gpus(1)), test.submit(gpus(1)));
-    assert_eq!(test.change(JobChange::Cancel, pending), Verdict::Done);
+    assert_eq!(test.change(JobChange::Cancel, pending), ChangeResult::Done);
     assert_eq!(test.state(pending), JobState::Cancelled);
     test.effects();
-    assert_eq!(test.change(JobChange::Cancel, running), Verdict::Done);
+    assert_eq!(test.change(JobChange::Cancel, running), ChangeResult::Done);
     let stop = Order::Stop { attempt: running.attempt(1), why: StopReason::Cancelled };
     assert_eq!(test.orders(), [(key(1, 1), stop)]);
     assert_eq!(test.state(running), JobState::Completing);
-    assert_eq!(test.change(JobChange::Cancel, running), Verdict::Already);
+    assert_eq!(test.change(JobChange::Cancel, running), ChangeResult::Already);
     test.ended(rank(1, 1), Outcome::Exited(0), Some(StopReason::Cancelled));
     assert_eq!(test.state(running), JobState::Cancelled);
-    assert_eq!(test.change(JobChange::Cancel, running), Verdict::Already);
+    assert_eq!(test.change(JobChange::Cancel, running), ChangeResult::Already);
 }
 
 #[test]
@@ -126,7 +126,7 @@ fn a_requeued_job_runs_again_with_the_next_attempt() {
     test.ended(rank(1, 1), Outcome::Signalled(Signal::TERM), Some(StopReason::Requeued));
     assert_eq!((test.state(id), test.record(id).attempt), (JobState::Running, 2));
     test.ended(rank(1, 2), Outcome::Exited(0), None);
-    assert_eq!(test.change(JobChange::Requeue, id), Verdict::Done);
+    assert_eq!(test.change(JobChange::Requeue, id), ChangeResult::Done);
     assert_eq!((test.state(id), test.record(id).attempt), (JobState::Running, 3));
 }
 
@@ -151,7 +151,7 @@ fn a_cancellation_overrules_a_requeue_under_way() {
     let mut test = TestHead::with_devices(1);
     let id = test.submit(gpus(1));
     test.change(JobChange::Requeue, id);
-    assert_eq!(test.change(JobChange::Cancel, id), Verdict::Done);
+    assert_eq!(test.change(JobChange::Cancel, id), ChangeResult::Done);
     test.ended(rank(1, 1), Outcome::Signalled(Signal::TERM), Some(StopReason::Requeued));
     assert_eq!(test.state(id), JobState::Cancelled);
 }
@@ -161,9 +161,9 @@ fn a_held_job_waits_for_its_release() {
     let mut test = TestHead::with_devices(1);
     let id = test.submit(JobSpec { held: true, ..gpus(1) });
     assert_eq!((test.state(id), test.record(id).reason_code), (JobState::Held, ReasonCode::HeldByUser));
-    assert_eq!(test.change(JobChange::Release, id), Verdict::Done);
+    assert_eq!(test.change(JobChange::Release, id), ChangeResult::Done);
     assert_eq!(test.state(id), JobState::Running);
-    assert!(matches!(test.change(JobChange::Hold, id), Verdict::Refused(_)));
+    assert!(matches!(test.change(JobChange::Hold, id), ChangeResult::Refused(_)));
 }
 
 #[test]
@@ -187,7 +187,7 @@ fn larger_priorities_go_first() {
     assert_eq!((test.state(low), test.state(high)), (JobState::Pending, JobState::Running));
 }
 
-fn after(job: cohabit_types::JobId, when: When) -> JobSpec {
+fn after(job: cohabit_types::JobId, when: DependencyKind) -> JobSpec {
     JobSpec { depends_on: vec![Dependency { job, when }], ..gpus(1) }
 }
 
@@ -199,8 +199,8 @@ fn dependencies_decide_by_how_the_earlier_job_ended() {
     ] {
         let mut test = TestHead::with_devices(1);
         let first = test.submit(gpus(1));
-        let later =
-            [When::AfterOk, When::AfterAny, When::AfterNotOk].map(|when| test.submit(after(first, when)));
+        let later = [DependencyKind::AfterOk, DependencyKind::AfterAny, DependencyKind::AfterNotOk]
+            .map(|when| test.submit(after(first, when)));
         assert_eq!(test.record(later[0]).reason_code, ReasonCode::WaitingForDependency);
         let blocker = test.submit(JobSpec { priority: 9, ..gpus(1) });
         test.ended(rank(1, 1), Outcome::Exited(exit), None);
@@ -215,10 +215,10 @@ fn a_long_chain_falls_without_deep_recursion() {
     let first = test.submit(gpus(1));
     let mut last = first;
     for _ in 0..2_000 {
-        let spec = after(last, When::AfterOk);
+        let spec = after(last, DependencyKind::AfterOk);
         let submit = cohabit_types::Submit { spec, idempotency_key: None, estimate: None };
         let event = crate::Event::Client(
-            cohabit_types::ClientKey(1),
+            cohabit_types::ClientRequestId(1),
             ada(),
             cohabit_types::Request::Submit(Box::new(submit)),
         );
@@ -258,7 +258,7 @@ fn explanations_are_sentences_with_numbers() {
 fn a_forgotten_job_does_not_mind_the_end_of_one_it_waited_for() {
     let mut test = TestHead::with_devices(1);
     let first = test.submit(gpus(1));
-    let waiting = test.submit(after(first, When::AfterOk));
+    let waiting = test.submit(after(first, DependencyKind::AfterOk));
     test.change(JobChange::Cancel, waiting);
     test.after(Span::from_secs(86_400));
     assert!(test.head.record(test.now, waiting).is_none());

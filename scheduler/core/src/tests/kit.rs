@@ -1,11 +1,11 @@
 //! Scenario words: a head with a policy beside it, and what it did since it was last looked at.
 
-use cohabit_policy::{Policy, View, forecast, policy_by_name};
+use cohabit_policy::{Policy, View, forecast, parse_policy};
 use cohabit_types::{
-    Array, By, Bytes, ClientKey, Demand, Device, DeviceId, DeviceKind, Gpus, HeldRank, Incarnation,
-    IndexRange, Inventory, Isolation, JobChange, JobId, JobRecord, JobSpec, JobState, Links, NodeId, Notice,
-    Order, Outcome, RankId, Reply, Report, Request, Role, RunOrder, Share, SharingLimits, Span, StopReason,
-    Submit, Time, Verdict, WorkerKey,
+    Array, Bytes, ChangeResult, ClientRequestId, Demand, Device, DeviceId, DeviceKind, GpuRequest, HeldRank,
+    Incarnation, IndexRange, Inventory, Isolation, JobChange, JobId, JobRecord, JobSpec, JobState,
+    LinkBandwidths, NodeId, Notice, Order, Outcome, Principal, RankId, Reply, Report, Request, Role,
+    RunOrder, Share, SharingLimits, Span, StopReason, Submit, Time, WorkerKey,
 };
 use uuid::Uuid;
 
@@ -20,12 +20,12 @@ pub(crate) struct TestHead {
     effects: Vec<Effect>,
 }
 
-pub(crate) fn ada() -> By {
-    By::new("ada", Role::User)
+pub(crate) fn ada() -> Principal {
+    Principal::new("ada", Role::User)
 }
 
-pub(crate) fn root() -> By {
-    By::new("root", Role::Admin)
+pub(crate) fn root() -> Principal {
+    Principal::new("root", Role::Admin)
 }
 
 pub(crate) fn node(number: u64) -> NodeId {
@@ -49,12 +49,12 @@ pub(crate) fn command() -> JobSpec {
 }
 
 pub(crate) fn gpus(count: u32) -> JobSpec {
-    JobSpec { demand: Demand { gpus: Gpus::Whole(count), ..Demand::default() }, ..command() }
+    JobSpec { demand: Demand { gpus: GpuRequest::Whole(count), ..Demand::default() }, ..command() }
 }
 
 /// A part of a device that may have neighbours: it says how much memory it needs.
 pub(crate) fn part(thousandths: u32) -> JobSpec {
-    let (gpus, gpu_memory) = (Gpus::Part(Share(thousandths)), Some(Bytes(1 << 30)));
+    let (gpus, gpu_memory) = (GpuRequest::Part(Share(thousandths)), Some(Bytes(1 << 30)));
     JobSpec { demand: Demand { gpus, gpu_memory, ..Demand::default() }, ..command() }
 }
 
@@ -73,7 +73,7 @@ pub(crate) fn inventory(number: u64, devices: u32, held: Vec<HeldRank>) -> Inven
         memory: Bytes(64 << 30),
         devices: (0..devices).map(device).collect(),
         build: "test".into(),
-        links: Links::default(),
+        links: LinkBandwidths::default(),
         sharing: SharingLimits::default(),
         rendezvous_ports: vec![29_601, 29_602, 29_603],
         isolation: Isolation::default(),
@@ -85,7 +85,7 @@ pub(crate) fn inventory(number: u64, devices: u32, held: Vec<HeldRank>) -> Inven
 impl TestHead {
     /// A configured head without nodes.
     pub(crate) fn new() -> TestHead {
-        let policy = policy_by_name("fifo").unwrap();
+        let policy = parse_policy("fifo").unwrap();
         let (head, now) = (Head::new(), Time::from_micros(1_000_000));
         let view = View::default();
         let mut test = TestHead { head, now, events: Vec::new(), policy, view, effects: Vec::new() };
@@ -123,8 +123,8 @@ impl TestHead {
         self.planned();
     }
 
-    pub(crate) fn request(&mut self, by: By, request: Request) -> Reply {
-        self.event(Event::Client(ClientKey(7), by, request));
+    pub(crate) fn request(&mut self, by: Principal, request: Request) -> Reply {
+        self.event(Event::Client(ClientRequestId(7), by, request));
         let answer = self.effects.iter().position(|it| matches!(it, Effect::Answer(..))).unwrap();
         let Effect::Answer(_, reply) = self.effects.remove(answer) else { unreachable!() };
         self.planned();
@@ -142,7 +142,7 @@ impl TestHead {
         self.request(ada(), Request::Submit(Box::new(Submit { spec, idempotency_key: None, estimate: None })))
     }
 
-    pub(crate) fn change(&mut self, change: JobChange, job: JobId) -> Verdict {
+    pub(crate) fn change(&mut self, change: JobChange, job: JobId) -> ChangeResult {
         match self.request(ada(), Request::Change(change, vec![job])) {
             Reply::Changed(mut verdicts) => verdicts.remove(0).1,
             other => panic!("not changed: {other:?}"),
@@ -186,7 +186,7 @@ impl TestHead {
             self.event(Event::Planned(ticket, plan));
         }
         self.look();
-        self.head.expect(forecast(&self.view, self.policy.outlook(&self.view)));
+        self.head.expect(forecast(&self.view, self.policy.explain_pending(&self.view)));
     }
 
     /// Lets time pass, with an alarm at every deadline on the way.

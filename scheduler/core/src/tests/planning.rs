@@ -2,8 +2,8 @@
 
 use cohabit_policy::{Action, Plan};
 use cohabit_types::{
-    Happening, JobId, JobSpec, JobState, Outcome, Placement, RankPlacement, Report, Share, Signal, Span,
-    StopReason, Ticket,
+    JobEventKind, JobId, JobSpec, JobState, Outcome, Placement, PlanRequestId, RankPlacement, Report, Share,
+    Signal, Span, StopReason,
 };
 
 use super::kit::*;
@@ -19,21 +19,21 @@ fn place(job: JobId, placement: Placement) -> Action {
 }
 
 /// Submits these jobs without letting the policy answer; the question that is open then.
-fn unplanned(test: &mut TestHead, specs: Vec<JobSpec>) -> Ticket {
+fn unplanned(test: &mut TestHead, specs: Vec<JobSpec>) -> PlanRequestId {
     for spec in specs {
         let submit = cohabit_types::Submit { spec, idempotency_key: None, estimate: None };
         let request = cohabit_types::Request::Submit(Box::new(submit));
-        test.event(Event::Client(cohabit_types::ClientKey(1), ada(), request));
+        test.event(Event::Client(cohabit_types::ClientRequestId(1), ada(), request));
     }
     test.head.open_ticket.expect("a new job is a question to the policy")
 }
 
-fn answer(test: &mut TestHead, ticket: Ticket, actions: Vec<Action>) {
+fn answer(test: &mut TestHead, ticket: PlanRequestId, actions: Vec<Action>) {
     test.event(Event::Planned(ticket, Plan { actions, ..Plan::default() }));
 }
 
 fn was_dropped(test: &TestHead, job: JobId) -> bool {
-    test.head.story(job).iter().any(|it| matches!(it.happening, Happening::PlanDropped(_)))
+    test.head.story(job).iter().any(|it| matches!(it.happening, JobEventKind::PlanDropped(_)))
 }
 
 #[test]
@@ -86,14 +86,14 @@ fn a_preempted_job_is_stopped_and_queued_again() {
 }
 
 /// What the head asks over this event.
-fn asks(test: &mut TestHead, after: Span, event: Event) -> Option<Ticket> {
+fn asks(test: &mut TestHead, after: Span, event: Event) -> Option<PlanRequestId> {
     test.now += after;
     let mut effects = Vec::new();
     test.head.handle(test.now, event, &mut effects);
     effects.iter().find_map(|effect| if let Effect::Plan(ticket) = effect { Some(*ticket) } else { None })
 }
 
-fn woken_after_a_minute(test: &TestHead, ticket: Ticket) -> Event {
+fn woken_after_a_minute(test: &TestHead, ticket: PlanRequestId) -> Event {
     Event::Planned(ticket, Plan { wake: Some(test.now + MINUTE), ..Plan::default() })
 }
 
@@ -123,7 +123,7 @@ fn a_policy_that_never_learned_is_not_woken_for_those_that_run() {
     let plan = Plan { actions: actions.into(), wake: Some(test.now + MINUTE) };
     let ticket =
         asks(&mut test, Span::ZERO, Event::Planned(ticket, plan)).expect("a second job came meanwhile");
-    assert!(test.head.has_neighbours());
+    assert!(test.head.has_colocated_jobs());
     let plan = woken_after_a_minute(&test, ticket);
     assert_eq!(asks(&mut test, Span::ZERO, plan), None);
     assert_eq!(asks(&mut test, MINUTE, Event::Alarm), None);
@@ -148,7 +148,7 @@ fn ranks_are_known_by_the_numbers_that_the_plan_gave_them() {
     let mut test = TestHead::new();
     test.join(1, 1);
     test.join(2, 1);
-    let mut spec = JobSpec { launch: cohabit_types::Launch::PerGpu, ..gpus(2) };
+    let mut spec = JobSpec { launch: cohabit_types::LaunchMode::PerGpu, ..gpus(2) };
     spec.demand.spread = cohabit_types::Spread::Free;
     let ticket = unplanned(&mut test, vec![spec]);
     let part = |number: u64, rank: u32| RankPlacement {

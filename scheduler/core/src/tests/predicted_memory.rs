@@ -1,8 +1,9 @@
 //! Memory that was predicted lets a job share, and is trusted until the first failure that may be due to it.
 
 use cohabit_types::{
-    Array, Bytes, Demand, Estimate, Gpus, HeldRank, IndexRange, JobChange, JobId, JobSpec, JobState, Outcome,
-    Phase, Reply, Request, Retry, Share, Sharing, Signal, Span, StartFailure, StopReason, Submit,
+    Array, Bytes, Demand, Estimate, GpuRequest, HeldRank, HeldRankPhase, IndexRange, JobChange, JobId,
+    JobSpec, JobState, Outcome, Reply, Request, RetryPolicy, Share, Sharing, Signal, Span, StartFailure,
+    StopReason, Submit,
 };
 
 use super::kit::*;
@@ -11,8 +12,8 @@ const GIB: u64 = 1 << 30;
 
 /// Half a device, and not a word about memory.
 fn silent() -> JobSpec {
-    let demand = Demand { gpus: Gpus::Part(Share(500)), ..Demand::default() };
-    let retry = Retry { limit: 0, ..Retry::default() };
+    let demand = Demand { gpus: GpuRequest::Part(Share(500)), ..Demand::default() };
+    let retry = RetryPolicy { limit: 0, ..RetryPolicy::default() };
     JobSpec { demand, retry, ..command() }
 }
 
@@ -152,7 +153,7 @@ fn what_came_before_any_node_is_measured_by_the_first_and_by_one_that_comes_back
     test.join(1, 1);
     assert_eq!([predicted(&test, large), predicted(&test, small)], [None, Some(Bytes(70 * GIB))]);
     assert_eq!([test.state(large), test.state(small)], [JobState::Running, JobState::Pending]);
-    let held = HeldRank { rank: rank(1, 1), phase: Phase::Running(test.now) };
+    let held = HeldRank { rank: rank(1, 1), phase: HeldRankPhase::Running(test.now) };
     let mut shrunk = inventory(1, 1, vec![held]);
     shrunk.devices[0].memory = Some(Bytes(40 * GIB));
     test.event(crate::Event::Joined(key(1, 2), shrunk));

@@ -4,8 +4,8 @@ use std::collections::BTreeSet;
 
 use cohabit_policy::{Action, Plan};
 use cohabit_types::{
-    ClientKey, DeviceId, JobId, JobSpec, JobState, Launch, Outcome, Placement, RankPlacement, Request,
-    RunOrder, Share, Spread, StartFailure, Submit,
+    ClientRequestId, DeviceId, JobId, JobSpec, JobState, LaunchMode, Outcome, Placement, RankPlacement,
+    Request, RunOrder, Share, Spread, StartFailure, Submit,
 };
 
 use super::kit::*;
@@ -62,10 +62,10 @@ fn a_worker_without_ports_starts_ranks_all_the_same() {
 fn ranks_meet_on_the_node_of_rank_0_wherever_it_lies() {
     let mut test = TestHead::with_devices(1);
     test.join(2, 1);
-    let mut spec = JobSpec { launch: Launch::PerGpu, ..gpus(2) };
+    let mut spec = JobSpec { launch: LaunchMode::PerGpu, ..gpus(2) };
     spec.demand.spread = Spread::Free;
     let submit = Submit { spec, idempotency_key: None, estimate: None };
-    test.event(Event::Client(ClientKey(1), ada(), Request::Submit(Box::new(submit))));
+    test.event(Event::Client(ClientRequestId(1), ada(), Request::Submit(Box::new(submit))));
     let ticket = test.head.open_ticket.expect("a new job is a question to the policy");
     let part = |number, rank| RankPlacement {
         node: key(number, 1).node,

@@ -1,9 +1,9 @@
 //! Recovery is replay: the same events make the same head, from the start or from a snapshot.
 
-use cohabit_types::{ClientKey, JobState, Outcome, Request, Span, Submit};
+use cohabit_types::{ClientRequestId, JobState, Outcome, Request, Span, Submit};
 
 use super::kit::*;
-use crate::{Config, Event, Head, Part};
+use crate::{Config, Event, Head, SnapshotPart};
 
 fn image(head: &Head) -> String {
     serde_json::to_string(head).unwrap()
@@ -43,15 +43,16 @@ fn a_head_of_parts_is_as_it_was_before_it_was_cut() {
     let mut test = eventful();
     let keyed = |key: &str| Submit { spec: gpus(1), idempotency_key: Some(key.into()), estimate: None };
     for key in ["a", "b"] {
-        test.event(Event::Client(ClientKey(9), ada(), Request::Submit(Box::new(keyed(key)))));
+        test.event(Event::Client(ClientRequestId(9), ada(), Request::Submit(Box::new(keyed(key)))));
     }
     for size in [1, 3, 1_000] {
-        let (rest, parts) = test.head.in_parts(size);
-        let parts: Vec<Part> = parts.collect();
-        assert_eq!(parts.len(), test.head.known_jobs().div_ceil(size));
-        let words = |part: &Part| serde_json::to_string(part).unwrap();
-        let read = |part: &Part| serde_json::from_str(&words(part)).unwrap();
-        let again: Result<_, serde_json::Error> = Head::of_parts(rest, parts.iter().map(read).collect());
+        let (rest, parts) = test.head.split_for_snapshot(size);
+        let parts: Vec<SnapshotPart> = parts.collect();
+        assert_eq!(parts.len(), test.head.job_count().div_ceil(size));
+        let words = |part: &SnapshotPart| serde_json::to_string(part).unwrap();
+        let read = |part: &SnapshotPart| serde_json::from_str(&words(part)).unwrap();
+        let again: Result<_, serde_json::Error> =
+            Head::from_snapshot_parts(rest, parts.iter().map(read).collect());
         let again = again.unwrap();
         again.check();
         assert_eq!(image(&again), image(&test.head));
@@ -61,9 +62,9 @@ fn a_head_of_parts_is_as_it_was_before_it_was_cut() {
 #[test]
 fn a_head_without_jobs_has_no_parts() {
     let test = TestHead::with_devices(1);
-    let (rest, parts) = test.head.in_parts(10);
+    let (rest, parts) = test.head.split_for_snapshot(10);
     assert_eq!(parts.count(), 0);
-    let again: Result<_, serde_json::Error> = Head::of_parts(rest, vec![]);
+    let again: Result<_, serde_json::Error> = Head::from_snapshot_parts(rest, vec![]);
     assert_eq!(image(&again.unwrap()), image(&test.head));
 }
 
@@ -84,6 +85,6 @@ fn an_answer_to_an_older_question_is_dropped() {
     test.submit(gpus(1));
     let plan = cohabit_policy::Plan::default();
     let before = image(&test.head);
-    test.event(Event::Planned(cohabit_types::Ticket(999), plan));
+    test.event(Event::Planned(cohabit_types::PlanRequestId(999), plan));
     assert_eq!(image(&test.head), before);
 }

@@ -1,8 +1,8 @@
 //! Who may ask what, and what is refused in which words.
 
 use cohabit_types::{
-    Answer, By, Bytes, Demand, JobChange, JobId, JobRef, JobSpec, JobState, NodeState, Outcome, Query,
-    RefusalCode, Reply, Request, Role, Span, Submit, Verdict, Watched,
+    Answer, Bytes, ChangeResult, Demand, JobChange, JobId, JobRef, JobRevision, JobSpec, JobState, NodeState,
+    Outcome, Principal, Query, RefusalCode, Reply, Request, Role, Span, Submit,
 };
 
 use super::kit::*;
@@ -55,19 +55,19 @@ fn what_no_node_can_hold_is_refused_naming_the_largest() {
 fn users_change_only_their_own_jobs() {
     let mut test = TestHead::with_devices(1);
     let id = test.submit(gpus(1));
-    let bob = By::new("bob", Role::User);
+    let bob = Principal::new("bob", Role::User);
     let cancel = Request::Change(JobChange::Cancel, vec![id]);
     let Reply::Changed(verdicts) = test.request(bob, cancel.clone()) else { panic!() };
-    let Verdict::Refused(refusal) = &verdicts[0].1 else { panic!("{verdicts:?}") };
+    let ChangeResult::Refused(refusal) = &verdicts[0].1 else { panic!("{verdicts:?}") };
     assert_eq!(refusal.code, RefusalCode::NotAllowed);
     assert_eq!(refusal.message, "job 1 belongs to ada: only they or an admin may cancel it");
-    assert_eq!(test.request(root(), cancel), Reply::Changed(vec![(id, Verdict::Done)]));
+    assert_eq!(test.request(root(), cancel), Reply::Changed(vec![(id, ChangeResult::Done)]));
 }
 
 #[test]
 fn a_workers_token_submits_nothing() {
     let mut test = TestHead::with_devices(1);
-    let worker = By::new("node1", Role::Worker);
+    let worker = Principal::new("node1", Role::Worker);
     let submit = Submit { spec: gpus(1), idempotency_key: None, estimate: None };
     assert_eq!(refusal(test.request(worker, Request::Submit(Box::new(submit)))).0, RefusalCode::NotAllowed);
 }
@@ -123,7 +123,7 @@ fn a_watcher_hears_of_every_change_and_of_nothing_else() {
     let watch = |test: &TestHead, revision| match test.head.answer(
         test.now,
         &ada(),
-        &Query::Watch(vec![Watched { job: id, revision }]),
+        &Query::Watch(vec![JobRevision { job: id, revision }]),
     ) {
         Answer::Jobs(jobs) => jobs.first().map(|record| (record.state, record.revision)),
         other => panic!("{other:?}"),

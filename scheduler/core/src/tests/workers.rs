@@ -1,14 +1,14 @@
 //! Workers come, report, go, and come back.
 
 use cohabit_types::{
-    Demand, Happening, HeldRank, JobChange, JobSpec, JobState, Launch, NodeState, Order, Outcome, Phase,
-    Progress, ProgressOf, ReasonCode, Report, Span, StartFailure, Stop, StopReason,
+    AttemptProgress, Demand, HeldRank, HeldRankPhase, JobChange, JobEventKind, JobSpec, JobState, LaunchMode,
+    NodeState, Order, Outcome, Progress, ReasonCode, Report, Span, StartFailure, Stop, StopReason,
 };
 
 use super::kit::*;
 use crate::{Config, Effect, Event};
 
-fn held(rank: cohabit_types::RankId, phase: Phase) -> HeldRank {
+fn held(rank: cohabit_types::RankId, phase: HeldRankPhase) -> HeldRank {
     HeldRank { rank, phase }
 }
 
@@ -21,7 +21,7 @@ fn a_short_break_of_the_link_disturbs_nothing() {
     assert_eq!(test.head.node_records()[0].state, NodeState::Unreachable);
     test.after(Span::from_secs(59));
     test.effects();
-    test.rejoin(1, 2, vec![held(rank(1, 1), Phase::Running(test.now))]);
+    test.rejoin(1, 2, vec![held(rank(1, 1), HeldRankPhase::Running(test.now))]);
     assert_eq!(test.orders(), [], "nothing is started or stopped");
     test.after(Span::from_secs(600));
     assert_eq!((test.state(id), test.record(id).attempt), (JobState::Running, 1));
@@ -41,13 +41,13 @@ fn a_lost_node_gives_its_job_to_another_and_late_reports_are_ignored() {
     assert!(
         matches!(&orders[..], [(to, Order::Run(run))] if *to == key(2, 1) && run.attempt == id.attempt(2))
     );
-    test.rejoin(1, 2, vec![held(rank(1, 1), Phase::Running(test.now))]);
+    test.rejoin(1, 2, vec![held(rank(1, 1), HeldRankPhase::Running(test.now))]);
     let superseded = Order::Stop { attempt: id.attempt(1), why: StopReason::Superseded };
     assert_eq!(test.orders(), [(key(1, 2), superseded)]);
     test.ended_on(key(1, 2), rank(1, 1), Outcome::Exited(0), None);
     assert_eq!(test.orders(), [(key(1, 2), Order::Acknowledge(rank(1, 1)))]);
     assert_eq!(test.state(id), JobState::Running, "a late report of an old attempt is ignored");
-    assert!(test.head.story(id).iter().any(|it| it.happening == Happening::StaleReport(rank(1, 1))));
+    assert!(test.head.story(id).iter().any(|it| it.happening == JobEventKind::StaleReport(rank(1, 1))));
 }
 
 #[test]
@@ -133,7 +133,7 @@ fn a_newer_link_replaces_a_half_open_one_and_the_older_is_dropped() {
     let mut test = TestHead::with_devices(1);
     test.submit(gpus(1));
     test.effects();
-    test.rejoin(1, 2, vec![held(rank(1, 1), Phase::Running(test.now))]);
+    test.rejoin(1, 2, vec![held(rank(1, 1), HeldRankPhase::Running(test.now))]);
     let closed = |effects: Vec<Effect>| {
         let closed = |it| if let Effect::Close(key, _) = it { Some(key) } else { None };
         effects.into_iter().filter_map(closed).collect::<Vec<_>>()
@@ -152,7 +152,7 @@ fn a_cancellation_reaches_a_worker_that_was_away() {
     test.lose(1, 1);
     test.change(JobChange::Cancel, id);
     test.effects();
-    test.rejoin(1, 2, vec![held(rank(1, 1), Phase::Running(test.now))]);
+    test.rejoin(1, 2, vec![held(rank(1, 1), HeldRankPhase::Running(test.now))]);
     let stop = Order::Stop { attempt: id.attempt(1), why: StopReason::Cancelled };
     assert_eq!(test.orders(), [(key(1, 2), stop)]);
 }
@@ -205,7 +205,7 @@ fn a_gang_starts_all_or_none_and_breaks_as_a_whole() {
 #[test]
 fn per_gpu_launch_gives_each_device_a_rank() {
     let mut test = TestHead::with_devices(2);
-    test.submit(JobSpec { launch: Launch::PerGpu, ..gpus(2) });
+    test.submit(JobSpec { launch: LaunchMode::PerGpu, ..gpus(2) });
     let runs = test.runs();
     let devices: Vec<_> =
         runs[0].ranks.iter().map(|rank| (rank.rank, rank.local_rank, rank.devices[0].0.clone())).collect();
@@ -218,7 +218,7 @@ fn progress_is_kept_and_foreign_progress_is_not() {
     let id = test.submit(gpus(1));
     let progress =
         Progress { step: 5, total: Some(10), rate: Some(1.0), at: test.now, ..Progress::default() };
-    let of = |attempt| Report::Progress(vec![ProgressOf { attempt, progress: progress.clone() }]);
+    let of = |attempt| Report::Progress(vec![AttemptProgress { attempt, progress: progress.clone() }]);
     test.event(Event::Report(key(1, 1), of(id.attempt(2))));
     assert_eq!(test.record(id).progress, None);
     test.event(Event::Report(key(1, 1), of(id.attempt(1))));
@@ -256,7 +256,7 @@ fn a_node_is_not_given_up_while_its_ranks_may_still_run_there() {
 fn what_an_older_link_says_is_dropped() {
     let mut test = TestHead::with_devices(1);
     let id = test.submit(gpus(1));
-    test.rejoin(1, 2, vec![held(rank(1, 1), Phase::Running(test.now))]);
+    test.rejoin(1, 2, vec![held(rank(1, 1), HeldRankPhase::Running(test.now))]);
     test.effects();
     test.ended_on(key(1, 1), rank(1, 1), Outcome::Exited(0), None);
     assert_eq!(test.effects(), [], "not even an acknowledgement");

@@ -32,7 +32,7 @@ impl Driver {
     }
 
     /// An alarm that was set anew meanwhile, or rings too early because the clock was set back, is none.
-    pub(super) fn alarm_rang(&mut self, set_for: Time) {
+    pub(super) fn alarm_fired(&mut self, set_for: Time) {
         if self.alarm.take_if(|(at, _)| *at == set_for).is_some() && set_for <= self.parts.clock.now() {
             self.queue(Event::Alarm, None);
         }

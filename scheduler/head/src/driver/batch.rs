@@ -6,11 +6,11 @@
 
 use std::sync::Arc;
 
-use cohabit_actor::{Address, Reply as ReplyTo};
+use cohabit_actor::{Address, ReplyTo};
 use cohabit_scheduler_core::Event;
 
 use super::message::Message;
-use crate::journal::Entry;
+use crate::journal::JournalEntry;
 
 /// A batch is complete at the latest when this many messages have come since its first event.
 const MOST_MESSAGES: usize = 512;
@@ -21,22 +21,22 @@ const MOST_EVENTS: usize = 512;
 /// The events since the last commit.
 #[derive(Default)]
 pub(super) struct Batch {
-    pending: Vec<Pending>,
+    pending: Vec<PendingEvent>,
     /// Messages since the first of them.
     messages: usize,
-    end: End,
+    end: BatchEnd,
 }
 
 /// An event, and who wants to know that it was handled.
-pub(super) struct Pending {
+pub(super) struct PendingEvent {
     /// The journal reads it while it waits here.
-    pub(super) entry: Arc<Entry>,
+    pub(super) entry: Arc<JournalEntry>,
     pub(super) handled: Option<ReplyTo<()>>,
 }
 
 /// Where the message is that ends a batch.
 #[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
-pub(super) enum End {
+pub(super) enum BatchEnd {
     /// Nowhere, or not yet in the mailbox.
     #[default]
     Missing,
@@ -47,12 +47,12 @@ pub(super) enum End {
 }
 
 /// What a message means for the batch.
-pub(super) fn end_of(message: &Message) -> End {
-    if matches!(message, Message::Flush) { End::Here } else { End::Missing }
+pub(super) fn end_of(message: &Message) -> BatchEnd {
+    if matches!(message, Message::Flush) { BatchEnd::Here } else { BatchEnd::Missing }
 }
 
 impl Batch {
-    pub(super) fn push(&mut self, pending: Pending) {
+    pub(super) fn push(&mut self, pending: PendingEvent) {
         self.pending.push(pending);
     }
 
@@ -61,34 +61,37 @@ impl Batch {
     }
 
     /// Whether it is to be committed now, after a message of this meaning was taken in.
-    pub(super) fn is_complete(&mut self, end: End, mailbox: &Address<Message>) -> bool {
-        if end == End::Here {
-            self.end = End::Missing;
+    pub(super) fn is_complete(&mut self, end: BatchEnd, mailbox: &Address<Message>) -> bool {
+        if end == BatchEnd::Here {
+            self.end = BatchEnd::Missing;
         }
         if self.pending.is_empty() {
             return false;
         }
         self.messages += 1;
-        if self.end == End::Missing && end == End::Missing && mailbox.try_tell(Message::Flush).is_ok() {
-            self.end = End::Queued;
+        if self.end == BatchEnd::Missing
+            && end == BatchEnd::Missing
+            && mailbox.try_tell(Message::Flush).is_ok()
+        {
+            self.end = BatchEnd::Queued;
         }
-        end == End::Here || self.messages >= MOST_MESSAGES
+        end == BatchEnd::Here || self.messages >= MOST_MESSAGES
     }
 
     /// Hands over as many events as one commit may have; what is left is the beginning of the next.
-    pub(super) fn take(&mut self) -> Vec<Pending> {
+    pub(super) fn take(&mut self) -> Vec<PendingEvent> {
         self.messages = 0;
         let rest = self.pending.split_off(self.pending.len().min(MOST_EVENTS));
         std::mem::replace(&mut self.pending, rest)
     }
 
     /// Takes back what could not be committed: it comes before everything else.
-    pub(super) fn put_back(&mut self, events: Vec<Pending>) {
+    pub(super) fn put_back(&mut self, events: Vec<PendingEvent>) {
         self.pending.splice(..0, events);
     }
 
     /// Takes out the events of this kind; nobody is told that they were handled.
-    pub(super) fn take_out(&mut self, kind: impl Fn(&Event) -> bool) -> Vec<Arc<Entry>> {
+    pub(super) fn take_out(&mut self, kind: impl Fn(&Event) -> bool) -> Vec<Arc<JournalEntry>> {
         self.pending.extract_if(.., |it| kind(&it.entry.event)).map(|it| it.entry).collect()
     }
 }

@@ -4,17 +4,17 @@ use std::fmt;
 
 use cohabit_policy::Plan;
 use cohabit_scheduler_core::{Effect, Event};
-use cohabit_types::{Notice, Order, Reply, Report, Request, Verdict};
+use cohabit_types::{ChangeResult, Notice, Order, Reply, Report, Request};
 
 /// Shows something in one line.
-pub(super) struct Line<'a, T>(pub(super) &'a T);
+pub(super) struct LogLine<'a, T>(pub(super) &'a T);
 
-impl fmt::Display for Line<'_, Event> {
+impl fmt::Display for LogLine<'_, Event> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self.0 {
             Event::Configured(config) => write!(f, "configured, lost after {}", config.lost_after),
             Event::Client(client, by, request) => {
-                write!(f, "client {}: {} wants {}", client.0, by.user, Line(request))
+                write!(f, "client {}: {} wants {}", client.0, by.user, LogLine(request))
             }
             Event::Joined(key, inventory) => write!(
                 f,
@@ -24,8 +24,8 @@ impl fmt::Display for Line<'_, Event> {
                 inventory.held.len()
             ),
             Event::Lost(key, why) => write!(f, "worker {key} lost: {why}"),
-            Event::Report(key, report) => write!(f, "worker {key}: {}", Line(report)),
-            Event::Planned(ticket, plan) => write!(f, "plan {}: {}", ticket.0, Line(plan)),
+            Event::Report(key, report) => write!(f, "worker {key}: {}", LogLine(report)),
+            Event::Planned(ticket, plan) => write!(f, "plan {}: {}", ticket.0, LogLine(plan)),
             Event::Alarm => f.write_str("alarm"),
             Event::Learned => f.write_str("more is known of interference"),
             Event::ClockSet(forward) => write!(f, "the clock was set forward by {forward}"),
@@ -33,7 +33,7 @@ impl fmt::Display for Line<'_, Event> {
     }
 }
 
-impl fmt::Display for Line<'_, Request> {
+impl fmt::Display for LogLine<'_, Request> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self.0 {
             Request::Submit(submit) => write!(f, "job '{}' run", submit.spec.name),
@@ -44,7 +44,7 @@ impl fmt::Display for Line<'_, Request> {
     }
 }
 
-impl fmt::Display for Line<'_, Report> {
+impl fmt::Display for LogLine<'_, Report> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self.0 {
             Report::Started { rank, .. } => write!(f, "{rank} started"),
@@ -61,17 +61,17 @@ impl fmt::Display for Line<'_, Report> {
     }
 }
 
-impl fmt::Display for Line<'_, Plan> {
+impl fmt::Display for LogLine<'_, Plan> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{} action(s)", self.0.actions.len())
     }
 }
 
-impl fmt::Display for Line<'_, Effect> {
+impl fmt::Display for LogLine<'_, Effect> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self.0 {
-            Effect::Tell(key, order) => write!(f, "tell {key}: {}", Line(order)),
-            Effect::Answer(client, reply) => write!(f, "answer client {}: {}", client.0, Line(reply)),
+            Effect::Tell(key, order) => write!(f, "tell {key}: {}", LogLine(order)),
+            Effect::Answer(client, reply) => write!(f, "answer client {}: {}", client.0, LogLine(reply)),
             Effect::Publish(job, Notice::Changed(revision)) => {
                 write!(f, "publish {job}: revision {revision}")
             }
@@ -84,7 +84,7 @@ impl fmt::Display for Line<'_, Effect> {
     }
 }
 
-impl fmt::Display for Line<'_, Order> {
+impl fmt::Display for LogLine<'_, Order> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self.0 {
             Order::Run(run) => write!(f, "run {} rank(s) of {}", run.ranks.len(), run.attempt),
@@ -94,12 +94,12 @@ impl fmt::Display for Line<'_, Order> {
     }
 }
 
-impl fmt::Display for Line<'_, Reply> {
+impl fmt::Display for LogLine<'_, Reply> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self.0 {
             Reply::Accepted { job, members } => write!(f, "accepted as {job} with {members} member(s)"),
             Reply::Changed(verdicts) => {
-                let done = verdicts.iter().filter(|(_, verdict)| *verdict == Verdict::Done).count();
+                let done = verdicts.iter().filter(|(_, verdict)| *verdict == ChangeResult::Done).count();
                 write!(f, "{done} of {} changed", verdicts.len())
             }
             Reply::Node(name) => write!(f, "node {name}"),

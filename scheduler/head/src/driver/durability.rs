@@ -7,57 +7,57 @@
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use cohabit_actor::{AskError, Context, Failure};
+use cohabit_actor::{ActorFailure, AskError, Context};
 use cohabit_net::Backoff;
 use cohabit_scheduler_core::Event;
 use cohabit_types::{Refusal, RefusalCode, Reply, Report};
 use futures::FutureExt;
 use futures::future::{BoxFuture, Shared};
 
-use super::batch::{End, Pending};
+use super::batch::{BatchEnd, PendingEvent};
 use super::{Driver, Message};
-use crate::journal::{Commit, Unwritten, Write};
+use crate::journal::{Commit, JournalWriteError, Write};
 
 /// Pauses between tries: the first is over before a person has read the refusal, and room is noticed soon.
 const FIRST_PAUSE: Duration = Duration::from_millis(100);
 const LONGEST_PAUSE: Duration = Duration::from_secs(2);
 
 /// What came of a commit.
-type Committed = Result<Result<(), Unwritten>, AskError>;
+type Committed = Result<Result<(), JournalWriteError>, AskError>;
 
 /// Where the events are that were handed to the journal, and whether it can be written.
 #[derive(Default)]
 pub(super) struct Durability {
-    under_way: Option<UnderWay>,
-    trouble: Option<Trouble>,
+    under_way: Option<CommitInProgress>,
+    outage: Option<JournalOutage>,
 }
 
 /// A commit that the journal is busy with.
-struct UnderWay {
-    events: Vec<Pending>,
+struct CommitInProgress {
+    events: Vec<PendingEvent>,
     done: Shared<BoxFuture<'static, Committed>>,
 }
 
 /// The journal could not be written the last time.
-struct Trouble {
-    why: Unwritten,
+struct JournalOutage {
+    why: JournalWriteError,
     since: Instant,
     backoff: Backoff,
-    pause: Pause,
+    pause: BackoffState,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Pause {
+enum BackoffState {
     /// It is not to be tried before the pause ends.
-    Lasts,
+    Waiting,
     /// The next event tries.
-    Over,
+    Elapsed,
 }
 
 impl Durability {
     /// Why requests are refused at once, while they are.
     pub(super) fn refusal(&self) -> Option<Refusal> {
-        self.resting().map(|trouble| refusal(&trouble.why))
+        self.active_outage().map(|outage| refusal(&outage.why))
     }
 
     /// Whether the journal has nothing of the driver's to write.
@@ -65,55 +65,59 @@ impl Durability {
         self.under_way.is_none()
     }
 
-    fn resting(&self) -> Option<&Trouble> {
-        self.trouble.as_ref().filter(|trouble| trouble.pause == Pause::Lasts)
+    fn active_outage(&self) -> Option<&JournalOutage> {
+        self.outage.as_ref().filter(|outage| outage.pause == BackoffState::Waiting)
     }
 
     fn succeeded(&mut self) {
-        if let Some(trouble) = self.trouble.take() {
-            let after = trouble.since.elapsed();
+        if let Some(outage) = self.outage.take() {
+            let after = outage.since.elapsed();
             tracing::info!(?after, "the journal can be written again");
         }
     }
 
-    fn failed(&mut self, why: Unwritten) {
-        let trouble = self.trouble.take().unwrap_or_else(|| {
+    fn failed(&mut self, why: JournalWriteError) {
+        let outage = self.outage.take().unwrap_or_else(|| {
             tracing::warn!(%why, "the journal cannot be written: requests are refused, what runs goes on");
             let backoff = Backoff::new(FIRST_PAUSE, LONGEST_PAUSE);
-            Trouble { why: why.clone(), since: Instant::now(), backoff, pause: Pause::Over }
+            JournalOutage { why: why.clone(), since: Instant::now(), backoff, pause: BackoffState::Elapsed }
         });
-        self.trouble = Some(Trouble { why, pause: Pause::Lasts, ..trouble });
+        self.outage = Some(JournalOutage { why, pause: BackoffState::Waiting, ..outage });
     }
 }
 
 impl Driver {
     /// Begins the next commit if there is something to commit and nothing in its way.
-    pub(super) async fn advance(&mut self, end: End, context: &mut Context<Driver>) -> Result<(), Failure> {
-        let free = self.durability.is_idle() && self.durability.resting().is_none();
+    pub(super) async fn advance(
+        &mut self,
+        end: BatchEnd,
+        context: &mut Context<Driver>,
+    ) -> Result<(), ActorFailure> {
+        let free = self.durability.is_idle() && self.durability.active_outage().is_none();
         if free && self.batch.is_complete(end, context.address()) {
             self.commit(context).await?;
         }
         Ok(())
     }
 
-    async fn commit(&mut self, context: &mut Context<Driver>) -> Result<(), Failure> {
+    async fn commit(&mut self, context: &mut Context<Driver>) -> Result<(), ActorFailure> {
         let events = self.batch.take();
         if !events.iter().any(|it| is_journaled(&it.entry.event)) {
-            return self.happen(events).await;
+            return self.apply_durable_events(events).await;
         }
-        let done = self.hand_over(&events);
+        let done = self.send_to_journal(&events);
         let (driver, told) = (context.address().clone(), done.clone());
-        context.alongside(async move {
+        context.spawn_task(async move {
             // What came of it, the driver looks up itself; one that has stopped does not.
             let _ = told.await;
             let _ = driver.tell(Message::Committed).await;
         });
-        self.durability.under_way = Some(UnderWay { events, done });
+        self.durability.under_way = Some(CommitInProgress { events, done });
         Ok(())
     }
 
     /// Hands the events to the journal; what comes back is to be waited for.
-    fn hand_over(&self, events: &[Pending]) -> Shared<BoxFuture<'static, Committed>> {
+    fn send_to_journal(&self, events: &[PendingEvent]) -> Shared<BoxFuture<'static, Committed>> {
         let journaled = events.iter().map(|it| &it.entry).filter(|it| is_journaled(&it.event));
         let writes = journaled.map(|entry| Write::Event(Arc::clone(entry))).collect();
         let journal = self.parts.journal.clone();
@@ -121,24 +125,24 @@ impl Driver {
     }
 
     /// A commit has ended, one way or the other: what came meanwhile is next, now or after a pause.
-    pub(super) async fn committed(&mut self, context: &mut Context<Driver>) -> Result<(), Failure> {
+    pub(super) async fn committed(&mut self, context: &mut Context<Driver>) -> Result<(), ActorFailure> {
         self.settle().await?;
-        if let Some(trouble) = self.durability.trouble.as_mut().filter(|it| it.pause == Pause::Lasts) {
-            context.send_after(trouble.backoff.next_delay(), Message::Retry);
+        if let Some(outage) = self.durability.outage.as_mut().filter(|it| it.pause == BackoffState::Waiting) {
+            context.send_after(outage.backoff.next_delay(), Message::Retry);
             return Ok(());
         }
-        self.go_on(context).await
+        self.commit_next(context).await
     }
 
     /// The pause after a failed commit is over.
-    pub(super) async fn retry(&mut self, context: &mut Context<Driver>) -> Result<(), Failure> {
-        if let Some(trouble) = &mut self.durability.trouble {
-            trouble.pause = Pause::Over;
+    pub(super) async fn retry(&mut self, context: &mut Context<Driver>) -> Result<(), ActorFailure> {
+        if let Some(outage) = &mut self.durability.outage {
+            outage.pause = BackoffState::Elapsed;
         }
-        self.go_on(context).await
+        self.commit_next(context).await
     }
 
-    async fn go_on(&mut self, context: &mut Context<Driver>) -> Result<(), Failure> {
+    async fn commit_next(&mut self, context: &mut Context<Driver>) -> Result<(), ActorFailure> {
         if self.batch.is_empty() || !self.durability.is_idle() {
             return Ok(());
         }
@@ -146,27 +150,27 @@ impl Driver {
     }
 
     /// Makes everything durable that has come so far, and waits for it.
-    pub(super) async fn finish(&mut self) -> Result<(), Failure> {
+    pub(super) async fn finish(&mut self) -> Result<(), ActorFailure> {
         self.settle().await?;
         while !self.batch.is_empty() {
             let events = self.batch.take();
-            let done = self.hand_over(&events);
-            self.durability.under_way = Some(UnderWay { events, done });
+            let done = self.send_to_journal(&events);
+            self.durability.under_way = Some(CommitInProgress { events, done });
             self.settle().await?;
-            if let Some(trouble) = &self.durability.trouble {
-                return Err(Failure::because(trouble.why.to_string()));
+            if let Some(outage) = &self.durability.outage {
+                return Err(ActorFailure::from_message(outage.why.to_string()));
             }
         }
-        self.keep_history().await
+        self.flush_history().await
     }
 
     /// Waits for the commit under way: its events happen, or are kept for the next.
-    async fn settle(&mut self) -> Result<(), Failure> {
-        let Some(UnderWay { events, done }) = self.durability.under_way.take() else { return Ok(()) };
+    async fn settle(&mut self) -> Result<(), ActorFailure> {
+        let Some(CommitInProgress { events, done }) = self.durability.under_way.take() else { return Ok(()) };
         match done.await? {
             Ok(()) => {
                 self.durability.succeeded();
-                self.happen(events).await
+                self.apply_durable_events(events).await
             }
             Err(why) => {
                 self.batch.put_back(events);
@@ -193,7 +197,7 @@ pub(super) fn is_journaled(event: &Event) -> bool {
     !matches!(event, Event::Report(_, Report::Progress(_) | Report::Telemetry(_)))
 }
 
-fn refusal(why: &Unwritten) -> Refusal {
+fn refusal(why: &JournalWriteError) -> Refusal {
     let message = format!(
         "the head cannot write down what is asked of it: {why}. Nothing was changed, and what runs goes on: make \
          room or look after the disk, and ask again"

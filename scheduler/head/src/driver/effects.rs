@@ -10,7 +10,7 @@ use cohabit_actor::TryTellError;
 use cohabit_scheduler_core::Effect;
 use cohabit_types::{JobId, Notice, Order, WorkerKey};
 
-use super::{Driver, ToWorker};
+use super::{Driver, WorkerSessionMessage};
 use crate::journal::Write;
 
 impl Driver {
@@ -32,7 +32,7 @@ impl Driver {
     /// Without a session the worker has just gone, and will hear the present state when it comes back.
     fn tell(&mut self, key: WorkerKey, order: Order) {
         let Some(session) = self.sessions.get(&key) else { return };
-        match session.orders.try_tell(ToWorker::Order(order)) {
+        match session.orders.try_tell(WorkerSessionMessage::Order(order)) {
             Ok(()) | Err(TryTellError::Closed(_)) => {}
             Err(TryTellError::Full(_)) => {
                 tracing::warn!(worker = %key, "takes its orders too slowly");
@@ -46,11 +46,11 @@ impl Driver {
             Notice::Changed(_) => {}
             Notice::Ended(record) => {
                 self.parts.estimates.learn(slice::from_ref(&record));
-                self.parts.memories.end(&record);
+                self.parts.memory_tracker.end(&record);
                 self.history.push(Write::Ended(record));
             }
         }
-        self.parts.watchers.ring(job);
+        self.parts.watchers.notify(job);
     }
 
     fn close(&mut self, key: WorkerKey, why: String) {

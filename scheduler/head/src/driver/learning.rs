@@ -3,21 +3,23 @@
 //! One lesson is learned at a time, and after each there is a pause: what is lived meanwhile goes with the
 //! next.
 
-use cohabit_actor::{Context, Reply as ReplyTo};
-use cohabit_policy::interference::Lived;
+use cohabit_actor::{Context, ReplyTo};
+use cohabit_policy::interference::ObservedSample;
 use cohabit_scheduler_core::Event;
-use cohabit_types::{By, DeviceTelemetry, ModelRequest, Models, NodeId, Refusal, RefusalCode, Role, Stretch};
+use cohabit_types::{
+    ColocationSample, DeviceTelemetry, ModelRequest, Models, NodeId, Principal, Refusal, RefusalCode, Role,
+};
 
 use super::{Driver, Message};
-use crate::interference::{Taught, lived};
+use crate::interference::{TrainingUpdate, lived};
 
 /// More that waits for a lesson than this is forgotten.
-const MOST_LIVED: usize = 10_000;
+const MAX_QUEUED_SAMPLES: usize = 10_000;
 
 /// What is still to be told to the learner.
 #[derive(Debug, Default)]
-pub(super) struct Lessons {
-    lived: Vec<Lived>,
+pub(super) struct TrainingQueue {
+    lived: Vec<ObservedSample>,
     state: State,
 }
 
@@ -31,61 +33,62 @@ enum State {
 
 impl Driver {
     /// Takes note of how ranks got on.
-    pub(super) fn live_through(&mut self, stretches: &[Stretch]) {
+    pub(super) fn record_samples(&mut self, stretches: &[ColocationSample]) {
         let head = &self.parts.head;
         for stretch in stretches {
             let job = stretch.rank.attempt.job;
-            stretch.memory.iter().for_each(|it| self.parts.memories.see(job, &stretch.gpu, *it));
+            stretch.memory.iter().for_each(|it| self.parts.memory_tracker.see(job, &stretch.gpu, *it));
             let neighbours = stretch.neighbours.iter().map(|rank| rank.attempt.job);
-            let lived = lived(stretch, neighbours, &|job| head.told_of(job), self.parts.learner.solos());
-            let room = self.lessons.lived.len() < MOST_LIVED;
-            self.lessons.lived.extend(lived.filter(|_| room));
+            let lived =
+                lived(stretch, neighbours, &|job| head.demand_and_traits(job), self.parts.learner.solos());
+            let room = self.training_queue.lived.len() < MAX_QUEUED_SAMPLES;
+            self.training_queue.lived.extend(lived.filter(|_| room));
         }
     }
 
     /// Takes note of what ranks hold of the GPUs of a node.
-    pub(super) fn look_at(&mut self, node: NodeId, telemetry: &[DeviceTelemetry]) {
+    pub(super) fn observe_telemetry(&mut self, node: NodeId, telemetry: &[DeviceTelemetry]) {
         for DeviceTelemetry { device, ranks, .. } in telemetry {
             let Some(gpu) = self.parts.head.model_of(node, device) else { continue };
             for (rank, memory) in ranks {
-                self.parts.memories.see(rank.attempt.job, gpu, *memory);
+                self.parts.memory_tracker.see(rank.attempt.job, gpu, *memory);
             }
         }
     }
 
     /// Begins the next lesson, if there is something to learn.
-    pub(super) fn study(&mut self, context: &mut Context<Driver>) {
-        if self.lessons.state == State::Busy || self.lessons.lived.is_empty() {
+    pub(super) fn start_training(&mut self, context: &mut Context<Driver>) {
+        if self.training_queue.state == State::Busy || self.training_queue.lived.is_empty() {
             return;
         }
-        self.lessons.state = State::Busy;
-        let taught = self.parts.learner.lived(std::mem::take(&mut self.lessons.lived));
+        self.training_queue.state = State::Busy;
+        let training_update = self.parts.learner.lived(std::mem::take(&mut self.training_queue.lived));
         let (driver, pause) = (context.address().clone(), self.parts.learn_every);
-        context.alongside(async move {
+        context.spawn_task(async move {
             // A driver that has stopped learns nothing more.
-            let _ = driver.tell(Message::Taught(taught.await)).await;
+            let _ = driver.tell(Message::TrainingUpdate(training_update.await)).await;
             tokio::time::sleep(pause).await;
-            let _ = driver.tell(Message::Rested).await;
+            let _ = driver.tell(Message::TrainingPauseEnded).await;
         });
     }
 
-    pub(super) fn rested(&mut self) {
-        self.lessons.state = State::Idle;
+    pub(super) fn training_pause_ended(&mut self) {
+        self.training_queue.state = State::Idle;
     }
 
     /// What is new reaches the policy before the plan that it is asked for.
-    pub(super) fn taught(&mut self, taught: Taught, context: &mut Context<Driver>) {
-        if let Some(knowledge) = taught.knowledge {
-            self.parts.planner.know(knowledge);
-            if self.parts.policy_looks == Looks::AtInterference {
+    pub(super) fn training_update(&mut self, training_update: TrainingUpdate, context: &mut Context<Driver>) {
+        if let Some(knowledge) = training_update.knowledge {
+            self.parts.planner.set_interference(knowledge);
+            if self.parts.policy_awareness == InterferenceAwareness::Aware {
                 self.queue(Event::Learned, None);
             }
         }
-        if let Some(refit) = taught.refit {
-            let taught = self.parts.learner.refit(refit);
+        if let Some(refit) = training_update.refit {
+            let training_update = self.parts.learner.refit(refit);
             let driver = context.address().clone();
-            context.alongside(async move {
-                let _ = driver.tell(Message::Taught(taught.await)).await;
+            context.spawn_task(async move {
+                let _ = driver.tell(Message::TrainingUpdate(training_update.await)).await;
             });
         }
     }
@@ -93,7 +96,7 @@ impl Driver {
     /// Lists the models, once another is chosen if one is.
     pub(super) fn models(
         &mut self,
-        by: &By,
+        by: &Principal,
         request: ModelRequest,
         reply_to: ReplyTo<Result<Models, Refusal>>,
         context: &mut Context<Driver>,
@@ -106,9 +109,9 @@ impl Driver {
         tracing::debug!(user = by.user, ?request, "models");
         let asked = self.parts.learner.models(request);
         let driver = context.address().clone();
-        context.alongside(async move {
-            let (models, taught) = asked.await;
-            let _ = driver.tell(Message::Taught(taught)).await;
+        context.spawn_task(async move {
+            let (models, training_update) = asked.await;
+            let _ = driver.tell(Message::TrainingUpdate(training_update)).await;
             reply_to.send(models);
         });
     }
@@ -116,9 +119,9 @@ impl Driver {
 
 /// Whether plans depend on what is known of interference.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Looks {
+pub(crate) enum InterferenceAwareness {
     /// They do.
-    AtInterference,
+    Aware,
     /// They do not: nothing of it is to be read or journaled.
-    Elsewhere,
+    Unaware,
 }

@@ -1,15 +1,15 @@
 //! What the driver is told, and how it speaks to the sessions of workers.
 
-use cohabit_actor::{Address, Reply as ReplyTo};
+use cohabit_actor::{Address, ReplyTo};
 use cohabit_types::{
-    Answer, By, Inventory, JobId, LogChunk, LogRequest, ModelRequest, Models, Order, Query, RankId, Refusal,
-    Reply, Report, Request, Time, WorkerKey,
+    Answer, Inventory, JobId, LogChunk, LogRequest, ModelRequest, Models, Order, Principal, Query, RankId,
+    Refusal, Reply, Report, Request, Time, WorkerKey,
 };
 use tokio::sync::oneshot;
 
 use super::planning::Considered;
-use crate::interference::Taught;
-use crate::planner::{Foretold, Planned};
+use crate::interference::TrainingUpdate;
+use crate::planner::{Forecasts, Planned};
 
 /// To the driver.
 #[derive(Debug)]
@@ -17,7 +17,7 @@ pub(crate) enum Message {
     /// A client asks for a change; answered when it is durable.
     Request {
         /// Who asks.
-        by: By,
+        by: Principal,
         /// For what.
         request: Request,
         /// Where the reply goes.
@@ -26,7 +26,7 @@ pub(crate) enum Message {
     /// A client asks something.
     Query {
         /// Who asks.
-        by: By,
+        by: Principal,
         /// What.
         query: Query,
         /// Where the answer goes.
@@ -35,7 +35,7 @@ pub(crate) enum Message {
     /// A client asks about the models of interference, or for another one.
     Models {
         /// Who asks.
-        by: By,
+        by: Principal,
         /// What.
         request: ModelRequest,
         /// Where the answer goes.
@@ -44,7 +44,7 @@ pub(crate) enum Message {
     /// Which of these jobs are in memory?
     Known(Vec<JobId>, ReplyTo<Vec<JobId>>),
     /// Where is the worker?
-    Find(Whose, ReplyTo<Option<Found>>),
+    Find(WorkerLookup, ReplyTo<Option<WorkerRoute>>),
     /// A worker opened a link.
     Joined {
         /// Which.
@@ -52,7 +52,7 @@ pub(crate) enum Message {
         /// What it has and holds.
         inventory: Inventory,
         /// How to reach it.
-        session: Session,
+        session: SessionHandle,
         /// Told once the head knows.
         handled: ReplyTo<()>,
     },
@@ -65,13 +65,13 @@ pub(crate) enum Message {
     /// The alarm for this time rings.
     Alarm(Time),
     /// What jobs have to expect; nothing where the policy could not say.
-    Outlook(Option<Foretold>),
+    Outlook(Option<Forecasts>),
     /// What becomes of a job that is only thought of.
     Considered(Box<Considered>),
     /// What came of a lesson.
-    Taught(Taught),
+    TrainingUpdate(TrainingUpdate),
     /// The next lesson may begin.
-    Rested,
+    TrainingPauseEnded,
     /// It is time to prune the history.
     Prune,
     /// The batch is to be committed: all that was queued up behind its first event has been taken in.
@@ -84,7 +84,7 @@ pub(crate) enum Message {
 
 /// What a worker is looked for by.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) enum Whose {
+pub(crate) enum WorkerLookup {
     /// It holds, or held, this rank of a job in memory.
     Rank(RankId),
     /// Its name.
@@ -93,25 +93,25 @@ pub(crate) enum Whose {
 
 /// A worker that was found.
 #[derive(Debug)]
-pub(crate) struct Found {
+pub(crate) struct WorkerRoute {
     /// Its node's name.
     pub(crate) node: String,
     /// How to reach it, while it is linked.
-    pub(crate) session: Option<Address<ToWorker>>,
+    pub(crate) session: Option<Address<WorkerSessionMessage>>,
 }
 
 /// The driver's end of a worker's session. Dropped, it ends the session.
 #[derive(Debug)]
-pub(crate) struct Session {
+pub(crate) struct SessionHandle {
     /// Where orders go.
-    pub(crate) orders: Address<ToWorker>,
+    pub(crate) orders: Address<WorkerSessionMessage>,
     /// Ends the session for this reason.
     pub(crate) cut: oneshot::Sender<String>,
 }
 
 /// To a worker's session.
 #[derive(Debug)]
-pub(crate) enum ToWorker {
+pub(crate) enum WorkerSessionMessage {
     /// Tell the worker this, after what it was told before.
     Order(Order),
     /// Ask it for a piece of a log.

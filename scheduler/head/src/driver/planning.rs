@@ -2,20 +2,20 @@
 
 use std::time::{Duration, Instant};
 
-use cohabit_actor::{Context, Reply as ReplyTo};
-use cohabit_policy::Thought;
-use cohabit_scheduler_core::{Event, Imagined};
-use cohabit_types::{Answer, By, JobSpec, Query, Refusal, RefusalCode, Submit};
+use cohabit_actor::{Context, ReplyTo};
+use cohabit_policy::DryRunResult;
+use cohabit_scheduler_core::{DryRunJob, Event};
+use cohabit_types::{Answer, JobSpec, Principal, Query, Refusal, RefusalCode, Submit};
 
 use super::{Driver, Message};
-use crate::planner::{Foretold, Planned, fall_back};
+use crate::planner::{Forecasts, Planned, fall_back};
 
 /// What the policy said of its jobs is repeated for this long.
-const OUTLOOK_LASTS: Duration = Duration::from_millis(500);
+const FORECAST_TTL: Duration = Duration::from_millis(500);
 
 /// A question of a person that the policy is to answer first.
-pub(super) struct Curious {
-    by: By,
+pub(super) struct PendingQuery {
+    by: Principal,
     query: Query,
     reply_to: ReplyTo<Answer>,
 }
@@ -26,14 +26,14 @@ pub(super) struct Outlook {
     /// When it did.
     told_at: Option<Instant>,
     /// Who waits for it to say more.
-    waiting: Vec<Curious>,
+    waiting: Vec<PendingQuery>,
 }
 
 /// What the policy said of a job that is only thought of.
 #[derive(Debug)]
 pub(crate) struct Considered {
-    imagined: Imagined,
-    thought: Result<Thought, String>,
+    imagined: DryRunJob,
+    thought: Result<DryRunResult, String>,
     reply_to: ReplyTo<Answer>,
 }
 
@@ -45,7 +45,7 @@ impl Driver {
         self.parts.planner.change(changes);
         let planned = self.parts.planner.ask(ticket, self.parts.clock.now());
         let driver = context.address().clone();
-        context.alongside(async move {
+        context.spawn_task(async move {
             // A driver that has stopped wants no plan.
             let _ = driver.tell(Message::Planned(planned.await)).await;
         });
@@ -62,7 +62,7 @@ impl Driver {
     /// unless it has just said so and nothing has come since of which it did not.
     pub(super) fn query(
         &mut self,
-        by: By,
+        by: Principal,
         query: Query,
         reply_to: ReplyTo<Answer>,
         context: &mut Context<Driver>,
@@ -72,12 +72,12 @@ impl Driver {
         }
         let looks_ahead = matches!(query, Query::List(_) | Query::Show(_) | Query::Explain(_));
         let head = &self.parts.head;
-        let recent = self.outlook.told_at.is_some_and(|at| at.elapsed() < OUTLOOK_LASTS);
-        let fresh = recent && head.is_foretold();
-        if !looks_ahead || fresh || !(head.has_pending() || head.has_neighbours()) {
+        let recent = self.outlook.told_at.is_some_and(|at| at.elapsed() < FORECAST_TTL);
+        let fresh = recent && head.has_fresh_forecasts();
+        if !looks_ahead || fresh || !(head.has_pending() || head.has_colocated_jobs()) {
             return reply_to.send(self.answer(&by, &query));
         }
-        self.outlook.waiting.push(Curious { by, query, reply_to });
+        self.outlook.waiting.push(PendingQuery { by, query, reply_to });
         if self.outlook.waiting.len() > 1 {
             return;
         }
@@ -85,30 +85,36 @@ impl Driver {
         self.parts.planner.change(changes);
         let outlook = self.parts.planner.outlook(self.parts.clock.now());
         let driver = context.address().clone();
-        context.alongside(async move {
+        context.spawn_task(async move {
             // A driver that has stopped answers nobody.
             let _ = driver.tell(Message::Outlook(outlook.await)).await;
         });
     }
 
     /// A policy that could not say is asked again by the next who wants to know.
-    pub(super) fn looked_ahead(&mut self, foretold: Option<Foretold>) {
-        if let Some(Foretold { expected, company }) = foretold {
+    pub(super) fn forecasts_arrived(&mut self, forecasts: Option<Forecasts>) {
+        if let Some(Forecasts { expected, company }) = forecasts {
             self.parts.head.expect(expected);
-            self.parts.head.accompany(company);
+            self.parts.head.set_colocation_slowdowns(company);
             self.outlook.told_at = Some(Instant::now());
         }
-        for Curious { by, query, reply_to } in std::mem::take(&mut self.outlook.waiting) {
+        for PendingQuery { by, query, reply_to } in std::mem::take(&mut self.outlook.waiting) {
             reply_to.send(self.answer(&by, &query));
         }
     }
 
     /// Asks the policy where a job would go that nobody has submitted.
-    fn consider(&mut self, by: &By, spec: JobSpec, reply_to: ReplyTo<Answer>, context: &mut Context<Driver>) {
+    fn consider(
+        &mut self,
+        by: &Principal,
+        spec: JobSpec,
+        reply_to: ReplyTo<Answer>,
+        context: &mut Context<Driver>,
+    ) {
         let now = self.parts.clock.now();
         let mut submit = Submit { spec, idempotency_key: None, estimate: None };
         self.expect(&by.user, &mut submit);
-        let imagined = match self.parts.head.imagine(now, by, submit) {
+        let imagined = match self.parts.head.prepare_dry_run(now, by, submit) {
             Ok(imagined) => imagined,
             Err(refusal) => return reply_to.send(Answer::Refused(refusal)),
         };
@@ -116,7 +122,7 @@ impl Driver {
         self.parts.planner.change(changes);
         let thought = self.parts.planner.consider(now, imagined.job.clone());
         let driver = context.address().clone();
-        context.alongside(async move {
+        context.spawn_task(async move {
             let considered = Considered { imagined, thought: thought.await, reply_to };
             // A driver that has stopped answers nobody.
             let _ = driver.tell(Message::Considered(Box::new(considered))).await;

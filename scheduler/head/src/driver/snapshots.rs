@@ -6,16 +6,16 @@
 //! by the next, which may be another version.
 
 use cohabit_actor::{Address, AskError};
-use cohabit_scheduler_core::{Head, Parts};
+use cohabit_scheduler_core::{Head, SnapshotParts};
 use cohabit_types::Time;
 use futures::executor::block_on;
 use futures::future::OptionFuture;
 use tokio::task::{JoinHandle, spawn_blocking};
 
-use crate::journal::{Commit, Packed, Unwritten, Write};
+use crate::journal::{Commit, EncodedPart, JournalWriteError, Write};
 
 /// Jobs in one part. As many may be submitted with one commit, which takes as long.
-const PART: usize = 512;
+const JOBS_PER_PART: usize = 512;
 
 /// When the next snapshot is due, and which one is being made.
 pub(crate) struct Snapshots {
@@ -46,7 +46,7 @@ impl Snapshots {
     /// Begins a snapshot of the head as it was after its last event, if one is due.
     pub(super) fn take(&mut self, head: &Head, journal: &Address<Commit>) {
         // It costs what there is: a head with many jobs waits for as much to happen.
-        let due = self.every.max(head.known_jobs() as u64 / 2);
+        let due = self.every.max(head.job_count() as u64 / 2);
         if self.since < due || self.under_way.as_ref().is_some_and(|it| !it.is_finished()) {
             return;
         }
@@ -70,12 +70,12 @@ impl Snapshots {
 
     fn begin(&mut self, head: &Head, journal: &Address<Commit>) {
         self.since = 0;
-        let (rest, parts) = head.in_parts(PART);
+        let (rest, parts) = head.split_for_snapshot(JOBS_PER_PART);
         let (sequence, at, journal) = (self.sequence, self.last, journal.clone());
         self.under_way = Some(spawn_blocking(move || match keep(rest, parts, sequence, at, &journal) {
             // A journal that is closing needs none; where it cannot be written now, the next is as good.
-            Ok(()) | Err(Unkept::Closed(_) | Unkept::Unwritten(_)) => {}
-            Err(Unkept::Json(error)) => {
+            Ok(()) | Err(SnapshotError::Closed(_) | SnapshotError::JournalWriteError(_)) => {}
+            Err(SnapshotError::Json(error)) => {
                 tracing::error!(%error, "the head cannot be put into words: there is no snapshot");
             }
         }));
@@ -84,22 +84,28 @@ impl Snapshots {
 
 /// Why a snapshot was not kept.
 #[derive(Debug, thiserror::Error)]
-enum Unkept {
+enum SnapshotError {
     #[error(transparent)]
     Json(#[from] serde_json::Error),
     #[error(transparent)]
-    Unwritten(#[from] Unwritten),
+    JournalWriteError(#[from] JournalWriteError),
     #[error(transparent)]
     Closed(#[from] AskError),
 }
 
 /// Writes a snapshot part by part, each once the one before it is durable.
-fn keep(rest: Head, parts: Parts, sequence: u64, at: Time, journal: &Address<Commit>) -> Result<(), Unkept> {
-    let write = |write: Write| -> Result<(), Unkept> {
+fn keep(
+    rest: Head,
+    parts: SnapshotParts,
+    sequence: u64,
+    at: Time,
+    journal: &Address<Commit>,
+) -> Result<(), SnapshotError> {
+    let write = |write: Write| -> Result<(), SnapshotError> {
         Ok(block_on(journal.ask(|durable| Commit { writes: vec![write], durable: Some(durable) }))??)
     };
     let mut number = 0;
-    for content in std::iter::once(Packed::of(&rest)).chain(parts.map(|part| Packed::of(&part))) {
+    for content in std::iter::once(EncodedPart::of(&rest)).chain(parts.map(|part| EncodedPart::of(&part))) {
         write(Write::Part { snapshot: sequence, number, content: content? })?;
         number += 1;
     }

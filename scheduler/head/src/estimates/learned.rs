@@ -6,30 +6,30 @@
 use std::io;
 use std::sync::mpsc::{Receiver, TryRecvError, channel};
 
-use cohabit_policy::{Estimator, Features, Finished};
-use cohabit_predict::{Fitted, Forest, Training};
+use cohabit_policy::{CompletedRun, Estimator, JobFeatures};
+use cohabit_predict::{FittedForest, Forest, ForestFit};
 use cohabit_types::Estimate;
 
 /// The forest, and the next one.
 #[derive(Debug)]
-pub(crate) struct Source {
+pub(crate) struct EstimateSource {
     forest: Forest,
-    fitting: Option<Receiver<Fitted>>,
+    fitting: Option<Receiver<FittedForest>>,
 }
 
-impl Source {
-    pub(crate) fn learned_from(past: &[Finished]) -> Source {
+impl EstimateSource {
+    pub(crate) fn learned_from(past: &[CompletedRun]) -> EstimateSource {
         let mut forest = Forest::default();
         forest.learn(past);
-        Source { forest, fitting: None }
+        EstimateSource { forest, fitting: None }
     }
 
-    pub(crate) fn estimate(&mut self, job: &Features) -> Option<Estimate> {
+    pub(crate) fn estimate(&mut self, job: &JobFeatures) -> Option<Estimate> {
         self.adopt();
         self.forest.estimate(job)
     }
 
-    pub(crate) fn learn(&mut self, done: &[Finished]) {
+    pub(crate) fn learn(&mut self, done: &[CompletedRun]) {
         self.forest.remember(done);
         self.adopt();
         if self.fitting.is_none() {
@@ -40,7 +40,7 @@ impl Source {
     /// Starts a fit, if one is due.
     fn begin(&mut self) {
         let Some(training) = self.forest.training() else { return };
-        match fit_elsewhere(training) {
+        match fit_on_thread(training) {
             Ok(fitting) => self.fitting = Some(fitting),
             Err(error) => {
                 tracing::warn!(%error, "estimates are not learned anew: no thread could be started")
@@ -78,7 +78,7 @@ impl Source {
 }
 
 /// The thread ends by itself, and nobody waits for it.
-fn fit_elsewhere(training: Training) -> io::Result<Receiver<Fitted>> {
+fn fit_on_thread(training: ForestFit) -> io::Result<Receiver<FittedForest>> {
     let (done, fitting) = channel();
     let fit = move || {
         // A head that has ended wants no forest.

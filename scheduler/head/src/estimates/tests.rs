@@ -1,6 +1,6 @@
 //! Estimates of a live head: what is learned, when, and what a user's own word is worth.
 
-use cohabit_types::{Demand, Estimate, Gpus, JobRecord, JobState, Span, Submit, Time};
+use cohabit_types::{Demand, Estimate, GpuRequest, JobRecord, JobState, Span, Submit, Time};
 
 use super::*;
 use crate::kit::{at, ran, submit};
@@ -29,9 +29,9 @@ fn only_jobs_that_ended_well_are_learned_from() {
 #[test]
 fn what_a_record_tells_is_what_its_submission_told() {
     let mut submitted = submit();
-    submitted.spec.demand = Demand { nodes: 2, gpus: Gpus::Whole(4), ..Demand::default() };
+    submitted.spec.demand = Demand { nodes: 2, gpus: GpuRequest::Whole(4), ..Demand::default() };
     let record = JobRecord { demand: submitted.spec.demand, ..ran(1, Span::from_secs(1)) };
-    assert_eq!(finished(&record).unwrap().features, Features::of("ada", &submitted.spec, at(60)));
+    assert_eq!(finished(&record).unwrap().features, JobFeatures::of("ada", &submitted.spec, at(60)));
 }
 
 #[cfg(not(feature = "learned"))]

@@ -1,21 +1,21 @@
 //! What stands in for the forest in a head that is built without it: nothing is expected but what users tell.
 
-use cohabit_policy::{Estimator, Features, Finished, NoEstimates};
+use cohabit_policy::{CompletedRun, Estimator, JobFeatures, UserEstimator};
 use cohabit_types::Estimate;
 
 /// Learns nothing.
-pub(crate) struct Source(NoEstimates);
+pub(crate) struct EstimateSource(UserEstimator);
 
-impl Source {
-    pub(crate) fn learned_from(_: &[Finished]) -> Source {
-        Source(NoEstimates)
+impl EstimateSource {
+    pub(crate) fn learned_from(_: &[CompletedRun]) -> EstimateSource {
+        EstimateSource(UserEstimator)
     }
 
-    pub(crate) fn estimate(&mut self, job: &Features) -> Option<Estimate> {
+    pub(crate) fn estimate(&mut self, job: &JobFeatures) -> Option<Estimate> {
         self.0.estimate(job)
     }
 
-    pub(crate) fn learn(&mut self, done: &[Finished]) {
+    pub(crate) fn learn(&mut self, done: &[CompletedRun]) {
         self.0.learn(done);
     }
 }

@@ -9,29 +9,29 @@ use rusqlite::types::Value;
 use rusqlite::{Connection, OpenFlags, OptionalExtension, params_from_iter};
 
 use super::rows::ended_at;
-use super::stretches::{self, PastStretch};
+use super::stretches::{self, StoredSample};
 use crate::HeadError;
 use crate::journal::failed;
 
 /// Reads the history; cheap to clone. Its methods block: call them where that is allowed.
 #[derive(Debug, Clone)]
-pub(crate) struct History {
+pub(crate) struct HistoryReader {
     path: PathBuf,
 }
 
 /// Records in the order of their ids.
 #[derive(Debug, Default, PartialEq)]
-pub(crate) struct Page {
+pub(crate) struct HistoryPage {
     /// The newest last.
     pub(crate) jobs: Vec<JobRecord>,
     /// Whether there are more after the last of them.
     pub(crate) more: bool,
 }
 
-impl History {
+impl HistoryReader {
     /// The history in this journal.
-    pub(crate) fn new(journal: &Path) -> History {
-        History { path: journal.to_owned() }
+    pub(crate) fn new(journal: &Path) -> HistoryReader {
+        HistoryReader { path: journal.to_owned() }
     }
 
     /// The record of a job that ended.
@@ -43,7 +43,7 @@ impl History {
     }
 
     /// The jobs that pass the filter.
-    pub(crate) fn list(&self, filter: &Filter) -> Result<Page, HeadError> {
+    pub(crate) fn list(&self, filter: &Filter) -> Result<HistoryPage, HeadError> {
         let (conditions, values) = conditions(filter);
         let limit = u64::from(filter.limit);
         let wanted = format!(
@@ -53,7 +53,7 @@ impl History {
         let mut jobs = self.read(|connection| records(connection, &wanted, values))?;
         let more = jobs.len() as u64 > limit;
         jobs.truncate(filter.limit as usize);
-        Ok(Page { jobs, more })
+        Ok(HistoryPage { jobs, more })
     }
 
     /// The jobs that ended last, at most so many; the newest last.
@@ -65,7 +65,7 @@ impl History {
     }
 
     /// The stretches that ended last, at most so many; the newest last.
-    pub(crate) fn newest_stretches(&self, limit: u32) -> Result<Vec<PastStretch>, HeadError> {
+    pub(crate) fn newest_stretches(&self, limit: u32) -> Result<Vec<StoredSample>, HeadError> {
         self.read(|connection| stretches::newest(connection, limit))
     }
 

@@ -4,7 +4,7 @@
 
 use std::collections::BTreeSet;
 
-use cohabit_types::{Bytes, DeviceId, JobId, Stretch, StretchSharing, Time};
+use cohabit_types::{Bytes, ColocationSample, DeviceId, JobId, SharingStrategy, Time};
 use rusqlite::{Connection, Row, Transaction, named_params};
 
 use super::rows::text;
@@ -15,11 +15,11 @@ const INSERT: &str = "INSERT OR REPLACE INTO stretches VALUES (:job, :attempt, :
      :utilisation)";
 
 /// Writes these stretches. One that is told again replaces what it said before.
-pub(crate) fn insert(transaction: &Transaction<'_>, stretches: &[Stretch]) -> rusqlite::Result<()> {
+pub(crate) fn insert(transaction: &Transaction<'_>, stretches: &[ColocationSample]) -> rusqlite::Result<()> {
     stretches.iter().filter(|it| it.rate.is_finite()).try_for_each(|it| insert_one(transaction, it))
 }
 
-fn insert_one(transaction: &Transaction<'_>, stretch: &Stretch) -> rusqlite::Result<()> {
+fn insert_one(transaction: &Transaction<'_>, stretch: &ColocationSample) -> rusqlite::Result<()> {
     let neighbours: BTreeSet<_> = stretch.neighbours.iter().map(|rank| rank.attempt.job).collect();
     transaction.prepare_cached(INSERT)?.execute(named_params! {
         ":job": stretch.rank.attempt.job.to_string(),
@@ -41,11 +41,11 @@ fn insert_one(transaction: &Transaction<'_>, stretch: &Stretch) -> rusqlite::Res
     Ok(())
 }
 
-const fn word(sharing: StretchSharing) -> &'static str {
+const fn word(sharing: SharingStrategy) -> &'static str {
     match sharing {
-        StretchSharing::Exclusive => "exclusive",
-        StretchSharing::Mps => "mps",
-        StretchSharing::TimeSliced => "time_sliced",
+        SharingStrategy::Exclusive => "exclusive",
+        SharingStrategy::Mps => "mps",
+        SharingStrategy::TimeSliced => "time_sliced",
     }
 }
 
@@ -56,32 +56,33 @@ fn integer(value: u64) -> i64 {
 
 /// A stretch as it was kept: of its neighbours only the jobs are known, each once.
 #[derive(Debug, PartialEq)]
-pub(crate) struct PastStretch {
+pub(crate) struct StoredSample {
     /// Without its neighbours.
-    pub(crate) stretch: Stretch,
+    pub(crate) stretch: ColocationSample,
     /// The other jobs on the device.
     pub(crate) neighbours: Vec<JobId>,
 }
 
 /// The stretches that ended last, at most so many; the newest last.
-pub(super) fn newest(connection: &Connection, limit: u32) -> rusqlite::Result<Vec<PastStretch>> {
+pub(super) fn newest(connection: &Connection, limit: u32) -> rusqlite::Result<Vec<StoredSample>> {
     let wanted = "SELECT job, attempt, rank, device, gpu, sharing, neighbours, started_at_us, ended_at_us, steps, \
                   rate, memory_bytes, utilisation FROM stretches ORDER BY ended_at_us DESC LIMIT ?1";
     let mut query = connection.prepare(wanted)?;
     let rows = query.query_map([limit], past)?;
-    let mut stretches = rows.filter_map(Result::transpose).collect::<rusqlite::Result<Vec<PastStretch>>>()?;
+    let mut stretches =
+        rows.filter_map(Result::transpose).collect::<rusqlite::Result<Vec<StoredSample>>>()?;
     stretches.reverse();
     Ok(stretches)
 }
 
 /// A row; none where a person has put something into it that makes no sense.
-fn past(row: &Row<'_>) -> rusqlite::Result<Option<PastStretch>> {
+fn past(row: &Row<'_>) -> rusqlite::Result<Option<StoredSample>> {
     let job = row.get_ref("job")?.as_str().ok().and_then(|job| job.parse::<JobId>().ok());
     let sharing = row.get::<_, String>("sharing")?;
-    let sharing = StretchSharing::ALL.into_iter().find(|it| word(*it) == sharing);
+    let sharing = SharingStrategy::ALL.into_iter().find(|it| word(*it) == sharing);
     let neighbours = serde_json::from_str(&row.get::<_, String>("neighbours")?).ok();
     let (Some(job), Some(sharing), Some(neighbours)) = (job, sharing, neighbours) else { return Ok(None) };
-    let stretch = Stretch {
+    let stretch = ColocationSample {
         rank: job.attempt(row.get("attempt")?).rank(row.get("rank")?),
         device: DeviceId(row.get("device")?),
         gpu: row.get("gpu")?,
@@ -94,5 +95,5 @@ fn past(row: &Row<'_>) -> rusqlite::Result<Option<PastStretch>> {
         memory: row.get::<_, Option<u64>>("memory_bytes")?.map(Bytes),
         utilisation: row.get("utilisation")?,
     };
-    Ok(Some(PastStretch { stretch, neighbours }))
+    Ok(Some(StoredSample { stretch, neighbours }))
 }

@@ -1,10 +1,10 @@
 //! What people find in the history, and what leaves it.
 
 use cohabit_types::{
-    Bytes, DeviceId, Filter, JobId, JobRecord, JobState, Outcome, Stretch, StretchSharing, Time,
+    Bytes, ColocationSample, DeviceId, Filter, JobId, JobRecord, JobState, Outcome, SharingStrategy, Time,
 };
 
-use super::History;
+use super::HistoryReader;
 use crate::journal::{Journal, Write};
 use crate::kit::{TestJournal, at, ended, one_job, planned, submitted};
 use crate::recovery::recover;
@@ -19,15 +19,15 @@ fn two_ended() -> Vec<JobRecord> {
     records
 }
 
-fn history() -> (TestJournal, History) {
+fn history() -> (TestJournal, HistoryReader) {
     let journal = TestJournal::new();
     let ended = two_ended().into_iter().map(|record| Write::Ended(Box::new(record)));
     journal.open().commit(&ended.collect::<Vec<_>>()).unwrap();
-    let history = History::new(&journal.path);
+    let history = HistoryReader::new(&journal.path);
     (journal, history)
 }
 
-fn ids(history: &History, filter: &Filter) -> Vec<String> {
+fn ids(history: &HistoryReader, filter: &Filter) -> Vec<String> {
     history.list(filter).unwrap().jobs.iter().map(|record| record.id.to_string()).collect()
 }
 
@@ -121,12 +121,12 @@ fn jobs_that_ended_too_long_ago_leave_with_their_attempts() {
 }
 
 /// Rank 0 of the first job, beside the second and one that nobody knows, for five seconds.
-fn stretch() -> Stretch {
-    Stretch {
+fn stretch() -> ColocationSample {
+    ColocationSample {
         rank: "1#1/0".parse().unwrap(),
         device: DeviceId("GPU-1".into()),
         gpu: "H200".into(),
-        sharing: StretchSharing::Mps,
+        sharing: SharingStrategy::Mps,
         neighbours: ["9#1/0", "2#1/0", "2#1/1"].map(|rank| rank.parse().unwrap()).into(),
         from: at(1),
         to: at(6),
@@ -144,7 +144,7 @@ fn told(journal: &TestJournal, sql: &str) -> Vec<String> {
 #[test]
 fn a_stretch_is_a_row_and_one_that_is_told_again_is_still_one() {
     let (journal, _) = history();
-    let longer = Stretch { to: at(8), steps: 70, memory: None, ..stretch() };
+    let longer = ColocationSample { to: at(8), steps: 70, memory: None, ..stretch() };
     journal.open().commit(&[Write::Stretches(vec![stretch()]), Write::Stretches(vec![longer])]).unwrap();
     assert_eq!(told(&journal, "SELECT count(*) FROM stretches"), ["1"]);
     let row = "SELECT job, attempt, rank, device, gpu, sharing, neighbours, started_at, ended_at, steps, rate, \
@@ -157,7 +157,7 @@ fn a_stretch_is_a_row_and_one_that_is_told_again_is_still_one() {
 #[test]
 fn stretches_are_told_with_the_names_of_jobs_that_ended() {
     let (journal, _) = history();
-    let unknown = Stretch { rank: "9#1/0".parse().unwrap(), to: at(7), ..stretch() };
+    let unknown = ColocationSample { rank: "9#1/0".parse().unwrap(), to: at(7), ..stretch() };
     journal.open().commit(&[Write::Stretches(vec![stretch(), unknown])]).unwrap();
     let beside = |job: &str| {
         told(&journal, &format!("SELECT name, model, beside, rate FROM co_location WHERE job = '{job}'"))
@@ -170,8 +170,8 @@ fn stretches_are_told_with_the_names_of_jobs_that_ended() {
 #[test]
 fn what_makes_no_sense_never_stops_a_commit() {
     let (journal, _) = history();
-    let never = Stretch { rate: f64::NAN, ..stretch() };
-    let huge = Stretch {
+    let never = ColocationSample { rate: f64::NAN, ..stretch() };
+    let huge = ColocationSample {
         from: Time::NEVER,
         to: Time::NEVER,
         steps: u64::MAX,
@@ -188,7 +188,7 @@ fn what_makes_no_sense_never_stops_a_commit() {
 #[test]
 fn stretches_leave_the_history_like_jobs() {
     let (journal, _) = history();
-    let late = Stretch { from: at(7), to: at(9), ..stretch() };
+    let late = ColocationSample { from: at(7), to: at(9), ..stretch() };
     journal.open().commit(&[Write::Stretches(vec![stretch(), late]), Write::Prune(at(8))]).unwrap();
     let left = told(&journal, "SELECT count(*), min(ended_at) FROM stretches");
     assert_eq!(left, ["1", "2026-01-01T00:00:09Z"]);

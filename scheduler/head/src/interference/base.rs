@@ -2,9 +2,9 @@
 
 use std::sync::Arc;
 
-use cohabit_policy::interference::{ByLaw, FairShares, Interference, SoloBook};
+use cohabit_policy::interference::{AnalyticInterference, Interference, MaxMinSharing, SoloMetricsTable};
 
-use super::Basis;
+use super::InterferenceSource;
 #[cfg(feature = "learned")]
 pub(super) use super::learned as source;
 #[cfg(not(feature = "learned"))]
@@ -15,11 +15,11 @@ use crate::HeadError;
 #[derive(Debug, Clone)]
 pub(crate) struct Base {
     /// Where it comes from.
-    pub(crate) basis: Basis,
+    pub(crate) basis: InterferenceSource,
     /// What it says.
     pub(crate) interference: Arc<dyn Interference>,
     /// What was measured of jobs alone.
-    pub(crate) solos: Arc<SoloBook>,
+    pub(crate) solos: Arc<SoloMetricsTable>,
     /// The same as a model that can learn more, if it is one.
     pub(super) model: Option<Arc<source::AnyModel>>,
 }
@@ -29,18 +29,20 @@ impl Base {
     ///
     /// # Errors
     /// Where that cannot be read, or makes no sense; or this program was built without models.
-    pub(crate) fn read(basis: &Basis) -> Result<Base, HeadError> {
+    pub(crate) fn read(basis: &InterferenceSource) -> Result<Base, HeadError> {
         match basis {
-            Basis::Law => Ok(Base::law()),
-            Basis::Pretrained | Basis::Table(_) | Basis::Model(_) => source::read(basis),
+            InterferenceSource::Law => Ok(Base::law()),
+            InterferenceSource::Pretrained | InterferenceSource::Table(_) | InterferenceSource::Model(_) => {
+                source::read(basis)
+            }
         }
     }
 
     /// The law, which is always there.
     pub(crate) fn law() -> Base {
         Base {
-            basis: Basis::Law,
-            interference: Arc::new(ByLaw::<FairShares>::default()),
+            basis: InterferenceSource::Law,
+            interference: Arc::new(AnalyticInterference::<MaxMinSharing>::default()),
             solos: Arc::default(),
             model: None,
         }

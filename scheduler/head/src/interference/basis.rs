@@ -6,7 +6,7 @@ use std::str::FromStr;
 
 /// What a head goes by before it has learned anything itself.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Basis {
+pub enum InterferenceSource {
     /// The law of fair shares: needs no measurement.
     Law,
     /// The model that comes with the program.
@@ -20,48 +20,48 @@ pub enum Basis {
 /// A text that names nothing to start with.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("'{0}' is nothing to go by: write law, pretrained, table:FILE or model:FOLDER")]
-pub struct UnknownBasis(String);
+pub struct UnknownInterferenceSource(String);
 
-impl Default for Basis {
+impl Default for InterferenceSource {
     /// The model that comes with the program, where it was built with models.
-    fn default() -> Basis {
-        if cfg!(feature = "learned") { Basis::Pretrained } else { Basis::Law }
+    fn default() -> InterferenceSource {
+        if cfg!(feature = "learned") { InterferenceSource::Pretrained } else { InterferenceSource::Law }
     }
 }
 
-impl Basis {
+impl InterferenceSource {
     /// The same with its file in this folder, unless that has a whole path.
     #[must_use]
-    pub fn within(self, folder: &std::path::Path) -> Basis {
+    pub fn within(self, folder: &std::path::Path) -> InterferenceSource {
         match self {
-            Basis::Law | Basis::Pretrained => self,
-            Basis::Table(path) => Basis::Table(folder.join(path)),
-            Basis::Model(path) => Basis::Model(folder.join(path)),
+            InterferenceSource::Law | InterferenceSource::Pretrained => self,
+            InterferenceSource::Table(path) => InterferenceSource::Table(folder.join(path)),
+            InterferenceSource::Model(path) => InterferenceSource::Model(folder.join(path)),
         }
     }
 }
 
-impl fmt::Display for Basis {
+impl fmt::Display for InterferenceSource {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Basis::Law => f.write_str("law"),
-            Basis::Pretrained => f.write_str("pretrained"),
-            Basis::Table(path) => write!(f, "table:{}", path.display()),
-            Basis::Model(path) => write!(f, "model:{}", path.display()),
+            InterferenceSource::Law => f.write_str("law"),
+            InterferenceSource::Pretrained => f.write_str("pretrained"),
+            InterferenceSource::Table(path) => write!(f, "table:{}", path.display()),
+            InterferenceSource::Model(path) => write!(f, "model:{}", path.display()),
         }
     }
 }
 
-impl FromStr for Basis {
-    type Err = UnknownBasis;
+impl FromStr for InterferenceSource {
+    type Err = UnknownInterferenceSource;
 
-    fn from_str(text: &str) -> Result<Basis, UnknownBasis> {
+    fn from_str(text: &str) -> Result<InterferenceSource, UnknownInterferenceSource> {
         match text.split_once(':') {
-            None if text == "law" => Ok(Basis::Law),
-            None if text == "pretrained" => Ok(Basis::Pretrained),
-            Some(("table", path)) if !path.is_empty() => Ok(Basis::Table(path.into())),
-            Some(("model", path)) if !path.is_empty() => Ok(Basis::Model(path.into())),
-            Some(_) | None => Err(UnknownBasis(text.to_owned())),
+            None if text == "law" => Ok(InterferenceSource::Law),
+            None if text == "pretrained" => Ok(InterferenceSource::Pretrained),
+            Some(("table", path)) if !path.is_empty() => Ok(InterferenceSource::Table(path.into())),
+            Some(("model", path)) if !path.is_empty() => Ok(InterferenceSource::Model(path.into())),
+            Some(_) | None => Err(UnknownInterferenceSource(text.to_owned())),
         }
     }
 }
@@ -73,17 +73,19 @@ mod tests {
     #[test]
     fn a_basis_is_written_as_it_is_read() {
         for text in ["law", "pretrained", "table:pairs.csv", "model:/srv/models/a:b"] {
-            assert_eq!(text.parse::<Basis>().unwrap().to_string(), text);
+            assert_eq!(text.parse::<InterferenceSource>().unwrap().to_string(), text);
         }
         for text in ["", "laws", "table:", "table", "model:", "file:pairs.csv"] {
-            let refusal = text.parse::<Basis>().unwrap_err().to_string();
+            let refusal = text.parse::<InterferenceSource>().unwrap_err().to_string();
             assert!(refusal.contains("table:FILE"), "{refusal}");
         }
     }
 
     #[test]
     fn a_file_is_looked_for_beside_what_names_it() {
-        let within = |text: &str| text.parse::<Basis>().unwrap().within("/etc/cohabit".as_ref()).to_string();
+        let within = |text: &str| {
+            text.parse::<InterferenceSource>().unwrap().within("/etc/cohabit".as_ref()).to_string()
+        };
         assert_eq!(within("table:pairs.csv"), "table:/etc/cohabit/pairs.csv");
         assert_eq!(within("model:/srv/model"), "model:/srv/model");
         assert_eq!(within("law"), "law");

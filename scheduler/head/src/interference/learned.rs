@@ -4,14 +4,15 @@ use std::fs::{self, File};
 use std::path::Path;
 use std::sync::Arc;
 
-use cohabit_policy::interference::{Interference, MeasuredSet, MeasuredTable, SoloBook};
+use cohabit_policy::interference::{Interference, MeasuredSet, MeasuredTable, SoloMetricsTable};
 use cohabit_predict::interference::{
-    Card, Data, Format, Model, Stored, Training, evaluate, kind_by_name, pretrained, read as read_table,
+    DatasetSummary, MeasurementFormat, Model, ModelCard, ModelTrainer, StoredModel, evaluate, kind_by_name,
+    pretrained, read as read_table,
 };
 use cohabit_types::ModelRecord;
 
 use super::versions::write;
-use super::{Base, Basis, refit};
+use super::{Base, InterferenceSource, refit};
 use crate::HeadError;
 
 /// A model that can learn more.
@@ -24,37 +25,39 @@ const LEAST_ROWS: u64 = 30;
 /// Everything that is drawn.
 const SEED: u64 = 1;
 /// The sets that a model was adapted to.
-const LIVED: &str = "lived.json";
+const OBSERVED_SETS_FILE: &str = "lived.json";
 
 /// A model that was just learned.
 #[derive(Debug)]
-pub(crate) enum Attempt {
+pub(crate) enum CandidateModel {
     /// The base after these sets.
     Adapted(Vec<MeasuredSet>, Arc<dyn Interference>),
     /// A new one.
-    Trained(Box<Stored>),
+    Trained(Box<StoredModel>),
 }
 
-pub(super) fn read(basis: &Basis) -> Result<Base, HeadError> {
-    let model = |stored: Stored| {
+pub(super) fn read(basis: &InterferenceSource) -> Result<Base, HeadError> {
+    let model = |stored: StoredModel| {
         let model: Arc<AnyModel> = Arc::from(stored.model);
         Base { basis: basis.clone(), interference: model.clone(), solos: Arc::default(), model: Some(model) }
     };
     match basis {
-        Basis::Law => Ok(Base::law()),
-        Basis::Pretrained => pretrained().map(model).map_err(HeadError::unusable(basis)),
-        Basis::Table(path) => table(basis, path),
-        Basis::Model(folder) => Stored::load(folder).map(model).map_err(HeadError::unusable(basis)),
+        InterferenceSource::Law => Ok(Base::law()),
+        InterferenceSource::Pretrained => pretrained().map(model).map_err(HeadError::unusable(basis)),
+        InterferenceSource::Table(path) => table(basis, path),
+        InterferenceSource::Model(folder) => {
+            StoredModel::load(folder).map(model).map_err(HeadError::unusable(basis))
+        }
     }
 }
 
-fn table(basis: &Basis, path: &Path) -> Result<Base, HeadError> {
+fn table(basis: &InterferenceSource, path: &Path) -> Result<Base, HeadError> {
     let file = File::open(path).map_err(HeadError::unusable(basis))?;
-    let measured = read_table(file, Format::CoLocation).map_err(HeadError::unusable(basis))?;
+    let measured = read_table(file, MeasurementFormat::ColocationSet).map_err(HeadError::unusable(basis))?;
     Ok(Base {
         basis: basis.clone(),
         interference: Arc::new(MeasuredTable::of(&measured)),
-        solos: Arc::new(SoloBook::of(&measured)),
+        solos: Arc::new(SoloMetricsTable::of(&measured)),
         model: None,
     })
 }
@@ -65,7 +68,7 @@ pub(super) fn restore(
     record: &ModelRecord,
     base: &Base,
 ) -> Result<Arc<dyn Interference>, String> {
-    let lived = folder.join(LIVED);
+    let lived = folder.join(OBSERVED_SETS_FILE);
     if !lived.exists() {
         return trained(folder);
     }
@@ -80,32 +83,37 @@ pub(super) fn restore(
 }
 
 fn trained(folder: &Path) -> Result<Arc<dyn Interference>, String> {
-    let model: Arc<AnyModel> = Arc::from(Stored::load(folder).map_err(|error| error.to_string())?.model);
+    let model: Arc<AnyModel> = Arc::from(StoredModel::load(folder).map_err(|error| error.to_string())?.model);
     Ok(model)
 }
 
 /// What can be learned from these sets.
-pub(super) fn attempts(base: &Base, sets: &[MeasuredSet]) -> Vec<Attempt> {
-    let adapted = base.model.as_ref().map(|it| Attempt::Adapted(sets.to_vec(), Arc::from(it.adapted(sets))));
+pub(super) fn train_candidates(base: &Base, sets: &[MeasuredSet]) -> Vec<CandidateModel> {
+    let adapted =
+        base.model.as_ref().map(|it| CandidateModel::Adapted(sets.to_vec(), Arc::from(it.adapted(sets))));
     let new = if refit::rows(sets) < LEAST_ROWS { None } else { learn(sets) };
-    adapted.into_iter().chain(new.map(Box::new).map(Attempt::Trained)).collect()
+    adapted.into_iter().chain(new.map(Box::new).map(CandidateModel::Trained)).collect()
 }
 
-fn learn(sets: &[MeasuredSet]) -> Option<Stored> {
-    let training = Training { kind: kind_by_name(KIND).ok()?, seed: SEED, epochs: None };
+fn learn(sets: &[MeasuredSet]) -> Option<StoredModel> {
+    let training = ModelTrainer { kind: kind_by_name(KIND).ok()?, seed: SEED, epochs: None };
     let learned = training.train(sets, &mut |_| {});
     let model = learned.inspect_err(|error| tracing::warn!(%error, "no model could be learned")).ok()?;
-    let card = Card {
+    let card = ModelCard {
         model: KIND.to_owned(),
         cohabit: env!("CARGO_PKG_VERSION").to_owned(),
         command: "learned by the head".to_owned(),
         seed: SEED,
-        data: Data::of("what this cluster lived through".to_owned(), Format::CoLocation, sets),
+        data: DatasetSummary::of(
+            "what this cluster lived through".to_owned(),
+            MeasurementFormat::ColocationSet,
+            sets,
+        ),
         features: model.features(),
         training: evaluate(&*model, sets),
-        ..Card::default()
+        ..ModelCard::default()
     };
-    Some(Stored { card, model })
+    Some(StoredModel { card, model })
 }
 
 /// The mean absolute error of the slowdown as a part of the measured one; none where nothing was measured.
@@ -113,18 +121,18 @@ pub(super) fn error_of(model: &dyn Interference, measured: &[MeasuredSet]) -> Op
     evaluate(model, measured).mape_slowdown
 }
 
-impl Attempt {
+impl CandidateModel {
     pub(super) fn kind(&self) -> String {
         match self {
-            Attempt::Adapted(..) => "adapted".to_owned(),
-            Attempt::Trained(stored) => stored.card.model.clone(),
+            CandidateModel::Adapted(..) => "adapted".to_owned(),
+            CandidateModel::Trained(stored) => stored.card.model.clone(),
         }
     }
 
     pub(super) fn model(&self) -> &dyn Interference {
         match self {
-            Attempt::Adapted(_, model) => &**model,
-            Attempt::Trained(stored) => &*stored.model,
+            CandidateModel::Adapted(_, model) => &**model,
+            CandidateModel::Trained(stored) => &*stored.model,
         }
     }
 
@@ -137,12 +145,12 @@ impl Attempt {
         }
         fs::create_dir_all(folder).map_err(|error| refused(&error))?;
         match self {
-            Attempt::Adapted(sets, model) => {
+            CandidateModel::Adapted(sets, model) => {
                 let text = serde_json::to_vec(&sets).map_err(|error| refused(&error))?;
-                write(&folder.join(LIVED), &text).map_err(|error| refused(&error))?;
+                write(&folder.join(OBSERVED_SETS_FILE), &text).map_err(|error| refused(&error))?;
                 Ok(model)
             }
-            Attempt::Trained(stored) => {
+            CandidateModel::Trained(stored) => {
                 stored.save(folder).map_err(|error| refused(&error))?;
                 trained(folder)
             }

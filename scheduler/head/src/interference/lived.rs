@@ -3,24 +3,24 @@
 use std::sync::Arc;
 
 use cohabit_policy::JobTraits;
-use cohabit_policy::interference::{GpuKind, Lived, Member, SoloBook, member_of};
-use cohabit_types::{Demand, JobId, JobRecord, Launch, ModelDescription, Stretch};
+use cohabit_policy::interference::{GpuKind, ObservedSample, SetMember, SoloMetricsTable, build_member};
+use cohabit_types::{ColocationSample, Demand, JobId, JobRecord, LaunchMode, ModelDescription};
 
 /// What a job demands, and what it tells of itself.
-type Told<'a> = dyn Fn(JobId) -> Option<(Demand, Arc<JobTraits>)> + 'a;
+type JobLookup<'a> = dyn Fn(JobId) -> Option<(Demand, Arc<JobTraits>)> + 'a;
 
 /// What the stretch tells, if everybody on the device is known: the job itself, and those of its neighbours.
 pub(crate) fn lived(
-    stretch: &Stretch,
+    stretch: &ColocationSample,
     neighbours: impl IntoIterator<Item = JobId>,
-    told: &Told<'_>,
-    solos: &SoloBook,
-) -> Option<Lived> {
+    lookup: &JobLookup<'_>,
+    solos: &SoloMetricsTable,
+) -> Option<ObservedSample> {
     let gpu = GpuKind::named(&stretch.gpu);
-    let member = |job: JobId| -> Option<Member> {
-        told(job).map(|(demand, traits)| member_of(&demand, &traits, &gpu, solos))
+    let member = |job: JobId| -> Option<SetMember> {
+        lookup(job).map(|(demand, traits)| build_member(&demand, &traits, &gpu, solos))
     };
-    Some(Lived {
+    Some(ObservedSample {
         member: member(stretch.rank.attempt.job)?,
         neighbours: neighbours.into_iter().map(member).collect::<Option<_>>()?,
         sharing: stretch.sharing,
@@ -35,7 +35,7 @@ pub(crate) fn lived(
 }
 
 /// What the record of a job that ended tells of it.
-pub(crate) fn told_by(record: &JobRecord) -> (Demand, JobTraits) {
+pub(crate) fn demand_and_traits_of(record: &JobRecord) -> (Demand, JobTraits) {
     let trained = &record.trained;
     let named = trained.model.is_some() || trained.batch_size.is_some();
     let model = named.then(|| ModelDescription {
@@ -50,7 +50,7 @@ pub(crate) fn told_by(record: &JobRecord) -> (Demand, JobTraits) {
         model,
         estimate: None,
         time_limit: record.time_limit,
-        launch: Launch::default(),
+        launch: LaunchMode::default(),
     };
     (record.demand, traits)
 }

@@ -2,49 +2,52 @@
 
 use std::collections::BTreeMap;
 
-use cohabit_policy::interference::{Configuration, GpuKind, LivedSet, Member, Outcome, SoloBook};
-use cohabit_types::StretchSharing;
+use cohabit_policy::interference::{
+    Configuration, GpuKind, ObservedSet, SetMember, SetOutcome, SoloMetricsTable,
+};
+use cohabit_types::SharingStrategy;
 
 /// Figures that differ by less, as a part of themselves, are the same.
-const SAME: f64 = 0.02;
+const RELATIVE_TOLERANCE: f64 = 0.02;
 
 /// The figures that a policy was told.
 #[derive(Debug, Default)]
-pub(super) struct Figures(BTreeMap<Key, Vec<f64>>);
+pub(super) struct InterferenceDigest(BTreeMap<Key, Vec<f64>>);
 
 type Key = (GpuKind, Option<&'static str>, Vec<Configuration>);
 
-impl Figures {
+impl InterferenceDigest {
     /// Slowdowns of sets, and what configurations do alone.
-    pub(super) fn of(sets: &[LivedSet], solos: &SoloBook) -> Figures {
+    pub(super) fn of(sets: &[ObservedSet], solos: &SoloMetricsTable) -> InterferenceDigest {
         let together = sets.iter().map(|lived| {
             let set = &lived.measured.set;
-            let sharing = set.sharing.map(StretchSharing::word);
-            let members = set.members.iter().map(Member::configuration).collect();
+            let sharing = set.sharing.map(SharingStrategy::word);
+            let members = set.members.iter().map(SetMember::configuration).collect();
             ((set.gpu.clone(), sharing, members), slowdowns(&lived.measured.outcome))
         });
         let alone = solos.iter().map(|(gpu, configuration, solo)| {
             let figures = [solo.rate, solo.memory, solo.utilisation].map(|it| it.unwrap_or_default());
             ((gpu.clone(), None, vec![configuration.clone()]), figures.to_vec())
         });
-        Figures(together.chain(alone).collect())
+        InterferenceDigest(together.chain(alone).collect())
     }
 
     /// Whether these are about the same as those.
-    pub(super) fn is_like(&self, other: &Figures) -> bool {
+    pub(super) fn is_like(&self, other: &InterferenceDigest) -> bool {
         let same_keys = self.0.len() == other.0.len() && self.0.keys().eq(other.0.keys());
         same_keys && self.0.values().zip(other.0.values()).all(|(one, other)| are_alike(one, other))
     }
 }
 
-fn slowdowns(outcome: &Outcome) -> Vec<f64> {
+fn slowdowns(outcome: &SetOutcome) -> Vec<f64> {
     match outcome {
-        Outcome::Ran(observed) => observed.iter().map(|it| it.slowdown).collect(),
-        Outcome::DidNotFit => Vec::new(),
+        SetOutcome::Ran(observed) => observed.iter().map(|it| it.slowdown).collect(),
+        SetOutcome::DidNotFit => Vec::new(),
     }
 }
 
 fn are_alike(one: &[f64], other: &[f64]) -> bool {
-    let alike = |(one, other): (&f64, &f64)| (one - other).abs() <= SAME * one.abs().max(other.abs());
+    let alike =
+        |(one, other): (&f64, &f64)| (one - other).abs() <= RELATIVE_TOLERANCE * one.abs().max(other.abs());
     one.len() == other.len() && one.iter().zip(other).all(alike)
 }

@@ -5,17 +5,17 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use cohabit_policy::interference::{Interference, LivedSet, MeasuredSet};
+use cohabit_policy::interference::{Interference, MeasuredSet, ObservedSet};
 use cohabit_types::ModelRecord;
 use tokio::sync::oneshot;
 
 use super::Base;
-use super::base::source::{Attempt, attempts, error_of};
-use super::guarded::Guarded;
+use super::base::source::{CandidateModel, error_of, train_candidates};
+use super::guarded::GuardedModel;
 use crate::clock::wall_clock;
 
 /// One set in so many, of those that were seen last, is held back to judge by.
-const HELD_BACK_ONE_IN: usize = 5;
+const HOLDOUT_ONE_IN: usize = 5;
 
 /// It goes by so many of the newest sets: what a model costs to learn and to ask grows with them.
 const MOST_SETS: usize = 400;
@@ -24,10 +24,10 @@ const MOST_SETS: usize = 400;
 #[derive(Debug)]
 pub(crate) struct Refit {
     /// What was lived through, the oldest first.
-    pub(super) sets: Vec<LivedSet>,
+    pub(super) sets: Vec<ObservedSet>,
     pub(super) base: Base,
     /// What is gone by now.
-    pub(super) current: Guarded,
+    pub(super) current: GuardedModel,
     /// The number of the version that it may become.
     pub(super) version: u32,
     /// Where that is kept.
@@ -36,14 +36,14 @@ pub(crate) struct Refit {
 
 /// A model that errs less than the one before it.
 #[derive(Debug)]
-pub(crate) struct Better {
+pub(crate) struct BetterModel {
     pub(super) record: ModelRecord,
     pub(super) model: Arc<dyn Interference>,
 }
 
 impl Refit {
     /// Does it on a thread of its own; the answer is none where nothing better was found.
-    pub(crate) fn elsewhere(self) -> oneshot::Receiver<Option<Box<Better>>> {
+    pub(crate) fn run_on_thread(self) -> oneshot::Receiver<Option<Box<BetterModel>>> {
         let (done, answer) = oneshot::channel();
         let work = move || {
             let better = catch_unwind(AssertUnwindSafe(|| self.work()));
@@ -60,13 +60,13 @@ impl Refit {
     }
 
     /// The best of what can be learned, if it is better than what there is.
-    pub(super) fn work(self) -> Option<Better> {
+    pub(super) fn work(self) -> Option<BetterModel> {
         let newest = self.sets.len().saturating_sub(MOST_SETS);
         let measured: Vec<MeasuredSet> = self.sets.into_iter().skip(newest).map(|it| it.measured).collect();
-        let held_back = measured.len() / HELD_BACK_ONE_IN;
+        let held_back = measured.len() / HOLDOUT_ONE_IN;
         let (train, judge) = measured.split_at(measured.len() - held_back);
         let error_before = error_of(&self.current, judge)?;
-        let judged = attempts(&self.base, train).into_iter().filter_map(|attempt| {
+        let judged = train_candidates(&self.base, train).into_iter().filter_map(|attempt| {
             let error = error_of(attempt.model(), judge).filter(|it| it.is_finite())?;
             Some((error, attempt))
         });
@@ -86,13 +86,13 @@ impl Refit {
             error,
             error_before,
         };
-        kept(best, record, &self.folder)
+        save_candidate(best, record, &self.folder)
     }
 }
 
-fn kept(best: Attempt, record: ModelRecord, folder: &Path) -> Option<Better> {
+fn save_candidate(best: CandidateModel, record: ModelRecord, folder: &Path) -> Option<BetterModel> {
     match best.keep(folder) {
-        Ok(model) => Some(Better { record, model }),
+        Ok(model) => Some(BetterModel { record, model }),
         Err(error) => {
             tracing::warn!(error, "a better model of interference cannot be kept, and is not used");
             None

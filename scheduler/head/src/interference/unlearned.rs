@@ -6,7 +6,7 @@ use std::sync::Arc;
 use cohabit_policy::interference::{Interference, MeasuredSet};
 use cohabit_types::ModelRecord;
 
-use super::{Base, Basis};
+use super::{Base, InterferenceSource};
 use crate::HeadError;
 
 /// There is none.
@@ -15,9 +15,9 @@ pub(crate) enum AnyModel {}
 
 /// Nothing is ever tried.
 #[derive(Debug)]
-pub(crate) enum Attempt {}
+pub(crate) enum CandidateModel {}
 
-pub(super) fn read(basis: &Basis) -> Result<Base, HeadError> {
+pub(super) fn read(basis: &InterferenceSource) -> Result<Base, HeadError> {
     Err(HeadError::NoModels { basis: basis.clone() })
 }
 
@@ -25,7 +25,7 @@ pub(super) fn restore(_: &Path, _: &ModelRecord, _: &Base) -> Result<Arc<dyn Int
     Err("this program was built without models".to_owned())
 }
 
-pub(super) fn attempts(base: &Base, _: &[MeasuredSet]) -> Vec<Attempt> {
+pub(super) fn train_candidates(base: &Base, _: &[MeasuredSet]) -> Vec<CandidateModel> {
     base.model.iter().map(|model| match **model {}).collect()
 }
 
@@ -33,7 +33,7 @@ pub(super) fn error_of(_: &dyn Interference, _: &[MeasuredSet]) -> Option<f64> {
     None
 }
 
-impl Attempt {
+impl CandidateModel {
     pub(super) fn kind(&self) -> String {
         match *self {}
     }

@@ -13,34 +13,34 @@ use std::path::{Path, PathBuf};
 use cohabit_types::{ModelChoice, ModelRecord};
 
 /// So many versions are kept besides the current one.
-const KEPT: usize = 10;
+const MAX_OLD_VERSIONS: usize = 10;
 
 /// Every version, and which of them is current.
 #[derive(Debug)]
-pub(super) struct Versions {
+pub(super) struct ModelVersions {
     folder: PathBuf,
     /// The oldest first.
     records: Vec<ModelRecord>,
-    choice: Choice,
+    choice: VersionChoice,
 }
 
 /// Which version is current; the base where none is.
 #[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Choice {
+pub(super) struct VersionChoice {
     pub(super) current: Option<u32>,
     /// Whether that is an admin's word.
     pub(super) held: bool,
 }
 
-impl Versions {
+impl ModelVersions {
     /// What is in the folder, if it is there. What cannot be read is no version.
-    pub(super) fn open(folder: PathBuf) -> Versions {
+    pub(super) fn open(folder: PathBuf) -> ModelVersions {
         let entries = fs::read_dir(&folder).into_iter().flatten().flatten();
         let mut records: Vec<ModelRecord> = entries.filter_map(|entry| record(&entry.path())).collect();
         records.sort_by_key(|record| record.version);
         let written = fs::read_to_string(folder.join(CURRENT)).unwrap_or_default();
-        let choice = Choice::read(&written).filter(|it| it.is_one_of(&records));
-        Versions { folder, records, choice: choice.unwrap_or_default() }
+        let choice = VersionChoice::read(&written).filter(|it| it.is_one_of(&records));
+        ModelVersions { folder, records, choice: choice.unwrap_or_default() }
     }
 
     pub(super) fn records(&self) -> &[ModelRecord] {
@@ -51,7 +51,7 @@ impl Versions {
         self.records.iter().find(|record| record.version == version)
     }
 
-    pub(super) fn choice(&self) -> Choice {
+    pub(super) fn choice(&self) -> VersionChoice {
         self.choice
     }
 
@@ -70,13 +70,13 @@ impl Versions {
         let version = record.version;
         write(&self.folder(version).join(RECORD), &serde_json::to_vec_pretty(&record)?)?;
         self.records.push(record);
-        self.choose(Choice { current: Some(version), held: false })?;
+        self.choose(VersionChoice { current: Some(version), held: false })?;
         self.forget_the_oldest();
         Ok(())
     }
 
     /// Goes by this version from now on.
-    pub(super) fn choose(&mut self, choice: Choice) -> io::Result<()> {
+    pub(super) fn choose(&mut self, choice: VersionChoice) -> io::Result<()> {
         fs::create_dir_all(&self.folder)?;
         write(&self.folder.join(CURRENT), choice.text().as_bytes())?;
         self.choice = choice;
@@ -84,15 +84,15 @@ impl Versions {
     }
 
     /// Goes by the base until the next choice, which may be that of the next start.
-    pub(super) fn pass_over(&mut self) {
-        self.choice = Choice::default();
+    pub(super) fn fall_back_to_base(&mut self) {
+        self.choice = VersionChoice::default();
     }
 
     /// A folder that stays only costs its room.
     fn forget_the_oldest(&mut self) {
         let current = self.choice.current;
         let old = |record: &&ModelRecord| Some(record.version) != current;
-        let count = self.records.iter().filter(old).count().saturating_sub(KEPT);
+        let count = self.records.iter().filter(old).count().saturating_sub(MAX_OLD_VERSIONS);
         let forgotten: Vec<u32> = self.records.iter().filter(old).take(count).map(|it| it.version).collect();
         for version in forgotten {
             if let Err(error) = fs::remove_dir_all(self.folder(version)) {
@@ -107,18 +107,18 @@ const CURRENT: &str = "current";
 const RECORD: &str = "version.json";
 const HELD: &str = " held";
 
-impl Choice {
+impl VersionChoice {
     fn text(self) -> String {
         let choice = self.current.map_or(ModelChoice::Base, ModelChoice::Version);
         format!("{choice}{}\n", if self.held { HELD } else { "" })
     }
 
-    fn read(text: &str) -> Option<Choice> {
+    fn read(text: &str) -> Option<VersionChoice> {
         let text = text.trim_end();
         let (choice, held) = text.strip_suffix(HELD).map_or((text, false), |choice| (choice, true));
         match choice.parse().ok()? {
-            ModelChoice::Version(version) => Some(Choice { current: Some(version), held }),
-            ModelChoice::Base => Some(Choice { current: None, held }),
+            ModelChoice::Version(version) => Some(VersionChoice { current: Some(version), held }),
+            ModelChoice::Base => Some(VersionChoice { current: None, held }),
             ModelChoice::Auto => None,
         }
     }
@@ -166,8 +166,8 @@ mod tests {
     }
 
     /// A folder with so many versions.
-    fn with(folder: &Path, count: u32) -> Versions {
-        let mut versions = Versions::open(folder.join("interference"));
+    fn with(folder: &Path, count: u32) -> ModelVersions {
+        let mut versions = ModelVersions::open(folder.join("interference"));
         for _ in 0..count {
             let next = versions.next();
             fs::create_dir_all(versions.folder(next)).unwrap();
@@ -180,8 +180,8 @@ mod tests {
     fn versions_and_the_choice_among_them_are_found_again() {
         let folder = tempfile::tempdir().unwrap();
         let mut versions = with(folder.path(), 2);
-        versions.choose(Choice { current: Some(1), held: true }).unwrap();
-        let again = Versions::open(folder.path().join("interference"));
+        versions.choose(VersionChoice { current: Some(1), held: true }).unwrap();
+        let again = ModelVersions::open(folder.path().join("interference"));
         assert_eq!((again.records(), again.choice()), (versions.records(), versions.choice()));
         assert_eq!(again.next(), 3);
     }
@@ -192,9 +192,9 @@ mod tests {
         let versions = with(folder.path(), 2);
         fs::write(versions.folder(2).join(RECORD), "{").unwrap();
         fs::create_dir(versions.folder(3)).unwrap();
-        let again = Versions::open(folder.path().join("interference"));
+        let again = ModelVersions::open(folder.path().join("interference"));
         assert_eq!(again.records(), [version(1)]);
-        assert_eq!(again.choice(), Choice::default(), "what is not there cannot be current");
+        assert_eq!(again.choice(), VersionChoice::default(), "what is not there cannot be current");
     }
 
     #[test]

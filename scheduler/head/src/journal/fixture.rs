@@ -7,27 +7,28 @@ use std::fmt::Write as _;
 
 use cohabit_scheduler_core::{Config, Effect, Event, Head};
 use cohabit_types::{
-    Array, Bytes, Condition, Dependency, DeviceId, DeviceSharing, Enforcement, Family, Health, HeldRank,
-    IndexRange, JobChange, JobId, JobSpec, ModelDescription, Outcome, Phase, Progress, Request, Retry, Role,
-    Signal, Span, Stage, Stop, Submit, Ticket, Warning, When,
+    Array, Bytes, Condition, Dependency, DependencyKind, DeviceId, DeviceSharing, Enforcement, Health,
+    HeldRank, HeldRankPhase, IndexRange, JobChange, JobId, JobSpec, ModelDescription, ModelFamily, Outcome,
+    PipelineStage, PlanRequestId, Progress, Request, RetryPolicy, Role, Signal, Span, Stop, Submit,
+    WarningSignal,
 };
-use cohabit_types::{By, ClientKey, Incarnation, Inventory, Report, WorkerKey};
+use cohabit_types::{ClientRequestId, Incarnation, Inventory, Principal, Report, WorkerKey};
 
 use super::schema::FORMAT;
-use super::{Entry, Journal, Write};
+use super::{Journal, JournalEntry, Write};
 use crate::kit::{TestJournal, ada, at, fifo_plan, inventory, key, snapshot};
 
 /// A cluster that lives through a little of everything.
 #[derive(Default)]
 struct Cluster {
     head: Head,
-    entries: Vec<Entry>,
-    question: Option<Ticket>,
+    entries: Vec<JournalEntry>,
+    question: Option<PlanRequestId>,
 }
 
 impl Cluster {
     fn happens(&mut self, event: Event) {
-        let entry = Entry { at: at(self.entries.len() as u64), event };
+        let entry = JournalEntry { at: at(self.entries.len() as u64), event };
         let mut effects = Vec::new();
         self.head.handle(entry.at, entry.event.clone(), &mut effects);
         self.entries.push(entry);
@@ -39,8 +40,8 @@ impl Cluster {
         }
     }
 
-    fn asks(&mut self, by: By, request: Request) {
-        self.happens(Event::Client(ClientKey(self.entries.len() as u64), by, request));
+    fn asks(&mut self, by: Principal, request: Request) {
+        self.happens(Event::Client(ClientRequestId(self.entries.len() as u64), by, request));
     }
 
     fn submits(&mut self, change: impl FnOnce(&mut JobSpec)) {
@@ -76,19 +77,21 @@ impl Cluster {
 fn say_everything(spec: &mut JobSpec) {
     spec.environment = [("SEED".to_owned(), "7".to_owned())].into();
     spec.time_limit = Some(Span::from_secs(3_600));
-    spec.retry = Retry { limit: 2, ..Retry::default() };
-    spec.stop =
-        Stop { warning: Some(Warning { signal: Signal::USR1, before: Span::from_secs(60) }), ..spec.stop };
+    spec.retry = RetryPolicy { limit: 2, ..RetryPolicy::default() };
+    spec.stop = Stop {
+        warning: Some(WarningSignal { signal: Signal::USR1, before: Span::from_secs(60) }),
+        ..spec.stop
+    };
     spec.group = Some("nightly".into());
     spec.iterations = Some(10);
     spec.checkpoint = Some("/tmp/checkpoints".into());
     spec.slurm_environment = true;
     spec.model = Some(ModelDescription {
         name: Some("resnet50".into()),
-        family: Some(Family::Cnn),
+        family: Some(ModelFamily::Cnn),
         flops_per_sample: Some(4.1e9),
         operators: [("Conv".to_owned(), 53)].into(),
-        stages: vec![Stage {
+        stages: vec![PipelineStage {
             replicas: 4,
             compute_seconds_on: Default::default(),
             compute_seconds: 0.11,
@@ -109,9 +112,9 @@ fn in_trouble() -> Condition {
 
 /// Job 1 completed, job 2 runs, job 3 waits for it, job 4 is an array, job 5 was cancelled; and a snapshot
 /// after so many events.
-fn a_little_of_everything() -> (Vec<Entry>, usize, Vec<Write>) {
+fn a_little_of_everything() -> (Vec<JournalEntry>, usize, Vec<Write>) {
     let mut cluster = Cluster::default();
-    let admin = || By::new("root", Role::Admin);
+    let admin = || Principal::new("root", Role::Admin);
     cluster.happens(Event::Configured(Config::default()));
     cluster.happens(Event::Joined(key(), inventory()));
     cluster.submits(say_everything);
@@ -125,7 +128,7 @@ fn a_little_of_everything() -> (Vec<Entry>, usize, Vec<Write>) {
     let early = cluster.entries.len();
     let snapshot = snapshot(early as u64, &cluster.head);
     cluster.submits(|spec| {
-        spec.depends_on = vec![Dependency { job: JobId::new(2), when: When::AfterOk }];
+        spec.depends_on = vec![Dependency { job: JobId::new(2), when: DependencyKind::AfterOk }];
         spec.begin = Some(at(500));
     });
     let ranges = vec![IndexRange { first: 0, last: 4, step: 2 }];
@@ -145,7 +148,7 @@ fn a_little_of_everything() -> (Vec<Entry>, usize, Vec<Write>) {
     cluster.asks(admin(), Request::Drain("box".into()));
     cluster.happens(Event::Lost(key(), "the other side closed it".into()));
     let again = WorkerKey { incarnation: Incarnation(2), ..key() };
-    let held = vec![HeldRank { rank: "2#1/0".parse().unwrap(), phase: Phase::Running(at(0)) }];
+    let held = vec![HeldRank { rank: "2#1/0".parse().unwrap(), phase: HeldRankPhase::Running(at(0)) }];
     cluster.happens(Event::Joined(again, Inventory { held, ..inventory() }));
     cluster.asks(admin(), Request::Resume("box".into()));
     cluster.plans();
@@ -157,7 +160,7 @@ fn a_little_of_everything() -> (Vec<Entry>, usize, Vec<Write>) {
 fn write_the_fixture() {
     let (mut early, taken, snapshot) = a_little_of_everything();
     let late = early.split_off(taken);
-    let events = |entries: Vec<Entry>| entries.into_iter().map(Write::from).collect::<Vec<_>>();
+    let events = |entries: Vec<JournalEntry>| entries.into_iter().map(Write::from).collect::<Vec<_>>();
     let journal = TestJournal::new();
     let mut open = journal.open();
     open.commit(&events(early)).unwrap();

@@ -6,7 +6,7 @@ use cohabit_types::Time;
 use rusqlite::{Connection, OptionalExtension, Row};
 
 use super::sqlite::{corrupt, failed};
-use super::{Entry, Loaded, Packed, Snapshot};
+use super::{EncodedPart, JournalContents, JournalEntry, Snapshot};
 use crate::HeadError;
 
 /// The number of the last event, 0 if there was none yet.
@@ -17,7 +17,7 @@ pub(super) fn last_sequence(connection: &Connection) -> rusqlite::Result<u64> {
 }
 
 /// Everything that a head needs to go on.
-pub(super) fn load(path: &Path, connection: &Connection) -> Result<Loaded, HeadError> {
+pub(super) fn load(path: &Path, connection: &Connection) -> Result<JournalContents, HeadError> {
     let snapshot = newest_snapshot(path, connection)?;
     let (start, since) = snapshot.as_ref().map_or((0, Time::EPOCH), |kept| (kept.sequence, kept.at));
     let rows = rows_after(connection, start).map_err(failed(path))?;
@@ -28,7 +28,7 @@ pub(super) fn load(path: &Path, connection: &Connection) -> Result<Loaded, HeadE
         before = (entry.0, entry.1.at);
         tail.push(entry);
     }
-    Ok(Loaded { snapshot, tail })
+    Ok(JournalContents { snapshot, tail })
 }
 
 fn newest_snapshot(path: &Path, connection: &Connection) -> Result<Option<Snapshot>, HeadError> {
@@ -44,23 +44,23 @@ fn newest_snapshot(path: &Path, connection: &Connection) -> Result<Option<Snapsh
     Ok(Some(Snapshot { sequence, at: Time::from_micros(at), rest: parts.remove(0), parts }))
 }
 
-fn parts_of(connection: &Connection, snapshot: u64, count: u64) -> rusqlite::Result<Vec<Packed>> {
+fn parts_of(connection: &Connection, snapshot: u64, count: u64) -> rusqlite::Result<Vec<EncodedPart>> {
     let wanted = "SELECT content FROM parts WHERE snapshot = ?1 AND number < ?2 ORDER BY number";
     let mut query = connection.prepare(wanted)?;
     query.query_map([snapshot, count], |row| row.get(0))?.collect()
 }
 
 /// An event as it lies in the file: number, time, JSON.
-type Stored = (u64, u64, String);
+type EventRow = (u64, u64, String);
 
-fn rows_after(connection: &Connection, start: u64) -> rusqlite::Result<Vec<Stored>> {
+fn rows_after(connection: &Connection, start: u64) -> rusqlite::Result<Vec<EventRow>> {
     let wanted = "SELECT sequence, at, event FROM events WHERE sequence > ?1 ORDER BY sequence";
     let mut query = connection.prepare(wanted)?;
     query.query_map([start], |row| Ok((row.get(0)?, row.get(1)?, row.get(2)?)))?.collect()
 }
 
 /// Numbers follow one another, times never fall, and the JSON is an event.
-fn check(path: &Path, before: (u64, Time), row: Stored) -> Result<(u64, Entry), HeadError> {
+fn check(path: &Path, before: (u64, Time), row: EventRow) -> Result<(u64, JournalEntry), HeadError> {
     let (sequence, at, event) = row;
     let expected = before.0 + 1;
     if sequence != expected {
@@ -72,5 +72,5 @@ fn check(path: &Path, before: (u64, Time), row: Stored) -> Result<(u64, Entry), 
     }
     let event = serde_json::from_str(&event)
         .map_err(|error| corrupt(path, format!("event {sequence} cannot be read: {error}")))?;
-    Ok((sequence, Entry { at, event }))
+    Ok((sequence, JournalEntry { at, event }))
 }

@@ -10,7 +10,7 @@ const LARGEST_RATIO: usize = 255;
 
 /// Something in JSON.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) enum Packed {
+pub(crate) enum EncodedPart {
     /// As text.
     Plain(String),
     /// As LZ4, with the length of the text ahead of it.
@@ -19,7 +19,7 @@ pub(crate) enum Packed {
 
 /// Why a part cannot be read.
 #[derive(Debug, thiserror::Error)]
-pub(crate) enum Unreadable {
+pub(crate) enum PartDecodeError {
     #[error("it is too short to be what it says")]
     TooShort,
     #[error(transparent)]
@@ -28,21 +28,21 @@ pub(crate) enum Unreadable {
     Json(#[from] serde_json::Error),
 }
 
-impl Packed {
+impl EncodedPart {
     /// Puts it into words, and these into little room.
-    pub(crate) fn of(value: &impl Serialize) -> serde_json::Result<Packed> {
+    pub(crate) fn of(value: &impl Serialize) -> serde_json::Result<EncodedPart> {
         let text = serde_json::to_vec(value)?;
-        Ok(Packed::Compressed(lz4_flex::block::compress_prepend_size(&text)))
+        Ok(EncodedPart::Compressed(lz4_flex::block::compress_prepend_size(&text)))
     }
 
     /// What it was made of.
-    pub(crate) fn read<T: DeserializeOwned>(&self) -> Result<T, Unreadable> {
+    pub(crate) fn read<T: DeserializeOwned>(&self) -> Result<T, PartDecodeError> {
         match self {
-            Packed::Plain(text) => Ok(serde_json::from_str(text)?),
-            Packed::Compressed(bytes) => {
+            EncodedPart::Plain(text) => Ok(serde_json::from_str(text)?),
+            EncodedPart::Compressed(bytes) => {
                 let (length, block) = lz4_flex::block::uncompressed_size(bytes)?;
                 if length > block.len().saturating_mul(LARGEST_RATIO) {
-                    return Err(Unreadable::TooShort);
+                    return Err(PartDecodeError::TooShort);
                 }
                 Ok(serde_json::from_slice(&lz4_flex::block::decompress(block, length)?)?)
             }
@@ -50,20 +50,20 @@ impl Packed {
     }
 }
 
-impl ToSql for Packed {
+impl ToSql for EncodedPart {
     fn to_sql(&self) -> rusqlite::Result<ToSqlOutput<'_>> {
         match self {
-            Packed::Plain(text) => text.to_sql(),
-            Packed::Compressed(bytes) => bytes.to_sql(),
+            EncodedPart::Plain(text) => text.to_sql(),
+            EncodedPart::Compressed(bytes) => bytes.to_sql(),
         }
     }
 }
 
-impl FromSql for Packed {
-    fn column_result(value: ValueRef<'_>) -> FromSqlResult<Packed> {
+impl FromSql for EncodedPart {
+    fn column_result(value: ValueRef<'_>) -> FromSqlResult<EncodedPart> {
         match value {
-            ValueRef::Text(_) => String::column_result(value).map(Packed::Plain),
-            ValueRef::Blob(_) => Vec::column_result(value).map(Packed::Compressed),
+            ValueRef::Text(_) => String::column_result(value).map(EncodedPart::Plain),
+            ValueRef::Blob(_) => Vec::column_result(value).map(EncodedPart::Compressed),
             ValueRef::Null | ValueRef::Integer(_) | ValueRef::Real(_) => Err(FromSqlError::InvalidType),
         }
     }

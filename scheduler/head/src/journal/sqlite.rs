@@ -12,30 +12,30 @@ use cohabit_types::Time;
 use rusqlite::{Connection, Transaction};
 
 use super::schema::{APPLICATION, FORMAT, migrate};
-use super::sweep::{Swept, sweep};
-use super::{Entry, Journal, Loaded, Packed, Write, load};
+use super::sweep::{SweepProgress, sweep};
+use super::{EncodedPart, Journal, JournalContents, JournalEntry, Write, load};
 use crate::{HeadError, history};
 
 /// How long a commit waits for a person's tool that holds the file's write lock before it is tried anew.
-const PATIENCE: Duration = Duration::from_secs(2);
+const BUSY_TIMEOUT: Duration = Duration::from_secs(2);
 
 /// A journal in a file.
 #[derive(Debug)]
 pub(crate) struct SqliteJournal {
     path: PathBuf,
     connection: Connection,
-    written: Written,
+    written: JournalPosition,
 }
 
 /// How far it is written.
 #[derive(Debug, Clone, Copy)]
-struct Written {
+struct JournalPosition {
     /// The number of the last event.
     sequence: u64,
     /// The snapshot whose parts were written last; in this life of the head, for no other will go on with it.
     snapshot: Option<u64>,
     /// Whether there is something that newer snapshots made redundant.
-    swept: Swept,
+    swept: SweepProgress,
 }
 
 impl SqliteJournal {
@@ -46,11 +46,11 @@ impl SqliteJournal {
         options.read(true).append(true).create(true).mode(0o600);
         options.open(path).map_err(HeadError::state(path))?;
         let mut connection = Connection::open(path).map_err(failed(path))?;
-        connection.busy_timeout(PATIENCE).map_err(failed(path))?;
+        connection.busy_timeout(BUSY_TIMEOUT).map_err(failed(path))?;
         let found = examine(path, &connection)?;
         configure(&connection).and_then(|()| migrate(&mut connection, found)).map_err(failed(path))?;
         let sequence = load::last_sequence(&connection).map_err(failed(path))?;
-        let written = Written { sequence, snapshot: None, swept: Swept::Some };
+        let written = JournalPosition { sequence, snapshot: None, swept: SweepProgress::Some };
         Ok(SqliteJournal { path: path.to_owned(), connection, written })
     }
 
@@ -62,7 +62,7 @@ impl SqliteJournal {
 }
 
 impl Journal for SqliteJournal {
-    fn load(&self) -> Result<Loaded, HeadError> {
+    fn load(&self) -> Result<JournalContents, HeadError> {
         load::load(&self.path, &self.connection)
     }
 
@@ -73,7 +73,7 @@ impl Journal for SqliteJournal {
             for write in writes {
                 apply(&transaction, write, &mut written)?;
             }
-            if written.swept == Swept::Some {
+            if written.swept == SweepProgress::Some {
                 written.swept = sweep(&transaction, written.snapshot)?;
             }
             transaction.commit()
@@ -84,18 +84,22 @@ impl Journal for SqliteJournal {
     }
 }
 
-fn apply(transaction: &Transaction<'_>, write: &Write, written: &mut Written) -> rusqlite::Result<()> {
+fn apply(
+    transaction: &Transaction<'_>,
+    write: &Write,
+    written: &mut JournalPosition,
+) -> rusqlite::Result<()> {
     match write {
         Write::Event(entry) => {
             written.sequence += 1;
             append(transaction, written.sequence, entry)
         }
         Write::Part { snapshot, number, content } => {
-            (written.snapshot, written.swept) = (Some(*snapshot), Swept::Some);
+            (written.snapshot, written.swept) = (Some(*snapshot), SweepProgress::Some);
             keep_part(transaction, *snapshot, *number, content)
         }
         Write::Snapshot { sequence, at, parts } => {
-            written.swept = Swept::Some;
+            written.swept = SweepProgress::Some;
             keep_snapshot(transaction, *sequence, *at, *parts)
         }
         Write::Ended(record) => history::upsert(transaction, record),
@@ -104,7 +108,7 @@ fn apply(transaction: &Transaction<'_>, write: &Write, written: &mut Written) ->
     }
 }
 
-fn append(transaction: &Transaction<'_>, sequence: u64, entry: &Entry) -> rusqlite::Result<()> {
+fn append(transaction: &Transaction<'_>, sequence: u64, entry: &JournalEntry) -> rusqlite::Result<()> {
     let mut insert = transaction.prepare_cached("INSERT INTO events VALUES (?1, ?2, ?3)")?;
     insert.execute((sequence, entry.at.as_micros(), as_json(&entry.event)?))?;
     Ok(())
@@ -114,7 +118,7 @@ fn keep_part(
     transaction: &Transaction<'_>,
     snapshot: u64,
     number: u32,
-    content: &Packed,
+    content: &EncodedPart,
 ) -> rusqlite::Result<()> {
     let mut insert = transaction.prepare_cached("INSERT OR REPLACE INTO parts VALUES (?1, ?2, ?3)")?;
     insert.execute((snapshot, number, content))?;

@@ -24,15 +24,18 @@ const OLD_PARTS: &str = "DELETE FROM parts WHERE rowid IN (\
 
 /// Whether there may still be something to take away.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Swept {
+pub(super) enum SweepProgress {
     Some,
     All,
 }
 
 /// Takes away some of what is redundant while this snapshot is being written.
-pub(super) fn sweep(transaction: &Transaction<'_>, under_way: Option<u64>) -> rusqlite::Result<Swept> {
+pub(super) fn sweep(
+    transaction: &Transaction<'_>,
+    under_way: Option<u64>,
+) -> rusqlite::Result<SweepProgress> {
     transaction.prepare_cached(OLD_SNAPSHOTS)?.execute([])?;
     let events = transaction.prepare_cached(OLD_EVENTS)?.execute([EVENTS])?;
     let parts = transaction.prepare_cached(OLD_PARTS)?.execute((under_way, PARTS))?;
-    Ok(if events < EVENTS && parts < PARTS { Swept::All } else { Swept::Some })
+    Ok(if events < EVENTS && parts < PARTS { SweepProgress::All } else { SweepProgress::Some })
 }

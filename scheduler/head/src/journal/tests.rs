@@ -7,10 +7,12 @@ use cohabit_types::{JobId, JobState, Time};
 use futures::executor::block_on;
 use futures::future::join_all;
 
-use super::{Commit, Entry, Journal, JournalWriter, Loaded, Packed, SqliteJournal, Write};
+use super::{
+    Commit, EncodedPart, Journal, JournalContents, JournalEntry, JournalWriter, SqliteJournal, Write,
+};
 use crate::HeadError;
 use crate::kit::{TestJournal, at, one_job, snapshot, submitted, writes};
-use crate::recovery::{Recovered, recover};
+use crate::recovery::{RecoveredHead, recover};
 
 /// A journal of each format.
 const FIXTURES: [&str; 5] = [
@@ -21,7 +23,7 @@ const FIXTURES: [&str; 5] = [
     include_str!("../../tests/fixtures/journal-5.sql"),
 ];
 
-fn recovered(journal: &TestJournal) -> Result<Recovered, HeadError> {
+fn recovered(journal: &TestJournal) -> Result<RecoveredHead, HeadError> {
     recover(&journal.path, &SqliteJournal::open(&journal.path)?)
 }
 
@@ -49,7 +51,7 @@ fn replayed(events: Vec<Event>) -> Head {
 fn a_new_journal_is_empty_and_keeps_its_cluster_id() {
     let journal = TestJournal::new();
     let first = journal.open();
-    assert_eq!(first.load().unwrap(), Loaded { snapshot: None, tail: vec![] });
+    assert_eq!(first.load().unwrap(), JournalContents { snapshot: None, tail: vec![] });
     let cluster = first.cluster_id().unwrap();
     drop(first);
     assert_eq!(journal.open().cluster_id().unwrap(), cluster);
@@ -59,7 +61,7 @@ fn a_new_journal_is_empty_and_keeps_its_cluster_id() {
 fn what_was_committed_comes_back_in_order() {
     let journal = TestJournal::of(one_job());
     let loaded = journal.open().load().unwrap();
-    let numbered = |(n, event)| (n + 1, Entry { at: at(n), event });
+    let numbered = |(n, event)| (n + 1, JournalEntry { at: at(n), event });
     assert_eq!(loaded.tail, (0..).zip(one_job()).map(numbered).collect::<Vec<_>>());
 }
 
@@ -80,7 +82,7 @@ fn a_snapshot_and_its_tail_give_the_same_head() {
     let mut open = journal.open();
     open.commit(&writes(early.clone())).unwrap();
     open.commit(&snapshot(4, &replayed(early))).unwrap();
-    let tail = (4..).zip(late).map(|(secs, event)| Write::from(Entry { at: at(secs), event }));
+    let tail = (4..).zip(late).map(|(secs, event)| Write::from(JournalEntry { at: at(secs), event }));
     open.commit(&tail.collect::<Vec<_>>()).unwrap();
     drop(open);
     let recovered = recovered(&journal).unwrap();
@@ -93,7 +95,7 @@ fn events_before_the_last_snapshot_but_one_are_dropped() {
     let journal = TestJournal::new();
     let mut open = journal.open();
     for secs in 0..3 {
-        open.commit(&[Write::from(Entry { at: at(secs), event: Event::Alarm })]).unwrap();
+        open.commit(&[Write::from(JournalEntry { at: at(secs), event: Event::Alarm })]).unwrap();
         open.commit(&snapshot(secs + 1, &Head::new())).unwrap();
     }
     drop(open);
@@ -101,15 +103,15 @@ fn events_before_the_last_snapshot_but_one_are_dropped() {
     assert_eq!(column("SELECT group_concat(sequence) FROM events"), "3");
     assert_eq!(column("SELECT group_concat(sequence) FROM snapshots"), "2,3");
     let mut open = journal.open();
-    open.commit(&[Write::from(Entry { at: at(9), event: Event::Alarm })]).unwrap();
-    assert_eq!(open.load().unwrap().tail, [(4, Entry { at: at(9), event: Event::Alarm })]);
+    open.commit(&[Write::from(JournalEntry { at: at(9), event: Event::Alarm })]).unwrap();
+    assert_eq!(open.load().unwrap().tail, [(4, JournalEntry { at: at(9), event: Event::Alarm })]);
 }
 
 #[test]
 fn what_is_redundant_goes_bit_by_bit_while_other_commits_go_on() {
     let journal = TestJournal::new();
     let mut open = journal.open();
-    let alarm = || Write::from(Entry { at: at(9_000), event: Event::Alarm });
+    let alarm = || Write::from(JournalEntry { at: at(9_000), event: Event::Alarm });
     open.commit(&std::iter::repeat_with(alarm).take(3_000).collect::<Vec<_>>()).unwrap();
     for sequence in [3_000, 3_001] {
         open.commit(&snapshot(sequence, &Head::new())).unwrap();
@@ -171,7 +173,7 @@ fn an_event_out_of_time_is_named() {
 #[test]
 fn a_snapshot_that_cannot_be_read_is_named() {
     let journal = TestJournal::of(one_job());
-    let content = Packed::Plain("{}".into());
+    let content = EncodedPart::Plain("{}".into());
     let part = Write::Part { snapshot: 7, number: 0, content };
     journal.open().commit(&[part, Write::Snapshot { sequence: 7, at: at(6), parts: 1 }]).unwrap();
     assert!(refusal(&journal).contains("the snapshot after event 7 cannot be read"));
@@ -223,7 +225,7 @@ fn a_failed_commit_leaves_nothing_behind() {
     let mut open = journal.open();
     journal
         .meddle("CREATE TRIGGER full BEFORE INSERT ON snapshots BEGIN SELECT raise(FAIL, 'no space'); END");
-    let event = Write::from(Entry { at: at(8), event: Event::Alarm });
+    let event = Write::from(JournalEntry { at: at(8), event: Event::Alarm });
     let snapshot = Write::Snapshot { sequence: 8, at: at(8), parts: 0 };
     assert!(open.commit(&[event.clone(), snapshot]).is_err());
     open.commit(&[event]).unwrap();
@@ -273,8 +275,8 @@ fn every_event_of_every_format_is_replayed() {
 struct Counting(Arc<Mutex<Vec<usize>>>, Arc<Mutex<()>>);
 
 impl Journal for Counting {
-    fn load(&self) -> Result<Loaded, HeadError> {
-        Ok(Loaded { snapshot: None, tail: vec![] })
+    fn load(&self) -> Result<JournalContents, HeadError> {
+        Ok(JournalContents { snapshot: None, tail: vec![] })
     }
 
     fn commit(&mut self, writes: &[Write]) -> Result<(), HeadError> {
@@ -287,7 +289,7 @@ impl Journal for Counting {
 #[test]
 fn what_queues_up_during_a_commit_shares_the_next_one() {
     let (counting, event) =
-        (Counting::default(), Write::from(Entry { at: Time::EPOCH, event: submitted(1) }));
+        (Counting::default(), Write::from(JournalEntry { at: Time::EPOCH, event: submitted(1) }));
     let disk = counting.1.clone();
     let busy = disk.lock().unwrap();
     let writer = JournalWriter::start(counting.clone()).unwrap();
@@ -312,8 +314,8 @@ struct Filling {
 }
 
 impl Journal for Filling {
-    fn load(&self) -> Result<Loaded, HeadError> {
-        Ok(Loaded { snapshot: None, tail: vec![] })
+    fn load(&self) -> Result<JournalContents, HeadError> {
+        Ok(JournalContents { snapshot: None, tail: vec![] })
     }
 
     fn commit(&mut self, writes: &[Write]) -> Result<(), HeadError> {
@@ -333,7 +335,7 @@ impl Journal for Filling {
 fn what_nobody_waits_for_is_kept_over_a_full_disk_and_comes_before_what_follows() {
     let filling = Filling::default();
     let writer = JournalWriter::start(filling.clone()).unwrap();
-    let event = Write::from(Entry { at: Time::EPOCH, event: submitted(1) });
+    let event = Write::from(JournalEntry { at: Time::EPOCH, event: submitted(1) });
     let prune = |secs| Write::Prune(at(secs));
     let ask = || writer.address.ask(|durable| Commit { writes: vec![event.clone()], durable: Some(durable) });
     *filling.failures.lock().unwrap() = 2;
@@ -354,8 +356,8 @@ fn what_nobody_waits_for_is_kept_over_a_full_disk_and_comes_before_what_follows(
 fn after_a_failed_commit_nothing_is_acknowledged() {
     struct Full;
     impl Journal for Full {
-        fn load(&self) -> Result<Loaded, HeadError> {
-            Ok(Loaded { snapshot: None, tail: vec![] })
+        fn load(&self) -> Result<JournalContents, HeadError> {
+            Ok(JournalContents { snapshot: None, tail: vec![] })
         }
         fn commit(&mut self, _: &[Write]) -> Result<(), HeadError> {
             Err(HeadError::Failed("no space left".into()))

@@ -2,11 +2,11 @@
 
 use std::io;
 
-use cohabit_actor::{Address, Reply};
+use cohabit_actor::{Address, ReplyTo};
 
 use super::{Journal, Write};
 use crate::HeadError;
-use crate::thread::{self, Inbox, Thread};
+use crate::thread::{self, ActorThread, Inbox};
 
 /// How many commits may wait.
 const CAPACITY: usize = 64;
@@ -18,20 +18,20 @@ pub(crate) struct Commit {
     pub(crate) writes: Vec<Write>,
     /// Told what came of it, if somebody waits. Dropped if the journal can never be written again: the writer
     /// has ended then.
-    pub(crate) durable: Option<Reply<Result<(), Unwritten>>>,
+    pub(crate) durable: Option<ReplyTo<Result<(), JournalWriteError>>>,
 }
 
 /// Why the journal could not be written this time; trying again may help.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{0}")]
-pub(crate) struct Unwritten(String);
+pub(crate) struct JournalWriteError(String);
 
 /// The running thread.
 #[derive(Debug)]
 pub(crate) struct JournalWriter {
     /// Where commits go.
     pub(crate) address: Address<Commit>,
-    thread: Thread,
+    thread: ActorThread,
     failure: std::sync::mpsc::Receiver<HeadError>,
 }
 
@@ -83,9 +83,9 @@ fn write(journal: &mut impl Journal, kept: Vec<Write>, batch: Vec<Commit>) -> Re
     }
     let (came_of_it, kept) = match journal.commit(&writes) {
         Ok(()) => (Ok(()), Vec::new()),
-        Err(error) if error.may_pass() => {
+        Err(error) if error.is_transient() => {
             writes.truncate(kept);
-            (Err(Unwritten(error.told())), writes)
+            (Err(JournalWriteError(error.told())), writes)
         }
         Err(error) => return Err(error),
     };

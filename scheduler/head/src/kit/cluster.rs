@@ -10,18 +10,18 @@ use cohabit_net::{
     WorkerService, connect_client, connect_worker, context_for,
 };
 use cohabit_types::{
-    Answer, HeldRank, Incarnation, Inventory, JobId, JobRecord, JobSpec, LogChunk, LogRecord, LogRequest,
-    LogStream, ModelRequest, Models, Order, Outcome, Query, RankId, Refusal, Reply, Report, Request, Role,
-    RunOrder, Span, TokenAnswer, TokenRequest, Watched, WorkerKey,
+    Answer, HeldRank, Incarnation, Inventory, JobId, JobRecord, JobRevision, JobSpec, LogChunk, LogRecord,
+    LogRequest, LogStream, ModelRequest, Models, Order, Outcome, Query, RankId, Refusal, Reply, Report,
+    Request, Role, RunOrder, Span, TokenAnswer, TokenRequest, WorkerKey,
 };
 use tempfile::TempDir;
 use tokio::sync::mpsc;
 
 use super::{at, inventory, node, submit};
 use crate::clock::wall_clock;
-use crate::driver::Looks;
+use crate::driver::InterferenceAwareness;
 use crate::planner::PolicyFactory;
-use crate::{Basis, HeadDaemon, HeadError, HeadOptions};
+use crate::{HeadDaemon, HeadError, HeadOptions, InterferenceSource};
 
 /// So long that only a broken head needs it.
 const LIMIT: Duration = Duration::from_secs(30);
@@ -54,14 +54,16 @@ impl TestHead {
     pub(crate) async fn start_with(policy: PolicyFactory, plan_limit: Duration) -> TestHead {
         let folder = tempfile::tempdir().unwrap();
         let options = HeadOptions { plan_limit, ..options(folder.path()) };
-        let daemon = HeadDaemon::start_with(options.clone(), policy, Looks::AtInterference).await.unwrap();
+        let daemon =
+            HeadDaemon::start_with(options.clone(), policy, InterferenceAwareness::Aware).await.unwrap();
         TestHead { folder, daemon, options }
     }
 
     /// Ends it in order, and starts it again with a policy of the test.
     pub(crate) async fn restarted_with(self, policy: PolicyFactory) -> TestHead {
         self.daemon.stop().await.unwrap();
-        let started = HeadDaemon::start_with(self.options.clone(), policy, Looks::AtInterference).await;
+        let started =
+            HeadDaemon::start_with(self.options.clone(), policy, InterferenceAwareness::Aware).await;
         TestHead { daemon: started.unwrap(), ..self }
     }
 
@@ -135,7 +137,7 @@ impl TestHead {
 
 fn options(folder: &Path) -> HeadOptions {
     let listen = "127.0.0.1:0".parse().unwrap();
-    let interference = Basis::Law;
+    let interference = InterferenceSource::Law;
     HeadOptions { listen, interference, learn_every: Duration::ZERO, ..HeadOptions::new(folder) }
 }
 
@@ -193,7 +195,7 @@ impl TestClient {
     pub(crate) async fn seen(&self, job: JobId, wanted: impl Fn(&JobRecord) -> bool) -> JobRecord {
         let mut revision = 0;
         loop {
-            let watched = Query::Watch(vec![Watched { job, revision }]);
+            let watched = Query::Watch(vec![JobRevision { job, revision }]);
             let Answer::Jobs(changed) = self.query(watched).await.unwrap() else { panic!() };
             for record in changed {
                 if wanted(&record) {

@@ -3,18 +3,18 @@
 use std::sync::Mutex;
 use std::sync::mpsc::{Receiver, channel};
 
-use cohabit_policy::{PendingJob, Proposal, Prospect, Shortage};
+use cohabit_policy::{PendingJob, PendingReason, Proposal, Shortage};
 
 use super::*;
 use crate::kit::{at, pending_view};
 
 /// Does with each plan what the test says.
-struct Moody {
-    moods: Arc<Mutex<Receiver<Mood>>>,
+struct ScriptedPolicy {
+    moods: Arc<Mutex<Receiver<ScriptStep>>>,
     seen: u64,
 }
 
-enum Mood {
+enum ScriptStep {
     /// Wakes after as many seconds as there were changes.
     Count,
     Panic,
@@ -22,21 +22,21 @@ enum Mood {
     Hang(Receiver<()>),
 }
 
-impl Policy for Moody {
-    fn learn(&mut self, _: &View, changes: &[Change]) {
+impl Policy for ScriptedPolicy {
+    fn learn(&mut self, _: &View, changes: &[ViewChange]) {
         self.seen += changes.len() as u64;
     }
 
-    fn outlook(&mut self, _: &View) -> Vec<Prospect> {
+    fn explain_pending(&mut self, _: &View) -> Vec<PendingReason> {
         Vec::new()
     }
 
     fn plan(&mut self, _: &View) -> Plan {
         let mood = self.moods.lock().unwrap().recv().unwrap();
         match mood {
-            Mood::Count => Plan { wake: Some(at(self.seen)), ..Plan::default() },
-            Mood::Panic => panic!("a policy of a test panics on purpose"),
-            Mood::Hang(until) => {
+            ScriptStep::Count => Plan { wake: Some(at(self.seen)), ..Plan::default() },
+            ScriptStep::Panic => panic!("a policy of a test panics on purpose"),
+            ScriptStep::Hang(until) => {
                 assert!(until.recv().is_err());
                 Plan::default()
             }
@@ -48,60 +48,60 @@ impl Policy for Moody {
     }
 }
 
-fn moody(limit: Duration) -> (std::sync::mpsc::Sender<Mood>, Planner) {
+fn scripted_planner(limit: Duration) -> (std::sync::mpsc::Sender<ScriptStep>, Planner) {
     let (tell, moods) = channel();
     let moods = Arc::new(Mutex::new(moods));
-    let policy = move || Box::new(Moody { moods: Arc::clone(&moods), seen: 0 }) as Box<dyn Policy>;
+    let policy = move || Box::new(ScriptedPolicy { moods: Arc::clone(&moods), seen: 0 }) as Box<dyn Policy>;
     (tell, Planner::start(Arc::new(policy), limit).unwrap())
 }
 
-fn gone(job: u64) -> Vec<Change> {
-    vec![Change::Gone(cohabit_types::JobId::new(job))]
+fn gone(job: u64) -> Vec<ViewChange> {
+    vec![ViewChange::Gone(cohabit_types::JobId::new(job))]
 }
 
 async fn wake(planner: &Planner, ticket: u64) -> Option<Time> {
-    planner.ask(Ticket(ticket), at(0)).await.plan.unwrap().wake
+    planner.ask(PlanRequestId(ticket), at(0)).await.plan.unwrap().wake
 }
 
 #[tokio::test]
 async fn changes_reach_the_policy_before_the_question_that_follows_them() {
-    let (tell, planner) = moody(Duration::from_secs(60));
+    let (tell, planner) = scripted_planner(Duration::from_secs(60));
     for question in 1..3 {
         planner.change(gone(question));
-        tell.send(Mood::Count).unwrap();
+        tell.send(ScriptStep::Count).unwrap();
         assert_eq!(wake(&planner, question).await, Some(at(question)));
     }
 }
 
 #[tokio::test]
 async fn a_policy_that_hangs_answers_in_time_that_it_does_and_misses_no_change() {
-    let (tell, mut planner) = moody(Duration::from_millis(1));
+    let (tell, mut planner) = scripted_planner(Duration::from_millis(1));
     let (release, until) = channel();
-    tell.send(Mood::Hang(until)).unwrap();
-    let planned = planner.ask(Ticket(1), at(0)).await;
+    tell.send(ScriptStep::Hang(until)).unwrap();
+    let planned = planner.ask(PlanRequestId(1), at(0)).await;
     assert_eq!(planned.plan.unwrap_err(), "it took longer than 1ms");
     planner.change(gone(1));
     drop(release);
     planner.limit = Duration::from_secs(60);
-    tell.send(Mood::Count).unwrap();
+    tell.send(ScriptStep::Count).unwrap();
     assert_eq!(wake(&planner, 2).await, Some(at(1)));
 }
 
 #[tokio::test]
 async fn after_a_panic_a_new_policy_hears_of_everything_that_lives() {
-    let (tell, planner) = moody(Duration::from_secs(60));
+    let (tell, planner) = scripted_planner(Duration::from_secs(60));
     planner.change(pending_view().as_changes());
-    tell.send(Mood::Panic).unwrap();
-    assert_eq!(planner.ask(Ticket(1), at(0)).await.plan.unwrap_err(), "it panicked");
+    tell.send(ScriptStep::Panic).unwrap();
+    assert_eq!(planner.ask(PlanRequestId(1), at(0)).await.plan.unwrap_err(), "it panicked");
     planner.change(gone(7));
-    tell.send(Mood::Count).unwrap();
+    tell.send(ScriptStep::Count).unwrap();
     let (nodes_and_jobs, later) = (pending_view().as_changes().len() as u64, 1);
     assert_eq!(wake(&planner, 2).await, Some(at(nodes_and_jobs + later)));
 }
 
 #[test]
 fn the_cheap_policy_says_whose_place_it_takes() {
-    let plan = fall_back(Ticket(1), &pending_view(), "it panicked");
+    let plan = fall_back(PlanRequestId(1), &pending_view(), "it panicked");
     let [Action::Place { why, .. }] = &plan.actions[..] else { panic!("{plan:?}") };
     assert!(why.contains("it panicked"), "{why}");
 }

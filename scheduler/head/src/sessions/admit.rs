@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use cohabit_types::{
-    Inventory, JobSpec, ModelDescription, Progress, Refusal, RefusalCode, Report, Request, Work,
+    Entrypoint, Inventory, JobSpec, ModelDescription, Progress, Refusal, RefusalCode, Report, Request,
 };
 
 /// The longest job, in bytes: an order for it has to fit a message with room to spare.
@@ -40,12 +40,12 @@ pub(crate) fn job(spec: &JobSpec) -> Result<(), Refusal> {
 /// About how many bytes a job is long.
 pub(super) fn weight(spec: &JobSpec) -> usize {
     let work = match &spec.work {
-        Work::Command(command) => {
+        Entrypoint::Command(command) => {
             command.argv.iter().map(|word| word.len() + 8).sum::<usize>()
                 + command.script.as_ref().map_or(0, String::len)
         }
-        Work::Function(function) => function.argument.len(),
-        Work::Actor(actor) => actor.state.len(),
+        Entrypoint::Function(function) => function.argument.len(),
+        Entrypoint::Actor(actor) => actor.state.len(),
     };
     let environment = spec.environment.iter().map(|(name, value)| name.len() + value.len() + 16);
     let operators = spec.model.iter().flat_map(|model| model.operators.keys().map(|name| name.len() + 16));
@@ -56,8 +56,9 @@ pub(super) fn weight(spec: &JobSpec) -> usize {
 }
 
 fn not_finite(model: &ModelDescription) -> Option<&'static str> {
-    let stage =
-        |read: fn(&cohabit_types::Stage) -> f64| model.stages.iter().map(read).any(|it| !it.is_finite());
+    let stage = |read: fn(&cohabit_types::PipelineStage) -> f64| {
+        model.stages.iter().map(read).any(|it| !it.is_finite())
+    };
     let single = |value: Option<f64>| value.is_some_and(|it| !it.is_finite());
     [
         ("flops-per-sample", single(model.flops_per_sample)),
@@ -130,7 +131,7 @@ mod tests {
     fn numbers_of_a_report_are_finite() {
         let metrics = [("loss".to_owned(), f64::NAN), ("lr".to_owned(), 0.1)].into();
         let progress = Progress { rate: Some(f64::INFINITY), metrics, ..Progress::default() };
-        let of = cohabit_types::ProgressOf { attempt: "1#1".parse().unwrap(), progress };
+        let of = cohabit_types::AttemptProgress { attempt: "1#1".parse().unwrap(), progress };
         let Report::Progress(kept) = reports(vec![Report::Progress(vec![of])]).remove(0) else { panic!() };
         assert_eq!(kept[0].progress.rate, None);
         assert_eq!(kept[0].progress.metrics.keys().collect::<Vec<_>>(), ["lr"]);

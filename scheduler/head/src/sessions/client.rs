@@ -6,13 +6,13 @@
 use cohabit_actor::AskError;
 use cohabit_net::{ClientService, Context};
 use cohabit_types::{
-    Answer, By, JobRecord, LogChunk, LogRequest, ModelRequest, Models, Query, Refusal, RefusalCode, Reply,
-    Request, Role, TokenAnswer, TokenRequest, Watched,
+    Answer, JobRecord, JobRevision, LogChunk, LogRequest, ModelRequest, Models, Principal, Query, Refusal,
+    RefusalCode, Reply, Request, Role, TokenAnswer, TokenRequest,
 };
 use tokio::time::{Instant, timeout_at};
 
-use super::{Desk, admit, tokens};
-use crate::driver::{Found, Message, ToWorker, Whose};
+use super::{SessionContext, admit, tokens};
+use crate::driver::{Message, WorkerLookup, WorkerRoute, WorkerSessionMessage};
 
 /// The most records in one answer to a watcher, which has to fit a message; the others come with the next.
 const MOST_CHANGES: usize = 1_000;
@@ -20,27 +20,27 @@ const MOST_CHANGES: usize = 1_000;
 /// One client.
 #[derive(Clone)]
 pub(super) struct ClientSession {
-    pub(super) by: By,
-    pub(super) desk: Desk,
+    pub(super) by: Principal,
+    pub(super) session_context: SessionContext,
 }
 
 impl ClientSession {
-    pub(super) fn new(by: By, desk: Desk) -> ClientSession {
-        ClientSession { by, desk }
+    pub(super) fn new(by: Principal, session_context: SessionContext) -> ClientSession {
+        ClientSession { by, session_context }
     }
 
     /// Waits until one of the jobs is no longer as the client knows it, or the limit comes.
-    async fn watch(&self, watched: Vec<Watched>) -> Result<Answer, Refusal> {
-        let limit = Instant::now() + self.desk.watch_limit;
+    async fn watch(&self, watched: Vec<JobRevision>) -> Result<Answer, Refusal> {
+        let limit = Instant::now() + self.session_context.watch_limit;
         // Before the first look: no change falls between the two.
-        let watch = self.desk.watchers.watch(watched.iter().map(|it| it.job).collect());
+        let watch = self.session_context.watchers.watch(watched.iter().map(|it| it.job).collect());
         loop {
             let mut answer = self.look_up(Query::Watch(watched.clone())).await?;
             if let Answer::Jobs(jobs) = &mut answer {
                 jobs.truncate(MOST_CHANGES);
             }
             let unchanged = matches!(&answer, Answer::Jobs(jobs) if jobs.is_empty());
-            if !unchanged || timeout_at(limit, watch.rung()).await.is_err() {
+            if !unchanged || timeout_at(limit, watch.changed()).await.is_err() {
                 return Ok(answer);
             }
         }
@@ -48,7 +48,7 @@ impl ClientSession {
 
     async fn find_log(&self, request: LogRequest) -> Result<LogChunk, Refusal> {
         let record = self.readable(&request).await?;
-        let found = self.find(Whose::Rank(request.rank)).await?;
+        let found = self.find(WorkerLookup::Rank(request.rank)).await?;
         let found = match found {
             Some(found) => found,
             None => self.find_by_record(&record, &request).await?,
@@ -61,7 +61,7 @@ impl ClientSession {
             Refusal::new(RefusalCode::Unavailable, message)
         };
         let session = found.session.as_ref().ok_or_else(away)?;
-        session.ask(|reply_to| ToWorker::ReadLog(request, reply_to)).await.map_err(|_| away())?
+        session.ask(|reply_to| WorkerSessionMessage::ReadLog(request, reply_to)).await.map_err(|_| away())?
     }
 
     /// The job's record, if the client may read its logs.
@@ -77,7 +77,7 @@ impl ClientSession {
     }
 
     /// The node of a rank that only the history knows.
-    async fn find_by_record(&self, record: &JobRecord, request: &LogRequest) -> Result<Found, Refusal> {
+    async fn find_by_record(&self, record: &JobRecord, request: &LogRequest) -> Result<WorkerRoute, Refusal> {
         let id = request.rank;
         let attempt = record.attempts.iter().find(|attempt| attempt.attempt == id.attempt.attempt);
         let rank = attempt.and_then(|attempt| attempt.ranks.get(id.rank as usize));
@@ -86,19 +86,23 @@ impl ClientSession {
             Refusal::new(RefusalCode::NotFound, message)
         };
         let node = rank.ok_or_else(none)?.node.clone();
-        let found = self.find(Whose::Node(node.clone())).await?;
-        Ok(found.unwrap_or(Found { node, session: None }))
+        let found = self.find(WorkerLookup::Node(node.clone())).await?;
+        Ok(found.unwrap_or(WorkerRoute { node, session: None }))
     }
 
-    async fn find(&self, whose: Whose) -> Result<Option<Found>, Refusal> {
-        self.desk.driver.ask(|reply_to| Message::Find(whose, reply_to)).await.map_err(|error| ending(&error))
+    async fn find(&self, whose: WorkerLookup) -> Result<Option<WorkerRoute>, Refusal> {
+        self.session_context
+            .driver
+            .ask(|reply_to| Message::Find(whose, reply_to))
+            .await
+            .map_err(|error| ending(&error))
     }
 }
 
 impl ClientService for ClientSession {
     async fn request(self, _: Context, request: Request) -> Result<Reply, Refusal> {
         admit::request(&request)?;
-        let (driver, by) = (self.desk.driver.clone(), self.by);
+        let (driver, by) = (self.session_context.driver.clone(), self.by);
         // In a task of its own: it goes on when the client hangs up.
         let asked =
             tokio::spawn(
@@ -126,12 +130,12 @@ impl ClientService for ClientSession {
     }
 
     async fn token(self, _: Context, request: TokenRequest) -> Result<TokenAnswer, Refusal> {
-        tokens::answer(&self.by, self.desk.tokens, request).await
+        tokens::answer(&self.by, self.session_context.tokens, request).await
     }
 
     async fn models(self, _: Context, request: ModelRequest) -> Result<Models, Refusal> {
         let by = self.by;
-        let asked = self.desk.driver.ask(|reply_to| Message::Models { by, request, reply_to });
+        let asked = self.session_context.driver.ask(|reply_to| Message::Models { by, request, reply_to });
         asked.await.map_err(|error| ending(&error))?
     }
 
@@ -149,33 +153,34 @@ mod tests {
     use std::time::Duration;
 
     use cohabit_actor::mailbox;
-    use cohabit_net::{Identity, TokenStore, context_for};
+    use cohabit_net::{HeadIdentity, TokenStore, context_for};
     use cohabit_types::Span;
     use futures::FutureExt;
 
     use super::*;
-    use crate::history::History;
+    use crate::history::HistoryReader;
     use crate::kit::{ada, submit};
     use crate::watchers::Watchers;
 
     #[tokio::test]
     async fn a_request_goes_on_when_its_client_hangs_up() {
         let folder = tempfile::tempdir().unwrap();
-        let identity = Identity::open_or_create(&folder.path().join("tls")).unwrap();
+        let identity = HeadIdentity::open_or_create(&folder.path().join("tls")).unwrap();
         let tokens = TokenStore::open(&folder.path().join("tokens.json"), identity.fingerprint()).unwrap();
         let (driver, mut played) = mailbox(1);
-        let desk = Desk {
+        let session_context = SessionContext {
             driver,
             watchers: Watchers::default(),
-            history: History::new(&folder.path().join("journal.sqlite")),
+            history: HistoryReader::new(&folder.path().join("journal.sqlite")),
             tokens,
             memory: Span::ZERO,
             watch_limit: Duration::ZERO,
             silence_limit: Duration::ZERO,
         };
         let request = Request::Submit(Box::new(submit()));
-        let mut handling =
-            Box::pin(ClientSession::new(ada(), desk).request(context_for(Span::ZERO), request.clone()));
+        let mut handling = Box::pin(
+            ClientSession::new(ada(), session_context).request(context_for(Span::ZERO), request.clone()),
+        );
         assert!(handling.as_mut().now_or_never().is_none());
         drop(handling);
         let Some(Message::Request { by, request: received, .. }) = played.receive().await else { panic!() };

@@ -6,7 +6,7 @@
 use std::collections::BTreeMap;
 
 use cohabit_types::{
-    Answer, Filter, JobId, JobRecord, JobRef, ListPage, Query, Refusal, RefusalCode, Watched,
+    Answer, Filter, JobId, JobRecord, JobRef, JobRevision, ListPage, Query, Refusal, RefusalCode,
 };
 use tokio::task::spawn_blocking;
 
@@ -14,7 +14,7 @@ use super::client::{ClientSession, ending};
 use crate::HeadError;
 use crate::clock::wall_clock;
 use crate::driver::Message;
-use crate::history::History;
+use crate::history::HistoryReader;
 
 impl ClientSession {
     /// The answer now; `Watch` does not wait.
@@ -47,7 +47,7 @@ impl ClientSession {
 
     async fn ask(&self, query: Query) -> Result<Answer, Refusal> {
         let by = self.by.clone();
-        let asked = self.desk.driver.ask(|reply_to| Message::Query { by, query, reply_to });
+        let asked = self.session_context.driver.ask(|reply_to| Message::Query { by, query, reply_to });
         asked.await.map_err(|error| ending(&error))
     }
 
@@ -72,9 +72,9 @@ impl ClientSession {
         jobs.into_iter().map(|job| found.get(&job).cloned().ok_or_else(|| no_such_job(job))).collect()
     }
 
-    async fn changed(&self, watched: Vec<Watched>) -> Result<Vec<JobRecord>, Refusal> {
+    async fn changed(&self, watched: Vec<JobRevision>) -> Result<Vec<JobRecord>, Refusal> {
         let forgotten = self.forgotten(watched.iter().map(|it| it.job).collect()).await?;
-        let (old, live): (Vec<Watched>, _) =
+        let (old, live): (Vec<JobRevision>, _) =
             watched.into_iter().partition(|it| forgotten.contains_key(&it.job));
         let mut changed = match self.ask(Query::Watch(live)).await? {
             Answer::Jobs(records) => records,
@@ -85,8 +85,9 @@ impl ClientSession {
             | Answer::Considered(_)
             | Answer::Nodes(_) => Vec::new(),
         };
-        let unseen =
-            |it: &Watched| forgotten.get(&it.job).filter(|record| record.revision != it.revision).cloned();
+        let unseen = |it: &JobRevision| {
+            forgotten.get(&it.job).filter(|record| record.revision != it.revision).cloned()
+        };
         changed.extend(old.iter().filter_map(unseen));
         Ok(changed)
     }
@@ -131,7 +132,7 @@ impl ClientSession {
     async fn forgotten(&self, mut jobs: Vec<JobId>) -> Result<BTreeMap<JobId, JobRecord>, Refusal> {
         let known = self.known(jobs.clone()).await?;
         jobs.retain(|job| !known.contains(job));
-        let records = move |history: &History| {
+        let records = move |history: &HistoryReader| {
             let found = jobs.iter().map(|job| history.record(*job));
             found.collect::<Result<Vec<_>, _>>()
         };
@@ -140,14 +141,14 @@ impl ClientSession {
     }
 
     async fn known(&self, jobs: Vec<JobId>) -> Result<Vec<JobId>, Refusal> {
-        let asked = self.desk.driver.ask(|reply_to| Message::Known(jobs, reply_to));
+        let asked = self.session_context.driver.ask(|reply_to| Message::Known(jobs, reply_to));
         asked.await.map_err(|error| ending(&error))
     }
 
     /// Whether jobs that the memory has let go of may pass the filter.
     fn reaches_into_history(&self, filter: &Filter) -> bool {
         let wants_ended = filter.states.is_empty() || filter.states.iter().any(|state| state.is_terminal());
-        let remembered_since = wall_clock() - self.desk.memory;
+        let remembered_since = wall_clock() - self.session_context.memory;
         wants_ended && filter.ended_after.is_none_or(|after| after < remembered_since)
     }
 
@@ -170,9 +171,9 @@ impl ClientSession {
 
     async fn history<T: Send + 'static>(
         &self,
-        ask: impl FnOnce(&History) -> Result<T, HeadError> + Send + 'static,
+        ask: impl FnOnce(&HistoryReader) -> Result<T, HeadError> + Send + 'static,
     ) -> Result<T, Refusal> {
-        let history = self.desk.history.clone();
+        let history = self.session_context.history.clone();
         let asked = spawn_blocking(move || ask(&history)).await.map_err(HeadError::failed);
         asked.and_then(|answered| answered).map_err(|error| {
             tracing::error!(%error, "the history cannot be read");

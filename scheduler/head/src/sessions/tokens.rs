@@ -1,14 +1,14 @@
 //! Tokens, for admins: the store waits for the disk, so it is asked where that is allowed.
 
 use cohabit_net::TokenStore;
-use cohabit_types::{By, Refusal, RefusalCode, Role, TokenAnswer, TokenRequest};
+use cohabit_types::{Principal, Refusal, RefusalCode, Role, TokenAnswer, TokenRequest};
 use tokio::task::spawn_blocking;
 
 use crate::clock::wall_clock;
 
 /// Answers an admin; refuses everybody else.
 pub(super) async fn answer(
-    by: &By,
+    by: &Principal,
     tokens: TokenStore,
     request: TokenRequest,
 ) -> Result<TokenAnswer, Refusal> {

@@ -12,27 +12,27 @@ use cohabit_types::{LogRequest, Order, Refusal, RefusalCode, Report, Span, Worke
 use futures::FutureExt;
 use tokio::sync::{oneshot, watch};
 
-use super::{Desk, admit};
-use crate::driver::{Message, Session, ToWorker};
+use super::{SessionContext, admit};
+use crate::driver::{Message, SessionHandle, WorkerSessionMessage};
 
 /// How many orders may wait for a worker.
 const CAPACITY: usize = 16_384;
 /// The most orders in one message.
 const MOST_ORDERS: usize = 256;
 /// A message is sent when it weighs this much, in bytes.
-const HEAVY: usize = 2 << 20;
+const MAX_BATCH_BYTES: usize = 2 << 20;
 /// How long a worker may take to take orders in.
 const ORDER_LIMIT: Span = Span::from_secs(30);
 /// How long a worker may take over a piece of a log; long enough for its long poll.
 const LOG_LIMIT: Span = Span::from_secs(40);
 
 /// The driver dropped its end of the session.
-const LET_GO: &str = "the head let go of it";
+const DROPPED_BY_HEAD: &str = "the head let go of it";
 
 /// A worker's link from its first to its last moment.
-pub(super) struct WorkerLink {
+pub(super) struct WorkerSessionTask {
     key: WorkerKey,
-    desk: Desk,
+    session_context: SessionContext,
 }
 
 /// What the worker tells.
@@ -44,17 +44,17 @@ struct Reports {
 }
 
 /// Ends with its session, also when the session is cancelled and a log is still being read.
-struct Link(WorkerSession);
+struct LinkGuard(WorkerSession);
 
-impl Drop for Link {
+impl Drop for LinkGuard {
     fn drop(&mut self) {
         self.0.close();
     }
 }
 
-impl WorkerLink {
-    pub(super) fn new(key: WorkerKey, desk: Desk) -> WorkerLink {
-        WorkerLink { key, desk }
+impl WorkerSessionTask {
+    pub(super) fn new(key: WorkerKey, session_context: SessionContext) -> WorkerSessionTask {
+        WorkerSessionTask { key, session_context }
     }
 
     pub(super) async fn run(self, peer: WorkerPeer) {
@@ -63,7 +63,7 @@ impl WorkerLink {
         let why = self.join_and_serve(peer).await;
         tracing::info!(node = name, worker = %self.key, why, "a worker's link ended");
         // Without a driver the head is ending, and nobody has to know.
-        let _ = self.desk.driver.tell(Message::Lost(self.key, why)).await;
+        let _ = self.session_context.driver.tell(Message::Lost(self.key, why)).await;
     }
 
     /// Serves until the link ends; says why it did.
@@ -71,8 +71,9 @@ impl WorkerLink {
         let (orders, waiting) = mailbox(CAPACITY);
         let (cut, mut cut_off) = oneshot::channel();
         let (key, inventory, session) =
-            (self.key, admit::inventory(peer.inventory().clone()), Session { orders, cut });
-        let joined = self.desk.driver.ask(|handled| Message::Joined { key, inventory, session, handled });
+            (self.key, admit::inventory(peer.inventory().clone()), SessionHandle { orders, cut });
+        let joined =
+            self.session_context.driver.ask(|handled| Message::Joined { key, inventory, session, handled });
         if joined.await.is_err() {
             return "the head is ending".to_owned();
         }
@@ -80,13 +81,15 @@ impl WorkerLink {
             return why;
         }
         let (heard, hearing) = watch::channel(());
-        let link = Link(peer.welcome(Reports { key, driver: self.desk.driver.clone(), heard }).await);
+        let link = LinkGuard(
+            peer.welcome(Reports { key, driver: self.session_context.driver.clone(), heard }).await,
+        );
         let closed = link.0.closed.clone();
         let why = tokio::select! {
             biased;
             end = closed.clone() => end.to_string(),
-            why = cut_off => why.unwrap_or_else(|_| LET_GO.to_owned()),
-            why = silence(hearing, self.desk.silence_limit) => why,
+            why = cut_off => why.unwrap_or_else(|_| DROPPED_BY_HEAD.to_owned()),
+            why = silence(hearing, self.session_context.silence_limit) => why,
             why = pass_on(waiting, link.0.orders.clone()) => why,
         };
         drop(link);
@@ -108,7 +111,7 @@ async fn silence(mut hearing: watch::Receiver<()>, limit: Duration) -> String {
 }
 
 /// Passes on what the driver tells; ends when the worker does not take it in.
-async fn pass_on(mut waiting: Mailbox<ToWorker>, worker: WorkerServiceClient) -> String {
+async fn pass_on(mut waiting: Mailbox<WorkerSessionMessage>, worker: WorkerServiceClient) -> String {
     while let Some(first) = waiting.receive().await {
         let orders = gather(first, &mut waiting, &worker);
         if orders.is_empty() {
@@ -118,24 +121,28 @@ async fn pass_on(mut waiting: Mailbox<ToWorker>, worker: WorkerServiceClient) ->
             return format!("it did not take its orders: {error}");
         }
     }
-    LET_GO.to_owned()
+    DROPPED_BY_HEAD.to_owned()
 }
 
 /// The orders that wait, as many as fit one message. Logs are read beside them, by their own calls.
-fn gather(first: ToWorker, waiting: &mut Mailbox<ToWorker>, worker: &WorkerServiceClient) -> Vec<Order> {
+fn gather(
+    first: WorkerSessionMessage,
+    waiting: &mut Mailbox<WorkerSessionMessage>,
+    worker: &WorkerServiceClient,
+) -> Vec<Order> {
     let (mut orders, mut weight, mut next) = (Vec::new(), 0, Some(first));
     while let Some(message) = next {
         match message {
-            ToWorker::ReadLog(request, reply_to) => {
+            WorkerSessionMessage::ReadLog(request, reply_to) => {
                 let worker = worker.clone();
                 tokio::spawn(async move { reply_to.send(read_log(worker, request).await) });
             }
-            ToWorker::Order(order) => {
+            WorkerSessionMessage::Order(order) => {
                 weight += self::weight(&order);
                 orders.push(order);
             }
         }
-        let full = orders.len() >= MOST_ORDERS || weight >= HEAVY;
+        let full = orders.len() >= MOST_ORDERS || weight >= MAX_BATCH_BYTES;
         next = if full { None } else { waiting.receive().now_or_never().flatten() };
     }
     orders

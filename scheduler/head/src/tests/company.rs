@@ -5,24 +5,24 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use cohabit_types::{
-    Answer, Consideration, Demand, DeviceId, Gpus, JobId, JobSpec, Query, RefusalCode, Reply, Request, Share,
+    Answer, Demand, DeviceId, DryRun, GpuRequest, JobId, JobSpec, Query, RefusalCode, Reply, Request, Share,
     Slowdown, Submit,
 };
 
 use super::planning::Hanging;
 use crate::kit::cluster::{TestClient, TestHead, policy};
 use crate::kit::spec;
-use crate::{Basis, HeadOptions};
+use crate::{HeadOptions, InterferenceSource};
 
 fn half() -> JobSpec {
-    JobSpec { demand: Demand { gpus: Gpus::Part(Share(500)), ..Demand::default() }, ..spec() }
+    JobSpec { demand: Demand { gpus: GpuRequest::Part(Share(500)), ..Demand::default() }, ..spec() }
 }
 
 /// A head that puts every job on the first device with room, and knows nothing but the law.
 async fn sharing() -> TestHead {
     let change = |options: &mut HeadOptions| {
         options.policy = "first-fit-sharing".into();
-        options.interference = Basis::Law;
+        options.interference = InterferenceSource::Law;
     };
     TestHead::start_like(change).await
 }
@@ -34,7 +34,7 @@ async fn submit(client: &TestClient, spec: JobSpec) -> JobId {
     job
 }
 
-async fn consider(client: &TestClient, spec: JobSpec) -> Consideration {
+async fn consider(client: &TestClient, spec: JobSpec) -> DryRun {
     let answer = client.query(Query::Consider(Box::new(spec))).await.unwrap();
     let Answer::Considered(consideration) = answer else { panic!("{answer:?}") };
     *consideration
@@ -69,7 +69,7 @@ async fn a_job_that_is_thought_of_is_refused_or_waits_as_it_would_if_it_were_sub
     let told = consider(&client, half()).await;
     assert_eq!((told.place, told.reason.as_str()), (None, "no worker is connected that takes jobs"));
     let _worker = head.worker(1, vec![]).await;
-    let large = JobSpec { demand: Demand { gpus: Gpus::Whole(3), ..Demand::default() }, ..spec() };
+    let large = JobSpec { demand: Demand { gpus: GpuRequest::Whole(3), ..Demand::default() }, ..spec() };
     let answer = client.query(Query::Consider(Box::new(large))).await.unwrap();
     let Answer::Refused(refusal) = answer else { panic!("{answer:?}") };
     assert_eq!(refusal.code, RefusalCode::Unsatisfiable);

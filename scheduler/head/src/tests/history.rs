@@ -1,8 +1,8 @@
 //! Jobs that have left the memory of the head are still found.
 
 use cohabit_types::{
-    Answer, DeviceId, Filter, JobId, JobRef, JobState, Outcome, Query, RefusalCode, Report, Span, Stretch,
-    StretchSharing, Watched,
+    Answer, ColocationSample, DeviceId, Filter, JobId, JobRef, JobRevision, JobState, Outcome, Query,
+    RefusalCode, Report, SharingStrategy, Span,
 };
 
 use crate::kit::at;
@@ -52,7 +52,7 @@ async fn forgotten_and_live_jobs_are_listed_and_watched_together() {
     let rest = Filter { after: Some(job), ..one };
     let Answer::Listed(second) = client.query(Query::List(rest)).await.unwrap() else { panic!() };
     assert_eq!((second.jobs[0].id, second.more), (live, false));
-    let both = [job, live].map(|job| Watched { job, revision: 0 });
+    let both = [job, live].map(|job| JobRevision { job, revision: 0 });
     let Answer::Jobs(records) = client.query(Query::Watch(both.to_vec())).await.unwrap() else { panic!() };
     assert_eq!(records.len(), 2);
     let Answer::Jobs(shown) = client.query(Query::Show(vec![live, job])).await.unwrap() else { panic!() };
@@ -67,7 +67,7 @@ async fn a_job_that_never_was_is_not_found_anywhere() {
         Query::Show(vec![never]),
         Query::Explain(never),
         Query::Resolve(vec![JobRef::Id(never)]),
-        Query::Watch(vec![Watched { job: never, revision: 0 }]),
+        Query::Watch(vec![JobRevision { job: never, revision: 0 }]),
     ] {
         let refusal = match client.query(query).await {
             Err(refusal) | Ok(Answer::Refused(refusal)) => refusal,
@@ -83,11 +83,11 @@ async fn stretches_go_to_the_history_and_not_to_the_journal() {
     let (client, mut worker) = (head.admin().await, head.worker(1, vec![]).await);
     client.submit().await;
     let rank = worker.next_run().await.attempt.rank(0);
-    let stretch = Stretch {
+    let stretch = ColocationSample {
         rank,
         device: DeviceId("host-0".into()),
         gpu: "host slot".into(),
-        sharing: StretchSharing::Exclusive,
+        sharing: SharingStrategy::Exclusive,
         neighbours: vec![],
         from: at(1),
         to: at(2),

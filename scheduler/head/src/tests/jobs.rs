@@ -3,8 +3,9 @@
 use std::time::Duration;
 
 use cohabit_types::{
-    Answer, Array, AtEnd, IndexRange, JobChange, JobId, JobState, LogPosition, LogRequest, Order, Outcome,
-    Progress, ProgressOf, Query, RefusalCode, Reply, Report, Request, StopReason, Verdict, Watched,
+    Answer, Array, AttemptProgress, ChangeResult, FollowMode, IndexRange, JobChange, JobId, JobRevision,
+    JobState, LogPosition, LogRequest, Order, Outcome, Progress, Query, RefusalCode, Reply, Report, Request,
+    StopReason,
 };
 
 use crate::kit::cluster::{TestHead, within};
@@ -45,10 +46,10 @@ async fn a_cancelled_job_is_stopped_and_a_watcher_that_waits_wakes() {
     let attempt = worker.next_run().await.attempt;
     worker.started(attempt.rank(0)).await;
     let revision = client.show(job).await.revision;
-    let waiting = client.query(Query::Watch(vec![Watched { job, revision }]));
+    let waiting = client.query(Query::Watch(vec![JobRevision { job, revision }]));
     let cancelling = async {
         let cancel = Request::Change(JobChange::Cancel, vec![job]);
-        assert_eq!(client.request(cancel).await.unwrap(), Reply::Changed(vec![(job, Verdict::Done)]));
+        assert_eq!(client.request(cancel).await.unwrap(), Reply::Changed(vec![(job, ChangeResult::Done)]));
     };
     let (woken, ()) = within(futures::future::join(waiting, cancelling)).await;
     let Answer::Jobs(records) = woken.unwrap() else { panic!() };
@@ -62,7 +63,7 @@ async fn a_watch_without_a_change_ends_at_its_limit() {
     let client = head.admin().await;
     let job = client.submit().await;
     let record = client.show(job).await;
-    let watched = Watched { job, revision: record.revision };
+    let watched = JobRevision { job, revision: record.revision };
     assert_eq!(client.query(Query::Watch(vec![watched])).await, Ok(Answer::Jobs(vec![])));
 }
 
@@ -74,8 +75,8 @@ async fn a_watcher_of_more_jobs_than_one_message_holds_sees_them_all() {
     let ranges = vec![IndexRange { first: 1, last: 1_500, step: 1 }];
     submit.spec.array = Some(Array { ranges, at_once: None });
     client.request(Request::Submit(Box::new(submit))).await.unwrap();
-    let mut unseen: Vec<Watched> =
-        (1..=1_500).map(|index| Watched { job: JobId::member(1, index), revision: 0 }).collect();
+    let mut unseen: Vec<JobRevision> =
+        (1..=1_500).map(|index| JobRevision { job: JobId::member(1, index), revision: 0 }).collect();
     while !unseen.is_empty() {
         let answer = client.query(Query::Watch(unseen.clone())).await.unwrap();
         let Answer::Jobs(records) = answer else { panic!("{answer:?}") };
@@ -93,7 +94,7 @@ async fn progress_is_shown_and_not_journaled() {
     worker.started(attempt.rank(0)).await;
     let before = head.ask("SELECT cast(max(sequence) AS TEXT) FROM events");
     let progress = Progress { step: 7, total: Some(9), ..Progress::default() };
-    worker.report(Report::Progress(vec![ProgressOf { attempt, progress: progress.clone() }])).await;
+    worker.report(Report::Progress(vec![AttemptProgress { attempt, progress: progress.clone() }])).await;
     let shown = client.show(job).await.progress.unwrap();
     assert_eq!(shown, Progress { at: shown.at, ..progress }, "the head says when it came");
     assert_eq!(head.ask("SELECT cast(max(sequence) AS TEXT) FROM events"), before);
@@ -143,7 +144,7 @@ async fn a_log_is_read_from_the_worker_that_has_it() {
     let (client, mut worker) = (head.admin().await, head.worker(1, vec![]).await);
     let job = client.submit().await;
     let rank = worker.run_one(Outcome::Exited(0)).await;
-    let request = LogRequest { rank, from: LogPosition::Start, at_end: AtEnd::Return };
+    let request = LogRequest { rank, from: LogPosition::Start, at_end: FollowMode::Return };
     let chunk = client.read_log(request).await.unwrap();
     assert_eq!(chunk.records[0].bytes, format!("{rank} says hello\n").into_bytes());
     let nobody_s = LogRequest { rank: job.attempt(5).rank(0), ..request };

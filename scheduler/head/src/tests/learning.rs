@@ -3,9 +3,9 @@
 
 use std::time::Duration;
 
-use cohabit_policy::interference::{CoLocation, GpuKind, Knowledge, Member};
-use cohabit_policy::{Change, PendingJob, Plan, Policy, Proposal, Prospect, Shortage, View};
-use cohabit_types::{Gpus, JobId, JobSpec, ModelDescription, RefusalCode, Report, Share};
+use cohabit_policy::interference::{ColocationSet, GpuKind, InterferenceContext, SetMember};
+use cohabit_policy::{PendingJob, PendingReason, Plan, Policy, Proposal, Shortage, View, ViewChange};
+use cohabit_types::{GpuRequest, JobId, JobSpec, ModelDescription, RefusalCode, Report, Share};
 
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 
@@ -14,15 +14,15 @@ use crate::kit::{fifo_plan, minute};
 use crate::planner::PolicyFactory;
 
 /// Tells the test what it knows whenever it plans.
-struct Curious {
-    knowledge: Option<Knowledge>,
-    tell: UnboundedSender<Option<Knowledge>>,
+struct ReportingPolicy {
+    knowledge: Option<InterferenceContext>,
+    tell: UnboundedSender<Option<InterferenceContext>>,
 }
 
-impl Policy for Curious {
-    fn learn(&mut self, _: &View, _: &[Change]) {}
+impl Policy for ReportingPolicy {
+    fn learn(&mut self, _: &View, _: &[ViewChange]) {}
 
-    fn outlook(&mut self, _: &View) -> Vec<Prospect> {
+    fn explain_pending(&mut self, _: &View) -> Vec<PendingReason> {
         Vec::new()
     }
 
@@ -36,19 +36,20 @@ impl Policy for Curious {
         unreachable!("nobody asks")
     }
 
-    fn know(&mut self, knowledge: &Knowledge) {
+    fn set_interference(&mut self, knowledge: &InterferenceContext) {
         self.knowledge = Some(knowledge.clone());
     }
 }
 
-fn curious() -> (PolicyFactory, UnboundedReceiver<Option<Knowledge>>) {
+fn reporting_policy() -> (PolicyFactory, UnboundedReceiver<Option<InterferenceContext>>) {
     let (tell, told) = unbounded_channel();
-    (policy(move || Curious { knowledge: None, tell: tell.clone() }), told)
+    (policy(move || ReportingPolicy { knowledge: None, tell: tell.clone() }), told)
 }
 
 /// A head whose policy tells what it knows, two jobs, and a worker.
-async fn with_two_jobs() -> (TestHead, UnboundedReceiver<Option<Knowledge>>, [JobId; 2], TestWorker) {
-    let (policy, told) = curious();
+async fn with_two_jobs() -> (TestHead, UnboundedReceiver<Option<InterferenceContext>>, [JobId; 2], TestWorker)
+{
+    let (policy, told) = reporting_policy();
     let head = TestHead::start_with(policy, Duration::from_secs(30)).await;
     let (client, worker) = (head.admin().await, head.worker(1, vec![]).await);
     let jobs = [submit(&client, "a").await, submit(&client, "b").await];
@@ -59,7 +60,7 @@ async fn submit(client: &TestClient, model: &str) -> JobId {
     let model = ModelDescription { name: Some(model.into()), batch_size: Some(32), ..Default::default() };
     let model = |spec: &mut JobSpec| {
         spec.model = Some(model);
-        spec.demand.gpus = Gpus::Part(Share(500));
+        spec.demand.gpus = GpuRequest::Part(Share(500));
     };
     client.submit_like(model).await
 }
@@ -72,10 +73,10 @@ fn pair([a, b]: [JobId; 2]) -> Report {
 }
 
 /// What is predicted for the pair, once it counts as measured.
-async fn measured(told: &mut UnboundedReceiver<Option<Knowledge>>) -> [f64; 2] {
-    let member = |model: &str| Member { model: model.into(), batch: Some(32), ..Member::default() };
-    let sharing = Some(cohabit_types::StretchSharing::Mps);
-    let set = CoLocation { gpu: GpuKind::named("v100"), sharing, members: ["a", "b"].map(member).into() };
+async fn measured(told: &mut UnboundedReceiver<Option<InterferenceContext>>) -> [f64; 2] {
+    let member = |model: &str| SetMember { model: model.into(), batch: Some(32), ..SetMember::default() };
+    let sharing = Some(cohabit_types::SharingStrategy::Mps);
+    let set = ColocationSet { gpu: GpuKind::named("v100"), sharing, members: ["a", "b"].map(member).into() };
     loop {
         let knowledge = within(told.recv()).await.expect("the policy is there");
         let said = knowledge.map(|it| it.interference.predict(std::slice::from_ref(&set)).remove(0));
@@ -100,8 +101,8 @@ async fn what_was_lived_through_is_known_again_after_a_restart() {
     let (head, mut told, jobs, worker) = with_two_jobs().await;
     worker.report(pair(jobs)).await;
     measured(&mut told).await;
-    head.admin().await.submit_like(|spec| spec.demand.gpus = Gpus::Whole(2)).await;
-    let (policy, mut told) = curious();
+    head.admin().await.submit_like(|spec| spec.demand.gpus = GpuRequest::Whole(2)).await;
+    let (policy, mut told) = reporting_policy();
     let _head = head.restarted_with(policy).await;
     assert_eq!(measured(&mut told).await, [1.25, 2.0], "known at the first plan of its new life");
 }
@@ -139,13 +140,13 @@ async fn only_admins_choose_a_model_and_only_one_that_there_is() {
 
 #[cfg(feature = "learned")]
 mod learned {
-    use cohabit_types::{ModelChoice, ModelRequest, Models, Stretch};
+    use cohabit_types::{ColocationSample, ModelChoice, ModelRequest, Models};
 
     use super::*;
-    use crate::{Basis, HeadDaemon, HeadError, HeadOptions};
+    use crate::{HeadDaemon, HeadError, HeadOptions, InterferenceSource};
 
     /// Every pair of eight jobs: who is more sensitive and has the greedier neighbour gets on more slowly.
-    fn all_pairs(jobs: &[JobId]) -> Vec<Stretch> {
+    fn all_pairs(jobs: &[JobId]) -> Vec<ColocationSample> {
         let alone = jobs.iter().map(|job| minute(0, *job, 10.0, &[]));
         let slowdown = |one: usize, other: usize| 1.0 + 0.05 * (one + 1) as f64 * (other + 2) as f64 / 2.0;
         let beside = jobs.iter().enumerate().flat_map(|(one, job)| {
@@ -221,17 +222,17 @@ mod learned {
 
     #[tokio::test]
     async fn the_model_that_comes_with_the_program_is_gone_by_without_a_word() {
-        assert_eq!(HeadOptions::new("/nowhere").interference, Basis::Pretrained);
+        assert_eq!(HeadOptions::new("/nowhere").interference, InterferenceSource::Pretrained);
         let head = TestHead::start_like(|options| {
             options.policy = "isacpp".into();
-            options.interference = Basis::Pretrained;
+            options.interference = InterferenceSource::Pretrained;
         })
         .await;
         let models = head.admin().await.models(ModelRequest::List).await.unwrap();
         assert_eq!((models.base.as_str(), models.trouble), ("pretrained", None));
     }
 
-    async fn refused(policy: &str, interference: Basis) -> Result<(), HeadError> {
+    async fn refused(policy: &str, interference: InterferenceSource) -> Result<(), HeadError> {
         let folder = tempfile::tempdir().unwrap();
         let listen = "127.0.0.1:0".parse().unwrap();
         let policy = policy.to_owned();
@@ -250,14 +251,14 @@ mod learned {
         let path = folder.path().join("pairs.csv");
         let columns = cohabit_types::CO_LOCATION_COLUMNS.join(",");
         std::fs::write(&path, format!("{columns}\n1,v100,mps,a,32,ten,8,1,1,0.5,0.5,true\n")).unwrap();
-        let refusal = told(&refused("isacpp", Basis::Table(path.clone())).await.unwrap_err());
+        let refusal = told(&refused("isacpp", InterferenceSource::Table(path.clone())).await.unwrap_err());
         let place = format!("table:{}", path.display());
         assert!(refusal.contains(&place) && refusal.contains("line 2, column 'solo_rate'"), "{refusal}");
     }
 
     #[tokio::test]
     async fn a_folder_without_a_model_is_refused_unless_the_policy_does_not_look() {
-        let nowhere = Basis::Model("/nowhere".into());
+        let nowhere = InterferenceSource::Model("/nowhere".into());
         let refusal = told(&refused("isacpp", nowhere.clone()).await.unwrap_err());
         assert!(refusal.contains("model:/nowhere") && refusal.contains("card.json"), "{refusal}");
         assert!(refused("fifo", nowhere).await.is_ok());
@@ -269,7 +270,7 @@ mod learned {
 async fn a_program_without_models_says_so() {
     let folder = tempfile::tempdir().unwrap();
     let mut options = crate::HeadOptions::new(folder.path());
-    (options.policy, options.interference) = ("isacpp".into(), crate::Basis::Pretrained);
+    (options.policy, options.interference) = ("isacpp".into(), crate::InterferenceSource::Pretrained);
     let refusal = crate::HeadDaemon::start(options).await.map(drop).unwrap_err().to_string();
     assert!(refusal.contains("built without models") && refusal.contains("choose law"), "{refusal}");
 }

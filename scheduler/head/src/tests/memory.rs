@@ -1,8 +1,8 @@
 //! The memory that a job needs is learned from those that ended, and outlives the head.
 
 use cohabit_types::{
-    Bytes, Device, DeviceId, DeviceKind, DeviceTelemetry, GpuReading, Gpus, Inventory, JobId, JobSpec,
-    ModelDescription, Outcome, Report, Share, Stretch,
+    Bytes, ColocationSample, Device, DeviceId, DeviceKind, DeviceTelemetry, GpuReading, GpuRequest,
+    Inventory, JobId, JobSpec, ModelDescription, Outcome, Report, Share,
 };
 
 use crate::kit::cluster::{TestClient, TestHead, TestWorker};
@@ -25,7 +25,7 @@ fn resnet(spec: &mut JobSpec) {
 async fn predicted(client: &TestClient) -> Option<Bytes> {
     let half = |spec: &mut JobSpec| {
         resnet(spec);
-        spec.demand.gpus = Gpus::Part(Share(500));
+        spec.demand.gpus = GpuRequest::Part(Share(500));
     };
     let job = client.submit_like(half).await;
     client.show(job).await.predicted?.gpu_memory
@@ -60,7 +60,7 @@ async fn what_a_driver_tells_of_a_job_that_ended_well_is_what_the_next_one_needs
 async fn what_the_history_tells_of_it_is_known_after_a_restart() {
     let head = TestHead::start().await;
     let (client, mut worker) = (head.admin().await, gpu(&head, 1).await);
-    let stretch = |job| Stretch { memory: Some(Bytes(5 * GIB)), ..minute(1, job, 10.0, &[]) };
+    let stretch = |job| ColocationSample { memory: Some(Bytes(5 * GIB)), ..minute(1, job, 10.0, &[]) };
     run(&client, &mut worker, |job| Report::Stretches(vec![stretch(job)])).await;
     let head = head.restarted().await;
     let (client, _worker) = (head.admin().await, gpu(&head, 2).await);

@@ -4,7 +4,7 @@ use std::sync::mpsc::{Receiver, Sender, channel};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use cohabit_policy::{Change, PendingJob, Plan, Policy, Proposal, Prospect, Shortage, View};
+use cohabit_policy::{PendingJob, PendingReason, Plan, Policy, Proposal, Shortage, View, ViewChange};
 use cohabit_types::{Answer, JobId, Outcome, Query};
 
 use crate::kit::cluster::{TestClient, TestHead, policy};
@@ -14,9 +14,9 @@ use crate::kit::fifo_plan;
 pub(super) struct Hanging(pub(super) Arc<Mutex<Receiver<()>>>);
 
 impl Policy for Hanging {
-    fn learn(&mut self, _: &View, _: &[Change]) {}
+    fn learn(&mut self, _: &View, _: &[ViewChange]) {}
 
-    fn outlook(&mut self, _: &View) -> Vec<Prospect> {
+    fn explain_pending(&mut self, _: &View) -> Vec<PendingReason> {
         Vec::new()
     }
 
@@ -32,18 +32,18 @@ impl Policy for Hanging {
 }
 
 /// Panics in its first plan; tells what each later one had heard of.
-struct Nervous {
+struct PanicsOnce {
     first: bool,
-    changes: Vec<Change>,
-    tell: Sender<Vec<Change>>,
+    changes: Vec<ViewChange>,
+    tell: Sender<Vec<ViewChange>>,
 }
 
-impl Policy for Nervous {
-    fn learn(&mut self, _: &View, changes: &[Change]) {
+impl Policy for PanicsOnce {
+    fn learn(&mut self, _: &View, changes: &[ViewChange]) {
         self.changes.extend_from_slice(changes);
     }
 
-    fn outlook(&mut self, _: &View) -> Vec<Prospect> {
+    fn explain_pending(&mut self, _: &View) -> Vec<PendingReason> {
         Vec::new()
     }
 
@@ -85,7 +85,7 @@ async fn after_a_panic_a_new_policy_hears_of_the_jobs_that_live() {
     let nervous = policy(move || {
         let mut built = built.lock().unwrap();
         *built += 1;
-        Nervous { first: *built == 1, changes: vec![], tell: tell.clone() }
+        PanicsOnce { first: *built == 1, changes: vec![], tell: tell.clone() }
     });
     let head = TestHead::start_with(nervous, Duration::from_secs(30)).await;
     let (client, mut worker) = (head.admin().await, head.worker(1, vec![]).await);
@@ -95,7 +95,7 @@ async fn after_a_panic_a_new_policy_hears_of_the_jobs_that_live() {
     let second = client.submit().await;
     worker.next_run().await;
     let changes = told.recv().unwrap();
-    let runs = |change: &Change| matches!(change, Change::Running(job) if job.id == first);
-    let waits = |change: &Change| matches!(change, Change::Pending(job) if job.id == second);
+    let runs = |change: &ViewChange| matches!(change, ViewChange::Running(job) if job.id == first);
+    let waits = |change: &ViewChange| matches!(change, ViewChange::Pending(job) if job.id == second);
     assert!(changes.iter().any(runs) && changes.iter().any(waits), "{changes:?}");
 }

@@ -1,9 +1,9 @@
 //! Whom and what a head refuses, and in which words.
 
-use cohabit_net::{LinkError, RefusedCode, Token, context_for};
+use cohabit_net::{HelloRefusalCode, LinkError, Token, context_for};
 use cohabit_types::{
-    AtEnd, JobChange, LogPosition, LogRequest, Outcome, RefusalCode, Reply, Request, Role, Span, TokenAnswer,
-    TokenRequest, Verdict,
+    ChangeResult, FollowMode, JobChange, LogPosition, LogRequest, Outcome, RefusalCode, Reply, Request, Role,
+    Span, TokenAnswer, TokenRequest,
 };
 
 use crate::HeadError;
@@ -14,7 +14,7 @@ async fn a_token_of_workers_opens_no_client_s_door() {
     let head = TestHead::start().await;
     let token = Token::read_file(&head.daemon.worker_token_file()).unwrap();
     let refused = head.client(token).await.map(drop).unwrap_err();
-    assert!(matches!(refused, LinkError::Refused { code: RefusedCode::WrongRole, .. }), "{refused}");
+    assert!(matches!(refused, LinkError::Refused { code: HelloRefusalCode::WrongRole, .. }), "{refused}");
 }
 
 #[tokio::test]
@@ -24,13 +24,13 @@ async fn users_own_their_jobs_logs_and_nothing_else() {
         (head.user("ada").await, head.user("eve").await, head.worker(1, vec![]).await);
     let job = ada.submit().await;
     let rank = worker.run_one(Outcome::Exited(0)).await;
-    let log = LogRequest { rank, from: LogPosition::Start, at_end: AtEnd::Return };
+    let log = LogRequest { rank, from: LogPosition::Start, at_end: FollowMode::Return };
     assert!(ada.read_log(log).await.is_ok());
     assert_eq!(eve.read_log(log).await.unwrap_err().code, RefusalCode::NotAllowed);
     let cancelled = eve.request(Request::Change(JobChange::Cancel, vec![job])).await.unwrap();
     let Reply::Changed(verdicts) = cancelled else { panic!() };
     assert!(
-        matches!(&verdicts[..], [(_, Verdict::Refused(refusal))] if refusal.code == RefusalCode::NotAllowed)
+        matches!(&verdicts[..], [(_, ChangeResult::Refused(refusal))] if refusal.code == RefusalCode::NotAllowed)
     );
     let drained = eve.request(Request::Drain("box".into())).await.unwrap();
     assert!(matches!(drained, Reply::Refused(refusal) if refusal.code == RefusalCode::NotAllowed));

@@ -1,6 +1,6 @@
 //! A head that ends, in whatever way, loses nothing and runs nothing twice.
 
-use cohabit_types::{HeldRank, JobState, Outcome, Phase};
+use cohabit_types::{HeldRank, HeldRankPhase, JobState, Outcome};
 
 use crate::HeadError;
 use crate::kit::at;
@@ -28,7 +28,7 @@ async fn a_job_that_runs_while_the_head_is_killed_is_adopted() {
     let head = head.killed_and_started().await;
     let client = head.admin().await;
     assert_eq!(client.show(job).await.state, JobState::Running);
-    let mut worker = head.worker(2, vec![HeldRank { rank, phase: Phase::Running(at(0)) }]).await;
+    let mut worker = head.worker(2, vec![HeldRank { rank, phase: HeldRankPhase::Running(at(0)) }]).await;
     worker.ended(rank, Outcome::Exited(0)).await;
     assert_eq!(worker.next_order().await, cohabit_types::Order::Acknowledge(rank));
     let record = client.seen(job, |record| record.state.is_terminal()).await;

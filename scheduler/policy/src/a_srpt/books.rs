@@ -9,18 +9,20 @@ use std::collections::{BTreeMap, BTreeSet};
 use cohabit_types::{JobId, Span, Time};
 
 use super::capacity::Capacity;
-use super::hold_outs::HoldOuts;
-use super::patience::Patience;
+use super::hold_outs::DelayedJobs;
+use super::patience::DelayRule;
 use super::recent_waits::RecentWaits;
-use super::virtual_machine::VirtualMachine;
-use super::{Options, QueueOrder, VirtualAlpha};
-use crate::ends::Ends;
-use crate::mapping::Switch;
-use crate::{Change, Cluster, Needs, PendingJob, Place, Profile, Queue, RunningJob, View};
+use super::virtual_machine::VirtualSrptMachine;
+use super::{ASrptOptions, QueueOrder, VirtualAlpha};
+use crate::ends::ExpectedEnds;
+use crate::mapping::Toggle;
+use crate::{
+    ClassKey, ClusterChange, PendingJob, PendingQueue, Placer, Profile, RunningJob, View, ViewChange,
+};
 
 /// The order of the queue: larger priorities first, then by turn, then the earlier submission.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) struct Key {
+pub(super) struct QueueKey {
     priority: Reverse<i32>,
     turn: Turn,
     submitted_at: Time,
@@ -43,7 +45,7 @@ pub(super) struct Entry {
     /// What is expected of it.
     pub(super) profile: Profile,
     /// What decides where it may go.
-    pub(super) needs: Needs,
+    pub(super) needs: ClassKey,
     /// Since when it could have run, when it first became known.
     pub(super) arrived_at: Time,
     /// When its virtual turn came (`q_i`), if it has.
@@ -59,7 +61,7 @@ enum Phase {
     Running,
 }
 
-impl std::ops::Index<JobId> for Books {
+impl std::ops::Index<JobId> for QueueState {
     type Output = Entry;
     fn index(&self, job: JobId) -> &Entry {
         &self.entries[&job]
@@ -68,37 +70,37 @@ impl std::ops::Index<JobId> for Books {
 
 /// All jobs, and the two orders they pass through.
 #[derive(Debug, Clone)]
-pub(super) struct Books {
+pub(super) struct QueueState {
     virtual_alpha: VirtualAlpha,
-    virtual_machine: Switch,
+    virtual_machine: Toggle,
     queue_order: QueueOrder,
-    eager_start: Switch,
+    eager_start: Toggle,
     pub(super) capacity: Capacity,
-    pub(super) machine: VirtualMachine,
-    pub(super) queue: Queue<Key>,
+    pub(super) machine: VirtualSrptMachine,
+    pub(super) queue: PendingQueue<QueueKey>,
     pub(super) waits: RecentWaits,
-    pub(super) hold_outs: HoldOuts,
+    pub(super) hold_outs: DelayedJobs,
     /// When running jobs are expected to end.
-    pub(super) ends: Ends,
+    pub(super) ends: ExpectedEnds,
     entries: BTreeMap<JobId, Entry>,
 }
 
-impl Books {
-    pub(super) fn new(options: &Options) -> Books {
-        Books {
+impl QueueState {
+    pub(super) fn new(options: &ASrptOptions) -> QueueState {
+        QueueState {
             virtual_alpha: options.virtual_alpha,
             virtual_machine: options.virtual_machine,
             queue_order: match options.virtual_machine {
-                Switch::On => options.queue_order,
-                Switch::Off => QueueOrder::Duration,
+                Toggle::On => options.queue_order,
+                Toggle::Off => QueueOrder::Duration,
             },
             eager_start: options.eager_start,
             capacity: Capacity::default(),
-            machine: VirtualMachine::default(),
-            queue: Queue::default(),
+            machine: VirtualSrptMachine::default(),
+            queue: PendingQueue::default(),
             waits: RecentWaits::default(),
-            hold_outs: HoldOuts::new(Patience::new(options)),
-            ends: Ends::default(),
+            hold_outs: DelayedJobs::new(DelayRule::new(options)),
+            ends: ExpectedEnds::default(),
             entries: BTreeMap::new(),
         }
     }
@@ -110,7 +112,7 @@ impl Books {
 
     /// Takes over what changed up to the moment of the view: arrivals at their own times, all else at that
     /// moment.
-    pub(super) fn learn(&mut self, view: &View, changes: &[Change], place: &mut impl Place) {
+    pub(super) fn learn(&mut self, view: &View, changes: &[ViewChange], place: &mut impl Placer) {
         place.learn(view, changes);
         let cluster = place.prepare(view);
         self.capacity.learn(changes);
@@ -118,44 +120,44 @@ impl Books {
             // Nothing was served at the old speed, and a new policy hears of jobs that arrived long ago.
             self.machine.set_speed(self.capacity.whole());
         }
-        if cluster == Cluster::Changed {
-            self.profile_again(view, place);
+        if cluster == ClusterChange::Changed {
+            self.refresh_profiles(view, place);
         }
         self.release_arrivals(view, changes, place);
         self.advance(view, view.now);
         self.machine.set_speed(self.capacity.whole());
         for change in changes {
             match change {
-                Change::Pending(job) => self.note_pending(view, job, place),
-                Change::Running(job) => self.note_running(view, job, place),
-                Change::Gone(job) => self.forget(*job),
-                Change::Node(_) | Change::NodeGone(_) => {}
+                ViewChange::Pending(job) => self.note_pending(view, job, place),
+                ViewChange::Running(job) => self.note_running(view, job, place),
+                ViewChange::Gone(job) => self.forget(*job),
+                ViewChange::Node(_) | ViewChange::NodeGone(_) => {}
             }
         }
     }
 
     /// The nodes are others: what is expected of waiting jobs may be too. A turn that came stays.
-    fn profile_again(&mut self, view: &View, place: &mut impl Place) {
+    fn refresh_profiles(&mut self, view: &View, place: &mut impl Placer) {
         for job in view.pending.values() {
             let Some(entry) = self.entries.get_mut(&job.id) else { continue };
             entry.profile = place.profile(&job.demand, &job.traits);
             entry.needs = place.needs(&job.demand, &job.traits, &entry.profile);
-            self.machine.revise(job.id, virtual_work(&entry.profile, self.virtual_alpha));
+            self.machine.revise(job.id, compute_virtual_work(&entry.profile, self.virtual_alpha));
             self.enqueue(job);
         }
     }
 
     /// New jobs enter the virtual machine in the order in which they could first have run.
-    fn release_arrivals(&mut self, view: &View, changes: &[Change], place: &mut impl Place) {
-        let arrival = |change: &Change| match change {
-            Change::Pending(job) if !self.entries.contains_key(&job.id) => {
+    fn release_arrivals(&mut self, view: &View, changes: &[ViewChange], place: &mut impl Placer) {
+        let arrival = |change: &ViewChange| match change {
+            ViewChange::Pending(job) if !self.entries.contains_key(&job.id) => {
                 view.pending.get(&job.id).map(|job| (job.eligible_at, job.id))
             }
-            Change::Pending(_)
-            | Change::Running(_)
-            | Change::Gone(_)
-            | Change::Node(_)
-            | Change::NodeGone(_) => None,
+            ViewChange::Pending(_)
+            | ViewChange::Running(_)
+            | ViewChange::Gone(_)
+            | ViewChange::Node(_)
+            | ViewChange::NodeGone(_) => None,
         };
         let arrivals: BTreeSet<(Time, JobId)> = changes.iter().filter_map(arrival).collect();
         for (at, job) in arrivals {
@@ -174,7 +176,7 @@ impl Books {
                 self.enqueue(job);
             }
         }
-        self.follow_front(view);
+        self.requeue_front(view);
     }
 
     fn note_turn(&mut self, job: JobId, at: Time) {
@@ -185,25 +187,25 @@ impl Books {
     }
 
     /// Who may start before its turn is ordered by the work that is left, and that of the first job shrinks.
-    fn follow_front(&mut self, view: &View) {
-        if self.eager_start == Switch::On
+    fn requeue_front(&mut self, view: &View) {
+        if self.eager_start == Toggle::On
             && let Some(job) = self.machine.front().and_then(|task| view.pending.get(&task.job))
         {
             self.enqueue(job);
         }
     }
 
-    fn release(&mut self, view: &View, job: &PendingJob, place: &mut impl Place) {
+    fn release(&mut self, view: &View, job: &PendingJob, place: &mut impl Placer) {
         let profile = place.profile(&job.demand, &job.traits);
         let needs = place.needs(&job.demand, &job.traits, &profile);
         let arrived_at = job.eligible_at;
-        let work = virtual_work(&profile, self.virtual_alpha);
+        let work = compute_virtual_work(&profile, self.virtual_alpha);
         let phase = Phase::Waiting;
         let entry = Entry { profile, needs, arrived_at, turn_at: None, queued_at: arrived_at, phase };
         self.entries.insert(job.id, entry);
         match self.virtual_machine {
-            Switch::On => self.machine.release(self.machine.now().max(arrived_at), job.id, work),
-            Switch::Off => self.note_turn(job.id, arrived_at),
+            Toggle::On => self.machine.release(self.machine.now().max(arrived_at), job.id, work),
+            Toggle::Off => self.note_turn(job.id, arrived_at),
         }
         self.enqueue(job);
         // A job without any work has its turn at once.
@@ -218,17 +220,17 @@ impl Books {
         let turn = match (entry.turn_at, self.queue_order, self.eager_start) {
             (Some(_), QueueOrder::Duration, _) => Turn::Length(entry.profile.runtime),
             (Some(at), QueueOrder::Turn, _) => Turn::Came(at),
-            (None, _, Switch::On) => Turn::Ahead(self.machine.work(job.id).map_or(0, |(_, task)| task.left)),
-            (None, _, Switch::Off) => return,
+            (None, _, Toggle::On) => Turn::Ahead(self.machine.work(job.id).map_or(0, |(_, task)| task.left)),
+            (None, _, Toggle::Off) => return,
         };
-        let key = Key { priority: Reverse(job.priority), turn, submitted_at: job.submitted_at };
+        let key = QueueKey { priority: Reverse(job.priority), turn, submitted_at: job.submitted_at };
         let needs = entry.needs;
-        self.hold_outs.note_waiting(&needs, &entry.profile, entry.queued_at);
-        self.queue.insert_needing(job.id, needs, key);
+        self.hold_outs.record_waiting(&needs, &entry.profile, entry.queued_at);
+        self.queue.insert_with_class(job.id, needs, key);
     }
 
     /// A job waits: one that ran goes on waiting with the turn it had, from the moment it lost its devices.
-    fn note_pending(&mut self, view: &View, job: &PendingJob, place: &mut impl Place) {
+    fn note_pending(&mut self, view: &View, job: &PendingJob, place: &mut impl Placer) {
         let Some(entry) = self.entries.get_mut(&job.id) else {
             return self.release(view, job, place);
         };
@@ -240,7 +242,7 @@ impl Books {
         self.enqueue(job);
     }
 
-    fn note_running(&mut self, view: &View, job: &RunningJob, place: &mut impl Place) {
+    fn note_running(&mut self, view: &View, job: &RunningJob, place: &mut impl Placer) {
         self.queue.remove(job.id);
         match self.entries.get_mut(&job.id) {
             Some(entry) => {
@@ -273,7 +275,7 @@ impl Books {
 }
 
 /// The work of a job on the virtual machine (`G * p'_i`), in thousandths of a device times microseconds.
-pub(super) fn virtual_work(profile: &Profile, alpha: VirtualAlpha) -> u128 {
+pub(super) fn compute_virtual_work(profile: &Profile, alpha: VirtualAlpha) -> u128 {
     let Some(bounds) = profile.bounds else { return profile.work() };
     let seconds = match alpha {
         VirtualAlpha::HeavyEdge => return profile.work(),

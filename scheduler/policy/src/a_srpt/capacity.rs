@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use cohabit_types::{NodeId, Share};
 
-use crate::{Change, NodeView};
+use crate::{NodeView, ViewChange};
 
 /// The devices in service on all nodes.
 #[derive(Debug, Clone, Default)]
@@ -22,19 +22,19 @@ struct Devices {
 
 impl Capacity {
     /// Takes over what changed.
-    pub(super) fn learn(&mut self, changes: &[Change]) {
+    pub(super) fn learn(&mut self, changes: &[ViewChange]) {
         for change in changes {
             match change {
-                Change::Node(node) => {
+                ViewChange::Node(node) => {
                     let now = Devices::of(node);
                     let before = self.nodes.insert(node.id, now);
                     self.replace(before.unwrap_or_default(), now);
                 }
-                Change::NodeGone(node) => {
+                ViewChange::NodeGone(node) => {
                     let before = self.nodes.remove(node);
                     self.replace(before.unwrap_or_default(), Devices::default());
                 }
-                Change::Pending(_) | Change::Running(_) | Change::Gone(_) => {}
+                ViewChange::Pending(_) | ViewChange::Running(_) | ViewChange::Gone(_) => {}
             }
         }
     }

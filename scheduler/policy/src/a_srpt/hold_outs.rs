@@ -8,36 +8,36 @@ use std::collections::BTreeMap;
 
 use cohabit_types::Time;
 
-use super::patience::Patience;
-use crate::{ClassId, Needs, Profile};
+use super::patience::DelayRule;
+use crate::{ClassId, ClassKey, Profile};
 
 /// Slowdowns that are remembered for a class.
-const MOST_SLOWDOWNS: usize = 16;
+const MAX_SLOWDOWNS: usize = 16;
 
 /// Classes that are remembered.
-const MOST_CLASSES: usize = 4_096;
+const MAX_CLASSES: usize = 4_096;
 
 /// What is remembered of all classes.
 #[derive(Debug, Clone)]
-pub(super) struct HoldOuts {
-    patience: Patience,
+pub(super) struct DelayedJobs {
+    patience: DelayRule,
     /// The slowdowns by which each class was tried last, and until when nobody takes a place as slow as that.
-    classes: BTreeMap<Needs, Vec<(f64, Time)>>,
+    classes: BTreeMap<ClassKey, Vec<(f64, Time)>>,
 }
 
-impl HoldOuts {
-    pub(super) const fn new(patience: Patience) -> HoldOuts {
-        HoldOuts { patience, classes: BTreeMap::new() }
+impl DelayedJobs {
+    pub(super) const fn new(patience: DelayRule) -> DelayedJobs {
+        DelayedJobs { patience, classes: BTreeMap::new() }
     }
 
     /// Until when no job of a class takes a place as slow as that, as far as is known.
-    pub(super) fn all_until(&self, needs: &Needs, slowdown: f64) -> Option<Time> {
+    pub(super) fn delayed_until(&self, needs: &ClassKey, slowdown: f64) -> Option<Time> {
         let known = self.classes.get(needs)?.iter().find(|(known, _)| *known == slowdown);
         known.map(|(_, until)| *until)
     }
 
     /// A job waits in the queue since then.
-    pub(super) fn note_waiting(&mut self, needs: &Needs, profile: &Profile, queued_at: Time) {
+    pub(super) fn record_waiting(&mut self, needs: &ClassKey, profile: &Profile, queued_at: Time) {
         for (slowdown, until) in self.classes.get_mut(needs).into_iter().flatten() {
             let own = self.patience.ends_at(profile, queued_at, *slowdown).unwrap_or(queued_at);
             *until = own.min(*until);
@@ -45,15 +45,15 @@ impl HoldOuts {
     }
 
     /// All jobs of the classes that were looked at hold out.
-    pub(super) fn note_looks(&mut self, looks: Looks) {
-        let whole = looks.0.into_values().filter(|look| look.kind == Kind::Whole);
-        for Look { needs, slowdown, until, .. } in whole {
-            if self.classes.len() == MOST_CLASSES && !self.classes.contains_key(&needs) {
+    pub(super) fn record_scans(&mut self, looks: ClassScans) {
+        let whole = looks.0.into_values().filter(|look| look.kind == ScanExtent::Whole);
+        for ClassScan { needs, slowdown, until, .. } in whole {
+            if self.classes.len() == MAX_CLASSES && !self.classes.contains_key(&needs) {
                 self.classes.clear();
             }
             let known = self.classes.entry(needs).or_default();
             known.retain(|(known, _)| *known != slowdown);
-            known.truncate(MOST_SLOWDOWNS - 1);
+            known.truncate(MAX_SLOWDOWNS - 1);
             known.insert(0, (slowdown, until));
         }
     }
@@ -61,25 +61,25 @@ impl HoldOuts {
 
 /// The classes that one plan looks at, job by job.
 #[derive(Debug, Default)]
-pub(super) struct Looks(BTreeMap<ClassId, Look>);
+pub(super) struct ClassScans(BTreeMap<ClassId, ClassScan>);
 
 #[derive(Debug)]
-struct Look {
-    needs: Needs,
+struct ClassScan {
+    needs: ClassKey,
     /// Of the place by which the last job was tried.
     slowdown: f64,
     /// When the first of the jobs loses its patience.
     until: Time,
-    kind: Kind,
+    kind: ScanExtent,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Kind {
+enum ScanExtent {
     Whole,
     Partial,
 }
 
-impl Looks {
+impl ClassScans {
     /// Whether a job of the class was looked at.
     pub(super) fn has(&self, class: ClassId) -> bool {
         self.0.contains_key(&class)
@@ -87,11 +87,11 @@ impl Looks {
 
     /// A job holds out until then. Patience lasts the longer the slower a place is, so where places only get
     /// slower the earliest end found is none too late for the last of them.
-    pub(super) fn note(&mut self, class: ClassId, needs: Needs, slowdown: f64, until: Time) {
-        let fresh = Look { needs, slowdown, until, kind: Kind::Whole };
+    pub(super) fn note(&mut self, class: ClassId, needs: ClassKey, slowdown: f64, until: Time) {
+        let fresh = ClassScan { needs, slowdown, until, kind: ScanExtent::Whole };
         let look = self.0.entry(class).or_insert(fresh);
         if slowdown < look.slowdown {
-            look.kind = Kind::Partial;
+            look.kind = ScanExtent::Partial;
         }
         look.slowdown = slowdown;
         look.until = look.until.min(until);
@@ -100,7 +100,7 @@ impl Looks {
     /// The rest of the class is not looked at.
     pub(super) fn cut_short(&mut self, class: ClassId) {
         if let Some(look) = self.0.get_mut(&class) {
-            look.kind = Kind::Partial;
+            look.kind = ScanExtent::Partial;
         }
     }
 }

@@ -2,7 +2,7 @@
 //! suffer from a bad place may hold out for a better one.
 //!
 //! The README beside this file says which properties are wanted, what of this is the paper's and what is
-//! inferred, and where each is tested. Choosing devices is not done here: that is a [`crate::Place`].
+//! inferred, and where each is tested. Choosing devices is not done here: that is a [`crate::Placer`].
 
 mod books;
 mod capacity;
@@ -16,7 +16,7 @@ mod vacancies;
 mod virtual_machine;
 mod why;
 
-pub use options::{Barrier, Options, QueueMode, QueueOrder, VirtualAlpha};
+pub use options::{ASrptOptions, QueueMode, QueueOrder, StarvationBarrier, VirtualAlpha};
 pub use policy::ASrpt;
 
 #[cfg(test)]

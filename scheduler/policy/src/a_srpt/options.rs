@@ -7,11 +7,11 @@ use std::str::FromStr;
 
 use cohabit_types::Span;
 
-use crate::mapping::Switch;
+use crate::mapping::Toggle;
 
 /// How A-SRPT plans. The defaults are what schedules best by measurement: the folder's README says why.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Options {
+pub struct ASrptOptions {
     /// A job whose worst place is slower than its best by more than this factor may hold out for a better
     /// one (`theta`, at least 1).
     pub theta: f64,
@@ -24,14 +24,14 @@ pub struct Options {
     /// What the queue is ordered by once a job's virtual turn has come.
     pub queue_order: QueueOrder,
     /// What becomes of the others once a job was passed for too long; strict queues need nothing of it.
-    pub starvation_barrier: Barrier,
+    pub starvation_barrier: StarvationBarrier,
     /// Whether a job may start before its virtual turn if devices are idle.
-    pub eager_start: Switch,
+    pub eager_start: Toggle,
     /// Which iteration time the virtual machine takes for a job's own.
     pub virtual_alpha: VirtualAlpha,
     /// Whether the virtual machine says whose turn it is; without it the shortest expected runtime goes
     /// first.
-    pub virtual_machine: Switch,
+    pub virtual_machine: Toggle,
 }
 
 /// What becomes of the jobs behind one that has no room.
@@ -46,7 +46,7 @@ pub enum QueueMode {
 
 /// What becomes of others once a job was passed for too long.
 #[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
-pub enum Barrier {
+pub enum StarvationBarrier {
     /// Nothing: it may be passed for ever.
     #[default]
     Off,
@@ -79,24 +79,24 @@ pub enum VirtualAlpha {
     LowerBound,
 }
 
-impl Default for Options {
-    fn default() -> Options {
-        Options {
+impl Default for ASrptOptions {
+    fn default() -> ASrptOptions {
+        ASrptOptions {
             theta: 1.5,
             delta: 1.0,
             tau: None,
             queue_mode: QueueMode::default(),
             queue_order: QueueOrder::default(),
-            starvation_barrier: Barrier::default(),
-            eager_start: Switch::Off,
+            starvation_barrier: StarvationBarrier::default(),
+            eager_start: Toggle::Off,
             virtual_alpha: VirtualAlpha::default(),
-            virtual_machine: Switch::On,
+            virtual_machine: Toggle::On,
         }
     }
 }
 
-impl Options {
-    /// The keys that [`Options::set`] takes.
+impl ASrptOptions {
+    /// The keys that [`ASrptOptions::set`] takes.
     pub const KEYS: [&'static str; 9] = [
         "theta",
         "delta",
@@ -132,16 +132,19 @@ impl Options {
             "eager-start" => self.eager_start = one_of(&SWITCHES, key, value)?,
             "virtual-alpha" => self.virtual_alpha = one_of(&ALPHAS, key, value)?,
             "virtual-machine" => self.virtual_machine = one_of(&SWITCHES, key, value)?,
-            _ => return Err(format!("a-srpt has no '{key}': use one of {}", Options::KEYS.join(", "))),
+            _ => return Err(format!("a-srpt has no '{key}': use one of {}", ASrptOptions::KEYS.join(", "))),
         }
         Ok(())
     }
 }
 
-const BARRIERS: [(&str, Barrier); 3] =
-    [("off", Barrier::Off), ("reserve", Barrier::Reserve), ("block", Barrier::Block)];
+const BARRIERS: [(&str, StarvationBarrier); 3] = [
+    ("off", StarvationBarrier::Off),
+    ("reserve", StarvationBarrier::Reserve),
+    ("block", StarvationBarrier::Block),
+];
 
-const SWITCHES: [(&str, Switch); 2] = [("on", Switch::On), ("off", Switch::Off)];
+const SWITCHES: [(&str, Toggle); 2] = [("on", Toggle::On), ("off", Toggle::Off)];
 
 const ALPHAS: [(&str, VirtualAlpha); 3] = [
     ("heavy-edge", VirtualAlpha::HeavyEdge),

@@ -6,7 +6,7 @@
 
 use cohabit_types::{Span, Time};
 
-use super::Options;
+use super::ASrptOptions;
 use crate::Profile;
 
 /// A place slower than the best by less than this is as good as the best.
@@ -17,15 +17,15 @@ const UNUSUAL: u64 = 3;
 
 /// The rule of holding out, with its numbers.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Patience {
+pub(super) struct DelayRule {
     theta: f64,
     delta: f64,
     tau: Option<Span>,
 }
 
-impl Patience {
-    pub(super) const fn new(options: &Options) -> Patience {
-        Patience { theta: options.theta, delta: options.delta, tau: options.tau }
+impl DelayRule {
+    pub(super) const fn new(options: &ASrptOptions) -> DelayRule {
+        DelayRule { theta: options.theta, delta: options.delta, tau: options.tau }
     }
 
     /// Until when a job that waits since `queued_at` holds out for a place that is better than one slower
@@ -40,7 +40,7 @@ impl Patience {
 
     /// Until when it waits for a device of its own instead of joining others on one, where that makes it and
     /// them so much later together: no longer than to join them would have cost.
-    pub(super) const fn alone_until(queued_at: Time, delay: Span) -> Time {
+    pub(super) const fn own_device_deadline(queued_at: Time, delay: Span) -> Time {
         Time::from_micros(queued_at.as_micros().saturating_add(delay.as_micros()))
     }
 

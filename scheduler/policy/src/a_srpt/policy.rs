@@ -8,28 +8,28 @@
 
 use cohabit_types::{ReasonCode, Time};
 
-use super::books::{Books, Entry};
-use super::round::{Round, Rules, Verdict};
-use super::virtual_machine::Task;
-use super::{Options, why};
-use crate::interference::Knowledge;
+use super::books::{Entry, QueueState};
+use super::round::{JobDecision, Round, Rules};
+use super::virtual_machine::VirtualJob;
+use super::{ASrptOptions, why};
+use crate::interference::InterferenceContext;
 use crate::place::consider;
 use crate::prospects::prospect;
-use crate::{Change, PendingJob, Place, Plan, Policy, Proposal, Prospect, Shortage, View};
+use crate::{PendingJob, PendingReason, Placer, Plan, Policy, Proposal, Shortage, View, ViewChange};
 
 /// The policy. It chooses devices by `P`, whose proposals say how much slower a place is than the best.
 #[derive(Debug, Clone)]
 pub struct ASrpt<P> {
     place: P,
     rules: Rules,
-    books: Books,
+    books: QueueState,
 }
 
-impl<P: Place> ASrpt<P> {
+impl<P: Placer> ASrpt<P> {
     /// A policy with these switches that has seen nothing yet.
     #[must_use]
-    pub fn new(options: &Options, place: P) -> ASrpt<P> {
-        ASrpt { place, rules: Rules::new(options), books: Books::new(options) }
+    pub fn new(options: &ASrptOptions, place: P) -> ASrpt<P> {
+        ASrpt { place, rules: Rules::new(options), books: QueueState::new(options) }
     }
 
     /// When its virtual turn came (`q_i`), for a job that is pending or runs and has had it.
@@ -39,7 +39,7 @@ impl<P: Place> ASrpt<P> {
     }
 
     /// The jobs in the queue, in its order.
-    fn prospects_in_queue(&mut self, view: &View) -> Vec<Prospect> {
+    fn prospects_in_queue(&mut self, view: &View) -> Vec<PendingReason> {
         let ASrpt { place, rules, books } = self;
         let (usual_wait, ends) = (books.waits.median(), &mut books.ends.clone());
         let mut round = Round::new(rules, place, view, ends, usual_wait, books.capacity.free());
@@ -54,7 +54,7 @@ impl<P: Place> ASrpt<P> {
                 }
                 Ok(proposal) => match round.holds_out(entry, &proposal) {
                     None => prospect(job.id, None, ahead),
-                    Some((until, what)) => Prospect {
+                    Some((until, what)) => PendingReason {
                         code: ReasonCode::WaitingForDevices,
                         why: why::holds_out(view.now, until, what, &proposal),
                         not_before: Some(until),
@@ -62,17 +62,18 @@ impl<P: Place> ASrpt<P> {
                     },
                 },
             };
-            prospects.push(Prospect { runtime: entry.profile.expected_at(1.0), ..waits_for });
+            prospects.push(PendingReason { runtime: entry.profile.expected_at(1.0), ..waits_for });
         }
         prospects
     }
 
     /// The pending jobs whose virtual turn has not come, in the order in which it does if nobody arrives.
-    fn prospects_on_machine(&self, view: &View) -> Vec<Prospect> {
-        let waits =
-            |task: &Task| view.pending.contains_key(&task.job) && self.books.queue.key(task.job).is_none();
-        let on_machine = self.books.machine.outlook().enumerate();
-        let prospect = |(ahead, (task, turn_at)): (usize, (Task, Option<Time>))| Prospect {
+    fn prospects_on_machine(&self, view: &View) -> Vec<PendingReason> {
+        let waits = |task: &VirtualJob| {
+            view.pending.contains_key(&task.job) && self.books.queue.key(task.job).is_none()
+        };
+        let on_machine = self.books.machine.list_completions().enumerate();
+        let prospect = |(ahead, (task, turn_at)): (usize, (VirtualJob, Option<Time>))| PendingReason {
             job: task.job,
             code: ReasonCode::WaitingForVirtualTurn,
             why: why::awaits_turn(view.now, &task, turn_at, ahead),
@@ -83,8 +84,8 @@ impl<P: Place> ASrpt<P> {
     }
 }
 
-impl<P: Place> Policy for ASrpt<P> {
-    fn learn(&mut self, view: &View, changes: &[Change]) {
+impl<P: Placer> Policy for ASrpt<P> {
+    fn learn(&mut self, view: &View, changes: &[ViewChange]) {
         self.books.learn(view, changes, &mut self.place);
     }
 
@@ -100,21 +101,21 @@ impl<P: Place> Policy for ASrpt<P> {
         while let Some(turn) = walk.next() {
             let (job, entry): (_, &Entry) = (&view.pending[&turn.job], &books[turn.job]);
             match round.judge(turn.class, job, entry, &books.hold_outs) {
-                Verdict::Start(proposal) => {
+                JobDecision::Start(proposal) => {
                     let why = why::started(view.now, entry, &proposal);
                     plan.actions.push(Proposal { why, ..proposal }.start(job.id, &entry.profile));
                 }
-                Verdict::HoldOut(until) => wake_by(&mut plan, until),
-                Verdict::AllHoldOut(until) => {
+                JobDecision::Delay(until) => wake_by(&mut plan, until),
+                JobDecision::DelayClass(until) => {
                     wake_by(&mut plan, until);
                     walk.close();
                 }
-                Verdict::InTheWay => {}
-                Verdict::Pass => {
-                    round.pass(job, books.queue.of_class(turn.class));
+                JobDecision::ConflictsWithReservation => {}
+                JobDecision::Pass => {
+                    round.pass(job, books.queue.count_class(turn.class));
                     walk.close();
                 }
-                Verdict::Block => {
+                JobDecision::Block => {
                     blocked = true;
                     break;
                 }
@@ -124,12 +125,12 @@ impl<P: Place> Policy for ASrpt<P> {
         books.ends = ends;
         // Whom nobody looked at may be the first to lose patience.
         if !blocked {
-            books.hold_outs.note_looks(looks);
+            books.hold_outs.record_scans(looks);
         }
         plan
     }
 
-    fn outlook(&mut self, view: &View) -> Vec<Prospect> {
+    fn explain_pending(&mut self, view: &View) -> Vec<PendingReason> {
         self.books.advance(view, view.now);
         let mut prospects = self.prospects_in_queue(view);
         prospects.extend(self.prospects_on_machine(view));
@@ -140,8 +141,8 @@ impl<P: Place> Policy for ASrpt<P> {
         consider(&mut self.place, view, job)
     }
 
-    fn know(&mut self, knowledge: &Knowledge) {
-        self.place.know(knowledge);
+    fn set_interference(&mut self, knowledge: &InterferenceContext) {
+        self.place.set_interference(knowledge);
     }
 }
 

@@ -4,32 +4,32 @@
 
 use std::collections::BTreeMap;
 
-use cohabit_types::{Demand, Gpus, Share, Span, Time};
+use cohabit_types::{Demand, GpuRequest, Share, Span, Time};
 
 use super::books::Entry;
-use super::hold_outs::{HoldOuts, Looks};
-use super::patience::Patience;
-use super::vacancies::Vacancies;
-use super::{Barrier, Options, QueueMode};
-use crate::ends::Ends;
-use crate::reservation::{Reservation, Starting};
-use crate::{ClassId, FreeNodes, PendingJob, Place, Proposal, Shortage, View};
+use super::hold_outs::{ClassScans, DelayedJobs};
+use super::patience::DelayRule;
+use super::vacancies::ExpectedReleases;
+use super::{ASrptOptions, QueueMode, StarvationBarrier};
+use crate::ends::ExpectedEnds;
+use crate::reservation::{Reservation, StartingJob};
+use crate::{ClassId, FreeNodes, PendingJob, Placer, Proposal, Shortage, View};
 
 /// Where so many of a class would be in the way of a reservation, the rest of it is not looked at.
-const MOST_REFUSED: u32 = 64;
+const MAX_REFUSED: u32 = 64;
 
 /// What decides about a job at its turn.
 #[derive(Debug, Clone)]
 pub(super) struct Rules {
-    patience: Patience,
+    patience: DelayRule,
     queue_mode: QueueMode,
-    starvation_barrier: Barrier,
+    starvation_barrier: StarvationBarrier,
 }
 
 impl Rules {
-    pub(super) const fn new(options: &Options) -> Rules {
+    pub(super) const fn new(options: &ASrptOptions) -> Rules {
         Rules {
-            patience: Patience::new(options),
+            patience: DelayRule::new(options),
             queue_mode: options.queue_mode,
             starvation_barrier: options.starvation_barrier,
         }
@@ -38,15 +38,15 @@ impl Rules {
 
 /// What becomes of a job at its turn.
 #[derive(Debug)]
-pub(super) enum Verdict {
+pub(super) enum JobDecision {
     /// It starts here.
     Start(Proposal),
     /// It holds out for a better place until then; others may pass.
-    HoldOut(Time),
+    Delay(Time),
     /// It holds out, and so does all its class at least until then.
-    AllHoldOut(Time),
+    DelayClass(Time),
     /// It would be in the way of a reservation; others may pass.
-    InTheWay,
+    ConflictsWithReservation,
     /// It has no room, or all its class would be in the way, and others may pass.
     Pass,
     /// It has no room, and nobody may pass.
@@ -55,7 +55,7 @@ pub(super) enum Verdict {
 
 /// What a job holds out for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum HeldOutFor {
+pub(super) enum DelayReason {
     /// A place where an iteration is faster.
     BetterPlace,
     /// A device of its own, which is expected then.
@@ -69,7 +69,7 @@ pub(super) struct Round<'r, P> {
     view: &'r View,
     now: Time,
     /// When running jobs are expected to end.
-    ends: &'r mut Ends,
+    ends: &'r mut ExpectedEnds,
     /// How long jobs have usually waited of late.
     usual_wait: Span,
     free: FreeNodes<'r>,
@@ -77,22 +77,22 @@ pub(super) struct Round<'r, P> {
     spare: u64,
     /// Where a job of each class would go, until something is taken.
     offers: BTreeMap<ClassId, Result<Proposal, Shortage>>,
-    starting: Vec<Starting<'r>>,
+    starting: Vec<StartingJob<'r>>,
     /// Made for the first job that was passed for too long.
     reservation: Option<Reservation<'r>>,
     /// How many of each class would be in its way.
     refused: BTreeMap<ClassId, u32>,
-    vacancies: Vacancies,
+    vacancies: ExpectedReleases,
     /// Classes that were looked at job by job.
-    pub(super) looks: Looks,
+    pub(super) looks: ClassScans,
 }
 
-impl<'r, P: Place> Round<'r, P> {
+impl<'r, P: Placer> Round<'r, P> {
     pub(super) fn new(
         rules: &'r Rules,
         place: &'r mut P,
         view: &'r View,
-        ends: &'r mut Ends,
+        ends: &'r mut ExpectedEnds,
         usual_wait: Span,
         spare: u64,
     ) -> Round<'r, P> {
@@ -109,8 +109,8 @@ impl<'r, P: Place> Round<'r, P> {
             starting: Vec::new(),
             reservation: None,
             refused: BTreeMap::new(),
-            vacancies: Vacancies::default(),
-            looks: Looks::default(),
+            vacancies: ExpectedReleases::default(),
+            looks: ClassScans::default(),
         }
     }
 
@@ -120,8 +120,8 @@ impl<'r, P: Place> Round<'r, P> {
         class: ClassId,
         job: &'r PendingJob,
         entry: &Entry,
-        hold_outs: &HoldOuts,
-    ) -> Verdict {
+        hold_outs: &DelayedJobs,
+    ) -> JobDecision {
         if job.demand.total_milli() > self.spare {
             return self.without_room(class, job, entry);
         }
@@ -130,18 +130,18 @@ impl<'r, P: Place> Round<'r, P> {
         };
         let until = match self.holds_out(entry, &proposal) {
             None => return self.start(class, job, entry, proposal),
-            Some((until, HeldOutFor::OwnDevice(_))) => return self.await_device(class, until),
-            Some((until, HeldOutFor::BetterPlace)) => until,
+            Some((until, DelayReason::OwnDevice(_))) => return self.delay_for_device(class, until),
+            Some((until, DelayReason::BetterPlace)) => until,
         };
         let needs = entry.needs;
         if !self.looks.has(class)
-            && let Some(all) = hold_outs.all_until(&needs, proposal.slowdown)
+            && let Some(all) = hold_outs.delayed_until(&needs, proposal.slowdown)
             && self.now < all
         {
-            return Verdict::AllHoldOut(all);
+            return JobDecision::DelayClass(all);
         }
         self.looks.note(class, needs, proposal.slowdown, until);
-        Verdict::HoldOut(until)
+        JobDecision::Delay(until)
     }
 
     /// Where a job of this class would go with what is free now.
@@ -156,34 +156,34 @@ impl<'r, P: Place> Round<'r, P> {
     }
 
     /// Until when a job holds out instead of taking this place, and for what, if it does.
-    pub(super) fn holds_out(&mut self, entry: &Entry, proposal: &Proposal) -> Option<(Time, HeldOutFor)> {
+    pub(super) fn holds_out(&mut self, entry: &Entry, proposal: &Proposal) -> Option<(Time, DelayReason)> {
         let better = self.rules.patience.ends_at(&entry.profile, entry.queued_at, proposal.slowdown);
         // Before its turn, which it could as well wait for, a job takes only the best place.
         let better = better.map(|until| if entry.turn_at.is_some() { until } else { Time::NEVER });
         match better.filter(|until| self.now < *until) {
-            Some(until) => Some((until, HeldOutFor::BetterPlace)),
+            Some(until) => Some((until, DelayReason::BetterPlace)),
             None => self.awaits_device(entry, proposal),
         }
     }
 
     /// It waits for a device of its own if one is expected sooner than to join others would be made up for.
-    fn awaits_device(&mut self, entry: &Entry, proposal: &Proposal) -> Option<(Time, HeldOutFor)> {
-        let until = Patience::alone_until(entry.queued_at, proposal.delay);
+    fn awaits_device(&mut self, entry: &Entry, proposal: &Proposal) -> Option<(Time, DelayReason)> {
+        let until = DelayRule::own_device_deadline(entry.queued_at, proposal.delay);
         if until <= self.now {
             return None;
         }
         let Round { vacancies, view, ends, .. } = self;
         let at = vacancies.next(view, ends).filter(|at| *at < self.now + proposal.delay)?;
-        Some((until, HeldOutFor::OwnDevice(at)))
+        Some((until, DelayReason::OwnDevice(at)))
     }
 
     /// One that waits for a device of its own wants the next one that comes free; others of its class may run
     /// for longer or shorter, so that each is asked for itself.
-    fn await_device(&mut self, class: ClassId, until: Time) -> Verdict {
+    fn delay_for_device(&mut self, class: ClassId, until: Time) -> JobDecision {
         self.vacancies.claim(1);
         self.offers.remove(&class);
         self.looks.cut_short(class);
-        Verdict::HoldOut(until)
+        JobDecision::Delay(until)
     }
 
     /// So many jobs go on waiting that need what this one needs.
@@ -193,7 +193,13 @@ impl<'r, P: Place> Round<'r, P> {
     }
 
     /// It starts, unless it would be in the way of a reservation.
-    fn start(&mut self, class: ClassId, job: &'r PendingJob, entry: &Entry, proposal: Proposal) -> Verdict {
+    fn start(
+        &mut self,
+        class: ClassId,
+        job: &'r PendingJob,
+        entry: &Entry,
+        proposal: Proposal,
+    ) -> JobDecision {
         let ends_at = self.now + entry.profile.runtime_at(proposal.slowdown);
         let admitted = self
             .reservation
@@ -203,27 +209,33 @@ impl<'r, P: Place> Round<'r, P> {
             self.looks.cut_short(class);
             let refused = self.refused.entry(class).or_default();
             *refused += 1;
-            return if *refused < MOST_REFUSED { Verdict::InTheWay } else { Verdict::Pass };
+            return if *refused < MAX_REFUSED {
+                JobDecision::ConflictsWithReservation
+            } else {
+                JobDecision::Pass
+            };
         }
         self.take(job, &proposal);
         let placement = proposal.placement.clone();
-        self.starting.push(Starting { ends_at, demand: &job.demand, placement });
-        Verdict::Start(proposal)
+        self.starting.push(StartingJob { ends_at, demand: &job.demand, placement });
+        JobDecision::Start(proposal)
     }
 
-    fn without_room(&mut self, class: ClassId, job: &'r PendingJob, entry: &Entry) -> Verdict {
+    fn without_room(&mut self, class: ClassId, job: &'r PendingJob, entry: &Entry) -> JobDecision {
         self.looks.cut_short(class);
         let strict = self.rules.queue_mode == QueueMode::Strict;
-        let passed = !strict && self.was_passed_too_long(entry);
+        let passed = !strict && self.is_starving(entry);
         if !(strict || passed) || !self.free.could_hold_when_empty(&job.demand) {
-            return Verdict::Pass;
+            return JobDecision::Pass;
         }
         match self.rules.starvation_barrier {
-            Barrier::Reserve if !strict => {
+            StarvationBarrier::Reserve if !strict => {
                 self.reserve(&self.room_for(class, &job.demand));
-                Verdict::Pass
+                JobDecision::Pass
             }
-            Barrier::Reserve | Barrier::Block | Barrier::Off => Verdict::Block,
+            StarvationBarrier::Reserve | StarvationBarrier::Block | StarvationBarrier::Off => {
+                JobDecision::Block
+            }
         }
     }
 
@@ -231,7 +243,7 @@ impl<'r, P: Place> Round<'r, P> {
     fn room_for(&self, class: ClassId, demand: &Demand) -> Demand {
         match self.offers.get(&class) {
             Some(Err(Shortage::Neighbours { .. })) => {
-                Demand { gpus: Gpus::Whole(1), max_slowdown: None, ..*demand }
+                Demand { gpus: GpuRequest::Whole(1), max_slowdown: None, ..*demand }
             }
             Some(_) | None => *demand,
         }
@@ -245,15 +257,15 @@ impl<'r, P: Place> Round<'r, P> {
         }
     }
 
-    fn was_passed_too_long(&self, entry: &Entry) -> bool {
-        self.rules.starvation_barrier != Barrier::Off
+    fn is_starving(&self, entry: &Entry) -> bool {
+        self.rules.starvation_barrier != StarvationBarrier::Off
             && entry.turn_at.is_some()
             && self.now.since(entry.queued_at)
                 > self.rules.patience.tolerance(&entry.profile, self.usual_wait)
     }
 
     fn take(&mut self, job: &PendingJob, proposal: &Proposal) {
-        self.free.settle(job.id, &job.demand, &proposal.placement);
+        self.free.take_as_resident(job.id, &job.demand, &proposal.placement);
         self.spare = self.spare.saturating_sub(job.demand.total_milli());
         self.offers.clear();
     }

@@ -8,28 +8,28 @@ use std::collections::BTreeMap;
 use cohabit_types::{DeviceId, NodeId, Time};
 
 use crate::View;
-use crate::ends::Ends;
+use crate::ends::ExpectedEnds;
 
 /// Devices that come free are looked for up to this many.
-const MOST: usize = 64;
+const MAX_RELEASES: usize = 64;
 
 /// Devices that come free, and those who want them.
 #[derive(Debug, Default)]
-pub(super) struct Vacancies {
+pub(super) struct ExpectedReleases {
     /// When the next ones come free, in order; found when first asked for.
     at: Option<Vec<Time>>,
     /// How many are wanted by those whose turn came before.
     claimed: u64,
 }
 
-impl Vacancies {
+impl ExpectedReleases {
     /// So many devices are wanted by jobs that go on waiting.
     pub(super) const fn claim(&mut self, devices: u64) {
         self.claimed = self.claimed.saturating_add(devices);
     }
 
     /// When a device comes free that nobody wants yet, as far as is known.
-    pub(super) fn next(&mut self, view: &View, ends: &mut Ends) -> Option<Time> {
+    pub(super) fn next(&mut self, view: &View, ends: &mut ExpectedEnds) -> Option<Time> {
         let position = usize::try_from(self.claimed).ok()?;
         let at = self.at.get_or_insert_with(|| vacancies(view, ends));
         at.get(position).copied()
@@ -37,7 +37,7 @@ impl Vacancies {
 }
 
 /// When each of the next devices has lost the last of its jobs.
-fn vacancies(view: &View, ends: &mut Ends) -> Vec<Time> {
+fn vacancies(view: &View, ends: &mut ExpectedEnds) -> Vec<Time> {
     let mut left: BTreeMap<(NodeId, &DeviceId), usize> = BTreeMap::new();
     for node in &view.nodes {
         for device in node.devices.iter().filter(|device| device.is_in_service()) {
@@ -56,7 +56,7 @@ fn vacancies(view: &View, ends: &mut Ends) -> Vec<Time> {
                 }
             }
         }
-        if vacancies.len() >= MOST {
+        if vacancies.len() >= MAX_RELEASES {
             break;
         }
     }

@@ -13,17 +13,17 @@ use cohabit_types::{JobId, Time};
 /// Costs O(log n) for a release, a removal and a completion, whatever waits: while time passes, only the
 /// first job's rest changes.
 #[derive(Debug, Clone, Default)]
-pub(super) struct VirtualMachine {
+pub(super) struct VirtualSrptMachine {
     now: Time,
     /// Work done in one microsecond.
     speed: u64,
-    order: BTreeSet<Task>,
-    tasks: BTreeMap<JobId, (Task, u128)>,
+    order: BTreeSet<VirtualJob>,
+    tasks: BTreeMap<JobId, (VirtualJob, u128)>,
 }
 
 /// A job on the machine, in the order of service: the least left, then the earliest arrival, then the number.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) struct Task {
+pub(super) struct VirtualJob {
     /// Work that is left of it.
     pub(super) left: u128,
     /// When it arrived.
@@ -32,11 +32,11 @@ pub(super) struct Task {
     pub(super) job: JobId,
 }
 
-impl VirtualMachine {
+impl VirtualSrptMachine {
     /// A job arrives; one that is there already starts over. The machine must have advanced to `now`.
     pub(super) fn release(&mut self, now: Time, job: JobId, work: u128) {
         self.remove(job);
-        self.put(Task { left: work, released_at: now, job }, work);
+        self.put(VirtualJob { left: work, released_at: now, job }, work);
     }
 
     /// Lets time pass and tells of each job that completes, in order, and of the microsecond by whose end it
@@ -56,15 +56,15 @@ impl VirtualMachine {
         self.now = self.now.max(to);
     }
 
-    fn serve(&mut self, task: Task, amount: u128) {
+    fn serve(&mut self, task: VirtualJob, amount: u128) {
         if amount > 0
             && let Some(work) = self.remove(task.job)
         {
-            self.put(Task { left: task.left - amount, ..task }, work);
+            self.put(VirtualJob { left: task.left - amount, ..task }, work);
         }
     }
 
-    fn put(&mut self, task: Task, work: u128) {
+    fn put(&mut self, task: VirtualJob, work: u128) {
         self.order.insert(task);
         self.tasks.insert(task.job, (task, work));
     }
@@ -81,7 +81,7 @@ impl VirtualMachine {
         if let Some((task, before)) = self.tasks.get(&job).copied() {
             let done = before - task.left;
             self.remove(job);
-            self.put(Task { left: work.saturating_sub(done), ..task }, work);
+            self.put(VirtualJob { left: work.saturating_sub(done), ..task }, work);
         }
     }
 
@@ -98,7 +98,7 @@ impl VirtualMachine {
     }
 
     /// All jobs in the order in which they complete if none arrives, and when; never without devices.
-    pub(super) fn outlook(&self) -> impl Iterator<Item = (Task, Option<Time>)> {
+    pub(super) fn list_completions(&self) -> impl Iterator<Item = (VirtualJob, Option<Time>)> {
         self.order.iter().scan(0, |used, task| {
             *used += task.left;
             let completes = self.speed > 0 || *used == 0;
@@ -107,7 +107,7 @@ impl VirtualMachine {
     }
 
     /// The job that is served.
-    pub(super) fn front(&self) -> Option<Task> {
+    pub(super) fn front(&self) -> Option<VirtualJob> {
         self.order.first().copied()
     }
 
@@ -122,7 +122,7 @@ impl VirtualMachine {
     }
 
     /// The whole work of a job, and what is left of it.
-    pub(super) fn work(&self, job: JobId) -> Option<(u128, Task)> {
+    pub(super) fn work(&self, job: JobId) -> Option<(u128, VirtualJob)> {
         self.tasks.get(&job).map(|(task, work)| (*work, *task))
     }
 

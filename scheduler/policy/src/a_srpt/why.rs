@@ -5,8 +5,8 @@
 use cohabit_types::{Share, Span, Time};
 
 use super::books::Entry;
-use super::round::HeldOutFor;
-use super::virtual_machine::Task;
+use super::round::DelayReason;
+use super::virtual_machine::VirtualJob;
 use crate::Proposal;
 
 /// Why a job starts now and there.
@@ -29,10 +29,10 @@ pub(super) fn started(now: Time, entry: &Entry, proposal: &Proposal) -> String {
 }
 
 /// Why a job does not start though there is room.
-pub(super) fn holds_out(now: Time, until: Time, what: HeldOutFor, proposal: &Proposal) -> String {
+pub(super) fn holds_out(now: Time, until: Time, what: DelayReason, proposal: &Proposal) -> String {
     match what {
-        HeldOutFor::BetterPlace => for_better_place(now, until, proposal),
-        HeldOutFor::OwnDevice(at) => for_own_device(now, until, at, proposal),
+        DelayReason::BetterPlace => for_better_place(now, until, proposal),
+        DelayReason::OwnDevice(at) => for_own_device(now, until, at, proposal),
     }
 }
 
@@ -56,7 +56,7 @@ fn for_better_place(now: Time, until: Time, proposal: &Proposal) -> String {
 }
 
 /// What a job waits for whose virtual turn has not come.
-pub(super) fn awaits_turn(now: Time, task: &Task, turn_at: Option<Time>, ahead: usize) -> String {
+pub(super) fn awaits_turn(now: Time, task: &VirtualJob, turn_at: Option<Time>, ahead: usize) -> String {
     let micros = task.left.div_ceil(u128::from(Share::WHOLE.0));
     let left = Span::from_micros(u64::try_from(micros).unwrap_or(u64::MAX));
     let order = match ahead {

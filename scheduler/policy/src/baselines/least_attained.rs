@@ -7,7 +7,7 @@
 
 use cohabit_types::{Share, Span};
 
-use super::{Service, Urgency};
+use super::{AttainedService, Urgency};
 use crate::Profile;
 
 /// Queues by attained service.
@@ -39,12 +39,12 @@ impl LeastAttained {
 }
 
 impl Urgency for LeastAttained {
-    fn measure(&self, profile: &Profile, service: Service) -> u128 {
+    fn measure(&self, profile: &Profile, service: AttainedService) -> u128 {
         let attained = u128::from(profile.milli) * u128::from(service.held.as_micros());
         self.ends().take_while(|end| attained >= *end).count() as u128
     }
 
-    fn worsens_in(&self, profile: &Profile, service: Service) -> Option<Span> {
+    fn time_until_demotion(&self, profile: &Profile, service: AttainedService) -> Option<Span> {
         let milli = u128::from(profile.milli);
         let attained = milli * u128::from(service.held.as_micros());
         let missing = self.ends().find(|end| attained < *end)? - attained;

@@ -15,7 +15,7 @@ mod victims;
 
 pub use least_attained::LeastAttained;
 pub use preemptive::Preemptive;
-pub use service::Service;
+pub use service::AttainedService;
 pub use shortest_remaining::ShortestRemaining;
 pub use sizes::{ShortestDuration, SmallestWork};
 pub use urgency::Urgency;

@@ -10,17 +10,17 @@ use std::collections::BTreeMap;
 use cohabit_types::{Demand, JobId, Placement, Span, Time};
 
 use super::Urgency;
-use super::service::{Run, Service};
-use super::victims::{Rank, Standing, Victims, rank};
+use super::service::{AttainedService, RunningAttempt};
+use super::victims::{PreemptionCandidate, UrgencyRank, Victims, rank};
 use crate::fitting::fits;
-use crate::interference::Knowledge;
-use crate::pipeline::Key;
+use crate::interference::InterferenceContext;
+use crate::pipeline::PriorityKey;
 use crate::place::consider;
-use crate::prospects::waiting_in;
-use crate::without_room::WithoutRoom;
+use crate::prospects::list_pending_reasons;
+use crate::without_room::UnplaceableDemands;
 use crate::{
-    Action, Change, Cluster, FreeNodes, Needs, PendingJob, Place, Plan, Policy, Profile, Proposal, Prospect,
-    Queue, RunPhase, RunningJob, Shortage, Turn, View,
+    Action, ClassKey, ClusterChange, FreeNodes, PendingJob, PendingQueue, PendingReason, Placer, Plan,
+    Policy, Profile, Proposal, QueueEntry, RunPhase, RunningJob, Shortage, View, ViewChange,
 };
 
 /// A policy made of an urgency and a choice of place.
@@ -30,23 +30,23 @@ pub struct Preemptive<U, P> {
     place: P,
     /// No job is stopped before it ran for so long.
     quantum: Span,
-    queue: Queue<Key>,
-    waiting: BTreeMap<JobId, Book>,
-    running: BTreeMap<JobId, (Book, Run)>,
+    queue: PendingQueue<PriorityKey>,
+    waiting: BTreeMap<JobId, TrackedJob>,
+    running: BTreeMap<JobId, (TrackedJob, RunningAttempt)>,
 }
 
 /// What is remembered of a job.
 #[derive(Debug, Clone)]
-struct Book {
+struct TrackedJob {
     priority: i32,
     submitted_at: Time,
     profile: Profile,
     /// What it had before its present attempt.
-    before: Service,
+    before: AttainedService,
 }
 
 /// A plan in the making.
-struct Draft<'v> {
+struct PreemptionDraft<'v> {
     view: &'v View,
     /// What is free now and kept for nobody.
     free: FreeNodes<'v>,
@@ -54,21 +54,29 @@ struct Draft<'v> {
     soon: Option<FreeNodes<'v>>,
     /// Made when the first job finds no room.
     victims: Option<Victims>,
-    without_room: WithoutRoom,
+    without_room: UnplaceableDemands,
     /// The first of those that others may have to make room for.
-    most_urgent: Option<Rank>,
+    most_urgent: Option<UrgencyRank>,
     plan: Plan,
 }
 
-impl<'v> Draft<'v> {
-    fn new(view: &'v View) -> Draft<'v> {
+impl<'v> PreemptionDraft<'v> {
+    fn new(view: &'v View) -> PreemptionDraft<'v> {
         let free = FreeNodes::new(&view.nodes);
         let mut soon = None;
         for job in view.running.values().filter(|job| job.phase == RunPhase::Stopping) {
             soon.get_or_insert_with(|| free.clone()).give_back(&job.demand, &job.placement);
         }
-        let without_room = WithoutRoom::default();
-        Draft { view, free, soon, victims: None, without_room, most_urgent: None, plan: Plan::default() }
+        let without_room = UnplaceableDemands::default();
+        PreemptionDraft {
+            view,
+            free,
+            soon,
+            victims: None,
+            without_room,
+            most_urgent: None,
+            plan: Plan::default(),
+        }
     }
 
     fn take(&mut self, demand: &Demand, placement: &Placement) {
@@ -77,23 +85,23 @@ impl<'v> Draft<'v> {
     }
 }
 
-impl<U: Urgency, P: Place> Preemptive<U, P> {
+impl<U: Urgency, P: Placer> Preemptive<U, P> {
     /// Joins them; no job is stopped before it ran for a quantum.
     pub fn new(urgency: U, place: P, quantum: Span) -> Preemptive<U, P> {
         let (waiting, running) = (BTreeMap::new(), BTreeMap::new());
-        Preemptive { urgency, place, quantum, queue: Queue::default(), waiting, running }
+        Preemptive { urgency, place, quantum, queue: PendingQueue::default(), waiting, running }
     }
 
     fn waits(&mut self, job: &PendingJob, now: Time) {
         let (known, before) = match (self.running.remove(&job.id), self.waiting.remove(&job.id)) {
             (Some((book, run)), _) => (Some(book.profile), book.before.plus(&run, now)),
             (None, Some(book)) => (Some(book.profile), book.before),
-            (None, None) => (None, Service::default()),
+            (None, None) => (None, AttainedService::default()),
         };
         let profile = known.unwrap_or_else(|| self.place.profile(&job.demand, &job.traits));
         let (priority, submitted_at) = (job.priority, job.submitted_at);
-        let book = Book { priority, submitted_at, profile, before };
-        self.queue.insert_needing(job.id, Needs::Room(job.demand), self.key(&book, before));
+        let book = TrackedJob { priority, submitted_at, profile, before };
+        self.queue.insert_with_class(job.id, ClassKey::Room(job.demand), self.key(&book, before));
         self.waiting.insert(job.id, book);
     }
 
@@ -102,22 +110,22 @@ impl<U: Urgency, P: Place> Preemptive<U, P> {
         let book = match (self.waiting.remove(&job.id), self.running.remove(&job.id)) {
             (Some(book), _) => book,
             (None, Some((book, run))) if run.since == job.started_at => book,
-            (None, Some((book, run))) => Book { before: book.before.plus(&run, now), ..book },
+            (None, Some((book, run))) => TrackedJob { before: book.before.plus(&run, now), ..book },
             // Only after a restart of the head: nothing else is told of a job that runs already.
-            (None, None) => Book {
+            (None, None) => TrackedJob {
                 priority: job.priority,
                 submitted_at: job.submitted_at,
                 profile: self.place.profile(&job.demand, &job.traits),
-                before: Service::default(),
+                before: AttainedService::default(),
             },
         };
         let slowdown = self.place.slowdown(&book.profile, &job.placement);
-        let run = Run { since: job.started_at, slowdown, phase: job.phase };
+        let run = RunningAttempt { since: job.started_at, slowdown, phase: job.phase };
         self.running.insert(job.id, (book, run));
     }
 
     /// On another cluster other things are to be expected of the jobs that are known.
-    fn expect_anew(&mut self, view: &View) {
+    fn refresh_profiles(&mut self, view: &View) {
         let pending = view.pending.values().map(|job| (job.id, &job.demand, &job.traits));
         let running = view.running.values().map(|job| (job.id, &job.demand, &job.traits));
         for (id, demand, traits) in pending.chain(running) {
@@ -137,14 +145,14 @@ impl<U: Urgency, P: Place> Preemptive<U, P> {
         self.running.remove(&job);
     }
 
-    fn key(&self, book: &Book, had: Service) -> Key {
+    fn key(&self, book: &TrackedJob, had: AttainedService) -> PriorityKey {
         (Reverse(book.priority), self.urgency.measure(&book.profile, had), book.submitted_at)
     }
 
     /// Finds room for the job whose turn it is: now, soon, or by stopping others.
-    fn consider(&mut self, draft: &mut Draft<'_>, turn: Turn<Key>) -> Room {
+    fn consider(&mut self, draft: &mut PreemptionDraft<'_>, turn: QueueEntry<PriorityKey>) -> Room {
         let job = &draft.view.pending[&turn.job];
-        let Book { profile, before, .. } = &self.waiting[&turn.job];
+        let TrackedJob { profile, before, .. } = &self.waiting[&turn.job];
         if draft.without_room.covers(&job.demand) {
             return Room::None;
         }
@@ -169,13 +177,19 @@ impl<U: Urgency, P: Place> Preemptive<U, P> {
         Room::Found
     }
 
-    fn preempt(&self, draft: &mut Draft<'_>, job: &PendingJob, turn: Turn<Key>) -> Room {
+    fn preempt(
+        &self,
+        draft: &mut PreemptionDraft<'_>,
+        job: &PendingJob,
+        turn: QueueEntry<PriorityKey>,
+    ) -> Room {
         if !draft.free.could_hold_when_empty(&job.demand) {
             return Room::None;
         }
         let rank = rank(turn.key);
         draft.most_urgent = Some(draft.most_urgent.map_or(rank, |known| known.min(rank)));
-        let victims = draft.victims.get_or_insert_with(|| Victims::new(self.standings(draft.view, rank)));
+        let victims =
+            draft.victims.get_or_insert_with(|| Victims::new(self.preemption_candidates(draft.view, rank)));
         let soon = draft.soon.as_ref().unwrap_or(&draft.free);
         let Some((stopped, soon)) = victims.make_room((rank, &job.demand), soon, draft.view) else {
             return Room::None;
@@ -193,22 +207,22 @@ impl<U: Urgency, P: Place> Preemptive<U, P> {
     }
 
     /// The running jobs that rank behind this.
-    fn standings(&self, view: &View, ahead: Rank) -> Vec<Standing> {
+    fn preemption_candidates(&self, view: &View, ahead: UrgencyRank) -> Vec<PreemptionCandidate> {
         let going_on = self.running.iter().filter(|(_, (_, run))| run.phase == RunPhase::Running);
-        let standing = |(job, (book, run)): (&JobId, &(Book, Run))| Standing {
+        let standing = |(job, (book, run)): (&JobId, &(TrackedJob, RunningAttempt))| PreemptionCandidate {
             key: self.key(book, book.before.plus(run, view.now)),
             job: *job,
-            safe_until: run.since + self.quantum,
+            protected_until: run.since + self.quantum,
         };
         going_on.map(standing).filter(|it| rank(it.key) > ahead).collect()
     }
 
     /// When a running job first falls behind this, which waits.
-    fn next_behind(&self, waiting: Rank, now: Time) -> Option<Time> {
-        let falls_behind = |(book, run): &(Book, Run)| {
+    fn next_behind(&self, waiting: UrgencyRank, now: Time) -> Option<Time> {
+        let falls_behind = |(book, run): &(TrackedJob, RunningAttempt)| {
             let service = book.before.plus(run, now);
-            let worse_in = self.urgency.worsens_in(&book.profile, service)?;
-            let then = Service { held: service.held + worse_in, progress: service.progress };
+            let worse_in = self.urgency.time_until_demotion(&book.profile, service)?;
+            let then = AttainedService { held: service.held + worse_in, progress: service.progress };
             (rank(self.key(book, then)) > waiting).then_some(now + worse_in)
         };
         self.running.values().filter_map(falls_behind).min()
@@ -224,24 +238,24 @@ enum Room {
     None,
 }
 
-impl<U: Urgency, P: Place> Policy for Preemptive<U, P> {
-    fn learn(&mut self, view: &View, changes: &[Change]) {
+impl<U: Urgency, P: Placer> Policy for Preemptive<U, P> {
+    fn learn(&mut self, view: &View, changes: &[ViewChange]) {
         self.place.learn(view, changes);
-        if self.place.prepare(view) == Cluster::Changed {
-            self.expect_anew(view);
+        if self.place.prepare(view) == ClusterChange::Changed {
+            self.refresh_profiles(view);
         }
         for change in changes {
             match change {
-                Change::Pending(job) => self.waits(job, view.now),
-                Change::Running(job) => self.runs(job, view.now),
-                Change::Gone(job) => self.forget(*job),
-                Change::Node(_) | Change::NodeGone(_) => {}
+                ViewChange::Pending(job) => self.waits(job, view.now),
+                ViewChange::Running(job) => self.runs(job, view.now),
+                ViewChange::Gone(job) => self.forget(*job),
+                ViewChange::Node(_) | ViewChange::NodeGone(_) => {}
             }
         }
     }
 
     fn plan(&mut self, view: &View) -> Plan {
-        let mut draft = Draft::new(view);
+        let mut draft = PreemptionDraft::new(view);
         let mut all_found = Room::Found;
         let queue = std::mem::take(&mut self.queue);
         let mut walk = queue.walk();
@@ -253,22 +267,22 @@ impl<U: Urgency, P: Place> Policy for Preemptive<U, P> {
         }
         self.queue = queue;
         if all_found == Room::None {
-            let unsafe_at = draft.victims.and_then(|victims| victims.next_unsafe);
+            let unsafe_at = draft.victims.and_then(|victims| victims.next_preemptible);
             let behind_at = draft.most_urgent.and_then(|rank| self.next_behind(rank, view.now));
             draft.plan.wake = unsafe_at.into_iter().chain(behind_at).min();
         }
         draft.plan
     }
 
-    fn outlook(&mut self, view: &View) -> Vec<Prospect> {
-        waiting_in(&self.queue, |job| Some(&self.waiting.get(&job)?.profile), &mut self.place, view)
+    fn explain_pending(&mut self, view: &View) -> Vec<PendingReason> {
+        list_pending_reasons(&self.queue, |job| Some(&self.waiting.get(&job)?.profile), &mut self.place, view)
     }
 
     fn consider(&mut self, view: &View, job: &PendingJob) -> Result<Proposal, Shortage> {
         consider(&mut self.place, view, job)
     }
 
-    fn know(&mut self, knowledge: &Knowledge) {
-        self.place.know(knowledge);
+    fn set_interference(&mut self, knowledge: &InterferenceContext) {
+        self.place.set_interference(knowledge);
     }
 }

@@ -9,18 +9,18 @@ use crate::FreeNodes;
 
 /// At most so many devices with room for a demand, once those that were counted have stopped.
 #[derive(Debug, Clone)]
-pub(super) struct Reach {
+pub(super) struct ReleasableDevices {
     demand: Demand,
     /// By the position of the node.
     devices: Vec<u32>,
     total: u32,
 }
 
-impl Reach {
+impl ReleasableDevices {
     /// Nobody has stopped yet.
-    pub(super) fn new(demand: &Demand, free: &FreeNodes<'_>) -> Reach {
+    pub(super) fn new(demand: &Demand, free: &FreeNodes<'_>) -> ReleasableDevices {
         let devices: Vec<u32> = free.nodes().map(|node| node.roomy(demand).count() as u32).collect();
-        Reach { demand: *demand, total: devices.iter().sum(), devices }
+        ReleasableDevices { demand: *demand, total: devices.iter().sum(), devices }
     }
 
     /// A job with this placement stops too.

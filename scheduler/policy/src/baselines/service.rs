@@ -9,7 +9,7 @@ use crate::RunPhase;
 
 /// What a job has had so far.
 #[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
-pub struct Service {
+pub struct AttainedService {
     /// How long it held its devices.
     pub held: Span,
     /// How long its best place would have needed for what it did meanwhile.
@@ -18,18 +18,18 @@ pub struct Service {
 
 /// An attempt that goes on.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub(super) struct Run {
+pub(super) struct RunningAttempt {
     pub(super) since: Time,
     /// Of its place, against the best one.
     pub(super) slowdown: f64,
     pub(super) phase: RunPhase,
 }
 
-impl Service {
+impl AttainedService {
     /// With what this attempt had by then.
-    pub(super) fn plus(self, run: &Run, now: Time) -> Service {
+    pub(super) fn plus(self, run: &RunningAttempt, now: Time) -> AttainedService {
         let held = now.since(run.since);
         let progress = Span::from_secs_f64(held.as_secs_f64() / run.slowdown);
-        Service { held: self.held + held, progress: self.progress + progress }
+        AttainedService { held: self.held + held, progress: self.progress + progress }
     }
 }

@@ -5,7 +5,7 @@
 
 use cohabit_types::Span;
 
-use super::{Service, Urgency};
+use super::{AttainedService, Urgency};
 use crate::Profile;
 
 /// The shortest expected rest first; a job that should have ended already is the most urgent.
@@ -13,11 +13,11 @@ use crate::Profile;
 pub struct ShortestRemaining;
 
 impl Urgency for ShortestRemaining {
-    fn measure(&self, profile: &Profile, service: Service) -> u128 {
+    fn measure(&self, profile: &Profile, service: AttainedService) -> u128 {
         profile.runtime.as_micros().saturating_sub(service.progress.as_micros()).into()
     }
 
-    fn worsens_in(&self, _: &Profile, _: Service) -> Option<Span> {
+    fn time_until_demotion(&self, _: &Profile, _: AttainedService) -> Option<Span> {
         None
     }
 

@@ -2,13 +2,13 @@
 //!
 //! A runtime that was expected too short or too long is never corrected: a job keeps its place in line.
 
-use crate::{PendingJob, Profile, Rank};
+use crate::{JobOrder, PendingJob, Profile};
 
 /// The shortest expected runtime first (`n^_i * alpha_i^min`): the spec's WCS-Duration, and strictly SPJF.
 #[derive(Debug, Default, Clone, Copy)]
 pub struct ShortestDuration;
 
-impl Rank for ShortestDuration {
+impl JobOrder for ShortestDuration {
     fn measure(&self, _: &PendingJob, profile: &Profile) -> u128 {
         profile.runtime.as_micros().into()
     }
@@ -18,7 +18,7 @@ impl Rank for ShortestDuration {
 #[derive(Debug, Default, Clone, Copy)]
 pub struct SmallestWork;
 
-impl Rank for SmallestWork {
+impl JobOrder for SmallestWork {
     fn measure(&self, _: &PendingJob, profile: &Profile) -> u128 {
         profile.work()
     }

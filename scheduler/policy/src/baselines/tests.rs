@@ -8,11 +8,11 @@ use proptest::prelude::*;
 use crate::tests::cluster::{Ran, TestCluster, TestJob, run};
 use crate::tests::kit::{anywhere, gpus, node, part, view};
 use crate::{
-    Action, Change, FirstFit, POLICY_NAMES, PendingJob, Plan, Policy, RunPhase, RunningJob, policy_by_name,
+    Action, FirstFit, POLICY_NAMES, PendingJob, Plan, Policy, RunPhase, RunningJob, ViewChange, parse_policy,
 };
 
 fn policy(text: &str) -> Box<dyn Policy> {
-    policy_by_name(text).unwrap()
+    parse_policy(text).unwrap()
 }
 
 /// What became of each job: when it started and ended, in seconds, and in how many attempts.
@@ -177,7 +177,7 @@ fn plan_for_second(text: &str, first: TestJob, second: TestJob) -> (JobId, Plan)
     let running =
         RunningJob { id, priority, submitted_at, started_at, demand, placement, phase, ends_at, traits };
     let full = node(1, &[0]);
-    let changes = [Change::Running(running), Change::Node(full), Change::Pending(second.pending)];
+    let changes = [ViewChange::Running(running), ViewChange::Node(full), ViewChange::Pending(second.pending)];
     view.apply(&changes);
     policy.learn(&view, &changes);
     (job, policy.plan(&view))

@@ -2,17 +2,17 @@
 
 use cohabit_types::Span;
 
-use super::Service;
+use super::AttainedService;
 use crate::Profile;
 
 /// An order that changes while jobs run. While a job waits, its urgency stays as it is.
 pub trait Urgency: Send {
     /// The smaller, the more urgent. It must not depend on the place where the job runs, or two jobs could
     /// push each other out in turn.
-    fn measure(&self, profile: &Profile, service: Service) -> u128;
+    fn measure(&self, profile: &Profile, service: AttainedService) -> u128;
 
     /// In how much more of running time a job gets less urgent; nothing if it never does again.
-    fn worsens_in(&self, profile: &Profile, service: Service) -> Option<Span>;
+    fn time_until_demotion(&self, profile: &Profile, service: AttainedService) -> Option<Span>;
 
     /// What makes a job urgent, to end the sentence "it makes room for a job that …".
     fn claim(&self) -> &'static str;

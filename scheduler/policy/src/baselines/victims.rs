@@ -8,74 +8,76 @@ use std::collections::BTreeMap;
 
 use cohabit_types::{Demand, JobId, Time};
 
-use super::reach::Reach;
-use crate::fitting::Fitting;
-use crate::pipeline::Key;
+use super::reach::ReleasableDevices;
+use crate::fitting::FitTracker;
+use crate::pipeline::PriorityKey;
 use crate::{FreeNodes, RunningJob, View};
 
 /// What puts a job ahead of running ones: its priority, then its urgency.
-pub(super) type Rank = (Reverse<i32>, u128);
+pub(super) type UrgencyRank = (Reverse<i32>, u128);
 
 /// A key without what only puts waiting jobs in order.
-pub(super) const fn rank((priority, measure, _): Key) -> Rank {
+pub(super) const fn rank((priority, measure, _): PriorityKey) -> UrgencyRank {
     (priority, measure)
 }
 
 /// A running job, as it stands among the others.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) struct Standing {
-    pub(super) key: Key,
+pub(super) struct PreemptionCandidate {
+    pub(super) key: PriorityKey,
     pub(super) job: JobId,
     /// When its quantum is over.
-    pub(super) safe_until: Time,
+    pub(super) protected_until: Time,
 }
 
 /// Who may have to stop.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Victims {
     /// Least urgent last.
-    standings: Vec<Standing>,
+    preemption_candidates: Vec<PreemptionCandidate>,
     /// When a job that was passed over because of its quantum may be stopped.
-    pub(super) next_unsafe: Option<Time>,
+    pub(super) next_preemptible: Option<Time>,
 }
 
 impl Victims {
-    pub(super) fn new(mut standings: Vec<Standing>) -> Victims {
-        standings.sort_unstable();
-        Victims { standings, next_unsafe: None }
+    pub(super) fn new(mut preemption_candidates: Vec<PreemptionCandidate>) -> Victims {
+        preemption_candidates.sort_unstable();
+        Victims { preemption_candidates, next_preemptible: None }
     }
 
     /// Takes out those that have to stop so that a job finds room, and leaves behind what is free once they
     /// have; `None`, and nobody is taken, if not even all that are less urgent make room.
     pub(super) fn make_room<'v>(
         &mut self,
-        (ahead, demand): (Rank, &Demand),
+        (ahead, demand): (UrgencyRank, &Demand),
         free: &FreeNodes<'v>,
         view: &View,
     ) -> Option<(Vec<JobId>, FreeNodes<'v>)> {
-        let less_urgent = |it: &&Standing| rank(it.key) > ahead;
-        let mut gathering = Gathering::new(demand, free);
-        for standing in self.standings.iter().rev().take_while(less_urgent) {
+        let less_urgent = |it: &&PreemptionCandidate| rank(it.key) > ahead;
+        let mut gathering = VictimSelection::new(demand, free);
+        for standing in self.preemption_candidates.iter().rev().take_while(less_urgent) {
             if gathering.fitting.fits() {
                 break;
             }
-            if standing.safe_until > view.now {
-                let earlier = self.next_unsafe.map_or(standing.safe_until, |at| at.min(standing.safe_until));
-                self.next_unsafe = Some(earlier);
+            if standing.protected_until > view.now {
+                let earlier = self
+                    .next_preemptible
+                    .map_or(standing.protected_until, |at| at.min(standing.protected_until));
+                self.next_preemptible = Some(earlier);
                 continue;
             }
             gathering.add(&view.running[&standing.job], free);
         }
-        let (chosen, free) = gathering.sparing()?;
-        self.standings.retain(|standing| !chosen.contains(&standing.job));
+        let (chosen, free) = gathering.drop_needless()?;
+        self.preemption_candidates.retain(|standing| !chosen.contains(&standing.job));
         Some((chosen, free))
     }
 }
 
 /// Those who stop, as far as they are found.
-struct Gathering<'f, 'v> {
-    fitting: Fitting<'f>,
-    reach: Reach,
+struct VictimSelection<'f, 'v> {
+    fitting: FitTracker<'f>,
+    reach: ReleasableDevices,
     asked: usize,
     /// In the order in which they were asked, which is that of their urgency.
     chosen: BTreeMap<usize, &'v RunningJob>,
@@ -83,11 +85,11 @@ struct Gathering<'f, 'v> {
     useless: Vec<(usize, &'v RunningJob)>,
 }
 
-impl<'f, 'v> Gathering<'f, 'v> {
-    fn new(demand: &Demand, free: &FreeNodes<'f>) -> Gathering<'f, 'v> {
-        Gathering {
-            fitting: Fitting::new(free.clone(), *demand),
-            reach: Reach::new(demand, free),
+impl<'f, 'v> VictimSelection<'f, 'v> {
+    fn new(demand: &Demand, free: &FreeNodes<'f>) -> VictimSelection<'f, 'v> {
+        VictimSelection {
+            fitting: FitTracker::new(free.clone(), *demand),
+            reach: ReleasableDevices::new(demand, free),
             asked: 0,
             chosen: BTreeMap::new(),
             useless: Vec::new(),
@@ -109,7 +111,7 @@ impl<'f, 'v> Gathering<'f, 'v> {
     }
 
     /// Leaves out those that make no difference, the more urgent first; nothing, if all are too few.
-    fn sparing(mut self) -> Option<(Vec<JobId>, FreeNodes<'f>)> {
+    fn drop_needless(mut self) -> Option<(Vec<JobId>, FreeNodes<'f>)> {
         if !self.fitting.fits() {
             return None;
         }

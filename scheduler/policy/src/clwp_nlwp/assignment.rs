@@ -9,13 +9,13 @@ use super::tasks::Tasks;
 
 /// What is to be decided.
 #[derive(Debug, Clone)]
-pub(super) struct Problem {
+pub(super) struct AssignmentProblem {
     /// The partners of each task, with the bytes of one iteration.
     pub(super) partners: Vec<Vec<(usize, f64)>>,
     /// The node of each task; there are at least as many sites on it as tasks.
     pub(super) homes: Vec<usize>,
     /// Whether tasks may be exchanged between nodes.
-    pub(super) across: Across,
+    pub(super) across: CrossNodeSwaps,
     /// Seconds of an iteration of each task on each site, without communication.
     pub(super) own: Vec<Vec<f64>>,
     /// Seconds that a task on a site costs those who are there.
@@ -29,7 +29,7 @@ pub(super) struct Problem {
 
 /// Whether tasks of different nodes can change places.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Across {
+pub(super) enum CrossNodeSwaps {
     /// They can.
     Nodes,
     /// Their numbers follow from the order of the nodes.
@@ -39,7 +39,7 @@ pub(super) enum Across {
 /// So often everything is tried.
 const ROUNDS: usize = 20;
 /// Jobs of more tasks stay as they were first placed: what there is to try grows with the square.
-const MOST_REFINED: usize = 64;
+const MAX_REFINED: usize = 64;
 /// Less than this part is no improvement but the noise of sums.
 const NOTABLE: f64 = 1e-9;
 
@@ -52,11 +52,11 @@ enum Step {
     Swap(usize, usize),
 }
 
-impl Problem {
+impl AssignmentProblem {
     /// The site of each task.
-    pub(super) fn solved(&self) -> Vec<usize> {
-        let mut sites = self.placed_one_by_one();
-        if self.homes.len() > MOST_REFINED {
+    pub(super) fn solve(&self) -> Vec<usize> {
+        let mut sites = self.place_greedily();
+        if self.homes.len() > MAX_REFINED {
             return sites;
         }
         for _ in 0..ROUNDS {
@@ -74,7 +74,7 @@ impl Problem {
     }
 
     /// Those that send most first, each where it costs least beside those that are placed already.
-    fn placed_one_by_one(&self) -> Vec<usize> {
+    fn place_greedily(&self) -> Vec<usize> {
         let mut order: Vec<usize> = (0..self.homes.len()).collect();
         let total = |task: &usize| Tasks::total(&self.partners[*task]);
         order.sort_by(|one, other| total(other).total_cmp(&total(one)));
@@ -125,8 +125,8 @@ impl Problem {
         });
         let swaps = tasks.clone().flat_map(|one| (one + 1..sites.len()).map(move |other| (one, other)));
         let may = |(one, other): &(usize, usize)| match self.across {
-            Across::Nodes => true,
-            Across::No => self.nodes[sites[*one]] == self.nodes[sites[*other]],
+            CrossNodeSwaps::Nodes => true,
+            CrossNodeSwaps::No => self.nodes[sites[*one]] == self.nodes[sites[*other]],
         };
         moves.chain(swaps.filter(may).map(|(one, other)| Step::Swap(one, other))).collect()
     }

@@ -1,6 +1,6 @@
 //! How fast two devices reach each other, by how far they lie apart.
 
-use cohabit_types::{Bandwidth, Peer, PeerPath};
+use cohabit_types::{Bandwidth, GpuPeer, PeerPath};
 
 use crate::{DeviceView, LinkDefaults, NodeView};
 
@@ -14,13 +14,13 @@ pub(super) struct Link {
 }
 
 /// Before the first byte is at another device of the same node, or at that of another one, in seconds.
-const INSIDE: f64 = 10e-6;
-const OUTSIDE: f64 = 50e-6;
+const INTRA_NODE_LATENCY: f64 = 10e-6;
+const INTER_NODE_LATENCY: f64 = 50e-6;
 
 /// Bytes per second of ways over PCIe: on one switch, on one socket, from one socket to the other.
-const SWITCH: f64 = 11e9;
-const SOCKET: f64 = 9e9;
-const SOCKETS: f64 = 6e9;
+const PCIE_SWITCH_BANDWIDTH: f64 = 11e9;
+const SOCKET_BANDWIDTH: f64 = 9e9;
+const CROSS_SOCKET_BANDWIDTH: f64 = 6e9;
 
 impl Link {
     /// What these bytes take, in seconds.
@@ -37,18 +37,20 @@ impl Link {
     ) -> Link {
         let usual = carries(node.links.interconnect, defaults.interconnect);
         let bandwidth = match one.peers.iter().find(|peer| peer.device == other.id) {
-            None | Some(Peer { path: PeerPath::NvLink(_), .. }) => usual,
-            Some(Peer { path: PeerPath::Board | PeerPath::Switch, .. }) => SWITCH,
-            Some(Peer { path: PeerPath::Switches | PeerPath::HostBridge | PeerPath::NumaNode, .. }) => SOCKET,
-            Some(Peer { path: PeerPath::System, .. }) => SOCKETS,
+            None | Some(GpuPeer { path: PeerPath::NvLink(_), .. }) => usual,
+            Some(GpuPeer { path: PeerPath::Board | PeerPath::Switch, .. }) => PCIE_SWITCH_BANDWIDTH,
+            Some(GpuPeer {
+                path: PeerPath::Switches | PeerPath::HostBridge | PeerPath::NumaNode, ..
+            }) => SOCKET_BANDWIDTH,
+            Some(GpuPeer { path: PeerPath::System, .. }) => CROSS_SOCKET_BANDWIDTH,
         };
-        Link { bandwidth, latency: INSIDE }
+        Link { bandwidth, latency: INTRA_NODE_LATENCY }
     }
 
     /// Between devices of two nodes: the slower one's network.
     pub(super) fn outside(one: &NodeView, other: &NodeView, defaults: LinkDefaults) -> Link {
         let of = |node: &NodeView| carries(node.links.network, defaults.network);
-        Link { bandwidth: of(one).min(of(other)), latency: OUTSIDE }
+        Link { bandwidth: of(one).min(of(other)), latency: INTER_NODE_LATENCY }
     }
 }
 

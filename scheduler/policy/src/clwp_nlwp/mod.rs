@@ -15,6 +15,6 @@ mod tasks;
 #[cfg(test)]
 mod tests;
 
-pub(crate) use options::{ClwpNlwpOptions, CostWeights, Likeness, Slots};
+pub(crate) use options::{ClwpNlwpOptions, CostWeights, SimilarityMeasure, SlotNormalization};
 pub(crate) use place::ClwpNlwp;
-pub(crate) use tasks::Traffic;
+pub(crate) use tasks::TrafficPattern;

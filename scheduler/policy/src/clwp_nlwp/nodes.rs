@@ -4,15 +4,15 @@ use std::cmp::Reverse;
 
 use cohabit_types::{Demand, JobId, Share, Spread};
 
-use super::rows::Rows;
-use super::{ClwpNlwpOptions, Slots};
+use super::rows::ContentionTable;
+use super::{ClwpNlwpOptions, SlotNormalization};
 use crate::interference::GpuKind;
 use crate::shared_place::Jobs;
 use crate::{DeviceView, FreeNodes, NodeView};
 
 /// A node with room.
 #[derive(Debug, Clone)]
-pub(super) struct Candidate<'f> {
+pub(super) struct CandidateNode<'f> {
     pub(super) node: &'f NodeView,
     /// The devices with room.
     pub(super) roomy: Vec<&'f DeviceView>,
@@ -30,8 +30,8 @@ pub(super) struct Score {
 
 /// Devices of one node for so many tasks.
 #[derive(Debug, Clone)]
-pub(super) struct Block<'f> {
-    pub(super) candidate: Candidate<'f>,
+pub(super) struct NodeAllocation<'f> {
+    pub(super) candidate: CandidateNode<'f>,
     pub(super) tasks: usize,
 }
 
@@ -41,9 +41,9 @@ pub(super) fn ranked<'f>(
     demand: &Demand,
     free: &'f FreeNodes<'_>,
     jobs: &mut Jobs,
-    rows: &mut Rows,
+    rows: &mut ContentionTable,
     options: &ClwpNlwpOptions,
-) -> Vec<Candidate<'f>> {
+) -> Vec<CandidateNode<'f>> {
     let least = match demand.spread {
         Spread::Even => demand.devices() as usize,
         Spread::Free => 1,
@@ -56,8 +56,8 @@ pub(super) fn ranked<'f>(
     let wanted: Vec<_> = with_room.iter().flat_map(|(node, _)| everybody(newcomer, node, jobs)).collect();
     rows.complete(wanted, jobs);
     let candidate =
-        |(node, roomy)| Candidate { node, roomy, score: Score::of(newcomer, node, jobs, rows, options) };
-    let mut candidates: Vec<Candidate<'_>> = with_room.into_iter().map(candidate).collect();
+        |(node, roomy)| CandidateNode { node, roomy, score: Score::of(newcomer, node, jobs, rows, options) };
+    let mut candidates: Vec<CandidateNode<'_>> = with_room.into_iter().map(candidate).collect();
     candidates.sort_by(|one, other| {
         let (one, other) = (one.score, other.score);
         one.cost.total_cmp(&other.cost).then(one.utilisation.total_cmp(&other.utilisation))
@@ -80,7 +80,7 @@ impl Score {
         newcomer: JobId,
         node: &NodeView,
         jobs: &mut Jobs,
-        rows: &Rows,
+        rows: &ContentionTable,
         options: &ClwpNlwpOptions,
     ) -> Score {
         let (mut likeness, mut slots, mut busy) = (0.0, 0.0, 0.0);
@@ -98,8 +98,8 @@ impl Score {
         }
         let devices = node.devices.len().max(1) as f64;
         let of = match options.slots {
-            Slots::Busy if slots > 0.0 => slots,
-            Slots::Busy | Slots::All => devices,
+            SlotNormalization::Busy if slots > 0.0 => slots,
+            SlotNormalization::Busy | SlotNormalization::All => devices,
         };
         let utilisation = busy / devices;
         Score { cost: likeness / of + options.mu * utilisation, utilisation }
@@ -112,9 +112,9 @@ fn part(share: Share) -> f64 {
 
 /// The nodes to try one after the other: for a job that fits one, each alone; for another, those that suit it
 /// best together. Nothing where there are too few.
-pub(super) fn choices<'f>(demand: &Demand, ranked: Vec<Candidate<'f>>) -> Vec<Vec<Block<'f>>> {
+pub(super) fn choices<'f>(demand: &Demand, ranked: Vec<CandidateNode<'f>>) -> Vec<Vec<NodeAllocation<'f>>> {
     let devices = demand.devices() as usize;
-    let block = |candidate| Block { candidate, tasks: devices };
+    let block = |candidate| NodeAllocation { candidate, tasks: devices };
     match demand.spread {
         Spread::Even if demand.nodes == 1 => ranked.into_iter().map(|it| vec![block(it)]).collect(),
         Spread::Even => {
@@ -131,14 +131,14 @@ pub(super) fn choices<'f>(demand: &Demand, ranked: Vec<Candidate<'f>>) -> Vec<Ve
 
 /// As few nodes as can be, all devices of each but of the last; of those with as many, the one that suits the
 /// job better.
-fn blocks(devices: usize, mut ranked: Vec<Candidate<'_>>) -> Option<Vec<Block<'_>>> {
+fn blocks(devices: usize, mut ranked: Vec<CandidateNode<'_>>) -> Option<Vec<NodeAllocation<'_>>> {
     ranked.sort_by_key(|candidate| Reverse(candidate.roomy.len()));
     let mut left = devices;
     let mut blocks = Vec::new();
     for candidate in ranked {
         let tasks = candidate.roomy.len().min(left);
         left -= tasks;
-        blocks.push(Block { candidate, tasks });
+        blocks.push(NodeAllocation { candidate, tasks });
         if left == 0 {
             return Some(blocks);
         }

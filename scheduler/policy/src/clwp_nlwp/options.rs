@@ -1,26 +1,26 @@
 //! What the paper leaves open, with what is taken where nobody says otherwise.
 
-use super::Traffic;
-use crate::interference::Contention;
+use super::TrafficPattern;
+use crate::interference::ContentionMetrics;
 
 /// All that can be chosen.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) struct ClwpNlwpOptions {
     /// How alike two jobs are.
-    pub(crate) likeness: Likeness,
+    pub(crate) likeness: SimilarityMeasure,
     /// What a neighbour's slots are counted against.
-    pub(crate) slots: Slots,
+    pub(crate) slots: SlotNormalization,
     /// What a node's utilisation counts against likeness (`mu`).
     pub(crate) mu: f64,
     /// What tasks send each other whose model does not say more.
-    pub(crate) traffic: Traffic,
+    pub(crate) traffic: TrafficPattern,
     /// What counts how much where tasks are placed.
     pub(crate) costs: CostWeights,
 }
 
 /// The measure of likeness of two jobs' contention metrics.
 #[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Likeness {
+pub(crate) enum SimilarityMeasure {
     /// The cosine of their angle: whether they want the same, however much.
     #[default]
     Cosine,
@@ -30,7 +30,7 @@ pub(crate) enum Likeness {
 
 /// What the weight of a neighbour is a share of.
 #[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Slots {
+pub(crate) enum SlotNormalization {
     /// The busy slots of its node: weights add up to 1, however many jobs there are.
     #[default]
     Busy,
@@ -52,7 +52,8 @@ pub(crate) struct CostWeights {
 impl Default for ClwpNlwpOptions {
     fn default() -> ClwpNlwpOptions {
         let costs = CostWeights { own: 1.0, hurt: 1.0, communication: 1.0 };
-        let (likeness, slots, traffic) = (Likeness::default(), Slots::default(), Traffic::default());
+        let (likeness, slots, traffic) =
+            (SimilarityMeasure::default(), SlotNormalization::default(), TrafficPattern::default());
         ClwpNlwpOptions { likeness, slots, mu: 0.2, traffic, costs }
     }
 }
@@ -64,11 +65,11 @@ impl CostWeights {
     }
 }
 
-impl Likeness {
-    pub(super) fn of(self, one: &Contention, other: &Contention) -> f64 {
+impl SimilarityMeasure {
+    pub(super) fn of(self, one: &ContentionMetrics, other: &ContentionMetrics) -> f64 {
         match self {
-            Likeness::Cosine => one.similarity(other),
-            Likeness::Load => one.load(other),
+            SimilarityMeasure::Cosine => one.similarity(other),
+            SimilarityMeasure::Load => one.load(other),
         }
     }
 }

@@ -6,38 +6,43 @@ use std::sync::Arc;
 
 use cohabit_types::JobId;
 
-use super::Likeness;
-use crate::Change;
-use crate::interference::{CoLocation, Contention, GpuKind, GpuModel, Interference, Knowledge, Member};
+use super::SimilarityMeasure;
+use crate::ViewChange;
+use crate::interference::{
+    ColocationSet, ContentionMetrics, GpuKind, GpuModel, Interference, InterferenceContext, SetMember,
+};
 use crate::shared_place::Jobs;
 
 /// The rows of all jobs that anybody looked at.
 #[derive(Debug)]
-pub(super) struct Rows {
+pub(super) struct ContentionTable {
     predictor: Arc<dyn Interference>,
-    of_jobs: BTreeMap<JobId, BTreeMap<GpuKind, Row>>,
+    of_jobs: BTreeMap<JobId, BTreeMap<GpuKind, ContentionRow>>,
 }
 
 /// A job on a make of GPU.
 #[derive(Debug)]
-pub(super) struct Row {
+pub(super) struct ContentionRow {
     /// By the predictor, if it completes rows.
-    completed: Option<Contention>,
+    completed: Option<ContentionMetrics>,
     /// By what is known of the job alone.
-    told: Contention,
+    told: ContentionMetrics,
 }
 
-impl Rows {
-    pub(super) fn new(knowledge: &Knowledge) -> Rows {
-        Rows { predictor: knowledge.interference.clone(), of_jobs: BTreeMap::new() }
+impl ContentionTable {
+    pub(super) fn new(knowledge: &InterferenceContext) -> ContentionTable {
+        ContentionTable { predictor: knowledge.interference.clone(), of_jobs: BTreeMap::new() }
     }
 
     /// Forgets jobs that are gone.
-    pub(super) fn learn(&mut self, changes: &[Change]) {
+    pub(super) fn learn(&mut self, changes: &[ViewChange]) {
         for change in changes {
             match change {
-                Change::Gone(job) => drop(self.of_jobs.remove(job)),
-                Change::Node(_) | Change::NodeGone(_) | Change::Pending(_) | Change::Running(_) => {}
+                ViewChange::Gone(job) => drop(self.of_jobs.remove(job)),
+                ViewChange::Node(_)
+                | ViewChange::NodeGone(_)
+                | ViewChange::Pending(_)
+                | ViewChange::Running(_) => {}
             }
         }
     }
@@ -53,18 +58,18 @@ impl Rows {
         }
         let alone = |(job, gpu): &(JobId, GpuKind)| {
             let members = vec![jobs.member(*job, gpu).member.clone()];
-            CoLocation { gpu: gpu.clone(), sharing: None, members }
+            ColocationSet { gpu: gpu.clone(), sharing: None, members }
         };
-        let sets: Vec<CoLocation> = new.iter().map(alone).collect();
+        let sets: Vec<ColocationSet> = new.iter().map(alone).collect();
         let mut completed = self.predictor.contention(&sets).unwrap_or_default().into_iter();
         for ((job, gpu), set) in new.into_iter().zip(&sets) {
-            let row = Row { completed: completed.next().and_then(first), told: told(set) };
+            let row = ContentionRow { completed: completed.next().and_then(first), told: told(set) };
             self.of_jobs.entry(job).or_default().insert(gpu, row);
         }
     }
 
     /// The row of a job that was completed before.
-    pub(super) fn of(&self, job: JobId, gpu: &GpuKind) -> &Row {
+    pub(super) fn of(&self, job: JobId, gpu: &GpuKind) -> &ContentionRow {
         &self.of_jobs[&job][gpu]
     }
 
@@ -73,9 +78,9 @@ impl Rows {
     }
 }
 
-impl Row {
+impl ContentionRow {
     /// By completed rows, where there are such of both.
-    pub(super) fn likeness(&self, other: &Row, measure: Likeness) -> f64 {
+    pub(super) fn likeness(&self, other: &ContentionRow, measure: SimilarityMeasure) -> f64 {
         match (&self.completed, &other.completed) {
             (Some(one), Some(other)) => measure.of(one, other),
             (Some(_), None) | (None, Some(_) | None) => measure.of(&self.told, &other.told),
@@ -83,7 +88,7 @@ impl Row {
     }
 }
 
-fn first(rows: Vec<Contention>) -> Option<Contention> {
+fn first(rows: Vec<ContentionMetrics>) -> Option<ContentionMetrics> {
     rows.into_iter().next()
 }
 
@@ -96,67 +101,68 @@ const HOST_LINK: f64 = 16e9;
 
 /// How busy the job alone keeps the GPU, and its parts of memory, of the peak of computing and of the link to
 /// the host; what is not known is that of a usual job.
-fn told(alone: &CoLocation) -> Contention {
-    let Some(member @ Member { batch, features, solo, .. }) = alone.members.first() else {
-        return Contention(Vec::new());
+fn told(alone: &ColocationSet) -> ContentionMetrics {
+    let Some(member @ SetMember { batch, features, solo, .. }) = alone.members.first() else {
+        return ContentionMetrics(Vec::new());
     };
     let samples = batch.zip(solo.rate).map(|(batch, rate)| batch as f64 * rate);
     let a_second = |each: Option<f64>| samples.zip(each).map(|(samples, each)| samples * each);
-    let peak = alone.gpu.model().unwrap_or(GpuModel::USUAL).peak;
+    let peak = alone.gpu.model().unwrap_or(GpuModel::FALLBACK).peak;
     let metrics = [
         member.busy(),
         alone.memory_filled().unwrap_or(USUAL_MEMORY),
         a_second(features.flops_per_sample).map_or(USUAL_COMPUTE, |it| it / peak),
         a_second(features.input_bytes).map_or(USUAL_INPUT, |it| it / HOST_LINK),
     ];
-    Contention(metrics.map(|it| it.clamp(0.0, 1.0)).to_vec())
+    ContentionMetrics(metrics.map(|it| it.clamp(0.0, 1.0)).to_vec())
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::interference::{ModelFeatures, Solo};
+    use crate::interference::{ModelFeatures, SoloMetrics};
 
-    fn alone(member: Member) -> CoLocation {
-        CoLocation { gpu: GpuKind::named("v100"), sharing: None, members: vec![member] }
+    fn alone(member: SetMember) -> ColocationSet {
+        ColocationSet { gpu: GpuKind::named("v100"), sharing: None, members: vec![member] }
     }
 
     #[test]
     fn a_measured_job_is_told_by_its_parts_of_the_gpu() {
-        let solo = Solo {
+        let solo = SoloMetrics {
             rate: Some(10.0),
             memory: Some((4_u64 << 30) as f64),
             utilisation: Some(0.5),
-            ..Solo::default()
+            ..SoloMetrics::default()
         };
         let features = ModelFeatures {
             flops_per_sample: Some(1.57e10),
             input_bytes: Some(1.6e6),
             ..ModelFeatures::default()
         };
-        let Contention(row) = told(&alone(Member { batch: Some(32), features, solo, ..Member::default() }));
+        let ContentionMetrics(row) =
+            told(&alone(SetMember { batch: Some(32), features, solo, ..SetMember::default() }));
         let should = [0.5, 0.25, 0.32, 0.032];
         assert!(row.iter().zip(should).all(|(is, should)| (is - should).abs() < 1e-12), "{row:?}");
     }
 
     #[test]
     fn a_job_of_which_nobody_knows_anything_is_a_usual_one() {
-        let unknown = told(&alone(Member::default()));
+        let unknown = told(&alone(SetMember::default()));
         assert_eq!(
             unknown,
-            Contention(vec![Member::default().busy(), USUAL_MEMORY, USUAL_COMPUTE, USUAL_INPUT])
+            ContentionMetrics(vec![SetMember::default().busy(), USUAL_MEMORY, USUAL_COMPUTE, USUAL_INPUT])
         );
     }
 
     #[test]
     fn completed_rows_are_compared_with_completed_ones_alone() {
-        let row = |completed: Option<[f64; 2]>| Row {
-            completed: completed.map(|metrics| Contention(metrics.to_vec())),
-            told: Contention(vec![1.0; 4]),
+        let row = |completed: Option<[f64; 2]>| ContentionRow {
+            completed: completed.map(|metrics| ContentionMetrics(metrics.to_vec())),
+            told: ContentionMetrics(vec![1.0; 4]),
         };
         let (one, other, none) = (row(Some([1.0, 0.0])), row(Some([0.0, 1.0])), row(None));
-        assert_eq!(one.likeness(&other, Likeness::Cosine), 0.0);
-        assert_eq!(one.likeness(&none, Likeness::Load), 4.0);
-        assert_eq!(none.likeness(&one, Likeness::Cosine), 1.0);
+        assert_eq!(one.likeness(&other, SimilarityMeasure::Cosine), 0.0);
+        assert_eq!(one.likeness(&none, SimilarityMeasure::Load), 4.0);
+        assert_eq!(none.likeness(&one, SimilarityMeasure::Cosine), 1.0);
     }
 }

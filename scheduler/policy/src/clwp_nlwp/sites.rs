@@ -2,14 +2,14 @@
 
 use cohabit_types::JobId;
 
-use super::nodes::Block;
-use crate::interference::{Asked, Colocated, Company, GpuKind, GpuModel};
+use super::nodes::NodeAllocation;
+use crate::interference::{ColocationEstimate, GpuKind, GpuModel, InternedSet, PredictionCache};
 use crate::shared_place::Jobs;
-use crate::{DeviceView, Ground, NodeView};
+use crate::{DeviceView, EstimateBasis, NodeView};
 
 /// A device for one task.
 #[derive(Debug, Clone)]
-pub(super) struct Site<'f> {
+pub(super) struct TaskDevice<'f> {
     pub(super) node: &'f NodeView,
     pub(super) device: &'f DeviceView,
     /// Which of the job's nodes it belongs to.
@@ -32,7 +32,7 @@ const LIKELY_TO_FIT: f64 = 0.5;
 const USUAL_SECONDS: f64 = 0.3;
 
 /// A device with room, and who is there.
-struct Place<'f> {
+struct OccupiedDevice<'f> {
     node: &'f NodeView,
     device: &'f DeviceView,
     block: usize,
@@ -43,18 +43,18 @@ struct Place<'f> {
 /// All devices with room on these nodes, node by node; what becomes of whom is one question.
 pub(super) fn sites<'f>(
     newcomer: JobId,
-    blocks: &[Block<'f>],
+    blocks: &[NodeAllocation<'f>],
     jobs: &mut Jobs,
-    asked: &mut Asked,
-) -> Vec<Site<'f>> {
+    asked: &mut PredictionCache,
+) -> Vec<TaskDevice<'f>> {
     let places = blocks.iter().enumerate().flat_map(|(block, it)| {
         let node = it.candidate.node;
         it.candidate.roomy.iter().map(move |device| (node, *device, block))
     });
-    let places: Vec<Place<'f>> =
-        places.map(|(node, device, block)| Place::of(node, device, block, jobs)).collect();
-    let both = |place: &Place<'_>| [place.company(None, jobs), place.company(Some(newcomer), jobs)];
-    let companies: Vec<Company> = places.iter().flat_map(both).collect();
+    let places: Vec<OccupiedDevice<'f>> =
+        places.map(|(node, device, block)| OccupiedDevice::of(node, device, block, jobs)).collect();
+    let both = |place: &OccupiedDevice<'_>| [place.company(None, jobs), place.company(Some(newcomer), jobs)];
+    let companies: Vec<InternedSet> = places.iter().flat_map(both).collect();
     let told = asked.predict(&companies);
     let told = told.chunks_exact(2).map(|both| (&both[0][..], &both[1][..]));
     places
@@ -64,24 +64,30 @@ pub(super) fn sites<'f>(
         .collect()
 }
 
-impl<'f> Place<'f> {
-    fn of(node: &'f NodeView, device: &'f DeviceView, block: usize, jobs: &Jobs) -> Place<'f> {
-        Place { node, device, block, gpu: GpuKind::named(&device.model), present: jobs.on(device) }
+impl<'f> OccupiedDevice<'f> {
+    fn of(node: &'f NodeView, device: &'f DeviceView, block: usize, jobs: &Jobs) -> OccupiedDevice<'f> {
+        OccupiedDevice { node, device, block, gpu: GpuKind::named(&device.model), present: jobs.on(device) }
     }
 
     /// Those who are there, and perhaps the newcomer after them.
-    fn company(&self, newcomer: Option<JobId>, jobs: &mut Jobs) -> Company {
+    fn company(&self, newcomer: Option<JobId>, jobs: &mut Jobs) -> InternedSet {
         let all = self.present.iter().copied().chain(newcomer);
         let members = all.map(|job| jobs.member(job, &self.gpu)).collect();
-        Company { gpu: self.gpu.clone(), sharing: self.device.sharing.mode, members }
+        InternedSet { gpu: self.gpu.clone(), sharing: self.device.sharing.mode, members }
     }
 
     /// By what becomes of those there without the newcomer, and of all with it.
-    fn site(&self, newcomer: JobId, without: &[Colocated], with: &[Colocated], jobs: &mut Jobs) -> Site<'f> {
+    fn site(
+        &self,
+        newcomer: JobId,
+        without: &[ColocationEstimate],
+        with: &[ColocationEstimate],
+        jobs: &mut Jobs,
+    ) -> TaskDevice<'f> {
         let longer = with.iter().zip(without).map(|(with, without)| with.slowdown - without.slowdown);
         let hurt = self.present.iter().zip(longer);
         let told = with.last();
-        Site {
+        TaskDevice {
             node: self.node,
             device: self.device,
             block: self.block,
@@ -102,8 +108,10 @@ fn seconds_alone(job: JobId, gpu: &GpuKind, jobs: &mut Jobs) -> f64 {
     }
     let profile = jobs.profile(job);
     let expected = match (profile.ground, profile.iterations) {
-        (Ground::Estimate, Some(iterations @ 1..)) => profile.runtime.as_secs_f64() / iterations as f64,
-        (Ground::Estimate | Ground::Guess, _) => USUAL_SECONDS,
+        (EstimateBasis::Estimate, Some(iterations @ 1..)) => {
+            profile.runtime.as_secs_f64() / iterations as f64
+        }
+        (EstimateBasis::Estimate | EstimateBasis::Guess, _) => USUAL_SECONDS,
     };
-    expected * GpuModel::USUAL.sustained() / gpu.model().unwrap_or(GpuModel::USUAL).sustained()
+    expected * GpuModel::FALLBACK.sustained() / gpu.model().unwrap_or(GpuModel::FALLBACK).sustained()
 }

@@ -3,14 +3,14 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use cohabit_types::{ModelDescription, Stage};
+use cohabit_types::{ModelDescription, PipelineStage};
 
 use crate::mapping::JobGraph;
 use crate::{PendingJob, Profile};
 
 /// How tasks that train copies of one model sum their gradients.
 #[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Traffic {
+pub(crate) enum TrafficPattern {
     /// In a ring.
     #[default]
     Ring,
@@ -32,15 +32,15 @@ const PARAMETER: f64 = 4.0;
 
 impl Tasks {
     /// By the job's graph; without one, by the parameters of its model; else they send each other nothing.
-    pub(super) fn of(job: &PendingJob, profile: &Profile, traffic: Traffic) -> Tasks {
+    pub(super) fn of(job: &PendingJob, profile: &Profile, traffic: TrafficPattern) -> Tasks {
         let count = job.demand.total_devices();
         let model = job.traits.model.as_ref();
         let graph = profile.graph.clone();
         let edges = match (model.and_then(copied), traffic) {
-            (Some(bytes), Traffic::ParameterServer) => {
+            (Some(bytes), TrafficPattern::ParameterServer) => {
                 (1..count).map(|worker| (0, worker, 2.0 * bytes)).collect()
             }
-            (Some(bytes), Traffic::Ring) if graph.is_none() => ring(bytes, count),
+            (Some(bytes), TrafficPattern::Ring) if graph.is_none() => ring(bytes, count),
             (Some(_) | None, _) => graph.as_ref().map(|graph| graph.edges()).unwrap_or_default(),
         };
         let mut partners = vec![Vec::new(); count as usize];
@@ -70,7 +70,8 @@ fn copied(model: &ModelDescription) -> Option<f64> {
 fn ring(gradient_bytes: f64, replicas: u32) -> Vec<(u32, u32, f64)> {
     let compute_seconds_on = BTreeMap::new();
     let (compute_seconds, activation_bytes) = (0.0, 0.0);
-    let stage = Stage { replicas, compute_seconds, compute_seconds_on, activation_bytes, gradient_bytes };
+    let stage =
+        PipelineStage { replicas, compute_seconds, compute_seconds_on, activation_bytes, gradient_bytes };
     let model = ModelDescription { stages: vec![stage], ..ModelDescription::default() };
     JobGraph::of(&model, replicas).map(|graph| graph.edges()).unwrap_or_default()
 }

@@ -4,14 +4,14 @@
 
 use cohabit_types::Slowdown;
 
-use crate::interference::{Colocated, UNKNOWN_UNCERTAINTY};
+use crate::interference::{ColocationEstimate, UNKNOWN_UNCERTAINTY};
 
 /// A set that fits less likely than this is not put together.
 const LIKELY_TO_FIT: f64 = 0.5;
 
 /// Whether the members of a set may be together.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub(super) enum Verdict {
+pub(super) enum SetAdmission {
     /// They may.
     Admitted(Confidence),
     /// They may not, since this one would be slowed too much; by what part of the bound beyond it.
@@ -31,7 +31,7 @@ pub(super) enum Confidence {
 
 /// A slowdown as it is held against the bound: larger by so many standard deviations. What was measured is
 /// taken as it is, and so is what nobody knows anything of, or nobody would ever learn of it.
-pub(super) fn careful(told: &Colocated, caution: f64) -> f64 {
+pub(super) fn inflate_by_uncertainty(told: &ColocationEstimate, caution: f64) -> f64 {
     match told.measured || told.uncertainty >= UNKNOWN_UNCERTAINTY {
         true => told.slowdown,
         false => told.slowdown * (caution * told.uncertainty).exp(),
@@ -39,22 +39,24 @@ pub(super) fn careful(told: &Colocated, caution: f64) -> f64 {
 }
 
 /// Whether a set may be together whose members may be slowed so much.
-pub(super) fn judge(told: &[Colocated], allowed: &[Slowdown], caution: f64) -> Verdict {
+pub(super) fn judge(told: &[ColocationEstimate], allowed: &[Slowdown], caution: f64) -> SetAdmission {
     if told.iter().any(|it| it.fits < LIKELY_TO_FIT) {
-        return Verdict::NoMemory;
+        return SetAdmission::NoMemory;
     }
-    let excess = |(told, allowed): (&Colocated, &Slowdown)| careful(told, caution) / allowed.as_f64();
+    let excess = |(told, allowed): (&ColocationEstimate, &Slowdown)| {
+        inflate_by_uncertainty(told, caution) / allowed.as_f64()
+    };
     let excesses: Vec<f64> = told.iter().zip(allowed).map(excess).collect();
     let worst = (0..told.len()).min_by(|a, b| excesses[*b].total_cmp(&excesses[*a]));
     match worst {
-        Some(member) if excesses[member] > 1.0 => Verdict::TooSlow {
+        Some(member) if excesses[member] > 1.0 => SetAdmission::TooSlow {
             member,
-            slowdown: careful(&told[member], caution),
+            slowdown: inflate_by_uncertainty(&told[member], caution),
             excess: excesses[member] - 1.0,
         },
         Some(_) | None => {
             let unknown = told.iter().any(|it| !it.measured && it.uncertainty >= UNKNOWN_UNCERTAINTY);
-            Verdict::Admitted(if unknown { Confidence::Unknown } else { Confidence::Known })
+            SetAdmission::Admitted(if unknown { Confidence::Unknown } else { Confidence::Known })
         }
     }
 }
@@ -62,37 +64,42 @@ pub(super) fn judge(told: &[Colocated], allowed: &[Slowdown], caution: f64) -> V
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::interference::Member;
+    use crate::interference::SetMember;
 
-    fn told(slowdown: f64, uncertainty: f64) -> Colocated {
-        Colocated::slowed(&Member::default(), slowdown, uncertainty)
+    fn told(slowdown: f64, uncertainty: f64) -> ColocationEstimate {
+        ColocationEstimate::slowed(&SetMember::default(), slowdown, uncertainty)
     }
 
     const BOUND: Slowdown = Slowdown(1_300);
 
     #[test]
     fn a_guess_is_taken_the_worse_the_less_is_known_but_nothing_known_is_worth_a_try() {
-        assert_eq!(careful(&told(1.2, 0.0), 1.0), 1.2);
-        assert!((careful(&told(1.2, 0.1), 1.0) - 1.2 * 0.1_f64.exp()).abs() < 1e-12);
-        assert_eq!(careful(&told(1.2, 0.1), 0.0), 1.2);
-        assert_eq!(careful(&told(1.2, UNKNOWN_UNCERTAINTY), 1.0), 1.2);
-        assert_eq!(careful(&Colocated { measured: true, ..told(1.2, 0.3) }, 1.0), 1.2);
+        assert_eq!(inflate_by_uncertainty(&told(1.2, 0.0), 1.0), 1.2);
+        assert!((inflate_by_uncertainty(&told(1.2, 0.1), 1.0) - 1.2 * 0.1_f64.exp()).abs() < 1e-12);
+        assert_eq!(inflate_by_uncertainty(&told(1.2, 0.1), 0.0), 1.2);
+        assert_eq!(inflate_by_uncertainty(&told(1.2, UNKNOWN_UNCERTAINTY), 1.0), 1.2);
+        assert_eq!(
+            inflate_by_uncertainty(&ColocationEstimate { measured: true, ..told(1.2, 0.3) }, 1.0),
+            1.2
+        );
     }
 
     #[test]
     fn every_member_is_held_against_its_own_bound() {
         let set = [told(1.25, 0.0), told(1.4, 0.0)];
-        assert_eq!(judge(&set, &[BOUND, Slowdown(1_400)], 0.5), Verdict::Admitted(Confidence::Known));
-        let Verdict::TooSlow { member, slowdown, excess } = judge(&set, &[BOUND; 2], 0.5) else { panic!() };
+        assert_eq!(judge(&set, &[BOUND, Slowdown(1_400)], 0.5), SetAdmission::Admitted(Confidence::Known));
+        let SetAdmission::TooSlow { member, slowdown, excess } = judge(&set, &[BOUND; 2], 0.5) else {
+            panic!()
+        };
         assert_eq!((member, slowdown), (1, 1.4));
         assert!((excess - (1.4 / 1.3 - 1.0)).abs() < 1e-12);
         let unknown = [told(1.25, 0.0), told(1.25, UNKNOWN_UNCERTAINTY)];
-        assert_eq!(judge(&unknown, &[BOUND; 2], 0.5), Verdict::Admitted(Confidence::Unknown));
+        assert_eq!(judge(&unknown, &[BOUND; 2], 0.5), SetAdmission::Admitted(Confidence::Unknown));
     }
 
     #[test]
     fn who_probably_does_not_fit_is_not_put_together_however_fast_it_would_be() {
-        let set = [Colocated { fits: 0.4, ..told(1.0, 0.0) }, told(1.0, 0.0)];
-        assert_eq!(judge(&set, &[BOUND; 2], 0.0), Verdict::NoMemory);
+        let set = [ColocationEstimate { fits: 0.4, ..told(1.0, 0.0) }, told(1.0, 0.0)];
+        assert_eq!(judge(&set, &[BOUND; 2], 0.0), SetAdmission::NoMemory);
     }
 }

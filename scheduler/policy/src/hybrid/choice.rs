@@ -5,31 +5,31 @@
 
 use std::collections::BTreeMap;
 
-use cohabit_types::{Gpus, JobId, NodeId, Share, Slowdown, Span};
+use cohabit_types::{GpuRequest, JobId, NodeId, Share, Slowdown, Span};
 
 use super::HybridOptions;
 use super::bound::Confidence;
-use super::screen::{Admitted, Screen};
-use crate::interference::{Asked, Knowledge};
-use crate::mapping::Switch;
-use crate::shared_place::{Choice, Chosen, Jobs, Seat, slowness};
-use crate::stages::{Contention, play, with_newcomer, without_newcomer};
-use crate::{Alone, PendingJob, Shortage};
+use super::screen::{AdmittedDevice, SharingFilter};
+use crate::interference::{InterferenceContext, PredictionCache};
+use crate::mapping::Toggle;
+use crate::shared_place::{DeviceChoice, DeviceChooser, FreeDevice, Jobs, slowness};
+use crate::stages::{ContentionDegree, build_with_newcomer, build_without_newcomer, run_stages};
+use crate::{ExclusiveReason, PendingJob, Shortage};
 
 /// So many devices are played through to the end, the best by their first stage.
-const MOST_PLAYED: usize = 8;
+const MAX_PLAYED: usize = 8;
 
 /// Puts a newcomer where it costs everybody the least time, within everybody's bound.
 #[derive(Debug)]
-pub(super) struct Seating {
+pub(super) struct LeastCostChooser {
     options: HybridOptions,
     max_slowdown: Slowdown,
-    asked: Asked,
+    asked: PredictionCache,
 }
 
 /// What a device means for the newcomer and for those on it.
 #[derive(Debug, Clone, Copy)]
-struct Outlook {
+struct DeviceCost {
     seat: usize,
     confidence: Confidence,
     /// What it costs, in seconds.
@@ -44,44 +44,47 @@ struct Outlook {
     others_delay: f64,
 }
 
-impl Seating {
-    pub(super) fn new(options: HybridOptions, knowledge: &Knowledge) -> Seating {
-        let asked = Asked::new(knowledge.interference.clone());
-        Seating { options, max_slowdown: knowledge.max_slowdown, asked }
+impl LeastCostChooser {
+    pub(super) fn new(options: HybridOptions, knowledge: &InterferenceContext) -> LeastCostChooser {
+        let asked = PredictionCache::new(knowledge.interference.clone());
+        LeastCostChooser { options, max_slowdown: knowledge.max_slowdown, asked }
     }
 
     /// The devices that may be joined, played through to the end.
     fn joined(
         &mut self,
         newcomer: JobId,
-        seats: &[Seat<'_>],
+        seats: &[FreeDevice<'_>],
         taken: &[usize],
         slowness: &[f64],
         jobs: &mut Jobs,
-    ) -> Result<Vec<Outlook>, Shortage> {
-        if self.options.sharing == Switch::Off {
-            return Err(nobody_shares(seats, taken));
+    ) -> Result<Vec<DeviceCost>, Shortage> {
+        if self.options.sharing == Toggle::Off {
+            return Err(sharing_disabled(seats, taken));
         }
         let HybridOptions { caution, harm_weight, .. } = self.options;
         let max_slowdown = self.max_slowdown;
-        let mut screen = Screen { newcomer, asked: &mut self.asked, jobs, caution, max_slowdown };
+        let mut screen = SharingFilter { newcomer, asked: &mut self.asked, jobs, caution, max_slowdown };
         let mut admitted = screen.admitted(seats, taken)?;
         let alone = jobs.profile(newcomer).runtime.as_secs_f64();
-        let rough = |it: &Admitted| first_stage_cost(it, alone, harm_weight, jobs);
+        let rough = |it: &AdmittedDevice| first_stage_cost(it, alone, harm_weight, jobs);
         admitted.sort_by_cached_key(|it| (it.confidence, Span::from_secs_f64(rough(it)), it.seat));
-        admitted.truncate(MOST_PLAYED);
-        let played: Vec<Seat<'_>> = admitted.iter().map(|it| seats[it.seat]).collect();
-        let mut scenes = with_newcomer(newcomer, &played, jobs, &mut self.asked);
-        scenes.extend(without_newcomer(&played, jobs, &mut self.asked));
-        play(&mut scenes, &mut self.asked, Contention::default());
+        admitted.truncate(MAX_PLAYED);
+        let played: Vec<FreeDevice<'_>> = admitted.iter().map(|it| seats[it.seat]).collect();
+        let mut scenes = build_with_newcomer(newcomer, &played, jobs, &mut self.asked);
+        scenes.extend(build_without_newcomer(&played, jobs, &mut self.asked));
+        run_stages(&mut scenes, &mut self.asked, ContentionDegree::default());
         let (with, without) = scenes.split_at(played.len());
-        let outlook = |((it, with), without): ((&Admitted, &crate::stages::Scene), &crate::stages::Scene)| {
+        let outlook = |((it, with), without): (
+            (&AdmittedDevice, &crate::stages::DeviceTimeline),
+            &crate::stages::DeviceTimeline,
+        )| {
             let [end, others @ ..] = with.ends() else { unreachable!("the newcomer is there") };
             let later = |(with, without): (&f64, &f64)| (with - without).max(0.0);
             let others_delay: f64 = others.iter().zip(without.ends()).map(later).sum();
             let own_delay = (end - alone).max(0.0);
             let own_price = (end * slowness[it.seat] - alone).max(0.0);
-            Outlook {
+            DeviceCost {
                 seat: it.seat,
                 confidence: it.confidence,
                 price: own_price + harm_weight * others_delay,
@@ -98,15 +101,15 @@ impl Seating {
     fn idle(
         &self,
         newcomer: JobId,
-        seats: &[Seat<'_>],
+        seats: &[FreeDevice<'_>],
         idle: &[usize],
         slowness: &[f64],
         jobs: &Jobs,
-    ) -> Vec<Outlook> {
+    ) -> Vec<DeviceCost> {
         let mut on_node: BTreeMap<NodeId, usize> = BTreeMap::new();
         idle.iter().for_each(|seat| *on_node.entry(seats[*seat].node.id).or_default() += 1);
         let alone = jobs.profile(newcomer).runtime.as_secs_f64();
-        let weight = if jobs.some_await_whole_devices() { self.options.idle_price } else { 0.0 };
+        let weight = if jobs.has_waiting_whole_device_jobs() { self.options.idle_price } else { 0.0 };
         let mut best: BTreeMap<&str, usize> = BTreeMap::new();
         for seat in idle {
             let left = |seat: usize| on_node[&seats[seat].node.id];
@@ -115,7 +118,7 @@ impl Seating {
                 *known = *seat;
             }
         }
-        let outlook = |seat: usize| Outlook {
+        let outlook = |seat: usize| DeviceCost {
             seat,
             confidence: Confidence::Known,
             price: alone * (slowness[seat] - 1.0 + weight),
@@ -128,18 +131,18 @@ impl Seating {
     }
 }
 
-impl Choice for Seating {
-    fn know(&mut self, knowledge: &Knowledge) {
-        self.asked = Asked::new(knowledge.interference.clone());
+impl DeviceChooser for LeastCostChooser {
+    fn set_interference(&mut self, knowledge: &InterferenceContext) {
+        self.asked = PredictionCache::new(knowledge.interference.clone());
         self.max_slowdown = knowledge.max_slowdown;
     }
 
     fn choose(
         &mut self,
         newcomer: &PendingJob,
-        seats: &[Seat<'_>],
+        seats: &[FreeDevice<'_>],
         jobs: &mut Jobs,
-    ) -> Result<Chosen, Shortage> {
+    ) -> Result<DeviceChoice, Shortage> {
         let (idle, taken): (Vec<usize>, Vec<usize>) =
             (0..seats.len()).partition(|seat| seats[*seat].device.residents.is_empty());
         let slowness = slowness(newcomer.id, seats, jobs);
@@ -149,38 +152,45 @@ impl Choice for Seating {
             Err(shortage) if outlooks.is_empty() => return Err(shortage),
             Err(_) => {}
         }
-        let before = |one: &&Outlook, other: &&Outlook| {
+        let before = |one: &&DeviceCost, other: &&DeviceCost| {
             let surer = one.confidence.cmp(&other.confidence);
             let more_memory = seats[other.seat].device.memory_free.cmp(&seats[one.seat].device.memory_free);
             surer.then(one.price.total_cmp(&other.price)).then(more_memory).then(one.seat.cmp(&other.seat))
         };
         let best = outlooks.iter().min_by(before).expect("a choice is made among seats");
-        Ok(Chosen {
+        Ok(DeviceChoice {
             slowdown: Some(best.slowdown),
             delay: Span::from_secs_f64(best.own_delay + best.others_delay),
             why: why(best, seats.len()),
-            ..Chosen::new(best.seat)
+            ..DeviceChoice::new(best.seat)
         })
     }
 }
 
 /// What joining would cost if everything stayed as it is at first until the newcomer is done, in seconds.
-fn first_stage_cost(admitted: &Admitted, alone: f64, harm_weight: f64, jobs: &Jobs) -> f64 {
+fn first_stage_cost(admitted: &AdmittedDevice, alone: f64, harm_weight: f64, jobs: &Jobs) -> f64 {
     let [newcomer, others @ ..] = &admitted.together[..] else { return 0.0 };
     let left = |job: &JobId| jobs.ends_in(*job).map_or(alone, |left| left.as_secs_f64().min(alone));
-    let harm = |(job, told): (&JobId, &crate::interference::Colocated)| left(job) * (told.slowdown - 1.0);
+    let harm =
+        |(job, told): (&JobId, &crate::interference::ColocationEstimate)| left(job) * (told.slowdown - 1.0);
     alone * (newcomer.slowdown - 1.0)
         + harm_weight * admitted.residents.iter().zip(others).map(harm).sum::<f64>()
 }
 
 /// There would be room beside others, but nobody is put there.
-fn nobody_shares(seats: &[Seat<'_>], taken: &[usize]) -> Shortage {
+fn sharing_disabled(seats: &[FreeDevice<'_>], taken: &[usize]) -> Shortage {
     let share = taken.iter().map(|seat| seats[*seat].device.free).max().unwrap_or(Share(0));
-    Shortage::Devices { needed: Gpus::Whole(1), alone: Some(Alone::Policy), whole: 0, share, out: 0 }
+    Shortage::Devices {
+        needed: GpuRequest::Whole(1),
+        alone: Some(ExclusiveReason::Policy),
+        whole: 0,
+        share,
+        out: 0,
+    }
 }
 
-fn why(best: &Outlook, seats: usize) -> String {
-    let Outlook { slowdown, neighbours, own_delay, others_delay, confidence, .. } = best;
+fn why(best: &DeviceCost, seats: usize) -> String {
+    let DeviceCost { slowdown, neighbours, own_delay, others_delay, confidence, .. } = best;
     let jobs = match neighbours {
         0 => return String::new(),
         1 => "1 job".to_owned(),

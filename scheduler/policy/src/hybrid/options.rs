@@ -1,14 +1,14 @@
 //! The switches of the hybrid beside those of A-SRPT. Which of them are inferred is in the folder's README.
 
-use crate::mapping::Switch;
+use crate::mapping::Toggle;
 
 /// How jobs are put beside each other.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) struct HybridOptions {
     /// Whether jobs share GPUs at all.
-    pub(crate) sharing: Switch,
+    pub(crate) sharing: Toggle,
     /// Whether those are separated that turn out to slow each other down more than they may.
-    pub(crate) watchdog: Switch,
+    pub(crate) watchdog: Toggle,
     /// By how many standard deviations of its logarithm a predicted slowdown is taken for larger.
     pub(crate) caution: f64,
     /// What a neighbour's delay counts against the newcomer's own.
@@ -20,8 +20,8 @@ pub(crate) struct HybridOptions {
 impl Default for HybridOptions {
     fn default() -> HybridOptions {
         HybridOptions {
-            sharing: Switch::On,
-            watchdog: Switch::On,
+            sharing: Toggle::On,
+            watchdog: Toggle::On,
             caution: 0.5,
             harm_weight: 1.0,
             idle_price: 1.0,

@@ -1,34 +1,35 @@
 //! The policy: A-SRPT over shared devices, with a watchdog beside it.
 
 use super::HybridOptions;
-use super::choice::Seating;
-use super::watchdog::Watchdog;
-use crate::interference::Knowledge;
-use crate::shared_place::SharedPlace;
+use super::choice::LeastCostChooser;
+use super::watchdog::SlowdownGuard;
+use crate::interference::InterferenceContext;
+use crate::shared_place::SharedPlacer;
 use crate::{
-    ASrpt, Change, MappedPlace, Options, PendingJob, Plan, Policy, Proposal, Prospect, Shortage, View,
+    ASrpt, ASrptOptions, MappedPlacer, PendingJob, PendingReason, Plan, Policy, Proposal, Shortage, View,
+    ViewChange,
 };
 
 /// A-SRPT's order and mapping, and shared devices within everybody's bound.
 pub(crate) struct Hybrid {
-    starts: ASrpt<SharedPlace<Seating>>,
-    watchdog: Watchdog,
+    starts: ASrpt<SharedPlacer<LeastCostChooser>>,
+    watchdog: SlowdownGuard,
 }
 
 impl Hybrid {
     pub(crate) fn new(
         options: HybridOptions,
-        order: &Options,
-        whole: MappedPlace,
-        knowledge: &Knowledge,
+        order: &ASrptOptions,
+        whole: MappedPlacer,
+        knowledge: &InterferenceContext,
     ) -> Hybrid {
-        let place = SharedPlace::new(Seating::new(options, knowledge), whole, knowledge);
-        Hybrid { starts: ASrpt::new(order, place), watchdog: Watchdog::new(options, knowledge) }
+        let place = SharedPlacer::new(LeastCostChooser::new(options, knowledge), whole, knowledge);
+        Hybrid { starts: ASrpt::new(order, place), watchdog: SlowdownGuard::new(options, knowledge) }
     }
 }
 
 impl Policy for Hybrid {
-    fn learn(&mut self, view: &View, changes: &[Change]) {
+    fn learn(&mut self, view: &View, changes: &[ViewChange]) {
         self.starts.learn(view, changes);
         self.watchdog.learn(view, changes);
     }
@@ -41,16 +42,16 @@ impl Policy for Hybrid {
         plan
     }
 
-    fn outlook(&mut self, view: &View) -> Vec<Prospect> {
-        self.starts.outlook(view)
+    fn explain_pending(&mut self, view: &View) -> Vec<PendingReason> {
+        self.starts.explain_pending(view)
     }
 
     fn consider(&mut self, view: &View, job: &PendingJob) -> Result<Proposal, Shortage> {
         self.starts.consider(view, job)
     }
 
-    fn know(&mut self, knowledge: &Knowledge) {
-        self.starts.know(knowledge);
-        self.watchdog.know(knowledge);
+    fn set_interference(&mut self, knowledge: &InterferenceContext) {
+        self.starts.set_interference(knowledge);
+        self.watchdog.set_interference(knowledge);
     }
 }

@@ -12,34 +12,34 @@ use std::sync::Arc;
 
 use cohabit_types::{JobId, Slowdown};
 
-use super::bound::{Confidence, Verdict, judge};
-use crate::interference::{Asked, Colocated, Company, GpuKind, Known};
-use crate::shared_place::{Jobs, Seat};
+use super::bound::{Confidence, SetAdmission, judge};
+use crate::interference::{ColocationEstimate, GpuKind, InternedMember, InternedSet, PredictionCache};
+use crate::shared_place::{FreeDevice, Jobs};
 use crate::stages::company;
-use crate::{Harm, SharingMode, Shortage};
+use crate::{SharingConflict, SharingMode, Shortage};
 
 /// So many pairs may be new to the predictor in one decision, and so many whole sets.
-const MOST_NEW: usize = 16;
+const MAX_NEW: usize = 16;
 
 /// So many devices are judged by their whole sets, the least harmful by their pairs.
-const MOST_JUDGED: usize = 128;
+const MAX_JUDGED: usize = 128;
 
 /// A device that a newcomer may join.
 #[derive(Debug, Clone, PartialEq)]
-pub(super) struct Admitted {
+pub(super) struct AdmittedDevice {
     /// Which, among the seats.
     pub(super) seat: usize,
     pub(super) confidence: Confidence,
     /// What becomes of the newcomer and of each resident as long as all are there.
-    pub(super) together: Vec<Colocated>,
+    pub(super) together: Vec<ColocationEstimate>,
     /// The residents.
     pub(super) residents: Vec<JobId>,
 }
 
 /// What is asked, and how it is judged.
-pub(super) struct Screen<'s> {
+pub(super) struct SharingFilter<'s> {
     pub(super) newcomer: JobId,
-    pub(super) asked: &'s mut Asked,
+    pub(super) asked: &'s mut PredictionCache,
     pub(super) jobs: &'s mut Jobs,
     pub(super) caution: f64,
     /// The bound of who does not say.
@@ -47,49 +47,49 @@ pub(super) struct Screen<'s> {
 }
 
 /// A device that may be joined as far as is known by now.
-struct Candidate {
+struct CandidateDevice {
     seat: usize,
     residents: Vec<JobId>,
-    company: Company,
+    company: InternedSet,
     allowed: Vec<Slowdown>,
     /// How much all together are slowed by the newcomer's pairs.
     harm: f64,
 }
 
 /// What becomes of the newcomer and of one resident, by the way they share, the make of GPU and the resident.
-type Pairs = BTreeMap<(SharingMode, GpuKind, Arc<Known>), Vec<Colocated>>;
+type Pairs = BTreeMap<(SharingMode, GpuKind, Arc<InternedMember>), Vec<ColocationEstimate>>;
 
 /// The least that keeps a newcomer from any of the devices.
 #[derive(Default)]
-struct Least {
+struct NearestRefusal {
     excess: Option<f64>,
-    harm: Option<Harm>,
+    harm: Option<SharingConflict>,
 }
 
-impl Screen<'_> {
+impl SharingFilter<'_> {
     /// The devices that may be joined.
     ///
     /// # Errors
     /// What keeps the newcomer from the device on which it does least harm, if it may join none.
     pub(super) fn admitted(
         &mut self,
-        seats: &[Seat<'_>],
+        seats: &[FreeDevice<'_>],
         taken: &[usize],
-    ) -> Result<Vec<Admitted>, Shortage> {
-        let mut least = Least::default();
+    ) -> Result<Vec<AdmittedDevice>, Shortage> {
+        let mut least = NearestRefusal::default();
         let mut candidates = self.with_harmless_pairs(seats, taken, &mut least);
-        candidates.truncate(MOST_JUDGED);
-        let companies: Vec<Company> = candidates.iter().map(|it| it.company.clone()).collect();
-        let answers = self.asked.predict_some(&companies, MOST_NEW);
+        candidates.truncate(MAX_JUDGED);
+        let companies: Vec<InternedSet> = candidates.iter().map(|it| it.company.clone()).collect();
+        let answers = self.asked.predict_some(&companies, MAX_NEW);
         let mut admitted = Vec::new();
         for (candidate, together) in candidates.into_iter().zip(answers) {
             let Some(together) = together else { continue };
-            let Candidate { seat, residents, allowed, .. } = candidate;
+            let CandidateDevice { seat, residents, allowed, .. } = candidate;
             match judge(&together, &allowed, self.caution) {
-                Verdict::Admitted(confidence) => {
-                    admitted.push(Admitted { seat, confidence, together, residents });
+                SetAdmission::Admitted(confidence) => {
+                    admitted.push(AdmittedDevice { seat, confidence, together, residents });
                 }
-                refused @ (Verdict::TooSlow { .. } | Verdict::NoMemory) => {
+                refused @ (SetAdmission::TooSlow { .. } | SetAdmission::NoMemory) => {
                     least.note(refused, &allowed, |member| residents.get(member.wrapping_sub(1)).copied());
                 }
             }
@@ -101,11 +101,11 @@ impl Screen<'_> {
     /// harmful first.
     fn with_harmless_pairs(
         &mut self,
-        seats: &[Seat<'_>],
+        seats: &[FreeDevice<'_>],
         taken: &[usize],
-        least: &mut Least,
-    ) -> Vec<Candidate> {
-        let companies: Vec<(Vec<JobId>, Company)> = taken
+        least: &mut NearestRefusal,
+    ) -> Vec<CandidateDevice> {
+        let companies: Vec<(Vec<JobId>, InternedSet)> = taken
             .iter()
             .map(|seat| {
                 let residents = self.jobs.on(seats[*seat].device);
@@ -118,7 +118,7 @@ impl Screen<'_> {
         for (seat, (residents, company)) in taken.iter().copied().zip(companies) {
             let allowed = self.allowed(&residents);
             match harm_of_pairs(&company, &allowed, &pairs) {
-                Ok(harm) => candidates.push(Candidate { seat, residents, company, allowed, harm }),
+                Ok(harm) => candidates.push(CandidateDevice { seat, residents, company, allowed, harm }),
                 Err((resident, verdict)) => {
                     let pair = [allowed[0], allowed[resident + 1]];
                     least.note(verdict, &pair, |member| (member == 1).then_some(residents[resident]));
@@ -130,18 +130,18 @@ impl Screen<'_> {
     }
 
     /// What becomes of the newcomer and of each kind of resident that it meets anywhere.
-    fn pairs<'c>(&mut self, companies: impl Iterator<Item = &'c Company>) -> Pairs {
+    fn pairs<'c>(&mut self, companies: impl Iterator<Item = &'c InternedSet>) -> Pairs {
         let met = companies.flat_map(|company| {
             company.members[1..].iter().map(|other| (company.sharing, company.gpu.clone(), other.clone()))
         });
-        let met: BTreeSet<(SharingMode, GpuKind, Arc<Known>)> = met.collect();
-        let pair = |(sharing, gpu, other): &(SharingMode, GpuKind, Arc<Known>)| Company {
+        let met: BTreeSet<(SharingMode, GpuKind, Arc<InternedMember>)> = met.collect();
+        let pair = |(sharing, gpu, other): &(SharingMode, GpuKind, Arc<InternedMember>)| InternedSet {
             gpu: gpu.clone(),
             sharing: *sharing,
             members: vec![self.jobs.member(self.newcomer, gpu), other.clone()],
         };
-        let asked: Vec<Company> = met.iter().map(pair).collect();
-        let told = self.asked.predict_some(&asked, MOST_NEW);
+        let asked: Vec<InternedSet> = met.iter().map(pair).collect();
+        let told = self.asked.predict_some(&asked, MAX_NEW);
         met.into_iter().zip(told).filter_map(|(met, told)| Some((met, told?))).collect()
     }
 
@@ -154,7 +154,11 @@ impl Screen<'_> {
 
 /// How much a newcomer and the residents slow each other down two by two, all together; who of them would be
 /// slowed too much by that alone, where somebody would.
-fn harm_of_pairs(company: &Company, allowed: &[Slowdown], pairs: &Pairs) -> Result<f64, (usize, Verdict)> {
+fn harm_of_pairs(
+    company: &InternedSet,
+    allowed: &[Slowdown],
+    pairs: &Pairs,
+) -> Result<f64, (usize, SetAdmission)> {
     let mut harm = 0.0;
     for (resident, known) in company.members[1..].iter().enumerate() {
         // A pair of which nobody was asked yet is ranked behind those that are known to get on.
@@ -164,7 +168,7 @@ fn harm_of_pairs(company: &Company, allowed: &[Slowdown], pairs: &Pairs) -> Resu
         };
         // The bound is held against what is probable: a set may be better known than its pairs.
         let verdict = judge(told, &[allowed[0], allowed[resident + 1]], 0.0);
-        if !matches!(verdict, Verdict::Admitted(_)) {
+        if !matches!(verdict, SetAdmission::Admitted(_)) {
             return Err((resident, verdict));
         }
         harm += told.iter().map(|it| it.slowdown - 1.0).sum::<f64>();
@@ -172,17 +176,22 @@ fn harm_of_pairs(company: &Company, allowed: &[Slowdown], pairs: &Pairs) -> Resu
     Ok(harm)
 }
 
-impl Least {
+impl NearestRefusal {
     /// Takes note of a refusal; `resident` says which job a member is, unless it is the newcomer.
-    fn note(&mut self, refused: Verdict, allowed: &[Slowdown], resident: impl Fn(usize) -> Option<JobId>) {
+    fn note(
+        &mut self,
+        refused: SetAdmission,
+        allowed: &[Slowdown],
+        resident: impl Fn(usize) -> Option<JobId>,
+    ) {
         let (excess, harm) = match refused {
-            Verdict::Admitted(_) => return,
-            Verdict::NoMemory => (f64::INFINITY, Harm::Memory),
-            Verdict::TooSlow { member, slowdown, excess } => {
+            SetAdmission::Admitted(_) => return,
+            SetAdmission::NoMemory => (f64::INFINITY, SharingConflict::Memory),
+            SetAdmission::TooSlow { member, slowdown, excess } => {
                 let (slowdown, allowed) = (Slowdown::from(slowdown), allowed[member]);
                 let harm = match resident(member) {
-                    None => Harm::ToItself { slowdown, allowed },
-                    Some(job) => Harm::ToNeighbour { job, slowdown, allowed },
+                    None => SharingConflict::ToItself { slowdown, allowed },
+                    Some(job) => SharingConflict::ToNeighbour { job, slowdown, allowed },
                 };
                 (excess, harm)
             }
@@ -193,6 +202,6 @@ impl Least {
     }
 
     fn shortage(self, seats: usize) -> Shortage {
-        Shortage::Neighbours { seats: seats as u32, harm: self.harm.unwrap_or(Harm::Memory) }
+        Shortage::Neighbours { seats: seats as u32, harm: self.harm.unwrap_or(SharingConflict::Memory) }
     }
 }

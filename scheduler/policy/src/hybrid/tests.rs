@@ -2,16 +2,17 @@
 
 use std::sync::Arc;
 
-use cohabit_types::{Gpus, JobId, Launch, ReasonCode, Slowdown, Span, Time};
+use cohabit_types::{GpuRequest, JobId, LaunchMode, ReasonCode, Slowdown, Span, Time};
 
 use crate::interference::{
-    ByLaw, CoLocation, Colocated, FairShares, Interference, Knowledge, UNKNOWN_UNCERTAINTY,
+    AnalyticInterference, ColocationEstimate, ColocationSet, Interference, InterferenceContext,
+    MaxMinSharing, UNKNOWN_UNCERTAINTY,
 };
 use crate::tests::company::{knowledge, runs, seats, training};
 use crate::tests::kit::{gpus, job, node, view};
-use crate::{Action, Change, PendingJob, Plan, Policy, Prospect, View, policy_that_knows};
+use crate::{Action, PendingJob, PendingReason, Plan, Policy, View, ViewChange, parse_policy_with};
 
-fn known() -> Knowledge {
+fn known() -> InterferenceContext {
     knowledge("test GPU", &[("heavy", 0.94), ("middling", 0.6), ("light", 0.1)])
 }
 
@@ -35,22 +36,22 @@ fn with(mut view: View, jobs: Vec<PendingJob>) -> View {
 /// Jobs may start at once, so that only their places are decided.
 const AT_ONCE: &str = "hybrid:virtual-machine=off";
 
-fn policy(text: &str, knowledge: &Knowledge, view: &View) -> Box<dyn Policy> {
-    let mut policy = policy_that_knows(text, knowledge).unwrap();
+fn policy(text: &str, knowledge: &InterferenceContext, view: &View) -> Box<dyn Policy> {
+    let mut policy = parse_policy_with(text, knowledge).unwrap();
     policy.learn(view, &view.as_changes());
     policy
 }
 
-fn plan(knowledge: &Knowledge, view: &View) -> Plan {
+fn plan(knowledge: &InterferenceContext, view: &View) -> Plan {
     policy(AT_ONCE, knowledge, view).plan(view)
 }
 
-fn placed(knowledge: &Knowledge, view: &View) -> Vec<(u64, usize, usize)> {
+fn placed(knowledge: &InterferenceContext, view: &View) -> Vec<(u64, usize, usize)> {
     seats(view, &plan(knowledge, view))
 }
 
-fn told(view: &View, knowledge: &Knowledge) -> Vec<Prospect> {
-    policy(AT_ONCE, knowledge, view).outlook(view)
+fn told(view: &View, knowledge: &InterferenceContext) -> Vec<PendingReason> {
+    policy(AT_ONCE, knowledge, view).explain_pending(view)
 }
 
 fn bounded(mut job: PendingJob, most: f64) -> PendingJob {
@@ -102,11 +103,11 @@ fn each_job_may_have_a_bound_of_its_own() {
 #[test]
 fn the_bound_of_the_cluster_counts_for_who_does_not_say() {
     let view = with(neighbours(&[&[("heavy", 1_000)]]), vec![training(1, "heavy", 100)]);
-    let lenient = Knowledge { max_slowdown: Slowdown(2_500), ..known() };
+    let lenient = InterferenceContext { max_slowdown: Slowdown(2_500), ..known() };
     assert_eq!(placed(&lenient, &view), [(1, 0, 0)]);
     let mut strict = policy(AT_ONCE, &known(), &view);
     assert_eq!(strict.plan(&view).actions, []);
-    strict.know(&lenient);
+    strict.set_interference(&lenient);
     assert_eq!(seats(&view, &strict.plan(&view)), [(1, 0, 0)]);
 }
 
@@ -134,7 +135,7 @@ fn without_sharing_every_job_has_a_gpu_of_its_own() {
     let mut full = view.clone();
     full.nodes[0].devices.truncate(1);
     policy.learn(&full, &full.as_changes());
-    let why = policy.outlook(&full).remove(0).why;
+    let why = policy.explain_pending(&full).remove(0).why;
     assert!(why.contains("since the policy lets nobody share one"), "{why}");
 }
 
@@ -146,8 +147,8 @@ struct Doubting {
 }
 
 impl Interference for Doubting {
-    fn predict(&self, sets: &[CoLocation]) -> Vec<Vec<Colocated>> {
-        let mut told = ByLaw::<FairShares>::default().predict(sets);
+    fn predict(&self, sets: &[ColocationSet]) -> Vec<Vec<ColocationEstimate>> {
+        let mut told = AnalyticInterference::<MaxMinSharing>::default().predict(sets);
         for told in told.iter_mut().flatten() {
             (told.uncertainty, told.fits) = (self.uncertainty, self.fits);
         }
@@ -155,8 +156,8 @@ impl Interference for Doubting {
     }
 }
 
-fn doubting(uncertainty: f64, fits: f64) -> Knowledge {
-    Knowledge { interference: Arc::new(Doubting { uncertainty, fits }), ..known() }
+fn doubting(uncertainty: f64, fits: f64) -> InterferenceContext {
+    InterferenceContext { interference: Arc::new(Doubting { uncertainty, fits }), ..known() }
 }
 
 #[test]
@@ -196,7 +197,7 @@ fn nobody_is_joined_where_memory_probably_does_not_fit() {
 
 #[test]
 fn who_would_be_done_sooner_on_a_gpu_that_comes_free_waits_for_it_but_not_for_long() {
-    let lenient = Knowledge { max_slowdown: Slowdown(2_500), ..known() };
+    let lenient = InterferenceContext { max_slowdown: Slowdown(2_500), ..known() };
     let mut view = with(neighbours(&[&[("heavy", 4_000)], &[("heavy", 50)]]), vec![]);
     view.nodes[0].devices[1].sharing.places_free = Some(0);
     let mut newcomer = training(1, "heavy", 1_000);
@@ -205,7 +206,7 @@ fn who_would_be_done_sooner_on_a_gpu_that_comes_free_waits_for_it_but_not_for_lo
     let mut policy = policy(AT_ONCE, &lenient, &view);
     let plan = policy.plan(&view);
     assert_eq!(plan.actions, []);
-    let why = policy.outlook(&view).remove(0).why;
+    let why = policy.explain_pending(&view).remove(0).why;
     assert!(why.contains("a device of its own is expected in 50 s, so it waits"), "{why}");
     // The other goes on, whatever was expected: what the wait may cost is what joining would have cost.
     view.now = plan.wake.unwrap();
@@ -215,7 +216,7 @@ fn who_would_be_done_sooner_on_a_gpu_that_comes_free_waits_for_it_but_not_for_lo
 
 #[test]
 fn nobody_waits_for_a_gpu_that_others_will_take() {
-    let lenient = Knowledge { max_slowdown: Slowdown(2_500), ..known() };
+    let lenient = InterferenceContext { max_slowdown: Slowdown(2_500), ..known() };
     let mut view = neighbours(&[&[("heavy", 4_000)], &[("heavy", 50)]]);
     view.nodes[0].devices[1].sharing.places_free = Some(0);
     let jobs = (1..=2).map(|number| {
@@ -252,15 +253,18 @@ fn of_idle_gpus_one_is_taken_where_the_fewest_are_left() {
 struct Measured(f64);
 
 impl Interference for Measured {
-    fn predict(&self, sets: &[CoLocation]) -> Vec<Vec<Colocated>> {
-        let slowdown = |set: &CoLocation| match set.members.iter().any(|it| it.model == "heavy") {
+    fn predict(&self, sets: &[ColocationSet]) -> Vec<Vec<ColocationEstimate>> {
+        let slowdown = |set: &ColocationSet| match set.members.iter().any(|it| it.model == "heavy") {
             true => self.0,
             false => 1.0,
         };
-        let of_set = |set: &CoLocation| {
+        let of_set = |set: &ColocationSet| {
             let told = |member| match set.members.len() {
-                1 => Colocated::alone(member),
-                _ => Colocated { measured: true, ..Colocated::slowed(member, slowdown(set), 0.01) },
+                1 => ColocationEstimate::alone(member),
+                _ => ColocationEstimate {
+                    measured: true,
+                    ..ColocationEstimate::slowed(member, slowdown(set), 0.01)
+                },
             };
             set.members.iter().map(told).collect()
         };
@@ -268,8 +272,8 @@ impl Interference for Measured {
     }
 }
 
-fn measured(slowdown: f64) -> Knowledge {
-    Knowledge { interference: Arc::new(Measured(slowdown)), ..known() }
+fn measured(slowdown: f64) -> InterferenceContext {
+    InterferenceContext { interference: Arc::new(Measured(slowdown)), ..known() }
 }
 
 /// A light job for an hour, and beside it a heavy one that came when this many seconds of it were left.
@@ -347,7 +351,7 @@ fn when_knowledge_comes_everybody_is_looked_at_again() {
     let mut policy = policy("hybrid", &doubting(0.0, 1.0), &view);
     later(&mut view, 100);
     assert_eq!(stopped(&policy.plan(&view)), []);
-    policy.know(&measured(1.8));
+    policy.set_interference(&measured(1.8));
     assert_eq!(stopped(&policy.plan(&view)).len(), 1);
 }
 
@@ -370,7 +374,7 @@ fn those_that_were_separated_are_not_put_together_again() {
     let mut alone = joined(4_000).nodes[0].clone();
     alone.devices[0].residents.retain(|job| *job != gone.id);
     alone.devices[0].free.0 += 200;
-    let changes = [Change::Pending(back), Change::Node(alone)];
+    let changes = [ViewChange::Pending(back), ViewChange::Node(alone)];
     view.apply(&changes);
     policy.learn(&view, &changes);
     assert_eq!(policy.plan(&view).actions, []);
@@ -380,7 +384,7 @@ fn those_that_were_separated_are_not_put_together_again() {
 fn whole_devices_go_where_the_mapper_says() {
     let nodes = vec![node(1, &[1_000; 4]), node(2, &[1_000; 2])];
     let mut pair = job(1, gpus(2));
-    Arc::make_mut(&mut pair.traits).launch = Launch::PerGpu;
-    assert_eq!(pair.demand.gpus, Gpus::Whole(2));
+    Arc::make_mut(&mut pair.traits).launch = LaunchMode::PerGpu;
+    assert_eq!(pair.demand.gpus, GpuRequest::Whole(2));
     assert_eq!(placed(&known(), &view(nodes, vec![pair])), [(1, 1, 0)]);
 }

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use cohabit_types::{Bytes, Family, StretchSharing};
+use cohabit_types::{Bytes, ModelFamily, SharingStrategy};
 use serde::{Deserialize, Serialize};
 
 use super::GpuModel;
@@ -16,13 +16,13 @@ const USUAL_BUSY: f64 = 0.8;
 
 /// Jobs that share a GPU.
 #[derive(Debug, Default, Clone, PartialEq, Serialize, Deserialize)]
-pub struct CoLocation {
+pub struct ColocationSet {
     /// On which.
     pub gpu: GpuKind,
     /// How they share it, where it is known.
-    pub sharing: Option<StretchSharing>,
+    pub sharing: Option<SharingStrategy>,
     /// The jobs. Their order means nothing.
-    pub members: Vec<Member>,
+    pub members: Vec<SetMember>,
 }
 
 /// A make of GPU.
@@ -35,11 +35,11 @@ pub struct GpuKind {
 
 /// One job of a set.
 #[derive(Debug, Default, Clone, PartialEq, Serialize, Deserialize)]
-pub struct Member {
+pub struct SetMember {
     /// The name of what is trained; empty where nobody says.
     pub model: String,
     /// Its broad kind.
-    pub family: Option<Family>,
+    pub family: Option<ModelFamily>,
     /// Samples in one step.
     pub batch: Option<u64>,
     /// `fp32`, `bf16`; empty where nobody says.
@@ -47,7 +47,7 @@ pub struct Member {
     /// What its makers say of the model.
     pub features: ModelFeatures,
     /// What was measured of it alone on such a GPU.
-    pub solo: Solo,
+    pub solo: SoloMetrics,
     /// The part of a GPU that it asks for, 0 to 1: its own word for how busy it keeps one.
     pub claim: Option<f64>,
 }
@@ -80,7 +80,7 @@ pub struct ModelFeatures {
 
 /// A job alone on a GPU.
 #[derive(Debug, Default, Clone, PartialEq, Serialize, Deserialize)]
-pub struct Solo {
+pub struct SoloMetrics {
     /// Steps a second.
     pub rate: Option<f64>,
     /// The most memory that it holds, in bytes.
@@ -93,7 +93,7 @@ pub struct Solo {
 
 /// What is expected of one member.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Colocated {
+pub struct ColocationEstimate {
     /// How many times as long a step takes as alone, at least 1.
     pub slowdown: f64,
     /// Standard deviation of the logarithm of the slowdown.
@@ -108,7 +108,7 @@ pub struct Colocated {
     pub measured: bool,
 }
 
-impl CoLocation {
+impl ColocationSet {
     /// Memory of all members alone together, as a part of the GPU's; co-located memory adds up. None where
     /// one of them or the GPU is unknown.
     #[must_use]
@@ -145,7 +145,7 @@ impl GpuKind {
     }
 }
 
-impl Member {
+impl SetMember {
     /// How busy it keeps the GPU alone, 0 to 1: as was measured, or by its own word, or as most jobs do.
     #[must_use]
     pub fn busy(&self) -> f64 {
@@ -169,20 +169,27 @@ impl std::fmt::Display for Configuration {
     }
 }
 
-impl Colocated {
+impl ColocationEstimate {
     /// Of a job that has the GPU for itself.
     #[must_use]
-    pub fn alone(member: &Member) -> Colocated {
-        let Solo { memory, utilisation, .. } = member.solo;
-        Colocated { slowdown: 1.0, uncertainty: 0.0, memory, utilisation, fits: 1.0, measured: false }
+    pub fn alone(member: &SetMember) -> ColocationEstimate {
+        let SoloMetrics { memory, utilisation, .. } = member.solo;
+        ColocationEstimate {
+            slowdown: 1.0,
+            uncertainty: 0.0,
+            memory,
+            utilisation,
+            fits: 1.0,
+            measured: false,
+        }
     }
 
     /// Of a job that is slowed so much: memory stays, and it keeps the GPU busy for a smaller part of the
     /// time by about the same factor.
     #[must_use]
-    pub fn slowed(member: &Member, slowdown: f64, uncertainty: f64) -> Colocated {
+    pub fn slowed(member: &SetMember, slowdown: f64, uncertainty: f64) -> ColocationEstimate {
         let slowdown = if slowdown.is_finite() { slowdown.max(1.0) } else { 1.0 };
         let utilisation = member.solo.utilisation.map(|alone| alone / slowdown);
-        Colocated { slowdown, uncertainty, utilisation, ..Colocated::alone(member) }
+        ColocationEstimate { slowdown, uncertainty, utilisation, ..ColocationEstimate::alone(member) }
     }
 }

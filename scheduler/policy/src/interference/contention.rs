@@ -3,14 +3,14 @@
 /// A job's contention metrics, each from 0 (nothing) to 1 (as much as any job): measured, or completed by a
 /// model. Those of one model are comparable with each other and with no others.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Contention(pub Vec<f64>);
+pub struct ContentionMetrics(pub Vec<f64>);
 
-impl Contention {
+impl ContentionMetrics {
     /// The cosine of the angle between two jobs, 0 to 1: whether they want the same things, however much. A
     /// job that wants nothing is like no other.
     #[must_use]
-    pub fn similarity(&self, other: &Contention) -> f64 {
-        let size = |one: &Contention| one.load(one).sqrt();
+    pub fn similarity(&self, other: &ContentionMetrics) -> f64 {
+        let size = |one: &ContentionMetrics| one.load(one).sqrt();
         let sizes = size(self) * size(other);
         if sizes > 0.0 { (self.load(other) / sizes).min(1.0) } else { 0.0 }
     }
@@ -18,7 +18,7 @@ impl Contention {
     /// The sum of the products: how much they want of the same things. Two tiny jobs want little, however
     /// alike they are.
     #[must_use]
-    pub fn load(&self, other: &Contention) -> f64 {
+    pub fn load(&self, other: &ContentionMetrics) -> f64 {
         self.0.iter().zip(&other.0).map(|(one, other)| one * other).sum()
     }
 }
@@ -29,7 +29,7 @@ mod tests {
 
     #[test]
     fn tiny_jobs_that_want_the_same_are_similar_but_load_little() {
-        let (tiny, large) = (Contention(vec![0.01, 0.02]), Contention(vec![0.5, 1.0]));
+        let (tiny, large) = (ContentionMetrics(vec![0.01, 0.02]), ContentionMetrics(vec![0.5, 1.0]));
         assert!((tiny.similarity(&large) - 1.0).abs() < 1e-12);
         assert!((tiny.load(&tiny) - 0.0005).abs() < 1e-12);
         assert!((large.load(&large) - 1.25).abs() < 1e-12);
@@ -37,8 +37,8 @@ mod tests {
 
     #[test]
     fn jobs_that_want_different_things_or_nothing_are_not_similar() {
-        let (one, other) = (Contention(vec![1.0, 0.0]), Contention(vec![0.0, 1.0]));
+        let (one, other) = (ContentionMetrics(vec![1.0, 0.0]), ContentionMetrics(vec![0.0, 1.0]));
         assert_eq!((one.similarity(&other), one.load(&other)), (0.0, 0.0));
-        assert_eq!(Contention(vec![0.0, 0.0]).similarity(&one), 0.0);
+        assert_eq!(ContentionMetrics(vec![0.0, 0.0]).similarity(&one), 0.0);
     }
 }

@@ -8,95 +8,95 @@ use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use cohabit_types::StretchSharing;
+use cohabit_types::SharingStrategy;
 
 use super::{
-    CoLocation, Colocated, Configuration, Contention, GpuKind, Interference, LivedSet, Member, Observed,
-    Outcome, UNKNOWN_UNCERTAINTY,
+    ColocationEstimate, ColocationSet, Configuration, ContentionMetrics, GpuKind, Interference,
+    MeasuredMember, ObservedSet, SetMember, SetOutcome, UNKNOWN_UNCERTAINTY,
 };
 
 /// A predictor with the sets that were lived through.
 #[derive(Debug)]
-pub struct Experienced {
+pub struct ObservedInterference {
     base: Arc<dyn Interference>,
     /// Numbers for the configurations that were seen in company, so that sets are quickly compared.
     numbers: BTreeMap<Configuration, u32>,
-    shelves: BTreeMap<(GpuKind, &'static str), Shelf>,
+    shelves: BTreeMap<(GpuKind, &'static str), ObservedSets>,
 }
 
 /// Sets on one make of GPU that is shared in one way, by their members' numbers in order.
-type Shelf = BTreeMap<Vec<u32>, Seen>;
+type ObservedSets = BTreeMap<Vec<u32>, SeenOutcome>;
 
 /// What became of a set.
 #[derive(Debug)]
-enum Seen {
+enum SeenOutcome {
     DidNotFit,
     /// What was observed of each configuration, by its number, with its uncertainty.
-    Ran(BTreeMap<u32, (Observed, f64)>),
+    Ran(BTreeMap<u32, (MeasuredMember, f64)>),
 }
 
 /// A set that is asked for, as the shelves know it.
-struct Asked<'a> {
+struct SetQuery<'a> {
     /// None where nobody was seen sharing such a GPU in such a way.
-    shelf: Option<&'a Shelf>,
+    shelf: Option<&'a ObservedSets>,
     /// Of the members, in their order; none for one that was never seen in company.
     numbers: Vec<Option<u32>>,
     /// Those that are known, in order.
     known: Vec<u32>,
 }
 
-impl Experienced {
+impl ObservedInterference {
     /// `base` with these sets; of a set that is there twice the later counts.
     #[must_use]
-    pub fn over(base: Arc<dyn Interference>, sets: &[LivedSet]) -> Experienced {
-        let mut all = Experienced { base, numbers: BTreeMap::new(), shelves: BTreeMap::new() };
+    pub fn over(base: Arc<dyn Interference>, sets: &[ObservedSet]) -> ObservedInterference {
+        let mut all = ObservedInterference { base, numbers: BTreeMap::new(), shelves: BTreeMap::new() };
         sets.iter().for_each(|lived| all.add(lived));
         all
     }
 
-    fn add(&mut self, lived: &LivedSet) {
+    fn add(&mut self, lived: &ObservedSet) {
         let set = &lived.measured.set;
         let numbers: Vec<u32> = set.members.iter().map(|member| self.number(member)).collect();
         let seen = match &lived.measured.outcome {
-            Outcome::DidNotFit => Seen::DidNotFit,
-            Outcome::Ran(observed) => {
+            SetOutcome::DidNotFit => SeenOutcome::DidNotFit,
+            SetOutcome::Ran(observed) => {
                 let figures = observed.iter().copied().zip(lived.uncertainty.iter().copied());
-                Seen::Ran(numbers.iter().copied().zip(figures).collect())
+                SeenOutcome::Ran(numbers.iter().copied().zip(figures).collect())
             }
         };
         self.shelves.entry(kind(set)).or_default().insert(in_order(numbers), seen);
     }
 
-    fn number(&mut self, member: &Member) -> u32 {
+    fn number(&mut self, member: &SetMember) -> u32 {
         let next = u32::try_from(self.numbers.len()).unwrap_or(u32::MAX);
         *self.numbers.entry(member.configuration()).or_insert(next)
     }
 
-    fn asked(&self, set: &CoLocation) -> Asked<'_> {
-        let number = |member: &Member| self.numbers.get(&member.configuration()).copied();
+    fn asked(&self, set: &ColocationSet) -> SetQuery<'_> {
+        let number = |member: &SetMember| self.numbers.get(&member.configuration()).copied();
         let numbers: Vec<Option<u32>> = set.members.iter().map(number).collect();
         let known = in_order(numbers.iter().flatten().copied().collect());
-        Asked { shelf: self.shelves.get(&kind(set)), numbers, known }
+        SetQuery { shelf: self.shelves.get(&kind(set)), numbers, known }
     }
 }
 
-impl Interference for Experienced {
-    fn predict(&self, sets: &[CoLocation]) -> Vec<Vec<Colocated>> {
-        let asked: Vec<Asked<'_>> = sets.iter().map(|set| self.asked(set)).collect();
-        let is_new = |it: &(&CoLocation, &Asked<'_>)| it.1.seen().is_none();
+impl Interference for ObservedInterference {
+    fn predict(&self, sets: &[ColocationSet]) -> Vec<Vec<ColocationEstimate>> {
+        let asked: Vec<SetQuery<'_>> = sets.iter().map(|set| self.asked(set)).collect();
+        let is_new = |it: &(&ColocationSet, &SetQuery<'_>)| it.1.seen().is_none();
         let new = sets.iter().zip(&asked).filter(is_new).map(|(set, _)| set);
         // Seldom is any of many sets an old acquaintance: then nothing is copied.
         let all_are_new = asked.iter().all(|it| it.seen().is_none());
         let new = if all_are_new { Cow::Borrowed(sets) } else { new.cloned().collect() };
         let mut of_base = self.base.predict(&new).into_iter();
-        let answer = |(set, asked): (&CoLocation, &Asked<'_>)| match asked.seen() {
+        let answer = |(set, asked): (&ColocationSet, &SetQuery<'_>)| match asked.seen() {
             Some(seen) => seen.answer(&set.members, &asked.numbers),
             None => asked.bounded(of_base.next().unwrap_or_default()),
         };
         sets.iter().zip(&asked).map(answer).collect()
     }
 
-    fn contention(&self, sets: &[CoLocation]) -> Option<Vec<Vec<Contention>>> {
+    fn contention(&self, sets: &[ColocationSet]) -> Option<Vec<Vec<ContentionMetrics>>> {
         self.base.contention(sets)
     }
 
@@ -105,20 +105,20 @@ impl Interference for Experienced {
     }
 }
 
-impl Asked<'_> {
+impl SetQuery<'_> {
     /// What became of this very set.
-    fn seen(&self) -> Option<&Seen> {
+    fn seen(&self) -> Option<&SeenOutcome> {
         let all_are_known = self.known.len() == self.numbers.len();
         self.shelf?.get(&self.known).filter(|_| all_are_known)
     }
 
     /// What the other predictor says, but no better than what pairs and triples within the set went through.
-    fn bounded(&self, mut said: Vec<Colocated>) -> Vec<Colocated> {
+    fn bounded(&self, mut said: Vec<ColocationEstimate>) -> Vec<ColocationEstimate> {
         for seen in self.within() {
             for (member, number) in said.iter_mut().zip(&self.numbers) {
                 match seen {
-                    Seen::DidNotFit => member.fits = 0.0,
-                    Seen::Ran(figures) => {
+                    SeenOutcome::DidNotFit => member.fits = 0.0,
+                    SeenOutcome::Ran(figures) => {
                         let figure = number.and_then(|number| figures.get(&number));
                         figure.iter().for_each(|(observed, _)| slow_to(member, observed.slowdown));
                     }
@@ -129,7 +129,7 @@ impl Asked<'_> {
     }
 
     /// The pairs and triples within the set that were seen.
-    fn within(&self) -> impl Iterator<Item = &Seen> {
+    fn within(&self) -> impl Iterator<Item = &SeenOutcome> {
         let count = self.known.len();
         let pairs = (0..count).flat_map(move |one| (one + 1..count).map(move |other| (one, other)));
         let thirds = move |(one, other)| (other..count).map(move |third| [one, other, third]);
@@ -144,35 +144,37 @@ impl Asked<'_> {
 }
 
 /// A step takes at least so many times as long as alone.
-fn slow_to(member: &mut Colocated, slowdown: f64) {
+fn slow_to(member: &mut ColocationEstimate, slowdown: f64) {
     if slowdown > member.slowdown {
         member.utilisation = member.utilisation.map(|it| it * member.slowdown / slowdown);
         member.slowdown = slowdown;
     }
 }
 
-impl Seen {
-    fn answer(&self, members: &[Member], numbers: &[Option<u32>]) -> Vec<Colocated> {
-        let of_member = |(member, number): (&Member, &Option<u32>)| match self {
-            Seen::DidNotFit => Colocated { fits: 0.0, measured: true, ..Colocated::alone(member) },
-            Seen::Ran(figures) => match number.and_then(|number| figures.get(&number)) {
+impl SeenOutcome {
+    fn answer(&self, members: &[SetMember], numbers: &[Option<u32>]) -> Vec<ColocationEstimate> {
+        let of_member = |(member, number): (&SetMember, &Option<u32>)| match self {
+            SeenOutcome::DidNotFit => {
+                ColocationEstimate { fits: 0.0, measured: true, ..ColocationEstimate::alone(member) }
+            }
+            SeenOutcome::Ran(figures) => match number.and_then(|number| figures.get(&number)) {
                 Some((observed, uncertainty)) => repeated(member, observed, *uncertainty),
-                None => Colocated::slowed(member, 1.0, UNKNOWN_UNCERTAINTY),
+                None => ColocationEstimate::slowed(member, 1.0, UNKNOWN_UNCERTAINTY),
             },
         };
         members.iter().zip(numbers).map(of_member).collect()
     }
 }
 
-fn repeated(member: &Member, observed: &Observed, uncertainty: f64) -> Colocated {
-    let usual = Colocated::slowed(member, observed.slowdown, uncertainty);
+fn repeated(member: &SetMember, observed: &MeasuredMember, uncertainty: f64) -> ColocationEstimate {
+    let usual = ColocationEstimate::slowed(member, observed.slowdown, uncertainty);
     let memory = observed.memory.or(usual.memory);
     let utilisation = observed.utilisation.or(usual.utilisation);
-    Colocated { memory, utilisation, measured: true, ..usual }
+    ColocationEstimate { memory, utilisation, measured: true, ..usual }
 }
 
-fn kind(set: &CoLocation) -> (GpuKind, &'static str) {
-    (set.gpu.clone(), set.sharing.map_or("", StretchSharing::word))
+fn kind(set: &ColocationSet) -> (GpuKind, &'static str) {
+    (set.gpu.clone(), set.sharing.map_or("", SharingStrategy::word))
 }
 
 fn in_order(mut numbers: Vec<u32>) -> Vec<u32> {
@@ -183,7 +185,7 @@ fn in_order(mut numbers: Vec<u32>) -> Vec<u32> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::interference::{MeasuredSet, Solo};
+    use crate::interference::{MeasuredSet, SoloMetrics};
     use cohabit_types::Time;
 
     /// Every member is slowed by 1.1, with a doubt of its own.
@@ -191,43 +193,43 @@ mod tests {
     struct Tenth;
 
     impl Interference for Tenth {
-        fn predict(&self, sets: &[CoLocation]) -> Vec<Vec<Colocated>> {
-            let slowed = |member: &Member| Colocated::slowed(member, 1.1, 0.2);
+        fn predict(&self, sets: &[ColocationSet]) -> Vec<Vec<ColocationEstimate>> {
+            let slowed = |member: &SetMember| ColocationEstimate::slowed(member, 1.1, 0.2);
             sets.iter().map(|set| set.members.iter().map(slowed).collect()).collect()
         }
 
-        fn contention(&self, sets: &[CoLocation]) -> Option<Vec<Vec<Contention>>> {
-            Some(sets.iter().map(|set| vec![Contention(vec![1.0]); set.members.len()]).collect())
+        fn contention(&self, sets: &[ColocationSet]) -> Option<Vec<Vec<ContentionMetrics>>> {
+            Some(sets.iter().map(|set| vec![ContentionMetrics(vec![1.0]); set.members.len()]).collect())
         }
     }
 
-    fn set(models: &[&str]) -> CoLocation {
-        let member = |model: &&str| Member {
+    fn set(models: &[&str]) -> ColocationSet {
+        let member = |model: &&str| SetMember {
             model: (*model).to_owned(),
-            solo: Solo { utilisation: Some(0.6), memory: Some(2e9), ..Solo::default() },
-            ..Member::default()
+            solo: SoloMetrics { utilisation: Some(0.6), memory: Some(2e9), ..SoloMetrics::default() },
+            ..SetMember::default()
         };
         let members = models.iter().map(member).collect();
-        CoLocation { gpu: GpuKind::named("v100"), sharing: Some(StretchSharing::Mps), members }
+        ColocationSet { gpu: GpuKind::named("v100"), sharing: Some(SharingStrategy::Mps), members }
     }
 
-    fn lived(models: &[&str], slowdowns: &[f64]) -> LivedSet {
+    fn lived(models: &[&str], slowdowns: &[f64]) -> ObservedSet {
         let observed =
-            |slowdown: &f64| Observed { slowdown: *slowdown, memory: Some(3e9), utilisation: None };
-        let outcome = Outcome::Ran(slowdowns.iter().map(observed).collect());
+            |slowdown: &f64| MeasuredMember { slowdown: *slowdown, memory: Some(3e9), utilisation: None };
+        let outcome = SetOutcome::Ran(slowdowns.iter().map(observed).collect());
         let uncertainty = vec![0.05; models.len()];
-        LivedSet { measured: MeasuredSet { set: set(models), outcome }, uncertainty, last: Time::EPOCH }
+        ObservedSet { measured: MeasuredSet { set: set(models), outcome }, uncertainty, last: Time::EPOCH }
     }
 
     /// `a` and `b` get along, `a` and `c` do not, and of three `d` one suffers.
-    fn experienced() -> Experienced {
+    fn experienced() -> ObservedInterference {
         let sets = [
             lived(&["a", "b"], &[1.0, 1.05]),
             lived(&["a", "c"], &[2.0, 1.5]),
             lived(&["d", "d", "d"], &[3.0, 3.0, 3.0]),
             lived(&["a", "b", "c", "d"], &[2.5, 2.0, 2.0, 4.0]),
         ];
-        Experienced::over(Arc::new(Tenth), &sets)
+        ObservedInterference::over(Arc::new(Tenth), &sets)
     }
 
     fn slowdowns(models: &[&str]) -> Vec<f64> {
@@ -237,7 +239,7 @@ mod tests {
     #[test]
     fn what_was_seen_is_repeated_in_whatever_order() {
         let told = &experienced().predict(&[set(&["c", "a"])])[0];
-        let expected = Colocated {
+        let expected = ColocationEstimate {
             slowdown: 1.5,
             uncertainty: 0.05,
             memory: Some(3e9),
@@ -258,8 +260,8 @@ mod tests {
         assert_eq!(told[1], base(&["b", "c"]));
         assert!(told[2][0].measured && told[2][0].slowdown == 2.0);
         assert_eq!(told[3], base(&["a", "x"]));
-        let elsewhere = CoLocation { gpu: GpuKind::named("k80"), ..set(&["a", "c"]) };
-        let otherwise = CoLocation { sharing: Some(StretchSharing::TimeSliced), ..set(&["a", "c"]) };
+        let elsewhere = ColocationSet { gpu: GpuKind::named("k80"), ..set(&["a", "c"]) };
+        let otherwise = ColocationSet { sharing: Some(SharingStrategy::TimeSliced), ..set(&["a", "c"]) };
         let told = experienced().predict(&[elsewhere, otherwise]);
         assert_eq!(told, [base(&["a", "c"]), base(&["a", "c"])]);
         assert_eq!(experienced().contention(&asked), Tenth.contention(&asked));
@@ -277,12 +279,12 @@ mod tests {
 
     #[test]
     fn what_did_not_fit_fits_in_no_larger_set() {
-        let pair = LivedSet {
-            measured: MeasuredSet { set: set(&["a", "b"]), outcome: Outcome::DidNotFit },
+        let pair = ObservedSet {
+            measured: MeasuredSet { set: set(&["a", "b"]), outcome: SetOutcome::DidNotFit },
             uncertainty: Vec::new(),
             last: Time::EPOCH,
         };
-        let told = Experienced::over(Arc::new(Tenth), &[pair]);
+        let told = ObservedInterference::over(Arc::new(Tenth), &[pair]);
         let told = told.predict(&[set(&["b", "a"]), set(&["a", "b", "c"]), set(&["b", "c"])]);
         assert_eq!(told.iter().map(|it| it[0].fits).collect::<Vec<_>>(), [0.0, 0.0, 1.0]);
     }

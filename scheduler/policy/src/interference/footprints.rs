@@ -54,7 +54,7 @@ struct Runs {
 type BySize = BTreeMap<u64, Bytes>;
 
 /// So many configurations are remembered on all makes of GPU.
-const MOST_CONFIGURATIONS: usize = 8_192;
+const MAX_CONFIGURATIONS: usize = 8_192;
 
 /// Who does not tell its batch may have had another one each time.
 const RUNS_WITHOUT_BATCH: u64 = 3;
@@ -64,15 +64,15 @@ const MARGIN_OF_THE_SAME: f64 = 0.05;
 /// and beyond what others of the same model tell;
 const MARGIN_OF_OTHERS: f64 = 0.15;
 /// it is at least so much.
-const LEAST_MARGIN: f64 = (256_u64 << 20) as f64;
+const MIN_MARGIN: f64 = (256_u64 << 20) as f64;
 
 /// A line through measurements reaches up to so many times the largest batch.
-const REACH: u64 = 2;
+const EXTRAPOLATION_FACTOR: u64 = 2;
 
 /// Of one parameter in training with Adam: the weight, its gradient and two moments, of four bytes each.
 const BYTES_OF_A_PARAMETER: f64 = 16.0;
 /// What a process holds before it trains anything: the context of CUDA and the kernels of its libraries.
-const CONTEXT: f64 = (600_u64 << 20) as f64;
+const CUDA_CONTEXT_BYTES: f64 = (600_u64 << 20) as f64;
 
 impl Footprints {
     /// Notes the most that a run held on such a GPU. The run has come to its end, or has done all that it
@@ -84,7 +84,7 @@ impl Footprints {
         self.noted += 1;
         let runs = self.runs.entry(key(gpu, configuration, configuration.batch)).or_default();
         *runs = Runs { count: runs.count + 1, most: runs.most.max(held), last: self.noted };
-        if self.runs.len() > MOST_CONFIGURATIONS {
+        if self.runs.len() > MAX_CONFIGURATIONS {
             let oldest = self.runs.iter().min_by_key(|(_, runs)| runs.last).map(|(key, _)| key.clone());
             oldest.map(|key| self.runs.remove(&key));
         }
@@ -113,12 +113,14 @@ impl Footprints {
     fn seen(&self, gpu: &GpuKind, asked: &Configuration) -> Option<Footprint> {
         let same = self.runs.get(&key(gpu, asked, asked.batch));
         let Some(batch) = asked.batch else {
-            return same.filter(|it| it.count >= RUNS_WITHOUT_BATCH).map(|it| it.again(asked, it.most));
+            return same
+                .filter(|it| it.count >= RUNS_WITHOUT_BATCH)
+                .map(|it| it.estimate_same(asked, it.most));
         };
         let of_model = self.runs.range(key(gpu, asked, None)..=key(gpu, asked, Some(u64::MAX)));
         let sizes: BySize = of_model.filter_map(|((.., batch), it)| Some(((*batch)?, it.most))).collect();
         match same {
-            Some(same) => Some(same.again(asked, largest_up_to(&sizes, batch))),
+            Some(same) => Some(same.estimate_same(asked, largest_up_to(&sizes, batch))),
             None => of_others(&sizes, &asked.model, batch),
         }
     }
@@ -129,7 +131,7 @@ fn key(gpu: &GpuKind, Configuration { model, precision, .. }: &Configuration, ba
 }
 
 impl Runs {
-    fn again(&self, same: &Configuration, most: Bytes) -> Footprint {
+    fn estimate_same(&self, same: &Configuration, most: Bytes) -> Footprint {
         let runs = if self.count == 1 { "a run".to_owned() } else { format!("{} runs", self.count) };
         let batch = same.batch.map(|it| format!(" ({it})")).unwrap_or_default();
         Footprint {
@@ -158,7 +160,7 @@ fn of_others(sizes: &BySize, model: &str, batch: u64) -> Option<Footprint> {
     let told = with_margin(line(batch), MARGIN_OF_OTHERS);
     let bytes = told.min(at_most.unwrap_or(told)).max(same(largest_up_to(sizes, batch)));
     let (smallest, largest) = (*sizes.first_key_value()?.0, *sizes.last_key_value()?.0);
-    let is_near = batch <= largest.saturating_mul(REACH);
+    let is_near = batch <= largest.saturating_mul(EXTRAPOLATION_FACTOR);
     let certainty = if is_near { Certainty::Known } else { Certainty::Guessed };
     let basis = format!("{model} with {} batches of {smallest} to {largest}", sizes.len());
     Some(Footprint { bytes, certainty, basis })
@@ -181,7 +183,7 @@ fn line_through(sizes: &BySize) -> Option<impl Fn(u64) -> f64> {
 
 /// Of a job that was never seen and says of itself how large it is.
 fn described(features: &ModelFeatures) -> Option<Footprint> {
-    let held = features.parameters? * BYTES_OF_A_PARAMETER + features.activation_bytes? + CONTEXT;
+    let held = features.parameters? * BYTES_OF_A_PARAMETER + features.activation_bytes? + CUDA_CONTEXT_BYTES;
     Some(Footprint {
         bytes: with_margin(held, MARGIN_OF_OTHERS),
         certainty: Certainty::Guessed,
@@ -191,7 +193,7 @@ fn described(features: &ModelFeatures) -> Option<Footprint> {
 }
 
 fn with_margin(held: f64, margin: f64) -> Bytes {
-    Bytes((held + (held * margin).max(LEAST_MARGIN)).ceil() as u64)
+    Bytes((held + (held * margin).max(MIN_MARGIN)).ceil() as u64)
 }
 
 #[cfg(test)]

@@ -28,7 +28,7 @@ pub struct GpuModel {
 
 /// How much of the peak training reaches: convolutions and large products of matrices run at half of it or
 /// somewhat more. (ResNet-50 on a V100: 380 images/s x 24.6e9 operations = 9.3e12 of 15.7e12.)
-const REACHED: f64 = 0.5;
+const TRAINING_EFFICIENCY: f64 = 0.5;
 
 /// Those that are known. A K80 counts as one of the two GPUs on its board.
 pub const GPU_MODELS: [GpuModel; 8] = [
@@ -59,7 +59,7 @@ const fn gpu(
 
 impl GpuModel {
     /// What a GPU that nobody knows is taken for.
-    pub const USUAL: GpuModel = GPU_MODELS[2];
+    pub const FALLBACK: GpuModel = GPU_MODELS[2];
 
     /// By its name, in whatever case.
     #[must_use]
@@ -80,7 +80,7 @@ impl GpuModel {
     /// Floating-point operations in a second of training.
     #[must_use]
     pub fn sustained(&self) -> f64 {
-        self.peak * REACHED
+        self.peak * TRAINING_EFFICIENCY
     }
 }
 

@@ -4,29 +4,29 @@ use std::sync::Arc;
 
 use cohabit_types::Slowdown;
 
-use super::{ByLaw, FairShares, Interference, SoloBook};
+use super::{AnalyticInterference, Interference, MaxMinSharing, SoloMetricsTable};
 
 /// Handed to policies that look at interference; they share one.
 #[derive(Debug, Clone)]
-pub struct Knowledge {
+pub struct InterferenceContext {
     /// Says what becomes of jobs that share a GPU.
     pub interference: Arc<dyn Interference>,
     /// What was measured of jobs alone.
-    pub solos: Arc<SoloBook>,
+    pub solos: Arc<SoloMetricsTable>,
     /// How much neighbours may slow down a job that does not say.
     pub max_slowdown: Slowdown,
 }
 
 /// The cluster's bound where nobody sets another.
-pub const USUAL_MAX_SLOWDOWN: Slowdown = Slowdown(1_300);
+pub const DEFAULT_MAX_SLOWDOWN: Slowdown = Slowdown(1_300);
 
-impl Default for Knowledge {
+impl Default for InterferenceContext {
     /// The law, and nothing measured: every job counts by its own word.
-    fn default() -> Knowledge {
-        Knowledge {
-            interference: Arc::new(ByLaw::<FairShares>::default()),
+    fn default() -> InterferenceContext {
+        InterferenceContext {
+            interference: Arc::new(AnalyticInterference::<MaxMinSharing>::default()),
             solos: Arc::default(),
-            max_slowdown: USUAL_MAX_SLOWDOWN,
+            max_slowdown: DEFAULT_MAX_SLOWDOWN,
         }
     }
 }

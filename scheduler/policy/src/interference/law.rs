@@ -5,7 +5,7 @@
 //! alike.
 
 /// A law of slowdown.
-pub trait Law: std::fmt::Debug + Send + Sync {
+pub trait SlowdownModel: std::fmt::Debug + Send + Sync {
     /// The slowdown of each process of a co-location set, at least 1, from the busy fractions that each has
     /// alone.
     fn slowdowns(&self, busy: &[f64]) -> Vec<f64>;
@@ -13,20 +13,20 @@ pub trait Law: std::fmt::Debug + Send + Sync {
 
 /// Max-min fair sharing of the device, mixed with a slowdown that is the same for all.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub struct FairShares {
+pub struct MaxMinSharing {
     /// The weight of the part that is the same for all.
     pub common: f64,
     /// The busy fraction that a device can reach at most.
     pub capacity: f64,
 }
 
-impl Default for FairShares {
-    fn default() -> FairShares {
-        FairShares { common: 0.35, capacity: 0.95 }
+impl Default for MaxMinSharing {
+    fn default() -> MaxMinSharing {
+        MaxMinSharing { common: 0.35, capacity: 0.95 }
     }
 }
 
-impl Law for FairShares {
+impl SlowdownModel for MaxMinSharing {
     fn slowdowns(&self, busy: &[f64]) -> Vec<f64> {
         let granted = max_min_fair(busy, self.capacity);
         let crowd = (busy.iter().sum::<f64>() / self.capacity).max(1.0);
@@ -58,7 +58,7 @@ mod tests {
 
     #[track_caller]
     fn slows(busy: &[f64], expected: &[f64]) {
-        let slowdowns = FairShares::default().slowdowns(busy);
+        let slowdowns = MaxMinSharing::default().slowdowns(busy);
         let close = slowdowns.iter().zip(expected).all(|(is, should)| (is - should).abs() < 6e-4);
         assert!(close && slowdowns.len() == expected.len(), "{slowdowns:?} instead of {expected:?}");
     }

@@ -1,10 +1,13 @@
 //! What a law of slowdown says of jobs that are known by their measurements alone.
 
-use super::{CoLocation, Colocated, FairShares, Interference, Law, Member, UNKNOWN_UNCERTAINTY};
+use super::{
+    ColocationEstimate, ColocationSet, Interference, MaxMinSharing, SetMember, SlowdownModel,
+    UNKNOWN_UNCERTAINTY,
+};
 
 /// A law as a predictor: it needs to know how busy each job keeps the GPU alone.
 #[derive(Debug, Default, Clone, Copy, PartialEq)]
-pub struct ByLaw<L = FairShares> {
+pub struct AnalyticInterference<L = MaxMinSharing> {
     /// The law.
     pub law: L,
 }
@@ -12,24 +15,26 @@ pub struct ByLaw<L = FairShares> {
 /// How well the law fits published measurements.
 const UNCERTAINTY: f64 = 0.05;
 
-impl<L: Law> Interference for ByLaw<L> {
-    fn predict(&self, sets: &[CoLocation]) -> Vec<Vec<Colocated>> {
+impl<L: SlowdownModel> Interference for AnalyticInterference<L> {
+    fn predict(&self, sets: &[ColocationSet]) -> Vec<Vec<ColocationEstimate>> {
         sets.iter().map(|set| self.of_set(set)).collect()
     }
 }
 
-impl<L: Law> ByLaw<L> {
-    fn of_set(&self, set: &CoLocation) -> Vec<Colocated> {
+impl<L: SlowdownModel> AnalyticInterference<L> {
+    fn of_set(&self, set: &ColocationSet) -> Vec<ColocationEstimate> {
         if let [member] = &set.members[..] {
-            return vec![Colocated::alone(member)];
+            return vec![ColocationEstimate::alone(member)];
         }
-        let busy: Vec<f64> = set.members.iter().map(Member::busy).collect();
+        let busy: Vec<f64> = set.members.iter().map(SetMember::busy).collect();
         let all_measured = set.members.iter().all(|member| member.solo.utilisation.is_some());
         let uncertainty = if all_measured { UNCERTAINTY } else { UNKNOWN_UNCERTAINTY };
         let fits = set.memory_filled().map_or(1.0, |filled| if filled > 1.0 { 0.0 } else { 1.0 });
         let slowdowns = self.law.slowdowns(&busy);
-        let member =
-            |(member, slowdown)| Colocated { fits, ..Colocated::slowed(member, slowdown, uncertainty) };
+        let member = |(member, slowdown)| ColocationEstimate {
+            fits,
+            ..ColocationEstimate::slowed(member, slowdown, uncertainty)
+        };
         set.members.iter().zip(slowdowns).map(member).collect()
     }
 }

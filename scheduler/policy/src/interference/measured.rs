@@ -2,35 +2,35 @@
 
 use std::collections::BTreeMap;
 
-use cohabit_types::StretchSharing;
+use cohabit_types::SharingStrategy;
 use serde::{Deserialize, Serialize};
 
 use super::{
-    ByLaw, CoLocation, Colocated, Configuration, FairShares, GpuKind, Interference, Member,
-    UNKNOWN_UNCERTAINTY,
+    AnalyticInterference, ColocationEstimate, ColocationSet, Configuration, GpuKind, Interference,
+    MaxMinSharing, SetMember, UNKNOWN_UNCERTAINTY,
 };
 
 /// A set with what was measured of it.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct MeasuredSet {
     /// The jobs, with what is known of each alone.
-    pub set: CoLocation,
+    pub set: ColocationSet,
     /// What became of them.
-    pub outcome: Outcome,
+    pub outcome: SetOutcome,
 }
 
 /// What became of a set.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub enum Outcome {
+pub enum SetOutcome {
     /// It ran; a figure for each member, in their order.
-    Ran(Vec<Observed>),
+    Ran(Vec<MeasuredMember>),
     /// It did not fit into the GPU's memory.
     DidNotFit,
 }
 
 /// What was measured of one member beside the others.
 #[derive(Debug, Default, Clone, Copy, PartialEq, Serialize, Deserialize)]
-pub struct Observed {
+pub struct MeasuredMember {
     /// How many times as long a step took as alone.
     pub slowdown: f64,
     /// The most memory that it held, in bytes.
@@ -42,12 +42,12 @@ pub struct Observed {
 /// The measurements of every set of a table.
 #[derive(Debug, Default, Clone, PartialEq)]
 pub struct MeasuredTable {
-    sets: BTreeMap<Key, Entry>,
+    sets: BTreeMap<SetKey, Entry>,
 }
 
 /// A set whatever the order of its members, who are known by their configurations.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) struct Key {
+pub(super) struct SetKey {
     pub(super) gpu: GpuKind,
     pub(super) sharing: &'static str,
     pub(super) configurations: Vec<Configuration>,
@@ -58,7 +58,7 @@ pub(super) struct Key {
 struct Entry {
     did_not_fit: usize,
     /// Of the times when it ran; members in the order of the key's configurations.
-    ran: Vec<Vec<Observed>>,
+    ran: Vec<Vec<MeasuredMember>>,
 }
 
 /// How far two measurements of one set lie apart.
@@ -76,19 +76,19 @@ impl MeasuredTable {
     }
 
     fn add(&mut self, measured: &MeasuredSet) {
-        let entry = self.sets.entry(Key::of(&measured.set)).or_default();
+        let entry = self.sets.entry(SetKey::of(&measured.set)).or_default();
         match &measured.outcome {
-            Outcome::DidNotFit => entry.did_not_fit += 1,
-            Outcome::Ran(observed) => {
+            SetOutcome::DidNotFit => entry.did_not_fit += 1,
+            SetOutcome::Ran(observed) => {
                 let in_order = ordered(&measured.set.members).into_iter();
                 entry.ran.push(in_order.filter_map(|at| observed.get(at)).copied().collect());
             }
         }
     }
 
-    fn of_set(&self, set: &CoLocation) -> Vec<Colocated> {
+    fn of_set(&self, set: &ColocationSet) -> Vec<ColocationEstimate> {
         if let [member] = &set.members[..] {
-            return vec![Colocated::alone(member)];
+            return vec![ColocationEstimate::alone(member)];
         }
         match self.entry(set) {
             Some(entry) => entry.of_members(&set.members),
@@ -97,19 +97,19 @@ impl MeasuredTable {
     }
 
     /// What was measured of a set. Measurements that do not tell how it was shared stand for any way.
-    fn entry(&self, set: &CoLocation) -> Option<&Entry> {
-        let in_any_way = || Key::of(&CoLocation { sharing: None, ..set.clone() });
-        self.sets.get(&Key::of(set)).or_else(|| self.sets.get(&in_any_way()))
+    fn entry(&self, set: &ColocationSet) -> Option<&Entry> {
+        let in_any_way = || SetKey::of(&ColocationSet { sharing: None, ..set.clone() });
+        self.sets.get(&SetKey::of(set)).or_else(|| self.sets.get(&in_any_way()))
     }
 
     /// Of a set that nobody measured, from its pairs, if all of them were: what each partner costs adds up.
-    fn composed(&self, set: &CoLocation) -> Option<Vec<Colocated>> {
+    fn composed(&self, set: &ColocationSet) -> Option<Vec<ColocationEstimate>> {
         let mut excess = vec![0.0; set.members.len()];
         let mut fits: f64 = 1.0;
         for one in 0..set.members.len() {
             for other in one + 1..set.members.len() {
                 let members = vec![set.members[one].clone(), set.members[other].clone()];
-                let pair = CoLocation { members, ..set.clone() };
+                let pair = ColocationSet { members, ..set.clone() };
                 let told = self.entry(&pair)?.of_members(&pair.members);
                 excess[one] += told[0].slowdown - 1.0;
                 excess[other] += told[1].slowdown - 1.0;
@@ -118,62 +118,68 @@ impl MeasuredTable {
         }
         let filled = set.memory_filled().is_some_and(|filled| filled > 1.0);
         let fits = if filled { 0.0 } else { fits };
-        let of_member = |(member, excess): (&Member, f64)| {
-            let slowed = Colocated::slowed(member, 1.0 + excess, UNCERTAINTY_OF_COMPOSITION);
-            Colocated { fits, ..slowed }
+        let of_member = |(member, excess): (&SetMember, f64)| {
+            let slowed = ColocationEstimate::slowed(member, 1.0 + excess, UNCERTAINTY_OF_COMPOSITION);
+            ColocationEstimate { fits, ..slowed }
         };
         (set.members.len() > 2).then(|| set.members.iter().zip(excess).map(of_member).collect())
     }
 }
 
 impl Interference for MeasuredTable {
-    fn predict(&self, sets: &[CoLocation]) -> Vec<Vec<Colocated>> {
+    fn predict(&self, sets: &[ColocationSet]) -> Vec<Vec<ColocationEstimate>> {
         sets.iter().map(|set| self.of_set(set)).collect()
     }
 }
 
 /// What the law says, and that it may well be wrong.
-fn unknown(set: &CoLocation) -> Vec<Colocated> {
-    let said = ByLaw::<FairShares>::default().predict(std::slice::from_ref(set));
-    let widened = |member| Colocated { uncertainty: UNKNOWN_UNCERTAINTY, ..member };
+fn unknown(set: &ColocationSet) -> Vec<ColocationEstimate> {
+    let said = AnalyticInterference::<MaxMinSharing>::default().predict(std::slice::from_ref(set));
+    let widened = |member| ColocationEstimate { uncertainty: UNKNOWN_UNCERTAINTY, ..member };
     said.into_iter().flatten().map(widened).collect()
 }
 
-impl Key {
-    pub(super) fn of(set: &CoLocation) -> Key {
+impl SetKey {
+    pub(super) fn of(set: &ColocationSet) -> SetKey {
         let configurations = ordered(&set.members).into_iter().map(|at| set.members[at].configuration());
         let configurations = configurations.collect();
-        Key { gpu: set.gpu.clone(), sharing: set.sharing.map_or("", StretchSharing::word), configurations }
+        SetKey {
+            gpu: set.gpu.clone(),
+            sharing: set.sharing.map_or("", SharingStrategy::word),
+            configurations,
+        }
     }
 }
 
 /// The places of members in the order of their configurations.
-pub(super) fn ordered(members: &[Member]) -> Vec<usize> {
+pub(super) fn ordered(members: &[SetMember]) -> Vec<usize> {
     let mut places: Vec<usize> = (0..members.len()).collect();
     places.sort_by_cached_key(|at| members[*at].configuration());
     places
 }
 
 impl Entry {
-    fn of_members(&self, members: &[Member]) -> Vec<Colocated> {
+    fn of_members(&self, members: &[SetMember]) -> Vec<ColocationEstimate> {
         let fits = self.ran.len() as f64 / (self.ran.len() + self.did_not_fit).max(1) as f64;
-        let mut said: Vec<Colocated> =
-            members.iter().map(|member| Colocated::slowed(member, 1.0, UNKNOWN_UNCERTAINTY)).collect();
+        let mut said: Vec<ColocationEstimate> = members
+            .iter()
+            .map(|member| ColocationEstimate::slowed(member, 1.0, UNKNOWN_UNCERTAINTY))
+            .collect();
         let order = ordered(members);
         let configurations: Vec<Configuration> =
             order.iter().map(|at| members[*at].configuration()).collect();
         for (at, configuration) in order.iter().copied().zip(&configurations) {
             // Members of one configuration are the same to a table: each is their mean.
-            let same = |members: &Vec<Observed>| {
+            let same = |members: &Vec<MeasuredMember>| {
                 let known = members.iter().copied().zip(&configurations);
                 known.filter(|(_, it)| *it == configuration).map(|(it, _)| it).collect::<Vec<_>>()
             };
-            let observed: Vec<Observed> = self.ran.iter().flat_map(same).collect();
+            let observed: Vec<MeasuredMember> = self.ran.iter().flat_map(same).collect();
             if let Some(ln) = mean(observed.iter().map(|it| Some(it.slowdown.max(1.0).ln()))) {
-                let usual = Colocated::slowed(&members[at], ln.exp(), UNCERTAINTY);
+                let usual = ColocationEstimate::slowed(&members[at], ln.exp(), UNCERTAINTY);
                 let memory = mean(observed.iter().map(|it| it.memory));
                 let utilisation = mean(observed.iter().map(|it| it.utilisation));
-                said[at] = Colocated {
+                said[at] = ColocationEstimate {
                     memory: memory.or(usual.memory),
                     utilisation: utilisation.or(usual.utilisation),
                     ..usual

@@ -4,6 +4,7 @@
 //! that learn are in `cohabit-predict`.
 
 mod asked;
+mod build_member;
 mod co_location;
 mod contention;
 mod experience;
@@ -14,26 +15,26 @@ mod knowledge;
 mod law;
 mod law_of_gpus;
 mod measured;
-mod member_of;
 mod solo_book;
 
 use std::sync::Arc;
 
-pub(crate) use asked::{Asked, Company, Known};
+pub(crate) use asked::{InternedMember, InternedSet, PredictionCache};
+pub use build_member::build_member;
 pub use co_location::{
-    CoLocation, Colocated, Configuration, GpuKind, Member, ModelFeatures, Solo, UNKNOWN_UNCERTAINTY,
+    ColocationEstimate, ColocationSet, Configuration, GpuKind, ModelFeatures, SetMember, SoloMetrics,
+    UNKNOWN_UNCERTAINTY,
 };
-pub use contention::Contention;
-pub use experience::{Experience, Lived, LivedSet};
-pub use experienced::Experienced;
+pub use contention::ContentionMetrics;
+pub use experience::{ColocationHistory, ObservedSample, ObservedSet};
+pub use experienced::ObservedInterference;
 pub use footprints::{Certainty, Footprint, Footprints};
 pub use gpu_model::{GPU_MODELS, GpuModel};
-pub use knowledge::{Knowledge, USUAL_MAX_SLOWDOWN};
-pub use law::{FairShares, Law};
-pub use law_of_gpus::ByLaw;
-pub use measured::{MeasuredSet, MeasuredTable, Observed, Outcome};
-pub use member_of::member_of;
-pub use solo_book::SoloBook;
+pub use knowledge::{DEFAULT_MAX_SLOWDOWN, InterferenceContext};
+pub use law::{MaxMinSharing, SlowdownModel};
+pub use law_of_gpus::AnalyticInterference;
+pub use measured::{MeasuredMember, MeasuredSet, MeasuredTable, SetOutcome};
+pub use solo_book::SoloMetricsTable;
 
 /// Says what becomes of jobs that share a GPU.
 ///
@@ -42,11 +43,11 @@ pub use solo_book::SoloBook;
 pub trait Interference: std::fmt::Debug + Send + Sync {
     /// What becomes of the members of each set, in their order. Sets are asked for together because models
     /// answer a batch much faster than one by one.
-    fn predict(&self, sets: &[CoLocation]) -> Vec<Vec<Colocated>>;
+    fn predict(&self, sets: &[ColocationSet]) -> Vec<Vec<ColocationEstimate>>;
 
     /// How much every member of each set contends for what, completed where it was not measured. None where
     /// it does not look at that, or knows nothing of the kind.
-    fn contention(&self, sets: &[CoLocation]) -> Option<Vec<Vec<Contention>>> {
+    fn contention(&self, sets: &[ColocationSet]) -> Option<Vec<Vec<ContentionMetrics>>> {
         let _ = sets;
         None
     }

@@ -3,20 +3,20 @@
 
 use std::collections::BTreeMap;
 
-use super::{Configuration, GpuKind, MeasuredSet, Solo};
+use super::{Configuration, GpuKind, MeasuredSet, SoloMetrics};
 
 /// Measurements of configurations alone, by make of GPU.
 #[derive(Debug, Default, Clone, PartialEq)]
-pub struct SoloBook {
-    solos: BTreeMap<GpuKind, BTreeMap<Configuration, Solo>>,
+pub struct SoloMetricsTable {
+    solos: BTreeMap<GpuKind, BTreeMap<Configuration, SoloMetrics>>,
 }
 
-impl SoloBook {
+impl SoloMetricsTable {
     /// What these measurements say of their members alone. Of one that was measured more than once, the last
     /// counts.
     #[must_use]
-    pub fn of<'a>(measured: impl IntoIterator<Item = &'a MeasuredSet>) -> SoloBook {
-        let mut book = SoloBook::default();
+    pub fn of<'a>(measured: impl IntoIterator<Item = &'a MeasuredSet>) -> SoloMetricsTable {
+        let mut book = SoloMetricsTable::default();
         for MeasuredSet { set, .. } in measured {
             for member in &set.members {
                 book.insert(set.gpu.clone(), member.configuration(), member.solo.clone());
@@ -26,14 +26,14 @@ impl SoloBook {
     }
 
     /// Writes down what was measured of a configuration; what was there before is replaced.
-    pub fn insert(&mut self, gpu: GpuKind, configuration: Configuration, solo: Solo) {
+    pub fn insert(&mut self, gpu: GpuKind, configuration: Configuration, solo: SoloMetrics) {
         self.solos.entry(gpu).or_default().insert(configuration, solo);
     }
 
     /// Everything that is written down.
-    pub fn iter(&self) -> impl Iterator<Item = (&GpuKind, &Configuration, &Solo)> {
+    pub fn iter(&self) -> impl Iterator<Item = (&GpuKind, &Configuration, &SoloMetrics)> {
         let of_gpu = |(gpu, solos)| {
-            let solos: &BTreeMap<Configuration, Solo> = solos;
+            let solos: &BTreeMap<Configuration, SoloMetrics> = solos;
             solos.iter().map(move |(configuration, solo)| (gpu, configuration, solo))
         };
         self.solos.iter().flat_map(of_gpu)
@@ -42,7 +42,7 @@ impl SoloBook {
     /// The configuration that measurements know the asked one by, and what they say of it. Jobs seldom tell
     /// their precision: the first that the book has stands for one that is not told.
     #[must_use]
-    pub fn find(&self, gpu: &GpuKind, asked: &Configuration) -> Option<(&Configuration, &Solo)> {
+    pub fn find(&self, gpu: &GpuKind, asked: &Configuration) -> Option<(&Configuration, &SoloMetrics)> {
         let mut from_there = self.solos.get(gpu)?.range(asked..);
         from_there.next().filter(|(found, _)| {
             let told = |precision: &str| asked.precision.is_empty() || asked.precision == precision;
@@ -59,10 +59,10 @@ mod tests {
         Configuration { model: model.into(), batch: Some(batch), precision: precision.into() }
     }
 
-    fn book() -> SoloBook {
-        let mut book = SoloBook::default();
+    fn book() -> SoloMetricsTable {
+        let mut book = SoloMetricsTable::default();
         for (precision, rate) in [("fp32", 2.0), ("bf16", 4.0)] {
-            let solo = Solo { rate: Some(rate), ..Solo::default() };
+            let solo = SoloMetrics { rate: Some(rate), ..SoloMetrics::default() };
             book.insert(GpuKind::named("V100"), configuration("resnet-50", 32, precision), solo);
         }
         book

@@ -1,29 +1,30 @@
 //! What every predictor without learning keeps.
 
-use cohabit_types::StretchSharing;
+use cohabit_types::SharingStrategy;
 use proptest::prelude::*;
 
 use super::*;
 
-fn member(model: &str, busy: Option<f64>) -> Member {
-    let solo = Solo { utilisation: busy, memory: Some(4e9), ..Solo::default() };
-    Member { model: model.to_owned(), batch: Some(8), solo, ..Member::default() }
+fn member(model: &str, busy: Option<f64>) -> SetMember {
+    let solo = SoloMetrics { utilisation: busy, memory: Some(4e9), ..SoloMetrics::default() };
+    SetMember { model: model.to_owned(), batch: Some(8), solo, ..SetMember::default() }
 }
 
-fn set(gpu: &str, members: &[Member]) -> CoLocation {
-    CoLocation { gpu: GpuKind::named(gpu), sharing: None, members: members.to_vec() }
+fn set(gpu: &str, members: &[SetMember]) -> ColocationSet {
+    ColocationSet { gpu: GpuKind::named(gpu), sharing: None, members: members.to_vec() }
 }
 
-fn ran(set: CoLocation, slowdowns: &[f64]) -> MeasuredSet {
-    let observed = |slowdown: &f64| Observed { slowdown: *slowdown, memory: Some(5e9), utilisation: None };
-    MeasuredSet { set, outcome: Outcome::Ran(slowdowns.iter().map(observed).collect()) }
+fn ran(set: ColocationSet, slowdowns: &[f64]) -> MeasuredSet {
+    let observed =
+        |slowdown: &f64| MeasuredMember { slowdown: *slowdown, memory: Some(5e9), utilisation: None };
+    MeasuredSet { set, outcome: SetOutcome::Ran(slowdowns.iter().map(observed).collect()) }
 }
 
-fn slowdowns(said: &[Colocated]) -> Vec<f64> {
+fn slowdowns(said: &[ColocationEstimate]) -> Vec<f64> {
     said.iter().map(|member| (member.slowdown * 1e6).round() / 1e6).collect()
 }
 
-fn one(model: &dyn Interference, set: CoLocation) -> Vec<Colocated> {
+fn one(model: &dyn Interference, set: ColocationSet) -> Vec<ColocationEstimate> {
     model.predict(&[set]).remove(0)
 }
 
@@ -34,13 +35,13 @@ fn table() -> MeasuredTable {
         ran(set("v100", &[a.clone(), b.clone()]), &[1.5, 1.2]),
         ran(set("v100", &[c.clone(), a.clone()]), &[1.1, 1.3]),
         ran(set("v100", &[b, c]), &[1.4, 2.0]),
-        MeasuredSet { set: set("v100", &[a, d]), outcome: Outcome::DidNotFit },
+        MeasuredSet { set: set("v100", &[a, d]), outcome: SetOutcome::DidNotFit },
     ])
 }
 
 #[test]
 fn the_law_needs_to_know_how_busy_a_gpu_is_alone() {
-    let law = ByLaw::<FairShares>::default();
+    let law = AnalyticInterference::<MaxMinSharing>::default();
     let known =
         one(&law, set("v100", &[member("a", Some(0.8)), member("b", Some(0.5)), member("c", Some(0.2))]));
     assert!((known[0].slowdown - 1.939).abs() < 1e-3 && (known[2].slowdown - 1.203).abs() < 1e-3);
@@ -53,7 +54,7 @@ fn the_law_needs_to_know_how_busy_a_gpu_is_alone() {
 
 #[test]
 fn more_memory_than_there_is_does_not_fit() {
-    let law = ByLaw::<FairShares>::default();
+    let law = AnalyticInterference::<MaxMinSharing>::default();
     let fits = |gpu, count| one(&law, set(gpu, &vec![member("a", Some(0.1)); count]))[0].fits;
     assert_eq!(
         [fits("v100", 4), fits("v100", 5), fits("h200", 5), fits("unheard of", 50)],
@@ -77,7 +78,7 @@ fn measurements_of_one_set_become_their_mean() {
     assert_eq!(slowdowns(&one(&both, pair())), [2.0, 2.0]);
     let once = MeasuredTable::of(&[
         ran(pair(), &[1.0, 2.0]),
-        MeasuredSet { set: pair(), outcome: Outcome::DidNotFit },
+        MeasuredSet { set: pair(), outcome: SetOutcome::DidNotFit },
     ]);
     assert_eq!(one(&once, pair())[0].fits, 0.5);
 }
@@ -103,23 +104,23 @@ fn a_larger_set_is_composed_of_its_pairs() {
 fn sets_that_share_otherwise_are_other_sets() {
     let pair = |sharing| {
         let members = vec![member("a", Some(0.4)), member("b", Some(0.4))];
-        CoLocation { gpu: GpuKind::named("h200"), sharing, members }
+        ColocationSet { gpu: GpuKind::named("h200"), sharing, members }
     };
-    let table = MeasuredTable::of(&[ran(pair(Some(StretchSharing::Mps)), &[1.1, 1.2])]);
-    assert_eq!(slowdowns(&one(&table, pair(Some(StretchSharing::Mps)))), [1.1, 1.2]);
-    let other = one(&table, pair(Some(StretchSharing::TimeSliced)));
+    let table = MeasuredTable::of(&[ran(pair(Some(SharingStrategy::Mps)), &[1.1, 1.2])]);
+    assert_eq!(slowdowns(&one(&table, pair(Some(SharingStrategy::Mps)))), [1.1, 1.2]);
+    let other = one(&table, pair(Some(SharingStrategy::TimeSliced)));
     assert_eq!(other[0].uncertainty, UNKNOWN_UNCERTAINTY);
 }
 
 /// Up to five members, known well or hardly.
 #[test]
 fn measurements_that_do_not_tell_how_sets_shared_stand_for_any_way() {
-    let pair = |sharing| CoLocation { sharing, ..set("v100", &[member("a", None), member("b", None)]) };
+    let pair = |sharing| ColocationSet { sharing, ..set("v100", &[member("a", None), member("b", None)]) };
     let table = MeasuredTable::of(&[ran(pair(None), &[1.1, 1.2])]);
-    assert_eq!(slowdowns(&one(&table, pair(Some(StretchSharing::Mps)))), [1.1, 1.2]);
+    assert_eq!(slowdowns(&one(&table, pair(Some(SharingStrategy::Mps)))), [1.1, 1.2]);
 }
 
-fn any_set() -> impl Strategy<Value = CoLocation> {
+fn any_set() -> impl Strategy<Value = ColocationSet> {
     let busy = prop_oneof![Just(None), (0.0..1.0_f64).prop_map(Some)];
     let model = prop_oneof![Just("a"), Just("b"), Just("x")];
     let member = (model, busy).prop_map(|(model, busy)| member(model, busy));
@@ -131,7 +132,7 @@ proptest! {
     #[test]
     fn whatever_is_asked_has_an_answer_that_the_order_does_not_change(asked in any_set()) {
         let table = table();
-        let law = ByLaw::<FairShares>::default();
+        let law = AnalyticInterference::<MaxMinSharing>::default();
         for model in [&law as &dyn Interference, &table] {
             let told = one(model, asked.clone());
             prop_assert_eq!(told.len(), asked.members.len());

@@ -1,24 +1,24 @@
 //! The rules by which one of the GPUs is chosen, once the interference on each is known.
 
-use crate::interference::{Asked, Knowledge};
-use crate::shared_place::{Choice, Chosen, Jobs, Seat, slowness};
-use crate::stages::{Contention, Expected, expected};
+use crate::interference::{InterferenceContext, PredictionCache};
+use crate::shared_place::{DeviceChoice, DeviceChooser, FreeDevice, Jobs, slowness};
+use crate::stages::{ContentionDegree, MultiStageEstimate, expected};
 use crate::{PendingJob, Shortage};
 
 /// What the paper leaves open, and what its release does otherwise.
 #[derive(Debug, Default, Clone, Copy, PartialEq)]
 pub(crate) struct IsacppOptions {
     /// How contention is read.
-    pub(crate) contention: Contention,
+    pub(crate) contention: ContentionDegree,
     /// By which rule a GPU is chosen.
-    pub(crate) selection: Selection,
+    pub(crate) selection: GpuSelection,
     /// How much it counts that a job is slower on one make of GPU than on another, against interference.
     pub(crate) speed_weight: f64,
 }
 
 /// The rule.
 #[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Selection {
+pub(crate) enum GpuSelection {
     /// The GPU with the least overall interference.
     #[default]
     LeastInterference,
@@ -30,26 +30,26 @@ pub(crate) enum Selection {
 #[derive(Debug)]
 pub(crate) struct Isacpp {
     options: IsacppOptions,
-    asked: Asked,
+    asked: PredictionCache,
 }
 
 impl Isacpp {
-    pub(crate) fn new(options: IsacppOptions, knowledge: &Knowledge) -> Isacpp {
-        Isacpp { options, asked: Asked::new(knowledge.interference.clone()) }
+    pub(crate) fn new(options: IsacppOptions, knowledge: &InterferenceContext) -> Isacpp {
+        Isacpp { options, asked: PredictionCache::new(knowledge.interference.clone()) }
     }
 }
 
-impl Choice for Isacpp {
-    fn know(&mut self, knowledge: &Knowledge) {
-        self.asked = Asked::new(knowledge.interference.clone());
+impl DeviceChooser for Isacpp {
+    fn set_interference(&mut self, knowledge: &InterferenceContext) {
+        self.asked = PredictionCache::new(knowledge.interference.clone());
     }
 
     fn choose(
         &mut self,
         newcomer: &PendingJob,
-        seats: &[Seat<'_>],
+        seats: &[FreeDevice<'_>],
         jobs: &mut Jobs,
-    ) -> Result<Chosen, Shortage> {
+    ) -> Result<DeviceChoice, Shortage> {
         let expected = expected(newcomer.id, seats, jobs, &mut self.asked, self.options.contention);
         let slowness = slowness(newcomer.id, seats, jobs);
         let by_speed = |slowness: &f64| self.options.speed_weight * (slowness - 1.0);
@@ -59,17 +59,22 @@ impl Choice for Isacpp {
             .map(|(it, slowness)| it.interference + by_speed(slowness))
             .collect();
         let seat = match self.options.selection {
-            Selection::LeastInterference => least_interference(seats, &expected, &scores, &slowness),
-            Selection::AsReleased => as_released(seats, &scores),
+            GpuSelection::LeastInterference => least_interference(seats, &expected, &scores, &slowness),
+            GpuSelection::AsReleased => as_released(seats, &scores),
         };
         let why = why(&expected[seat], seats.len());
-        Ok(Chosen { slowdown: Some(expected[seat].slowdown), why, ..Chosen::new(seat) })
+        Ok(DeviceChoice { slowdown: Some(expected[seat].slowdown), why, ..DeviceChoice::new(seat) })
     }
 }
 
 /// The seat with the least score of those where memory probably fits, if any; of equals, the one with more
 /// free memory, then with the faster GPU, then the first.
-fn least_interference(seats: &[Seat<'_>], expected: &[Expected], scores: &[f64], slowness: &[f64]) -> usize {
+fn least_interference(
+    seats: &[FreeDevice<'_>],
+    expected: &[MultiStageEstimate],
+    scores: &[f64],
+    slowness: &[f64],
+) -> usize {
     let before = |one: &usize, other: &usize| {
         let (one, other) = (*one, *other);
         let likelier_to_fit = expected[other].fits.cmp(&expected[one].fits);
@@ -81,17 +86,17 @@ fn least_interference(seats: &[Seat<'_>], expected: &[Expected], scores: &[f64],
 }
 
 /// The first seat of the first node whose largest score is least.
-fn as_released(seats: &[Seat<'_>], scores: &[f64]) -> usize {
+fn as_released(seats: &[FreeDevice<'_>], scores: &[f64]) -> usize {
     let of_node = |seat: &usize| {
-        let same = |(other, _): &(&Seat<'_>, &f64)| other.node.id == seats[*seat].node.id;
+        let same = |(other, _): &(&FreeDevice<'_>, &f64)| other.node.id == seats[*seat].node.id;
         seats.iter().zip(scores).filter(same).map(|(_, score)| *score).fold(f64::NEG_INFINITY, f64::max)
     };
     let before = |one: &usize, other: &usize| of_node(one).total_cmp(&of_node(other));
     (0..seats.len()).min_by(before).expect("a choice is made among seats")
 }
 
-fn why(expected: &Expected, seats: usize) -> String {
-    let Expected { interference, slowdown, neighbours, fits } = expected;
+fn why(expected: &MultiStageEstimate, seats: usize) -> String {
+    let MultiStageEstimate { interference, slowdown, neighbours, fits } = expected;
     let jobs = match neighbours {
         0 => return String::new(),
         1 => "1 job".to_owned(),

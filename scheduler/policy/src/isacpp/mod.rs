@@ -8,4 +8,4 @@ mod choice;
 #[cfg(test)]
 mod tests;
 
-pub(crate) use choice::{Isacpp, IsacppOptions, Selection};
+pub(crate) use choice::{GpuSelection, Isacpp, IsacppOptions};

@@ -4,26 +4,29 @@ use std::sync::{Arc, Mutex};
 
 use cohabit_types::{Bytes, Span};
 
-use crate::interference::{Asked, ByLaw, CoLocation, Colocated, FairShares, Interference, Knowledge};
-use crate::shared_place::{Jobs, Seat};
-use crate::stages::{Contention, Expected, expected};
+use crate::interference::{
+    AnalyticInterference, ColocationEstimate, ColocationSet, Interference, InterferenceContext,
+    MaxMinSharing, PredictionCache,
+};
+use crate::shared_place::{FreeDevice, Jobs};
+use crate::stages::{ContentionDegree, MultiStageEstimate, expected};
 use crate::tests::company::{knowledge, plan_of, runs, seats, training};
 use crate::tests::kit::{node, view};
-use crate::{Action, FreeNodes, PendingJob, View, policy_that_knows};
+use crate::{Action, FreeNodes, PendingJob, View, parse_policy_with};
 
-fn known() -> Knowledge {
+fn known() -> InterferenceContext {
     knowledge("test GPU", &[("heavy", 0.94), ("middling", 0.5), ("light", 0.1), ("shuffle", 0.95)])
 }
 
 /// What is expected of a newcomer on each device with room.
-fn told(view: &View, newcomer: &PendingJob, contention: Contention) -> Vec<Expected> {
+fn told(view: &View, newcomer: &PendingJob, contention: ContentionDegree) -> Vec<MultiStageEstimate> {
     let knowledge = known();
     let mut jobs = Jobs::new(knowledge.solos.clone());
     jobs.learn(view.now, &view.as_changes());
-    jobs.welcome(newcomer);
+    jobs.insert_if_unknown(newcomer);
     let free = FreeNodes::new(&view.nodes);
-    let seats = Seat::all(&newcomer.demand, &free);
-    expected(newcomer.id, &seats, &mut jobs, &mut Asked::new(knowledge.interference), contention)
+    let seats = FreeDevice::all(&newcomer.demand, &free);
+    expected(newcomer.id, &seats, &mut jobs, &mut PredictionCache::new(knowledge.interference), contention)
 }
 
 /// Devices on one node, each with neighbours that go on for so long.
@@ -51,9 +54,11 @@ fn the_later_a_job_starts_beside_another_the_sooner_it_is_done() {
     const PUBLISHED: [(u64, f64); 6] =
         [(0, 2_092.0), (200, 1_982.0), (400, 1_748.0), (600, 1_528.0), (800, 1_315.0), (1_000, 1_122.0)];
     let newcomer = training(1, "shuffle", 1_048);
-    let mut before = Expected { interference: f64::MAX, slowdown: f64::MAX, neighbours: 1, fits: true };
+    let mut before =
+        MultiStageEstimate { interference: f64::MAX, slowdown: f64::MAX, neighbours: 1, fits: true };
     for (later, published) in PUBLISHED {
-        let told = told(&neighbours(&[&[("heavy", 1_080 - later)]]), &newcomer, Contention::default())[0];
+        let told =
+            told(&neighbours(&[&[("heavy", 1_080 - later)]]), &newcomer, ContentionDegree::default())[0];
         let takes = told.slowdown * 1_048.0;
         assert!((takes / published - 1.0).abs() < 0.04, "{later} s later: {takes} instead of {published}");
         assert!(told.slowdown < before.slowdown, "{later} s later");
@@ -105,18 +110,19 @@ fn both_readings_of_contention_rank_occupied_gpus_alike() {
         order.sort_by(|a, b| told[*a].interference.total_cmp(&told[*b].interference));
         order.into_iter().next()
     };
-    assert_eq!(order(Contention::Sum), order(Contention::MeanMinusOne));
+    assert_eq!(order(ContentionDegree::Sum), order(ContentionDegree::MeanMinusOne));
 }
 
 #[test]
 fn what_a_neighbour_has_left_is_measured_by_the_pace_of_its_present_company() {
     let two = neighbours(&[&[("heavy", 1_000), ("heavy", 1_000)]]);
     let one = neighbours(&[&[("heavy", 1_000)]]);
-    let slowdown = |view: &View| told(view, &training(1, "light", 1), Contention::default())[0].slowdown;
+    let slowdown =
+        |view: &View| told(view, &training(1, "light", 1), ContentionDegree::default())[0].slowdown;
     assert!(slowdown(&two) > slowdown(&one));
     // Two that slow each other to half have half of the time left alone: for a long newcomer they are gone
     // no later than their work allows.
-    let takes = told(&two, &training(1, "heavy", 10_000), Contention::default())[0].slowdown * 10_000.0;
+    let takes = told(&two, &training(1, "heavy", 10_000), ContentionDegree::default())[0].slowdown * 10_000.0;
     assert!((takes - 11_000.0).abs() < 150.0, "{takes}");
 }
 
@@ -146,9 +152,9 @@ struct Tight {
 }
 
 impl Interference for Tight {
-    fn predict(&self, sets: &[CoLocation]) -> Vec<Vec<Colocated>> {
+    fn predict(&self, sets: &[ColocationSet]) -> Vec<Vec<ColocationEstimate>> {
         self.questions.lock().unwrap().push(sets.len());
-        let mut told = ByLaw::<FairShares>::default().predict(sets);
+        let mut told = AnalyticInterference::<MaxMinSharing>::default().predict(sets);
         for (set, told) in sets.iter().zip(&mut told) {
             let fits = if set.members.iter().any(|it| it.model == "heavy") { 0.1 } else { 1.0 };
             told.iter_mut().for_each(|it| it.fits = fits);
@@ -159,7 +165,7 @@ impl Interference for Tight {
 
 #[test]
 fn where_memory_probably_does_not_fit_is_chosen_last_and_said() {
-    let knowledge = Knowledge { interference: Arc::new(Tight::default()), ..known() };
+    let knowledge = InterferenceContext { interference: Arc::new(Tight::default()), ..known() };
     let told = |devices: &[&[(&'static str, u64)]]| {
         let mut view = neighbours(devices);
         view.pending.insert(training(1, "light", 100).id, training(1, "light", 100));
@@ -177,8 +183,8 @@ fn where_memory_probably_does_not_fit_is_chosen_last_and_said() {
 #[test]
 fn each_stage_is_one_question_for_all_gpus_and_nothing_is_asked_twice() {
     let predictor = Arc::new(Tight::default());
-    let knowledge = Knowledge { interference: predictor.clone(), ..known() };
-    let mut policy = policy_that_knows("isacpp", &knowledge).unwrap();
+    let knowledge = InterferenceContext { interference: predictor.clone(), ..known() };
+    let mut policy = parse_policy_with("isacpp", &knowledge).unwrap();
     let mut view = neighbours(&[
         &[("light", 50), ("middling", 500)],
         &[("middling", 50), ("middling", 600)],

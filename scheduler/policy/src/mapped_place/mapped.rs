@@ -5,7 +5,7 @@
 
 use std::sync::Arc;
 
-use cohabit_types::{Demand, Launch, Placement, RankPlacement};
+use cohabit_types::{Demand, LaunchMode, Placement, RankPlacement};
 
 use crate::first_fit::part;
 use crate::mapping::{JobGraph, Mapper, Mapping, Server, Slot};
@@ -16,17 +16,17 @@ const NOTABLE: f64 = 1.001;
 
 /// A job with a graph.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Graphed<'p> {
+pub(super) struct GraphJob<'p> {
     pub(super) graph: &'p Arc<JobGraph>,
     /// Seconds of an iteration at the best place.
     fastest: f64,
-    launch: Launch,
+    launch: LaunchMode,
 }
 
-impl<'p> Graphed<'p> {
-    pub(super) fn of(profile: &'p Profile) -> Option<Graphed<'p>> {
+impl<'p> GraphJob<'p> {
+    pub(super) fn of(profile: &'p Profile) -> Option<GraphJob<'p>> {
         let (graph, bounds) = profile.graph.as_ref().zip(profile.bounds)?;
-        Some(Graphed { graph, fastest: bounds.fastest, launch: profile.launch })
+        Some(GraphJob { graph, fastest: bounds.fastest, launch: profile.launch })
     }
 
     /// The placement that a mapping means.
@@ -42,8 +42,8 @@ impl<'p> Graphed<'p> {
         seats.sort_by(|(ranks, _), (others, _)| ranks.cmp(others));
         let slots: Vec<Slot> = seats.iter().map(|(_, slot)| *slot).collect();
         let alpha = match self.launch {
-            Launch::PerGpu => mapping.alpha,
-            Launch::PerNode => mapper.consecutive(self.graph, servers, &slots),
+            LaunchMode::PerGpu => mapping.alpha,
+            LaunchMode::PerNode => mapper.consecutive(self.graph, servers, &slots),
         };
         let parts = seats.into_iter().map(|(ranks, slot)| self.part(demand, ranks, slot, free)).collect();
         let slowdown = self.relative(alpha);
@@ -54,8 +54,8 @@ impl<'p> Graphed<'p> {
     fn part(&self, demand: &Demand, ranks: Vec<u32>, slot: Slot, free: &FreeNodes<'_>) -> RankPlacement {
         let part = part(demand, free.node(slot.server), slot.count);
         match self.launch {
-            Launch::PerGpu => RankPlacement { ranks, ..part },
-            Launch::PerNode => part,
+            LaunchMode::PerGpu => RankPlacement { ranks, ..part },
+            LaunchMode::PerNode => part,
         }
     }
 
@@ -66,8 +66,8 @@ impl<'p> Graphed<'p> {
             return 1.0;
         }
         self.relative(match self.launch {
-            Launch::PerGpu => mapper.map(self.graph, servers, slots).alpha,
-            Launch::PerNode => mapper.consecutive(self.graph, servers, &slots),
+            LaunchMode::PerGpu => mapper.map(self.graph, servers, slots).alpha,
+            LaunchMode::PerNode => mapper.consecutive(self.graph, servers, &slots),
         })
     }
 

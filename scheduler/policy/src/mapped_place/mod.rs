@@ -12,35 +12,37 @@ mod tight;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use cohabit_types::{Demand, Gpus, Placement, RankPlacement, Spread};
+use cohabit_types::{Demand, GpuRequest, Placement, RankPlacement, Spread};
 
-use crate::first_fit::{part, shortage_on};
-use crate::mapping::{JobGraph, Mapper, MapperOptions, Selection, Signature, Slot, select};
-use crate::{Change, Cluster, FreeNodes, JobTraits, PendingJob, Place, Profile, Proposal, Shortage, View};
-use mapped::Graphed;
+use crate::first_fit::{find_shortage, part};
+use crate::mapping::{GraphSignature, JobGraph, Mapper, MapperOptions, Selection, Slot, select};
+use crate::{
+    ClusterChange, FreeNodes, JobTraits, PendingJob, Placer, Profile, Proposal, Shortage, View, ViewChange,
+};
+use mapped::GraphJob;
 pub use servers::LinkDefaults;
 use servers::Servers;
 
 /// So many graphs may be kept of which no job is known any more.
-const MOST_UNUSED: usize = 4_096;
+const MAX_UNUSED: usize = 4_096;
 
 /// Maps jobs onto the tightest nodes, with little traffic between them.
 #[derive(Debug, Clone)]
-pub struct MappedPlace {
+pub struct MappedPlacer {
     mapper: Mapper,
     /// For jobs without a graph.
     selection: Selection,
     servers: Servers,
     /// One copy of each graph.
-    graphs: BTreeMap<Signature, Arc<JobGraph>>,
+    graphs: BTreeMap<GraphSignature, Arc<JobGraph>>,
 }
 
-impl Place for MappedPlace {
-    fn learn(&mut self, _: &View, changes: &[Change]) {
+impl Placer for MappedPlacer {
+    fn learn(&mut self, _: &View, changes: &[ViewChange]) {
         self.servers.learn(changes);
     }
 
-    fn prepare(&mut self, view: &View) -> Cluster {
+    fn prepare(&mut self, view: &View) -> ClusterChange {
         self.servers.refresh(&view.nodes)
     }
 
@@ -58,25 +60,25 @@ impl Place for MappedPlace {
     ) -> Result<Proposal, Shortage> {
         let demand = &job.demand;
         let proposal = match demand.gpus {
-            Gpus::Part(_) | Gpus::Whole(0) => tight::on_fullest(demand, free).map(Proposal::new),
-            Gpus::Whole(_) if demand.nodes == 1 => self.on_any(demand, profile, free),
-            Gpus::Whole(_) => self.on_several(demand, profile, free),
+            GpuRequest::Part(_) | GpuRequest::Whole(0) => tight::on_fullest(demand, free).map(Proposal::new),
+            GpuRequest::Whole(_) if demand.nodes == 1 => self.on_any(demand, profile, free),
+            GpuRequest::Whole(_) => self.on_several(demand, profile, free),
         };
-        proposal.ok_or_else(|| shortage_on(demand, free.nodes()))
+        proposal.ok_or_else(|| find_shortage(demand, free.nodes()))
     }
 
     fn slowdown(&mut self, profile: &Profile, placement: &Placement) -> f64 {
-        let Some(graphed) = Graphed::of(profile) else { return 1.0 };
+        let Some(graphed) = GraphJob::of(profile) else { return 1.0 };
         self.slots(placement)
             .map_or(1.0, |slots| graphed.slowdown(&mut self.mapper, self.servers.all(), slots))
     }
 }
 
-impl MappedPlace {
+impl MappedPlacer {
     /// A placer with these switches; `links` is what is taken for links that a node does not tell.
     #[must_use]
-    pub fn new(options: MapperOptions, links: LinkDefaults) -> MappedPlace {
-        MappedPlace {
+    pub fn new(options: MapperOptions, links: LinkDefaults) -> MappedPlacer {
+        MappedPlacer {
             selection: options.selection.clone(),
             mapper: Mapper::new(options),
             servers: Servers::new(links),
@@ -86,9 +88,9 @@ impl MappedPlace {
 
     /// The graph of a job of whole devices whose model says enough.
     fn graph(&mut self, demand: &Demand, traits: &JobTraits) -> Option<Arc<JobGraph>> {
-        let Gpus::Whole(1..) = demand.gpus else { return None };
+        let GpuRequest::Whole(1..) = demand.gpus else { return None };
         let graph = JobGraph::of(traits.model.as_ref()?, demand.total_devices())?;
-        if self.graphs.len() >= MOST_UNUSED {
+        if self.graphs.len() >= MAX_UNUSED {
             self.graphs.retain(|_, graph| Arc::strong_count(graph) > 1);
         }
         let signature = graph.signature();
@@ -102,7 +104,7 @@ impl MappedPlace {
             Spread::Even => demand.devices(),
         };
         let servers = self.servers.with_room(demand, least, free);
-        let Some(graphed) = Graphed::of(profile) else {
+        let Some(graphed) = GraphJob::of(profile) else {
             let slots = select(servers, demand.devices(), &self.selection)?;
             return Some(unmapped(demand, &slots, free));
         };
@@ -114,7 +116,7 @@ impl MappedPlace {
     fn on_several(&mut self, demand: &Demand, profile: &Profile, free: &FreeNodes<'_>) -> Option<Proposal> {
         let servers = self.servers.with_room(demand, demand.devices(), free);
         let slots = tight::equal_slots(servers, demand)?;
-        let Some(graphed) = Graphed::of(profile) else { return Some(unmapped(demand, &slots, free)) };
+        let Some(graphed) = GraphJob::of(profile) else { return Some(unmapped(demand, &slots, free)) };
         let mapping = self.mapper.map(graphed.graph, servers, slots);
         Some(graphed.proposal(&mut self.mapper, servers, mapping, demand, free))
     }

@@ -10,35 +10,35 @@ use cohabit_types::Demand;
 use crate::NodeView;
 
 /// So many demands are kept.
-const MOST: usize = 64;
+const MAX_CACHED_DEMANDS: usize = 64;
 
 /// Counts by demand, in the order of the nodes.
 #[derive(Debug, Clone)]
-pub(super) struct Rooms {
-    trust: Trust,
+pub(super) struct FreeDeviceCounts {
+    trust: ChangeTracking,
     counts: BTreeMap<Demand, Vec<u32>>,
 }
 
 /// Whether every change is told.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Trust {
+pub(super) enum ChangeTracking {
     Kept,
     None,
 }
 
-impl Rooms {
-    pub(super) const fn new() -> Rooms {
-        Rooms { trust: Trust::None, counts: BTreeMap::new() }
+impl FreeDeviceCounts {
+    pub(super) const fn new() -> FreeDeviceCounts {
+        FreeDeviceCounts { trust: ChangeTracking::None, counts: BTreeMap::new() }
     }
 
     /// Begins anew.
-    pub(super) fn forget(&mut self, trust: Trust) {
+    pub(super) fn forget(&mut self, trust: ChangeTracking) {
         self.trust = trust;
         self.counts.clear();
     }
 
     /// The nodes at these positions have changed.
-    pub(super) fn look_again(&mut self, nodes: &[NodeView], changed: &[usize]) {
+    pub(super) fn recount(&mut self, nodes: &[NodeView], changed: &[usize]) {
         for (demand, counts) in &mut self.counts {
             changed.iter().for_each(|position| counts[*position] = room(&nodes[*position], demand));
         }
@@ -47,10 +47,10 @@ impl Rooms {
     /// For each of these nodes.
     pub(super) fn of(&mut self, demand: &Demand, nodes: &[NodeView]) -> Cow<'_, [u32]> {
         let count = || nodes.iter().map(|node| room(node, demand)).collect::<Vec<u32>>();
-        if self.trust == Trust::None {
+        if self.trust == ChangeTracking::None {
             return Cow::Owned(count());
         }
-        if self.counts.len() >= MOST && !self.counts.contains_key(demand) {
+        if self.counts.len() >= MAX_CACHED_DEMANDS && !self.counts.contains_key(demand) {
             self.counts.clear();
         }
         let counts = self.counts.entry(*demand).or_insert_with(count);

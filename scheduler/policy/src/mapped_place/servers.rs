@@ -8,9 +8,9 @@ use std::sync::Arc;
 
 use cohabit_types::{Bandwidth, Demand, NodeId};
 
-use super::rooms::{Rooms, Trust, room};
+use super::rooms::{ChangeTracking, FreeDeviceCounts, room};
 use crate::mapping::Server;
-use crate::{Change, Cluster, FreeNodes, NodeView};
+use crate::{ClusterChange, FreeNodes, NodeView, ViewChange};
 
 /// How fast links are taken to be that a node does not tell.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -36,13 +36,13 @@ pub(super) struct Servers {
     /// The node of each.
     nodes: Vec<NodeId>,
     /// How many devices of each have room for what.
-    rooms: Rooms,
-    news: News,
+    rooms: FreeDeviceCounts,
+    news: StaleNodes,
 }
 
 /// Which nodes may be otherwise than they were when they were last looked at.
 #[derive(Debug, Clone)]
-enum News {
+enum StaleNodes {
     /// All: nobody told.
     Unknown,
     /// These, by ordinal.
@@ -51,41 +51,54 @@ enum News {
 
 impl Servers {
     pub(super) const fn new(links: LinkDefaults) -> Servers {
-        Servers { links, list: Vec::new(), nodes: Vec::new(), rooms: Rooms::new(), news: News::Unknown }
+        Servers {
+            links,
+            list: Vec::new(),
+            nodes: Vec::new(),
+            rooms: FreeDeviceCounts::new(),
+            news: StaleNodes::Unknown,
+        }
     }
 
     /// Takes note of all changes since the last look.
-    pub(super) fn learn(&mut self, changes: &[Change]) {
+    pub(super) fn learn(&mut self, changes: &[ViewChange]) {
         let changed = changes.iter().filter_map(|change| match change {
-            Change::Node(node) => Some(node.ordinal),
-            Change::NodeGone(_) | Change::Pending(_) | Change::Running(_) | Change::Gone(_) => None,
+            ViewChange::Node(node) => Some(node.ordinal),
+            ViewChange::NodeGone(_)
+            | ViewChange::Pending(_)
+            | ViewChange::Running(_)
+            | ViewChange::Gone(_) => None,
         });
         match &mut self.news {
-            News::Nodes(nodes) => nodes.extend(changed),
-            News::Unknown => self.news = News::Nodes(changed.collect()),
+            StaleNodes::Nodes(nodes) => nodes.extend(changed),
+            StaleNodes::Unknown => self.news = StaleNodes::Nodes(changed.collect()),
         }
     }
 
     /// Looks whether the nodes are made of the same as before.
-    pub(super) fn refresh(&mut self, nodes: &[NodeView]) -> Cluster {
-        let news = std::mem::replace(&mut self.news, News::Unknown);
+    pub(super) fn refresh(&mut self, nodes: &[NodeView]) -> ClusterChange {
+        let news = std::mem::replace(&mut self.news, StaleNodes::Unknown);
         if let Some(changed) = self.changed(&news, nodes) {
-            self.rooms.look_again(nodes, &changed);
-            return Cluster::Same;
+            self.rooms.recount(nodes, &changed);
+            return ClusterChange::Same;
         }
-        self.rooms.forget(if matches!(news, News::Nodes(_)) { Trust::Kept } else { Trust::None });
+        self.rooms.forget(if matches!(news, StaleNodes::Nodes(_)) {
+            ChangeTracking::Kept
+        } else {
+            ChangeTracking::None
+        });
         self.nodes.clear();
         self.nodes.extend(nodes.iter().map(|node| node.id));
         let same = |(server, node)| self.same(server, node);
         if self.list.len() == nodes.len() && self.list.iter().zip(nodes).all(same) {
-            return Cluster::Same;
+            return ClusterChange::Same;
         }
         let before = std::mem::take(&mut self.list);
         for node in nodes {
             let server = self.server(node, &before);
             self.list.push(server);
         }
-        Cluster::Changed
+        ClusterChange::Changed
     }
 
     /// The servers, each with as many free devices as have room for the demand; none where that is fewer than
@@ -102,8 +115,8 @@ impl Servers {
     }
 
     /// The positions of the nodes that changed, if those and all others are made of the same as before.
-    fn changed(&self, news: &News, nodes: &[NodeView]) -> Option<Vec<usize>> {
-        let News::Nodes(ordinals) = news else { return None };
+    fn changed(&self, news: &StaleNodes, nodes: &[NodeView]) -> Option<Vec<usize>> {
+        let StaleNodes::Nodes(ordinals) = news else { return None };
         if self.list.len() != nodes.len() {
             return None;
         }

@@ -3,7 +3,7 @@
 //! For jobs whose place does not matter to their speed, and for those that want as much on each of several
 //! nodes. Ties go to the node that joined first.
 
-use cohabit_types::{Demand, DeviceId, Gpus, Placement, RankPlacement};
+use cohabit_types::{Demand, DeviceId, GpuRequest, Placement, RankPlacement};
 
 use crate::mapping::{Server, Slot};
 use crate::{FreeNodes, NodeView};
@@ -28,8 +28,8 @@ fn tightest_seat(demand: &Demand, node: &NodeView) -> Option<(u64, Vec<DeviceId>
         return None;
     }
     match demand.gpus {
-        Gpus::Whole(0) => Some((u64::from(node.cpus_free), Vec::new())),
-        Gpus::Whole(_) | Gpus::Part(_) => {
+        GpuRequest::Whole(0) => Some((u64::from(node.cpus_free), Vec::new())),
+        GpuRequest::Whole(_) | GpuRequest::Part(_) => {
             let device = node.roomy(demand).min_by_key(|device| (device.free, device.memory_free))?;
             Some((u64::from(device.free.0), vec![device.id.clone()]))
         }

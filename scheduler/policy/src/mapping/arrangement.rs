@@ -3,20 +3,20 @@
 //!
 //! An arrangement knows servers only by what they cost, so it holds for all servers of the same shape.
 
-use super::draws::Draws;
+use super::draws::SplitMix64;
 use super::heavy_edge::{Start, heavy_edge};
-use super::iteration_time::{IterationTime, Site};
-use super::swaps::Board;
-use super::{MapperOptions, Selection, Switch};
+use super::iteration_time::{DeviceSpeeds, IterationTime};
+use super::swaps::SwapSearch;
+use super::{MapperOptions, Selection, Toggle};
 
 /// Jobs of more replicas are not refined: the number of swaps grows with the square.
-const MOST_REFINED: u32 = 64;
+const MAX_REFINED: u32 = 64;
 
 /// Jobs of more replicas are refined from the best start alone.
-const MOST_REFINED_EACH: u32 = 16;
+const MAX_REFINED_EACH: u32 = 16;
 
 /// Starts that are tried; of more stages, evenly spread ones.
-const MOST_STARTS: usize = 32;
+const MAX_STARTS: usize = 32;
 
 /// Replicas on servers, and what an iteration then takes.
 #[derive(Debug, Clone, PartialEq)]
@@ -29,22 +29,22 @@ pub(super) struct Arrangement {
 
 /// Whose group grows first. The last ones get what is left, so it matters who they are.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Filled {
+enum FillOrder {
     LargestFirst,
     SmallestFirst,
 }
 
 /// What an arrangement is made for.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Ground<'m> {
+pub(super) struct ArrangementInput<'m> {
     pub(super) time: IterationTime<'m>,
     /// What each server costs.
-    pub(super) sites: &'m [Site],
+    pub(super) sites: &'m [DeviceSpeeds],
     /// Devices used of each server; they add up to the job's replicas.
     pub(super) counts: &'m [u32],
 }
 
-impl<'m> Ground<'m> {
+impl<'m> ArrangementInput<'m> {
     pub(super) fn arrange(&self, options: &MapperOptions) -> Arrangement {
         match options.selection {
             Selection::Consolidate | Selection::Fragments => self.tight(options),
@@ -56,32 +56,32 @@ impl<'m> Ground<'m> {
     /// from each start.
     pub(super) fn tight(&self, options: &MapperOptions) -> Arrangement {
         let graph = self.time.graph;
-        let boards = self.starts(options.multi_start).map(|(start, filled)| self.grown(start, filled));
-        let refined = match options.swaps {
-            Switch::On if graph.devices() <= MOST_REFINED_EACH => fastest(boards.map(Board::refined)),
-            Switch::On if graph.devices() <= MOST_REFINED => fastest(boards).refined(),
-            Switch::On | Switch::Off => fastest(boards),
+        let boards = self.starts(options.multi_start).map(|(start, filled)| self.grow_groups(start, filled));
+        let refine = match options.swaps {
+            Toggle::On if graph.devices() <= MAX_REFINED_EACH => fastest(boards.map(SwapSearch::refine)),
+            Toggle::On if graph.devices() <= MAX_REFINED => fastest(boards).refine(),
+            Toggle::On | Toggle::Off => fastest(boards),
         };
-        refined.into_arrangement()
+        refine.into_arrangement()
     }
 
     /// The heaviest edge first, then each stage. On a single server there is nothing to choose.
-    fn starts(&self, multi_start: Switch) -> impl Iterator<Item = (Start, Filled)> {
+    fn starts(&self, multi_start: Toggle) -> impl Iterator<Item = (Start, FillOrder)> {
         let stages = self.time.graph.stages().len();
         let tried = match multi_start {
-            Switch::On if self.counts.len() > 1 => stages,
-            Switch::On | Switch::Off => 0,
+            Toggle::On if self.counts.len() > 1 => stages,
+            Toggle::On | Toggle::Off => 0,
         };
-        let further = (0..tried).step_by(stages.div_ceil(MOST_STARTS)).map(Start::Stage);
-        let both = |start| [(start, Filled::LargestFirst), (start, Filled::SmallestFirst)];
-        std::iter::once((Start::HeaviestEdge, Filled::LargestFirst)).chain(further.flat_map(both))
+        let further = (0..tried).step_by(stages.div_ceil(MAX_STARTS)).map(Start::Stage);
+        let both = |start| [(start, FillOrder::LargestFirst), (start, FillOrder::SmallestFirst)];
+        std::iter::once((Start::HeaviestEdge, FillOrder::LargestFirst)).chain(further.flat_map(both))
     }
 
-    fn grown(&self, start: Start, filled: Filled) -> Board<'m> {
+    fn grow_groups(&self, start: Start, filled: FillOrder) -> SwapSearch<'m> {
         let graph = self.time.graph;
         match filled {
-            Filled::LargestFirst => self.board(heavy_edge(graph, self.counts, start)),
-            Filled::SmallestFirst => {
+            FillOrder::LargestFirst => self.board(heavy_edge(graph, self.counts, start)),
+            FillOrder::SmallestFirst => {
                 let counts: Vec<u32> = self.counts.iter().rev().copied().collect();
                 let rows = heavy_edge(graph, &counts, start);
                 let rows = rows.chunks_exact(graph.stages().len()).rev();
@@ -90,26 +90,26 @@ impl<'m> Ground<'m> {
         }
     }
 
-    fn board(&self, replicas: Vec<u32>) -> Board<'m> {
-        Board::new(self.time, self.sites, replicas)
+    fn board(&self, replicas: Vec<u32>) -> SwapSearch<'m> {
+        SwapSearch::new(self.time, self.sites, replicas)
     }
 
     /// Stage by stage, server by server, in the order of the counts.
     pub(super) fn consecutive(&self) -> Arrangement {
-        self.dealt(|_, left| left.iter().position(|replicas| *replicas > 0).unwrap_or(0))
+        self.deal(|_, left| left.iter().position(|replicas| *replicas > 0).unwrap_or(0))
     }
 
     /// Replicas drawn one after the other; the draw follows from the seed, the job and the counts.
     fn random(&self, seed: u64) -> Arrangement {
-        let mut draws = Draws::new(seed);
-        self.time.graph.signature().halves().into_iter().for_each(|half| draws.stir(half));
-        self.counts.iter().for_each(|count| draws.stir(u64::from(*count)));
-        self.dealt(|unplaced, left| nth(left, draws.below(unplaced)))
+        let mut draws = SplitMix64::new(seed);
+        self.time.graph.signature().halves().into_iter().for_each(|half| draws.mix(half));
+        self.counts.iter().for_each(|count| draws.mix(u64::from(*count)));
+        self.deal(|unplaced, left| nth(left, draws.below(unplaced)))
     }
 
     /// Replicas one after the other, each of the stage that is chosen; told how many are left in all, and of
     /// each stage.
-    fn dealt(&self, mut choose: impl FnMut(u32, &[u32]) -> usize) -> Arrangement {
+    fn deal(&self, mut choose: impl FnMut(u32, &[u32]) -> usize) -> Arrangement {
         let mut left: Vec<u32> = self.time.graph.stages().iter().map(|stage| stage.replicas).collect();
         let mut unplaced = self.time.graph.devices();
         let mut replicas = Vec::with_capacity(left.len() * self.counts.len());
@@ -128,8 +128,9 @@ impl<'m> Ground<'m> {
 }
 
 /// The board with the shortest iteration; of equals, the first.
-fn fastest<'m>(boards: impl Iterator<Item = Board<'m>>) -> Board<'m> {
-    let faster = |best: Board<'m>, next: Board<'m>| if next.alpha() < best.alpha() { next } else { best };
+fn fastest<'m>(boards: impl Iterator<Item = SwapSearch<'m>>) -> SwapSearch<'m> {
+    let faster =
+        |best: SwapSearch<'m>, next: SwapSearch<'m>| if next.alpha() < best.alpha() { next } else { best };
     boards.reduce(faster).expect("the heaviest edge is always a start")
 }
 

@@ -3,7 +3,7 @@
 //! The mapper's best on the empty cluster, all replicas apart, and what no placement can beat. Free devices
 //! play no part, so a job's bounds only change with the cluster.
 
-use super::iteration_time::{IterationTime, Site, StageSeconds};
+use super::iteration_time::{DeviceSpeeds, IterationTime, StageSeconds};
 
 /// Seconds of one iteration. Always `floor <= slowest`; and `floor <= fastest <= slowest`, but for rounding.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -21,8 +21,8 @@ pub struct Bounds {
 /// The two bounds that need no placement, over all kinds of devices: the floor and the slowest.
 ///
 /// Without a single device there is no traffic either: computing alone is counted.
-pub(super) fn extremes(time: IterationTime<'_>, sites: &[Site]) -> (f64, f64) {
-    let unlinked = [Site::unlinked(time.graph)];
+pub(super) fn compute_extremes(time: IterationTime<'_>, sites: &[DeviceSpeeds]) -> (f64, f64) {
+    let unlinked = [DeviceSpeeds::unlinked(time.graph)];
     let sites = if sites.is_empty() { &unlinked } else { sites };
     let stages = 0..time.graph.stages().len();
     let fastest = |stage| sites.iter().map(move |site| time.together(site, stage)).reduce(StageSeconds::min);

@@ -6,11 +6,11 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use super::Server;
-use super::server::{Kind, alike, same_model};
+use super::server::{DeviceClass, alike, same_model};
 
 /// The cluster as it was seen last.
 #[derive(Debug, Clone)]
-pub(super) struct Cluster {
+pub(super) struct ClusterVersion {
     /// Neighbours in the list that are alike: one of them, and how many.
     runs: Vec<(Server, usize)>,
     /// The models of their devices, in the order in which they come up.
@@ -19,9 +19,9 @@ pub(super) struct Cluster {
     version: u64,
 }
 
-impl Cluster {
-    pub(super) const fn new() -> Cluster {
-        Cluster { runs: Vec::new(), models: Vec::new(), version: 0 }
+impl ClusterVersion {
+    pub(super) const fn new() -> ClusterVersion {
+        ClusterVersion { runs: Vec::new(), models: Vec::new(), version: 0 }
     }
 
     /// A number that changes whenever the servers do.
@@ -43,9 +43,9 @@ impl Cluster {
     }
 
     /// The kinds of all devices.
-    pub(super) fn kinds(&self) -> BTreeSet<Kind> {
+    pub(super) fn kinds(&self) -> BTreeSet<DeviceClass> {
         let with_devices = self.runs.iter().filter(|(server, _)| server.devices > 0);
-        with_devices.map(|(server, _)| Kind::of(server)).collect()
+        with_devices.map(|(server, _)| DeviceClass::of(server)).collect()
     }
 }
 

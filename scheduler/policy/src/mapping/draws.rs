@@ -5,15 +5,15 @@
 
 /// A sequence of draws.
 #[derive(Debug, Clone)]
-pub(super) struct Draws(u64);
+pub(super) struct SplitMix64(u64);
 
-impl Draws {
-    pub(super) const fn new(seed: u64) -> Draws {
-        Draws(seed)
+impl SplitMix64 {
+    pub(super) const fn new(seed: u64) -> SplitMix64 {
+        SplitMix64(seed)
     }
 
     /// Makes what follows depend on this number too.
-    pub(super) const fn stir(&mut self, number: u64) {
+    pub(super) const fn mix(&mut self, number: u64) {
         self.0 ^= number;
         self.0 = self.next();
     }

@@ -8,14 +8,14 @@
 use std::collections::BTreeMap;
 use std::ops::Range;
 
-use cohabit_types::{ModelDescription, Stage};
+use cohabit_types::{ModelDescription, PipelineStage};
 
 /// Stands for a graph where graphs are compared: jobs of one signature have the same graph. 128 bits of hash,
 /// so chance does not find two graphs with one signature.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub struct Signature(u128);
+pub struct GraphSignature(u128);
 
-impl Signature {
+impl GraphSignature {
     pub(super) const fn halves(self) -> [u64; 2] {
         [self.0 as u64, (self.0 >> 64) as u64]
     }
@@ -26,7 +26,7 @@ impl Signature {
 pub struct JobGraph {
     stages: Vec<GraphStage>,
     devices: u32,
-    signature: Signature,
+    signature: GraphSignature,
 }
 
 /// A stage, with the weights of the edges at its replicas, in bytes of one iteration, both directions summed.
@@ -73,7 +73,7 @@ impl JobGraph {
 
     /// What the graph is recognised by.
     #[must_use]
-    pub const fn signature(&self) -> Signature {
+    pub const fn signature(&self) -> GraphSignature {
         self.signature
     }
 
@@ -115,7 +115,7 @@ impl JobGraph {
 }
 
 impl GraphStage {
-    fn of(stage: &Stage, next: Option<&Stage>, first: u32) -> Option<GraphStage> {
+    fn of(stage: &PipelineStage, next: Option<&PipelineStage>, first: u32) -> Option<GraphStage> {
         let amounts = [stage.compute_seconds, stage.activation_bytes, stage.gradient_bytes];
         let sound = |amount: &f64| amount.is_finite() && *amount >= 0.0;
         let all_sound = amounts.iter().chain(stage.compute_seconds_on.values()).all(sound);
@@ -153,7 +153,7 @@ impl GraphStage {
 }
 
 /// FNV-1a, with 128 bits, over all that an iteration's cost depends on.
-fn signature_of(stages: &[GraphStage]) -> Signature {
+fn signature_of(stages: &[GraphStage]) -> GraphSignature {
     const BASIS: u128 = 0x6c62_272e_07bb_0142_62b8_2175_6295_c58d;
     const PRIME: u128 = 0x0100_0000_0000_0000_0000_013b;
     let mut hash = BASIS;
@@ -171,5 +171,5 @@ fn signature_of(stages: &[GraphStage]) -> Signature {
             add(&seconds.to_bits().to_le_bytes());
         }
     }
-    Signature(hash)
+    GraphSignature(hash)
 }

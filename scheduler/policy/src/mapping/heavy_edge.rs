@@ -60,7 +60,7 @@ impl Group<'_> {
                 self.add(other);
                 return 2;
             }
-            (Start::HeaviestEdge, _) => self.add(self.loneliest()),
+            (Start::HeaviestEdge, _) => self.add(self.least_connected()),
         }
         1
     }
@@ -113,7 +113,7 @@ impl Group<'_> {
     }
 
     /// The stage whose replicas exchange least in all.
-    fn loneliest(&self) -> usize {
+    fn least_connected(&self) -> usize {
         let exchanged =
             |stage: usize| self.graph.pipeline_bytes(stage) + 2.0 * self.graph.stages()[stage].ring_link;
         first_best(self.candidates(), |stage| -exchanged(stage))

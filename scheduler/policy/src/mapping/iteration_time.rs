@@ -5,7 +5,7 @@
 //! card. Times of a server follow from the replicas on it alone, never from other servers or other jobs.
 
 use super::graph::{GraphStage, JobGraph};
-use super::server::Kind;
+use super::server::DeviceClass;
 use super::{IterationModel, NicShare};
 
 /// Traffic is symmetric and links are full duplex, so half of the bytes go each way at the same time.
@@ -13,23 +13,23 @@ const DUPLEX: f64 = 2.0;
 
 /// The devices of one kind, as one job uses them.
 #[derive(Debug, Clone)]
-pub(super) struct Site {
+pub(super) struct DeviceSpeeds {
     share: f64,
     interconnect: f64,
     /// Seconds that one replica of each stage computes.
     compute: Vec<f64>,
 }
 
-impl Site {
-    pub(super) fn of(graph: &JobGraph, kind: &Kind) -> Site {
+impl DeviceSpeeds {
+    pub(super) fn of(graph: &JobGraph, kind: &DeviceClass) -> DeviceSpeeds {
         let compute = graph.stages().iter().map(|stage| stage.compute_seconds_on(&kind.model)).collect();
-        Site { share: kind.share(), interconnect: kind.interconnect(), compute }
+        DeviceSpeeds { share: kind.share(), interconnect: kind.interconnect(), compute }
     }
 
     /// The usual device, where sending takes no time.
-    pub(super) fn unlinked(graph: &JobGraph) -> Site {
+    pub(super) fn unlinked(graph: &JobGraph) -> DeviceSpeeds {
         let compute = graph.stages().iter().map(GraphStage::compute_seconds).collect();
-        Site { share: f64::INFINITY, interconnect: f64::INFINITY, compute }
+        DeviceSpeeds { share: f64::INFINITY, interconnect: f64::INFINITY, compute }
     }
 
     /// Seconds to exchange these bytes within the server.
@@ -91,7 +91,7 @@ pub(super) struct IterationTime<'g> {
 
 impl IterationTime<'_> {
     /// What the replicas on one server take, stage by stage; stages that are not there take nothing.
-    pub(super) fn server(&self, site: &Site, replicas: &[u32], out: &mut [StageSeconds]) {
+    pub(super) fn server(&self, site: &DeviceSpeeds, replicas: &[u32], out: &mut [StageSeconds]) {
         match self.nic_share {
             NicShare::Device => self.server_with(site, replicas, out, &|_| &[]),
             NicShare::Job => {
@@ -109,7 +109,7 @@ impl IterationTime<'_> {
 
     fn server_with<'l>(
         &self,
-        site: &Site,
+        site: &DeviceSpeeds,
         replicas: &[u32],
         out: &mut [StageSeconds],
         competing: &dyn Fn(Phase) -> &'l [Load],
@@ -179,13 +179,13 @@ impl IterationTime<'_> {
     }
 
     /// What a stage takes where everything it sends stays inside a server.
-    pub(super) fn together(&self, site: &Site, stage: usize) -> StageSeconds {
+    pub(super) fn together(&self, site: &DeviceSpeeds, stage: usize) -> StageSeconds {
         let ring = site.inside(DUPLEX * self.graph.stages()[stage].ring_link);
         StageSeconds { pass: site.compute[stage] + site.inside(self.graph.pipeline_bytes(stage)), ring }
     }
 
     /// What a stage takes where everything it sends goes to other servers.
-    pub(super) fn apart(&self, site: &Site, stage: usize) -> StageSeconds {
+    pub(super) fn apart(&self, site: &DeviceSpeeds, stage: usize) -> StageSeconds {
         let ring = site.outside(DUPLEX * self.graph.stages()[stage].ring_link);
         StageSeconds { pass: site.compute[stage] + site.outside(self.graph.pipeline_bytes(stage)), ring }
     }
@@ -200,7 +200,7 @@ enum Phase {
 
 /// Seconds until `bytes` have left over the pooled shares of `devices` devices, while `loads` leave too: each
 /// gets an equal part, and who is done leaves his part to the others. `None` without a pool.
-fn pooled(site: &Site, bytes: f64, loads: &[Load], devices: u32) -> Option<f64> {
+fn pooled(site: &DeviceSpeeds, bytes: f64, loads: &[Load], devices: u32) -> Option<f64> {
     let ahead = |load: &Load| f64::from(load.replicas) * load.outside.min(bytes);
     let sent: f64 = loads.iter().map(ahead).sum();
     let over_the_card = seconds(sent, DUPLEX * site.share * f64::from(devices));

@@ -6,19 +6,19 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use super::arrangement::{Arrangement, Ground};
-use super::bounds::{Bounds, extremes};
+use super::arrangement::{Arrangement, ArrangementInput};
+use super::bounds::{Bounds, compute_extremes};
 use super::cache::Cache;
-use super::cluster::Cluster;
-use super::graph::{JobGraph, Signature};
-use super::iteration_time::{IterationTime, Site};
-use super::select::Rooms;
-use super::server::Kind;
+use super::cluster::ClusterVersion;
+use super::graph::{GraphSignature, JobGraph};
+use super::iteration_time::{DeviceSpeeds, IterationTime};
+use super::select::OpenServers;
+use super::server::DeviceClass;
 use super::shape::{Part, Shape};
-use super::swaps::Board;
+use super::swaps::SwapSearch;
 use super::{MapperOptions, Selection, Server, Slot};
 
-const MOST_REMEMBERED: usize = 4_096;
+const MAX_REMEMBERED: usize = 4_096;
 
 /// Where the replicas of a job go.
 #[derive(Debug, Clone, PartialEq)]
@@ -35,9 +35,9 @@ pub struct Mapping {
 #[derive(Debug, Clone)]
 pub struct Mapper {
     options: MapperOptions,
-    arrangements: Cache<(Signature, Vec<Part>), Arc<Arrangement>>,
-    cluster: Cluster,
-    bounds: Cache<(Signature, u64), Bounds>,
+    arrangements: Cache<(GraphSignature, Vec<Part>), Arc<Arrangement>>,
+    cluster: ClusterVersion,
+    bounds: Cache<(GraphSignature, u64), Bounds>,
 }
 
 impl Mapper {
@@ -46,9 +46,9 @@ impl Mapper {
     pub const fn new(options: MapperOptions) -> Mapper {
         Mapper {
             options,
-            arrangements: Cache::new(MOST_REMEMBERED),
-            cluster: Cluster::new(),
-            bounds: Cache::new(MOST_REMEMBERED),
+            arrangements: Cache::new(MAX_REMEMBERED),
+            cluster: ClusterVersion::new(),
+            bounds: Cache::new(MAX_REMEMBERED),
         }
     }
 
@@ -62,7 +62,8 @@ impl Mapper {
             return None;
         }
         self.cluster.version(servers);
-        let choices = Rooms::free(servers).choices(devices, &self.options.selection, self.cluster.models());
+        let choices =
+            OpenServers::free(servers).choices(devices, &self.options.selection, self.cluster.models());
         let found = choices.into_iter().map(|slots| self.arrange(graph, Shape::of(servers, slots)));
         found.reduce(faster).map(|found| found.mapping(graph))
     }
@@ -86,10 +87,10 @@ impl Mapper {
     #[must_use]
     pub fn consecutive(&self, graph: &JobGraph, servers: &[Server], slots: &[Slot]) -> f64 {
         assert_one_each(graph, slots);
-        let kinds = slots.iter().map(|slot| Kind::of(&servers[slot.server]));
-        let sites: Vec<Site> = kinds.map(|kind| Site::of(graph, &kind)).collect();
+        let kinds = slots.iter().map(|slot| DeviceClass::of(&servers[slot.server]));
+        let sites: Vec<DeviceSpeeds> = kinds.map(|kind| DeviceSpeeds::of(graph, &kind)).collect();
         let counts: Vec<u32> = slots.iter().map(|slot| slot.count).collect();
-        let ground = Ground { time: time(graph, &self.options), sites: &sites, counts: &counts };
+        let ground = ArrangementInput { time: time(graph, &self.options), sites: &sites, counts: &counts };
         ground.consecutive().alpha
     }
 
@@ -109,9 +110,9 @@ impl Mapper {
                 rows.entry(*home).or_insert_with(|| vec![0; graph.stages().len()])[stage] += 1;
             }
         }
-        let sites = rows.keys().map(|server| Site::of(graph, &Kind::of(&servers[*server])));
-        let sites: Vec<Site> = sites.collect();
-        Board::new(time(graph, &self.options), &sites, rows.into_values().flatten().collect()).alpha()
+        let sites = rows.keys().map(|server| DeviceSpeeds::of(graph, &DeviceClass::of(&servers[*server])));
+        let sites: Vec<DeviceSpeeds> = sites.collect();
+        SwapSearch::new(time(graph, &self.options), &sites, rows.into_values().flatten().collect()).alpha()
     }
 
     /// How fast and how slow an iteration can be on these servers if nothing else runs.
@@ -122,9 +123,10 @@ impl Mapper {
         let (options, cluster) = (&self.options, &self.cluster);
         self.bounds.get_or(key, || {
             let time = time(graph, options);
-            let sites: Vec<Site> = cluster.kinds().iter().map(|kind| Site::of(graph, kind)).collect();
-            let (floor, slowest) = extremes(time, &sites);
-            let rooms = Rooms::all(servers);
+            let sites: Vec<DeviceSpeeds> =
+                cluster.kinds().iter().map(|kind| DeviceSpeeds::of(graph, kind)).collect();
+            let (floor, slowest) = compute_extremes(time, &sites);
+            let rooms = OpenServers::all(servers);
             let choices = rooms.choices(graph.devices(), &Selection::Consolidate, cluster.models());
             let reach =
                 |slots| on_ground(time, &Shape::of(servers, slots), |ground| ground.tight(options).alpha);
@@ -132,11 +134,11 @@ impl Mapper {
         })
     }
 
-    fn arrange(&mut self, graph: &JobGraph, shape: Shape) -> Found {
+    fn arrange(&mut self, graph: &JobGraph, shape: Shape) -> PlacedArrangement {
         let options = &self.options;
         let work = || on_ground(time(graph, options), &shape, |ground| Arc::new(ground.arrange(options)));
         let arrangement = self.arrangements.get_or((graph.signature(), shape.parts()), work);
-        Found { shape, arrangement }
+        PlacedArrangement { shape, arrangement }
     }
 }
 
@@ -152,25 +154,25 @@ const fn time<'g>(graph: &'g JobGraph, options: &MapperOptions) -> IterationTime
 fn on_ground<Result>(
     time: IterationTime<'_>,
     shape: &Shape,
-    work: impl FnOnce(Ground<'_>) -> Result,
+    work: impl FnOnce(ArrangementInput<'_>) -> Result,
 ) -> Result {
-    let sites: Vec<Site> = shape.kinds().map(|kind| Site::of(time.graph, kind)).collect();
+    let sites: Vec<DeviceSpeeds> = shape.kinds().map(|kind| DeviceSpeeds::of(time.graph, kind)).collect();
     let counts: Vec<u32> = shape.slots().map(|slot| slot.count).collect();
-    work(Ground { time, sites: &sites, counts: &counts })
+    work(ArrangementInput { time, sites: &sites, counts: &counts })
 }
 
 /// An arrangement on the servers it is for.
-struct Found {
+struct PlacedArrangement {
     shape: Shape,
     arrangement: Arc<Arrangement>,
 }
 
 /// The faster of two; of equals, the first.
-fn faster(first: Found, second: Found) -> Found {
+fn faster(first: PlacedArrangement, second: PlacedArrangement) -> PlacedArrangement {
     if second.arrangement.alpha < first.arrangement.alpha { second } else { first }
 }
 
-impl Found {
+impl PlacedArrangement {
     /// Lays the rings: the replicas of a stage are numbered server by server, so that a stage on some servers
     /// crosses the network on as many links at most.
     fn mapping(&self, graph: &JobGraph) -> Mapping {

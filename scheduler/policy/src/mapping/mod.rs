@@ -19,9 +19,9 @@ mod shape;
 mod swaps;
 
 pub use bounds::Bounds;
-pub use graph::{JobGraph, Signature};
+pub use graph::{GraphSignature, JobGraph};
 pub use mapper::{Mapper, Mapping};
-pub use options::{IterationModel, MapperOptions, NicShare, Selection, Switch};
+pub use options::{IterationModel, MapperOptions, NicShare, Selection, Toggle};
 pub use select::select;
 pub use server::{Server, Slot};
 

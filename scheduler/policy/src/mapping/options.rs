@@ -43,7 +43,7 @@ pub enum NicShare {
 
 /// Whether a part takes part.
 #[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
-pub enum Switch {
+pub enum Toggle {
     /// It does.
     #[default]
     On,
@@ -61,7 +61,7 @@ pub struct MapperOptions {
     /// How network cards are shared.
     pub nic_share: NicShare,
     /// Whether groups are also grown from a replica of each stage, and the best result is taken.
-    pub multi_start: Switch,
+    pub multi_start: Toggle,
     /// Whether replicas are exchanged between servers while that helps.
-    pub swaps: Switch,
+    pub swaps: Toggle,
 }

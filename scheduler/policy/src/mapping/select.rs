@@ -7,7 +7,7 @@
 use std::cmp::Reverse;
 use std::sync::Arc;
 
-use super::draws::Draws;
+use super::draws::SplitMix64;
 use super::server::same_model;
 use super::{Selection, Server, Slot};
 
@@ -16,20 +16,20 @@ use super::{Selection, Server, Slot};
 /// Slots come in the order in which they were taken; ties go to the server that is named first.
 #[must_use]
 pub fn select(servers: &[Server], devices: u32, selection: &Selection) -> Option<Vec<Slot>> {
-    Rooms::free(servers).select(devices, selection)
+    OpenServers::free(servers).select(devices, selection)
 }
 
 /// Servers with the number of devices that may be used on each.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Rooms<'s> {
+pub(super) struct OpenServers<'s> {
     servers: &'s [Server],
-    counted: Counted,
+    counted: CapacityKind,
     /// Only servers of this model, if any is named.
     model: Option<&'s Arc<str>>,
 }
 
 #[derive(Debug, Clone, Copy)]
-enum Counted {
+enum CapacityKind {
     Free,
     All,
 }
@@ -44,15 +44,15 @@ struct Survey {
     tightest: Option<Slot>,
 }
 
-impl<'s> Rooms<'s> {
+impl<'s> OpenServers<'s> {
     /// What nobody uses.
-    pub(super) const fn free(servers: &'s [Server]) -> Rooms<'s> {
-        Rooms { servers, counted: Counted::Free, model: None }
+    pub(super) const fn free(servers: &'s [Server]) -> OpenServers<'s> {
+        OpenServers { servers, counted: CapacityKind::Free, model: None }
     }
 
     /// All there is.
-    pub(super) const fn all(servers: &'s [Server]) -> Rooms<'s> {
-        Rooms { servers, counted: Counted::All, model: None }
+    pub(super) const fn all(servers: &'s [Server]) -> OpenServers<'s> {
+        OpenServers { servers, counted: CapacityKind::All, model: None }
     }
 
     /// The selection among all servers and, where there are several models of devices, among those of each.
@@ -64,7 +64,7 @@ impl<'s> Rooms<'s> {
     ) -> Vec<Vec<Slot>> {
         let each = models.iter().map(Some).filter(|_| models.len() > 1);
         let among = std::iter::once(None).chain(each);
-        among.filter_map(|model| Rooms { model, ..self }.select(devices, selection)).collect()
+        among.filter_map(|model| OpenServers { model, ..self }.select(devices, selection)).collect()
     }
 
     fn select(&self, devices: u32, selection: &Selection) -> Option<Vec<Slot>> {
@@ -89,8 +89,8 @@ impl<'s> Rooms<'s> {
     /// The servers with room, in order, each as one slot of all its room.
     fn open(&self) -> impl Iterator<Item = Slot> {
         let room = |server: &Server| match self.counted {
-            Counted::Free => server.free,
-            Counted::All => server.devices,
+            CapacityKind::Free => server.free,
+            CapacityKind::All => server.devices,
         };
         let named = |server: &Server| self.model.is_none_or(|model| same_model(model, &server.model));
         let slot = move |(index, server): (usize, &Server)| {
@@ -147,9 +147,9 @@ impl<'s> Rooms<'s> {
     /// Servers in a drawn order. The draw follows from the seed and from what is free.
     fn random(&self, devices: u32, seed: u64) -> Vec<Slot> {
         let mut open: Vec<Slot> = self.open().collect();
-        let mut draws = Draws::new(seed);
-        draws.stir(u64::from(devices));
-        open.iter().for_each(|slot| draws.stir(slot.server as u64 ^ (u64::from(slot.count) << 32)));
+        let mut draws = SplitMix64::new(seed);
+        draws.mix(u64::from(devices));
+        open.iter().for_each(|slot| draws.mix(slot.server as u64 ^ (u64::from(slot.count) << 32)));
         let mut slots = Vec::new();
         let mut need = devices;
         while need > 0 && !open.is_empty() {

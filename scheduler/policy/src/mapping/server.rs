@@ -31,17 +31,17 @@ pub struct Slot {
 
 /// All that distinguishes a device for the mapper: on devices of one kind, an iteration costs the same.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) struct Kind {
+pub(super) struct DeviceClass {
     /// Bits of a rate of at least zero, so their order is that of the numbers.
     share: u64,
     interconnect: u64,
     pub(super) model: Arc<str>,
 }
 
-impl Kind {
-    pub(super) fn of(server: &Server) -> Kind {
+impl DeviceClass {
+    pub(super) fn of(server: &Server) -> DeviceClass {
         let share = rate(server.network) / f64::from(server.devices.max(1));
-        Kind {
+        DeviceClass {
             share: share.to_bits(),
             interconnect: rate(server.interconnect).to_bits(),
             model: server.model.clone(),

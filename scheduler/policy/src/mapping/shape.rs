@@ -5,17 +5,17 @@
 
 use std::cmp::Reverse;
 
-use super::server::Kind;
+use super::server::DeviceClass;
 use super::{Server, Slot};
 
 /// The slots of one job: most devices first, then by kind.
 #[derive(Debug, Clone)]
-pub(super) struct Shape(Vec<Seat>);
+pub(super) struct Shape(Vec<SlotClass>);
 
 #[derive(Debug, Clone)]
-struct Seat {
+struct SlotClass {
     slot: Slot,
-    kind: Kind,
+    kind: DeviceClass,
 }
 
 /// Some slots of equally many devices of one kind.
@@ -23,13 +23,13 @@ struct Seat {
 pub(super) struct Part {
     slots: usize,
     devices: u32,
-    kind: Kind,
+    kind: DeviceClass,
 }
 
 impl Shape {
     pub(super) fn of(servers: &[Server], slots: Vec<Slot>) -> Shape {
-        let seat = |slot: Slot| Seat { kind: Kind::of(&servers[slot.server]), slot };
-        let mut seats: Vec<Seat> = slots.into_iter().filter(|slot| slot.count > 0).map(seat).collect();
+        let seat = |slot: Slot| SlotClass { kind: DeviceClass::of(&servers[slot.server]), slot };
+        let mut seats: Vec<SlotClass> = slots.into_iter().filter(|slot| slot.count > 0).map(seat).collect();
         seats.sort_by(|one, other| one.rank().cmp(&other.rank()));
         Shape(seats)
     }
@@ -38,14 +38,15 @@ impl Shape {
         self.0.iter().map(|seat| seat.slot)
     }
 
-    pub(super) fn kinds(&self) -> impl Iterator<Item = &Kind> {
+    pub(super) fn kinds(&self) -> impl Iterator<Item = &DeviceClass> {
         self.0.iter().map(|seat| &seat.kind)
     }
 
     /// All that the mapping depends on, in short.
     pub(super) fn parts(&self) -> Vec<Part> {
-        let alike = |one: &Seat, other: &Seat| one.slot.count == other.slot.count && one.kind == other.kind;
-        let part = |seats: &[Seat]| Part {
+        let alike =
+            |one: &SlotClass, other: &SlotClass| one.slot.count == other.slot.count && one.kind == other.kind;
+        let part = |seats: &[SlotClass]| Part {
             slots: seats.len(),
             devices: seats[0].slot.count,
             kind: seats[0].kind.clone(),
@@ -54,8 +55,8 @@ impl Shape {
     }
 }
 
-impl Seat {
-    const fn rank(&self) -> (Reverse<u32>, &Kind, usize) {
+impl SlotClass {
+    const fn rank(&self) -> (Reverse<u32>, &DeviceClass, usize) {
         (Reverse(self.slot.count), &self.kind, self.slot.server)
     }
 }

@@ -6,14 +6,14 @@
 
 use super::IterationModel;
 use super::arrangement::Arrangement;
-use super::iteration_time::{IterationTime, Site, StageSeconds};
+use super::iteration_time::{DeviceSpeeds, IterationTime, StageSeconds};
 
 /// A placement with what its servers take, kept up to date.
 #[derive(Debug, Clone)]
-pub(super) struct Board<'m> {
+pub(super) struct SwapSearch<'m> {
     time: IterationTime<'m>,
     /// A site for each server.
-    sites: &'m [Site],
+    sites: &'m [DeviceSpeeds],
     /// Replicas of each stage on each server, in rows of servers.
     replicas: Vec<u32>,
     seconds: Vec<StageSeconds>,
@@ -30,10 +30,14 @@ struct Swap {
     take: usize,
 }
 
-impl<'m> Board<'m> {
-    pub(super) fn new(time: IterationTime<'m>, sites: &'m [Site], replicas: Vec<u32>) -> Board<'m> {
+impl<'m> SwapSearch<'m> {
+    pub(super) fn new(
+        time: IterationTime<'m>,
+        sites: &'m [DeviceSpeeds],
+        replicas: Vec<u32>,
+    ) -> SwapSearch<'m> {
         let seconds = vec![StageSeconds::default(); replicas.len()];
-        let mut board = Board { time, sites, replicas, seconds, kept: Vec::new() };
+        let mut board = SwapSearch { time, sites, replicas, seconds, kept: Vec::new() };
         (0..sites.len()).for_each(|server| board.measure(server));
         board
     }
@@ -50,7 +54,7 @@ impl<'m> Board<'m> {
     /// Applies the best swap for as long as one helps.
     ///
     /// It ends: each swap lowers the time of an iteration, or makes the slower of two servers faster.
-    pub(super) fn refined(mut self) -> Board<'m> {
+    pub(super) fn refine(mut self) -> SwapSearch<'m> {
         while let Some(swap) = self.best_swap() {
             self.apply(swap);
         }

@@ -1,15 +1,15 @@
 //! The hybrid as users write it: its own parameters beside all that A-SRPT and the mapper take.
 
-use super::{Parameters, SWITCHES, UnknownPolicy, order, place};
+use super::{Parameters, PolicyParseError, SWITCHES, order, place};
 use crate::hybrid::{Hybrid, HybridOptions};
-use crate::interference::Knowledge;
-use crate::mapping::{Selection, Switch};
-use crate::{Options, Policy};
+use crate::interference::InterferenceContext;
+use crate::mapping::{Selection, Toggle};
+use crate::{ASrptOptions, Policy};
 
 pub(super) fn hybrid(
-    knowledge: &Knowledge,
+    knowledge: &InterferenceContext,
     parameters: &mut Parameters<'_>,
-) -> Result<Box<dyn Policy>, UnknownPolicy> {
+) -> Result<Box<dyn Policy>, PolicyParseError> {
     let default = HybridOptions::default();
     let mut number = |key, default| {
         let read = parameters.read(key, "a number from 0 to 1000", |it: &f64| (0.0..=1e3).contains(it))?;
@@ -23,7 +23,7 @@ pub(super) fn hybrid(
         watchdog: parameters.choose("watchdog", &SWITCHES)?.unwrap_or(default.watchdog),
     };
     // A live cluster never leaves a GPU idle for the sake of a turn that rests on estimates.
-    let eager = Options { eager_start: Switch::On, ..Options::default() };
+    let eager = ASrptOptions { eager_start: Toggle::On, ..ASrptOptions::default() };
     let order = order(eager, parameters)?;
     let whole = place(parameters, Selection::default())?;
     Ok(Box::new(Hybrid::new(options, &order, whole, knowledge)))

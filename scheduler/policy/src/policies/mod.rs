@@ -10,17 +10,18 @@ mod sharing;
 
 use cohabit_types::{Bandwidth, Span};
 
-use crate::interference::Knowledge;
-use crate::mapping::{IterationModel, MapperOptions, NicShare, Selection, Switch};
+use crate::interference::InterferenceContext;
+use crate::mapping::{IterationModel, MapperOptions, NicShare, Selection, Toggle};
 use crate::{
-    ASrpt, Discipline, Fifo, FirstFit, LeastAttained, LinkDefaults, MappedPlace, Options, Pipeline, Policy,
-    Preemptive, QueueMode, QueueOrder, Rank, ShortestDuration, ShortestRemaining, SmallestWork,
+    ASrpt, ASrptOptions, Discipline, Fifo, FirstFit, JobOrder, LeastAttained, LinkDefaults, MappedPlacer,
+    Policy, Preemptive, QueueMode, QueueOrder, QueuePolicy, ShortestDuration, ShortestRemaining,
+    SmallestWork,
 };
 use parameters::Parameters;
-pub use refusal::UnknownPolicy;
+pub use refusal::PolicyParseError;
 use sharing::sharing;
 
-/// Every name that [`policy_by_name`] knows.
+/// Every name that [`parse_policy`] knows.
 pub const POLICY_NAMES: [&str; 22] = [
     "fifo",
     "fifo-strict",
@@ -51,15 +52,18 @@ pub const POLICY_NAMES: [&str; 22] = [
 ///
 /// # Errors
 /// What is wrong with the text, and what would be right.
-pub fn policy_by_name(text: &str) -> Result<Box<dyn Policy>, UnknownPolicy> {
-    policy_that_knows(text, &Knowledge::default())
+pub fn parse_policy(text: &str) -> Result<Box<dyn Policy>, PolicyParseError> {
+    parse_policy_with(text, &InterferenceContext::default())
 }
 
 /// The same; where it looks at interference, it goes by this.
 ///
 /// # Errors
-/// As [`policy_by_name`].
-pub fn policy_that_knows(text: &str, knowledge: &Knowledge) -> Result<Box<dyn Policy>, UnknownPolicy> {
+/// As [`parse_policy`].
+pub fn parse_policy_with(
+    text: &str,
+    knowledge: &InterferenceContext,
+) -> Result<Box<dyn Policy>, PolicyParseError> {
     let (name, mut parameters) = Parameters::parse(text)?;
     let policy = named(name, knowledge, &mut parameters)?;
     parameters.finish()?;
@@ -68,12 +72,12 @@ pub fn policy_that_knows(text: &str, knowledge: &Knowledge) -> Result<Box<dyn Po
 
 fn named(
     name: &str,
-    knowledge: &Knowledge,
+    knowledge: &InterferenceContext,
     parameters: &mut Parameters<'_>,
-) -> Result<Box<dyn Policy>, UnknownPolicy> {
+) -> Result<Box<dyn Policy>, PolicyParseError> {
     use Discipline::{Backfill, Strict, WorkConserving};
     match name {
-        "fifo" => Ok(Box::new(Pipeline::new(Fifo, FirstFit, Strict))),
+        "fifo" => Ok(Box::new(QueuePolicy::new(Fifo, FirstFit, Strict))),
         "fifo-strict" => pipeline(Fifo, Strict, parameters),
         "fifo-greedy" => pipeline(Fifo, WorkConserving, parameters),
         "easy-backfill" => pipeline(Fifo, Backfill, parameters),
@@ -90,39 +94,39 @@ fn named(
                 quantum,
             )))
         }
-        "a-srpt" => a_srpt(Options::default(), Selection::default(), parameters),
+        "a-srpt" => a_srpt(ASrptOptions::default(), Selection::default(), parameters),
         "hybrid" => hybrid::hybrid(knowledge, parameters),
         "a-srpt-no-delay" => {
-            let never = Options { theta: f64::INFINITY, ..Options::default() };
+            let never = ASrptOptions { theta: f64::INFINITY, ..ASrptOptions::default() };
             a_srpt(never, Selection::default(), parameters)
         }
         "a-srpt-strict" => {
             let (queue_mode, queue_order) = (QueueMode::Strict, QueueOrder::Turn);
-            let strict = Options { queue_mode, queue_order, ..Options::default() };
+            let strict = ASrptOptions { queue_mode, queue_order, ..ASrptOptions::default() };
             a_srpt(strict, Selection::default(), parameters)
         }
-        "a-srpt-random-map" => a_srpt(Options::default(), Selection::Random(1), parameters),
+        "a-srpt-random-map" => a_srpt(ASrptOptions::default(), Selection::Random(1), parameters),
         "a-srpt-no-vm" => {
-            let no_machine = Options { virtual_machine: Switch::Off, ..Options::default() };
+            let no_machine = ASrptOptions { virtual_machine: Toggle::Off, ..ASrptOptions::default() };
             a_srpt(no_machine, Selection::default(), parameters)
         }
         other => sharing(other, knowledge, parameters)
-            .unwrap_or_else(|| Err(UnknownPolicy::name(other, &POLICY_NAMES))),
+            .unwrap_or_else(|| Err(PolicyParseError::name(other, &POLICY_NAMES))),
     }
 }
 
 fn pipeline(
-    rank: impl Rank + 'static,
+    rank: impl JobOrder + 'static,
     discipline: Discipline,
     parameters: &mut Parameters<'_>,
-) -> Result<Box<dyn Policy>, UnknownPolicy> {
-    Ok(Box::new(Pipeline::new(rank, place(parameters, Selection::default())?, discipline)))
+) -> Result<Box<dyn Policy>, PolicyParseError> {
+    Ok(Box::new(QueuePolicy::new(rank, place(parameters, Selection::default())?, discipline)))
 }
 
 /// No job is stopped within ten minutes: long against stopping and starting, short against training.
 const LAS_QUANTUM: Span = Span::from_secs(600);
 
-fn las(parameters: &mut Parameters<'_>) -> Result<Box<dyn Policy>, UnknownPolicy> {
+fn las(parameters: &mut Parameters<'_>) -> Result<Box<dyn Policy>, PolicyParseError> {
     let mut urgency = LeastAttained::default();
     let hours =
         parameters.read("gpu-hours", "a number above 0", |hours: &f64| *hours > 0.0 && *hours < 1e6)?;
@@ -138,23 +142,26 @@ fn las(parameters: &mut Parameters<'_>) -> Result<Box<dyn Policy>, UnknownPolicy
     Ok(Box::new(Preemptive::new(urgency, place(parameters, Selection::default())?, quantum)))
 }
 
-fn quantum(parameters: &mut Parameters<'_>) -> Result<Option<Span>, UnknownPolicy> {
+fn quantum(parameters: &mut Parameters<'_>) -> Result<Option<Span>, PolicyParseError> {
     let seconds = parameters.read("quantum", "seconds, 0 or more", |secs: &f64| (0.0..1e9).contains(secs))?;
     Ok(seconds.map(Span::from_secs_f64))
 }
 
 fn a_srpt(
-    default: Options,
+    default: ASrptOptions,
     selection: Selection,
     parameters: &mut Parameters<'_>,
-) -> Result<Box<dyn Policy>, UnknownPolicy> {
+) -> Result<Box<dyn Policy>, PolicyParseError> {
     let options = order(default, parameters)?;
     Ok(Box::new(ASrpt::new(&options, place(parameters, selection)?)))
 }
 
 /// The switches of A-SRPT; those that are not given are `options`.
-fn order(mut options: Options, parameters: &mut Parameters<'_>) -> Result<Options, UnknownPolicy> {
-    for key in Options::KEYS {
+fn order(
+    mut options: ASrptOptions,
+    parameters: &mut Parameters<'_>,
+) -> Result<ASrptOptions, PolicyParseError> {
+    for key in ASrptOptions::KEYS {
         if let Some(value) = parameters.take(key) {
             options.set(key, value).map_err(|why| parameters.refuse(why))?;
         }
@@ -162,10 +169,10 @@ fn order(mut options: Options, parameters: &mut Parameters<'_>) -> Result<Option
     Ok(options)
 }
 
-const SWITCHES: [(&str, Switch); 2] = [("on", Switch::On), ("off", Switch::Off)];
+const SWITCHES: [(&str, Toggle); 2] = [("on", Toggle::On), ("off", Toggle::Off)];
 
 /// The choice of place, which takes the same parameters in all policies that have it.
-fn place(parameters: &mut Parameters<'_>, selection: Selection) -> Result<MappedPlace, UnknownPolicy> {
+fn place(parameters: &mut Parameters<'_>, selection: Selection) -> Result<MappedPlacer, PolicyParseError> {
     let default = MapperOptions::default();
     let nic_shares = [("device", NicShare::Device), ("job", NicShare::Job)];
     let micro_batches =
@@ -178,11 +185,11 @@ fn place(parameters: &mut Parameters<'_>, selection: Selection) -> Result<Mapped
         multi_start: parameters.choose("multi-start", &SWITCHES)?.unwrap_or(default.multi_start),
         swaps: parameters.choose("swaps", &SWITCHES)?.unwrap_or(default.swaps),
     };
-    Ok(MappedPlace::new(options, links(parameters)?))
+    Ok(MappedPlacer::new(options, links(parameters)?))
 }
 
 /// `default`, unless another one is asked for.
-fn selected(parameters: &mut Parameters<'_>, default: Selection) -> Result<Selection, UnknownPolicy> {
+fn selected(parameters: &mut Parameters<'_>, default: Selection) -> Result<Selection, PolicyParseError> {
     let seed = parameters.read("map-seed", "a whole number", |_: &u64| true)?;
     let random = Selection::Random(seed.unwrap_or(1));
     let default = if seed.is_some() { random.clone() } else { default };
@@ -191,7 +198,7 @@ fn selected(parameters: &mut Parameters<'_>, default: Selection) -> Result<Selec
     Ok(parameters.choose("selection", &selections)?.unwrap_or(default))
 }
 
-fn links(parameters: &mut Parameters<'_>) -> Result<LinkDefaults, UnknownPolicy> {
+fn links(parameters: &mut Parameters<'_>) -> Result<LinkDefaults, PolicyParseError> {
     let default = LinkDefaults::default();
     let mut speed =
         |key| parameters.read(key, "a bandwidth like 25g or 300GB", |bandwidth: &Bandwidth| bandwidth.0 > 0);

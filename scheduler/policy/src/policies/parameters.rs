@@ -5,7 +5,7 @@
 
 use std::str::FromStr;
 
-use super::UnknownPolicy;
+use super::PolicyParseError;
 
 /// The parameters of one policy, as far as it has not taken them.
 #[derive(Debug)]
@@ -18,12 +18,12 @@ pub(super) struct Parameters<'t> {
 
 impl<'t> Parameters<'t> {
     /// Takes a text like `las:quantum=60,queues=3` apart, into the name and the rest.
-    pub(super) fn parse(text: &'t str) -> Result<(&'t str, Parameters<'t>), UnknownPolicy> {
+    pub(super) fn parse(text: &'t str) -> Result<(&'t str, Parameters<'t>), PolicyParseError> {
         let (policy, rest) = text.split_once(':').unwrap_or((text, ""));
         let policy = policy.trim();
         let mut parameters = Parameters { policy, left: Vec::new(), keys: Vec::new() };
         for written in rest.split(',').map(str::trim).filter(|written| !written.is_empty()) {
-            let (key, value) = written.split_once('=').ok_or_else(|| UnknownPolicy::Syntax {
+            let (key, value) = written.split_once('=').ok_or_else(|| PolicyParseError::Syntax {
                 policy: policy.to_owned(),
                 written: written.to_owned(),
             })?;
@@ -46,7 +46,7 @@ impl<'t> Parameters<'t> {
         key: &'static str,
         allowed: &str,
         test: impl FnOnce(&T) -> bool,
-    ) -> Result<Option<T>, UnknownPolicy> {
+    ) -> Result<Option<T>, PolicyParseError> {
         let Some(value) = self.take(key) else { return Ok(None) };
         let read = value.parse().ok().filter(test);
         read.map(Some).ok_or_else(|| self.refuse(format!("{key} is '{value}': use {allowed}")))
@@ -57,7 +57,7 @@ impl<'t> Parameters<'t> {
         &mut self,
         key: &'static str,
         choices: &[(&str, T)],
-    ) -> Result<Option<T>, UnknownPolicy> {
+    ) -> Result<Option<T>, PolicyParseError> {
         let Some(value) = self.take(key) else { return Ok(None) };
         let chosen = choices.iter().find(|(word, _)| *word == value).map(|(_, choice)| choice.clone());
         let words: Vec<&str> = choices.iter().map(|(word, _)| *word).collect();
@@ -65,15 +65,15 @@ impl<'t> Parameters<'t> {
     }
 
     /// A value that is not allowed, with the sentence that says so.
-    pub(super) fn refuse(&self, why: String) -> UnknownPolicy {
-        UnknownPolicy::Value { policy: self.policy.to_owned(), why }
+    pub(super) fn refuse(&self, why: String) -> PolicyParseError {
+        PolicyParseError::Value { policy: self.policy.to_owned(), why }
     }
 
     /// Refuses what the policy did not take.
-    pub(super) fn finish(self) -> Result<(), UnknownPolicy> {
+    pub(super) fn finish(self) -> Result<(), PolicyParseError> {
         match self.left.first() {
             None => Ok(()),
-            Some((key, _)) => Err(UnknownPolicy::key(self.policy, key, &self.keys)),
+            Some((key, _)) => Err(PolicyParseError::key(self.policy, key, &self.keys)),
         }
     }
 }

@@ -5,7 +5,7 @@
 
 /// A text that means no policy.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-pub enum UnknownPolicy {
+pub enum PolicyParseError {
     /// No policy has this name.
     #[error("there is no policy '{written}': {instead}")]
     Name {
@@ -42,17 +42,17 @@ pub enum UnknownPolicy {
     },
 }
 
-impl UnknownPolicy {
-    pub(super) fn name(written: &str, known: &[&str]) -> UnknownPolicy {
-        UnknownPolicy::Name { written: written.to_owned(), instead: instead(written, known) }
+impl PolicyParseError {
+    pub(super) fn name(written: &str, known: &[&str]) -> PolicyParseError {
+        PolicyParseError::Name { written: written.to_owned(), instead: instead(written, known) }
     }
 
-    pub(super) fn key(policy: &str, key: &str, known: &[&str]) -> UnknownPolicy {
+    pub(super) fn key(policy: &str, key: &str, known: &[&str]) -> PolicyParseError {
         let instead = match known {
             [] => "it takes no parameters".to_owned(),
             known => instead(key, known),
         };
-        UnknownPolicy::Key { policy: policy.to_owned(), key: key.to_owned(), instead }
+        PolicyParseError::Key { policy: policy.to_owned(), key: key.to_owned(), instead }
     }
 }
 

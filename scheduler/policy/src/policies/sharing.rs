@@ -2,14 +2,16 @@
 //!
 //! A job without room lets others pass, as in the cluster managers that these policies were made for.
 
-use super::{Parameters, SWITCHES, UnknownPolicy, links, place};
-use crate::clwp_nlwp::{ClwpNlwp, ClwpNlwpOptions, CostWeights, Likeness, Slots, Traffic};
-use crate::interference::Knowledge;
-use crate::isacpp::{Isacpp, IsacppOptions, Selection};
-use crate::mapping::{self, Switch};
-use crate::shared_place::{Choice, FirstFitSharing, Horus, LeastLoaded, SharedPlace, UtilThreshold};
-use crate::stages::Contention;
-use crate::{Discipline, Fifo, Pipeline, Policy};
+use super::{Parameters, PolicyParseError, SWITCHES, links, place};
+use crate::clwp_nlwp::{
+    ClwpNlwp, ClwpNlwpOptions, CostWeights, SimilarityMeasure, SlotNormalization, TrafficPattern,
+};
+use crate::interference::InterferenceContext;
+use crate::isacpp::{GpuSelection, Isacpp, IsacppOptions};
+use crate::mapping::{self, Toggle};
+use crate::shared_place::{DeviceChooser, FirstFitSharing, Horus, LeastLoaded, SharedPlacer, UtilThreshold};
+use crate::stages::ContentionDegree;
+use crate::{Discipline, Fifo, Policy, QueuePolicy};
 
 /// Two jobs that keep a device busy for half of the time each fill it.
 const UTIL_THRESHOLD: f64 = 1.0;
@@ -17,9 +19,9 @@ const UTIL_THRESHOLD: f64 = 1.0;
 /// A policy of this name, if it is one of those that share.
 pub(super) fn sharing(
     name: &str,
-    knowledge: &Knowledge,
+    knowledge: &InterferenceContext,
     parameters: &mut Parameters<'_>,
-) -> Option<Result<Box<dyn Policy>, UnknownPolicy>> {
+) -> Option<Result<Box<dyn Policy>, PolicyParseError>> {
     match name {
         "first-fit-sharing" => Some(policy(FirstFitSharing, knowledge, parameters)),
         "least-loaded" => Some(policy(LeastLoaded, knowledge, parameters)),
@@ -32,29 +34,32 @@ pub(super) fn sharing(
 }
 
 fn policy(
-    choice: impl Choice + 'static,
-    knowledge: &Knowledge,
+    choice: impl DeviceChooser + 'static,
+    knowledge: &InterferenceContext,
     parameters: &mut Parameters<'_>,
-) -> Result<Box<dyn Policy>, UnknownPolicy> {
+) -> Result<Box<dyn Policy>, PolicyParseError> {
     let whole = place(parameters, mapping::Selection::default())?;
-    let place = SharedPlace::new(choice, whole, knowledge);
-    Ok(Box::new(Pipeline::new(Fifo, place, Discipline::WorkConserving)))
+    let place = SharedPlacer::new(choice, whole, knowledge);
+    Ok(Box::new(QueuePolicy::new(Fifo, place, Discipline::WorkConserving)))
 }
 
 fn util_threshold(
-    knowledge: &Knowledge,
+    knowledge: &InterferenceContext,
     parameters: &mut Parameters<'_>,
-) -> Result<Box<dyn Policy>, UnknownPolicy> {
+) -> Result<Box<dyn Policy>, PolicyParseError> {
     let most = parameters.read("threshold", "a number from 0 to 10", |it: &f64| (0.0..=10.0).contains(it))?;
     policy(UtilThreshold { most: most.unwrap_or(UTIL_THRESHOLD) }, knowledge, parameters)
 }
 
-fn isacpp(knowledge: &Knowledge, parameters: &mut Parameters<'_>) -> Result<Box<dyn Policy>, UnknownPolicy> {
-    let readings = [("mean", Contention::MeanMinusOne), ("sum", Contention::Sum)];
+fn isacpp(
+    knowledge: &InterferenceContext,
+    parameters: &mut Parameters<'_>,
+) -> Result<Box<dyn Policy>, PolicyParseError> {
+    let readings = [("mean", ContentionDegree::MeanMinusOne), ("sum", ContentionDegree::Sum)];
     let contention = parameters.choose("rcd", &readings)?.unwrap_or_default();
-    let selection = match parameters.choose("as-released", &SWITCHES)?.unwrap_or(Switch::Off) {
-        Switch::On => Selection::AsReleased,
-        Switch::Off => Selection::LeastInterference,
+    let selection = match parameters.choose("as-released", &SWITCHES)?.unwrap_or(Toggle::Off) {
+        Toggle::On => GpuSelection::AsReleased,
+        Toggle::Off => GpuSelection::LeastInterference,
     };
     let weight =
         parameters.read("speed-weight", "a number from 0 to 1000", |it: &f64| (0.0..=1e3).contains(it))?;
@@ -63,13 +68,13 @@ fn isacpp(knowledge: &Knowledge, parameters: &mut Parameters<'_>) -> Result<Box<
 }
 
 fn clwp_nlwp(
-    knowledge: &Knowledge,
+    knowledge: &InterferenceContext,
     parameters: &mut Parameters<'_>,
-) -> Result<Box<dyn Policy>, UnknownPolicy> {
+) -> Result<Box<dyn Policy>, PolicyParseError> {
     let default = ClwpNlwpOptions::default();
-    let likenesses = [("cosine", Likeness::Cosine), ("load", Likeness::Load)];
-    let slots = [("busy", Slots::Busy), ("all", Slots::All)];
-    let traffics = [("ring", Traffic::Ring), ("parameter-server", Traffic::ParameterServer)];
+    let likenesses = [("cosine", SimilarityMeasure::Cosine), ("load", SimilarityMeasure::Load)];
+    let slots = [("busy", SlotNormalization::Busy), ("all", SlotNormalization::All)];
+    let traffics = [("ring", TrafficPattern::Ring), ("parameter-server", TrafficPattern::ParameterServer)];
     let mut weight = |key, default| {
         let read = parameters.read(key, "a number from 0 to 1000", |it: &f64| (0.0..=1e3).contains(it))?;
         Ok(read.unwrap_or(default))
@@ -88,5 +93,5 @@ fn clwp_nlwp(
         costs,
     };
     let place = ClwpNlwp::new(options, links(parameters)?, knowledge);
-    Ok(Box::new(Pipeline::new(Fifo, place, Discipline::WorkConserving)))
+    Ok(Box::new(QueuePolicy::new(Fifo, place, Discipline::WorkConserving)))
 }

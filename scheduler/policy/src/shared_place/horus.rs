@@ -4,20 +4,20 @@
 //! systems", 2022, which predicts utilisation and has no model of slowdowns. Here what a job uses alone comes
 //! from measurements; one that nobody measured counts by the part that it asks for.
 
-use super::{Choice, Chosen, Jobs, Seat, least_loaded};
+use super::{DeviceChoice, DeviceChooser, FreeDevice, Jobs, least_loaded};
 use crate::{PendingJob, Shortage};
 
 /// Balances predicted utilisation.
 #[derive(Debug, Default, Clone, Copy)]
 pub(crate) struct Horus;
 
-impl Choice for Horus {
+impl DeviceChooser for Horus {
     fn choose(
         &mut self,
         newcomer: &PendingJob,
-        seats: &[Seat<'_>],
+        seats: &[FreeDevice<'_>],
         jobs: &mut Jobs,
-    ) -> Result<Chosen, Shortage> {
-        Ok(Chosen::new(least_loaded(seats, |seat| jobs.busy_together(newcomer.id, seat.device))))
+    ) -> Result<DeviceChoice, Shortage> {
+        Ok(DeviceChoice::new(least_loaded(seats, |seat| jobs.sum_utilisation(newcomer.id, seat.device))))
     }
 }

@@ -4,40 +4,40 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::sync::Arc;
 
-use cohabit_types::{Demand, Gpus, JobId, ModelDescription, Slowdown, Span, Time};
+use cohabit_types::{Demand, GpuRequest, JobId, ModelDescription, Slowdown, Span, Time};
 
-use crate::ends::expected_end;
-use crate::interference::{GpuKind, Known, SoloBook, member_of};
-use crate::{Change, DeviceView, JobTraits, PendingJob, Profile, RunningJob};
+use crate::ends::estimate_end;
+use crate::interference::{GpuKind, InternedMember, SoloMetricsTable, build_member};
+use crate::{DeviceView, JobTraits, PendingJob, Profile, RunningJob, ViewChange};
 
 /// All jobs that take devices.
 #[derive(Debug)]
 pub(crate) struct Jobs {
-    solos: Arc<SoloBook>,
+    solos: Arc<SoloMetricsTable>,
     now: Time,
-    known: BTreeMap<JobId, Book>,
+    known: BTreeMap<JobId, KnownJob>,
     /// One copy of each member, so that equal ones are quickly seen to be equal.
-    members: BTreeSet<Arc<Known>>,
+    members: BTreeSet<Arc<InternedMember>>,
     /// Those that wait for whole devices.
     awaiting_whole: BTreeSet<JobId>,
 }
 
 /// So many members are kept of which no job is known any more.
-const MOST_UNUSED: usize = 4_096;
+const MAX_UNUSED: usize = 4_096;
 
 /// What is known of one job.
 #[derive(Debug)]
-struct Book {
+struct KnownJob {
     demand: Demand,
     traits: Arc<JobTraits>,
     /// Once it runs.
     running: Option<RunningJob>,
     /// What it is on each make of GPU on which anybody thought of it.
-    members: BTreeMap<GpuKind, Arc<Known>>,
+    members: BTreeMap<GpuKind, Arc<InternedMember>>,
 }
 
 impl Jobs {
-    pub(crate) fn new(solos: Arc<SoloBook>) -> Jobs {
+    pub(crate) fn new(solos: Arc<SoloMetricsTable>) -> Jobs {
         Jobs {
             solos,
             now: Time::EPOCH,
@@ -48,44 +48,44 @@ impl Jobs {
     }
 
     /// Other measurements of jobs alone are known from now on.
-    pub(crate) fn know(&mut self, solos: Arc<SoloBook>) {
+    pub(crate) fn set_interference(&mut self, solos: Arc<SoloMetricsTable>) {
         self.solos = solos;
         self.known.values_mut().for_each(|book| book.members.clear());
     }
 
     /// Takes note of changes.
-    pub(crate) fn learn(&mut self, now: Time, changes: &[Change]) {
+    pub(crate) fn learn(&mut self, now: Time, changes: &[ViewChange]) {
         self.now = now;
         for change in changes {
             match change {
-                Change::Pending(job) => {
+                ViewChange::Pending(job) => {
                     self.note(job.id, &job.demand, &job.traits, None);
-                    if let Gpus::Whole(1..) = job.demand.gpus {
+                    if let GpuRequest::Whole(1..) = job.demand.gpus {
                         self.awaiting_whole.insert(job.id);
                     }
                 }
-                Change::Running(job) => {
+                ViewChange::Running(job) => {
                     self.note(job.id, &job.demand, &job.traits, Some(job.clone()));
                     self.awaiting_whole.remove(&job.id);
                 }
-                Change::Gone(job) => {
+                ViewChange::Gone(job) => {
                     self.known.remove(job);
                     self.awaiting_whole.remove(job);
                 }
-                Change::Node(_) | Change::NodeGone(_) => {}
+                ViewChange::Node(_) | ViewChange::NodeGone(_) => {}
             }
         }
     }
 
     fn note(&mut self, job: JobId, demand: &Demand, traits: &Arc<JobTraits>, running: Option<RunningJob>) {
-        let (Gpus::Part(_) | Gpus::Whole(1..)) = demand.gpus else { return };
+        let (GpuRequest::Part(_) | GpuRequest::Whole(1..)) = demand.gpus else { return };
         let new =
-            || Book { demand: *demand, traits: traits.clone(), running: None, members: BTreeMap::new() };
+            || KnownJob { demand: *demand, traits: traits.clone(), running: None, members: BTreeMap::new() };
         self.known.entry(job).or_insert_with(new).running = running;
     }
 
     /// Takes note of a job that is to be placed, if nobody told of it.
-    pub(crate) fn welcome(&mut self, job: &PendingJob) {
+    pub(crate) fn insert_if_unknown(&mut self, job: &PendingJob) {
         if !self.known.contains_key(&job.id) {
             self.note(job.id, &job.demand, &job.traits, None);
         }
@@ -97,15 +97,15 @@ impl Jobs {
     }
 
     /// What a known job is on a make of GPU.
-    pub(crate) fn member(&mut self, job: JobId, gpu: &GpuKind) -> Arc<Known> {
+    pub(crate) fn member(&mut self, job: JobId, gpu: &GpuKind) -> Arc<InternedMember> {
         let book = self.known.get_mut(&job).expect("only known jobs are asked for");
         if let Some(member) = book.members.get(gpu) {
             return member.clone();
         }
-        let made = Arc::new(Known::new(member_of(&book.demand, &book.traits, gpu, &self.solos)));
+        let made = Arc::new(InternedMember::new(build_member(&book.demand, &book.traits, gpu, &self.solos)));
         let member = self.members.get(&made).cloned().unwrap_or(made);
         book.members.insert(gpu.clone(), member.clone());
-        if self.members.len() >= MOST_UNUSED {
+        if self.members.len() >= MAX_UNUSED {
             self.members.retain(|known| Arc::strong_count(known) > 1);
         }
         self.members.insert(member.clone());
@@ -118,7 +118,7 @@ impl Jobs {
     }
 
     /// Whether a job waits for whole devices.
-    pub(crate) fn some_await_whole_devices(&self) -> bool {
+    pub(crate) fn has_waiting_whole_device_jobs(&self) -> bool {
         !self.awaiting_whole.is_empty()
     }
 
@@ -136,11 +136,11 @@ impl Jobs {
     /// How long a known job still runs at its present pace; nothing for one that does not run yet.
     pub(crate) fn ends_in(&self, job: JobId) -> Option<Span> {
         let running = self.known[&job].running.as_ref()?;
-        Some(expected_end(running, self.profile(job).runtime, self.now).since(self.now))
+        Some(estimate_end(running, self.profile(job).runtime, self.now).since(self.now))
     }
 
     /// How busy a device would be with a newcomer: the sum of what it and the neighbours use of it alone.
-    pub(crate) fn busy_together(&mut self, newcomer: JobId, device: &DeviceView) -> f64 {
+    pub(crate) fn sum_utilisation(&mut self, newcomer: JobId, device: &DeviceView) -> f64 {
         let gpu = GpuKind::named(&device.model);
         let together = self.on(device).into_iter().chain([newcomer]);
         together.map(|job| self.member(job, &gpu).member.busy()).sum()

@@ -1,6 +1,6 @@
 //! Choices among devices that are shared, each beside the same choice for all other jobs.
 //!
-//! A job that takes a part of one device goes where a [`Choice`] says, among the devices with room; jobs of
+//! A job that takes a part of one device goes where a [`DeviceChooser`] says, among the devices with room; jobs of
 //! whole devices go where the mapper says. So policies that share differ in nothing but whom they put beside
 //! whom. What room is, `free.rs` alone decides.
 
@@ -14,25 +14,25 @@ mod speed;
 mod tests;
 mod util_threshold;
 
-use cohabit_types::{Demand, Gpus, Placement, Slowdown, Span};
+use cohabit_types::{Demand, GpuRequest, Placement, Slowdown, Span};
 
-use crate::first_fit::shortage_on;
-use crate::interference::Knowledge;
+use crate::first_fit::find_shortage;
+use crate::interference::InterferenceContext;
 use crate::{
-    Change, Cluster, FreeNodes, JobTraits, MappedPlace, Needs, PendingJob, Place, Profile, Proposal,
-    Shortage, View,
+    ClassKey, ClusterChange, FreeNodes, JobTraits, MappedPlacer, PendingJob, Placer, Profile, Proposal,
+    Shortage, View, ViewChange,
 };
 pub(crate) use first_fit::FirstFitSharing;
 pub(crate) use horus::Horus;
 pub(crate) use jobs::Jobs;
 use jobs::trained;
 pub(crate) use least_loaded::LeastLoaded;
-pub(crate) use seat::{Seat, least_loaded};
+pub(crate) use seat::{FreeDevice, least_loaded};
 pub(crate) use speed::slowness;
 pub(crate) use util_threshold::UtilThreshold;
 
 /// Chooses one of the devices on which a job has room.
-pub(crate) trait Choice: Send {
+pub(crate) trait DeviceChooser: Send {
     /// Which; there is at least one.
     ///
     /// # Errors
@@ -40,19 +40,19 @@ pub(crate) trait Choice: Send {
     fn choose(
         &mut self,
         newcomer: &PendingJob,
-        seats: &[Seat<'_>],
+        seats: &[FreeDevice<'_>],
         jobs: &mut Jobs,
-    ) -> Result<Chosen, Shortage>;
+    ) -> Result<DeviceChoice, Shortage>;
 
     /// Goes by this knowledge from now on, if it asks a predictor.
-    fn know(&mut self, knowledge: &Knowledge) {
+    fn set_interference(&mut self, knowledge: &InterferenceContext) {
         let _ = knowledge;
     }
 }
 
 /// One of the seats.
 #[derive(Debug, Clone, PartialEq)]
-pub(crate) struct Chosen {
+pub(crate) struct DeviceChoice {
     /// Which.
     pub(crate) seat: usize,
     /// How many times as long as alone the job is expected to take there; nothing where nobody predicted it.
@@ -65,30 +65,30 @@ pub(crate) struct Chosen {
 
 /// A choice for parts of devices, and the mapper for the rest.
 #[derive(Debug)]
-pub(crate) struct SharedPlace<C> {
+pub(crate) struct SharedPlacer<C> {
     choice: C,
-    whole: MappedPlace,
+    whole: MappedPlacer,
     jobs: Jobs,
 }
 
-impl<C: Choice> SharedPlace<C> {
-    pub(crate) fn new(choice: C, whole: MappedPlace, knowledge: &Knowledge) -> SharedPlace<C> {
-        SharedPlace { choice, whole, jobs: Jobs::new(knowledge.solos.clone()) }
+impl<C: DeviceChooser> SharedPlacer<C> {
+    pub(crate) fn new(choice: C, whole: MappedPlacer, knowledge: &InterferenceContext) -> SharedPlacer<C> {
+        SharedPlacer { choice, whole, jobs: Jobs::new(knowledge.solos.clone()) }
     }
 }
 
-impl<C: Choice> Place for SharedPlace<C> {
-    fn learn(&mut self, view: &View, changes: &[Change]) {
+impl<C: DeviceChooser> Placer for SharedPlacer<C> {
+    fn learn(&mut self, view: &View, changes: &[ViewChange]) {
         self.whole.learn(view, changes);
         self.jobs.learn(view.now, changes);
     }
 
-    fn know(&mut self, knowledge: &Knowledge) {
-        self.choice.know(knowledge);
-        self.jobs.know(knowledge.solos.clone());
+    fn set_interference(&mut self, knowledge: &InterferenceContext) {
+        self.choice.set_interference(knowledge);
+        self.jobs.set_interference(knowledge.solos.clone());
     }
 
-    fn prepare(&mut self, view: &View) -> Cluster {
+    fn prepare(&mut self, view: &View) -> ClusterChange {
         self.whole.prepare(view)
     }
 
@@ -96,11 +96,11 @@ impl<C: Choice> Place for SharedPlace<C> {
         self.whole.profile(demand, traits)
     }
 
-    fn needs(&mut self, demand: &Demand, traits: &JobTraits, profile: &Profile) -> Needs {
-        let (Gpus::Part(_), 1) = (demand.gpus, demand.nodes) else {
+    fn needs(&mut self, demand: &Demand, traits: &JobTraits, profile: &Profile) -> ClassKey {
+        let (GpuRequest::Part(_), 1) = (demand.gpus, demand.nodes) else {
             return self.whole.needs(demand, traits, profile);
         };
-        Needs::Beside(*demand, trained(traits))
+        ClassKey::Beside(*demand, trained(traits))
     }
 
     fn place(
@@ -109,19 +109,19 @@ impl<C: Choice> Place for SharedPlace<C> {
         profile: &Profile,
         free: &FreeNodes<'_>,
     ) -> Result<Proposal, Shortage> {
-        let (Gpus::Part(_), 1) = (job.demand.gpus, job.demand.nodes) else {
+        let (GpuRequest::Part(_), 1) = (job.demand.gpus, job.demand.nodes) else {
             return self.whole.place(job, profile, free);
         };
-        let seats = Seat::all(&job.demand, free);
+        let seats = FreeDevice::all(&job.demand, free);
         if seats.is_empty() {
-            return Err(shortage_on(&job.demand, free.nodes()));
+            return Err(find_shortage(&job.demand, free.nodes()));
         }
-        self.jobs.welcome(job);
-        let Chosen { seat, slowdown, delay, why } = self.choice.choose(job, &seats, &mut self.jobs)?;
+        self.jobs.insert_if_unknown(job);
+        let DeviceChoice { seat, slowdown, delay, why } = self.choice.choose(job, &seats, &mut self.jobs)?;
         Ok(Proposal {
             placement: seats[seat].placement(&job.demand),
             slowdown: slowdown.unwrap_or(1.0),
-            beside_others: slowdown.map(Slowdown::from),
+            colocation_slowdown: slowdown.map(Slowdown::from),
             delay,
             why,
         })
@@ -132,9 +132,9 @@ impl<C: Choice> Place for SharedPlace<C> {
     }
 }
 
-impl Chosen {
+impl DeviceChoice {
     /// A seat of which nothing more is to say.
-    pub(crate) const fn new(seat: usize) -> Chosen {
-        Chosen { seat, slowdown: None, delay: Span::ZERO, why: String::new() }
+    pub(crate) const fn new(seat: usize) -> DeviceChoice {
+        DeviceChoice { seat, slowdown: None, delay: Span::ZERO, why: String::new() }
     }
 }

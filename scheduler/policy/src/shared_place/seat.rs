@@ -6,16 +6,16 @@ use crate::{DeviceView, FreeNodes, NodeView};
 
 /// A device with room.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Seat<'f> {
+pub(crate) struct FreeDevice<'f> {
     pub(crate) node: &'f NodeView,
     pub(crate) device: &'f DeviceView,
 }
 
-impl<'f> Seat<'f> {
+impl<'f> FreeDevice<'f> {
     /// All there are, in the order of nodes and of their devices.
-    pub(crate) fn all(demand: &Demand, free: &'f FreeNodes<'_>) -> Vec<Seat<'f>> {
+    pub(crate) fn all(demand: &Demand, free: &'f FreeNodes<'_>) -> Vec<FreeDevice<'f>> {
         let roomy = free.nodes().filter(|node| node.has_host_room(demand));
-        roomy.flat_map(|node| node.roomy(demand).map(move |device| Seat { node, device })).collect()
+        roomy.flat_map(|node| node.roomy(demand).map(move |device| FreeDevice { node, device })).collect()
     }
 
     pub(crate) fn placement(&self, demand: &Demand) -> Placement {
@@ -27,7 +27,7 @@ impl<'f> Seat<'f> {
 ///
 /// # Panics
 /// If there are no seats.
-pub(crate) fn least_loaded(seats: &[Seat<'_>], load: impl FnMut(&Seat<'_>) -> f64) -> usize {
+pub(crate) fn least_loaded(seats: &[FreeDevice<'_>], load: impl FnMut(&FreeDevice<'_>) -> f64) -> usize {
     let loads: Vec<f64> = seats.iter().map(load).collect();
     let before = |one: &usize, other: &usize| {
         let more_memory = seats[*other].device.memory_free.cmp(&seats[*one].device.memory_free);

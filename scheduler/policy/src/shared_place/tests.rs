@@ -2,14 +2,14 @@
 
 use cohabit_types::{Bytes, ReasonCode, Share};
 
-use crate::interference::Knowledge;
+use crate::interference::InterferenceContext;
 use crate::tests::company::{knowledge, plan_of, runs, seats, training};
 use crate::tests::kit::{gpus, job, node, view};
-use crate::{PendingJob, View, policy_that_knows};
+use crate::{PendingJob, View, parse_policy_with};
 
 const SHARING: [&str; 5] = ["first-fit-sharing", "least-loaded", "horus", "util-threshold", "isacpp"];
 
-fn known() -> Knowledge {
+fn known() -> InterferenceContext {
     knowledge("test GPU", &[("heavy", 0.9), ("middling", 0.5), ("light", 0.1)])
 }
 
@@ -85,9 +85,9 @@ fn who_would_make_every_device_too_busy_waits_and_lets_others_pass_that_need_the
     view.nodes.truncate(1);
     let view = with(view, vec![training(1, "middling", 100), training(2, "light", 100)]);
     assert_eq!(placed("util-threshold", &view), [(2, 0, 0)]);
-    let mut policy = policy_that_knows("util-threshold:threshold=0.95", &known()).unwrap();
+    let mut policy = parse_policy_with("util-threshold:threshold=0.95", &known()).unwrap();
     policy.learn(&view, &view.as_changes());
-    let told = policy.outlook(&view).remove(0);
+    let told = policy.explain_pending(&view).remove(0);
     assert_eq!(told.code, ReasonCode::WaitingForDevices);
     assert_eq!(
         told.why,

@@ -4,7 +4,7 @@
 //! After Q. Hu et al., "Lucid: a non-intrusive, scalable and interpretable scheduler for deep learning
 //! training jobs", 2023, which packs jobs by how busy they keep a GPU alone.
 
-use super::{Choice, Chosen, Jobs, Seat, least_loaded};
+use super::{DeviceChoice, DeviceChooser, FreeDevice, Jobs, least_loaded};
 use crate::{PendingJob, Shortage};
 
 /// Packs up to a threshold.
@@ -14,22 +14,23 @@ pub(crate) struct UtilThreshold {
     pub(crate) most: f64,
 }
 
-impl Choice for UtilThreshold {
+impl DeviceChooser for UtilThreshold {
     fn choose(
         &mut self,
         newcomer: &PendingJob,
-        seats: &[Seat<'_>],
+        seats: &[FreeDevice<'_>],
         jobs: &mut Jobs,
-    ) -> Result<Chosen, Shortage> {
-        let loads: Vec<f64> = seats.iter().map(|seat| jobs.busy_together(newcomer.id, seat.device)).collect();
+    ) -> Result<DeviceChoice, Shortage> {
+        let loads: Vec<f64> =
+            seats.iter().map(|seat| jobs.sum_utilisation(newcomer.id, seat.device)).collect();
         let is_allowed = |at: &usize| jobs.on(seats[*at].device).is_empty() || loads[*at] <= self.most;
         let allowed: Vec<usize> = (0..seats.len()).filter(is_allowed).collect();
         if allowed.is_empty() {
             return Err(Shortage::Busy { most: (self.most * 100.0).round() as u32 });
         }
-        let packed: Vec<Seat<'_>> = allowed.iter().map(|at| seats[*at]).collect();
+        let packed: Vec<FreeDevice<'_>> = allowed.iter().map(|at| seats[*at]).collect();
         let mut room = allowed.iter().map(|at| -loads[*at]);
         let fullest = least_loaded(&packed, |_| room.next().unwrap_or_default());
-        Ok(Chosen::new(allowed[fullest]))
+        Ok(DeviceChoice::new(allowed[fullest]))
     }
 }

@@ -1,10 +1,10 @@
 //! The degree of contention: how much less of a GPU's resources a job gets beside others than alone.
 
-use crate::interference::{Colocated, Member};
+use crate::interference::{ColocationEstimate, SetMember};
 
 /// How the ratios of the three resources become one number.
 #[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Contention {
+pub(crate) enum ContentionDegree {
     /// Their sum, as released: 3 where nobody is in the way.
     Sum,
     /// How far their mean lies above 1: 0 where nobody is in the way.
@@ -12,18 +12,18 @@ pub(crate) enum Contention {
     MeanMinusOne,
 }
 
-impl Contention {
+impl ContentionDegree {
     /// What one member meets. Of memory and utilisation the predictor says what becomes of them; bandwidth of
     /// the link to the host falls as the job is slowed, and so does what it says nothing about but memory,
     /// which is not shared out.
-    pub(super) fn degree(self, member: &Member, beside: &Colocated) -> f64 {
+    pub(super) fn degree(self, member: &SetMember, beside: &ColocationEstimate) -> f64 {
         let memory = ratio(member.solo.memory, beside.memory).unwrap_or(1.0);
         let link = beside.slowdown;
         let utilisation = ratio(member.solo.utilisation, beside.utilisation).unwrap_or(beside.slowdown);
         let sum = memory + link + utilisation;
         match self {
-            Contention::Sum => sum,
-            Contention::MeanMinusOne => sum / 3.0 - 1.0,
+            ContentionDegree::Sum => sum,
+            ContentionDegree::MeanMinusOne => sum / 3.0 - 1.0,
         }
     }
 }
@@ -36,32 +36,35 @@ fn ratio(alone: Option<f64>, beside: Option<f64>) -> Option<f64> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::interference::Solo;
+    use crate::interference::SoloMetrics;
 
-    fn member() -> Member {
-        let solo = Solo { memory: Some(8e9), utilisation: Some(0.6), ..Solo::default() };
-        Member { solo, ..Member::default() }
+    fn member() -> SetMember {
+        let solo = SoloMetrics { memory: Some(8e9), utilisation: Some(0.6), ..SoloMetrics::default() };
+        SetMember { solo, ..SetMember::default() }
     }
 
     #[test]
     fn nobody_in_the_way_is_three_as_a_sum_and_nothing_by_the_mean() {
-        let beside = Colocated::slowed(&member(), 1.0, 0.0);
-        assert_eq!(Contention::Sum.degree(&member(), &beside), 3.0);
-        assert_eq!(Contention::MeanMinusOne.degree(&member(), &beside), 0.0);
+        let beside = ColocationEstimate::slowed(&member(), 1.0, 0.0);
+        assert_eq!(ContentionDegree::Sum.degree(&member(), &beside), 3.0);
+        assert_eq!(ContentionDegree::MeanMinusOne.degree(&member(), &beside), 0.0);
     }
 
     #[test]
     fn each_resource_counts_by_what_is_left_of_it() {
-        let slowed = Colocated::slowed(&member(), 2.0, 0.0);
-        let beside = Colocated { memory: Some(16e9), utilisation: Some(0.2), ..slowed };
-        assert!((Contention::Sum.degree(&member(), &beside) - (0.5 + 2.0 + 3.0)).abs() < 1e-12);
+        let slowed = ColocationEstimate::slowed(&member(), 2.0, 0.0);
+        let beside = ColocationEstimate { memory: Some(16e9), utilisation: Some(0.2), ..slowed };
+        assert!((ContentionDegree::Sum.degree(&member(), &beside) - (0.5 + 2.0 + 3.0)).abs() < 1e-12);
     }
 
     #[test]
     fn what_nobody_measured_is_taken_to_fall_with_the_speed() {
-        let unknown = Member::default();
-        let nothing =
-            Colocated { memory: None, utilisation: Some(0.0), ..Colocated::slowed(&unknown, 1.5, 0.0) };
-        assert_eq!(Contention::Sum.degree(&unknown, &nothing), 1.0 + 1.5 + 1.5);
+        let unknown = SetMember::default();
+        let nothing = ColocationEstimate {
+            memory: None,
+            utilisation: Some(0.0),
+            ..ColocationEstimate::slowed(&unknown, 1.5, 0.0)
+        };
+        assert_eq!(ContentionDegree::Sum.degree(&unknown, &nothing), 1.0 + 1.5 + 1.5);
     }
 }

@@ -8,5 +8,8 @@ mod contention;
 mod scene;
 mod timeline;
 
-pub(crate) use contention::Contention;
-pub(crate) use scene::{Expected, Scene, company, expected, play, with_newcomer, without_newcomer};
+pub(crate) use contention::ContentionDegree;
+pub(crate) use scene::{
+    DeviceTimeline, MultiStageEstimate, build_with_newcomer, build_without_newcomer, company, expected,
+    run_stages,
+};

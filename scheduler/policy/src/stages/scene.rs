@@ -5,10 +5,10 @@ use std::collections::BTreeMap;
 
 use cohabit_types::JobId;
 
-use super::contention::Contention;
-use super::timeline::{Beside, Timeline, Work};
-use crate::interference::{Asked, Colocated, Company, GpuKind};
-use crate::shared_place::{Jobs, Seat};
+use super::contention::ContentionDegree;
+use super::timeline::{RemainingIterations, StageConditions, Timeline};
+use crate::interference::{ColocationEstimate, GpuKind, InternedSet, PredictionCache};
+use crate::shared_place::{FreeDevice, Jobs};
 
 /// So many iterations a job is taken to have of which nobody knows how many it has.
 const UNKNOWN_ITERATIONS: f64 = 1_000.0;
@@ -17,7 +17,7 @@ const LIKELY_TO_FIT: f64 = 0.5;
 
 /// What is expected of a newcomer on one GPU.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub(crate) struct Expected {
+pub(crate) struct MultiStageEstimate {
     /// The overall interference; 0 on an idle GPU.
     pub(crate) interference: f64,
     /// How many times as long as alone the newcomer takes.
@@ -29,9 +29,9 @@ pub(crate) struct Expected {
 }
 
 /// The jobs of one GPU: a newcomer before its neighbours, or those alone.
-pub(crate) struct Scene {
+pub(crate) struct DeviceTimeline {
     /// At the start.
-    together: Company,
+    together: InternedSet,
     timeline: Timeline,
     fits: bool,
 }
@@ -39,39 +39,48 @@ pub(crate) struct Scene {
 /// What to expect of a newcomer on each of these.
 pub(crate) fn expected(
     newcomer: JobId,
-    seats: &[Seat<'_>],
+    seats: &[FreeDevice<'_>],
     jobs: &mut Jobs,
-    asked: &mut Asked,
-    contention: Contention,
-) -> Vec<Expected> {
-    let mut scenes = with_newcomer(newcomer, seats, jobs, asked);
-    play(&mut scenes, asked, contention);
-    scenes.iter().map(Scene::expected).collect()
+    asked: &mut PredictionCache,
+    contention: ContentionDegree,
+) -> Vec<MultiStageEstimate> {
+    let mut scenes = build_with_newcomer(newcomer, seats, jobs, asked);
+    run_stages(&mut scenes, asked, contention);
+    scenes.iter().map(DeviceTimeline::expected).collect()
 }
 
 /// The newcomer and its neighbours on each seat, before their first stage.
-pub(crate) fn with_newcomer(
+pub(crate) fn build_with_newcomer(
     newcomer: JobId,
-    seats: &[Seat<'_>],
+    seats: &[FreeDevice<'_>],
     jobs: &mut Jobs,
-    asked: &mut Asked,
-) -> Vec<Scene> {
+    asked: &mut PredictionCache,
+) -> Vec<DeviceTimeline> {
     scenes(Some(newcomer), seats, jobs, asked)
 }
 
 /// The neighbours of each seat as they go on if nobody joins them.
-pub(crate) fn without_newcomer(seats: &[Seat<'_>], jobs: &mut Jobs, asked: &mut Asked) -> Vec<Scene> {
+pub(crate) fn build_without_newcomer(
+    seats: &[FreeDevice<'_>],
+    jobs: &mut Jobs,
+    asked: &mut PredictionCache,
+) -> Vec<DeviceTimeline> {
     scenes(None, seats, jobs, asked)
 }
 
 /// Goes through all stages of all scenes.
-pub(crate) fn play(scenes: &mut [Scene], asked: &mut Asked, contention: Contention) {
+pub(crate) fn run_stages(
+    scenes: &mut [DeviceTimeline],
+    asked: &mut PredictionCache,
+    contention: ContentionDegree,
+) {
     loop {
-        let mut going_on: Vec<&mut Scene> = scenes.iter_mut().filter(|scene| scene.goes_on()).collect();
+        let mut going_on: Vec<&mut DeviceTimeline> =
+            scenes.iter_mut().filter(|scene| scene.goes_on()).collect();
         if going_on.is_empty() {
             return;
         }
-        let companies: Vec<Company> = going_on.iter().map(|scene| scene.company()).collect();
+        let companies: Vec<InternedSet> = going_on.iter().map(|scene| scene.company()).collect();
         for (scene, told) in going_on.iter_mut().zip(asked.predict(&companies)) {
             scene.pass(&told, contention);
         }
@@ -79,10 +88,15 @@ pub(crate) fn play(scenes: &mut [Scene], asked: &mut Asked, contention: Contenti
 }
 
 /// The scenes before their first stage: what who runs has left follows from the pace of its present company.
-fn scenes(newcomer: Option<JobId>, seats: &[Seat<'_>], jobs: &mut Jobs, asked: &mut Asked) -> Vec<Scene> {
+fn scenes(
+    newcomer: Option<JobId>,
+    seats: &[FreeDevice<'_>],
+    jobs: &mut Jobs,
+    asked: &mut PredictionCache,
+) -> Vec<DeviceTimeline> {
     let neighbours: Vec<Vec<JobId>> = seats.iter().map(|seat| jobs.on(seat.device)).collect();
     let running: Vec<Vec<JobId>> = neighbours.iter().map(|present| running(present, jobs)).collect();
-    let companies: Vec<Company> =
+    let companies: Vec<InternedSet> =
         seats.iter().zip(&running).map(|(seat, present)| company(seat, present, jobs)).collect();
     let paces = running.into_iter().zip(asked.predict(&companies)).map(|(running, told)| {
         running.into_iter().zip(told.iter().map(|it| it.slowdown)).collect::<BTreeMap<JobId, f64>>()
@@ -90,7 +104,7 @@ fn scenes(newcomer: Option<JobId>, seats: &[Seat<'_>], jobs: &mut Jobs, asked: &
     let told = seats.iter().zip(neighbours).zip(paces);
     told.map(|((seat, neighbours), paces)| {
         let together: Vec<JobId> = newcomer.into_iter().chain(neighbours).collect();
-        Scene {
+        DeviceTimeline {
             timeline: Timeline::new(together.iter().map(|job| work(*job, &paces, jobs)).collect()),
             together: company(seat, &together, jobs),
             fits: true,
@@ -105,40 +119,40 @@ fn running(neighbours: &[JobId], jobs: &Jobs) -> Vec<JobId> {
 }
 
 /// These jobs on the GPU of a seat.
-pub(crate) fn company(seat: &Seat<'_>, present: &[JobId], jobs: &mut Jobs) -> Company {
+pub(crate) fn company(seat: &FreeDevice<'_>, present: &[JobId], jobs: &mut Jobs) -> InternedSet {
     let gpu = GpuKind::named(&seat.device.model);
     let members = present.iter().map(|job| jobs.member(*job, &gpu)).collect();
-    Company { gpu, sharing: seat.device.sharing.mode, members }
+    InternedSet { gpu, sharing: seat.device.sharing.mode, members }
 }
 
 /// What a job still has to do: all of it, or, where it runs, what its present pace leaves until its end.
-fn work(job: JobId, paces: &BTreeMap<JobId, f64>, jobs: &Jobs) -> Work {
+fn work(job: JobId, paces: &BTreeMap<JobId, f64>, jobs: &Jobs) -> RemainingIterations {
     let profile = jobs.profile(job);
     let iterations = profile.iterations.map_or(UNKNOWN_ITERATIONS, |it| it.max(1) as f64);
     let seconds_alone = profile.runtime.as_secs_f64().max(1e-6) / iterations;
     let pace = paces.get(&job).copied().unwrap_or(1.0);
     let left = jobs.ends_in(job).map(|left| left.as_secs_f64() / pace / seconds_alone);
-    Work { iterations: left.map_or(iterations, |left| left.round().max(1.0)), seconds_alone }
+    RemainingIterations { iterations: left.map_or(iterations, |left| left.round().max(1.0)), seconds_alone }
 }
 
-impl Scene {
+impl DeviceTimeline {
     fn goes_on(&self) -> bool {
         !self.timeline.present().is_empty()
     }
 
     /// Those of the next stage.
-    fn company(&self) -> Company {
-        let Company { gpu, sharing, members } = &self.together;
+    fn company(&self) -> InternedSet {
+        let InternedSet { gpu, sharing, members } = &self.together;
         let members = self.timeline.present().iter().map(|job| members[*job].clone()).collect();
-        Company { gpu: gpu.clone(), sharing: *sharing, members }
+        InternedSet { gpu: gpu.clone(), sharing: *sharing, members }
     }
 
-    fn pass(&mut self, told: &[Colocated], contention: Contention) {
-        let beside = |(job, told): (&usize, &Colocated)| Beside {
+    fn pass(&mut self, told: &[ColocationEstimate], contention: ContentionDegree) {
+        let beside = |(job, told): (&usize, &ColocationEstimate)| StageConditions {
             seconds: self.timeline.seconds_alone(*job) * told.slowdown,
             contention: contention.degree(&self.together.members[*job].member, told),
         };
-        let beside: Vec<Beside> = self.timeline.present().iter().zip(told).map(beside).collect();
+        let beside: Vec<StageConditions> = self.timeline.present().iter().zip(told).map(beside).collect();
         // Memory is fullest in the first stage, when all are there.
         self.fits = self.fits && told.first().is_none_or(|told| told.fits >= LIKELY_TO_FIT);
         self.timeline.pass(&beside);
@@ -150,9 +164,9 @@ impl Scene {
     }
 
     /// What was played through, for the newcomer.
-    fn expected(&self) -> Expected {
+    fn expected(&self) -> MultiStageEstimate {
         let newcomer = 0;
-        Expected {
+        MultiStageEstimate {
             interference: self.timeline.interference(),
             slowdown: (self.ends()[newcomer] / self.timeline.alone(newcomer)).max(1.0),
             neighbours: self.together.members.len() - 1,

@@ -6,7 +6,7 @@
 
 /// What a job still has to do.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub(super) struct Work {
+pub(super) struct RemainingIterations {
     /// Iterations left (`rho`).
     pub(super) iterations: f64,
     /// What one takes alone, in seconds.
@@ -15,7 +15,7 @@ pub(super) struct Work {
 
 /// What a stage is like for one job.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub(super) struct Beside {
+pub(super) struct StageConditions {
     /// What an iteration takes in this company, in seconds (`tau / I`).
     pub(super) seconds: f64,
     /// The degree of contention that it meets (`RCD`).
@@ -25,7 +25,7 @@ pub(super) struct Beside {
 /// The stages of one GPU, as far as they have been gone through.
 #[derive(Debug, Clone)]
 pub(super) struct Timeline {
-    left: Vec<Work>,
+    left: Vec<RemainingIterations>,
     /// Seconds that each would take alone.
     alone: Vec<f64>,
     /// The jobs that have not ended.
@@ -34,11 +34,11 @@ pub(super) struct Timeline {
     elapsed: f64,
     /// When each job ended (`T`).
     ends: Vec<f64>,
-    stages: Vec<Stage>,
+    stages: Vec<TimelineStage>,
 }
 
 #[derive(Debug, Clone)]
-struct Stage {
+struct TimelineStage {
     seconds: f64,
     /// Of those present.
     contention: Vec<(usize, f64)>,
@@ -49,7 +49,7 @@ const NEWCOMER: usize = 0;
 
 impl Timeline {
     /// Of these jobs, the newcomer first.
-    pub(super) fn new(jobs: Vec<Work>) -> Timeline {
+    pub(super) fn new(jobs: Vec<RemainingIterations>) -> Timeline {
         let alone = jobs.iter().map(|work| work.iterations * work.seconds_alone).collect();
         let (present, ends) = ((0..jobs.len()).collect(), vec![0.0; jobs.len()]);
         let mut timeline = Timeline { left: jobs, alone, present, elapsed: 0.0, ends, stages: Vec::new() };
@@ -63,8 +63,8 @@ impl Timeline {
     }
 
     /// Goes through a stage that is like this for those present, in their order.
-    pub(super) fn pass(&mut self, beside: &[Beside]) {
-        let needs = |(job, beside): (&usize, &Beside)| self.left[*job].iterations * beside.seconds;
+    pub(super) fn pass(&mut self, beside: &[StageConditions]) {
+        let needs = |(job, beside): (&usize, &StageConditions)| self.left[*job].iterations * beside.seconds;
         let needs: Vec<f64> = self.present.iter().zip(beside).map(needs).collect();
         let Some(first) = (0..needs.len()).min_by(|a, b| needs[*a].total_cmp(&needs[*b])) else { return };
         let seconds = needs[first];
@@ -75,7 +75,7 @@ impl Timeline {
         }
         self.elapsed += seconds;
         let contention = self.present.iter().copied().zip(beside.iter().map(|it| it.contention)).collect();
-        self.stages.push(Stage { seconds, contention });
+        self.stages.push(TimelineStage { seconds, contention });
         self.ends[self.present.remove(first)] = self.elapsed;
         self.end_alone();
     }
@@ -83,7 +83,7 @@ impl Timeline {
     /// Who is left alone meets nobody any more.
     fn end_alone(&mut self) {
         if let [last] = self.present[..] {
-            let Work { iterations, seconds_alone } = self.left[last];
+            let RemainingIterations { iterations, seconds_alone } = self.left[last];
             self.ends[last] = self.elapsed + iterations * seconds_alone;
             self.present.clear();
         }
@@ -102,9 +102,10 @@ impl Timeline {
 
     /// What a job meets while the newcomer is there, by its whole time (`F`).
     fn met_by(&self, job: usize) -> f64 {
-        let degree = |stage: &Stage, of| stage.contention.iter().find(|(it, _)| *it == of).map(|it| it.1);
-        let with_newcomer = self.stages.iter().filter(|stage| degree(stage, NEWCOMER).is_some());
-        let met = with_newcomer.filter_map(|stage| Some(stage.seconds * degree(stage, job)?));
+        let degree =
+            |stage: &TimelineStage, of| stage.contention.iter().find(|(it, _)| *it == of).map(|it| it.1);
+        let build_with_newcomer = self.stages.iter().filter(|stage| degree(stage, NEWCOMER).is_some());
+        let met = build_with_newcomer.filter_map(|stage| Some(stage.seconds * degree(stage, job)?));
         // Who ends at once meets nobody.
         if self.ends[job] > 0.0 { met.sum::<f64>() / self.ends[job] } else { 0.0 }
     }
@@ -129,14 +130,14 @@ impl Timeline {
 mod tests {
     use super::*;
 
-    fn beside(seconds: f64, contention: f64) -> Beside {
-        Beside { seconds, contention }
+    fn beside(seconds: f64, contention: f64) -> StageConditions {
+        StageConditions { seconds, contention }
     }
 
     /// A newcomer with 50 iterations in an epoch, A with 100 and B with 200.
     #[test]
     fn the_interference_of_three_jobs_is_as_worked_out_by_hand() {
-        let work = |iterations, seconds_alone| Work { iterations, seconds_alone };
+        let work = |iterations, seconds_alone| RemainingIterations { iterations, seconds_alone };
         let mut timeline = Timeline::new(vec![work(400.0, 0.5), work(300.0, 0.3), work(1_000.0, 0.1)]);
         assert_eq!(timeline.present(), [0, 1, 2]);
         timeline.pass(&[beside(0.6, 3.6), beside(0.4, 4.2), beside(0.25, 3.9)]);
@@ -153,13 +154,13 @@ mod tests {
 
     #[test]
     fn who_is_alone_meets_nobody() {
-        let timeline = Timeline::new(vec![Work { iterations: 10.0, seconds_alone: 2.0 }]);
+        let timeline = Timeline::new(vec![RemainingIterations { iterations: 10.0, seconds_alone: 2.0 }]);
         assert_eq!((timeline.present().len(), timeline.interference(), timeline.ends()[0]), (0, 0.0, 20.0));
     }
 
     #[test]
     fn stages_after_the_newcomer_has_gone_do_not_count() {
-        let work = |iterations| Work { iterations, seconds_alone: 1.0 };
+        let work = |iterations| RemainingIterations { iterations, seconds_alone: 1.0 };
         let mut timeline = Timeline::new(vec![work(10.0), work(100.0), work(100.0)]);
         timeline.pass(&[beside(1.0, 1.0); 3]);
         timeline.pass(&[beside(1.0, 1_000.0); 2]);
@@ -169,7 +170,8 @@ mod tests {
 
     #[test]
     fn who_has_nothing_left_is_gone_at_once() {
-        let mut timeline = Timeline::new(vec![Work { iterations: 10.0, seconds_alone: 1.0 }; 2]);
+        let mut timeline =
+            Timeline::new(vec![RemainingIterations { iterations: 10.0, seconds_alone: 1.0 }; 2]);
         timeline.left[1].iterations = 0.0;
         timeline.pass(&[beside(2.0, 3.0); 2]);
         assert_eq!((timeline.interference(), timeline.ends()[0]), (0.0, 10.0));

@@ -7,7 +7,7 @@ use proptest::prelude::*;
 
 use super::cluster::{Ran, TestJob, run};
 use super::kit::*;
-use crate::policy_by_name;
+use crate::parse_policy;
 
 fn started(ran: &[Ran]) -> BTreeMap<u64, u64> {
     let seconds = |at: Time| at.as_micros() / 1_000_000;
@@ -16,7 +16,7 @@ fn started(ran: &[Ran]) -> BTreeMap<u64, u64> {
 
 fn easy(devices: usize, jobs: Vec<TestJob>) -> BTreeMap<u64, u64> {
     let nodes = vec![node(1, &vec![1_000; devices])];
-    started(&run(policy_by_name("easy-backfill").unwrap().as_mut(), nodes, jobs))
+    started(&run(parse_policy("easy-backfill").unwrap().as_mut(), nodes, jobs))
 }
 
 #[test]
@@ -56,7 +56,7 @@ fn a_job_that_runs_longer_than_expected_postpones_the_reservation() {
 #[test]
 fn the_outlook_tells_of_the_reservation() {
     let mut view = view(vec![node(1, &[1_000, 0])], vec![job(1, anywhere(2)), job(2, anywhere(1))]);
-    let mut policy = policy_by_name("easy-backfill").unwrap();
+    let mut policy = parse_policy("easy-backfill").unwrap();
     let running = crate::RunningJob {
         id: JobId::new(9),
         priority: 0,
@@ -78,7 +78,7 @@ fn the_outlook_tells_of_the_reservation() {
     view.running.insert(running.id, running);
     policy.learn(&view, &view.as_changes());
     assert_eq!(placed(&policy.plan(&view)), [0_u64; 0]);
-    let prospects = policy.outlook(&view);
+    let prospects = policy.explain_pending(&view);
     assert!(
         prospects[0].why.ends_with("room is reserved for it in 1 min 0 s at the latest"),
         "{prospects:?}"
@@ -165,7 +165,7 @@ proptest! {
         let first = jobs.len() as u64 + 1;
         jobs.push(TestJob::new(first, 1.0, Demand { nodes: 2, ..gpus(3) }, 10));
         let start = |jobs: Vec<TestJob>| {
-            started(&run(policy_by_name("easy-backfill").unwrap().as_mut(), nodes(), jobs))
+            started(&run(parse_policy("easy-backfill").unwrap().as_mut(), nodes(), jobs))
         };
         let alone = start(jobs.clone());
         prop_assume!((1..first).all(|filler| alone[&filler] == 0), "it is the first without room");

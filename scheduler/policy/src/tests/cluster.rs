@@ -10,8 +10,8 @@ use cohabit_types::{Demand, Estimate, JobId, ModelDescription, Placement, Span, 
 
 use super::kit;
 use crate::{
-    Action, Change, FirstFit, FreeNodes, JobTraits, NodeView, PendingJob, Place, Plan, Policy, RunPhase,
-    RunningJob, View,
+    Action, FirstFit, FreeNodes, JobTraits, NodeView, PendingJob, Placer, Plan, Policy, RunPhase, RunningJob,
+    View, ViewChange,
 };
 
 /// Plans at one moment after which a policy is taken to run in circles.
@@ -79,11 +79,11 @@ pub(crate) struct TestCluster {
     /// What is to come, by time; of one time, ends come before arrivals.
     events: BTreeMap<(Time, Event), ()>,
     /// Knows how much slower a place is than the best.
-    truth: Box<dyn Place>,
+    truth: Box<dyn Placer>,
     jobs: BTreeMap<JobId, TestJob>,
     attempts: BTreeMap<JobId, Attempt>,
     /// What the policy has not been told yet.
-    changes: Vec<Change>,
+    changes: Vec<ViewChange>,
     ended: Vec<Ran>,
     /// How long a preempted job takes to leave its devices.
     pub(crate) stopping_takes: Span,
@@ -111,7 +111,7 @@ struct Attempt {
 }
 
 impl TestCluster {
-    pub(crate) fn new(nodes: Vec<NodeView>, jobs: Vec<TestJob>, truth: Box<dyn Place>) -> TestCluster {
+    pub(crate) fn new(nodes: Vec<NodeView>, jobs: Vec<TestJob>, truth: Box<dyn Placer>) -> TestCluster {
         let arrival = |job: &TestJob| ((job.pending.eligible_at, Event::Arrived(job.pending.id)), ());
         let view = View { nodes, ..View::default() };
         TestCluster {
@@ -165,7 +165,7 @@ impl TestCluster {
 
     fn happen(&mut self, event: Event) {
         match event {
-            Event::Arrived(job) => self.change(Change::Pending(self.jobs[&job].pending.clone())),
+            Event::Arrived(job) => self.change(ViewChange::Pending(self.jobs[&job].pending.clone())),
             Event::Ended(job, attempt) if self.attempts[&job].number == attempt => self.end(job),
             Event::Stopped(job, attempt) if self.attempts[&job].number == attempt => self.requeue(job),
             Event::Ended(..) | Event::Stopped(..) => {}
@@ -200,7 +200,7 @@ impl TestCluster {
         self.events.insert((now + Span::from_secs_f64(seconds), Event::Ended(id, attempt.number)), ());
         self.attempts.insert(id, attempt);
         self.book(&placement, |free| free.take(&job.demand, &placement));
-        self.change(Change::Running(RunningJob {
+        self.change(ViewChange::Running(RunningJob {
             id,
             priority: job.priority,
             submitted_at: job.submitted_at,
@@ -227,18 +227,18 @@ impl TestCluster {
         let stopped = (now + self.stopping_takes, Event::Stopped(id, attempt.number));
         self.events.retain(|(_, event), ()| *event != ended);
         self.events.insert(stopped, ());
-        self.change(Change::Running(RunningJob { phase: RunPhase::Stopping, ..running }));
+        self.change(ViewChange::Running(RunningJob { phase: RunPhase::Stopping, ..running }));
     }
 
     fn requeue(&mut self, id: JobId) {
         self.free(id);
         let pending = PendingJob { eligible_at: self.view.now, ..self.jobs[&id].pending.clone() };
-        self.change(Change::Pending(pending));
+        self.change(ViewChange::Pending(pending));
     }
 
     fn end(&mut self, id: JobId) {
         let running = self.free(id);
-        self.change(Change::Gone(id));
+        self.change(ViewChange::Gone(id));
         let attempt = self.attempts[&id].clone();
         self.ended.push(Ran {
             job: id,
@@ -264,10 +264,10 @@ impl TestCluster {
         change(&mut free);
         let touched = |node: &&NodeView| placement.parts.iter().any(|part| part.node == node.id);
         let nodes: Vec<NodeView> = free.nodes().filter(touched).cloned().collect();
-        nodes.into_iter().for_each(|node| self.change(Change::Node(node)));
+        nodes.into_iter().for_each(|node| self.change(ViewChange::Node(node)));
     }
 
-    fn change(&mut self, change: Change) {
+    fn change(&mut self, change: ViewChange) {
         self.view.apply(std::slice::from_ref(&change));
         self.changes.push(change);
     }

@@ -5,8 +5,8 @@ use std::sync::Arc;
 use cohabit_types::{Demand, Estimate, JobId, ModelDescription, NodeId, Placement, RankPlacement, Span};
 
 use super::kit::{job, part};
-use crate::interference::{Configuration, GpuKind, Knowledge, Solo, SoloBook};
-use crate::{Action, NodeView, PendingJob, Plan, RunPhase, RunningJob, View, policy_that_knows};
+use crate::interference::{Configuration, GpuKind, InterferenceContext, SoloMetrics, SoloMetricsTable};
+use crate::{Action, NodeView, PendingJob, Plan, RunPhase, RunningJob, View, parse_policy_with};
 
 /// A fifth of a device, with 1 GiB of its memory.
 pub(crate) fn fifth() -> Demand {
@@ -29,7 +29,7 @@ pub(crate) fn runs(view: &mut View, job: PendingJob, node: usize, device: usize,
     let host = &mut view.nodes[node];
     let placement = Placement { parts: vec![host.part(&demand, vec![host.devices[device].id.clone()])] };
     let mut free = crate::FreeNodes::new(&view.nodes);
-    free.settle(id, &demand, &placement);
+    free.take_as_resident(id, &demand, &placement);
     let after: Vec<NodeView> = free.nodes().cloned().collect();
     view.nodes = after;
     let (started_at, ends_at) = (submitted_at, Some(view.now + Span::from_secs(secs)));
@@ -40,19 +40,19 @@ pub(crate) fn runs(view: &mut View, job: PendingJob, node: usize, device: usize,
 }
 
 /// The law, and how busy each model keeps a GPU of this make alone.
-pub(crate) fn knowledge(gpu: &str, busy: &[(&str, f64)]) -> Knowledge {
-    let mut book = SoloBook::default();
+pub(crate) fn knowledge(gpu: &str, busy: &[(&str, f64)]) -> InterferenceContext {
+    let mut book = SoloMetricsTable::default();
     for (model, busy) in busy {
         let configuration = Configuration { model: (*model).into(), ..Configuration::default() };
-        let solo = Solo { utilisation: Some(*busy), ..Solo::default() };
+        let solo = SoloMetrics { utilisation: Some(*busy), ..SoloMetrics::default() };
         book.insert(GpuKind::named(gpu), configuration, solo);
     }
-    Knowledge { solos: Arc::new(book), ..Knowledge::default() }
+    InterferenceContext { solos: Arc::new(book), ..InterferenceContext::default() }
 }
 
 /// What a new policy answers that sees all this for the first time.
-pub(crate) fn plan_of(policy: &str, knowledge: &Knowledge, view: &View) -> Plan {
-    let mut policy = policy_that_knows(policy, knowledge).unwrap();
+pub(crate) fn plan_of(policy: &str, knowledge: &InterferenceContext, view: &View) -> Plan {
+    let mut policy = parse_policy_with(policy, knowledge).unwrap();
     policy.learn(view, &view.as_changes());
     policy.plan(view)
 }

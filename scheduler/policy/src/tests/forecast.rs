@@ -3,10 +3,10 @@
 use cohabit_types::{ReasonCode, Span};
 
 use super::kit::*;
-use crate::{Prospect, RunPhase, RunningJob, View, forecast};
+use crate::{PendingReason, RunPhase, RunningJob, View, forecast};
 
-fn prospect(number: u64, runtime: Option<u64>) -> Prospect {
-    Prospect {
+fn prospect(number: u64, runtime: Option<u64>) -> PendingReason {
+    PendingReason {
         job: cohabit_types::JobId::new(number),
         code: ReasonCode::WaitingForDevices,
         why: String::new(),
@@ -35,7 +35,7 @@ fn busy() -> View {
 }
 
 /// Seconds until each starts and ends, as far as that is known.
-fn waits(view: &View, prospects: Vec<Prospect>) -> Vec<(Option<u64>, Option<u64>)> {
+fn waits(view: &View, prospects: Vec<PendingReason>) -> Vec<(Option<u64>, Option<u64>)> {
     let secs = |at: Option<cohabit_types::Time>| at.map(|at| at.since(view.now).as_micros() / 1_000_000);
     forecast(view, prospects).iter().map(|it| (secs(it.starts_at), secs(it.ends_at))).collect()
 }

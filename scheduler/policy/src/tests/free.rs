@@ -4,7 +4,7 @@ use cohabit_types::{Bytes, Demand};
 use proptest::prelude::*;
 
 use super::kit::*;
-use crate::{FirstFit, FreeNodes, NodeView, Place, Profile};
+use crate::{FirstFit, FreeNodes, NodeView, Placer, Profile};
 
 proptest! {
     #[test]

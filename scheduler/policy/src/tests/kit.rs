@@ -3,13 +3,13 @@
 use std::sync::Arc;
 
 use cohabit_types::{
-    Bytes, Demand, DeviceId, DeviceKind, Gpus, JobId, Launch, Links, NodeId, ReasonCode, Share, Sharing,
-    Spread, Time,
+    Bytes, Demand, DeviceId, DeviceKind, GpuRequest, JobId, LaunchMode, LinkBandwidths, NodeId, ReasonCode,
+    Share, Sharing, Spread, Time,
 };
 
 use crate::{
-    Action, DeviceView, FreeNodes, Intake, JobTraits, NodeView, PendingJob, Plan, Policy, SharingTerms, View,
-    check_shape, policy_by_name,
+    Action, DeviceAvailability, DeviceView, FreeNodes, JobTraits, NodeView, PendingJob, Plan, Policy,
+    SharingTerms, View, check_shape, parse_policy,
 };
 
 /// A node whose devices have these shares left, in thousandths, and 80 GiB each.
@@ -22,7 +22,7 @@ pub(crate) fn node(number: u8, free: &[u32]) -> NodeView {
         memory: Some(Bytes(80 << 30)),
         memory_free: Some(Bytes((80 << 30) * u64::from(*free) / 1_000)),
         residents: vec![],
-        intake: Intake::Open,
+        intake: DeviceAvailability::Open,
         sharing: SharingTerms::default(),
         foreign_memory: Bytes::ZERO,
         peers: vec![],
@@ -35,7 +35,7 @@ pub(crate) fn node(number: u8, free: &[u32]) -> NodeView {
         cpus_free: 8,
         memory: Bytes(64 << 30),
         memory_free: Bytes(64 << 30),
-        links: Links::default(),
+        links: LinkBandwidths::default(),
         devices: free.iter().enumerate().map(device).collect(),
     }
 }
@@ -45,7 +45,7 @@ fn uuid(number: u8) -> uuid::Uuid {
 }
 
 pub(crate) fn gpus(count: u32) -> Demand {
-    Demand { gpus: Gpus::Whole(count), ..Demand::default() }
+    Demand { gpus: GpuRequest::Whole(count), ..Demand::default() }
 }
 
 /// Whole devices on whatever nodes.
@@ -56,7 +56,12 @@ pub(crate) fn anywhere(count: u32) -> Demand {
 /// A part of a device that may have neighbours: it says how much memory it needs.
 pub(crate) fn part(thousandths: u32) -> Demand {
     let gpu_memory = Some(Bytes(1 << 30));
-    Demand { gpus: Gpus::Part(Share(thousandths)), sharing: Sharing::Shared, gpu_memory, ..Demand::default() }
+    Demand {
+        gpus: GpuRequest::Part(Share(thousandths)),
+        sharing: Sharing::Shared,
+        gpu_memory,
+        ..Demand::default()
+    }
 }
 
 /// A pending job, submitted in the order of its number.
@@ -67,7 +72,7 @@ pub(crate) fn job(number: u64, demand: Demand) -> PendingJob {
         model: None,
         estimate: None,
         time_limit: None,
-        launch: Launch::default(),
+        launch: LaunchMode::default(),
     };
     PendingJob {
         id: JobId::new(number),
@@ -92,7 +97,7 @@ pub(crate) fn plan(view: &View) -> Plan {
 }
 
 pub(crate) fn fifo() -> Box<dyn Policy> {
-    policy_by_name("fifo").unwrap()
+    parse_policy("fifo").unwrap()
 }
 
 /// Whether the plan's placement is what the demand asks for, and there is room.
@@ -120,6 +125,6 @@ pub(crate) fn placed(plan: &Plan) -> Vec<u64> {
 pub(crate) fn wait(view: &View, number: u64) -> (ReasonCode, String) {
     let mut policy = fifo();
     policy.learn(view, &view.as_changes());
-    let prospect = policy.outlook(view).into_iter().find(|it| it.job.number == number).unwrap();
+    let prospect = policy.explain_pending(view).into_iter().find(|it| it.job.number == number).unwrap();
     (prospect.code, prospect.why)
 }

@@ -4,17 +4,20 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use cohabit_types::{
-    Bandwidth, Demand, DeviceId, Launch, Links, ModelDescription, Placement, RankPlacement, Stage,
+    Bandwidth, Demand, DeviceId, LaunchMode, LinkBandwidths, ModelDescription, PipelineStage, Placement,
+    RankPlacement,
 };
 use proptest::prelude::*;
 
 use super::kit::*;
 use crate::mapping::MapperOptions;
-use crate::{Change, Proposal, Shortage, View};
-use crate::{Cluster, FirstFit, FreeNodes, LinkDefaults, MappedPlace, NodeView, PendingJob, Place, Profile};
+use crate::{
+    ClusterChange, FirstFit, FreeNodes, LinkDefaults, MappedPlacer, NodeView, PendingJob, Placer, Profile,
+};
+use crate::{Proposal, Shortage, View, ViewChange};
 
-fn placer() -> MappedPlace {
-    MappedPlace::new(MapperOptions::default(), LinkDefaults::default())
+fn placer() -> MappedPlacer {
+    MappedPlacer::new(MapperOptions::default(), LinkDefaults::default())
 }
 
 fn propose(nodes: Vec<NodeView>, job: &PendingJob) -> Result<Proposal, Shortage> {
@@ -38,8 +41,8 @@ fn at(demand: Demand, nodes: Vec<NodeView>) -> Vec<(u128, Vec<String>)> {
     seats(&propose(nodes, &job(1, demand)).unwrap().placement)
 }
 
-fn stage(replicas: u32, activation_bytes: f64, gradient_bytes: f64) -> Stage {
-    Stage {
+fn stage(replicas: u32, activation_bytes: f64, gradient_bytes: f64) -> PipelineStage {
+    PipelineStage {
         replicas,
         compute_seconds: 0.1,
         compute_seconds_on: BTreeMap::new(),
@@ -48,7 +51,7 @@ fn stage(replicas: u32, activation_bytes: f64, gradient_bytes: f64) -> Stage {
     }
 }
 
-fn training(number: u64, demand: Demand, stages: Vec<Stage>, launch: Launch) -> PendingJob {
+fn training(number: u64, demand: Demand, stages: Vec<PipelineStage>, launch: LaunchMode) -> PendingJob {
     let mut job = job(number, demand);
     let traits = Arc::make_mut(&mut job.traits);
     traits.model = Some(ModelDescription { stages, ..ModelDescription::default() });
@@ -97,7 +100,7 @@ fn a_job_without_devices_goes_to_the_node_with_the_fewest_free_cores() {
 fn ranks_that_talk_most_share_a_node() {
     // Two pipelines of two stages with heavy rings: stages must not be torn apart.
     let stages = vec![stage(2, 1e3, 1e9), stage(2, 1e3, 1e9)];
-    let job = training(1, anywhere(4), stages, Launch::PerGpu);
+    let job = training(1, anywhere(4), stages, LaunchMode::PerGpu);
     let nodes = vec![node(1, &[1_000; 2]), node(2, &[1_000; 2]), node(3, &[1_000, 0, 0, 0])];
     let proposal = propose(nodes, &job).unwrap();
     let ranks: Vec<&[u32]> = proposal.placement.parts.iter().map(|part| &part.ranks[..]).collect();
@@ -108,7 +111,7 @@ fn ranks_that_talk_most_share_a_node() {
 fn the_node_with_rank_0_comes_first() {
     // The second stage fills the larger node; the first one, with rank 0, is left the smaller.
     let stages = vec![stage(1, 1e3, 0.0), stage(3, 0.0, 1e9)];
-    let job = training(1, anywhere(4), stages, Launch::PerGpu);
+    let job = training(1, anywhere(4), stages, LaunchMode::PerGpu);
     let proposal = propose(vec![node(1, &[1_000; 3]), node(2, &[1_000])], &job).unwrap();
     let parts = &proposal.placement.parts;
     assert_eq!((parts[0].node.0.as_u128(), &parts[0].ranks[..]), (2, &[0][..]));
@@ -120,8 +123,8 @@ fn a_command_that_launches_its_own_ranks_is_judged_by_the_order_of_the_nodes() {
     // The best mapping would pair replicas of both stages; numbered in order, stages are torn apart.
     let stages = || vec![stage(2, 1e9, 0.0), stage(2, 0.0, 0.0)];
     let nodes = || vec![node(1, &[1_000; 2]), node(2, &[1_000; 2])];
-    let ours = propose(nodes(), &training(1, anywhere(4), stages(), Launch::PerGpu)).unwrap();
-    let theirs = propose(nodes(), &training(1, anywhere(4), stages(), Launch::PerNode)).unwrap();
+    let ours = propose(nodes(), &training(1, anywhere(4), stages(), LaunchMode::PerGpu)).unwrap();
+    let theirs = propose(nodes(), &training(1, anywhere(4), stages(), LaunchMode::PerNode)).unwrap();
     assert!(theirs.placement.parts.iter().all(|part| part.ranks.is_empty()), "{theirs:?}");
     assert!(theirs.slowdown > ours.slowdown * 1.3, "{} {}", theirs.slowdown, ours.slowdown);
     assert_eq!(ours.why, "4 devices on 2 nodes, as fast as at best");
@@ -130,7 +133,7 @@ fn a_command_that_launches_its_own_ranks_is_judged_by_the_order_of_the_nodes() {
 
 #[test]
 fn a_place_is_measured_against_the_best_on_the_empty_cluster() {
-    let job = training(1, anywhere(4), vec![stage(4, 0.0, 1e9)], Launch::PerGpu);
+    let job = training(1, anywhere(4), vec![stage(4, 0.0, 1e9)], LaunchMode::PerGpu);
     let whole = propose(vec![node(1, &[1_000; 4]), node(2, &[1_000; 4])], &job).unwrap();
     assert_eq!((whole.slowdown, whole.why.as_str()), (1.0, ""));
     let torn = propose(vec![node(1, &[1_000, 1_000, 0, 0]), node(2, &[1_000, 0, 0, 1_000])], &job).unwrap();
@@ -142,19 +145,19 @@ fn a_place_is_measured_against_the_best_on_the_empty_cluster() {
 fn bounds_hold_until_the_nodes_change() {
     let mut place = placer();
     let look =
-        |place: &mut MappedPlace, nodes: Vec<NodeView>| place.prepare(&View { nodes, ..View::default() });
-    assert_eq!(look(&mut place, vec![node(1, &[1_000])]), Cluster::Changed);
-    assert_eq!(look(&mut place, vec![node(1, &[0])]), Cluster::Same, "only what is free differs");
-    assert_eq!(look(&mut place, vec![node(1, &[1_000, 1_000])]), Cluster::Changed);
-    let links = Links { network: Some(Bandwidth(1_000_000_000)), interconnect: None };
+        |place: &mut MappedPlacer, nodes: Vec<NodeView>| place.prepare(&View { nodes, ..View::default() });
+    assert_eq!(look(&mut place, vec![node(1, &[1_000])]), ClusterChange::Changed);
+    assert_eq!(look(&mut place, vec![node(1, &[0])]), ClusterChange::Same, "only what is free differs");
+    assert_eq!(look(&mut place, vec![node(1, &[1_000, 1_000])]), ClusterChange::Changed);
+    let links = LinkBandwidths { network: Some(Bandwidth(1_000_000_000)), interconnect: None };
     let slow = NodeView { links, ..node(1, &[1_000, 1_000]) };
-    assert_eq!(look(&mut place, vec![slow]), Cluster::Changed);
-    assert_eq!(look(&mut place, vec![]), Cluster::Changed);
+    assert_eq!(look(&mut place, vec![slow]), ClusterChange::Changed);
+    assert_eq!(look(&mut place, vec![]), ClusterChange::Changed);
 }
 
 #[test]
 fn a_graph_on_a_cluster_without_nodes_waits_for_them() {
-    let gang = training(1, Demand { nodes: 2, ..gpus(2) }, vec![stage(4, 0.0, 1e9)], Launch::PerGpu);
+    let gang = training(1, Demand { nodes: 2, ..gpus(2) }, vec![stage(4, 0.0, 1e9)], LaunchMode::PerGpu);
     assert_eq!(propose(vec![], &gang), Err(Shortage::Nodes));
 }
 
@@ -177,7 +180,7 @@ proptest! {
             prop::collection::vec(prop_oneof![Just(1_000_u32), 0_u32..1_000], 0..5),
             0..5,
         ),
-        launch in prop_oneof![Just(Launch::PerGpu), Just(Launch::PerNode)],
+        launch in prop_oneof![Just(LaunchMode::PerGpu), Just(LaunchMode::PerNode)],
     ) {
         let nodes: Vec<NodeView> = (0..).zip(&free).map(|(number, free)| node(number, free)).collect();
         let room = FreeNodes::new(&nodes);
@@ -201,10 +204,10 @@ fn a_node_that_is_gone_holds_nothing_any_more() {
     let mut view = View { nodes: vec![node(1, &[1_000; 4]), node(2, &[1_000; 4])], ..View::default() };
     place.learn(&view, &view.as_changes());
     place.prepare(&view);
-    let gone = view.nodes.pop().map(|node| Change::NodeGone(node.id)).unwrap();
+    let gone = view.nodes.pop().map(|node| ViewChange::NodeGone(node.id)).unwrap();
     place.learn(&view, std::slice::from_ref(&gone));
-    assert_eq!(place.prepare(&view), Cluster::Changed);
-    let change = Change::Node(view.nodes[0].clone());
+    assert_eq!(place.prepare(&view), ClusterChange::Changed);
+    let change = ViewChange::Node(view.nodes[0].clone());
     place.learn(&view, &[change]);
-    assert_eq!(place.prepare(&view), Cluster::Same);
+    assert_eq!(place.prepare(&view), ClusterChange::Same);
 }

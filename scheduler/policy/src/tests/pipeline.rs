@@ -3,7 +3,7 @@
 use cohabit_types::{Bytes, Demand, JobId, ReasonCode};
 
 use super::kit::*;
-use crate::{Action, Change, PendingJob, View};
+use crate::{Action, PendingJob, View, ViewChange};
 
 #[test]
 fn jobs_fill_nodes_in_order() {
@@ -93,15 +93,15 @@ fn a_job_that_may_lie_anywhere_takes_what_the_first_nodes_have() {
 fn what_changed_is_enough_to_plan_on() {
     let mut policy = fifo();
     let mut view = view(vec![node(1, &[1_000])], vec![job(1, gpus(2))]);
-    let mut planned = |view: &View, changes: &[Change]| {
+    let mut planned = |view: &View, changes: &[ViewChange]| {
         policy.learn(view, changes);
         placed(&policy.plan(view))
     };
     assert_eq!(planned(&view, &view.as_changes()), [0_u64; 0]);
-    let changes = [Change::Node(node(2, &[1_000, 1_000])), Change::Pending(job(2, gpus(1)))];
+    let changes = [ViewChange::Node(node(2, &[1_000, 1_000])), ViewChange::Pending(job(2, gpus(1)))];
     view.apply(&changes);
     assert_eq!(planned(&view, &changes), [1, 2]);
-    let changes = [Change::Gone(JobId::new(1)), Change::NodeGone(view.nodes[0].id)];
+    let changes = [ViewChange::Gone(JobId::new(1)), ViewChange::NodeGone(view.nodes[0].id)];
     view.apply(&changes);
     assert_eq!(planned(&view, &changes), [2]);
 }

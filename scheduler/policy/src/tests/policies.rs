@@ -3,17 +3,17 @@
 use cohabit_types::Placement;
 
 use super::kit::*;
-use crate::{Action, POLICY_NAMES, Plan, View, policy_by_name};
+use crate::{Action, POLICY_NAMES, Plan, View, parse_policy};
 
 fn refusal(text: &str) -> String {
-    policy_by_name(text).err().map(|why| why.to_string()).unwrap_or_default()
+    parse_policy(text).err().map(|why| why.to_string()).unwrap_or_default()
 }
 
 #[test]
 fn every_listed_name_is_a_policy_that_plans() {
     for name in POLICY_NAMES {
         let view = view(vec![node(1, &[1_000])], vec![]);
-        let mut policy = policy_by_name(name).unwrap();
+        let mut policy = parse_policy(name).unwrap();
         policy.learn(&view, &view.as_changes());
         assert_eq!(policy.plan(&view).actions, [], "{name}");
     }
@@ -21,7 +21,7 @@ fn every_listed_name_is_a_policy_that_plans() {
 
 /// What a new policy of this name answers that sees all this for the first time.
 fn plan_of(name: &str, view: &View) -> Plan {
-    let mut policy = policy_by_name(name).unwrap();
+    let mut policy = parse_policy(name).unwrap();
     policy.learn(view, &view.as_changes());
     policy.plan(view)
 }

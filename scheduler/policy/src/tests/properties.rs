@@ -1,12 +1,12 @@
 //! Whatever the cluster and the queue, a plan never promises what is not there.
 
-use cohabit_types::{Bytes, Demand, Limits, Spread};
+use cohabit_types::{Bytes, Demand, EnforcementRequirement, Spread};
 use proptest::prelude::*;
 
 use super::kit::*;
 use crate::{
-    Action, FirstFit, FreeNodes, Intake, NodeView, Place, Profile, SharingMode, SharingTerms, View,
-    policy_by_name,
+    Action, DeviceAvailability, FirstFit, FreeNodes, NodeView, Placer, Profile, SharingMode, SharingTerms,
+    View, parse_policy,
 };
 
 const WORK_CONSERVING: [&str; 11] = [
@@ -27,7 +27,8 @@ fn demands() -> impl Strategy<Value = Demand> {
     let gpus =
         prop_oneof![(1_u32..1_000).prop_map(part), (0_u32..5).prop_map(gpus), (1_u32..12).prop_map(anywhere)];
     let amounts = (0_u32..4, 0_u32..10, prop::option::of(1_u64..100));
-    let limits = prop_oneof![Just(Limits::BestEffort), Just(Limits::Enforced)];
+    let limits =
+        prop_oneof![Just(EnforcementRequirement::BestEffort), Just(EnforcementRequirement::Enforced)];
     (gpus, amounts, limits).prop_map(|(demand, (nodes, cpus, memory), limits)| Demand {
         limits,
         nodes: if demand.spread == Spread::Free { 1 } else { nodes.max(1) },
@@ -44,13 +45,12 @@ fn nodes() -> impl Strategy<Value = Vec<NodeView>> {
 }
 
 /// Whether a device is given to jobs, how it may be shared, and how much of it strangers hold.
-type Condition = (Intake, SharingTerms, Bytes);
+type Condition = (DeviceAvailability, SharingTerms, Bytes);
 
 fn conditions() -> impl Strategy<Value = Condition> {
-    let intake =
-        prop_oneof![8 => Just(Intake::Open), 1 => Just(Intake::Recovering), 1 => Just(Intake::Closed)];
+    let intake = prop_oneof![8 => Just(DeviceAvailability::Open), 1 => Just(DeviceAvailability::Recovering), 1 => Just(DeviceAvailability::Closed)];
     let mode =
-        prop_oneof![Just(SharingMode::Enforced), Just(SharingMode::Unenforced), Just(SharingMode::Alone)];
+        prop_oneof![Just(SharingMode::Enforced), Just(SharingMode::Unenforced), Just(SharingMode::Exclusive)];
     let reserve = prop_oneof![Just(Bytes::ZERO), Just(Bytes(1 << 30))];
     let terms = (mode, prop::option::of(0_u32..4), reserve)
         .prop_map(|(mode, places_free, reserve)| SharingTerms { mode, places_free, reserve });
@@ -61,7 +61,7 @@ fn node_with(number: u8, devices: Vec<(u32, Condition)>) -> NodeView {
     let free: Vec<u32> = devices.iter().map(|(free, _)| *free).collect();
     let mut node = node(number, &free);
     for (device, (_, (intake, sharing, foreign_memory))) in node.devices.iter_mut().zip(devices) {
-        device.memory_free = device.memory_free.map(|free| free.minus(foreign_memory));
+        device.memory_free = device.memory_free.map(|free| free.saturating_sub(foreign_memory));
         (device.intake, device.sharing, device.foreign_memory) = (intake, sharing, foreign_memory);
     }
     node
@@ -89,7 +89,7 @@ proptest! {
     #[test]
     fn who_conserves_work_leaves_nobody_waiting_that_fits(view in views()) {
         for name in WORK_CONSERVING {
-            let mut policy = policy_by_name(name).unwrap();
+            let mut policy = parse_policy(name).unwrap();
             policy.learn(&view, &view.as_changes());
             let mut free = FreeNodes::new(&view.nodes);
             let mut waiting = view.pending.clone();

@@ -6,7 +6,7 @@ use cohabit_types::JobId;
 use proptest::prelude::*;
 
 use super::kit::gpus;
-use crate::{Needs, Queue};
+use crate::{ClassKey, PendingQueue};
 
 proptest! {
     #[test]
@@ -14,14 +14,14 @@ proptest! {
         steps in prop::collection::vec((1_u64..30, 0_u32..4, 0_u32..10, any::<bool>()), 0..80),
         closing in prop::collection::btree_set(0_u32..4, 0..4),
     ) {
-        let mut queue = Queue::default();
+        let mut queue = PendingQueue::default();
         let mut naive: Vec<(u32, JobId, u32)> = Vec::new();
         for (number, class, key, arrives) in steps {
             let job = JobId::new(number);
             let known = naive.iter().find(|it| it.1 == job).map(|it| it.0);
             naive.retain(|it| it.1 != job);
             if arrives {
-                queue.insert_needing(job, Needs::Room(gpus(class)), key);
+                queue.insert_with_class(job, ClassKey::Room(gpus(class)), key);
                 naive.push((key, job, class));
             } else {
                 prop_assert_eq!(queue.remove(job), known);

@@ -1,11 +1,11 @@
 //! Who may share a device with memory of its own, who gets it alone, and who waits: with the numbers why.
 
-use cohabit_types::{Bytes, Demand, JobId, Limits, ReasonCode, Share, Sharing, Span};
+use cohabit_types::{Bytes, Demand, EnforcementRequirement, JobId, ReasonCode, Share, Sharing, Span};
 
 use super::kit::*;
 use crate::{
-    DeviceView, FreeNodes, Intake, NodeView, PendingJob, Plan, Prospect, SharingMode, SharingTerms,
-    could_ever_hold, forecast,
+    DeviceAvailability, DeviceView, FreeNodes, NodeView, PendingJob, PendingReason, Plan, SharingMode,
+    SharingTerms, could_ever_hold, forecast,
 };
 
 const GIB: u64 = 1 << 30;
@@ -30,7 +30,7 @@ fn taken_by(jobs: u64, memory: u64) -> impl FnOnce(&mut DeviceView) {
     }
 }
 
-fn in_state(intake: Intake) -> impl FnOnce(&mut DeviceView) {
+fn in_state(intake: DeviceAvailability) -> impl FnOnce(&mut DeviceView) {
     move |device| device.intake = intake
 }
 
@@ -54,7 +54,7 @@ fn without_figure() -> Demand {
 }
 
 fn insisting() -> Demand {
-    Demand { limits: Limits::Enforced, ..tenth(8) }
+    Demand { limits: EnforcementRequirement::Enforced, ..tenth(8) }
 }
 
 fn starts(demand: Demand, nodes: Vec<NodeView>) -> bool {
@@ -153,19 +153,19 @@ fn who_insists_on_limits_shares_only_where_they_are_enforced() {
     let sentence = "it shares a device only within enforced limits and no free device enforces them";
     let told = why(insisting(), gpu(shared_as(SharingMode::Unenforced)));
     assert_eq!(told, (ReasonCode::WaitingForDevices, sentence.into()));
-    let whole = Demand { limits: Limits::Enforced, ..gpus(1) };
+    let whole = Demand { limits: EnforcementRequirement::Enforced, ..gpus(1) };
     assert!(starts(whole, gpu(shared_as(SharingMode::Unenforced))), "who shares nothing needs no limits");
 }
 
 #[test]
 fn a_device_that_cannot_be_shared_is_given_whole_to_whoever_asks_for_a_part() {
-    let plan = planned(vec![insisting(), tenth(8)], gpu(shared_as(SharingMode::Alone)));
+    let plan = planned(vec![insisting(), tenth(8)], gpu(shared_as(SharingMode::Exclusive)));
     assert_eq!((placed(&plan), share_given(&plan)), (vec![1], Share::WHOLE));
 }
 
 #[test]
 fn a_device_out_of_service_takes_nobody_and_yet_nobody_is_refused_for_it() {
-    for intake in [Intake::Recovering, Intake::Closed] {
+    for intake in [DeviceAvailability::Recovering, DeviceAvailability::Closed] {
         for demand in [gpus(1), tenth(8), without_figure()] {
             assert!(!starts(demand, gpu(in_state(intake))));
             assert!(could_ever_hold(&gpu(in_state(intake)), &demand));
@@ -184,8 +184,8 @@ fn who_waits_for_a_fenced_device_holds_up_nobody_but_a_short_recovery_is_waited_
         vec![node]
     };
     let jobs = vec![gpus(2), gpus(1)];
-    assert_eq!(placed(&planned(jobs.clone(), nodes(Intake::Closed))), [2]);
-    assert_eq!(placed(&planned(jobs, nodes(Intake::Recovering))), [0_u64; 0]);
+    assert_eq!(placed(&planned(jobs.clone(), nodes(DeviceAvailability::Closed))), [2]);
+    assert_eq!(placed(&planned(jobs, nodes(DeviceAvailability::Recovering))), [0_u64; 0]);
 }
 
 #[test]
@@ -225,7 +225,7 @@ fn what_a_preempted_neighbour_gives_back_is_not_the_memory_of_strangers() {
 #[test]
 fn a_forecast_counts_neither_devices_out_of_service_nor_more_sharers_than_places() {
     let prospects = |jobs: u64| {
-        (1..=jobs).map(|number| Prospect {
+        (1..=jobs).map(|number| PendingReason {
             job: JobId::new(number),
             code: ReasonCode::WaitingForDevices,
             why: String::new(),
@@ -239,8 +239,8 @@ fn a_forecast_counts_neither_devices_out_of_service_nor_more_sharers_than_places
         let secs = |at: cohabit_types::Time| at.since(view.now).as_micros() / 1_000_000;
         expected.into_iter().map(|it| it.starts_at.map(secs)).collect::<Vec<_>>()
     };
-    assert_eq!(waits(gpus(1), 1, gpu(in_state(Intake::Closed))), [None]);
-    assert_eq!(waits(gpus(1), 1, gpu(in_state(Intake::Recovering))), [Some(0)]);
+    assert_eq!(waits(gpus(1), 1, gpu(in_state(DeviceAvailability::Closed))), [None]);
+    assert_eq!(waits(gpus(1), 1, gpu(in_state(DeviceAvailability::Recovering))), [Some(0)]);
     let one_after_three = [Some(0), Some(0), Some(0), Some(60)];
     assert_eq!(waits(tenth(8), 4, gpu(|_| {})), one_after_three);
     assert_eq!(waits(without_figure(), 2, gpu(|_| {})), [Some(0), Some(60)]);

@@ -3,15 +3,15 @@
 use cohabit_policy::interference::{Interference, MeasuredSet};
 use serde::{Deserialize, Serialize};
 
-use super::expected::{Expected, ran};
-use super::model::{Lesson, TrainError};
+use super::expected::{LogSlowdown, ran};
+use super::model::{TrainError, TrainingData};
 
 /// By what standard deviations are multiplied so that measurements lie as far away as they say.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub(crate) struct Calibration(f64);
 
 /// The square of the factor counts as much as so many measurements before there are any.
-const BELIEF: f64 = 10.0;
+const PRIOR_WEIGHT: f64 = 10.0;
 
 impl Default for Calibration {
     fn default() -> Calibration {
@@ -24,8 +24,8 @@ impl Calibration {
     ///
     /// # Errors
     /// As those of `learn`.
-    pub(crate) fn calibrated<M: Interference>(
-        lesson: &Lesson<'_>,
+    pub(crate) fn train_calibrated<M: Interference>(
+        lesson: &TrainingData<'_>,
         learn: impl Fn(&[MeasuredSet], Calibration) -> Result<M, TrainError>,
     ) -> Result<M, TrainError> {
         if lesson.held_back.is_empty() {
@@ -43,7 +43,7 @@ impl Calibration {
     fn of(model: &dyn Interference, held_back: &[MeasuredSet]) -> Calibration {
         let sets: Vec<_> = held_back.iter().map(|it| it.set.clone()).collect();
         let said = model.predict(&sets);
-        let (mut square, mut count) = (BELIEF, BELIEF);
+        let (mut square, mut count) = (PRIOR_WEIGHT, PRIOR_WEIGHT);
         for (said, measured) in said.iter().zip(held_back) {
             for (_, member, observed) in ran(std::slice::from_ref(measured)) {
                 let apart = (said[member].slowdown / observed.slowdown.max(1.0)).ln();
@@ -55,7 +55,7 @@ impl Calibration {
     }
 
     /// The same expectation with an honest variance.
-    pub(crate) fn of_expected(self, expected: Expected) -> Expected {
-        Expected { variance: expected.variance * self.0 * self.0, ..expected }
+    pub(crate) fn rescale(self, expected: LogSlowdown) -> LogSlowdown {
+        LogSlowdown { variance: expected.variance * self.0 * self.0, ..expected }
     }
 }

@@ -4,7 +4,7 @@ use rand_chacha::ChaCha8Rng;
 use rand_chacha::rand_core::Rng;
 
 /// What a generator of random words is asked for here.
-pub(crate) trait Chance {
+pub(crate) trait RandomExt {
     /// From 0, up to but without 1.
     fn part(&mut self) -> f64;
 
@@ -15,7 +15,7 @@ pub(crate) trait Chance {
     fn shuffle<T>(&mut self, values: &mut [T]);
 }
 
-impl Chance for ChaCha8Rng {
+impl RandomExt for ChaCha8Rng {
     fn part(&mut self) -> f64 {
         (self.next_u64() >> 11) as f64 / (1_u64 << 53) as f64
     }

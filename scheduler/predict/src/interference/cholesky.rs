@@ -8,7 +8,7 @@ pub(crate) struct Cholesky {
 }
 
 /// What a pivot is at least: the matrix has noise on its diagonal, so only rounding can bring it lower.
-const LEAST_PIVOT: f64 = 1e-10;
+const MIN_PIVOT: f64 = 1e-10;
 /// So many products are summed apart, for the sake of vector units.
 const LANES: usize = 8;
 
@@ -25,7 +25,7 @@ impl Cholesky {
                 this[column] = rest / other[column];
             }
             let rest = value(row, row) - product(&this[..row], &this[..row]);
-            this[row] = rest.max(LEAST_PIVOT).sqrt();
+            this[row] = rest.max(MIN_PIVOT).sqrt();
         }
         Cholesky { size, lower }
     }

@@ -2,12 +2,14 @@
 
 use std::collections::BTreeMap;
 
-use cohabit_policy::interference::{Colocated, GpuKind, Interference, MeasuredSet, Observed, Outcome};
+use cohabit_policy::interference::{
+    ColocationEstimate, GpuKind, Interference, MeasuredMember, MeasuredSet, SetOutcome,
+};
 use serde::{Deserialize, Serialize};
 
 /// How far predictions lie from measurements. A figure is lacking where nothing of the kind was measured.
 #[derive(Debug, Default, Clone, PartialEq, Serialize, Deserialize)]
-pub struct Figures {
+pub struct PredictionMetrics {
     /// Members of the sets that ran.
     pub rows: usize,
     /// Mean absolute error of the slowdown as a part of the measured one.
@@ -35,33 +37,33 @@ pub struct Figures {
 
 /// Asks a model about what was measured. Jobs alone are nothing to predict and do not count.
 #[must_use]
-pub fn evaluate(model: &dyn Interference, measured: &[MeasuredSet]) -> Figures {
-    let mut tally = Tally::default();
+pub fn evaluate(model: &dyn Interference, measured: &[MeasuredSet]) -> PredictionMetrics {
+    let mut tally = EvaluationAccumulator::default();
     tally.ask(model, measured);
     tally.figures()
 }
 
 /// Adds up what several models said, each of its own part of the measurements.
 #[derive(Debug, Default, Clone)]
-pub struct Tally {
-    by_gpu: BTreeMap<GpuKind, Compared>,
+pub struct EvaluationAccumulator {
+    by_gpu: BTreeMap<GpuKind, PairedAnswers>,
 }
 
 /// Answers beside measurements.
 #[derive(Debug, Default, Clone)]
-struct Compared {
+struct PairedAnswers {
     slowdown: Vec<f64>,
     /// Slowdowns within one and within two stated uncertainties.
     within: [usize; 2],
     memory: Vec<f64>,
     utilisation: Vec<f64>,
-    did_not_fit: Warned,
-    fitted: Warned,
+    did_not_fit: FitCounts,
+    fitted: FitCounts,
 }
 
 /// Sets, by what was said of them before.
 #[derive(Debug, Default, Clone, Copy)]
-struct Warned {
+struct FitCounts {
     said_to_fit: usize,
     said_not_to_fit: usize,
 }
@@ -69,7 +71,7 @@ struct Warned {
 /// What is less likely to fit than this counts as said not to fit.
 const LIKELY_TO_FIT: f64 = 0.5;
 
-impl Tally {
+impl EvaluationAccumulator {
     /// Asks one model about what was measured.
     pub fn ask(&mut self, model: &dyn Interference, measured: &[MeasuredSet]) {
         let together: Vec<&MeasuredSet> = measured.iter().filter(|it| it.set.members.len() > 1).collect();
@@ -81,31 +83,31 @@ impl Tally {
 
     /// What it all comes to.
     #[must_use]
-    pub fn figures(&self) -> Figures {
-        let mut all = Compared::default();
+    pub fn figures(&self) -> PredictionMetrics {
+        let mut all = PairedAnswers::default();
         self.by_gpu.values().for_each(|of_gpu| all.add(of_gpu));
         all.figures()
     }
 
     /// What it comes to on each make of GPU.
     #[must_use]
-    pub fn by_gpu(&self) -> BTreeMap<GpuKind, Figures> {
+    pub fn by_gpu(&self) -> BTreeMap<GpuKind, PredictionMetrics> {
         self.by_gpu.iter().map(|(gpu, of_gpu)| (gpu.clone(), of_gpu.figures())).collect()
     }
 }
 
-impl Compared {
-    fn compare(&mut self, said: &[Colocated], outcome: &Outcome) {
+impl PairedAnswers {
+    fn compare(&mut self, said: &[ColocationEstimate], outcome: &SetOutcome) {
         match outcome {
-            Outcome::Ran(observed) => {
+            SetOutcome::Ran(observed) => {
                 self.fitted.count(said);
                 said.iter().zip(observed).for_each(|(said, observed)| self.member(said, observed));
             }
-            Outcome::DidNotFit => self.did_not_fit.count(said),
+            SetOutcome::DidNotFit => self.did_not_fit.count(said),
         }
     }
 
-    fn member(&mut self, said: &Colocated, observed: &Observed) {
+    fn member(&mut self, said: &ColocationEstimate, observed: &MeasuredMember) {
         self.slowdown.push(error(said.slowdown, observed.slowdown));
         let apart = (said.slowdown / observed.slowdown).ln().abs();
         for (sigmas, within) in [1.0, 2.0].into_iter().zip(&mut self.within) {
@@ -120,7 +122,7 @@ impl Compared {
         self.utilisation.extend(known(said.utilisation, observed.utilisation));
     }
 
-    fn add(&mut self, other: &Compared) {
+    fn add(&mut self, other: &PairedAnswers) {
         self.slowdown.extend(&other.slowdown);
         self.within.iter_mut().zip(other.within).for_each(|(within, more)| *within += more);
         self.memory.extend(&other.memory);
@@ -129,15 +131,15 @@ impl Compared {
         self.fitted.add(other.fitted);
     }
 
-    fn figures(&self) -> Figures {
+    fn figures(&self) -> PredictionMetrics {
         let mut slowdown = self.slowdown.clone();
         slowdown.sort_unstable_by(f64::total_cmp);
         let warned = self.did_not_fit.said_not_to_fit + self.fitted.said_not_to_fit;
         let did_not_fit = self.did_not_fit.said_not_to_fit + self.did_not_fit.said_to_fit;
-        Figures {
+        PredictionMetrics {
             rows: slowdown.len(),
             mape_slowdown: mean(&slowdown),
-            p95_ape_slowdown: at_part(&slowdown, 0.95),
+            p95_ape_slowdown: quantile(&slowdown, 0.95),
             max_ape_slowdown: slowdown.last().copied(),
             coverage_1sigma: part(self.within[0], slowdown.len()),
             coverage_2sigma: part(self.within[1], slowdown.len()),
@@ -149,15 +151,15 @@ impl Compared {
     }
 }
 
-impl Warned {
-    fn count(&mut self, said: &[Colocated]) {
+impl FitCounts {
+    fn count(&mut self, said: &[ColocationEstimate]) {
         match said.iter().all(|member| member.fits >= LIKELY_TO_FIT) {
             true => self.said_to_fit += 1,
             false => self.said_not_to_fit += 1,
         }
     }
 
-    fn add(&mut self, other: Warned) {
+    fn add(&mut self, other: FitCounts) {
         self.said_to_fit += other.said_to_fit;
         self.said_not_to_fit += other.said_not_to_fit;
     }
@@ -176,37 +178,37 @@ fn part(some: usize, all: usize) -> Option<f64> {
 }
 
 /// The value with this part of the others below it.
-fn at_part(sorted: &[f64], part: f64) -> Option<f64> {
+fn quantile(sorted: &[f64], part: f64) -> Option<f64> {
     sorted.get((sorted.len().saturating_sub(1) as f64 * part).round() as usize).copied()
 }
 
 #[cfg(test)]
 mod tests {
-    use cohabit_policy::interference::{CoLocation, Member};
+    use cohabit_policy::interference::{ColocationSet, SetMember};
 
     use super::*;
 
     /// Says the batch size of a member as its slowdown; what has none does not fit.
     #[derive(Debug)]
-    struct Said;
+    struct FixedAnswer;
 
-    impl Interference for Said {
-        fn predict(&self, sets: &[CoLocation]) -> Vec<Vec<Colocated>> {
-            let member = |member: &Member| Colocated {
+    impl Interference for FixedAnswer {
+        fn predict(&self, sets: &[ColocationSet]) -> Vec<Vec<ColocationEstimate>> {
+            let member = |member: &SetMember| ColocationEstimate {
                 memory: Some(110.0),
                 fits: if member.batch.is_some() { 1.0 } else { 0.0 },
-                ..Colocated::slowed(member, member.batch.unwrap_or(1) as f64, 0.1)
+                ..ColocationEstimate::slowed(member, member.batch.unwrap_or(1) as f64, 0.1)
             };
             sets.iter().map(|set| set.members.iter().map(member).collect()).collect()
         }
     }
 
     fn measured(batches: [Option<u64>; 2], slowdowns: Option<[f64; 2]>) -> MeasuredSet {
-        let member = |batch| Member { batch, ..Member::default() };
-        let set = CoLocation { members: batches.map(member).into(), ..CoLocation::default() };
-        let observed = |slowdown| Observed { slowdown, memory: Some(100.0), utilisation: None };
-        let outcome =
-            slowdowns.map_or(Outcome::DidNotFit, |slowdowns| Outcome::Ran(slowdowns.map(observed).into()));
+        let member = |batch| SetMember { batch, ..SetMember::default() };
+        let set = ColocationSet { members: batches.map(member).into(), ..ColocationSet::default() };
+        let observed = |slowdown| MeasuredMember { slowdown, memory: Some(100.0), utilisation: None };
+        let outcome = slowdowns
+            .map_or(SetOutcome::DidNotFit, |slowdowns| SetOutcome::Ran(slowdowns.map(observed).into()));
         MeasuredSet { set, outcome }
     }
 
@@ -214,7 +216,7 @@ mod tests {
     fn errors_are_parts_of_what_was_measured() {
         let measured =
             [measured([Some(2), Some(3)], Some([2.5, 2.0])), measured([Some(1), Some(4)], Some([1.0, 4.0]))];
-        let figures = evaluate(&Said, &measured);
+        let figures = evaluate(&FixedAnswer, &measured);
         assert_eq!(figures.rows, 4);
         assert!((figures.mape_slowdown.unwrap() - 0.7 / 4.0).abs() < 1e-12, "{figures:?}");
         assert_eq!((figures.p95_ape_slowdown, figures.max_ape_slowdown), (Some(0.5), Some(0.5)));
@@ -227,7 +229,7 @@ mod tests {
         let observed = |factor: f64| [2.0 * factor, 2.0];
         let measured: Vec<_> =
             [1.05, 1.15, 1.25].map(|factor| measured([Some(2), Some(2)], Some(observed(factor)))).into();
-        let figures = evaluate(&Said, &measured);
+        let figures = evaluate(&FixedAnswer, &measured);
         assert_eq!((figures.coverage_1sigma, figures.coverage_2sigma), (Some(4.0 / 6.0), Some(5.0 / 6.0)));
     }
 
@@ -238,8 +240,8 @@ mod tests {
             measured.set.gpu = GpuKind::named(gpu);
             measured
         };
-        let mut tally = Tally::default();
-        tally.ask(&Said, &[on("v100", 2.0), on("k80", 4.0)]);
+        let mut tally = EvaluationAccumulator::default();
+        tally.ask(&FixedAnswer, &[on("v100", 2.0), on("k80", 4.0)]);
         let of = |gpu: &str| tally.by_gpu()[&GpuKind::named(gpu)].mape_slowdown;
         assert_eq!(
             (of("v100"), of("k80"), tally.figures().mape_slowdown),
@@ -250,7 +252,7 @@ mod tests {
     #[test]
     fn sets_that_do_not_fit_are_found_or_missed() {
         let figures = evaluate(
-            &Said,
+            &FixedAnswer,
             &[
                 measured([None, Some(1)], None),
                 measured([Some(1), Some(1)], None),

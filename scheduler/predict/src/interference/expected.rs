@@ -1,20 +1,21 @@
 //! What models that reason in logarithms believe of a member, and the answer that follows from it.
 
 use cohabit_policy::interference::{
-    CoLocation, Colocated, MeasuredSet, Member, Observed, Outcome, UNKNOWN_UNCERTAINTY,
+    ColocationEstimate, ColocationSet, MeasuredMember, MeasuredSet, SetMember, SetOutcome,
+    UNKNOWN_UNCERTAINTY,
 };
 use serde::{Deserialize, Serialize};
 
 /// What is expected of the logarithm of a slowdown.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub(crate) struct Expected {
+pub(crate) struct LogSlowdown {
     pub(crate) mean: f64,
     pub(crate) variance: f64,
 }
 
 /// What a measurement tells.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-pub(crate) enum Reading {
+pub(crate) enum Censoring {
     /// The value.
     Exact,
     /// That the value is not above this: slowdowns end at 1, however little a job minds its partners.
@@ -25,52 +26,54 @@ pub(crate) enum Reading {
 /// upwards errs by more.
 const CAUTION: f64 = 0.5;
 /// How far below its bound a value is taken to lie at most.
-const DEEPEST: f64 = 0.4;
+const MAX_BELOW_BOUND: f64 = 0.4;
 
-impl Expected {
+impl LogSlowdown {
     /// The answer for a member of whom this is believed.
-    pub(crate) fn answer(self, member: &Member) -> Colocated {
-        let Expected { mean, variance } = self;
-        Colocated::slowed(member, mean.exp(), variance.sqrt().min(UNKNOWN_UNCERTAINTY))
+    pub(crate) fn answer(self, member: &SetMember) -> ColocationEstimate {
+        let LogSlowdown { mean, variance } = self;
+        ColocationEstimate::slowed(member, mean.exp(), variance.sqrt().min(UNKNOWN_UNCERTAINTY))
     }
 
     /// The same with the answer whose relative error is small for a mean.
-    pub(crate) fn leaning(self) -> Expected {
-        Expected { mean: self.mean - CAUTION * self.variance, ..self }
+    pub(crate) fn with_caution(self) -> LogSlowdown {
+        LogSlowdown { mean: self.mean - CAUTION * self.variance, ..self }
     }
 
     /// What its pairs tell of a member of a larger set: what each partner costs adds up.
-    pub(crate) fn of_pairs(pairs: impl Iterator<Item = Expected>) -> Expected {
+    pub(crate) fn of_pairs(pairs: impl Iterator<Item = LogSlowdown>) -> LogSlowdown {
         let (mut excess, mut variance) = (0.0, 0.0);
         for pair in pairs {
             excess += pair.mean.max(0.0).exp_m1();
             variance += pair.variance;
         }
-        Expected { mean: excess.ln_1p(), variance }
+        LogSlowdown { mean: excess.ln_1p(), variance }
     }
 }
 
-impl Reading {
+impl Censoring {
     /// Of a slowdown.
-    pub(crate) fn of(observed: &Observed) -> Reading {
-        if observed.slowdown > 1.0 { Reading::Exact } else { Reading::AtMost }
+    pub(crate) fn of(observed: &MeasuredMember) -> Censoring {
+        if observed.slowdown > 1.0 { Censoring::Exact } else { Censoring::AtMost }
     }
 
     /// What is learned from a measurement that was read as `value`, of which all others say `said`.
     pub(crate) fn learned(self, value: f64, said: f64) -> f64 {
         match self {
-            Reading::Exact => value,
-            Reading::AtMost => said.clamp(value - DEEPEST, value),
+            Censoring::Exact => value,
+            Censoring::AtMost => said.clamp(value - MAX_BELOW_BOUND, value),
         }
     }
 }
 
 /// Every member that ran beside others.
-pub(crate) fn ran(measured: &[MeasuredSet]) -> impl Iterator<Item = (&CoLocation, usize, &Observed)> {
+pub(crate) fn ran(
+    measured: &[MeasuredSet],
+) -> impl Iterator<Item = (&ColocationSet, usize, &MeasuredMember)> {
     measured.iter().filter(|it| it.set.members.len() > 1).flat_map(|it| {
         let observed = match &it.outcome {
-            Outcome::Ran(observed) => &observed[..],
-            Outcome::DidNotFit => &[],
+            SetOutcome::Ran(observed) => &observed[..],
+            SetOutcome::DidNotFit => &[],
         };
         observed.iter().enumerate().map(move |(member, observed)| (&it.set, member, observed))
     })

@@ -4,21 +4,22 @@
 
 use std::path::Path;
 
-use cohabit_policy::interference::{CoLocation, GpuKind, Member, Outcome, Solo};
+use cohabit_policy::interference::{ColocationSet, GpuKind, SetMember, SetOutcome, SoloMetrics};
 
-use super::measurements::{Format, ReadError, read};
-use super::stored::{Card, Stored};
+use super::measurements::{MeasurementFormat, ReadError, read};
+use super::stored::{ModelCard, StoredModel};
 
 /// Sets are whole and made of numbers; what is wrong is told with its line. The first byte chooses the
 /// format.
 pub fn measurements(bytes: &[u8]) {
     let Some((choice, text)) = bytes.split_first() else { return };
-    let format = if choice % 2 == 0 { Format::CoLocation } else { Format::GavelPairs };
+    let format =
+        if choice % 2 == 0 { MeasurementFormat::ColocationSet } else { MeasurementFormat::GavelPairs };
     match read(text, format) {
         Ok(sets) => {
             for measured in &sets {
                 assert!(!measured.set.members.is_empty());
-                if let Outcome::Ran(observed) = &measured.outcome {
+                if let SetOutcome::Ran(observed) = &measured.outcome {
                     assert_eq!(observed.len(), measured.set.members.len());
                     assert!(observed.iter().all(|it| it.slowdown.is_finite() && it.slowdown > 0.0));
                 }
@@ -35,14 +36,19 @@ pub fn measurements(bytes: &[u8]) {
 pub fn models(bytes: &[u8]) {
     let mut parts = bytes.splitn(2, |byte| *byte == 0);
     let (card, weights) = (parts.next().unwrap_or_default(), parts.next().unwrap_or_default());
-    let Ok(card) = Card::of(card, Path::new("card.json")) else { return };
-    match Stored::of(card, weights, Path::new("weights.safetensors")) {
+    let Ok(card) = ModelCard::of(card, Path::new("card.json")) else { return };
+    match StoredModel::of(card, weights, Path::new("weights.safetensors")) {
         Ok(stored) => {
-            let solo =
-                Solo { rate: Some(10.0), memory: Some(1e9), utilisation: Some(0.5), ..Solo::default() };
-            let member = Member { model: "resnet50".into(), batch: Some(64), solo, ..Member::default() };
+            let solo = SoloMetrics {
+                rate: Some(10.0),
+                memory: Some(1e9),
+                utilisation: Some(0.5),
+                ..SoloMetrics::default()
+            };
+            let member =
+                SetMember { model: "resnet50".into(), batch: Some(64), solo, ..SetMember::default() };
             let members = vec![member.clone(), member];
-            let set = CoLocation { gpu: GpuKind::named("V100"), sharing: None, members };
+            let set = ColocationSet { gpu: GpuKind::named("V100"), sharing: None, members };
             assert_eq!(stored.model.predict(&[set]).remove(0).len(), 2);
         }
         Err(error) => assert!(!error.to_string().is_empty()),

@@ -12,7 +12,7 @@ const KINDS: &[&dyn ModelKind] =
 /// There is no kind of model of this name.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("there is no model '{0}': there are {names}", names = kind_names().join(", "))]
-pub struct UnknownKind(pub String);
+pub struct UnknownModelKind(pub String);
 
 /// The names of all kinds.
 #[must_use]
@@ -24,6 +24,6 @@ pub fn kind_names() -> Vec<&'static str> {
 ///
 /// # Errors
 /// The names that there are.
-pub fn kind_by_name(name: &str) -> Result<&'static dyn ModelKind, UnknownKind> {
-    KINDS.iter().copied().find(|kind| kind.name() == name).ok_or_else(|| UnknownKind(name.to_owned()))
+pub fn kind_by_name(name: &str) -> Result<&'static dyn ModelKind, UnknownModelKind> {
+    KINDS.iter().copied().find(|kind| kind.name() == name).ok_or_else(|| UnknownModelKind(name.to_owned()))
 }

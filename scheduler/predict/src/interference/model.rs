@@ -18,8 +18,11 @@ pub trait ModelKind: std::fmt::Debug + Sync {
     ///
     /// # Errors
     /// Where nothing can be learned from these measurements.
-    fn train(&self, lesson: &Lesson<'_>, watch: &mut dyn FnMut(&Epoch))
-    -> Result<Box<dyn Model>, TrainError>;
+    fn train(
+        &self,
+        lesson: &TrainingData<'_>,
+        watch: &mut dyn FnMut(&Epoch),
+    ) -> Result<Box<dyn Model>, TrainError>;
 
     /// The model that these are the weights of.
     ///
@@ -42,7 +45,7 @@ pub trait Model: Interference {
 
 /// What a model is to learn from.
 #[derive(Debug, Clone, Copy)]
-pub struct Lesson<'a> {
+pub struct TrainingData<'a> {
     /// The measurements to learn from.
     pub train: &'a [MeasuredSet],
     /// Held back: tells when to stop. May be empty.
@@ -53,7 +56,7 @@ pub struct Lesson<'a> {
     pub epochs: Option<usize>,
 }
 
-impl Lesson<'_> {
+impl TrainingData<'_> {
     /// What is learned from by models that need nothing to stop by.
     #[must_use]
     pub fn all(&self) -> Vec<MeasuredSet> {
@@ -99,10 +102,10 @@ pub enum TrainError {
 pub enum RestoreError {
     /// There is no tensor of this name.
     #[error("the weights lack '{0}'")]
-    Lacking(String),
+    MissingTensor(String),
     /// What is no number makes no sense.
     #[error("the description of the weights makes no sense: {0}")]
-    Words(#[from] serde_json::Error),
+    ModelMetadata(#[from] serde_json::Error),
     /// The library of tensors refused.
     #[error("the weights make no sense: {0}")]
     Tensors(#[from] candle_core::Error),

@@ -6,7 +6,7 @@
 
 use std::path::Path;
 
-use super::stored::{Card, StoreError, Stored};
+use super::stored::{ModelCard, StoreError, StoredModel};
 
 const CARD: &[u8] = include_bytes!("../../pretrained/interference/card.json");
 const WEIGHTS: &[u8] = include_bytes!("../../pretrained/interference/weights.safetensors");
@@ -14,33 +14,34 @@ const WEIGHTS: &[u8] = include_bytes!("../../pretrained/interference/weights.saf
 /// The model that comes with the program.
 ///
 /// # Errors
-/// None with the files that it was built with; those of [`Stored::load`] if they were exchanged for others.
-pub fn pretrained() -> Result<Stored, StoreError> {
-    let card = Card::of(CARD, Path::new("pretrained/card.json"))?;
-    Stored::of(card, WEIGHTS, Path::new("pretrained/weights.safetensors"))
+/// None with the files that it was built with; those of [`StoredModel::load`] if they were exchanged for others.
+pub fn pretrained() -> Result<StoredModel, StoreError> {
+    let card = ModelCard::of(CARD, Path::new("pretrained/card.json"))?;
+    StoredModel::of(card, WEIGHTS, Path::new("pretrained/weights.safetensors"))
 }
 
 #[cfg(test)]
 mod tests {
     use cohabit_policy::interference::{
-        ByLaw, CoLocation, Colocated, FairShares, GpuKind, Interference, Member, ModelFeatures, Solo,
+        AnalyticInterference, ColocationEstimate, ColocationSet, GpuKind, Interference, MaxMinSharing,
+        ModelFeatures, SetMember, SoloMetrics,
     };
 
     use super::*;
 
     /// A job that nobody ever saw.
-    fn stranger(utilisation: Option<f64>, parameters: Option<f64>) -> Member {
-        Member {
+    fn stranger(utilisation: Option<f64>, parameters: Option<f64>) -> SetMember {
+        SetMember {
             model: "made up".to_owned(),
             batch: Some(48),
             features: ModelFeatures { parameters, ..ModelFeatures::default() },
-            solo: Solo { utilisation, ..Solo::default() },
-            ..Member::default()
+            solo: SoloMetrics { utilisation, ..SoloMetrics::default() },
+            ..SetMember::default()
         }
     }
 
-    fn asked(gpu: &str, members: Vec<Member>) -> Vec<Colocated> {
-        let set = CoLocation { gpu: GpuKind::named(gpu), sharing: None, members };
+    fn asked(gpu: &str, members: Vec<SetMember>) -> Vec<ColocationEstimate> {
+        let set = ColocationSet { gpu: GpuKind::named(gpu), sharing: None, members };
         pretrained().unwrap().model.predict(&[set]).remove(0)
     }
 
@@ -55,10 +56,10 @@ mod tests {
     #[test]
     fn on_a_gpu_that_it_never_saw_it_leans_to_the_law() {
         for busy in [[0.1, 0.9], [0.3, 0.3], [0.5, 0.95], [0.95, 0.95], [0.05, 0.05]] {
-            let members: Vec<Member> = busy.map(|busy| stranger(Some(busy), Some(3e8))).into();
+            let members: Vec<SetMember> = busy.map(|busy| stranger(Some(busy), Some(3e8))).into();
             let set =
-                CoLocation { gpu: GpuKind::named("nvidia h200"), sharing: None, members: members.clone() };
-            let law = ByLaw::<FairShares>::default().predict(&[set]).remove(0);
+                ColocationSet { gpu: GpuKind::named("nvidia h200"), sharing: None, members: members.clone() };
+            let law = AnalyticInterference::<MaxMinSharing>::default().predict(&[set]).remove(0);
             for (said, law) in asked("nvidia h200", members).iter().zip(law) {
                 let apart = (said.slowdown / law.slowdown).ln().abs();
                 assert!(apart < 0.2, "{busy:?}: {said:?} beside {law:?}");
@@ -90,8 +91,8 @@ mod tests {
     #[test]
     fn what_makes_no_sense_is_answered_with_numbers() {
         for odd in [f64::NAN, f64::INFINITY, -1.0, 1e300] {
-            let members = vec![stranger(Some(odd), Some(odd)), stranger(None, None), Member::default()];
-            let sound = |said: &Colocated| {
+            let members = vec![stranger(Some(odd), Some(odd)), stranger(None, None), SetMember::default()];
+            let sound = |said: &ColocationEstimate| {
                 said.slowdown.is_finite() && said.slowdown >= 1.0 && said.uncertainty > 0.0
             };
             assert!(asked("", members.clone()).iter().all(sound), "{odd}: {:?}", asked("", members));

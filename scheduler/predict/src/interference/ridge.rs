@@ -3,11 +3,11 @@
 use super::cholesky::Cholesky;
 
 /// A sum: places of effects, and how much of each.
-pub(crate) type Sum = Vec<(usize, f64)>;
+pub(crate) type SparseRow = Vec<(usize, f64)>;
 
 /// The effects that these sums are made of, as far as their noise lets tell; shrunken the more, the less far
 /// they are expected to lie from 0.
-pub(crate) fn ridge(rows: &[(Sum, f64)], variances: &[f64], noise: f64) -> Vec<f64> {
+pub(crate) fn ridge(rows: &[(SparseRow, f64)], variances: &[f64], noise: f64) -> Vec<f64> {
     let size = variances.len();
     let mut products = vec![0.0; size * size];
     let mut right = vec![0.0; size];

@@ -4,11 +4,11 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 use std::str::FromStr;
 
-use cohabit_policy::interference::{Configuration, GpuKind, MeasuredSet, Member, Outcome};
+use cohabit_policy::interference::{Configuration, GpuKind, MeasuredSet, SetMember, SetOutcome};
 use rand_chacha::ChaCha8Rng;
 use rand_chacha::rand_core::SeedableRng;
 
-use super::chance::Chance;
+use super::chance::RandomExt;
 
 /// What a model has never seen when it is asked.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -53,23 +53,23 @@ pub fn folds(measured: &[MeasuredSet], hold_out: HoldOut, observed: usize, seed:
             vec![Fold { held_out: "sets".to_owned(), train, observed: Vec::new(), test }]
         }
         HoldOut::Configurations => {
-            newcomers(measured, |member| member.configuration().to_string(), observed, seed)
+            leave_one_out_folds(measured, |member| member.configuration().to_string(), observed, seed)
         }
-        HoldOut::Models => newcomers(measured, |member| member.model.clone(), observed, seed),
+        HoldOut::Models => leave_one_out_folds(measured, |member| member.model.clone(), observed, seed),
         HoldOut::Gpus => gpus(measured),
     }
 }
 
 /// A division for each name of members: they are new in it.
-fn newcomers(
+fn leave_one_out_folds(
     measured: &[MeasuredSet],
-    name: impl Fn(&Member) -> String,
+    name: impl Fn(&SetMember) -> String,
     observed: usize,
     seed: u64,
 ) -> Vec<Fold> {
     let names: BTreeSet<String> = measured.iter().flat_map(|it| &it.set.members).map(&name).collect();
     let fold = |held_out: String| {
-        let is_new = |member: &Member| name(member) == held_out;
+        let is_new = |member: &SetMember| name(member) == held_out;
         let meets = |it: &MeasuredSet| it.set.members.len() > 1 && it.set.members.iter().any(is_new);
         let (with, train): (Vec<_>, Vec<_>) = measured.iter().cloned().partition(meets);
         let drawn = draw(&with, &is_new, observed, seed);
@@ -97,49 +97,57 @@ fn gpus(measured: &[MeasuredSet]) -> Vec<Fold> {
 #[must_use]
 pub fn held_back(measured: &[MeasuredSet], one_in: usize, seed: u64) -> (Vec<MeasuredSet>, Vec<MeasuredSet>) {
     let sets = |it: &&MeasuredSet| it.set.members.len() > 1;
-    let all: BTreeSet<Unordered> = measured.iter().filter(sets).map(Unordered::of).collect();
-    let mut all: Vec<Unordered> = all.into_iter().collect();
+    let all: BTreeSet<UnorderedSetKey> = measured.iter().filter(sets).map(UnorderedSetKey::of).collect();
+    let mut all: Vec<UnorderedSetKey> = all.into_iter().collect();
     ChaCha8Rng::seed_from_u64(seed).shuffle(&mut all);
     all.truncate(all.len() / one_in.max(1));
-    let held: BTreeSet<Unordered> = all.into_iter().collect();
-    measured.iter().cloned().partition(|it| it.set.members.len() < 2 || !held.contains(&Unordered::of(it)))
+    let held: BTreeSet<UnorderedSetKey> = all.into_iter().collect();
+    measured
+        .iter()
+        .cloned()
+        .partition(|it| it.set.members.len() < 2 || !held.contains(&UnorderedSetKey::of(it)))
 }
 
 /// Divides into so many parts of about the same size, drawn by the seed: which part each measurement is in.
 /// Measurements of one set are in one part.
 pub(super) fn parts(measured: &[&MeasuredSet], parts: usize, seed: u64) -> Vec<usize> {
-    let all: BTreeSet<Unordered> = measured.iter().map(|it| Unordered::of(it)).collect();
-    let mut all: Vec<Unordered> = all.into_iter().collect();
+    let all: BTreeSet<UnorderedSetKey> = measured.iter().map(|it| UnorderedSetKey::of(it)).collect();
+    let mut all: Vec<UnorderedSetKey> = all.into_iter().collect();
     ChaCha8Rng::seed_from_u64(seed).shuffle(&mut all);
     let numbered = all.into_iter().enumerate().map(|(at, set)| (set, at % parts.max(1)));
-    let part_of: BTreeMap<Unordered, usize> = numbered.collect();
-    measured.iter().map(|it| part_of[&Unordered::of(it)]).collect()
+    let part_of: BTreeMap<UnorderedSetKey, usize> = numbered.collect();
+    measured.iter().map(|it| part_of[&UnorderedSetKey::of(it)]).collect()
 }
 
 /// A set whatever the order of its members.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
-struct Unordered {
+struct UnorderedSetKey {
     gpu: GpuKind,
     sharing: String,
     members: Vec<Configuration>,
 }
 
-impl Unordered {
-    fn of(measured: &MeasuredSet) -> Unordered {
+impl UnorderedSetKey {
+    fn of(measured: &MeasuredSet) -> UnorderedSetKey {
         let mut members: Vec<Configuration> =
-            measured.set.members.iter().map(Member::configuration).collect();
+            measured.set.members.iter().map(SetMember::configuration).collect();
         members.sort();
         let sharing = format!("{:?}", measured.set.sharing);
-        Unordered { gpu: measured.set.gpu.clone(), sharing, members }
+        UnorderedSetKey { gpu: measured.set.gpu.clone(), sharing, members }
     }
 }
 
 /// The places of so many sets with each newcomer on each GPU, fewer where there are not as many.
-fn draw(with: &[MeasuredSet], is_new: &dyn Fn(&Member) -> bool, count: usize, seed: u64) -> BTreeSet<usize> {
+fn draw(
+    with: &[MeasuredSet],
+    is_new: &dyn Fn(&SetMember) -> bool,
+    count: usize,
+    seed: u64,
+) -> BTreeSet<usize> {
     let mut by_newcomer: BTreeMap<(&GpuKind, Configuration), Vec<usize>> = BTreeMap::new();
-    for (place, it) in with.iter().enumerate().filter(|(_, it)| matches!(it.outcome, Outcome::Ran(_))) {
+    for (place, it) in with.iter().enumerate().filter(|(_, it)| matches!(it.outcome, SetOutcome::Ran(_))) {
         let new: BTreeSet<Configuration> =
-            it.set.members.iter().filter(|member| is_new(member)).map(Member::configuration).collect();
+            it.set.members.iter().filter(|member| is_new(member)).map(SetMember::configuration).collect();
         new.into_iter().for_each(|newcomer| {
             by_newcomer.entry((&it.set.gpu, newcomer)).or_default().push(place);
         });
@@ -188,15 +196,15 @@ impl FromStr for HoldOut {
 
 #[cfg(test)]
 mod tests {
-    use cohabit_policy::interference::{CoLocation, Observed};
+    use cohabit_policy::interference::{ColocationSet, MeasuredMember};
 
     use super::*;
 
     fn set(gpu: &str, models: &[&str]) -> MeasuredSet {
-        let member = |model: &&str| Member { model: (*model).to_owned(), ..Member::default() };
-        let members: Vec<Member> = models.iter().map(member).collect();
-        let outcome = Outcome::Ran(members.iter().map(|_| Observed::default()).collect());
-        MeasuredSet { set: CoLocation { gpu: GpuKind::named(gpu), sharing: None, members }, outcome }
+        let member = |model: &&str| SetMember { model: (*model).to_owned(), ..SetMember::default() };
+        let members: Vec<SetMember> = models.iter().map(member).collect();
+        let outcome = SetOutcome::Ran(members.iter().map(|_| MeasuredMember::default()).collect());
+        MeasuredSet { set: ColocationSet { gpu: GpuKind::named(gpu), sharing: None, members }, outcome }
     }
 
     /// All pairs of eight models on two GPUs, and each alone.

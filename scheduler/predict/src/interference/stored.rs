@@ -6,13 +6,13 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 use candle_core::Device;
-use cohabit_policy::interference::{Configuration, MeasuredSet, Member, Outcome};
+use cohabit_policy::interference::{Configuration, MeasuredSet, SetMember, SetOutcome};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use super::evaluate::Figures;
-use super::kinds::{UnknownKind, kind_by_name};
-use super::measurements::Format;
+use super::evaluate::PredictionMetrics;
+use super::kinds::{UnknownModelKind, kind_by_name};
+use super::measurements::MeasurementFormat;
 use super::model::{Epoch, Model, RestoreError, Weights};
 
 const WEIGHTS: &str = "weights.safetensors";
@@ -21,16 +21,16 @@ const SCHEMA: u32 = 1;
 
 /// A model and what is to tell of it.
 #[derive(Debug)]
-pub struct Stored {
+pub struct StoredModel {
     /// What is to tell of it.
-    pub card: Card,
+    pub card: ModelCard,
     /// The model.
     pub model: Box<dyn Model>,
 }
 
 /// What people should know of a model before they use it.
 #[derive(Debug, Default, Clone, PartialEq, Serialize, Deserialize)]
-pub struct Card {
+pub struct ModelCard {
     /// Version of this form.
     pub schema: u32,
     /// Its kind.
@@ -42,13 +42,13 @@ pub struct Card {
     /// Of everything that was drawn.
     pub seed: u64,
     /// What it was trained on.
-    pub data: Data,
+    pub data: DatasetSummary,
     /// What it looks at.
     pub features: Vec<String>,
     /// How good it is on what it was trained on.
-    pub training: Figures,
+    pub training: PredictionMetrics,
     /// How good one trained without them is on sets, configurations or models held out, by what was held out.
-    pub held_out: Vec<HeldOut>,
+    pub held_out: Vec<HeldOutMetrics>,
     /// The learning curve.
     pub curve: Vec<Epoch>,
     /// What belongs to the weights and is no number.
@@ -58,7 +58,7 @@ pub struct Card {
 
 /// The measurements that a model was trained on.
 #[derive(Debug, Default, Clone, PartialEq, Serialize, Deserialize)]
-pub struct Data {
+pub struct DatasetSummary {
     /// The file.
     pub file: String,
     /// Its format.
@@ -75,13 +75,13 @@ pub struct Data {
 
 /// How good such a model is on what it never saw.
 #[derive(Debug, Default, Clone, PartialEq, Serialize, Deserialize)]
-pub struct HeldOut {
+pub struct HeldOutMetrics {
     /// `sets`, `configurations` or `models`.
     pub split: String,
     /// Sets with each newcomer on each GPU that were observed first.
     pub observed: usize,
     /// How good.
-    pub figures: Figures,
+    pub figures: PredictionMetrics,
 }
 
 /// A folder that cannot be written, or holds no model.
@@ -99,7 +99,7 @@ pub enum StoreError {
     },
     /// The card makes no sense.
     #[error("{}: {source}", path.display())]
-    Card {
+    ModelCard {
         /// Which.
         path: PathBuf,
         /// Why.
@@ -115,7 +115,7 @@ pub enum StoreError {
     },
     /// The kind of the model is unknown.
     #[error(transparent)]
-    Kind(#[from] UnknownKind),
+    Kind(#[from] UnknownModelKind),
     /// The weights make no sense.
     #[error("{}: {source}", path.display())]
     Weights {
@@ -129,7 +129,7 @@ pub enum StoreError {
     Unwritable(#[from] safetensors::SafeTensorError),
 }
 
-impl Stored {
+impl StoredModel {
     /// Writes the model into a folder, which is made if need be. What it held before is replaced.
     ///
     /// # Errors
@@ -142,70 +142,70 @@ impl Stored {
         write(&folder.join(WEIGHTS), &safetensors::serialize(&tensors, None)?)?;
         let path = folder.join(CARD);
         let card = serde_json::to_vec_pretty(&self.card)
-            .map_err(|source| StoreError::Card { path: path.clone(), source })?;
+            .map_err(|source| StoreError::ModelCard { path: path.clone(), source })?;
         write(&path, &card)
     }
 
-    /// Reads what [`Stored::save`] wrote.
+    /// Reads what [`StoredModel::save`] wrote.
     ///
     /// # Errors
     /// Where a file is not there, is damaged, or is of another version.
-    pub fn load(folder: &Path) -> Result<Stored, StoreError> {
+    pub fn load(folder: &Path) -> Result<StoredModel, StoreError> {
         let path = folder.join(WEIGHTS);
         let weights = fs::read(&path).map_err(|source| file("read", &path, source));
-        Stored::of(Card::load(folder)?, &weights?, &path)
+        StoredModel::of(ModelCard::load(folder)?, &weights?, &path)
     }
 
     /// The model of a card and of the bytes of its weights, which lie at `path`.
-    pub(super) fn of(card: Card, weights: &[u8], path: &Path) -> Result<Stored, StoreError> {
+    pub(super) fn of(card: ModelCard, weights: &[u8], path: &Path) -> Result<StoredModel, StoreError> {
         let kind = kind_by_name(&card.model)?;
         let unusable = |source: RestoreError| StoreError::Weights { path: path.to_owned(), source };
         let tensors = candle_core::safetensors::load_buffer(weights, &Device::Cpu);
         let tensors = tensors.map_err(|error| unusable(error.into()))?.into_iter().collect();
         let weights = Weights { tensors, words: card.words.clone() };
         let model = kind.restore(&weights).map_err(unusable)?;
-        Ok(Stored { card, model })
+        Ok(StoredModel { card, model })
     }
 }
 
-impl Card {
+impl ModelCard {
     /// The card without what belongs to the weights, for people and scripts.
     #[must_use]
-    pub fn told(&self) -> Card {
-        Card { schema: SCHEMA, words: Value::Null, ..self.clone() }
+    pub fn told(&self) -> ModelCard {
+        ModelCard { schema: SCHEMA, words: Value::Null, ..self.clone() }
     }
 
     /// Reads the card alone.
     ///
     /// # Errors
-    /// As [`Stored::load`].
-    pub fn load(folder: &Path) -> Result<Card, StoreError> {
+    /// As [`StoredModel::load`].
+    pub fn load(folder: &Path) -> Result<ModelCard, StoreError> {
         let path = folder.join(CARD);
-        Card::of(&fs::read(&path).map_err(|source| file("read", &path, source))?, &path)
+        ModelCard::of(&fs::read(&path).map_err(|source| file("read", &path, source))?, &path)
     }
 
     /// The card of these bytes, which lie at `path`.
-    pub(super) fn of(bytes: &[u8], path: &Path) -> Result<Card, StoreError> {
-        let unreadable = |source| StoreError::Card { path: path.to_owned(), source };
-        let card: Card = serde_json::from_slice(bytes).map_err(unreadable)?;
-        let Card { schema, .. } = card;
+    pub(super) fn of(bytes: &[u8], path: &Path) -> Result<ModelCard, StoreError> {
+        let unreadable = |source| StoreError::ModelCard { path: path.to_owned(), source };
+        let card: ModelCard = serde_json::from_slice(bytes).map_err(unreadable)?;
+        let ModelCard { schema, .. } = card;
         if schema == SCHEMA { Ok(card) } else { Err(StoreError::Schema { path: path.to_owned(), schema }) }
     }
 }
 
-impl Data {
+impl DatasetSummary {
     /// What is to tell of these measurements.
     #[must_use]
-    pub fn of(file: String, format: Format, measured: &[MeasuredSet]) -> Data {
+    pub fn of(file: String, format: MeasurementFormat, measured: &[MeasuredSet]) -> DatasetSummary {
         let together = || measured.iter().filter(|it| it.set.members.len() > 1);
         let ran = |it: &MeasuredSet| match &it.outcome {
-            Outcome::Ran(observed) => observed.len(),
-            Outcome::DidNotFit => 0,
+            SetOutcome::Ran(observed) => observed.len(),
+            SetOutcome::DidNotFit => 0,
         };
         let gpus: BTreeSet<&str> = measured.iter().map(|it| it.set.gpu.name()).collect();
         let members = measured.iter().flat_map(|it| &it.set.members);
-        let configurations: BTreeSet<Configuration> = members.map(Member::configuration).collect();
-        Data {
+        let configurations: BTreeSet<Configuration> = members.map(SetMember::configuration).collect();
+        DatasetSummary {
             file,
             format: format.to_string(),
             sets: together().count(),

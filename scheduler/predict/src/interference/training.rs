@@ -2,13 +2,13 @@
 
 use cohabit_policy::interference::MeasuredSet;
 
-use super::evaluate::Tally;
-use super::model::{Epoch, Lesson, Model, ModelKind, TrainError};
+use super::evaluate::EvaluationAccumulator;
+use super::model::{Epoch, Model, ModelKind, TrainError, TrainingData};
 use super::split::{HoldOut, folds, held_back};
 
 /// How a model is trained.
 #[derive(Debug, Clone, Copy)]
-pub struct Training {
+pub struct ModelTrainer {
     /// Which kind.
     pub kind: &'static dyn ModelKind,
     /// Of everything that is drawn.
@@ -20,7 +20,7 @@ pub struct Training {
 /// One set in so many is held back to tell when to stop.
 const HELD_BACK_ONE_IN: usize = 10;
 
-impl Training {
+impl ModelTrainer {
     /// Trains on these measurements; a part of them is held back to tell when to stop.
     ///
     /// # Errors
@@ -31,7 +31,8 @@ impl Training {
         watch: &mut dyn FnMut(&Epoch),
     ) -> Result<Box<dyn Model>, TrainError> {
         let (train, held_back) = held_back(measured, HELD_BACK_ONE_IN, self.seed);
-        let lesson = Lesson { train: &train, held_back: &held_back, seed: self.seed, epochs: self.epochs };
+        let lesson =
+            TrainingData { train: &train, held_back: &held_back, seed: self.seed, epochs: self.epochs };
         self.kind.train(&lesson, watch)
     }
 
@@ -40,13 +41,13 @@ impl Training {
     /// tally; `watch` is told what is held out, too.
     ///
     /// # Errors
-    /// As [`Training::train`].
+    /// As [`ModelTrainer::train`].
     pub fn cross_validate(
         &self,
         measured: &[MeasuredSet],
         hold_out: HoldOut,
         observed: usize,
-        tally: &mut Tally,
+        tally: &mut EvaluationAccumulator,
         watch: &mut dyn FnMut(&str, &Epoch),
     ) -> Result<(), TrainError> {
         for fold in folds(measured, hold_out, observed, self.seed) {

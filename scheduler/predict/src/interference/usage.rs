@@ -1,37 +1,37 @@
 //! What jobs take of a GPU beside others: memory and time, from what they take alone.
 
-use cohabit_policy::interference::{CoLocation, Colocated, MeasuredSet, Outcome};
+use cohabit_policy::interference::{ColocationEstimate, ColocationSet, MeasuredSet, SetOutcome};
 use serde::{Deserialize, Serialize};
 
 /// How what a job takes beside others goes with what it takes alone.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
-pub(crate) struct Usage {
+pub(crate) struct UsageModel {
     /// Memory together as a part of the memory alone.
     memory: f64,
-    utilisation: Reported,
+    utilisation: UtilisationScope,
 }
 
 /// What a table's utilisation of a member is.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
-enum Reported {
+enum UtilisationScope {
     /// That of its own processes: as much less as it is slower. Times this factor.
     OfMember(f64),
     /// That of the whole GPU: as much as all keep it busy. Times this factor.
     OfGpu(f64),
 }
 
-impl Default for Usage {
-    fn default() -> Usage {
-        Usage { memory: 1.0, utilisation: Reported::OfMember(1.0) }
+impl Default for UsageModel {
+    fn default() -> UsageModel {
+        UsageModel { memory: 1.0, utilisation: UtilisationScope::OfMember(1.0) }
     }
 }
 
-impl Usage {
+impl UsageModel {
     /// Learns factors, and which of the two kinds of utilisation a table tells.
-    pub(crate) fn learn(measured: &[MeasuredSet]) -> Usage {
+    pub(crate) fn learn(measured: &[MeasuredSet]) -> UsageModel {
         let (mut memory, mut of_member, mut of_gpu) = (Vec::new(), Vec::new(), Vec::new());
         for it in measured.iter().filter(|it| it.set.members.len() > 1) {
-            let Outcome::Ran(observed) = &it.outcome else { continue };
+            let SetOutcome::Ran(observed) = &it.outcome else { continue };
             for (member, observed) in it.set.members.iter().zip(observed) {
                 memory.extend(ln_ratio(observed.memory, member.solo.memory));
                 let own = member.solo.utilisation.map(|alone| alone / observed.slowdown.max(1.0));
@@ -40,20 +40,27 @@ impl Usage {
             }
         }
         let utilisation = match deviation(&of_gpu) < deviation(&of_member) {
-            true => Reported::OfGpu(factor(&of_gpu)),
-            false => Reported::OfMember(factor(&of_member)),
+            true => UtilisationScope::OfGpu(factor(&of_gpu)),
+            false => UtilisationScope::OfMember(factor(&of_member)),
         };
-        Usage { memory: factor(&memory), utilisation }
+        UsageModel { memory: factor(&memory), utilisation }
     }
 
     /// What is expected of a member of this set besides its slowdown.
-    pub(crate) fn complete(&self, set: &CoLocation, member: usize, said: Colocated) -> Colocated {
+    pub(crate) fn complete(
+        &self,
+        set: &ColocationSet,
+        member: usize,
+        said: ColocationEstimate,
+    ) -> ColocationEstimate {
         let alone = &set.members[member].solo;
         let utilisation = match self.utilisation {
-            Reported::OfMember(factor) => alone.utilisation.map(|alone| factor * alone / said.slowdown),
-            Reported::OfGpu(factor) => busy(set).map(|busy| factor * busy),
+            UtilisationScope::OfMember(factor) => {
+                alone.utilisation.map(|alone| factor * alone / said.slowdown)
+            }
+            UtilisationScope::OfGpu(factor) => busy(set).map(|busy| factor * busy),
         };
-        Colocated {
+        ColocationEstimate {
             memory: alone.memory.map(|alone| self.memory * alone),
             utilisation: utilisation.map(|busy| busy.min(1.0)),
             ..said
@@ -62,7 +69,7 @@ impl Usage {
 }
 
 /// How busy all members would keep the GPU if they did not disturb each other.
-fn busy(set: &CoLocation) -> Option<f64> {
+fn busy(set: &ColocationSet) -> Option<f64> {
     let all: Option<f64> = set.members.iter().map(|member| member.solo.utilisation).sum();
     all.map(|busy| busy.min(1.0))
 }

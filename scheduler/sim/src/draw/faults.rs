@@ -6,20 +6,20 @@
 use cohabit_types::{Bytes, Span, Time};
 
 use super::moment;
-use crate::machine::{Appetite, Blame, Disk};
+use crate::machine::{Disk, FaultAttribution, ObservedMemory};
 use crate::random::Random;
-use crate::scenario::{Act, Scenario};
-use crate::wall_clock::Step;
+use crate::scenario::{ExternalEvent, Scenario};
+use crate::wall_clock::ClockStep;
 
 /// Spans from hardly any to so long that a node is given up.
 const ANY: (Span, Span) = (Span::from_millis(10), Span::from_secs(1_200));
 /// How long it takes to notice that a link is broken.
-const NOTICED: (Span, Span) = (Span::from_millis(1), Span::from_secs(40));
+const NOTICE_DELAY: (Span, Span) = (Span::from_millis(1), Span::from_secs(40));
 
 /// Puts trouble into the scenario.
-pub(super) fn trouble(seed: u64, scenario: &mut Scenario) {
+pub(super) fn draw_faults(seed: u64, scenario: &mut Scenario) {
     let mut random = Random::stream(seed, "faults");
-    let kinds: [fn(&mut Random, usize) -> Act; 17] = [
+    let kinds: [fn(&mut Random, usize) -> ExternalEvent; 17] = [
         crash_head,
         crash_worker,
         crash_machine,
@@ -47,18 +47,18 @@ pub(super) fn trouble(seed: u64, scenario: &mut Scenario) {
             scenario.acts.push((at, kind(&mut random, node)));
         }
     }
-    strike_at_work(&mut random, scenario);
-    strike_twice(&mut random, scenario);
-    strike_all(&mut random, scenario);
+    draw_gpu_faults(&mut random, scenario);
+    draw_repeated_faults(&mut random, scenario);
+    draw_outage(&mut random, scenario);
 }
 
 /// Now and then the lights go out: the head and all workers, or all machines, die at the same moment.
-fn strike_all(random: &mut Random, scenario: &mut Scenario) {
+fn draw_outage(random: &mut Random, scenario: &mut Scenario) {
     if !random.chance(0.15) {
         return;
     }
     let at = moment(random, scenario);
-    let kind = *random.pick(&[crash_worker as fn(&mut Random, usize) -> Act, crash_machine]);
+    let kind = *random.pick(&[crash_worker as fn(&mut Random, usize) -> ExternalEvent, crash_machine]);
     scenario.acts.push((at, crash_head(random, 0)));
     for node in 0..scenario.shapes.len() {
         scenario.acts.push((at, kind(random, node)));
@@ -66,12 +66,12 @@ fn strike_all(random: &mut Random, scenario: &mut Scenario) {
 }
 
 /// GPUs have trouble when something may run on them; somebody looks after most of those that are lost.
-fn strike_at_work(random: &mut Random, scenario: &mut Scenario) {
-    let submits = scenario.acts.iter().filter(|(_, act)| matches!(act, Act::Submit(_)));
+fn draw_gpu_faults(random: &mut Random, scenario: &mut Scenario) {
+    let submits = scenario.acts.iter().filter(|(_, act)| matches!(act, ExternalEvent::Submit(_)));
     for submitted_at in submits.map(|(at, _)| *at).collect::<Vec<_>>() {
         if random.chance(0.4) {
             let kinds = [
-                break_mps as fn(&mut Random, usize) -> Act,
+                break_mps as fn(&mut Random, usize) -> ExternalEvent,
                 break_mps,
                 lose_gpu,
                 look,
@@ -85,8 +85,8 @@ fn strike_at_work(random: &mut Random, scenario: &mut Scenario) {
                 let at = submitted_at + random.span((Span::from_millis(500), Span::from_secs(200)));
                 scenario.acts.push((at.min(scenario.quiet_at), act.clone()));
             }
-            if let (Act::LoseGpu { node, .. }, true) = (act, random.chance(0.7)) {
-                let restart = Act::CrashWorker { node, down_for: Span::from_secs(1) };
+            if let (ExternalEvent::LoseGpu { node, .. }, true) = (act, random.chance(0.7)) {
+                let restart = ExternalEvent::CrashWorker { node, down_for: Span::from_secs(1) };
                 let at = submitted_at + random.span((Span::from_secs(200), Span::from_secs(600)));
                 scenario.acts.push((at.min(scenario.quiet_at), restart));
             }
@@ -95,13 +95,13 @@ fn strike_at_work(random: &mut Random, scenario: &mut Scenario) {
 }
 
 /// Trouble seldom comes alone: some of it comes again shortly afterwards, in another form.
-fn strike_twice(random: &mut Random, scenario: &mut Scenario) {
+fn draw_repeated_faults(random: &mut Random, scenario: &mut Scenario) {
     let struck: Vec<(Time, usize)> =
         scenario.acts.iter().filter_map(|(at, act)| Some((*at, node(act)?))).collect();
     for (at, node) in struck {
         if random.chance(0.3) {
             let kinds = [
-                crash_head as fn(&mut Random, usize) -> Act,
+                crash_head as fn(&mut Random, usize) -> ExternalEvent,
                 crash_worker,
                 cut,
                 redial,
@@ -118,112 +118,119 @@ fn strike_twice(random: &mut Random, scenario: &mut Scenario) {
     }
 }
 
-const fn node(act: &Act) -> Option<usize> {
+const fn node(act: &ExternalEvent) -> Option<usize> {
     match act {
-        Act::CrashWorker { node, .. }
-        | Act::CrashMachine { node, .. }
-        | Act::Cut { node, .. }
-        | Act::Redial { node, .. }
-        | Act::SlowDisk { node, .. }
-        | Act::FillDisk { node, .. }
-        | Act::StepClock { node, .. }
-        | Act::KillExecutor { node, .. }
-        | Act::BreakMps { node, .. }
-        | Act::LoseGpu { node, .. }
-        | Act::Xid { node, .. }
-        | Act::Look { node, .. } => Some(*node),
-        Act::CrashHead { .. }
-        | Act::SlowJournal { .. }
-        | Act::FillJournal { .. }
-        | Act::StallPolicy { .. }
-        | Act::StepHeadClock(_) => Some(0),
-        Act::Submit(_) | Act::Change { .. } | Act::Drain(_) | Act::Resume(_) => None,
+        ExternalEvent::CrashWorker { node, .. }
+        | ExternalEvent::CrashMachine { node, .. }
+        | ExternalEvent::Cut { node, .. }
+        | ExternalEvent::Redial { node, .. }
+        | ExternalEvent::SlowDisk { node, .. }
+        | ExternalEvent::FillDisk { node, .. }
+        | ExternalEvent::StepClock { node, .. }
+        | ExternalEvent::KillExecutor { node, .. }
+        | ExternalEvent::BreakMps { node, .. }
+        | ExternalEvent::LoseGpu { node, .. }
+        | ExternalEvent::Xid { node, .. }
+        | ExternalEvent::Look { node, .. } => Some(*node),
+        ExternalEvent::CrashHead { .. }
+        | ExternalEvent::SlowJournal { .. }
+        | ExternalEvent::FillJournal { .. }
+        | ExternalEvent::StallPolicy { .. }
+        | ExternalEvent::StepHeadClock(_) => Some(0),
+        ExternalEvent::Submit(_)
+        | ExternalEvent::Change { .. }
+        | ExternalEvent::Drain(_)
+        | ExternalEvent::Resume(_) => None,
     }
 }
 
-fn crash_head(random: &mut Random, _: usize) -> Act {
-    Act::CrashHead { effects_lost: random.between(0, 3) as u32, down_for: random.span(ANY) }
+fn crash_head(random: &mut Random, _: usize) -> ExternalEvent {
+    ExternalEvent::CrashHead { effects_lost: random.between(0, 3) as u32, down_for: random.span(ANY) }
 }
 
-fn crash_worker(random: &mut Random, node: usize) -> Act {
-    Act::CrashWorker { node, down_for: random.span(ANY) }
+fn crash_worker(random: &mut Random, node: usize) -> ExternalEvent {
+    ExternalEvent::CrashWorker { node, down_for: random.span(ANY) }
 }
 
-fn crash_machine(random: &mut Random, node: usize) -> Act {
+fn crash_machine(random: &mut Random, node: usize) -> ExternalEvent {
     let back = random.span((Span::from_secs(20), Span::from_secs(1_200)));
-    Act::CrashMachine {
+    ExternalEvent::CrashMachine {
         node,
         down_for: random.chance(0.85).then_some(back),
         disk: if random.chance(0.8) { Disk::Kept } else { Disk::Wiped },
     }
 }
 
-fn cut(random: &mut Random, node: usize) -> Act {
+fn cut(random: &mut Random, node: usize) -> ExternalEvent {
     let (length, head_notices, worker_notices) =
-        (random.span(ANY), random.span(NOTICED), random.span(NOTICED));
-    Act::Cut { node, length, head_notices, worker_notices }
+        (random.span(ANY), random.span(NOTICE_DELAY), random.span(NOTICE_DELAY));
+    ExternalEvent::Cut { node, length, head_notices, worker_notices }
 }
 
-fn redial(random: &mut Random, node: usize) -> Act {
+fn redial(random: &mut Random, node: usize) -> ExternalEvent {
     let (times, lag) =
         (random.between(1, 5) as u32, random.span((Span::from_millis(1), Span::from_secs(30))));
-    Act::Redial { node, times, lag }
+    ExternalEvent::Redial { node, times, lag }
 }
 
-fn slow_journal(random: &mut Random, _: usize) -> Act {
+fn slow_journal(random: &mut Random, _: usize) -> ExternalEvent {
     let commit = random.span((Span::from_millis(5), Span::from_secs(40)));
-    Act::SlowJournal { length: random.span(ANY), commit }
+    ExternalEvent::SlowJournal { length: random.span(ANY), commit }
 }
 
-fn fill_journal(random: &mut Random, _: usize) -> Act {
-    Act::FillJournal { length: random.span(ANY) }
+fn fill_journal(random: &mut Random, _: usize) -> ExternalEvent {
+    ExternalEvent::FillJournal { length: random.span(ANY) }
 }
 
-fn stall_policy(random: &mut Random, _: usize) -> Act {
-    Act::StallPolicy { length: random.span(ANY) }
+fn stall_policy(random: &mut Random, _: usize) -> ExternalEvent {
+    ExternalEvent::StallPolicy { length: random.span(ANY) }
 }
 
-fn fill_disk(random: &mut Random, node: usize) -> Act {
-    Act::FillDisk { node, length: random.span(ANY) }
+fn fill_disk(random: &mut Random, node: usize) -> ExternalEvent {
+    ExternalEvent::FillDisk { node, length: random.span(ANY) }
 }
 
-fn slow_disk(random: &mut Random, node: usize) -> Act {
+fn slow_disk(random: &mut Random, node: usize) -> ExternalEvent {
     let write = random.span((Span::from_millis(10), Span::from_secs(30)));
-    Act::SlowDisk { node, length: random.span(ANY), write }
+    ExternalEvent::SlowDisk { node, length: random.span(ANY), write }
 }
 
-fn step_clock(random: &mut Random, node: usize) -> Act {
-    Act::StepClock { node, step: step(random) }
+fn step_clock(random: &mut Random, node: usize) -> ExternalEvent {
+    ExternalEvent::StepClock { node, step: step(random) }
 }
 
-fn step_head_clock(random: &mut Random, _: usize) -> Act {
-    Act::StepHeadClock(step(random))
+fn step_head_clock(random: &mut Random, _: usize) -> ExternalEvent {
+    ExternalEvent::StepHeadClock(step(random))
 }
 
-fn step(random: &mut Random) -> Step {
+fn step(random: &mut Random) -> ClockStep {
     let span = random.span((Span::from_millis(10), Span::from_secs(7_200)));
-    if random.chance(0.5) { Step::Ahead(span) } else { Step::Back(span) }
+    if random.chance(0.5) { ClockStep::Ahead(span) } else { ClockStep::Back(span) }
 }
 
-fn kill_executor(random: &mut Random, node: usize) -> Act {
-    Act::KillExecutor { node, number: random.between(0, 11) as usize }
+fn kill_executor(random: &mut Random, node: usize) -> ExternalEvent {
+    ExternalEvent::KillExecutor { node, number: random.between(0, 11) as usize }
 }
 
-fn break_mps(random: &mut Random, node: usize) -> Act {
-    let blame = *random.pick(&[Blame::Culprit, Blame::Nobody]);
-    Act::BreakMps { node, number: random.between(0, 11) as usize, blame }
+fn break_mps(random: &mut Random, node: usize) -> ExternalEvent {
+    let blame = *random.pick(&[FaultAttribution::Culprit, FaultAttribution::Nobody]);
+    ExternalEvent::BreakMps { node, number: random.between(0, 11) as usize, blame }
 }
 
-fn lose_gpu(random: &mut Random, node: usize) -> Act {
-    Act::LoseGpu { node, number: random.between(0, 11) as usize }
+fn lose_gpu(random: &mut Random, node: usize) -> ExternalEvent {
+    ExternalEvent::LoseGpu { node, number: random.between(0, 11) as usize }
 }
 
-fn xid(random: &mut Random, node: usize) -> Act {
-    Act::Xid { node, number: random.between(0, 11) as usize, code: *random.pick(&[31, 31, 45, 48, 79]) }
+fn xid(random: &mut Random, node: usize) -> ExternalEvent {
+    ExternalEvent::Xid {
+        node,
+        number: random.between(0, 11) as usize,
+        code: *random.pick(&[31, 31, 45, 48, 79]),
+    }
 }
 
-fn look(random: &mut Random, node: usize) -> Act {
+fn look(random: &mut Random, node: usize) -> ExternalEvent {
     let strangers = Bytes(random.between(0, 4) * random.between(0, 4 << 30));
-    let appetite = *random.pick(&[Appetite::Modest, Appetite::Greedy]);
-    Act::Look { node, strangers, appetite }
+    let appetite = *random.pick(&[ObservedMemory::AsRequested, ObservedMemory::OverRequest]);
+    ExternalEvent::Look { node, strangers, appetite }
 }

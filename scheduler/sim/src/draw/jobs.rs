@@ -6,15 +6,16 @@
 use std::collections::BTreeMap;
 
 use cohabit_types::{
-    Array, Bytes, Compute, Demand, DeviceKind, Gpus, JobChange, JobSpec, Launch, Limits, ModelDescription,
-    Retry, Share, Sharing, Signal, Slowdown, Span, Spread, Stage, Stop, Time, Warning, When,
+    Array, Bytes, ComputeLimit, Demand, DependencyKind, DeviceKind, EnforcementRequirement, GpuRequest,
+    JobChange, JobSpec, LaunchMode, ModelDescription, PipelineStage, RetryPolicy, Share, Sharing, Signal,
+    Slowdown, Span, Spread, Stop, Time, WarningSignal,
 };
 
 use super::moment;
-use crate::program::{Attaches, OnTerm, Program, Reports, Start};
+use crate::program::{MpsAttachment, ProgressReporting, SigtermBehaviour, SimProgram, StartBehaviour};
 use crate::random::Random;
-use crate::scenario::{Act, Scenario, Submission};
-use crate::shape::Shape;
+use crate::scenario::{ExternalEvent, Scenario, ScenarioSubmission};
+use crate::shape::MachineSpec;
 
 const CHANGES: [JobChange; 4] = [JobChange::Cancel, JobChange::Hold, JobChange::Release, JobChange::Requeue];
 
@@ -31,72 +32,72 @@ pub(super) fn submit(seed: u64, count: u32, scenario: &mut Scenario) {
         let user = (*random.pick(&["ada", "grace", "alan"])).to_owned();
         let after =
             if index > 0 && random.chance(0.15) { vec![dependency(&mut random, index)] } else { vec![] };
-        scenario.submissions.push(Submission { spec, user, after });
-        scenario.acts.push((at, Act::Submit(index)));
+        scenario.submissions.push(ScenarioSubmission { spec, user, after });
+        scenario.acts.push((at, ExternalEvent::Submit(index)));
     }
 }
 
 /// Cancels, holds, releases and requeues; drains nodes and resumes them.
-pub(super) fn change_minds(seed: u64, scenario: &mut Scenario) {
+pub(super) fn draw_changes(seed: u64, scenario: &mut Scenario) {
     let mut random = Random::stream(seed, "people");
     for _ in 0..random.between(0, 1 + scenario.submissions.len() as u64 / 2) {
-        let change = Act::Change { change: *random.pick(&CHANGES), back: random.between(0, 1_000) };
+        let change = ExternalEvent::Change { change: *random.pick(&CHANGES), back: random.between(0, 1_000) };
         scenario.acts.push((moment(&mut random, scenario), change));
     }
-    regret(&mut random, scenario);
+    draw_early_changes(&mut random, scenario);
     for _ in 0..random.between(0, 2) {
         let node = random.between(0, scenario.shapes.len() as u64 - 1) as usize;
-        scenario.acts.push((moment(&mut random, scenario), Act::Drain(node)));
-        scenario.acts.push((moment(&mut random, scenario), Act::Resume(node)));
+        scenario.acts.push((moment(&mut random, scenario), ExternalEvent::Drain(node)));
+        scenario.acts.push((moment(&mut random, scenario), ExternalEvent::Resume(node)));
     }
 }
 
 /// Some change their minds about a job as soon as they have submitted it.
-fn regret(random: &mut Random, scenario: &mut Scenario) {
-    let submits = scenario.acts.iter().filter(|(_, act)| matches!(act, Act::Submit(_)));
+fn draw_early_changes(random: &mut Random, scenario: &mut Scenario) {
+    let submits = scenario.acts.iter().filter(|(_, act)| matches!(act, ExternalEvent::Submit(_)));
     for at in submits.map(|(at, _)| *at).collect::<Vec<_>>() {
         if random.chance(0.2) {
             let later = at + random.span((Span::from_millis(1), Span::from_secs(60)));
-            scenario.acts.push((later, Act::Change { change: *random.pick(&CHANGES), back: 0 }));
+            scenario.acts.push((later, ExternalEvent::Change { change: *random.pick(&CHANGES), back: 0 }));
         }
     }
 }
 
-fn dependency(random: &mut Random, index: usize) -> (usize, When) {
-    let when = *random.pick(&[When::AfterOk, When::AfterAny, When::AfterNotOk]);
+fn dependency(random: &mut Random, index: usize) -> (usize, DependencyKind) {
+    let when = *random.pick(&[DependencyKind::AfterOk, DependencyKind::AfterAny, DependencyKind::AfterNotOk]);
     (random.between(0, index as u64 - 1) as usize, when)
 }
 
 /// What jobs are like where they run.
-struct Habits {
+struct WorkloadProfile {
     /// How often they ask for a part of a device.
     parts: f64,
     /// How long they work at least.
     shortest: Span,
 }
 
-impl Habits {
+impl WorkloadProfile {
     /// On GPUs under MPS many jobs share them, for so long that they meet.
-    fn on(shapes: &[Shape]) -> Habits {
+    fn on(shapes: &[MachineSpec]) -> WorkloadProfile {
         match shapes.iter().all(|shape| shape.kind == DeviceKind::Gpu) {
-            true => Habits { parts: 0.85, shortest: Span::from_secs(20) },
-            false => Habits { parts: 0.5, shortest: Span::from_millis(100) },
+            true => WorkloadProfile { parts: 0.85, shortest: Span::from_secs(20) },
+            false => WorkloadProfile { parts: 0.5, shortest: Span::from_millis(100) },
         }
     }
 }
 
-fn spec(random: &mut Random, at: Time, shapes: &[Shape]) -> JobSpec {
-    let habits = &Habits::on(shapes);
+fn spec(random: &mut Random, at: Time, shapes: &[MachineSpec]) -> JobSpec {
+    let habits = &WorkloadProfile::on(shapes);
     let demand = demand(random, shapes, habits);
     JobSpec {
         demand,
         model: random.chance(0.5).then(|| model(random, demand.total_devices())),
-        launch: if random.chance(0.2) { Launch::PerGpu } else { Launch::PerNode },
+        launch: if random.chance(0.2) { LaunchMode::PerGpu } else { LaunchMode::PerNode },
         array: random.chance(0.12).then(|| array(random)),
         begin: random.chance(0.1).then(|| at + random.span((Span::from_secs(1), Span::from_secs(900)))),
         priority: random.between(0, 4) as i32 - 2,
         time_limit: random.chance(0.25).then(|| random.span((Span::from_secs(5), Span::from_secs(600)))),
-        retry: Retry {
+        retry: RetryPolicy {
             limit: random.between(0, 3) as u32,
             backoff: random.span((Span::from_secs(1), Span::from_secs(30))),
             backoff_cap: Span::from_secs(120),
@@ -107,21 +108,29 @@ fn spec(random: &mut Random, at: Time, shapes: &[Shape]) -> JobSpec {
     }
 }
 
-fn program(random: &mut Random, habits: &Habits) -> Program {
+fn program(random: &mut Random, habits: &WorkloadProfile) -> SimProgram {
     let starting = random.span((Span::from_millis(10), Span::from_secs(20)));
     let ending = random.span((Span::from_millis(1), Span::from_secs(90)));
     let alone = random.span((habits.shortest, Span::from_secs(1_500)));
-    Program {
-        alone: if random.chance(0.94) { alone } else { Program::ENDLESS },
+    SimProgram {
+        alone: if random.chance(0.94) { alone } else { SimProgram::ENDLESS },
         steps: random.between(1, 2_000),
-        reports: if random.chance(0.8) { Reports::Progress } else { Reports::Nothing },
+        reports: if random.chance(0.8) { ProgressReporting::Progress } else { ProgressReporting::Nothing },
         busy: 0.1 + 0.9 * random.fraction(),
         gpu_memory: None,
-        start: if random.chance(0.95) { Start::Takes(starting) } else { Start::Fails(starting) },
+        start: if random.chance(0.95) {
+            StartBehaviour::Takes(starting)
+        } else {
+            StartBehaviour::Fails(starting)
+        },
         exit: if random.chance(0.85) { 0 } else { random.between(1, 255) as i32 },
         failing_attempts: if random.chance(0.2) { random.between(1, 3) as u32 } else { 0 },
-        attaches: if random.chance(0.95) { Attaches::Always } else { Attaches::Never },
-        on_term: *random.pick(&[OnTerm::Dies(ending), OnTerm::Saves(ending), OnTerm::Ignores]),
+        attaches: if random.chance(0.95) { MpsAttachment::Always } else { MpsAttachment::Never },
+        on_term: *random.pick(&[
+            SigtermBehaviour::Dies(ending),
+            SigtermBehaviour::Saves(ending),
+            SigtermBehaviour::Ignores,
+        ]),
         on_kill: if random.chance(0.9) { Span::from_millis(20) } else { Span::from_secs(15) },
         leaves: if random.chance(0.1) {
             random.span((Span::from_millis(1), Span::from_secs(10)))
@@ -134,7 +143,7 @@ fn program(random: &mut Random, habits: &Habits) -> Program {
 /// One that is trained on so many devices: in one stage, or in two.
 fn model(random: &mut Random, devices: u32) -> ModelDescription {
     let first = random.between(1, u64::from(devices.max(1))) as u32;
-    let mut stage = |replicas| Stage {
+    let mut stage = |replicas| PipelineStage {
         replicas,
         compute_seconds: 0.01 + 0.2 * random.fraction(),
         compute_seconds_on: BTreeMap::new(),
@@ -146,7 +155,7 @@ fn model(random: &mut Random, devices: u32) -> ModelDescription {
 }
 
 fn stop(random: &mut Random) -> Stop {
-    let warning = Warning { signal: Signal::USR1, before: Span::from_secs(random.between(0, 60)) };
+    let warning = WarningSignal { signal: Signal::USR1, before: Span::from_secs(random.between(0, 60)) };
     Stop { warning: random.chance(0.3).then_some(warning), grace: Span::from_secs(random.between(0, 45)) }
 }
 
@@ -157,27 +166,28 @@ fn array(random: &mut Random) -> Array {
 }
 
 /// What these machines have, or a part of it.
-fn demand(random: &mut Random, shapes: &[Shape], habits: &Habits) -> Demand {
+fn demand(random: &mut Random, shapes: &[MachineSpec], habits: &WorkloadProfile) -> Demand {
     let nodes = if shapes.len() > 1 && random.chance(0.15) { 2 } else { 1 };
     let devices_in_all: u32 = shapes.iter().map(|shape| shape.devices).sum();
     let free = nodes == 1 && devices_in_all > 0 && random.chance(0.1);
-    let mut hosts: Vec<&Shape> = shapes.iter().collect();
+    let mut hosts: Vec<&MachineSpec> = shapes.iter().collect();
     // Devices that may lie on any nodes can only be counted on if each of those has what else is needed.
     while !free && hosts.len() > nodes as usize {
         hosts.swap_remove(random.between(0, hosts.len() as u64 - 1) as usize);
     }
-    let least = |of: fn(&Shape) -> u64| hosts.iter().map(|shape| of(shape)).min().unwrap_or_default();
+    let least = |of: fn(&MachineSpec) -> u64| hosts.iter().map(|shape| of(shape)).min().unwrap_or_default();
     let gpus = gpus(random, habits, least(|shape| u64::from(shape.devices)));
     let (gpus, spread) = match free {
-        true => (Gpus::Whole(random.between(1, devices_in_all.into()) as u32), Spread::Free),
+        true => (GpuRequest::Whole(random.between(1, devices_in_all.into()) as u32), Spread::Free),
         false => (gpus, Spread::Even),
     };
     // Whoever shares a device leaves a reserve.
-    let left =
-        |shape: &Shape| shape.device_memory.map_or(u64::MAX >> 1, |it| it.minus(shape.sharing.reserve).0);
+    let left = |shape: &MachineSpec| {
+        shape.device_memory.map_or(u64::MAX >> 1, |it| it.saturating_sub(shape.sharing.reserve).0)
+    };
     let device_memory = least(left);
-    let is_part = matches!(gpus, Gpus::Part(_));
-    let wants_memory = gpus != Gpus::Whole(0) && random.chance(if is_part { 0.8 } else { 0.3 });
+    let is_part = matches!(gpus, GpuRequest::Part(_));
+    let wants_memory = gpus != GpuRequest::Whole(0) && random.chance(if is_part { 0.8 } else { 0.3 });
     let enforceable = is_part && hosts.iter().all(|shape| shape.kind == DeviceKind::Gpu);
     Demand {
         nodes,
@@ -191,8 +201,12 @@ fn demand(random: &mut Random, shapes: &[Shape], habits: &Habits) -> Demand {
         memory: Bytes(if random.chance(0.4) { random.between(0, least(|shape| shape.memory.0)) } else { 0 }),
         sharing: if random.chance(0.1) { Sharing::Exclusive } else { Sharing::Shared },
         spread,
-        limits: if enforceable && random.chance(0.3) { Limits::Enforced } else { Limits::BestEffort },
-        compute: if is_part && random.chance(0.3) { Compute::Capped } else { Compute::Open },
+        limits: if enforceable && random.chance(0.3) {
+            EnforcementRequirement::Enforced
+        } else {
+            EnforcementRequirement::BestEffort
+        },
+        compute: if is_part && random.chance(0.3) { ComputeLimit::Capped } else { ComputeLimit::Open },
         gpu_processes: random.between(1, 3) as u32,
         max_slowdown: (is_part && random.chance(0.3)).then(|| Slowdown(random.between(1_000, 2_500) as u32)),
     }
@@ -205,25 +219,25 @@ fn gpu_memory(random: &mut Random, most: u64) -> Bytes {
 }
 
 /// Often what a job will hold is known although it does not say it: now and then more than there is.
-fn predictable(random: &mut Random, spec: JobSpec, shapes: &[Shape]) -> JobSpec {
+fn predictable(random: &mut Random, spec: JobSpec, shapes: &[MachineSpec]) -> JobSpec {
     let largest = shapes.iter().filter_map(|shape| shape.device_memory).max().unwrap_or_default();
     let most = if random.chance(0.1) { largest.0 * 2 } else { largest.0 };
     let held = gpu_memory(random, most);
-    let is_silent = matches!(spec.demand.gpus, Gpus::Part(_)) && spec.demand.gpu_memory.is_none();
+    let is_silent = matches!(spec.demand.gpus, GpuRequest::Part(_)) && spec.demand.gpu_memory.is_none();
     match is_silent && random.chance(0.7) {
         true => {
-            let program = Program { gpu_memory: Some(held), ..Program::of(&spec) };
+            let program = SimProgram { gpu_memory: Some(held), ..SimProgram::of(&spec) };
             JobSpec { work: program.job().work, ..spec }
         }
         false => spec,
     }
 }
 
-fn gpus(random: &mut Random, habits: &Habits, most: u64) -> Gpus {
+fn gpus(random: &mut Random, habits: &WorkloadProfile, most: u64) -> GpuRequest {
     let part = Share(*random.pick(&[100, 250, 300, 500, 500, 700, 999]));
     let whole = random.between(0, most) as u32;
     match random.chance(habits.parts) {
-        true => Gpus::Part(part),
-        false => Gpus::Whole(*random.pick(&[1, whole])),
+        true => GpuRequest::Part(part),
+        false => GpuRequest::Whole(*random.pick(&[1, whole])),
     }
 }

@@ -12,7 +12,7 @@ use cohabit_types::{Bytes, DeviceKind, Span, Time};
 
 use crate::random::Random;
 use crate::scenario::Scenario;
-use crate::shape::Shape;
+use crate::shape::MachineSpec;
 
 /// What is fixed instead of drawn.
 #[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
@@ -30,15 +30,15 @@ impl Scenario {
         let mut random = Random::stream(seed, "cluster");
         let count = random.between(1, 5) as u32;
         let kinds = if random.chance(0.4) { &[DeviceKind::Gpu][..] } else { &MIXED };
-        let shapes: Vec<Shape> = (0..options.nodes.unwrap_or(count).max(1))
+        let shapes: Vec<MachineSpec> = (0..options.nodes.unwrap_or(count).max(1))
             .map(|number| shape(&mut random, kinds, number))
             .collect();
         let quiet_at = Time::EPOCH + random.span((Span::from_secs(600), Span::from_secs(3 * 3_600)));
         let mut scenario = Scenario { quiet_at, ..settings(&mut random, Scenario::calm(shapes)) };
         let count = random.between(2, 25) as u32;
         jobs::submit(seed, options.jobs.unwrap_or(count), &mut scenario);
-        jobs::change_minds(seed, &mut scenario);
-        faults::trouble(seed, &mut scenario);
+        jobs::draw_changes(seed, &mut scenario);
+        faults::draw_faults(seed, &mut scenario);
         scenario
     }
 }
@@ -46,10 +46,10 @@ impl Scenario {
 /// The kinds of devices in clusters that have several.
 const MIXED: [DeviceKind; 3] = [DeviceKind::Host, DeviceKind::Fake, DeviceKind::Gpu];
 
-fn shape(random: &mut Random, kinds: &[DeviceKind], number: u32) -> Shape {
+fn shape(random: &mut Random, kinds: &[DeviceKind], number: u32) -> MachineSpec {
     let kind = *random.pick(kinds);
     let memory = Bytes(random.between(8, 80) << 30);
-    Shape {
+    MachineSpec {
         cpus: random.between(2, 32) as u32,
         memory: Bytes(random.between(8, 256) << 30),
         devices: random.between(1, 4) as u32,
@@ -57,7 +57,7 @@ fn shape(random: &mut Random, kinds: &[DeviceKind], number: u32) -> Shape {
         device_memory: (kind != DeviceKind::Host).then_some(memory),
         // The first jobs meet there.
         foreign_ports: 3,
-        ..Shape::new(&format!("node-{number}"), 0)
+        ..MachineSpec::new(&format!("node-{number}"), 0)
     }
 }
 

@@ -5,63 +5,63 @@
 
 use std::collections::BTreeMap;
 
-use cohabit_policy::Features;
+use cohabit_policy::JobFeatures;
 use cohabit_predict::Accuracy;
 use cohabit_types::{AttemptId, Estimate, JobRecord, JobSpec, JobState, Time};
 
-use super::device_spans::Watched;
-use super::estimates::Estimates;
-use super::metrics::{self, Counted};
+use super::device_spans::DeviceSpanRecorder;
+use super::estimates::EvaluationEstimator;
+use super::metrics::{self, EvaluationCounts};
 use super::occupancy::Occupancy;
-use super::result::{Evaluated, JobResult};
+use super::result::{EvaluationResult, JobResult};
 use super::series::Series;
 use super::{Evaluation, Observer};
-use crate::failure::{Failure, FailureKind};
-use crate::machine::Tenure;
-use crate::shell::Shell;
+use crate::failure::{FailureKind, SimFailure};
+use crate::machine::SharedRunTime;
+use crate::shell::HeadHooks;
 
 /// What is written down.
-pub(super) struct Books<'o> {
+pub(super) struct EvaluationRecorder<'o> {
     observer: &'o mut dyn Observer,
-    estimates: Estimates,
+    estimates: EvaluationEstimator,
     /// By the order of submission; the job with number 1 is the first.
-    jobs: Vec<Entry>,
+    jobs: Vec<JobEntry>,
     submitted: usize,
     ended: usize,
     asked_at: u64,
     /// How long each plan took, in microseconds of a real clock.
     plans: Vec<u64>,
-    watched: Watched,
+    watched: DeviceSpanRecorder,
     occupancy: Occupancy,
 }
 
 /// A job.
-struct Entry {
+struct JobEntry {
     /// What the estimator saw of it.
-    features: Option<Features>,
+    features: Option<JobFeatures>,
     /// Seconds of an iteration at best.
     pace: f64,
     iterations: u64,
     result: JobResult,
 }
 
-impl<'o> Books<'o> {
-    pub(super) fn new(evaluation: &Evaluation, observer: &'o mut dyn Observer) -> Books<'o> {
-        let entry = |job: &crate::workload::WorkloadJob| Entry {
+impl<'o> EvaluationRecorder<'o> {
+    pub(super) fn new(evaluation: &Evaluation, observer: &'o mut dyn Observer) -> EvaluationRecorder<'o> {
+        let entry = |job: &crate::workload::WorkloadJob| JobEntry {
             features: None,
             pace: job.pace,
             iterations: job.iterations,
             result: JobResult::submitted(job),
         };
-        Books {
+        EvaluationRecorder {
             observer,
-            estimates: Estimates::new(evaluation.estimator, evaluation.seed),
+            estimates: EvaluationEstimator::new(evaluation.estimator, evaluation.seed),
             jobs: evaluation.jobs.iter().map(entry).collect(),
             submitted: 0,
             ended: 0,
             asked_at: 0,
             plans: Vec::new(),
-            watched: Watched::first_of(&evaluation.shapes),
+            watched: DeviceSpanRecorder::first_of(&evaluation.shapes),
             occupancy: Occupancy::default(),
         }
     }
@@ -72,14 +72,14 @@ impl<'o> Books<'o> {
 
     /// Device time that machines measured, in thousandths of a device times microseconds, must be within
     /// what was booked.
-    pub(super) fn check_device_time(&self, used: &BTreeMap<u64, u64>) -> Result<(), Failure> {
+    pub(super) fn check_device_time(&self, used: &BTreeMap<u64, u64>) -> Result<(), SimFailure> {
         for (number, used) in used {
             let job = &self.jobs[*number as usize - 1].result;
             let booked = job.ran().as_micros() * job.devices_milli;
             if *used > booked {
                 let detail =
                     format!("job {number} used {used} thousandths of a device times µs of {booked} booked");
-                return Err(Failure {
+                return Err(SimFailure {
                     kind: FailureKind::Invariant,
                     at: job.ended.unwrap_or(Time::EPOCH),
                     detail,
@@ -93,15 +93,15 @@ impl<'o> Books<'o> {
     pub(super) fn close(
         self,
         evaluation: &Evaluation,
-        tenure: Tenure,
+        shared_run_time: SharedRunTime,
         events: u64,
         wall_us: u64,
-    ) -> Evaluated {
+    ) -> EvaluationResult {
         let estimates: Accuracy = self.estimates.accuracy();
         let jobs: Vec<JobResult> = self.jobs.into_iter().map(|entry| entry.result).collect();
         let occupied = self.occupancy.total();
-        let counted = Counted { plans: self.plans, occupied, tenure, events, wall_us };
-        Evaluated {
+        let counted = EvaluationCounts { plans: self.plans, occupied, shared_run_time, events, wall_us };
+        EvaluationResult {
             metrics: metrics::of(evaluation, &jobs, counted),
             series: Series::of(&jobs),
             spans: self.watched.into_spans(),
@@ -110,17 +110,17 @@ impl<'o> Books<'o> {
         }
     }
 
-    fn entry(&mut self, number: u64) -> &mut Entry {
+    fn entry(&mut self, number: u64) -> &mut JobEntry {
         &mut self.jobs[number as usize - 1]
     }
 }
 
-impl Shell for Books<'_> {
+impl HeadHooks for EvaluationRecorder<'_> {
     fn expect(&mut self, now: Time, user: &str, spec: &JobSpec) -> Option<Estimate> {
         let index = self.submitted;
         self.submitted += 1;
         let entry = &mut self.jobs[index];
-        let features = Features::of(user, spec, now);
+        let features = JobFeatures::of(user, spec, now);
         let estimate = self.estimates.of(index, spec, &features, entry.pace);
         entry.features = Some(features);
         estimate

@@ -4,10 +4,10 @@ use std::collections::BTreeSet;
 
 use cohabit_types::{DeviceId, JobRecord, Time};
 
-use crate::shape::Shape;
+use crate::shape::MachineSpec;
 
 /// Of so many devices at most.
-const MOST: usize = 64;
+const MAX_DEVICES: usize = 64;
 
 /// A job held a device for a while.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -23,15 +23,15 @@ pub struct DeviceSpan {
 }
 
 /// The devices that are looked at.
-pub(super) struct Watched {
+pub(super) struct DeviceSpanRecorder {
     devices: BTreeSet<DeviceId>,
     spans: Vec<DeviceSpan>,
 }
 
-impl Watched {
-    pub(super) fn first_of(shapes: &[Shape]) -> Watched {
-        let devices = shapes.iter().flat_map(Shape::devices).map(|device| device.id);
-        Watched { devices: devices.take(MOST).collect(), spans: Vec::new() }
+impl DeviceSpanRecorder {
+    pub(super) fn first_of(shapes: &[MachineSpec]) -> DeviceSpanRecorder {
+        let devices = shapes.iter().flat_map(MachineSpec::devices).map(|device| device.id);
+        DeviceSpanRecorder { devices: devices.take(MAX_DEVICES).collect(), spans: Vec::new() }
     }
 
     /// A job ended.

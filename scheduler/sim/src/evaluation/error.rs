@@ -1,15 +1,15 @@
 //! Why an evaluation came to nothing.
 
-use cohabit_policy::UnknownPolicy;
+use cohabit_policy::PolicyParseError;
 
-use crate::failure::Failure;
+use crate::failure::SimFailure;
 
 /// Why an evaluation came to nothing.
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]
 pub enum EvaluationError {
     /// The policy's name, or one of its parameters, makes no sense.
     #[error(transparent)]
-    Policy(#[from] UnknownPolicy),
+    Policy(#[from] PolicyParseError),
     /// Nothing to do.
     #[error("there are no jobs to evaluate a policy on")]
     NoJobs,
@@ -23,5 +23,5 @@ pub enum EvaluationError {
     },
     /// A promise of the production code broke: a bug.
     #[error("the simulated cluster failed: {0}")]
-    Failed(#[from] Failure),
+    Failed(#[from] SimFailure),
 }

@@ -5,8 +5,8 @@
 
 use std::collections::BTreeSet;
 
-use cohabit_policy::{Estimator, Features, Finished, UNKNOWN_RUNTIME};
-use cohabit_predict::{Accuracy, Constant, Forest, GroupMean, RecentMedian, Recurrence, Tally};
+use cohabit_policy::{CompletedRun, Estimator, JobFeatures, UNKNOWN_RUNTIME};
+use cohabit_predict::{Accuracy, AccuracyAccumulator, Constant, Forest, GroupMean, RecentMedian, Recurrence};
 use cohabit_types::{Estimate, JobSpec, Span, Time};
 
 use super::noise;
@@ -30,11 +30,11 @@ pub enum EstimatorKind {
 }
 
 /// Gives estimates, and keeps the score.
-pub(super) struct Estimates {
+pub(super) struct EvaluationEstimator {
     source: Source,
     /// Users and groups of which a job has ended.
     ended: BTreeSet<(String, String)>,
-    tally: Tally,
+    tally: AccuracyAccumulator,
 }
 
 enum Source {
@@ -46,8 +46,8 @@ enum Source {
     Learned(Box<dyn Estimator>),
 }
 
-impl Estimates {
-    pub(super) fn new(kind: EstimatorKind, seed: u64) -> Estimates {
+impl EvaluationEstimator {
+    pub(super) fn new(kind: EstimatorKind, seed: u64) -> EvaluationEstimator {
         let constant = Constant { runtime: Some(UNKNOWN_RUNTIME), iterations: None };
         let source = match kind {
             EstimatorKind::Oracle => Source::Truth { seed, sigma: 0.0 },
@@ -57,7 +57,7 @@ impl Estimates {
             EstimatorKind::GroupMean => Source::Learned(Box::new(GroupMean::default())),
             EstimatorKind::Forest => Source::Learned(Box::new(Forest::default())),
         };
-        Estimates { source, ended: BTreeSet::new(), tally: Tally::default() }
+        EvaluationEstimator { source, ended: BTreeSet::new(), tally: AccuracyAccumulator::default() }
     }
 
     /// What is expected of this job, whose iterations take so many seconds at best.
@@ -65,7 +65,7 @@ impl Estimates {
         &mut self,
         index: usize,
         spec: &JobSpec,
-        features: &Features,
+        features: &JobFeatures,
         pace: f64,
     ) -> Option<Estimate> {
         let truth = truth(spec);
@@ -85,10 +85,10 @@ impl Estimates {
     }
 
     /// A job has ended well.
-    pub(super) fn learn(&mut self, features: Features, ended_at: Time, runtime: Span, iterations: u64) {
+    pub(super) fn learn(&mut self, features: JobFeatures, ended_at: Time, runtime: Span, iterations: u64) {
         self.ended.insert((features.user.clone(), features.group.clone()));
         if let Source::Learned(estimator) = &mut self.source {
-            estimator.learn(&[Finished { features, ended_at, runtime, iterations: Some(iterations) }]);
+            estimator.learn(&[CompletedRun { features, ended_at, runtime, iterations: Some(iterations) }]);
         }
     }
 

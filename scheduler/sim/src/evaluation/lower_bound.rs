@@ -11,7 +11,7 @@ use cohabit_types::{Span, Time};
 
 /// A job of that machine.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Work {
+pub(super) struct SingleMachineJob {
     /// When it arrives.
     pub(super) at: Time,
     /// How long the whole machine works on it.
@@ -19,7 +19,7 @@ pub(super) struct Work {
 }
 
 /// Mean time from arrival to end, in seconds. The jobs come in the order of their arrival.
-pub(super) fn mean_completion(jobs: &[Work]) -> f64 {
+pub(super) fn mean_completion(jobs: &[SingleMachineJob]) -> f64 {
     let mut waiting: BinaryHeap<Reverse<(Span, usize)>> = BinaryHeap::new();
     let mut arrivals = jobs.iter().enumerate().peekable();
     let (mut now, mut total) = (Time::EPOCH, 0.0);
@@ -47,8 +47,8 @@ pub(super) fn mean_completion(jobs: &[Work]) -> f64 {
 mod tests {
     use super::*;
 
-    fn work(at: u64, millis: u64) -> Work {
-        Work { at: Time::EPOCH + Span::from_secs(at), length: Span::from_millis(millis) }
+    fn work(at: u64, millis: u64) -> SingleMachineJob {
+        SingleMachineJob { at: Time::EPOCH + Span::from_secs(at), length: Span::from_millis(millis) }
     }
 
     #[test]

@@ -5,15 +5,15 @@ use cohabit_types::{JobState, Span, Time};
 use serde::{Deserialize, Serialize};
 
 use super::Evaluation;
-use super::lower_bound::{Work, mean_completion};
+use super::lower_bound::{SingleMachineJob, mean_completion};
 use super::result::JobResult;
 use super::statistics::{mean, percentile};
-use crate::machine::Tenure;
-use crate::shape::Shape;
+use crate::machine::SharedRunTime;
+use crate::shape::MachineSpec;
 use crate::workload::WorkloadJob;
 
 /// A job that waits for longer was delayed: others start with the next plan.
-const AT_ONCE: Span = Span::from_secs(1);
+const DELAY_THRESHOLD: Span = Span::from_secs(1);
 
 /// How a policy did. JCT is the time from a job's submission to its end.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -77,17 +77,17 @@ pub struct Metrics {
 }
 
 /// What was counted while it ran.
-pub(super) struct Counted {
+pub(super) struct EvaluationCounts {
     /// How long each plan took, in microseconds.
     pub(super) plans: Vec<u64>,
     /// Device time in which at least one job was there.
     pub(super) occupied: Span,
-    pub(super) tenure: Tenure,
+    pub(super) shared_run_time: SharedRunTime,
     pub(super) events: u64,
     pub(super) wall_us: u64,
 }
 
-pub(super) fn of(evaluation: &Evaluation, jobs: &[JobResult], counted: Counted) -> Metrics {
+pub(super) fn of(evaluation: &Evaluation, jobs: &[JobResult], counted: EvaluationCounts) -> Metrics {
     let first = jobs.iter().map(|job| job.submitted).min().unwrap_or(Time::EPOCH);
     let last_arrival = jobs.iter().map(|job| job.submitted).max().unwrap_or(first);
     let last_end = jobs.iter().filter_map(|job| job.ended).max().unwrap_or(first);
@@ -115,10 +115,10 @@ pub(super) fn of(evaluation: &Evaluation, jobs: &[JobResult], counted: Counted) 
         gpu_occupied: part(counted.occupied, all_time),
         mean_slowdown: mean(jobs.iter().filter_map(slowdown)),
         mean_gang_slowdown: mean(jobs.iter().filter_map(|job| job.gang_slowdown)),
-        delayed: count(jobs, |job| job.started.is_none_or(|at| at.since(job.submitted) > AT_ONCE)),
+        delayed: count(jobs, |job| job.started.is_none_or(|at| at.since(job.submitted) > DELAY_THRESHOLD)),
         preemptions: jobs.iter().map(JobResult::preemptions).sum(),
         out_of_memory: jobs.iter().map(|job| job.out_of_memory).sum(),
-        bound_violations: part(counted.tenure.over_bound, counted.tenure.ran.as_secs_f64()),
+        bound_violations: part(counted.shared_run_time.over_bound, counted.shared_run_time.ran.as_secs_f64()),
         plans: plans.len(),
         plan_us_p50: percentile(&plans, 0.5),
         plan_us_p99: percentile(&plans, 0.99),
@@ -151,14 +151,14 @@ fn slowdown(job: &JobResult) -> Option<f64> {
 }
 
 fn lower_bound(evaluation: &Evaluation, capacity: u64) -> f64 {
-    let servers: Vec<Server> = evaluation.shapes.iter().map(Shape::server).collect();
+    let servers: Vec<Server> = evaluation.shapes.iter().map(MachineSpec::server).collect();
     let mut mapper = Mapper::new(MapperOptions::default());
     let mut work = |job: &WorkloadJob| {
         let devices = job.spec.demand.total_devices();
         let graph = job.spec.model.as_ref().and_then(|model| JobGraph::of(model, devices));
         let floor = graph.map_or(job.pace, |graph| mapper.bounds(&graph, &servers).floor.min(job.pace));
         let device_seconds = floor * job.iterations as f64 * job.spec.demand.total_milli() as f64 / 1_000.0;
-        Work { at: job.at, length: Span::from_secs_f64(device_seconds / capacity.max(1) as f64) }
+        SingleMachineJob { at: job.at, length: Span::from_secs_f64(device_seconds / capacity.max(1) as f64) }
     };
     mean_completion(&evaluation.jobs.iter().map(&mut work).collect::<Vec<_>>())
 }

@@ -18,40 +18,40 @@ mod result;
 mod series;
 mod statistics;
 
-use cohabit_policy::interference::Knowledge;
-use cohabit_policy::policy_by_name;
+use cohabit_policy::interference::InterferenceContext;
+use cohabit_policy::parse_policy;
 use cohabit_scheduler_core::Config;
 use cohabit_types::{JobSpec, Span, Time};
 
-use self::books::Books;
+use self::books::EvaluationRecorder;
 pub use self::device_spans::DeviceSpan;
 pub use self::error::EvaluationError;
 pub use self::estimates::EstimatorKind;
 pub use self::metrics::Metrics;
-pub use self::result::{Evaluated, JobResult};
+pub use self::result::{EvaluationResult, JobResult};
 pub use self::series::Series;
 use crate::machine::Hardware;
-use crate::program::{OnTerm, Program, Reports, Start};
-use crate::recorder::Keep;
-use crate::scenario::{Act, Scenario, Submission, Watch};
-use crate::shape::Shape;
+use crate::program::{ProgressReporting, SigtermBehaviour, SimProgram, StartBehaviour};
+use crate::recorder::TraceDetail;
+use crate::scenario::{CheckLevel, ExternalEvent, Scenario, ScenarioSubmission};
+use crate::shape::MachineSpec;
 use crate::workload::WorkloadJob;
 use crate::world::World;
 
 /// How long each message travels, and the policy thinks.
-const DELAY: Span = Span::from_millis(1);
+const MESSAGE_DELAY: Span = Span::from_millis(1);
 /// How long a preempted job saves its work.
-const SAVING: Span = Span::from_secs(1);
+const CHECKPOINT_TIME: Span = Span::from_secs(1);
 /// How long the head remembers a job that has ended.
 const RETENTION: Span = Span::from_secs(1);
 /// After the last arrival; then something waits for what never comes.
-const PATIENCE: Span = Span::from_secs(100 * 365 * 86_400);
+const TIME_LIMIT: Span = Span::from_secs(100 * 365 * 86_400);
 
 /// What is to be evaluated.
 #[derive(Debug, Clone)]
 pub struct Evaluation {
     /// The machines.
-    pub shapes: Vec<Shape>,
+    pub shapes: Vec<MachineSpec>,
     /// What is true of jobs beside each other on one of their devices.
     pub hardware: Hardware,
     /// The jobs; what is true of them is hidden from the policy.
@@ -59,7 +59,7 @@ pub struct Evaluation {
     /// The policy's name, with parameters where it takes some.
     pub policy: String,
     /// What the policy knows of jobs beside each other, if it asks.
-    pub knowledge: Knowledge,
+    pub knowledge: InterferenceContext,
     /// Where estimates come from.
     pub estimator: EstimatorKind,
     /// What draws errors of estimates; the same for every policy.
@@ -83,57 +83,57 @@ pub trait Observer {
 pub fn evaluate(
     mut evaluation: Evaluation,
     observer: &mut dyn Observer,
-) -> Result<Evaluated, EvaluationError> {
-    policy_by_name(&evaluation.policy)?;
+) -> Result<EvaluationResult, EvaluationError> {
+    parse_policy(&evaluation.policy)?;
     evaluation.jobs.sort_by_key(|job| job.at);
     let Some(last) = evaluation.jobs.last() else { return Err(EvaluationError::NoJobs) };
     let last_arrival = last.at;
     let begun = observer.clock_us();
-    let mut books = Books::new(&evaluation, observer);
+    let mut books = EvaluationRecorder::new(&evaluation, observer);
     let scenario = scenario(&evaluation, last_arrival);
-    let mut world = World::new(evaluation.seed, scenario, Keep::Nothing, &mut books);
+    let mut world = World::new(evaluation.seed, scenario, TraceDetail::Nothing, &mut books);
     world.run()?;
     if let Some((job, why)) = world.first_refused() {
         return Err(EvaluationError::Refused { job, why });
     }
-    let (used, tenure, events) = (world.device_time(), world.tenure(), world.tally.events);
+    let (used, shared_run_time, events) = (world.device_time(), world.shared_run_time(), world.tally.events);
     drop(world);
     books.check_device_time(&used)?;
     let wall_us = books.clock_us() - begun;
-    Ok(books.close(&evaluation, tenure, events, wall_us))
+    Ok(books.close(&evaluation, shared_run_time, events, wall_us))
 }
 
 fn scenario(evaluation: &Evaluation, last_arrival: Time) -> Scenario {
     let jobs = &evaluation.jobs;
     let submission =
-        |job: &WorkloadJob| Submission { spec: spec(job), user: job.user.clone(), after: Vec::new() };
+        |job: &WorkloadJob| ScenarioSubmission { spec: spec(job), user: job.user.clone(), after: Vec::new() };
     Scenario {
         config: Config { retention: RETENTION, ..Config::default() },
         policy: evaluation.policy.clone(),
         knowledge: evaluation.knowledge.clone(),
         hardware: evaluation.hardware.clone(),
-        delay: (DELAY, DELAY),
-        planning: (DELAY, DELAY),
+        delay: (MESSAGE_DELAY, MESSAGE_DELAY),
+        planning: (MESSAGE_DELAY, MESSAGE_DELAY),
         submissions: jobs.iter().map(submission).collect(),
-        acts: jobs.iter().enumerate().map(|(index, job)| (job.at, Act::Submit(index))).collect(),
+        acts: jobs.iter().enumerate().map(|(index, job)| (job.at, ExternalEvent::Submit(index))).collect(),
         quiet_at: last_arrival,
-        patience: PATIENCE,
-        watch: Watch::Outcomes,
+        patience: TIME_LIMIT,
+        watch: CheckLevel::Outcomes,
         ..Scenario::calm(evaluation.shapes.clone())
     }
 }
 
 /// What is submitted, with a program that does what is true of the job.
 fn spec(job: &WorkloadJob) -> JobSpec {
-    let told = Program::of(&job.spec);
-    let program = Program {
+    let told = SimProgram::of(&job.spec);
+    let program = SimProgram {
         steps: job.iterations,
-        reports: Reports::Nothing,
+        reports: ProgressReporting::Nothing,
         busy: told.busy,
         gpu_memory: told.gpu_memory,
-        start: Start::Takes(Span::ZERO),
-        on_term: OnTerm::Saves(SAVING),
-        ..Program::working(job.ideal())
+        start: StartBehaviour::Takes(Span::ZERO),
+        on_term: SigtermBehaviour::Saves(CHECKPOINT_TIME),
+        ..SimProgram::working(job.ideal())
     };
     JobSpec { work: program.job().work, ..job.spec.clone() }
 }

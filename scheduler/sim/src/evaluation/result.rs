@@ -10,7 +10,7 @@ use crate::workload::WorkloadJob;
 
 /// An evaluation that is over.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Evaluated {
+pub struct EvaluationResult {
     /// The numbers.
     pub metrics: Metrics,
     /// Every job, in the order of submission.

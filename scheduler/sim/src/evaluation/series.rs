@@ -8,7 +8,7 @@ use cohabit_types::{Span, Time};
 use super::result::JobResult;
 
 /// So many stretches of time.
-const STRETCHES: u64 = 1_000;
+const MAX_POINTS: u64 = 1_000;
 
 /// Two curves; each point holds until the next.
 #[derive(Debug, Default, Clone, PartialEq, Eq)]
@@ -39,23 +39,23 @@ impl Series {
 /// What lies in each stretch of time, in thousandths times microseconds.
 struct Curve {
     first: Time,
-    stretch: u64,
+    bucket: u64,
     sums: Vec<u128>,
 }
 
 impl Curve {
     fn new(first: Time, last: Time) -> Curve {
         let length = last.since(first).as_micros();
-        let stretch = length.div_ceil(STRETCHES).max(1);
-        Curve { first, stretch, sums: vec![0; length.div_ceil(stretch) as usize] }
+        let bucket = length.div_ceil(MAX_POINTS).max(1);
+        Curve { first, bucket, sums: vec![0; length.div_ceil(bucket) as usize] }
     }
 
     fn add(&mut self, from: Time, to: Time, milli: u64) {
         let (from, to) = (from.since(self.first).as_micros(), to.since(self.first).as_micros());
         let mut at = from;
         while at < to {
-            let place = at / self.stretch;
-            let until = ((place + 1) * self.stretch).min(to);
+            let place = at / self.bucket;
+            let until = ((place + 1) * self.bucket).min(to);
             if let Some(sum) = self.sums.get_mut(place as usize) {
                 *sum += u128::from(until - at) * u128::from(milli);
             }
@@ -65,8 +65,8 @@ impl Curve {
 
     /// The mean of each stretch, rounded; and nothing at the end.
     fn points(&self) -> Vec<(Time, u64)> {
-        let at = |place: usize| self.first + Span::from_micros(place as u64 * self.stretch);
-        let whole = u128::from(self.stretch) * 1_000;
+        let at = |place: usize| self.first + Span::from_micros(place as u64 * self.bucket);
+        let whole = u128::from(self.bucket) * 1_000;
         let mean = |sum: &u128| ((sum + whole / 2) / whole) as u64;
         let points = self.sums.iter().enumerate().map(|(place, sum)| (at(place), mean(sum)));
         points.chain([(at(self.sums.len()), 0)]).collect()

@@ -4,12 +4,12 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use cohabit_types::{AttemptId, Bytes, Demand, Device, Outcome, RankId, Share, Time};
 
-use super::{Machine, Tenure};
-use crate::process::Process;
+use super::{Machine, SharedRunTime};
+use crate::process::RankProcess;
 
 /// What became of the processes that have ended.
 #[derive(Debug, Default)]
-pub(crate) struct Accounts {
+pub(crate) struct ProcessOutcomes {
     /// Device time used by attempts, in thousandths of a device times microseconds.
     pub(crate) device_time: BTreeMap<AttemptId, u64>,
     /// How ranks really ended.
@@ -19,15 +19,15 @@ pub(crate) struct Accounts {
     /// Ranks that another one's fault on their GPU brought down.
     pub(crate) victims: BTreeSet<RankId>,
     /// Of those that may have neighbours.
-    pub(crate) tenure: Tenure,
+    pub(crate) shared_run_time: SharedRunTime,
 }
 
-impl Accounts {
-    pub(super) fn close(&mut self, now: Time, rank: RankId, process: &Process, outcome: &Outcome) {
+impl ProcessOutcomes {
+    pub(super) fn close(&mut self, now: Time, rank: RankId, process: &RankProcess, outcome: &Outcome) {
         *self.device_time.entry(rank.attempt).or_default() += process.device_time(now);
         self.outcomes.insert(rank, outcome.clone());
         if process.start.spec.demand.may_have_neighbours() {
-            self.tenure = self.tenure + process.tenancy.until(now);
+            self.shared_run_time = self.shared_run_time + process.tenancy.until(now);
         }
     }
 }
@@ -46,7 +46,7 @@ impl Machine {
 
     /// Who shares a device with memory of its own leaves a reserve, and is one of not too many.
     fn overload_of(&self, device: &Device) -> Option<String> {
-        let on_it: Vec<&Process> = self
+        let on_it: Vec<&RankProcess> = self
             .live()
             .map(|(_, process)| process)
             .filter(|it| it.start.devices.contains(&device.id))

@@ -5,10 +5,10 @@
 //! nobody is there who would tell the head.
 
 use cohabit_types::{Outcome, RankId, Signal, Span, StopReason, Time};
-use cohabit_worker_core::{Event, StopStep, Stopping};
+use cohabit_worker_core::{StopStep, Stopping, WorkerEvent};
 
-use super::{Beat, Disk, Machine, Outbox};
-use crate::process::Life;
+use super::{Disk, Machine, Outbox, RankSignalKind};
+use crate::process::ProcessState;
 use crate::random::Random;
 
 /// What the first process of a rank leaves behind has so long to end.
@@ -16,9 +16,9 @@ const LEFTOVER_GRACE: Span = Span::from_secs(2);
 /// An outcome that is not acknowledged is flushed to the disk after so long.
 const FLUSHED_AFTER: Span = Span::from_secs(1);
 /// How often a power cut takes an outcome that was not flushed.
-const TAKEN: f64 = 0.7;
+const UNFLUSHED_LOSS_PROBABILITY: f64 = 0.7;
 /// How often it takes all traces of a rank that ran.
-const NO_TRACE: f64 = 0.2;
+const TRACE_LOSS_PROBABILITY: f64 = 0.2;
 
 impl Machine {
     /// The first process has ended: its executor sees to the others, and writes down how it ended.
@@ -30,7 +30,7 @@ impl Machine {
         match process.program.leaves.min(LEFTOVER_GRACE) + write {
             Span::ZERO => self.over(now, rank, out),
             later => {
-                out.pulse(now + later, rank, Beat::Over);
+                out.pulse(now + later, rank, RankSignalKind::Over);
                 self.retime(now, rank, out);
             }
         }
@@ -43,9 +43,9 @@ impl Machine {
         let Some(outcome) = process.ending.take() else { return };
         self.accounts.close(now, rank, process, &outcome);
         let ending = process.end_at(wall, outcome);
-        process.life = Life::Ended(ending.clone());
+        process.life = ProcessState::Ended(ending.clone());
         process.flushed_at = if process.orphaned() { now } else { now + FLUSHED_AFTER };
-        out.events.push(Event::Exited(rank, ending));
+        out.events.push(WorkerEvent::Exited(rank, ending));
         self.retime(now, rank, out);
     }
 
@@ -76,13 +76,13 @@ impl Machine {
             let outcome = Outcome::Lost("the machine went down".into());
             if process.is_live() {
                 self.accounts.close(now, *rank, process, &outcome);
-                no_trace.extend(random.chance(NO_TRACE).then_some(*rank));
-            } else if process.flushed_at > now && random.chance(TAKEN) {
+                no_trace.extend(random.chance(TRACE_LOSS_PROBABILITY).then_some(*rank));
+            } else if process.flushed_at > now && random.chance(UNFLUSHED_LOSS_PROBABILITY) {
                 self.accounts.forgotten.insert(*rank);
             } else {
                 continue;
             }
-            process.life = Life::Ended(process.end_at(wall, outcome));
+            process.life = ProcessState::Ended(process.end_at(wall, outcome));
         }
         self.clock.start();
         match disk {
@@ -103,7 +103,7 @@ impl Machine {
         let grace = process.start.spec.stop.grace;
         process.stopping = Some(Stopping { why, next: StopStep::Kill, due_at: wall + grace });
         let killed_at = now + grace + process.program.on_kill;
-        out.pulse(killed_at, rank, Beat::End(Outcome::Signalled(Signal::KILL)));
+        out.pulse(killed_at, rank, RankSignalKind::End(Outcome::Signalled(Signal::KILL)));
         self.signal(now, rank, Signal::TERM, out);
     }
 }

@@ -6,26 +6,26 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use cohabit_types::{Bytes, DeviceId, DeviceKind, GpuReading, Outcome, RankId, Share, Span, Time};
-use cohabit_worker_core::{Event, GpuAccess, GpuSample, MpsOrder, MpsWord};
+use cohabit_worker_core::{GpuAccess, GpuSample, MpsEvent, MpsOrder, WorkerEvent};
 
-use super::{Beat, Disk, Machine, Outbox};
-use crate::process::Process;
+use super::{Disk, Machine, Outbox, RankSignalKind};
+use crate::process::RankProcess;
 use crate::random::Random;
 
 /// How long a client takes to see for itself that it has lost, if it does.
-const SEES_FOR_ITSELF: (Span, Span) = (Span::from_millis(10), Span::from_secs(20));
+const CLIENT_NOTICE_DELAY: (Span, Span) = (Span::from_millis(10), Span::from_secs(20));
 
 /// Beside the processes, what is on a machine's GPUs.
 #[derive(Debug, Default)]
-pub(super) struct Gpus {
-    servers: BTreeMap<DeviceId, Server>,
+pub(super) struct GpuStates {
+    servers: BTreeMap<DeviceId, MpsServerState>,
     /// Those that do not answer.
     lost: BTreeSet<DeviceId>,
 }
 
 /// The MPS server of a GPU.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Server {
+enum MpsServerState {
     Active,
     /// In fault; or gone with the machine's power, and the disk tells that it was here.
     Broken,
@@ -33,14 +33,14 @@ enum Server {
 
 /// How something goes that may go wrong.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Luck {
+pub(crate) enum FaultChance {
     Good,
     Bad,
 }
 
 /// Whom the log of an MPS server blames for a fault.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Blame {
+pub enum FaultAttribution {
     /// One of its clients.
     Culprit,
     /// Nobody.
@@ -49,11 +49,11 @@ pub enum Blame {
 
 /// How much memory of a GPU ranks are seen to hold.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Appetite {
+pub enum ObservedMemory {
     /// What they asked for.
-    Modest,
+    AsRequested,
     /// More than that.
-    Greedy,
+    OverRequest,
 }
 
 impl Machine {
@@ -65,8 +65,8 @@ impl Machine {
         &mut self,
         device: &DeviceId,
         order: MpsOrder,
-        luck: Luck,
-    ) -> Result<MpsWord, String> {
+        luck: FaultChance,
+    ) -> Result<MpsEvent, String> {
         let clients = self.clients(device);
         match order {
             MpsOrder::Start | MpsOrder::Recover | MpsOrder::Stop if !clients.is_empty() => {
@@ -75,49 +75,60 @@ impl Machine {
             MpsOrder::Start | MpsOrder::Recover | MpsOrder::Stop | MpsOrder::Adopt => {}
         }
         Ok(match (order, luck) {
-            (MpsOrder::Start | MpsOrder::Recover, Luck::Good) => {
-                self.gpus.servers.insert(device.clone(), Server::Active);
-                MpsWord::Up
+            (MpsOrder::Start | MpsOrder::Recover, FaultChance::Good) => {
+                self.gpus.servers.insert(device.clone(), MpsServerState::Active);
+                MpsEvent::Up
             }
-            (MpsOrder::Start | MpsOrder::Recover, Luck::Bad) => {
+            (MpsOrder::Start | MpsOrder::Recover, FaultChance::Bad) => {
                 self.gpus.servers.remove(device);
-                MpsWord::Failed("the server exited with status 1".into())
+                MpsEvent::Failed("the server exited with status 1".into())
             }
-            (MpsOrder::Adopt, _) if self.gpus.servers.get(device) == Some(&Server::Active) => MpsWord::Up,
-            (MpsOrder::Adopt, _) => MpsWord::Failed("the server is in fault".into()),
+            (MpsOrder::Adopt, _) if self.gpus.servers.get(device) == Some(&MpsServerState::Active) => {
+                MpsEvent::Up
+            }
+            (MpsOrder::Adopt, _) => MpsEvent::Failed("the server is in fault".into()),
             (MpsOrder::Stop, _) => {
                 self.gpus.servers.remove(device);
-                MpsWord::Stopped
+                MpsEvent::Stopped
             }
         })
     }
 
     /// Whether an MPS server is active here.
     pub(crate) fn serves_clients(&self) -> bool {
-        self.gpus.servers.values().any(|server| *server == Server::Active)
+        self.gpus.servers.values().any(|server| *server == MpsServerState::Active)
     }
 
     /// An MPS server breaks, if one is active: one of several, by number. What its actor sees of that.
-    pub(crate) fn break_server(&mut self, now: Time, number: usize, blame: Blame) -> Option<Event> {
-        let active = self.gpus.servers.iter().filter(|(_, server)| **server == Server::Active);
+    pub(crate) fn break_server(
+        &mut self,
+        now: Time,
+        number: usize,
+        blame: FaultAttribution,
+    ) -> Option<WorkerEvent> {
+        let active = self.gpus.servers.iter().filter(|(_, server)| **server == MpsServerState::Active);
         let active: Vec<DeviceId> = active.map(|(device, _)| device.clone()).collect();
         let device = active.get(number.checked_rem(active.len())?)?.clone();
-        self.gpus.servers.insert(device.clone(), Server::Broken);
+        self.gpus.servers.insert(device.clone(), MpsServerState::Broken);
         let clients = self.clients(&device);
         let culprit = match blame {
-            Blame::Culprit => clients.get(number.checked_rem(clients.len()).unwrap_or(0)).copied(),
-            Blame::Nobody => None,
+            FaultAttribution::Culprit => clients.get(number.checked_rem(clients.len()).unwrap_or(0)).copied(),
+            FaultAttribution::Nobody => None,
         };
         self.accounts.victims.extend(clients.iter().filter(|rank| Some(**rank) != culprit));
         clients.into_iter().for_each(|rank| self.hang(now, rank));
-        Some(Event::Mps(device, MpsWord::Faulted { culprit, detail: "a fatal GPU error".into() }))
+        Some(WorkerEvent::Mps(device, MpsEvent::Faulted { culprit, detail: "a fatal GPU error".into() }))
     }
 
     /// Some of those that hang see for themselves that they have lost, and end.
     pub(crate) fn give_up(&self, now: Time, random: &mut Random, out: &mut Outbox) {
         for (rank, _) in self.live().filter(|(_, process)| process.hangs) {
             if random.chance(0.3) {
-                out.pulse(now + random.span(SEES_FOR_ITSELF), *rank, Beat::End(Outcome::Exited(1)));
+                out.pulse(
+                    now + random.span(CLIENT_NOTICE_DELAY),
+                    *rank,
+                    RankSignalKind::End(Outcome::Exited(1)),
+                );
             }
         }
     }
@@ -136,7 +147,7 @@ impl Machine {
     }
 
     /// What a look at all GPUs shows, while strangers hold this much of each.
-    pub(crate) fn look(&self, strangers: Bytes, appetite: Appetite) -> Vec<GpuSample> {
+    pub(crate) fn look(&self, strangers: Bytes, appetite: ObservedMemory) -> Vec<GpuSample> {
         let sample = |device: DeviceId| GpuSample {
             reading: match self.gpus.lost.contains(&device) {
                 true => Err("the GPU is lost".into()),
@@ -151,7 +162,7 @@ impl Machine {
 
     /// A new worker daemon comes: it stops MPS daemons that serve nobody, and whoever restarted it has looked
     /// after the GPUs.
-    pub(crate) fn look_after_gpus(&mut self) {
+    pub(crate) fn restart_lost_gpus(&mut self) {
         self.gpus.lost.clear();
         let idle = |device: &DeviceId| self.clients(device).is_empty();
         let idle: Vec<DeviceId> = self.gpus.servers.keys().filter(|device| idle(device)).cloned().collect();
@@ -162,7 +173,7 @@ impl Machine {
     pub(super) fn gpus_off(&mut self, disk: Disk) {
         self.gpus.lost.clear();
         match disk {
-            Disk::Kept => self.gpus.servers.values_mut().for_each(|server| *server = Server::Broken),
+            Disk::Kept => self.gpus.servers.values_mut().for_each(|server| *server = MpsServerState::Broken),
             Disk::Wiped => self.gpus.servers.clear(),
         }
     }
@@ -174,10 +185,10 @@ impl Machine {
     }
 
     /// Whether a rank may come to its devices as it is about to.
-    pub(super) fn check_access(&self, rank: RankId, process: &Process) -> Result<(), String> {
+    pub(super) fn check_access(&self, rank: RankId, process: &RankProcess) -> Result<(), String> {
         let start = &process.start;
         let real = self.shape.kind == DeviceKind::Gpu && !start.devices.is_empty();
-        let serves = |device| self.gpus.servers.get(device) == Some(&Server::Active);
+        let serves = |device| self.gpus.servers.get(device) == Some(&MpsServerState::Active);
         let fits = match start.access {
             GpuAccess::None => !real,
             GpuAccess::Exclusive => {
@@ -194,8 +205,8 @@ impl Machine {
     }
 
     /// Whether the MPS server that this rank needs is broken.
-    pub(super) fn has_lost_server(&self, process: &Process) -> bool {
-        let broken = |device| self.gpus.servers.get(device) == Some(&Server::Broken);
+    pub(super) fn has_lost_server(&self, process: &RankProcess) -> bool {
+        let broken = |device| self.gpus.servers.get(device) == Some(&MpsServerState::Broken);
         is_client(process) && process.start.devices.iter().any(broken)
     }
 
@@ -211,7 +222,7 @@ impl Machine {
         self.on(device).filter(|(_, process)| is_client(process)).map(|(rank, _)| *rank).collect()
     }
 
-    fn on<'m>(&'m self, device: &'m DeviceId) -> impl Iterator<Item = (&'m RankId, &'m Process)> {
+    fn on<'m>(&'m self, device: &'m DeviceId) -> impl Iterator<Item = (&'m RankId, &'m RankProcess)> {
         self.live().filter(|(_, process)| process.start.devices.contains(device))
     }
 
@@ -221,14 +232,14 @@ impl Machine {
     }
 }
 
-const fn is_client(process: &Process) -> bool {
+const fn is_client(process: &RankProcess) -> bool {
     matches!(process.start.access, GpuAccess::Mps(_))
 }
 
-fn seen(process: &Process, appetite: Appetite) -> Bytes {
+fn seen(process: &RankProcess, appetite: ObservedMemory) -> Bytes {
     let asked = process.start.spec.demand.gpu_memory.unwrap_or_default();
     match appetite {
-        Appetite::Modest => asked,
-        Appetite::Greedy => Bytes(asked.0 + 1),
+        ObservedMemory::AsRequested => asked,
+        ObservedMemory::OverRequest => Bytes(asked.0 + 1),
     }
 }

@@ -2,10 +2,10 @@
 
 use std::sync::Arc;
 
-use cohabit_policy::interference::{ByLaw, FairShares, Interference};
+use cohabit_policy::interference::{AnalyticInterference, Interference, MaxMinSharing};
 
 /// How much jobs may slow each other down, unless somebody says otherwise.
-pub const USUAL_MAX_SLOWDOWN: f64 = 1.3;
+pub const DEFAULT_MAX_SLOWDOWN: f64 = 1.3;
 
 /// The made-up devices.
 #[derive(Debug, Clone)]
@@ -19,6 +19,9 @@ pub struct Hardware {
 impl Default for Hardware {
     /// By the law of slowdown, from how busy each process keeps a device.
     fn default() -> Hardware {
-        Hardware { truth: Arc::new(ByLaw::<FairShares>::default()), max_slowdown: USUAL_MAX_SLOWDOWN }
+        Hardware {
+            truth: Arc::new(AnalyticInterference::<MaxMinSharing>::default()),
+            max_slowdown: DEFAULT_MAX_SLOWDOWN,
+        }
     }
 }

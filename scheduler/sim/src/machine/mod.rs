@@ -17,32 +17,32 @@ use std::collections::BTreeMap;
 
 use cohabit_policy::interference::GpuKind;
 use cohabit_types::{JobId, Outcome, RankId, Signal, Span, StartFailure, StopReason, Time};
-use cohabit_worker_core::{Event, FoundRank, Lease, RankStart, Stopping};
+use cohabit_worker_core::{FoundRank, Lease, RankStart, Stopping, WorkerEvent};
 
-use self::accounts::Accounts;
+use self::accounts::ProcessOutcomes;
 pub use self::disk::Disk;
 use self::disk::DiskState;
-use self::gpus::Gpus;
-pub(crate) use self::gpus::Luck;
-pub use self::gpus::{Appetite, Blame};
-pub use self::hardware::{Hardware, USUAL_MAX_SLOWDOWN};
-pub(crate) use self::tenancy::{Tenancy, Tenure};
-use crate::process::{Conditions, CutShort, Life, Process, shown};
+pub(crate) use self::gpus::FaultChance;
+use self::gpus::GpuStates;
+pub use self::gpus::{FaultAttribution, ObservedMemory};
+pub use self::hardware::{DEFAULT_MAX_SLOWDOWN, Hardware};
+pub(crate) use self::tenancy::{SharedRunTime, SlowdownTracker};
+use crate::process::{InterruptedStart, ProcessState, RankProcess, StartConditions, shown};
 use crate::random::Random;
-use crate::shape::Shape;
-use crate::wall_clock::{Step, WallClock};
+use crate::shape::MachineSpec;
+use crate::wall_clock::{ClockStep, WallClock};
 
 /// A machine and what runs on it.
 #[derive(Debug)]
 pub(crate) struct Machine {
-    shape: Shape,
+    shape: MachineSpec,
     /// Of its devices.
     gpu_kind: GpuKind,
     hardware: Hardware,
     orphan_grace: Span,
-    processes: BTreeMap<RankId, Box<Process>>,
-    gpus: Gpus,
-    accounts: Accounts,
+    processes: BTreeMap<RankId, Box<RankProcess>>,
+    gpus: GpuStates,
+    accounts: ProcessOutcomes,
     disk: DiskState,
     clock: WallClock,
 }
@@ -50,21 +50,21 @@ pub(crate) struct Machine {
 /// What a machine brings about: later happenings of its own, and events for the worker daemon.
 #[derive(Debug, Default)]
 pub(crate) struct Outbox {
-    pub(crate) pulses: Vec<(Time, Pulse)>,
-    pub(crate) events: Vec<Event>,
+    pub(crate) pulses: Vec<(Time, RankSignal)>,
+    pub(crate) events: Vec<WorkerEvent>,
     /// Work that jobs left to do and saved the rest of, on a disk that all machines share.
     pub(crate) saved: Vec<(JobId, f64)>,
 }
 
 /// Something that happens to one rank on its machine.
 #[derive(Debug, Clone, PartialEq)]
-pub(crate) struct Pulse {
+pub(crate) struct RankSignal {
     rank: RankId,
-    beat: Beat,
+    beat: RankSignalKind,
 }
 
 #[derive(Debug, Clone, PartialEq)]
-enum Beat {
+enum RankSignalKind {
     /// Its start is over.
     Start,
     /// Its work is done, unless it was timed anew.
@@ -80,21 +80,21 @@ enum Beat {
 }
 
 impl Outbox {
-    fn pulse(&mut self, at: Time, rank: RankId, beat: Beat) {
-        self.pulses.push((at, Pulse { rank, beat }));
+    fn pulse(&mut self, at: Time, rank: RankId, beat: RankSignalKind) {
+        self.pulses.push((at, RankSignal { rank, beat }));
     }
 }
 
 impl Machine {
-    pub(crate) fn new(shape: Shape, hardware: Hardware, orphan_grace: Span) -> Machine {
+    pub(crate) fn new(shape: MachineSpec, hardware: Hardware, orphan_grace: Span) -> Machine {
         Machine {
             gpu_kind: GpuKind::named(&shape.model),
             shape,
             hardware,
             orphan_grace,
             processes: BTreeMap::new(),
-            gpus: Gpus::default(),
-            accounts: Accounts::default(),
+            gpus: GpuStates::default(),
+            accounts: ProcessOutcomes::default(),
             disk: DiskState::default(),
             clock: WallClock::default(),
         }
@@ -108,13 +108,13 @@ impl Machine {
         &mut self,
         now: Time,
         start: RankStart,
-        conditions: Conditions,
+        conditions: StartConditions,
         out: &mut Outbox,
     ) -> Result<(), String> {
         let rank = start.rank;
-        let process = Process::new(start, conditions);
+        let process = RankProcess::new(start, conditions);
         self.check_access(rank, &process)?;
-        out.pulse(now + process.program.start.result().0, rank, Beat::Start);
+        out.pulse(now + process.program.start.result().0, rank, RankSignalKind::Start);
         match self.processes.insert(rank, Box::new(process)) {
             Some(earlier) => Err(format!("{} is spawned again", shown(rank, &earlier))),
             None => Ok(()),
@@ -130,7 +130,9 @@ impl Machine {
 
     /// Its outcome on the disk says why it was stopped.
     pub(crate) fn explain(&mut self, rank: RankId, why: StopReason) {
-        if let Some(Life::Ended(ending)) = self.processes.get_mut(&rank).map(|process| &mut process.life) {
+        if let Some(ProcessState::Ended(ending)) =
+            self.processes.get_mut(&rank).map(|process| &mut process.life)
+        {
             ending.stopped = Some(why);
         }
     }
@@ -143,7 +145,7 @@ impl Machine {
             _ => None,
         };
         if let Some((delay, outcome)) = end {
-            out.pulse(now + delay, rank, Beat::End(outcome));
+            out.pulse(now + delay, rank, RankSignalKind::End(outcome));
         }
     }
 
@@ -155,7 +157,7 @@ impl Machine {
         }
         process.leases += 1;
         if orphaned {
-            out.pulse(now + self.orphan_grace, rank, Beat::OrphanStop { leases: process.leases });
+            out.pulse(now + self.orphan_grace, rank, RankSignalKind::OrphanStop { leases: process.leases });
         }
     }
 
@@ -165,23 +167,23 @@ impl Machine {
         }
     }
 
-    pub(crate) fn pulse(&mut self, now: Time, pulse: Pulse, out: &mut Outbox) {
+    pub(crate) fn pulse(&mut self, now: Time, pulse: RankSignal, out: &mut Outbox) {
         let rank = pulse.rank;
         let Some(process) = self.processes.get(&rank).filter(|process| process.is_live()) else { return };
         match pulse.beat {
-            Beat::Start if process.life == Life::Starting => self.start(now, rank, out),
-            Beat::Finish { timing } if process.work.timing == timing => {
+            RankSignalKind::Start if process.life == ProcessState::Starting => self.start(now, rank, out),
+            RankSignalKind::Finish { timing } if process.work.timing == timing => {
                 let left = process.work.left_at(now);
                 assert!(left.abs() < 1e-3, "{rank} is done with {left} s of its work left");
                 self.end(now, rank, process.program.outcome(rank.attempt.attempt), out);
             }
-            Beat::End(outcome) => self.end(now, rank, outcome, out),
-            Beat::Over => self.over(now, rank, out),
-            Beat::Progress => self.progress(now, rank, out),
-            Beat::OrphanStop { leases } if process.leases == leases && process.orphaned() => {
+            RankSignalKind::End(outcome) => self.end(now, rank, outcome, out),
+            RankSignalKind::Over => self.over(now, rank, out),
+            RankSignalKind::Progress => self.progress(now, rank, out),
+            RankSignalKind::OrphanStop { leases } if process.leases == leases && process.orphaned() => {
                 self.stop_orphan(now, rank, out);
             }
-            Beat::Start | Beat::Finish { .. } | Beat::OrphanStop { .. } => {}
+            RankSignalKind::Start | RankSignalKind::Finish { .. } | RankSignalKind::OrphanStop { .. } => {}
         }
     }
 
@@ -189,14 +191,14 @@ impl Machine {
     pub(crate) fn daemon_died(&mut self, now: Time, random: &mut Random, out: &mut Outbox) {
         let live = self.processes.iter().filter(|(_, process)| process.is_live());
         for (rank, runs) in live.map(|(rank, process)| (*rank, process.runs())).collect::<Vec<_>>() {
-            match (runs, random.pick(&CutShort::ALL)) {
+            match (runs, random.pick(&InterruptedStart::ALL)) {
                 (true, _) => self.lease(now, rank, Lease::Orphaned, out),
-                (false, CutShort::GoesOn) => {
+                (false, InterruptedStart::GoesOn) => {
                     self.start(now, rank, out);
                     self.lease(now, rank, Lease::Orphaned, out);
                 }
-                (false, CutShort::Remains) => self.lose(now, rank, "it left no outcome", out),
-                (false, CutShort::Vanishes) => {
+                (false, InterruptedStart::Remains) => self.lose(now, rank, "it left no outcome", out),
+                (false, InterruptedStart::Vanishes) => {
                     self.processes.remove(&rank);
                     self.accounts.forgotten.insert(rank);
                 }
@@ -217,12 +219,12 @@ impl Machine {
     }
 
     /// What runs, or is about to.
-    pub(crate) fn live(&self) -> impl Iterator<Item = (&RankId, &Process)> {
+    pub(crate) fn live(&self) -> impl Iterator<Item = (&RankId, &RankProcess)> {
         self.all().filter(|(_, process)| process.is_live())
     }
 
     /// Everything that it knows of.
-    fn all(&self) -> impl Iterator<Item = (&RankId, &Process)> {
+    fn all(&self) -> impl Iterator<Item = (&RankId, &RankProcess)> {
         self.processes.iter().map(|(rank, process)| (rank, &**process))
     }
 
@@ -236,11 +238,11 @@ impl Machine {
         self.processes.is_empty()
     }
 
-    pub(crate) const fn shape(&self) -> &Shape {
+    pub(crate) const fn shape(&self) -> &MachineSpec {
         &self.shape
     }
 
-    pub(crate) const fn accounts(&self) -> &Accounts {
+    pub(crate) const fn accounts(&self) -> &ProcessOutcomes {
         &self.accounts
     }
 
@@ -250,7 +252,7 @@ impl Machine {
     }
 
     /// Somebody sets its clock, which counts from its next start on.
-    pub(crate) fn step_clock(&mut self, step: Step) {
+    pub(crate) fn step_clock(&mut self, step: ClockStep) {
         self.clock.step(step);
     }
 
@@ -266,34 +268,34 @@ impl Machine {
 
     fn start(&mut self, now: Time, rank: RankId, out: &mut Outbox) {
         let wall = self.clock.read(now);
-        let hindrance = self.hindrance(now, rank);
+        let find_start_failure = self.find_start_failure(now, rank);
         let hangs = self.processes.get(&rank).is_some_and(|process| self.has_lost_server(process));
         let Some(process) = self.processes.get_mut(&rank) else { return };
-        let result = hindrance.map_or(process.program.start.result().1, Err);
+        let result = find_start_failure.map_or(process.program.start.result().1, Err);
         match result {
             Ok(()) => {
-                process.life = Life::Running(now);
+                process.life = ProcessState::Running(now);
                 process.stamped = wall;
                 process.hangs = hangs;
                 if let Some(every) = process.progress_every() {
-                    out.pulse(now + every, rank, Beat::Progress);
+                    out.pulse(now + every, rank, RankSignalKind::Progress);
                 }
-                out.events.push(Event::Spawned(rank));
-                out.events.extend(process.enforcement().map(|known| Event::Sharing(rank, known)));
+                out.events.push(WorkerEvent::Spawned(rank));
+                out.events.extend(process.enforcement().map(|known| WorkerEvent::Sharing(rank, known)));
                 self.retime(now, rank, out);
                 self.take_memory(now, rank, out);
             }
             Err(failure) => {
                 let outcome = Outcome::NotStarted(failure.clone());
                 self.accounts.close(now, rank, process, &outcome);
-                process.life = Life::Ended(process.end_at(wall, outcome));
-                out.events.push(Event::SpawnFailed(rank, failure));
+                process.life = ProcessState::Ended(process.end_at(wall, outcome));
+                out.events.push(WorkerEvent::SpawnFailed(rank, failure));
             }
         }
     }
 
     /// What of the machine keeps this rank from starting, if anything does.
-    fn hindrance(&self, now: Time, rank: RankId) -> Option<StartFailure> {
+    fn find_start_failure(&self, now: Time, rank: RankId) -> Option<StartFailure> {
         let full = || StartFailure::NodeTrouble("no space is left on its disk".into());
         self.disk.is_full(now).then(full).or_else(|| self.taken_port(rank).map(StartFailure::PortTaken))
     }
@@ -301,15 +303,15 @@ impl Machine {
     /// The port at which this rank is to listen, if another program does.
     fn taken_port(&self, rank: RankId) -> Option<u16> {
         let port = self.processes.get(&rank)?.start.rendezvous_port?;
-        let listens = |other: &Process| other.runs() && other.start.rendezvous_port == Some(port);
+        let listens = |other: &RankProcess| other.runs() && other.start.rendezvous_port == Some(port);
         (self.shape.is_foreign(port) || self.all().any(|(_, other)| listens(other))).then_some(port)
     }
 
     fn progress(&self, now: Time, rank: RankId, out: &mut Outbox) {
         let Some(process) = self.processes.get(&rank) else { return };
-        out.events.push(Event::Progress(rank, process.progress(now, self.clock)));
+        out.events.push(WorkerEvent::Progress(rank, process.progress(now, self.clock)));
         if let Some(every) = process.progress_every() {
-            out.pulse(now + every, rank, Beat::Progress);
+            out.pulse(now + every, rank, RankSignalKind::Progress);
         }
     }
 }

@@ -5,16 +5,17 @@ use std::collections::BTreeSet;
 use cohabit_policy::{Action, Plan};
 use cohabit_scheduler_core::{Effect, Event};
 use cohabit_types::{
-    ClientKey, JobChange, JobId, JobSpec, JobState, Life, NodeId, Order, RankId, Reply, Request, Verdict,
+    ChangeResult, ClientRequestId, JobChange, JobId, JobPhase, JobSpec, JobState, NodeId, Order, RankId,
+    Reply, Request,
 };
 
-use super::job::Job;
-use super::{End, Handled, Reference};
+use super::job::ReferenceJob;
+use super::{HandledEvent, JobEnd, ReferenceModel};
 
-impl Reference {
+impl ReferenceModel {
     /// Takes in an event; the jobs that are new, or that users asked something of.
-    pub(super) fn hear(&mut self, it: &Handled<'_>) -> Result<BTreeSet<JobId>, String> {
-        self.hear_orders(it.effects)?;
+    pub(super) fn apply_event(&mut self, it: &HandledEvent<'_>) -> Result<BTreeSet<JobId>, String> {
+        self.apply_orders(it.effects)?;
         match it.event {
             Event::Client(client, _, request) => match (request, answer(*client, it.effects)) {
                 (Request::Submit(submit), Some(Reply::Accepted { job, .. })) => {
@@ -25,7 +26,7 @@ impl Reference {
                 }
                 _ => {}
             },
-            Event::Planned(_, plan) => self.hear_plan(plan),
+            Event::Planned(_, plan) => self.apply_plan(plan),
             Event::Configured(_) => self.head_started_at = it.at,
             Event::Joined(..)
             | Event::Lost(..)
@@ -37,7 +38,7 @@ impl Reference {
         Ok(BTreeSet::new())
     }
 
-    fn hear_plan(&mut self, plan: &Plan) {
+    fn apply_plan(&mut self, plan: &Plan) {
         for action in &plan.actions {
             if let Action::Preempt { job, .. } = action
                 && let Some(job) = self.jobs.get_mut(job)
@@ -56,20 +57,20 @@ impl Reference {
         }
         let jobs = members(id, spec);
         for job in &jobs {
-            self.jobs.insert(*job, Job::new(spec));
+            self.jobs.insert(*job, ReferenceJob::new(spec));
         }
         Ok(jobs)
     }
 
     /// An array as a whole stands for all its members.
-    fn change(&mut self, change: JobChange, verdicts: &[(JobId, Verdict)]) -> BTreeSet<JobId> {
-        let done = verdicts.iter().filter(|(_, verdict)| *verdict == Verdict::Done);
-        let asked: BTreeSet<JobId> = done.flat_map(|(id, _)| self.meant(*id)).collect();
+    fn change(&mut self, change: JobChange, verdicts: &[(JobId, ChangeResult)]) -> BTreeSet<JobId> {
+        let done = verdicts.iter().filter(|(_, verdict)| *verdict == ChangeResult::Done);
+        let asked: BTreeSet<JobId> = done.flat_map(|(id, _)| self.resolve_targets(*id)).collect();
         for id in &asked {
             let Some(job) = self.jobs.get_mut(id) else { continue };
             match change {
                 JobChange::Cancel => job.asked.cancelled |= job.is_live(),
-                JobChange::Hold => job.asked.held |= job.seen.state.life() == Life::Waiting,
+                JobChange::Hold => job.asked.held |= job.seen.state.phase() == JobPhase::Waiting,
                 JobChange::Release => job.asked.held = false,
                 JobChange::Requeue => {
                     // What is being stopped for good is not queued again.
@@ -83,7 +84,7 @@ impl Reference {
         asked
     }
 
-    fn meant(&self, id: JobId) -> BTreeSet<JobId> {
+    fn resolve_targets(&self, id: JobId) -> BTreeSet<JobId> {
         self.specs.get(&id.number).map_or_else(BTreeSet::new, |spec| match id.index {
             Some(_) => [id].into(),
             None => members(id, spec),
@@ -91,7 +92,7 @@ impl Reference {
     }
 
     /// No rank is ever ordered to two nodes.
-    fn hear_orders(&mut self, effects: &[Effect]) -> Result<(), String> {
+    fn apply_orders(&mut self, effects: &[Effect]) -> Result<(), String> {
         for (rank, node) in effects.iter().flat_map(ranks_ordered) {
             match self.ordered.insert(rank, node) {
                 Some(earlier) if earlier != node => {
@@ -110,11 +111,11 @@ impl Reference {
         for id in changed.iter().chain(&arrays) {
             let states = match self.jobs.get(id) {
                 Some(job) => vec![job.seen.state],
-                None => self.meant(*id).iter().map(|member| self.jobs[member].seen.state).collect(),
+                None => self.resolve_targets(*id).iter().map(|member| self.jobs[member].seen.state).collect(),
             };
             if states.iter().all(|state| state.is_terminal()) {
                 let well = states.iter().all(|state| *state == JobState::Completed);
-                self.ends.entry(*id).or_default().insert(if well { End::Well } else { End::Badly });
+                self.ends.entry(*id).or_default().insert(if well { JobEnd::Well } else { JobEnd::Badly });
             }
         }
     }
@@ -128,7 +129,7 @@ fn members(id: JobId, spec: &JobSpec) -> BTreeSet<JobId> {
 }
 
 /// What this client is answered.
-fn answer(client: ClientKey, effects: &[Effect]) -> Option<&Reply> {
+fn answer(client: ClientRequestId, effects: &[Effect]) -> Option<&Reply> {
     effects.iter().find_map(|effect| match effect {
         Effect::Answer(to, reply) if *to == client => Some(reply),
         Effect::Answer(..) | Effect::Tell(..) | Effect::Publish(..) | Effect::Plan(_) | Effect::Close(..) => {

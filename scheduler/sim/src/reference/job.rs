@@ -2,14 +2,14 @@
 
 use cohabit_types::{JobSpec, Outcome, Span, Time};
 
-use super::seen::{Attempt, Seen};
-use super::verdict::Fault;
+use super::seen::{ObservedAttempt, ObservedJob};
+use super::verdict::FailureCause;
 
 /// A job.
 #[derive(Debug)]
-pub(super) struct Job {
-    pub(super) seen: Seen,
-    pub(super) asked: Asked,
+pub(super) struct ReferenceJob {
+    pub(super) seen: ObservedJob,
+    pub(super) asked: UserRequests,
     /// The first rank of its live attempt that ended badly, in time.
     pub(super) first_bad: Option<Outcome>,
     /// Attempts that failed by their own fault since it was last queued by a user.
@@ -20,7 +20,7 @@ pub(super) struct Job {
 
 /// What users want of it.
 #[derive(Debug, Default, Clone, Copy)]
-pub(super) struct Asked {
+pub(super) struct UserRequests {
     /// Its cancellation was confirmed, and nobody has queued it again since.
     pub(super) cancelled: bool,
     /// Somebody ever wanted it to be queued again.
@@ -33,12 +33,12 @@ pub(super) struct Asked {
     pub(super) held: bool,
 }
 
-impl Job {
+impl ReferenceJob {
     /// As it is before anything happened to it.
-    pub(super) fn new(spec: &JobSpec) -> Job {
-        Job {
-            seen: Seen::nothing(),
-            asked: Asked { held: spec.held, ..Asked::default() },
+    pub(super) fn new(spec: &JobSpec) -> ReferenceJob {
+        ReferenceJob {
+            seen: ObservedJob::nothing(),
+            asked: UserRequests { held: spec.held, ..UserRequests::default() },
             first_bad: None,
             own_failures: 0,
             node_failures: 0,
@@ -56,11 +56,11 @@ impl Job {
     /// A user queued it again after its end: it counts anew.
     pub(super) fn revive(&mut self) {
         (self.own_failures, self.node_failures) = (0, 0);
-        self.asked = Asked { cancelled: false, revived: true, held: false, ..self.asked };
+        self.asked = UserRequests { cancelled: false, revived: true, held: false, ..self.asked };
     }
 
     /// It changed: which rank ended badly first, and whose fault the end of an attempt was.
-    pub(super) fn note(&mut self, before: &Seen, after: &Seen) {
+    pub(super) fn note(&mut self, before: &ObservedJob, after: &ObservedJob) {
         if after.attempts.len() > before.attempts.len() {
             self.first_bad = None;
         }
@@ -70,16 +70,16 @@ impl Job {
             self.first_bad = first_bad(attempt);
         }
         let has_ended = known.is_none_or(|it| it.ended_at.is_none()) && attempt.ended_at.is_some();
-        match Fault::of(attempt, self.first_bad.as_ref()).filter(|_| has_ended) {
-            Some(Fault::Own) => self.own_failures += 1,
-            Some(Fault::Cluster) => self.node_failures += 1,
-            Some(Fault::Room | Fault::Unheard) | None => {}
+        match FailureCause::of(attempt, self.first_bad.as_ref()).filter(|_| has_ended) {
+            Some(FailureCause::Own) => self.own_failures += 1,
+            Some(FailureCause::Cluster) => self.node_failures += 1,
+            Some(FailureCause::Room | FailureCause::LostOrder) | None => {}
         }
     }
 }
 
 /// Of ranks that ended badly at the same moment the lowest counts.
-fn first_bad(attempt: &Attempt) -> Option<Outcome> {
+fn first_bad(attempt: &ObservedAttempt) -> Option<Outcome> {
     let mut outcomes = attempt.ranks.iter().filter_map(|rank| rank.outcome.clone());
     outcomes.find(|outcome| !outcome.succeeded())
 }

@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use cohabit_scheduler_core::Head;
 use cohabit_types::{DeviceId, JobId, NodeId, NodeRecord, Share};
 
-use super::Reference;
+use super::ReferenceModel;
 
 /// What jobs hold of a node.
 #[derive(Debug, Default)]
@@ -14,7 +14,7 @@ struct Holdings {
     devices: BTreeMap<DeviceId, BTreeMap<JobId, Share>>,
 }
 
-impl Reference {
+impl ReferenceModel {
     /// No node holds anything for nobody, and nobody goes without.
     pub(super) fn check_ledger(&self, head: &Head) -> Result<(), String> {
         let mut holdings = self.holdings();

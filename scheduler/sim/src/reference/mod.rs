@@ -23,22 +23,22 @@ use std::collections::{BTreeMap, BTreeSet};
 use cohabit_scheduler_core::{Config, Effect, Event, Head};
 use cohabit_types::{JobId, JobSpec, NodeId, RankId, Time};
 
-use self::job::Job;
-use self::seen::Seen;
-use crate::node::Node;
+use self::job::ReferenceJob;
+use self::seen::ObservedJob;
+use crate::node::SimNode;
 
 /// What the reference knows.
 #[derive(Debug)]
-pub(crate) struct Reference {
+pub(crate) struct ReferenceModel {
     config: Config,
     /// What was accepted, by number.
     specs: BTreeMap<u64, JobSpec>,
     /// Plain jobs and members of arrays.
-    jobs: BTreeMap<JobId, Job>,
+    jobs: BTreeMap<JobId, ReferenceJob>,
     /// Those that have not ended.
     live: BTreeSet<JobId>,
     /// Every way in which a job, or an array as a whole, ever ended.
-    ends: BTreeMap<JobId, BTreeSet<End>>,
+    ends: BTreeMap<JobId, BTreeSet<JobEnd>>,
     /// The node to which each rank was ordered.
     ordered: BTreeMap<RankId, NodeId>,
     /// When the head was last started.
@@ -47,31 +47,31 @@ pub(crate) struct Reference {
 
 /// What those that depend on a job have to know of its end.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-enum End {
+enum JobEnd {
     Well,
     Badly,
 }
 
 /// An event that the head has handled, and the world as it is then.
 #[derive(Clone, Copy)]
-pub(crate) struct Handled<'a> {
+pub(crate) struct HandledEvent<'a> {
     pub(crate) at: Time,
     pub(crate) event: &'a Event,
     pub(crate) effects: &'a [Effect],
     pub(crate) head: &'a Head,
-    pub(crate) nodes: &'a [Node],
+    pub(crate) nodes: &'a [SimNode],
 }
 
 /// A job before and after an event.
-struct Step {
+struct JobTransition {
     id: JobId,
-    before: Seen,
-    after: Seen,
+    before: ObservedJob,
+    after: ObservedJob,
 }
 
-impl Reference {
-    pub(crate) const fn new(config: Config) -> Reference {
-        Reference {
+impl ReferenceModel {
+    pub(crate) const fn new(config: Config) -> ReferenceModel {
+        ReferenceModel {
             config,
             specs: BTreeMap::new(),
             jobs: BTreeMap::new(),
@@ -86,8 +86,8 @@ impl Reference {
     ///
     /// # Errors
     /// With what may not be.
-    pub(crate) fn handled(&mut self, it: &Handled<'_>) -> Result<(), String> {
-        let mut changed = self.hear(it)?;
+    pub(crate) fn handled(&mut self, it: &HandledEvent<'_>) -> Result<(), String> {
+        let mut changed = self.apply_event(it)?;
         changed.extend(it.effects.iter().filter_map(published));
         changed.retain(|id| self.jobs.contains_key(id));
         if changed.is_empty() {
@@ -118,7 +118,7 @@ impl Reference {
     pub(crate) fn check_all(&self, now: Time, head: &Head) -> Result<(), String> {
         for (id, job) in &self.jobs {
             match head.record(now, *id) {
-                Some(record) if Seen::of(&record) == job.seen => {}
+                Some(record) if ObservedJob::of(&record) == job.seen => {}
                 Some(_) => return Err(format!("job {id} has changed, and nobody was told")),
                 None if job.may_be_forgotten(now, self.config.retention) => {}
                 None => return Err(format!("job {id} was accepted, and is forgotten")),
@@ -129,12 +129,16 @@ impl Reference {
     }
 
     /// The jobs that changed, before and after; from now on the reference knows how they are.
-    fn look(&mut self, it: &Handled<'_>, changed: &BTreeSet<JobId>) -> Result<Vec<Step>, String> {
+    fn look(
+        &mut self,
+        it: &HandledEvent<'_>,
+        changed: &BTreeSet<JobId>,
+    ) -> Result<Vec<JobTransition>, String> {
         let mut steps = Vec::new();
         for id in changed {
             let job = self.jobs.get_mut(id).expect("it is known");
             let after = match it.head.record(it.at, *id) {
-                Some(record) => Seen::of(&record),
+                Some(record) => ObservedJob::of(&record),
                 None if job.may_be_forgotten(it.at, self.config.retention) => continue,
                 None => return Err(format!("job {id} was accepted, and is forgotten")),
             };
@@ -144,7 +148,7 @@ impl Reference {
                 true => _ = self.live.remove(id),
                 false => _ = self.live.insert(*id),
             }
-            steps.push(Step { id: *id, before, after });
+            steps.push(JobTransition { id: *id, before, after });
         }
         self.note_ends(changed);
         Ok(steps)

@@ -1,15 +1,15 @@
 //! The rules that a job keeps from one event to the next.
 
 use cohabit_scheduler_core::Event;
-use cohabit_types::{JobId, JobState, ReasonCode, When};
+use cohabit_types::{DependencyKind, JobId, JobState, ReasonCode};
 
-use super::seen::{Attempt, Seen};
-use super::{End, Handled, Reference, Step};
+use super::seen::{ObservedAttempt, ObservedJob};
+use super::{HandledEvent, JobEnd, JobTransition, ReferenceModel};
 
-impl Reference {
-    pub(super) fn check_step(&self, it: &Handled<'_>, step: &Step) -> Result<(), String> {
+impl ReferenceModel {
+    pub(super) fn check_step(&self, it: &HandledEvent<'_>, step: &JobTransition) -> Result<(), String> {
         let wrong = |what: String| format!("job {}: {what}", step.id);
-        past_is_past(step).map_err(wrong)?;
+        check_history_unchanged(step).map_err(wrong)?;
         self.state_fits(step).map_err(wrong)?;
         if let Some(attempt) = started(step) {
             self.may_start(it, step, attempt).map_err(wrong)?;
@@ -19,7 +19,7 @@ impl Reference {
     }
 
     /// The state goes with the attempts, and with what users asked.
-    fn state_fits(&self, step: &Step) -> Result<(), String> {
+    fn state_fits(&self, step: &JobTransition) -> Result<(), String> {
         let (after, asked) = (&step.after, &self.jobs[&step.id].asked);
         let is_placed = matches!(after.state, JobState::Running | JobState::Completing);
         if is_placed != after.live().is_some() {
@@ -36,7 +36,12 @@ impl Reference {
     }
 
     /// A new attempt starts by a plan, of a job that nothing but room kept waiting.
-    fn may_start(&self, it: &Handled<'_>, step: &Step, attempt: &Attempt) -> Result<(), String> {
+    fn may_start(
+        &self,
+        it: &HandledEvent<'_>,
+        step: &JobTransition,
+        attempt: &ObservedAttempt,
+    ) -> Result<(), String> {
         let (spec, asked) = (&self.specs[&step.id.number], &self.jobs[&step.id].asked);
         let by_plan = matches!(it.event, Event::Planned(..)) && attempt.started_at == it.at;
         let ordered = (0..attempt.ranks.len() as u32)
@@ -61,21 +66,21 @@ impl Reference {
         self.jobs[&id].asked.revived || depends_on.iter().all(|it| self.has_ended(it.job, it.when))
     }
 
-    fn has_ended(&self, job: JobId, when: When) -> bool {
-        let ended = |end: End| self.ends.get(&job).is_some_and(|ends| ends.contains(&end));
+    fn has_ended(&self, job: JobId, when: DependencyKind) -> bool {
+        let ended = |end: JobEnd| self.ends.get(&job).is_some_and(|ends| ends.contains(&end));
         match when {
-            When::AfterAny => ended(End::Well) || ended(End::Badly),
-            When::AfterOk => ended(End::Well),
-            When::AfterNotOk => ended(End::Badly),
+            DependencyKind::AfterAny => ended(JobEnd::Well) || ended(JobEnd::Badly),
+            DependencyKind::AfterOk => ended(JobEnd::Well),
+            DependencyKind::AfterNotOk => ended(JobEnd::Badly),
         }
     }
 
     /// Whether it may be cancelled because a job that it depends on ended otherwise.
     pub(super) fn may_fail_by_others(&self, id: JobId) -> bool {
         self.specs[&id.number].depends_on.iter().any(|it| match it.when {
-            When::AfterAny => false,
-            When::AfterOk => self.has_ended(it.job, When::AfterNotOk),
-            When::AfterNotOk => self.has_ended(it.job, When::AfterOk),
+            DependencyKind::AfterAny => false,
+            DependencyKind::AfterOk => self.has_ended(it.job, DependencyKind::AfterNotOk),
+            DependencyKind::AfterNotOk => self.has_ended(it.job, DependencyKind::AfterOk),
         })
     }
 
@@ -87,7 +92,7 @@ impl Reference {
     }
 
     /// An end that no attempt brought about.
-    pub(super) fn may_end_waiting(&self, id: JobId, after: &Seen) -> Result<(), String> {
+    pub(super) fn may_end_waiting(&self, id: JobId, after: &ObservedJob) -> Result<(), String> {
         let cancelled = self.jobs[&id].asked.cancelled;
         match (after.state, after.reason) {
             (JobState::Cancelled, ReasonCode::DependencyFailed) if self.may_fail_by_others(id) => Ok(()),
@@ -98,12 +103,12 @@ impl Reference {
 }
 
 /// The attempt that began in this step.
-pub(super) fn started(step: &Step) -> Option<&Attempt> {
+pub(super) fn started(step: &JobTransition) -> Option<&ObservedAttempt> {
     step.after.attempts.last().filter(|_| step.after.attempts.len() > step.before.attempts.len())
 }
 
 /// Attempts are numbered without gaps, at most the last one lives, and nothing that was known has changed.
-fn past_is_past(step: &Step) -> Result<(), String> {
+fn check_history_unchanged(step: &JobTransition) -> Result<(), String> {
     let (before, after) = (&step.before.attempts, &step.after.attempts);
     let numbers: Vec<u32> = after.iter().map(|attempt| attempt.number).collect();
     if !numbers.iter().copied().eq(1..=numbers.len() as u32) || after.len() > before.len() + 1 {

@@ -6,61 +6,61 @@ use cohabit_types::{
 
 /// A job, as its record tells.
 #[derive(Debug, Clone, PartialEq)]
-pub(super) struct Seen {
+pub(super) struct ObservedJob {
     pub(super) state: JobState,
     pub(super) reason: ReasonCode,
     pub(super) ended_at: Option<Time>,
-    pub(super) attempts: Vec<Attempt>,
+    pub(super) attempts: Vec<ObservedAttempt>,
 }
 
 #[derive(Debug, Clone, PartialEq)]
-pub(super) struct Attempt {
+pub(super) struct ObservedAttempt {
     pub(super) number: u32,
     pub(super) started_at: Time,
     pub(super) ended_at: Option<Time>,
     /// Why it was stopped; known when it has ended.
     pub(super) stopped: Option<StopReason>,
-    pub(super) ranks: Vec<Rank>,
+    pub(super) ranks: Vec<ObservedRank>,
 }
 
 #[derive(Debug, Clone, PartialEq)]
-pub(super) struct Rank {
+pub(super) struct ObservedRank {
     pub(super) node: String,
     pub(super) devices: Vec<DeviceId>,
     pub(super) share: Share,
     pub(super) outcome: Option<Outcome>,
 }
 
-impl Seen {
+impl ObservedJob {
     /// A job that was just accepted.
-    pub(super) const fn nothing() -> Seen {
+    pub(super) const fn nothing() -> ObservedJob {
         let (state, reason) = (JobState::Pending, ReasonCode::WaitingForTurn);
-        Seen { state, reason, ended_at: None, attempts: Vec::new() }
+        ObservedJob { state, reason, ended_at: None, attempts: Vec::new() }
     }
 
-    pub(super) fn of(record: &JobRecord) -> Seen {
-        Seen {
+    pub(super) fn of(record: &JobRecord) -> ObservedJob {
+        ObservedJob {
             state: record.state,
             // Why it waits is said anew whenever somebody looks.
             reason: if record.state.is_terminal() { record.reason_code } else { ReasonCode::WaitingForTurn },
             ended_at: record.ended_at,
-            attempts: record.attempts.iter().map(Attempt::of).collect(),
+            attempts: record.attempts.iter().map(ObservedAttempt::of).collect(),
         }
     }
 
-    pub(super) fn live(&self) -> Option<&Attempt> {
+    pub(super) fn live(&self) -> Option<&ObservedAttempt> {
         self.attempts.last().filter(|attempt| attempt.ended_at.is_none())
     }
 }
 
-impl Attempt {
-    fn of(record: &AttemptRecord) -> Attempt {
-        Attempt {
+impl ObservedAttempt {
+    fn of(record: &AttemptRecord) -> ObservedAttempt {
+        ObservedAttempt {
             number: record.attempt,
             started_at: record.started_at,
             ended_at: record.ended_at,
             stopped: record.stopped.filter(|_| record.ended_at.is_some()),
-            ranks: record.ranks.iter().map(Rank::of).collect(),
+            ranks: record.ranks.iter().map(ObservedRank::of).collect(),
         }
     }
 
@@ -70,8 +70,8 @@ impl Attempt {
     }
 
     /// Whether this is the same attempt later on: of what was known nothing has changed.
-    pub(super) fn continues(&self, before: &Attempt) -> bool {
-        let same_rank = |(after, before): (&Rank, &Rank)| {
+    pub(super) fn continues(&self, before: &ObservedAttempt) -> bool {
+        let same_rank = |(after, before): (&ObservedRank, &ObservedRank)| {
             let same_place =
                 (&after.node, &after.devices, after.share) == (&before.node, &before.devices, before.share);
             same_place && (before.outcome.is_none() || before.outcome == after.outcome)
@@ -83,9 +83,9 @@ impl Attempt {
     }
 }
 
-impl Rank {
-    fn of(record: &RankRecord) -> Rank {
-        Rank {
+impl ObservedRank {
+    fn of(record: &RankRecord) -> ObservedRank {
+        ObservedRank {
             node: record.node.clone(),
             devices: record.devices.clone(),
             share: record.share,

@@ -3,12 +3,12 @@
 use cohabit_scheduler_core::Event;
 use cohabit_types::{Outcome, RankId, Report, StartFailure};
 
-use super::{Handled, Reference, Step};
-use crate::node::Node;
+use super::{HandledEvent, JobTransition, ReferenceModel};
+use crate::node::SimNode;
 
 /// What is true of a rank.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Truth<'a> {
+enum TrueOutcome<'a> {
     /// No machine knows of it.
     NoTrace,
     /// It ended like this, as far as that was ever known, and no disk tells it any more.
@@ -19,9 +19,9 @@ enum Truth<'a> {
     Ended(&'a Outcome),
 }
 
-impl Reference {
+impl ReferenceModel {
     /// Every outcome that is new in this step is the one that its machine saw; and who was given up is gone.
-    pub(super) fn check_outcomes(&self, it: &Handled<'_>, step: &Step) -> Result<(), String> {
+    pub(super) fn check_outcomes(&self, it: &HandledEvent<'_>, step: &JobTransition) -> Result<(), String> {
         let Some(attempt) = step.after.attempts.last() else { return Ok(()) };
         let before = step.before.attempts.get(step.after.attempts.len() - 1);
         for (number, rank) in (0..).zip(&attempt.ranks) {
@@ -33,19 +33,19 @@ impl Reference {
         Ok(())
     }
 
-    fn check_outcome(&self, it: &Handled<'_>, rank: RankId, recorded: &Outcome) -> Result<(), String> {
-        let truth = Truth::of(rank, it.nodes);
+    fn check_outcome(&self, it: &HandledEvent<'_>, rank: RankId, recorded: &Outcome) -> Result<(), String> {
+        let truth = TrueOutcome::of(rank, it.nodes);
         let fits = match (it.event, recorded) {
             (Event::Report(key, Report::Ended { rank: told, outcome, .. }), _) => {
                 let from_there = *told == rank && self.ordered.get(&rank) == Some(&key.node);
-                from_there && outcome == recorded && truth.may_be_told_as(recorded)
+                from_there && outcome == recorded && truth.may_be_recorded_as(recorded)
             }
             // Its node came back without it.
             (Event::Joined(..), Outcome::Lost(_) | Outcome::NotStarted(StartFailure::OrderLost)) => {
                 truth.is_gone()
             }
             // Its node was away for too long.
-            (Event::Alarm, Outcome::Lost(_)) => truth != Truth::Lives,
+            (Event::Alarm, Outcome::Lost(_)) => truth != TrueOutcome::Lives,
             _ => false,
         };
         match fits {
@@ -55,33 +55,36 @@ impl Reference {
     }
 }
 
-impl<'a> Truth<'a> {
-    fn of(rank: RankId, nodes: &'a [Node]) -> Truth<'a> {
+impl<'a> TrueOutcome<'a> {
+    fn of(rank: RankId, nodes: &'a [SimNode]) -> TrueOutcome<'a> {
         let mut machines = nodes.iter().map(|node| &node.machine);
         if machines.clone().any(|machine| machine.lives(rank)) {
-            return Truth::Lives;
+            return TrueOutcome::Lives;
         }
         let is_forgotten = machines.clone().any(|machine| machine.accounts().forgotten.contains(&rank));
         let outcome = machines.find_map(|machine| machine.accounts().outcomes.get(&rank));
         match (is_forgotten, outcome) {
-            (true, outcome) => Truth::Forgotten(outcome),
-            (false, Some(outcome)) => Truth::Ended(outcome),
-            (false, None) => Truth::NoTrace,
+            (true, outcome) => TrueOutcome::Forgotten(outcome),
+            (false, Some(outcome)) => TrueOutcome::Ended(outcome),
+            (false, None) => TrueOutcome::NoTrace,
         }
     }
 
     /// Whether a worker may say that it ended like this.
-    fn may_be_told_as(self, outcome: &Outcome) -> bool {
+    fn may_be_recorded_as(self, outcome: &Outcome) -> bool {
         match self {
-            Truth::NoTrace => matches!(outcome, Outcome::NotStarted(_)),
-            Truth::Forgotten(seen) => seen == Some(outcome) || matches!(outcome, Outcome::Lost(_)),
-            Truth::Lives => false,
-            Truth::Ended(seen) => seen == outcome,
+            TrueOutcome::NoTrace => matches!(outcome, Outcome::NotStarted(_)),
+            TrueOutcome::Forgotten(seen) => seen == Some(outcome) || matches!(outcome, Outcome::Lost(_)),
+            TrueOutcome::Lives => false,
+            TrueOutcome::Ended(seen) => seen == outcome,
         }
     }
 
     /// Whether nobody can tell any more how it ended.
     fn is_gone(self) -> bool {
-        matches!(self, Truth::NoTrace | Truth::Forgotten(_) | Truth::Ended(Outcome::Lost(_)))
+        matches!(
+            self,
+            TrueOutcome::NoTrace | TrueOutcome::Forgotten(_) | TrueOutcome::Ended(Outcome::Lost(_))
+        )
     }
 }

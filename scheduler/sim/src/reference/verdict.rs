@@ -2,12 +2,12 @@
 
 use cohabit_types::{JobState, Outcome, StartFailure, StopReason};
 
-use super::seen::Attempt;
-use super::{Reference, Step};
+use super::seen::ObservedAttempt;
+use super::{JobTransition, ReferenceModel};
 
 /// Whose fault it is that an attempt did not end well.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Fault {
+pub(super) enum FailureCause {
     /// The job's: costs a retry.
     Own,
     /// Not the job's: tries the cluster's patience.
@@ -15,44 +15,44 @@ pub(super) enum Fault {
     /// A machine had no room: costs nothing.
     Room,
     /// Its order died with a head: costs nothing.
-    Unheard,
+    LostOrder,
 }
 
-impl Fault {
+impl FailureCause {
     /// None where it ended well, or somebody wanted it to end.
-    pub(super) fn of(attempt: &Attempt, first_bad: Option<&Outcome>) -> Option<Fault> {
+    pub(super) fn of(attempt: &ObservedAttempt, first_bad: Option<&Outcome>) -> Option<FailureCause> {
         match attempt.stopped {
             Some(
                 StopReason::Cancelled | StopReason::TimeLimit | StopReason::Requeued | StopReason::Preempted,
             ) => None,
-            Some(StopReason::MpsFault | StopReason::GpuMemory) => Some(Fault::Own),
+            Some(StopReason::MpsFault | StopReason::GpuMemory) => Some(FailureCause::Own),
             Some(
                 StopReason::Superseded
                 | StopReason::Orphaned
                 | StopReason::MpsFaultVictim
                 | StopReason::DeviceLost
                 | StopReason::Unenforced,
-            ) => Some(Fault::Cluster),
+            ) => Some(FailureCause::Cluster),
             Some(StopReason::GangBroken) | None => first_bad.map(|outcome| match outcome {
                 Outcome::Lost(_)
                 | Outcome::NotStarted(
                     StartFailure::PortTaken(_) | StartFailure::DeviceFenced(_) | StartFailure::Unenforced(_),
-                ) => Fault::Cluster,
-                Outcome::NotStarted(StartFailure::NodeTrouble(_)) => Fault::Room,
-                Outcome::NotStarted(StartFailure::OrderLost) => Fault::Unheard,
+                ) => FailureCause::Cluster,
+                Outcome::NotStarted(StartFailure::NodeTrouble(_)) => FailureCause::Room,
+                Outcome::NotStarted(StartFailure::OrderLost) => FailureCause::LostOrder,
                 Outcome::Exited(_)
                 | Outcome::Signalled(_)
                 | Outcome::NotStarted(_)
                 | Outcome::OutOfGpuMemory { .. }
-                | Outcome::OutOfMemory { .. } => Fault::Own,
+                | Outcome::OutOfMemory { .. } => FailureCause::Own,
             }),
         }
     }
 }
 
-impl Reference {
+impl ReferenceModel {
     /// What became of the job when its attempt ended; and a job that has ended stays so.
-    pub(super) fn check_end(&self, step: &Step) -> Result<(), String> {
+    pub(super) fn check_end(&self, step: &JobTransition) -> Result<(), String> {
         let (before, after) = (&step.before, &step.after);
         let ended = after.attempts.last().filter(|attempt| {
             let known = before.attempts.get(after.attempts.len() - 1);
@@ -73,9 +73,9 @@ impl Reference {
         }
     }
 
-    fn check_verdict(&self, step: &Step, attempt: &Attempt) -> Result<(), String> {
+    fn check_verdict(&self, step: &JobTransition, attempt: &ObservedAttempt) -> Result<(), String> {
         let (job, spec) = (&self.jobs[&step.id], &self.specs[&step.id.number]);
-        let fault = Fault::of(attempt, job.first_bad.as_ref());
+        let fault = FailureCause::of(attempt, job.first_bad.as_ref());
         let well = attempt.succeeded() && attempt.stopped.is_none();
         // One failure may be laid to memory that was only predicted.
         let spent = job.own_failures.saturating_sub(1)..=job.own_failures;
@@ -94,12 +94,18 @@ impl Reference {
                 (JobState::Pending, None) => {
                     matches!(attempt.stopped, Some(StopReason::Requeued | StopReason::Preempted))
                 }
-                (JobState::Pending, Some(Fault::Room)) => true,
-                (JobState::Pending, Some(Fault::Unheard)) => attempt.started_at < self.head_started_at,
-                (JobState::Pending, Some(Fault::Cluster)) => job.node_failures <= self.config.node_failures,
-                (JobState::NodeFail, Some(Fault::Cluster)) => job.node_failures > self.config.node_failures,
-                (JobState::Pending, Some(Fault::Own)) => *spent.start() <= spec.retry.limit,
-                (JobState::Failed | JobState::OutOfMemory, Some(Fault::Own)) => {
+                (JobState::Pending, Some(FailureCause::Room)) => true,
+                (JobState::Pending, Some(FailureCause::LostOrder)) => {
+                    attempt.started_at < self.head_started_at
+                }
+                (JobState::Pending, Some(FailureCause::Cluster)) => {
+                    job.node_failures <= self.config.node_failures
+                }
+                (JobState::NodeFail, Some(FailureCause::Cluster)) => {
+                    job.node_failures > self.config.node_failures
+                }
+                (JobState::Pending, Some(FailureCause::Own)) => *spent.start() <= spec.retry.limit,
+                (JobState::Failed | JobState::OutOfMemory, Some(FailureCause::Own)) => {
                     *spent.end() > spec.retry.limit
                 }
                 _ => false,

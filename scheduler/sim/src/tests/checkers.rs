@@ -1,13 +1,13 @@
 //! The checkers see what they are there to see.
 
 use cohabit_types::{
-    AttemptId, AttemptRecord, Bytes, Cause, Chapter, Happening, JobId, Span, StopReason, Time,
+    AttemptId, AttemptRecord, Bytes, Cause, JobEvent, JobEventKind, JobId, Span, StopReason, Time,
 };
 
 use super::kit::*;
 use crate::checks::paid_for_others;
 use crate::failure::FailureKind;
-use crate::scenario::Act;
+use crate::scenario::ExternalEvent;
 
 #[test]
 fn a_worker_that_lies_about_its_grace_is_given_up_while_it_runs() {
@@ -51,7 +51,7 @@ fn a_machine_counts_what_it_really_holds() {
 
 #[test]
 fn a_change_of_nothing_is_nothing() {
-    let cancel = Act::Change { change: cohabit_types::JobChange::Cancel, back: 3 };
+    let cancel = ExternalEvent::Change { change: cohabit_types::JobChange::Cancel, back: 3 };
     let run = held(cluster(1).act(at(10), cancel));
     assert_eq!((run.jobs.len(), run.tally.ranks), (0, 0));
 }
@@ -67,15 +67,15 @@ fn who_paid_for_others_is_told_from_what_is_left_of_a_long_story() {
         ranks: Vec::new(),
     };
     let attempts = [ended(1, None), ended(2, Some(StopReason::DeviceLost)), ended(3, None)];
-    let story = |failures: &[(u32, u32)]| -> Vec<Chapter> {
-        let requeued = |&(number, failures)| Happening::Requeued {
+    let story = |failures: &[(u32, u32)]| -> Vec<JobEvent> {
+        let requeued = |&(number, failures)| JobEventKind::Requeued {
             attempt: attempt(number),
             pause: Span::ZERO,
             failures,
             limit: 3,
             why: None,
         };
-        let chapter = |happening| Chapter { at: Time::from_micros(0), cause: Cause::Clock, happening };
+        let chapter = |happening| JobEvent { at: Time::from_micros(0), cause: Cause::Clock, happening };
         failures.iter().map(requeued).map(chapter).collect()
     };
     assert_eq!(paid_for_others(&story(&[(1, 1), (2, 1), (3, 2)]), &attempts), None);

@@ -2,17 +2,18 @@
 //! up.
 
 use cohabit_policy::POLICY_NAMES;
-use cohabit_policy::interference::Knowledge;
+use cohabit_policy::interference::InterferenceContext;
 use cohabit_types::{
-    Bandwidth, Demand, Gpus, JobSpec, JobState, Launch, Links, ModelDescription, Spread, Stage,
+    Bandwidth, Demand, GpuRequest, JobSpec, JobState, LaunchMode, LinkBandwidths, ModelDescription,
+    PipelineStage, Spread,
 };
 
 use super::kit::*;
-use crate::evaluation::{EstimatorKind, Evaluated, Evaluation, EvaluationError, Observer, evaluate};
+use crate::evaluation::{EstimatorKind, Evaluation, EvaluationError, EvaluationResult, Observer, evaluate};
 use crate::machine::Hardware;
-use crate::program::Program;
-use crate::shape::Shape;
-use crate::trace::{Reading, read, synthetic};
+use crate::program::SimProgram;
+use crate::shape::MachineSpec;
+use crate::trace::{ReadOptions, read, synthetic};
 use crate::workload::{Pace, WorkloadJob, workload};
 
 /// Its clock stands still, and it counts.
@@ -34,30 +35,32 @@ impl Observer for Counter {
 
 /// So many seconds on so many devices, wherever they lie.
 fn job(at_secs: u64, devices: u32, seconds: u64) -> WorkloadJob {
-    let demand = Demand { gpus: Gpus::Whole(devices), spread: Spread::Free, ..Demand::default() };
+    let demand = Demand { gpus: GpuRequest::Whole(devices), spread: Spread::Free, ..Demand::default() };
     let alone_milli = demand.total_milli();
-    let spec = JobSpec { demand, launch: Launch::PerGpu, ..Program::working(secs(seconds)).job() };
+    let spec = JobSpec { demand, launch: LaunchMode::PerGpu, ..SimProgram::working(secs(seconds)).job() };
     WorkloadJob { at: at(at_secs), user: "ada".into(), spec, iterations: seconds, pace: 1.0, alone_milli }
 }
 
 fn evaluation(policy: &str, machines: usize, devices: u32, jobs: Vec<WorkloadJob>) -> Evaluation {
-    let links =
-        Links { network: Some(Bandwidth(25_000_000_000)), interconnect: Some(Bandwidth(400_000_000_000)) };
+    let links = LinkBandwidths {
+        network: Some(Bandwidth(25_000_000_000)),
+        interconnect: Some(Bandwidth(400_000_000_000)),
+    };
     let shapes =
-        (0..machines).map(|it| Shape::new(&format!("node-{it}"), devices).with_links(links)).collect();
+        (0..machines).map(|it| MachineSpec::new(&format!("node-{it}"), devices).with_links(links)).collect();
     Evaluation {
         shapes,
         hardware: Hardware::default(),
         jobs,
         policy: policy.into(),
-        knowledge: Knowledge::default(),
+        knowledge: InterferenceContext::default(),
         estimator: EstimatorKind::Oracle,
         seed: 1,
     }
 }
 
 #[track_caller]
-fn evaluated(evaluation: Evaluation) -> Evaluated {
+fn evaluated(evaluation: Evaluation) -> EvaluationResult {
     evaluate(evaluation, &mut Counter::default()).unwrap()
 }
 
@@ -122,7 +125,7 @@ fn no_schedule_beats_the_bound_and_nothing_is_held_that_is_not_there() {
 }
 
 /// Whole devices belong to one job at a time.
-fn overlap_nowhere(done: &Evaluated) {
+fn overlap_nowhere(done: &EvaluationResult) {
     for pair in done.spans.windows(2) {
         assert!(pair[0].device != pair[1].device || pair[0].to <= pair[1].from, "{pair:?}");
     }
@@ -141,7 +144,7 @@ fn a_preempted_job_goes_on_where_it_stopped() {
 
 /// Two replicas that sum a gigabyte of gradients in each iteration.
 fn pair(at_secs: u64, iterations: u64, pace: f64) -> WorkloadJob {
-    let stage = Stage {
+    let stage = PipelineStage {
         replicas: 2,
         compute_seconds: 0.1,
         compute_seconds_on: [].into(),
@@ -211,7 +214,7 @@ fn two_thousand_jobs_of_philly_are_through_before_anybody_waits() {
         eprintln!("skipped: there is no trace at {path}");
         return;
     };
-    let trace = read(file, &Reading::default()).unwrap().part(0, Some(2_000));
+    let trace = read(file, &ReadOptions::default()).unwrap().part(0, Some(2_000));
     let mut evaluation = evaluation("a-srpt", 16, 8, Vec::new());
     let mut pace = Pace::on(&evaluation.shapes);
     let made = workload(&trace, &evaluation.shapes, None, 1, |model, devices| pace.fastest(model, devices));

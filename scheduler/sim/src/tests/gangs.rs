@@ -3,12 +3,12 @@
 use std::collections::BTreeSet;
 
 use cohabit_types::{
-    AttemptRecord, Gpus, JobSpec, JobState, Launch, Outcome, Spread, StartFailure, StopReason,
+    AttemptRecord, GpuRequest, JobSpec, JobState, LaunchMode, Outcome, Spread, StartFailure, StopReason,
 };
 
 use super::kit::*;
 use crate::machine::Disk;
-use crate::scenario::{Act, Scenario};
+use crate::scenario::{ExternalEvent, Scenario};
 
 /// A job on so many machines, a device on each.
 fn gang(nodes: u32, alone: u64) -> JobSpec {
@@ -20,9 +20,9 @@ fn gang(nodes: u32, alone: u64) -> JobSpec {
 /// A job with a rank for each of so many devices, wherever they lie.
 fn spread(devices: u32, alone: u64) -> JobSpec {
     let mut spec = work(alone);
-    spec.demand.gpus = Gpus::Whole(devices);
+    spec.demand.gpus = GpuRequest::Whole(devices);
     spec.demand.spread = Spread::Free;
-    spec.launch = Launch::PerGpu;
+    spec.launch = LaunchMode::PerGpu;
     spec
 }
 
@@ -40,7 +40,7 @@ fn with_foreign_ports(machines: u32, ports: u16) -> Scenario {
 #[test]
 fn a_gang_waits_until_all_of_it_has_room() {
     let mut blocker = work(500);
-    blocker.demand.gpus = Gpus::Whole(2);
+    blocker.demand.gpus = GpuRequest::Whole(2);
     let run = held(cluster(2).submit(at(50), blocker).submit(at(60), gang(2, 100)));
     let [blocker, gang] = run.jobs.as_slice() else { panic!("{} jobs", run.jobs.len()) };
     assert!(gang.started_at >= blocker.ended_at, "one of its machines was full");
@@ -59,14 +59,14 @@ fn ranks_spread_over_unlike_parts_of_machines_run_as_one() {
 fn a_gang_whose_worker_daemon_dies_goes_on() {
     let scenario = cluster(2)
         .submit(at(50), gang(2, 500))
-        .act(at(100), Act::CrashWorker { node: 1, down_for: secs(60) });
+        .act(at(100), ExternalEvent::CrashWorker { node: 1, down_for: secs(60) });
     let run = held(scenario);
     assert_eq!((only(&run).state, only(&run).attempts.len(), run.tally.ranks), (JobState::Completed, 1, 2));
 }
 
 #[test]
 fn a_gang_that_loses_a_machine_for_good_runs_again_on_those_that_are_left() {
-    let crash = Act::CrashMachine { node: 1, down_for: None, disk: Disk::Kept };
+    let crash = ExternalEvent::CrashMachine { node: 1, down_for: None, disk: Disk::Kept };
     let run = held(cluster(3).submit(at(50), gang(2, 500)).act(at(100), crash));
     let [first, second] = only(&run).attempts.as_slice() else { panic!("{:?}", only(&run).attempts) };
     assert_eq!(nodes(first), BTreeSet::from(["node-0", "node-1"]));
@@ -90,7 +90,7 @@ fn a_gang_cut_in_two_is_stopped_on_both_sides_before_it_runs_again() {
 fn a_head_that_dies_while_a_gang_starts_starts_it_once() {
     for effects_lost in 0..4 {
         let scenario = cluster(2)
-            .act(at(50), Act::CrashHead { effects_lost, down_for: secs(3) })
+            .act(at(50), ExternalEvent::CrashHead { effects_lost, down_for: secs(3) })
             .submit(at(50), gang(2, 100));
         let run = held(scenario);
         assert_eq!(only(&run).state, JobState::Completed, "{effects_lost} lost");
@@ -115,7 +115,7 @@ fn a_gang_whose_port_is_taken_meets_at_another() {
 fn gangs_side_by_side_on_the_same_machines_never_meet_each_other() {
     let scenario = (0..4).fold(cluster(2), |scenario, _| {
         let mut spec = gang(2, 200);
-        spec.demand.gpus = Gpus::Part(cohabit_types::Share(500));
+        spec.demand.gpus = GpuRequest::Part(cohabit_types::Share(500));
         scenario.submit(at(50), spec)
     });
     let run = held(scenario);

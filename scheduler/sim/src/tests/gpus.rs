@@ -1,21 +1,22 @@
 //! GPUs under MPS: faults, lost GPUs, dead worker daemons, and the checkers that watch them.
 
-use cohabit_types::{Bytes, DeviceId, JobRecord, JobSpec, JobState, Limits, StopReason};
-use cohabit_worker_core::{Event, GpuAccess, MpsLimits, MpsOrder, MpsWord, RankStart};
+use cohabit_types::{Bytes, DeviceId, EnforcementRequirement, JobRecord, JobSpec, JobState, StopReason};
+use cohabit_worker_core::{GpuAccess, MpsEvent, MpsLimits, MpsOrder, RankStart, WorkerEvent};
 
 use super::kit::*;
-use crate::machine::{Appetite, Blame, Hardware, Luck, Machine, Outbox};
-use crate::process::Conditions;
-use crate::program::{Attaches, OnTerm, Program};
-use crate::scenario::{Act, Scenario};
-use crate::shape::Shape;
+use crate::machine::{FaultAttribution, FaultChance, Hardware, Machine, ObservedMemory, Outbox};
+use crate::process::StartConditions;
+use crate::program::{MpsAttachment, SigtermBehaviour, SimProgram};
+use crate::scenario::{ExternalEvent, Scenario};
+use crate::shape::MachineSpec;
 
 const GIB: u64 = 1 << 30;
 
 /// So many machines with one GPU of 24 GiB each, under MPS.
 pub(super) fn lab(machines: u32) -> Scenario {
     let mut scenario = cluster(machines);
-    scenario.shapes = (0..machines).map(|it| Shape::new(&format!("node-{it}"), 1).under_mps()).collect();
+    scenario.shapes =
+        (0..machines).map(|it| MachineSpec::new(&format!("node-{it}"), 1).under_mps()).collect();
     scenario
 }
 
@@ -30,8 +31,8 @@ fn stops(job: &JobRecord) -> Vec<Option<StopReason>> {
     job.attempts.iter().map(|attempt| attempt.stopped).collect()
 }
 
-pub(super) fn break_mps(blame: Blame) -> Act {
-    Act::BreakMps { node: 0, number: 0, blame }
+pub(super) fn break_mps(blame: FaultAttribution) -> ExternalEvent {
+    ExternalEvent::BreakMps { node: 0, number: 0, blame }
 }
 
 #[test]
@@ -48,7 +49,7 @@ fn a_fault_costs_the_culprit_its_job_and_the_victim_nothing() {
     let scenario = lab(1)
         .submit(at(50), sharer(1_000))
         .submit(at(50), sharer(1_000))
-        .act(at(200), break_mps(Blame::Culprit));
+        .act(at(200), break_mps(FaultAttribution::Culprit));
     let run = held(scenario);
     let [culprit, victim] = run.jobs.as_slice() else { panic!("{} jobs", run.jobs.len()) };
     assert_eq!((culprit.state, stops(culprit)), (JobState::Failed, vec![Some(StopReason::MpsFault)]));
@@ -60,7 +61,7 @@ fn a_fault_costs_the_culprit_its_job_and_the_victim_nothing() {
 
 #[test]
 fn a_fault_that_nobody_is_blamed_for_costs_nobody_anything() {
-    let scenario = lab(1).submit(at(50), sharer(1_000)).act(at(200), break_mps(Blame::Nobody));
+    let scenario = lab(1).submit(at(50), sharer(1_000)).act(at(200), break_mps(FaultAttribution::Nobody));
     let run = held(scenario);
     let job = only(&run);
     assert_eq!((job.state, stops(job)), (JobState::Completed, vec![Some(StopReason::MpsFaultVictim), None]));
@@ -70,7 +71,7 @@ fn a_fault_that_nobody_is_blamed_for_costs_nobody_anything() {
 fn clients_outlive_their_worker_daemon_and_share_with_those_who_come_later() {
     let scenario = lab(1)
         .submit(at(50), sharer(1_000))
-        .act(at(100), Act::CrashWorker { node: 0, down_for: secs(30) })
+        .act(at(100), ExternalEvent::CrashWorker { node: 0, down_for: secs(30) })
         .submit(at(200), sharer(100));
     let run = held(scenario);
     assert!(run.jobs.iter().all(|job| (job.state, job.attempts.len()) == (JobState::Completed, 1)));
@@ -79,13 +80,13 @@ fn clients_outlive_their_worker_daemon_and_share_with_those_who_come_later() {
 
 #[test]
 fn why_clients_were_stopped_outlives_the_worker_daemon_that_stopped_them() {
-    let slow = Program { on_term: OnTerm::Dies(secs(5)), ..Program::working(secs(1_000)) };
+    let slow = SimProgram { on_term: SigtermBehaviour::Dies(secs(5)), ..SimProgram::working(secs(1_000)) };
     let spec = JobSpec { demand: sharer(1_000).demand, ..slow.job() };
     let scenario = lab(1)
         .submit(at(50), spec.clone())
         .submit(at(50), spec)
-        .act(at(200), break_mps(Blame::Culprit))
-        .act(at(200), Act::CrashWorker { node: 0, down_for: secs(30) });
+        .act(at(200), break_mps(FaultAttribution::Culprit))
+        .act(at(200), ExternalEvent::CrashWorker { node: 0, down_for: secs(30) });
     let run = held(scenario);
     let [culprit, victim] = run.jobs.as_slice() else { panic!("{} jobs", run.jobs.len()) };
     assert_eq!((culprit.state, stops(culprit)), (JobState::Failed, vec![Some(StopReason::MpsFault)]));
@@ -99,8 +100,8 @@ fn why_clients_were_stopped_outlives_the_worker_daemon_that_stopped_them() {
 fn a_server_that_breaks_while_the_worker_daemon_is_dead_takes_its_clients_with_it() {
     let scenario = lab(1)
         .submit(at(50), sharer(1_000))
-        .act(at(100), Act::CrashWorker { node: 0, down_for: secs(30) })
-        .act(at(110), break_mps(Blame::Culprit));
+        .act(at(100), ExternalEvent::CrashWorker { node: 0, down_for: secs(30) })
+        .act(at(110), break_mps(FaultAttribution::Culprit));
     let run = held(scenario);
     let job = only(&run);
     assert_eq!(job.state, JobState::Completed);
@@ -109,7 +110,7 @@ fn a_server_that_breaks_while_the_worker_daemon_is_dead_takes_its_clients_with_i
 
 #[test]
 fn a_lost_gpu_gives_its_job_to_another_machine() {
-    let lose = Act::LoseGpu { node: 0, number: 0 };
+    let lose = ExternalEvent::LoseGpu { node: 0, number: 0 };
     for spec in [sharer(500), work(500)] {
         let run = held(lab(2).submit(at(50), spec).act(at(200), lose.clone()));
         let job = only(&run);
@@ -121,7 +122,7 @@ fn a_lost_gpu_gives_its_job_to_another_machine() {
 
 #[test]
 fn a_fenced_gpu_waits_for_somebody_to_look_after_it() {
-    let xid = Act::Xid { node: 0, number: 0, code: 48 };
+    let xid = ExternalEvent::Xid { node: 0, number: 0, code: 48 };
     let run = held(lab(1).act(at(50), xid).submit(at(100), sharer(100)));
     let waited = seconds(Some(at(100)), only(&run).started_at);
     assert_eq!((only(&run).state, waited >= 7_100), (JobState::Completed, true), "{waited} s");
@@ -129,9 +130,9 @@ fn a_fenced_gpu_waits_for_somebody_to_look_after_it() {
 
 #[test]
 fn a_job_that_insists_on_limits_does_not_run_without_them() {
-    let mut spec = Program { attaches: Attaches::Never, ..Program::working(secs(100)) }.job();
+    let mut spec = SimProgram { attaches: MpsAttachment::Never, ..SimProgram::working(secs(100)) }.job();
     spec.demand = sharer(100).demand;
-    spec.demand.limits = Limits::Enforced;
+    spec.demand.limits = EnforcementRequirement::Enforced;
     let run = held(lab(1).submit(at(50), spec));
     let job = only(&run);
     assert_eq!(job.state, JobState::NodeFail);
@@ -140,7 +141,7 @@ fn a_job_that_insists_on_limits_does_not_run_without_them() {
 
 /// A machine with one GPU, alone.
 pub(super) fn machine() -> Machine {
-    Machine::new(Shape::new("node", 1).under_mps(), Hardware::default(), secs(120))
+    Machine::new(MachineSpec::new("node", 1).under_mps(), Hardware::default(), secs(120))
 }
 
 pub(super) fn gpu() -> DeviceId {
@@ -155,7 +156,7 @@ pub(super) fn coming(number: u64, access: GpuAccess) -> RankStart {
 pub(super) const CLIENT: GpuAccess = GpuAccess::Mps(MpsLimits { memory: Bytes(6 * GIB), percentage: None });
 
 fn spawns(machine: &mut Machine, number: u64, access: GpuAccess) -> Result<(), String> {
-    machine.spawn(at(0), coming(number, access), Conditions::IDEAL, &mut Outbox::default())
+    machine.spawn(at(0), coming(number, access), StartConditions::IDEAL, &mut Outbox::default())
 }
 
 #[test]
@@ -163,16 +164,16 @@ fn a_machine_sees_ranks_that_come_to_a_gpu_as_they_must_not() {
     let mut machine = machine();
     assert!(spawns(&mut machine, 1, CLIENT).is_err(), "no server is there");
     assert!(spawns(&mut machine, 2, GpuAccess::None).is_err(), "it is a real GPU");
-    assert_eq!(machine.carry_out(&gpu(), MpsOrder::Start, Luck::Good), Ok(MpsWord::Up));
+    assert_eq!(machine.carry_out(&gpu(), MpsOrder::Start, FaultChance::Good), Ok(MpsEvent::Up));
     assert!(spawns(&mut machine, 3, GpuAccess::Exclusive).is_err(), "a server is there");
     assert_eq!(spawns(&mut machine, 4, CLIENT), Ok(()));
-    assert!(machine.carry_out(&gpu(), MpsOrder::Stop, Luck::Good).is_err(), "it has a client");
+    assert!(machine.carry_out(&gpu(), MpsOrder::Stop, FaultChance::Good).is_err(), "it has a client");
 }
 
 #[test]
 fn a_machine_counts_the_reserve_and_the_places_of_a_shared_gpu() {
     let mut machine = machine();
-    machine.carry_out(&gpu(), MpsOrder::Start, Luck::Good).unwrap();
+    machine.carry_out(&gpu(), MpsOrder::Start, FaultChance::Good).unwrap();
     (1..4).for_each(|number| spawns(&mut machine, number, CLIENT).unwrap());
     assert_eq!(machine.overload(), None);
     spawns(&mut machine, 4, CLIENT).unwrap();
@@ -183,26 +184,26 @@ fn a_machine_counts_the_reserve_and_the_places_of_a_shared_gpu() {
 #[test]
 fn after_a_fault_clients_hang_and_their_server_cannot_be_adopted() {
     let mut machine = machine();
-    machine.carry_out(&gpu(), MpsOrder::Start, Luck::Good).unwrap();
+    machine.carry_out(&gpu(), MpsOrder::Start, FaultChance::Good).unwrap();
     spawns(&mut machine, 1, CLIENT).unwrap();
-    let seen = machine.break_server(at(1), 0, Blame::Culprit);
-    let Some(Event::Mps(_, MpsWord::Faulted { culprit, .. })) = seen else { panic!("{seen:?}") };
+    let seen = machine.break_server(at(1), 0, FaultAttribution::Culprit);
+    let Some(WorkerEvent::Mps(_, MpsEvent::Faulted { culprit, .. })) = seen else { panic!("{seen:?}") };
     assert_eq!(culprit, Some(coming(1, CLIENT).rank));
     assert!(machine.accounts().victims.is_empty(), "the culprit is no victim");
-    let adopted = machine.carry_out(&gpu(), MpsOrder::Adopt, Luck::Good);
-    assert!(matches!(adopted, Ok(MpsWord::Failed(_))), "{adopted:?}");
+    let adopted = machine.carry_out(&gpu(), MpsOrder::Adopt, FaultChance::Good);
+    assert!(matches!(adopted, Ok(MpsEvent::Failed(_))), "{adopted:?}");
 }
 
 #[test]
 fn a_look_shows_what_ranks_hold_or_that_the_gpu_is_lost() {
     let mut machine = machine();
-    machine.carry_out(&gpu(), MpsOrder::Start, Luck::Good).unwrap();
+    machine.carry_out(&gpu(), MpsOrder::Start, FaultChance::Good).unwrap();
     spawns(&mut machine, 1, CLIENT).unwrap();
     let rank = coming(1, CLIENT).rank;
-    let greedy = machine.look(Bytes(5), Appetite::Greedy).remove(0);
+    let greedy = machine.look(Bytes(5), ObservedMemory::OverRequest).remove(0);
     assert_eq!((greedy.ranks, greedy.foreign_memory), (vec![(rank, Bytes(6 * GIB + 1))], Bytes(5)));
     machine.lose_gpu(7);
-    assert!(machine.look(Bytes::ZERO, Appetite::Modest).remove(0).reading.is_err());
-    machine.look_after_gpus();
-    assert!(machine.look(Bytes::ZERO, Appetite::Modest).remove(0).reading.is_ok());
+    assert!(machine.look(Bytes::ZERO, ObservedMemory::AsRequested).remove(0).reading.is_err());
+    machine.restart_lost_gpus();
+    assert!(machine.look(Bytes::ZERO, ObservedMemory::AsRequested).remove(0).reading.is_ok());
 }

@@ -1,14 +1,14 @@
 //! Scenario words.
 
-use cohabit_types::{Bytes, DeviceId, Gpus, JobId, JobRecord, JobSpec, Role, Share, Span, Time};
+use cohabit_types::{Bytes, DeviceId, GpuRequest, JobId, JobRecord, JobSpec, Role, Share, Span, Time};
 use cohabit_worker_core::{GpuAccess, RankStart};
 
-use crate::failure::Failure;
-use crate::program::Program;
-use crate::recorder::Keep;
-use crate::run::{Run, run};
-use crate::scenario::{Act, Scenario};
-use crate::shape::Shape;
+use crate::failure::SimFailure;
+use crate::program::SimProgram;
+use crate::recorder::TraceDetail;
+use crate::run::{RunResult, run};
+use crate::scenario::{ExternalEvent, Scenario};
+use crate::shape::MachineSpec;
 
 pub(super) const fn secs(secs: u64) -> Span {
     Span::from_secs(secs)
@@ -21,20 +21,20 @@ pub(super) fn at(secs_since_start: u64) -> Time {
 /// So many machines with two devices each, which join in their order; nothing bad happens from the second
 /// hour on.
 pub(super) fn cluster(machines: u32) -> Scenario {
-    let shapes = (0..machines).map(|number| Shape::new(&format!("node-{number}"), 2)).collect();
+    let shapes = (0..machines).map(|number| MachineSpec::new(&format!("node-{number}"), 2)).collect();
     let delay = Span::from_millis(1);
     Scenario { delay: (delay, delay), ..Scenario::calm(shapes) }.quiet(at(7_200))
 }
 
 /// A job that works alone for so long.
 pub(super) fn work(alone: u64) -> JobSpec {
-    Program::working(secs(alone)).job()
+    SimProgram::working(secs(alone)).job()
 }
 
 /// The same on a part of a device, with a little of its memory.
 pub(super) fn work_on(part: u32, alone: u64) -> JobSpec {
     let mut spec = work(alone);
-    spec.demand.gpus = Gpus::Part(Share(part));
+    spec.demand.gpus = GpuRequest::Part(Share(part));
     spec.demand.gpu_memory = Some(Bytes(1 << 30));
     spec
 }
@@ -57,28 +57,28 @@ pub(super) fn start(number: u64, spec: JobSpec, devices: &[&str]) -> RankStart {
 }
 
 /// Everything that happens to a worker's link: broken at once for both, or for one side only after a while.
-pub(super) const fn cut(node: usize, length: u64, head_notices: u64, worker_notices: u64) -> Act {
+pub(super) const fn cut(node: usize, length: u64, head_notices: u64, worker_notices: u64) -> ExternalEvent {
     let (length, head_notices, worker_notices) = (secs(length), secs(head_notices), secs(worker_notices));
-    Act::Cut { node, length, head_notices, worker_notices }
+    ExternalEvent::Cut { node, length, head_notices, worker_notices }
 }
 
 /// The run, which must have kept every promise.
 #[track_caller]
-pub(super) fn held(scenario: Scenario) -> Run {
-    let run = run(1, scenario, Keep::Last(60));
+pub(super) fn held(scenario: Scenario) -> RunResult {
+    let run = run(1, scenario, TraceDetail::Last(60));
     assert_eq!(run.failure, None, "{}", run.trace.join("\n"));
     run
 }
 
 /// How it failed, as it must.
 #[track_caller]
-pub(super) fn failed(scenario: Scenario) -> Failure {
-    run(1, scenario, Keep::Nothing).failure.expect("a promise was to be broken")
+pub(super) fn failed(scenario: Scenario) -> SimFailure {
+    run(1, scenario, TraceDetail::Nothing).failure.expect("a promise was to be broken")
 }
 
 /// The only job's record.
 #[track_caller]
-pub(super) fn only(run: &Run) -> &JobRecord {
+pub(super) fn only(run: &RunResult) -> &JobRecord {
     let [record] = run.jobs.as_slice() else { panic!("{} jobs instead of one", run.jobs.len()) };
     record
 }

@@ -1,29 +1,29 @@
 //! The fake machine alone: work is re-timed, signals end it, orphans end themselves.
 
 use cohabit_types::{Outcome, RankId, Signal, StopReason, Time};
-use cohabit_worker_core::{Ending, Event, Lease, RankStart};
+use cohabit_worker_core::{Lease, RankExit, RankStart, WorkerEvent};
 
 use super::kit::*;
 use crate::agenda::Agenda;
-use crate::machine::{Hardware, Machine, Outbox, Pulse};
-use crate::process::Conditions;
-use crate::program::{OnTerm, Program};
-use crate::shape::Shape;
+use crate::machine::{Hardware, Machine, Outbox, RankSignal};
+use crate::process::StartConditions;
+use crate::program::{SigtermBehaviour, SimProgram};
+use crate::shape::MachineSpec;
 
 /// A machine with the devices `node-0` and `node-1`, whose executors wait for 120 s.
 pub(super) fn machine() -> Machine {
-    Machine::new(Shape::new("node", 2), Hardware::default(), secs(120))
+    Machine::new(MachineSpec::new("node", 2), Hardware::default(), secs(120))
 }
 
 pub(super) fn spawn(machine: &mut Machine, start: RankStart) {
-    machine.spawn(at(0), start, Conditions::IDEAL, &mut Outbox::default()).unwrap();
+    machine.spawn(at(0), start, StartConditions::IDEAL, &mut Outbox::default()).unwrap();
 }
 
 /// A machine with its own time.
 struct Alone {
     machine: Machine,
-    agenda: Agenda<Pulse>,
-    ended: Vec<(RankId, u64, Ending)>,
+    agenda: Agenda<RankSignal>,
+    ended: Vec<(RankId, u64, RankExit)>,
 }
 
 impl Alone {
@@ -41,7 +41,7 @@ impl Alone {
     fn take(&mut self, now: Time, out: Outbox) {
         out.pulses.into_iter().for_each(|(at, pulse)| self.agenda.put(at, pulse));
         for event in out.events {
-            if let Event::Exited(rank, ending) = event {
+            if let WorkerEvent::Exited(rank, ending) = event {
                 self.ended.push((rank, now.as_micros() / 1_000_000, ending));
             }
         }
@@ -61,7 +61,7 @@ impl Alone {
     }
 
     fn spawn(self, now: Time, start: RankStart) -> Alone {
-        self.does(now, |machine, now, out| machine.spawn(now, start, Conditions::IDEAL, out).unwrap())
+        self.does(now, |machine, now, out| machine.spawn(now, start, StartConditions::IDEAL, out).unwrap())
     }
 
     /// Each rank's job, and when it ended.
@@ -103,7 +103,7 @@ fn a_process_on_two_devices_is_as_fast_as_on_the_more_crowded_one() {
 
 #[test]
 fn an_orphan_is_terminated_then_killed_unless_somebody_comes() {
-    let stubborn = Program { on_term: OnTerm::Ignores, ..Program::working(secs(1_000)) };
+    let stubborn = SimProgram { on_term: SigtermBehaviour::Ignores, ..SimProgram::working(secs(1_000)) };
     let orphaned = |lease_at: u64| {
         Alone::new()
             .spawn(at(0), start(1, stubborn.job(), &["node-0"]))

@@ -3,32 +3,32 @@
 use cohabit_types::{JobChange, JobState};
 
 use super::kit::*;
-use crate::failure::{Failure, FailureKind};
-use crate::plant::Plant;
-use crate::recorder::Keep;
+use crate::failure::{FailureKind, SimFailure};
+use crate::plant::PlantedBug;
+use crate::recorder::TraceDetail;
 use crate::run::run;
-use crate::scenario::{Act, Scenario};
+use crate::scenario::{ExternalEvent, Scenario};
 
 /// Jobs on two machines, one of which fails twice, while the head dies and a link breaks for a moment.
 fn some_trouble() -> Scenario {
     let failing =
-        crate::program::Program { failing_attempts: 2, ..crate::program::Program::working(secs(60)) };
+        crate::program::SimProgram { failing_attempts: 2, ..crate::program::SimProgram::working(secs(60)) };
     let mut again = failing.job();
     again.retry.limit = 3;
     cluster(2)
         .submit(at(50), work(400))
         .submit(at(50), again)
-        .act(at(150), Act::CrashHead { effects_lost: 0, down_for: secs(10) })
+        .act(at(150), ExternalEvent::CrashHead { effects_lost: 0, down_for: secs(10) })
         .act(at(700), cut(0, 0, 0, 0))
         .quiet(at(1_000))
 }
 
 /// How that is caught, by several seeds.
 #[track_caller]
-fn caught(plant: Plant) -> Vec<Failure> {
+fn caught(plant: PlantedBug) -> Vec<SimFailure> {
     let failure = |seed| {
         let scenario = Scenario { plant: Some(plant), patience: secs(20_000), ..some_trouble() };
-        run(seed, scenario, Keep::Nothing)
+        run(seed, scenario, TraceDetail::Nothing)
             .failure
             .unwrap_or_else(|| panic!("seed {seed} held with {plant:?}"))
     };
@@ -37,7 +37,7 @@ fn caught(plant: Plant) -> Vec<Failure> {
 
 /// Each of the failures is an invariant that broke, and its detail has one of these parts.
 #[track_caller]
-fn assert_broken(failures: &[Failure], parts: &[&str]) {
+fn assert_broken(failures: &[SimFailure], parts: &[&str]) {
     for failure in failures {
         assert_eq!(failure.kind, FailureKind::Invariant, "{failure}");
         assert!(parts.iter().any(|part| failure.detail.contains(part)), "{failure}");
@@ -54,12 +54,12 @@ fn without_a_bug_nothing_is_caught() {
 fn a_lost_report_is_caught() {
     // The head believes that the job runs until its worker comes back without it.
     let parts = ["is recorded as Lost(\"the worker came back without it\"), the truth is Ended(Exited("];
-    assert_broken(&caught(Plant::LostReport), &parts);
+    assert_broken(&caught(PlantedBug::LostReport), &parts);
 }
 
 #[test]
 fn a_lost_report_is_caught_without_a_new_link_too() {
-    let scenario = Scenario { plant: Some(Plant::LostReport), ..cluster(1).submit(at(50), work(100)) };
+    let scenario = Scenario { plant: Some(PlantedBug::LostReport), ..cluster(1).submit(at(50), work(100)) };
     let failure = failed(Scenario { patience: secs(20_000), ..scenario.quiet(at(1_000)) });
     assert_eq!(failure.kind, FailureKind::NeverEnded);
     assert!(failure.detail.starts_with("job 1 is RUNNING"), "{failure}");
@@ -67,28 +67,28 @@ fn a_lost_report_is_caught_without_a_new_link_too() {
 
 #[test]
 fn a_doubled_attempt_is_caught() {
-    assert_broken(&caught(Plant::DoubledAttempt), &["starts on node", "runs on machines"]);
+    assert_broken(&caught(PlantedBug::DoubledAttempt), &["starts on node", "runs on machines"]);
 }
 
 #[test]
 fn a_leaked_slot_is_caught() {
-    assert_broken(&caught(Plant::LeakedSlot), &["0 of device node-1-1 is held by {}, said are 1 by []"]);
+    assert_broken(&caught(PlantedBug::LeakedSlot), &["0 of device node-1-1 is held by {}, said are 1 by []"]);
 }
 
 #[test]
 fn a_forgotten_job_is_caught() {
-    assert_broken(&caught(Plant::ForgottenJob), &["job 1 was accepted, and is forgotten"]);
+    assert_broken(&caught(PlantedBug::ForgottenJob), &["job 1 was accepted, and is forgotten"]);
 }
 
 #[test]
 fn an_unfenced_report_is_caught() {
-    assert_broken(&caught(Plant::UnfencedReport), &["the truth is Lives"]);
+    assert_broken(&caught(PlantedBug::UnfencedReport), &["the truth is Lives"]);
 }
 
 #[test]
 fn an_unfenced_report_of_a_cancelled_job_is_caught_too() {
-    let requeue = Act::Change { change: JobChange::Requeue, back: 0 };
+    let requeue = ExternalEvent::Change { change: JobChange::Requeue, back: 0 };
     let scenario = cluster(1).submit(at(50), work(400)).act(at(100), requeue);
-    let failure = failed(Scenario { plant: Some(Plant::UnfencedReport), ..scenario });
+    let failure = failed(Scenario { plant: Some(PlantedBug::UnfencedReport), ..scenario });
     assert!(failure.detail.contains("the truth is Lives"), "{failure}");
 }

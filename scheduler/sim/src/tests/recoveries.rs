@@ -2,15 +2,15 @@
 
 use std::collections::BTreeSet;
 
-use cohabit_types::{Gpus, JobRecord, JobState, Outcome, Span, StartFailure, StopReason};
+use cohabit_types::{GpuRequest, JobRecord, JobState, Outcome, Span, StartFailure, StopReason};
 
 use super::kit::*;
 use crate::machine::Disk;
-use crate::program::Program;
-use crate::recorder::Keep;
+use crate::program::SimProgram;
+use crate::recorder::TraceDetail;
 use crate::run::run;
-use crate::scenario::{Act, Scenario};
-use crate::wall_clock::Step;
+use crate::scenario::{ExternalEvent, Scenario};
+use crate::wall_clock::ClockStep;
 
 /// A job that ran once, from its start to its end, and took so many seconds for that.
 #[track_caller]
@@ -35,9 +35,10 @@ fn nobody_notices_a_cut_that_is_shorter_than_the_orphan_grace() {
 #[test]
 fn head_and_workers_that_restart_at_once_go_on_with_every_job() {
     let mut scenario = (0..4).fold(cluster(2), |scenario, _| scenario.submit(at(50), work(1_000)));
-    scenario = scenario.act(at(100), Act::CrashHead { effects_lost: 0, down_for: secs(20) });
+    scenario = scenario.act(at(100), ExternalEvent::CrashHead { effects_lost: 0, down_for: secs(20) });
     for node in 0..2 {
-        scenario = scenario.act(at(100), Act::CrashWorker { node, down_for: secs(5 + 20 * node as u64) });
+        scenario =
+            scenario.act(at(100), ExternalEvent::CrashWorker { node, down_for: secs(5 + 20 * node as u64) });
     }
     let run = held(scenario);
     assert_eq!((run.jobs.len(), run.tally.ranks, run.tally.crashes), (4, 4, 3));
@@ -47,9 +48,9 @@ fn head_and_workers_that_restart_at_once_go_on_with_every_job() {
 #[test]
 fn when_the_lights_go_out_every_job_runs_again() {
     let mut scenario = (0..4).fold(cluster(2), |scenario, _| scenario.submit(at(50), work(1_000)));
-    scenario = scenario.act(at(100), Act::CrashHead { effects_lost: 0, down_for: secs(60) });
+    scenario = scenario.act(at(100), ExternalEvent::CrashHead { effects_lost: 0, down_for: secs(60) });
     for node in 0..2 {
-        let crash = Act::CrashMachine { node, down_for: Some(secs(60)), disk: Disk::Kept };
+        let crash = ExternalEvent::CrashMachine { node, down_for: Some(secs(60)), disk: Disk::Kept };
         scenario = scenario.act(at(100), crash);
     }
     let run = held(scenario);
@@ -59,8 +60,9 @@ fn when_the_lights_go_out_every_job_runs_again() {
 
 #[test]
 fn a_rank_whose_executor_is_killed_runs_again() {
-    let run =
-        held(cluster(1).submit(at(50), work(500)).act(at(100), Act::KillExecutor { node: 0, number: 0 }));
+    let run = held(
+        cluster(1).submit(at(50), work(500)).act(at(100), ExternalEvent::KillExecutor { node: 0, number: 0 }),
+    );
     let job = only(&run);
     assert_eq!((job.state, job.attempts.len()), (JobState::Completed, 2));
     assert_eq!(first_outcome(job), Some(&Outcome::Lost("its executor was killed".into())));
@@ -71,7 +73,9 @@ fn a_rank_whose_executor_is_killed_runs_again() {
 fn a_gang_of_which_one_executor_is_killed_starts_again_as_a_whole() {
     let mut spec = work(500);
     spec.demand.nodes = 4;
-    let run = held(cluster(4).submit(at(50), spec).act(at(100), Act::KillExecutor { node: 2, number: 0 }));
+    let run = held(
+        cluster(4).submit(at(50), spec).act(at(100), ExternalEvent::KillExecutor { node: 2, number: 0 }),
+    );
     let [first, second] = only(&run).attempts.as_slice() else { panic!("{:?}", only(&run).attempts) };
     assert_eq!((only(&run).state, run.tally.ranks), (JobState::Completed, 8));
     assert!(second.started_at >= first.ended_at.expect("it has ended"), "never half of it");
@@ -81,7 +85,7 @@ fn a_gang_of_which_one_executor_is_killed_starts_again_as_a_whole() {
 
 #[test]
 fn a_gang_of_which_one_rank_dies_starts_again_as_a_whole() {
-    let mut spec = Program { failing_attempts: 1, ..Program::working(secs(100)) }.job();
+    let mut spec = SimProgram { failing_attempts: 1, ..SimProgram::working(secs(100)) }.job();
     (spec.demand.nodes, spec.retry.limit) = (4, 1);
     let run = held(cluster(4).submit(at(50), spec));
     let ranks: Vec<usize> = only(&run).attempts.iter().map(|attempt| attempt.ranks.len()).collect();
@@ -90,12 +94,12 @@ fn a_gang_of_which_one_rank_dies_starts_again_as_a_whole() {
 
 #[test]
 fn a_device_is_free_only_when_what_a_rank_left_behind_is_gone() {
-    let leaving = |span| Program { leaves: span, ..Program::working(secs(100)) }.job();
+    let leaving = |span| SimProgram { leaves: span, ..SimProgram::working(secs(100)) }.job();
     for (leaves, cleared_after) in [(Span::from_secs(1), 1), (Span::from_secs(600), 2)] {
         let mut first = leaving(leaves);
-        first.demand.gpus = Gpus::Whole(2);
+        first.demand.gpus = GpuRequest::Whole(2);
         let mut second = work(100);
-        second.demand.gpus = Gpus::Whole(2);
+        second.demand.gpus = GpuRequest::Whole(2);
         let run = held(cluster(1).submit(at(50), first).submit(at(51), second));
         ran_once(&run.jobs[0], 100 + cleared_after);
         assert!(run.jobs[1].started_at >= run.jobs[0].ended_at);
@@ -104,14 +108,14 @@ fn a_device_is_free_only_when_what_a_rank_left_behind_is_gone() {
 
 #[test]
 fn results_that_a_slow_disk_holds_up_arrive() {
-    let slow = Act::SlowDisk { node: 0, length: secs(1_000), write: secs(20) };
+    let slow = ExternalEvent::SlowDisk { node: 0, length: secs(1_000), write: secs(20) };
     let run = held(cluster(1).submit(at(50), work(100)).act(at(60), slow));
     ran_once(only(&run), 120);
 }
 
 #[test]
 fn a_machine_without_room_is_left_alone_and_costs_no_job_anything() {
-    let full = Act::FillDisk { node: 0, length: secs(1_000) };
+    let full = ExternalEvent::FillDisk { node: 0, length: secs(1_000) };
     let mut scenario = cluster(1).act(at(40), full.clone());
     scenario.config.node_failures = 0;
     scenario = scenario.submit(at(50), work(100)).submit(at(51), work(100));
@@ -131,13 +135,13 @@ fn a_machine_without_room_is_left_alone_and_costs_no_job_anything() {
 #[test]
 fn only_a_power_cut_right_after_the_end_may_cost_a_result() {
     let attempts = |cut_at: Span| -> BTreeSet<usize> {
-        let crash = Act::CrashMachine { node: 0, down_for: Some(secs(30)), disk: Disk::Kept };
+        let crash = ExternalEvent::CrashMachine { node: 0, down_for: Some(secs(30)), disk: Disk::Kept };
         // The head is gone, and the worker has not noticed that yet.
-        let gone = Act::CrashHead { effects_lost: 0, down_for: secs(60) };
+        let gone = ExternalEvent::CrashHead { effects_lost: 0, down_for: secs(60) };
         let scenario = cluster(1).submit(at(50), work(100)).act(at(156), gone);
         let scenario = Scenario { delay: (secs(3), secs(3)), ..scenario };
         let attempts = |seed| {
-            let run = run(seed, scenario.clone().act(at(0) + cut_at, crash.clone()), Keep::Nothing);
+            let run = run(seed, scenario.clone().act(at(0) + cut_at, crash.clone()), TraceDetail::Nothing);
             assert_eq!(run.failure, None);
             assert_eq!(only(&run).state, JobState::Completed);
             only(&run).attempts.len()
@@ -151,7 +155,7 @@ fn only_a_power_cut_right_after_the_end_may_cost_a_result() {
 
 #[test]
 fn a_slow_journal_makes_everything_late_and_loses_nothing() {
-    let slow = Act::SlowJournal { length: secs(600), commit: secs(7) };
+    let slow = ExternalEvent::SlowJournal { length: secs(600), commit: secs(7) };
     let run = held(cluster(1).act(at(40), slow).submit(at(50), work(1_000)).submit(at(51), work(1_000)));
     run.jobs.iter().for_each(|job| assert_eq!((job.state, job.attempts.len()), (JobState::Completed, 1)));
     let waited = seconds(Some(at(50)), run.jobs[0].started_at);
@@ -160,7 +164,7 @@ fn a_slow_journal_makes_everything_late_and_loses_nothing() {
 
 #[test]
 fn while_the_journal_s_disk_is_full_jobs_go_on_and_nobody_is_told_that_a_job_was_accepted() {
-    let full = Act::FillJournal { length: secs(600) };
+    let full = ExternalEvent::FillJournal { length: secs(600) };
     let run = held(cluster(1).submit(at(50), work(1_000)).act(at(100), full).submit(at(150), work(100)));
     let [running, refused] = run.jobs.as_slice() else { panic!("{} jobs", run.jobs.len()) };
     ran_once(running, 1_000);
@@ -171,7 +175,7 @@ fn while_the_journal_s_disk_is_full_jobs_go_on_and_nobody_is_told_that_a_job_was
 
 #[test]
 fn an_end_that_comes_while_the_journal_s_disk_is_full_counts_when_there_is_room() {
-    let full = Act::FillJournal { length: secs(600) };
+    let full = ExternalEvent::FillJournal { length: secs(600) };
     let run = held(cluster(1).submit(at(50), work(100)).act(at(100), full));
     assert_eq!((only(&run).state, only(&run).attempts.len(), run.tally.ranks), (JobState::Completed, 1, 1));
 }
@@ -179,11 +183,11 @@ fn an_end_that_comes_while_the_journal_s_disk_is_full_counts_when_there_is_room(
 #[test]
 fn a_head_that_dies_between_disk_and_deed_does_what_it_had_written_down() {
     let scenario = cluster(1)
-        .act(at(40), Act::SlowJournal { length: secs(600), commit: secs(5) })
+        .act(at(40), ExternalEvent::SlowJournal { length: secs(600), commit: secs(5) })
         .submit(at(50), work(100))
-        .act(at(53), Act::CrashHead { effects_lost: 0, down_for: secs(10) });
+        .act(at(53), ExternalEvent::CrashHead { effects_lost: 0, down_for: secs(10) });
     for seed in 0..10 {
-        let run = run(seed, scenario.clone(), Keep::Last(60));
+        let run = run(seed, scenario.clone(), TraceDetail::Last(60));
         assert_eq!(run.failure, None, "{}", run.trace.join("\n"));
         let job = only(&run);
         assert_eq!((job.state, job.attempts.len(), run.tally.ranks), (JobState::Completed, 1, 1));
@@ -193,13 +197,13 @@ fn a_head_that_dies_between_disk_and_deed_does_what_it_had_written_down() {
 #[test]
 fn an_order_that_dies_with_the_head_costs_its_job_nothing() {
     let mut scenario = cluster(1)
-        .act(at(40), Act::SlowJournal { length: secs(600), commit: secs(5) })
+        .act(at(40), ExternalEvent::SlowJournal { length: secs(600), commit: secs(5) })
         .submit(at(50), work(100))
-        .act(at(57), Act::CrashHead { effects_lost: 0, down_for: secs(10) });
+        .act(at(57), ExternalEvent::CrashHead { effects_lost: 0, down_for: secs(10) });
     scenario.config.node_failures = 0;
     // The plan is durable when the head dies, or it is not.
     let first_outcome_of = |seed| {
-        let run = run(seed, scenario.clone(), Keep::Last(60));
+        let run = run(seed, scenario.clone(), TraceDetail::Last(60));
         assert_eq!(run.failure, None, "{}", run.trace.join("\n"));
         assert_eq!((only(&run).state, run.tally.ranks), (JobState::Completed, 1));
         first_outcome(only(&run)).cloned()
@@ -211,10 +215,10 @@ fn an_order_that_dies_with_the_head_costs_its_job_nothing() {
 
 #[test]
 fn greetings_that_arrive_in_any_order_leave_one_link_and_every_rank() {
-    let redial = Act::Redial { node: 0, times: 5, lag: secs(10) };
+    let redial = ExternalEvent::Redial { node: 0, times: 5, lag: secs(10) };
     for seed in 0..20 {
         let scenario = cluster(2).submit(at(50), work(1_000)).act(at(100), redial.clone());
-        let run = run(seed, scenario.act(at(104), redial.clone()), Keep::Last(60));
+        let run = run(seed, scenario.act(at(104), redial.clone()), TraceDetail::Last(60));
         assert_eq!(run.failure, None, "{}", run.trace.join("\n"));
         ran_once(only(&run), 1_000);
     }
@@ -222,7 +226,7 @@ fn greetings_that_arrive_in_any_order_leave_one_link_and_every_rank() {
 
 #[test]
 fn first_come_first_served_plans_for_a_policy_that_does_not_answer() {
-    let mut scenario = cluster(1).act(at(40), Act::StallPolicy { length: secs(1_000) });
+    let mut scenario = cluster(1).act(at(40), ExternalEvent::StallPolicy { length: secs(1_000) });
     scenario.policy = "a-srpt".into();
     let run = held(scenario.submit(at(50), work(100)));
     ran_once(only(&run), 100);
@@ -238,9 +242,9 @@ fn a_policy_that_answers_too_late_is_not_heard() {
 
 #[test]
 fn a_clock_that_is_set_costs_no_job() {
-    for step in [Step::Ahead(secs(3_600)), Step::Back(secs(3_600)), Step::Back(secs(10))] {
-        let set = Act::StepClock { node: 0, step };
-        let restart = Act::CrashMachine { node: 0, down_for: Some(secs(10)), disk: Disk::Kept };
+    for step in [ClockStep::Ahead(secs(3_600)), ClockStep::Back(secs(3_600)), ClockStep::Back(secs(10))] {
+        let set = ExternalEvent::StepClock { node: 0, step };
+        let restart = ExternalEvent::CrashMachine { node: 0, down_for: Some(secs(10)), disk: Disk::Kept };
         let mut spec = work(1_000);
         spec.time_limit = Some(secs(1_500));
         let run = held(cluster(1).submit(at(50), spec).act(at(100), set).act(at(200), restart));
@@ -252,7 +256,7 @@ fn a_clock_that_is_set_costs_no_job() {
 
 #[test]
 fn a_head_whose_clock_leaps_gives_no_node_up_that_may_still_come_back() {
-    let leap = Act::StepHeadClock(Step::Ahead(secs(3_600)));
+    let leap = ExternalEvent::StepHeadClock(ClockStep::Ahead(secs(3_600)));
     let scenario = cluster(2).submit(at(50), work(1_000)).act(at(100), cut(0, 60, 0, 0)).act(at(130), leap);
     let run = held(scenario);
     let job = only(&run);
@@ -262,8 +266,8 @@ fn a_head_whose_clock_leaps_gives_no_node_up_that_may_still_come_back() {
 
 #[test]
 fn a_head_whose_clock_leaps_while_it_is_gone_gives_no_node_up_either() {
-    let gone = Act::CrashHead { effects_lost: 0, down_for: secs(20) };
-    let leap = Act::StepHeadClock(Step::Ahead(secs(3_600)));
+    let gone = ExternalEvent::CrashHead { effects_lost: 0, down_for: secs(20) };
+    let leap = ExternalEvent::StepHeadClock(ClockStep::Ahead(secs(3_600)));
     let scenario = cluster(2).submit(at(50), work(1_000)).act(at(100), cut(0, 60, 0, 0));
     let run = held(scenario.act(at(110), gone).act(at(120), leap));
     assert_eq!((only(&run).state, run.tally.ranks), (JobState::Completed, 1));
@@ -271,8 +275,8 @@ fn a_head_whose_clock_leaps_while_it_is_gone_gives_no_node_up_either() {
 
 #[test]
 fn a_head_whose_clock_is_set_back_goes_on_slowly_and_gives_nobody_up_too_early() {
-    let back = Act::StepHeadClock(Step::Back(secs(3_600)));
-    let gone = Act::CrashHead { effects_lost: 0, down_for: secs(5) };
+    let back = ExternalEvent::StepHeadClock(ClockStep::Back(secs(3_600)));
+    let gone = ExternalEvent::CrashHead { effects_lost: 0, down_for: secs(5) };
     let scenario = cluster(2).submit(at(50), work(1_000)).act(at(60), back.clone());
     let run = held(scenario.clone().act(at(100), cut(0, 60, 0, 0)).act(at(200), gone));
     let job = only(&run);
@@ -286,8 +290,8 @@ fn a_head_whose_clock_is_set_back_goes_on_slowly_and_gives_nobody_up_too_early()
 
 #[test]
 fn orphans_are_stopped_in_time_whatever_the_clock_shows() {
-    for step in [Step::Ahead(secs(3_600)), Step::Back(secs(3_600))] {
-        let set = Act::StepClock { node: 0, step };
+    for step in [ClockStep::Ahead(secs(3_600)), ClockStep::Back(secs(3_600))] {
+        let set = ExternalEvent::StepClock { node: 0, step };
         let scenario = cluster(2).submit(at(50), work(2_000)).act(at(100), cut(0, 3_000, 0, 0));
         let run = held(scenario.act(at(110), set).quiet(at(20_000)));
         let [first, second] = only(&run).attempts.as_slice() else { panic!("{:?}", only(&run).attempts) };

@@ -1,16 +1,16 @@
 //! Named scenarios: one kind of trouble each, and exactly what has to come of it.
 
-use cohabit_types::{Array, Gpus, JobChange, JobState, Outcome, Signal, Span, StopReason, Time};
+use cohabit_types::{Array, GpuRequest, JobChange, JobState, Outcome, Signal, Span, StopReason, Time};
 
 use super::kit::*;
 use crate::machine::Disk;
-use crate::program::{OnTerm, Program, Start};
-use crate::scenario::{Act, Scenario};
+use crate::program::{SigtermBehaviour, SimProgram, StartBehaviour};
+use crate::scenario::{ExternalEvent, Scenario};
 
 #[test]
 fn a_head_killed_right_after_accepting_a_job_knows_it_and_makes_no_second_one() {
     let scenario = cluster(1)
-        .act(at(50), Act::CrashHead { effects_lost: 1, down_for: secs(3) })
+        .act(at(50), ExternalEvent::CrashHead { effects_lost: 1, down_for: secs(3) })
         .submit(at(50), work(100));
     let run = held(scenario);
     let job = only(&run);
@@ -23,7 +23,7 @@ fn a_head_killed_right_after_accepting_a_job_knows_it_and_makes_no_second_one() 
 fn a_head_that_dies_while_a_job_runs_adopts_it() {
     let scenario = cluster(1)
         .submit(at(50), work(1_000))
-        .act(at(100), Act::CrashHead { effects_lost: 0, down_for: secs(60) });
+        .act(at(100), ExternalEvent::CrashHead { effects_lost: 0, down_for: secs(60) });
     let run = held(scenario);
     assert_eq!((only(&run).state, only(&run).attempts.len()), (JobState::Completed, 1));
     assert_eq!((run.tally.ranks, seconds(only(&run).started_at, only(&run).ended_at)), (1, 1_000));
@@ -31,8 +31,9 @@ fn a_head_that_dies_while_a_job_runs_adopts_it() {
 
 #[test]
 fn ranks_outlive_their_worker_daemon() {
-    let scenario =
-        cluster(1).submit(at(50), work(1_000)).act(at(100), Act::CrashWorker { node: 0, down_for: secs(60) });
+    let scenario = cluster(1)
+        .submit(at(50), work(1_000))
+        .act(at(100), ExternalEvent::CrashWorker { node: 0, down_for: secs(60) });
     let run = held(scenario);
     assert_eq!((only(&run).state, only(&run).attempts.len()), (JobState::Completed, 1));
     assert_eq!((run.tally.ranks, seconds(only(&run).started_at, only(&run).ended_at)), (1, 1_000));
@@ -40,8 +41,9 @@ fn ranks_outlive_their_worker_daemon() {
 
 #[test]
 fn what_ends_while_its_worker_daemon_is_dead_has_ended() {
-    let scenario =
-        cluster(1).submit(at(50), work(100)).act(at(100), Act::CrashWorker { node: 0, down_for: secs(100) });
+    let scenario = cluster(1)
+        .submit(at(50), work(100))
+        .act(at(100), ExternalEvent::CrashWorker { node: 0, down_for: secs(100) });
     let run = held(scenario);
     assert_eq!((only(&run).state, only(&run).attempts.len(), run.tally.ranks), (JobState::Completed, 1, 1));
 }
@@ -75,14 +77,14 @@ fn a_worker_that_joins_again_before_its_loss_was_noticed_keeps_its_ranks() {
 
 #[test]
 fn a_machine_that_goes_down_loses_its_ranks_and_the_job_runs_again() {
-    let crash = Act::CrashMachine { node: 0, down_for: Some(secs(30)), disk: Disk::Kept };
+    let crash = ExternalEvent::CrashMachine { node: 0, down_for: Some(secs(30)), disk: Disk::Kept };
     let run = held(cluster(1).submit(at(50), work(500)).act(at(100), crash));
     assert_eq!((only(&run).state, only(&run).attempts.len()), (JobState::Completed, 2));
 }
 
 #[test]
 fn a_machine_set_up_anew_is_another_node() {
-    let crash = Act::CrashMachine { node: 0, down_for: Some(secs(30)), disk: Disk::Wiped };
+    let crash = ExternalEvent::CrashMachine { node: 0, down_for: Some(secs(30)), disk: Disk::Wiped };
     let run = held(cluster(1).submit(at(50), work(500)).act(at(100), crash));
     let [first, second] = only(&run).attempts.as_slice() else { panic!("{:?}", only(&run).attempts) };
     assert_ne!(first.ranks[0].node, second.ranks[0].node);
@@ -91,9 +93,10 @@ fn a_machine_set_up_anew_is_another_node() {
 
 #[test]
 fn a_job_cancelled_during_its_start_is_stopped_as_soon_as_it_runs() {
-    let slow = Program { start: Start::Takes(secs(10)), ..Program::working(secs(500)) };
-    let scenario =
-        cluster(1).submit(at(50), slow.job()).act(at(55), Act::Change { change: JobChange::Cancel, back: 0 });
+    let slow = SimProgram { start: StartBehaviour::Takes(secs(10)), ..SimProgram::working(secs(500)) };
+    let scenario = cluster(1)
+        .submit(at(50), slow.job())
+        .act(at(55), ExternalEvent::Change { change: JobChange::Cancel, back: 0 });
     let run = held(scenario);
     let job = only(&run);
     let outcome = job.attempts[0].ranks[0].outcome.clone();
@@ -103,7 +106,7 @@ fn a_job_cancelled_during_its_start_is_stopped_as_soon_as_it_runs() {
 
 #[test]
 fn a_stubborn_job_is_killed_after_its_grace() {
-    let stubborn = Program { on_term: OnTerm::Ignores, ..Program::working(secs(500)) };
+    let stubborn = SimProgram { on_term: SigtermBehaviour::Ignores, ..SimProgram::working(secs(500)) };
     let mut spec = stubborn.job();
     spec.time_limit = Some(secs(100));
     let run = held(cluster(1).submit(at(50), spec));
@@ -126,10 +129,10 @@ fn no_more_members_of_an_array_run_than_may() {
 #[test]
 fn a_member_stopped_for_another_of_its_array_lets_it_run() {
     let mut spec = work(3_000);
-    spec.demand.gpus = Gpus::Whole(2);
+    spec.demand.gpus = GpuRequest::Whole(2);
     spec.array = Some(Array::from(0..=1));
     let mut aside = work(10);
-    aside.demand.gpus = Gpus::Whole(0);
+    aside.demand.gpus = GpuRequest::Whole(0);
     let scenario = cluster(1).submit(at(50), spec).submit(at(60), aside.clone()).submit(at(2_000), aside);
     let run = held(Scenario { policy: "las".into(), ..scenario.quiet(at(9_000)) });
     assert_eq!((run.jobs[0].state, run.tally.ranks), (JobState::Completed, 3 + 2), "one stop in all");
@@ -151,7 +154,7 @@ fn two_jobs_on_one_device_slow_each_other_by_the_law() {
 fn a_gang_on_two_nodes_loses_its_node_as_one() {
     let mut spec = work(500);
     spec.demand.nodes = 2;
-    let crash = Act::CrashMachine { node: 1, down_for: Some(secs(30)), disk: Disk::Kept };
+    let crash = ExternalEvent::CrashMachine { node: 1, down_for: Some(secs(30)), disk: Disk::Kept };
     let run = held(cluster(2).submit(at(50), spec).act(at(100), crash));
     let [first, second] = only(&run).attempts.as_slice() else { panic!("{:?}", only(&run).attempts) };
     assert_eq!((only(&run).state, run.tally.ranks), (JobState::Completed, 4));
@@ -162,17 +165,17 @@ fn a_gang_on_two_nodes_loses_its_node_as_one() {
 
 #[test]
 fn what_a_job_saved_is_not_done_again() {
-    let requeue = Act::Change { change: JobChange::Requeue, back: 0 };
+    let requeue = ExternalEvent::Change { change: JobChange::Requeue, back: 0 };
     let run_with = |on_term| {
-        let program = Program { on_term, ..Program::working(secs(1_000)) };
+        let program = SimProgram { on_term, ..SimProgram::working(secs(1_000)) };
         held(cluster(1).submit(at(50), program.job()).act(at(450), requeue.clone()))
     };
-    let saving = run_with(OnTerm::Saves(secs(5)));
+    let saving = run_with(SigtermBehaviour::Saves(secs(5)));
     let [first, second] = only(&saving).attempts.as_slice() else { panic!("{:?}", only(&saving).attempts) };
     assert_eq!(first.stopped, Some(StopReason::Requeued));
     assert_eq!(seconds(Some(first.started_at), first.ended_at), 405);
     assert_eq!(seconds(Some(second.started_at), second.ended_at), 600);
-    let dying = run_with(OnTerm::Dies(secs(5)));
+    let dying = run_with(SigtermBehaviour::Dies(secs(5)));
     assert_eq!(seconds(Some(only(&dying).attempts[1].started_at), only(&dying).ended_at), 1_000);
 }
 

@@ -3,14 +3,14 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use cohabit_policy::interference::{CoLocation, Colocated, Interference, Knowledge};
-use cohabit_types::{Bytes, Gpus, JobState, Share};
+use cohabit_policy::interference::{ColocationEstimate, ColocationSet, Interference, InterferenceContext};
+use cohabit_types::{Bytes, GpuRequest, JobState, Share};
 
-use crate::evaluation::{EstimatorKind, Evaluated, Evaluation, Observer, evaluate};
+use crate::evaluation::{EstimatorKind, Evaluation, EvaluationResult, Observer, evaluate};
 use crate::machine::Hardware;
-use crate::program::Program;
-use crate::shape::Shape;
-use crate::trace::{Reading, Trace, read, synthetic};
+use crate::program::SimProgram;
+use crate::shape::MachineSpec;
+use crate::trace::{ReadOptions, Trace, read, synthetic};
 use crate::workload::{Measurements, Pace, Workload, WorkloadJob, read_measurements, workload};
 
 /// Nobody looks, and its clock stands still.
@@ -29,42 +29,50 @@ const TABLE: &str = "set,gpu,sharing,model,batch,solo_rate,rate,solo_mem,mem,sol
     1,v100,mps,light,8,10,8,1000000000,,,,true\n1,v100,mps,heavy,8,4,2,1000000000,,,,true\n\
     2,v100,mps,heavy,8,4,,1000000000,,,,false\n2,v100,mps,heavy,8,4,,1000000000,,,,false\n";
 
-fn one_v100() -> Vec<Shape> {
-    vec![Shape::new("node", 1).with_gpu("V100", Bytes(16 << 30))]
+fn one_v100() -> Vec<MachineSpec> {
+    vec![MachineSpec::new("node", 1).with_gpu("V100", Bytes(16 << 30))]
 }
 
-fn jobs_of(trace: &Trace, measured: &Measurements, shapes: &[Shape]) -> Workload {
+fn jobs_of(trace: &Trace, measured: &Measurements, shapes: &[MachineSpec]) -> Workload {
     let mut pace = Pace::on(shapes);
     workload(trace, shapes, Some(measured), 1, |model, devices| pace.fastest(model, devices))
 }
 
-fn measured(shapes: &[Shape]) -> Measurements {
+fn measured(shapes: &[MachineSpec]) -> Measurements {
     Measurements::of(&read_measurements(TABLE.as_bytes()).unwrap(), shapes).unwrap()
 }
 
 /// Rows of submission, duration, GPUs and model.
 fn trace(rows: &str) -> Trace {
-    read(format!("submit_s,duration_s,gpus,model\n{rows}").as_bytes(), &Reading::default()).unwrap()
+    read(format!("submit_s,duration_s,gpus,model\n{rows}").as_bytes(), &ReadOptions::default()).unwrap()
 }
 
 /// The rows on one V100, judged by the table.
-fn judged(policy: &str, rows: &str) -> Evaluated {
+fn judged(policy: &str, rows: &str) -> EvaluationResult {
     let shapes = one_v100();
     let measured = measured(&shapes);
     let jobs = jobs_of(&trace(rows), &measured, &shapes).jobs;
     evaluated(policy, shapes, jobs, &measured)
 }
 
-fn evaluated(policy: &str, shapes: Vec<Shape>, jobs: Vec<WorkloadJob>, measured: &Measurements) -> Evaluated {
-    let hardware = Hardware { truth: measured.by_table(), ..Hardware::default() };
-    let knowledge =
-        Knowledge { interference: measured.by_table(), solos: measured.solos(), ..Knowledge::default() };
+fn evaluated(
+    policy: &str,
+    shapes: Vec<MachineSpec>,
+    jobs: Vec<WorkloadJob>,
+    measured: &Measurements,
+) -> EvaluationResult {
+    let hardware = Hardware { truth: measured.table_truth(), ..Hardware::default() };
+    let knowledge = InterferenceContext {
+        interference: measured.table_truth(),
+        solos: measured.solos(),
+        ..InterferenceContext::default()
+    };
     let (policy, estimator) = (policy.into(), EstimatorKind::Oracle);
     let evaluation = Evaluation { shapes, hardware, jobs, policy, knowledge, estimator, seed: 1 };
     evaluate(evaluation, &mut Nobody).unwrap()
 }
 
-fn ends(done: &Evaluated) -> Vec<f64> {
+fn ends(done: &EvaluationResult) -> Vec<f64> {
     done.jobs.iter().map(|job| job.ended.unwrap().as_secs_f64()).collect()
 }
 
@@ -107,7 +115,7 @@ fn exclusive_jobs_train_the_same_one_after_the_other_where_there_is_one_gpu() {
     for (shared, exclusive) in shared.iter().zip(&exclusive) {
         assert_eq!(
             (shared.spec.demand.gpus, exclusive.spec.demand.gpus),
-            (Gpus::Part(Share(333)), Gpus::Whole(1))
+            (GpuRequest::Part(Share(333)), GpuRequest::Whole(1))
         );
         assert_eq!((shared.ideal(), shared.work()), (exclusive.ideal(), exclusive.work()));
         assert_eq!(shared.spec.model, exclusive.spec.model);
@@ -138,7 +146,7 @@ fn who_holds_more_than_it_asked_for_may_find_none_left_either() {
     let measured = measured(&shapes);
     let mut jobs = jobs_of(&trace("0,50,1,light\n0,50,1,heavy\n"), &measured, &shapes).jobs;
     for job in &mut jobs {
-        let program = Program { gpu_memory: Some(Bytes(9 << 30)), ..Program::of(&job.spec) };
+        let program = SimProgram { gpu_memory: Some(Bytes(9 << 30)), ..SimProgram::of(&job.spec) };
         job.spec.work = program.job().work;
     }
     let done = evaluated("fifo", shapes, jobs, &measured);
@@ -148,11 +156,12 @@ fn who_holds_more_than_it_asked_for_may_find_none_left_either() {
 
 #[test]
 fn jobs_on_several_gpus_do_not_share_and_the_load_counts_whole_ones() {
-    let shapes: Vec<Shape> = one_v100().into_iter().map(|shape| Shape { devices: 4, ..shape }).collect();
+    let shapes: Vec<MachineSpec> =
+        one_v100().into_iter().map(|shape| MachineSpec { devices: 4, ..shape }).collect();
     let made = jobs_of(&trace("0,1000,1,\n10,1000,2,\n100,1000,1,\n"), &measured(&shapes), &shapes);
     let demands: Vec<_> = made.jobs.iter().map(|job| (job.spec.demand.gpus, job.alone_milli)).collect();
-    let part = Gpus::Part(Share(333));
-    assert_eq!(demands, [(part, 1_000), (Gpus::Whole(2), 2_000), (part, 1_000)]);
+    let part = GpuRequest::Part(Share(333));
+    assert_eq!(demands, [(part, 1_000), (GpuRequest::Whole(2), 2_000), (part, 1_000)]);
     near(made.load(4).unwrap(), 4_000.0 / 100.0 / 4.0, 0.01);
     let gang = &made.jobs[1].spec;
     assert!(gang.demand.gpu_memory.is_none() && !gang.demand.may_have_neighbours());
@@ -162,9 +171,9 @@ fn jobs_on_several_gpus_do_not_share_and_the_load_counts_whole_ones() {
     let model = single.model.as_ref().unwrap();
     assert_eq!((model.batch_size, single.demand.gpu_memory.unwrap().0), (Some(8), 1_000_000_000));
     near(made.jobs[0].ideal().as_secs_f64(), 1_000.0, 0.3);
-    let pairs: Vec<Shape> = shapes.into_iter().map(|shape| shape.shared_by(2)).collect();
+    let pairs: Vec<MachineSpec> = shapes.into_iter().map(|shape| shape.shared_by(2)).collect();
     let made = jobs_of(&trace("0,1000,1,\n"), &measured(&pairs), &pairs);
-    assert_eq!(made.jobs[0].spec.demand.gpus, Gpus::Part(Share(500)));
+    assert_eq!(made.jobs[0].spec.demand.gpus, GpuRequest::Part(Share(500)));
 }
 
 /// The truth, and how often it was asked.
@@ -172,7 +181,7 @@ fn jobs_on_several_gpus_do_not_share_and_the_load_counts_whole_ones() {
 struct Counting(Arc<dyn Interference>, AtomicUsize);
 
 impl Interference for Counting {
-    fn predict(&self, sets: &[CoLocation]) -> Vec<Vec<Colocated>> {
+    fn predict(&self, sets: &[ColocationSet]) -> Vec<Vec<ColocationEstimate>> {
         self.1.fetch_add(sets.len(), Ordering::Relaxed);
         self.0.predict(sets)
     }
@@ -183,11 +192,14 @@ fn policies_that_ask_get_the_predictor_that_was_chosen() {
     let shapes = one_v100();
     let measured = measured(&shapes);
     let asked = |policy: &str| {
-        let counting = Arc::new(Counting(measured.by_table(), AtomicUsize::new(0)));
-        let knowledge =
-            Knowledge { interference: counting.clone(), solos: measured.solos(), ..Knowledge::default() };
+        let counting = Arc::new(Counting(measured.table_truth(), AtomicUsize::new(0)));
+        let knowledge = InterferenceContext {
+            interference: counting.clone(),
+            solos: measured.solos(),
+            ..InterferenceContext::default()
+        };
         let jobs = jobs_of(&trace("0,100,1,light\n1,100,1,heavy\n"), &measured, &shapes).jobs;
-        let hardware = Hardware { truth: measured.by_table(), ..Hardware::default() };
+        let hardware = Hardware { truth: measured.table_truth(), ..Hardware::default() };
         let (policy, estimator) = (policy.into(), EstimatorKind::Oracle);
         let evaluation =
             Evaluation { shapes: shapes.clone(), hardware, jobs, policy, knowledge, estimator, seed: 1 };
@@ -200,7 +212,7 @@ fn policies_that_ask_get_the_predictor_that_was_chosen() {
 
 /// The published pairs, if they are there.
 #[expect(clippy::print_stderr, reason = "whoever runs the tests has to know that these did nothing")]
-fn published(shapes: &[Shape]) -> Option<Measurements> {
+fn published(shapes: &[MachineSpec]) -> Option<Measurements> {
     let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../../../shared/data/gavel/pairs_flat.csv");
     let Ok(file) = std::fs::File::open(path) else {
         eprintln!("skipped: there is no table at {path}");
@@ -209,7 +221,7 @@ fn published(shapes: &[Shape]) -> Option<Measurements> {
     Some(Measurements::of(&read_measurements(file).unwrap(), shapes).unwrap())
 }
 
-fn cluster_of(model: &str) -> Vec<Shape> {
+fn cluster_of(model: &str) -> Vec<MachineSpec> {
     format!("4x4:{model}@25g").parse::<crate::ClusterSpec>().unwrap().shapes()
 }
 
@@ -239,12 +251,13 @@ fn under_the_law_the_same_jobs_run_and_fare_otherwise() {
     let jobs = jobs_of(&synthetic(100, 3), &measured, &shapes).with_load(1.2, 16).jobs;
     let run = |truth: Arc<dyn Interference>| {
         let hardware = Hardware { truth, ..Hardware::default() };
-        let (policy, estimator, knowledge) = ("fifo".into(), EstimatorKind::Oracle, Knowledge::default());
+        let (policy, estimator, knowledge) =
+            ("fifo".into(), EstimatorKind::Oracle, InterferenceContext::default());
         let (shapes, jobs) = (shapes.clone(), jobs.clone());
         let evaluation = Evaluation { shapes, hardware, jobs, policy, knowledge, estimator, seed: 1 };
         evaluate(evaluation, &mut Nobody).unwrap().metrics
     };
-    let (law, table) = (run(measured.by_law()), run(measured.by_table()));
+    let (law, table) = (run(measured.law_truth()), run(measured.table_truth()));
     assert_eq!((law.completed, table.completed), (jobs.len(), jobs.len()));
     assert!((law.mean_slowdown - table.mean_slowdown).abs() > 1e-3, "{law:?} {table:?}");
 }

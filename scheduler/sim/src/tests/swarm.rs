@@ -1,11 +1,11 @@
 //! Seeds: they repeat themselves, and every promise holds.
 
 use crate::draw::Options;
-use crate::failure::{Failure, FailureKind};
-use crate::recorder::Keep;
+use crate::failure::{FailureKind, SimFailure};
+use crate::recorder::TraceDetail;
 use crate::run::{run, run_twice};
 use crate::scenario::Scenario;
-use crate::swarm::{Summary, command, swarm};
+use crate::swarm::{SwarmSummary, command, swarm};
 
 #[test]
 fn every_promise_holds_in_the_first_seeds() {
@@ -20,22 +20,22 @@ fn a_cluster_may_have_as_many_nodes_and_jobs_as_asked() {
     let options = Options { nodes: Some(7), jobs: Some(60) };
     let scenario = Scenario::draw(3, &options);
     assert_eq!((scenario.shapes.len(), scenario.submissions.len()), (7, 60));
-    assert_eq!(run_twice(3, &options, Keep::Nothing).failure, None);
+    assert_eq!(run_twice(3, &options, TraceDetail::Nothing).failure, None);
 }
 
 #[test]
 fn another_seed_is_another_story() {
-    let digest = |seed| run(seed, Scenario::draw(seed, &Options::default()), Keep::Nothing).digest;
+    let digest = |seed| run(seed, Scenario::draw(seed, &Options::default()), TraceDetail::Nothing).digest;
     assert_ne!(digest(1), digest(2));
 }
 
 #[test]
 fn what_fails_is_told_with_its_command_and_the_worst_code() {
     let options = Options { nodes: Some(2), jobs: None };
-    let mut summary = Summary::default();
+    let mut summary = SwarmSummary::default();
     for (seed, kind) in [(8, FailureKind::Differs), (9, FailureKind::NeverEnded)] {
-        let mut run = run(seed, Scenario::draw(seed, &options), Keep::Nothing);
-        run.failure = Some(Failure { kind, at: cohabit_types::Time::EPOCH, detail: "made up".into() });
+        let mut run = run(seed, Scenario::draw(seed, &options), TraceDetail::Nothing);
+        run.failure = Some(SimFailure { kind, at: cohabit_types::Time::EPOCH, detail: "made up".into() });
         summary.add(seed, &options, run);
     }
     assert_eq!((summary.exit_code(), summary.failed.len()), (2, 2));

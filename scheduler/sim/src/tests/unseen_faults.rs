@@ -1,16 +1,16 @@
 //! Faults of MPS servers that no worker daemon saw: whoever lost by one is known as a victim nevertheless.
 
 use cohabit_types::{Signal, StopReason};
-use cohabit_worker_core::{GpuAccess, MpsOrder, MpsWord};
+use cohabit_worker_core::{GpuAccess, MpsEvent, MpsOrder};
 
 use super::gpus::*;
 use super::kit::*;
-use crate::machine::{Blame, Disk, Luck, Machine, Outbox};
-use crate::process::Conditions;
+use crate::machine::{Disk, FaultAttribution, FaultChance, Machine, Outbox};
+use crate::process::StartConditions;
 use crate::random::Random;
-use crate::recorder::Keep;
+use crate::recorder::TraceDetail;
 use crate::run::run;
-use crate::scenario::{Act, Scenario};
+use crate::scenario::{ExternalEvent, Scenario};
 
 const VICTIM: Option<StopReason> = Some(StopReason::MpsFaultVictim);
 
@@ -19,10 +19,10 @@ fn after_an_unseen_fault() -> Machine {
     let mut machine = machine();
     let (client, mut out) = (coming(1, CLIENT), Outbox::default());
     let rank = client.rank;
-    machine.carry_out(&gpu(), MpsOrder::Start, Luck::Good).unwrap();
-    machine.spawn(at(0), client, Conditions::IDEAL, &mut out).unwrap();
+    machine.carry_out(&gpu(), MpsOrder::Start, FaultChance::Good).unwrap();
+    machine.spawn(at(0), client, StartConditions::IDEAL, &mut out).unwrap();
     go_on(&mut machine, out);
-    machine.break_server(at(50), 0, Blame::Nobody);
+    machine.break_server(at(50), 0, FaultAttribution::Nobody);
     let mut out = Outbox::default();
     machine.signal(at(60), rank, Signal::KILL, &mut out);
     go_on(&mut machine, out);
@@ -44,7 +44,7 @@ fn stops_found(machine: &mut Machine) -> Vec<Option<StopReason>> {
 fn who_was_found_to_be_a_victim_is_one_when_the_server_is_well_again() {
     let mut machine = after_an_unseen_fault();
     assert_eq!(stops_found(&mut machine), [VICTIM]);
-    assert_eq!(machine.carry_out(&gpu(), MpsOrder::Recover, Luck::Good), Ok(MpsWord::Up));
+    assert_eq!(machine.carry_out(&gpu(), MpsOrder::Recover, FaultChance::Good), Ok(MpsEvent::Up));
     assert_eq!(stops_found(&mut machine), [VICTIM]);
 }
 
@@ -60,27 +60,27 @@ fn a_fault_is_known_after_a_power_cut_if_the_disk_was_kept() {
 #[test]
 fn a_machine_without_power_serves_nobody() {
     let mut machine = machine();
-    machine.carry_out(&gpu(), MpsOrder::Start, Luck::Good).unwrap();
+    machine.carry_out(&gpu(), MpsOrder::Start, FaultChance::Good).unwrap();
     machine.power_off(at(100), Disk::Kept, &mut Random::stream(1, "power"));
     assert!(!machine.serves_clients());
-    machine.look_after_gpus();
+    machine.restart_lost_gpus();
     let alone = coming(1, GpuAccess::Exclusive);
-    assert_eq!(machine.spawn(at(200), alone, Conditions::IDEAL, &mut Outbox::default()), Ok(()));
+    assert_eq!(machine.spawn(at(200), alone, StartConditions::IDEAL, &mut Outbox::default()), Ok(()));
 }
 
 /// Three clients whose server breaks just before a new worker daemon comes to adopt it. Some end by
 /// themselves before that has come about.
 fn broken_before_it_is_adopted() -> Scenario {
-    let crash = Act::CrashWorker { node: 0, down_for: secs(30) };
+    let crash = ExternalEvent::CrashWorker { node: 0, down_for: secs(30) };
     let scenario = (0..3).fold(lab(1), |scenario, _| scenario.submit(at(50), sharer(1_000)));
-    scenario.act(at(100), crash).act(at(129), break_mps(Blame::Nobody))
+    scenario.act(at(100), crash).act(at(129), break_mps(FaultAttribution::Nobody))
 }
 
 #[test]
 fn who_ends_by_a_fault_while_its_server_is_being_adopted_is_a_victim() {
     let mut victims = 0;
     for seed in 0..40 {
-        let run = run(seed, broken_before_it_is_adopted(), Keep::Last(60));
+        let run = run(seed, broken_before_it_is_adopted(), TraceDetail::Last(60));
         assert_eq!(run.failure, None, "seed {seed}: {}", run.trace.join("\n"));
         victims += run.jobs.iter().filter(|job| job.attempts[0].stopped == VICTIM).count();
     }

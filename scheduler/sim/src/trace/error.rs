@@ -2,7 +2,7 @@
 
 use std::io;
 
-use super::{Format, Skipped};
+use super::{SkippedRow, TraceFormat};
 
 /// A trace that cannot be used.
 #[derive(Debug, thiserror::Error)]
@@ -11,7 +11,7 @@ pub enum TraceError {
     #[error("it cannot be read: {0}")]
     Unreadable(#[from] io::Error),
     /// Its first line tells nothing.
-    #[error("its first line, '{first_line}', is that of no known format: say which it is with --format ({known})", known = Format::known())]
+    #[error("its first line, '{first_line}', is that of no known format: say which it is with --format ({known})", known = TraceFormat::known())]
     UnknownFormat {
         /// That line.
         first_line: String,
@@ -38,7 +38,7 @@ pub enum TraceError {
     },
     /// A row makes no sense, and all have to.
     #[error("line {}: {}", .0.line, .0.why)]
-    BadRow(Skipped),
+    BadRow(SkippedRow),
     /// Steps are no time.
     #[error(
         "it tells steps and not how long they took: give steps in a second with --throughputs FILE, a CSV file with the columns source,gpu,consolidated,model,batch_size,scale_factor,steps_per_s"
@@ -50,20 +50,20 @@ pub enum TraceError {
         /// So many rows were left out.
         skipped: usize,
         /// The first of them.
-        first: Option<Skipped>,
+        first: Option<SkippedRow>,
     },
 }
 
 /// So many letters of a line say what kind of file it is.
-const LETTERS_TOLD: usize = 60;
+const MAX_SHOWN_CHARS: usize = 60;
 
 impl TraceError {
     pub(super) fn unknown(first_line: &str) -> TraceError {
-        TraceError::UnknownFormat { first_line: first_line.chars().take(LETTERS_TOLD).collect() }
+        TraceError::UnknownFormat { first_line: first_line.chars().take(MAX_SHOWN_CHARS).collect() }
     }
 }
 
-fn reasons(skipped: usize, first: Option<&Skipped>) -> String {
+fn reasons(skipped: usize, first: Option<&SkippedRow>) -> String {
     first.map_or(String::new(), |first| {
         format!(": {skipped} rows were left out, the first on line {} because {}", first.line, first.why)
     })

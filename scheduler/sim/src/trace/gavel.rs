@@ -12,9 +12,9 @@ use super::rows::{Row, Rows, Strictness, positive, tab_separated};
 use super::throughputs::Throughputs;
 use super::{TraceError, TraceJob};
 
-const SEVEN: [&str; 7] =
+const PHILLY_COLUMNS: [&str; 7] =
     ["job type", "command", "flag", "needs_data_dir", "total_steps", "arrival_s", "scale_factor"];
-const TEN: [&str; 10] = [
+const TESTBED_COLUMNS: [&str; 10] = [
     "job type",
     "command",
     "folder",
@@ -27,7 +27,7 @@ const TEN: [&str; 10] = [
     "arrival_s",
 ];
 /// Gavel's traces name nobody.
-const NOBODY: &str = "gavel";
+const DEFAULT_USER: &str = "gavel";
 
 pub(super) fn read(
     text: impl Read,
@@ -39,8 +39,8 @@ pub(super) fn read(
 
 fn names(fields: usize) -> Result<&'static [&'static str], String> {
     match fields {
-        7 => Ok(&SEVEN),
-        10 => Ok(&TEN),
+        7 => Ok(&PHILLY_COLUMNS),
+        10 => Ok(&TESTBED_COLUMNS),
         _ => Err(format!("it has {fields} fields between tabs, and not 7 or 10")),
     }
 }
@@ -55,7 +55,7 @@ fn job(row: &Row<'_>, throughputs: &Throughputs) -> Result<TraceJob, String> {
         submitted: Span::from_secs_f64(row.seconds("arrival_s")?),
         duration: positive(Span::from_secs_f64(steps as f64 / rate), "total_steps")?,
         devices_milli,
-        user: NOBODY.into(),
+        user: DEFAULT_USER.into(),
         group: format!("{job_type}/{}", devices_milli / 1_000),
         model: Some(model.to_owned()),
         batch,

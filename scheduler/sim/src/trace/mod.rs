@@ -23,10 +23,10 @@ use std::io::Read;
 use cohabit_types::{Bytes, Span};
 
 pub use error::TraceError;
-pub use format::{Format, UnknownFormat};
-pub use rows::{Skipped, Strictness};
+pub use format::{TraceFormat, UnknownFormat};
+pub use rows::{SkippedRow, Strictness};
 pub use synthetic::synthetic;
-pub use throughputs::{MeasuredOn, ParseMeasuredOnError, Throughputs};
+pub use throughputs::{ParseThroughputSourceError, ThroughputSource, Throughputs};
 
 use crate::trace::rows::Rows;
 
@@ -36,7 +36,7 @@ pub struct Trace {
     /// In the order of submission; the first is submitted at zero.
     pub jobs: Vec<TraceJob>,
     /// Rows that were left out.
-    pub skipped: Vec<Skipped>,
+    pub skipped: Vec<SkippedRow>,
 }
 
 /// A job of a trace.
@@ -66,9 +66,9 @@ pub struct TraceJob {
 
 /// How a trace is to be read.
 #[derive(Debug, Default)]
-pub struct Reading {
+pub struct ReadOptions {
     /// Its format; guessed from its first line where it is not told.
-    pub format: Option<Format>,
+    pub format: Option<TraceFormat>,
     /// What becomes of rows that make no sense.
     pub strictness: Strictness,
     /// Steps in a second, for traces that tell only steps.
@@ -80,17 +80,17 @@ pub struct Reading {
 /// # Errors
 /// If it cannot be read, has no known format, lacks columns, has columns that nobody knows, or has no usable
 /// row; with [`Strictness::Strict`] also for the first row that makes no sense.
-pub fn read(source: impl Read, reading: &Reading) -> Result<Trace, TraceError> {
+pub fn read(source: impl Read, reading: &ReadOptions) -> Result<Trace, TraceError> {
     let (first_line, text) = unpack::unpack(source)?;
     let format = match reading.format {
         Some(format) => format,
-        None => Format::guess(&first_line).ok_or_else(|| TraceError::unknown(&first_line))?,
+        None => TraceFormat::guess(&first_line).ok_or_else(|| TraceError::unknown(&first_line))?,
     };
     let rows = match format {
-        Format::Csv => plain::read(text, reading.strictness)?,
-        Format::Philly => philly::read(text, reading.strictness)?,
-        Format::Openb => openb::read(text, reading.strictness)?,
-        Format::Gavel => {
+        TraceFormat::Csv => plain::read(text, reading.strictness)?,
+        TraceFormat::Philly => philly::read(text, reading.strictness)?,
+        TraceFormat::Openb => openb::read(text, reading.strictness)?,
+        TraceFormat::Gavel => {
             let throughputs = reading.throughputs.as_ref().ok_or(TraceError::NoThroughputs)?;
             gavel::read(text, reading.strictness, throughputs)?
         }

@@ -7,13 +7,13 @@ use std::io::Read;
 
 use cohabit_types::{Share, Span};
 
-use super::rows::{Columns, Others, Row, Rows, Strictness, positive, with_heading};
+use super::rows::{Columns, OptionalColumns, Row, Rows, Strictness, positive, with_heading};
 use super::{TraceError, TraceJob};
 
 const COLUMNS: Columns = Columns {
     format: "openb",
     required: &["num_gpu", "gpu_milli", "qos", "creation_time", "deletion_time", "scheduled_time"],
-    others: Others::Any,
+    others: OptionalColumns::Any,
 };
 
 pub(super) fn read(text: impl Read, strictness: Strictness) -> Result<Rows, TraceError> {

@@ -7,13 +7,13 @@ use std::io::Read;
 
 use cohabit_types::Span;
 
-use super::rows::{Columns, Others, Row, Rows, Strictness, with_heading};
+use super::rows::{Columns, OptionalColumns, Row, Rows, Strictness, with_heading};
 use super::{TraceError, TraceJob, civil};
 
 const COLUMNS: Columns = Columns {
     format: "philly",
     required: &["timestamp", "duration", "num_gpus", "cluster"],
-    others: Others::Any,
+    others: OptionalColumns::Any,
 };
 
 pub(super) fn read(text: impl Read, strictness: Strictness) -> Result<Rows, TraceError> {

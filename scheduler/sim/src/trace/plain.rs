@@ -4,13 +4,13 @@ use std::io::Read;
 
 use cohabit_types::{Bytes, Share, Span};
 
-use super::rows::{Columns, Others, Row, Rows, Strictness, with_heading};
+use super::rows::{Columns, OptionalColumns, Row, Rows, Strictness, with_heading};
 use super::{TraceError, TraceJob};
 
 const COLUMNS: Columns = Columns {
     format: "csv",
     required: &["submit_s", "duration_s", "gpus"],
-    others: Others::Only(&[
+    others: OptionalColumns::Only(&[
         "user",
         "group",
         "model",
@@ -23,7 +23,7 @@ const COLUMNS: Columns = Columns {
 };
 
 /// Whoever submits jobs of which nothing is told.
-const NOBODY: &str = "trace";
+const DEFAULT_USER: &str = "trace";
 
 pub(super) fn read(text: impl Read, strictness: Strictness) -> Result<Rows, TraceError> {
     with_heading(text, &COLUMNS, strictness, job)
@@ -35,7 +35,7 @@ fn job(row: &Row<'_>) -> Result<TraceJob, String> {
     let devices_milli = devices_milli(row)?;
     let owned = |column| row.text(column).map(str::to_owned);
     let (model, virtual_cluster) = (owned("model"), owned("vc"));
-    let user = row.text("user").or(virtual_cluster.as_deref()).unwrap_or(NOBODY).to_owned();
+    let user = row.text("user").or(virtual_cluster.as_deref()).unwrap_or(DEFAULT_USER).to_owned();
     let usual_group = || format!("{user}/{}/{devices_milli}", model.as_deref().unwrap_or(""));
     Ok(TraceJob {
         submitted: Span::from_secs_f64(row.seconds("submit_s")?),

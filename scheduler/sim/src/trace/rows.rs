@@ -10,7 +10,7 @@ use super::{TraceError, TraceJob};
 
 /// A row that was left out.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Skipped {
+pub struct SkippedRow {
     /// Its line, counted from 1.
     pub line: u64,
     /// The reason.
@@ -31,18 +31,18 @@ pub enum Strictness {
 #[derive(Debug, Default)]
 pub(super) struct Rows {
     pub(super) jobs: Vec<TraceJob>,
-    pub(super) skipped: Vec<Skipped>,
+    pub(super) skipped: Vec<SkippedRow>,
 }
 
 /// The columns of a format.
 pub(super) struct Columns {
     pub(super) format: &'static str,
     pub(super) required: &'static [&'static str],
-    pub(super) others: Others,
+    pub(super) others: OptionalColumns,
 }
 
 /// Columns that need not be there.
-pub(super) enum Others {
+pub(super) enum OptionalColumns {
     /// These and no more: a slip in a name must not go unnoticed.
     Only(&'static [&'static str]),
     /// Whatever the publishers added.
@@ -66,7 +66,7 @@ pub(super) fn with_heading(
     job: impl FnMut(&Row<'_>) -> Result<TraceJob, String>,
 ) -> Result<Rows, TraceError> {
     let mut rows = Rows::default();
-    each_with_heading(text, columns, rows.keeper(strictness, job))?;
+    each_with_heading(text, columns, rows.row_collector(strictness, job))?;
     Ok(rows)
 }
 
@@ -98,7 +98,7 @@ pub(super) fn tab_separated(
     let tabs = &mut ReaderBuilder::new();
     let mut reader = reader(tabs.has_headers(false).delimiter(b'\t').quoting(false), text);
     let mut rows = Rows::default();
-    let mut keep = rows.keeper(strictness, job);
+    let mut keep = rows.row_collector(strictness, job);
     each(&mut reader, |line, record| {
         let found = record.and_then(|record| Ok((record, places(names(record.len())?.iter().copied()))));
         let row = found.as_ref().map(|(record, places)| Row { record, places });
@@ -150,7 +150,7 @@ fn places<'a>(names: impl Iterator<Item = &'a str>) -> BTreeMap<String, usize> {
 }
 
 impl Rows {
-    fn keeper<'a>(
+    fn row_collector<'a>(
         &'a mut self,
         strictness: Strictness,
         mut job: impl FnMut(&Row<'_>) -> Result<TraceJob, String> + 'a,
@@ -158,8 +158,8 @@ impl Rows {
         move |line, row| {
             match (row.and_then(&mut job), strictness) {
                 (Ok(job), _) => self.jobs.push(job),
-                (Err(why), Strictness::Lenient) => self.skipped.push(Skipped { line, why }),
-                (Err(why), Strictness::Strict) => return Err(TraceError::BadRow(Skipped { line, why })),
+                (Err(why), Strictness::Lenient) => self.skipped.push(SkippedRow { line, why }),
+                (Err(why), Strictness::Strict) => return Err(TraceError::BadRow(SkippedRow { line, why })),
             }
             Ok(())
         }
@@ -175,7 +175,7 @@ impl Columns {
             let (missing, known) = (missing.join(", "), self.required.join(", "));
             return Err(TraceError::MissingColumns { format: self.format, missing, known });
         }
-        if let Others::Only(optional) = self.others {
+        if let OptionalColumns::Only(optional) = self.others {
             let known = || self.required.iter().chain(optional).copied();
             if let Some(column) = heading.iter().find(|name| known().all(|it| it != *name)) {
                 let known = known().collect::<Vec<_>>().join(", ");

@@ -9,12 +9,12 @@ use flate2::write::GzEncoder;
 
 use super::*;
 
-fn read_as(format: Option<Format>, text: &str) -> Result<Trace, TraceError> {
-    read(text.as_bytes(), &Reading { format, ..Reading::default() })
+fn read_as(format: Option<TraceFormat>, text: &str) -> Result<Trace, TraceError> {
+    read(text.as_bytes(), &ReadOptions { format, ..ReadOptions::default() })
 }
 
 fn strictly(text: &str) -> Result<Trace, TraceError> {
-    read(text.as_bytes(), &Reading { strictness: Strictness::Strict, ..Reading::default() })
+    read(text.as_bytes(), &ReadOptions { strictness: Strictness::Strict, ..ReadOptions::default() })
 }
 
 #[track_caller]
@@ -73,7 +73,7 @@ fn plain_files_say_all_that_there_is_to_say() {
 
 #[test]
 fn a_packed_file_reads_like_a_plain_one_also_in_pieces() {
-    let reading = Reading::default();
+    let reading = ReadOptions::default();
     let plain = read(FULL.as_bytes(), &reading).unwrap();
     assert_eq!(read(packed(FULL).as_slice(), &reading).unwrap(), plain);
     let (first, second) = FULL.split_at(90);
@@ -84,7 +84,7 @@ fn a_packed_file_reads_like_a_plain_one_also_in_pieces() {
 #[test]
 fn a_packed_file_that_breaks_off_is_an_error_and_not_a_shorter_trace() {
     let whole = packed(FULL);
-    let error = read(&whole[..whole.len() - 12], &Reading::default()).unwrap_err();
+    let error = read(&whole[..whole.len() - 12], &ReadOptions::default()).unwrap_err();
     let TraceError::Unreadable(error) = error else { panic!("{error}") };
     assert_eq!(error.kind(), ErrorKind::UnexpectedEof);
 }
@@ -135,7 +135,7 @@ fn whoever_is_strict_hears_of_the_first_bad_row() {
 #[test]
 fn rows_that_are_no_text_are_left_out() {
     let bytes = b"submit_s,duration_s,gpus,user\n0,5,1,\xff\n1,5,1,ada\n";
-    let trace = read(bytes.as_slice(), &Reading::default()).unwrap();
+    let trace = read(bytes.as_slice(), &ReadOptions::default()).unwrap();
     assert_eq!((trace.jobs.len(), skipped(&trace)), (1, vec![(2, "it is no UTF-8 text")]));
 }
 
@@ -148,7 +148,7 @@ fn slips_in_the_heading_are_errors_that_name_what_there_is() {
     );
     let missing = refusal("submit_s,gpus\n0,1\n");
     assert!(missing.starts_with("it lacks the column duration_s: a csv file has submit_s, "), "{missing}");
-    let missing = read_as(Some(Format::Philly), "timestamp,cluster\n").unwrap_err().to_string();
+    let missing = read_as(Some(TraceFormat::Philly), "timestamp,cluster\n").unwrap_err().to_string();
     assert!(missing.starts_with("it lacks the columns duration, num_gpus:"), "{missing}");
 }
 
@@ -257,7 +257,7 @@ fn rates(of: &str) -> Result<Throughputs, TraceError> {
 #[test]
 fn steps_become_time_by_what_was_measured() {
     let throughputs = Some(rates("sim/v100").unwrap());
-    let trace = read(STEPS.as_bytes(), &Reading { throughputs, ..Reading::default() }).unwrap();
+    let trace = read(STEPS.as_bytes(), &ReadOptions { throughputs, ..ReadOptions::default() }).unwrap();
     let job = |job: &TraceJob| (job.submitted, job.duration, job.devices_milli, job.iterations);
     let (half, four) = (Span::from_millis(6_500), Span::from_secs(4));
     assert_eq!(
@@ -286,15 +286,15 @@ fn steps_without_speeds_are_an_error_that_says_what_to_give() {
         unknown.contains("nothing was measured as phys/v100; there are sim/v100, oracle/v100"),
         "{unknown}"
     );
-    assert!("v100".parse::<MeasuredOn>().is_err() && "/v100".parse::<MeasuredOn>().is_err());
+    assert!("v100".parse::<ThroughputSource>().is_err() && "/v100".parse::<ThroughputSource>().is_err());
 }
 
 #[test]
 fn formats_go_by_their_names() {
-    for format in Format::ALL {
+    for format in TraceFormat::ALL {
         assert_eq!(format.to_string().parse(), Ok(format));
     }
-    assert!("xls".parse::<Format>().unwrap_err().to_string().contains("csv, philly, openb, gavel"));
+    assert!("xls".parse::<TraceFormat>().unwrap_err().to_string().contains("csv, philly, openb, gavel"));
 }
 
 #[test]
@@ -318,7 +318,7 @@ fn published(file: &str) -> Option<PathBuf> {
 
 fn read_published(file: &str, throughputs: Option<Throughputs>) -> Option<Trace> {
     let file = File::open(published(file)?).unwrap();
-    Some(read(file, &Reading { throughputs, ..Reading::default() }).unwrap())
+    Some(read(file, &ReadOptions { throughputs, ..ReadOptions::default() }).unwrap())
 }
 
 #[test]
@@ -347,7 +347,7 @@ fn the_published_pods_are_read_but_for_those_without_a_gpu_or_a_run() {
 #[test]
 fn the_published_gavel_traces_are_read_by_their_own_speeds() {
     let Some(table) = published("gavel/singles_flat.csv") else { return };
-    let speeds = || Throughputs::read(File::open(&table).unwrap(), MeasuredOn::default()).unwrap();
+    let speeds = || Throughputs::read(File::open(&table).unwrap(), ThroughputSource::default()).unwrap();
     for file in ["msr_seed0/6214e9.trace.gz", "physical_cluster/small_test.trace"] {
         let trace = read_published(&format!("gavel/traces/{file}"), Some(speeds())).unwrap();
         let few = trace.skipped.len() * 20 <= trace.jobs.len();

@@ -8,26 +8,26 @@ use std::fmt;
 use std::io::Read;
 use std::str::FromStr;
 
-use super::rows::{Columns, Others, Row, each_with_heading};
-use super::{Skipped, TraceError, unpack};
+use super::rows::{Columns, OptionalColumns, Row, each_with_heading};
+use super::{SkippedRow, TraceError, unpack};
 
 const COLUMNS: Columns = Columns {
     format: "throughput",
     required: &["source", "gpu", "consolidated", "model", "batch_size", "scale_factor", "steps_per_s"],
-    others: Others::Any,
+    others: OptionalColumns::Any,
 };
 
 /// Steps in a second, of one source and on one GPU.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Throughputs {
-    of: MeasuredOn,
+    of: ThroughputSource,
     /// By model, batch size (0 where it is not given) and devices.
     rates: BTreeMap<(String, u64, u64), f64>,
 }
 
 /// Which of a table's measurements are meant, written `sim/v100`.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct MeasuredOn {
+pub struct ThroughputSource {
     /// The table's `source`.
     pub source: String,
     /// The table's `gpu`.
@@ -37,20 +37,20 @@ pub struct MeasuredOn {
 /// A text that is no choice of measurements.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("'{0}' names no measurements: write the source and the GPU, like sim/v100")]
-pub struct ParseMeasuredOnError(String);
+pub struct ParseThroughputSourceError(String);
 
 impl Throughputs {
     /// Reads the table; of devices on several machines, the measurements on one machine count.
     ///
     /// # Errors
     /// If the table cannot be read, or has nothing of that source and GPU.
-    pub fn read(table: impl Read, of: MeasuredOn) -> Result<Throughputs, TraceError> {
+    pub fn read(table: impl Read, of: ThroughputSource) -> Result<Throughputs, TraceError> {
         let (_, text) = unpack::unpack(table)?;
         let mut rates = BTreeMap::new();
         let mut seen: Vec<String> = Vec::new();
         each_with_heading(text, &COLUMNS, |line, row| {
-            let bad = |why| TraceError::BadRow(Skipped { line, why });
-            let measured = row.and_then(Measured::of).map_err(bad)?;
+            let bad = |why| TraceError::BadRow(SkippedRow { line, why });
+            let measured = row.and_then(ThroughputRow::of).map_err(bad)?;
             if measured.of == of && measured.is_usable {
                 rates.insert(measured.key, measured.rate);
             }
@@ -62,7 +62,7 @@ impl Throughputs {
         })?;
         if rates.is_empty() {
             let why = format!("nothing was measured as {of}; there are {}", seen.join(", "));
-            return Err(TraceError::BadRow(Skipped { line: 1, why }));
+            return Err(TraceError::BadRow(SkippedRow { line: 1, why }));
         }
         Ok(Throughputs { of, rates })
     }
@@ -84,40 +84,40 @@ impl Throughputs {
 }
 
 /// One row.
-struct Measured {
-    of: MeasuredOn,
+struct ThroughputRow {
+    of: ThroughputSource,
     is_usable: bool,
     key: (String, u64, u64),
     rate: f64,
 }
 
-impl Measured {
-    fn of(row: &Row<'_>) -> Result<Measured, String> {
-        let of = MeasuredOn { source: row.needed("source")?.into(), gpu: row.needed("gpu")?.into() };
+impl ThroughputRow {
+    fn of(row: &Row<'_>) -> Result<ThroughputRow, String> {
+        let of = ThroughputSource { source: row.needed("source")?.into(), gpu: row.needed("gpu")?.into() };
         let key = (row.needed("model")?.to_owned(), row.count("batch_size")?, row.count("scale_factor")?);
         let is_usable = row.needed("consolidated")?.eq_ignore_ascii_case("true");
-        Ok(Measured { of, is_usable, key, rate: row.seconds("steps_per_s")? })
+        Ok(ThroughputRow { of, is_usable, key, rate: row.seconds("steps_per_s")? })
     }
 }
 
 /// What Gavel's own traces were made with.
-impl Default for MeasuredOn {
-    fn default() -> MeasuredOn {
-        MeasuredOn { source: "sim".into(), gpu: "v100".into() }
+impl Default for ThroughputSource {
+    fn default() -> ThroughputSource {
+        ThroughputSource { source: "sim".into(), gpu: "v100".into() }
     }
 }
 
-impl fmt::Display for MeasuredOn {
+impl fmt::Display for ThroughputSource {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}/{}", self.source, self.gpu)
     }
 }
 
-impl FromStr for MeasuredOn {
-    type Err = ParseMeasuredOnError;
-    fn from_str(text: &str) -> Result<MeasuredOn, ParseMeasuredOnError> {
+impl FromStr for ThroughputSource {
+    type Err = ParseThroughputSourceError;
+    fn from_str(text: &str) -> Result<ThroughputSource, ParseThroughputSourceError> {
         let parts = text.split_once('/').filter(|(source, gpu)| !source.is_empty() && !gpu.is_empty());
-        let (source, gpu) = parts.ok_or_else(|| ParseMeasuredOnError(text.to_owned()))?;
-        Ok(MeasuredOn { source: source.into(), gpu: gpu.into() })
+        let (source, gpu) = parts.ok_or_else(|| ParseThroughputSourceError(text.to_owned()))?;
+        Ok(ThroughputSource { source: source.into(), gpu: gpu.into() })
     }
 }

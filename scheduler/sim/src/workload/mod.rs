@@ -20,14 +20,14 @@ mod sharers;
 mod tests;
 mod trainings;
 
-use cohabit_types::{Gpus, JobSpec, ModelDescription, Span, Time};
+use cohabit_types::{GpuRequest, JobSpec, ModelDescription, Span, Time};
 
 #[cfg(feature = "learned")]
 pub use self::measured::read_measurements;
 pub use self::measured::{Measurements, MeasurementsError};
 pub use self::pace::Pace;
-use self::trainings::Trainings;
-use crate::shape::Shape;
+use self::trainings::ModelAssignment;
+use crate::shape::MachineSpec;
 use crate::trace::Trace;
 
 /// What is submitted to a simulated cluster, and when.
@@ -36,7 +36,7 @@ pub struct Workload {
     /// In the order of submission.
     pub jobs: Vec<WorkloadJob>,
     /// What the cluster can never run.
-    pub left_out: LeftOut,
+    pub left_out: SkippedJobs,
 }
 
 /// A job with all that is true of it.
@@ -58,7 +58,7 @@ pub struct WorkloadJob {
 
 /// Jobs of a trace that a cluster can never run.
 #[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
-pub struct LeftOut {
+pub struct SkippedJobs {
     /// They need more devices than there are.
     pub too_wide: usize,
     /// They need more memory than a device has.
@@ -69,13 +69,13 @@ pub struct LeftOut {
 /// many devices (see [`Pace`]). With measurements, jobs on one device draw from these what they train.
 pub fn workload(
     trace: &Trace,
-    machines: &[Shape],
+    machines: &[MachineSpec],
     measurements: Option<&Measurements>,
     seed: u64,
     mut pace: impl FnMut(&ModelDescription, u32) -> Option<f64>,
 ) -> Workload {
-    let mut trainings = Trainings::new(machines, measurements, seed);
-    let mut workload = Workload { jobs: Vec::new(), left_out: LeftOut::default() };
+    let mut trainings = ModelAssignment::new(machines, measurements, seed);
+    let mut workload = Workload { jobs: Vec::new(), left_out: SkippedJobs::default() };
     let capacity: u64 = machines.iter().map(|machine| u64::from(machine.devices)).sum();
     let largest = machines.iter().filter_map(|machine| machine.device_memory).max();
     for (number, job) in trace.jobs.iter().enumerate() {
@@ -94,8 +94,8 @@ impl WorkloadJob {
     /// The same job, which shares its device with nobody.
     #[must_use]
     pub fn exclusive(mut self) -> WorkloadJob {
-        if let Gpus::Part(_) = self.spec.demand.gpus {
-            self.spec.demand.gpus = Gpus::Whole(1);
+        if let GpuRequest::Part(_) = self.spec.demand.gpus {
+            self.spec.demand.gpus = GpuRequest::Whole(1);
         }
         self
     }

@@ -9,29 +9,29 @@
 //! | BERT-large | 512 tokens | 334 M | 367 G | 8 |
 //! | GPT-2 medium | 1,024 tokens | 355 M | 827 G | 4 |
 
-use cohabit_types::Family;
+use cohabit_types::ModelFamily;
 
 use super::layers::{Layer, convolution, dense, embedding, tied_head, transformer_block};
 
 /// A network and how it is usually trained.
 #[derive(Debug, Clone, PartialEq)]
-pub(super) struct Network {
+pub(super) struct KnownNetwork {
     pub(super) name: &'static str,
-    pub(super) family: Family,
+    pub(super) family: ModelFamily,
     /// Samples in one step of one replica.
     pub(super) batch: u64,
     pub(super) layers: Vec<Layer>,
 }
 
 /// All of them.
-pub(super) fn networks() -> Vec<Network> {
-    let network = |name, family, batch, layers| Network { name, family, batch, layers };
+pub(super) fn networks() -> Vec<KnownNetwork> {
+    let network = |name, family, batch, layers| KnownNetwork { name, family, batch, layers };
     vec![
-        network("ResNet-152", Family::Cnn, 32, resnet_152()),
-        network("VGG-19", Family::Cnn, 32, vgg_19()),
-        network("ViT-B/16", Family::Transformer, 64, vit_b_16()),
-        network("BERT-large", Family::Transformer, 8, bert_large()),
-        network("GPT-2 medium", Family::Transformer, 4, gpt_2_medium()),
+        network("ResNet-152", ModelFamily::Cnn, 32, resnet_152()),
+        network("VGG-19", ModelFamily::Cnn, 32, vgg_19()),
+        network("ViT-B/16", ModelFamily::Transformer, 64, vit_b_16()),
+        network("BERT-large", ModelFamily::Transformer, 8, bert_large()),
+        network("GPT-2 medium", ModelFamily::Transformer, 4, gpt_2_medium()),
     ]
 }
 
@@ -96,9 +96,9 @@ fn language_model(words: u64, tokens: u64, blocks: usize, width: u64) -> Vec<Lay
     layers
 }
 
-impl Network {
+impl KnownNetwork {
     /// The one with this name, in whatever case.
-    pub(super) fn by_name<'a>(name: &str, networks: &'a [Network]) -> Option<&'a Network> {
+    pub(super) fn by_name<'a>(name: &str, networks: &'a [KnownNetwork]) -> Option<&'a KnownNetwork> {
         networks.iter().find(|network| network.name.eq_ignore_ascii_case(name))
     }
 
@@ -124,12 +124,12 @@ mod tests {
         ];
         let networks = networks();
         for (name, parameters, operations) in published {
-            let whole = Network::by_name(&name.to_lowercase(), &networks).unwrap().whole();
+            let whole = KnownNetwork::by_name(&name.to_lowercase(), &networks).unwrap().whole();
             let near = |is: f64, should: f64| (is / 1e6 / should - 1.0).abs() < 0.015;
             assert!(near(whole.parameters, parameters), "{name}: {} parameters", whole.parameters);
             assert!(near(whole.forward / 1e3, operations), "{name}: {} operations", whole.forward);
         }
         assert_eq!(networks.len(), published.len());
-        assert_eq!(Network::by_name("AlexNet", &networks), None);
+        assert_eq!(KnownNetwork::by_name("AlexNet", &networks), None);
     }
 }

@@ -3,7 +3,7 @@
 use cohabit_policy::mapping::{JobGraph, Mapper, MapperOptions, Server};
 use cohabit_types::ModelDescription;
 
-use crate::shape::Shape;
+use crate::shape::MachineSpec;
 
 /// The best pace of trainings on a cluster.
 pub struct Pace {
@@ -14,10 +14,10 @@ pub struct Pace {
 impl Pace {
     /// On these machines, with nothing on them.
     #[must_use]
-    pub fn on(shapes: &[Shape]) -> Pace {
+    pub fn on(shapes: &[MachineSpec]) -> Pace {
         Pace {
             mapper: Mapper::new(MapperOptions::default()),
-            empty: shapes.iter().map(Shape::server).collect(),
+            empty: shapes.iter().map(MachineSpec::server).collect(),
         }
     }
 

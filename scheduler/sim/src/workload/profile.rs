@@ -5,10 +5,10 @@
 use std::collections::BTreeMap;
 
 use cohabit_policy::interference::GpuModel;
-use cohabit_types::{ModelDescription, Stage};
+use cohabit_types::{ModelDescription, PipelineStage};
 
 use super::layers::Layer;
-use super::networks::Network;
+use super::networks::KnownNetwork;
 
 const BYTES_OF_A_NUMBER: f64 = 4.0;
 /// Forward once, and twice as much backward.
@@ -46,7 +46,7 @@ impl Parallelism {
 
 /// The description of this training, for devices of these makes. `batch` is that of one replica.
 pub(super) fn describe(
-    network: &Network,
+    network: &KnownNetwork,
     parallelism: Parallelism,
     devices: u32,
     batch: u64,
@@ -69,13 +69,14 @@ pub(super) fn describe(
 }
 
 /// Each replica takes its part of the samples of an iteration; what is handed on is that of all.
-fn stage(part: &Layer, replicas: u32, samples: f64, makes: &[String]) -> Stage {
+fn stage(part: &Layer, replicas: u32, samples: f64, makes: &[String]) -> PipelineStage {
     let operations = part.forward * FORWARD_AND_BACKWARD * samples / f64::from(replicas);
     let seconds = |make: GpuModel| operations / make.sustained();
-    let of_make = |make: &String| (make.clone(), seconds(GpuModel::by_name(make).unwrap_or(GpuModel::USUAL)));
-    Stage {
+    let of_make =
+        |make: &String| (make.clone(), seconds(GpuModel::by_name(make).unwrap_or(GpuModel::FALLBACK)));
+    PipelineStage {
         replicas,
-        compute_seconds: seconds(GpuModel::USUAL),
+        compute_seconds: seconds(GpuModel::FALLBACK),
         compute_seconds_on: makes.iter().map(of_make).collect::<BTreeMap<_, _>>(),
         activation_bytes: part.output * samples * BYTES_OF_A_NUMBER,
         gradient_bytes: part.parameters * BYTES_OF_A_NUMBER,
@@ -128,7 +129,7 @@ mod tests {
 
     fn described(name: &str, parallelism: Parallelism, devices: u32) -> ModelDescription {
         let networks = networks();
-        let network = Network::by_name(name, &networks).unwrap();
+        let network = KnownNetwork::by_name(name, &networks).unwrap();
         describe(network, parallelism, devices, network.batch, &["V100".into(), "K80".into()])
     }
 

@@ -3,36 +3,43 @@
 //! A job asks for such a part of a GPU that as many fit as the machines allow on one; which of them get on
 //! together is for the policy to find out. Where it finds no memory left, it is tried again until it does.
 
-use cohabit_types::{Bytes, Demand, Gpus, JobSpec, Launch, ModelDescription, Retry, Share, Time};
+use cohabit_types::{
+    Bytes, Demand, GpuRequest, JobSpec, LaunchMode, ModelDescription, RetryPolicy, Share, Time,
+};
 
 use super::WorkloadJob;
-use super::measured::{Measurements, Trained};
-use super::trainings::Training;
-use crate::program::Program;
+use super::measured::{MeasuredConfiguration, Measurements};
+use super::trainings::AssignedModel;
+use crate::program::SimProgram;
 use crate::random::Random;
-use crate::shape::Shape;
+use crate::shape::MachineSpec;
 use crate::trace::TraceJob;
 
 /// What jobs on one device train.
-pub(super) struct Sharers<'m> {
+pub(super) struct SharingJobs<'m> {
     seed: u64,
     measurements: &'m Measurements,
     /// What a job asks for that may share.
-    part: Gpus,
+    part: GpuRequest,
     /// The most memory that it may hold for that.
     room: Bytes,
 }
 
-impl<'m> Sharers<'m> {
-    pub(super) fn new(measurements: &'m Measurements, machines: &[Shape], seed: u64) -> Sharers<'m> {
+impl<'m> SharingJobs<'m> {
+    pub(super) fn new(
+        measurements: &'m Measurements,
+        machines: &[MachineSpec],
+        seed: u64,
+    ) -> SharingJobs<'m> {
         let most = machines.iter().map(|machine| machine.sharing.max_ranks).max().unwrap_or(1);
         let part = match most {
-            0 | 1 => Gpus::Whole(1),
-            most => Gpus::Part(Share((Share::WHOLE.0 / most).max(1))),
+            0 | 1 => GpuRequest::Whole(1),
+            most => GpuRequest::Part(Share((Share::WHOLE.0 / most).max(1))),
         };
-        let room = |machine: &Shape| Some(machine.device_memory?.minus(machine.sharing.reserve));
+        let room =
+            |machine: &MachineSpec| Some(machine.device_memory?.saturating_sub(machine.sharing.reserve));
         let room = machines.iter().filter_map(room).min().unwrap_or(Bytes(u64::MAX));
-        Sharers { seed, measurements, part, room }
+        SharingJobs { seed, measurements, part, room }
     }
 
     /// The job with this number in its trace.
@@ -44,19 +51,19 @@ impl<'m> Sharers<'m> {
     ) -> WorkloadJob {
         let trained = self.trained(number, job);
         let best = pace(&trained.model, 1).expect("one stage makes one device");
-        let (iterations, training) = Training { model: trained.model.clone(), pace: best }.lasting(job);
-        let program = Program {
+        let (iterations, training) = AssignedModel { model: trained.model.clone(), pace: best }.lasting(job);
+        let program = SimProgram {
             busy: trained.busy,
             gpu_memory: Some(trained.memory),
-            ..Program::working(job.duration)
+            ..SimProgram::working(job.duration)
         };
         let spec = JobSpec {
             name: training.model.name.clone().unwrap_or_default(),
             demand: self.demand(trained),
-            launch: Launch::PerNode,
+            launch: LaunchMode::PerNode,
             group: Some(job.group.clone()),
             model: Some(training.model),
-            retry: Retry { limit: u32::MAX, ..Retry::default() },
+            retry: RetryPolicy { limit: u32::MAX, ..RetryPolicy::default() },
             ..program.job()
         };
         WorkloadJob {
@@ -70,23 +77,23 @@ impl<'m> Sharers<'m> {
     }
 
     /// Who leaves nothing for the reserve has to have a GPU alone.
-    fn demand(&self, trained: &Trained) -> Demand {
-        let gpus = if trained.memory <= self.room { self.part } else { Gpus::Whole(1) };
+    fn demand(&self, trained: &MeasuredConfiguration) -> Demand {
+        let gpus = if trained.memory <= self.room { self.part } else { GpuRequest::Whole(1) };
         Demand { gpus, gpu_memory: Some(trained.memory), ..Demand::default() }
     }
 
     /// The configuration that the trace names; otherwise one that is drawn by the job's number alone, so that
     /// no other job changes it.
-    fn trained(&self, number: usize, job: &TraceJob) -> &'m Trained {
+    fn trained(&self, number: usize, job: &TraceJob) -> &'m MeasuredConfiguration {
         let all = self.measurements.trained();
-        let is_named = |it: &&Trained| {
+        let is_named = |it: &&MeasuredConfiguration| {
             let same = |name: &String| job.model.as_ref().is_some_and(|told| told.eq_ignore_ascii_case(name));
             it.model.name.as_ref().is_some_and(same)
                 && job.batch.is_none_or(|batch| it.model.batch_size == Some(batch))
         };
-        let named: Vec<&'m Trained> = all.iter().filter(is_named).collect();
+        let named: Vec<&'m MeasuredConfiguration> = all.iter().filter(is_named).collect();
         let from = if named.is_empty() { all.iter().collect() } else { named };
         let mut draws = Random::stream(self.seed, &format!("configuration of job {number}"));
-        draws.pick::<&'m Trained>(&from)
+        draws.pick::<&'m MeasuredConfiguration>(&from)
     }
 }

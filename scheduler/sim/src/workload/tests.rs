@@ -2,21 +2,21 @@
 
 use std::collections::BTreeSet;
 
-use cohabit_types::{Bytes, Gpus, Launch, Share, Spread, Stage};
+use cohabit_types::{Bytes, GpuRequest, LaunchMode, PipelineStage, Share, Spread};
 
 use super::*;
 use crate::cluster_spec::ClusterSpec;
-use crate::program::Program;
-use crate::trace::{Reading, Trace, read, synthetic};
+use crate::program::SimProgram;
+use crate::trace::{ReadOptions, Trace, read, synthetic};
 
 const SEED: u64 = 5;
 
-fn machines(spec: &str) -> Vec<Shape> {
+fn machines(spec: &str) -> Vec<MachineSpec> {
     spec.parse::<ClusterSpec>().unwrap().shapes()
 }
 
 fn trace(text: &str) -> Trace {
-    read(text.as_bytes(), &Reading::default()).unwrap()
+    read(text.as_bytes(), &ReadOptions::default()).unwrap()
 }
 
 fn on(spec: &str, trace: &Trace) -> Workload {
@@ -30,7 +30,7 @@ fn computation(model: &ModelDescription, _: u32) -> Option<f64> {
     model.stages.iter().map(|stage| stage.compute_seconds).max_by(f64::total_cmp)
 }
 
-fn stages(job: &WorkloadJob) -> &[Stage] {
+fn stages(job: &WorkloadJob) -> &[PipelineStage] {
     &job.spec.model.as_ref().unwrap().stages
 }
 
@@ -116,12 +116,12 @@ fn whole_devices_may_lie_anywhere_and_parts_leave_room() {
     let text = "submit_s,duration_s,gpus,gpu_share,gpu_mem_bytes\n0,10,12,,\n1,10,1,0.25,1000\n2,10,1,,\n";
     let jobs = on("2x8:V100@25g", &trace(text)).jobs;
     let demand = |number: usize| jobs[number].spec.demand;
-    assert_eq!((demand(0).gpus, demand(0).spread, demand(0).nodes), (Gpus::Whole(12), Spread::Free, 1));
-    assert_eq!(jobs[0].spec.launch, Launch::PerGpu);
-    assert_eq!((demand(1).gpus, demand(1).gpu_memory), (Gpus::Part(Share(250)), Some(Bytes(1_000))));
-    assert!(Program::of(&jobs[1].spec).busy < 0.25);
+    assert_eq!((demand(0).gpus, demand(0).spread, demand(0).nodes), (GpuRequest::Whole(12), Spread::Free, 1));
+    assert_eq!(jobs[0].spec.launch, LaunchMode::PerGpu);
+    assert_eq!((demand(1).gpus, demand(1).gpu_memory), (GpuRequest::Part(Share(250)), Some(Bytes(1_000))));
+    assert!(SimProgram::of(&jobs[1].spec).busy < 0.25);
     assert!((jobs[1].work() - 2.5).abs() < 0.5, "{}", jobs[1].work());
-    assert_eq!(demand(2).gpus, Gpus::Whole(1));
+    assert_eq!(demand(2).gpus, GpuRequest::Whole(1));
 }
 
 #[test]
@@ -129,7 +129,7 @@ fn what_the_cluster_can_never_run_is_left_out_and_counted() {
     let text = "submit_s,duration_s,gpus,gpu_mem_bytes\n0,9,17,\n1,9,16,\n2,9,1,99000000000\n3,9,1,\n";
     let workload = on("2x8:V100@25g", &trace(text));
     assert_eq!(workload.jobs.len(), 2);
-    assert_eq!(workload.left_out, LeftOut { too_wide: 1, too_large: 1 });
+    assert_eq!(workload.left_out, SkippedJobs { too_wide: 1, too_large: 1 });
 }
 
 #[test]

@@ -2,53 +2,55 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use cohabit_types::{Demand, Gpus, JobSpec, Launch, ModelDescription, Share, Span, Spread, Stage, Time};
+use cohabit_types::{
+    Demand, GpuRequest, JobSpec, LaunchMode, ModelDescription, PipelineStage, Share, Span, Spread, Time,
+};
 
 use super::WorkloadJob;
 use super::measured::Measurements;
-use super::networks::{Network, networks};
+use super::networks::{KnownNetwork, networks};
 use super::profile::{Parallelism, describe};
-use super::sharers::Sharers;
-use crate::program::Program;
+use super::sharers::SharingJobs;
+use crate::program::SimProgram;
 use crate::random::Random;
-use crate::shape::Shape;
+use crate::shape::MachineSpec;
 use crate::trace::TraceJob;
 
 /// With at least so many iterations the nearest whole number of them is as good as the right one.
-const FEW: u64 = 20;
+const MIN_ITERATIONS: u64 = 20;
 
 /// What groups of jobs train.
-pub(super) struct Trainings<'m> {
+pub(super) struct ModelAssignment<'m> {
     seed: u64,
     /// What jobs on one device train, where that was measured.
-    sharers: Option<Sharers<'m>>,
-    networks: Vec<Network>,
+    sharers: Option<SharingJobs<'m>>,
+    networks: Vec<KnownNetwork>,
     /// The makes of GPU that there are.
     makes: Vec<String>,
-    known: BTreeMap<Subject, Training>,
+    known: BTreeMap<AssignmentKey, AssignedModel>,
 }
 
 /// What a group of jobs with as many devices trains is one thing, for a name and batch size that the trace
 /// tells.
-type Subject = (String, u32, Option<(String, Option<u64>)>);
+type AssignmentKey = (String, u32, Option<(String, Option<u64>)>);
 
 #[derive(Clone)]
-pub(super) struct Training {
+pub(super) struct AssignedModel {
     pub(super) model: ModelDescription,
     /// Seconds for one iteration at best.
     pub(super) pace: f64,
 }
 
-impl<'m> Trainings<'m> {
+impl<'m> ModelAssignment<'m> {
     pub(super) fn new(
-        machines: &[Shape],
+        machines: &[MachineSpec],
         measurements: Option<&'m Measurements>,
         seed: u64,
-    ) -> Trainings<'m> {
+    ) -> ModelAssignment<'m> {
         let makes: BTreeSet<&String> = machines.iter().map(|machine| &machine.model).collect();
         let makes = makes.into_iter().cloned().collect();
-        let sharers = measurements.map(|measurements| Sharers::new(measurements, machines, seed));
-        Trainings { seed, sharers, networks: networks(), makes, known: BTreeMap::new() }
+        let sharers = measurements.map(|measurements| SharingJobs::new(measurements, machines, seed));
+        ModelAssignment { seed, sharers, networks: networks(), makes, known: BTreeMap::new() }
     }
 
     /// The job with this number in its trace.
@@ -64,11 +66,11 @@ impl<'m> Trainings<'m> {
         }
         let training = self.training(job, demand.total_devices(), pace);
         let (iterations, training) = training.lasting(job);
-        let program = Program { busy: busy(&demand), ..Program::working(job.duration) };
+        let program = SimProgram { busy: busy(&demand), ..SimProgram::working(job.duration) };
         let spec = JobSpec {
             name: training.model.name.clone().unwrap_or_default(),
             demand,
-            launch: if demand.total_devices() > 1 { Launch::PerGpu } else { Launch::PerNode },
+            launch: if demand.total_devices() > 1 { LaunchMode::PerGpu } else { LaunchMode::PerNode },
             group: Some(job.group.clone()),
             model: Some(training.model),
             ..program.job()
@@ -83,7 +85,7 @@ impl<'m> Trainings<'m> {
         job: &TraceJob,
         devices: u32,
         pace: &mut impl FnMut(&ModelDescription, u32) -> Option<f64>,
-    ) -> Training {
+    ) -> AssignedModel {
         let named = job.model.clone().map(|model| (model, job.batch));
         let subject = (job.group.clone(), devices, named);
         if let Some(known) = self.known.get(&subject) {
@@ -91,7 +93,7 @@ impl<'m> Trainings<'m> {
         }
         let model = self.draw(job, devices);
         let pace = pace(&model, devices).expect("our stages make as many devices as they are made for");
-        self.known.entry(subject).or_insert(Training { model, pace }).clone()
+        self.known.entry(subject).or_insert(AssignedModel { model, pace }).clone()
     }
 
     /// By the group and the devices alone, so that neither other jobs nor their order change it.
@@ -99,7 +101,7 @@ impl<'m> Trainings<'m> {
         let mut draws = Random::stream(self.seed, &format!("training of {} on {devices}", job.group));
         let drawn = draws.pick(&self.networks);
         let parallelism = *draws.pick(Parallelism::possible(devices));
-        let named = job.model.as_ref().and_then(|name| Network::by_name(name, &self.networks));
+        let named = job.model.as_ref().and_then(|name| KnownNetwork::by_name(name, &self.networks));
         let network = named.unwrap_or(drawn);
         // The batch size of some other network would say nothing about this one.
         let batch = job.batch.filter(|batch| named.is_some() && *batch > 0).unwrap_or(network.batch);
@@ -112,23 +114,23 @@ impl<'m> Trainings<'m> {
     }
 }
 
-impl Training {
+impl AssignedModel {
     /// Iterations that take as long as the job did. Where the trace tells them, or there would be so few that
     /// rounding shows, an iteration takes what it took there: the network is scaled in all it computes and
     /// sends.
-    pub(super) fn lasting(self, job: &TraceJob) -> (u64, Training) {
+    pub(super) fn lasting(self, job: &TraceJob) -> (u64, AssignedModel) {
         let seconds = job.duration.as_secs_f64();
         let fitting = ((seconds / self.pace).round() as u64).max(1);
         let iterations = job.iterations.unwrap_or(fitting);
-        if job.iterations.is_none() && fitting >= FEW {
+        if job.iterations.is_none() && fitting >= MIN_ITERATIONS {
             return (fitting, self);
         }
         let factor = seconds / iterations as f64 / self.pace;
         (iterations, self.scaled(factor))
     }
 
-    fn scaled(mut self, factor: f64) -> Training {
-        let scale = |stage: &mut Stage| {
+    fn scaled(mut self, factor: f64) -> AssignedModel {
+        let scale = |stage: &mut PipelineStage| {
             stage.compute_seconds *= factor;
             stage.compute_seconds_on.values_mut().for_each(|seconds| *seconds *= factor);
             stage.activation_bytes *= factor;
@@ -143,13 +145,13 @@ impl Training {
 /// Whole devices may lie anywhere; a part of one leaves room for others.
 fn demand(job: &TraceJob) -> Demand {
     let (gpus, spread) = match (job.devices_milli / 1_000, job.devices_milli % 1_000) {
-        (0, part) => (Gpus::Part(Share(part as u32)), Spread::Even),
-        (whole, part) => (Gpus::Whole(whole as u32 + u32::from(part > 0)), Spread::Free),
+        (0, part) => (GpuRequest::Part(Share(part as u32)), Spread::Even),
+        (whole, part) => (GpuRequest::Whole(whole as u32 + u32::from(part > 0)), Spread::Free),
     };
     Demand { gpus, spread, gpu_memory: job.gpu_memory, ..Demand::default() }
 }
 
 /// A job that asks for a part of a device keeps that part of it as busy as others do the whole.
 fn busy(demand: &Demand) -> f64 {
-    Program::working(Span::ZERO).busy * f64::from(demand.gpus).min(1.0)
+    SimProgram::working(Span::ZERO).busy * f64::from(demand.gpus).min(1.0)
 }

@@ -3,19 +3,19 @@
 //! In the quiet phase somebody with an admin's rights tidies up every ten minutes, and looks after GPUs, so
 //! that nothing waits for a person.
 
-use cohabit_types::{Chapter, JobChange, JobId, JobRecord, Request};
+use cohabit_types::{JobChange, JobEvent, JobId, JobRecord, Request};
 
-use super::{TIDY_EVERY, World};
+use super::{CLEAN_UP_INTERVAL, World};
 use crate::checks;
-use crate::failure::{Failure, FailureKind};
-use crate::happening::Happening;
+use crate::failure::{FailureKind, SimFailure};
+use crate::happening::SimEvent;
 #[cfg(feature = "learned")]
-use crate::machine::Tenure;
-use crate::node::Node;
+use crate::machine::SharedRunTime;
+use crate::node::SimNode;
 
 impl World<'_> {
     /// Looks whether all has ended; if not, releases what is held, cancels what is endless, and looks again.
-    pub(super) fn tidy(&mut self) -> Result<(), Failure> {
+    pub(super) fn clean_up(&mut self) -> Result<(), SimFailure> {
         let left = self.left();
         let reasons = checks::reasons(self.head.head(), self.head_now());
         self.invariant(reasons)?;
@@ -23,11 +23,11 @@ impl World<'_> {
             self.finished = true;
             return Ok(());
         }
-        if self.now >= self.settings.gives_up_at {
+        if self.now >= self.settings.deadline_at {
             return Err(self.failure(FailureKind::NeverEnded, left.join("; ")));
         }
-        self.agenda.put(self.now + TIDY_EVERY, Happening::Tidy);
-        self.care_for_gpus()?;
+        self.agenda.put(self.now + CLEAN_UP_INTERVAL, SimEvent::CleanUp);
+        self.restore_gpus()?;
         for node in 0..self.nodes.len() {
             self.administer(Request::Resume(self.nodes[node].id.to_string()));
         }
@@ -45,8 +45,10 @@ impl World<'_> {
         if !self.clients.all_answered() {
             left.push("a submission was never answered".to_owned());
         }
-        left.extend(self.live_jobs().map(|job| checks::unended(self.head.head(), self.head_now(), job)));
-        left.extend(self.nodes.iter().filter_map(Node::unfinished));
+        left.extend(
+            self.live_jobs().map(|job| checks::describe_unended(self.head.head(), self.head_now(), job)),
+        );
+        left.extend(self.nodes.iter().filter_map(SimNode::unfinished));
         left
     }
 
@@ -55,24 +57,24 @@ impl World<'_> {
     }
 
     /// When all has ended: the journal tells the same, the accounts are right, every question has an answer.
-    pub(super) fn verify(&mut self) -> Result<(), Failure> {
+    pub(super) fn verify(&mut self) -> Result<(), SimFailure> {
         self.head.recovered(self.head_now())?;
         let head = self.head.head();
         let jobs = self.clients.accepted();
         let known = self.reference.check_all(self.head_now(), head);
         let checked = known
-            .and_then(|()| checks::ends(head, self.head_now(), self.settings.retention, &jobs))
-            .and_then(|()| self.device_time_is_booked())
+            .and_then(|()| checks::check_ends(head, self.head_now(), self.settings.retention, &jobs))
+            .and_then(|()| self.check_booked_device_time())
             .and_then(|()| checks::outcomes(head, self.head_now(), &self.nodes))
             .and_then(|()| checks::victims(head, self.head_now(), &self.nodes))
-            .and_then(|()| checks::retries(head, self.head_now(), &jobs))
-            .and_then(|()| checks::cancellations(head, self.head_now(), self.clients.cancelled()))
-            .and_then(|()| checks::answers(head, self.head_now(), &jobs));
+            .and_then(|()| checks::check_retries(head, self.head_now(), &jobs))
+            .and_then(|()| checks::check_cancellations(head, self.head_now(), self.clients.cancelled()))
+            .and_then(|()| checks::check_answers(head, self.head_now(), &jobs));
         self.invariant(checked)
     }
 
     /// By a clock that missed some of the time, less may be booked than was used.
-    fn device_time_is_booked(&self) -> Result<(), String> {
+    fn check_booked_device_time(&self) -> Result<(), String> {
         match self.head.clock.missed_nothing() {
             true => checks::device_time(self.head.head(), self.head_now(), &self.nodes),
             false => Ok(()),
@@ -97,8 +99,8 @@ impl World<'_> {
 
     /// For how long ranks ran that may have neighbours.
     #[cfg(feature = "learned")]
-    pub(crate) fn tenure(&self) -> Tenure {
-        self.nodes.iter().map(|node| node.machine.accounts().tenure).sum()
+    pub(crate) fn shared_run_time(&self) -> SharedRunTime {
+        self.nodes.iter().map(|node| node.machine.accounts().shared_run_time).sum()
     }
 
     /// What is known of everything that was accepted.
@@ -117,7 +119,7 @@ impl World<'_> {
         let told = |job: JobId| {
             let story = head.story(job);
             let last = &story[story.len().saturating_sub(12)..];
-            let line = |it: &Chapter| format!("{:>14.6}  job {job}: {it}", it.at.as_secs_f64());
+            let line = |it: &JobEvent| format!("{:>14.6}  job {job}: {it}", it.at.as_secs_f64());
             last.iter().map(line).collect::<Vec<_>>()
         };
         jobs.into_iter().flat_map(told).collect()

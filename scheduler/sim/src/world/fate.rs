@@ -6,63 +6,70 @@
 use cohabit_types::{Request, Span, Time};
 
 use super::World;
-use crate::failure::Failure;
-use crate::happening::{Happening, LinkId};
-use crate::head::State;
-use crate::journal::Fate;
+use crate::failure::SimFailure;
+use crate::happening::{LinkId, SimEvent};
+use crate::head::HeadState;
+use crate::journal::WriteOutcome;
 use crate::link::Side;
 use crate::machine::{Disk, Outbox};
 use crate::node::Power;
-use crate::scenario::Act;
+use crate::scenario::ExternalEvent;
 
 impl World<'_> {
-    pub(super) fn act(&mut self, act: Act) -> Result<(), Failure> {
+    pub(super) fn act(&mut self, act: ExternalEvent) -> Result<(), SimFailure> {
         self.recorder.note(self.now, || format!("outside     {act:?}"));
         match act {
-            Act::Submit(index) => self.submit(index),
-            Act::Change { change, back } => {
+            ExternalEvent::Submit(index) => self.submit(index),
+            ExternalEvent::Change { change, back } => {
                 let asked = self.clients.change(change, back);
                 asked.into_iter().for_each(|asked| self.ask(asked));
             }
-            Act::Drain(node) => self.administer(Request::Drain(self.nodes[node].id.to_string())),
-            Act::Resume(node) => self.administer(Request::Resume(self.nodes[node].id.to_string())),
-            Act::CrashHead { effects_lost, down_for } => self.doom_head(effects_lost, down_for)?,
-            Act::CrashWorker { node, down_for } => self.crash_worker(node, down_for)?,
-            Act::CrashMachine { node, down_for, disk } => self.crash_machine(node, down_for, disk),
-            Act::Cut { node, length, head_notices, worker_notices } => {
+            ExternalEvent::Drain(node) => self.administer(Request::Drain(self.nodes[node].id.to_string())),
+            ExternalEvent::Resume(node) => self.administer(Request::Resume(self.nodes[node].id.to_string())),
+            ExternalEvent::CrashHead { effects_lost, down_for } => {
+                self.schedule_head_crash(effects_lost, down_for)?
+            }
+            ExternalEvent::CrashWorker { node, down_for } => self.crash_worker(node, down_for)?,
+            ExternalEvent::CrashMachine { node, down_for, disk } => self.crash_machine(node, down_for, disk),
+            ExternalEvent::Cut { node, length, head_notices, worker_notices } => {
                 self.cut(node, length, head_notices, worker_notices);
             }
-            Act::Redial { node, times, lag } => self.redial(node, times, lag)?,
-            Act::SlowJournal { length, commit } => self.head.journal.slow(self.now + length, commit),
-            Act::FillJournal { length } => self.head.journal.fill(self.now + length),
-            Act::StallPolicy { length } => self.head.stall_policy(self.now + length),
-            Act::SlowDisk { node, length, write } => {
+            ExternalEvent::Redial { node, times, lag } => self.redial(node, times, lag)?,
+            ExternalEvent::SlowJournal { length, commit } => {
+                self.head.journal.slow(self.now + length, commit)
+            }
+            ExternalEvent::FillJournal { length } => self.head.journal.fill(self.now + length),
+            ExternalEvent::StallPolicy { length } => self.head.stall_policy(self.now + length),
+            ExternalEvent::SlowDisk { node, length, write } => {
                 self.nodes[node].machine.slow_disk(self.now + length, write);
             }
-            Act::FillDisk { node, length } => self.nodes[node].machine.fill_disk(self.now + length),
-            Act::StepHeadClock(step) => self.step_head_clock(step),
-            Act::StepClock { node, step } => self.nodes[node].machine.step_clock(step),
-            Act::KillExecutor { node, number } => self.kill_executor(node, number)?,
-            Act::BreakMps { node, number, blame } => self.break_mps(node, number, blame)?,
-            Act::LoseGpu { node, number } => self.lose_gpu(node, number)?,
-            Act::Xid { node, number, code } => self.xid(node, number, code)?,
-            Act::Look { node, strangers, appetite } => self.look(node, strangers, appetite)?,
+            ExternalEvent::FillDisk { node, length } => self.nodes[node].machine.fill_disk(self.now + length),
+            ExternalEvent::StepHeadClock(step) => self.step_head_clock(step),
+            ExternalEvent::StepClock { node, step } => self.nodes[node].machine.step_clock(step),
+            ExternalEvent::KillExecutor { node, number } => self.kill_executor(node, number)?,
+            ExternalEvent::BreakMps { node, number, blame } => self.break_mps(node, number, blame)?,
+            ExternalEvent::LoseGpu { node, number } => self.lose_gpu(node, number)?,
+            ExternalEvent::Xid { node, number, code } => self.xid(node, number, code)?,
+            ExternalEvent::Look { node, strangers, appetite } => self.look(node, strangers, appetite)?,
         }
         Ok(())
     }
 
-    fn doom_head(&mut self, effects_lost: u32, back: Span) -> Result<(), Failure> {
+    fn schedule_head_crash(&mut self, effects_lost: u32, back: Span) -> Result<(), SimFailure> {
         match (self.head.state, effects_lost) {
-            (State::Up, 0) => self.crash_head(back),
-            (State::Up, events) => {
-                self.head.state = State::Stumbling { events, back };
+            (HeadState::Up, 0) => self.crash_head(back),
+            (HeadState::Up, events) => {
+                self.head.state = HeadState::CrashDuringEffects { events, back };
                 Ok(())
             }
-            (State::Stumbling { .. } | State::Falling { .. } | State::Down, _) => Ok(()),
+            (
+                HeadState::CrashDuringEffects { .. } | HeadState::CrashAfterEvents { .. } | HeadState::Down,
+                _,
+            ) => Ok(()),
         }
     }
 
-    pub(super) fn crash_head(&mut self, down_for: Span) -> Result<(), Failure> {
+    pub(super) fn crash_head(&mut self, down_for: Span) -> Result<(), SimFailure> {
         self.tally.crashes += 1;
         self.recorder.note(self.now, || "head        crashes".into());
         self.head.sessions.clear();
@@ -73,25 +80,25 @@ impl World<'_> {
                 false => self.hang_up(id, Side::Head),
             }
         }
-        self.agenda.put(self.now + down_for, Happening::HeadBack);
-        let fate = if self.breaks.chance(0.5) { Fate::Written } else { Fate::Lost };
+        self.agenda.put(self.now + down_for, SimEvent::HeadBack);
+        let fate = if self.breaks.chance(0.5) { WriteOutcome::Written } else { WriteOutcome::Lost };
         for (at, event) in self.head.crash(self.head_now(), fate)? {
             let effects = self.head.replay(at, event.clone())?;
-            self.refer(at, &event, &effects)?;
+            self.check_with_reference(at, &event, &effects)?;
         }
         Ok(())
     }
 
-    pub(super) fn head_back(&mut self) -> Result<(), Failure> {
+    pub(super) fn restart_head(&mut self) -> Result<(), SimFailure> {
         self.recorder.note(self.now, || "head        is back".into());
-        self.plant_in_head();
+        self.inject_head_bugs();
         let known = self.reference.check_all(self.head_now(), self.head.head());
         self.invariant(known)?;
         self.head.restart(self.now);
         self.write_journal()
     }
 
-    pub(super) fn crash_worker(&mut self, node: usize, down_for: Span) -> Result<(), Failure> {
+    pub(super) fn crash_worker(&mut self, node: usize, down_for: Span) -> Result<(), SimFailure> {
         let Some(daemon) = self.nodes[node].daemon.take() else { return Ok(()) };
         self.tally.crashes += 1;
         if let Some(link) = daemon.link.id() {
@@ -100,11 +107,11 @@ impl World<'_> {
         let mut out = Outbox::default();
         self.nodes[node].machine.daemon_died(self.now, &mut self.breaks, &mut out);
         let life = self.nodes[node].life;
-        self.agenda.put(self.now + down_for, Happening::DaemonBack(node, life));
+        self.agenda.put(self.now + down_for, SimEvent::DaemonBack(node, life));
         self.machine_outbox(node, out)
     }
 
-    pub(super) fn daemon_back(&mut self, node: usize, life: u64) -> Result<(), Failure> {
+    pub(super) fn restart_daemon(&mut self, node: usize, life: u64) -> Result<(), SimFailure> {
         let there = &self.nodes[node];
         if there.power == Power::On && there.daemon.is_none() && there.life == life {
             return self.start_daemon(node);
@@ -127,14 +134,14 @@ impl World<'_> {
         }
         self.nodes[node].power = match down_for {
             Some(down_for) => {
-                self.agenda.put(self.now + down_for, Happening::PowerOn(node));
+                self.agenda.put(self.now + down_for, SimEvent::PowerOn(node));
                 Power::Off
             }
             None => Power::Gone,
         };
     }
 
-    pub(super) fn power_on(&mut self, node: usize) -> Result<(), Failure> {
+    pub(super) fn power_on(&mut self, node: usize) -> Result<(), SimFailure> {
         if self.nodes[node].power == Power::On {
             return Ok(());
         }
@@ -143,7 +150,7 @@ impl World<'_> {
     }
 
     /// Where no daemon runs nobody would clear up what the executor held.
-    fn kill_executor(&mut self, node: usize, number: usize) -> Result<(), Failure> {
+    fn kill_executor(&mut self, node: usize, number: usize) -> Result<(), SimFailure> {
         let mut out = Outbox::default();
         if self.nodes[node].daemon.is_some() {
             self.nodes[node].machine.kill_executor(self.now, number, &mut out);
@@ -159,9 +166,11 @@ impl World<'_> {
     }
 
     /// From here on nothing bad happens. A machine that nobody brought back is set up anew.
-    pub(super) fn quiet(&mut self) -> Result<(), Failure> {
+    pub(super) fn quiet(&mut self) -> Result<(), SimFailure> {
         self.recorder.note(self.now, || "outside     all is quiet from here on".into());
-        if let State::Stumbling { back, .. } | State::Falling { back, .. } = self.head.state {
+        if let HeadState::CrashDuringEffects { back, .. } | HeadState::CrashAfterEvents { back, .. } =
+            self.head.state
+        {
             self.crash_head(back)?;
         }
         self.head.journal.heal();

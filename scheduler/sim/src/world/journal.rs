@@ -4,16 +4,16 @@ use cohabit_scheduler_core::Event;
 use cohabit_types::{Refusal, RefusalCode, Reply, Span};
 
 use super::World;
-use crate::failure::Failure;
-use crate::happening::{AtHead, Happening};
-use crate::journal::Full;
+use crate::failure::SimFailure;
+use crate::happening::{HeadSimEvent, SimEvent};
+use crate::journal::JournalFull;
 
 /// How long the head waits before it tries again to write a batch for which there was no room.
-const TRY_AGAIN: Span = Span::from_secs(1);
+const RETRY_DELAY: Span = Span::from_secs(1);
 
 impl World<'_> {
     /// Writes what waits; what takes no time is handled at once.
-    pub(super) fn write_journal(&mut self) -> Result<(), Failure> {
+    pub(super) fn write_journal(&mut self) -> Result<(), SimFailure> {
         while self.head.is_up() && self.head.journal.begin(self.head_now()) {
             let usual = self.commits.span(self.settings.commit);
             match self.head.journal.takes(self.now, usual) {
@@ -25,12 +25,12 @@ impl World<'_> {
     }
 
     /// The batch has been written, or could not be.
-    pub(super) fn journal_written(&mut self) -> Result<(), Failure> {
+    pub(super) fn journal_written(&mut self) -> Result<(), SimFailure> {
         self.commit()?;
         self.write_journal()
     }
 
-    fn commit(&mut self) -> Result<(), Failure> {
+    fn commit(&mut self) -> Result<(), SimFailure> {
         match self.head.journal.commit(self.now) {
             Ok(batch) => {
                 for (at, event) in batch {
@@ -40,7 +40,7 @@ impl World<'_> {
                     }
                 }
             }
-            Err(Full) => self.refuse_clients(),
+            Err(JournalFull) => self.refuse_clients(),
         }
         Ok(())
     }
@@ -50,15 +50,15 @@ impl World<'_> {
         for event in self.head.journal.refuse() {
             if let Event::Client(client, ..) = event {
                 let refusal = Refusal::new(RefusalCode::Unavailable, "the disk of the journal is full");
-                self.after_travel(Happening::Reply(client, Reply::Refused(refusal)));
+                self.after_travel(SimEvent::Reply(client, Reply::Refused(refusal)));
             }
         }
         if self.head.journal.is_writing() {
-            self.written_after(TRY_AGAIN);
+            self.written_after(RETRY_DELAY);
         }
     }
 
     fn written_after(&mut self, span: Span) {
-        self.agenda.put(self.now + span, Happening::Head(self.head.life, AtHead::Written));
+        self.agenda.put(self.now + span, SimEvent::Head(self.head.life, HeadSimEvent::Written));
     }
 }

@@ -21,34 +21,34 @@ use cohabit_types::{JobId, NodeId, Span, Time};
 use crate::agenda::Agenda;
 use crate::clients::Clients;
 use crate::digest::Digest;
-use crate::failure::{Failure, FailureKind, guarded};
+use crate::failure::{FailureKind, SimFailure, guarded};
 use crate::gangs::Gangs;
-use crate::happening::{AtDaemon, AtHead, Happening};
+use crate::happening::{DaemonSimEvent, HeadSimEvent, SimEvent};
 use crate::head::HeadHost;
 use crate::link::Link;
 use crate::machine::Machine;
-use crate::node::Node;
-use crate::plant::Plant;
+use crate::node::SimNode;
+use crate::plant::PlantedBug;
 use crate::random::Random;
-use crate::recorder::{Keep, Recorder};
-use crate::reference::Reference;
-use crate::scenario::{Scenario, Watch};
-use crate::shell::Shell;
+use crate::recorder::{Recorder, TraceDetail};
+use crate::reference::ReferenceModel;
+use crate::scenario::{CheckLevel, Scenario};
+use crate::shell::HeadHooks;
 
 /// How often somebody looks whether everything has ended.
-const TIDY_EVERY: Span = Span::from_secs(600);
+const CLEAN_UP_INTERVAL: Span = Span::from_secs(600);
 
 /// A cluster.
 pub(crate) struct World<'s> {
     now: Time,
-    agenda: Agenda<Happening>,
+    agenda: Agenda<SimEvent>,
     head: HeadHost,
-    nodes: Vec<Node>,
+    nodes: Vec<SimNode>,
     /// By number.
     links: Vec<Link>,
     clients: Clients,
-    reference: Reference,
-    shell: &'s mut dyn Shell,
+    reference: ReferenceModel,
+    shell: &'s mut dyn HeadHooks,
     gangs: Gangs,
     /// Work that jobs left to do and saved the rest of, on a disk that all machines share.
     saved: BTreeMap<JobId, f64>,
@@ -58,10 +58,10 @@ pub(crate) struct World<'s> {
     breaks: Random,
     gpus: Random,
     settings: Settings,
-    plant: Option<Plant>,
+    plant: Option<PlantedBug>,
     machines_set_up: u128,
     finished: bool,
-    pub(crate) tally: Tally,
+    pub(crate) tally: RunCounters,
     pub(crate) digest: Digest,
     pub(crate) recorder: Recorder,
 }
@@ -72,14 +72,14 @@ struct Settings {
     planning_limit: Span,
     commit: (Span, Span),
     quiet_at: Time,
-    gives_up_at: Time,
+    deadline_at: Time,
     retention: Span,
-    watch: Watch,
+    watch: CheckLevel,
 }
 
 /// What was counted.
 #[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
-pub struct Tally {
+pub struct RunCounters {
     /// Events that cores handled.
     pub events: u64,
     /// Ranks that were started.
@@ -95,7 +95,12 @@ pub struct Tally {
 }
 
 impl<'s> World<'s> {
-    pub(crate) fn new(seed: u64, scenario: Scenario, keep: Keep, shell: &'s mut dyn Shell) -> World<'s> {
+    pub(crate) fn new(
+        seed: u64,
+        scenario: Scenario,
+        keep: TraceDetail,
+        shell: &'s mut dyn HeadHooks,
+    ) -> World<'s> {
         let head = HeadHost::new(&scenario);
         let mut world = World {
             now: Time::EPOCH,
@@ -104,7 +109,7 @@ impl<'s> World<'s> {
             nodes: Vec::new(),
             links: Vec::new(),
             clients: Clients::new(scenario.submissions),
-            reference: Reference::new(scenario.config.clone()),
+            reference: ReferenceModel::new(scenario.config.clone()),
             shell,
             gangs: Gangs::on(&scenario.shapes),
             saved: BTreeMap::new(),
@@ -119,34 +124,34 @@ impl<'s> World<'s> {
                 planning_limit: scenario.planning_limit,
                 commit: scenario.commit,
                 quiet_at: scenario.quiet_at,
-                gives_up_at: scenario.quiet_at + scenario.patience,
+                deadline_at: scenario.quiet_at + scenario.patience,
                 retention: scenario.config.retention,
                 watch: scenario.watch,
             },
             plant: scenario.plant,
             machines_set_up: 0,
             finished: false,
-            tally: Tally::default(),
+            tally: RunCounters::default(),
             digest: Digest::new(),
             recorder: Recorder::new(keep),
         };
-        world.agenda.put(Time::EPOCH, Happening::HeadBack);
+        world.agenda.put(Time::EPOCH, SimEvent::HeadBack);
         for shape in scenario.shapes {
             let machine = Machine::new(shape, scenario.hardware.clone(), scenario.orphan_grace);
             let id = world.new_node_id();
             let announced = scenario.announced_grace.unwrap_or(scenario.orphan_grace);
-            world.nodes.push(Node::new(id, machine, scenario.heartbeat, announced));
-            world.agenda.put(Time::EPOCH, Happening::DaemonBack(world.nodes.len() - 1, 0));
+            world.nodes.push(SimNode::new(id, machine, scenario.heartbeat, announced));
+            world.agenda.put(Time::EPOCH, SimEvent::DaemonBack(world.nodes.len() - 1, 0));
         }
         for (at, act) in scenario.acts {
-            world.agenda.put(at, Happening::Act(act));
+            world.agenda.put(at, SimEvent::ExternalEvent(act));
         }
         match scenario.watch {
-            Watch::Everything => {
-                world.agenda.put(scenario.quiet_at, Happening::Quiet);
-                world.agenda.put(scenario.quiet_at, Happening::Tidy);
+            CheckLevel::Everything => {
+                world.agenda.put(scenario.quiet_at, SimEvent::Quiet);
+                world.agenda.put(scenario.quiet_at, SimEvent::CleanUp);
             }
-            Watch::Outcomes => world.agenda.put(world.settings.gives_up_at, Happening::Tidy),
+            CheckLevel::Outcomes => world.agenda.put(world.settings.deadline_at, SimEvent::CleanUp),
         }
         world
     }
@@ -154,17 +159,17 @@ impl<'s> World<'s> {
 
 impl World<'_> {
     /// Lets everything happen until all has ended.
-    pub(crate) fn run(&mut self) -> Result<(), Failure> {
+    pub(crate) fn run(&mut self) -> Result<(), SimFailure> {
         while !self.finished {
             let Some((at, what)) = self.agenda.next() else {
                 return Err(self.failure(FailureKind::NeverEnded, "nothing happens any more".into()));
             };
             self.now = at;
-            guarded(FailureKind::Crash, at, || self.happen(what))??;
+            guarded(FailureKind::Crash, at, || self.dispatch(what))??;
         }
         match self.settings.watch {
-            Watch::Everything => self.verify(),
-            Watch::Outcomes => Ok(()),
+            CheckLevel::Everything => self.verify(),
+            CheckLevel::Outcomes => Ok(()),
         }
     }
 
@@ -177,56 +182,56 @@ impl World<'_> {
         self.recorder.into_lines()
     }
 
-    fn happen(&mut self, what: Happening) -> Result<(), Failure> {
+    fn dispatch(&mut self, what: SimEvent) -> Result<(), SimFailure> {
         match what {
-            Happening::Act(act) => self.act(act),
-            Happening::Head(life, at_head) if self.head.is_up() && self.head.life == life => {
+            SimEvent::ExternalEvent(act) => self.act(act),
+            SimEvent::Head(life, at_head) if self.head.is_up() && self.head.life == life => {
                 self.at_head(at_head)
             }
-            Happening::Daemon(node, life, at_daemon) if self.is_alive(node, life) => {
+            SimEvent::Daemon(node, life, at_daemon) if self.is_alive(node, life) => {
                 self.at_daemon(node, at_daemon)
             }
-            Happening::Head(..) | Happening::Daemon(..) => Ok(()),
-            Happening::Machine(node, pulse) => self.at_machine(node, pulse),
-            Happening::PowerOn(node) => self.power_on(node),
-            Happening::HeadBack => self.head_back(),
-            Happening::DaemonBack(node, life) => self.daemon_back(node, life),
-            Happening::Arrival(link, message) => self.arrival(link, message),
-            Happening::Broken(link, side) => self.broken(link, side),
-            Happening::Request(client, by, request) => self.request(client, by, request),
-            Happening::Reply(client, reply) => self.reply(client, reply),
-            Happening::Impatience(index) => {
+            SimEvent::Head(..) | SimEvent::Daemon(..) => Ok(()),
+            SimEvent::Machine(node, pulse) => self.at_machine(node, pulse),
+            SimEvent::PowerOn(node) => self.power_on(node),
+            SimEvent::HeadBack => self.restart_head(),
+            SimEvent::DaemonBack(node, life) => self.restart_daemon(node, life),
+            SimEvent::Arrival(link, message) => self.arrival(link, message),
+            SimEvent::Broken(link, side) => self.broken(link, side),
+            SimEvent::Request(client, by, request) => self.request(client, by, request),
+            SimEvent::Reply(client, reply) => self.reply(client, reply),
+            SimEvent::RetrySubmission(index) => {
                 self.submit(index);
                 Ok(())
             }
-            Happening::Quiet => self.quiet(),
-            Happening::Tidy => self.tidy(),
+            SimEvent::Quiet => self.quiet(),
+            SimEvent::CleanUp => self.clean_up(),
         }
     }
 
-    fn at_head(&mut self, what: AtHead) -> Result<(), Failure> {
+    fn at_head(&mut self, what: HeadSimEvent) -> Result<(), SimFailure> {
         match what {
-            AtHead::Alarm(setting) if self.head.alarm.rings(setting) => self.head_event(Event::Alarm),
-            AtHead::Alarm(_) => Ok(()),
-            AtHead::Written => self.journal_written(),
-            AtHead::Planned(ticket, plan) => self.head_event(Event::Planned(ticket, plan)),
-            AtHead::OutOfTime(ticket) => {
+            HeadSimEvent::Alarm(setting) if self.head.alarm.rings(setting) => self.head_event(Event::Alarm),
+            HeadSimEvent::Alarm(_) => Ok(()),
+            HeadSimEvent::Written => self.journal_written(),
+            HeadSimEvent::Planned(ticket, plan) => self.head_event(Event::Planned(ticket, plan)),
+            HeadSimEvent::OutOfTime(ticket) => {
                 let plan = self.head.fall_back(self.head_now());
                 self.head_event(Event::Planned(ticket, plan))
             }
-            AtHead::Relabelled(key, report) => self.head_event(Event::Report(key, report)),
-            AtHead::Closed(key) => self.head_event(Event::Lost(key, "the head closed the link".into())),
+            HeadSimEvent::Relabelled(key, report) => self.head_event(Event::Report(key, report)),
+            HeadSimEvent::Closed(key) => self.head_event(Event::Lost(key, "the head closed the link".into())),
         }
     }
 
-    fn at_daemon(&mut self, node: usize, what: AtDaemon) -> Result<(), Failure> {
+    fn at_daemon(&mut self, node: usize, what: DaemonSimEvent) -> Result<(), SimFailure> {
         match what {
-            AtDaemon::Alarm(setting) => self.daemon_alarm(node, setting),
-            AtDaemon::Dial => self.dial(node, Span::ZERO),
-            AtDaemon::GiveUp(link) => self.give_up(node, link),
-            AtDaemon::Redial { times, lag } => self.redial(node, times, lag),
-            AtDaemon::Mps(device, order, luck) => self.mps_answers(node, device, order, luck),
-            AtDaemon::Forget(rank) => {
+            DaemonSimEvent::Alarm(setting) => self.daemon_alarm(node, setting),
+            DaemonSimEvent::Dial => self.dial(node, Span::ZERO),
+            DaemonSimEvent::GiveUp(link) => self.give_up(node, link),
+            DaemonSimEvent::Redial { times, lag } => self.redial(node, times, lag),
+            DaemonSimEvent::Mps(device, order, luck) => self.mps_answers(node, device, order, luck),
+            DaemonSimEvent::Forget(rank) => {
                 self.nodes[node].machine.forget(rank);
                 Ok(())
             }
@@ -238,16 +243,16 @@ impl World<'_> {
     }
 
     /// Puts down something that happens when a message has travelled.
-    fn after_travel(&mut self, what: Happening) {
+    fn after_travel(&mut self, what: SimEvent) {
         let delay = self.delays.span(self.settings.delay);
         self.agenda.put(self.now + delay, what);
     }
 
     /// Two runs of one seed are compared by what is taken in here.
-    fn happened(&mut self, what: &impl std::fmt::Debug) {
+    fn record_event(&mut self, what: &impl std::fmt::Debug) {
         match self.settings.watch {
-            Watch::Everything => self.digest.happened(self.now, what),
-            Watch::Outcomes => {}
+            CheckLevel::Everything => self.digest.record_event(self.now, what),
+            CheckLevel::Outcomes => {}
         }
     }
 
@@ -256,19 +261,19 @@ impl World<'_> {
         NodeId(uuid::Uuid::from_u128(self.machines_set_up))
     }
 
-    const fn failure(&self, kind: FailureKind, detail: String) -> Failure {
-        Failure { kind, at: self.now, detail }
+    const fn failure(&self, kind: FailureKind, detail: String) -> SimFailure {
+        SimFailure { kind, at: self.now, detail }
     }
 
     /// Checks that look at much of the cluster; an evaluation has no time for them.
-    fn check(&self, check: impl FnOnce() -> Result<(), String>) -> Result<(), Failure> {
+    fn check(&self, check: impl FnOnce() -> Result<(), String>) -> Result<(), SimFailure> {
         match self.settings.watch {
-            Watch::Everything => self.invariant(check()),
-            Watch::Outcomes => Ok(()),
+            CheckLevel::Everything => self.invariant(check()),
+            CheckLevel::Outcomes => Ok(()),
         }
     }
 
-    fn invariant(&self, held: Result<(), String>) -> Result<(), Failure> {
+    fn invariant(&self, held: Result<(), String>) -> Result<(), SimFailure> {
         held.map_err(|detail| self.failure(FailureKind::Invariant, detail))
     }
 }

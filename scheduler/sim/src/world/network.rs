@@ -5,63 +5,63 @@
 
 use cohabit_scheduler_core::Event as HeadEvent;
 use cohabit_types::Span;
-use cohabit_worker_core::Event as WorkerEvent;
+use cohabit_worker_core::WorkerEvent;
 
 use super::World;
-use crate::failure::Failure;
-use crate::happening::{AtDaemon, Happening, LinkId, Message};
+use crate::failure::SimFailure;
+use crate::happening::{DaemonSimEvent, LinkId, SimEvent, SimMessage};
 use crate::link::{Link, Side};
 use crate::node::{Daemon, Link as DaemonLink};
 
 /// How long a worker waits before it calls again.
-const CALL_AGAIN: (Span, Span) = (Span::from_millis(10), Span::from_secs(20));
+const RECONNECT_DELAY: (Span, Span) = (Span::from_millis(10), Span::from_secs(20));
 
 /// How long a worker waits to be welcomed.
-const CALL_LIMIT: Span = Span::from_secs(20);
+const HANDSHAKE_TIMEOUT: Span = Span::from_secs(20);
 
 /// Until when a side notices that the other has vanished without a word.
-const HEARTBEATS_MISSED: (Span, Span) = (Span::from_secs(1), Span::from_secs(30));
+const DISCONNECT_NOTICE_DELAY: (Span, Span) = (Span::from_secs(1), Span::from_secs(30));
 
 impl World<'_> {
-    pub(super) fn send(&mut self, id: LinkId, message: Message) {
+    pub(super) fn send(&mut self, id: LinkId, message: SimMessage) {
         let delay = self.delays.span(self.settings.delay);
         let arrival =
             self.links.get_mut(id.place()).and_then(|link| link.send(self.now, message.to(), delay));
         if let Some(at) = arrival {
-            self.agenda.put(at, Happening::Arrival(id, message));
+            self.agenda.put(at, SimEvent::Arrival(id, message));
         }
     }
 
-    pub(super) fn arrival(&mut self, id: LinkId, message: Message) -> Result<(), Failure> {
+    pub(super) fn arrival(&mut self, id: LinkId, message: SimMessage) -> Result<(), SimFailure> {
         let Some(link) = self.links.get_mut(id.place()) else { return Ok(()) };
         if !link.arrives(self.now, message.to()) {
             return Ok(());
         }
         let (node, key) = (link.node, link.key);
         match message {
-            Message::Hello(inventory) => {
+            SimMessage::Hello(inventory) => {
                 self.head.sessions.insert(key, id);
                 self.head_event(HeadEvent::Joined(key, *inventory))
             }
-            Message::Report(report) => self.head_event(HeadEvent::Report(key, report)),
-            Message::Welcome => {
+            SimMessage::Report(report) => self.head_event(HeadEvent::Report(key, report)),
+            SimMessage::HelloAccepted => {
                 if let Some(daemon) = &mut self.nodes[node].daemon {
-                    daemon.link = DaemonLink::Welcomed(id);
+                    daemon.link = DaemonLink::Established(id);
                 }
                 self.worker_event(node, WorkerEvent::Linked)
             }
-            Message::Order(order) => self.worker_event(node, WorkerEvent::Order(order)),
+            SimMessage::Order(order) => self.worker_event(node, WorkerEvent::Order(order)),
         }
     }
 
     pub(super) fn dial_soon(&mut self, node: usize) {
-        let pause = self.delays.span(CALL_AGAIN);
-        let dial = Happening::Daemon(node, self.nodes[node].life, AtDaemon::Dial);
+        let pause = self.delays.span(RECONNECT_DELAY);
+        let dial = SimEvent::Daemon(node, self.nodes[node].life, DaemonSimEvent::Dial);
         self.agenda.put(self.now + pause, dial);
     }
 
     /// Calls the head; what is said on this link travels up to `lag` longer than usual.
-    pub(super) fn dial(&mut self, node: usize, lag: Span) -> Result<(), Failure> {
+    pub(super) fn dial(&mut self, node: usize, lag: Span) -> Result<(), SimFailure> {
         let caller = &mut self.nodes[node];
         let Some(daemon) = caller.daemon.as_mut().filter(|daemon| daemon.link == DaemonLink::None) else {
             return Ok(());
@@ -71,21 +71,21 @@ impl World<'_> {
             return Ok(());
         }
         let id = LinkId(self.links.len() as u64);
-        daemon.link = DaemonLink::Greeting(id);
+        daemon.link = DaemonLink::Handshaking(id);
         let key = caller.next_key();
         let inventory = caller.inventory().expect("its daemon runs");
         let mut link = Link::new(node, key);
         link.hold_up(Side::Head, self.now + self.delays.span((Span::ZERO, lag)));
         self.links.push(link);
-        self.send(id, Message::Hello(Box::new(inventory)));
-        let give_up = Happening::Daemon(node, self.nodes[node].life, AtDaemon::GiveUp(id));
-        self.agenda.put(self.now + CALL_LIMIT, give_up);
+        self.send(id, SimMessage::Hello(Box::new(inventory)));
+        let give_up = SimEvent::Daemon(node, self.nodes[node].life, DaemonSimEvent::GiveUp(id));
+        self.agenda.put(self.now + HANDSHAKE_TIMEOUT, give_up);
         Ok(())
     }
 
     /// A worker that is not welcomed for too long calls again; its greeting may still arrive.
-    pub(super) fn give_up(&mut self, node: usize, id: LinkId) -> Result<(), Failure> {
-        let waits = |daemon: &Daemon| daemon.link == DaemonLink::Greeting(id);
+    pub(super) fn give_up(&mut self, node: usize, id: LinkId) -> Result<(), SimFailure> {
+        let waits = |daemon: &Daemon| daemon.link == DaemonLink::Handshaking(id);
         if self.nodes[node].daemon.as_ref().is_some_and(waits) {
             self.leave(id);
             return self.link_lost(node);
@@ -94,16 +94,16 @@ impl World<'_> {
     }
 
     /// A worker hangs up and calls again at once.
-    pub(super) fn redial(&mut self, node: usize, times: u32, lag: Span) -> Result<(), Failure> {
+    pub(super) fn redial(&mut self, node: usize, times: u32, lag: Span) -> Result<(), SimFailure> {
         let Some(daemon) = &mut self.nodes[node].daemon else { return Ok(()) };
         let link = std::mem::replace(&mut daemon.link, DaemonLink::None);
         link.id().into_iter().for_each(|id| self.leave(id));
-        if let DaemonLink::Welcomed(_) = link {
+        if let DaemonLink::Established(_) = link {
             self.worker_event(node, WorkerEvent::Unlinked)?;
         }
         self.dial(node, lag)?;
         if let Some(times) = times.checked_sub(1).filter(|times| *times > 0) {
-            let again = Happening::Daemon(node, self.nodes[node].life, AtDaemon::Redial { times, lag });
+            let again = SimEvent::Daemon(node, self.nodes[node].life, DaemonSimEvent::Redial { times, lag });
             self.agenda.put(self.now + self.delays.span((Span::from_millis(1), lag)), again);
         }
         Ok(())
@@ -117,7 +117,7 @@ impl World<'_> {
             self.tally.breaks += 1;
             let until = link.send(self.now, Side::Head, delay).unwrap_or(self.now);
             link.cut(Side::Head, until);
-            self.agenda.put(until, Happening::Broken(id, Side::Head));
+            self.agenda.put(until, SimEvent::Broken(id, Side::Head));
         }
     }
 
@@ -128,7 +128,7 @@ impl World<'_> {
         if link.close(side) {
             self.tally.breaks += 1;
             link.cut(side.other(), until);
-            self.agenda.put(until, Happening::Broken(id, side.other()));
+            self.agenda.put(until, SimEvent::Broken(id, side.other()));
         }
     }
 
@@ -139,8 +139,8 @@ impl World<'_> {
         if link.close(side) {
             self.tally.breaks += 1;
             link.cut(side.other(), until);
-            let notices = self.breaks.span(HEARTBEATS_MISSED);
-            self.agenda.put(until + notices, Happening::Broken(id, side.other()));
+            let notices = self.breaks.span(DISCONNECT_NOTICE_DELAY);
+            self.agenda.put(until + notices, SimEvent::Broken(id, side.other()));
         }
     }
 
@@ -152,11 +152,11 @@ impl World<'_> {
             if let Some(link) = self.links.get_mut(id.place()) {
                 link.cut(side, until);
             }
-            self.agenda.put(until.max(self.now + notices), Happening::Broken(id, side));
+            self.agenda.put(until.max(self.now + notices), SimEvent::Broken(id, side));
         }
     }
 
-    pub(super) fn broken(&mut self, id: LinkId, side: Side) -> Result<(), Failure> {
+    pub(super) fn broken(&mut self, id: LinkId, side: Side) -> Result<(), SimFailure> {
         let Some(link) = self.links.get_mut(id.place()) else { return Ok(()) };
         if !link.close(side) {
             return Ok(());
@@ -171,10 +171,10 @@ impl World<'_> {
         }
     }
 
-    fn link_lost(&mut self, node: usize) -> Result<(), Failure> {
+    fn link_lost(&mut self, node: usize) -> Result<(), SimFailure> {
         let Some(daemon) = &mut self.nodes[node].daemon else { return Ok(()) };
         let link = std::mem::replace(&mut daemon.link, DaemonLink::None);
-        if let DaemonLink::Welcomed(_) = link {
+        if let DaemonLink::Established(_) = link {
             self.worker_event(node, WorkerEvent::Unlinked)?;
         }
         self.dial_soon(node);

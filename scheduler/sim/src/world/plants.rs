@@ -4,21 +4,21 @@ use cohabit_scheduler_core::Effect;
 use cohabit_types::{
     DeviceId, JobId, NodeId, Order, Outcome, RankId, Report, RunOrder, Share, Span, WorkerKey,
 };
-use cohabit_worker_core::Event as WorkerEvent;
+use cohabit_worker_core::WorkerEvent;
 
 use super::World;
-use crate::failure::Failure;
-use crate::happening::{AtHead, Happening, Message};
-use crate::plant::Plant;
+use crate::failure::SimFailure;
+use crate::happening::{HeadSimEvent, SimEvent, SimMessage};
+use crate::plant::PlantedBug;
 
 /// How long after an order the end of an earlier attempt is told once more.
-const LATER: Span = Span::from_secs(1);
+const INJECTION_DELAY: Span = Span::from_secs(1);
 
 impl World<'_> {
     /// Whether a worker tells this to the head, as it should.
-    pub(super) fn tells(&mut self, node: usize, report: &Report) -> Result<bool, Failure> {
+    pub(super) fn tells(&mut self, node: usize, report: &Report) -> Result<bool, SimFailure> {
         let Report::Ended { rank, .. } = report else { return Ok(true) };
-        if self.plant != Some(Plant::LostReport) {
+        if self.plant != Some(PlantedBug::LostReport) {
             return Ok(true);
         }
         self.worker_event(node, WorkerEvent::Order(Order::Acknowledge(*rank)))?;
@@ -26,19 +26,19 @@ impl World<'_> {
     }
 
     /// The head gives an order, and perhaps one more.
-    pub(super) fn plant_beside(&mut self, effect: &Effect) {
+    pub(super) fn inject_worker_bugs(&mut self, effect: &Effect) {
         let Effect::Tell(key, Order::Run(order)) = effect else { return };
         match self.plant {
-            Some(Plant::DoubledAttempt) => self.double(*key, order),
-            Some(Plant::UnfencedReport) => self.relabel(*key, order),
-            Some(Plant::LostReport | Plant::LeakedSlot | Plant::ForgottenJob) | None => {}
+            Some(PlantedBug::DoubledAttempt) => self.double(*key, order),
+            Some(PlantedBug::UnfencedReport) => self.relabel(*key, order),
+            Some(PlantedBug::LostReport | PlantedBug::LeakedSlot | PlantedBug::ForgottenJob) | None => {}
         }
     }
 
     /// Another machine gets the same order, for devices of its own.
     fn double(&mut self, key: WorkerKey, order: &RunOrder) {
         let other = self.head.sessions.iter().find(|(other, _)| other.node != key.node);
-        let Some((link, node)) = other.and_then(|(other, link)| Some((*link, self.place_of(other.node)?)))
+        let Some((link, node)) = other.and_then(|(other, link)| Some((*link, self.node_index(other.node)?)))
         else {
             return;
         };
@@ -48,7 +48,7 @@ impl World<'_> {
             let count = run.devices.len();
             run.devices = there.iter().take(count).map(|device| device.id.clone()).collect::<Vec<DeviceId>>();
         }
-        self.send(link, Message::Order(Order::Run(Box::new(order))));
+        self.send(link, SimMessage::Order(Order::Run(Box::new(order))));
     }
 
     /// The end of an earlier attempt is told as if it were that of the one that is ordered now.
@@ -60,18 +60,18 @@ impl World<'_> {
         let Some(outcome) = self.outcome_of(rank(earlier)) else { return };
         let (rank, at) = (rank(order.attempt.attempt), self.now);
         let report = Report::Ended { rank, outcome, stopped: None, progress: None, at };
-        let told = Happening::Head(self.head.life, AtHead::Relabelled(key, report));
-        self.agenda.put(self.now + LATER, told);
+        let told = SimEvent::Head(self.head.life, HeadSimEvent::Relabelled(key, report));
+        self.agenda.put(self.now + INJECTION_DELAY, told);
     }
 
     /// The head comes back, and not quite as it was.
-    pub(super) fn plant_in_head(&mut self) {
+    pub(super) fn inject_head_bugs(&mut self) {
         match self.plant {
-            Some(Plant::LeakedSlot) => self.head.edit(|head| {
+            Some(PlantedBug::LeakedSlot) => self.head.edit(|head| {
                 let nodes = head["nodes"].as_object_mut().into_iter().flatten();
                 nodes.for_each(|(_, node)| node["devices"][1]["used"] = Share::WHOLE.0.into());
             }),
-            Some(Plant::ForgottenJob) => self.head.edit(|head| {
+            Some(PlantedBug::ForgottenJob) => self.head.edit(|head| {
                 let forgotten = JobId::new(1).to_string();
                 for jobs in ["jobs", "submissions"] {
                     head[jobs].as_object_mut().expect("it is a map").remove(&forgotten);
@@ -81,11 +81,12 @@ impl World<'_> {
                     members.retain(|job| *job != forgotten.as_str());
                 }
             }),
-            Some(Plant::LostReport | Plant::DoubledAttempt | Plant::UnfencedReport) | None => {}
+            Some(PlantedBug::LostReport | PlantedBug::DoubledAttempt | PlantedBug::UnfencedReport) | None => {
+            }
         }
     }
 
-    fn place_of(&self, node: NodeId) -> Option<usize> {
+    fn node_index(&self, node: NodeId) -> Option<usize> {
         self.nodes.iter().position(|it| it.id == node)
     }
 

@@ -3,16 +3,16 @@
 //! Requests and replies are lost with a head that crashes. Submissions are asked again, changes are not.
 
 use cohabit_scheduler_core::Event;
-use cohabit_types::{By, ClientKey, Reply, Request, Span};
+use cohabit_types::{ClientRequestId, Principal, Reply, Request, Span};
 
 use super::World;
 use crate::checks;
-use crate::clients::Asked;
-use crate::failure::Failure;
-use crate::happening::Happening;
+use crate::clients::ClientRequest;
+use crate::failure::SimFailure;
+use crate::happening::SimEvent;
 
 /// How long a client waits for a reply before it asks again.
-const CLIENT_PATIENCE: Span = Span::from_secs(30);
+const CLIENT_TIMEOUT: Span = Span::from_secs(30);
 
 impl World<'_> {
     /// Asks until there is a reply.
@@ -20,7 +20,7 @@ impl World<'_> {
         if self.clients.is_open(index) {
             let asked = self.clients.submit(index);
             asked.into_iter().for_each(|asked| self.ask(asked));
-            self.agenda.put(self.now + CLIENT_PATIENCE, Happening::Impatience(index));
+            self.agenda.put(self.now + CLIENT_TIMEOUT, SimEvent::RetrySubmission(index));
         }
     }
 
@@ -29,12 +29,17 @@ impl World<'_> {
         self.ask(asked);
     }
 
-    pub(super) fn ask(&mut self, (client, by, request): Asked) {
-        self.after_travel(Happening::Request(client, by, request));
+    pub(super) fn ask(&mut self, (client, by, request): ClientRequest) {
+        self.after_travel(SimEvent::Request(client, by, request));
     }
 
     /// A request comes to the head; a new job gets its estimate on the way in.
-    pub(super) fn request(&mut self, client: ClientKey, by: By, mut request: Request) -> Result<(), Failure> {
+    pub(super) fn request(
+        &mut self,
+        client: ClientRequestId,
+        by: Principal,
+        mut request: Request,
+    ) -> Result<(), SimFailure> {
         let now = self.head_now();
         if let Request::Submit(submit) = &mut request {
             submit.estimate = self.shell.expect(now, &by.user, &submit.spec);
@@ -42,7 +47,7 @@ impl World<'_> {
         self.head_event(Event::Client(client, by, request))
     }
 
-    pub(super) fn reply(&mut self, client: ClientKey, reply: Reply) -> Result<(), Failure> {
+    pub(super) fn reply(&mut self, client: ClientRequestId, reply: Reply) -> Result<(), SimFailure> {
         let heard = self.clients.reply(self.head_now(), client, reply);
         self.invariant(heard)?;
         self.check(|| checks::reasons(self.head.head(), self.head_now()))

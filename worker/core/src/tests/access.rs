@@ -3,12 +3,13 @@
 use std::sync::Arc;
 
 use cohabit_types::{
-    Bytes, Compute, DeviceSharing, Enforcement, HeldRank, Outcome, Phase, Share, StartFailure, StopReason,
+    Bytes, ComputeLimit, DeviceSharing, Enforcement, HeldRank, HeldRankPhase, Outcome, Share, StartFailure,
+    StopReason,
 };
 
 use super::gpu_kit::*;
 use super::kit::*;
-use crate::{GpuAccess, MpsLimits, MpsOrder, MpsWord};
+use crate::{GpuAccess, MpsEvent, MpsLimits, MpsOrder};
 
 fn not_started(failure: StartFailure) -> Outcome {
     Outcome::NotStarted(failure)
@@ -18,9 +19,9 @@ fn not_started(failure: StartFailure) -> Outcome {
 fn the_first_sharer_waits_for_the_daemon_and_the_next_ones_do_not() {
     let test =
         TestWorker::with_gpus().run(sharer(1)).does([mps(MpsOrder::Start)]).run(sharer(2)).does_nothing();
-    let held = |job| HeldRank { rank: rank_of(job), phase: Phase::Starting };
+    let held = |job| HeldRank { rank: rank_of(job), phase: HeldRankPhase::Starting };
     assert_eq!(test.worker.held(), [held(1), held(2)]);
-    test.word(MpsWord::Up)
+    test.word(MpsEvent::Up)
         .does([spawn(&sharer(1), CLIENT), spawn(&sharer(2), CLIENT)])
         .run(sharer(3))
         .does([spawn(&sharer(3), CLIENT)]);
@@ -43,7 +44,7 @@ fn a_daemon_without_clients_is_stopped_after_ten_seconds_and_started_again() {
         .run(sharer(3))
         .until(400)
         .does_nothing()
-        .word(MpsWord::Stopped)
+        .word(MpsEvent::Stopped)
         .does([mps(MpsOrder::Start)]);
 }
 
@@ -71,7 +72,7 @@ fn a_rank_alone_waits_until_the_daemon_is_gone() {
         .does_nothing()
         .dies(1)
         .does([died(1, 100), mps(MpsOrder::Stop)])
-        .word(MpsWord::Stopped)
+        .word(MpsEvent::Stopped)
         .does([spawn(&loner(2), GpuAccess::Exclusive)]);
 }
 
@@ -84,7 +85,7 @@ fn a_rank_on_two_gpus_waits_for_the_daemons_of_both() {
         .forget_effects()
         .run(both.clone())
         .does([mps(MpsOrder::Stop)])
-        .word(MpsWord::Stopped)
+        .word(MpsEvent::Stopped)
         .does([spawn(&both, GpuAccess::Exclusive)]);
 }
 
@@ -104,13 +105,13 @@ fn a_sharer_waits_for_a_rank_alone() {
 fn limits_are_per_process_and_the_percentage_is_the_share_where_it_is_capped() {
     let gets = |share: u32, memory: u64, processes: u32, percentage: u32| {
         let mut order = sharer(1);
-        Arc::make_mut(&mut order.spec).demand.compute = Compute::Capped;
+        Arc::make_mut(&mut order.spec).demand.compute = ComputeLimit::Capped;
         Arc::make_mut(&mut order.spec).demand.gpu_memory = Some(Bytes(memory));
         Arc::make_mut(&mut order.spec).demand.gpu_processes = processes;
         order.ranks[0].share = Share(share);
         let limits = MpsLimits { memory: Bytes(1 << 20), percentage: Some(percentage) };
         let test = TestWorker::with_gpus().run(order.clone()).forget_effects();
-        test.word(MpsWord::Up).does([spawn(&order, GpuAccess::Mps(limits))]);
+        test.word(MpsEvent::Up).does([spawn(&order, GpuAccess::Mps(limits))]);
     };
     gets(333, (3 << 20) + 5, 2, 33);
     gets(5, 17, 4, 1);
@@ -159,7 +160,7 @@ fn a_daemon_that_does_not_start_leaves_turns_to_those_who_put_up_with_them() {
         .run(sharer(1))
         .run(strict_sharer(2))
         .does([mps(MpsOrder::Start)])
-        .word(MpsWord::Failed("exit status 100".into()))
+        .word(MpsEvent::Failed("exit status 100".into()))
         .does([
             told(unenforced("exit status 100")),
             spawn(&sharer(1), TURNS),
@@ -177,7 +178,7 @@ fn a_stop_ends_a_rank_that_waits_without_starting_it() {
         .does([mps(MpsOrder::Start)])
         .stop_job(1, StopReason::Cancelled)
         .does([ended(rank_of(1), not_started(never), Some(StopReason::Cancelled), 100)])
-        .word(MpsWord::Up)
+        .word(MpsEvent::Up)
         .does_nothing()
         .until(110)
         .does([mps(MpsOrder::Stop)]);
@@ -200,7 +201,7 @@ fn who_insists_on_limits_is_stopped_when_they_turn_out_not_to_be_enforced() {
     let why = || Enforcement::Unenforced("its processes are no clients".into());
     TestWorker::with_gpus()
         .run(strict_sharer(1))
-        .word(MpsWord::Up)
+        .word(MpsEvent::Up)
         .runs(1)
         .forget_effects()
         .learns(1, why())

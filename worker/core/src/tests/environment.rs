@@ -4,7 +4,7 @@ use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use cohabit_types::{DeviceId, JobId, Launch, RankRun, Rendezvous, RunOrder, Share};
+use cohabit_types::{DeviceId, JobId, LaunchMode, RankRun, Rendezvous, RunOrder, Share};
 
 use super::kit::{limited, order, spec};
 use crate::environment::{environment, rendezvous_port};
@@ -58,7 +58,7 @@ fn a_plain_job_gets_our_words_and_those_of_a_launcher() {
 #[test]
 fn a_rank_for_each_device_gets_the_set_of_torchrun() {
     let mut spec = limited(60, None);
-    spec.launch = Launch::PerGpu;
+    spec.launch = LaunchMode::PerGpu;
     spec.retry.limit = 3;
     let mut environment = of_last_rank(&second_node(order(spec, 2)));
     environment.retain(|name, _| !name.starts_with("COHABIT_"));
@@ -85,7 +85,7 @@ fn a_rank_for_each_device_gets_the_set_of_torchrun() {
 }
 
 /// The second of two nodes, on which lie ranks 4 and 0 of six; the first has the other four.
-fn uneven(launch: Launch) -> RunOrder {
+fn uneven(launch: LaunchMode) -> RunOrder {
     let mut spec = spec();
     spec.launch = launch;
     let mut order = order(spec, 6);
@@ -99,15 +99,15 @@ fn uneven(launch: Launch) -> RunOrder {
         share: Share::WHOLE,
     };
     order.ranks = match launch {
-        Launch::PerGpu => [(0, 4), (1, 0)].into_iter().map(alone).collect(),
-        Launch::PerNode => vec![RankRun { devices: [devices(0), devices(1)].concat(), ..alone((0, 1)) }],
+        LaunchMode::PerGpu => [(0, 4), (1, 0)].into_iter().map(alone).collect(),
+        LaunchMode::PerNode => vec![RankRun { devices: [devices(0), devices(1)].concat(), ..alone((0, 1)) }],
     };
     order
 }
 
 #[test]
 fn ranks_that_lie_apart_are_counted_where_they_are() {
-    let environment = of_last_rank(&uneven(Launch::PerGpu));
+    let environment = of_last_rank(&uneven(LaunchMode::PerGpu));
     let values = ["RANK", "LOCAL_RANK", "LOCAL_WORLD_SIZE", "WORLD_SIZE", "GROUP_RANK"]
         .map(|name| environment[name].as_str());
     assert_eq!(values, ["0", "1", "2", "6", "1"]);
@@ -115,14 +115,14 @@ fn ranks_that_lie_apart_are_counted_where_they_are() {
 
 #[test]
 fn a_launcher_is_told_how_many_devices_its_own_node_has() {
-    let environment = of_last_rank(&uneven(Launch::PerNode));
+    let environment = of_last_rank(&uneven(LaunchMode::PerNode));
     let values = ["NODE_RANK", "NNODES", "NPROC_PER_NODE"].map(|name| environment[name].as_str());
     assert_eq!(values, ["1", "2", "2"]);
 }
 
 #[test]
 fn rank_0_listens_where_all_meet_and_no_other_does() {
-    let mut order = uneven(Launch::PerGpu);
+    let mut order = uneven(LaunchMode::PerGpu);
     order.rendezvous = Some(Rendezvous { address: "10.0.0.2".into(), port: 29_777 });
     let listens =
         |order: &RunOrder| order.ranks.iter().map(|run| rendezvous_port(order, run)).collect::<Vec<_>>();
@@ -139,12 +139,12 @@ fn rank_0_listens_where_all_meet_and_no_other_does() {
 
 #[test]
 fn ranks_of_a_node_divide_its_claimed_cores_unless_the_job_says_how_many_threads() {
-    let mut order = uneven(Launch::PerGpu);
+    let mut order = uneven(LaunchMode::PerGpu);
     Arc::make_mut(&mut order.spec).demand.cpus = 9;
     assert_eq!(of_last_rank(&order)["OMP_NUM_THREADS"], "4");
     Arc::make_mut(&mut order.spec).environment.insert("OMP_NUM_THREADS".into(), "7".into());
     assert!(!of_last_rank(&order).contains_key("OMP_NUM_THREADS"), "the job's own value is added elsewhere");
-    assert!(!of_last_rank(&uneven(Launch::PerNode)).contains_key("OMP_NUM_THREADS"));
+    assert!(!of_last_rank(&uneven(LaunchMode::PerNode)).contains_key("OMP_NUM_THREADS"));
 }
 
 #[test]

@@ -6,7 +6,7 @@ use cohabit_types::{Outcome, StartFailure, StopReason};
 
 use super::gpu_kit::*;
 use super::kit::*;
-use crate::{Effect, Ending, Event, MpsOrder, MpsWord, StopStep};
+use crate::{MpsEvent, MpsOrder, RankExit, StopStep, WorkerEffect, WorkerEvent};
 
 const NO_RECOVERY: &str = "its MPS server did not come back after a fault: no device";
 
@@ -26,7 +26,7 @@ fn the_culprit_and_the_victims_are_stopped_and_the_server_recovers() {
         .does([terminated(1, StopReason::MpsFaultVictim, 100)])
         .dies(2)
         .does([terminated(2, StopReason::MpsFault, 100), mps(MpsOrder::Recover)])
-        .word(MpsWord::Up)
+        .word(MpsEvent::Up)
         .does([told(well())])
         .run(sharer(3))
         .does([spawn(&sharer(3), CLIENT)]);
@@ -66,7 +66,7 @@ fn a_victim_gets_no_warning_and_ten_seconds() {
     Arc::make_mut(&mut warned.spec).stop = limited(1_000, Some(90)).stop;
     TestWorker::with_gpus()
         .run(warned)
-        .word(MpsWord::Up)
+        .word(MpsEvent::Up)
         .runs(1)
         .forget_effects()
         .word(faulted(None))
@@ -79,13 +79,13 @@ fn a_victim_gets_no_warning_and_ten_seconds() {
 
 #[test]
 fn a_fault_hastens_a_stop_that_has_begun() {
-    let hastened = Effect::Stopping(rank_of(1), stopping(StopReason::Cancelled, StopStep::Kill, 115));
+    let hastened = WorkerEffect::Stopping(rank_of(1), stopping(StopReason::Cancelled, StopStep::Kill, 115));
     let mut warned = sharer(2);
     Arc::make_mut(&mut warned.spec).stop = limited(1_000, Some(90)).stop;
     TestWorker::with_gpus()
         .run(sharer(1))
         .run(warned)
-        .word(MpsWord::Up)
+        .word(MpsEvent::Up)
         .runs(1)
         .runs(2)
         .stop_job(1, StopReason::Cancelled)
@@ -135,7 +135,7 @@ fn a_sharer_that_comes_during_a_recovery_waits_for_it() {
         .run(sharer(2))
         .dies(1)
         .forget_effects()
-        .word(MpsWord::Up)
+        .word(MpsEvent::Up)
         .does([told(well()), spawn(&sharer(2), CLIENT)]);
 }
 
@@ -147,7 +147,7 @@ fn a_server_that_does_not_recover_fences_its_gpu() {
         .dies(1)
         .run(sharer(2))
         .forget_effects()
-        .word(MpsWord::Failed("no device".into()))
+        .word(MpsEvent::Failed("no device".into()))
         .does([told(fenced(NO_RECOVERY)), ended(rank_of(2), refused.clone(), None, 100)])
         .run(loner(3))
         .does([ended(rank_of(3), refused, None, 100)])
@@ -162,7 +162,7 @@ fn a_fault_without_clients_is_recovered_from_at_once() {
         .forget_effects()
         .word(faulted(None))
         .does([told(recovering("a fatal GPU error")), mps(MpsOrder::Recover)])
-        .word(MpsWord::Up)
+        .word(MpsEvent::Up)
         .does([told(well())])
         .until(110)
         .does([mps(MpsOrder::Stop)]);
@@ -176,23 +176,23 @@ fn a_daemon_on_a_fenced_gpu_is_stopped_instead_of_recovered() {
         .forget_effects()
         .dies(1)
         .does([terminated(1, StopReason::MpsFaultVictim, 100), mps(MpsOrder::Stop)])
-        .word(MpsWord::Stopped)
+        .word(MpsEvent::Stopped)
         .does_nothing();
 }
 
 #[test]
 fn words_that_answer_nothing_are_ignored() {
     TestWorker::serving(&[1])
-        .word(MpsWord::Stopped)
-        .word(MpsWord::Up)
-        .word(MpsWord::Failed("late".into()))
+        .word(MpsEvent::Stopped)
+        .word(MpsEvent::Up)
+        .word(MpsEvent::Failed("late".into()))
         .does_nothing()
         .dies(1)
         .until(110)
         .forget_effects()
         .word(faulted(Some(rank_of(1))))
         .does_nothing()
-        .word(MpsWord::Stopped)
+        .word(MpsEvent::Stopped)
         .word(faulted(None))
         .does_nothing();
 }
@@ -203,12 +203,15 @@ fn a_fault_on_one_gpu_leaves_the_other_alone() {
     elsewhere.ranks[0].devices = vec![gpu(1)];
     TestWorker::serving(&[1])
         .run(elsewhere.clone())
-        .event(Event::Mps(gpu(1), MpsWord::Up))
+        .event(WorkerEvent::Mps(gpu(1), MpsEvent::Up))
         .runs(2)
         .forget_effects()
         .word(faulted(None))
         .does([victims(&[1], 100), vec![told(recovering("a fatal GPU error"))]].concat())
-        .event(Event::Exited(rank_of(2), Ending { outcome: Outcome::Exited(0), stopped: None, at: at(100) }))
+        .event(WorkerEvent::Exited(
+            rank_of(2),
+            RankExit { outcome: Outcome::Exited(0), stopped: None, at: at(100) },
+        ))
         .does([ended(rank_of(2), Outcome::Exited(0), None, 100)]);
 }
 
@@ -225,13 +228,13 @@ fn a_victim_that_saves_its_work_and_exits_well_is_still_a_victim() {
 /// It had ended before it could be told, as most victims do: a later daemon must not take that for a failure.
 #[test]
 fn why_a_victim_ended_is_written_down_where_its_executor_does_not_know() {
-    let exited = Ending { outcome: Outcome::Exited(1), stopped: None, at: at(100) };
+    let exited = RankExit { outcome: Outcome::Exited(1), stopped: None, at: at(100) };
     TestWorker::serving(&[1])
         .word(faulted(None))
         .forget_effects()
-        .event(Event::Exited(rank_of(1), exited))
+        .event(WorkerEvent::Exited(rank_of(1), exited))
         .does([
-            Effect::Explain(rank_of(1), StopReason::MpsFaultVictim),
+            WorkerEffect::Explain(rank_of(1), StopReason::MpsFaultVictim),
             ended(rank_of(1), Outcome::Exited(1), Some(StopReason::MpsFaultVictim), 100),
             mps(MpsOrder::Recover),
         ]);

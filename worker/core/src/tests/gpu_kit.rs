@@ -3,13 +3,16 @@
 use std::sync::Arc;
 
 use cohabit_types::{
-    Bytes, Condition, Device, DeviceId, DeviceKind, DeviceSharing, Enforcement, GpuReading, Gpus, Health,
-    JobId, Limits, Order, Outcome, RankId, Report, RunOrder, Share, Signal, StopReason,
+    Bytes, Condition, Device, DeviceId, DeviceKind, DeviceSharing, Enforcement, EnforcementRequirement,
+    GpuReading, GpuRequest, Health, JobId, Order, Outcome, RankId, Report, RunOrder, Share, Signal,
+    StopReason,
 };
 
 use super::kit::*;
 use crate::starting::rank_start;
-use crate::{Effect, Event, FoundRank, GpuAccess, GpuSample, MpsLimits, MpsOrder, MpsWord, Stopping};
+use crate::{
+    FoundRank, GpuAccess, GpuSample, MpsEvent, MpsLimits, MpsOrder, Stopping, WorkerEffect, WorkerEvent,
+};
 
 pub(super) const GIB: u64 = 1 << 30;
 
@@ -41,7 +44,7 @@ pub(super) const fn rank_of(job: u64) -> RankId {
 pub(super) fn sharer(job: u64) -> RunOrder {
     let mut order = order(spec(), 1);
     order.attempt = JobId::new(job).attempt(1);
-    Arc::make_mut(&mut order.spec).demand.gpus = Gpus::Part(Share(250));
+    Arc::make_mut(&mut order.spec).demand.gpus = GpuRequest::Part(Share(250));
     Arc::make_mut(&mut order.spec).demand.gpu_memory = Some(ASKED);
     order.ranks[0].share = Share(250);
     order
@@ -50,7 +53,7 @@ pub(super) fn sharer(job: u64) -> RunOrder {
 /// The same, but it insists on its limits.
 pub(super) fn strict_sharer(job: u64) -> RunOrder {
     let mut order = sharer(job);
-    Arc::make_mut(&mut order.spec).demand.limits = Limits::Enforced;
+    Arc::make_mut(&mut order.spec).demand.limits = EnforcementRequirement::Enforced;
     order
 }
 
@@ -60,35 +63,41 @@ pub(super) fn loner(job: u64) -> RunOrder {
 }
 
 /// A rank that an earlier daemon started, with this access.
-pub(super) fn left_running(order: &RunOrder, access: GpuAccess) -> Event {
+pub(super) fn left_running(order: &RunOrder, access: GpuAccess) -> WorkerEvent {
     left_stopping(order, access, None)
 }
 
 /// The same, which it had begun to stop.
-pub(super) fn left_stopping(order: &RunOrder, access: GpuAccess, stopping: Option<Stopping>) -> Event {
+pub(super) fn left_stopping(order: &RunOrder, access: GpuAccess, stopping: Option<Stopping>) -> WorkerEvent {
     let mut start = rank_start(order, &order.ranks[0]);
     start.access = access;
-    Event::Found(Box::new(FoundRank { start, started_at: at(10), stopping, ending: None, progress: None }))
+    WorkerEvent::Found(Box::new(FoundRank {
+        start,
+        started_at: at(10),
+        stopping,
+        ending: None,
+        progress: None,
+    }))
 }
 
 /// The start of the only rank of this order.
-pub(super) fn spawn(order: &RunOrder, access: GpuAccess) -> Effect {
+pub(super) fn spawn(order: &RunOrder, access: GpuAccess) -> WorkerEffect {
     let mut start = rank_start(order, &order.ranks[0]);
     start.access = access;
-    Effect::Spawn(Box::new(start))
+    WorkerEffect::Spawn(Box::new(start))
 }
 
-pub(super) fn mps(order: MpsOrder) -> Effect {
-    Effect::Mps(gpu(0), order)
+pub(super) fn mps(order: MpsOrder) -> WorkerEffect {
+    WorkerEffect::Mps(gpu(0), order)
 }
 
-pub(super) fn faulted(culprit: Option<RankId>) -> MpsWord {
-    MpsWord::Faulted { culprit, detail: "a fatal GPU error".into() }
+pub(super) fn faulted(culprit: Option<RankId>) -> MpsEvent {
+    MpsEvent::Faulted { culprit, detail: "a fatal GPU error".into() }
 }
 
 /// How `gpu-0` is now, told.
-pub(super) fn told(condition: Condition) -> Effect {
-    Effect::Report(Report::Condition { device: gpu(0), condition })
+pub(super) fn told(condition: Condition) -> WorkerEffect {
+    WorkerEffect::Report(Report::Condition { device: gpu(0), condition })
 }
 
 /// A GPU under MPS that is well.
@@ -109,17 +118,17 @@ pub(super) fn unenforced(why: &str) -> Condition {
     Condition { sharing: DeviceSharing::Unenforced(why.into()), ..well() }
 }
 
-pub(super) fn shares(rank: RankId, enforcement: Enforcement) -> Effect {
-    Effect::Report(Report::Sharing { rank, enforcement })
+pub(super) fn shares(rank: RankId, enforcement: Enforcement) -> WorkerEffect {
+    WorkerEffect::Report(Report::Sharing { rank, enforcement })
 }
 
 /// How a rank ended that died of SIGTERM from somebody else.
-pub(super) fn died(job: u64, secs: u64) -> Effect {
+pub(super) fn died(job: u64, secs: u64) -> WorkerEffect {
     ended(rank_of(job), Outcome::Signalled(Signal::TERM), None, secs)
 }
 
 /// How a rank ended that died of our SIGTERM.
-pub(super) fn terminated(job: u64, stopped: StopReason, secs: u64) -> Effect {
+pub(super) fn terminated(job: u64, stopped: StopReason, secs: u64) -> WorkerEffect {
     ended(rank_of(job), Outcome::Signalled(Signal::TERM), Some(stopped), secs)
 }
 
@@ -148,18 +157,18 @@ impl TestWorker {
     #[track_caller]
     pub(super) fn serving(jobs: &[u64]) -> TestWorker {
         let run = |test: TestWorker, job: &u64| test.run(sharer(*job));
-        let mut test = jobs.iter().fold(TestWorker::with_gpus(), run).word(MpsWord::Up);
+        let mut test = jobs.iter().fold(TestWorker::with_gpus(), run).word(MpsEvent::Up);
         test = jobs.iter().fold(test, |test, job| test.runs(*job));
         test.forget_effects()
     }
 
-    pub(super) fn word(self, word: MpsWord) -> TestWorker {
-        self.event(Event::Mps(gpu(0), word))
+    pub(super) fn word(self, word: MpsEvent) -> TestWorker {
+        self.event(WorkerEvent::Mps(gpu(0), word))
     }
 
     /// The rank of this job runs.
     pub(super) fn runs(self, job: u64) -> TestWorker {
-        self.event(Event::Spawned(rank_of(job)))
+        self.event(WorkerEvent::Spawned(rank_of(job)))
     }
 
     /// It ended by SIGTERM.
@@ -169,28 +178,28 @@ impl TestWorker {
 
     /// The head orders its stop.
     pub(super) fn stop_job(self, job: u64, why: StopReason) -> TestWorker {
-        self.event(Event::Order(Order::Stop { attempt: rank_of(job).attempt, why }))
+        self.event(WorkerEvent::Order(Order::Stop { attempt: rank_of(job).attempt, why }))
     }
 
     pub(super) fn xid(self, code: u64) -> TestWorker {
-        self.event(Event::Xid(gpu(0), code))
+        self.event(WorkerEvent::Xid(gpu(0), code))
     }
 
     pub(super) fn sees(self, sample: GpuSample) -> TestWorker {
-        self.event(Event::Sampled(vec![sample]))
+        self.event(WorkerEvent::Sampled(vec![sample]))
     }
 
     pub(super) fn learns(self, job: u64, enforcement: Enforcement) -> TestWorker {
-        self.event(Event::Sharing(rank_of(job), enforcement))
+        self.event(WorkerEvent::Sharing(rank_of(job), enforcement))
     }
 }
 
 /// SIGTERM to each of these jobs, with SIGKILL to follow at this second.
-pub(super) fn terms(jobs: &[u64], why: StopReason, kill_at: u64) -> Vec<Effect> {
+pub(super) fn terms(jobs: &[u64], why: StopReason, kill_at: u64) -> Vec<WorkerEffect> {
     jobs.iter().flat_map(|job| term(rank_of(*job), why, kill_at)).collect()
 }
 
 /// SIGTERM to each of these jobs, because of the fault of another that was seen at this second.
-pub(super) fn victims(jobs: &[u64], now: u64) -> Vec<Effect> {
+pub(super) fn victims(jobs: &[u64], now: u64) -> Vec<WorkerEffect> {
     terms(jobs, StopReason::MpsFaultVictim, now + 10)
 }

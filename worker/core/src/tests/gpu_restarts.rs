@@ -4,7 +4,7 @@ use cohabit_types::{DeviceSharing, Enforcement, Outcome, StartFailure, StopReaso
 
 use super::gpu_kit::*;
 use super::kit::*;
-use crate::{Effect, Ending, Event, GpuAccess, Lease, MpsOrder, MpsWord, StopStep};
+use crate::{GpuAccess, Lease, MpsEvent, MpsOrder, RankExit, StopStep, WorkerEffect, WorkerEvent};
 
 const LATE_TURNS: &str = "ranks on it were started without MPS, and still run";
 
@@ -17,7 +17,7 @@ fn with_clients() -> TestWorker {
     restarted().event(left_running(&sharer(1), CLIENT)).event(left_running(&sharer(2), CLIENT))
 }
 
-fn back(jobs: &[u64]) -> Vec<Effect> {
+fn back(jobs: &[u64]) -> Vec<WorkerEffect> {
     let leases = jobs.iter().map(|job| lease(rank_of(*job), Lease::Held));
     leases.chain(jobs.iter().map(|job| started(rank_of(*job), 10))).collect()
 }
@@ -30,7 +30,7 @@ fn the_daemon_of_clients_that_live_on_is_adopted_once() {
         .does(back(&[1, 2]))
         .run(sharer(3))
         .does_nothing()
-        .word(MpsWord::Up)
+        .word(MpsEvent::Up)
         .does([spawn(&sharer(3), CLIENT)]);
 }
 
@@ -39,7 +39,7 @@ fn a_daemon_that_cannot_be_adopted_takes_its_clients_with_it() {
     with_clients()
         .link()
         .forget_effects()
-        .word(MpsWord::Failed("its server is gone".into()))
+        .word(MpsEvent::Failed("its server is gone".into()))
         .does([victims(&[1, 2], 100), vec![told(recovering("its server is gone"))]].concat())
         .dies(1)
         .does([terminated(1, StopReason::MpsFaultVictim, 100)])
@@ -55,7 +55,7 @@ fn who_was_being_stopped_when_the_daemon_before_died_keeps_its_reason_and_its_ti
         .event(left_stopping(&sharer(2), CLIENT, stopped(StopReason::MpsFaultVictim)))
         .link()
         .forget_effects()
-        .word(MpsWord::Failed("its server is in fault".into()))
+        .word(MpsEvent::Failed("its server is in fault".into()))
         .does([told(recovering("its server is in fault"))])
         .until(104)
         .does(
@@ -71,9 +71,9 @@ fn who_was_being_stopped_when_the_daemon_before_died_keeps_its_reason_and_its_ti
 #[test]
 fn clients_that_have_ended_leave_nothing_to_adopt() {
     let mut ended =
-        found(sharer(1).spec, Some(Ending { outcome: Outcome::Exited(0), stopped: None, at: at(20) }));
+        found(sharer(1).spec, Some(RankExit { outcome: Outcome::Exited(0), stopped: None, at: at(20) }));
     ended.start.access = CLIENT;
-    restarted().event(Event::Found(Box::new(ended))).does_nothing();
+    restarted().event(WorkerEvent::Found(Box::new(ended))).does_nothing();
 }
 
 #[test]
@@ -81,7 +81,7 @@ fn an_adopted_daemon_whose_clients_ended_meanwhile_is_stopped_in_its_time() {
     restarted()
         .event(left_running(&sharer(1), CLIENT))
         .dies(1)
-        .word(MpsWord::Up)
+        .word(MpsEvent::Up)
         .does([mps(MpsOrder::Adopt)])
         .until(110)
         .does([mps(MpsOrder::Stop)]);
@@ -108,7 +108,7 @@ fn beside_a_rank_that_takes_turns_others_can_only_take_turns() {
         .does([spawn(&sharer(2), TURNS)])
         .dies(1)
         .does([died(1, 100)])
-        .event(Event::SpawnFailed(rank_of(2), StartFailure::Other("no".into())))
+        .event(WorkerEvent::SpawnFailed(rank_of(2), StartFailure::Other("no".into())))
         .does([
             ended(rank_of(2), Outcome::NotStarted(StartFailure::Other("no".into())), None, 100),
             told(well()),
@@ -149,7 +149,7 @@ fn a_rank_that_waits_is_given_up_with_the_link() {
         .run(sharer(1))
         .does([mps(MpsOrder::Start)])
         .unlink()
-        .word(MpsWord::Up)
+        .word(MpsEvent::Up)
         .does_nothing()
         .link()
         .does([ended(rank_of(1), Outcome::NotStarted(never), Some(StopReason::Orphaned), 100)]);

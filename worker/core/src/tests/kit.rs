@@ -5,18 +5,19 @@ use std::sync::Arc;
 
 use cohabit_types::{
     AttemptId, Device, DeviceId, DeviceKind, JobId, JobSpec, Order, Outcome, Progress, RankId, RankRun,
-    Rendezvous, Report, Role, RunOrder, Share, Signal, Span, StartFailure, StopReason, Time, Warning,
+    Rendezvous, Report, Role, RunOrder, Share, Signal, Span, StartFailure, StopReason, Time, WarningSignal,
 };
 
 use crate::{
-    Config, Effect, Ending, Event, FoundRank, GpuAccess, Lease, RankStart, StopStep, Stopping, Target, Worker,
+    Config, FoundRank, GpuAccess, Lease, RankExit, RankStart, SignalTarget, StopStep, Stopping, Worker,
+    WorkerEffect, WorkerEvent,
 };
 
 /// A worker, the time, and what it did since the last look.
 pub(super) struct TestWorker {
     pub(super) worker: Worker,
     now: Time,
-    pub(super) effects: Vec<Effect>,
+    pub(super) effects: Vec<WorkerEffect>,
     /// Why executors know that their ranks are being stopped.
     told: BTreeMap<RankId, StopReason>,
 }
@@ -42,7 +43,7 @@ pub(super) fn spec() -> JobSpec {
 pub(super) fn limited(limit: u64, warning: Option<u64>) -> JobSpec {
     let mut spec = spec();
     spec.time_limit = Some(secs(limit));
-    spec.stop.warning = warning.map(|before| Warning { signal: Signal::USR1, before: secs(before) });
+    spec.stop.warning = warning.map(|before| WarningSignal { signal: Signal::USR1, before: secs(before) });
     spec
 }
 
@@ -72,12 +73,12 @@ pub(super) fn step(step: u64) -> Progress {
     Progress { step, ..Progress::default() }
 }
 
-pub(super) fn started(rank: RankId, secs: u64) -> Effect {
-    Effect::Report(Report::Started { rank, at: at(secs) })
+pub(super) fn started(rank: RankId, secs: u64) -> WorkerEffect {
+    WorkerEffect::Report(Report::Started { rank, at: at(secs) })
 }
 
-pub(super) fn ended(rank: RankId, outcome: Outcome, stopped: Option<StopReason>, secs: u64) -> Effect {
-    Effect::Report(Report::Ended { rank, outcome, stopped, progress: None, at: at(secs) })
+pub(super) fn ended(rank: RankId, outcome: Outcome, stopped: Option<StopReason>, secs: u64) -> WorkerEffect {
+    WorkerEffect::Report(Report::Ended { rank, outcome, stopped, progress: None, at: at(secs) })
 }
 
 /// A stop for this reason whose next step comes at this second.
@@ -86,30 +87,30 @@ pub(super) const fn stopping(why: StopReason, next: StopStep, secs: u64) -> Stop
 }
 
 /// SIGTERM, with SIGKILL to follow at this second.
-pub(super) fn term(rank: RankId, why: StopReason, kill_at: u64) -> Vec<Effect> {
-    let signal = |signal| Effect::Signal(rank, signal, Target::Group);
-    let told = Effect::Stopping(rank, stopping(why, StopStep::Kill, kill_at));
+pub(super) fn term(rank: RankId, why: StopReason, kill_at: u64) -> Vec<WorkerEffect> {
+    let signal = |signal| WorkerEffect::Signal(rank, signal, SignalTarget::Group);
+    let told = WorkerEffect::Stopping(rank, stopping(why, StopStep::Kill, kill_at));
     vec![told, signal(Signal::TERM), signal(Signal::CONT)]
 }
 
 /// SIGKILL, to be sent again ten seconds after this one.
-pub(super) fn kill(rank: RankId, why: StopReason, now: u64) -> Vec<Effect> {
-    let told = Effect::Stopping(rank, stopping(why, StopStep::Kill, now + 10));
-    vec![told, Effect::Signal(rank, Signal::KILL, Target::Everything)]
+pub(super) fn kill(rank: RankId, why: StopReason, now: u64) -> Vec<WorkerEffect> {
+    let told = WorkerEffect::Stopping(rank, stopping(why, StopStep::Kill, now + 10));
+    vec![told, WorkerEffect::Signal(rank, Signal::KILL, SignalTarget::Everything)]
 }
 
 /// The warning signal, with SIGTERM to follow at this second.
-pub(super) fn warn(rank: RankId, why: StopReason, term_at: u64) -> Vec<Effect> {
-    let told = Effect::Stopping(rank, stopping(why, StopStep::Terminate, term_at));
-    vec![told, Effect::Signal(rank, Signal::USR1, Target::Group)]
+pub(super) fn warn(rank: RankId, why: StopReason, term_at: u64) -> Vec<WorkerEffect> {
+    let told = WorkerEffect::Stopping(rank, stopping(why, StopStep::Terminate, term_at));
+    vec![told, WorkerEffect::Signal(rank, Signal::USR1, SignalTarget::Group)]
 }
 
-pub(super) fn lease(rank: RankId, lease: Lease) -> Effect {
-    Effect::Lease(rank, lease)
+pub(super) fn lease(rank: RankId, lease: Lease) -> WorkerEffect {
+    WorkerEffect::Lease(rank, lease)
 }
 
 /// A rank that an earlier daemon started at second 10.
-pub(super) fn found(spec: impl Into<Arc<JobSpec>>, ending: Option<Ending>) -> FoundRank {
+pub(super) fn found(spec: impl Into<Arc<JobSpec>>, ending: Option<RankExit>) -> FoundRank {
     let start = RankStart {
         rank: RANK,
         spec: spec.into(),
@@ -159,15 +160,15 @@ impl TestWorker {
         TestWorker::linked().run(order(spec(), 2)).spawned(0).spawned(1).forget_effects()
     }
 
-    pub(super) fn event(mut self, event: Event) -> TestWorker {
-        if let Event::Found(found) = &event {
+    pub(super) fn event(mut self, event: WorkerEvent) -> TestWorker {
+        if let WorkerEvent::Found(found) = &event {
             self.told.extend(found.stopping.map(|stopping| (found.start.rank, stopping.why)));
         }
         let mut effects = Vec::new();
         self.worker.handle(self.now, event, &mut effects);
         self.worker.check();
         for effect in &effects {
-            if let Effect::Stopping(rank, stopping) = effect {
+            if let WorkerEffect::Stopping(rank, stopping) = effect {
                 self.told.insert(*rank, stopping.why);
             }
         }
@@ -176,19 +177,19 @@ impl TestWorker {
     }
 
     pub(super) fn run(self, order: RunOrder) -> TestWorker {
-        self.event(Event::Order(Order::Run(Box::new(order))))
+        self.event(WorkerEvent::Order(Order::Run(Box::new(order))))
     }
 
     pub(super) fn spawned(self, rank: u32) -> TestWorker {
-        self.event(Event::Spawned(ATTEMPT.rank(rank)))
+        self.event(WorkerEvent::Spawned(ATTEMPT.rank(rank)))
     }
 
     pub(super) fn spawn_failed(self, rank: u32, failure: StartFailure) -> TestWorker {
-        self.event(Event::SpawnFailed(ATTEMPT.rank(rank), failure))
+        self.event(WorkerEvent::SpawnFailed(ATTEMPT.rank(rank), failure))
     }
 
     pub(super) fn stop(self, why: StopReason) -> TestWorker {
-        self.event(Event::Order(Order::Stop { attempt: ATTEMPT, why }))
+        self.event(WorkerEvent::Order(Order::Stop { attempt: ATTEMPT, why }))
     }
 
     pub(super) fn exited(self, rank: u32, outcome: Outcome) -> TestWorker {
@@ -197,31 +198,31 @@ impl TestWorker {
 
     /// A rank ended; its executor says what it was told.
     pub(super) fn ends(self, rank: RankId, outcome: Outcome) -> TestWorker {
-        let ending = Ending { outcome, stopped: self.told.get(&rank).copied(), at: self.now };
-        self.event(Event::Exited(rank, ending))
+        let ending = RankExit { outcome, stopped: self.told.get(&rank).copied(), at: self.now };
+        self.event(WorkerEvent::Exited(rank, ending))
     }
 
     pub(super) fn acknowledge(self, rank: u32) -> TestWorker {
-        self.event(Event::Order(Order::Acknowledge(ATTEMPT.rank(rank))))
+        self.event(WorkerEvent::Order(Order::Acknowledge(ATTEMPT.rank(rank))))
     }
 
     pub(super) fn progress(self, rank: u32, progress: Progress) -> TestWorker {
-        self.event(Event::Progress(ATTEMPT.rank(rank), progress))
+        self.event(WorkerEvent::Progress(ATTEMPT.rank(rank), progress))
     }
 
     pub(super) fn link(self) -> TestWorker {
-        self.event(Event::Linked)
+        self.event(WorkerEvent::Linked)
     }
 
     pub(super) fn unlink(self) -> TestWorker {
-        self.event(Event::Unlinked)
+        self.event(WorkerEvent::Unlinked)
     }
 
     /// Time goes on, with an alarm at every deadline on the way.
     pub(super) fn until(mut self, secs: u64) -> TestWorker {
         while let Some(due_at) = self.worker.deadline().filter(|due_at| *due_at <= at(secs)) {
             self.now = self.now.max(due_at);
-            self = self.event(Event::Alarm);
+            self = self.event(WorkerEvent::Alarm);
         }
         self.now = at(secs);
         self
@@ -234,13 +235,13 @@ impl TestWorker {
     }
 
     /// All that it did since the last look.
-    pub(super) fn take_effects(&mut self) -> Vec<Effect> {
+    pub(super) fn take_effects(&mut self) -> Vec<WorkerEffect> {
         std::mem::take(&mut self.effects)
     }
 
     /// All that it did since the last look, and nothing else.
     #[track_caller]
-    pub(super) fn does<E: Into<Vec<Effect>>>(mut self, expected: E) -> TestWorker {
+    pub(super) fn does<E: Into<Vec<WorkerEffect>>>(mut self, expected: E) -> TestWorker {
         assert_eq!(self.take_effects(), expected.into());
         self
     }
@@ -253,7 +254,7 @@ impl TestWorker {
     #[track_caller]
     pub(super) fn spawns(mut self, expected: &[RankId]) -> TestWorker {
         let spawned = self.take_effects().into_iter().map(|effect| {
-            let Effect::Spawn(start) = &effect else { panic!("{effect:?} instead of a spawn") };
+            let WorkerEffect::Spawn(start) = &effect else { panic!("{effect:?} instead of a spawn") };
             start.rank
         });
         assert_eq!(spawned.collect::<Vec<_>>(), expected);

@@ -1,14 +1,14 @@
 //! Lost links, restarted daemons: leases, what is told again, and what was left behind.
 
-use cohabit_types::{Outcome, ProgressOf, Report, StopReason};
+use cohabit_types::{AttemptProgress, Outcome, Report, StopReason};
 
 use super::kit::*;
-use crate::{Effect, Ending, Event, FoundRank, Lease, StopStep};
+use crate::{FoundRank, Lease, RankExit, StopStep, WorkerEffect, WorkerEvent};
 
 const LOST: Outcome = Outcome::Exited(143);
 
-fn ending(stopped: Option<StopReason>, secs: u64) -> Ending {
-    Ending { outcome: LOST, stopped, at: at(secs) }
+fn ending(stopped: Option<StopReason>, secs: u64) -> RankExit {
+    RankExit { outcome: LOST, stopped, at: at(secs) }
 }
 
 #[test]
@@ -35,7 +35,7 @@ fn an_end_is_told_with_every_new_link_until_it_is_acknowledged() {
         .link()
         .does([end()])
         .acknowledge(0)
-        .does([Effect::Forget(RANK)])
+        .does([WorkerEffect::Forget(RANK)])
         .unlink()
         .link()
         .does_nothing();
@@ -56,7 +56,9 @@ fn what_starts_without_a_link_is_an_orphan_at_once() {
 
 #[test]
 fn progress_waits_for_a_link_and_is_told_again_with_it() {
-    let batch = |progress| Effect::Report(Report::Progress(vec![ProgressOf { attempt: ATTEMPT, progress }]));
+    let batch = |progress| {
+        WorkerEffect::Report(Report::Progress(vec![AttemptProgress { attempt: ATTEMPT, progress }]))
+    };
     let relinked = [lease(RANK, Lease::Orphaned), lease(RANK, Lease::Held), started(RANK, 100)];
     TestWorker::running(spec())
         .progress(0, step(1))
@@ -74,7 +76,7 @@ fn progress_waits_for_a_link_and_is_told_again_with_it() {
 fn an_orphan_that_its_executor_stopped_says_so() {
     TestWorker::running(spec())
         .unlink()
-        .event(Event::Exited(RANK, ending(Some(StopReason::Orphaned), 240)))
+        .event(WorkerEvent::Exited(RANK, ending(Some(StopReason::Orphaned), 240)))
         .does([lease(RANK, Lease::Orphaned)])
         .link()
         .does([ended(RANK, LOST, Some(StopReason::Orphaned), 240)]);
@@ -83,7 +85,7 @@ fn an_orphan_that_its_executor_stopped_says_so() {
 #[test]
 fn a_found_rank_runs_on_and_keeps_its_time_limit() {
     TestWorker::unlinked()
-        .event(Event::Found(Box::new(found(limited(300, None), None))))
+        .event(WorkerEvent::Found(Box::new(found(limited(300, None), None))))
         .does_nothing()
         .link()
         .does([lease(RANK, Lease::Held), started(RANK, 10)])
@@ -96,18 +98,18 @@ fn a_found_rank_runs_on_and_keeps_its_time_limit() {
 #[test]
 fn a_found_end_is_told() {
     TestWorker::unlinked()
-        .event(Event::Found(Box::new(found(spec(), Some(ending(None, 90))))))
+        .event(WorkerEvent::Found(Box::new(found(spec(), Some(ending(None, 90))))))
         .link()
         .does([ended(RANK, LOST, None, 90)])
         .acknowledge(0)
-        .does([Effect::Forget(RANK)]);
+        .does([WorkerEffect::Forget(RANK)]);
 }
 
 #[test]
 fn a_found_end_has_the_reason_that_its_executor_was_told() {
     for why in [None, Some(StopReason::TimeLimit), Some(StopReason::MpsFaultVictim)] {
         TestWorker::unlinked()
-            .event(Event::Found(Box::new(found(limited(300, None), Some(ending(why, 320))))))
+            .event(WorkerEvent::Found(Box::new(found(limited(300, None), Some(ending(why, 320))))))
             .link()
             .does([ended(RANK, LOST, why, 320)]);
     }
@@ -117,7 +119,7 @@ fn a_found_end_has_the_reason_that_its_executor_was_told() {
 fn found_stopping(why: StopReason, next: StopStep, due_at: u64) -> TestWorker {
     let left =
         FoundRank { stopping: Some(stopping(why, next, due_at)), ..found(limited(1_000, Some(60)), None) };
-    TestWorker::unlinked().event(Event::Found(Box::new(left))).does_nothing()
+    TestWorker::unlinked().event(WorkerEvent::Found(Box::new(left))).does_nothing()
 }
 
 #[test]
@@ -168,9 +170,9 @@ fn the_time_limit_holds_without_a_link() {
 
 #[test]
 fn as_whom_a_rank_runs_is_told_over_every_link_while_it_lives() {
-    let told = || Effect::Report(Report::PrivateUser { rank: RANK, uid: 61_184 });
+    let told = || WorkerEffect::Report(Report::PrivateUser { rank: RANK, uid: 61_184 });
     TestWorker::running(spec())
-        .event(Event::PrivateUser(RANK, 61_184))
+        .event(WorkerEvent::PrivateUser(RANK, 61_184))
         .does([told()])
         .unlink()
         .forget_effects()
@@ -178,6 +180,6 @@ fn as_whom_a_rank_runs_is_told_over_every_link_while_it_lives() {
         .does([lease(RANK, Lease::Held), started(RANK, 100), told()])
         .exited(0, Outcome::Exited(0))
         .forget_effects()
-        .event(Event::PrivateUser(RANK, 61_185))
+        .event(WorkerEvent::PrivateUser(RANK, 61_185))
         .does_nothing();
 }

@@ -6,21 +6,21 @@ use cohabit_types::{
 
 use super::gpu_kit::*;
 use super::kit::*;
-use crate::{Effect, Event, GpuSample};
+use crate::{GpuSample, WorkerEffect, WorkerEvent};
 
 const OFF_THE_BUS: &str = "the driver reported Xid 79, the GPU has fallen off the bus";
 const NO_ANSWER: &str = "its driver does not reach it: GPU is lost";
 const MIB: u64 = 1 << 20;
 
 /// The batch that follows a look at `gpu-0` at this second.
-fn telemetry(sample: &GpuSample, secs: u64) -> Effect {
+fn telemetry(sample: &GpuSample, secs: u64) -> WorkerEffect {
     let seen = DeviceTelemetry {
         device: sample.device.clone(),
         at: at(secs),
         reading: sample.reading.clone().unwrap(),
         ranks: sample.ranks.clone(),
     };
-    Effect::Report(Report::Telemetry(vec![seen]))
+    WorkerEffect::Report(Report::Telemetry(vec![seen]))
 }
 
 /// A look that shows this much memory of strangers.
@@ -48,13 +48,13 @@ fn one_look_is_one_batch_and_nobody_is_told_without_a_link() {
     let first = GpuSample { reading: Ok(reading), ..look(&[]) };
     let mut batch = Vec::new();
     for sample in [&first, &second] {
-        let Effect::Report(Report::Telemetry(seen)) = telemetry(sample, 107) else { unreachable!() };
+        let WorkerEffect::Report(Report::Telemetry(seen)) = telemetry(sample, 107) else { unreachable!() };
         batch.extend(seen);
     }
     TestWorker::with_gpus()
         .until(107)
-        .event(Event::Sampled(vec![first.clone(), second]))
-        .does([Effect::Report(Report::Telemetry(batch))])
+        .event(WorkerEvent::Sampled(vec![first.clone(), second]))
+        .does([WorkerEffect::Report(Report::Telemetry(batch))])
         .unlink()
         .sees(first)
         .does_nothing();

@@ -5,14 +5,16 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use cohabit_types::{
-    Bytes, DeviceId, DeviceSharing, Enforcement, GpuReading, Gpus, JobId, Limits, Order, Outcome, Phase,
-    RankId, RunOrder, Share, Span, StartFailure, StopReason, Time,
+    Bytes, DeviceId, DeviceSharing, Enforcement, EnforcementRequirement, GpuReading, GpuRequest,
+    HeldRankPhase, JobId, Order, Outcome, RankId, RunOrder, Share, Span, StartFailure, StopReason, Time,
 };
 use proptest::prelude::*;
 
 use super::gpu_kit::{device, gpu, left_running};
 use super::kit::{at, limited, order, secs, step};
-use crate::{Config, Effect, Ending, Event, GpuAccess, GpuSample, MpsLimits, MpsOrder, MpsWord, Worker};
+use crate::{
+    Config, GpuAccess, GpuSample, MpsEvent, MpsLimits, MpsOrder, RankExit, Worker, WorkerEffect, WorkerEvent,
+};
 
 /// The one job of which everything happens; attempts and ranks are drawn.
 fn rank_id() -> impl Strategy<Value = RankId> {
@@ -26,12 +28,12 @@ fn run_order() -> impl Strategy<Value = RunOrder> {
         let mut order = order(limited(60, warning), if shares { 1 } else { ranks });
         order.attempt = JobId::new(7).attempt(attempt);
         if shares {
-            Arc::make_mut(&mut order.spec).demand.gpus = Gpus::Part(Share(250));
+            Arc::make_mut(&mut order.spec).demand.gpus = GpuRequest::Part(Share(250));
             order.ranks[0].share = Share(250);
             order.ranks[0].devices = vec![gpu(ranks % 2)];
         }
         if insists {
-            Arc::make_mut(&mut order.spec).demand.limits = Limits::Enforced;
+            Arc::make_mut(&mut order.spec).demand.limits = EnforcementRequirement::Enforced;
         }
         order
     })
@@ -41,13 +43,13 @@ fn device_id() -> impl Strategy<Value = DeviceId> {
     (0..2u32).prop_map(gpu)
 }
 
-fn word() -> impl Strategy<Value = MpsWord> {
+fn word() -> impl Strategy<Value = MpsEvent> {
     prop_oneof![
-        4 => Just(MpsWord::Up),
-        1 => Just(MpsWord::Failed("it does not start".into())),
-        3 => Just(MpsWord::Stopped),
+        4 => Just(MpsEvent::Up),
+        1 => Just(MpsEvent::Failed("it does not start".into())),
+        3 => Just(MpsEvent::Stopped),
         2 => prop::option::of(rank_id())
-            .prop_map(|culprit| MpsWord::Faulted { culprit, detail: "a fault".into() }),
+            .prop_map(|culprit| MpsEvent::Faulted { culprit, detail: "a fault".into() }),
     ]
 }
 
@@ -64,26 +66,27 @@ fn enforcement() -> impl Strategy<Value = Enforcement> {
     prop_oneof![Just(Enforcement::Enforced), Just(Enforcement::Unenforced("no client".into()))]
 }
 
-fn event() -> impl Strategy<Value = Event> {
-    let exited = |rank| Event::Exited(rank, Ending { outcome: Outcome::Exited(0), stopped: None, at: at(0) });
+fn event() -> impl Strategy<Value = WorkerEvent> {
+    let exited =
+        |rank| WorkerEvent::Exited(rank, RankExit { outcome: Outcome::Exited(0), stopped: None, at: at(0) });
     prop_oneof![
-        6 => run_order().prop_map(|order| Event::Order(Order::Run(Box::new(order)))),
+        6 => run_order().prop_map(|order| WorkerEvent::Order(Order::Run(Box::new(order)))),
         2 => (rank_id(), prop::sample::select(vec![StopReason::Cancelled, StopReason::Preempted]))
-            .prop_map(|(rank, why)| Event::Order(Order::Stop { attempt: rank.attempt, why })),
-        3 => rank_id().prop_map(|rank| Event::Order(Order::Acknowledge(rank))),
-        4 => rank_id().prop_map(Event::Spawned),
-        1 => rank_id().prop_map(|rank| Event::SpawnFailed(rank, StartFailure::Other("no".into()))),
+            .prop_map(|(rank, why)| WorkerEvent::Order(Order::Stop { attempt: rank.attempt, why })),
+        3 => rank_id().prop_map(|rank| WorkerEvent::Order(Order::Acknowledge(rank))),
+        4 => rank_id().prop_map(WorkerEvent::Spawned),
+        1 => rank_id().prop_map(|rank| WorkerEvent::SpawnFailed(rank, StartFailure::Other("no".into()))),
         4 => rank_id().prop_map(exited),
-        3 => (rank_id(), 0..9u64).prop_map(|(rank, steps)| Event::Progress(rank, step(steps))),
-        1 => Just(Event::Linked),
-        1 => Just(Event::Unlinked),
-        8 => (device_id(), word()).prop_map(|(device, word)| Event::Mps(device, word)),
-        2 => (rank_id(), enforcement()).prop_map(|(rank, told)| Event::Sharing(rank, told)),
-        1 => rank_id().prop_map(|rank| Event::PrivateUser(rank, 61_184)),
-        2 => sample().prop_map(|sample| Event::Sampled(vec![sample])),
+        3 => (rank_id(), 0..9u64).prop_map(|(rank, steps)| WorkerEvent::Progress(rank, step(steps))),
+        1 => Just(WorkerEvent::Linked),
+        1 => Just(WorkerEvent::Unlinked),
+        8 => (device_id(), word()).prop_map(|(device, word)| WorkerEvent::Mps(device, word)),
+        2 => (rank_id(), enforcement()).prop_map(|(rank, told)| WorkerEvent::Sharing(rank, told)),
+        1 => rank_id().prop_map(|rank| WorkerEvent::PrivateUser(rank, 61_184)),
+        2 => sample().prop_map(|sample| WorkerEvent::Sampled(vec![sample])),
         1 => (device_id(), prop::sample::select(vec![31, 31, 31, 63, 74, 79]))
-            .prop_map(|(device, code)| Event::Xid(device, code)),
-        4 => Just(Event::Alarm),
+            .prop_map(|(device, code)| WorkerEvent::Xid(device, code)),
+        4 => Just(WorkerEvent::Alarm),
     ]
 }
 
@@ -114,33 +117,46 @@ impl World {
 
     /// Executors report only what they can: a start once, an end once. MPS actors answer what they were
     /// asked.
-    fn is_possible(&self, event: &Event) -> bool {
+    fn is_possible(&self, event: &WorkerEvent) -> bool {
         match event {
-            Event::Spawned(rank) | Event::SpawnFailed(rank, _) => self.executors.get(rank) == Some(&false),
-            Event::Exited(rank, _) | Event::Progress(rank, _) => self.executors.get(rank) == Some(&true),
-            Event::Mps(device, word) => match (word, self.ordered.get(device)) {
-                (MpsWord::Up | MpsWord::Failed(_), asked) => {
+            WorkerEvent::Spawned(rank) | WorkerEvent::SpawnFailed(rank, _) => {
+                self.executors.get(rank) == Some(&false)
+            }
+            WorkerEvent::Exited(rank, _) | WorkerEvent::Progress(rank, _) => {
+                self.executors.get(rank) == Some(&true)
+            }
+            WorkerEvent::Mps(device, word) => match (word, self.ordered.get(device)) {
+                (MpsEvent::Up | MpsEvent::Failed(_), asked) => {
                     asked.is_some_and(|order| *order != MpsOrder::Stop)
                 }
-                (MpsWord::Stopped, asked) => asked == Some(&MpsOrder::Stop),
-                (MpsWord::Faulted { .. }, _) => true,
+                (MpsEvent::Stopped, asked) => asked == Some(&MpsOrder::Stop),
+                (MpsEvent::Faulted { .. }, _) => true,
             },
-            Event::Order(_) | Event::Found(_) | Event::Linked | Event::Unlinked | Event::Alarm => true,
-            Event::Sharing(..) | Event::PrivateUser(..) | Event::Sampled(_) | Event::Xid(..) => true,
+            WorkerEvent::Order(_)
+            | WorkerEvent::Found(_)
+            | WorkerEvent::Linked
+            | WorkerEvent::Unlinked
+            | WorkerEvent::Alarm => true,
+            WorkerEvent::Sharing(..)
+            | WorkerEvent::PrivateUser(..)
+            | WorkerEvent::Sampled(_)
+            | WorkerEvent::Xid(..) => true,
         }
     }
 
-    fn handle(&mut self, event: Event) {
+    fn handle(&mut self, event: WorkerEvent) {
         match &event {
-            Event::Spawned(rank) => _ = self.executors.insert(*rank, true),
-            Event::SpawnFailed(rank, _) | Event::Exited(rank, _) => _ = self.executors.remove(rank),
-            Event::Mps(device, MpsWord::Up | MpsWord::Failed(_) | MpsWord::Stopped) => {
+            WorkerEvent::Spawned(rank) => _ = self.executors.insert(*rank, true),
+            WorkerEvent::SpawnFailed(rank, _) | WorkerEvent::Exited(rank, _) => {
+                _ = self.executors.remove(rank)
+            }
+            WorkerEvent::Mps(device, MpsEvent::Up | MpsEvent::Failed(_) | MpsEvent::Stopped) => {
                 _ = self.ordered.remove(device);
             }
-            Event::Order(_) | Event::Progress(..) | Event::Found(_) => {}
-            Event::Linked | Event::Unlinked | Event::Alarm => {}
-            Event::Mps(..) | Event::Sharing(..) | Event::PrivateUser(..) => {}
-            Event::Sampled(_) | Event::Xid(..) => {}
+            WorkerEvent::Order(_) | WorkerEvent::Progress(..) | WorkerEvent::Found(_) => {}
+            WorkerEvent::Linked | WorkerEvent::Unlinked | WorkerEvent::Alarm => {}
+            WorkerEvent::Mps(..) | WorkerEvent::Sharing(..) | WorkerEvent::PrivateUser(..) => {}
+            WorkerEvent::Sampled(_) | WorkerEvent::Xid(..) => {}
         }
         let mut effects = Vec::new();
         self.worker.handle(self.now, event, &mut effects);
@@ -148,21 +164,23 @@ impl World {
         effects.into_iter().for_each(|effect| self.apply(effect));
     }
 
-    fn apply(&mut self, effect: Effect) {
+    fn apply(&mut self, effect: WorkerEffect) {
         match effect {
-            Effect::Spawn(start) => {
+            WorkerEffect::Spawn(start) => {
                 assert_eq!(self.executors.insert(start.rank, false), None, "{} runs already", start.rank);
             }
-            Effect::Stopping(rank, _) | Effect::Signal(rank, ..) | Effect::Lease(rank, _) => {
+            WorkerEffect::Stopping(rank, _)
+            | WorkerEffect::Signal(rank, ..)
+            | WorkerEffect::Lease(rank, _) => {
                 assert_eq!(self.executors.get(&rank), Some(&true), "{rank} does not run");
             }
-            Effect::Explain(rank, _) | Effect::Forget(rank) => {
+            WorkerEffect::Explain(rank, _) | WorkerEffect::Forget(rank) => {
                 assert_eq!(self.executors.get(&rank), None, "{rank} has not ended")
             }
-            Effect::Mps(device, order) => {
+            WorkerEffect::Mps(device, order) => {
                 assert_eq!(self.ordered.insert(device, order), None, "an earlier order is not answered");
             }
-            Effect::Report(_) => {}
+            WorkerEffect::Report(_) => {}
         }
     }
 
@@ -172,28 +190,28 @@ impl World {
         while !self.worker.held().is_empty() {
             self.now += Span::from_secs(60);
             for (device, order) in self.ordered.clone() {
-                let word = if order == MpsOrder::Stop { MpsWord::Stopped } else { MpsWord::Up };
-                self.handle(Event::Mps(device, word));
+                let word = if order == MpsOrder::Stop { MpsEvent::Stopped } else { MpsEvent::Up };
+                self.handle(WorkerEvent::Mps(device, word));
             }
             for (rank, runs) in self.executors.clone() {
                 if !runs {
-                    self.handle(Event::Spawned(rank));
+                    self.handle(WorkerEvent::Spawned(rank));
                 }
-                let ending = Ending { outcome: Outcome::Exited(0), stopped: None, at: self.now };
-                self.handle(Event::Exited(rank, ending));
+                let ending = RankExit { outcome: Outcome::Exited(0), stopped: None, at: self.now };
+                self.handle(WorkerEvent::Exited(rank, ending));
             }
-            let ended = self.worker.held().into_iter().filter(|held| held.phase == Phase::Ended);
+            let ended = self.worker.held().into_iter().filter(|held| held.phase == HeldRankPhase::Ended);
             for held in ended.collect::<Vec<_>>() {
-                self.handle(Event::Order(Order::Acknowledge(held.rank)));
+                self.handle(WorkerEvent::Order(Order::Acknowledge(held.rank)));
             }
             assert!(self.now < at(3_600), "these wait for ever: {:?}", self.worker.held());
         }
     }
 }
 
-type Story = Vec<(u64, Event)>;
+type EventSequence = Vec<(u64, WorkerEvent)>;
 
-fn story() -> impl Strategy<Value = (Option<u32>, Story)> {
+fn story() -> impl Strategy<Value = (Option<u32>, EventSequence)> {
     (prop::option::of(1..=4u32), prop::collection::vec((0..20u64, event()), 0..120))
 }
 
@@ -220,7 +238,7 @@ proptest! {
                 world.handle(event);
             }
             for _ in 0..8 {
-                world.handle(Event::Alarm);
+                world.handle(WorkerEvent::Alarm);
             }
             prop_assert!(world.worker.deadline().is_none_or(|due_at| due_at > world.now));
         }

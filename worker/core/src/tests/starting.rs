@@ -1,9 +1,9 @@
 //! From an order to the acknowledged end.
 
-use cohabit_types::{HeldRank, Outcome, Phase, ProgressOf, Report, StartFailure, StopReason};
+use cohabit_types::{AttemptProgress, HeldRank, HeldRankPhase, Outcome, Report, StartFailure, StopReason};
 
 use super::kit::*;
-use crate::Effect;
+use crate::WorkerEffect;
 
 #[test]
 fn a_rank_is_spawned_reported_and_kept_until_its_end_is_acknowledged() {
@@ -19,7 +19,7 @@ fn a_rank_is_spawned_reported_and_kept_until_its_end_is_acknowledged() {
         .exited(0, Outcome::Exited(3))
         .does([ended(RANK, Outcome::Exited(3), None, 200)])
         .acknowledge(0)
-        .does([Effect::Forget(RANK)])
+        .does([WorkerEffect::Forget(RANK)])
         .acknowledge(0)
         .does_nothing();
 }
@@ -86,14 +86,19 @@ fn the_end_of_one_rank_leaves_the_others_to_the_head() {
 fn what_is_held_is_listed_with_how_far_it_is() {
     let test = TestWorker::linked().run(order(spec(), 2)).spawned(1);
     let held = |rank, phase| HeldRank { rank: ATTEMPT.rank(rank), phase };
-    assert_eq!(test.worker.held(), [held(0, Phase::Starting), held(1, Phase::Running(at(100)))]);
+    assert_eq!(
+        test.worker.held(),
+        [held(0, HeldRankPhase::Starting), held(1, HeldRankPhase::Running(at(100)))]
+    );
     let test = test.exited(1, Outcome::Exited(0)).spawned(0).exited(0, Outcome::Exited(0)).acknowledge(0);
-    assert_eq!(test.worker.held(), [held(1, Phase::Ended)]);
+    assert_eq!(test.worker.held(), [held(1, HeldRankPhase::Ended)]);
 }
 
 #[test]
 fn progress_is_told_once_in_a_heartbeat_and_only_where_it_changed() {
-    let batch = |progress| Effect::Report(Report::Progress(vec![ProgressOf { attempt: ATTEMPT, progress }]));
+    let batch = |progress| {
+        WorkerEffect::Report(Report::Progress(vec![AttemptProgress { attempt: ATTEMPT, progress }]))
+    };
     TestWorker::running(spec())
         .progress(0, step(1))
         .does_nothing()
@@ -109,7 +114,9 @@ fn progress_is_told_once_in_a_heartbeat_and_only_where_it_changed() {
 
 #[test]
 fn the_lowest_rank_that_reports_speaks_for_its_attempt() {
-    let batch = |progress| Effect::Report(Report::Progress(vec![ProgressOf { attempt: ATTEMPT, progress }]));
+    let batch = |progress| {
+        WorkerEffect::Report(Report::Progress(vec![AttemptProgress { attempt: ATTEMPT, progress }]))
+    };
     TestWorker::both_running()
         .progress(1, step(5))
         .until(101)
@@ -126,7 +133,7 @@ fn the_lowest_rank_that_reports_speaks_for_its_attempt() {
 #[test]
 fn the_last_progress_is_part_of_the_end() {
     TestWorker::running(spec()).progress(0, step(9)).exited(0, Outcome::Exited(0)).until(200).does([
-        Effect::Report(Report::Ended {
+        WorkerEffect::Report(Report::Ended {
             rank: RANK,
             outcome: Outcome::Exited(0),
             stopped: None,

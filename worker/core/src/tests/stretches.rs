@@ -1,21 +1,23 @@
 //! How fast ranks got on beside which others.
 
-use cohabit_types::{Bytes, GpuReading, Outcome, Progress, RankId, Report, Signal, Stretch, StretchSharing};
+use cohabit_types::{
+    Bytes, ColocationSample, GpuReading, Outcome, Progress, RankId, Report, SharingStrategy, Signal,
+};
 
 use super::gpu_kit::*;
 use super::kit::*;
-use crate::{Effect, Event, GpuSample};
+use crate::{GpuSample, WorkerEffect, WorkerEvent};
 
 fn step_at(step: u64, secs: u64) -> Progress {
     Progress { step, at: at(secs), ..Progress::default() }
 }
 
-fn row(job: u64, neighbours: &[u64], from: u64, to: u64, steps: u64) -> Stretch {
-    Stretch {
+fn row(job: u64, neighbours: &[u64], from: u64, to: u64, steps: u64) -> ColocationSample {
+    ColocationSample {
         rank: rank_of(job),
         device: gpu(0),
         gpu: "NVIDIA H100".into(),
-        sharing: StretchSharing::Mps,
+        sharing: SharingStrategy::Mps,
         neighbours: neighbours.iter().map(|job| rank_of(*job)).collect(),
         from: at(from),
         to: at(to),
@@ -26,24 +28,25 @@ fn row(job: u64, neighbours: &[u64], from: u64, to: u64, steps: u64) -> Stretch 
     }
 }
 
-fn rows(rows: &[Stretch]) -> Effect {
-    Effect::Report(Report::Stretches(rows.to_vec()))
+fn rows(rows: &[ColocationSample]) -> WorkerEffect {
+    WorkerEffect::Report(Report::Stretches(rows.to_vec()))
 }
 
-fn rows_in(effect: Effect) -> Vec<Stretch> {
-    if let Effect::Report(Report::Stretches(rows)) = effect { rows } else { Vec::new() }
+fn rows_in(effect: WorkerEffect) -> Vec<ColocationSample> {
+    if let WorkerEffect::Report(Report::Stretches(rows)) = effect { rows } else { Vec::new() }
 }
 
 impl TestWorker {
     /// The rank of this job has done so many steps at this second, which is nobody's business here.
     fn steps(self, job: u64, step: u64, secs: u64) -> TestWorker {
-        self.event(Event::Progress(rank_of(job), step_at(step, secs)))
+        self.event(WorkerEvent::Progress(rank_of(job), step_at(step, secs)))
     }
 
     /// That ranks ended is what other tests are about.
     fn forget_ended(mut self) -> TestWorker {
         let effects = self.take_effects().into_iter();
-        self.effects = effects.filter(|it| !matches!(it, Effect::Report(Report::Ended { .. }))).collect();
+        self.effects =
+            effects.filter(|it| !matches!(it, WorkerEffect::Report(Report::Ended { .. }))).collect();
         self
     }
 
@@ -55,7 +58,7 @@ impl TestWorker {
 
 #[test]
 fn a_stretch_ends_with_the_rank() {
-    let last = Effect::Report(Report::Ended {
+    let last = WorkerEffect::Report(Report::Ended {
         rank: rank_of(1),
         outcome: Outcome::Signalled(Signal::TERM),
         stopped: None,
@@ -117,7 +120,8 @@ fn a_stretch_ends_when_the_company_changes_and_another_begins() {
 
 #[test]
 fn memory_is_the_most_and_utilisation_the_mean_of_all_looks() {
-    let expected = Stretch { memory: Some(Bytes(9)), utilisation: Some(0.75), ..row(1, &[], 100, 108, 10) };
+    let expected =
+        ColocationSample { memory: Some(Bytes(9)), utilisation: Some(0.75), ..row(1, &[], 100, 108, 10) };
     let mine = |bytes| [(rank_of(1), Bytes(bytes))];
     TestWorker::serving(&[1])
         .steps(1, 0, 100)
@@ -160,8 +164,8 @@ fn rows_wait_for_a_link_and_the_oldest_go_first() {
     for job in 2..1_004 {
         test = test.run(sharer(job)).runs(job).steps(job, 1, job).steps(job, 2, job + 1).dies(job);
     }
-    let mut test = test.forget_effects().event(Event::Linked);
-    let told: Vec<Stretch> = test.take_effects().into_iter().flat_map(rows_in).collect();
+    let mut test = test.forget_effects().event(WorkerEvent::Linked);
+    let told: Vec<ColocationSample> = test.take_effects().into_iter().flat_map(rows_in).collect();
     assert_eq!(told.len(), 1_000);
     assert_eq!(told.first().map(|row| row.rank), Some(rank_of(4)));
     assert_eq!(told.last().map(|row| row.rank), Some(rank_of(1_003)));
@@ -186,10 +190,10 @@ fn a_rank_on_several_gpus_or_on_none_tells_nothing() {
 #[test]
 fn a_row_says_how_the_gpu_was_shared() {
     let told = |test: TestWorker, run, sharing| {
-        let expected = Stretch { sharing, ..row(1, &[], 100, 108, 9) };
+        let expected = ColocationSample { sharing, ..row(1, &[], 100, 108, 9) };
         let test = test.run(run).runs(1).steps(1, 1, 100).steps(1, 10, 108).forget_effects();
         test.dies(1).forget_ended().does([rows(&[expected])]);
     };
-    told(TestWorker::with_gpus(), loner(1), StretchSharing::Exclusive);
-    told(TestWorker::without_mps(), sharer(1), StretchSharing::TimeSliced);
+    told(TestWorker::with_gpus(), loner(1), SharingStrategy::Exclusive);
+    told(TestWorker::without_mps(), sharer(1), SharingStrategy::TimeSliced);
 }

@@ -10,15 +10,15 @@ use std::path::{Path, PathBuf};
 
 use cohabit_worker_core::RankStart;
 
-use super::state::StateFolder;
-use crate::files::{At, make_folder};
+use super::state::StateDirectory;
+use crate::files::{FileContext, create_directory};
 use crate::isolation::{Account, AccountError};
 
-const MAKE: &str = "create the folder for checkpoints";
+const CREATE_ACTION: &str = "create the folder for checkpoints";
 
 /// Makes the folder unless it is there.
 pub(super) fn prepare(
-    state: &StateFolder,
+    state: &StateDirectory,
     rank: &RankStart,
     account: Option<&Account>,
 ) -> Result<PathBuf, AccountError> {
@@ -26,7 +26,7 @@ pub(super) fn prepare(
         Some(place) => {
             let folder = Path::new(&rank.spec.workdir).join(place);
             let make = || DirBuilder::new().recursive(true).mode(0o755).create(&folder);
-            account.map_or_else(make, |account| account.act(make)?).at(MAKE, &folder)?;
+            account.map_or_else(make, |account| account.run_as(make)?).at(CREATE_ACTION, &folder)?;
             Ok(folder)
         }
         None => own(state.checkpoints_of(rank.rank.attempt.job), account),
@@ -35,7 +35,7 @@ pub(super) fn prepare(
 
 /// What another user left in a place of this name, in an earlier life of the cluster, is not for this one.
 fn own(folder: PathBuf, account: Option<&Account>) -> Result<PathBuf, AccountError> {
-    make_folder(&folder)?;
+    create_directory(&folder)?;
     if let Some(account) = account {
         let owner = fs::symlink_metadata(&folder).at("look at", &folder)?.uid();
         if owner != account.uid && owner != 0 {

@@ -4,7 +4,7 @@ use std::fmt;
 use std::path::Path;
 use std::str::FromStr;
 
-use cohabit_gpu::{GpuError, Gpus, NoGpus};
+use cohabit_gpu::{GpuError, NoGpus, NvmlSession};
 use cohabit_types::{Bytes, Device, DeviceId, DeviceKind, DeviceSharing};
 
 /// What a worker is told to offer: `auto`, `host:4`, `sim:2xH200-141G`.
@@ -27,7 +27,7 @@ pub enum DeviceSpec {
 
 /// Whether GPUs are shared under NVIDIA's MPS.
 #[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
-pub enum MpsUse {
+pub enum MpsMode {
     /// Wherever it works.
     #[default]
     Auto,
@@ -84,9 +84,9 @@ impl fmt::Display for DeviceSpec {
 
 impl DeviceSpec {
     /// The devices themselves. Asks the driver, so it may take a second.
-    pub(crate) fn devices(&self, nvml_library: Option<&Path>, mps: MpsUse) -> Vec<Device> {
+    pub(crate) fn devices(&self, nvml_library: Option<&Path>, mps: MpsMode) -> Vec<Device> {
         match self {
-            DeviceSpec::Auto => gpus_or_a_slot(nvml_library, mps),
+            DeviceSpec::Auto => gpus_or_host_slot(nvml_library, mps),
             DeviceSpec::Host(slots) => (0..*slots).map(host_slot).collect(),
             DeviceSpec::Simulated { count, model, memory } => {
                 (0..*count).map(|number| fake(number, model, *memory)).collect()
@@ -95,7 +95,7 @@ impl DeviceSpec {
     }
 }
 
-fn gpus_or_a_slot(nvml_library: Option<&Path>, mps: MpsUse) -> Vec<Device> {
+fn gpus_or_host_slot(nvml_library: Option<&Path>, mps: MpsMode) -> Vec<Device> {
     match gpus(nvml_library) {
         Ok(gpus) if !gpus.is_empty() => gpus.into_iter().map(|gpu| offered(gpu, mps)).collect(),
         Ok(_) => {
@@ -110,18 +110,18 @@ fn gpus_or_a_slot(nvml_library: Option<&Path>, mps: MpsUse) -> Vec<Device> {
 }
 
 fn gpus(library: Option<&Path>) -> Result<Vec<Device>, NoGpus> {
-    let gpus = Gpus::open(library)?.devices().into_iter();
+    let gpus = NvmlSession::open(library)?.devices().into_iter();
     let unreadable = |error: &GpuError| tracing::warn!(%error, "a GPU does not answer and is not offered");
     Ok(gpus.filter_map(|gpu| gpu.inspect_err(unreadable).ok()).collect())
 }
 
 /// A GPU as this worker lets it be shared. What was found is said in the log, too.
-fn offered(mut gpu: Device, mps: MpsUse) -> Device {
+fn offered(mut gpu: Device, mps: MpsMode) -> Device {
     gpu.condition.sharing = match (gpu.condition.sharing, mps) {
-        (DeviceSharing::Enforced, MpsUse::Off) => {
+        (DeviceSharing::Enforced, MpsMode::Off) => {
             DeviceSharing::Unenforced("MPS is switched off on this worker".to_owned())
         }
-        (sharing, MpsUse::Auto | MpsUse::Off) => sharing,
+        (sharing, MpsMode::Auto | MpsMode::Off) => sharing,
     };
     let memory = gpu.memory.map_or_else(|| "unknown".to_owned(), |memory| memory.to_string());
     let sharing = &gpu.condition.sharing;
@@ -173,14 +173,14 @@ mod tests {
 
     #[test]
     fn simulated_gpus_say_so() {
-        let devices = "sim:2xH200-141G".parse::<DeviceSpec>().unwrap().devices(None, MpsUse::Auto);
+        let devices = "sim:2xH200-141G".parse::<DeviceSpec>().unwrap().devices(None, MpsMode::Auto);
         assert_eq!(devices[1].id, DeviceId("fake-1".into()));
         assert_eq!((devices[1].kind, devices[1].memory), (DeviceKind::Fake, Some(Bytes(141 << 30))));
     }
 
     #[test]
     fn without_a_driver_there_is_one_host_slot() {
-        let devices = DeviceSpec::Auto.devices(Some(Path::new("/no/such/library.so")), MpsUse::Auto);
+        let devices = DeviceSpec::Auto.devices(Some(Path::new("/no/such/library.so")), MpsMode::Auto);
         assert_eq!(devices, [host_slot(0)]);
     }
 
@@ -191,9 +191,9 @@ mod tests {
             gpu.condition.sharing = found;
             offered(gpu, mps).condition.sharing
         };
-        assert_eq!(sharing(DeviceSharing::Enforced, MpsUse::Auto), DeviceSharing::Enforced);
-        assert!(matches!(sharing(DeviceSharing::Enforced, MpsUse::Off), DeviceSharing::Unenforced(_)));
+        assert_eq!(sharing(DeviceSharing::Enforced, MpsMode::Auto), DeviceSharing::Enforced);
+        assert!(matches!(sharing(DeviceSharing::Enforced, MpsMode::Off), DeviceSharing::Unenforced(_)));
         let alone = DeviceSharing::Alone("it is divided".into());
-        assert_eq!(sharing(alone.clone(), MpsUse::Off), alone);
+        assert_eq!(sharing(alone.clone(), MpsMode::Off), alone);
     }
 }

@@ -7,19 +7,19 @@ use std::collections::{BTreeMap, VecDeque};
 use std::fmt;
 use std::time::Duration;
 
-use cohabit_actor::{Actor, Address, Context, Failure, Reply, Spec, Timer, TryTellError};
+use cohabit_actor::{Actor, ActorFailure, Address, ChildSpec, Context, ReplyTo, TaskHandle, TryTellError};
 use cohabit_types::{Device, HeldRank, Incarnation, Order, RankId, Report, Span, StopReason, Time};
-use cohabit_worker_core::{Effect, Event, Lease, RankStart, Worker};
+use cohabit_worker_core::{Lease, RankStart, Worker, WorkerEffect, WorkerEvent};
 use tokio::sync::mpsc;
 use tokio::sync::mpsc::error::TrySendError;
 
-use super::environment::Surroundings;
-use super::gpu::{Crew, MpsMessage};
-use super::rank::{Origin, Rank, RankMessage};
+use super::environment::RankContext;
+use super::gpu::{GpuManagers, MpsMessage};
+use super::rank::{RankActor, RankMessage, RankOrigin};
 use super::recovery;
 use crate::clock;
-use crate::rank_folder::RankFolder;
-use crate::wire::Command;
+use crate::rank_folder::RankDirectory;
+use crate::wire::ExecutorCommand;
 
 /// Commands that may wait for a rank's executor; the core sends a handful in all.
 const COMMANDS: usize = 64;
@@ -31,9 +31,9 @@ pub(crate) const LEASE_TERM: Span = Span::from_secs(10);
 /// What the driver is told.
 pub(crate) enum DriverMessage {
     /// Something happened to a rank.
-    Happened(Event),
+    Happened(WorkerEvent),
     /// The link is about to greet the head: how is everything? Orders of earlier links are void from now on.
-    Greeting(Reply<Present>),
+    Greeting(ReplyTo<InventorySnapshot>),
     /// The head welcomed this link; reports go this way.
     Linked(Incarnation, mpsc::Sender<Report>),
     /// Orders that came over this link.
@@ -47,7 +47,7 @@ pub(crate) enum DriverMessage {
 }
 
 /// The part of a greeting that the core knows.
-pub(crate) struct Present {
+pub(crate) struct InventorySnapshot {
     /// Every rank that is here.
     pub(crate) held: Vec<HeldRank>,
     /// The devices, as they are now.
@@ -55,63 +55,67 @@ pub(crate) struct Present {
 }
 
 /// Owner of the worker core.
-pub(crate) struct Driver {
+pub(crate) struct WorkerDriver {
     worker: Worker,
-    surroundings: Surroundings,
+    rank_context: RankContext,
     ranks: BTreeMap<RankId, Address<RankMessage>>,
-    gpus: Crew,
-    link: Option<PresentLink>,
+    gpus: GpuManagers,
+    link: Option<CurrentLink>,
     /// The latest time that the core was given.
     now: Time,
-    alarm: Option<(Time, Timer)>,
+    alarm: Option<(Time, TaskHandle)>,
 }
 
 /// The link that the core knows of.
-struct PresentLink {
+struct CurrentLink {
     incarnation: Incarnation,
     /// None when it is being dropped.
     reports: Option<mpsc::Sender<Report>>,
 }
 
-impl Driver {
-    pub(crate) fn new(worker: Worker, surroundings: Surroundings) -> Driver {
-        let (ranks, gpus) = (BTreeMap::new(), Crew::default());
-        Driver { worker, surroundings, ranks, gpus, link: None, now: Time::EPOCH, alarm: None }
+impl WorkerDriver {
+    pub(crate) fn new(worker: Worker, rank_context: RankContext) -> WorkerDriver {
+        let (ranks, gpus) = (BTreeMap::new(), GpuManagers::default());
+        WorkerDriver { worker, rank_context, ranks, gpus, link: None, now: Time::EPOCH, alarm: None }
     }
 }
 
-impl Actor for Driver {
+impl Actor for WorkerDriver {
     type Message = DriverMessage;
 
     /// What earlier daemons left comes before everything else.
-    async fn started(&mut self, context: &mut Context<Self>) -> Result<(), Failure> {
-        self.gpus = Crew::spawn(context, &self.surroundings);
-        for recovered in recovery::recover(&self.surroundings.state, &self.surroundings.gpus).await {
+    async fn started(&mut self, context: &mut Context<Self>) -> Result<(), ActorFailure> {
+        self.gpus = GpuManagers::spawn(context, &self.rank_context);
+        for recovered in recovery::recover(&self.rank_context.state, &self.rank_context.gpus).await {
             if let Some(connection) = recovered.connection {
                 let start = &recovered.found.start;
-                self.hold(context, start.rank, self.gpus.mps_of(start), Origin::Found(connection));
+                self.hold(context, start.rank, self.gpus.mps_of(start), RankOrigin::Found(connection));
             }
-            self.handle_event(context, Event::Found(Box::new(recovered.found)));
+            self.handle_event(context, WorkerEvent::Found(Box::new(recovered.found)));
         }
         self.gpus.settle();
         context.send_every(Duration::from(LEASE_TERM) / 4, || DriverMessage::Renew);
-        self.surroundings.executors.replenish();
+        self.rank_context.executors.replenish();
         Ok(())
     }
 
-    async fn handle(&mut self, message: DriverMessage, context: &mut Context<Self>) -> Result<(), Failure> {
+    async fn handle(
+        &mut self,
+        message: DriverMessage,
+        context: &mut Context<Self>,
+    ) -> Result<(), ActorFailure> {
         match message {
             DriverMessage::Happened(event) => self.handle_event(context, event),
             DriverMessage::Greeting(reply_to) => {
                 self.unlink(context);
-                reply_to.send(Present { held: self.worker.held(), devices: self.worker.devices() });
+                reply_to.send(InventorySnapshot { held: self.worker.held(), devices: self.worker.devices() });
             }
             DriverMessage::Linked(incarnation, reports) => {
-                self.link = Some(PresentLink { incarnation, reports: Some(reports) });
-                self.handle_event(context, Event::Linked);
+                self.link = Some(CurrentLink { incarnation, reports: Some(reports) });
+                self.handle_event(context, WorkerEvent::Linked);
             }
             DriverMessage::Ordered(from, orders) if self.is_linked_by(from) => {
-                orders.into_iter().for_each(|order| self.handle_event(context, Event::Order(order)));
+                orders.into_iter().for_each(|order| self.handle_event(context, WorkerEvent::Order(order)));
             }
             DriverMessage::Unlinked(from) if self.is_linked_by(from) => self.unlink(context),
             DriverMessage::Ordered(from, _) | DriverMessage::Unlinked(from) => {
@@ -119,7 +123,7 @@ impl Actor for Driver {
             }
             DriverMessage::Alarm => {
                 self.alarm = None;
-                self.handle_event(context, Event::Alarm);
+                self.handle_event(context, WorkerEvent::Alarm);
             }
             DriverMessage::Renew => self.renew_leases(),
         }
@@ -127,27 +131,27 @@ impl Actor for Driver {
     }
 }
 
-impl Driver {
+impl WorkerDriver {
     fn is_linked_by(&self, incarnation: Incarnation) -> bool {
         self.link.as_ref().is_some_and(|link| link.incarnation == incarnation)
     }
 
     fn unlink(&mut self, context: &mut Context<Self>) {
         if self.link.take().is_some() {
-            self.handle_event(context, Event::Unlinked);
+            self.handle_event(context, WorkerEvent::Unlinked);
         }
     }
 
     /// The one way into the core.
-    fn handle_event(&mut self, context: &mut Context<Self>, event: Event) {
+    fn handle_event(&mut self, context: &mut Context<Self>, event: WorkerEvent) {
         let mut events = VecDeque::from([event]);
         while let Some(event) = events.pop_front() {
-            tracing::debug!(event = %Shown(&event));
+            tracing::debug!(event = %LogView(&event));
             self.now = self.now.max(clock::now());
             let mut effects = Vec::new();
             self.worker.handle(self.now, event, &mut effects);
             for effect in effects {
-                tracing::debug!(effect = %Shown(&effect));
+                tracing::debug!(effect = %LogView(&effect));
                 events.extend(self.perform(context, effect));
             }
         }
@@ -155,16 +159,18 @@ impl Driver {
     }
 
     /// Says what comes of it at once, if anything does.
-    fn perform(&mut self, context: &Context<Self>, effect: Effect) -> Option<Event> {
+    fn perform(&mut self, context: &Context<Self>, effect: WorkerEffect) -> Option<WorkerEvent> {
         match effect {
-            Effect::Report(report) => self.report(report),
-            Effect::Spawn(start) => self.spawn(context, *start),
-            Effect::Stopping(rank, stopping) => self.command(rank, Command::Stopping(stopping)),
-            Effect::Signal(rank, signal, target) => self.command(rank, Command::Signal(signal, target)),
-            Effect::Lease(rank, lease) => self.command(rank, Command::Lease(lease)),
-            Effect::Explain(rank, why) => self.explain(rank, why),
-            Effect::Mps(device, order) => return self.gpus.order(device, order),
-            Effect::Forget(rank) => self.forget(rank),
+            WorkerEffect::Report(report) => self.report(report),
+            WorkerEffect::Spawn(start) => self.spawn(context, *start),
+            WorkerEffect::Stopping(rank, stopping) => self.command(rank, ExecutorCommand::Stopping(stopping)),
+            WorkerEffect::Signal(rank, signal, target) => {
+                self.command(rank, ExecutorCommand::Signal(signal, target))
+            }
+            WorkerEffect::Lease(rank, lease) => self.command(rank, ExecutorCommand::Lease(lease)),
+            WorkerEffect::Explain(rank, why) => self.explain(rank, why),
+            WorkerEffect::Mps(device, order) => return self.gpus.order(device, order),
+            WorkerEffect::Forget(rank) => self.forget(rank),
         }
         None
     }
@@ -184,7 +190,7 @@ impl Driver {
 
     fn spawn(&mut self, context: &Context<Self>, start: RankStart) {
         let (id, mps) = (start.rank, self.gpus.mps_of(&start));
-        self.hold(context, id, mps, Origin::Ordered(Box::new(start), self.surroundings.clone()));
+        self.hold(context, id, mps, RankOrigin::Ordered(Box::new(start), self.rank_context.clone()));
     }
 
     fn hold(
@@ -192,20 +198,21 @@ impl Driver {
         context: &Context<Self>,
         id: RankId,
         mps: Option<Address<MpsMessage>>,
-        origin: Origin,
+        origin: RankOrigin,
     ) {
-        let rank = Rank::new(id, self.surroundings.state.clone(), origin, context.address().clone(), mps);
-        let address = context.spawn_once(Spec::new(id.to_string(), COMMANDS), rank);
+        let rank =
+            RankActor::new(id, self.rank_context.state.clone(), origin, context.address().clone(), mps);
+        let address = context.spawn_once(ChildSpec::new(id.to_string(), COMMANDS), rank);
         self.ranks.insert(id, address);
     }
 
-    fn folder_of(&self, rank: RankId) -> RankFolder {
-        RankFolder::of(&self.surroundings.state.ranks(), rank)
+    fn folder_of(&self, rank: RankId) -> RankDirectory {
+        RankDirectory::of(&self.rank_context.state.ranks(), rank)
     }
 
-    fn command(&self, rank: RankId, command: Command) {
+    fn command(&self, rank: RankId, command: ExecutorCommand) {
         let Some(address) = self.ranks.get(&rank) else { return };
-        match address.try_tell(RankMessage::Pass(command)) {
+        match address.try_tell(RankMessage::ToExecutor(command)) {
             Ok(()) => {}
             Err(TryTellError::Closed(_)) => tracing::debug!(%rank, ?command, "it has ended meanwhile"),
             Err(TryTellError::Full(_)) => tracing::warn!(%rank, ?command, "too many commands wait: dropped"),
@@ -214,7 +221,7 @@ impl Driver {
 
     fn renew_leases(&mut self) {
         if self.link.is_some() {
-            self.ranks.keys().for_each(|rank| self.command(*rank, Command::Lease(Lease::Held)));
+            self.ranks.keys().for_each(|rank| self.command(*rank, ExecutorCommand::Lease(Lease::Held)));
         }
     }
 
@@ -247,41 +254,41 @@ impl Driver {
 }
 
 /// For the log, without what users have in their environment.
-struct Shown<'a, T>(&'a T);
+struct LogView<'a, T>(&'a T);
 
-impl fmt::Display for Shown<'_, Event> {
+impl fmt::Display for LogView<'_, WorkerEvent> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self.0 {
-            Event::Order(Order::Run(order)) => write!(f, "Order(Run({}))", order.attempt),
-            Event::Found(found) => write!(f, "Found({})", found.start.rank),
-            event @ (Event::Order(Order::Stop { .. } | Order::Acknowledge(_))
-            | Event::Spawned(_)
-            | Event::SpawnFailed(..)
-            | Event::Exited(..)
-            | Event::Progress(..)
-            | Event::Linked
-            | Event::Unlinked
-            | Event::Mps(..)
-            | Event::Sharing(..)
-            | Event::PrivateUser(..)
-            | Event::Sampled(_)
-            | Event::Xid(..)
-            | Event::Alarm) => write!(f, "{event:?}"),
+            WorkerEvent::Order(Order::Run(order)) => write!(f, "Order(Run({}))", order.attempt),
+            WorkerEvent::Found(found) => write!(f, "Found({})", found.start.rank),
+            event @ (WorkerEvent::Order(Order::Stop { .. } | Order::Acknowledge(_))
+            | WorkerEvent::Spawned(_)
+            | WorkerEvent::SpawnFailed(..)
+            | WorkerEvent::Exited(..)
+            | WorkerEvent::Progress(..)
+            | WorkerEvent::Linked
+            | WorkerEvent::Unlinked
+            | WorkerEvent::Mps(..)
+            | WorkerEvent::Sharing(..)
+            | WorkerEvent::PrivateUser(..)
+            | WorkerEvent::Sampled(_)
+            | WorkerEvent::Xid(..)
+            | WorkerEvent::Alarm) => write!(f, "{event:?}"),
         }
     }
 }
 
-impl fmt::Display for Shown<'_, Effect> {
+impl fmt::Display for LogView<'_, WorkerEffect> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self.0 {
-            Effect::Spawn(start) => write!(f, "Spawn({})", start.rank),
-            effect @ (Effect::Report(_)
-            | Effect::Stopping(..)
-            | Effect::Signal(..)
-            | Effect::Lease(..)
-            | Effect::Explain(..)
-            | Effect::Mps(..)
-            | Effect::Forget(_)) => {
+            WorkerEffect::Spawn(start) => write!(f, "Spawn({})", start.rank),
+            effect @ (WorkerEffect::Report(_)
+            | WorkerEffect::Stopping(..)
+            | WorkerEffect::Signal(..)
+            | WorkerEffect::Lease(..)
+            | WorkerEffect::Explain(..)
+            | WorkerEffect::Mps(..)
+            | WorkerEffect::Forget(_)) => {
                 write!(f, "{effect:?}")
             }
         }

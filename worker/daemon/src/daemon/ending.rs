@@ -5,31 +5,31 @@
 
 use std::time::Duration;
 
-use cohabit_gpu::mps::Removal;
+use cohabit_gpu::mps::ClientRemoval;
 use cohabit_types::Outcome;
 use nix::sys::signal::Signal;
 use tokio::time::{Instant, sleep};
 
-use crate::process::{Living, send, with_environment};
-use crate::rank_folder::{Ended, Flush, RankFolder};
+use crate::process::{LiveProcess, send, with_environment};
+use crate::rank_folder::{Flush, OutcomeRecord, RankDirectory};
 use crate::removal::remove;
 use crate::{clock, files};
 
 /// How long an executor that hung up may take to go.
-const PATIENCE: Duration = Duration::from_secs(10);
+const EXIT_TIMEOUT: Duration = Duration::from_secs(10);
 
-const PAUSE: Duration = Duration::from_millis(20);
+const POLL_INTERVAL: Duration = Duration::from_millis(20);
 
 /// How the rank ended. Waits until nothing of it is left.
-pub(crate) async fn of(folder: &RankFolder) -> Ended {
-    let deadline = Instant::now() + PATIENCE;
+pub(crate) async fn of(folder: &RankDirectory) -> OutcomeRecord {
+    let deadline = Instant::now() + EXIT_TIMEOUT;
     if let Ok(Some(ended)) = folder.ended() {
         return ended;
     }
     while is_alive(folder) && Instant::now() < deadline {
         match folder.ended() {
             Ok(Some(ended)) => return ended,
-            Ok(None) | Err(_) => sleep(PAUSE).await,
+            Ok(None) | Err(_) => sleep(POLL_INTERVAL).await,
         }
     }
     match folder.ended() {
@@ -39,7 +39,7 @@ pub(crate) async fn of(folder: &RankFolder) -> Ended {
     }
 }
 
-async fn lost(folder: &RankFolder, why: &str) -> Ended {
+async fn lost(folder: &RankDirectory, why: &str) -> OutcomeRecord {
     clear(folder).await;
     let last_words = files::read(&folder.executor_log()).unwrap_or_default();
     let last_words = String::from_utf8_lossy(&last_words);
@@ -48,7 +48,7 @@ async fn lost(folder: &RankFolder, why: &str) -> Ended {
         None => why.to_owned(),
     };
     tracing::warn!(folder = %folder.path().display(), detail, "a rank was lost");
-    let ended = Ended::without_start(Outcome::Lost(detail), clock::now());
+    let ended = OutcomeRecord::without_start(Outcome::Lost(detail), clock::now());
     if let Err(error) = folder.write_ended(&ended, Flush::Now) {
         tracing::warn!(%error, "the loss of a rank could not be written down");
     }
@@ -57,7 +57,7 @@ async fn lost(folder: &RankFolder, why: &str) -> Ended {
 
 /// Kills the executor, should it hang, and everything that carries the mark of the rank, until nothing does.
 /// Clients of an MPS server are taken off it first.
-pub(crate) async fn clear(folder: &RankFolder) {
+pub(crate) async fn clear(folder: &RankDirectory) {
     let executor = folder.identity().ok().flatten();
     if executor.as_ref().is_some_and(|executor| !executor.is_of_this_boot()) {
         return;
@@ -77,14 +77,14 @@ pub(crate) async fn clear(folder: &RankFolder) {
             return;
         }
         if let Some(removal) = removal.take() {
-            take_off(folder, removal, &left).await;
+            remove_mps_clients(folder, removal, &left).await;
         }
         left.iter().for_each(|process| send(process.pid, Signal::SIGKILL));
-        sleep(PAUSE).await;
+        sleep(POLL_INTERVAL).await;
     }
 }
 
-async fn take_off(folder: &RankFolder, removal: Removal, left: &[Living]) {
+async fn remove_mps_clients(folder: &RankDirectory, removal: ClientRemoval, left: &[LiveProcess]) {
     let processes = left.iter().map(|process| process.pid).collect();
     if let Err(trouble) = remove(removal, processes).await {
         let folder = folder.path().display();
@@ -92,6 +92,6 @@ async fn take_off(folder: &RankFolder, removal: Removal, left: &[Living]) {
     }
 }
 
-fn is_alive(folder: &RankFolder) -> bool {
+fn is_alive(folder: &RankDirectory) -> bool {
     folder.identity().ok().flatten().is_some_and(|executor| executor.is_alive())
 }

@@ -11,72 +11,73 @@ use cohabit_worker_core::RankStart;
 use super::WorkerOptions;
 use super::checkpoints;
 use super::driver::LEASE_TERM;
-use super::executors::Executors;
-use super::gpu::Homes;
-use super::state::StateFolder;
+use super::executors::ExecutorPool;
+use super::gpu::MpsDirectories;
+use super::state::StateDirectory;
 use crate::clock;
 use crate::isolation::{Account, AccountError, Isolation};
 use crate::log::LogLimits;
-use crate::rank_folder::{RankFolder, Start};
+use crate::rank_folder::{RankDirectory, StartRecord};
 
 /// What a program expects of any login.
-const BASICS: [&str; 9] = ["PATH", "HOME", "USER", "LOGNAME", "SHELL", "LANG", "LC_ALL", "TZ", "TMPDIR"];
+const LOGIN_VARIABLES: [&str; 9] =
+    ["PATH", "HOME", "USER", "LOGNAME", "SHELL", "LANG", "LC_ALL", "TZ", "TMPDIR"];
 
 /// The folder for temporary files may be the daemon's own.
-const OF_THE_DAEMONS_USER: &str = "TMPDIR";
+const TEMPORARY_DIRECTORY: &str = "TMPDIR";
 
 /// Variables that only we may set on a machine with GPUs: by them a job could reach another MPS daemon than
 /// its own.
-const OF_MPS: &str = "CUDA_MPS_";
+const MPS_PREFIX: &str = "CUDA_MPS_";
 
 /// Where programs are looked for when the daemon itself was not told.
-const SEARCH_PATH: &str = "/usr/local/bin:/usr/bin:/bin";
+const DEFAULT_PATH: &str = "/usr/local/bin:/usr/bin:/bin";
 
 /// What all ranks of this worker have in common.
 #[derive(Debug, Clone)]
-pub(crate) struct Surroundings {
-    pub(crate) state: StateFolder,
+pub(crate) struct RankContext {
+    pub(crate) state: StateDirectory,
     isolation: Isolation,
-    pub(crate) executors: Executors,
+    pub(crate) executors: ExecutorPool,
     orphan_grace: Span,
     log: LogLimits,
-    basics: BTreeMap<String, String>,
-    pub(crate) gpus: Homes,
+    login_variables: BTreeMap<String, String>,
+    pub(crate) gpus: MpsDirectories,
     pub(crate) nvml_library: Option<PathBuf>,
 }
 
-impl Surroundings {
+impl RankContext {
     /// Makes a home for the MPS daemon of each GPU.
     ///
     /// # Errors
     /// When one cannot be made private.
     pub(crate) fn new(
         options: &WorkerOptions,
-        state: &StateFolder,
+        state: &StateDirectory,
         isolation: Isolation,
         devices: &[Device],
-    ) -> Result<Surroundings, MpsError> {
-        let basics = basics(|name| std::env::var(name).ok());
-        let gpus = Homes::make(state.root(), devices, &basics["PATH"])?;
-        Ok(Surroundings {
+    ) -> Result<RankContext, MpsError> {
+        let login_variables = login_variables(|name| std::env::var(name).ok());
+        let gpus = MpsDirectories::make(state.root(), devices, &login_variables["PATH"])?;
+        Ok(RankContext {
             state: state.clone(),
             isolation,
-            executors: Executors::new(options.executor_program.clone(), state.root().to_owned()),
+            executors: ExecutorPool::new(options.executor_program.clone(), state.root().to_owned()),
             orphan_grace: options.orphan_grace,
             log: options.log,
             nvml_library: options.nvml_library.clone(),
-            basics,
+            login_variables,
             gpus,
         })
     }
 
-    pub(crate) fn folder_of(&self, start: &RankStart) -> RankFolder {
-        RankFolder::of(&self.state.ranks(), start.rank)
+    pub(crate) fn folder_of(&self, start: &RankStart) -> RankDirectory {
+        RankDirectory::of(&self.state.ranks(), start.rank)
     }
 
     /// All that the executor of this rank needs; finds out as whom it runs, and makes the folder for its
     /// checkpoints.
-    pub(crate) fn prepare(&self, mut rank: RankStart) -> Result<Start, AccountError> {
+    pub(crate) fn prepare(&self, mut rank: RankStart) -> Result<StartRecord, AccountError> {
         let folder = self.folder_of(&rank);
         let chosen = self.isolation.account(&rank)?;
         rank.private_uid = chosen.as_ref().filter(|it| it.is_private).map(|it| it.account.uid);
@@ -85,7 +86,7 @@ impl Surroundings {
         let removal = self.gpus.removal(&rank.devices, rank.access);
         let cgroup = self.isolation.cgroup(&rank);
         let environment = self.environment(&rank, account.as_ref(), &checkpoints, &folder);
-        Ok(Start {
+        Ok(StartRecord {
             rank,
             environment,
             orphan_grace: self.orphan_grace,
@@ -104,11 +105,11 @@ impl Surroundings {
         rank: &RankStart,
         account: Option<&Account>,
         checkpoints: &Path,
-        folder: &RankFolder,
+        folder: &RankDirectory,
     ) -> BTreeMap<String, String> {
-        let mut environment = self.basics.clone();
+        let mut environment = self.login_variables.clone();
         if let Some(account) = account {
-            environment.retain(|name, _| name != OF_THE_DAEMONS_USER);
+            environment.retain(|name, _| name != TEMPORARY_DIRECTORY);
             environment.extend(account.environment());
         }
         environment.extend(rank.spec.environment.clone());
@@ -116,7 +117,7 @@ impl Surroundings {
         environment.extend(of_rank);
         let of_gpus = self.gpus.environment(&rank.devices, rank.access);
         if !of_gpus.is_empty() {
-            environment.retain(|name, _| !name.starts_with(OF_MPS));
+            environment.retain(|name, _| !name.starts_with(MPS_PREFIX));
         }
         environment.extend(of_gpus);
         environment.extend(stop_at(rank));
@@ -136,11 +137,11 @@ fn stop_at(rank: &RankStart) -> BTreeMap<String, String> {
     names.map(|name| (name.to_owned(), at.clone())).collect()
 }
 
-fn basics(look: impl Fn(&str) -> Option<String>) -> BTreeMap<String, String> {
-    let known = BASICS.iter().filter_map(|name| Some(((*name).to_owned(), look(name)?)));
-    let mut basics: BTreeMap<String, String> = known.collect();
-    basics.entry("PATH".into()).or_insert_with(|| SEARCH_PATH.into());
-    basics
+fn login_variables(look: impl Fn(&str) -> Option<String>) -> BTreeMap<String, String> {
+    let known = LOGIN_VARIABLES.iter().filter_map(|name| Some(((*name).to_owned(), look(name)?)));
+    let mut login_variables: BTreeMap<String, String> = known.collect();
+    login_variables.entry("PATH".into()).or_insert_with(|| DEFAULT_PATH.into());
+    login_variables
 }
 
 #[cfg(test)]
@@ -167,21 +168,23 @@ mod tests {
     }
 
     /// A worker in a folder of its own, which lasts as long as the first of the pair.
-    fn surroundings(gpus: &[&str]) -> (tempfile::TempDir, Surroundings) {
+    fn rank_context(gpus: &[&str]) -> (tempfile::TempDir, RankContext) {
         let folder = tempfile::tempdir().unwrap();
         let gpu = |id: &&str| Device::new(DeviceId((*id).into()), DeviceKind::Gpu, "H200", None);
         let gpus: Vec<Device> = gpus.iter().map(gpu).collect();
-        let surroundings = Surroundings {
-            state: StateFolder::open(folder.path()).unwrap().0,
+        let rank_context = RankContext {
+            state: StateDirectory::open(folder.path()).unwrap().0,
             isolation: Isolation::none(),
-            executors: Executors::new("/bin/true".into(), folder.path().to_owned()),
+            executors: ExecutorPool::new("/bin/true".into(), folder.path().to_owned()),
             orphan_grace: Span::from_secs(1),
             log: LogLimits::default(),
-            basics: basics(|name| (name == "HOME" || name == "SECRET").then(|| "/home/ada".into())),
+            login_variables: login_variables(|name| {
+                (name == "HOME" || name == "SECRET").then(|| "/home/ada".into())
+            }),
             nvml_library: None,
-            gpus: Homes::make(folder.path(), &gpus, "").unwrap(),
+            gpus: MpsDirectories::make(folder.path(), &gpus, "").unwrap(),
         };
-        (folder, surroundings)
+        (folder, rank_context)
     }
 
     fn sleeper() -> JobSpec {
@@ -190,31 +193,31 @@ mod tests {
 
     #[test]
     fn only_the_basics_of_the_daemon_get_through() {
-        let (_folder, surroundings) = surroundings(&[]);
-        let start = surroundings.prepare(rank(sleeper(), &["host-0"])).unwrap();
+        let (_folder, rank_context) = rank_context(&[]);
+        let start = rank_context.prepare(rank(sleeper(), &["host-0"])).unwrap();
         let names: Vec<&str> = start.environment.keys().map(String::as_str).collect();
         let expected = ["COHABIT_CHECKPOINT_DIR", "COHABIT_JOB_ID", "COHABIT_PROGRESS", "HOME", "PATH"];
         assert_eq!(names, expected);
-        assert_eq!(start.environment["PATH"], SEARCH_PATH);
+        assert_eq!(start.environment["PATH"], DEFAULT_PATH);
         assert!(start.environment["COHABIT_PROGRESS"].ends_with("/ranks/12/1/0/progress"));
     }
 
     #[test]
     fn a_job_may_change_the_basics_but_not_what_we_say() {
-        let (_folder, surroundings) = surroundings(&[]);
+        let (_folder, rank_context) = rank_context(&[]);
         let mut spec = sleeper();
         let asked = [("HOME", "/else"), ("COHABIT_JOB_ID", "13")];
         spec.environment = asked.map(|(name, value)| (name.to_owned(), value.to_owned())).into();
-        let environment = surroundings.prepare(rank(spec, &[])).unwrap().environment;
+        let environment = rank_context.prepare(rank(spec, &[])).unwrap().environment;
         assert_eq!((environment["HOME"].as_str(), environment["COHABIT_JOB_ID"].as_str()), ("/else", "12"));
     }
 
     #[test]
     fn a_job_with_a_limit_is_told_when_it_is_stopped() {
-        let (_folder, surroundings) = surroundings(&[]);
+        let (_folder, rank_context) = rank_context(&[]);
         let spec = JobSpec { time_limit: Some(Span::from_secs(1_000)), slurm_environment: true, ..sleeper() };
         let begin = clock::wall_clock().as_micros() / 1_000_000;
-        let environment = surroundings.prepare(rank(spec, &[])).unwrap().environment;
+        let environment = rank_context.prepare(rank(spec, &[])).unwrap().environment;
         let told =
             ["COHABIT_STOP_AT", "SLURM_JOB_END_TIME"].map(|name| environment[name].parse::<u64>().unwrap());
         assert!(told[0] == told[1] && told[0] >= begin + 1_000, "{told:?} of {begin}");
@@ -222,9 +225,9 @@ mod tests {
 
     #[test]
     fn a_rank_sees_its_own_gpus_and_no_others() {
-        let (_folder, surroundings) = surroundings(&["GPU-a", "GPU-b"]);
+        let (_folder, rank_context) = rank_context(&["GPU-a", "GPU-b"]);
         let seen = |devices: &[&str]| {
-            surroundings.prepare(rank(sleeper(), devices)).unwrap().environment["CUDA_VISIBLE_DEVICES"]
+            rank_context.prepare(rank(sleeper(), devices)).unwrap().environment["CUDA_VISIBLE_DEVICES"]
                 .clone()
         };
         assert_eq!(seen(&["GPU-b", "GPU-a"]), "GPU-b,GPU-a");
@@ -233,17 +236,17 @@ mod tests {
 
     #[test]
     fn every_rank_meets_the_mps_daemon_of_its_gpu_or_none() {
-        let (_folder, surroundings) = surroundings(&["GPU-a", "GPU-b"]);
+        let (_folder, rank_context) = rank_context(&["GPU-a", "GPU-b"]);
         let environment = |access, devices: &[&str]| {
             let asked = ["CUDA_MPS_PIPE_DIRECTORY", "CUDA_MPS_ACTIVE_THREAD_PERCENTAGE"];
             let environment = asked.map(|name| (name.to_owned(), "/tmp/nvidia-mps".to_owned())).into();
             let rank = rank(JobSpec { environment, ..sleeper() }, devices);
-            surroundings.prepare(RankStart { access, ..rank }).unwrap().environment
+            rank_context.prepare(RankStart { access, ..rank }).unwrap().environment
         };
         let limits = MpsLimits { memory: Bytes(2 << 30), percentage: None };
         let client = environment(GpuAccess::Mps(limits), &["GPU-b"]);
-        let homes: BTreeMap<_, _> = surroundings.gpus.iter().collect();
-        let home = homes[&DeviceId("GPU-b".into())];
+        let mps_directories: BTreeMap<_, _> = rank_context.gpus.iter().collect();
+        let home = mps_directories[&DeviceId("GPU-b".into())];
         assert_eq!(Path::new(&client["CUDA_MPS_PIPE_DIRECTORY"]), home.pipe());
         assert_eq!(
             (&*client["CUDA_VISIBLE_DEVICES"], &*client["CUDA_MPS_PINNED_DEVICE_MEM_LIMIT"]),
@@ -259,10 +262,10 @@ mod tests {
 
     #[test]
     fn checkpoints_go_where_the_job_says() {
-        let (folder, surroundings) = surroundings(&[]);
+        let (folder, rank_context) = rank_context(&[]);
         let elsewhere = folder.path().join("else/where").to_str().unwrap().to_owned();
         let spec = JobSpec { checkpoint: Some(elsewhere.clone()), ..sleeper() };
-        let start = surroundings.prepare(rank(spec, &[])).unwrap();
+        let start = rank_context.prepare(rank(spec, &[])).unwrap();
         assert_eq!(start.environment["COHABIT_CHECKPOINT_DIR"], elsewhere);
         assert!(Path::new(&elsewhere).is_dir());
     }

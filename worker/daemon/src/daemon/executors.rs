@@ -11,54 +11,54 @@ use std::process::Stdio;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use cohabit_net::open_files_before;
+use cohabit_net::initial_open_file_limit;
 use tokio::process::{Child, Command};
 use tokio::task::spawn_blocking;
 use tokio::time::{Instant, sleep};
 
 use crate::assignment::{Assigner, line};
 use crate::executor::OPEN_FILES;
-use crate::files::{At, FileError};
-use crate::rank_folder::{OpenRankFolder, RankFolder};
+use crate::files::{FileContext, FileError};
+use crate::rank_folder::{OpenRankDirectory, RankDirectory};
 
 /// How long an executor waits for its next rank, if it is not the only one that waits.
-const LINGER: Duration = Duration::from_secs(5);
+const IDLE_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// Starts executors and remembers those that have nothing to do; clones are the same.
 #[derive(Clone)]
-pub(crate) struct Executors {
+pub(crate) struct ExecutorPool {
     program: PathBuf,
     /// The worker's state folder: says to people whose executors they are.
     state: PathBuf,
-    waiting: Arc<Mutex<Waiting>>,
+    waiting: Arc<Mutex<IdleExecutors>>,
 }
 
 /// An executor of this daemon. Dropped, it goes when its rank has ended.
 #[derive(Debug)]
-pub(crate) struct Executor {
+pub(crate) struct ExecutorHandle {
     line: Assigner,
     /// Of the rank that it holds, or held last: its own files are there.
-    folder: Option<OpenRankFolder>,
+    folder: Option<OpenRankDirectory>,
 }
 
 #[derive(Default)]
-struct Waiting {
+struct IdleExecutors {
     /// The one that waits for the shortest time is the last.
-    executors: Vec<(Executor, Instant)>,
+    executors: Vec<(ExecutorHandle, Instant)>,
     /// Whether somebody sees to it that they do not wait for ever.
     watched: bool,
 }
 
-impl Executors {
-    pub(crate) fn new(program: PathBuf, state: PathBuf) -> Executors {
-        Executors { program, state, waiting: Arc::default() }
+impl ExecutorPool {
+    pub(crate) fn new(program: PathBuf, state: PathBuf) -> ExecutorPool {
+        ExecutorPool { program, state, waiting: Arc::default() }
     }
 
     /// Gives this rank to an executor, to a new one if none waits. With it comes a connection to it.
     ///
     /// # Errors
     /// When none can be started.
-    pub(crate) fn hold(&self, folder: &RankFolder) -> Result<(Executor, UnixStream), FileError> {
+    pub(crate) fn hold(&self, folder: &RankDirectory) -> Result<(ExecutorHandle, UnixStream), FileError> {
         while let Some(mut executor) = self.take() {
             // One that died meanwhile, or whose files went with its last rank, takes nothing.
             if let Ok(connection) = executor.hold(folder) {
@@ -82,7 +82,7 @@ impl Executors {
     }
 
     /// Its rank has ended.
-    pub(crate) fn keep(&self, executor: Executor) {
+    pub(crate) fn keep(&self, executor: ExecutorHandle) {
         let mut waiting = self.lock();
         waiting.executors.push((executor, Instant::now()));
         if waiting.executors.len() > 1 && !std::mem::replace(&mut waiting.watched, true) {
@@ -90,34 +90,34 @@ impl Executors {
         }
     }
 
-    fn take(&self) -> Option<Executor> {
+    fn take(&self) -> Option<ExecutorHandle> {
         self.lock().executors.pop().map(|(executor, _)| executor)
     }
 
-    fn start(&self) -> Result<Executor, FileError> {
+    fn start(&self) -> Result<ExecutorHandle, FileError> {
         let (assigner, end) = line().at("make a line to", &self.program)?;
         let spawned = Command::new(&self.program)
             .arg("executor")
             .arg(&self.state)
             .env_clear()
-            .env(OPEN_FILES, open_files_before().to_string())
+            .env(OPEN_FILES, initial_open_file_limit().to_string())
             .current_dir("/")
             .stdin(end)
             .stdout(Stdio::null())
             .stderr(Stdio::null())
             .spawn();
         tokio::spawn(reap(spawned.at("start the executor", &self.program)?));
-        Ok(Executor { line: assigner, folder: None })
+        Ok(ExecutorHandle { line: assigner, folder: None })
     }
 
-    fn lock(&self) -> MutexGuard<'_, Waiting> {
+    fn lock(&self) -> MutexGuard<'_, IdleExecutors> {
         lock(&self.waiting)
     }
 }
 
-impl Executor {
+impl ExecutorHandle {
     /// Its files are in place before it hears of the rank: a later daemon finds them, whenever this one ends.
-    fn hold(&mut self, folder: &RankFolder) -> io::Result<UnixStream> {
+    fn hold(&mut self, folder: &RankDirectory) -> io::Result<UnixStream> {
         let open = folder.open()?;
         let listener = match &self.folder {
             Some(last) => open.take_executor(last).map(|()| None)?,
@@ -130,23 +130,23 @@ impl Executor {
     }
 }
 
-impl fmt::Debug for Executors {
+impl fmt::Debug for ExecutorPool {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Executors").field("program", &self.program).finish_non_exhaustive()
     }
 }
 
-fn lock(waiting: &Mutex<Waiting>) -> MutexGuard<'_, Waiting> {
+fn lock(waiting: &Mutex<IdleExecutors>) -> MutexGuard<'_, IdleExecutors> {
     waiting.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// Lets those go that have waited for too long, until only one is left.
-async fn dismiss(waiting: Arc<Mutex<Waiting>>) {
+async fn dismiss(waiting: Arc<Mutex<IdleExecutors>>) {
     loop {
-        sleep(LINGER).await;
+        sleep(IDLE_TIMEOUT).await;
         let mut waiting = lock(&waiting);
         let executors = &mut waiting.executors;
-        let old = executors.iter().take_while(|(_, since)| since.elapsed() >= LINGER).count();
+        let old = executors.iter().take_while(|(_, since)| since.elapsed() >= IDLE_TIMEOUT).count();
         executors.drain(..old.min(executors.len().saturating_sub(1)));
         if executors.len() <= 1 {
             waiting.watched = false;

@@ -14,17 +14,17 @@
 //! crew      all of these actors
 //! ```
 
-mod crew;
-mod homes;
+mod gpu_managers;
 mod monitor;
 mod mps;
+mod mps_directories;
+mod mps_health;
 mod owners;
 mod proof;
 mod round;
-mod sight;
 mod within;
 mod xids;
 
-pub(crate) use crew::Crew;
-pub(crate) use homes::Homes;
+pub(crate) use gpu_managers::GpuManagers;
 pub(crate) use mps::MpsMessage;
+pub(crate) use mps_directories::MpsDirectories;

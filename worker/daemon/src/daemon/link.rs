@@ -6,9 +6,9 @@
 
 use std::time::Duration;
 
-use cohabit_actor::{Actor, Address, Context, Failure};
+use cohabit_actor::{Actor, ActorFailure, Address, Context};
 use cohabit_net::{
-    Backoff, Endpoint, HeadServiceClient, LinkError, MAX_CALL, Trouble, WorkerHello, WorkerLink,
+    Backoff, Endpoint, HeadServiceClient, LinkError, LinkErrorKind, MAX_CALL, WorkerHello, WorkerLink,
     WorkerService, connect_worker, context_for,
 };
 use cohabit_types::{Incarnation, LogChunk, LogRequest, Order, Refusal, Report, Span, WorkerKey};
@@ -18,7 +18,7 @@ use tokio::time::{MissedTickBehavior, interval};
 use super::driver::DriverMessage;
 use super::logs;
 use super::machine::Machine;
-use super::state::StateFolder;
+use super::state::StateDirectory;
 
 /// Reports that may wait while a batch is under way.
 const REPORTS: usize = 4096;
@@ -42,18 +42,18 @@ pub(crate) enum LinkMessage {
 pub(crate) struct Link {
     endpoint: Endpoint,
     machine: Machine,
-    state: StateFolder,
+    state: StateDirectory,
     driver: Address<DriverMessage>,
     heartbeat: Duration,
     linked: watch::Sender<bool>,
     refuser: mpsc::Sender<LinkError>,
     backoff: Backoff,
     /// Whether any head ever welcomed this daemon.
-    welcomed: Welcomed,
+    join_history: JoinHistory,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Welcomed {
+enum JoinHistory {
     Never,
     Before,
 }
@@ -62,7 +62,7 @@ impl Link {
     pub(crate) fn new(
         endpoint: Endpoint,
         machine: Machine,
-        state: StateFolder,
+        state: StateDirectory,
         driver: Address<DriverMessage>,
         heartbeat: Span,
         linked: watch::Sender<bool>,
@@ -78,7 +78,7 @@ impl Link {
             linked,
             refuser,
             backoff: Backoff::default(),
-            welcomed: Welcomed::Never,
+            join_history: JoinHistory::Never,
         }
     }
 }
@@ -86,12 +86,16 @@ impl Link {
 impl Actor for Link {
     type Message = LinkMessage;
 
-    async fn started(&mut self, context: &mut Context<Self>) -> Result<(), Failure> {
+    async fn started(&mut self, context: &mut Context<Self>) -> Result<(), ActorFailure> {
         context.send_after(Duration::ZERO, LinkMessage::Dial);
         Ok(())
     }
 
-    async fn handle(&mut self, message: LinkMessage, context: &mut Context<Self>) -> Result<(), Failure> {
+    async fn handle(
+        &mut self,
+        message: LinkMessage,
+        context: &mut Context<Self>,
+    ) -> Result<(), ActorFailure> {
         match message {
             LinkMessage::Dial => {
                 let shutdown = context.shutdown();
@@ -112,7 +116,7 @@ impl Actor for Link {
 }
 
 impl Link {
-    async fn dial(&mut self, context: &mut Context<Self>) -> Result<(), Failure> {
+    async fn dial(&mut self, context: &mut Context<Self>) -> Result<(), ActorFailure> {
         let key = match self.state.next_key() {
             Ok(key) => key,
             Err(error) => {
@@ -124,12 +128,16 @@ impl Link {
         let present = self.driver.ask(DriverMessage::Greeting).await?;
         let hello = WorkerHello { key, inventory: self.machine.inventory(&self.endpoint.address, present) };
         let (opener, opened) = watch::channel(false);
-        let service =
-            Service { link: key.incarnation, driver: self.driver.clone(), state: self.state.clone(), opened };
+        let service = LinkService {
+            link: key.incarnation,
+            driver: self.driver.clone(),
+            state: self.state.clone(),
+            opened,
+        };
         match connect_worker(&self.endpoint, hello, service).await {
             Ok(link) => self.begin(context, key, link, &opener).await,
             Err(error) => {
-                self.not_linked(context, error).await;
+                self.handle_dial_error(context, error).await;
                 Ok(())
             }
         }
@@ -142,17 +150,17 @@ impl Link {
         key: WorkerKey,
         link: WorkerLink,
         opener: &watch::Sender<bool>,
-    ) -> Result<(), Failure> {
+    ) -> Result<(), ActorFailure> {
         let (reporter, reports) = mpsc::channel(REPORTS);
         self.driver.tell(DriverMessage::Linked(key.incarnation, reporter)).await?;
         opener.send_replace(true);
         tracing::info!(head = self.endpoint.address, link = key.incarnation.0, "joined the cluster");
         self.backoff.reset();
-        self.welcomed = Welcomed::Before;
+        self.join_history = JoinHistory::Before;
         self.linked.send_replace(true);
         let (address, heartbeat) = (context.address().clone(), self.heartbeat);
-        context.alongside(async move {
-            let why = carry(link, reports, heartbeat).await;
+        context.spawn_task(async move {
+            let why = run_link(link, reports, heartbeat).await;
             // Without an actor nobody dials again.
             let _ = address.tell(LinkMessage::Ended(key.incarnation, why)).await;
         });
@@ -161,8 +169,8 @@ impl Link {
 
     /// A worker that was never let in, and never will be, says so and ends; one that was waits for better
     /// times.
-    async fn not_linked(&mut self, context: &mut Context<Self>, error: LinkError) {
-        let hopeless = self.welcomed == Welcomed::Never && error.trouble() != Trouble::Unreachable;
+    async fn handle_dial_error(&mut self, context: &mut Context<Self>, error: LinkError) {
+        let hopeless = self.join_history == JoinHistory::Never && error.kind() != LinkErrorKind::Unreachable;
         if hopeless {
             // Nobody listens when the daemon is being dropped.
             let _ = self.refuser.send(error).await;
@@ -180,16 +188,16 @@ impl Link {
 
 /// Carries reports and heartbeats until the link ends; says why it did. A head may take its time over
 /// reports, if its disk is full for one, as long as it hears the heart.
-async fn carry(link: WorkerLink, reports: mpsc::Receiver<Report>, heartbeat: Duration) -> String {
+async fn run_link(link: WorkerLink, reports: mpsc::Receiver<Report>, heartbeat: Duration) -> String {
     let WorkerLink { head, closed, .. } = link;
     tokio::select! {
         end = closed => end.to_string(),
-        why = pass_on(&head, reports) => why,
+        why = forward_reports(&head, reports) => why,
         why = beat(&head, heartbeat) => why,
     }
 }
 
-async fn pass_on(head: &HeadServiceClient, mut reports: mpsc::Receiver<Report>) -> String {
+async fn forward_reports(head: &HeadServiceClient, mut reports: mpsc::Receiver<Report>) -> String {
     loop {
         let mut batch = Vec::new();
         if reports.recv_many(&mut batch, BATCH).await == 0 {
@@ -214,15 +222,15 @@ async fn beat(head: &HeadServiceClient, heartbeat: Duration) -> String {
 
 /// What the head calls.
 #[derive(Clone)]
-struct Service {
+struct LinkService {
     link: Incarnation,
     driver: Address<DriverMessage>,
-    state: StateFolder,
+    state: StateDirectory,
     /// Whether the core knows of this link.
     opened: watch::Receiver<bool>,
 }
 
-impl WorkerService for Service {
+impl WorkerService for LinkService {
     async fn order(mut self, _: cohabit_net::Context, orders: Vec<Order>) {
         // Neither a link that never began nor a daemon that stops has any use for orders.
         if self.opened.wait_for(|opened| *opened).await.is_ok() {

@@ -2,14 +2,14 @@
 
 use std::time::Duration;
 
-use cohabit_types::{AtEnd, LogChunk, LogRequest, Refusal, RefusalCode};
+use cohabit_types::{FollowMode, LogChunk, LogRequest, Refusal, RefusalCode};
 use tokio::sync::watch;
 use tokio::task::spawn_blocking;
 use tokio::time::{Instant, timeout};
 
-use super::state::StateFolder;
-use crate::log::LogFolder;
-use crate::rank_folder::RankFolder;
+use super::state::StateDirectory;
+use crate::log::LogDirectory;
+use crate::rank_folder::RankDirectory;
 
 /// How long a request waits for more to be printed.
 const LONG_POLL: Duration = Duration::from_secs(15);
@@ -21,8 +21,8 @@ const FIRST_LOOK: Duration = Duration::from_millis(4);
 const LAST_LOOK: Duration = Duration::from_millis(128);
 
 /// A piece of a rank's output; at its end, waits for more if it is to.
-pub(crate) async fn read(state: &StateFolder, request: LogRequest) -> Result<LogChunk, Refusal> {
-    let folder = RankFolder::of(&state.ranks(), request.rank);
+pub(crate) async fn read(state: &StateDirectory, request: LogRequest) -> Result<LogChunk, Refusal> {
+    let folder = RankDirectory::of(&state.ranks(), request.rank);
     if !folder.path().is_dir() {
         let message = format!("the output of {} is not kept on this worker any more", request.rank);
         return Err(Refusal::new(RefusalCode::NotFound, message));
@@ -32,7 +32,7 @@ pub(crate) async fn read(state: &StateFolder, request: LogRequest) -> Result<Log
     loop {
         let extent = extent(&folder).await?;
         let chunk = read_now(&folder, request).await?;
-        let waits = chunk.records.is_empty() && !chunk.complete && request.at_end == AtEnd::Wait;
+        let waits = chunk.records.is_empty() && !chunk.complete && request.at_end == FollowMode::Wait;
         if !waits || !grows(&folder, extent, deadline, &mut ends).await? {
             return Ok(chunk);
         }
@@ -44,7 +44,7 @@ type Extent = ((u64, u64), bool);
 
 /// Whether there is more to read, or the rank has ended, before the deadline.
 async fn grows(
-    folder: &RankFolder,
+    folder: &RankDirectory,
     seen: Extent,
     deadline: Instant,
     ends: &mut watch::Receiver<()>,
@@ -61,17 +61,17 @@ async fn grows(
     Ok(false)
 }
 
-async fn extent(folder: &RankFolder) -> Result<Extent, Refusal> {
+async fn extent(folder: &RankDirectory) -> Result<Extent, Refusal> {
     let folder = folder.clone();
-    blocking(move || Ok((LogFolder::new(folder.log()).extent()?, folder.is_over()))).await
+    blocking(move || Ok((LogDirectory::new(folder.log()).extent()?, folder.is_over()))).await
 }
 
 /// Whether the rank is over is looked up first: what is printed later than that does not exist.
-async fn read_now(folder: &RankFolder, request: LogRequest) -> Result<LogChunk, Refusal> {
+async fn read_now(folder: &RankDirectory, request: LogRequest) -> Result<LogChunk, Refusal> {
     let folder = folder.clone();
     blocking(move || {
         let over = folder.is_over();
-        let chunk = LogFolder::new(folder.log()).read(request.from)?;
+        let chunk = LogDirectory::new(folder.log()).read(request.from)?;
         Ok(LogChunk { complete: chunk.complete && over, ..chunk })
     })
     .await

@@ -5,10 +5,10 @@ use std::net::UdpSocket;
 use std::sync::Arc;
 use std::thread::available_parallelism;
 
-use cohabit_types::{Bytes, Device, Inventory, Isolation, Links, NodeId, SharingLimits, Span};
+use cohabit_types::{Bytes, Device, Inventory, Isolation, LinkBandwidths, NodeId, SharingLimits, Span};
 use procfs::Current;
 
-use super::driver::Present;
+use super::driver::InventorySnapshot;
 use super::rendezvous::PortBlock;
 use super::{WorkerError, WorkerOptions, network};
 
@@ -23,7 +23,7 @@ pub(crate) struct Machine {
     /// As they were when the daemon started.
     pub(crate) devices: Vec<Device>,
     /// As the operator has said.
-    links: Links,
+    links: LinkBandwidths,
     /// How far its GPUs may be shared.
     sharing: SharingLimits,
     /// Nothing, if other workers on this machine have taken all there are.
@@ -62,13 +62,13 @@ impl Machine {
     }
 
     /// What a greeting to this head says.
-    pub(crate) fn inventory(&self, head: &str, present: Present) -> Inventory {
+    pub(crate) fn inventory(&self, head: &str, present: InventorySnapshot) -> Inventory {
         let address = self.address.clone().or_else(|| local_address(head));
         let address = address.unwrap_or_else(|| self.name.clone());
         let network = self.links.network.or_else(|| network::speed_at(&address));
         Inventory {
             name: self.name.clone(),
-            links: Links { network, ..self.links },
+            links: LinkBandwidths { network, ..self.links },
             sharing: self.sharing,
             rendezvous_ports: self.ports.as_ref().map(|ports| ports.free.clone()).unwrap_or_default(),
             address,

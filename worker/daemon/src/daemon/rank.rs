@@ -6,9 +6,9 @@
 
 use std::time::Duration;
 
-use cohabit_actor::{Actor, Address, Context, Failure};
+use cohabit_actor::{Actor, ActorFailure, Address, Context};
 use cohabit_types::{Outcome, RankId, StartFailure};
-use cohabit_worker_core::{Ending, Event, RankStart};
+use cohabit_worker_core::{RankExit, RankStart, WorkerEvent};
 use tokio::io::AsyncWriteExt;
 use tokio::net::unix::OwnedWriteHalf;
 use tokio::task::spawn_blocking;
@@ -16,107 +16,123 @@ use tokio::time::sleep;
 
 use super::driver::DriverMessage;
 use super::ending;
-use super::environment::Surroundings;
-use super::executors::{Executor, Executors};
+use super::environment::RankContext;
+use super::executors::{ExecutorHandle, ExecutorPool};
 use super::gpu::MpsMessage;
-use super::spawn::{self, Connection, SpawnError, Spawned, Words};
-use super::state::StateFolder;
+use super::spawn::{self, ExecutorConnection, ExecutorLines, SpawnError, Spawned};
+use super::state::StateDirectory;
 use crate::clock;
 use crate::files::is_of_machine;
-use crate::rank_folder::{Ended, Flush, RankFolder};
-use crate::wire::{Command, Word, line};
+use crate::rank_folder::{Flush, OutcomeRecord, RankDirectory};
+use crate::wire::{ExecutorCommand, ExecutorEvent, line};
 
 /// How long the end of a rank may wait for word of its MPS server.
-const EXAMINATION: Duration = Duration::from_secs(3);
+const EXAMINE_TIMEOUT: Duration = Duration::from_secs(3);
 
 /// Outcomes that the head has not acknowledged for so long are made durable.
-const ACKNOWLEDGED_WITHIN: Duration = Duration::from_secs(1);
+const FLUSH_DELAY: Duration = Duration::from_secs(1);
 
 /// What the actor of a rank is told.
 pub(crate) enum RankMessage {
     /// Tell the executor.
-    Pass(Command),
+    ToExecutor(ExecutorCommand),
     /// The executor said this.
-    Said(Word),
+    FromExecutor(ExecutorEvent),
     /// The connection has ended.
-    HungUp,
+    Disconnected,
 }
 
 /// How the daemon comes to a rank.
-pub(crate) enum Origin {
+pub(crate) enum RankOrigin {
     /// By an order to start it.
-    Ordered(Box<RankStart>, Surroundings),
+    Ordered(Box<RankStart>, RankContext),
     /// By finding its executor.
-    Found(Connection),
+    Found(ExecutorConnection),
 }
 
 /// One rank.
-pub(crate) struct Rank {
+pub(crate) struct RankActor {
     id: RankId,
-    folder: RankFolder,
-    state: StateFolder,
+    folder: RankDirectory,
+    state: StateDirectory,
     /// None once the rank is held.
-    origin: Option<Origin>,
+    origin: Option<RankOrigin>,
     driver: Address<DriverMessage>,
     /// Who looks after the MPS daemon whose client it is.
     mps: Option<Address<MpsMessage>>,
     commands: Option<OwnedWriteHalf>,
     /// Who holds it, if this daemon gave it to them, and those among whom they are when it has ended.
-    executor: Option<(Executor, Executors)>,
-    life: Life,
+    executor: Option<(ExecutorHandle, ExecutorPool)>,
+    life: ReportedState,
 }
 
 /// What the core knows.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Life {
+enum ReportedState {
     Starting,
     Running,
 }
 
-impl Rank {
+impl RankActor {
     pub(crate) fn new(
         id: RankId,
-        state: StateFolder,
-        origin: Origin,
+        state: StateDirectory,
+        origin: RankOrigin,
         driver: Address<DriverMessage>,
         mps: Option<Address<MpsMessage>>,
-    ) -> Rank {
+    ) -> RankActor {
         let life = match origin {
-            Origin::Ordered(..) => Life::Starting,
-            Origin::Found(_) => Life::Running,
+            RankOrigin::Ordered(..) => ReportedState::Starting,
+            RankOrigin::Found(_) => ReportedState::Running,
         };
-        let folder = RankFolder::of(&state.ranks(), id);
-        Rank { id, folder, state, origin: Some(origin), driver, mps, commands: None, executor: None, life }
+        let folder = RankDirectory::of(&state.ranks(), id);
+        RankActor {
+            id,
+            folder,
+            state,
+            origin: Some(origin),
+            driver,
+            mps,
+            commands: None,
+            executor: None,
+            life,
+        }
     }
 }
 
-impl Actor for Rank {
+impl Actor for RankActor {
     type Message = RankMessage;
 
-    async fn started(&mut self, context: &mut Context<Self>) -> Result<(), Failure> {
+    async fn started(&mut self, context: &mut Context<Self>) -> Result<(), ActorFailure> {
         self.tell_mps(MpsMessage::Joined(self.id)).await;
         match self.origin.take() {
-            Some(Origin::Found(connection)) => self.attach(context, connection),
-            Some(Origin::Ordered(start, surroundings)) => self.start(context, *start, surroundings).await,
+            Some(RankOrigin::Found(connection)) => self.attach(context, connection),
+            Some(RankOrigin::Ordered(start, rank_context)) => self.start(context, *start, rank_context).await,
             None => {}
         }
         Ok(())
     }
 
-    async fn handle(&mut self, message: RankMessage, context: &mut Context<Self>) -> Result<(), Failure> {
+    async fn handle(
+        &mut self,
+        message: RankMessage,
+        context: &mut Context<Self>,
+    ) -> Result<(), ActorFailure> {
         match message {
-            RankMessage::Pass(command) => self.pass(command).await,
-            RankMessage::Said(Word::Stopping(_)) => {}
-            RankMessage::Said(Word::Started(_)) => self.runs().await,
-            RankMessage::Said(Word::Process(pid)) => self.tell_mps(MpsMessage::Runs(self.id, pid)).await,
-            RankMessage::Said(Word::Progress(progress)) => {
-                self.tell(Event::Progress(self.id, progress)).await
+            RankMessage::ToExecutor(command) => self.pass(command).await,
+            RankMessage::FromExecutor(ExecutorEvent::Stopping(_)) => {}
+            RankMessage::FromExecutor(ExecutorEvent::Started(_)) => self.runs().await,
+            RankMessage::FromExecutor(ExecutorEvent::Process(pid)) => {
+                self.tell_mps(MpsMessage::Runs(self.id, pid)).await
             }
-            RankMessage::HungUp => {
+            RankMessage::FromExecutor(ExecutorEvent::Progress(progress)) => {
+                self.tell(WorkerEvent::Progress(self.id, progress)).await
+            }
+            RankMessage::Disconnected => {
                 let ended = ending::of(&self.folder).await;
                 self.state.rank_has_ended();
                 self.release(&ended);
-                self.over(ended).await;
+                self.report_end(ended).await;
                 self.tell_mps(MpsMessage::Left(self.id)).await;
                 context.stop();
             }
@@ -125,14 +141,14 @@ impl Actor for Rank {
     }
 }
 
-impl Rank {
-    async fn start(&mut self, context: &mut Context<Self>, start: RankStart, surroundings: Surroundings) {
-        let executors = surroundings.executors.clone();
-        match spawn::spawn(start, surroundings).await {
+impl RankActor {
+    async fn start(&mut self, context: &mut Context<Self>, start: RankStart, rank_context: RankContext) {
+        let executors = rank_context.executors.clone();
+        match spawn::spawn(start, rank_context).await {
             Ok(Spawned { executor, connection, private_uid }) => {
                 if let Some(uid) = private_uid {
                     tracing::info!(rank = %self.id, uid, "its user has no account here");
-                    self.tell(Event::PrivateUser(self.id, uid)).await;
+                    self.tell(WorkerEvent::PrivateUser(self.id, uid)).await;
                 }
                 self.attach(context, connection);
                 executors.replenish();
@@ -146,9 +162,9 @@ impl Rank {
         }
     }
 
-    fn attach(&mut self, context: &mut Context<Self>, connection: Connection) {
+    fn attach(&mut self, context: &mut Context<Self>, connection: ExecutorConnection) {
         self.commands = Some(connection.commands);
-        context.alongside(listen(connection.words, context.address().clone()));
+        context.spawn_task(listen(connection.words, context.address().clone()));
     }
 
     /// What is in the folder by now must not be taken for a rank that was lost.
@@ -160,24 +176,24 @@ impl Rank {
             SpawnError::File(trouble) if trouble.is_of_machine() => {
                 StartFailure::NodeTrouble(trouble.to_string())
             }
-            SpawnError::Connection(trouble) if is_of_machine(trouble) => {
+            SpawnError::ExecutorConnection(trouble) if is_of_machine(trouble) => {
                 StartFailure::NodeTrouble(error.to_string())
             }
             SpawnError::Held(_)
             | SpawnError::File(_)
             | SpawnError::CutShort(_)
-            | SpawnError::Connection(_) => StartFailure::Other(error.to_string()),
+            | SpawnError::ExecutorConnection(_) => StartFailure::Other(error.to_string()),
         };
         if !matches!(error, SpawnError::Held(_)) {
-            let ended = Ended::without_start(Outcome::NotStarted(failure.clone()), clock::now());
+            let ended = OutcomeRecord::without_start(Outcome::NotStarted(failure.clone()), clock::now());
             // Where even that cannot be written, there is hardly a folder to be found.
             let _ = self.folder.write_ended(&ended, Flush::Now);
         }
-        self.tell(Event::SpawnFailed(self.id, failure)).await;
+        self.tell(WorkerEvent::SpawnFailed(self.id, failure)).await;
     }
 
     /// If the executor is gone, the end of the connection will say so.
-    async fn pass(&mut self, command: Command) {
+    async fn pass(&mut self, command: ExecutorCommand) {
         if let Some(commands) = &mut self.commands
             && let Err(error) = commands.write_all(&line(&command)).await
         {
@@ -186,36 +202,38 @@ impl Rank {
     }
 
     async fn runs(&mut self) {
-        if self.life == Life::Starting {
-            self.life = Life::Running;
+        if self.life == ReportedState::Starting {
+            self.life = ReportedState::Running;
             tracing::info!(rank = %self.id, "runs");
-            self.tell(Event::Spawned(self.id)).await;
+            self.tell(WorkerEvent::Spawned(self.id)).await;
         }
     }
 
-    async fn over(&mut self, ended: Ended) {
+    async fn report_end(&mut self, ended: OutcomeRecord) {
         tracing::info!(rank = %self.id, outcome = %ended.ending.outcome, "is over");
         if !ended.ending.outcome.succeeded() {
             self.examine_mps().await;
         }
         match (ended.started_at, ended.ending.outcome) {
-            (None, Outcome::NotStarted(failure)) => self.tell(Event::SpawnFailed(self.id, failure)).await,
+            (None, Outcome::NotStarted(failure)) => {
+                self.tell(WorkerEvent::SpawnFailed(self.id, failure)).await
+            }
             (_, outcome) => {
                 if ended.started_at.is_some() {
                     self.runs().await;
                 }
                 if let Some(progress) = ended.progress {
-                    self.tell(Event::Progress(self.id, progress)).await;
+                    self.tell(WorkerEvent::Progress(self.id, progress)).await;
                 }
-                let ending = Ending { outcome, ..ended.ending };
-                self.tell(Event::Exited(self.id, ending)).await;
+                let ending = RankExit { outcome, ..ended.ending };
+                self.tell(WorkerEvent::Exited(self.id, ending)).await;
             }
         }
     }
 
     /// Its executor may hold another, if it was not lost. The outcome must be durable before long, if the
     /// head does not say that it knows it.
-    fn release(&mut self, ended: &Ended) {
+    fn release(&mut self, ended: &OutcomeRecord) {
         if matches!(ended.ending.outcome, Outcome::Lost(_)) {
             self.executor = None;
         }
@@ -229,7 +247,7 @@ impl Rank {
     /// culprit from those who lost by it.
     async fn examine_mps(&self) {
         if let Some(mps) = &self.mps
-            && let Err(error) = mps.ask_within(EXAMINATION, MpsMessage::Examine).await
+            && let Err(error) = mps.ask_within(EXAMINE_TIMEOUT, MpsMessage::Examine).await
         {
             tracing::warn!(rank = %self.id, %error, "it is not known whether a fault of MPS ended it");
         }
@@ -243,14 +261,14 @@ impl Rank {
     }
 
     /// Without a driver the daemon is stopping, and the next one will find the rank.
-    async fn tell(&self, event: Event) {
+    async fn tell(&self, event: WorkerEvent) {
         let _ = self.driver.tell(DriverMessage::Happened(event)).await;
     }
 }
 
 /// Not by the actor, which ends before: the head answers sooner, or this is the last chance.
-async fn flush(folder: RankFolder) {
-    sleep(ACKNOWLEDGED_WITHIN).await;
+async fn flush(folder: RankDirectory) {
+    sleep(FLUSH_DELAY).await;
     if folder.is_acknowledged() {
         return;
     }
@@ -261,10 +279,10 @@ async fn flush(folder: RankFolder) {
 }
 
 /// Hears the executor out. A word of another version is passed over.
-async fn listen(mut words: Words, rank: Address<RankMessage>) {
+async fn listen(mut words: ExecutorLines, rank: Address<RankMessage>) {
     while let Ok(Some(text)) = words.next_line().await {
         let told = match serde_json::from_str(&text) {
-            Ok(word) => rank.tell(RankMessage::Said(word)).await,
+            Ok(word) => rank.tell(RankMessage::FromExecutor(word)).await,
             Err(error) => {
                 tracing::warn!(%error, "an executor says what makes no sense");
                 Ok(())
@@ -275,5 +293,5 @@ async fn listen(mut words: Words, rank: Address<RankMessage>) {
         }
     }
     // Without an actor nobody waits for the end.
-    let _ = rank.tell(RankMessage::HungUp).await;
+    let _ = rank.tell(RankMessage::Disconnected).await;
 }

@@ -13,28 +13,28 @@ use cohabit_worker_core::{FoundRank, Stopping};
 use tokio::time::timeout;
 
 use super::ending;
-use super::gpu::Homes;
-use super::spawn::{Connection, connect};
-use super::state::StateFolder;
-use crate::files::remove_folder;
-use crate::rank_folder::{RankFolder, Start};
-use crate::wire::Word;
+use super::gpu::MpsDirectories;
+use super::spawn::{ExecutorConnection, connect};
+use super::state::StateDirectory;
+use crate::files::remove_directory;
+use crate::rank_folder::{RankDirectory, StartRecord};
+use crate::wire::ExecutorEvent;
 
 /// How long an executor may take to say that its rank runs. It starts the rank before it says anything.
-const PATIENCE: Duration = Duration::from_secs(30);
+const FIRST_MESSAGE_TIMEOUT: Duration = Duration::from_secs(30);
 
 /// A rank that was found.
-pub(crate) struct Recovered {
+pub(crate) struct RecoveredRank {
     pub(crate) found: FoundRank,
     /// To its executor, if it runs.
-    pub(crate) connection: Option<Connection>,
+    pub(crate) connection: Option<ExecutorConnection>,
 }
 
 /// All of them.
-pub(crate) async fn recover(state: &StateFolder, gpus: &Homes) -> Vec<Recovered> {
+pub(crate) async fn recover(state: &StateDirectory, gpus: &MpsDirectories) -> Vec<RecoveredRank> {
     let mut recovered = Vec::new();
     for id in ranks_in(&state.ranks()) {
-        let folder = RankFolder::of(&state.ranks(), id);
+        let folder = RankDirectory::of(&state.ranks(), id);
         if folder.is_acknowledged() {
             continue;
         }
@@ -51,16 +51,19 @@ pub(crate) async fn recover(state: &StateFolder, gpus: &Homes) -> Vec<Recovered>
     recovered
 }
 
-async fn recover_rank(folder: &RankFolder, start: Start, gpus: &Homes) -> Recovered {
+async fn recover_rank(folder: &RankDirectory, start: StartRecord, gpus: &MpsDirectories) -> RecoveredRank {
     let start = start.rank;
     if let Ok(mut connection) = connect(folder)
-        && let Some(Running { started_at, stopping }) = first_words(&mut connection).await
+        && let Some(RunningRank { started_at, stopping }) = first_words(&mut connection).await
     {
         let found = FoundRank { start, started_at, stopping, ending: None, progress: None };
-        return Recovered { found, connection: Some(connection) };
+        return RecoveredRank { found, connection: Some(connection) };
     }
     let mut ended = ending::of(folder).await;
-    if !ended.ending.outcome.succeeded() && ended.ending.stopped.is_none() && gpus.have_broken(&start).await {
+    if !ended.ending.outcome.succeeded()
+        && ended.ending.stopped.is_none()
+        && gpus.lost_its_mps_server(&start).await
+    {
         let why = StopReason::MpsFaultVictim;
         ended.ending.stopped = Some(why);
         // The traces of the fault go with its daemon, perhaps before the head has heard.
@@ -71,33 +74,33 @@ async fn recover_rank(folder: &RankFolder, start: Start, gpus: &Homes) -> Recove
     let started_at = ended.started_at.unwrap_or(ended.ending.at);
     let found =
         FoundRank { start, started_at, stopping: None, ending: Some(ended.ending), progress: ended.progress };
-    Recovered { found, connection: None }
+    RecoveredRank { found, connection: None }
 }
 
 /// What its executor says first of a rank that runs.
-struct Running {
+struct RunningRank {
     started_at: Time,
     stopping: Option<Stopping>,
 }
 
 /// Nothing if the executor goes, or says nothing.
-async fn first_words(connection: &mut Connection) -> Option<Running> {
+async fn first_words(connection: &mut ExecutorConnection) -> Option<RunningRank> {
     let mut stopping = None;
     loop {
-        let line = timeout(PATIENCE, connection.words.next_line()).await.ok()?.ok()??;
+        let line = timeout(FIRST_MESSAGE_TIMEOUT, connection.words.next_line()).await.ok()?.ok()??;
         match serde_json::from_str(&line).ok()? {
-            Word::Stopping(so_far) => stopping = Some(so_far),
-            Word::Started(started_at) => return Some(Running { started_at, stopping }),
-            Word::Process(_) | Word::Progress(_) => return None,
+            ExecutorEvent::Stopping(so_far) => stopping = Some(so_far),
+            ExecutorEvent::Started(started_at) => return Some(RunningRank { started_at, stopping }),
+            ExecutorEvent::Process(_) | ExecutorEvent::Progress(_) => return None,
         }
     }
 }
 
 /// What nobody can make sense of must not run on.
-async fn discard(folder: &RankFolder, why: &str) {
+async fn discard(folder: &RankDirectory, why: &str) {
     tracing::warn!(folder = %folder.path().display(), why, "an unusable rank was found and is put aside");
     ending::clear(folder).await;
-    if let Err(error) = remove_folder(folder.path()) {
+    if let Err(error) = remove_directory(folder.path()) {
         tracing::warn!(folder = %folder.path().display(), %error, "it could not be removed");
     }
 }

@@ -7,28 +7,28 @@ use std::fs;
 use std::path::Path;
 use std::time::{Duration, SystemTime};
 
-use cohabit_actor::{Actor, Context, Failure};
+use cohabit_actor::{Actor, ActorFailure, Context};
 use cohabit_types::{JobId, Span};
 use tokio::task::spawn_blocking;
 
 use super::recovery::{folders_in, ranks_in};
-use super::state::StateFolder;
-use crate::files::remove_folder;
-use crate::rank_folder::RankFolder;
+use super::state::StateDirectory;
+use crate::files::remove_directory;
+use crate::rank_folder::RankDirectory;
 
-const PAUSE: Duration = Duration::from_secs(3600);
+const CLEAN_INTERVAL: Duration = Duration::from_secs(3600);
 
 /// Clean up now.
 pub(crate) struct Clean;
 
 /// Cleans up from time to time.
 pub(crate) struct Cleaner {
-    state: StateFolder,
+    state: StateDirectory,
     retention: Duration,
 }
 
 impl Cleaner {
-    pub(crate) fn new(state: StateFolder, retention: Span) -> Cleaner {
+    pub(crate) fn new(state: StateDirectory, retention: Span) -> Cleaner {
         Cleaner { state, retention: retention.into() }
     }
 }
@@ -36,23 +36,23 @@ impl Cleaner {
 impl Actor for Cleaner {
     type Message = Clean;
 
-    async fn started(&mut self, context: &mut Context<Self>) -> Result<(), Failure> {
-        context.send_every(PAUSE, || Clean);
+    async fn started(&mut self, context: &mut Context<Self>) -> Result<(), ActorFailure> {
+        context.send_every(CLEAN_INTERVAL, || Clean);
         self.handle(Clean, context).await
     }
 
-    async fn handle(&mut self, _: Clean, _: &mut Context<Self>) -> Result<(), Failure> {
+    async fn handle(&mut self, _: Clean, _: &mut Context<Self>) -> Result<(), ActorFailure> {
         let (state, retention) = (self.state.clone(), self.retention);
         spawn_blocking(move || clean(&state, retention)).await?;
         Ok(())
     }
 }
 
-fn clean(state: &StateFolder, retention: Duration) {
+fn clean(state: &StateDirectory, retention: Duration) {
     // A retention beyond all clocks keeps everything.
     let Some(before) = SystemTime::now().checked_sub(retention) else { return };
     for id in ranks_in(&state.ranks()) {
-        let folder = RankFolder::of(&state.ranks(), id);
+        let folder = RankDirectory::of(&state.ranks(), id);
         let acknowledged_at = fs::metadata(folder.acknowledged_file()).and_then(|file| file.modified());
         if acknowledged_at.is_ok_and(|at| at < before) {
             remove(folder.path());
@@ -79,7 +79,7 @@ fn prune(job: &Path) {
 }
 
 fn remove(folder: &Path) {
-    match remove_folder(folder) {
+    match remove_directory(folder) {
         Ok(()) => tracing::debug!(folder = %folder.display(), "removed: its retention is over"),
         Err(error) => tracing::warn!(folder = %folder.display(), %error, "could not be removed"),
     }
@@ -102,18 +102,18 @@ mod tests {
 
     struct Kit {
         _folder: tempfile::TempDir,
-        state: StateFolder,
+        state: StateDirectory,
     }
 
     impl Kit {
         fn new() -> Kit {
             let folder = tempfile::tempdir().unwrap();
-            let (state, _) = StateFolder::open(&folder.path().join("state")).unwrap();
+            let (state, _) = StateDirectory::open(&folder.path().join("state")).unwrap();
             Kit { _folder: folder, state }
         }
 
-        fn rank(&self, job: u64, file: &str) -> RankFolder {
-            let folder = RankFolder::of(&self.state.ranks(), JobId::new(job).attempt(1).rank(0));
+        fn rank(&self, job: u64, file: &str) -> RankDirectory {
+            let folder = RankDirectory::of(&self.state.ranks(), JobId::new(job).attempt(1).rank(0));
             fs::create_dir_all(folder.log()).unwrap();
             fs::write(folder.path().join(file), "{}").unwrap();
             folder

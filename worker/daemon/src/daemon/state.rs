@@ -23,61 +23,67 @@ use uuid::Uuid;
 
 use super::WorkerError;
 use crate::clock;
-use crate::files::{At, FileError, make_folder, open_way, read_json, write_json, write_json_for_this_boot};
+use crate::files::{
+    FileContext, FileError, allow_traversal, create_directory, read_json, write_json,
+    write_json_for_this_boot,
+};
 
 /// The folder of a running daemon; clones are the same folder.
 #[derive(Debug, Clone)]
-pub(crate) struct StateFolder {
+pub(crate) struct StateDirectory {
     root: PathBuf,
-    node: Arc<Mutex<Node>>,
+    node: Arc<Mutex<NodeIdentity>>,
     /// Rings when a rank has ended.
     ends: watch::Sender<()>,
 }
 
 /// The right to use the folder, until it is dropped. Executors do not inherit it.
 #[derive(Debug)]
-pub(crate) struct Lock {
+pub(crate) struct StateLock {
     _file: File,
 }
 
 #[derive(Debug, Clone, Copy, Serialize, Deserialize)]
-struct Node {
+struct NodeIdentity {
     id: NodeId,
     incarnation: Incarnation,
 }
 
 /// When the machine was started.
 #[derive(Debug, Serialize, Deserialize)]
-struct Boot {
+struct BootId {
     /// Another one after each start.
     boot: Option<String>,
     at: Time,
 }
 
-impl StateFolder {
+impl StateDirectory {
     /// Takes the folder; makes it, if it is not there.
-    pub(crate) fn open(root: &Path) -> Result<(StateFolder, Lock), WorkerError> {
-        make_folder(root)?;
+    pub(crate) fn open(root: &Path) -> Result<(StateDirectory, StateLock), WorkerError> {
+        create_directory(root)?;
         let root = root.canonicalize().at("find", root)?;
         let lock = lock(&root)?;
         agree_on_clock(&root.join("clock.json"))?;
-        make_folder(&root.join("ranks"))?;
-        make_folder(&root.join("checkpoints"))?;
+        create_directory(&root.join("ranks"))?;
+        create_directory(&root.join("checkpoints"))?;
         let node = read_json(&root.join("node.json"))?;
-        let node = node.unwrap_or_else(|| Node { id: NodeId(Uuid::now_v7()), incarnation: Incarnation(0) });
+        let node =
+            node.unwrap_or_else(|| NodeIdentity { id: NodeId(Uuid::now_v7()), incarnation: Incarnation(0) });
         let (node, ends) = (Arc::new(Mutex::new(node)), watch::Sender::default());
-        Ok((StateFolder { root, node, ends }, lock))
+        Ok((StateDirectory { root, node, ends }, lock))
     }
 
     /// Lets the users of ranks pass through, each to what is theirs.
-    pub(crate) fn open_ways(&self) -> Result<(), FileError> {
-        [self.root.clone(), self.ranks(), self.checkpoints()].iter().try_for_each(|folder| open_way(folder))
+    pub(crate) fn allow_traversal_of_state(&self) -> Result<(), FileError> {
+        [self.root.clone(), self.ranks(), self.checkpoints()]
+            .iter()
+            .try_for_each(|folder| allow_traversal(folder))
     }
 
     /// The key of the next link, which no link of this node ever had.
     pub(crate) fn next_key(&self) -> Result<WorkerKey, FileError> {
         let mut node = self.node.lock().unwrap_or_else(PoisonError::into_inner);
-        let next = Node { incarnation: Incarnation(node.incarnation.0 + 1), ..*node };
+        let next = NodeIdentity { incarnation: Incarnation(node.incarnation.0 + 1), ..*node };
         write_json(&self.root.join("node.json"), &next)?;
         *node = next;
         Ok(WorkerKey { node: next.id, incarnation: next.incarnation })
@@ -120,22 +126,22 @@ impl StateFolder {
 fn agree_on_clock(path: &Path) -> Result<(), FileError> {
     let boot = boot();
     // What an earlier run of the machine has left, whole or not, means nothing.
-    let known = read_json::<Boot>(path).ok().flatten().filter(|known| known.boot == boot);
+    let known = read_json::<BootId>(path).ok().flatten().filter(|known| known.boot == boot);
     match known {
         Some(known) => clock::agree_on(known.at),
-        None => write_json_for_this_boot(path, &Boot { boot, at: clock::booted_at() })?,
+        None => write_json_for_this_boot(path, &BootId { boot, at: clock::booted_at() })?,
     }
     Ok(())
 }
 
 /// Takes the right to use the folder, which has to be there.
-pub(crate) fn lock(root: &Path) -> Result<Lock, WorkerError> {
+pub(crate) fn lock(root: &Path) -> Result<StateLock, WorkerError> {
     let path = root.join("lock");
     // The one that is there, if there is one: by it the daemons exclude each other.
     let file = OpenOptions::new().write(true).create(true).truncate(false).mode(0o600).open(&path);
     let file = file.at("create", &path)?;
     match file.try_lock() {
-        Ok(()) => Ok(Lock { _file: file }),
+        Ok(()) => Ok(StateLock { _file: file }),
         Err(TryLockError::WouldBlock) => Err(WorkerError::StateInUse(root.to_owned())),
         Err(TryLockError::Error(error)) => Err(error).at("lock", &path).map_err(WorkerError::from),
     }
@@ -149,7 +155,7 @@ mod tests {
     fn a_node_stays_itself_and_never_repeats_a_key() {
         let folder = tempfile::tempdir().unwrap();
         let keys = || {
-            let (state, _lock) = StateFolder::open(folder.path()).unwrap();
+            let (state, _lock) = StateDirectory::open(folder.path()).unwrap();
             [state.next_key().unwrap(), state.next_key().unwrap()]
         };
         let keys = [keys(), keys()].concat();
@@ -160,12 +166,12 @@ mod tests {
     #[test]
     fn two_daemons_never_share_a_folder() {
         let folder = tempfile::tempdir().unwrap();
-        let first = StateFolder::open(folder.path()).unwrap();
-        let refusal = StateFolder::open(folder.path()).unwrap_err();
+        let first = StateDirectory::open(folder.path()).unwrap();
+        let refusal = StateDirectory::open(folder.path()).unwrap_err();
         assert!(matches!(refusal, WorkerError::StateInUse(_)));
         assert!(refusal.to_string().contains("--state"), "{refusal}");
         drop(first);
-        StateFolder::open(folder.path()).unwrap();
+        StateDirectory::open(folder.path()).unwrap();
     }
 
     #[test]
@@ -173,7 +179,7 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("node.json");
         std::fs::write(&path, "{").unwrap();
-        let refusal = StateFolder::open(folder.path()).unwrap_err().to_string();
+        let refusal = StateDirectory::open(folder.path()).unwrap_err().to_string();
         assert!(refusal.contains("node.json"), "{refusal}");
         assert_eq!(std::fs::read_to_string(&path).unwrap(), "{");
     }

@@ -6,16 +6,16 @@
 use cohabit_types::LogStream;
 
 /// So many bytes of both streams may have been printed since: a long traceback, and not an hour of training.
-const NEAR: u64 = 64 * 1024;
+const MAX_DISTANCE: u64 = 64 * 1024;
 
 /// A longer line is looked at in pieces.
-const LONGEST_LINE: usize = 16 * 1024;
+const MAX_LINE: usize = 16 * 1024;
 
 /// Of a longer line no more characters are told.
-const LONGEST_WORDS: usize = 200;
+const MAX_MESSAGE: usize = 200;
 
 /// A line says it if it has all words of one of these.
-const SIGNS: [&[&str]; 12] = [
+const PATTERNS: [&[&str]; 12] = [
     // PyTorch, and CUDA's own words in its errors.
     &["CUDA out of memory"],
     &["CUDA error: out of memory"],
@@ -35,7 +35,7 @@ const SIGNS: [&[&str]; 12] = [
 
 /// What was printed, as far as it matters here.
 #[derive(Debug, Default)]
-pub(crate) struct Printed {
+pub(crate) struct OutOfMemoryDetector {
     /// Bytes of both streams.
     length: u64,
     /// The last line that said it, and how much had been printed by then.
@@ -45,7 +45,7 @@ pub(crate) struct Printed {
     stderr: Vec<u8>,
 }
 
-impl Printed {
+impl OutOfMemoryDetector {
     /// Takes in what was printed at once.
     pub(crate) fn append(&mut self, stream: LogStream, bytes: &[u8]) {
         for part in bytes.split_inclusive(ends_line) {
@@ -55,7 +55,7 @@ impl Printed {
                 LogStream::Stderr => &mut self.stderr,
             };
             line.extend(part);
-            if part.last().is_some_and(ends_line) || line.len() >= LONGEST_LINE {
+            if part.last().is_some_and(ends_line) || line.len() >= MAX_LINE {
                 let line = std::mem::take(line);
                 self.look_at(&line);
             }
@@ -68,13 +68,13 @@ impl Printed {
             self.look_at(&unfinished);
         }
         let (by_then, words) = self.said?;
-        (self.length - by_then <= NEAR).then_some(words)
+        (self.length - by_then <= MAX_DISTANCE).then_some(words)
     }
 
     fn look_at(&mut self, line: &[u8]) {
         let line = String::from_utf8_lossy(line);
-        if SIGNS.iter().any(|sign| sign.iter().all(|words| line.contains(words))) {
-            self.said = Some((self.length, line.trim().chars().take(LONGEST_WORDS).collect()));
+        if PATTERNS.iter().any(|sign| sign.iter().all(|words| line.contains(words))) {
+            self.said = Some((self.length, line.trim().chars().take(MAX_MESSAGE).collect()));
         }
     }
 }
@@ -88,7 +88,7 @@ mod tests {
     use super::*;
 
     fn said(pieces: &[&str]) -> Option<String> {
-        let mut printed = Printed::default();
+        let mut printed = OutOfMemoryDetector::default();
         pieces.iter().for_each(|piece| printed.append(LogStream::Stderr, piece.as_bytes()));
         printed.out_of_gpu_memory()
     }
@@ -134,7 +134,7 @@ mod tests {
 
     #[test]
     fn the_two_streams_do_not_mix() {
-        let mut printed = Printed::default();
+        let mut printed = OutOfMemoryDetector::default();
         printed.append(LogStream::Stdout, b"CUDA out ");
         printed.append(LogStream::Stderr, b"of memory");
         printed.append(LogStream::Stdout, b"the window\n");
@@ -145,20 +145,20 @@ mod tests {
     fn what_was_survived_long_ago_does_not_count() {
         let later = "step 2000 loss 0.1\n".repeat(4000);
         assert_eq!(
-            said(&["CUDA out of memory\n", &later[..NEAR as usize]]).as_deref(),
+            said(&["CUDA out of memory\n", &later[..MAX_DISTANCE as usize]]).as_deref(),
             Some("CUDA out of memory")
         );
-        assert_eq!(said(&["CUDA out of memory\n", &later[..=NEAR as usize]]), None);
+        assert_eq!(said(&["CUDA out of memory\n", &later[..=MAX_DISTANCE as usize]]), None);
     }
 
     #[test]
     fn a_line_without_end_is_neither_kept_whole_nor_told_whole() {
-        let mut printed = Printed::default();
+        let mut printed = OutOfMemoryDetector::default();
         for _ in 0..1000 {
             printed.append(LogStream::Stdout, &[b'x'; 1000]);
-            assert!(printed.stdout.len() < LONGEST_LINE + 1000);
+            assert!(printed.stdout.len() < MAX_LINE + 1000);
         }
         let long = format!("CUDA out of memory {}\n", "ü".repeat(10_000));
-        assert_eq!(said(&[&long]).unwrap().chars().count(), LONGEST_WORDS);
+        assert_eq!(said(&[&long]).unwrap().chars().count(), MAX_MESSAGE);
     }
 }

@@ -10,19 +10,19 @@ use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command as Process, Stdio};
 
-use cohabit_types::{StartFailure, Work};
+use cohabit_types::{Entrypoint, StartFailure};
 use nix::errno::Errno;
 use nix::unistd::{AccessFlags, access};
 
-use crate::files::{At, FileError, create, is_of_machine};
-use crate::isolation::{Account, RankCgroup, enter_first};
-use crate::rank_folder::{RankFolder, Start};
+use crate::files::{FileContext, FileError, create, is_of_machine};
+use crate::isolation::{Account, RankCgroup, enter_cgroup_before_exec};
+use crate::rank_folder::{RankDirectory, StartRecord};
 
 /// Where a rank runs whose user may not enter its working directory, and has no account that might.
 const ELSEWHERE: &str = "/tmp";
 
 /// A rank's first process.
-pub(crate) struct Launched {
+pub(crate) struct LaunchedRank {
     pub(crate) child: Child,
     /// What its user ought to know about where it runs.
     pub(crate) note: Option<String>,
@@ -30,8 +30,8 @@ pub(crate) struct Launched {
 
 /// Starts the rank's first process: leader of a group of its own, nothing on its standard input, its output
 /// in pipes.
-pub(crate) fn launch(folder: &RankFolder, start: &Start) -> Result<Launched, StartFailure> {
-    let Work::Command(command) = &start.rank.spec.work else {
+pub(crate) fn launch(folder: &RankDirectory, start: &StartRecord) -> Result<LaunchedRank, StartFailure> {
+    let Entrypoint::Command(command) = &start.rank.spec.work else {
         return Err(StartFailure::Other("this worker runs commands only".into()));
     };
     let Some((name, arguments)) = command.argv.split_first() else {
@@ -40,25 +40,25 @@ pub(crate) fn launch(folder: &RankFolder, start: &Start) -> Result<Launched, Sta
     let script = command.script.as_ref().map(|text| write_script(folder, text, start)).transpose()?;
     let cgroup = start.cgroup.as_ref().map(RankCgroup::open).transpose();
     let cgroup = cgroup.map_err(of_file)?;
-    let what = What { script, name, arguments, cgroup };
+    let launch_command = LaunchCommand { script, name, arguments, cgroup };
     let workdir = Path::new(&start.rank.spec.workdir);
-    let Some(account) = &start.account else { return launch_in(workdir, &what, start) };
+    let Some(account) = &start.account else { return launch_in(workdir, &launch_command, start) };
     let has_account = start.rank.private_uid.is_none();
     let is_there = workdir.is_dir();
-    let launched = account.act(|| {
+    let launched = account.run_as(|| {
         let reaches_its_folders = access(folder.path(), AccessFlags::X_OK).is_ok();
-        if !reaches_its_folders && (has_account || what.script.is_some()) {
+        if !reaches_its_folders && (has_account || launch_command.script.is_some()) {
             return Err(unreachable(folder, account));
         }
         let moves = is_there && !has_account && access(workdir, AccessFlags::X_OK).is_err();
-        let launched = launch_in(if moves { Path::new(ELSEWHERE) } else { workdir }, &what, start)?;
-        Ok(Launched { note: note(account, moves.then_some(workdir), reaches_its_folders), ..launched })
+        let launched = launch_in(if moves { Path::new(ELSEWHERE) } else { workdir }, &launch_command, start)?;
+        Ok(LaunchedRank { note: note(account, moves.then_some(workdir), reaches_its_folders), ..launched })
     });
     launched.unwrap_or_else(|error| Err(StartFailure::Other(format!("it cannot run as its user: {error}"))))
 }
 
 /// What is started.
-struct What<'a> {
+struct LaunchCommand<'a> {
     /// The script that the job brought, where it is now.
     script: Option<PathBuf>,
     name: &'a str,
@@ -67,7 +67,7 @@ struct What<'a> {
     cgroup: Option<File>,
 }
 
-fn unreachable(folder: &RankFolder, account: &Account) -> StartFailure {
+fn unreachable(folder: &RankDirectory, account: &Account) -> StartFailure {
     StartFailure::Account(format!(
         "user '{}' cannot pass through the folders above '{}' on the worker: let everybody (chmod o+x), or start \
          the worker with another --state",
@@ -90,17 +90,21 @@ fn note(account: &Account, not_entered: Option<&Path>, reaches_its_folders: bool
 }
 
 /// Starts it as whoever this thread is.
-fn launch_in(workdir: &Path, what: &What<'_>, start: &Start) -> Result<Launched, StartFailure> {
-    let name = what.name;
+fn launch_in(
+    workdir: &Path,
+    launch_command: &LaunchCommand<'_>,
+    start: &StartRecord,
+) -> Result<LaunchedRank, StartFailure> {
+    let name = launch_command.name;
     if !workdir.is_dir() || access(workdir, AccessFlags::X_OK).is_err() {
         return Err(StartFailure::WorkdirMissing(workdir.display().to_string()));
     }
-    let program = program(what, workdir, &start.environment)?;
+    let program = program(launch_command, workdir, &start.environment)?;
     let spawn = |process: &mut Process| {
-        if let Some(procs) = &what.cgroup {
-            enter_first(process, procs.try_clone()?);
+        if let Some(procs) = &launch_command.cgroup {
+            enter_cgroup_before_exec(process, procs.try_clone()?);
         }
-        process.args(what.arguments).current_dir(workdir).env_clear().envs(&start.environment);
+        process.args(launch_command.arguments).current_dir(workdir).env_clear().envs(&start.environment);
         process.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped()).process_group(0).spawn()
     };
     let started = match spawn(Process::new(&program).arg0(name)) {
@@ -110,17 +114,17 @@ fn launch_in(workdir: &Path, what: &What<'_>, start: &Start) -> Result<Launched,
         started => started,
     };
     let child = started.map_err(|error| failure(&error, name))?;
-    Ok(Launched { child, note: None })
+    Ok(LaunchedRank { child, note: None })
 }
 
 /// The file to execute: the script that the job brought, or what its command names.
 fn program(
-    what: &What<'_>,
+    launch_command: &LaunchCommand<'_>,
     workdir: &Path,
     environment: &BTreeMap<String, String>,
 ) -> Result<PathBuf, StartFailure> {
-    let name = what.name;
-    match &what.script {
+    let name = launch_command.name;
+    match &launch_command.script {
         Some(script) => Ok(script.clone()),
         None if name.contains('/') => executable(workdir.join(name), name),
         None => look_up(name, workdir, environment.get("PATH").map_or("", String::as_str)),
@@ -128,7 +132,7 @@ fn program(
 }
 
 /// Only the rank's user can read it, or execute it.
-fn write_script(folder: &RankFolder, script: &str, start: &Start) -> Result<PathBuf, StartFailure> {
+fn write_script(folder: &RankDirectory, script: &str, start: &StartRecord) -> Result<PathBuf, StartFailure> {
     let path = folder.script();
     let written = create(&path, 0o700).and_then(|mut file| {
         file.write_all(script.as_bytes()).at("write the script to", &path)?;

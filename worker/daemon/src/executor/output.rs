@@ -16,28 +16,28 @@ use cohabit_types::LogStream;
 use tokio::sync::mpsc;
 use tokio::time::timeout;
 
-use super::gpu_memory::Printed;
+use super::gpu_memory::OutOfMemoryDetector;
 use crate::clock::now;
 use crate::log::LogWriter;
-use crate::progress::{Bars, Sighting};
+use crate::progress::{BarParser, BarReading};
 
 /// As much as a pipe holds.
-const PIECE: usize = 64 * 1024;
+const BUFFER_SIZE: usize = 64 * 1024;
 
 /// How long the rest of the output may take once every process has ended.
-const DRAIN: Duration = Duration::from_secs(5);
+const DRAIN_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// What a rank prints.
 pub(crate) struct Output {
-    bar: Arc<Mutex<Option<Sighting>>>,
-    printed: Arc<Mutex<Printed>>,
+    bar: Arc<Mutex<Option<BarReading>>>,
+    printed: Arc<Mutex<OutOfMemoryDetector>>,
     /// Closes when both threads have read their pipe to its end.
     ended: mpsc::Receiver<()>,
 }
 
 /// What may come through the pipes after the end of a rank.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Rest {
+pub(crate) enum RemainingOutput {
     Nothing,
     /// Somebody outside of the rank's family has them, and the threads still wait for what they print.
     Unread,
@@ -61,8 +61,8 @@ type Pipe = (Box<dyn Read + Send>, Sink);
 #[derive(Clone)]
 struct Sink {
     log: Arc<Mutex<LogWriter>>,
-    bar: Arc<Mutex<Option<Sighting>>>,
-    printed: Arc<Mutex<Printed>>,
+    bar: Arc<Mutex<Option<BarReading>>>,
+    printed: Arc<Mutex<OutOfMemoryDetector>>,
     _ended: mpsc::Sender<()>,
 }
 
@@ -87,15 +87,15 @@ impl Output {
     }
 
     /// The last bar that was printed since the last call.
-    pub(crate) fn take_bar(&self) -> Option<Sighting> {
+    pub(crate) fn take_bar(&self) -> Option<BarReading> {
         lock(&self.bar).take()
     }
 
     /// Waits until everything printed is in the log, within reason.
-    pub(crate) async fn drained(&mut self) -> Rest {
-        match timeout(DRAIN, self.ended.recv()).await {
-            Ok(_) => Rest::Nothing,
-            Err(_) => Rest::Unread,
+    pub(crate) async fn drained(&mut self) -> RemainingOutput {
+        match timeout(DRAIN_TIMEOUT, self.ended.recv()).await {
+            Ok(_) => RemainingOutput::Nothing,
+            Err(_) => RemainingOutput::Unread,
         }
     }
 
@@ -128,14 +128,14 @@ impl Reader {
 }
 
 fn read_each(stream: LogStream, pipes: &std_mpsc::Receiver<Pipe>) {
-    let mut piece = vec![0; PIECE];
+    let mut piece = vec![0; BUFFER_SIZE];
     for (pipe, sink) in pipes {
         read_to_end(stream, pipe, &sink, &mut piece);
     }
 }
 
 fn read_to_end(stream: LogStream, mut pipe: impl Read, sink: &Sink, piece: &mut [u8]) {
-    let mut bars = Bars::default();
+    let mut bars = BarParser::default();
     loop {
         match pipe.read(piece) {
             Ok(0) => return,

@@ -14,7 +14,7 @@ use rustix::process::{Gid, Uid};
 use rustix::thread::{set_thread_groups, set_thread_res_gid, set_thread_res_uid};
 use serde::{Deserialize, Serialize};
 
-use crate::files::{At, FileError};
+use crate::files::{FileContext, FileError};
 
 /// As whom the processes of a rank run.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -33,13 +33,13 @@ impl Account {
     ///
     /// # Errors
     /// When this process may not do so, or has no room for another thread.
-    pub(crate) fn act<T: Send>(&self, work: impl FnOnce() -> T + Send) -> io::Result<T> {
+    pub(crate) fn run_as<T: Send>(&self, work: impl FnOnce() -> T + Send) -> io::Result<T> {
         if self.uid == geteuid().as_raw() {
             return Ok(work());
         }
         thread::scope(|scope| {
             let actor = || {
-                self.take_on()?;
+                self.assume_identity()?;
                 Ok(work())
             };
             let acting = thread::Builder::new().name("account".into()).spawn_scoped(scope, actor)?;
@@ -49,7 +49,7 @@ impl Account {
 
     /// This thread is the account from now on. Its groups come first, for then it still may change them, and
     /// its rights go with the last step.
-    fn take_on(&self) -> io::Result<()> {
+    fn assume_identity(&self) -> io::Result<()> {
         let groups: Vec<Gid> = self.groups.iter().map(|gid| Gid::from_raw(*gid)).collect();
         let (uid, gid) = (Uid::from_raw(self.uid), Gid::from_raw(self.gid));
         set_thread_groups(&groups)?;
@@ -109,7 +109,7 @@ mod tests {
         fs::create_dir(&own).unwrap();
         stranger().own(&own).unwrap();
         let (reading, ids) = stranger()
-            .act(|| {
+            .run_as(|| {
                 fs::write(own.join("made"), "1").unwrap();
                 let output = Command::new("sh").args(["-c", "id -u; id -g; id -G"]).output().unwrap();
                 (fs::read(&secret), String::from_utf8(output.stdout).unwrap())
@@ -124,10 +124,10 @@ mod tests {
     #[test]
     fn who_is_not_root_acts_as_nobody_else() {
         if geteuid().is_root() {
-            let refused = stranger().act(|| stranger_again().act(|| ()).is_err()).unwrap();
+            let refused = stranger().run_as(|| stranger_again().run_as(|| ()).is_err()).unwrap();
             assert!(refused);
         } else {
-            assert!(stranger().act(|| ()).is_err());
+            assert!(stranger().run_as(|| ()).is_err());
         }
     }
 

@@ -12,7 +12,7 @@ use cohabit_worker_core::RankStart;
 use nix::unistd::geteuid;
 
 use super::Account;
-use super::known_accounts::KnownAccounts;
+use super::account_cache::AccountCache;
 use super::private_users::PrivateUsers;
 use crate::files::FileError;
 
@@ -31,16 +31,16 @@ pub enum RootJobs {
 
 /// As whom this worker runs ranks.
 #[derive(Debug)]
-pub(super) enum Accounts {
+pub(super) enum AccountPolicy {
     /// As itself.
     Own,
     /// As the account of each user.
-    OfUsers { root_jobs: RootJobs, known: KnownAccounts, private: PrivateUsers },
+    OfUsers { root_jobs: RootJobs, known: AccountCache, private: PrivateUsers },
 }
 
 /// As whom a rank runs.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Chosen {
+pub(crate) struct AccountChoice {
     pub(crate) account: Account,
     /// Whether it was made up, because there is none of that name.
     pub(crate) is_private: bool,
@@ -71,31 +71,31 @@ pub(crate) enum AccountError {
     File(#[from] FileError),
 }
 
-impl Accounts {
+impl AccountPolicy {
     /// What this process may do decides.
-    pub(super) fn of_this_worker(state: &Path, root_jobs: RootJobs) -> Result<Accounts, FileError> {
+    pub(super) fn of_this_worker(state: &Path, root_jobs: RootJobs) -> Result<AccountPolicy, FileError> {
         Ok(match geteuid().is_root() {
-            true => Accounts::OfUsers {
+            true => AccountPolicy::OfUsers {
                 root_jobs,
-                known: KnownAccounts::default(),
+                known: AccountCache::default(),
                 private: PrivateUsers::open(state)?,
             },
-            false => Accounts::Own,
+            false => AccountPolicy::Own,
         })
     }
 
     /// As whom the rank runs; nothing if as this process itself.
-    pub(super) fn of(&self, rank: &RankStart) -> Result<Option<Chosen>, AccountError> {
-        let Accounts::OfUsers { root_jobs, known, private } = self else { return Ok(None) };
+    pub(super) fn of(&self, rank: &RankStart) -> Result<Option<AccountChoice>, AccountError> {
+        let AccountPolicy::OfUsers { root_jobs, known, private } = self else { return Ok(None) };
         let name = &rank.account;
         let found = known.of(name).map_err(|errno| AccountError::LookUp(name.clone(), errno))?;
         let Some(account) = found else {
-            return Ok(Some(Chosen { account: private.of(name)?, is_private: true }));
+            return Ok(Some(AccountChoice { account: private.of(name)?, is_private: true }));
         };
         if account.uid == ROOT {
             allow_root(name, rank.role, *root_jobs)?;
         }
-        Ok(Some(Chosen { account, is_private: false }))
+        Ok(Some(AccountChoice { account, is_private: false }))
     }
 }
 
@@ -131,15 +131,15 @@ mod tests {
         }
     }
 
-    fn of_users(root_jobs: RootJobs) -> (tempfile::TempDir, Accounts) {
+    fn of_users(root_jobs: RootJobs) -> (tempfile::TempDir, AccountPolicy) {
         let folder = tempfile::tempdir().unwrap();
         let private = PrivateUsers::open(folder.path()).unwrap();
-        (folder, Accounts::OfUsers { root_jobs, known: KnownAccounts::default(), private })
+        (folder, AccountPolicy::OfUsers { root_jobs, known: AccountCache::default(), private })
     }
 
     #[test]
     fn a_worker_without_rights_runs_all_as_itself() {
-        assert_eq!(Accounts::Own.of(&rank("root", Role::User)).unwrap(), None);
+        assert_eq!(AccountPolicy::Own.of(&rank("root", Role::User)).unwrap(), None);
     }
 
     #[test]

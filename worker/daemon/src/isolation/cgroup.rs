@@ -20,11 +20,11 @@ use std::io;
 use std::path::Path;
 
 pub(super) use claim::Cgroups;
-pub use claim::delegable;
+pub use claim::check_delegation;
 pub(crate) use rank::RankCgroup;
 
 /// The files of the tree: those of the kernel, or of what stands for it in tests.
-pub(crate) trait Tree {
+pub(crate) trait CgroupTree {
     /// What a file says.
     fn read(&self, file: &Path) -> io::Result<String>;
     /// Tells a file something.
@@ -41,7 +41,7 @@ pub(crate) trait Tree {
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Kernel;
 
-impl Tree for Kernel {
+impl CgroupTree for Kernel {
     fn read(&self, file: &Path) -> io::Result<String> {
         fs::read_to_string(file)
     }
@@ -69,7 +69,7 @@ impl Tree for Kernel {
 }
 
 /// Makes a cgroup unless it is there.
-fn ensure(tree: &impl Tree, cgroup: &Path) -> io::Result<()> {
+fn ensure(tree: &impl CgroupTree, cgroup: &Path) -> io::Result<()> {
     match tree.make(cgroup) {
         Err(error) if error.kind() == io::ErrorKind::AlreadyExists => Ok(()),
         made => made,
@@ -77,7 +77,7 @@ fn ensure(tree: &impl Tree, cgroup: &Path) -> io::Result<()> {
 }
 
 /// The number that stands behind this word in a file of words and numbers.
-fn count(tree: &impl Tree, file: &Path, word: &str) -> u64 {
+fn count(tree: &impl CgroupTree, file: &Path, word: &str) -> u64 {
     let text = tree.read(file).unwrap_or_default();
     let counts = text.lines().filter_map(|line| line.split_once(' '));
     counts.filter(|(name, _)| *name == word).find_map(|(_, count)| count.trim().parse().ok()).unwrap_or(0)

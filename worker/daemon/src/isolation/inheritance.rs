@@ -15,15 +15,15 @@ use tokio::signal::unix::{SignalKind, signal};
 use super::raw;
 
 /// New files may be read by everybody and written by their owner alone, as after most logins.
-const USUAL_MASK: Mode = Mode::from_bits_truncate(0o022);
+const DEFAULT_UMASK: Mode = Mode::from_bits_truncate(0o022);
 
 /// Sheds all of it, for this process and all that it will start. To be called before there is a second
 /// thread.
 ///
 /// # Errors
 /// When the system refuses.
-pub(crate) fn shed() -> io::Result<()> {
-    umask(USUAL_MASK);
+pub(crate) fn drop_inherited_state() -> io::Result<()> {
+    umask(DEFAULT_UMASK);
     prctl::set_no_new_privs()?;
     open_files()?.into_iter().try_for_each(raw::close_on_exec)?;
     ignored_signals()?.into_iter().for_each(handle);

@@ -24,7 +24,7 @@ pub(super) fn close_on_exec(fd: RawFd) -> io::Result<()> {
 
 /// The process enters the cgroup of this `cgroup.procs` before it becomes the program: nothing of the program
 /// ever is elsewhere.
-pub(crate) fn enter_first(command: &mut Command, cgroup_procs: File) -> &mut Command {
+pub(crate) fn enter_cgroup_before_exec(command: &mut Command, cgroup_procs: File) -> &mut Command {
     let enter = move || {
         // Zero stands for the process that writes it.
         rustix::io::write(&cgroup_procs, b"0")?;

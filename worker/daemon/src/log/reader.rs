@@ -11,29 +11,29 @@ use std::path::{Path, PathBuf};
 use cohabit_types::{LogChunk, LogPosition, LogRecord};
 
 use super::frame::Header;
-use crate::files::{open, open_folder, within};
+use crate::files::{open, open_directory, within};
 
 /// The most that one piece holds, counting [`RECORD_COST`] for each record.
-const PIECE: usize = 512 * 1024;
+const MAX_CHUNK: usize = 512 * 1024;
 
 /// What a record costs on its way besides its bytes.
 const RECORD_COST: usize = 32;
 
 /// The most lines that a tail goes back.
-const MOST_LINES: u64 = 1_000_000;
+const MAX_TAIL_LINES: u64 = 1_000_000;
 
 const BUFFER: usize = 256 * 1024;
 
 /// The log of one rank.
 #[derive(Debug, Clone)]
-pub(crate) struct LogFolder(PathBuf);
+pub(crate) struct LogDirectory(PathBuf);
 
 /// A segment by the position of its first byte.
 type Start = u64;
 
-impl LogFolder {
-    pub(crate) fn new(path: PathBuf) -> LogFolder {
-        LogFolder(path)
+impl LogDirectory {
+    pub(crate) fn new(path: PathBuf) -> LogDirectory {
+        LogDirectory(path)
     }
 
     /// What was printed from this position on, as much as one piece holds. It is `complete` if it reaches the
@@ -45,7 +45,7 @@ impl LogFolder {
             LogPosition::Tail(lines) => self.tail(&segments, lines)?,
             LogPosition::At(position) => position,
         };
-        let mut piece = Piece::at(position);
+        let mut piece = ChunkBuilder::at(position);
         let first = segments.partition_point(|start| *start <= position).saturating_sub(1);
         for start in &segments[first.min(segments.len())..] {
             if !self.read_segment(*start, &mut piece)? {
@@ -59,12 +59,12 @@ impl LogFolder {
     pub(crate) fn extent(&self) -> io::Result<(Start, u64)> {
         let Some(last) = self.segments()?.last().copied() else { return Ok((0, 0)) };
         let length = fs::symlink_metadata(segment_path(&self.0, last)).map(|file| file.len());
-        Ok((last, if_there(length)?.unwrap_or(0)))
+        Ok((last, if_exists(length)?.unwrap_or(0)))
     }
 
     /// In order. A rank that never printed has none.
     fn segments(&self) -> io::Result<Vec<Start>> {
-        let Some(folder) = if_there(open_folder(&self.0))? else { return Ok(Vec::new()) };
+        let Some(folder) = if_exists(open_directory(&self.0))? else { return Ok(Vec::new()) };
         let entries = fs::read_dir(within(&folder, ""))?;
         let mut segments = Vec::new();
         for entry in entries {
@@ -75,7 +75,7 @@ impl LogFolder {
     }
 
     /// Whether the piece may go on with the next segment.
-    fn read_segment(&self, start: Start, piece: &mut Piece) -> io::Result<bool> {
+    fn read_segment(&self, start: Start, piece: &mut ChunkBuilder) -> io::Result<bool> {
         let Some(mut file) = self.open(start)? else { return Ok(true) };
         if !piece.reaches(start) {
             return Ok(false);
@@ -99,7 +99,7 @@ impl LogFolder {
     /// Where the line begins that is this many lines before the end; a last line without its end counts.
     fn tail(&self, segments: &[Start], lines: u64) -> io::Result<u64> {
         let end = self.end(segments)?;
-        let mut wanted = lines.min(MOST_LINES) as usize;
+        let mut wanted = lines.min(MAX_TAIL_LINES) as usize;
         for start in segments.iter().rev() {
             if wanted == 0 {
                 return Ok(end);
@@ -144,25 +144,25 @@ impl LogFolder {
     }
 
     fn open(&self, start: Start) -> io::Result<Option<BufReader<File>>> {
-        let Some(folder) = if_there(open_folder(&self.0))? else { return Ok(None) };
-        let file = if_there(open(&segment_path(&within(&folder, ""), start)))?;
+        let Some(folder) = if_exists(open_directory(&self.0))? else { return Ok(None) };
+        let file = if_exists(open(&segment_path(&within(&folder, ""), start)))?;
         Ok(file.map(|file| BufReader::with_capacity(BUFFER, file)))
     }
 }
 
 /// A piece while it is put together.
-struct Piece {
+struct ChunkBuilder {
     chunk: LogChunk,
     cost: usize,
 }
 
-impl Piece {
-    fn at(position: u64) -> Piece {
-        Piece { chunk: LogChunk { next: position, ..LogChunk::default() }, cost: 0 }
+impl ChunkBuilder {
+    fn at(position: u64) -> ChunkBuilder {
+        ChunkBuilder { chunk: LogChunk { next: position, ..LogChunk::default() }, cost: 0 }
     }
 
     fn is_full(&self) -> bool {
-        self.cost >= PIECE
+        self.cost >= MAX_CHUNK
     }
 
     /// Whether the piece can go on with what begins there. What is missing in between is counted, but never
@@ -193,7 +193,7 @@ pub(super) fn segment_path(folder: &Path, start: Start) -> PathBuf {
 }
 
 /// What is not there is no error.
-fn if_there<T>(result: io::Result<T>) -> io::Result<Option<T>> {
+fn if_exists<T>(result: io::Result<T>) -> io::Result<Option<T>> {
     match result {
         Ok(there) => Ok(Some(there)),
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),

@@ -5,7 +5,7 @@ use std::io::Write;
 
 use cohabit_types::{Bytes, LogChunk, LogPosition, LogStream, Time};
 
-use super::{LogFolder, LogLimits, LogWriter};
+use super::{LogDirectory, LogLimits, LogWriter};
 
 struct Log {
     folder: tempfile::TempDir,
@@ -25,7 +25,7 @@ impl Log {
     }
 
     fn read(&self, from: LogPosition) -> LogChunk {
-        LogFolder::new(self.folder.path().to_owned()).read(from).unwrap()
+        LogDirectory::new(self.folder.path().to_owned()).read(from).unwrap()
     }
 
     /// Everything from there on, piece by piece, and how much of it was missing.
@@ -57,7 +57,7 @@ fn a_rank_that_printed_nothing_has_an_empty_log() {
     let empty = LogChunk { complete: true, ..LogChunk::default() };
     assert_eq!(log.read(LogPosition::Start), empty);
     assert_eq!(log.read(LogPosition::Tail(10)), empty);
-    let nowhere = LogFolder::new(log.folder.path().join("missing"));
+    let nowhere = LogDirectory::new(log.folder.path().join("missing"));
     assert_eq!(nowhere.read(LogPosition::Start).unwrap(), empty);
 }
 

@@ -14,7 +14,7 @@ use cohabit_types::{LogStream, Time};
 use super::LogLimits;
 use super::frame::{HEADER, Header};
 use super::reader::segment_path;
-use crate::files::{create, open_folder, within};
+use crate::files::{create, open_directory, within};
 
 /// Appends what one rank prints.
 #[derive(Debug)]
@@ -24,7 +24,7 @@ pub(crate) struct LogWriter {
     /// Those that are full, in order.
     full: VecDeque<Segment>,
     /// The one that is written to; none before anything was printed.
-    open: Option<Open>,
+    open: Option<OpenSegment>,
     /// Bytes printed and kept at some time.
     end: u64,
     /// Bytes that could not be written since the last that could.
@@ -39,7 +39,7 @@ struct Segment {
 }
 
 #[derive(Debug)]
-struct Open {
+struct OpenSegment {
     segment: Segment,
     file: File,
 }
@@ -71,7 +71,7 @@ impl LogWriter {
         let mut frame = Vec::with_capacity(HEADER + bytes.len());
         frame.extend(Header { stream, at, length }.encode());
         frame.extend(bytes);
-        let Open { segment, file } = self.with_room()?;
+        let OpenSegment { segment, file } = self.with_room()?;
         if let Err(error) = file.write_all(&frame) {
             file.set_len(segment.size)?;
             file.seek(SeekFrom::Start(segment.size))?;
@@ -84,13 +84,13 @@ impl LogWriter {
 
     /// The segment that is written to: the next one, if there is none or the last is full. Those that are
     /// then too many are dropped.
-    fn with_room(&mut self) -> io::Result<&mut Open> {
+    fn with_room(&mut self) -> io::Result<&mut OpenSegment> {
         let limit = self.limits.segment.0.max(1);
         if self.open.as_ref().is_none_or(|open| open.segment.size >= limit) {
-            let folder = self.make_folder()?;
+            let folder = self.create_directory()?;
             let file =
                 create(&segment_path(&within(&folder, ""), self.end), 0o600).map_err(io::Error::other)?;
-            let next = Open { segment: Segment { start: self.end, size: 0 }, file };
+            let next = OpenSegment { segment: Segment { start: self.end, size: 0 }, file };
             self.full.extend(self.open.replace(next).map(|open| open.segment));
             self.drop_oldest(&folder)?;
         }
@@ -108,10 +108,10 @@ impl LogWriter {
     }
 
     /// Unless it is there. What a job may have put in its place is not taken for it.
-    fn make_folder(&self) -> io::Result<File> {
+    fn create_directory(&self) -> io::Result<File> {
         match DirBuilder::new().mode(0o700).create(&self.folder) {
             Err(error) if error.kind() != io::ErrorKind::AlreadyExists => Err(error),
-            Ok(()) | Err(_) => open_folder(&self.folder),
+            Ok(()) | Err(_) => open_directory(&self.folder),
         }
     }
 }

@@ -4,18 +4,18 @@
 //! before, then its combinations by each way of sharing. So what a stop leaves behind is a smaller table,
 //! not half of one, and the MPS daemon starts once in a round.
 
-use cohabit_types::StretchSharing;
+use cohabit_types::SharingStrategy;
 
 use super::combinations::combinations;
 
 /// Combinations of one round.
-const ROUND: usize = 8;
+const ROUND_SIZE: usize = 8;
 
 /// What is to be compared.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Comparison {
+pub struct ProfilePlan {
     /// By which ways; workloads are always measured alone where a table has not yet got them.
-    pub sharing: Vec<StretchSharing>,
+    pub sharing: Vec<SharingStrategy>,
     /// How many share the GPU at a time: 1, 2 or 3.
     pub sizes: Vec<usize>,
     /// At most so many pairs, each by every way.
@@ -28,21 +28,21 @@ pub struct Comparison {
 
 /// Workloads that run together, by their places in the list of workloads.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Set {
-    pub(super) sharing: StretchSharing,
+pub(super) struct WorkloadSet {
+    pub(super) sharing: SharingStrategy,
     /// Ascending.
     pub(super) members: Vec<usize>,
 }
 
 /// All sets of a comparison of so many workloads.
-pub(super) fn agenda(workloads: usize, comparison: &Comparison) -> Vec<Set> {
+pub(super) fn agenda(workloads: usize, comparison: &ProfilePlan) -> Vec<WorkloadSet> {
     let of_size = |size: usize, most: usize| {
         let wanted = comparison.sizes.contains(&size) && !together(comparison).is_empty();
         if wanted { combinations(workloads, size, most, comparison.seed) } else { Vec::new() }
     };
     let together = interleaved(of_size(2, comparison.pairs), of_size(3, comparison.triples));
-    let mut sets = Sets { comparison, sets: Vec::new() };
-    for round in together.chunks(ROUND) {
+    let mut sets = AgendaBuilder { comparison, sets: Vec::new() };
+    for round in together.chunks(ROUND_SIZE) {
         let mut members = round.concat();
         members.sort_unstable();
         members.dedup();
@@ -52,26 +52,26 @@ pub(super) fn agenda(workloads: usize, comparison: &Comparison) -> Vec<Set> {
     sets.sets
 }
 
-struct Sets<'a> {
-    comparison: &'a Comparison,
-    sets: Vec<Set>,
+struct AgendaBuilder<'a> {
+    comparison: &'a ProfilePlan,
+    sets: Vec<WorkloadSet>,
 }
 
-impl Sets<'_> {
+impl AgendaBuilder<'_> {
     fn round(&mut self, members: &[usize], combinations: &[Vec<usize>]) {
         let alone: Vec<Vec<usize>> = members.iter().map(|member| vec![*member]).collect();
-        for sharing in StretchSharing::ALL.into_iter().filter(|it| self.comparison.sharing.contains(it)) {
-            if self.comparison.sizes.contains(&1) && sharing != StretchSharing::TimeSliced {
+        for sharing in SharingStrategy::ALL.into_iter().filter(|it| self.comparison.sharing.contains(it)) {
+            if self.comparison.sizes.contains(&1) && sharing != SharingStrategy::TimeSliced {
                 alone.iter().for_each(|set| self.add_new(sharing, set));
             }
-            if sharing != StretchSharing::Exclusive {
+            if sharing != SharingStrategy::Exclusive {
                 combinations.iter().for_each(|set| self.add_new(sharing, set));
             }
         }
     }
 
-    fn add_new(&mut self, sharing: StretchSharing, members: &[usize]) {
-        let set = Set { sharing, members: members.to_vec() };
+    fn add_new(&mut self, sharing: SharingStrategy, members: &[usize]) {
+        let set = WorkloadSet { sharing, members: members.to_vec() };
         if !self.sets.contains(&set) {
             self.sets.push(set);
         }
@@ -79,8 +79,8 @@ impl Sets<'_> {
 }
 
 /// The ways by which several can share.
-fn together(comparison: &Comparison) -> Vec<StretchSharing> {
-    comparison.sharing.iter().copied().filter(|sharing| *sharing != StretchSharing::Exclusive).collect()
+fn together(comparison: &ProfilePlan) -> Vec<SharingStrategy> {
+    comparison.sharing.iter().copied().filter(|sharing| *sharing != SharingStrategy::Exclusive).collect()
 }
 
 /// Both lists as one, each spread evenly over it.
@@ -95,15 +95,15 @@ fn interleaved<T>(one: Vec<T>, other: Vec<T>) -> Vec<T> {
 
 #[cfg(test)]
 mod tests {
-    use StretchSharing::{Exclusive, Mps, TimeSliced};
+    use SharingStrategy::{Exclusive, Mps, TimeSliced};
 
     use super::*;
 
-    fn comparison(sharing: &[StretchSharing], sizes: &[usize]) -> Comparison {
-        Comparison { sharing: sharing.to_vec(), sizes: sizes.to_vec(), pairs: 100, triples: 4, seed: 1 }
+    fn comparison(sharing: &[SharingStrategy], sizes: &[usize]) -> ProfilePlan {
+        ProfilePlan { sharing: sharing.to_vec(), sizes: sizes.to_vec(), pairs: 100, triples: 4, seed: 1 }
     }
 
-    fn count(sets: &[Set], sharing: StretchSharing, size: usize) -> usize {
+    fn count(sets: &[WorkloadSet], sharing: SharingStrategy, size: usize) -> usize {
         sets.iter().filter(|set| set.sharing == sharing && set.members.len() == size).count()
     }
 
@@ -122,7 +122,7 @@ mod tests {
         let sets = agenda(40, &comparison(&[Mps, TimeSliced, Exclusive], &[1, 2, 3]));
         for (at, set) in sets.iter().enumerate() {
             for member in &set.members {
-                let alone = Set { sharing: Exclusive, members: vec![*member] };
+                let alone = WorkloadSet { sharing: Exclusive, members: vec![*member] };
                 assert!(sets[..=at].contains(&alone), "{set:?} comes before {member} alone");
             }
         }

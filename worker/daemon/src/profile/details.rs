@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 pub(super) struct Details {
     pub(super) schema: u32,
     /// Every command that measured something for the table, in their order.
-    pub(super) runs: Vec<Run>,
+    pub(super) runs: Vec<RunDetails>,
     /// Every set of the table.
     pub(super) sets: Vec<SetDetails>,
     /// Sets that say nothing, because something else went wrong. They are tried again by the next command.
@@ -17,7 +17,7 @@ pub(super) struct Details {
 
 /// One command.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub(super) struct Run {
+pub(super) struct RunDetails {
     pub(super) command: String,
     /// RFC 3339, UTC.
     pub(super) started_at: String,

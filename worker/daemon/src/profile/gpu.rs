@@ -5,34 +5,34 @@ use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
-use cohabit_gpu::{GpuProcess, Gpus, Look};
+use cohabit_gpu::{GpuProcess, GpuScan, NvmlSession};
 use cohabit_types::{Bytes, Device};
 use nix::unistd::{Uid, User};
 
 use super::ProfileError;
 
 /// A GPU that nobody is on may still show so much memory in use: its driver needs some.
-const DRIVERS_OWN: Bytes = Bytes(2 << 30);
+const DRIVER_MEMORY: Bytes = Bytes(2 << 30);
 
 /// So much more than before may be left when a set has gone.
-const LEFT_OVER: Bytes = Bytes(256 << 20);
+const MAX_LEFTOVER: Bytes = Bytes(256 << 20);
 
 /// How long a GPU may take to give back the memory of processes that ended.
-const PATIENCE: Duration = Duration::from_secs(20);
+const RELEASE_TIMEOUT: Duration = Duration::from_secs(20);
 
 /// Between two looks for that.
-const LOOK: Duration = Duration::from_millis(200);
+const POLL_INTERVAL: Duration = Duration::from_millis(200);
 
 /// The GPU and the library that tells of it.
 pub(super) struct Gpu {
-    gpus: Gpus,
+    gpus: NvmlSession,
     pub(super) device: Device,
 }
 
 impl Gpu {
     /// The GPU with this UUID, the beginning of one, or this number; without a name, the only one.
     pub(super) fn open(library: Option<&Path>, name: Option<&str>) -> Result<Gpu, ProfileError> {
-        let gpus = Gpus::open(library)?;
+        let gpus = NvmlSession::open(library)?;
         let mut devices = gpus.devices();
         let ids: Vec<String> = devices
             .iter()
@@ -44,7 +44,7 @@ impl Gpu {
         Ok(Gpu { device: devices.swap_remove(at)?, gpus })
     }
 
-    pub(super) fn look(&self) -> Result<Look, ProfileError> {
+    pub(super) fn look(&self) -> Result<GpuScan, ProfileError> {
         Ok(self.gpus.look(&self.device.id)?)
     }
 
@@ -52,7 +52,8 @@ impl Gpu {
     pub(super) fn must_be_free(&self) -> Result<(), ProfileError> {
         let look = self.look()?;
         let mut holders: Vec<String> = look.processes.iter().map(holder).collect();
-        if let Some(used) = look.reading.memory_used.filter(|used| holders.is_empty() && *used > DRIVERS_OWN)
+        if let Some(used) =
+            look.reading.memory_used.filter(|used| holders.is_empty() && *used > DRIVER_MEMORY)
         {
             holders.push(format!("processes that cannot be seen from here, with {used}"));
         }
@@ -68,13 +69,13 @@ impl Gpu {
         loop {
             let used = self.look()?.reading.memory_used;
             let (Some(used), Some(before)) = (used, before) else { return Ok(()) };
-            if used <= before + LEFT_OVER {
+            if used <= before + MAX_LEFTOVER {
                 return Ok(());
             }
-            if begin.elapsed() > PATIENCE {
+            if begin.elapsed() > RELEASE_TIMEOUT {
                 return Err(ProfileError::NotGivenBack { gpu: self.device.id.to_string(), used, before });
             }
-            std::thread::sleep(LOOK);
+            std::thread::sleep(POLL_INTERVAL);
         }
     }
 }

@@ -10,17 +10,17 @@ use std::process::{Child, Command, ExitStatus, Stdio};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use cohabit_gpu::mps::{self, Removal};
+use cohabit_gpu::mps::{self, ClientRemoval};
 use cohabit_types::{LogStream, Outcome, Signal as SignalNumber, Span, Time};
 use nix::sys::signal::{Signal, killpg};
 use nix::unistd::Pid;
 
-use super::pace::Pace;
-use super::workload::Workload;
-use crate::executor::gpu_memory::Printed;
+use super::pace::StepMarks;
+use super::workload::ProfileWorkload;
+use crate::executor::gpu_memory::OutOfMemoryDetector;
 use crate::files::{FileError, create};
-use crate::process::{Living, send, variable_of, with_environment};
-use crate::progress::{ProgressFile, Tracker};
+use crate::process::{LiveProcess, send, variable_of, with_environment};
+use crate::progress::{ProgressFile, ProgressTracker};
 
 /// Where a program reports its steps; also the mark by which its processes are found.
 const PROGRESS: &str = "COHABIT_PROGRESS";
@@ -32,38 +32,38 @@ const CHECKPOINTS: &str = "COHABIT_CHECKPOINT_DIR";
 const GRACE: Duration = Duration::from_secs(10);
 
 /// How long the MPS server may take to let go of processes before they are killed.
-const REMOVAL_PATIENCE: Duration = Duration::from_secs(5);
+const REMOVAL_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// Killing goes on for so long: what is killed may just have started another.
-const KILLING: Duration = Duration::from_secs(5);
+const KILL_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// Between two looks for what should be gone.
-const LOOK: Duration = Duration::from_millis(50);
+const POLL_INTERVAL: Duration = Duration::from_millis(50);
 
 /// Of the last line of a program that failed, no more characters are told.
-const LONGEST_WORDS: usize = 200;
+const MAX_MESSAGE: usize = 200;
 
 /// A workload that runs.
-pub(super) struct Member {
+pub(super) struct WorkloadProcess {
     pub(super) name: String,
-    pub(super) pace: Pace,
+    pub(super) pace: StepMarks,
     child: Child,
     ended: Option<ExitStatus>,
     /// Where it reports its steps.
     mark: PathBuf,
     progress: ProgressFile,
-    tracker: Tracker,
+    tracker: ProgressTracker,
     output: PathBuf,
 }
 
-impl Member {
+impl WorkloadProcess {
     /// Starts it, with its files in this folder under this number.
     pub(super) fn start(
-        workload: &Workload,
+        workload: &ProfileWorkload,
         folder: &Path,
         number: usize,
         environment: &BTreeMap<String, String>,
-    ) -> Result<Member, StartError> {
+    ) -> Result<WorkloadProcess, StartError> {
         let (program, arguments) = workload.command.split_first().ok_or(StartError::NoCommand)?;
         let (mark, output) =
             (folder.join(format!("{number}.progress")), folder.join(format!("{number}.output")));
@@ -78,14 +78,14 @@ impl Member {
         command.envs(&workload.environment).envs(environment).env(PROGRESS, &mark);
         let child = command.spawn()?;
         let name = workload.name.clone();
-        Ok(Member {
+        Ok(WorkloadProcess {
             name,
-            pace: Pace::default(),
+            pace: StepMarks::default(),
             child,
             ended: None,
             mark,
             progress,
-            tracker: Tracker::default(),
+            tracker: ProgressTracker::default(),
             output,
         })
     }
@@ -118,7 +118,7 @@ impl Member {
 
     /// The words by which it said, if it did, that the GPU has no memory left for it.
     pub(super) fn out_of_gpu_memory(&self) -> Option<String> {
-        let mut printed = Printed::default();
+        let mut printed = OutOfMemoryDetector::default();
         printed.append(LogStream::Stderr, &fs::read(&self.output).ok()?);
         printed.out_of_gpu_memory()
     }
@@ -128,11 +128,11 @@ impl Member {
         let text = fs::read(&self.output).unwrap_or_default();
         let text = String::from_utf8_lossy(&text);
         let last = text.lines().rev().map(str::trim).find(|line| !line.is_empty());
-        last.unwrap_or("it printed nothing").chars().take(LONGEST_WORDS).collect()
+        last.unwrap_or("it printed nothing").chars().take(MAX_MESSAGE).collect()
     }
 
     /// The living processes that it started, and itself.
-    fn living(&self) -> Vec<Living> {
+    fn living(&self) -> Vec<LiveProcess> {
         with_environment(PROGRESS, self.mark.as_os_str())
     }
 
@@ -175,20 +175,20 @@ pub(super) fn belongs(pid: i32, mark: &Path) -> bool {
 }
 
 /// Ends all members: asks them, takes what is left off the MPS server, kills it.
-pub(super) fn stop(mut members: Vec<Member>, removal: Option<&Removal>) -> io::Result<()> {
-    members.iter().for_each(Member::ask_to_end);
+pub(super) fn stop(mut members: Vec<WorkloadProcess>, removal: Option<&ClientRemoval>) -> io::Result<()> {
+    members.iter().for_each(WorkloadProcess::ask_to_end);
     if !gone(&mut members, GRACE)? {
         let left: Vec<i32> = living(&members).iter().map(|process| process.pid.as_raw()).collect();
         if let Some(removal) = removal
-            && let Err(error) = mps::terminate_clients(removal, &left, REMOVAL_PATIENCE)
+            && let Err(error) = mps::terminate_clients(removal, &left, REMOVAL_TIMEOUT)
         {
             tracing::warn!(%error, "workloads are killed without the word of their MPS server");
         }
         let begin = Instant::now();
-        while begin.elapsed() < KILLING {
+        while begin.elapsed() < KILL_TIMEOUT {
             members.iter().for_each(|member| member.signal_group(Signal::SIGKILL));
             living(&members).iter().for_each(|process| send(process.pid, Signal::SIGKILL));
-            if gone(&mut members, LOOK)? {
+            if gone(&mut members, POLL_INTERVAL)? {
                 break;
             }
         }
@@ -197,7 +197,7 @@ pub(super) fn stop(mut members: Vec<Member>, removal: Option<&Removal>) -> io::R
 }
 
 /// Waits for the end of everything.
-fn gone(members: &mut [Member], patience: Duration) -> io::Result<bool> {
+fn gone(members: &mut [WorkloadProcess], patience: Duration) -> io::Result<bool> {
     let begin = Instant::now();
     loop {
         let mut all = true;
@@ -210,10 +210,10 @@ fn gone(members: &mut [Member], patience: Duration) -> io::Result<bool> {
         if begin.elapsed() >= patience {
             return Ok(false);
         }
-        thread::sleep(LOOK);
+        thread::sleep(POLL_INTERVAL);
     }
 }
 
-fn living(members: &[Member]) -> Vec<Living> {
-    members.iter().flat_map(Member::living).collect()
+fn living(members: &[WorkloadProcess]) -> Vec<LiveProcess> {
+    members.iter().flat_map(WorkloadProcess::living).collect()
 }

@@ -9,14 +9,14 @@ use std::time::Duration;
 const WINDOWS: u32 = 5;
 
 /// The fastest and the slowest window of a steady workload lie at most this part of the rate apart.
-const BOUND: f64 = 0.05;
+const MAX_SPREAD: f64 = 0.05;
 
 /// Measuring lasts at most so many times as long as the time that has to be steady.
-const LONGEST: u32 = 3;
+const MAX_LENGTH_FACTOR: u32 = 3;
 
 /// How long things take.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Pacing {
+pub struct TrialTiming {
     /// Steps of this time after the first are not counted.
     pub warm_up: Duration,
     /// Rates have to be steady for this long; measuring ends after three times as long in any case.
@@ -25,7 +25,7 @@ pub struct Pacing {
 
 /// The steps of one workload as they were seen.
 #[derive(Debug, Default)]
-pub(super) struct Pace {
+pub(super) struct StepMarks {
     /// When which step was first seen; both ascend.
     marks: Vec<(Duration, u64)>,
 }
@@ -43,7 +43,7 @@ pub(super) struct Rate {
 
 /// What the paces of a set say together.
 #[derive(Debug, PartialEq)]
-pub(super) enum Judgement {
+pub(super) enum RateResult {
     /// More has to be seen.
     Wait,
     /// The rates, in the order of the members.
@@ -52,7 +52,7 @@ pub(super) enum Judgement {
     Stalled(usize),
 }
 
-impl Pace {
+impl StepMarks {
     /// Takes note of a step; one that goes back begins anew.
     pub(super) fn saw(&mut self, at: Duration, step: u64) {
         match self.marks.last() {
@@ -97,29 +97,34 @@ impl Pace {
 
 impl Rate {
     pub(super) fn is_steady(&self) -> bool {
-        self.spread.is_some_and(|spread| spread <= BOUND)
+        self.spread.is_some_and(|spread| spread <= MAX_SPREAD)
     }
 }
 
 /// What to make of these paces, when measuring began at `from`. Steady rates are those of the last of it;
 /// others those of all of it.
-pub(super) fn judge(paces: &[&Pace], from: Duration, now: Duration, steady: Duration) -> Judgement {
+pub(super) fn measure_rates(
+    paces: &[&StepMarks],
+    from: Duration,
+    now: Duration,
+    steady: Duration,
+) -> RateResult {
     let measured =
         |since: Duration| paces.iter().map(|pace| pace.measured(since, now, steady)).collect::<Vec<_>>();
     if now < from + steady {
-        return Judgement::Wait;
+        return RateResult::Wait;
     }
     let recent: Option<Vec<Rate>> = measured(now - steady).into_iter().collect();
     if let Some(rates) = recent.filter(|rates| rates.iter().all(Rate::is_steady)) {
-        return Judgement::Rates(rates);
+        return RateResult::Rates(rates);
     }
-    if now < from + steady * LONGEST {
-        return Judgement::Wait;
+    if now < from + steady * MAX_LENGTH_FACTOR {
+        return RateResult::Wait;
     }
     let rates = measured(from);
     match rates.iter().position(Option::is_none) {
-        Some(stalled) => Judgement::Stalled(stalled),
-        None => Judgement::Rates(rates.into_iter().flatten().collect()),
+        Some(stalled) => RateResult::Stalled(stalled),
+        None => RateResult::Rates(rates.into_iter().flatten().collect()),
     }
 }
 
@@ -134,8 +139,8 @@ mod tests {
     }
 
     /// A pace with a step after each of these times.
-    fn pace(gaps: impl IntoIterator<Item = u64>) -> Pace {
-        let mut pace = Pace::default();
+    fn pace(gaps: impl IntoIterator<Item = u64>) -> StepMarks {
+        let mut pace = StepMarks::default();
         let mut now = 0;
         for (step, gap) in gaps.into_iter().enumerate() {
             now += gap;
@@ -144,15 +149,17 @@ mod tests {
         pace
     }
 
-    fn rates(paces: &[&Pace], now: u64) -> Vec<Rate> {
-        let Judgement::Rates(rates) = judge(paces, ms(0), ms(now), STEADY) else { panic!("no rates") };
+    fn rates(paces: &[&StepMarks], now: u64) -> Vec<Rate> {
+        let RateResult::Rates(rates) = measure_rates(paces, ms(0), ms(now), STEADY) else {
+            panic!("no rates")
+        };
         rates
     }
 
     #[test]
     fn an_even_pace_is_steady_as_soon_as_it_may_be() {
         let even = pace([100; 400]);
-        assert_eq!(judge(&[&even], ms(0), ms(9_990), STEADY), Judgement::Wait);
+        assert_eq!(measure_rates(&[&even], ms(0), ms(9_990), STEADY), RateResult::Wait);
         let rate = &rates(&[&even], 10_150)[0];
         assert!((rate.per_second - 10.0).abs() < 1e-9 && rate.is_steady(), "{rate:?}");
         assert_eq!(rate.windows.len(), 5);
@@ -169,7 +176,7 @@ mod tests {
     #[test]
     fn one_unsteady_member_keeps_the_set_until_time_is_over() {
         let (even, uneven) = (pace([100; 400]), pace([50, 50, 50, 50, 4_000].repeat(20)));
-        assert_eq!(judge(&[&even, &uneven], ms(0), ms(20_000), STEADY), Judgement::Wait);
+        assert_eq!(measure_rates(&[&even, &uneven], ms(0), ms(20_000), STEADY), RateResult::Wait);
         let rates = rates(&[&even, &uneven], 30_000);
         assert!(rates[0].is_steady() && !rates[1].is_steady(), "{rates:?}");
         assert!((rates[1].per_second - 5.0 / 4.2).abs() < 0.1, "{rates:?}");
@@ -178,14 +185,16 @@ mod tests {
     #[test]
     fn steps_of_the_warm_up_do_not_count() {
         let late = pace([1_000; 10].into_iter().chain([100; 400]));
-        let Judgement::Rates(rates) = judge(&[&late], ms(10_000), ms(20_000), STEADY) else { panic!() };
+        let RateResult::Rates(rates) = measure_rates(&[&late], ms(10_000), ms(20_000), STEADY) else {
+            panic!()
+        };
         assert!((rates[0].per_second - 10.0).abs() < 1e-9, "{rates:?}");
     }
 
     #[test]
     fn a_member_that_stands_still_is_named() {
         let (even, stuck) = (pace([100; 400]), pace([100]));
-        assert_eq!(judge(&[&even, &stuck], ms(0), ms(30_000), STEADY), Judgement::Stalled(1));
+        assert_eq!(measure_rates(&[&even, &stuck], ms(0), ms(30_000), STEADY), RateResult::Stalled(1));
         let few = pace([4_000; 8]);
         assert_eq!(rates(&[&few], 30_000)[0].spread, None);
     }

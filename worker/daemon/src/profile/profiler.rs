@@ -4,46 +4,46 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::AtomicBool;
 use std::time::{Duration, Instant, SystemTime};
 
-use cohabit_types::{Device, StretchSharing};
+use cohabit_types::{Device, SharingStrategy};
 
-use super::access::{self, Access};
-use super::agenda::{Comparison, Set, agenda};
-use super::details::{MemberDetails, NotMeasured, Run, SetDetails};
+use super::access::{self, SharingSetup};
+use super::agenda::{ProfilePlan, WorkloadSet, agenda};
+use super::details::{MemberDetails, NotMeasured, RunDetails, SetDetails};
 use super::gpu::Gpu;
-use super::pace::Pacing;
+use super::pace::TrialTiming;
 use super::results::Results;
-use super::table::{Figures, Row, rounded};
-use super::trial::{Measured, Stop, Trial, Until, Verdict};
-use super::workload::Workload;
-use super::{ProfileError, ProfileOptions, Stage, Unmeasured, Watcher};
-use crate::daemon::state::{Lock, lock};
-use crate::files::make_folder;
+use super::table::{MemberFigures, ProfileRow, rounded};
+use super::trial::{EarlyStop, Measurement, StopConditions, Trial, TrialResult};
+use super::workload::ProfileWorkload;
+use super::{ProfileError, ProfileObserver, ProfileOptions, TrialStage, UnmeasuredSet};
+use crate::daemon::state::{StateLock, lock};
+use crate::files::create_directory;
 
 /// What the start and the end of a set take besides warm-up and measuring, for the estimate.
-const AROUND: Duration = Duration::from_secs(15);
+const TRIAL_OVERHEAD: Duration = Duration::from_secs(15);
 
 /// A comparison that can begin.
 pub struct Profiler {
     options: ProfileOptions,
     gpu: Gpu,
     results: Results,
-    left: Vec<Set>,
-    _lock: Lock,
+    left: Vec<WorkloadSet>,
+    _lock: StateLock,
 }
 
 /// What a command did.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Ending {
+pub struct ProfileReport {
     /// The rows of this GPU, new and old.
-    pub rows: Vec<Row>,
+    pub rows: Vec<ProfileRow>,
     /// Sets that this command added to it.
     pub added: usize,
     /// Sets that could not be measured.
-    pub unmeasured: Vec<Unmeasured>,
+    pub unmeasured: Vec<UnmeasuredSet>,
     /// Sets that it did not come to.
     pub left: usize,
     /// Why it ended early, if it did.
-    pub stopped: Option<Stop>,
+    pub stopped: Option<EarlyStop>,
 }
 
 impl Profiler {
@@ -53,13 +53,13 @@ impl Profiler {
     /// # Errors
     /// What is not so.
     pub fn prepare(options: ProfileOptions) -> Result<Profiler, ProfileError> {
-        make_folder(&options.state)?;
+        create_directory(&options.state)?;
         let lock = lock(&options.state).map_err(|_| ProfileError::WorkerHere(options.state.clone()))?;
         let results = Results::open(&options.table)?;
         results.check(&options.workloads)?;
         let gpu = Gpu::open(options.nvml_library.as_deref(), options.gpu.as_deref())?;
         options.comparison.sharing.iter().try_for_each(|sharing| access::check(&gpu.device, *sharing))?;
-        drop(Access::open(&gpu, &options.state, &options.search_path)?);
+        drop(SharingSetup::open(&gpu, &options.state, &options.search_path)?);
         if options.busy == BusyGpu::Refuse {
             gpu.must_be_free()?;
         }
@@ -82,25 +82,29 @@ impl Profiler {
     /// How long they may take all together.
     #[must_use]
     pub fn estimate(&self) -> Duration {
-        let Pacing { warm_up, steady } = self.options.pacing;
-        (warm_up + steady + AROUND) * u32::try_from(self.left.len()).unwrap_or(u32::MAX)
+        let TrialTiming { warm_up, steady } = self.options.pacing;
+        (warm_up + steady + TRIAL_OVERHEAD) * u32::try_from(self.left.len()).unwrap_or(u32::MAX)
     }
 
     /// Measures what is left, until somebody asks it to stop.
     ///
     /// # Errors
     /// What keeps it from going on. What was measured until then is in the table.
-    pub fn run(mut self, watcher: &mut dyn Watcher, asked: &AtomicBool) -> Result<Ending, ProfileError> {
+    pub fn run(
+        mut self,
+        watcher: &mut dyn ProfileObserver,
+        asked: &AtomicBool,
+    ) -> Result<ProfileReport, ProfileError> {
         let begin = Instant::now();
         let deadline = self.options.max_time.map(|limit| begin + limit);
-        let until = Until { asked, deadline };
+        let until = StopConditions { asked, deadline };
         let run = self.results.begin(self.details());
         let sets = std::mem::take(&mut self.left);
         let mut ending =
-            Ending { rows: Vec::new(), added: 0, unmeasured: Vec::new(), left: 0, stopped: None };
-        let access = Access::open(&self.gpu, &self.options.state, &self.options.search_path)?;
+            ProfileReport { rows: Vec::new(), added: 0, unmeasured: Vec::new(), left: 0, stopped: None };
+        let access = SharingSetup::open(&self.gpu, &self.options.state, &self.options.search_path)?;
         let mut course =
-            Course { options: &self.options, gpu: &self.gpu, results: self.results, access, run, until };
+            ProfileRun { options: &self.options, gpu: &self.gpu, results: self.results, access, run, until };
         for (at, set) in sets.iter().enumerate() {
             let names = course.names(set);
             watcher.begins(&names, set.sharing, at, sets.len());
@@ -110,14 +114,14 @@ impl Profiler {
                 break;
             }
         }
-        let here = |row: &&Row| row.gpu == self.gpu.device.model;
+        let here = |row: &&ProfileRow| row.gpu == self.gpu.device.model;
         ending.rows = course.results.rows().iter().filter(here).cloned().collect();
         Ok(ending)
     }
 
-    fn details(&self) -> Run {
-        let Pacing { warm_up, steady } = self.options.pacing;
-        Run {
+    fn details(&self) -> RunDetails {
+        let TrialTiming { warm_up, steady } = self.options.pacing;
+        RunDetails {
             command: self.options.command.clone(),
             started_at: now(),
             cohabit: env!("CARGO_PKG_VERSION").to_owned(),
@@ -140,11 +144,11 @@ pub enum BusyGpu {
 
 /// All sets that the table has not got. Refuses sets with members that nobody measured alone or will measure.
 fn left(
-    workloads: &[Workload],
-    comparison: &Comparison,
+    workloads: &[ProfileWorkload],
+    comparison: &ProfilePlan,
     results: &Results,
     device: &Device,
-) -> Result<Vec<Set>, ProfileError> {
+) -> Result<Vec<WorkloadSet>, ProfileError> {
     let name = |member: &usize| workloads[*member].name.as_str();
     let mut sets = agenda(workloads.len(), comparison);
     sets.retain(|set| {
@@ -152,7 +156,7 @@ fn left(
     });
     for set in &sets {
         for member in &set.members {
-            let alone = Set { sharing: StretchSharing::Exclusive, members: vec![*member] };
+            let alone = WorkloadSet { sharing: SharingStrategy::Exclusive, members: vec![*member] };
             if results.solo(&device.model, name(member)).is_none() && !sets.contains(&alone) {
                 return Err(ProfileError::NotAlone(name(member).to_owned()));
             }
@@ -162,44 +166,46 @@ fn left(
 }
 
 /// A command under way.
-struct Course<'a> {
+struct ProfileRun<'a> {
     options: &'a ProfileOptions,
     gpu: &'a Gpu,
     results: Results,
-    access: Access<'a>,
+    access: SharingSetup<'a>,
     run: usize,
-    until: Until<'a>,
+    until: StopConditions<'a>,
 }
 
-impl Course<'_> {
-    fn workloads(&self, set: &Set) -> Vec<&Workload> {
+impl ProfileRun<'_> {
+    fn workloads(&self, set: &WorkloadSet) -> Vec<&ProfileWorkload> {
         set.members.iter().map(|member| &self.options.workloads[*member]).collect()
     }
 
-    fn names(&self, set: &Set) -> Vec<String> {
+    fn names(&self, set: &WorkloadSet) -> Vec<String> {
         self.workloads(set).iter().map(|workload| workload.name.clone()).collect()
     }
 
     /// Measures a set, unless the time that it needs is over.
     fn measure(
         &mut self,
-        set: &Set,
-        ending: &mut Ending,
-        watcher: &mut dyn Watcher,
-    ) -> Result<Option<Stop>, ProfileError> {
+        set: &WorkloadSet,
+        ending: &mut ProfileReport,
+        watcher: &mut dyn ProfileObserver,
+    ) -> Result<Option<EarlyStop>, ProfileError> {
         if let Some(stop) = self.until.stopped() {
             return Ok(Some(stop));
         }
         let begin = Instant::now();
         let verdict = match self.lacks(set) {
-            Some(why) => Verdict::NotMeasured(why),
+            Some(why) => TrialResult::NotMeasured(why),
             None => self.attempt(set, &mut |stage| watcher.stage(stage))?,
         };
         let (measured, reason) = match verdict {
-            Verdict::Measured(measured) => (Some(measured), None),
-            Verdict::Infeasible(why) => (None, Some(why)),
-            Verdict::NotMeasured(why) => return self.not_measured(set, &why, ending, watcher).map(|()| None),
-            Verdict::Stopped(stop) => return Ok(Some(stop)),
+            TrialResult::Measurement(measured) => (Some(measured), None),
+            TrialResult::Infeasible(why) => (None, Some(why)),
+            TrialResult::NotMeasured(why) => {
+                return self.not_measured(set, &why, ending, watcher).map(|()| None);
+            }
+            TrialResult::Stopped(stop) => return Ok(Some(stop)),
         };
         watcher.ended(reason.as_deref());
         let rows = self.rows(set, measured.as_ref());
@@ -210,9 +216,9 @@ impl Course<'_> {
     }
 
     /// Why a set need not be tried.
-    fn lacks(&self, set: &Set) -> Option<String> {
-        let is_solo = set.members.len() == 1 && set.sharing == StretchSharing::Exclusive;
-        let alone = |workload: &&Workload| {
+    fn lacks(&self, set: &WorkloadSet) -> Option<String> {
+        let is_solo = set.members.len() == 1 && set.sharing == SharingStrategy::Exclusive;
+        let alone = |workload: &&ProfileWorkload| {
             let solo = self.results.solo(&self.gpu.device.model, &workload.name);
             solo.is_some_and(|row| row.feasible)
         };
@@ -221,7 +227,11 @@ impl Course<'_> {
         Some(format!("{} does not run alone", lacking.name))
     }
 
-    fn attempt(&mut self, set: &Set, tell: &mut dyn FnMut(Stage)) -> Result<Verdict, ProfileError> {
+    fn attempt(
+        &mut self,
+        set: &WorkloadSet,
+        tell: &mut dyn FnMut(TrialStage),
+    ) -> Result<TrialResult, ProfileError> {
         self.access.enter(set.sharing)?;
         let workloads = self.workloads(set);
         let folder = folder(&self.options.state);
@@ -233,26 +243,26 @@ impl Course<'_> {
             self.gpu.must_settle(self.access.idle())?;
         }
         Ok(match verdict {
-            Verdict::Infeasible(why) if !faults.is_empty() => {
-                Verdict::Infeasible(format!("{why}; the MPS server says: {}", faults.join("; ")))
+            TrialResult::Infeasible(why) if !faults.is_empty() => {
+                TrialResult::Infeasible(format!("{why}; the MPS server says: {}", faults.join("; ")))
             }
-            verdict @ (Verdict::Measured(_)
-            | Verdict::Infeasible(_)
-            | Verdict::NotMeasured(_)
-            | Verdict::Stopped(_)) => verdict,
+            verdict @ (TrialResult::Measurement(_)
+            | TrialResult::Infeasible(_)
+            | TrialResult::NotMeasured(_)
+            | TrialResult::Stopped(_)) => verdict,
         })
     }
 
     fn not_measured(
         &mut self,
-        set: &Set,
+        set: &WorkloadSet,
         why: &str,
-        ending: &mut Ending,
-        watcher: &mut dyn Watcher,
+        ending: &mut ProfileReport,
+        watcher: &mut dyn ProfileObserver,
     ) -> Result<(), ProfileError> {
         watcher.ended(Some(why));
         let workloads = self.names(set);
-        ending.unmeasured.push(Unmeasured {
+        ending.unmeasured.push(UnmeasuredSet {
             workloads: workloads.clone(),
             sharing: set.sharing,
             reason: why.to_owned(),
@@ -266,17 +276,17 @@ impl Course<'_> {
         })
     }
 
-    fn rows(&self, set: &Set, measured: Option<&Measured>) -> Vec<Row> {
+    fn rows(&self, set: &WorkloadSet, measured: Option<&Measurement>) -> Vec<ProfileRow> {
         let number = self.results.next_set();
         let gpu = &self.gpu.device.model;
-        let row = |(at, workload): (usize, &&Workload)| {
+        let row = |(at, workload): (usize, &&ProfileWorkload)| {
             let together = measured.map(|measured| figures(measured, at)).unwrap_or_default();
             let solo = self.results.solo(gpu, &workload.name);
             let features = match solo {
                 Some(solo) => solo.features.clone(),
                 None => workload.features().into_iter().chain(performance(measured)).collect(),
             };
-            Row {
+            ProfileRow {
                 set: number,
                 gpu: gpu.clone(),
                 sharing: set.sharing,
@@ -295,14 +305,14 @@ impl Course<'_> {
 
     fn set_details(
         &self,
-        set: &Set,
+        set: &WorkloadSet,
         number: u64,
-        measured: Option<&Measured>,
+        measured: Option<&Measurement>,
         reason: Option<String>,
         took: Duration,
     ) -> SetDetails {
         let rates = measured.map_or(&[][..], |measured| &measured.rates);
-        let member = |(at, workload): (usize, &&Workload)| MemberDetails {
+        let member = |(at, workload): (usize, &&ProfileWorkload)| MemberDetails {
             workload: workload.name.clone(),
             command: workload.command.clone(),
             windows: rates
@@ -324,8 +334,8 @@ impl Course<'_> {
     }
 }
 
-fn figures(measured: &Measured, at: usize) -> Figures {
-    Figures {
+fn figures(measured: &Measurement, at: usize) -> MemberFigures {
+    MemberFigures {
         rate: Some(measured.rates[at].per_second),
         spread: measured.rates[at].spread,
         memory: measured.usage.memory[at].map(|bytes| bytes.0),
@@ -334,7 +344,7 @@ fn figures(measured: &Measured, at: usize) -> Figures {
 }
 
 /// What the performance monitor says of a workload that is alone, as columns.
-fn performance(measured: Option<&Measured>) -> Vec<(String, String)> {
+fn performance(measured: Option<&Measurement>) -> Vec<(String, String)> {
     let Some(told) = measured.and_then(|measured| measured.usage.performance.as_ref()) else {
         return Vec::new();
     };

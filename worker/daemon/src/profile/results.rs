@@ -8,13 +8,13 @@ use std::io::Write;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
-use cohabit_types::StretchSharing;
+use cohabit_types::SharingStrategy;
 
 use super::ProfileError;
-use super::details::{Details, NotMeasured, Run, SetDetails};
-use super::table::{self, Row, TableError};
-use super::workload::Workload;
-use crate::files::{At, FileError, read_json};
+use super::details::{Details, NotMeasured, RunDetails, SetDetails};
+use super::table::{self, ProfileRow, TableError};
+use super::workload::ProfileWorkload;
+use crate::files::{FileContext, FileError, read_json};
 
 /// Of the document beside the table.
 const SCHEMA: u32 = 1;
@@ -23,15 +23,15 @@ const SCHEMA: u32 = 1;
 #[derive(Debug)]
 pub(super) struct Results {
     table: PathBuf,
-    rows: Vec<Row>,
+    rows: Vec<ProfileRow>,
     details: Details,
     /// The table as it was left; none while there is none.
-    left: Option<Stamp>,
+    left: Option<FileFingerprint>,
 }
 
 /// By what a change of the table shows.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-struct Stamp {
+struct FileFingerprint {
     inode: u64,
     length: u64,
     changed_at: (i64, i64),
@@ -40,7 +40,7 @@ struct Stamp {
 impl Results {
     /// What there is; nothing, where there is no table.
     pub(super) fn open(table: &Path) -> Result<Results, ProfileError> {
-        let left = stamp(table)?;
+        let left = file_fingerprint(table)?;
         let rows = match left {
             Some(_) => table::read(&fs::read(table).at("read", table)?)
                 .map_err(|trouble| ProfileError::Table { table: table.to_owned(), trouble })?,
@@ -53,12 +53,12 @@ impl Results {
     }
 
     /// All rows.
-    pub(super) fn rows(&self) -> &[Row] {
+    pub(super) fn rows(&self) -> &[ProfileRow] {
         &self.rows
     }
 
     /// Refuses workloads that are something else under the same name.
-    pub(super) fn check(&self, workloads: &[Workload]) -> Result<(), ProfileError> {
+    pub(super) fn check(&self, workloads: &[ProfileWorkload]) -> Result<(), ProfileError> {
         let told =
             |model: &str, batch: u64, precision: &str| format!("model {model}, batch {batch} {precision}");
         for row in &self.rows {
@@ -76,10 +76,10 @@ impl Results {
     }
 
     /// Whether the table has this set; names in any order.
-    pub(super) fn has(&self, gpu: &str, sharing: StretchSharing, names: &[&str]) -> bool {
+    pub(super) fn has(&self, gpu: &str, sharing: SharingStrategy, names: &[&str]) -> bool {
         let mut wanted = names.to_vec();
         wanted.sort_unstable();
-        let ours = |row: &&Row| row.gpu == gpu && row.sharing == sharing;
+        let ours = |row: &&ProfileRow| row.gpu == gpu && row.sharing == sharing;
         self.rows.chunk_by(|a, b| a.set == b.set).any(|set| {
             let mut there: Vec<&str> = set.iter().filter(ours).map(|row| row.workload.as_str()).collect();
             there.sort_unstable();
@@ -88,8 +88,8 @@ impl Results {
     }
 
     /// A workload alone on this GPU.
-    pub(super) fn solo(&self, gpu: &str, workload: &str) -> Option<&Row> {
-        let is_alone = |set: &&[Row]| set.len() == 1 && set[0].sharing == StretchSharing::Exclusive;
+    pub(super) fn solo(&self, gpu: &str, workload: &str) -> Option<&ProfileRow> {
+        let is_alone = |set: &&[ProfileRow]| set.len() == 1 && set[0].sharing == SharingStrategy::Exclusive;
         let mut alone = self.rows.chunk_by(|a, b| a.set == b.set).filter(is_alone).flatten();
         alone.find(|row| row.gpu == gpu && row.workload == workload)
     }
@@ -100,13 +100,13 @@ impl Results {
     }
 
     /// Notes that a command begins to measure; its number.
-    pub(super) fn begin(&mut self, run: Run) -> usize {
+    pub(super) fn begin(&mut self, run: RunDetails) -> usize {
         self.details.runs.push(run);
         self.details.runs.len() - 1
     }
 
     /// Adds a set, all of it or nothing.
-    pub(super) fn add(&mut self, rows: Vec<Row>, details: SetDetails) -> Result<(), ProfileError> {
+    pub(super) fn add(&mut self, rows: Vec<ProfileRow>, details: SetDetails) -> Result<(), ProfileError> {
         let names: Vec<String> = rows.iter().map(|row| row.workload.clone()).collect();
         self.forget(&details.sharing, &names);
         self.rows.extend(rows);
@@ -127,7 +127,7 @@ impl Results {
     }
 
     fn save(&mut self) -> Result<(), ProfileError> {
-        if stamp(&self.table)? != self.left {
+        if file_fingerprint(&self.table)? != self.left {
             return Err(ProfileError::Changed(self.table.clone()));
         }
         let unwritable = |trouble: TableError| ProfileError::Table { table: self.table.clone(), trouble };
@@ -136,7 +136,7 @@ impl Results {
         text.push(b'\n');
         put(&details, &text)?;
         put(&self.table, &table::write(&self.rows).map_err(unwritable)?)?;
-        self.left = stamp(&self.table)?;
+        self.left = file_fingerprint(&self.table)?;
         Ok(())
     }
 }
@@ -157,11 +157,11 @@ fn put(path: &Path, text: &[u8]) -> Result<(), FileError> {
     fs::rename(&fresh, path).at("put in place", path)
 }
 
-fn stamp(path: &Path) -> Result<Option<Stamp>, FileError> {
+fn file_fingerprint(path: &Path) -> Result<Option<FileFingerprint>, FileError> {
     match fs::metadata(path) {
         Ok(file) => {
             let changed_at = (file.mtime(), file.mtime_nsec());
-            Ok(Some(Stamp { inode: file.ino(), length: file.len(), changed_at }))
+            Ok(Some(FileFingerprint { inode: file.ino(), length: file.len(), changed_at }))
         }
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(None),
         Err(error) => Err(error).at("look at", path),
@@ -170,7 +170,7 @@ fn stamp(path: &Path) -> Result<Option<Stamp>, FileError> {
 
 #[cfg(test)]
 mod tests {
-    use StretchSharing::{Exclusive, Mps, TimeSliced};
+    use SharingStrategy::{Exclusive, Mps, TimeSliced};
 
     use super::super::table::samples::row;
     use super::super::workload::samples::workload;
@@ -264,7 +264,7 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let results = filled(&folder.path().join("t.csv"));
         results.check(&[workload("a"), workload("new")]).unwrap();
-        let larger = Workload { batch: 64, ..workload("b") };
+        let larger = ProfileWorkload { batch: 64, ..workload("b") };
         let refusal = results.check(&[larger]).unwrap_err().to_string();
         assert!(refusal.contains("'b' is there with model b-net, batch 8 fp32, but now has"), "{refusal}");
     }

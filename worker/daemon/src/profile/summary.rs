@@ -4,15 +4,15 @@
 
 use std::collections::BTreeMap;
 
-use cohabit_types::StretchSharing;
+use cohabit_types::SharingStrategy;
 
-use super::table::Row;
+use super::table::ProfileRow;
 
 /// Sets of several workloads that shared a GPU in one way.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Summary {
+pub struct SharingSummary {
     /// The way.
-    pub sharing: StretchSharing,
+    pub sharing: SharingStrategy,
     /// Sets that ran.
     pub feasible: usize,
     /// Sets that could not.
@@ -23,30 +23,31 @@ pub struct Summary {
     /// over one after the other.
     pub mean_throughput: Option<f64>,
     /// The pair that gets most done together.
-    pub best_pair: Option<Together>,
+    pub best_pair: Option<SetSlowdowns>,
     /// The pair that gets least done.
-    pub worst_pair: Option<Together>,
+    pub worst_pair: Option<SetSlowdowns>,
 }
 
 /// One set that ran.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Together {
+pub struct SetSlowdowns {
     /// The names of its members.
     pub workloads: Vec<String>,
     /// How many times longer a step of each takes than alone.
     pub slowdowns: Vec<f64>,
 }
 
-impl Together {
+impl SetSlowdowns {
     /// What the members get done together, alone being 1 for each.
     #[must_use]
     pub fn throughput(&self) -> f64 {
         self.slowdowns.iter().map(|slowdown| slowdown.recip()).sum()
     }
 
-    fn of(rows: &[&Row]) -> Option<Together> {
-        let slowdown = |row: &&Row| Some(row.solo.rate? / row.together.rate.filter(|rate| *rate > 0.0)?);
-        Some(Together {
+    fn of(rows: &[&ProfileRow]) -> Option<SetSlowdowns> {
+        let slowdown =
+            |row: &&ProfileRow| Some(row.solo.rate? / row.together.rate.filter(|rate| *rate > 0.0)?);
+        Some(SetSlowdowns {
             workloads: rows.iter().map(|row| row.workload.clone()).collect(),
             slowdowns: rows.iter().map(slowdown).collect::<Option<_>>()?,
         })
@@ -55,26 +56,26 @@ impl Together {
 
 /// A summary for each way by which several shared; those that nobody took are left out.
 #[must_use]
-pub fn summaries(rows: &[Row]) -> Vec<Summary> {
-    let mut sets: BTreeMap<u64, Vec<&Row>> = BTreeMap::new();
+pub fn summaries(rows: &[ProfileRow]) -> Vec<SharingSummary> {
+    let mut sets: BTreeMap<u64, Vec<&ProfileRow>> = BTreeMap::new();
     rows.iter().for_each(|row| sets.entry(row.set).or_default().push(row));
-    let shared: Vec<Vec<&Row>> = sets.into_values().filter(|set| set.len() > 1).collect();
-    StretchSharing::ALL.into_iter().filter_map(|sharing| summary(sharing, &shared)).collect()
+    let shared: Vec<Vec<&ProfileRow>> = sets.into_values().filter(|set| set.len() > 1).collect();
+    SharingStrategy::ALL.into_iter().filter_map(|sharing| summary(sharing, &shared)).collect()
 }
 
-fn summary(sharing: StretchSharing, sets: &[Vec<&Row>]) -> Option<Summary> {
-    let ours: Vec<&Vec<&Row>> =
+fn summary(sharing: SharingStrategy, sets: &[Vec<&ProfileRow>]) -> Option<SharingSummary> {
+    let ours: Vec<&Vec<&ProfileRow>> =
         sets.iter().filter(|set| set.iter().all(|row| row.sharing == sharing)).collect();
-    let ran: Vec<Together> = ours.iter().filter_map(|set| Together::of(set)).collect();
+    let ran: Vec<SetSlowdowns> = ours.iter().filter_map(|set| SetSlowdowns::of(set)).collect();
     let infeasible = ours.iter().filter(|set| set.iter().any(|row| !row.feasible)).count();
-    let by_throughput = |a: &&Together, b: &&Together| a.throughput().total_cmp(&b.throughput());
+    let by_throughput = |a: &&SetSlowdowns, b: &&SetSlowdowns| a.throughput().total_cmp(&b.throughput());
     let pairs = || ran.iter().filter(|set| set.workloads.len() == 2);
-    (!ours.is_empty()).then(|| Summary {
+    (!ours.is_empty()).then(|| SharingSummary {
         sharing,
         feasible: ours.len() - infeasible,
         infeasible,
         mean_slowdown: mean(ran.iter().flat_map(|set| set.slowdowns.iter().copied())),
-        mean_throughput: mean(ran.iter().map(Together::throughput)),
+        mean_throughput: mean(ran.iter().map(SetSlowdowns::throughput)),
         best_pair: pairs().max_by(by_throughput).cloned(),
         worst_pair: pairs().min_by(by_throughput).cloned(),
     })
@@ -87,17 +88,17 @@ fn mean(numbers: impl Iterator<Item = f64>) -> Option<f64> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::table::Figures;
+    use super::super::table::MemberFigures;
     use super::super::table::samples::row;
     use super::*;
 
-    fn set(number: u64, sharing: StretchSharing, rates: &[(&str, f64)]) -> Vec<Row> {
+    fn set(number: u64, sharing: SharingStrategy, rates: &[(&str, f64)]) -> Vec<ProfileRow> {
         rates.iter().map(|(name, rate)| row(number, sharing, name, *rate)).collect()
     }
 
     #[test]
     fn each_way_has_its_slowdown_and_its_best_and_worst_pair() {
-        use StretchSharing::{Exclusive, Mps, TimeSliced};
+        use SharingStrategy::{Exclusive, Mps, TimeSliced};
         let rows = [
             set(1, Exclusive, &[("a", 10.0)]),
             set(2, Mps, &[("a", 8.0), ("b", 8.0)]),
@@ -121,10 +122,10 @@ mod tests {
 
     #[test]
     fn sets_that_could_not_run_are_only_counted() {
-        let mut rows = set(1, StretchSharing::Mps, &[("a", 8.0), ("b", 8.0)]);
+        let mut rows = set(1, SharingStrategy::Mps, &[("a", 8.0), ("b", 8.0)]);
         for row in &mut rows {
             row.feasible = false;
-            row.together = Figures::default();
+            row.together = MemberFigures::default();
         }
         let told = &summaries(&rows)[0];
         assert_eq!((told.feasible, told.infeasible, told.mean_slowdown), (0, 1, None));

@@ -4,7 +4,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use cohabit_types::{CO_LOCATION_COLUMNS, StretchSharing};
+use cohabit_types::{CO_LOCATION_COLUMNS, SharingStrategy};
 use csv::StringRecord;
 
 /// What this program's tables have beyond the columns of every table; features follow.
@@ -16,21 +16,21 @@ fn is_column(name: &str) -> bool {
 
 /// One member of a set.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Row {
+pub struct ProfileRow {
     /// The number of its set, unique in the table.
     pub set: u64,
     /// Model of the GPU.
     pub gpu: String,
     /// How the set shared it.
-    pub sharing: StretchSharing,
+    pub sharing: SharingStrategy,
     /// What is trained.
     pub model: String,
     /// Samples in one step.
     pub batch: u64,
     /// Alone on the GPU, without MPS.
-    pub solo: Figures,
+    pub solo: MemberFigures,
     /// Beside the other members.
-    pub together: Figures,
+    pub together: MemberFigures,
     /// Whether the set can run on the GPU at all.
     pub feasible: bool,
     /// The workload's name.
@@ -43,7 +43,7 @@ pub struct Row {
 
 /// What was measured of one member.
 #[derive(Debug, Default, Clone, Copy, PartialEq)]
-pub struct Figures {
+pub struct MemberFigures {
     /// Steps a second.
     pub rate: Option<f64>,
     /// From the slowest to the fastest part of the measurement, as a part of the rate.
@@ -76,7 +76,7 @@ pub enum TableError {
 }
 
 /// The rows of this text.
-pub(super) fn read(text: &[u8]) -> Result<Vec<Row>, TableError> {
+pub(super) fn read(text: &[u8]) -> Result<Vec<ProfileRow>, TableError> {
     let mut reader = csv::Reader::from_reader(text);
     let headings = reader.headers()?.clone();
     let mut rows = Vec::new();
@@ -88,7 +88,7 @@ pub(super) fn read(text: &[u8]) -> Result<Vec<Row>, TableError> {
 }
 
 /// The text of these rows.
-pub(super) fn write(rows: &[Row]) -> Result<Vec<u8>, TableError> {
+pub(super) fn write(rows: &[ProfileRow]) -> Result<Vec<u8>, TableError> {
     let features: BTreeSet<&str> =
         rows.iter().flat_map(|row| row.features.keys()).map(String::as_str).collect();
     let mut writer = csv::Writer::from_writer(Vec::new());
@@ -100,8 +100,8 @@ pub(super) fn write(rows: &[Row]) -> Result<Vec<u8>, TableError> {
     writer.into_inner().map_err(|error| csv::Error::from(error.into_error()).into())
 }
 
-fn cells(row: &Row) -> [String; 16] {
-    let Row { solo, together, .. } = row;
+fn cells(row: &ProfileRow) -> [String; 16] {
+    let ProfileRow { solo, together, .. } = row;
     [
         row.set.to_string(),
         row.gpu.clone(),
@@ -138,10 +138,10 @@ struct Cells<'a> {
 }
 
 impl Cells<'_> {
-    fn row(&self) -> Result<Row, TableError> {
+    fn row(&self) -> Result<ProfileRow, TableError> {
         let features =
             self.headings.iter().zip(self.record).filter(|(name, text)| !is_column(name) && !text.is_empty());
-        Ok(Row {
+        Ok(ProfileRow {
             set: self.must("set")?,
             gpu: self.text("gpu")?.to_owned(),
             sharing: self.text("sharing")?.parse().map_err(|_| self.wrong("sharing"))?,
@@ -156,8 +156,11 @@ impl Cells<'_> {
         })
     }
 
-    fn figures(&self, [rate, spread, memory, utilisation]: [&'static str; 4]) -> Result<Figures, TableError> {
-        Ok(Figures {
+    fn figures(
+        &self,
+        [rate, spread, memory, utilisation]: [&'static str; 4],
+    ) -> Result<MemberFigures, TableError> {
+        Ok(MemberFigures {
             rate: self.may(rate)?,
             spread: self.may(spread)?,
             memory: self.may(memory)?,
@@ -189,14 +192,14 @@ pub(super) mod samples {
     use super::*;
 
     /// A member that alone makes 10 steps a second.
-    pub(crate) fn row(set: u64, sharing: StretchSharing, workload: &str, rate: f64) -> Row {
-        let figures = |rate| Figures {
+    pub(crate) fn row(set: u64, sharing: SharingStrategy, workload: &str, rate: f64) -> ProfileRow {
+        let figures = |rate| MemberFigures {
             rate: Some(rate),
             spread: Some(0.01),
             memory: Some(1 << 30),
             utilisation: Some(0.5),
         };
-        Row {
+        ProfileRow {
             set,
             gpu: "Fake H200".into(),
             sharing,
@@ -217,13 +220,13 @@ mod tests {
     use super::samples::row;
     use super::*;
 
-    fn text(rows: &[Row]) -> String {
+    fn text(rows: &[ProfileRow]) -> String {
         String::from_utf8(write(rows).unwrap()).unwrap()
     }
 
     #[test]
     fn a_row_has_the_columns_that_predictors_read() {
-        let text = text(&[row(3, StretchSharing::Mps, "a", 6.123_456_789)]);
+        let text = text(&[row(3, SharingStrategy::Mps, "a", 6.123_456_789)]);
         assert_eq!(
             text,
             "set,gpu,sharing,model,batch,solo_rate,rate,solo_mem,mem,solo_util,util,feasible,workload,precision,solo_spread,rate_spread\n\
@@ -234,18 +237,28 @@ mod tests {
     #[test]
     fn what_was_written_is_read_again_with_features_of_every_row() {
         let feature = |name: &str, value: &str| [(name.to_owned(), value.to_owned())].into();
-        let infeasible = Figures::default();
+        let infeasible = MemberFigures::default();
         let rows = [
-            Row { features: feature("op_Conv", "53"), ..row(1, StretchSharing::Exclusive, "a, \"b\"", 10.0) },
-            Row { features: feature("family", "cnn"), ..row(2, StretchSharing::TimeSliced, "c", 4.5) },
-            Row { together: infeasible, feasible: false, ..row(2, StretchSharing::TimeSliced, "d", 0.0) },
+            ProfileRow {
+                features: feature("op_Conv", "53"),
+                ..row(1, SharingStrategy::Exclusive, "a, \"b\"", 10.0)
+            },
+            ProfileRow {
+                features: feature("family", "cnn"),
+                ..row(2, SharingStrategy::TimeSliced, "c", 4.5)
+            },
+            ProfileRow {
+                together: infeasible,
+                feasible: false,
+                ..row(2, SharingStrategy::TimeSliced, "d", 0.0)
+            },
         ];
         assert_eq!(read(text(&rows).as_bytes()).unwrap(), rows);
     }
 
     #[test]
     fn what_is_wrong_is_told_with_its_place() {
-        let good = text(&[row(1, StretchSharing::Mps, "a", 6.0)]);
+        let good = text(&[row(1, SharingStrategy::Mps, "a", 6.0)]);
         let refusal = |text: &str| read(text.as_bytes()).unwrap_err().to_string();
         assert_eq!(refusal(&good.replace(",mps,", ",spread,")), "line 2: 'spread' is no sharing");
         assert_eq!(refusal(&good.replace(",10,6,", ",fast,6,")), "line 2: 'fast' is no solo_rate");

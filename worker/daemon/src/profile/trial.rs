@@ -10,37 +10,37 @@ use std::time::{Duration, Instant};
 use cohabit_gpu::GpuProcess;
 use cohabit_types::{Bytes, Outcome};
 
-use super::access::Access;
+use super::access::SharingSetup;
 use super::gpu::Gpu;
-use super::member::{self, Member, belongs};
-use super::pace::{Judgement, Pace, Pacing, Rate, judge};
-use super::usage::{Sample, Usage, usage};
-use super::workload::Workload;
-use super::{ProfileError, Stage};
-use crate::files::{At, make_folder};
+use super::member::{self, WorkloadProcess, belongs};
+use super::pace::{Rate, RateResult, StepMarks, TrialTiming, measure_rates};
+use super::usage::{SetUsage, UsageSample, usage};
+use super::workload::ProfileWorkload;
+use super::{ProfileError, TrialStage};
+use crate::files::{FileContext, create_directory};
 
 /// Members have so long to make their first step: interpreters load, kernels are compiled.
-const START: Duration = Duration::from_secs(300);
+const FIRST_STEP_TIMEOUT: Duration = Duration::from_secs(300);
 
 /// Between two looks at the steps of members.
-const LOOK: Duration = Duration::from_millis(20);
+const POLL_INTERVAL: Duration = Duration::from_millis(20);
 
 /// Between two looks at the GPU.
-const SAMPLE: Duration = Duration::from_millis(500);
+const SAMPLE_INTERVAL: Duration = Duration::from_millis(500);
 
 /// Under what a set runs.
 pub(super) struct Trial<'a> {
     pub(super) gpu: &'a Gpu,
-    pub(super) access: &'a Access<'a>,
-    pub(super) pacing: Pacing,
+    pub(super) access: &'a SharingSetup<'a>,
+    pub(super) pacing: TrialTiming,
     /// For files of the members.
     pub(super) folder: &'a Path,
-    pub(super) until: Until<'a>,
+    pub(super) until: StopConditions<'a>,
 }
 
 /// What ends a set before its time.
 #[derive(Clone, Copy)]
-pub(super) struct Until<'a> {
+pub(super) struct StopConditions<'a> {
     /// Somebody asked for it.
     pub(super) asked: &'a AtomicBool,
     /// The command's time is over.
@@ -49,7 +49,7 @@ pub(super) struct Until<'a> {
 
 /// Why a command ends before it has measured everything.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Stop {
+pub enum EarlyStop {
     /// Somebody asked for it.
     Asked,
     /// Its time is over.
@@ -58,28 +58,28 @@ pub enum Stop {
 
 /// What came of a set.
 #[derive(Debug)]
-pub(super) enum Verdict {
-    Measured(Measured),
+pub(super) enum TrialResult {
+    Measurement(Measurement),
     /// It cannot run on this GPU: why.
     Infeasible(String),
     /// It says nothing: why.
     NotMeasured(String),
-    Stopped(Stop),
+    Stopped(EarlyStop),
 }
 
 /// Figures of a set that ran.
 #[derive(Debug)]
-pub(super) struct Measured {
+pub(super) struct Measurement {
     pub(super) rates: Vec<Rate>,
-    pub(super) usage: Usage,
+    pub(super) usage: SetUsage,
 }
 
-impl Until<'_> {
-    pub(super) fn stopped(&self) -> Option<Stop> {
+impl StopConditions<'_> {
+    pub(super) fn stopped(&self) -> Option<EarlyStop> {
         if self.asked.load(Ordering::Relaxed) {
-            return Some(Stop::Asked);
+            return Some(EarlyStop::Asked);
         }
-        self.deadline.filter(|deadline| Instant::now() >= *deadline).map(|_| Stop::TimeOver)
+        self.deadline.filter(|deadline| Instant::now() >= *deadline).map(|_| EarlyStop::TimeOver)
     }
 }
 
@@ -87,33 +87,38 @@ impl Trial<'_> {
     /// Runs these workloads as one set.
     pub(super) fn run(
         &self,
-        workloads: &[&Workload],
-        tell: &mut dyn FnMut(Stage),
-    ) -> Result<Verdict, ProfileError> {
-        self.remove_folder()?;
-        make_folder(self.folder)?;
-        tell(Stage::Starting);
+        workloads: &[&ProfileWorkload],
+        tell: &mut dyn FnMut(TrialStage),
+    ) -> Result<TrialResult, ProfileError> {
+        self.remove_directory()?;
+        create_directory(self.folder)?;
+        tell(TrialStage::Starting);
         let mut members = Vec::new();
         let verdict = match self.start(workloads, &mut members) {
             Ok(()) => self.watch(&mut members, tell),
-            Err(why) => Ok(Verdict::NotMeasured(why)),
+            Err(why) => Ok(TrialResult::NotMeasured(why)),
         };
         member::stop(members, self.access.removal().as_ref())?;
-        self.remove_folder()?;
+        self.remove_directory()?;
         verdict
     }
 
     /// Starts all, or says which could not be started and why.
-    fn start(&self, workloads: &[&Workload], members: &mut Vec<Member>) -> Result<(), String> {
+    fn start(
+        &self,
+        workloads: &[&ProfileWorkload],
+        members: &mut Vec<WorkloadProcess>,
+    ) -> Result<(), String> {
         for (number, workload) in workloads.iter().enumerate() {
-            let started = Member::start(workload, self.folder, number, &self.access.environment(workload));
+            let started =
+                WorkloadProcess::start(workload, self.folder, number, &self.access.environment(workload));
             members
                 .push(started.map_err(|error| format!("{} could not be started: {error}", workload.name))?);
         }
         Ok(())
     }
 
-    fn remove_folder(&self) -> Result<(), ProfileError> {
+    fn remove_directory(&self) -> Result<(), ProfileError> {
         if self.folder.exists() {
             fs::remove_dir_all(self.folder).at("remove the folder", self.folder)?;
         }
@@ -122,9 +127,13 @@ impl Trial<'_> {
 
     /// Looks at the GPU from a thread of its own, so that a driver that takes its time does not blur the
     /// rates.
-    fn watch(&self, members: &mut [Member], tell: &mut dyn FnMut(Stage)) -> Result<Verdict, ProfileError> {
+    fn watch(
+        &self,
+        members: &mut [WorkloadProcess],
+        tell: &mut dyn FnMut(TrialStage),
+    ) -> Result<TrialResult, ProfileError> {
         let begin = Instant::now();
-        let marks: Vec<PathBuf> = members.iter().map(Member::mark).collect();
+        let marks: Vec<PathBuf> = members.iter().map(WorkloadProcess::mark).collect();
         let (over, is_over) = channel::<()>();
         let (sender, samples) = channel();
         thread::scope(|scope| {
@@ -135,11 +144,11 @@ impl Trial<'_> {
         })
     }
 
-    fn sample(&self, begin: Instant, marks: &[PathBuf], is_over: &Receiver<()>, to: &Sender<Sampled>) {
-        let mut proof = Proof::Open;
+    fn sample(&self, begin: Instant, marks: &[PathBuf], is_over: &Receiver<()>, to: &Sender<SampleResult>) {
+        let mut proof = ClientCheck::Open;
         loop {
             proof = proof.or_look(self.access, marks);
-            let sampled = self.gpu.look().map(|look| Sample {
+            let sampled = self.gpu.look().map(|look| UsageSample {
                 at: begin.elapsed(),
                 reading: look.reading,
                 members: marks.iter().map(|mark| memory_of(mark, &look.processes)).collect(),
@@ -148,7 +157,7 @@ impl Trial<'_> {
             if to.send(sampled.map(|sample| (sample, proof))).is_err() || failed {
                 return;
             }
-            if is_over.recv_timeout(SAMPLE) != Err(RecvTimeoutError::Timeout) {
+            if is_over.recv_timeout(SAMPLE_INTERVAL) != Err(RecvTimeoutError::Timeout) {
                 return;
             }
         }
@@ -157,12 +166,12 @@ impl Trial<'_> {
     fn follow(
         &self,
         begin: Instant,
-        members: &mut [Member],
-        samples: &Receiver<Sampled>,
-        tell: &mut dyn FnMut(Stage),
-    ) -> Result<Verdict, ProfileError> {
-        let mut seen: Vec<Sample> = Vec::new();
-        let mut proof = Proof::Open;
+        members: &mut [WorkloadProcess],
+        samples: &Receiver<SampleResult>,
+        tell: &mut dyn FnMut(TrialStage),
+    ) -> Result<TrialResult, ProfileError> {
+        let mut seen: Vec<UsageSample> = Vec::new();
+        let mut proof = ClientCheck::Open;
         loop {
             let now = begin.elapsed();
             for sampled in samples.try_iter() {
@@ -171,54 +180,56 @@ impl Trial<'_> {
                 proof = latest;
             }
             if let Some(stop) = self.until.stopped() {
-                return Ok(Verdict::Stopped(stop));
+                return Ok(TrialResult::Stopped(stop));
             }
             if let Some(verdict) = look(members, now)? {
                 return Ok(verdict);
             }
             match self.measuring_from(members) {
-                None if now > START => return Ok(Verdict::NotMeasured(idle_words(members))),
+                None if now > FIRST_STEP_TIMEOUT => return Ok(TrialResult::NotMeasured(idle_words(members))),
                 None => {}
-                Some(from) if now < from => tell(Stage::WarmingUp),
+                Some(from) if now < from => tell(TrialStage::WarmingUp),
                 Some(from) => {
-                    tell(Stage::Measuring);
+                    tell(TrialStage::Measuring);
                     if let Some(verdict) = self.verdict(members, from, now, &seen, proof) {
                         return Ok(verdict);
                     }
                 }
             }
-            thread::sleep(LOOK);
+            thread::sleep(POLL_INTERVAL);
         }
     }
 
     /// From when on steps count: all members have to be past their warm-up.
-    fn measuring_from(&self, members: &[Member]) -> Option<Duration> {
+    fn measuring_from(&self, members: &[WorkloadProcess]) -> Option<Duration> {
         let begun: Option<Vec<Duration>> = members.iter().map(|member| member.pace.begun()).collect();
         begun?.into_iter().max().map(|last| last + self.pacing.warm_up)
     }
 
     fn verdict(
         &self,
-        members: &[Member],
+        members: &[WorkloadProcess],
         from: Duration,
         now: Duration,
-        samples: &[Sample],
-        proof: Proof,
-    ) -> Option<Verdict> {
-        let paces: Vec<&Pace> = members.iter().map(|member| &member.pace).collect();
-        match judge(&paces, from, now, self.pacing.steady) {
-            Judgement::Wait => None,
-            Judgement::Stalled(member) => {
+        samples: &[UsageSample],
+        proof: ClientCheck,
+    ) -> Option<TrialResult> {
+        let paces: Vec<&StepMarks> = members.iter().map(|member| &member.pace).collect();
+        match measure_rates(&paces, from, now, self.pacing.steady) {
+            RateResult::Wait => None,
+            RateResult::Stalled(member) => {
                 let name = &members[member].name;
-                Some(Verdict::NotMeasured(format!("{name} made no two steps while it was measured")))
+                Some(TrialResult::NotMeasured(format!("{name} made no two steps while it was measured")))
             }
-            Judgement::Rates(rates) => Some(match proof {
-                Proof::Given => {
+            RateResult::Rates(rates) => Some(match proof {
+                ClientCheck::Given => {
                     let usage = usage(samples, members.len(), from, self.access.idle());
-                    Verdict::Measured(Measured { rates, usage })
+                    TrialResult::Measurement(Measurement { rates, usage })
                 }
-                Proof::Open => Verdict::NotMeasured("the MPS server did not say who its clients are".into()),
-                Proof::Missing(member) => Verdict::NotMeasured(format!(
+                ClientCheck::Open => {
+                    TrialResult::NotMeasured("the MPS server did not say who its clients are".into())
+                }
+                ClientCheck::Missing(member) => TrialResult::NotMeasured(format!(
                     "{} is no client of the MPS server: it got round it",
                     members[member].name
                 )),
@@ -228,12 +239,12 @@ impl Trial<'_> {
 }
 
 /// A look at the GPU, or why there will be no more.
-type Sampled = Result<(Sample, Proof), ProfileError>;
+type SampleResult = Result<(UsageSample, ClientCheck), ProfileError>;
 
 /// Whether members of a set under MPS are clients of its server: a process that cannot reach it uses the GPU
 /// all the same, and says nothing.
 #[derive(Debug, Clone, Copy)]
-enum Proof {
+enum ClientCheck {
     /// The server has not said.
     Open,
     /// They are; or there is no MPS.
@@ -242,18 +253,18 @@ enum Proof {
     Missing(usize),
 }
 
-impl Proof {
+impl ClientCheck {
     /// Asks the server, unless it has proved it.
-    fn or_look(self, access: &Access<'_>, marks: &[PathBuf]) -> Proof {
+    fn or_look(self, access: &SharingSetup<'_>, marks: &[PathBuf]) -> ClientCheck {
         match self {
-            Proof::Given => Proof::Given,
-            Proof::Open | Proof::Missing(_) => match access.clients() {
-                None => Proof::Given,
+            ClientCheck::Given => ClientCheck::Given,
+            ClientCheck::Open | ClientCheck::Missing(_) => match access.clients() {
+                None => ClientCheck::Given,
                 Some(Err(_)) => self,
                 Some(Ok(clients)) => {
                     let is_client = |mark: &PathBuf| clients.iter().any(|pid| belongs(*pid, mark));
                     let missing = marks.iter().position(|mark| !is_client(mark));
-                    missing.map_or(Proof::Given, Proof::Missing)
+                    missing.map_or(ClientCheck::Given, ClientCheck::Missing)
                 }
             },
         }
@@ -268,7 +279,7 @@ fn memory_of(mark: &Path, on_gpu: &[GpuProcess]) -> Option<Bytes> {
 }
 
 /// Looks at all members; a verdict if one of them has ended.
-fn look(members: &mut [Member], now: Duration) -> Result<Option<Verdict>, ProfileError> {
+fn look(members: &mut [WorkloadProcess], now: Duration) -> Result<Option<TrialResult>, ProfileError> {
     let alone = members.len() == 1;
     for member in members {
         member.look(now);
@@ -280,24 +291,24 @@ fn look(members: &mut [Member], now: Duration) -> Result<Option<Verdict>, Profil
 }
 
 /// Alone, only the want of memory is the GPU's fault; what fails beside others fails because of them.
-fn ended(member: &Member, outcome: &Outcome, alone: bool) -> Verdict {
+fn ended(member: &WorkloadProcess, outcome: &Outcome, alone: bool) -> TrialResult {
     let name = &member.name;
     if outcome.succeeded() {
-        return Verdict::NotMeasured(format!(
+        return TrialResult::NotMeasured(format!(
             "{name} ended by itself before it was measured: its command has to run until it is told to end"
         ));
     }
     if let Some(words) = member.out_of_gpu_memory() {
-        return Verdict::Infeasible(format!("{name} ran out of GPU memory: {words}"));
+        return TrialResult::Infeasible(format!("{name} ran out of GPU memory: {words}"));
     }
     let told = format!("{name} {outcome}: {}", member.last_words());
-    if alone { Verdict::NotMeasured(told) } else { Verdict::Infeasible(told) }
+    if alone { TrialResult::NotMeasured(told) } else { TrialResult::Infeasible(told) }
 }
 
-fn idle_words(members: &[Member]) -> String {
+fn idle_words(members: &[WorkloadProcess]) -> String {
     let idle = members.iter().find(|member| member.pace.begun().is_none());
     idle.map_or(String::new(), |member| {
-        let limit = START.as_secs();
+        let limit = FIRST_STEP_TIMEOUT.as_secs();
         format!(
             "{} reported no step in {limit} s: it has to write {{\"step\": 1}} and so on to $COHABIT_PROGRESS; it last \
              printed: {}",

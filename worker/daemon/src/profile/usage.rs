@@ -8,7 +8,7 @@ use cohabit_types::{Bytes, GpuPerformance, GpuReading};
 
 /// One look at the GPU while a set was on it.
 #[derive(Debug, Clone)]
-pub(super) struct Sample {
+pub(super) struct UsageSample {
     /// Since the set began.
     pub(super) at: Duration,
     pub(super) reading: GpuReading,
@@ -18,7 +18,7 @@ pub(super) struct Sample {
 
 /// What all looks say together.
 #[derive(Debug, Default, Clone, PartialEq)]
-pub(super) struct Usage {
+pub(super) struct SetUsage {
     /// The most that each member held.
     pub(super) memory: Vec<Option<Bytes>>,
     /// The part of the measurement during which the GPU did anything.
@@ -29,15 +29,22 @@ pub(super) struct Usage {
 
 /// The usage by so many members that were measured from this time on. Where the driver tells of no processes,
 /// a member that is alone has all that is used beyond what was before it.
-pub(super) fn usage(samples: &[Sample], members: usize, from: Duration, before: Option<Bytes>) -> Usage {
+pub(super) fn usage(
+    samples: &[UsageSample],
+    members: usize,
+    from: Duration,
+    before: Option<Bytes>,
+) -> SetUsage {
     let told = |member: usize| samples.iter().filter_map(|sample| *sample.members.get(member)?).max();
-    let alone = || Some(samples.iter().filter_map(|sample| sample.reading.memory_used).max()?.minus(before?));
+    let alone = || {
+        Some(samples.iter().filter_map(|sample| sample.reading.memory_used).max()?.saturating_sub(before?))
+    };
     let memory = |member| told(member).or_else(|| if members == 1 { alone() } else { None });
     let measured: Vec<&GpuReading> =
         samples.iter().filter(|sample| sample.at >= from).map(|sample| &sample.reading).collect();
     // The first of them tells of the time before, which is better than nothing.
     let measured = if measured.len() > 1 { &measured[1..] } else { &measured };
-    Usage {
+    SetUsage {
         memory: (0..members).map(memory).collect(),
         utilisation: mean(measured.iter().map(|reading| reading.utilisation)),
         performance: performance(measured),
@@ -68,14 +75,14 @@ mod tests {
 
     const FROM: Duration = Duration::from_secs(5);
 
-    fn sample(at: u64, utilisation: f64, used: u64, members: &[Option<u64>]) -> Sample {
+    fn sample(at: u64, utilisation: f64, used: u64, members: &[Option<u64>]) -> UsageSample {
         let reading = GpuReading {
             utilisation: Some(utilisation),
             memory_used: Some(Bytes(used)),
             performance: Some(GpuPerformance { sm_active: Some(utilisation / 2.0), ..Default::default() }),
             ..GpuReading::default()
         };
-        Sample {
+        UsageSample {
             at: Duration::from_secs(at),
             reading,
             members: members.iter().map(|it| it.map(Bytes)).collect(),
@@ -111,8 +118,8 @@ mod tests {
 
     #[test]
     fn what_nobody_tells_is_not_known() {
-        let nothing = Sample { at: FROM, reading: GpuReading::default(), members: vec![None] };
+        let nothing = UsageSample { at: FROM, reading: GpuReading::default(), members: vec![None] };
         let usage = usage(&[nothing.clone(), nothing], 1, FROM, None);
-        assert_eq!(usage, Usage { memory: vec![None], ..Usage::default() });
+        assert_eq!(usage, SetUsage { memory: vec![None], ..SetUsage::default() });
     }
 }

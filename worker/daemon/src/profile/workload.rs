@@ -3,11 +3,11 @@
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 
-use cohabit_types::{Bytes, Family, ModelDescription};
+use cohabit_types::{Bytes, ModelDescription, ModelFamily};
 
 /// A training program that runs until it is told to end, and reports its steps.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Workload {
+pub struct ProfileWorkload {
     /// Unique among those that are compared; the same in all runs for one table.
     pub name: String,
     /// What is trained.
@@ -28,7 +28,7 @@ pub struct Workload {
     pub description: Option<ModelDescription>,
 }
 
-impl Workload {
+impl ProfileWorkload {
     /// Its description as columns of a table; what is not known has none.
     pub(super) fn features(&self) -> BTreeMap<String, String> {
         let Some(model) = &self.description else { return BTreeMap::new() };
@@ -45,13 +45,13 @@ impl Workload {
     }
 }
 
-const fn family_word(family: Family) -> &'static str {
+const fn family_word(family: ModelFamily) -> &'static str {
     match family {
-        Family::Cnn => "cnn",
-        Family::Rnn => "rnn",
-        Family::Transformer => "transformer",
-        Family::Embedding => "embedding",
-        Family::Other => "other",
+        ModelFamily::Cnn => "cnn",
+        ModelFamily::Rnn => "rnn",
+        ModelFamily::Transformer => "transformer",
+        ModelFamily::Embedding => "embedding",
+        ModelFamily::Other => "other",
     }
 }
 
@@ -60,8 +60,8 @@ pub(super) mod samples {
     use super::*;
 
     /// A workload of this name that does nothing.
-    pub(crate) fn workload(name: &str) -> Workload {
-        Workload {
+    pub(crate) fn workload(name: &str) -> ProfileWorkload {
+        ProfileWorkload {
             name: name.to_owned(),
             model: format!("{name}-net"),
             batch: 8,
@@ -82,13 +82,13 @@ mod tests {
     #[test]
     fn a_description_becomes_columns() {
         let model = ModelDescription {
-            family: Some(Family::Cnn),
+            family: Some(ModelFamily::Cnn),
             parameters: Some(25_557_032),
             flops_per_sample: Some(4.1e9),
             operators: [("Conv".to_owned(), 53), ("MatMul".to_owned(), 1)].into(),
             ..ModelDescription::default()
         };
-        let workload = Workload { description: Some(model), ..samples::workload("a") };
+        let workload = ProfileWorkload { description: Some(model), ..samples::workload("a") };
         let expected = [
             ("family", "cnn"),
             ("flops_per_sample", "4100000000"),

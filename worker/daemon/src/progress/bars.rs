@@ -5,27 +5,27 @@
 //! within its epoch. Bytes may come in any pieces, with carriage returns, colours and worse.
 
 /// More of one line is not looked at.
-const LONGEST: usize = 4096;
+const MAX_LINE: usize = 4096;
 
 /// Steps done, and steps in all.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Sighting {
+pub(crate) struct BarReading {
     pub(crate) step: u64,
     pub(crate) total: u64,
 }
 
 /// The bars in one stream.
 #[derive(Debug, Default)]
-pub(crate) struct Bars {
+pub(crate) struct BarParser {
     line: Vec<u8>,
-    epoch: Option<Sighting>,
+    epoch: Option<BarReading>,
     /// Steps within an epoch, since a bar was seen.
     epoch_steps: Option<u64>,
 }
 
-impl Bars {
+impl BarParser {
     /// Takes in what was printed; the newest sighting in it, if there is one.
-    pub(crate) fn feed(&mut self, bytes: &[u8]) -> Option<Sighting> {
+    pub(crate) fn feed(&mut self, bytes: &[u8]) -> Option<BarReading> {
         let mut newest = None;
         let mut lines = bytes.split(|byte| matches!(byte, b'\n' | b'\r' | b'\x08'));
         self.extend(lines.next().unwrap_or_default());
@@ -37,11 +37,11 @@ impl Bars {
     }
 
     fn extend(&mut self, bytes: &[u8]) {
-        let room = LONGEST - self.line.len();
+        let room = MAX_LINE - self.line.len();
         self.line.extend(&bytes[..bytes.len().min(room)]);
     }
 
-    fn end_of_line(&mut self) -> Option<Sighting> {
+    fn end_of_line(&mut self) -> Option<BarReading> {
         let text = readable(&std::mem::take(&mut self.line))?;
         match bar(&text) {
             Some(bar) => Some(self.within_epoch(bar)),
@@ -50,22 +50,22 @@ impl Bars {
     }
 
     /// A bar can be read before its line ends, for what stands behind the numbers ends them.
-    fn unfinished(&mut self) -> Option<Sighting> {
+    fn unfinished(&mut self) -> Option<BarReading> {
         let bar = bar(&readable(&self.line)?)?;
         Some(self.within_epoch(bar))
     }
 
-    fn within_epoch(&mut self, bar: Sighting) -> Sighting {
+    fn within_epoch(&mut self, bar: BarReading) -> BarReading {
         let Some(epoch) = self.epoch else { return bar };
         self.epoch_steps = Some(bar.total);
         let done = (epoch.step - 1).saturating_mul(bar.total);
-        Sighting { step: done.saturating_add(bar.step), total: epoch.total.saturating_mul(bar.total) }
+        BarReading { step: done.saturating_add(bar.step), total: epoch.total.saturating_mul(bar.total) }
     }
 
-    fn begin(&mut self, epoch: Sighting) -> Sighting {
+    fn begin(&mut self, epoch: BarReading) -> BarReading {
         self.epoch = Some(epoch);
         match self.epoch_steps {
-            Some(steps) => self.within_epoch(Sighting { step: 0, total: steps }),
+            Some(steps) => self.within_epoch(BarReading { step: 0, total: steps }),
             None => epoch,
         }
     }
@@ -88,7 +88,7 @@ fn after_sequence(piece: &str) -> &str {
 }
 
 /// The last `m/n` that a bar follows.
-fn bar(text: &str) -> Option<Sighting> {
+fn bar(text: &str) -> Option<BarReading> {
     fractions(text).filter(|(_, rest)| is_bar(rest.trim_start())).map(|(seen, _)| seen).last()
 }
 
@@ -102,7 +102,7 @@ fn is_bar(rest: &str) -> bool {
 }
 
 /// `Epoch 3/10`, `epoch [3/10]`, `Epoch: 3/10 - loss …`.
-fn epoch(text: &str) -> Option<Sighting> {
+fn epoch(text: &str) -> Option<BarReading> {
     let word = text.to_ascii_lowercase().find("epoch")?;
     let rest = &text[word + "epoch".len()..];
     let rest = rest.trim_start_matches([' ', ':', '[', '(', '=', '#']);
@@ -111,17 +111,17 @@ fn epoch(text: &str) -> Option<Sighting> {
 }
 
 /// Every fraction, with the text behind it.
-fn fractions(text: &str) -> impl Iterator<Item = (Sighting, &str)> {
+fn fractions(text: &str) -> impl Iterator<Item = (BarReading, &str)> {
     text.match_indices('/').filter_map(|(slash, _)| fraction_at(text, slash))
 }
 
 /// The `m/n` around this slash, with 0 <= m <= n, n > 0 and nothing clinging to it.
-fn fraction_at(text: &str, slash: usize) -> Option<(Sighting, &str)> {
+fn fraction_at(text: &str, slash: usize) -> Option<(BarReading, &str)> {
     let before = &text[..slash];
     let behind = text[slash..].strip_prefix('/')?;
     let front = before.trim_end_matches(digit);
     let rest = behind.trim_start_matches(digit);
-    let seen = Sighting {
+    let seen = BarReading {
         step: count(&before[front.len()..])?,
         total: count(&behind[..behind.len() - rest.len()])?,
     };
@@ -148,7 +148,7 @@ mod tests {
     use super::*;
 
     fn seen(text: &str) -> Option<(u64, u64)> {
-        Bars::default().feed(text.as_bytes()).map(|seen| (seen.step, seen.total))
+        BarParser::default().feed(text.as_bytes()).map(|seen| (seen.step, seen.total))
     }
 
     #[test]
@@ -195,7 +195,7 @@ mod tests {
 
     #[test]
     fn bars_count_within_their_epoch() {
-        let mut bars = Bars::default();
+        let mut bars = BarParser::default();
         let mut feed = |text: &str| bars.feed(text.as_bytes()).map(|seen| (seen.step, seen.total));
         assert_eq!(feed("Epoch 1/10\n"), Some((1, 10)));
         assert_eq!(feed("17/34 [====>....]\r"), Some((17, 340)));
@@ -206,16 +206,16 @@ mod tests {
 
     #[test]
     fn a_line_without_end_takes_no_more_than_its_share_of_memory() {
-        let mut bars = Bars::default();
+        let mut bars = BarParser::default();
         (0..1_000).for_each(|_| assert_eq!(bars.feed(&[b'/'; 65_536]), None));
-        assert!(bars.line.len() <= LONGEST);
-        assert_eq!(bars.feed(b"\n3/4 [00:01<"), Some(Sighting { step: 3, total: 4 }));
+        assert!(bars.line.len() <= MAX_LINE);
+        assert_eq!(bars.feed(b"\n3/4 [00:01<"), Some(BarReading { step: 3, total: 4 }));
     }
 
     proptest! {
         #[test]
         fn binary_output_does_no_harm(pieces in prop::collection::vec(any::<Vec<u8>>(), 0..20)) {
-            let mut bars = Bars::default();
+            let mut bars = BarParser::default();
             for piece in pieces {
                 if let Some(seen) = bars.feed(&piece) {
                     prop_assert!(seen.step <= seen.total);
@@ -231,9 +231,9 @@ mod tests {
             let mut cuts: Vec<usize> = cuts.into_iter().map(|cut| cut.min(text.len())).collect();
             cuts.extend([0, text.len()]);
             cuts.sort_unstable();
-            let mut bars = Bars::default();
+            let mut bars = BarParser::default();
             let newest = cuts.windows(2).filter_map(|cut| bars.feed(&text[cut[0]..cut[1]])).last();
-            prop_assert_eq!(newest, Some(Sighting { step: 450, total: 1000 }));
+            prop_assert_eq!(newest, Some(BarReading { step: 450, total: 1000 }));
         }
     }
 }

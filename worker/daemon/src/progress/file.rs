@@ -10,36 +10,36 @@ use std::path::PathBuf;
 
 use nix::fcntl::{FallocateFlags, OFlag, fallocate};
 
-use super::lines::{self, Line};
-use crate::files::{At, FileError, create};
+use super::lines::{self, ProgressEntry};
+use crate::files::{FileContext, FileError, create};
 
 /// How much of the end is read; a longer line is passed over.
 const WINDOW: u64 = 64 * 1024;
 
 /// How much old text may lie on the disk.
-const KEPT: u64 = 16 << 20;
+const MAX_UNFREED: u64 = 16 << 20;
 
 /// The file and what was seen of it.
 #[derive(Debug)]
 pub(crate) struct ProgressFile {
     path: PathBuf,
-    seen: Option<Look>,
+    seen: Option<FileFingerprint>,
     /// Up to where its beginning was given back to the disk.
     freed: u64,
 }
 
 /// By what a change shows.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-struct Look {
+struct FileFingerprint {
     inode: u64,
     length: u64,
     changed_at: (i64, i64),
 }
 
-impl Look {
-    fn at(file: &Metadata) -> Look {
+impl FileFingerprint {
+    fn at(file: &Metadata) -> FileFingerprint {
         let changed_at = (file.mtime(), file.mtime_nsec());
-        Look { inode: file.ino(), length: file.len(), changed_at }
+        FileFingerprint { inode: file.ino(), length: file.len(), changed_at }
     }
 
     /// Whether it was a look at this file.
@@ -53,21 +53,21 @@ impl ProgressFile {
     pub(crate) fn create(path: PathBuf) -> Result<ProgressFile, FileError> {
         let file = create(&path, 0o600)?;
         let seen = file.metadata().at("look at", &path)?;
-        Ok(ProgressFile { path, seen: Some(Look::at(&seen)), freed: 0 })
+        Ok(ProgressFile { path, seen: Some(FileFingerprint::at(&seen)), freed: 0 })
     }
 
     /// What its last lines say, if it has changed since the last look.
-    pub(crate) fn look(&mut self) -> Option<Line> {
+    pub(crate) fn look(&mut self) -> Option<ProgressEntry> {
         self.try_look().ok().flatten()
     }
 
-    fn try_look(&mut self) -> io::Result<Option<Line>> {
-        if self.seen == Some(Look::at(&fs::symlink_metadata(&self.path)?)) {
+    fn try_look(&mut self) -> io::Result<Option<ProgressEntry>> {
+        if self.seen == Some(FileFingerprint::at(&fs::symlink_metadata(&self.path)?)) {
             return Ok(None);
         }
         let mut file = self.open()?;
         let metadata = file.metadata()?;
-        let look = Look::at(&metadata);
+        let look = FileFingerprint::at(&metadata);
         if !metadata.is_file() || self.seen.replace(look) == Some(look) {
             return Ok(None);
         }
@@ -91,7 +91,7 @@ impl ProgressFile {
         if begin < self.freed {
             self.freed = 0;
         }
-        if begin - self.freed < KEPT {
+        if begin - self.freed < MAX_UNFREED {
             return;
         }
         let hole = FallocateFlags::FALLOC_FL_PUNCH_HOLE | FallocateFlags::FALLOC_FL_KEEP_SIZE;

@@ -8,14 +8,14 @@ use std::collections::BTreeMap;
 use serde_json::Value;
 
 /// More metrics than this are not kept.
-const MOST_METRICS: usize = 64;
+const MAX_METRICS: usize = 64;
 
 /// A longer name is no metric.
-const LONGEST_NAME: usize = 100;
+const MAX_NAME_LENGTH: usize = 100;
 
 /// What one line says.
 #[derive(Debug, Default, Clone, PartialEq)]
-pub(crate) struct Line {
+pub(crate) struct ProgressEntry {
     pub(crate) step: Option<u64>,
     pub(crate) total: Option<u64>,
     pub(crate) metrics: BTreeMap<String, f64>,
@@ -23,12 +23,12 @@ pub(crate) struct Line {
 
 /// What all lines of this text say together: of everything the last word. None if not one could be
 /// understood.
-pub(crate) fn read(text: &[u8]) -> Option<Line> {
-    text.split(|byte| matches!(byte, b'\n' | b'\0')).filter_map(line).reduce(Line::followed_by)
+pub(crate) fn read(text: &[u8]) -> Option<ProgressEntry> {
+    text.split(|byte| matches!(byte, b'\n' | b'\0')).filter_map(line).reduce(ProgressEntry::followed_by)
 }
 
-impl Line {
-    fn followed_by(mut self, next: Line) -> Line {
+impl ProgressEntry {
+    fn followed_by(mut self, next: ProgressEntry) -> ProgressEntry {
         self.step = next.step.or(self.step);
         self.total = next.total.or(self.total);
         for (name, value) in next.metrics {
@@ -40,24 +40,24 @@ impl Line {
 
 /// Adds a metric unless there are too many.
 pub(crate) fn keep(metrics: &mut BTreeMap<String, f64>, name: String, value: f64) {
-    if metrics.len() < MOST_METRICS || metrics.contains_key(&name) {
+    if metrics.len() < MAX_METRICS || metrics.contains_key(&name) {
         metrics.insert(name, value);
     }
 }
 
-fn line(bytes: &[u8]) -> Option<Line> {
+fn line(bytes: &[u8]) -> Option<ProgressEntry> {
     let text = std::str::from_utf8(bytes).ok()?.trim();
     if !text.starts_with('{') {
         return None;
     }
     let value = serde_json::from_str(text).or_else(|_| serde_json::from_str(&without_non_numbers(text)));
     let Ok(Value::Object(fields)) = value else { return None };
-    let mut line = Line::default();
+    let mut line = ProgressEntry::default();
     for (name, value) in fields {
         match (name.as_str(), value.as_f64()) {
             ("step", _) => line.step = count(&value),
             ("total", _) => line.total = count(&value),
-            (_, Some(number)) if number.is_finite() && name.len() <= LONGEST_NAME => {
+            (_, Some(number)) if number.is_finite() && name.len() <= MAX_NAME_LENGTH => {
                 keep(&mut line.metrics, name, number);
             }
             (_, _) => {}
@@ -145,6 +145,6 @@ mod tests {
     fn metrics_are_bounded() {
         let many: Vec<String> = (0..500).map(|n| format!("\"m{n}\": {n}")).collect();
         let line = read(format!("{{{}, \"{}\": 1}}", many.join(","), "x".repeat(200)).as_bytes()).unwrap();
-        assert_eq!(line.metrics.len(), MOST_METRICS);
+        assert_eq!(line.metrics.len(), MAX_METRICS);
     }
 }

@@ -4,15 +4,15 @@
 
 use cohabit_types::{Progress, Span, Time};
 
-use super::bars::Sighting;
-use super::lines::{Line, keep};
+use super::bars::BarReading;
+use super::lines::{ProgressEntry, keep};
 
 /// A change of speed shows in the rate after about this time.
 const SMOOTHING: Span = Span::from_secs(10);
 
 /// What is known of a rank's progress.
 #[derive(Debug, Default)]
-pub(crate) struct Tracker {
+pub(crate) struct ProgressTracker {
     progress: Option<Progress>,
     source: Source,
     /// The step that the rate was last measured at, and when.
@@ -26,16 +26,16 @@ enum Source {
     File,
 }
 
-impl Tracker {
+impl ProgressTracker {
     /// The last that was heard.
     pub(crate) fn progress(&self) -> Option<&Progress> {
         self.progress.as_ref()
     }
 
     /// Takes in what the progress file says.
-    pub(crate) fn line(&mut self, now: Time, line: Line) {
+    pub(crate) fn line(&mut self, now: Time, line: ProgressEntry) {
         if self.source == Source::Output && line.step.is_some() {
-            *self = Tracker { source: Source::File, ..Tracker::default() };
+            *self = ProgressTracker { source: Source::File, ..ProgressTracker::default() };
         }
         if self.source == Source::Output {
             return;
@@ -48,7 +48,7 @@ impl Tracker {
     }
 
     /// Takes in what a bar in the output says.
-    pub(crate) fn bar(&mut self, now: Time, bar: Sighting) {
+    pub(crate) fn bar(&mut self, now: Time, bar: BarReading) {
         if self.source == Source::Output {
             let mut progress = self.progress.take().unwrap_or_default();
             progress.step = bar.step;
@@ -89,12 +89,12 @@ mod tests {
         Time::EPOCH + Span::from_secs(seconds)
     }
 
-    fn step(step: u64) -> Line {
-        Line { step: Some(step), ..Line::default() }
+    fn step(step: u64) -> ProgressEntry {
+        ProgressEntry { step: Some(step), ..ProgressEntry::default() }
     }
 
     fn rate_of(steps: &[(u64, u64)]) -> Option<f64> {
-        let mut tracker = Tracker::default();
+        let mut tracker = ProgressTracker::default();
         steps.iter().for_each(|(seconds, done)| tracker.line(at(*seconds), step(*done)));
         tracker.progress().and_then(|progress| progress.rate)
     }
@@ -126,14 +126,16 @@ mod tests {
 
     #[test]
     fn metrics_stay_until_they_are_told_anew() {
-        let mut tracker = Tracker::default();
-        let metric =
-            |name: &str, value| Line { metrics: [(name.to_owned(), value)].into(), ..Line::default() };
+        let mut tracker = ProgressTracker::default();
+        let metric = |name: &str, value| ProgressEntry {
+            metrics: [(name.to_owned(), value)].into(),
+            ..ProgressEntry::default()
+        };
         tracker.line(at(0), metric("ignored", 0.0));
         assert_eq!(tracker.progress(), None);
-        tracker.line(at(0), Line { total: Some(9), ..step(1) });
+        tracker.line(at(0), ProgressEntry { total: Some(9), ..step(1) });
         tracker.line(at(1), metric("loss", 0.5));
-        tracker.line(at(2), Line { metrics: metric("accuracy", 0.9).metrics, ..step(2) });
+        tracker.line(at(2), ProgressEntry { metrics: metric("accuracy", 0.9).metrics, ..step(2) });
         let progress = tracker.progress().unwrap();
         assert_eq!((progress.step, progress.total, progress.at), (2, Some(9), at(2)));
         assert_eq!(progress.metrics, [("accuracy".to_owned(), 0.9), ("loss".to_owned(), 0.5)].into());
@@ -141,11 +143,11 @@ mod tests {
 
     #[test]
     fn bars_count_until_the_program_speaks_for_itself() {
-        let mut tracker = Tracker::default();
-        tracker.bar(at(0), Sighting { step: 90, total: 100 });
+        let mut tracker = ProgressTracker::default();
+        tracker.bar(at(0), BarReading { step: 90, total: 100 });
         assert_eq!(tracker.progress().map(|p| (p.step, p.total)), Some((90, Some(100))));
         tracker.line(at(1), step(1));
-        tracker.bar(at(2), Sighting { step: 91, total: 100 });
+        tracker.bar(at(2), BarReading { step: 91, total: 100 });
         let progress = tracker.progress().unwrap();
         assert_eq!((progress.step, progress.total, progress.rate), (1, None, None));
     }

@@ -8,26 +8,26 @@ use std::io;
 use std::os::unix::fs::PermissionsExt;
 use std::os::unix::net::{UnixListener, UnixStream};
 
-use super::{EXECUTOR_LOG, IDENTITY, RankFolder};
-use crate::files::{open_folder, remove_if_there, within};
+use super::{EXECUTOR_LOG, IDENTITY, RankDirectory};
+use crate::files::{open_directory, remove_if_exists, within};
 
 const SOCKET: &str = "socket";
 
 /// An open folder of a rank.
 #[derive(Debug)]
-pub(crate) struct OpenRankFolder(File);
+pub(crate) struct OpenRankDirectory(File);
 
-impl RankFolder {
-    pub(crate) fn open(&self) -> io::Result<OpenRankFolder> {
-        open_folder(self.path()).map(OpenRankFolder)
+impl RankDirectory {
+    pub(crate) fn open(&self) -> io::Result<OpenRankDirectory> {
+        open_directory(self.path()).map(OpenRankDirectory)
     }
 }
 
-impl OpenRankFolder {
+impl OpenRankDirectory {
     /// A socket for an executor that has none yet. Whoever may write to it commands the executor.
     pub(crate) fn listen(&self) -> io::Result<UnixListener> {
         let socket = within(&self.0, SOCKET);
-        remove_if_there(&socket)?;
+        remove_if_exists(&socket)?;
         let listener = UnixListener::bind(&socket)?;
         fs::set_permissions(&socket, Permissions::from_mode(0o600))?;
         Ok(listener)
@@ -40,7 +40,7 @@ impl OpenRankFolder {
 
     /// The files of the executor that held this other rank until that ended, and will hold this one, move
     /// here: to make them anew takes far longer. What it had to say of the other rank stays there.
-    pub(crate) fn take_executor(&self, from: &OpenRankFolder) -> io::Result<()> {
+    pub(crate) fn take_executor(&self, from: &OpenRankDirectory) -> io::Result<()> {
         let take = |name| fs::rename(within(&from.0, name), within(&self.0, name));
         take(IDENTITY)?;
         take(SOCKET)?;
@@ -59,10 +59,10 @@ mod tests {
     use cohabit_types::JobId;
 
     use super::*;
-    use crate::process::Identity;
+    use crate::process::ProcessIdentity;
 
-    fn rank(ranks: &tempfile::TempDir, job: u64) -> RankFolder {
-        let folder = RankFolder::of(ranks.path(), JobId::new(job).attempt(1).rank(0));
+    fn rank(ranks: &tempfile::TempDir, job: u64) -> RankDirectory {
+        let folder = RankDirectory::of(ranks.path(), JobId::new(job).attempt(1).rank(0));
         fs::create_dir_all(folder.path()).unwrap();
         folder
     }
@@ -73,7 +73,7 @@ mod tests {
         let [first, second, third] = [1, 2, 3].map(|job| rank(&ranks, job));
         let open = first.open().unwrap();
         let listener = open.listen().unwrap();
-        first.write_identity(&Identity::own().unwrap()).unwrap();
+        first.write_identity(&ProcessIdentity::own().unwrap()).unwrap();
         fs::write(first.executor_log(), "").unwrap();
 
         let next = second.open().unwrap();
@@ -103,7 +103,7 @@ mod tests {
         fs::remove_dir(first.path()).unwrap();
         let first = rank(&ranks, 1);
         let _listener = first.open().unwrap().listen().unwrap();
-        first.write_identity(&Identity::own().unwrap()).unwrap();
+        first.write_identity(&ProcessIdentity::own().unwrap()).unwrap();
         assert!(second.open().unwrap().take_executor(&gone).is_err());
         assert!(first.identity().unwrap().is_some());
         first.open().unwrap().connect().unwrap();

@@ -1,7 +1,7 @@
 //! How a worker joins, and why it may not.
 
-use cohabit_net::{LinkError, Trouble};
-use cohabit_types::{Bandwidth, DeviceKind, Links, Role};
+use cohabit_net::{LinkError, LinkErrorKind};
+use cohabit_types::{Bandwidth, DeviceKind, LinkBandwidths, Role};
 use cohabit_worker_daemon::{WorkerDaemon, WorkerError};
 
 use crate::kit::{Cluster, rank, run, shell, soon};
@@ -19,7 +19,8 @@ async fn it_says_what_the_machine_is_and_has() {
     let devices: Vec<_> = inventory.devices.iter().map(|device| (device.id.as_str(), device.kind)).collect();
     assert_eq!(devices, [("host-0", DeviceKind::Host), ("host-1", DeviceKind::Host)]);
     let unknown_on_loopback = None;
-    let links = Links { network: unknown_on_loopback, interconnect: Some(Bandwidth(2_400_000_000_000)) };
+    let links =
+        LinkBandwidths { network: unknown_on_loopback, interconnect: Some(Bandwidth(2_400_000_000_000)) };
     assert_eq!((inventory.links, inventory.held.as_slice()), (links, &[][..]));
     daemon.stop().await.unwrap();
 }
@@ -68,7 +69,7 @@ async fn a_token_that_is_not_good_ends_the_worker_with_a_reason() {
         joined = soon("the refusal", daemon.joined()) => joined.unwrap_err(),
         () = serving => unreachable!("it serves for ever"),
     };
-    assert!(matches!(&error, WorkerError::Link(link) if link.trouble() == Trouble::NotAllowed), "{error}");
+    assert!(matches!(&error, WorkerError::Link(link) if link.kind() == LinkErrorKind::NotAllowed), "{error}");
     daemon.stop().await.unwrap();
 }
 

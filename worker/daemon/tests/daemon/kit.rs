@@ -7,12 +7,12 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use cohabit_net::{
-    Context, HeadService, Identity, Incoming, Listener, Token, TokenStore, WorkerSession, context_for,
+    Context, HeadIdentity, HeadService, Incoming, Listener, Token, TokenStore, WorkerSession, context_for,
 };
 use cohabit_types::{
-    AtEnd, DeviceId, HeldRank, Inventory, JobId, JobSpec, LogChunk, LogPosition, LogRequest, Order, Outcome,
-    Progress, RankId, RankRun, Refusal, Rendezvous, Report, Role, RunOrder, Share, Span, StopReason, Time,
-    WorkerKey,
+    DeviceId, FollowMode, HeldRank, Inventory, JobId, JobSpec, LogChunk, LogPosition, LogRequest, Order,
+    Outcome, Progress, RankId, RankRun, Refusal, Rendezvous, Report, Role, RunOrder, Share, Span, StopReason,
+    Time, WorkerKey,
 };
 use cohabit_worker_daemon::{DeviceSpec, WorkerDaemon, WorkerOptions};
 use tempfile::TempDir;
@@ -85,7 +85,7 @@ impl HeadService for Ear {
 impl Cluster {
     pub(crate) async fn new() -> Cluster {
         let folder = tempfile::tempdir().unwrap();
-        let identity = Identity::open_or_create(&folder.path().join("head")).unwrap();
+        let identity = HeadIdentity::open_or_create(&folder.path().join("head")).unwrap();
         let tokens =
             TokenStore::open(&folder.path().join("head/tokens.json"), identity.fingerprint()).unwrap();
         let listener = Listener::bind("127.0.0.1:0", &identity, tokens.clone()).await.unwrap();
@@ -236,7 +236,7 @@ impl Joined {
         &self,
         rank: RankId,
         from: LogPosition,
-        at_end: AtEnd,
+        at_end: FollowMode,
     ) -> Result<LogChunk, Refusal> {
         let request = LogRequest { rank, from, at_end };
         self.session.orders.read_log(context_for(Span::from_secs(30)), request).await.unwrap()
@@ -246,7 +246,7 @@ impl Joined {
     pub(crate) async fn followed(&self, rank: RankId) -> String {
         let (mut text, mut from) = (Vec::new(), LogPosition::Start);
         loop {
-            let chunk = self.read_log(rank, from, AtEnd::Wait).await.unwrap();
+            let chunk = self.read_log(rank, from, FollowMode::Wait).await.unwrap();
             text.extend(chunk.records.into_iter().flat_map(|record| record.bytes));
             from = LogPosition::At(chunk.next);
             if chunk.complete {

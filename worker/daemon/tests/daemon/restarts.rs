@@ -1,6 +1,6 @@
 //! Worker daemons come and go; ranks go on.
 
-use cohabit_types::{HeldRank, Order, Outcome, Phase, Signal, Span, StopReason};
+use cohabit_types::{HeldRank, HeldRankPhase, Order, Outcome, Signal, Span, StopReason};
 
 use crate::kit::{Cluster, is_alive, rank, run, shell, until, wait_for};
 use crate::runs::kill_executor;
@@ -15,7 +15,9 @@ async fn a_new_daemon_finds_a_rank_that_runs() {
     drop((daemon, head));
     cluster.abandoned().await;
     let (daemon, mut head) = cluster.worker().await;
-    assert!(matches!(head.held(), [HeldRank { rank: found, phase: Phase::Running(_) }] if *found == rank(1)));
+    assert!(
+        matches!(head.held(), [HeldRank { rank: found, phase: HeldRankPhase::Running(_) }] if *found == rank(1))
+    );
     head.started(rank(1)).await;
     std::fs::write(&go, "").unwrap();
     assert_eq!(head.ended(rank(1)).await.outcome, Outcome::Exited(4));
@@ -37,7 +39,7 @@ async fn a_new_daemon_finds_a_rank_that_ended_meanwhile() {
     let outcome = cluster.folder_of(rank(1)).join("outcome.json");
     wait_for("the outcome", || outcome.exists()).await;
     let (daemon, mut head) = cluster.worker().await;
-    assert_eq!(head.held(), [HeldRank { rank: rank(1), phase: Phase::Ended }]);
+    assert_eq!(head.held(), [HeldRank { rank: rank(1), phase: HeldRankPhase::Ended }]);
     let end = head.ended(rank(1)).await;
     assert_eq!((end.outcome, end.progress.map(|p| p.step)), (Outcome::Exited(9), Some(8)));
     head.order(Order::Acknowledge(rank(1))).await;
@@ -172,7 +174,7 @@ async fn an_end_is_told_again_over_every_link_until_it_is_acknowledged() {
     head.ended(rank(1)).await;
     head.session.close();
     let mut head = cluster.joined().await;
-    assert_eq!(head.held(), [HeldRank { rank: rank(1), phase: Phase::Ended }]);
+    assert_eq!(head.held(), [HeldRank { rank: rank(1), phase: HeldRankPhase::Ended }]);
     assert_eq!(head.ended(rank(1)).await.outcome, Outcome::Exited(2));
     head.order(Order::Acknowledge(rank(1))).await;
     head.session.close();
@@ -226,7 +228,7 @@ async fn a_daemon_that_dies_while_it_gives_a_rank_away_leaves_one_that_never_was
     drop(std::os::unix::net::UnixListener::bind(socket.join("socket")).unwrap());
     leave(7, &[("start.json", &start), ("outcome.new", "{\"ending\":")]);
     let (daemon, mut head) = cluster.worker().await;
-    let held = [4, 5, 6, 7].map(|job| HeldRank { rank: rank(job), phase: Phase::Ended });
+    let held = [4, 5, 6, 7].map(|job| HeldRank { rank: rank(job), phase: HeldRankPhase::Ended });
     assert_eq!(head.held(), held);
     for job in [4, 5, 6, 7] {
         assert!(matches!(head.ended(rank(job)).await.outcome, Outcome::Lost(_)));

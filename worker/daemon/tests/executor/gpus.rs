@@ -6,7 +6,7 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 
 use cohabit_types::DeviceId;
-use cohabit_worker_daemon::gpu::mps::{Home, Removal, Tools};
+use cohabit_worker_daemon::gpu::mps::{ClientRemoval, MpsDirectory, MpsPrograms};
 use serde_json::{Value, json};
 
 use crate::kit::Plan;
@@ -62,7 +62,7 @@ fn removal(folder: &Path, control: &str) -> Value {
         fs::write(programs.join(name), text).unwrap();
         fs::set_permissions(programs.join(name), fs::Permissions::from_mode(0o755)).unwrap();
     }
-    let tools = Tools::find(&format!("{}:/usr/bin:/bin", programs.display())).unwrap();
-    let home = Home::of(folder, &DeviceId("GPU-a".into())).unwrap();
-    serde_json::to_value(Removal::new(&tools, &home)).unwrap()
+    let tools = MpsPrograms::find(&format!("{}:/usr/bin:/bin", programs.display())).unwrap();
+    let home = MpsDirectory::of(folder, &DeviceId("GPU-a".into())).unwrap();
+    serde_json::to_value(ClientRemoval::new(&tools, &home)).unwrap()
 }

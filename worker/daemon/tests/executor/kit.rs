@@ -13,7 +13,7 @@ use std::process::{Child, Command, Stdio};
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
-use cohabit_types::{JobId, JobSpec, Role, Share, Span, Work};
+use cohabit_types::{Entrypoint, JobId, JobSpec, Role, Share, Span};
 use cohabit_worker_core::{GpuAccess, RankStart};
 use rustix::net::{
     AddressFamily, SendAncillaryBuffer, SendAncillaryMessage, SendFlags, SocketFlags, SocketType, sendmsg,
@@ -161,7 +161,7 @@ impl Plan {
     /// A job that brought its own script.
     pub(crate) fn script(text: &str) -> Plan {
         let mut plan = Plan::argv(&["train.sh", "one", "two"]);
-        let Work::Command(command) = &mut plan.spec.work else { unreachable!("it is a command") };
+        let Entrypoint::Command(command) = &mut plan.spec.work else { unreachable!("it is a command") };
         command.script = Some(text.to_owned());
         plan
     }

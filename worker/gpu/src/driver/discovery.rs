@@ -3,28 +3,30 @@
 use std::env;
 use std::fmt;
 
-use cohabit_types::{Bytes, ComputeMode, Condition, Device, DeviceId, DeviceKind, GpuFacts, Health, Mig};
+use cohabit_types::{
+    Bytes, ComputeMode, Condition, Device, DeviceId, DeviceKind, GpuProperties, Health, Mig,
+};
 use nvml_wrapper::enum_wrappers::device::ComputeMode as Mode;
 use nvml_wrapper::error::NvmlError;
 use nvml_wrapper::{Device as Handle, Nvml, cuda_driver_version_major, cuda_driver_version_minor};
 
 use super::GpuError;
 use super::multiprocessors::multiprocessors;
-use super::peers::{Known, Wiring, peers};
-use super::trouble::{told, trouble};
-use crate::mps::{Tools, support};
+use super::peers::{DiscoveredGpu, Wiring, peers};
+use super::trouble::{if_reported, trouble};
+use crate::mps::{MpsPrograms, check_sharing};
 
 /// Of a GPU that does not tell its name.
-const NAMELESS: &str = "NVIDIA GPU";
+const UNKNOWN_MODEL: &str = "NVIDIA GPU";
 const MIG_ON: u32 = 1;
 
 /// A GPU as far as it is known, for messages.
-pub(super) struct Named<'a> {
+pub(super) struct GpuLabel<'a> {
     pub(super) index: u32,
     pub(super) id: Option<&'a DeviceId>,
 }
 
-impl fmt::Display for Named<'_> {
+impl fmt::Display for GpuLabel<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self.id {
             Some(id) => write!(f, "GPU {} ({id})", self.index),
@@ -47,12 +49,12 @@ pub(super) fn devices(nvml: &Nvml) -> Vec<Result<Device, GpuError>> {
             Ok(device)
         })
         .collect();
-    let tools = Tools::find(&env::var("PATH").unwrap_or_default());
+    let tools = MpsPrograms::find(&env::var("PATH").unwrap_or_default());
     let finish = |mut device: Device| {
         let gpu = known.iter().find(|gpu| gpu.id == device.id);
         if let (Some(facts), Some(gpu)) = (&mut device.gpu, gpu) {
             facts.peers = peers(gpu, &known);
-            let (health, sharing) = (health(facts.compute_mode), support(facts, tools.as_ref()));
+            let (health, sharing) = (health(facts.compute_mode), check_sharing(facts, tools.as_ref()));
             device.condition = Condition { health, sharing, ..Condition::default() };
         }
         device
@@ -61,8 +63,8 @@ pub(super) fn devices(nvml: &Nvml) -> Vec<Result<Device, GpuError>> {
 }
 
 /// One GPU, all but what is said by comparing it with others.
-fn read(nvml: &Nvml, index: u32) -> Result<(Device, Known<'_>), GpuError> {
-    let nameless = |error| trouble(&Named { index, id: None }, &error);
+fn read(nvml: &Nvml, index: u32) -> Result<(Device, DiscoveredGpu<'_>), GpuError> {
+    let nameless = |error| trouble(&GpuLabel { index, id: None }, &error);
     let handle = nvml.device_by_index(index).map_err(nameless)?;
     let id = DeviceId(handle.uuid().map_err(nameless)?.into());
     let read = || -> Result<(Device, Wiring), NvmlError> {
@@ -70,32 +72,32 @@ fn read(nvml: &Nvml, index: u32) -> Result<(Device, Known<'_>), GpuError> {
         let device = Device {
             id: id.clone(),
             kind: DeviceKind::Gpu,
-            model: told(handle.name())?.unwrap_or_else(|| NAMELESS.to_owned()),
-            memory: told(handle.memory_info())?.map(|memory| Bytes(memory.total)),
+            model: if_reported(handle.name())?.unwrap_or_else(|| UNKNOWN_MODEL.to_owned()),
+            memory: if_reported(handle.memory_info())?.map(|memory| Bytes(memory.total)),
             gpu: Some(facts(&handle, pci.bus_id.clone())?),
             condition: Condition::default(),
         };
         Ok((device, Wiring::of(&handle, &pci)?))
     };
-    let (device, wiring) = read().map_err(|error| trouble(&Named { index, id: Some(&id) }, &error))?;
-    Ok((device, Known { id, handle, wiring }))
+    let (device, wiring) = read().map_err(|error| trouble(&GpuLabel { index, id: Some(&id) }, &error))?;
+    Ok((device, DiscoveredGpu { id, handle, wiring }))
 }
 
-fn facts(gpu: &Handle<'_>, pci_address: String) -> Result<GpuFacts, NvmlError> {
+fn facts(gpu: &Handle<'_>, pci_address: String) -> Result<GpuProperties, NvmlError> {
     let nvml = gpu.nvml();
-    let capability =
-        told(gpu.cuda_compute_capability())?.and_then(|capability| pair(capability.major, capability.minor));
-    let cuda = told(nvml.sys_cuda_driver_version())?
+    let capability = if_reported(gpu.cuda_compute_capability())?
+        .and_then(|capability| pair(capability.major, capability.minor));
+    let cuda = if_reported(nvml.sys_cuda_driver_version())?
         .and_then(|version| pair(cuda_driver_version_major(version), cuda_driver_version_minor(version)));
-    let is_divided = told(gpu.mig_mode())?.is_some_and(|mode| mode.current == MIG_ON);
-    Ok(GpuFacts {
+    let is_divided = if_reported(gpu.mig_mode())?.is_some_and(|mode| mode.current == MIG_ON);
+    Ok(GpuProperties {
         multiprocessors: multiprocessors(gpu, capability)?,
         compute_capability: capability,
         pci_address,
-        driver: told(nvml.sys_driver_version())?.unwrap_or_default(),
+        driver: if_reported(nvml.sys_driver_version())?.unwrap_or_default(),
         cuda,
         mig: if is_divided { Mig::On } else { Mig::Off },
-        compute_mode: told(gpu.compute_mode())?.map_or(ComputeMode::Default, compute_mode),
+        compute_mode: if_reported(gpu.compute_mode())?.map_or(ComputeMode::Default, compute_mode),
         peers: Vec::new(),
     })
 }

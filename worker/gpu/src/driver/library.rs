@@ -12,7 +12,7 @@ use nvml_wrapper::Nvml;
 use nvml_wrapper::error::NvmlError;
 
 /// The name by which the dynamic loader finds the library.
-const USUAL_NAME: &str = "libnvidia-ml.so.1";
+const DEFAULT_LIBRARY: &str = "libnvidia-ml.so.1";
 
 /// Why there is no GPU to speak of. Shown with what to do about it.
 #[derive(Debug)]
@@ -108,7 +108,7 @@ impl Error for NoGpus {}
 
 /// Opens the library: this one, or the one by its usual name.
 pub(super) fn open(library: Option<&Path>) -> Result<Nvml, NoGpus> {
-    let library = library.unwrap_or(Path::new(USUAL_NAME));
+    let library = library.unwrap_or(Path::new(DEFAULT_LIBRARY));
     let nvml =
         Nvml::builder().lib_path(OsStr::new(library)).init().map_err(|error| refusal(library, error))?;
     if let Err(missing) = &nvml.lib().nvmlShutdown {
@@ -158,12 +158,14 @@ mod tests {
 
     #[test]
     fn every_refusal_of_the_driver_says_what_to_do() {
-        let told = |error| refusal(Path::new(USUAL_NAME), error).to_string();
-        assert!(told(NvmlError::DriverNotLoaded).contains("modprobe nvidia"));
-        assert!(told(NvmlError::LibRmVersionMismatch).contains("reload the driver or restart the machine"));
-        assert!(told(NvmlError::NoPermission).contains("/dev/nvidiactl"));
-        assert!(told(NvmlError::NotFound).contains("lspci"));
-        let failed = told(NvmlError::Unknown);
+        let if_reported = |error| refusal(Path::new(DEFAULT_LIBRARY), error).to_string();
+        assert!(if_reported(NvmlError::DriverNotLoaded).contains("modprobe nvidia"));
+        assert!(
+            if_reported(NvmlError::LibRmVersionMismatch).contains("reload the driver or restart the machine")
+        );
+        assert!(if_reported(NvmlError::NoPermission).contains("/dev/nvidiactl"));
+        assert!(if_reported(NvmlError::NotFound).contains("lspci"));
+        let failed = if_reported(NvmlError::Unknown);
         assert!(failed.contains("an internal driver error occurred") && failed.contains("dmesg"), "{failed}");
     }
 }

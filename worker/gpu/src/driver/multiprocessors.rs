@@ -5,7 +5,7 @@
 use nvml_wrapper::Device as Handle;
 use nvml_wrapper::error::NvmlError;
 
-use super::trouble::told;
+use super::trouble::if_reported;
 
 /// The number of streaming multiprocessors of a GPU with this compute capability, if it can be known.
 pub(super) fn multiprocessors(
@@ -13,10 +13,10 @@ pub(super) fn multiprocessors(
     capability: Option<(u32, u32)>,
 ) -> Result<Option<u32>, NvmlError> {
     let each = capability.and_then(cores_of_each);
-    if let (Some(cores), Some(each)) = (told(gpu.num_cores())?, each) {
+    if let (Some(cores), Some(each)) = (if_reported(gpu.num_cores())?, each) {
         return Ok(of_cores(cores, each));
     }
-    let counted = told(gpu.attributes())?.map(|attributes| attributes.multiprocessor_count);
+    let counted = if_reported(gpu.attributes())?.map(|attributes| attributes.multiprocessor_count);
     Ok(counted.filter(|count| *count > 0))
 }
 

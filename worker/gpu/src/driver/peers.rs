@@ -2,34 +2,34 @@
 
 use std::collections::BTreeMap;
 
-use cohabit_types::{DeviceId, Peer, PeerPath};
+use cohabit_types::{DeviceId, GpuPeer, PeerPath};
 use nvml_wrapper::Device as Handle;
 use nvml_wrapper::enum_wrappers::device::TopologyLevel;
 use nvml_wrapper::error::NvmlError;
 use nvml_wrapper::struct_wrappers::device::PciInfo;
 
-use super::trouble::told;
+use super::trouble::if_reported;
 
 /// No GPU has more.
-const MOST_LINKS: u32 = 36;
+const MAX_LINKS: u32 = 36;
 
 /// Where something is on the PCI bus. The driver writes the same place in several ways, so texts do not
 /// compare.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) struct Place {
+pub(super) struct PciLocation {
     domain: u32,
     bus: u32,
     device: u32,
 }
 
-impl From<&PciInfo> for Place {
-    fn from(pci: &PciInfo) -> Place {
-        Place { domain: pci.domain, bus: pci.bus, device: pci.device }
+impl From<&PciInfo> for PciLocation {
+    fn from(pci: &PciInfo) -> PciLocation {
+        PciLocation { domain: pci.domain, bus: pci.bus, device: pci.device }
     }
 }
 
 /// What is known of a GPU before its peers are.
-pub(super) struct Known<'nvml> {
+pub(super) struct DiscoveredGpu<'nvml> {
     pub(super) id: DeviceId,
     pub(super) handle: Handle<'nvml>,
     pub(super) wiring: Wiring,
@@ -37,21 +37,21 @@ pub(super) struct Known<'nvml> {
 
 /// Where a GPU is, and where its active NVLinks end.
 pub(super) struct Wiring {
-    place: Place,
+    place: PciLocation,
     /// With the number of links that end there.
-    ends: BTreeMap<Place, u32>,
+    ends: BTreeMap<PciLocation, u32>,
 }
 
 impl Wiring {
     /// The wiring of the GPU at this place of the bus.
     pub(super) fn of(gpu: &Handle<'_>, pci: &PciInfo) -> Result<Wiring, NvmlError> {
         let mut ends = BTreeMap::new();
-        for number in 0..MOST_LINKS {
+        for number in 0..MAX_LINKS {
             let link = gpu.link_wrapper_for(number);
-            if told(link.is_active())? == Some(true)
-                && let Some(end) = told(link.remote_pci_info())?
+            if if_reported(link.is_active())? == Some(true)
+                && let Some(end) = if_reported(link.remote_pci_info())?
             {
-                *ends.entry(Place::from(&end)).or_default() += 1;
+                *ends.entry(PciLocation::from(&end)).or_default() += 1;
             }
         }
         Ok(Wiring { place: pci.into(), ends })
@@ -59,7 +59,7 @@ impl Wiring {
 
     /// Links straight to the other, and those by which both meet at a switch: a place where links of both
     /// end, and which is none of the GPUs.
-    fn links_to(&self, other: &Wiring, gpus: &[Place]) -> u32 {
+    fn links_to(&self, other: &Wiring, gpus: &[PciLocation]) -> u32 {
         let straight = self.ends.get(&other.place).copied().unwrap_or(0);
         let switches = self.ends.iter().filter(|(end, _)| !gpus.contains(end));
         let switched: u32 =
@@ -69,8 +69,8 @@ impl Wiring {
 }
 
 /// How the others are reached from this GPU; of those that are not here, the driver did not say.
-pub(super) fn peers(of: &Known<'_>, all: &[Known<'_>]) -> Vec<Peer> {
-    let gpus: Vec<Place> = all.iter().map(|gpu| gpu.wiring.place).collect();
+pub(super) fn peers(of: &DiscoveredGpu<'_>, all: &[DiscoveredGpu<'_>]) -> Vec<GpuPeer> {
+    let gpus: Vec<PciLocation> = all.iter().map(|gpu| gpu.wiring.place).collect();
     let others = all.iter().filter(|other| other.id != of.id);
     others
         .filter_map(|other| {
@@ -78,12 +78,12 @@ pub(super) fn peers(of: &Known<'_>, all: &[Known<'_>]) -> Vec<Peer> {
                 0 => over_the_bus(of, other)?,
                 links => PeerPath::NvLink(links),
             };
-            Some(Peer { device: other.id.clone(), path })
+            Some(GpuPeer { device: other.id.clone(), path })
         })
         .collect()
 }
 
-fn over_the_bus(from: &Known<'_>, to: &Known<'_>) -> Option<PeerPath> {
+fn over_the_bus(from: &DiscoveredGpu<'_>, to: &DiscoveredGpu<'_>) -> Option<PeerPath> {
     // The library wants a handle that it may keep.
     let other = to.handle.nvml().device_by_uuid(to.id.as_str()).ok()?;
     Some(match from.handle.topology_common_ancestor(other).ok()? {
@@ -100,8 +100,8 @@ fn over_the_bus(from: &Known<'_>, to: &Known<'_>) -> Option<PeerPath> {
 mod tests {
     use super::*;
 
-    fn place(bus: u32) -> Place {
-        Place { domain: 0, bus, device: 0 }
+    fn place(bus: u32) -> PciLocation {
+        PciLocation { domain: 0, bus, device: 0 }
     }
 
     fn wiring(bus: u32, ends: &[(u32, u32)]) -> Wiring {

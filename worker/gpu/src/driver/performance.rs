@@ -9,7 +9,7 @@ use nvml_wrapper::gpm::gpm_metrics_get;
 use nvml_wrapper::struct_wrappers::gpm::GpmMetricResult;
 use nvml_wrapper::{Device as Handle, GpmSample, Nvml};
 
-use super::trouble::told;
+use super::trouble::if_reported;
 
 const METRICS: [GpmMetricId; 4] =
     [GpmMetricId::SmUtil, GpmMetricId::SmOccupancy, GpmMetricId::AnyTensorUtil, GpmMetricId::DramBwUtil];
@@ -45,9 +45,9 @@ impl<'nvml> Performance<'nvml> {
             self.monitors.insert(id.clone(), Monitor::of(gpu)?);
         }
         let Some(Monitor::Present(last)) = self.monitors.get_mut(id) else { return Ok(None) };
-        let now = told(gpu.gpm_sample())?;
+        let now = if_reported(gpu.gpm_sample())?;
         let means = match (&*last, &now) {
-            (Some(last), Some(now)) => told(gpm_metrics_get(self.nvml, last, now, &METRICS))?,
+            (Some(last), Some(now)) => if_reported(gpm_metrics_get(self.nvml, last, now, &METRICS))?,
             (None, _) | (_, None) => None,
         };
         *last = now;
@@ -59,7 +59,7 @@ impl Monitor<'_> {
     fn of<'nvml>(gpu: &Handle<'nvml>) -> Result<Monitor<'nvml>, NvmlError> {
         // A sample panics when it goes if the library cannot free it.
         let can_free = gpu.nvml().lib().nvmlGpmSampleFree.is_ok();
-        let is_there = can_free && told(gpu.gpm_support())? == Some(true);
+        let is_there = can_free && if_reported(gpu.gpm_support())? == Some(true);
         Ok(if is_there { Monitor::Present(None) } else { Monitor::Absent })
     }
 }

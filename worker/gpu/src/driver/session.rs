@@ -13,40 +13,40 @@ use std::time::Duration;
 use cohabit_types::{Device, DeviceId};
 use nvml_wrapper::Nvml;
 
-use super::look::{Look, look};
+use super::look::{GpuScan, look};
 use super::performance::Performance;
 use super::xid::{Listeners, XidWatch, listen};
 use super::{GpuError, NoGpus, discovery, library};
 
 /// A driver that answers later than this hangs: the first look at a GPU may take seconds, where nothing keeps
 /// the driver awake.
-const PATIENCE: Duration = Duration::from_secs(60);
+const ANSWER_TIMEOUT: Duration = Duration::from_secs(60);
 /// How long to wait for the end of what still goes on in the library when it is closed.
-const PATIENCE_AT_END: Duration = Duration::from_secs(2);
+const CLOSE_TIMEOUT: Duration = Duration::from_secs(2);
 
 /// All GPUs of this machine.
 ///
 /// Dropping it closes the library, so that the next one that is opened sees the GPUs as they are then.
 #[derive(Debug)]
-pub struct Gpus {
-    session: Sender<Question>,
+pub struct NvmlSession {
+    session: Sender<DriverRequest>,
 }
 
 /// A question, and where the answer goes.
-enum Question {
+enum DriverRequest {
     Devices(Sender<Vec<Result<Device, GpuError>>>),
-    Look(DeviceId, Sender<Result<Look, GpuError>>),
+    GpuScan(DeviceId, Sender<Result<GpuScan, GpuError>>),
     Xids(Sender<Result<XidWatch, GpuError>>),
     /// Dropped once the library is closed.
     Close(Sender<()>),
 }
 
-impl Gpus {
+impl NvmlSession {
     /// Opens the library: this one, or the one by its usual name.
     ///
     /// # Errors
     /// Why there is no GPU to speak of, and what to do about it.
-    pub fn open(library: Option<&Path>) -> Result<Gpus, NoGpus> {
+    pub fn open(library: Option<&Path>) -> Result<NvmlSession, NoGpus> {
         let ((session, questions), (opener, opened)) = (channel(), channel());
         let library = library.map(Path::to_owned);
         let work = move || match library::open(library.as_deref()) {
@@ -59,9 +59,9 @@ impl Gpus {
         };
         let started = thread::Builder::new().name("nvml".into()).spawn(work);
         started.map_err(|why| NoGpus::NoThread { why })?;
-        match opened.recv_timeout(PATIENCE) {
-            Ok(opened) => opened.map(|()| Gpus { session }),
-            Err(RecvTimeoutError::Timeout) => Err(NoGpus::Silent { waited: PATIENCE }),
+        match opened.recv_timeout(ANSWER_TIMEOUT) {
+            Ok(opened) => opened.map(|()| NvmlSession { session }),
+            Err(RecvTimeoutError::Timeout) => Err(NoGpus::Silent { waited: ANSWER_TIMEOUT }),
             Err(RecvTimeoutError::Disconnected) => {
                 Err(NoGpus::Failed { why: "its library failed when it was opened".into() })
             }
@@ -71,15 +71,15 @@ impl Gpus {
     /// All GPUs that say what they are, with their condition: `sharing` as MPS may be used on each (`mps`).
     #[must_use]
     pub fn devices(&self) -> Vec<Result<Device, GpuError>> {
-        self.ask(Question::Devices).unwrap_or_else(|error| vec![Err(error)])
+        self.ask(DriverRequest::Devices).unwrap_or_else(|error| vec![Err(error)])
     }
 
     /// Looks at a GPU. Means over time begin with the last look.
     ///
     /// # Errors
     /// When it does not answer.
-    pub fn look(&self, device: &DeviceId) -> Result<Look, GpuError> {
-        self.ask(|answer| Question::Look(device.clone(), answer)).flatten()
+    pub fn look(&self, device: &DeviceId) -> Result<GpuScan, GpuError> {
+        self.ask(|answer| DriverRequest::GpuScan(device.clone(), answer)).flatten()
     }
 
     /// Begins to listen for critical errors of all GPUs.
@@ -87,16 +87,16 @@ impl Gpus {
     /// # Errors
     /// Where the driver has no such events.
     pub fn xids(&self) -> Result<XidWatch, GpuError> {
-        self.ask(Question::Xids).flatten()
+        self.ask(DriverRequest::Xids).flatten()
     }
 
-    fn ask<T>(&self, question: impl FnOnce(Sender<T>) -> Question) -> Result<T, GpuError> {
+    fn ask<T>(&self, question: impl FnOnce(Sender<T>) -> DriverRequest) -> Result<T, GpuError> {
         let (answer, answered) = channel();
         // If the session is gone, so is the place for the answer.
         _ = self.session.send(question(answer));
-        answered.recv_timeout(PATIENCE).map_err(|error| match error {
+        answered.recv_timeout(ANSWER_TIMEOUT).map_err(|error| match error {
             RecvTimeoutError::Timeout => {
-                let limit = PATIENCE.as_secs();
+                let limit = ANSWER_TIMEOUT.as_secs();
                 GpuError::Other(format!(
                     "the NVIDIA driver did not answer within {limit} s: look at dmesg for NVRM errors"
                 ))
@@ -108,33 +108,33 @@ impl Gpus {
     }
 }
 
-impl Drop for Gpus {
+impl Drop for NvmlSession {
     fn drop(&mut self) {
         let (closed, closing) = channel();
-        _ = self.session.send(Question::Close(closed));
+        _ = self.session.send(DriverRequest::Close(closed));
         // A driver that hangs keeps its library; nothing can be done about that.
-        _ = closing.recv_timeout(PATIENCE_AT_END);
+        _ = closing.recv_timeout(CLOSE_TIMEOUT);
     }
 }
 
 /// Answers until the library is to be closed. When this returns, it is; the result says so to whoever waits
 /// for it.
-fn serve(nvml: Arc<Nvml>, questions: &Receiver<Question>) -> Option<Sender<()>> {
+fn serve(nvml: Arc<Nvml>, questions: &Receiver<DriverRequest>) -> Option<Sender<()>> {
     let mut performance = Performance::new(&nvml);
     let mut listeners: Vec<Listeners> = Vec::new();
     for question in questions {
         // Who gave up waiting does not hear the answer.
         match question {
-            Question::Devices(answer) => _ = answer.send(discovery::devices(&nvml)),
-            Question::Look(device, answer) => _ = answer.send(look(&nvml, &device, &mut performance)),
-            Question::Xids(answer) => {
+            DriverRequest::Devices(answer) => _ = answer.send(discovery::devices(&nvml)),
+            DriverRequest::GpuScan(device, answer) => _ = answer.send(look(&nvml, &device, &mut performance)),
+            DriverRequest::Xids(answer) => {
                 let listening = listen(&nvml).map(|(watch, new)| {
                     listeners.push(new);
                     watch
                 });
                 _ = answer.send(listening);
             }
-            Question::Close(closed) => return Some(closed),
+            DriverRequest::Close(closed) => return Some(closed),
         }
     }
     None

@@ -50,7 +50,7 @@ fn lost(error: &NvmlError) -> Option<&'static str> {
 
 /// What the driver tells, and nothing where it does not. That the GPU is lost, or the library closed, is
 /// never nothing.
-pub(super) fn told<T>(answer: Result<T, NvmlError>) -> Result<Option<T>, NvmlError> {
+pub(super) fn if_reported<T>(answer: Result<T, NvmlError>) -> Result<Option<T>, NvmlError> {
     match answer {
         Ok(value) => Ok(Some(value)),
         Err(error) if lost(&error).is_some() || matches!(error, NvmlError::Uninitialized) => Err(error),
@@ -77,14 +77,14 @@ mod tests {
 
     #[test]
     fn a_value_that_is_not_told_is_none_but_a_lost_gpu_is_an_error() {
-        assert_eq!(told(Ok(1)).unwrap(), Some(1));
-        assert_eq!(told::<u32>(Err(NvmlError::NotSupported)).unwrap(), None);
-        assert!(told::<u32>(Err(NvmlError::GpuLost)).is_err());
+        assert_eq!(if_reported(Ok(1)).unwrap(), Some(1));
+        assert_eq!(if_reported::<u32>(Err(NvmlError::NotSupported)).unwrap(), None);
+        assert!(if_reported::<u32>(Err(NvmlError::GpuLost)).is_err());
     }
 
     #[test]
     fn a_library_that_was_closed_says_nothing_of_the_gpu() {
         assert!(matches!(trouble(&"GPU 3", &NvmlError::Uninitialized), GpuError::Closed(_)));
-        assert!(told::<u32>(Err(NvmlError::Uninitialized)).is_err());
+        assert!(if_reported::<u32>(Err(NvmlError::Uninitialized)).is_err());
     }
 }

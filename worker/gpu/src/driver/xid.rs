@@ -16,11 +16,11 @@ use nvml_wrapper::error::NvmlError;
 use nvml_wrapper::{EventSet, Nvml};
 
 use super::GpuError;
-use super::discovery::Named;
+use super::discovery::GpuLabel;
 use super::trouble::{is_unknown_here, trouble};
 
 /// The driver cannot be interrupted while it waits, so it waits no longer than this.
-const BREATH: Duration = Duration::from_millis(250);
+const WAIT_SLICE: Duration = Duration::from_millis(250);
 /// The driver's own number for an error that it does not know.
 const UNKNOWN: u64 = 999;
 
@@ -37,16 +37,16 @@ pub struct Xid {
 #[derive(Debug)]
 pub struct XidWatch {
     heard: Receiver<Result<Xid, GpuError>>,
-    stop: Stop,
+    stop: StopFlag,
 }
 
 /// Tells listeners to end.
 #[derive(Debug, Default, Clone)]
-struct Stop(Arc<AtomicBool>);
+struct StopFlag(Arc<AtomicBool>);
 
 /// Those who listen for one watch; they end when this is dropped.
 pub(super) struct Listeners {
-    stop: Stop,
+    stop: StopFlag,
     threads: Vec<JoinHandle<()>>,
 }
 
@@ -55,7 +55,7 @@ struct Listener {
     nvml: Arc<Nvml>,
     index: u32,
     device: DeviceId,
-    stop: Stop,
+    stop: StopFlag,
     heard: Sender<Result<Xid, GpuError>>,
 }
 
@@ -96,14 +96,14 @@ impl Drop for Listeners {
 /// heard.
 pub(super) fn listen(nvml: &Arc<Nvml>) -> Result<(XidWatch, Listeners), GpuError> {
     let (sender, heard) = channel();
-    let mut listeners = Listeners { stop: Stop::default(), threads: Vec::new() };
+    let mut listeners = Listeners { stop: StopFlag::default(), threads: Vec::new() };
     let mut why_not = GpuError::Other("no GPU reports critical errors".into());
     for index in 0..nvml.device_count().map_err(|error| trouble(&"the NVIDIA driver", &error))? {
         let device = match can_be_heard(nvml, index) {
             Ok(Some(device)) => device,
             Ok(None) => continue,
             Err(error) => {
-                why_not = trouble(&Named { index, id: None }, &error);
+                why_not = trouble(&GpuLabel { index, id: None }, &error);
                 continue;
             }
         };
@@ -143,7 +143,7 @@ impl Listener {
         let Listener { nvml, index, device, stop, heard } = self;
         let end = |error: NvmlError| {
             // Nobody may be there to hear it.
-            _ = heard.send(Err(trouble(&Named { index, id: Some(&device) }, &error)));
+            _ = heard.send(Err(trouble(&GpuLabel { index, id: Some(&device) }, &error)));
         };
         let events = match events(&nvml, &device) {
             Ok(events) => events,
@@ -167,7 +167,7 @@ fn events<'nvml>(nvml: &'nvml Nvml, device: &DeviceId) -> Result<EventSet<'nvml>
 
 /// The number of the next error, if one comes soon.
 fn wait(events: &EventSet<'_>) -> Result<Option<u64>, NvmlError> {
-    let breath = u32::try_from(BREATH.as_millis()).unwrap_or(u32::MAX);
+    let breath = u32::try_from(WAIT_SLICE.as_millis()).unwrap_or(u32::MAX);
     match events.wait(breath) {
         Ok(event) => Ok(event.event_data.map(|xid| match xid {
             XidError::Value(code) => code,

@@ -10,16 +10,16 @@ use std::time::Duration;
 use cohabit_types::{Bytes, DeviceId};
 
 use super::control::{Control, ControlError};
-use super::daemon::{Client, clients};
+use super::daemon::{MpsClient, clients};
 use super::patience::Deadline;
-use super::{Home, MpsError, Removal, Tools};
+use super::{ClientRemoval, MpsDirectory, MpsError, MpsPrograms};
 
 /// What a process must find in its environment to be a client within these limits: pipe and log directory,
 /// the GPU by its UUID, the memory of the process, and where it is capped, its percentage of the
 /// multiprocessors.
 #[must_use]
 pub fn client_environment(
-    home: &Home,
+    home: &MpsDirectory,
     gpu: &DeviceId,
     memory: Bytes,
     percentage: Option<u32>,
@@ -40,16 +40,16 @@ pub fn client_environment(
 
 /// What keeps a process from meeting any MPS daemon.
 #[must_use]
-pub fn opt_out(home: &Home) -> BTreeMap<String, String> {
-    let nowhere = home.nowhere().to_string_lossy().into_owned();
-    BTreeMap::from([("CUDA_MPS_PIPE_DIRECTORY".to_owned(), nowhere)])
+pub fn environment_without_mps(home: &MpsDirectory) -> BTreeMap<String, String> {
+    let empty_pipe = home.empty_pipe().to_string_lossy().into_owned();
+    BTreeMap::from([("CUDA_MPS_PIPE_DIRECTORY".to_owned(), empty_pipe)])
 }
 
-impl Removal {
+impl ClientRemoval {
     /// From the server of the daemon in this home.
     #[must_use]
-    pub fn new(tools: &Tools, home: &Home) -> Removal {
-        Removal(Control::new(tools, home))
+    pub fn new(tools: &MpsPrograms, home: &MpsDirectory) -> ClientRemoval {
+        ClientRemoval(Control::new(tools, home))
     }
 }
 
@@ -59,7 +59,7 @@ impl Removal {
 /// # Errors
 /// When the server did not confirm it of each.
 pub fn terminate_clients(
-    removal: &Removal,
+    removal: &ClientRemoval,
     processes: &[i32],
     patience: Duration,
 ) -> Result<Vec<i32>, MpsError> {
@@ -84,8 +84,8 @@ pub fn terminate_clients(
     Err(MpsError(format!("the MPS server did not confirm that it let clients go: {}", failures.join("; "))))
 }
 
-fn terminate(control: &Control, client: Client, deadline: Deadline) -> Result<(), String> {
-    let Client { server, process } = client;
+fn terminate(control: &Control, client: MpsClient, deadline: Deadline) -> Result<(), String> {
+    let MpsClient { server, process } = client;
     let said = control.ask(&format!("terminate_client {server} {process}"), deadline);
     match said.map_err(|error| error.to_string())?.last().map(String::as_str) {
         Some("0") => Ok(()),
@@ -100,7 +100,7 @@ mod tests {
 
     #[test]
     fn a_client_finds_its_daemon_its_gpu_and_its_limits() {
-        let (home, gpu) = (Home("/h".into()), DeviceId("GPU-a".into()));
+        let (home, gpu) = (MpsDirectory("/h".into()), DeviceId("GPU-a".into()));
         let environment = client_environment(&home, &gpu, Bytes((5 << 30) + (1 << 19)), Some(50));
         let expected = [
             ("CUDA_DEVICE_ORDER", "PCI_BUS_ID"),
@@ -118,16 +118,16 @@ mod tests {
 
     #[test]
     fn whoever_opts_out_is_sent_to_an_empty_folder() {
-        let environment = opt_out(&Home("/h".into()));
+        let environment = environment_without_mps(&MpsDirectory("/h".into()));
         assert_eq!(environment, BTreeMap::from([("CUDA_MPS_PIPE_DIRECTORY".into(), "/h/n".into())]));
     }
 
     #[test]
     fn a_removal_survives_being_written_down() {
         let tools =
-            Tools { control: "/c".into(), environment: BTreeMap::from([("PATH".into(), "/b".into())]) };
-        let removal = Removal::new(&tools, &Home("/h".into()));
+            MpsPrograms { control: "/c".into(), environment: BTreeMap::from([("PATH".into(), "/b".into())]) };
+        let removal = ClientRemoval::new(&tools, &MpsDirectory("/h".into()));
         let text = serde_json::to_string(&removal).unwrap();
-        assert_eq!(serde_json::from_str::<Removal>(&text).unwrap(), removal);
+        assert_eq!(serde_json::from_str::<ClientRemoval>(&text).unwrap(), removal);
     }
 }

@@ -14,7 +14,7 @@ use std::thread;
 use serde::{Deserialize, Serialize};
 
 use super::patience::Deadline;
-use super::{Home, Tools};
+use super::{MpsDirectory, MpsPrograms};
 
 /// What each session ends with: the answer is a percentage with a decimal point, which no process number has.
 const LAST_QUESTION: &str = "get_default_active_thread_percentage";
@@ -23,7 +23,7 @@ const LAST_QUESTION: &str = "get_default_active_thread_percentage";
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct Control {
     pub(super) program: PathBuf,
-    pub(super) home: Home,
+    pub(super) home: MpsDirectory,
     environment: BTreeMap<String, String>,
 }
 
@@ -43,7 +43,7 @@ pub(super) enum ControlError {
 }
 
 impl Control {
-    pub(super) fn new(tools: &Tools, home: &Home) -> Control {
+    pub(super) fn new(tools: &MpsPrograms, home: &MpsDirectory) -> Control {
         let mut environment = tools.environment.clone();
         let folders = [("CUDA_MPS_PIPE_DIRECTORY", home.pipe()), ("CUDA_MPS_LOG_DIRECTORY", home.log())];
         let named = folders.map(|(name, path)| (name.to_owned(), path.to_string_lossy().into_owned()));
@@ -88,7 +88,7 @@ impl Control {
     }
 
     /// One session: what the control program said to these commands.
-    fn session(&self, commands: &str, deadline: Deadline) -> Result<Said, ControlError> {
+    fn session(&self, commands: &str, deadline: Deadline) -> Result<SessionOutput, ControlError> {
         let turn = self.home.turn(deadline).map_err(silent)?;
         let _turn = turn.ok_or_else(|| ControlError::Silent("another session goes on and on".into()))?;
         let mut command = self.command(&self.program);
@@ -107,12 +107,12 @@ impl Control {
         };
         let status = deadline.wait(|| session.try_wait().transpose()).and_then(Result::ok);
         let text = |bytes: Vec<u8>| String::from_utf8_lossy(&bytes).into_owned();
-        Ok(Said { status, output: text(output), errors: text(errors) })
+        Ok(SessionOutput { status, output: text(output), errors: text(errors) })
     }
 }
 
 /// What a control program said until it ended.
-struct Said {
+struct SessionOutput {
     /// Unknown where somebody else in this process heard of its end first: executors reap every child.
     status: Option<ExitStatus>,
     output: String,
@@ -136,7 +136,7 @@ fn silent(error: io::Error) -> ControlError {
 }
 
 /// What a session with one question came to.
-fn answer(said: &Said) -> Result<Vec<String>, ControlError> {
+fn answer(said: &SessionOutput) -> Result<Vec<String>, ControlError> {
     if said.errors.contains("Cannot find MPS control daemon process") {
         return Err(ControlError::NoDaemon);
     }
@@ -181,7 +181,7 @@ mod tests {
 
     fn said(code: i32, output: &str, errors: &str) -> Result<Vec<String>, ControlError> {
         let status = Some(ExitStatus::from_raw(code << 8));
-        answer(&Said { status, output: output.into(), errors: errors.into() })
+        answer(&SessionOutput { status, output: output.into(), errors: errors.into() })
     }
 
     fn is_silent(answer: &Result<Vec<String>, ControlError>) -> bool {
@@ -199,7 +199,9 @@ mod tests {
 
     #[test]
     fn whose_end_somebody_else_has_heard_of_is_known_by_its_words() {
-        let of = |output: &str| answer(&Said { status: None, output: output.into(), errors: String::new() });
+        let of = |output: &str| {
+            answer(&SessionOutput { status: None, output: output.into(), errors: String::new() })
+        };
         assert_eq!(of("4711\n100.0\n"), Ok(vec!["4711".into()]));
         assert!(is_silent(&of("4711\n")));
     }
@@ -227,11 +229,11 @@ mod tests {
     /// A control program whose behaviour is a shell script of the test's own, in the pipe directory.
     fn scripted(script: &str) -> (TempDir, Control) {
         let state = tempdir().unwrap();
-        let home = Home::of(state.path(), &DeviceId("GPU-a".into())).unwrap();
+        let home = MpsDirectory::of(state.path(), &DeviceId("GPU-a".into())).unwrap();
         std::fs::write(home.pipe().join("script"), script).unwrap();
         let program = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/programs/scripted-control");
         let environment = [("PATH".to_owned(), "/usr/bin:/bin".to_owned())].into();
-        (state, Control::new(&Tools { control: program.into(), environment }, &home))
+        (state, Control::new(&MpsPrograms { control: program.into(), environment }, &home))
     }
 
     fn soon() -> Deadline {

@@ -8,38 +8,38 @@ use std::time::Duration;
 use cohabit_types::DeviceId;
 
 use super::control::{Control, ControlError};
-use super::home::Record;
+use super::home::DaemonRecord;
 use super::patience::Deadline;
 use super::processes::is_of_mps;
 use super::server_log::ServerLog;
 use super::start::start;
 use super::stop::stop;
-use super::{Daemon, Fault, Home, MpsError, ServerState, Tools};
-use crate::process::Identity;
+use super::{Fault, MpsDaemon, MpsDirectory, MpsError, MpsPrograms, ServerState};
+use crate::process::ProcessIdentity;
 
 /// A daemon that is well answers at once; others may have their turn before.
-const QUESTION: Duration = Duration::from_secs(3);
+const QUERY_TIMEOUT: Duration = Duration::from_secs(3);
 
-impl Daemon {
+impl MpsDaemon {
     /// Starts the daemon of this GPU and its server, and waits until the server is active. A daemon of an
     /// earlier time that is left in this home is stopped first.
     ///
     /// # Errors
     /// Why it does not work; nothing of it is left then.
-    pub fn start(tools: &Tools, home: &Home, gpu: &DeviceId) -> Result<Daemon, MpsError> {
+    pub fn start(tools: &MpsPrograms, home: &MpsDirectory, gpu: &DeviceId) -> Result<MpsDaemon, MpsError> {
         let control = Control::new(tools, home);
         let record = start(&control, gpu)?;
-        Ok(Daemon { log: ServerLog::new(home.server_log()), control, record })
+        Ok(MpsDaemon { log: ServerLog::new(home.server_log()), control, record })
     }
 
     /// The daemon that runs in this home, if it is beyond doubt the one that was started there for this GPU.
     /// Its server may be in fault or gone: its state tells. Faults that nobody has dealt with are told again,
     /// or for the first time.
     #[must_use]
-    pub fn adopt(tools: &Tools, home: &Home, gpu: &DeviceId) -> Option<Daemon> {
+    pub fn adopt(tools: &MpsPrograms, home: &MpsDirectory, gpu: &DeviceId) -> Option<MpsDaemon> {
         let record = home.record().filter(|record| record.gpu == *gpu)?;
         let alive = is_of_mps(&record.daemon, &home.pipe());
-        alive.then(|| Daemon {
+        alive.then(|| MpsDaemon {
             log: ServerLog::after(home.server_log(), record.dealt_with),
             control: Control::new(tools, home),
             record,
@@ -53,7 +53,7 @@ impl Daemon {
         if !self.record.daemon.is_alive() || !self.record.server.is_alive() {
             return ServerState::Gone;
         }
-        match server_state(&self.control, &self.record.server, Deadline::after(QUESTION)) {
+        match server_state(&self.control, &self.record.server, Deadline::after(QUERY_TIMEOUT)) {
             Ok(state) => state,
             // It lives, and drivers that cannot tell more are taken at that.
             Err(ControlError::Unsupported) => ServerState::Active,
@@ -73,7 +73,7 @@ impl Daemon {
     /// # Errors
     /// When the daemon did not say: that is not the same as none.
     pub fn clients(&self) -> Result<Vec<i32>, MpsError> {
-        let deadline = Deadline::after(QUESTION);
+        let deadline = Deadline::after(QUERY_TIMEOUT);
         let clients = clients(&self.control, deadline).map_err(|error| MpsError(error.to_string()))?;
         Ok(clients.into_iter().map(|client| client.process).collect())
     }
@@ -85,12 +85,12 @@ impl Daemon {
 
     /// All that the log told so far is dealt with: whoever adopts this daemon hears only of what comes later.
     /// Costs little where there is nothing new.
-    pub fn deal_with_log(&mut self) {
+    pub fn acknowledge_faults(&mut self) {
         let home = &self.control.home;
         home.trim_logs();
         let read = self.log.position();
         // Who was given up, and works on, must not speak for a daemon that took the place of this one.
-        let is_ours = |record: Record| record.daemon == self.record.daemon;
+        let is_ours = |record: DaemonRecord| record.daemon == self.record.daemon;
         if self.record.dealt_with == read || !home.record().is_some_and(is_ours) {
             return;
         }
@@ -112,7 +112,7 @@ impl Daemon {
         });
         if back == Some(ServerState::Active) {
             self.log = ServerLog::at_end(self.control.home.server_log());
-            self.deal_with_log();
+            self.acknowledge_faults();
             return Ok(());
         }
         tracing::warn!(gpu = %self.record.gpu, "the MPS server did not recover: it is started anew");
@@ -132,17 +132,17 @@ impl Daemon {
 
 /// A process that is a client of a server.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Client {
+pub(super) struct MpsClient {
     pub(super) server: i32,
     pub(super) process: i32,
 }
 
 /// All clients of all servers of a daemon.
-pub(super) fn clients(control: &Control, deadline: Deadline) -> Result<Vec<Client>, ControlError> {
+pub(super) fn clients(control: &Control, deadline: Deadline) -> Result<Vec<MpsClient>, ControlError> {
     let mut found = Vec::new();
     for server in control.ask_processes("get_server_list", deadline)? {
         match control.ask_processes(&format!("get_client_list {server}"), deadline) {
-            Ok(processes) => found.extend(processes.into_iter().map(|process| Client { server, process })),
+            Ok(processes) => found.extend(processes.into_iter().map(|process| MpsClient { server, process })),
             // It ended since it was listed, and its clients with it.
             Err(ControlError::NoServer) => {}
             Err(error) => return Err(error),
@@ -154,7 +154,7 @@ pub(super) fn clients(control: &Control, deadline: Deadline) -> Result<Vec<Clien
 /// What the daemon says of a server.
 pub(super) fn server_state(
     control: &Control,
-    server: &Identity,
+    server: &ProcessIdentity,
     deadline: Deadline,
 ) -> Result<ServerState, ControlError> {
     let said = control.ask(&format!("get_server_status {}", server.pid()), deadline)?;

@@ -26,11 +26,11 @@ use serde::{Deserialize, Serialize};
 use super::patience::Deadline;
 use super::processes::is_of_mps;
 use super::server_log::Position;
-use super::{Home, MpsError};
-use crate::process::Identity;
+use super::{MpsDirectory, MpsError};
+use crate::process::ProcessIdentity;
 
 /// The longest pipe directory, in bytes: a socket's name has 108, and MPS needs some of its own.
-const LONGEST_PIPE: usize = 80;
+const MAX_PIPE_LENGTH: usize = 80;
 
 /// For its own user alone.
 const PRIVATE: u32 = 0o700;
@@ -39,49 +39,49 @@ const PRIVATE: u32 = 0o700;
 const PASSABLE: u32 = 0o711;
 
 /// A log that is larger is emptied, in bytes.
-const LARGEST_LOG: u64 = 16 << 20;
+const MAX_LOG_SIZE: u64 = 16 << 20;
 
 /// What is known of a daemon that was started, and proved to work.
 #[derive(Debug, Serialize, Deserialize)]
-pub(super) struct Record {
+pub(super) struct DaemonRecord {
     pub(super) gpu: DeviceId,
-    pub(super) daemon: Identity,
-    pub(super) server: Identity,
+    pub(super) daemon: ProcessIdentity,
+    pub(super) server: ProcessIdentity,
     /// How far its server's log was read and dealt with.
     pub(super) dealt_with: Position,
 }
 
-impl Home {
+impl MpsDirectory {
     /// The place for this GPU's daemon, made and private: in the state folder, or where that path is too long
     /// for a socket, in a private folder of the temporary one. The same for the same arguments.
     ///
     /// # Errors
     /// When neither can be made private.
-    pub fn of(state: &Path, gpu: &DeviceId) -> Result<Home, MpsError> {
-        Home::made(Home::place(state, gpu)?)
+    pub fn of(state: &Path, gpu: &DeviceId) -> Result<MpsDirectory, MpsError> {
+        MpsDirectory::made(MpsDirectory::place(state, gpu)?)
     }
 
-    /// Where [`Home::of`] makes it; nothing is made here.
+    /// Where [`MpsDirectory::of`] makes it; nothing is made here.
     ///
     /// # Errors
     /// When the state folder is relative to a folder that is gone.
     pub fn place(state: &Path, gpu: &DeviceId) -> Result<PathBuf, MpsError> {
-        let state = std::path::absolute(state).map_err(|error| cannot("find", state, &error))?;
+        let state = std::path::absolute(state).map_err(|error| file_error("find", state, &error))?;
         let near = state.join("mps").join(name_of(&[gpu.0.as_bytes()]));
-        if near.join("p").as_os_str().len() <= LONGEST_PIPE {
+        if near.join("p").as_os_str().len() <= MAX_PIPE_LENGTH {
             return Ok(near);
         }
         let name = name_of(&[state.as_os_str().as_encoded_bytes(), gpu.0.as_bytes()]);
         Ok(PathBuf::from(format!("/tmp/cohabit-{}", geteuid())).join(name))
     }
 
-    fn made(home: PathBuf) -> Result<Home, MpsError> {
-        let home = Home(home);
+    fn made(home: PathBuf) -> Result<MpsDirectory, MpsError> {
+        let home = MpsDirectory(home);
         let way = if geteuid().is_root() { PASSABLE } else { PRIVATE };
         if let Some(parent) = home.0.parent() {
             make(parent, way)?;
         }
-        for folder in [home.0.clone(), home.pipe(), home.nowhere()] {
+        for folder in [home.0.clone(), home.pipe(), home.empty_pipe()] {
             make(&folder, way)?;
         }
         make(&home.log(), PRIVATE)?;
@@ -102,13 +102,13 @@ impl Home {
 
     /// An empty folder for those who must not meet any MPS daemon.
     #[must_use]
-    pub fn nowhere(&self) -> PathBuf {
+    pub fn empty_pipe(&self) -> PathBuf {
         self.0.join("n")
     }
 
     /// Whether a daemon was started here that nobody has stopped since: if it does not serve, it broke down.
     #[must_use]
-    pub fn expects_a_daemon(&self) -> bool {
+    pub fn has_daemon_record(&self) -> bool {
         self.record().is_some()
     }
 
@@ -120,7 +120,7 @@ impl Home {
         self.log().join("server.log")
     }
 
-    pub(super) fn complaints(&self) -> PathBuf {
+    pub(super) fn startup_errors(&self) -> PathBuf {
         self.0.join("complaints")
     }
 
@@ -143,29 +143,30 @@ impl Home {
     }
 
     /// The process that says of itself, in the pipe directory, that it is the daemon, if that is true.
-    pub(super) fn announced(&self) -> Option<Identity> {
+    pub(super) fn announced(&self) -> Option<ProcessIdentity> {
         let text = std::fs::read_to_string(self.pipe().join("nvidia-cuda-mps-control.pid")).ok()?;
-        Identity::of(text.trim().parse().ok()?).filter(|process| is_of_mps(process, &self.pipe()))
+        ProcessIdentity::of(text.trim().parse().ok()?).filter(|process| is_of_mps(process, &self.pipe()))
     }
 
     /// The daemon that was started here last, unless it was stopped since.
-    pub(super) fn record(&self) -> Option<Record> {
+    pub(super) fn record(&self) -> Option<DaemonRecord> {
         serde_json::from_slice(&std::fs::read(self.record_file()).ok()?).ok()
     }
 
     /// Remembers the daemon. The file is whole or absent; after a power cut it means nothing.
-    pub(super) fn remember(&self, record: &Record) -> Result<(), MpsError> {
+    pub(super) fn remember(&self, record: &DaemonRecord) -> Result<(), MpsError> {
         let fresh = self.0.join("daemon.new");
         let text = serde_json::to_vec(record).map_err(io::Error::from);
         let written = text.and_then(|text| std::fs::write(&fresh, text));
         let placed = written.and_then(|()| std::fs::rename(&fresh, self.record_file()));
-        placed.map_err(|error| cannot("write", &self.record_file(), &error))
+        placed.map_err(|error| file_error("write", &self.record_file(), &error))
     }
 
     /// Clears away what a daemon that is gone has left: sockets and lock files, which it would not do itself.
     pub(super) fn forget(&self) -> Result<(), MpsError> {
         remove(&self.record_file())?;
-        let left = std::fs::read_dir(self.pipe()).map_err(|error| cannot("read", &self.pipe(), &error))?;
+        let left =
+            std::fs::read_dir(self.pipe()).map_err(|error| file_error("read", &self.pipe(), &error))?;
         left.flatten().try_for_each(|entry| remove(&entry.path()))
     }
 
@@ -174,7 +175,7 @@ impl Home {
         for log in [self.control_log(), self.server_log()] {
             match std::fs::rename(&log, log.with_extension("log.old")) {
                 Err(error) if error.kind() != io::ErrorKind::NotFound => {
-                    return Err(cannot("put aside", &log, &error));
+                    return Err(file_error("put aside", &log, &error));
                 }
                 Ok(()) | Err(_) => {}
             }
@@ -186,7 +187,7 @@ impl Home {
     /// on at the beginning.
     pub(super) fn trim_logs(&self) {
         for log in [self.control_log(), self.server_log()] {
-            let is_large = std::fs::metadata(&log).is_ok_and(|found| found.len() > LARGEST_LOG);
+            let is_large = std::fs::metadata(&log).is_ok_and(|found| found.len() > MAX_LOG_SIZE);
             if is_large && let Err(error) = File::create(&log) {
                 tracing::warn!(log = %log.display(), %error, "an MPS log cannot be emptied");
             }
@@ -200,7 +201,7 @@ impl Home {
 
 fn remove(file: &Path) -> Result<(), MpsError> {
     match std::fs::remove_file(file) {
-        Err(error) if error.kind() != io::ErrorKind::NotFound => Err(cannot("remove", file, &error)),
+        Err(error) if error.kind() != io::ErrorKind::NotFound => Err(file_error("remove", file, &error)),
         Ok(()) | Err(_) => Ok(()),
     }
 }
@@ -209,11 +210,11 @@ fn remove(file: &Path) -> Result<(), MpsError> {
 fn make(folder: &Path, mode: u32) -> Result<(), MpsError> {
     match DirBuilder::new().mode(mode).create(folder) {
         Err(error) if error.kind() != io::ErrorKind::AlreadyExists => {
-            return Err(cannot("make the folder", folder, &error));
+            return Err(file_error("make the folder", folder, &error));
         }
         Ok(()) | Err(_) => {}
     }
-    let found = std::fs::symlink_metadata(folder).map_err(|error| cannot("look at", folder, &error))?;
+    let found = std::fs::symlink_metadata(folder).map_err(|error| file_error("look at", folder, &error))?;
     if !found.is_dir() || found.uid() != geteuid().as_raw() {
         let path = folder.display();
         return Err(MpsError(format!(
@@ -222,12 +223,12 @@ fn make(folder: &Path, mode: u32) -> Result<(), MpsError> {
     }
     if found.mode() & 0o777 != mode {
         let made = std::fs::set_permissions(folder, Permissions::from_mode(mode));
-        made.map_err(|error| cannot("make private", folder, &error))?;
+        made.map_err(|error| file_error("make private", folder, &error))?;
     }
     Ok(())
 }
 
-pub(super) fn cannot(action: &str, path: &Path, error: &io::Error) -> MpsError {
+pub(super) fn file_error(action: &str, path: &Path, error: &io::Error) -> MpsError {
     MpsError(format!("cannot {action} '{}': {error}", path.display()))
 }
 
@@ -261,7 +262,7 @@ mod tests {
     #[test]
     fn each_gpu_has_a_home_of_its_own_and_keeps_it() {
         let state = tempdir().unwrap();
-        let home = |id: &str| Home::of(state.path(), &gpu(id)).unwrap();
+        let home = |id: &str| MpsDirectory::of(state.path(), &gpu(id)).unwrap();
         assert_eq!(home("GPU-a"), home("GPU-a"));
         assert_ne!(home("GPU-a"), home("GPU-b"));
         assert!(home("GPU-a").0.starts_with(state.path().join("mps")));
@@ -274,8 +275,8 @@ mod tests {
         let state = tempdir().unwrap();
         std::fs::create_dir(state.path().join("mps")).unwrap();
         std::fs::set_permissions(state.path().join("mps"), Permissions::from_mode(0o777)).unwrap();
-        let home = Home::of(state.path(), &gpu("GPU-a")).unwrap();
-        for folder in [state.path().join("mps"), home.0.clone(), home.pipe(), home.nowhere()] {
+        let home = MpsDirectory::of(state.path(), &gpu("GPU-a")).unwrap();
+        for folder in [state.path().join("mps"), home.0.clone(), home.pipe(), home.empty_pipe()] {
             assert_eq!(mode(&folder), way(), "{folder:?}");
         }
         assert_eq!(mode(&home.log()), PRIVATE);
@@ -285,7 +286,7 @@ mod tests {
     fn a_link_in_the_place_of_a_folder_is_refused() {
         let (state, elsewhere) = (tempdir().unwrap(), tempdir().unwrap());
         symlink(elsewhere.path(), state.path().join("mps")).unwrap();
-        let refused = Home::of(state.path(), &gpu("GPU-a")).unwrap_err();
+        let refused = MpsDirectory::of(state.path(), &gpu("GPU-a")).unwrap_err();
         assert!(refused.0.contains("is not a folder of this user"), "{refused}");
         assert_eq!(std::fs::read_dir(elsewhere.path()).unwrap().count(), 0);
     }
@@ -295,9 +296,9 @@ mod tests {
         let state = tempdir().unwrap();
         let long = state.path().join("a".repeat(80));
         std::fs::create_dir(&long).unwrap();
-        let home = Home::of(&long, &gpu("GPU-a")).unwrap();
-        assert!(home.pipe().as_os_str().len() <= LONGEST_PIPE && home.pipe().is_dir());
-        assert_eq!(home, Home::of(&long, &gpu("GPU-a")).unwrap());
+        let home = MpsDirectory::of(&long, &gpu("GPU-a")).unwrap();
+        assert!(home.pipe().as_os_str().len() <= MAX_PIPE_LENGTH && home.pipe().is_dir());
+        assert_eq!(home, MpsDirectory::of(&long, &gpu("GPU-a")).unwrap());
         assert_eq!((mode(&home.0), mode(home.0.parent().unwrap())), (way(), way()));
         std::fs::remove_dir_all(&home.0).unwrap();
     }
@@ -305,7 +306,7 @@ mod tests {
     #[test]
     fn what_a_dead_daemon_left_is_cleared_and_its_last_logs_are_kept() {
         let state = tempdir().unwrap();
-        let home = Home::of(state.path(), &gpu("GPU-a")).unwrap();
+        let home = MpsDirectory::of(state.path(), &gpu("GPU-a")).unwrap();
         std::fs::write(home.pipe().join("control"), "").unwrap();
         std::fs::write(home.control_log(), "last words").unwrap();
         home.forget().unwrap();
@@ -318,7 +319,7 @@ mod tests {
     #[test]
     fn only_one_has_the_turn() {
         let state = tempdir().unwrap();
-        let home = Home::of(state.path(), &gpu("GPU-a")).unwrap();
+        let home = MpsDirectory::of(state.path(), &gpu("GPU-a")).unwrap();
         let now = Deadline::after(std::time::Duration::ZERO);
         let turn = home.turn(now).unwrap();
         assert!(turn.is_some() && home.turn(now).unwrap().is_none());

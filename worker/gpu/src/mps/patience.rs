@@ -4,10 +4,10 @@ use std::thread::sleep;
 use std::time::{Duration, Instant};
 
 /// The first pause between two looks; each is twice as long as the one before.
-const SHORTEST_PAUSE: Duration = Duration::from_millis(1);
+const MIN_PAUSE: Duration = Duration::from_millis(1);
 
 /// No pause is longer.
-const LONGEST_PAUSE: Duration = Duration::from_millis(50);
+const MAX_PAUSE: Duration = Duration::from_millis(50);
 
 /// The end of somebody's patience.
 #[derive(Debug, Clone, Copy)]
@@ -29,7 +29,7 @@ impl Deadline {
 
     /// Looks until there is something to be seen, at least once; nothing if there was none in time.
     pub(super) fn wait<T>(self, mut look: impl FnMut() -> Option<T>) -> Option<T> {
-        let mut pause = SHORTEST_PAUSE;
+        let mut pause = MIN_PAUSE;
         loop {
             let seen = look();
             let left = self.left();
@@ -37,7 +37,7 @@ impl Deadline {
                 return seen;
             }
             sleep(pause.min(left));
-            pause = LONGEST_PAUSE.min(pause * 2);
+            pause = MAX_PAUSE.min(pause * 2);
         }
     }
 }

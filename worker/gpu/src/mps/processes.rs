@@ -3,21 +3,21 @@
 
 use std::path::Path;
 
-use crate::process::{Identity, variable_of};
+use crate::process::{ProcessIdentity, variable_of};
 
 /// How the names of both the control program and the server begin, and all that the kernel keeps of them.
-const NAME: &str = "nvidia-cuda-mps";
+const PROGRAM_PREFIX: &str = "nvidia-cuda-mps";
 
 /// Whether it is a process of MPS with this pipe directory, and lives.
-pub(super) fn is_of_mps(process: &Identity, pipe: &Path) -> bool {
+pub(super) fn is_of_mps(process: &ProcessIdentity, pipe: &Path) -> bool {
     is_named(process.pid()) && has_pipe(process.pid(), pipe) && process.is_alive()
 }
 
 /// All living processes of MPS with this pipe directory: the daemon, its servers, and whoever talks to it.
-pub(super) fn all_of_mps(pipe: &Path) -> Vec<Identity> {
+pub(super) fn all_of_mps(pipe: &Path) -> Vec<ProcessIdentity> {
     let processes = procfs::process::all_processes().into_iter().flatten();
     let pids = processes.filter_map(|process| Some(process.ok()?.pid()));
-    pids.filter(|pid| is_named(*pid) && has_pipe(*pid, pipe)).filter_map(Identity::of).collect()
+    pids.filter(|pid| is_named(*pid) && has_pipe(*pid, pipe)).filter_map(ProcessIdentity::of).collect()
 }
 
 /// Whether it is called, or calls itself, like a program of MPS.
@@ -26,7 +26,7 @@ fn is_named(pid: i32) -> bool {
     let called = read("cmdline");
     let called = called.split(|byte| *byte == 0).next().unwrap_or_default();
     let file_name = called.rsplit(|byte| *byte == b'/').next().unwrap_or_default();
-    file_name.starts_with(NAME.as_bytes()) || read("comm").starts_with(NAME.as_bytes())
+    file_name.starts_with(PROGRAM_PREFIX.as_bytes()) || read("comm").starts_with(PROGRAM_PREFIX.as_bytes())
 }
 
 fn has_pipe(pid: i32, pipe: &Path) -> bool {
@@ -47,10 +47,10 @@ mod tests {
 
     /// A process of this name that has this pipe directory; its environment is to be seen a moment after its
     /// start.
-    fn sleeper(name: &str, pipe: &str) -> (Child, Identity) {
+    fn sleeper(name: &str, pipe: &str) -> (Child, ProcessIdentity) {
         let mut command = Command::new("sleep");
         let child = command.arg0(name).arg("1000").env("CUDA_MPS_PIPE_DIRECTORY", pipe).spawn().unwrap();
-        let identity = Identity::of(child.id().cast_signed()).unwrap();
+        let identity = ProcessIdentity::of(child.id().cast_signed()).unwrap();
         let seen = Deadline::after(LIMIT).wait(|| has_pipe(identity.pid(), Path::new(pipe)).then_some(()));
         assert!(seen.is_some());
         (child, identity)

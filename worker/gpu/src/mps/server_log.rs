@@ -25,17 +25,17 @@ use super::Fault;
 use super::patience::Deadline;
 
 /// What of a log is read at once at most, in bytes; what is older is of no interest any more.
-const MOST_AT_ONCE: u64 = 4 << 20;
+const MAX_READ: u64 = 4 << 20;
 
 /// A fault that has just begun to be told is listened to for this long.
-const LISTEN: Duration = Duration::from_millis(300);
+const CULPRIT_WAIT: Duration = Duration::from_millis(300);
 
 /// Follows a log that grows, is emptied, or is replaced.
 #[derive(Debug)]
 pub(super) struct ServerLog {
     path: PathBuf,
     read: Position,
-    story: Story,
+    story: FaultTracker,
 }
 
 /// Which file was read last, and how far. Nothing of any, by default.
@@ -53,7 +53,7 @@ impl ServerLog {
 
     /// What comes after this.
     pub(super) fn after(path: PathBuf, read: Position) -> ServerLog {
-        ServerLog { path, read, story: Story::default() }
+        ServerLog { path, read, story: FaultTracker::default() }
     }
 
     /// From its present end.
@@ -73,7 +73,7 @@ impl ServerLog {
         self.read();
         if self.story.lacks_a_culprit() {
             // The server may be in the middle of it.
-            Deadline::after(LISTEN).wait(|| {
+            Deadline::after(CULPRIT_WAIT).wait(|| {
                 self.read();
                 (!self.story.lacks_a_culprit()).then_some(())
             });
@@ -96,10 +96,10 @@ impl ServerLog {
         if found.ino() != self.read.inode || found.len() < self.read.offset {
             self.read = Position { inode: found.ino(), offset: 0 };
         }
-        self.read.offset = self.read.offset.max(found.len().saturating_sub(MOST_AT_ONCE));
+        self.read.offset = self.read.offset.max(found.len().saturating_sub(MAX_READ));
         file.seek(SeekFrom::Start(self.read.offset))?;
         let mut text = Vec::new();
-        file.take(MOST_AT_ONCE).read_to_end(&mut text)?;
+        file.take(MAX_READ).read_to_end(&mut text)?;
         text.truncate(text.iter().rposition(|byte| *byte == b'\n').map_or(0, |last| last + 1));
         self.read.offset += text.len() as u64;
         Ok(text)
@@ -107,7 +107,7 @@ impl ServerLog {
 }
 
 /// The last message in a log.
-pub(super) fn last_words(log: &Path) -> Option<String> {
+pub(super) fn last_message(log: &Path) -> Option<String> {
     let text = std::fs::read(log).ok()?;
     let text = String::from_utf8_lossy(&text);
     text.lines().map(words).rfind(|words| !words.is_empty()).map(str::to_owned)
@@ -133,7 +133,7 @@ fn words(line: &str) -> &str {
 
 /// What was told so far.
 #[derive(Debug, Default)]
-struct Story {
+struct FaultTracker {
     over: Vec<Fault>,
     present: Option<Incident>,
 }
@@ -154,7 +154,7 @@ struct Incident {
 
 /// What a line has to do with faults.
 #[derive(Debug, PartialEq, Eq)]
-enum Meaning {
+enum LineKind {
     Begins,
     Blames(i32),
     Names(i32),
@@ -163,19 +163,19 @@ enum Meaning {
     Nothing,
 }
 
-impl Story {
+impl FaultTracker {
     fn hear(&mut self, line: &str) {
         let words = words(line);
-        let meaning = meaning(words);
-        match meaning {
-            Meaning::Nothing => return,
-            Meaning::Ends => return self.close(),
-            Meaning::Begins if self.present.as_ref().is_some_and(|incident| incident.announced) => {
+        let classify = classify(words);
+        match classify {
+            LineKind::Nothing => return,
+            LineKind::Ends => return self.close(),
+            LineKind::Begins if self.present.as_ref().is_some_and(|incident| incident.announced) => {
                 self.close()
             }
-            Meaning::Begins | Meaning::Blames(_) | Meaning::Names(_) => {}
+            LineKind::Begins | LineKind::Blames(_) | LineKind::Names(_) => {}
         }
-        self.present.get_or_insert_default().hear(words, &meaning);
+        self.present.get_or_insert_default().hear(words, &classify);
     }
 
     fn close(&mut self) {
@@ -198,12 +198,12 @@ impl Story {
 }
 
 impl Incident {
-    fn hear(&mut self, words: &str, meaning: &Meaning) {
-        match meaning {
-            Meaning::Begins => self.announced = true,
-            Meaning::Blames(process) => _ = self.blamed.insert(*process),
-            Meaning::Names(process) => _ = self.named.insert(*process),
-            Meaning::Ends | Meaning::Nothing => {}
+    fn hear(&mut self, words: &str, classify: &LineKind) {
+        match classify {
+            LineKind::Begins => self.announced = true,
+            LineKind::Blames(process) => _ = self.blamed.insert(*process),
+            LineKind::Names(process) => _ = self.named.insert(*process),
+            LineKind::Ends | LineKind::Nothing => {}
         }
         if !self.words.iter().any(|said| said == words) {
             self.words.push(words.to_owned());
@@ -220,17 +220,17 @@ impl Incident {
     }
 }
 
-fn meaning(words: &str) -> Meaning {
+fn classify(words: &str) -> LineKind {
     let triggered = words.contains("error trig") || words.contains("error-trig");
     let blamed = words.split("ing process ").nth(1).filter(|_| triggered).and_then(first_number);
     let met = words.split_once("encountered a fatal GPU error").map(|(before, _)| before);
     let named = met.filter(|before| before.starts_with("Client")).and_then(first_number);
     match (blamed, named) {
-        (Some(process), _) => Meaning::Blames(process),
-        (None, Some(process)) => Meaning::Names(process),
-        (None, None) if words.contains("handling a fatal GPU error") => Meaning::Begins,
-        (None, None) if words.starts_with("Creating server context on device") => Meaning::Ends,
-        (None, None) => Meaning::Nothing,
+        (Some(process), _) => LineKind::Blames(process),
+        (None, Some(process)) => LineKind::Names(process),
+        (None, None) if words.contains("handling a fatal GPU error") => LineKind::Begins,
+        (None, None) if words.starts_with("Creating server context on device") => LineKind::Ends,
+        (None, None) => LineKind::Nothing,
     }
 }
 
@@ -246,7 +246,7 @@ pub(crate) mod fuzzing {
     /// once, and a fault is never told twice.
     pub(crate) fn tells_of_faults(text: &[u8]) {
         let text = String::from_utf8_lossy(text);
-        let (mut whole, mut by_line) = (Story::default(), Story::default());
+        let (mut whole, mut by_line) = (FaultTracker::default(), FaultTracker::default());
         let mut told = 0;
         for line in text.lines() {
             whole.hear(line);

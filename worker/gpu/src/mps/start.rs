@@ -15,32 +15,32 @@ use nix::unistd::{geteuid, getuid};
 
 use super::control::{Control, ControlError};
 use super::daemon::server_state;
-use super::home::{Record, cannot};
+use super::home::{DaemonRecord, file_error};
 use super::patience::Deadline;
-use super::server_log::{Position, last_exit, last_words};
+use super::server_log::{Position, last_exit, last_message};
 use super::stop::stop;
 use super::{MpsError, ServerState};
-use crate::process::Identity;
+use crate::process::ProcessIdentity;
 
 /// From nothing to an active server; its contexts take seconds where the driver was not in use.
-const LIMIT: Duration = Duration::from_secs(20);
+const START_TIMEOUT: Duration = Duration::from_secs(20);
 
 /// A server of a driver that cannot be asked for its status has started when it has lived for so long.
-const PROBE: Duration = Duration::from_secs(2);
+const PROBE_TIMEOUT: Duration = Duration::from_secs(2);
 
 /// How long what is left of an earlier daemon has to go.
-const CLEARING: Duration = Duration::from_secs(4);
+const CLEANUP_TIMEOUT: Duration = Duration::from_secs(4);
 
 /// The server needs some files for each of its clients.
 const OPEN_FILES: u64 = 16_384;
 
 /// Starts everything anew in the home of this control; nothing is left where that does not work.
-pub(super) fn start(control: &Control, gpu: &DeviceId) -> Result<Record, MpsError> {
-    stop(control, CLEARING)?;
+pub(super) fn start(control: &Control, gpu: &DeviceId) -> Result<DaemonRecord, MpsError> {
+    stop(control, CLEANUP_TIMEOUT)?;
     control.home.begin_logs()?;
-    let deadline = Deadline::after(LIMIT);
+    let deadline = Deadline::after(START_TIMEOUT);
     let started = launch(control, gpu, deadline).and_then(|()| prove(control, gpu, deadline));
-    started.map_err(|why| match stop(control, CLEARING) {
+    started.map_err(|why| match stop(control, CLEANUP_TIMEOUT) {
         Ok(()) => why,
         Err(left) => MpsError(format!("{why}; and afterwards, {left}")),
     })
@@ -48,8 +48,9 @@ pub(super) fn start(control: &Control, gpu: &DeviceId) -> Result<Record, MpsErro
 
 /// Starts the control daemon, which leaves us and lives on when we end.
 fn launch(control: &Control, gpu: &DeviceId, deadline: Deadline) -> Result<(), MpsError> {
-    let complaints = control.home.complaints();
-    let errors = File::create(&complaints).map_err(|error| cannot("create", &complaints, &error))?;
+    let startup_errors = control.home.startup_errors();
+    let errors =
+        File::create(&startup_errors).map_err(|error| file_error("create", &startup_errors, &error))?;
     // A shell sets the limit of open files, for set here it would hold for all that this process starts.
     let mut command = control.command(Path::new("/bin/sh"));
     command.args(["-c", r#"ulimit -S -n "$1"; shift; exec "$0" -d "$@""#]);
@@ -60,16 +61,16 @@ fn launch(control: &Control, gpu: &DeviceId, deadline: Deadline) -> Result<(), M
     }
     command.env("CUDA_VISIBLE_DEVICES", gpu.as_str());
     let spawned = command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(errors).spawn();
-    let mut child = spawned.map_err(|error| cannot("start", &control.program, &error))?;
+    let mut child = spawned.map_err(|error| file_error("start", &control.program, &error))?;
     let Some(ended) = deadline.wait(|| child.try_wait().transpose()) else {
         let _ = child.kill().and_then(|()| child.wait());
         return Err(MpsError("NVIDIA's MPS control daemon did not start in time".into()));
     };
-    let status = ended.map_err(|error| cannot("wait for", &control.program, &error))?;
+    let status = ended.map_err(|error| file_error("wait for", &control.program, &error))?;
     if status.success() {
         return Ok(());
     }
-    let said = std::fs::read_to_string(&complaints).unwrap_or_default();
+    let said = std::fs::read_to_string(&startup_errors).unwrap_or_default();
     Err(MpsError(format!("NVIDIA's MPS control daemon did not start: {}", diagnosis(status, said.trim()))))
 }
 
@@ -109,8 +110,8 @@ fn diagnosis(status: ExitStatus, said: &str) -> String {
 }
 
 /// Waits for the daemon, has it start its server, and waits until the server is active.
-fn prove(control: &Control, gpu: &DeviceId, deadline: Deadline) -> Result<Record, MpsError> {
-    let daemon = deadline.within(PROBE).wait(|| control.home.announced());
+fn prove(control: &Control, gpu: &DeviceId, deadline: Deadline) -> Result<DaemonRecord, MpsError> {
+    let daemon = deadline.within(PROBE_TIMEOUT).wait(|| control.home.announced());
     let daemon = daemon.ok_or_else(|| failure(control, "NVIDIA's MPS control daemon ended at once"))?;
     match control.ask(&format!("start_server -uid {}", getuid()), deadline) {
         Ok(_) => {}
@@ -122,7 +123,7 @@ fn prove(control: &Control, gpu: &DeviceId, deadline: Deadline) -> Result<Record
         .wait(|| first_server(control, &daemon, deadline))
         .unwrap_or_else(|| Err(failure(control, "NVIDIA's MPS server did not start in time")))?;
     wait_until_active(control, &server, deadline)?;
-    let record = Record { gpu: gpu.clone(), daemon, server, dealt_with: Position::default() };
+    let record = DaemonRecord { gpu: gpu.clone(), daemon, server, dealt_with: Position::default() };
     control.home.remember(&record)?;
     Ok(record)
 }
@@ -130,19 +131,23 @@ fn prove(control: &Control, gpu: &DeviceId, deadline: Deadline) -> Result<Record
 /// The server, once there is one; or why there will be none.
 fn first_server(
     control: &Control,
-    daemon: &Identity,
+    daemon: &ProcessIdentity,
     deadline: Deadline,
-) -> Option<Result<Identity, MpsError>> {
+) -> Option<Result<ProcessIdentity, MpsError>> {
     if !daemon.is_alive() || last_exit(&control.home.control_log()).is_some() {
         return Some(Err(failure(control, "NVIDIA's MPS server did not start")));
     }
     match control.ask_processes("get_server_list", deadline) {
-        Ok(servers) => servers.into_iter().find_map(Identity::of).map(Ok),
+        Ok(servers) => servers.into_iter().find_map(ProcessIdentity::of).map(Ok),
         Err(error) => Some(Err(failure(control, &format!("NVIDIA's MPS server cannot be found: {error}")))),
     }
 }
 
-fn wait_until_active(control: &Control, server: &Identity, deadline: Deadline) -> Result<(), MpsError> {
+fn wait_until_active(
+    control: &Control,
+    server: &ProcessIdentity,
+    deadline: Deadline,
+) -> Result<(), MpsError> {
     let since = Instant::now();
     let active = deadline.wait(|| {
         if !server.is_alive() {
@@ -151,7 +156,7 @@ fn wait_until_active(control: &Control, server: &Identity, deadline: Deadline) -
         match server_state(control, server, deadline) {
             Ok(ServerState::Active) => Some(Ok(())),
             Ok(ServerState::Fault) => Some(Err(failure(control, "NVIDIA's MPS server began with a fault"))),
-            Err(ControlError::Unsupported) => (since.elapsed() >= PROBE).then_some(Ok(())),
+            Err(ControlError::Unsupported) => (since.elapsed() >= PROBE_TIMEOUT).then_some(Ok(())),
             Ok(ServerState::Initializing | ServerState::Gone | ServerState::Unknown) | Err(_) => None,
         }
     });
@@ -161,7 +166,7 @@ fn wait_until_active(control: &Control, server: &Identity, deadline: Deadline) -
 /// What happened, with what the logs say of it, and where they are.
 fn failure(control: &Control, what: &str) -> MpsError {
     let home = &control.home;
-    let told = [last_exit(&home.control_log()), last_words(&home.server_log())];
+    let told = [last_exit(&home.control_log()), last_message(&home.server_log())];
     let told: Vec<String> = told.into_iter().flatten().collect();
     let told = if told.is_empty() { "its logs say nothing".to_owned() } else { told.join("; ") };
     MpsError(format!("{what}: {told} (see '{}')", home.log().display()))

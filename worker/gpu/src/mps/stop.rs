@@ -8,10 +8,10 @@ use super::MpsError;
 use super::control::Control;
 use super::patience::Deadline;
 use super::processes::all_of_mps;
-use crate::process::Identity;
+use crate::process::ProcessIdentity;
 
 /// Between the force of one signal and that of the next.
-const AFTER_SIGNAL: Duration = Duration::from_secs(2);
+const SIGNAL_TIMEOUT: Duration = Duration::from_secs(2);
 
 /// Returns when nothing of MPS in this home runs any more, and what was left of it is cleared away.
 pub(super) fn stop(control: &Control, patience: Duration) -> Result<(), MpsError> {
@@ -27,7 +27,7 @@ pub(super) fn stop(control: &Control, patience: Duration) -> Result<(), MpsError
     for signal in [Signal::SIGTERM, Signal::SIGKILL] {
         if !left.is_empty() {
             left.iter().for_each(|process| process.signal(signal));
-            left = remaining(control, Deadline::after(AFTER_SIGNAL));
+            left = remaining(control, Deadline::after(SIGNAL_TIMEOUT));
         }
     }
     if left.is_empty() {
@@ -38,13 +38,13 @@ pub(super) fn stop(control: &Control, patience: Duration) -> Result<(), MpsError
 }
 
 /// What runs at this deadline, or nothing as soon as nothing does.
-fn remaining(control: &Control, deadline: Deadline) -> Vec<Identity> {
+fn remaining(control: &Control, deadline: Deadline) -> Vec<ProcessIdentity> {
     match deadline.wait(|| living(control).is_empty().then_some(())) {
         Some(()) => Vec::new(),
         None => living(control),
     }
 }
 
-fn living(control: &Control) -> Vec<Identity> {
+fn living(control: &Control) -> Vec<ProcessIdentity> {
     all_of_mps(&control.home.pipe())
 }

@@ -5,28 +5,28 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::time::Duration;
 
-use cohabit_types::{ComputeMode, DeviceSharing, GpuFacts, Mig};
+use cohabit_types::{ComputeMode, DeviceSharing, GpuProperties, Mig};
 use nix::unistd::{AccessFlags, access};
 
 use super::patience::Deadline;
-use super::{MpsError, Tools};
+use super::{MpsError, MpsPrograms};
 
 const CONTROL: &str = "nvidia-cuda-mps-control";
 const SERVER: &str = "nvidia-cuda-mps-server";
 
 /// What of our own environment the programs get beside the search path: where the driver's libraries may be.
-const KEPT: [&str; 2] = ["HOME", "LD_LIBRARY_PATH"];
+const INHERITED_VARIABLES: [&str; 2] = ["HOME", "LD_LIBRARY_PATH"];
 
 /// The first architecture whose clients have memory of their own, and limits: Volta.
-const OLDEST: (u32, u32) = (7, 0);
+const MIN_COMPUTE_CAPABILITY: (u32, u32) = (7, 0);
 
-impl Tools {
+impl MpsPrograms {
     /// The programs in this search path, in the form of `PATH`. The server may also lie beside the control
     /// program, or in the `sbin` folder next to its folder, which is not in everybody's search path.
     ///
     /// # Errors
     /// What is missing, and what to do.
-    pub fn find(search_path: &str) -> Result<Tools, MpsError> {
+    pub fn find(search_path: &str) -> Result<MpsPrograms, MpsError> {
         let folders = || search_path.split(':').map(PathBuf::from).filter(|folder| folder.is_absolute());
         let control =
             folders().find_map(|folder| program(&folder, CONTROL)).ok_or_else(|| missing(CONTROL))?;
@@ -34,11 +34,13 @@ impl Tools {
         let near = [beside.to_owned(), beside.with_file_name("sbin")];
         let server = folders().chain(near).find(|folder| program(folder, SERVER).is_some());
         let server = server.ok_or_else(|| missing(SERVER))?;
-        let kept = KEPT.iter().filter_map(|name| Some(((*name).to_owned(), std::env::var(name).ok()?)));
+        let kept = INHERITED_VARIABLES
+            .iter()
+            .filter_map(|name| Some(((*name).to_owned(), std::env::var(name).ok()?)));
         let mut environment: BTreeMap<String, String> = kept.collect();
         // The daemon looks for the server by its name alone.
         environment.insert("PATH".into(), format!("{search_path}:{}", server.display()));
-        Ok(Tools { control, environment })
+        Ok(MpsPrograms { control, environment })
     }
 
     /// The control program.
@@ -78,7 +80,7 @@ fn missing(program: &str) -> MpsError {
 
 /// On which system we are, as far as MPS is concerned.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum System {
+enum Platform {
     Linux,
     /// Linux inside Windows.
     Wsl,
@@ -87,27 +89,31 @@ enum System {
 
 /// Whether a GPU can be shared under MPS on this machine, as far as can be said without trying.
 #[must_use]
-pub fn support(gpu: &GpuFacts, tools: Result<&Tools, &MpsError>) -> DeviceSharing {
-    verdict(gpu, tools, system())
+pub fn check_sharing(gpu: &GpuProperties, tools: Result<&MpsPrograms, &MpsError>) -> DeviceSharing {
+    assess_sharing(gpu, tools, system())
 }
 
-fn system() -> System {
+fn system() -> Platform {
     let kernel = std::fs::read_to_string("/proc/version").unwrap_or_default().to_lowercase();
     match () {
-        () if !cfg!(target_os = "linux") => System::Other,
-        () if kernel.contains("microsoft") || Path::new("/dev/dxg").exists() => System::Wsl,
-        () => System::Linux,
+        () if !cfg!(target_os = "linux") => Platform::Other,
+        () if kernel.contains("microsoft") || Path::new("/dev/dxg").exists() => Platform::Wsl,
+        () => Platform::Linux,
     }
 }
 
-fn verdict(gpu: &GpuFacts, tools: Result<&Tools, &MpsError>, system: System) -> DeviceSharing {
+fn assess_sharing(
+    gpu: &GpuProperties,
+    tools: Result<&MpsPrograms, &MpsError>,
+    system: Platform,
+) -> DeviceSharing {
     let alone = |why: &str| DeviceSharing::Alone(why.to_owned());
     if gpu.mig == Mig::On {
         return alone(
             "it is divided by MIG, which is not supported: switch MIG off with 'nvidia-smi -mig 0'",
         );
     }
-    match (hindrance(gpu, tools, system), gpu.compute_mode) {
+    match (mps_obstacle(gpu, tools, system), gpu.compute_mode) {
         (None, _) => DeviceSharing::Enforced,
         (Some(why), ComputeMode::ExclusiveProcess) => alone(&format!(
             "its compute mode is Exclusive_Process, and MPS cannot be used ({why}): set another with 'nvidia-smi -c DEFAULT'"
@@ -117,14 +123,18 @@ fn verdict(gpu: &GpuFacts, tools: Result<&Tools, &MpsError>, system: System) -> 
 }
 
 /// Why MPS cannot be used, if so.
-fn hindrance(gpu: &GpuFacts, tools: Result<&Tools, &MpsError>, system: System) -> Option<String> {
+fn mps_obstacle(
+    gpu: &GpuProperties,
+    tools: Result<&MpsPrograms, &MpsError>,
+    system: Platform,
+) -> Option<String> {
     match system {
-        System::Linux => {}
-        System::Wsl => return Some("MPS is not known to work in the Windows Subsystem for Linux".into()),
-        System::Other => return Some("MPS needs Linux".into()),
+        Platform::Linux => {}
+        Platform::Wsl => return Some("MPS is not known to work in the Windows Subsystem for Linux".into()),
+        Platform::Other => return Some("MPS needs Linux".into()),
     }
     match gpu.compute_capability {
-        Some(capability) if capability >= OLDEST => tools.err().map(ToString::to_string),
+        Some(capability) if capability >= MIN_COMPUTE_CAPABILITY => tools.err().map(ToString::to_string),
         Some((major, minor)) => Some(format!(
             "its compute capability is {major}.{minor}; limits under MPS need 7.0, Volta or later"
         )),
@@ -148,12 +158,12 @@ mod tests {
         folder
     }
 
-    fn tools() -> Tools {
-        Tools { control: "/bin/true".into(), environment: BTreeMap::new() }
+    fn tools() -> MpsPrograms {
+        MpsPrograms { control: "/bin/true".into(), environment: BTreeMap::new() }
     }
 
-    fn hopper() -> GpuFacts {
-        GpuFacts { compute_capability: Some((9, 0)), ..GpuFacts::default() }
+    fn hopper() -> GpuProperties {
+        GpuProperties { compute_capability: Some((9, 0)), ..GpuProperties::default() }
     }
 
     fn said(sharing: &DeviceSharing) -> &str {
@@ -166,7 +176,7 @@ mod tests {
     #[test]
     fn a_missing_program_is_named() {
         let [none, half] = [folder_with(&[]), folder_with(&[CONTROL])];
-        let found = |folder: &TempDir| Tools::find(folder.path().to_str().unwrap()).unwrap_err().0;
+        let found = |folder: &TempDir| MpsPrograms::find(folder.path().to_str().unwrap()).unwrap_err().0;
         assert!(found(&none).starts_with("'nvidia-cuda-mps-control' is not"));
         assert!(found(&half).starts_with("'nvidia-cuda-mps-server' is not"));
     }
@@ -179,7 +189,7 @@ mod tests {
             symlink("/bin/true", root.path().join(folder).join(name)).unwrap();
         }
         let bin = root.path().join("bin");
-        let tools = Tools::find(&format!("/nonexistent::{}", bin.display())).unwrap();
+        let tools = MpsPrograms::find(&format!("/nonexistent::{}", bin.display())).unwrap();
         assert_eq!(tools.control(), bin.join(CONTROL));
         assert!(tools.environment["PATH"].ends_with(&format!(":{}", root.path().join("sbin").display())));
     }
@@ -191,22 +201,22 @@ mod tests {
 
     #[test]
     fn a_gpu_of_today_with_all_programs_can_be_shared() {
-        assert_eq!(verdict(&hopper(), Ok(&tools()), System::Linux), DeviceSharing::Enforced);
-        let exclusive = GpuFacts { compute_mode: ComputeMode::ExclusiveProcess, ..hopper() };
-        assert_eq!(verdict(&exclusive, Ok(&tools()), System::Linux), DeviceSharing::Enforced);
+        assert_eq!(assess_sharing(&hopper(), Ok(&tools()), Platform::Linux), DeviceSharing::Enforced);
+        let exclusive = GpuProperties { compute_mode: ComputeMode::ExclusiveProcess, ..hopper() };
+        assert_eq!(assess_sharing(&exclusive, Ok(&tools()), Platform::Linux), DeviceSharing::Enforced);
     }
 
     #[test]
     fn without_mps_ranks_may_take_turns() {
         let missing = MpsError("it is missing".into());
-        let pascal = GpuFacts { compute_capability: Some((6, 1)), ..hopper() };
-        let unknown = GpuFacts { compute_capability: None, ..hopper() };
+        let pascal = GpuProperties { compute_capability: Some((6, 1)), ..hopper() };
+        let unknown = GpuProperties { compute_capability: None, ..hopper() };
         for (sharing, why) in [
-            (verdict(&hopper(), Err(&missing), System::Linux), "it is missing"),
-            (verdict(&hopper(), Ok(&tools()), System::Wsl), "Windows"),
-            (verdict(&hopper(), Ok(&tools()), System::Other), "needs Linux"),
-            (verdict(&pascal, Ok(&tools()), System::Linux), "is 6.1"),
-            (verdict(&unknown, Ok(&tools()), System::Linux), "does not tell"),
+            (assess_sharing(&hopper(), Err(&missing), Platform::Linux), "it is missing"),
+            (assess_sharing(&hopper(), Ok(&tools()), Platform::Wsl), "Windows"),
+            (assess_sharing(&hopper(), Ok(&tools()), Platform::Other), "needs Linux"),
+            (assess_sharing(&pascal, Ok(&tools()), Platform::Linux), "is 6.1"),
+            (assess_sharing(&unknown, Ok(&tools()), Platform::Linux), "does not tell"),
         ] {
             assert!(matches!(sharing, DeviceSharing::Unenforced(_)), "{sharing}");
             assert!(said(&sharing).contains(why), "{sharing}");
@@ -216,11 +226,11 @@ mod tests {
     #[test]
     fn a_gpu_that_serves_one_process_or_is_divided_is_not_shared() {
         let missing = MpsError("it is missing".into());
-        let exclusive = GpuFacts { compute_mode: ComputeMode::ExclusiveProcess, ..hopper() };
-        let divided = GpuFacts { mig: Mig::On, ..hopper() };
+        let exclusive = GpuProperties { compute_mode: ComputeMode::ExclusiveProcess, ..hopper() };
+        let divided = GpuProperties { mig: Mig::On, ..hopper() };
         for (sharing, why) in [
-            (verdict(&exclusive, Err(&missing), System::Linux), "it is missing"),
-            (verdict(&divided, Ok(&tools()), System::Linux), "nvidia-smi -mig 0"),
+            (assess_sharing(&exclusive, Err(&missing), Platform::Linux), "it is missing"),
+            (assess_sharing(&divided, Ok(&tools()), Platform::Linux), "nvidia-smi -mig 0"),
         ] {
             assert!(matches!(sharing, DeviceSharing::Alone(_)), "{sharing}");
             assert!(said(&sharing).contains(why), "{sharing}");

@@ -7,55 +7,57 @@ use std::time::Instant;
 use cohabit_client::proto::{JobId, JobRecord, JobState};
 use indicatif::{MultiProgress, ProgressBar, ProgressStyle};
 
-use crate::failure::Failure;
+use crate::failure::CommandError;
 use crate::output;
-use crate::render::{figures, progress_text};
+use crate::render::{format_number, progress_text};
 
 /// How jobs are shown.
-pub(super) enum Display {
+pub(super) enum DemoDisplay {
     Bars(BTreeMap<JobId, ProgressBar>),
-    Lines(Lines),
+    ProgressLines(ProgressLines),
 }
 
 /// What was told of each job.
-pub(super) struct Lines {
+pub(super) struct ProgressLines {
     started: Instant,
     names: BTreeMap<JobId, String>,
-    told: BTreeMap<JobId, Told>,
+    told: BTreeMap<JobId, PrintedProgress>,
 }
 
 /// A line is worth printing when one of these changes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-struct Told {
+struct PrintedProgress {
     state: JobState,
     quarters: u64,
 }
 
-impl Display {
+impl DemoDisplay {
     /// For jobs with these names, on what stdout and stderr are.
-    pub(super) fn new(names: BTreeMap<JobId, String>) -> Display {
+    pub(super) fn new(names: BTreeMap<JobId, String>) -> DemoDisplay {
         if io::stdout().is_terminal() && io::stderr().is_terminal() {
-            return Display::Bars(bars(&names));
+            return DemoDisplay::Bars(bars(&names));
         }
-        Display::Lines(Lines { started: Instant::now(), names, told: BTreeMap::new() })
+        DemoDisplay::ProgressLines(ProgressLines { started: Instant::now(), names, told: BTreeMap::new() })
     }
 
     /// Shows what a job is at now.
-    pub(super) fn show(&mut self, job: &JobRecord) -> Result<(), Failure> {
+    pub(super) fn show(&mut self, job: &JobRecord) -> Result<(), CommandError> {
         match self {
-            Display::Bars(bars) => {
+            DemoDisplay::Bars(bars) => {
                 if let Some(bar) = bars.get(&job.id) {
                     set(bar, job);
                 }
                 Ok(())
             }
-            Display::Lines(lines) => lines.news(job).map_or(Ok(()), |line| output::data(&line)),
+            DemoDisplay::ProgressLines(lines) => {
+                lines.line_if_changed(job).map_or(Ok(()), |line| output::data(&line))
+            }
         }
     }
 
     /// Leaves the screen as it is.
     pub(super) fn end(&self) {
-        if let Display::Bars(bars) = self {
+        if let DemoDisplay::Bars(bars) = self {
             bars.values().for_each(ProgressBar::abandon);
         }
     }
@@ -88,18 +90,18 @@ fn summary(job: &JobRecord) -> String {
     let left = progress.filter(|_| job.state == JobState::Running).and_then(|progress| progress.remaining());
     let parts = [
         Some(format!("{:9}", job.state)),
-        loss.map(|loss| format!("loss {}", figures(*loss))),
+        loss.map(|loss| format!("loss {}", format_number(*loss))),
         left.map(|left| format!("{left} left")),
     ];
     parts.into_iter().flatten().collect::<Vec<_>>().join("  ")
 }
 
-impl Lines {
+impl ProgressLines {
     /// A line, if there is anything new.
-    fn news(&mut self, job: &JobRecord) -> Option<String> {
+    fn line_if_changed(&mut self, job: &JobRecord) -> Option<String> {
         let done =
             job.progress.as_ref().and_then(|progress| (progress.step * 4).checked_div(progress.total?));
-        let told = Told { state: job.state, quarters: done.unwrap_or(0) };
+        let told = PrintedProgress { state: job.state, quarters: done.unwrap_or(0) };
         let is_new = self.told.insert(job.id, told) != Some(told);
         is_new.then(|| self.line(job))
     }
@@ -118,9 +120,9 @@ mod tests {
     use super::*;
     use crate::render::samples::running;
 
-    fn lines() -> Lines {
+    fn lines() -> ProgressLines {
         let names = [(running().id, "digits 0.01".to_owned())].into();
-        Lines { started: Instant::now(), names, told: BTreeMap::new() }
+        ProgressLines { started: Instant::now(), names, told: BTreeMap::new() }
     }
 
     #[test]
@@ -133,7 +135,7 @@ mod tests {
             }
             job
         };
-        let mut is_told = |step, state| lines.news(&at(step, state)).is_some();
+        let mut is_told = |step, state| lines.line_if_changed(&at(step, state)).is_some();
         assert!(is_told(10, JobState::Running));
         assert!(!is_told(249, JobState::Running));
         assert!(is_told(250, JobState::Running));

@@ -4,7 +4,7 @@ use cohabit_client::proto::{JobRecord, LogPosition, Span, Time};
 use cohabit_client::{Client, LogOptions};
 use futures::TryStreamExt as _;
 
-use crate::failure::Failure;
+use crate::failure::CommandError;
 use crate::output::Screen;
 use crate::render::table;
 
@@ -15,7 +15,7 @@ const LAST_LINES: u64 = 40;
 const RESULT_ENDS: &str = " never seen in training";
 
 /// The report on jobs that have ended.
-pub(super) async fn report(client: &Client, ended: &[JobRecord]) -> Result<String, Failure> {
+pub(super) async fn report(client: &Client, ended: &[JobRecord]) -> Result<String, CommandError> {
     let mut results = Vec::new();
     for job in ended {
         results.push(result(&last_lines(client, job).await?).unwrap_or_default());
@@ -23,7 +23,7 @@ pub(super) async fn report(client: &Client, ended: &[JobRecord]) -> Result<Strin
     Ok(format!("\n{}\n{}", jobs_table(ended, &results, Screen::of_stdout()), gain(ended)))
 }
 
-async fn last_lines(client: &Client, job: &JobRecord) -> Result<String, Failure> {
+async fn last_lines(client: &Client, job: &JobRecord) -> Result<String, CommandError> {
     let options = LogOptions { from: LogPosition::Tail(LAST_LINES), ..LogOptions::default() };
     let records: Vec<_> = client.logs(job.id, options).try_collect().await?;
     let bytes: Vec<u8> = records.into_iter().flat_map(|record| record.bytes).collect();

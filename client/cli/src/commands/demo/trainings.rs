@@ -4,9 +4,9 @@ use std::env;
 use std::path::Path;
 use std::time::Duration;
 
-use cohabit_client::{Client, Job, JobBuilder};
+use cohabit_client::{Client, JobBuilder, JobHandle};
 
-use crate::failure::{Failure, Trouble};
+use crate::failure::{CommandError, CommandErrorKind};
 
 /// A part of a slot for each job: two share one.
 const SHARE: f64 = 0.5;
@@ -17,7 +17,7 @@ const DIGITS_EPOCHS: &str = "100";
 const CHARLM_STEPS: &str = "400";
 
 /// One training job.
-pub(super) struct Training {
+pub(super) struct DemoTraining {
     program: &'static str,
     length_flag: &'static str,
     length: &'static str,
@@ -25,14 +25,14 @@ pub(super) struct Training {
 }
 
 /// In the order in which they are submitted; the longest first, so that none is left alone at the end.
-pub(super) fn trainings() -> Vec<Training> {
-    let charlm = ["0.005", "0.002"].map(|learning_rate| Training {
+pub(super) fn trainings() -> Vec<DemoTraining> {
+    let charlm = ["0.005", "0.002"].map(|learning_rate| DemoTraining {
         program: "charlm",
         length_flag: "--steps",
         length: CHARLM_STEPS,
         learning_rate,
     });
-    let digits = ["0.0003", "0.001", "0.003", "0.01", "0.03"].map(|learning_rate| Training {
+    let digits = ["0.0003", "0.001", "0.003", "0.01", "0.03"].map(|learning_rate| DemoTraining {
         program: "digits",
         length_flag: "--epochs",
         length: DIGITS_EPOCHS,
@@ -41,18 +41,21 @@ pub(super) fn trainings() -> Vec<Training> {
     charlm.into_iter().chain(digits).collect()
 }
 
-impl Training {
+impl DemoTraining {
     pub(super) fn name(&self) -> String {
         format!("{} {}", self.program, self.learning_rate)
     }
 
     /// Submits this program itself, as one of its training programs.
-    pub(super) async fn submit(&self, client: &Client, folder: &Path) -> Result<Job, Failure> {
+    pub(super) async fn submit(&self, client: &Client, folder: &Path) -> Result<JobHandle, CommandError> {
         let program = env::current_exe().map_err(|error| {
-            Failure::new(Trouble::InputOutput, format!("this program cannot tell where it lies: {error}"))
+            CommandError::new(
+                CommandErrorKind::InputOutput,
+                format!("this program cannot tell where it lies: {error}"),
+            )
         })?;
         let program = program.into_os_string().into_string().map_err(|path| {
-            Failure::configuration(format!("the path of this program is not text: {}", path.display()))
+            CommandError::configuration(format!("the path of this program is not text: {}", path.display()))
         })?;
         let job = JobBuilder::new(program)
             .args([

@@ -12,7 +12,7 @@ pub(super) struct Finding {
     /// What was looked at.
     pub(super) matter: &'static str,
     /// How it is.
-    pub(super) judgement: Judgement,
+    pub(super) judgement: Diagnosis,
     /// What was seen.
     pub(super) seen: String,
     /// What to do, if anything.
@@ -22,7 +22,7 @@ pub(super) struct Finding {
 /// How something is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
-pub(super) enum Judgement {
+pub(super) enum Diagnosis {
     /// As it should be.
     Good,
     /// It works, but not for everything.
@@ -39,7 +39,7 @@ pub(super) struct Findings {
 
 impl Finding {
     pub(super) fn good(matter: &'static str, seen: impl Into<String>) -> Finding {
-        Finding { matter, judgement: Judgement::Good, seen: seen.into(), advice: None }
+        Finding { matter, judgement: Diagnosis::Good, seen: seen.into(), advice: None }
     }
 
     pub(super) fn doubtful(
@@ -47,7 +47,7 @@ impl Finding {
         seen: impl Into<String>,
         advice: impl Into<String>,
     ) -> Finding {
-        Finding { matter, judgement: Judgement::Doubtful, seen: seen.into(), advice: Some(advice.into()) }
+        Finding { matter, judgement: Diagnosis::Doubtful, seen: seen.into(), advice: Some(advice.into()) }
     }
 
     pub(super) fn broken(
@@ -55,7 +55,7 @@ impl Finding {
         seen: impl Into<String>,
         advice: impl Into<String>,
     ) -> Finding {
-        Finding { matter, judgement: Judgement::Broken, seen: seen.into(), advice: Some(advice.into()) }
+        Finding { matter, judgement: Diagnosis::Broken, seen: seen.into(), advice: Some(advice.into()) }
     }
 }
 
@@ -65,9 +65,9 @@ impl Findings {
         let mut table = table::table(&["CHECK", "RESULT", "SEEN"], screen);
         for finding in &self.findings {
             let judgement = match finding.judgement {
-                Judgement::Good => Cell::new("good").fg(Color::Green),
-                Judgement::Doubtful => Cell::new("doubtful").fg(Color::Yellow),
-                Judgement::Broken => Cell::new("BROKEN").fg(Color::Red),
+                Diagnosis::Good => Cell::new("good").fg(Color::Green),
+                Diagnosis::Doubtful => Cell::new("doubtful").fg(Color::Yellow),
+                Diagnosis::Broken => Cell::new("BROKEN").fg(Color::Red),
             };
             let seen = match &finding.advice {
                 Some(advice) => format!("{}: {advice}", finding.seen),

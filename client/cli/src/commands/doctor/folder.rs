@@ -10,24 +10,24 @@ use nix::unistd::{AccessFlags, access, geteuid};
 
 use super::findings::Finding;
 
-const MATTER: &str = "state folder";
+const CHECK: &str = "state folder";
 const SECRETS: &str = "secrets";
 const ROOM: &str = "disk";
 /// Less room than this is soon full of logs.
-const ENOUGH_ROOM: u64 = 1 << 30;
+const MIN_FREE_BYTES: u64 = 1 << 30;
 
 pub(super) fn look(folder: &Path) -> Vec<Finding> {
     match fs::metadata(folder) {
         Ok(metadata) if metadata.is_dir() => vec![privacy(folder, &metadata), secrets(folder), room(folder)],
-        Ok(_) => vec![Finding::broken(MATTER, format!("{} is no folder", folder.display()), "move it away")],
+        Ok(_) => vec![Finding::broken(CHECK, format!("{} is no folder", folder.display()), "move it away")],
         Err(error) if error.kind() == ErrorKind::NotFound => {
             vec![Finding::good(
-                MATTER,
+                CHECK,
                 format!("{} is not there yet; the first start makes it", folder.display()),
             )]
         }
         Err(error) => vec![Finding::broken(
-            MATTER,
+            CHECK,
             format!("{} cannot be looked at ({error})", folder.display()),
             "give yourself access, or choose another with --state",
         )],
@@ -38,7 +38,7 @@ fn privacy(folder: &Path, metadata: &fs::Metadata) -> Finding {
     let shown = folder.display();
     if metadata.uid() != geteuid().as_raw() {
         return Finding::broken(
-            MATTER,
+            CHECK,
             format!("{shown} belongs to another user"),
             "run as that user, or choose another with --state",
         );
@@ -46,15 +46,15 @@ fn privacy(folder: &Path, metadata: &fs::Metadata) -> Finding {
     // Users of ranks may have to pass through it, which does not show them what is there.
     if metadata.mode() & 0o066 != 0 {
         return Finding::broken(
-            MATTER,
+            CHECK,
             format!("{shown} is open to other users"),
             format!("chmod 700 {shown}"),
         );
     }
     match access(folder, AccessFlags::W_OK | AccessFlags::X_OK) {
-        Ok(()) => Finding::good(MATTER, format!("{shown} is yours alone")),
+        Ok(()) => Finding::good(CHECK, format!("{shown} is yours alone")),
         Err(error) => {
-            Finding::broken(MATTER, format!("{shown} cannot be written ({error})"), "mount it read-write")
+            Finding::broken(CHECK, format!("{shown} cannot be written ({error})"), "mount it read-write")
         }
     }
 }
@@ -90,7 +90,7 @@ fn room(folder: &Path) -> Finding {
     match statvfs(folder) {
         Ok(system) => {
             let free = cohabit_client::proto::Bytes(system.blocks_available() * system.fragment_size());
-            match free.0 >= ENOUGH_ROOM {
+            match free.0 >= MIN_FREE_BYTES {
                 true => Finding::good(ROOM, format!("{free} free for state and logs")),
                 false => Finding::doubtful(
                     ROOM,
@@ -109,10 +109,10 @@ fn room(folder: &Path) -> Finding {
 mod tests {
     use std::os::unix::fs::PermissionsExt;
 
-    use super::super::findings::Judgement;
+    use super::super::findings::Diagnosis;
     use super::*;
 
-    fn judged(folder: &Path) -> Vec<(&'static str, Judgement)> {
+    fn judged(folder: &Path) -> Vec<(&'static str, Diagnosis)> {
         look(folder).iter().map(|finding| (finding.matter, finding.judgement)).collect()
     }
 
@@ -128,20 +128,20 @@ mod tests {
         set_mode(folder.path(), 0o755);
         set_mode(&token, 0o644);
         let found = judged(folder.path());
-        assert_eq!(found[..2], [(MATTER, Judgement::Broken), (SECRETS, Judgement::Broken)]);
+        assert_eq!(found[..2], [(CHECK, Diagnosis::Broken), (SECRETS, Diagnosis::Broken)]);
 
         set_mode(folder.path(), 0o700);
         set_mode(&token, 0o600);
         let found = judged(folder.path());
-        assert_eq!(found[..2], [(MATTER, Judgement::Good), (SECRETS, Judgement::Good)]);
+        assert_eq!(found[..2], [(CHECK, Diagnosis::Good), (SECRETS, Diagnosis::Good)]);
     }
 
     #[test]
     fn a_folder_that_is_not_there_is_no_trouble_but_a_file_is() {
         let folder = tempfile::tempdir().unwrap();
-        assert_eq!(judged(&folder.path().join("none")), [(MATTER, Judgement::Good)]);
+        assert_eq!(judged(&folder.path().join("none")), [(CHECK, Diagnosis::Good)]);
         let file = folder.path().join("file");
         fs::write(&file, "").unwrap();
-        assert_eq!(judged(&file), [(MATTER, Judgement::Broken)]);
+        assert_eq!(judged(&file), [(CHECK, Diagnosis::Broken)]);
     }
 }

@@ -4,38 +4,38 @@ use std::fs;
 use std::path::Path;
 
 use cohabit_client::proto::{Bytes, Device};
-use cohabit_worker_daemon::gpu::{GpuProcess, Gpus};
+use cohabit_worker_daemon::gpu::{GpuProcess, NvmlSession};
 
 use super::findings::Finding;
 use super::gpus::name;
 
-const MATTER: &str = "gpu processes";
+const CHECK: &str = "gpu processes";
 /// Every rank has it in its environment, and so have the processes that it starts.
 const OF_A_RANK: &[u8] = b"COHABIT_PROGRESS=";
 /// The name of MPS's programs, as the kernel shortens it.
 const OF_MPS: &str = "nvidia-cuda-mps";
 
-pub(super) fn look(gpus: &Gpus, device: &Device) -> Finding {
+pub(super) fn look(gpus: &NvmlSession, device: &Device) -> Finding {
     match gpus.look(&device.id) {
         Ok(look) => judge(device, &look.processes, Path::new("/proc")),
-        Err(error) => Finding::broken(MATTER, error.to_string(), "nothing runs on it until it answers"),
+        Err(error) => Finding::broken(CHECK, error.to_string(), "nothing runs on it until it answers"),
     }
 }
 
 fn judge(device: &Device, processes: &[GpuProcess], proc: &Path) -> Finding {
     let strangers: Vec<&GpuProcess> =
-        processes.iter().filter(|process| is_stranger(process.pid, proc)).collect();
+        processes.iter().filter(|process| is_foreign(process.pid, proc)).collect();
     if strangers.is_empty() {
-        return Finding::good(MATTER, format!("none but those of Cohabit on {}", name(device)));
+        return Finding::good(CHECK, format!("none but those of Cohabit on {}", name(device)));
     }
     let memory: u64 = strangers.iter().filter_map(|process| process.memory).map(|memory| memory.0).sum();
     let listed: Vec<String> = strangers.iter().map(|process| told(process.pid, proc)).collect();
     let seen = format!("others hold {} on {}: {}", Bytes(memory), name(device), listed.join(", "));
-    Finding::doubtful(MATTER, seen, "end them, or jobs find less memory there than they ask for")
+    Finding::doubtful(CHECK, seen, "end them, or jobs find less memory there than they ask for")
 }
 
 /// An MPS server holds memory for its clients alone, and each of them is judged by itself.
-fn is_stranger(pid: i32, proc: &Path) -> bool {
+fn is_foreign(pid: i32, proc: &Path) -> bool {
     let environment = fs::read(proc.join(pid.to_string()).join("environ")).unwrap_or_default();
     let is_of_a_rank = environment.split(|byte| *byte == 0).any(|variable| variable.starts_with(OF_A_RANK));
     !is_of_a_rank && program(pid, proc).is_none_or(|program| !program.starts_with(OF_MPS))
@@ -55,7 +55,7 @@ fn told(pid: i32, proc: &Path) -> String {
 mod tests {
     use cohabit_client::proto::{DeviceId, DeviceKind};
 
-    use super::super::findings::Judgement;
+    use super::super::findings::Diagnosis;
     use super::*;
 
     fn judged(processes: &[(i32, &str, &str)]) -> Finding {
@@ -77,13 +77,13 @@ mod tests {
     fn ranks_and_mps_servers_are_no_strangers() {
         let rank = (7, "python", "HOME=/\0COHABIT_PROGRESS=/state/ranks/1/1/0/progress\0");
         let server = (8, "nvidia-cuda-mps", "HOME=/\0");
-        assert_eq!(judged(&[rank, server]).judgement, Judgement::Good);
+        assert_eq!(judged(&[rank, server]).judgement, Diagnosis::Good);
     }
 
     #[test]
     fn a_stranger_is_named_with_the_memory_that_it_holds() {
         let found = judged(&[(7, "python", "HOME=/\0"), (8, "blender", "HOME=/\0")]);
-        assert_eq!(found.judgement, Judgement::Doubtful);
+        assert_eq!(found.judgement, Diagnosis::Doubtful);
         assert!(found.seen.contains("hold 2 GiB") && found.seen.contains("pid 7 (python)"), "{}", found.seen);
     }
 

@@ -2,55 +2,55 @@
 
 use std::path::{Path, PathBuf};
 
-use cohabit_client::proto::{Device, GpuFacts, Health, Peer};
-use cohabit_worker_daemon::gpu::{Gpus, NoGpus};
+use cohabit_client::proto::{Device, GpuPeer, GpuProperties, Health};
+use cohabit_worker_daemon::gpu::{NoGpus, NvmlSession};
 
 use super::findings::Finding;
 use super::{device_files, gpu_processes, mps, probe};
 use crate::arguments::DoctorArguments;
 use crate::commands::worker::start::WORKER_FOLDER;
-use crate::config::{Key, Settings};
+use crate::config::{SettingKey, Settings};
 
 const DRIVER: &str = "gpu driver";
 const GPU: &str = "gpu";
 
 /// How to look at GPUs.
 #[derive(Debug)]
-pub(super) struct Look {
+pub(super) struct GpuCheckOptions {
     /// NVIDIA's library, if not the usual one.
     library: Option<PathBuf>,
     /// The state folder of a worker here.
     state: PathBuf,
     /// Whether to try what can only be known by trying.
-    trial: Trial,
+    trial: ProbeMode,
 }
 
 /// Whether MPS is tried.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Trial {
+enum ProbeMode {
     /// Its daemon is started on each GPU that is idle, and stopped again.
     Try,
     /// Nothing is started.
-    OnlyLook,
+    Skip,
 }
 
-impl Look {
+impl GpuCheckOptions {
     /// As a worker on this machine would, by these flags and settings.
-    pub(super) fn new(arguments: &DoctorArguments, settings: &Settings, state: &Path) -> Look {
-        Look {
-            library: arguments.nvml_library.clone().or_else(|| settings.path(Key::NvmlLibrary)),
+    pub(super) fn new(arguments: &DoctorArguments, settings: &Settings, state: &Path) -> GpuCheckOptions {
+        GpuCheckOptions {
+            library: arguments.nvml_library.clone().or_else(|| settings.path(SettingKey::NvmlLibrary)),
             state: state.join(WORKER_FOLDER),
-            trial: if arguments.probe { Trial::Try } else { Trial::OnlyLook },
+            trial: if arguments.probe { ProbeMode::Try } else { ProbeMode::Skip },
         }
     }
 }
 
-pub(super) fn look(how: &Look) -> Vec<Finding> {
-    match Gpus::open(how.library.as_deref()) {
+pub(super) fn look(how: &GpuCheckOptions) -> Vec<Finding> {
+    match NvmlSession::open(how.library.as_deref()) {
         Ok(gpus) => look_with(&gpus, how),
         Err(none) => {
             let mut findings = vec![without_gpus(&none, how.library.as_deref())];
-            findings.extend((how.trial == Trial::Try).then(probe::without_gpus));
+            findings.extend((how.trial == ProbeMode::Try).then(probe::without_gpus));
             findings
         }
     }
@@ -68,7 +68,7 @@ fn without_gpus(none: &NoGpus, named: Option<&Path>) -> Finding {
     Finding::broken(DRIVER, seen, none.advice())
 }
 
-fn look_with(gpus: &Gpus, how: &Look) -> Vec<Finding> {
+fn look_with(gpus: &NvmlSession, how: &GpuCheckOptions) -> Vec<Finding> {
     let (mut devices, mut silent) = (Vec::new(), Vec::new());
     for answer in gpus.devices() {
         match answer {
@@ -86,7 +86,7 @@ fn look_with(gpus: &Gpus, how: &Look) -> Vec<Finding> {
     findings.extend(device_files::look());
     findings.extend(devices.iter().map(|device| gpu_processes::look(gpus, device)));
     findings.extend(mps::look(&devices, &how.state));
-    if how.trial == Trial::Try {
+    if how.trial == ProbeMode::Try {
         findings.extend(devices.iter().map(|device| probe::probe(gpus, device)));
     }
     findings
@@ -119,7 +119,7 @@ fn gpu(device: &Device) -> Finding {
     }
 }
 
-fn details(facts: &GpuFacts) -> String {
+fn details(facts: &GpuProperties) -> String {
     let multiprocessors = facts.multiprocessors.map(|count| format!(", {count} multiprocessors"));
     let capability =
         facts.compute_capability.map(|(major, minor)| format!(", compute capability {major}.{minor}"));
@@ -129,7 +129,7 @@ fn details(facts: &GpuFacts) -> String {
     [multiprocessors.unwrap_or_default(), capability.unwrap_or_default(), modes, address, peers].concat()
 }
 
-fn peer(peer: &Peer) -> String {
+fn peer(peer: &GpuPeer) -> String {
     format!(", {} by {}", peer.device, peer.path)
 }
 
@@ -142,19 +142,19 @@ pub(super) fn name(device: &Device) -> String {
 mod tests {
     use cohabit_client::proto::{Bytes, DeviceId, DeviceKind, PeerPath};
 
-    use super::super::findings::Judgement;
+    use super::super::findings::Diagnosis;
     use super::*;
 
     fn h200() -> Device {
-        let peer = Peer { device: DeviceId("GPU-b".into()), path: PeerPath::NvLink(18) };
-        let facts = GpuFacts {
+        let peer = GpuPeer { device: DeviceId("GPU-b".into()), path: PeerPath::NvLink(18) };
+        let facts = GpuProperties {
             multiprocessors: Some(132),
             compute_capability: Some((9, 0)),
             pci_address: "00000000:3B:00.0".into(),
             driver: "580.159.03".into(),
             cuda: Some((13, 0)),
             peers: vec![peer],
-            ..GpuFacts::default()
+            ..GpuProperties::default()
         };
         let memory = Some(Bytes(141 << 30));
         let device = Device::new(DeviceId("GPU-a".into()), DeviceKind::Gpu, "NVIDIA H200", memory);
@@ -175,16 +175,16 @@ mod tests {
             let none = NoGpus::NoLibrary { why: "libx.so: no such file".into() };
             without_gpus(&none, library)
         };
-        assert_eq!(look(None).judgement, Judgement::Doubtful);
+        assert_eq!(look(None).judgement, Diagnosis::Doubtful);
         let named = look(Some(Path::new("libx.so")));
-        assert_eq!(named.judgement, Judgement::Broken);
+        assert_eq!(named.judgement, Diagnosis::Broken);
         assert!(named.seen.contains("libx.so") && named.seen.contains("host slot"), "{}", named.seen);
     }
 
     #[test]
     fn a_driver_that_should_answer_and_does_not_is_broken() {
         let found = without_gpus(&NoGpus::VersionMismatch, None);
-        assert_eq!(found.judgement, Judgement::Broken);
+        assert_eq!(found.judgement, Diagnosis::Broken);
         assert!(found.advice.unwrap().contains("reload the driver"));
     }
 }

@@ -10,18 +10,18 @@ use cohabit_client::{Client, Error};
 
 use super::findings::Finding;
 use crate::commands::now;
-use crate::config::{Key, Settings};
+use crate::config::{SettingKey, Settings};
 use crate::connect::place;
 
 const HEAD: &str = "head";
 const CLOCK: &str = "clock";
 const PORT: &str = "port";
 /// Where a head listens unless told otherwise.
-const USUAL_ADDRESS: &str = "0.0.0.0:7070";
+const DEFAULT_ADDRESS: &str = "0.0.0.0:7070";
 /// Clocks that differ by more than this confuse people who compare times.
-const TOLERABLE: Span = Span::from_secs(2);
+const MAX_CLOCK_SKEW: Span = Span::from_secs(2);
 /// How long a head may take to answer.
-const PATIENCE: Duration = Duration::from_secs(5);
+const TIMEOUT: Duration = Duration::from_secs(5);
 
 pub(super) async fn look(settings: &Settings) -> Vec<Finding> {
     let place = match place(settings) {
@@ -32,7 +32,7 @@ pub(super) async fn look(settings: &Settings) -> Vec<Finding> {
         }
     };
     let started = Instant::now();
-    let answered = tokio::time::timeout(PATIENCE, Client::connect(place)).await;
+    let answered = tokio::time::timeout(TIMEOUT, Client::connect(place)).await;
     match answered {
         Ok(Ok(client)) => answering(&client, started.elapsed()).await,
         Ok(Err(error)) => vec![Finding::broken(HEAD, "no link", error.to_string()), port(settings)],
@@ -71,7 +71,7 @@ fn since(node: &NodeRecord) -> Time {
 fn clock(latest: Option<Time>, now: Time) -> Finding {
     match latest.map(|latest| latest.since(now)) {
         None => Finding::good(CLOCK, "the head has told no time yet to compare with"),
-        Some(ahead) if ahead > TOLERABLE => Finding::broken(
+        Some(ahead) if ahead > MAX_CLOCK_SKEW => Finding::broken(
             CLOCK,
             format!("the head's clock is at least {ahead} ahead of this one"),
             "let both follow a time server (chrony, systemd-timesyncd)",
@@ -82,7 +82,7 @@ fn clock(latest: Option<Time>, now: Time) -> Finding {
 
 /// Whether a head could listen here.
 fn port(settings: &Settings) -> Finding {
-    let text = settings.find(Key::Listen).map_or(USUAL_ADDRESS, |setting| setting.text);
+    let text = settings.find(SettingKey::Listen).map_or(DEFAULT_ADDRESS, |setting| setting.text);
     let Ok(address) = text.parse::<SocketAddr>() else {
         return Finding::broken(
             PORT,
@@ -102,25 +102,25 @@ fn port(settings: &Settings) -> Finding {
 
 #[cfg(test)]
 mod tests {
-    use super::super::findings::Judgement;
+    use super::super::findings::Diagnosis;
     use super::*;
 
     #[test]
     fn a_head_from_the_future_is_told() {
         let now = Time::EPOCH + Span::from_secs(1_000);
         let judged = |latest| clock(latest, now).judgement;
-        assert_eq!(judged(Some(now + Span::from_secs(60))), Judgement::Broken);
-        assert_eq!(judged(Some(now + Span::from_secs(1))), Judgement::Good);
-        assert_eq!(judged(Some(now - Span::from_secs(60))), Judgement::Good);
-        assert_eq!(judged(None), Judgement::Good);
+        assert_eq!(judged(Some(now + Span::from_secs(60))), Diagnosis::Broken);
+        assert_eq!(judged(Some(now + Span::from_secs(1))), Diagnosis::Good);
+        assert_eq!(judged(Some(now - Span::from_secs(60))), Diagnosis::Good);
+        assert_eq!(judged(None), Diagnosis::Good);
     }
 
     #[test]
     fn a_port_in_use_is_told() {
         let taken = TcpListener::bind("127.0.0.1:0").unwrap();
-        let written = [(Key::Listen, taken.local_addr().unwrap().to_string())].into();
+        let written = [(SettingKey::Listen, taken.local_addr().unwrap().to_string())].into();
         let found = port(&Settings::with_flags(written).unwrap());
-        assert_eq!(found.judgement, Judgement::Doubtful);
+        assert_eq!(found.judgement, Diagnosis::Doubtful);
         assert!(found.seen.contains(&taken.local_addr().unwrap().to_string()));
     }
 }

@@ -2,7 +2,7 @@
 //!
 //! A worker finds out for itself when it starts; this tells what it would take.
 
-use cohabit_worker_daemon::delegable;
+use cohabit_worker_daemon::check_delegation;
 use nix::unistd::geteuid;
 
 use super::findings::Finding;
@@ -11,7 +11,7 @@ const USERS: &str = "users";
 const LIMITS: &str = "cpus, memory";
 
 pub(super) fn look() -> Vec<Finding> {
-    vec![users(geteuid().is_root()), limits(delegable())]
+    vec![users(geteuid().is_root()), limits(check_delegation())]
 }
 
 fn users(is_root: bool) -> Finding {
@@ -25,8 +25,8 @@ fn users(is_root: bool) -> Finding {
     }
 }
 
-fn limits(delegable: Result<(), String>) -> Finding {
-    match delegable {
+fn limits(check_delegation: Result<(), String>) -> Finding {
+    match check_delegation {
         Ok(()) => Finding::good(
             LIMITS,
             "can be limits for jobs, if the worker is a service with Delegate=yes and DelegateSubgroup=daemon",
@@ -41,15 +41,15 @@ fn limits(delegable: Result<(), String>) -> Finding {
 
 #[cfg(test)]
 mod tests {
-    use super::super::findings::Judgement;
+    use super::super::findings::Diagnosis;
     use super::*;
 
     #[test]
     fn what_is_not_kept_apart_is_doubtful_and_said_with_the_reason() {
-        assert_eq!((users(true).judgement, users(false).judgement), (Judgement::Good, Judgement::Doubtful));
-        assert_eq!(limits(Ok(())).judgement, Judgement::Good);
+        assert_eq!((users(true).judgement, users(false).judgement), (Diagnosis::Good, Diagnosis::Doubtful));
+        assert_eq!(limits(Ok(())).judgement, Diagnosis::Good);
         let found = limits(Err("there are none".into()));
-        assert_eq!(found.judgement, Judgement::Doubtful);
+        assert_eq!(found.judgement, Diagnosis::Doubtful);
         assert!(found.seen.contains("(there are none)"), "{}", found.seen);
     }
 }

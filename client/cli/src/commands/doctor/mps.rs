@@ -8,7 +8,7 @@ use std::os::unix::fs::MetadataExt;
 use std::path::{Path, absolute};
 
 use cohabit_client::proto::{Bytes, Device, DeviceSharing};
-use cohabit_worker_daemon::gpu::mps::{Home, Tools};
+use cohabit_worker_daemon::gpu::mps::{MpsDirectory, MpsPrograms};
 use nix::sys::resource::{Resource, getrlimit};
 use nix::sys::statvfs::statvfs;
 use nix::unistd::geteuid;
@@ -26,9 +26,9 @@ const FOREIGN: &str = "foreign mps";
 /// As NVIDIA recommends for the server.
 const ENOUGH_FILES: u64 = 16_384;
 /// Clients keep their queues, and what they pin, there.
-const ENOUGH_SHARED_MEMORY: Bytes = Bytes(1 << 30);
+const MIN_SHARED_MEMORY: Bytes = Bytes(1 << 30);
 /// Where MPS is when nobody says otherwise.
-const USUAL_PIPES: &str = "/tmp/nvidia-mps";
+const DEFAULT_PIPE_DIRECTORY: &str = "/tmp/nvidia-mps";
 
 pub(super) fn look(devices: &[Device], state: &Path) -> Vec<Finding> {
     let mut findings: Vec<Finding> = devices.iter().map(sharing).collect();
@@ -36,7 +36,7 @@ pub(super) fn look(devices: &[Device], state: &Path) -> Vec<Finding> {
     findings.extend(devices.first().map(|device| pipes(device, state)));
     findings.push(shared_memory(Path::new("/dev/shm")));
     findings.push(open_files());
-    findings.push(foreign(Path::new(USUAL_PIPES), Path::new("/proc")));
+    findings.push(foreign(Path::new(DEFAULT_PIPE_DIRECTORY), Path::new("/proc")));
     findings
 }
 
@@ -58,7 +58,7 @@ fn sharing(device: &Device) -> Finding {
 }
 
 fn programs() -> Finding {
-    match Tools::find(&env::var("PATH").unwrap_or_default()) {
+    match MpsPrograms::find(&env::var("PATH").unwrap_or_default()) {
         Ok(tools) => {
             let version = tools.version().map(|version| format!(", version {version}")).unwrap_or_default();
             Finding::good(PROGRAMS, format!("{}{version}", tools.control().display()))
@@ -69,7 +69,7 @@ fn programs() -> Finding {
 
 /// Where a worker makes the pipe directories, whose names must be short, and whether they can be private.
 fn pipes(device: &Device, state: &Path) -> Finding {
-    let homes = match Home::place(state, &device.id) {
+    let homes = match MpsDirectory::place(state, &device.id) {
         Ok(home) => home.parent().unwrap_or(&home).to_owned(),
         Err(error) => return Finding::broken(PIPES, error.to_string(), "choose another folder with --state"),
     };
@@ -104,7 +104,7 @@ fn shared_memory(folder: &Path) -> Finding {
     match statvfs(folder) {
         Ok(system) => {
             let size = Bytes(system.blocks() * system.fragment_size());
-            match size >= ENOUGH_SHARED_MEMORY {
+            match size >= MIN_SHARED_MEMORY {
                 true => Finding::good(MEMORY, format!("{shown} has {size}")),
                 false => Finding::doubtful(MEMORY, format!("{shown} has only {size}"), advice),
             }
@@ -159,7 +159,7 @@ mod tests {
 
     use cohabit_client::proto::{DeviceId, DeviceKind};
 
-    use super::super::findings::Judgement;
+    use super::super::findings::Diagnosis;
     use super::*;
 
     fn h200() -> Device {
@@ -174,10 +174,10 @@ mod tests {
 
     #[test]
     fn only_enforced_sharing_is_good_and_otherwise_it_is_said_why() {
-        assert_eq!(shared(DeviceSharing::Enforced).judgement, Judgement::Good);
+        assert_eq!(shared(DeviceSharing::Enforced).judgement, Diagnosis::Good);
         for sharing in [DeviceSharing::Unenforced("no MPS".into()), DeviceSharing::Alone("no MPS".into())] {
             let found = shared(sharing);
-            assert_eq!((found.judgement, found.advice.as_deref()), (Judgement::Doubtful, Some("no MPS")));
+            assert_eq!((found.judgement, found.advice.as_deref()), (Diagnosis::Doubtful, Some("no MPS")));
         }
     }
 
@@ -185,17 +185,17 @@ mod tests {
     fn pipes_that_others_can_enter_are_doubtful_and_a_link_in_their_place_is_broken() {
         let state = tempfile::tempdir().unwrap();
         let mps = state.path().join("mps");
-        assert_eq!(pipes(&h200(), state.path()).judgement, Judgement::Good, "not there yet");
+        assert_eq!(pipes(&h200(), state.path()).judgement, Diagnosis::Good, "not there yet");
         fs::create_dir(&mps).unwrap();
         let judged = |mode| {
             fs::set_permissions(&mps, fs::Permissions::from_mode(mode)).unwrap();
             pipes(&h200(), state.path()).judgement
         };
-        assert_eq!(judged(0o755), Judgement::Doubtful);
-        assert_eq!(judged(0o700), Judgement::Good);
+        assert_eq!(judged(0o755), Diagnosis::Doubtful);
+        assert_eq!(judged(0o700), Diagnosis::Good);
         fs::remove_dir(&mps).unwrap();
         std::os::unix::fs::symlink("/", &mps).unwrap();
-        assert_eq!(pipes(&h200(), state.path()).judgement, Judgement::Broken);
+        assert_eq!(pipes(&h200(), state.path()).judgement, Diagnosis::Broken);
     }
 
     #[test]
@@ -208,19 +208,19 @@ mod tests {
     fn a_foreign_daemon_counts_only_while_it_lives() {
         let (pipes, proc) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
         let judged = || foreign(pipes.path(), proc.path()).judgement;
-        assert_eq!(judged(), Judgement::Good);
+        assert_eq!(judged(), Diagnosis::Good);
         fs::write(pipes.path().join("nvidia-cuda-mps-control.pid"), "42\n").unwrap();
-        assert_eq!(judged(), Judgement::Good, "its number is nobody's");
+        assert_eq!(judged(), Diagnosis::Good, "its number is nobody's");
         fs::create_dir(proc.path().join("42")).unwrap();
         fs::write(proc.path().join("42/comm"), "bash\n").unwrap();
-        assert_eq!(judged(), Judgement::Good, "its number is another's");
+        assert_eq!(judged(), Diagnosis::Good, "its number is another's");
         fs::write(proc.path().join("42/comm"), "nvidia-cuda-mps\n").unwrap();
-        assert_eq!(judged(), Judgement::Doubtful);
+        assert_eq!(judged(), Diagnosis::Doubtful);
     }
 
     #[test]
     fn a_folder_that_is_not_there_has_no_shared_memory() {
         let found = shared_memory(Path::new("/no/such/folder"));
-        assert!(found.judgement == Judgement::Doubtful && found.seen.contains("cannot be looked at"));
+        assert!(found.judgement == Diagnosis::Doubtful && found.seen.contains("cannot be looked at"));
     }
 }

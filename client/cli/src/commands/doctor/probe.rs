@@ -9,37 +9,37 @@ use std::process;
 use std::time::{Duration, Instant};
 
 use cohabit_client::proto::{Device, DeviceSharing, Span};
-use cohabit_worker_daemon::gpu::Gpus;
-use cohabit_worker_daemon::gpu::mps::{Daemon, Home, MpsError, Tools};
+use cohabit_worker_daemon::gpu::NvmlSession;
+use cohabit_worker_daemon::gpu::mps::{MpsDaemon, MpsDirectory, MpsError, MpsPrograms};
 
 use super::findings::Finding;
 use super::gpus::name;
 
-const MATTER: &str = "mps probe";
+const CHECK: &str = "mps probe";
 /// How long a daemon without clients may take to end.
-const PATIENCE: Duration = Duration::from_secs(10);
+const TIMEOUT: Duration = Duration::from_secs(10);
 
-pub(super) fn probe(gpus: &Gpus, device: &Device) -> Finding {
+pub(super) fn probe(gpus: &NvmlSession, device: &Device) -> Finding {
     let gpu = name(device);
     if let Some(why) = hindrance(gpus, device) {
-        return Finding::doubtful(MATTER, format!("not tried on {gpu}"), why);
+        return Finding::doubtful(CHECK, format!("not tried on {gpu}"), why);
     }
     match attempt(device) {
         Ok(span) => {
             let seen = format!("on {gpu}, an MPS server was ready after {span}; it is stopped again");
-            Finding::good(MATTER, seen)
+            Finding::good(CHECK, seen)
         }
-        Err(error) => Finding::broken(MATTER, format!("MPS does not work on {gpu}"), error.to_string()),
+        Err(error) => Finding::broken(CHECK, format!("MPS does not work on {gpu}"), error.to_string()),
     }
 }
 
 /// What was asked for and cannot be done.
 pub(super) fn without_gpus() -> Finding {
-    Finding::doubtful(MATTER, "not tried", "there is no GPU to try it on")
+    Finding::doubtful(CHECK, "not tried", "there is no GPU to try it on")
 }
 
 /// Why this GPU is better left alone.
-fn hindrance(gpus: &Gpus, device: &Device) -> Option<String> {
+fn hindrance(gpus: &NvmlSession, device: &Device) -> Option<String> {
     if let DeviceSharing::Unenforced(why) | DeviceSharing::Alone(why) = &device.condition.sharing {
         return Some(why.clone());
     }
@@ -52,14 +52,14 @@ fn hindrance(gpus: &Gpus, device: &Device) -> Option<String> {
 
 /// How long it took until the server was ready. If it never is, its logs are left where the error says.
 fn attempt(device: &Device) -> Result<Span, MpsError> {
-    let tools = Tools::find(&env::var("PATH").unwrap_or_default())?;
+    let tools = MpsPrograms::find(&env::var("PATH").unwrap_or_default())?;
     let folder = private_folder().map_err(|error| MpsError(format!("no folder to try it in ({error})")))?;
-    let home = Home::of(&folder, &device.id)?;
+    let home = MpsDirectory::of(&folder, &device.id)?;
     let started = Instant::now();
-    let daemon = Daemon::start(&tools, &home, &device.id)?;
+    let daemon = MpsDaemon::start(&tools, &home, &device.id)?;
     let took = started.elapsed();
-    daemon.quit(PATIENCE)?;
-    for left in [Home::place(&folder, &device.id)?, folder] {
+    daemon.quit(TIMEOUT)?;
+    for left in [MpsDirectory::place(&folder, &device.id)?, folder] {
         // What stays in a temporary folder harms nobody.
         _ = fs::remove_dir_all(left);
     }

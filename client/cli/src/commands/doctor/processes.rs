@@ -10,7 +10,7 @@ use std::path::Path;
 
 use super::findings::Finding;
 
-const MATTER: &str = "ranks";
+const CHECK: &str = "ranks";
 
 pub(super) fn look() -> Vec<Finding> {
     vec![judge(&command_lines(Path::new("/proc")))]
@@ -33,12 +33,12 @@ fn judge(processes: &[Vec<String>]) -> Finding {
     let executors: Vec<_> = ours().filter(|words| verb(words) == Some("executor")).collect();
     let has_worker = ours().any(|words| matches!(verb(words), Some("worker" | "up" | "demo")));
     match executors.len() {
-        0 => Finding::good(MATTER, "none runs here"),
+        0 => Finding::good(CHECK, "none runs here"),
         count if has_worker => {
-            Finding::good(MATTER, format!("{count} run here, and a worker watches over them"))
+            Finding::good(CHECK, format!("{count} run here, and a worker watches over them"))
         }
         count => Finding::doubtful(
-            MATTER,
+            CHECK,
             format!("{count} run here without a worker: {}", folders(&executors)),
             "start the worker again with the same --state to adopt them, else they end by themselves",
         ),
@@ -62,7 +62,7 @@ fn folders(executors: &[&Vec<String>]) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::super::findings::Judgement;
+    use super::super::findings::Diagnosis;
     use super::*;
 
     fn judged(lines: &[&str]) -> Finding {
@@ -72,11 +72,11 @@ mod tests {
 
     #[test]
     fn ranks_without_a_worker_are_told_with_their_folders() {
-        assert_eq!(judged(&["bash", "executor x"]).judgement, Judgement::Good);
+        assert_eq!(judged(&["bash", "executor x"]).judgement, Diagnosis::Good);
         let executor = "/usr/bin/cohabit executor /state/ranks/1/1/0";
-        assert_eq!(judged(&[executor, "cohabit worker start"]).judgement, Judgement::Good);
+        assert_eq!(judged(&[executor, "cohabit worker start"]).judgement, Diagnosis::Good);
         let alone = judged(&[executor]);
-        assert_eq!(alone.judgement, Judgement::Doubtful);
+        assert_eq!(alone.judgement, Diagnosis::Doubtful);
         assert!(alone.seen.contains("/state/ranks/1/1/0"));
     }
 

@@ -1,7 +1,8 @@
 //! Nodes that could run a job, or a part of it, when they are empty.
 
 use cohabit_client::proto::{
-    Bytes, Demand, Device, DeviceRecord, DeviceSharing, Limits, NodeRecord, NodeState, Share, Spread,
+    Bytes, Demand, Device, DeviceRecord, DeviceSharing, EnforcementRequirement, NodeRecord, NodeState, Share,
+    Spread,
 };
 
 /// Their names. Whether they are enough, the head knows.
@@ -44,5 +45,5 @@ fn could_hold(demand: &Demand, device: &Device, reserve: Bytes) -> bool {
     };
     let needed = demand.gpu_memory.map(|needed| if shares { needed + reserve } else { needed });
     let is_large = device.memory.zip(needed).is_none_or(|(there, needed)| there >= needed);
-    is_large && (enforces || !shares || demand.limits == Limits::BestEffort)
+    is_large && (enforces || !shares || demand.limits == EnforcementRequirement::BestEffort)
 }

@@ -3,17 +3,18 @@
 use std::collections::BTreeMap;
 
 use cohabit_client::proto::{
-    Array, Companionship, Compute, Consideration, ConsideredNeighbour, ConsideredPlace, Dependency, Gpus,
-    JobId, JobSpec, Launch, Limits, ModelDescription, Share, Sharing, Slowdown, Span, Spread, Work,
+    Array, ColocationSlowdown, ComputeLimit, Dependency, DryRun, DryRunNeighbor, DryRunPlacement,
+    EnforcementRequirement, Entrypoint, GpuRequest, JobId, JobSpec, LaunchMode, ModelDescription, Share,
+    Sharing, Slowdown, Span, Spread,
 };
 use serde::Serialize;
 
-use crate::render::documents::Prediction;
-use crate::render::moment;
+use crate::render::documents::PredictionDocument;
+use crate::render::rfc3339;
 
 /// What would be submitted, and what would become of it.
 #[derive(Debug, Serialize)]
-pub(super) struct Plan {
+pub(super) struct DryRunDocument {
     dry_run: bool,
     name: String,
     command: Vec<String>,
@@ -35,7 +36,7 @@ pub(super) struct Plan {
     max_slowdown: Option<f64>,
     cpus: u32,
     memory: u64,
-    launch: Launch,
+    launch: LaunchMode,
     time_limit_s: Option<f64>,
     members: Option<u64>,
     at_once: Option<u32>,
@@ -54,15 +55,15 @@ pub(super) struct Plan {
     idempotency_key: String,
     fitting_nodes: Vec<String>,
     /// Nothing where it would have to wait for a place.
-    placement: Option<Place>,
-    beside: Vec<Neighbour>,
-    predicted: Predicted,
+    placement: Option<PlacementDocument>,
+    beside: Vec<NeighborDocument>,
+    predicted: DryRunPredictionDocument,
     reason: String,
 }
 
 /// Where it would go.
 #[derive(Debug, Serialize)]
-struct Place {
+struct PlacementDocument {
     nodes: Vec<String>,
     devices: Vec<String>,
     share: f64,
@@ -70,9 +71,9 @@ struct Place {
 
 /// What is expected of it there.
 #[derive(Debug, Serialize)]
-struct Predicted {
+struct DryRunPredictionDocument {
     #[serde(flatten)]
-    prediction: Prediction,
+    prediction: PredictionDocument,
     slowdown_least: Option<f64>,
     slowdown_most: Option<f64>,
     slowdown_measured: Option<f64>,
@@ -80,7 +81,7 @@ struct Predicted {
 
 /// A job that it would join: how many times as long as alone that one takes now, and would take then.
 #[derive(Debug, Serialize)]
-struct Neighbour {
+struct NeighborDocument {
     job: JobId,
     name: String,
     slowdown_now: f64,
@@ -90,25 +91,25 @@ struct Neighbour {
     slowdown_measured: Option<f64>,
 }
 
-impl Plan {
+impl DryRunDocument {
     pub(super) fn new(
         spec: &JobSpec,
         key: &str,
         fitting_nodes: Vec<String>,
-        consideration: &Consideration,
-    ) -> Plan {
+        consideration: &DryRun,
+    ) -> DryRunDocument {
         let (command, script) = match &spec.work {
-            Work::Command(command) => (command.argv.clone(), command.script.is_some()),
-            Work::Function(_) | Work::Actor(_) => (vec![spec.work.title()], false),
+            Entrypoint::Command(command) => (command.argv.clone(), command.script.is_some()),
+            Entrypoint::Function(_) | Entrypoint::Actor(_) => (vec![spec.work.title()], false),
         };
         let warning =
             spec.stop.warning.map(|warning| format!("{}@{}s", warning.signal, warning.before.as_secs_f64()));
         let is_even = spec.demand.spread == Spread::Even;
         let on_each = match spec.demand.gpus {
-            Gpus::Part(share) => share.as_f64(),
-            Gpus::Whole(count) => count.into(),
+            GpuRequest::Part(share) => share.as_f64(),
+            GpuRequest::Whole(count) => count.into(),
         };
-        Plan {
+        DryRunDocument {
             dry_run: true,
             name: spec.name.clone(),
             command,
@@ -120,8 +121,8 @@ impl Plan {
             gpus: on_each * f64::from(spec.demand.nodes),
             gpu_memory: spec.demand.gpu_memory.map(|memory| memory.0),
             exclusive: spec.demand.sharing == Sharing::Exclusive,
-            enforced: spec.demand.limits == Limits::Enforced,
-            cap_compute: spec.demand.compute == Compute::Capped,
+            enforced: spec.demand.limits == EnforcementRequirement::Enforced,
+            cap_compute: spec.demand.compute == ComputeLimit::Capped,
             gpu_processes: spec.demand.gpu_processes,
             max_slowdown: spec.demand.max_slowdown.map(Slowdown::as_f64),
             cpus: spec.demand.cpus,
@@ -131,7 +132,7 @@ impl Plan {
             members: spec.array.as_ref().map(Array::len),
             at_once: spec.array.as_ref().and_then(|array| array.at_once),
             depends_on: spec.depends_on.clone(),
-            begin: spec.begin.map(moment),
+            begin: spec.begin.map(rfc3339),
             priority: spec.priority,
             retries: spec.retry.limit,
             stop_signal: warning,
@@ -144,18 +145,18 @@ impl Plan {
             slurm_env: spec.slurm_environment,
             idempotency_key: key.to_owned(),
             fitting_nodes,
-            placement: consideration.place.as_ref().map(Place::from),
-            beside: consideration.neighbours.iter().map(Neighbour::from).collect(),
-            predicted: Predicted::from(consideration),
+            placement: consideration.place.as_ref().map(PlacementDocument::from),
+            beside: consideration.neighbours.iter().map(NeighborDocument::from).collect(),
+            predicted: DryRunPredictionDocument::from(consideration),
             reason: consideration.reason.clone(),
         }
     }
 }
 
-impl From<&ConsideredPlace> for Place {
-    fn from(place: &ConsideredPlace) -> Place {
-        let ConsideredPlace { nodes, devices, share } = place;
-        Place {
+impl From<&DryRunPlacement> for PlacementDocument {
+    fn from(place: &DryRunPlacement) -> PlacementDocument {
+        let DryRunPlacement { nodes, devices, share } = place;
+        PlacementDocument {
             nodes: nodes.clone(),
             devices: devices.iter().map(|device| device.to_string()).collect(),
             share: Share::as_f64(*share),
@@ -163,11 +164,11 @@ impl From<&ConsideredPlace> for Place {
     }
 }
 
-impl From<&Consideration> for Predicted {
-    fn from(consideration: &Consideration) -> Predicted {
+impl From<&DryRun> for DryRunPredictionDocument {
+    fn from(consideration: &DryRun) -> DryRunPredictionDocument {
         let company = consideration.company.as_ref();
-        Predicted {
-            prediction: Prediction::from(&consideration.predicted),
+        DryRunPredictionDocument {
+            prediction: PredictionDocument::from(&consideration.predicted),
             slowdown_least: company.map(|it| it.predicted.least.as_f64()),
             slowdown_most: company.map(|it| it.predicted.most.as_f64()),
             slowdown_measured: company.and_then(|it| it.measured).map(Slowdown::as_f64),
@@ -175,11 +176,11 @@ impl From<&Consideration> for Predicted {
     }
 }
 
-impl From<&ConsideredNeighbour> for Neighbour {
-    fn from(neighbour: &ConsideredNeighbour) -> Neighbour {
-        let ConsideredNeighbour { name, now, then: Companionship { job, predicted, measured, .. } } =
+impl From<&DryRunNeighbor> for NeighborDocument {
+    fn from(neighbour: &DryRunNeighbor) -> NeighborDocument {
+        let DryRunNeighbor { name, now, then: ColocationSlowdown { job, predicted, measured, .. } } =
             neighbour;
-        Neighbour {
+        NeighborDocument {
             job: *job,
             name: name.clone(),
             slowdown_now: now.as_f64(),

@@ -1,8 +1,9 @@
 //! What a dry run says of jobs that would start, share, or wait.
 
 use cohabit_client::proto::{
-    Bytes, Companionship, Consideration, ConsideredNeighbour, ConsideredPlace, Demand, DeviceId, Gpus, JobId,
-    JobSpec, Limits, Predicted, PredictedSlowdown, Share, Slowdown, Span, Spread,
+    Bytes, ColocationSlowdown, Demand, DeviceId, DryRun, DryRunNeighbor, DryRunPlacement,
+    EnforcementRequirement, GpuRequest, JobId, JobPrediction, JobSpec, PredictedSlowdown, Share, Slowdown,
+    Span, Spread,
 };
 use jiff::tz::TimeZone;
 
@@ -14,7 +15,7 @@ fn spec(demand: Demand) -> JobSpec {
 }
 
 fn half() -> JobSpec {
-    spec(Demand { gpus: Gpus::Part(Share(500)), ..Demand::default() })
+    spec(Demand { gpus: GpuRequest::Part(Share(500)), ..Demand::default() })
 }
 
 fn fitting(demand: Demand) -> Vec<String> {
@@ -22,32 +23,32 @@ fn fitting(demand: Demand) -> Vec<String> {
 }
 
 /// No place, and nothing known.
-fn waits() -> Consideration {
-    Consideration {
+fn waits() -> DryRun {
+    DryRun {
         place: None,
         reason: "no worker is connected that takes jobs".into(),
-        predicted: Predicted::default(),
+        predicted: JobPrediction::default(),
         company: None,
         neighbours: Vec::new(),
     }
 }
 
 /// Job 15, as it would be, beside job 12.
-fn joins() -> Consideration {
-    let company = |job: u64, beside: u64, slowdown, measured| Companionship {
+fn joins() -> DryRun {
+    let company = |job: u64, beside: u64, slowdown, measured| ColocationSlowdown {
         job: JobId::new(job),
         beside: vec![JobId::new(beside)],
         predicted: PredictedSlowdown::new(slowdown, 0.05),
         measured,
     };
-    Consideration {
-        place: Some(ConsideredPlace {
+    DryRun {
+        place: Some(DryRunPlacement {
             nodes: vec!["gpu1".into()],
             devices: vec![DeviceId("GPU-5e1".into())],
             share: Share(500),
         }),
         reason: "it would start at once".into(),
-        predicted: Predicted {
+        predicted: JobPrediction {
             iterations: Some(1_000),
             runtime: Some(Span::from_secs(600)),
             slowdown: Some(Slowdown(1_120)),
@@ -56,7 +57,7 @@ fn joins() -> Consideration {
             ends_at: Some(at(772)),
         },
         company: Some(company(15, 12, 1.12, None)),
-        neighbours: vec![ConsideredNeighbour {
+        neighbours: vec![DryRunNeighbor {
             name: "resnet".into(),
             now: Slowdown::NONE,
             then: company(12, 15, 1.3, Some(Slowdown(1_220))),
@@ -64,32 +65,35 @@ fn joins() -> Consideration {
     }
 }
 
-fn told(spec: &JobSpec, fitting: &[&str], consideration: &Consideration) -> String {
+fn told(spec: &JobSpec, fitting: &[&str], consideration: &DryRun) -> String {
     let fitting: Vec<String> = fitting.iter().map(ToString::to_string).collect();
     words(spec, &fitting, consideration, &TimeZone::UTC)
 }
 
 #[test]
 fn nodes_that_are_large_enough_fit() {
-    let two = Demand { gpus: Gpus::Whole(2), ..Demand::default() };
+    let two = Demand { gpus: GpuRequest::Whole(2), ..Demand::default() };
     assert_eq!(fitting(two), ["gpu1"]);
     let large = Demand { gpu_memory: Some(Bytes(100 << 30)), ..Demand::default() };
     assert_eq!(fitting(large), ["gpu1", "trial"]);
     assert_eq!(fitting(Demand { cpus: 65, ..Demand::default() }), [""; 0]);
-    assert_eq!(fitting(Demand { gpus: Gpus::Whole(9), spread: Spread::Free, ..two }), ["gpu1", "trial"]);
+    assert_eq!(
+        fitting(Demand { gpus: GpuRequest::Whole(9), spread: Spread::Free, ..two }),
+        ["gpu1", "trial"]
+    );
 }
 
 #[test]
 fn who_shares_needs_room_for_the_reserve_and_may_insist_on_limits() {
     let part = |gib: u64, limits| {
         let gpu_memory = Some(Bytes(gib << 30));
-        fitting(Demand { gpus: Gpus::Part(Share(500)), gpu_memory, limits, ..Demand::default() })
+        fitting(Demand { gpus: GpuRequest::Part(Share(500)), gpu_memory, limits, ..Demand::default() })
     };
-    assert_eq!(part(140, Limits::BestEffort), ["gpu1", "trial"]);
+    assert_eq!(part(140, EnforcementRequirement::BestEffort), ["gpu1", "trial"]);
     // The host slot has no memory to count.
-    assert_eq!(part(141, Limits::BestEffort), ["gpu1"]);
-    assert_eq!(part(140, Limits::Enforced), ["gpu1"]);
-    assert_eq!(part(141, Limits::Enforced), [""; 0]);
+    assert_eq!(part(141, EnforcementRequirement::BestEffort), ["gpu1"]);
+    assert_eq!(part(140, EnforcementRequirement::Enforced), ["gpu1"]);
+    assert_eq!(part(141, EnforcementRequirement::Enforced), [""; 0]);
 }
 
 #[test]
@@ -99,15 +103,15 @@ fn it_says_beside_whom_a_job_would_go_and_what_that_costs_both() {
 
 #[test]
 fn who_would_have_to_wait_is_told_why() {
-    let any = spec(Demand { gpus: Gpus::Whole(3), spread: Spread::Free, ..Demand::default() });
+    let any = spec(Demand { gpus: GpuRequest::Whole(3), spread: Spread::Free, ..Demand::default() });
     insta::assert_snapshot!("dry_run_waits", told(&any, &[], &waits()));
 }
 
 #[test]
 fn the_document_says_what_would_be_submitted_and_what_would_become_of_it() {
-    let plan = Plan::new(&half(), "key", vec!["gpu1".into()], &joins());
-    insta::assert_snapshot!("dry_run_json", serde_json::to_string_pretty(&versioned(plan)).unwrap());
-    let plan = Plan::new(&half(), "key", vec!["gpu1".into()], &waits());
-    let document = serde_json::to_value(versioned(plan)).unwrap();
+    let plan = DryRunDocument::new(&half(), "key", vec!["gpu1".into()], &joins());
+    insta::assert_snapshot!("dry_run_json", serde_json::to_string_pretty(&with_schema(plan)).unwrap());
+    let plan = DryRunDocument::new(&half(), "key", vec!["gpu1".into()], &waits());
+    let document = serde_json::to_value(with_schema(plan)).unwrap();
     assert!(document["placement"].is_null() && document["predicted"]["slowdown"].is_null(), "{document}");
 }

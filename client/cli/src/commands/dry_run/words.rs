@@ -1,20 +1,15 @@
 //! A dry run in sentences.
 
 use cohabit_client::proto::{
-    Array, Companionship, Consideration, ConsideredNeighbour, ConsideredPlace, Gpus, JobSpec, Predicted,
-    PredictedSlowdown, Share, Spread, Work,
+    Array, ColocationSlowdown, DryRun, DryRunNeighbor, DryRunPlacement, Entrypoint, GpuRequest,
+    JobPrediction, JobSpec, PredictedSlowdown, Share, Spread,
 };
 use jiff::tz::TimeZone;
 
-use crate::render::clock;
+use crate::render::local_time;
 
 /// What would be submitted, what would become of it, and that nothing was.
-pub(super) fn words(
-    spec: &JobSpec,
-    fitting: &[String],
-    consideration: &Consideration,
-    zone: &TimeZone,
-) -> String {
+pub(super) fn words(spec: &JobSpec, fitting: &[String], consideration: &DryRun, zone: &TimeZone) -> String {
     let mut lines = vec![submission(spec)];
     lines.extend((!fitting.is_empty()).then(|| format!("It fits {}.", fitting.join(", "))));
     lines.extend(consideration.place.as_ref().map(|it| place(it, &consideration.neighbours)));
@@ -34,8 +29,8 @@ fn sentence(reason: &str) -> String {
 
 fn submission(spec: &JobSpec) -> String {
     let command = match &spec.work {
-        Work::Command(command) => shlex::try_join(command.argv.iter().map(String::as_str)).ok(),
-        Work::Function(_) | Work::Actor(_) => None,
+        Entrypoint::Command(command) => shlex::try_join(command.argv.iter().map(String::as_str)).ok(),
+        Entrypoint::Function(_) | Entrypoint::Actor(_) => None,
     };
     let members = spec.array.as_ref().map(|array| format!(", an array of {} members", Array::len(array)));
     format!(
@@ -49,8 +44,8 @@ fn submission(spec: &JobSpec) -> String {
 
 fn devices(spec: &JobSpec) -> String {
     let count = match spec.demand.gpus {
-        Gpus::Part(share) => share.to_string(),
-        Gpus::Whole(count) => count.to_string(),
+        GpuRequest::Part(share) => share.to_string(),
+        GpuRequest::Whole(count) => count.to_string(),
     };
     match spec.demand.spread {
         Spread::Even => format!("{count} GPUs on each of {} node(s)", spec.demand.nodes),
@@ -58,7 +53,7 @@ fn devices(spec: &JobSpec) -> String {
     }
 }
 
-fn place(place: &ConsideredPlace, neighbours: &[ConsideredNeighbour]) -> String {
+fn place(place: &DryRunPlacement, neighbours: &[DryRunNeighbor]) -> String {
     let devices: Vec<&str> = place.devices.iter().map(|device| device.as_str()).collect();
     let what = match place.share {
         _ if devices.is_empty() => String::new(),
@@ -74,7 +69,7 @@ fn place(place: &ConsideredPlace, neighbours: &[ConsideredNeighbour]) -> String 
     format!("It would go to {}{what}{beside}.", place.nodes.join(", "))
 }
 
-fn cost(own: &Companionship, neighbours: &[ConsideredNeighbour]) -> String {
+fn cost(own: &ColocationSlowdown, neighbours: &[DryRunNeighbor]) -> String {
     let PredictedSlowdown { expected, least, most } = own.predicted;
     let measured = own.measured.map(|it| format!(", and {it:.2} times was measured")).unwrap_or_default();
     let theirs = neighbours.iter().map(|it| {
@@ -89,11 +84,11 @@ fn cost(own: &Companionship, neighbours: &[ConsideredNeighbour]) -> String {
 }
 
 /// When it may start and end, and what it takes, as far as anything is known.
-fn expected(predicted: &Predicted, zone: &TimeZone) -> Option<String> {
+fn expected(predicted: &JobPrediction, zone: &TimeZone) -> Option<String> {
     let parts = [
-        predicted.starts_at.map(|time| format!("start at {}", clock(time, zone))),
+        predicted.starts_at.map(|time| format!("start at {}", local_time(time, zone))),
         predicted.runtime.map(|span| format!("run for {span} alone")),
-        predicted.ends_at.map(|time| format!("end at {}", clock(time, zone))),
+        predicted.ends_at.map(|time| format!("end at {}", local_time(time, zone))),
         predicted.gpu_memory.map(|memory| format!("take {memory} of GPU memory")),
     ];
     let parts: Vec<String> = parts.into_iter().flatten().collect();

@@ -12,36 +12,36 @@ const STYLE: &str = "  {prefix:28} [{bar:30}] {human_pos}/{human_len} epochs {ms
 const LINES: usize = 10;
 
 /// What shows it.
-pub(super) enum Bar {
+pub(super) enum TrainingProgress {
     Hidden,
-    Drawn(ProgressBar),
-    Written,
+    Terminal(ProgressBar),
+    Lines,
 }
 
-impl Bar {
+impl TrainingProgress {
     /// Shown if that was asked for.
-    pub(super) fn new(asked_for: bool) -> Bar {
+    pub(super) fn new(asked_for: bool) -> TrainingProgress {
         if !asked_for {
-            return Bar::Hidden;
+            return TrainingProgress::Hidden;
         }
         if !io::stderr().is_terminal() {
-            return Bar::Written;
+            return TrainingProgress::Lines;
         }
         let style = ProgressStyle::with_template(STYLE).unwrap_or_else(|_| ProgressStyle::default_bar());
-        Bar::Drawn(ProgressBar::new(0).with_style(style.progress_chars("=> ")))
+        TrainingProgress::Terminal(ProgressBar::new(0).with_style(style.progress_chars("=> ")))
     }
 
     /// One more epoch is done.
     pub(super) fn show(&self, what: &str, epoch: &Epoch) {
         match self {
-            Bar::Hidden => {}
-            Bar::Drawn(bar) => {
+            TrainingProgress::Hidden => {}
+            TrainingProgress::Terminal(bar) => {
                 bar.set_length(epoch.of as u64);
                 bar.set_position(epoch.epoch as u64);
                 bar.set_prefix(what.to_owned());
                 bar.set_message(losses(epoch));
             }
-            Bar::Written => {
+            TrainingProgress::Lines => {
                 if epoch.epoch.is_multiple_of(epoch.of.div_ceil(LINES).max(1)) {
                     output::message(&format!(
                         "{what}: epoch {} of {}, {}",
@@ -63,9 +63,9 @@ fn losses(epoch: &Epoch) -> String {
 }
 
 /// Also where a training fails, nothing of the bar is left.
-impl Drop for Bar {
+impl Drop for TrainingProgress {
     fn drop(&mut self) {
-        if let Bar::Drawn(bar) = self {
+        if let TrainingProgress::Terminal(bar) = self {
             bar.finish_and_clear();
         }
     }

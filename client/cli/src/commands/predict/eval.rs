@@ -4,29 +4,29 @@ use std::time::Instant;
 
 use cohabit_predict::interference::{MeasuredSet, Model, evaluate};
 
-use super::document::Evaluation;
+use super::document::EvaluationDocument;
 use super::{input, sheet};
-use crate::arguments::{Format, PredictEvalArguments};
-use crate::failure::Failure;
+use crate::arguments::{OutputFormat, PredictEvalArguments};
+use crate::failure::CommandError;
 use crate::output;
-use crate::render::documents::versioned;
+use crate::render::documents::with_schema;
 
 /// Asked again for as long as this, in seconds: one look at the clock says little.
-const TIMED: f64 = 0.2;
+const TIMING_SECONDS: f64 = 0.2;
 
-pub(super) fn eval(arguments: &PredictEvalArguments) -> Result<(), Failure> {
+pub(super) fn eval(arguments: &PredictEvalArguments) -> Result<(), CommandError> {
     let measured = input::measurements(&arguments.data)?;
     let stored = input::model(&arguments.weights)?;
     let figures = evaluate(&*stored.model, &measured);
-    let evaluation = Evaluation {
+    let evaluation = EvaluationDocument {
         model: &stored.card.model,
         figures: &figures,
         us_per_set: time(&*stored.model, &measured),
     };
     match arguments.display.output {
-        Format::Json => output::document(&versioned(evaluation)),
-        Format::Table | Format::Wide => output::data(&sheet::evaluation(&evaluation)),
-        Format::Quiet => output::data(&sheet::part(figures.mape_slowdown)),
+        OutputFormat::Json => output::document(&with_schema(evaluation)),
+        OutputFormat::Table | OutputFormat::Wide => output::data(&sheet::evaluation(&evaluation)),
+        OutputFormat::Quiet => output::data(&sheet::part(figures.mape_slowdown)),
     }
 }
 
@@ -38,7 +38,7 @@ fn time(model: &dyn Model, measured: &[MeasuredSet]) -> Option<f64> {
     }
     let begun = Instant::now();
     let mut asked = 0;
-    while asked == 0 || begun.elapsed().as_secs_f64() < TIMED {
+    while asked == 0 || begun.elapsed().as_secs_f64() < TIMING_SECONDS {
         std::hint::black_box(model.predict(&sets));
         asked += sets.len();
     }

@@ -1,22 +1,22 @@
 //! The report of a training: one page with its figures and its learning curves, complete in itself.
 
-use cohabit_predict::interference::{Card, Epoch, Figures};
+use cohabit_predict::interference::{Epoch, ModelCard, PredictionMetrics};
 
 use super::sheet;
-use crate::failure::Failure;
-use crate::page::chart::{Axis, Curve, counts, curves};
-use crate::page::html::{self, escaped, figure};
+use crate::failure::CommandError;
+use crate::page::chart::{Axis, Curve, count_axis, curves};
+use crate::page::html::{self, escape_html, figure};
 use crate::page::palette;
 
 const HEIGHT: u32 = 320;
 
 /// The page.
-pub(super) fn page(card: &Card) -> Result<String, Failure> {
+pub(super) fn page(card: &ModelCard) -> Result<String, CommandError> {
     let body = [heading(card), figures(card), learning(card)?, command(card)];
     Ok(html::page(&format!("{} on {}", card.model, card.data.file), &body.concat()))
 }
 
-fn heading(card: &Card) -> String {
+fn heading(card: &ModelCard) -> String {
     let data = &card.data;
     let facts = [
         ("model", card.model.clone()),
@@ -26,25 +26,27 @@ fn heading(card: &Card) -> String {
         ("GPUs", data.gpus.join(", ")),
         ("seed", card.seed.to_string()),
     ];
-    let told: String =
-        facts.iter().map(|(name, fact)| format!("<span>{name} <b>{}</b></span> ", escaped(fact))).collect();
+    let told: String = facts
+        .iter()
+        .map(|(name, fact)| format!("<span>{name} <b>{}</b></span> ", escape_html(fact)))
+        .collect();
     format!("<h1>A model of interference, trained</h1>\n<p class=\"facts\">{told}</p>\n")
 }
 
 /// A column for each part of the measurements that a model was asked about.
-fn figures(card: &Card) -> String {
+fn figures(card: &ModelCard) -> String {
     let mut columns = vec![("its own data".to_owned(), &card.training)];
     for held in &card.held_out {
         columns.push((format!("without {}, {} observed", held.split, held.observed), &held.figures));
     }
-    let section = |(title, figures): &(String, &Figures)| {
+    let section = |(title, figures): &(String, &PredictionMetrics)| {
         let rows: String = sheet::told(figures)
             .iter()
-            .map(|(name, value)| format!("<tr><th>{name}</th><td>{}</td></tr>\n", escaped(value)))
+            .map(|(name, value)| format!("<tr><th>{name}</th><td>{}</td></tr>\n", escape_html(value)))
             .collect();
         format!(
             "<h3>{}</h3>\n<div class=\"wide\"><table><tbody>\n{rows}</tbody></table></div>\n",
-            escaped(title)
+            escape_html(title)
         )
     };
     let sections: String = columns.iter().map(section).collect();
@@ -54,7 +56,7 @@ fn figures(card: &Card) -> String {
     )
 }
 
-fn learning(card: &Card) -> Result<String, Failure> {
+fn learning(card: &ModelCard) -> Result<String, CommandError> {
     if card.curve.len() < 2 {
         return Ok(String::new());
     }
@@ -66,8 +68,8 @@ fn learning(card: &Card) -> Result<String, Failure> {
         both.iter().flatten().map(|(_, loss)| *loss).filter(|loss| loss.is_finite()).fold(0.0, f64::max);
     let curve = |(place, points): (usize, Vec<_>)| Curve { colour: palette::of_series(place), points };
     let drawn: Vec<Curve> = both.into_iter().enumerate().map(curve).collect();
-    let svg = curves(&counts("epoch", card.curve.len() as f64), &losses(most), &drawn, HEIGHT)?;
-    let curve = |(place, name)| format!("<span>{}{name}</span>", palette::chip(place));
+    let svg = curves(&count_axis("epoch", card.curve.len() as f64), &losses(most), &drawn, HEIGHT)?;
+    let curve = |(place, name)| format!("<span>{}{name}</span>", palette::legend_marker(place));
     let names: String = ["learned from", "held back"].into_iter().enumerate().map(curve).collect();
     let legend = format!("<div class=\"legend\">{names}</div>\n");
     Ok(figure("How it learned", "Mean loss after each epoch.", &format!("{legend}{svg}")))
@@ -79,6 +81,6 @@ fn losses(most: f64) -> Axis {
     Axis { label: "loss", range: 0.0..top, ticks, write: |loss| format!("{loss:.3}") }
 }
 
-fn command(card: &Card) -> String {
-    format!("<section>\n<h2>How to repeat it</h2>\n<pre>{}</pre>\n</section>\n", escaped(&card.command))
+fn command(card: &ModelCard) -> String {
+    format!("<section>\n<h2>How to repeat it</h2>\n<pre>{}</pre>\n</section>\n", escape_html(&card.command))
 }

@@ -1,11 +1,11 @@
 //! What people read of a model: its card and its figures, a line for each.
 
-use cohabit_predict::interference::{Card, Figures};
+use cohabit_predict::interference::{ModelCard, PredictionMetrics};
 
-use super::document::Evaluation;
+use super::document::EvaluationDocument;
 
 /// All there is to tell of a model.
-pub(super) fn card(card: &Card) -> String {
+pub(super) fn card(card: &ModelCard) -> String {
     let data = &card.data;
     let mut lines = vec![
         line("model", &card.model),
@@ -29,7 +29,7 @@ pub(super) fn card(card: &Card) -> String {
 }
 
 /// What a model was asked, and how well it answered.
-pub(super) fn evaluation(evaluation: &Evaluation<'_>) -> String {
+pub(super) fn evaluation(evaluation: &EvaluationDocument<'_>) -> String {
     let mut lines = vec![line("model", evaluation.model)];
     lines.extend(figures("on these data", evaluation.figures));
     lines.extend(evaluation.us_per_set.map(|us| line("time", &format!("{us:.1} us for each set"))));
@@ -42,7 +42,7 @@ pub(super) fn part(value: Option<f64>) -> String {
 }
 
 /// The figures in words, what was not measured left out.
-pub(super) fn told(figures: &Figures) -> Vec<(&'static str, String)> {
+pub(super) fn told(figures: &PredictionMetrics) -> Vec<(&'static str, String)> {
     let told = [
         ("slowdown, mean error", figures.mape_slowdown),
         ("slowdown, 95th percentile", figures.p95_ape_slowdown),
@@ -58,7 +58,7 @@ pub(super) fn told(figures: &Figures) -> Vec<(&'static str, String)> {
     std::iter::once(("rows", figures.rows.to_string())).chain(known).collect()
 }
 
-fn figures(title: &str, figures: &Figures) -> Vec<String> {
+fn figures(title: &str, figures: &PredictionMetrics) -> Vec<String> {
     let rows = told(figures).into_iter().map(|(name, value)| format!("  {name:30} {value:>8}\n"));
     std::iter::once(format!("{title}\n")).chain(rows).collect()
 }

@@ -1,33 +1,36 @@
 //! `predict train`: a model is trained, scored on what such models never saw, and kept.
 
-use cohabit_predict::interference::{Card, Data, HeldOut, Stored, Tally, TrainError, Training, evaluate};
+use cohabit_predict::interference::{
+    DatasetSummary, EvaluationAccumulator, HeldOutMetrics, ModelCard, ModelTrainer, StoredModel, TrainError,
+    evaluate,
+};
 
-use super::bar::Bar;
+use super::bar::TrainingProgress;
 use super::{input, report, sheet};
-use crate::arguments::{Format, PredictTrainArguments};
-use crate::failure::{Failure, Trouble};
+use crate::arguments::{OutputFormat, PredictTrainArguments};
+use crate::failure::{CommandError, CommandErrorKind};
 use crate::output;
 
-pub(super) fn train(arguments: &PredictTrainArguments) -> Result<(), Failure> {
+pub(super) fn train(arguments: &PredictTrainArguments) -> Result<(), CommandError> {
     let card = trained(arguments)?;
     match arguments.display.output {
-        Format::Json => output::document(&card.told())?,
-        Format::Table | Format::Wide => output::data(&sheet::card(&card))?,
-        Format::Quiet => output::data(&arguments.out.display().to_string())?,
+        OutputFormat::Json => output::document(&card.told())?,
+        OutputFormat::Table | OutputFormat::Wide => output::data(&sheet::card(&card))?,
+        OutputFormat::Quiet => output::data(&arguments.out.display().to_string())?,
     }
     let Some(path) = &arguments.report else { return Ok(()) };
     std::fs::write(path, report::page(&card)?).map_err(|error| {
         let message = format!("cannot write the report to {}: {error}", path.display());
-        Failure::new(Trouble::InputOutput, message)
+        CommandError::new(CommandErrorKind::InputOutput, message)
     })
 }
 
 /// What is to tell of the model, which lies in its folder by then.
-fn trained(arguments: &PredictTrainArguments) -> Result<Card, Failure> {
+fn trained(arguments: &PredictTrainArguments) -> Result<ModelCard, CommandError> {
     let measured = input::measurements(&arguments.data)?;
     let epochs = arguments.epochs.map(|epochs| usize::try_from(epochs).unwrap_or(usize::MAX));
-    let training = Training { kind: arguments.model, seed: arguments.seed, epochs };
-    let bar = Bar::new(arguments.progress);
+    let training = ModelTrainer { kind: arguments.model, seed: arguments.seed, epochs };
+    let bar = TrainingProgress::new(arguments.progress);
     let mut curve = Vec::new();
     let model = training.train(&measured, &mut |epoch| {
         bar.show("the model", epoch);
@@ -38,31 +41,33 @@ fn trained(arguments: &PredictTrainArguments) -> Result<Card, Failure> {
     for hold_out in &arguments.held.hold_out {
         let observed = arguments.held.observed;
         let mut watch = |held_out: &str, epoch: &_| bar.show(&format!("without {held_out}"), epoch);
-        let mut tally = Tally::default();
+        let mut tally = EvaluationAccumulator::default();
         let asked = training.cross_validate(&measured, *hold_out, observed, &mut tally, &mut watch);
         asked.map_err(|error| untrainable(&error))?;
-        held_out.push(HeldOut { split: hold_out.to_string(), observed, figures: tally.figures() });
+        held_out.push(HeldOutMetrics { split: hold_out.to_string(), observed, figures: tally.figures() });
     }
-    let card = Card {
+    let card = ModelCard {
         model: arguments.model.name().to_owned(),
         cohabit: env!("CARGO_PKG_VERSION").to_owned(),
-        command: super::super::typed(),
+        command: super::super::current_command_line(),
         seed: arguments.seed,
-        data: Data::of(arguments.data.data.display().to_string(), arguments.data.format, &measured),
+        data: DatasetSummary::of(arguments.data.data.display().to_string(), arguments.data.format, &measured),
         features: model.features(),
         training: evaluate(&*model, &measured),
         held_out,
         curve,
-        ..Card::default()
+        ..ModelCard::default()
     };
-    Stored { card: card.clone(), model }.save(&arguments.out).map_err(|error| input::unusable(&error))?;
+    StoredModel { card: card.clone(), model }
+        .save(&arguments.out)
+        .map_err(|error| input::unusable(&error))?;
     Ok(card)
 }
 
-fn untrainable(error: &TrainError) -> Failure {
+fn untrainable(error: &TrainError) -> CommandError {
     let trouble = match error {
-        TrainError::NoPairs => Trouble::Impossible("unusable_data"),
-        TrainError::Tensors(_) => Trouble::Internal,
+        TrainError::NoPairs => CommandErrorKind::Impossible("unusable_data"),
+        TrainError::Tensors(_) => CommandErrorKind::Internal,
     };
-    Failure::from_error(trouble, error)
+    CommandError::from_error(trouble, error)
 }

@@ -2,8 +2,8 @@
 
 use std::io::{self, IsTerminal as _};
 
-use cohabit_client::proto::StretchSharing;
-use cohabit_worker_daemon::profile::{Stage, Watcher};
+use cohabit_client::proto::SharingStrategy;
+use cohabit_worker_daemon::profile::{ProfileObserver, TrialStage};
 use indicatif::{ProgressBar, ProgressStyle};
 
 use crate::output;
@@ -11,17 +11,17 @@ use crate::output;
 const STYLE: &str = "  set {pos} of {len} [{bar:20}] {msg} {elapsed}";
 
 /// Who watches a comparison.
-pub(super) struct Bar {
+pub(super) struct ProfileProgress {
     shown: Option<ProgressBar>,
     set: String,
-    stage: Option<Stage>,
+    stage: Option<TrialStage>,
 }
 
-impl Bar {
-    pub(super) fn new() -> Bar {
+impl ProfileProgress {
+    pub(super) fn new() -> ProfileProgress {
         let style = ProgressStyle::with_template(STYLE).unwrap_or_else(|_| ProgressStyle::default_bar());
         let bar = || ProgressBar::new(0).with_style(style.progress_chars("=> "));
-        Bar { shown: io::stderr().is_terminal().then(bar), set: String::new(), stage: None }
+        ProfileProgress { shown: io::stderr().is_terminal().then(bar), set: String::new(), stage: None }
     }
 
     /// Leaves the screen as it was.
@@ -32,8 +32,8 @@ impl Bar {
     }
 }
 
-impl Watcher for Bar {
-    fn begins(&mut self, workloads: &[String], sharing: StretchSharing, before: usize, of: usize) {
+impl ProfileObserver for ProfileProgress {
+    fn begins(&mut self, workloads: &[String], sharing: SharingStrategy, before: usize, of: usize) {
         self.set = format!("{}, {}", workloads.join(" + "), sharing.word());
         self.stage = None;
         if let Some(bar) = &self.shown {
@@ -43,14 +43,14 @@ impl Watcher for Bar {
         }
     }
 
-    fn stage(&mut self, stage: Stage) {
+    fn stage(&mut self, stage: TrialStage) {
         if self.stage.replace(stage) == Some(stage) {
             return;
         }
         let words = match stage {
-            Stage::Starting => "starts",
-            Stage::WarmingUp => "warms up",
-            Stage::Measuring => "is measured",
+            TrialStage::Starting => "starts",
+            TrialStage::WarmingUp => "warms up",
+            TrialStage::Measuring => "is measured",
         };
         if let Some(bar) = &self.shown {
             bar.set_message(format!("{} {words}", self.set));
@@ -68,7 +68,7 @@ impl Watcher for Bar {
 }
 
 /// Also where the comparison fails, nothing of the bar is left.
-impl Drop for Bar {
+impl Drop for ProfileProgress {
     fn drop(&mut self) {
         self.end();
     }

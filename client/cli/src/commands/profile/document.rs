@@ -3,25 +3,25 @@
 
 use std::path::Path;
 
-use cohabit_worker_daemon::profile::{Ending, Stop, Together, summaries};
+use cohabit_worker_daemon::profile::{EarlyStop, ProfileReport, SetSlowdowns, summaries};
 use serde::Serialize;
 
-use crate::render::documents::{Versioned, versioned};
+use crate::render::documents::{VersionedDocument, with_schema};
 
 /// What a command did, and what the table says now.
 #[derive(Debug, Serialize)]
-pub(super) struct Profiled {
+pub(super) struct ProfileDocument {
     table: String,
     gpu: String,
     added: usize,
     left: usize,
     stopped: Option<&'static str>,
-    unmeasured: Vec<Unmeasured>,
-    sharing: Vec<Sharing>,
+    unmeasured: Vec<UnmeasuredSet>,
+    sharing: Vec<SharingDocument>,
 }
 
 #[derive(Debug, Serialize)]
-struct Unmeasured {
+struct UnmeasuredSet {
     workloads: Vec<String>,
     sharing: &'static str,
     reason: String,
@@ -29,54 +29,58 @@ struct Unmeasured {
 
 /// One way of sharing.
 #[derive(Debug, Serialize)]
-struct Sharing {
+struct SharingDocument {
     sharing: &'static str,
     feasible: usize,
     infeasible: usize,
     mean_slowdown: Option<f64>,
     mean_throughput: Option<f64>,
-    best_pair: Option<Pair>,
-    worst_pair: Option<Pair>,
+    best_pair: Option<PairDocument>,
+    worst_pair: Option<PairDocument>,
 }
 
 #[derive(Debug, Serialize)]
-struct Pair {
+struct PairDocument {
     workloads: Vec<String>,
     slowdowns: Vec<f64>,
     throughput: f64,
 }
 
-pub(super) fn document(ending: &Ending, gpu: &str, table: &Path) -> Versioned<Profiled> {
-    let unmeasured = ending.unmeasured.iter().map(|set| Unmeasured {
+pub(super) fn document(
+    ending: &ProfileReport,
+    gpu: &str,
+    table: &Path,
+) -> VersionedDocument<ProfileDocument> {
+    let unmeasured = ending.unmeasured.iter().map(|set| UnmeasuredSet {
         workloads: set.workloads.clone(),
         sharing: set.sharing.word(),
         reason: set.reason.clone(),
     });
-    let sharing = summaries(&ending.rows).into_iter().map(|summary| Sharing {
+    let sharing = summaries(&ending.rows).into_iter().map(|summary| SharingDocument {
         sharing: summary.sharing.word(),
         feasible: summary.feasible,
         infeasible: summary.infeasible,
         mean_slowdown: summary.mean_slowdown,
         mean_throughput: summary.mean_throughput,
-        best_pair: summary.best_pair.map(Pair::from),
-        worst_pair: summary.worst_pair.map(Pair::from),
+        best_pair: summary.best_pair.map(PairDocument::from),
+        worst_pair: summary.worst_pair.map(PairDocument::from),
     });
-    versioned(Profiled {
+    with_schema(ProfileDocument {
         table: table.display().to_string(),
         gpu: gpu.to_owned(),
         added: ending.added,
         left: ending.left,
         stopped: ending.stopped.map(|stop| match stop {
-            Stop::Asked => "interrupted",
-            Stop::TimeOver => "time_over",
+            EarlyStop::Asked => "interrupted",
+            EarlyStop::TimeOver => "time_over",
         }),
         unmeasured: unmeasured.collect(),
         sharing: sharing.collect(),
     })
 }
 
-impl From<Together> for Pair {
-    fn from(pair: Together) -> Pair {
-        Pair { throughput: pair.throughput(), workloads: pair.workloads, slowdowns: pair.slowdowns }
+impl From<SetSlowdowns> for PairDocument {
+    fn from(pair: SetSlowdowns) -> PairDocument {
+        PairDocument { throughput: pair.throughput(), workloads: pair.workloads, slowdowns: pair.slowdowns }
     }
 }

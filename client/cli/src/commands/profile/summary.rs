@@ -1,13 +1,13 @@
 //! What came out, for people: a row for each way of sharing, or for each member of each set.
 
 use cohabit_client::proto::Bytes;
-use cohabit_worker_daemon::profile::{Ending, Row, Summary, Together, summaries};
+use cohabit_worker_daemon::profile::{ProfileReport, ProfileRow, SetSlowdowns, SharingSummary, summaries};
 
 use crate::output::Screen;
-use crate::render::{figures, table};
+use crate::render::{format_number, table};
 
 /// A row for each way of sharing; where nobody has shared yet, a row for each workload.
-pub(super) fn by_sharing(ending: &Ending, screen: Screen) -> String {
+pub(super) fn by_sharing(ending: &ProfileReport, screen: Screen) -> String {
     let summaries = summaries(&ending.rows);
     if summaries.is_empty() {
         return by_member(ending, screen);
@@ -19,7 +19,7 @@ pub(super) fn by_sharing(ending: &Ending, screen: Screen) -> String {
     table::text(&table)
 }
 
-fn cells(summary: &Summary) -> [String; 7] {
+fn cells(summary: &SharingSummary) -> [String; 7] {
     [
         summary.sharing.word().to_owned(),
         summary.feasible.to_string(),
@@ -32,7 +32,7 @@ fn cells(summary: &Summary) -> [String; 7] {
 }
 
 /// `a + b 1.60 x`: who, and what they get done together.
-fn pair(pair: &Together) -> String {
+fn pair(pair: &SetSlowdowns) -> String {
     format!("{} {}", pair.workloads.join(" + "), times(pair.throughput()))
 }
 
@@ -41,7 +41,7 @@ fn times(ratio: f64) -> String {
 }
 
 /// A row for each member of each set.
-pub(super) fn by_member(ending: &Ending, screen: Screen) -> String {
+pub(super) fn by_member(ending: &ProfileReport, screen: Screen) -> String {
     let headings =
         ["SET", "SHARING", "WORKLOAD", "STEPS/S", "SPREAD", "SLOWDOWN", "MEMORY", "UTILISATION", "FEASIBLE"];
     let mut table = table::table(&headings, screen);
@@ -49,14 +49,14 @@ pub(super) fn by_member(ending: &Ending, screen: Screen) -> String {
     table::text(&table)
 }
 
-fn member_cells(row: &Row) -> [String; 9] {
+fn member_cells(row: &ProfileRow) -> [String; 9] {
     let percent = |part: Option<f64>| part.map_or(String::new(), |part| format!("{:.1}%", 100.0 * part));
     let slowdown = row.solo.rate.zip(row.together.rate).map(|(solo, together)| solo / together);
     [
         row.set.to_string(),
         row.sharing.word().to_owned(),
         row.workload.clone(),
-        row.together.rate.map_or(String::new(), figures),
+        row.together.rate.map_or(String::new(), format_number),
         percent(row.together.spread),
         slowdown.map_or(String::new(), times),
         row.together.memory.map_or(String::new(), |bytes| Bytes(bytes).to_string()),

@@ -5,24 +5,24 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use cohabit_client::proto::{Bytes, ModelDescription};
-use cohabit_worker_daemon::profile::Workload;
+use cohabit_worker_daemon::profile::ProfileWorkload;
 use serde::Deserialize;
 use toml::Spanned;
 
-use crate::failure::Failure;
+use crate::failure::CommandError;
 use crate::place::line_of;
 use crate::specification::description;
 
 /// As it is written.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
-struct Written {
-    workloads: Vec<Spanned<WrittenWorkload>>,
+struct WorkloadFile {
+    workloads: Vec<Spanned<WorkloadTable>>,
 }
 
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
-struct WrittenWorkload {
+struct WorkloadTable {
     name: Spanned<String>,
     model: Option<String>,
     batch: Option<Spanned<u64>>,
@@ -37,24 +37,28 @@ struct WrittenWorkload {
 }
 
 /// The workloads of a file.
-pub(super) fn read(file: &Path) -> Result<Vec<Workload>, Failure> {
+pub(super) fn read(file: &Path) -> Result<Vec<ProfileWorkload>, CommandError> {
     let text = fs::read_to_string(file).map_err(|error| {
-        Failure::invalid(format!("--workloads {} cannot be read: {error}", file.display()))
+        CommandError::invalid(format!("--workloads {} cannot be read: {error}", file.display()))
     })?;
     understood(file, &text)
 }
 
 /// The workloads of this text, which lies in the file.
-pub(crate) fn understood(file: &Path, text: &str) -> Result<Vec<Workload>, Failure> {
+pub(crate) fn understood(file: &Path, text: &str) -> Result<Vec<ProfileWorkload>, CommandError> {
     let mut reader = Reader { file, text, mistakes: Vec::new() };
-    let workloads = match toml::from_str::<Written>(text) {
+    let workloads = match toml::from_str::<WorkloadFile>(text) {
         Ok(written) => reader.all(written),
         Err(error) => {
             reader.wrong(error.span().map_or(0, |span| span.start), error.message());
             Vec::new()
         }
     };
-    if reader.mistakes.is_empty() { Ok(workloads) } else { Err(Failure::invalid(reader.mistakes.join("\n"))) }
+    if reader.mistakes.is_empty() {
+        Ok(workloads)
+    } else {
+        Err(CommandError::invalid(reader.mistakes.join("\n")))
+    }
 }
 
 struct Reader<'a> {
@@ -70,11 +74,11 @@ impl Reader<'_> {
         self.mistakes.push(format!("{}:{line}: {message}", self.file.display()));
     }
 
-    fn all(&mut self, written: Written) -> Vec<Workload> {
+    fn all(&mut self, written: WorkloadFile) -> Vec<ProfileWorkload> {
         if written.workloads.is_empty() {
             self.wrong(0, "there is no workload: add a [[workloads]] table");
         }
-        let mut workloads: Vec<Workload> = Vec::new();
+        let mut workloads: Vec<ProfileWorkload> = Vec::new();
         for written in written.workloads {
             let at = written.span().start;
             let name = written.get_ref().name.clone();
@@ -86,7 +90,7 @@ impl Reader<'_> {
         workloads
     }
 
-    fn one(&mut self, at: usize, written: WrittenWorkload) -> Workload {
+    fn one(&mut self, at: usize, written: WorkloadTable) -> ProfileWorkload {
         let description = written.description.and_then(|file| self.description(&file));
         if written.name.get_ref().trim().is_empty() {
             self.wrong(written.name.span().start, "a workload needs a name");
@@ -97,7 +101,7 @@ impl Reader<'_> {
         }
         let memory = written.memory.and_then(|memory| self.memory(&memory));
         let workdir = written.workdir.map_or_else(|| PathBuf::from("."), |folder| self.workdir(&folder));
-        Workload {
+        ProfileWorkload {
             model: self.model(at, written.model, description.as_ref()),
             batch: self.batch(at, written.batch, description.as_ref()),
             name: written.name.into_inner(),
@@ -171,7 +175,7 @@ impl Reader<'_> {
 mod tests {
     use super::*;
 
-    fn read_text(text: &str, description: &str) -> Result<Vec<Workload>, String> {
+    fn read_text(text: &str, description: &str) -> Result<Vec<ProfileWorkload>, String> {
         let folder = tempfile::tempdir().unwrap();
         fs::write(folder.path().join("net.toml"), description).unwrap();
         let file = folder.path().join("w.toml");

@@ -9,18 +9,23 @@ use indicatif::{ProgressBar, ProgressStyle};
 const STYLE: &str = "  {prefix} {msg:24} [{bar:30}] {human_pos}/{human_len} jobs {elapsed}";
 
 /// Who watches a simulation, and lends it a clock to time plans with.
-pub(super) struct Bar {
+pub(super) struct SimulationProgress {
     shown: Option<ProgressBar>,
     started: Instant,
     begun: usize,
     runs: usize,
 }
 
-impl Bar {
-    pub(super) fn new(runs: usize) -> Bar {
+impl SimulationProgress {
+    pub(super) fn new(runs: usize) -> SimulationProgress {
         let style = ProgressStyle::with_template(STYLE).unwrap_or_else(|_| ProgressStyle::default_bar());
         let bar = || ProgressBar::new(0).with_style(style.progress_chars("=> "));
-        Bar { shown: io::stderr().is_terminal().then(bar), started: Instant::now(), begun: 0, runs }
+        SimulationProgress {
+            shown: io::stderr().is_terminal().then(bar),
+            started: Instant::now(),
+            begun: 0,
+            runs,
+        }
     }
 
     /// One more run begins.
@@ -42,7 +47,7 @@ impl Bar {
     }
 }
 
-impl Observer for Bar {
+impl Observer for SimulationProgress {
     fn progressed(&mut self, ended: usize, jobs: usize) {
         if let Some(bar) = &self.shown {
             bar.set_length(jobs as u64);
@@ -56,7 +61,7 @@ impl Observer for Bar {
 }
 
 /// Also where a run fails, nothing of the bar is left.
-impl Drop for Bar {
+impl Drop for SimulationProgress {
     fn drop(&mut self) {
         self.end();
     }

@@ -1,15 +1,15 @@
 //! The document for scripts: `{"schema", "trace", "cluster", "runs": […]}`.
 
-use cohabit_sim::workload::LeftOut as LeftOutJobs;
+use cohabit_sim::workload::SkippedJobs as LeftOutJobs;
 use cohabit_sim::{Accuracy, Metrics};
 use serde::Serialize;
 
-use super::result::{Outcome, Outcomes};
-use crate::render::documents::{Versioned, versioned};
+use super::result::{SimulationResult, SimulationResults};
+use crate::render::documents::{VersionedDocument, with_schema};
 
 /// What was simulated and what came out.
 #[derive(Debug, Serialize)]
-pub(super) struct Simulation<'a> {
+pub(super) struct SimulationDocument<'a> {
     trace: &'a str,
     cluster: &'a str,
     devices: u64,
@@ -17,20 +17,20 @@ pub(super) struct Simulation<'a> {
     interference: &'a str,
     predictor: &'a str,
     max_slowdown: f64,
-    left_out: LeftOut,
-    runs: Vec<Run<'a>>,
+    left_out: SkippedJobs,
+    runs: Vec<RunDocument<'a>>,
 }
 
 /// Jobs that the cluster can never run.
 #[derive(Debug, Serialize)]
-struct LeftOut {
+struct SkippedJobs {
     too_wide: usize,
     too_large: usize,
 }
 
 /// One policy with one seed.
 #[derive(Debug, Serialize)]
-struct Run<'a> {
+struct RunDocument<'a> {
     #[serde(flatten)]
     metrics: &'a Metrics,
     seed: u64,
@@ -38,9 +38,9 @@ struct Run<'a> {
     estimates: &'a Accuracy,
 }
 
-pub(super) fn document(outcomes: &Outcomes) -> Versioned<Simulation<'_>> {
+pub(super) fn document(outcomes: &SimulationResults) -> VersionedDocument<SimulationDocument<'_>> {
     let LeftOutJobs { too_wide, too_large } = outcomes.left_out;
-    versioned(Simulation {
+    with_schema(SimulationDocument {
         trace: &outcomes.trace,
         cluster: &outcomes.cluster,
         devices: outcomes.devices,
@@ -48,13 +48,18 @@ pub(super) fn document(outcomes: &Outcomes) -> Versioned<Simulation<'_>> {
         interference: &outcomes.interference,
         predictor: &outcomes.predictor,
         max_slowdown: outcomes.max_slowdown,
-        left_out: LeftOut { too_wide, too_large },
-        runs: outcomes.runs.iter().map(Run::from).collect(),
+        left_out: SkippedJobs { too_wide, too_large },
+        runs: outcomes.runs.iter().map(RunDocument::from).collect(),
     })
 }
 
-impl<'a> From<&'a Outcome> for Run<'a> {
-    fn from(run: &'a Outcome) -> Run<'a> {
-        Run { metrics: run.metrics(), seed: run.seed, load: run.load, estimates: &run.evaluated.estimates }
+impl<'a> From<&'a SimulationResult> for RunDocument<'a> {
+    fn from(run: &'a SimulationResult) -> RunDocument<'a> {
+        RunDocument {
+            metrics: run.metrics(),
+            seed: run.seed,
+            load: run.load,
+            estimates: &run.evaluated.estimates,
+        }
     }
 }

@@ -4,20 +4,20 @@ use cohabit_client::proto::Span;
 
 /// The mean of some numbers and how far they lie around it.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub(super) struct Spread {
+pub(super) struct MeanAndDeviation {
     pub(super) mean: f64,
     /// The standard deviation of the runs; none of a single one.
     pub(super) deviation: Option<f64>,
 }
 
-impl Spread {
+impl MeanAndDeviation {
     /// Of at least one number.
-    pub(super) fn of(numbers: &[f64]) -> Spread {
+    pub(super) fn of(numbers: &[f64]) -> MeanAndDeviation {
         let count = numbers.len() as f64;
         let mean = numbers.iter().sum::<f64>() / count.max(1.0);
         let squares: f64 = numbers.iter().map(|number| (number - mean).powi(2)).sum();
         let deviation = (numbers.len() > 1).then(|| (squares / (count - 1.0)).sqrt());
-        Spread { mean, deviation }
+        MeanAndDeviation { mean, deviation }
     }
 
     /// As a length of time in seconds: `1 h 3 min ± 4 min 10 s`.
@@ -45,10 +45,13 @@ mod tests {
 
     #[test]
     fn a_spread_is_the_mean_and_the_deviation_of_a_sample() {
-        assert_eq!(Spread::of(&[2.0, 4.0, 6.0]), Spread { mean: 4.0, deviation: Some(2.0) });
-        assert_eq!(Spread::of(&[7.0]), Spread { mean: 7.0, deviation: None });
-        assert_eq!(Spread::of(&[60.0, 62.0]).time(), "1 min 1 s ± 1.4 s");
-        assert_eq!(Spread::of(&[60.0]).time(), "1 min 0 s");
+        assert_eq!(
+            MeanAndDeviation::of(&[2.0, 4.0, 6.0]),
+            MeanAndDeviation { mean: 4.0, deviation: Some(2.0) }
+        );
+        assert_eq!(MeanAndDeviation::of(&[7.0]), MeanAndDeviation { mean: 7.0, deviation: None });
+        assert_eq!(MeanAndDeviation::of(&[60.0, 62.0]).time(), "1 min 1 s ± 1.4 s");
+        assert_eq!(MeanAndDeviation::of(&[60.0]).time(), "1 min 0 s");
     }
 
     #[test]

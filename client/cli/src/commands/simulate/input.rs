@@ -3,33 +3,33 @@
 use std::fs::File;
 use std::path::Path;
 
-use cohabit_sim::trace::{Reading, Strictness, Throughputs, Trace, read, synthetic};
-use cohabit_sim::workload::{LeftOut, Measurements, Pace, Workload, workload};
-use cohabit_sim::{Hardware, Knowledge, Shape};
+use cohabit_sim::trace::{ReadOptions, Strictness, Throughputs, Trace, read, synthetic};
+use cohabit_sim::workload::{Measurements, Pace, SkippedJobs, Workload, workload};
+use cohabit_sim::{Hardware, InterferenceContext, MachineSpec};
 
 use super::judge;
 use crate::arguments::{SimulateArguments, TraceSource};
-use crate::failure::{Failure, Trouble};
+use crate::failure::{CommandError, CommandErrorKind};
 
 /// Where synthetic jobs arrive as fast as if nobody said how fast.
 const LOAD_OF_SYNTHETIC: f64 = 0.9;
 /// So many rows that were left out are told of one by one.
-const ROWS_TOLD: usize = 3;
+const MAX_REPORTED_ROWS: usize = 3;
 
 /// Everything that does not depend on the seed.
 pub(super) struct Input {
-    shapes: Vec<Shape>,
+    shapes: Vec<MachineSpec>,
     devices: u64,
     cluster: String,
     load: Option<f64>,
-    source: Source,
+    source: JobSource,
     /// What jobs on one device train.
     measurements: Option<Measurements>,
     pub(super) hardware: Hardware,
-    pub(super) knowledge: Knowledge,
+    pub(super) knowledge: InterferenceContext,
 }
 
-enum Source {
+enum JobSource {
     /// Read, and cut to what was asked for.
     Trace(Trace),
     /// To be drawn: so many, without the first of them.
@@ -37,8 +37,8 @@ enum Source {
 }
 
 /// What a seed makes of it.
-pub(super) struct Jobs {
-    pub(super) shapes: Vec<Shape>,
+pub(super) struct SeededWorkload {
+    pub(super) shapes: Vec<MachineSpec>,
     pub(super) workload: Workload,
     /// Of ideally placed jobs; none where all arrive at once.
     pub(super) load: Option<f64>,
@@ -46,24 +46,24 @@ pub(super) struct Jobs {
 
 impl Input {
     /// Reads the trace.
-    pub(super) fn read(arguments: &SimulateArguments) -> Result<Input, Failure> {
+    pub(super) fn read(arguments: &SimulateArguments) -> Result<Input, CommandError> {
         let limit = arguments.limit.map(|limit| usize::try_from(limit).unwrap_or(usize::MAX));
         let source = match &arguments.trace {
             TraceSource::File(path) => {
-                Source::Trace(read_trace(path, arguments)?.part(arguments.skip, limit))
+                JobSource::Trace(read_trace(path, arguments)?.part(arguments.skip, limit))
             }
             TraceSource::Synthetic(jobs) => {
                 let end = limit.map_or(*jobs, |limit| arguments.skip.saturating_add(limit).min(*jobs));
-                Source::Synthetic { jobs: end, skip: arguments.skip }
+                JobSource::Synthetic { jobs: end, skip: arguments.skip }
             }
         };
         let usual_load = match source {
-            Source::Trace(_) => None,
-            Source::Synthetic { .. } => Some(LOAD_OF_SYNTHETIC),
+            JobSource::Trace(_) => None,
+            JobSource::Synthetic { .. } => Some(LOAD_OF_SYNTHETIC),
         };
         let spec = &arguments.cluster.spec;
-        let shared = |shape: Shape| shape.shared_by(arguments.max_sharing);
-        let shapes: Vec<Shape> = spec.shapes().into_iter().map(shared).collect();
+        let shared = |shape: MachineSpec| shape.shared_by(arguments.max_sharing);
+        let shapes: Vec<MachineSpec> = spec.shapes().into_iter().map(shared).collect();
         let measurements = judge::measurements(arguments, &shapes)?;
         let hardware = judge::hardware(arguments, measurements.as_ref())?;
         Ok(Input {
@@ -80,22 +80,22 @@ impl Input {
 
     /// What people should know of the trace before they believe in results.
     pub(super) fn remarks(&self) -> Vec<String> {
-        let Source::Trace(trace) = &self.source else { return Vec::new() };
-        let told = trace.skipped.iter().take(ROWS_TOLD);
+        let JobSource::Trace(trace) = &self.source else { return Vec::new() };
+        let told = trace.skipped.iter().take(MAX_REPORTED_ROWS);
         let mut remarks: Vec<String> =
             told.map(|row| format!("line {} is left out: {}", row.line, row.why)).collect();
-        if let Some(more) = trace.skipped.len().checked_sub(ROWS_TOLD).filter(|more| *more > 0) {
+        if let Some(more) = trace.skipped.len().checked_sub(MAX_REPORTED_ROWS).filter(|more| *more > 0) {
             remarks.push(format!("{more} more lines are left out; --strict makes them an error"));
         }
         remarks
     }
 
     /// The jobs of this seed.
-    pub(super) fn jobs(&self, seed: u64) -> Result<Jobs, Failure> {
+    pub(super) fn jobs(&self, seed: u64) -> Result<SeededWorkload, CommandError> {
         let drawn;
         let trace = match &self.source {
-            Source::Trace(trace) => trace,
-            Source::Synthetic { jobs, skip } => {
+            JobSource::Trace(trace) => trace,
+            JobSource::Synthetic { jobs, skip } => {
                 drawn = synthetic(*jobs, seed).part(*skip, None);
                 &drawn
             }
@@ -111,10 +111,10 @@ impl Input {
             Some(load) => made.with_load(load, self.devices),
             None => made,
         };
-        Ok(Jobs { shapes: self.shapes.clone(), load: workload.load(self.devices), workload })
+        Ok(SeededWorkload { shapes: self.shapes.clone(), load: workload.load(self.devices), workload })
     }
 
-    fn no_jobs(&self, LeftOut { too_wide, too_large }: LeftOut) -> Failure {
+    fn no_jobs(&self, SkippedJobs { too_wide, too_large }: SkippedJobs) -> CommandError {
         let cluster = &self.cluster;
         let message = match too_wide + too_large {
             0 => "no job is left of the trace: take less than its length for --skip".to_owned(),
@@ -124,11 +124,11 @@ impl Input {
                 self.devices
             ),
         };
-        Failure::new(Trouble::Impossible("no_jobs"), message)
+        CommandError::new(CommandErrorKind::Impossible("no_jobs"), message)
     }
 }
 
-fn read_trace(path: &Path, arguments: &SimulateArguments) -> Result<Trace, Failure> {
+fn read_trace(path: &Path, arguments: &SimulateArguments) -> Result<Trace, CommandError> {
     let throughputs = match &arguments.throughputs {
         Some(table) => Some(
             Throughputs::read(open(table)?, arguments.throughputs_of.clone())
@@ -137,15 +137,16 @@ fn read_trace(path: &Path, arguments: &SimulateArguments) -> Result<Trace, Failu
         None => None,
     };
     let strictness = if arguments.strict { Strictness::Strict } else { Strictness::Lenient };
-    let reading = Reading { format: arguments.format, strictness, throughputs };
+    let reading = ReadOptions { format: arguments.format, strictness, throughputs };
     read(open(path)?, &reading).map_err(|error| unusable(path, &error))
 }
 
-pub(super) fn open(path: &Path) -> Result<File, Failure> {
-    File::open(path)
-        .map_err(|error| Failure::new(Trouble::NotFound, format!("cannot open {}: {error}", path.display())))
+pub(super) fn open(path: &Path) -> Result<File, CommandError> {
+    File::open(path).map_err(|error| {
+        CommandError::new(CommandErrorKind::NotFound, format!("cannot open {}: {error}", path.display()))
+    })
 }
 
-fn unusable(path: &Path, error: &cohabit_sim::trace::TraceError) -> Failure {
-    Failure::new(Trouble::Impossible("unusable_trace"), format!("{}: {error}", path.display()))
+fn unusable(path: &Path, error: &cohabit_sim::trace::TraceError) -> CommandError {
+    CommandError::new(CommandErrorKind::Impossible("unusable_trace"), format!("{}: {error}", path.display()))
 }

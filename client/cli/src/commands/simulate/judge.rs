@@ -7,22 +7,22 @@ use cohabit_client::proto::Slowdown;
 #[cfg(feature = "predict")]
 use cohabit_predict::interference::Model;
 use cohabit_sim::workload::{Measurements, read_measurements};
-use cohabit_sim::{Hardware, Interference, Knowledge, Shape};
+use cohabit_sim::{Hardware, Interference, InterferenceContext, MachineSpec};
 
 use super::input::open;
 use crate::arguments::{Predictor, SimulateArguments, Truth};
-use crate::failure::{Failure, Trouble};
+use crate::failure::{CommandError, CommandErrorKind};
 
 /// The measurements from which jobs on one GPU draw what they train, if they do.
 pub(super) fn measurements(
     arguments: &SimulateArguments,
-    machines: &[Shape],
-) -> Result<Option<Measurements>, Failure> {
+    machines: &[MachineSpec],
+) -> Result<Option<Measurements>, CommandError> {
     let table = match (&arguments.interference, &arguments.configurations) {
         (Truth::Table(_), Some(_)) => {
             let message = "jobs train what the table of --interference knows: leave --configurations out, or judge by \
                            --interference law or model:FOLDER";
-            return Err(Failure::new(Trouble::Usage, message.to_owned()));
+            return Err(CommandError::new(CommandErrorKind::Usage, message.to_owned()));
         }
         (Truth::Table(table), None) | (Truth::Law | Truth::Model(_), Some(table)) => table,
         (Truth::Law | Truth::Model(_), None) => return Ok(None),
@@ -31,19 +31,19 @@ pub(super) fn measurements(
     Measurements::of(&measured, machines).map(Some).map_err(|error| unusable(table, &error))
 }
 
-fn unusable(table: &Path, error: &dyn std::error::Error) -> Failure {
-    Failure::new(Trouble::Impossible("unusable_table"), format!("{}: {error}", table.display()))
+fn unusable(table: &Path, error: &dyn std::error::Error) -> CommandError {
+    CommandError::new(CommandErrorKind::Impossible("unusable_table"), format!("{}: {error}", table.display()))
 }
 
 /// What is true.
 pub(super) fn hardware(
     arguments: &SimulateArguments,
     measurements: Option<&Measurements>,
-) -> Result<Hardware, Failure> {
+) -> Result<Hardware, CommandError> {
     let usual = Hardware::default();
     let truth = match (&arguments.interference, measurements) {
-        (Truth::Table(_), Some(measured)) => measured.by_table(),
-        (Truth::Law, Some(measured)) => measured.by_law(),
+        (Truth::Table(_), Some(measured)) => measured.table_truth(),
+        (Truth::Law, Some(measured)) => measured.law_truth(),
         (Truth::Model(folder), Some(measured)) => measured.by(model(folder)?),
         (Truth::Model(folder), None) => model(folder)?,
         (Truth::Table(_) | Truth::Law, None) => usual.truth,
@@ -56,8 +56,8 @@ pub(super) fn knowledge(
     arguments: &SimulateArguments,
     measurements: Option<&Measurements>,
     hardware: &Hardware,
-) -> Result<Knowledge, Failure> {
-    let usual = Knowledge::default();
+) -> Result<InterferenceContext, CommandError> {
+    let usual = InterferenceContext::default();
     let interference = match &arguments.predictor {
         Predictor::Law => usual.interference,
         Predictor::Truth => hardware.truth.clone(),
@@ -65,25 +65,25 @@ pub(super) fn knowledge(
         Predictor::Model(folder) => asked(model(folder)?, measurements),
     };
     let solos = measurements.map_or(usual.solos, Measurements::solos);
-    Ok(Knowledge { interference, solos, max_slowdown: Slowdown::from(arguments.max_slowdown) })
+    Ok(InterferenceContext { interference, solos, max_slowdown: Slowdown::from(arguments.max_slowdown) })
 }
 
 /// A model learned how GPUs fare that are shared in one way: the simulated ones are those of its table.
 fn asked(model: Arc<dyn Interference>, measurements: Option<&Measurements>) -> Arc<dyn Interference> {
-    measurements.map_or(model.clone(), |measured| measured.asking(model))
+    measurements.map_or(model.clone(), |measured| measured.with_measured_sharing(model))
 }
 
 /// The trained model in a folder, or the one that comes with the program.
 #[cfg(feature = "predict")]
-fn model(folder: &Path) -> Result<Arc<dyn Interference>, Failure> {
+fn model(folder: &Path) -> Result<Arc<dyn Interference>, CommandError> {
     let model: Arc<dyn Model> = Arc::from(crate::commands::predict::model(folder)?.model);
     Ok(model)
 }
 
 /// Without learned models there is none to ask.
 #[cfg(not(feature = "predict"))]
-fn model(folder: &Path) -> Result<Arc<dyn Interference>, Failure> {
+fn model(folder: &Path) -> Result<Arc<dyn Interference>, CommandError> {
     let message =
         format!("{} cannot be asked: this program was built without the feature 'predict'", folder.display());
-    Err(Failure::new(Trouble::Usage, message))
+    Err(CommandError::new(CommandErrorKind::Usage, message))
 }

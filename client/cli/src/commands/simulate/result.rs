@@ -1,15 +1,15 @@
 //! What came out: every run with what it ran on, and where the whole of it came from.
 
 use cohabit_client::proto::{Span, Time};
-use cohabit_sim::workload::LeftOut;
-use cohabit_sim::{DeviceSpan, Evaluated, JobResult, Metrics};
+use cohabit_sim::workload::SkippedJobs;
+use cohabit_sim::{DeviceSpan, EvaluationResult, JobResult, Metrics};
 
-use super::input::Jobs;
+use super::input::SeededWorkload;
 use crate::arguments::{SimulateArguments, Truth};
-use crate::commands::typed;
+use crate::commands::current_command_line;
 
 /// All runs of one command.
-pub(super) struct Outcomes {
+pub(super) struct SimulationResults {
     /// As written on the command line.
     pub(super) trace: String,
     /// Likewise.
@@ -23,42 +23,42 @@ pub(super) struct Outcomes {
     pub(super) predictor: String,
     pub(super) max_slowdown: f64,
     /// Whether jobs on one GPU share.
-    pub(super) sharing: Sharing,
+    pub(super) sharing: ConfigurationSource,
     /// The command that makes them again.
     pub(super) command: String,
     /// What the cluster can never run, of the first seed.
-    pub(super) left_out: LeftOut,
+    pub(super) left_out: SkippedJobs,
     /// By seed, and by policy in the order in which they were named.
-    pub(super) runs: Vec<Outcome>,
+    pub(super) runs: Vec<SimulationResult>,
 }
 
 /// Whether jobs on one GPU train measured configurations, and share it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Sharing {
+pub(super) enum ConfigurationSource {
     Measured,
-    AsInTheTrace,
+    FromTrace,
 }
 
 /// One run.
-pub(super) struct Outcome {
+pub(super) struct SimulationResult {
     pub(super) seed: u64,
     /// Of ideally placed jobs while jobs arrive.
     pub(super) load: Option<f64>,
-    pub(super) evaluated: Evaluated,
+    pub(super) evaluated: EvaluationResult,
 }
 
-impl Sharing {
-    const fn of(arguments: &SimulateArguments) -> Sharing {
+impl ConfigurationSource {
+    const fn of(arguments: &SimulateArguments) -> ConfigurationSource {
         match (&arguments.interference, &arguments.configurations) {
-            (Truth::Law | Truth::Model(_), None) => Sharing::AsInTheTrace,
-            (Truth::Table(_), _) | (Truth::Law | Truth::Model(_), Some(_)) => Sharing::Measured,
+            (Truth::Law | Truth::Model(_), None) => ConfigurationSource::FromTrace,
+            (Truth::Table(_), _) | (Truth::Law | Truth::Model(_), Some(_)) => ConfigurationSource::Measured,
         }
     }
 }
 
-impl Outcomes {
-    pub(super) fn of(arguments: &SimulateArguments) -> Outcomes {
-        Outcomes {
+impl SimulationResults {
+    pub(super) fn of(arguments: &SimulateArguments) -> SimulationResults {
+        SimulationResults {
             trace: arguments.trace.to_string(),
             cluster: arguments.cluster.written.clone(),
             devices: arguments.cluster.spec.devices(),
@@ -66,23 +66,23 @@ impl Outcomes {
             interference: arguments.interference.to_string(),
             predictor: arguments.predictor.to_string(),
             max_slowdown: arguments.max_slowdown,
-            sharing: Sharing::of(arguments),
-            command: typed(),
-            left_out: LeftOut::default(),
+            sharing: ConfigurationSource::of(arguments),
+            command: current_command_line(),
+            left_out: SkippedJobs::default(),
             runs: Vec::new(),
         }
     }
 
     /// Takes note of what a seed made of the trace.
-    pub(super) fn took(&mut self, jobs: &Jobs) {
+    pub(super) fn record_left_out(&mut self, jobs: &SeededWorkload) {
         if self.runs.is_empty() {
             self.left_out = jobs.workload.left_out;
         }
     }
 
     /// Policies in the order in which they were named, with all their runs.
-    pub(super) fn by_policy(&self) -> Vec<(&str, Vec<&Outcome>)> {
-        let mut policies: Vec<(&str, Vec<&Outcome>)> = Vec::new();
+    pub(super) fn by_policy(&self) -> Vec<(&str, Vec<&SimulationResult>)> {
+        let mut policies: Vec<(&str, Vec<&SimulationResult>)> = Vec::new();
         for run in &self.runs {
             let policy = run.metrics().policy.as_str();
             match policies.iter_mut().find(|(known, _)| *known == policy) {
@@ -94,7 +94,7 @@ impl Outcomes {
     }
 }
 
-impl Outcome {
+impl SimulationResult {
     pub(super) const fn metrics(&self) -> &Metrics {
         &self.evaluated.metrics
     }

@@ -1,10 +1,10 @@
 //! Outcomes made up for tests of what is told of them.
 
 use cohabit_client::proto::{JobState, Span, Time};
-use cohabit_sim::workload::LeftOut;
-use cohabit_sim::{Accuracy, DeviceSpan, Evaluated, JobResult, Metrics, Series};
+use cohabit_sim::workload::SkippedJobs;
+use cohabit_sim::{Accuracy, DeviceSpan, EvaluationResult, JobResult, Metrics, Series};
 
-use super::result::{Outcome, Outcomes, Sharing};
+use super::result::{ConfigurationSource, SimulationResult, SimulationResults};
 
 fn at(secs: u64) -> Time {
     Time::EPOCH + Span::from_secs(secs)
@@ -57,13 +57,13 @@ fn metrics(policy: &str, mean_jct_s: f64) -> Metrics {
 }
 
 /// A run of two jobs on the devices `node-0-0` and `node-1-0`.
-fn run(policy: &str, seed: u64, mean_jct_s: f64) -> Outcome {
+fn run(policy: &str, seed: u64, mean_jct_s: f64) -> SimulationResult {
     let span =
         |device: &str, job, from, to| DeviceSpan { device: device.into(), job, from: at(from), to: at(to) };
-    Outcome {
+    SimulationResult {
         seed,
         load: Some(0.9),
-        evaluated: Evaluated {
+        evaluated: EvaluationResult {
             metrics: metrics(policy, mean_jct_s),
             jobs: vec![job(0, 100), job(100, 300)],
             series: Series {
@@ -78,9 +78,9 @@ fn run(policy: &str, seed: u64, mean_jct_s: f64) -> Outcome {
 
 /// Two policies with two seeds each; the second is twice as fast with the first seed and four times with the
 /// other.
-pub(super) fn outcomes() -> Outcomes {
+pub(super) fn outcomes() -> SimulationResults {
     let second = "a-srpt:<b>&theta=1";
-    Outcomes {
+    SimulationResults {
         trace: "jobs <1>.csv".into(),
         cluster: "2x1:V100@25g".into(),
         devices: 2,
@@ -88,9 +88,9 @@ pub(super) fn outcomes() -> Outcomes {
         interference: "law".into(),
         predictor: "law".into(),
         max_slowdown: 1.3,
-        sharing: Sharing::AsInTheTrace,
+        sharing: ConfigurationSource::FromTrace,
         command: "cohabit simulate --trace 'jobs <1>.csv'".into(),
-        left_out: LeftOut { too_wide: 3, too_large: 1 },
+        left_out: SkippedJobs { too_wide: 3, too_large: 1 },
         runs: vec![
             run("fifo", 1, 200.0),
             run(second, 1, 100.0),

@@ -1,12 +1,12 @@
 //! Policies beside each other: a row for each policy, or for each run.
 
-use super::figures::{Spread, mean_ratio};
-use super::result::{Outcome, Outcomes, Sharing};
+use super::figures::{MeanAndDeviation, mean_ratio};
+use super::result::{ConfigurationSource, SimulationResult, SimulationResults};
 use crate::output::Screen;
 use crate::render::table;
 
 /// Of all runs of a policy.
-pub(super) struct Row {
+pub(super) struct PolicyRow {
     pub(super) policy: String,
     pub(super) cells: Vec<String>,
 }
@@ -19,18 +19,18 @@ const OF_SHARING: [&str; 3] = ["OCCUPIED", "OOM", "OVER BOUND"];
 const VS_FIRST: &str = "VS FIRST";
 
 /// Rows of all policies: means over the seeds, with their deviation where there are several.
-pub(super) fn rows(outcomes: &Outcomes) -> Vec<Row> {
+pub(super) fn rows(outcomes: &SimulationResults) -> Vec<PolicyRow> {
     let policies = outcomes.by_policy();
     let first: Vec<f64> = policies.first().map_or(Vec::new(), |(_, runs)| mean_jcts(runs));
-    let row = |(policy, runs): &(&str, Vec<&Outcome>)| {
+    let row = |(policy, runs): &(&str, Vec<&SimulationResult>)| {
         let mut cells = cells(runs, outcomes.sharing);
         cells.push(versus(&mean_jcts(runs), &first));
-        Row { policy: (*policy).to_owned(), cells }
+        PolicyRow { policy: (*policy).to_owned(), cells }
     };
     policies.iter().map(row).collect()
 }
 
-fn mean_jcts(runs: &[&Outcome]) -> Vec<f64> {
+fn mean_jcts(runs: &[&SimulationResult]) -> Vec<f64> {
     runs.iter().map(|run| run.metrics().mean_jct_s).collect()
 }
 
@@ -40,19 +40,21 @@ fn versus(own: &[f64], first: &[f64]) -> String {
     format!("{:.2} x", mean_ratio(&ratios))
 }
 
-fn headings(sharing: Sharing) -> impl Iterator<Item = &'static str> {
+fn headings(sharing: ConfigurationSource) -> impl Iterator<Item = &'static str> {
     let more: &[&str] = match sharing {
-        Sharing::Measured => &OF_SHARING,
-        Sharing::AsInTheTrace => &[],
+        ConfigurationSource::Measured => &OF_SHARING,
+        ConfigurationSource::FromTrace => &[],
     };
     HEADINGS.iter().chain(more).copied()
 }
 
-fn cells(runs: &[&Outcome], sharing: Sharing) -> Vec<String> {
-    let spread =
-        |of: &dyn Fn(&Outcome) -> f64| Spread::of(&runs.iter().map(|run| of(run)).collect::<Vec<_>>());
-    let mean_time = |of: &dyn Fn(&Outcome) -> f64| Spread { deviation: None, ..spread(of) }.time();
-    let mean = |of: &dyn Fn(&Outcome) -> f64| spread(of).mean;
+fn cells(runs: &[&SimulationResult], sharing: ConfigurationSource) -> Vec<String> {
+    let spread = |of: &dyn Fn(&SimulationResult) -> f64| {
+        MeanAndDeviation::of(&runs.iter().map(|run| of(run)).collect::<Vec<_>>())
+    };
+    let mean_time =
+        |of: &dyn Fn(&SimulationResult) -> f64| MeanAndDeviation { deviation: None, ..spread(of) }.time();
+    let mean = |of: &dyn Fn(&SimulationResult) -> f64| spread(of).mean;
     let mut cells = vec![
         jobs(runs),
         spread(&|run| run.metrics().mean_jct_s).time(),
@@ -64,7 +66,7 @@ fn cells(runs: &[&Outcome], sharing: Sharing) -> Vec<String> {
         format!("{:.1}%", 100.0 * mean(&|run| run.metrics().gpu_busy)),
         format!("{:.3}", mean(&|run| run.metrics().mean_slowdown)),
     ];
-    if sharing == Sharing::Measured {
+    if sharing == ConfigurationSource::Measured {
         cells.extend([
             format!("{:.1}%", 100.0 * mean(&|run| run.metrics().gpu_occupied)),
             format!("{:.0}", mean(&|run| run.metrics().out_of_memory as f64)),
@@ -75,8 +77,8 @@ fn cells(runs: &[&Outcome], sharing: Sharing) -> Vec<String> {
 }
 
 /// `600`, or `598/600` where not all have completed.
-fn jobs(runs: &[&Outcome]) -> String {
-    let of = |count: &dyn Fn(&Outcome) -> u64| {
+fn jobs(runs: &[&SimulationResult]) -> String {
+    let of = |count: &dyn Fn(&SimulationResult) -> u64| {
         runs.iter().map(|run| count(run)).sum::<u64>() / runs.len().max(1) as u64
     };
     let (completed, jobs) = (of(&|run| run.metrics().completed as u64), of(&|run| run.metrics().jobs as u64));
@@ -84,7 +86,7 @@ fn jobs(runs: &[&Outcome]) -> String {
 }
 
 /// A row for each policy.
-pub(super) fn by_policy(outcomes: &Outcomes, screen: Screen) -> String {
+pub(super) fn by_policy(outcomes: &SimulationResults, screen: Screen) -> String {
     let headings: Vec<&str> =
         ["POLICY"].into_iter().chain(headings(outcomes.sharing)).chain([VS_FIRST]).collect();
     let mut table = table::table(&headings, screen);
@@ -95,7 +97,7 @@ pub(super) fn by_policy(outcomes: &Outcomes, screen: Screen) -> String {
 }
 
 /// A row for each run.
-pub(super) fn by_run(outcomes: &Outcomes, screen: Screen) -> String {
+pub(super) fn by_run(outcomes: &SimulationResults, screen: Screen) -> String {
     let ours = ["PREEMPTED", "LOAD", "BOUND", "PLAN P50", "PLAN P99", "EVENTS", "WALL"];
     let usual = headings(outcomes.sharing);
     let headings: Vec<&str> = ["POLICY", "SEED"].into_iter().chain(usual).chain(ours).collect();
@@ -118,8 +120,9 @@ pub(super) fn by_run(outcomes: &Outcomes, screen: Screen) -> String {
 }
 
 /// The policy and its mean completion time in seconds, a line for each.
-pub(super) fn lines(outcomes: &Outcomes) -> Vec<String> {
-    let line =
-        |(policy, runs): (&str, Vec<&Outcome>)| format!("{policy} {:.3}", Spread::of(&mean_jcts(&runs)).mean);
+pub(super) fn lines(outcomes: &SimulationResults) -> Vec<String> {
+    let line = |(policy, runs): (&str, Vec<&SimulationResult>)| {
+        format!("{policy} {:.3}", MeanAndDeviation::of(&mean_jcts(&runs)).mean)
+    };
     outcomes.by_policy().into_iter().map(line).collect()
 }

@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-use super::result::Sharing;
+use super::result::ConfigurationSource;
 use super::samples::outcomes;
 use super::{document, summary};
 use crate::output::{Colour, Screen};
@@ -38,7 +38,7 @@ fn wide_tables_have_a_row_for_each_run() {
 #[test]
 fn where_jobs_share_tables_tell_what_that_did() {
     let mut outcomes = outcomes();
-    outcomes.sharing = Sharing::Measured;
+    outcomes.sharing = ConfigurationSource::Measured;
     let table = summary::by_policy(&outcomes, PLAIN);
     let lines: Vec<&str> = table.lines().collect();
     let heading = columns(lines[0]);

@@ -11,7 +11,7 @@ use crate::render::jobs_table::{detail, remaining, runtime};
 use crate::render::nodes_table::{model, per_cent};
 
 /// What is shown.
-pub(super) struct View {
+pub(super) struct TopView {
     pub(super) head: String,
     pub(super) at: Time,
     pub(super) nodes: Vec<NodeRecord>,
@@ -21,7 +21,7 @@ pub(super) struct View {
 /// Cells of the bar that shows how much of a device is taken.
 const BAR: usize = 10;
 
-pub(super) fn draw(frame: &mut Frame<'_>, view: &View) {
+pub(super) fn draw(frame: &mut Frame<'_>, view: &TopView) {
     let devices: usize = view.nodes.iter().map(|node| node.devices.len().max(1)).sum();
     let heights = [
         Constraint::Length(2),
@@ -35,7 +35,7 @@ pub(super) fn draw(frame: &mut Frame<'_>, view: &View) {
 }
 
 /// `head gpu1:7070   2 nodes   3 running   1 pending   q ends`
-fn summary(view: &View) -> String {
+fn summary(view: &TopView) -> String {
     let count = |state| view.jobs.iter().filter(|job| job.state == state).count();
     format!(
         "head {}   {} nodes   {} running   {} pending   q ends",
@@ -89,7 +89,7 @@ fn memory(device: &DeviceRecord) -> String {
     }
 }
 
-fn jobs_table(view: &View) -> Table<'_> {
+fn jobs_table(view: &TopView) -> Table<'_> {
     let rows = view.jobs.iter().map(|job| job_row(job, view.at));
     let widths = [8, 18, 10, 11, 12, 12, 14].map(Constraint::Max).into_iter().chain([Constraint::Fill(1)]);
     let headings = ["ID", "NAME", "USER", "STATE", "RUNTIME", "ETA", "NODE", "DETAIL"];
@@ -140,7 +140,7 @@ mod tests {
 
     fn drawn(width: u16, height: u16) -> String {
         let jobs = vec![array(), running(), pending()];
-        let view = View { head: "gpu1:7070".into(), at: at(100), nodes: nodes(), jobs };
+        let view = TopView { head: "gpu1:7070".into(), at: at(100), nodes: nodes(), jobs };
         let mut terminal = Terminal::new(TestBackend::new(width, height)).unwrap();
         terminal.draw(|frame| draw(frame, &view)).unwrap();
         terminal.backend().to_string()

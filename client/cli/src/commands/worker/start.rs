@@ -7,26 +7,26 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::str::FromStr as _;
 
-use cohabit_client::proto::{Links, SharingLimits};
+use cohabit_client::proto::{LinkBandwidths, SharingLimits};
 use cohabit_client::{Error as ClientError, Token};
 use cohabit_worker_daemon::{
-    DeviceSpec, LogLimits, MpsUse, RootJobs, WorkerDaemon, WorkerError, WorkerOptions,
+    DeviceSpec, LogLimits, MpsMode, RootJobs, WorkerDaemon, WorkerError, WorkerOptions,
 };
 
 use nix::unistd::geteuid;
 
 use crate::arguments::{DeviceArguments, WorkerStartArguments};
-use crate::config::{Key, Origin, Settings, Written};
+use crate::config::{RawSettings, SettingKey, SettingSource, Settings};
 use crate::connect::{path_flag, read_token, state_folder};
-use crate::daemon::{self, EndSignals};
-use crate::failure::{Failure, Trouble};
+use crate::daemon::{self, ShutdownSignals};
+use crate::failure::{CommandError, CommandErrorKind};
 use crate::output;
 use crate::values;
 
 /// The worker's folder within a state folder that is not its own.
 pub(in crate::commands) const WORKER_FOLDER: &str = "worker";
 
-pub(super) fn start(arguments: &WorkerStartArguments) -> Result<ExitCode, Failure> {
+pub(super) fn start(arguments: &WorkerStartArguments) -> Result<ExitCode, CommandError> {
     let settings = Settings::with_flags(flags(arguments)?)?;
     daemon::start_logging(&settings)?;
     let (head, token) = join(&settings)?;
@@ -35,16 +35,16 @@ pub(super) fn start(arguments: &WorkerStartArguments) -> Result<ExitCode, Failur
 }
 
 /// The folder of the flag; else one within the state folder, which is the head's if one runs here.
-pub(in crate::commands) fn folder(settings: &Settings) -> Result<PathBuf, Failure> {
-    match settings.find(Key::State) {
-        Some(flag) if *flag.origin == Origin::Flag => Ok(flag.path()),
+pub(in crate::commands) fn folder(settings: &Settings) -> Result<PathBuf, CommandError> {
+    match settings.find(SettingKey::State) {
+        Some(flag) if *flag.origin == SettingSource::Flag => Ok(flag.path()),
         Some(_) | None => within(&state_folder(settings)?),
     }
 }
 
 /// The worker's folder within this one, which is made unless it is there. Where jobs run as the accounts of
 /// their users, these have to pass through it.
-pub(in crate::commands) fn within(state: &Path) -> Result<PathBuf, Failure> {
+pub(in crate::commands) fn within(state: &Path) -> Result<PathBuf, CommandError> {
     let made = DirBuilder::new().recursive(true).mode(0o700).create(state);
     let opened = made.and_then(|()| match geteuid().is_root() {
         true => fs::set_permissions(state, Permissions::from_mode(0o711)),
@@ -52,65 +52,65 @@ pub(in crate::commands) fn within(state: &Path) -> Result<PathBuf, Failure> {
     });
     opened.map_err(|error| {
         let message = format!("the state folder '{}' cannot be used: {error}", state.display());
-        Failure::new(Trouble::InputOutput, message)
+        CommandError::new(CommandErrorKind::InputOutput, message)
     })?;
     Ok(state.join(WORKER_FOLDER))
 }
 
-async fn serve(options: WorkerOptions) -> Result<(), Failure> {
-    let mut signals = EndSignals::watch()?;
+async fn serve(options: WorkerOptions) -> Result<(), CommandError> {
+    let mut signals = ShutdownSignals::watch()?;
     let head = options.head.clone();
     let mut worker = WorkerDaemon::start(options).await.map_err(failure)?;
     tokio::select! {
-        () = signals.come() => return worker.stop().await.map_err(failure),
+        () = signals.wait() => return worker.stop().await.map_err(failure),
         joined = worker.joined() => joined.map_err(failure)?,
     }
     output::data(&format!("ready: {} joined {head}", worker.name()))?;
     tokio::select! {
-        () = signals.come() => {}
+        () = signals.wait() => {}
         error = worker.failed() => return Err(failure(error)),
     }
     worker.stop().await.map_err(failure)
 }
 
 /// The flags, as settings.
-fn flags(arguments: &WorkerStartArguments) -> Result<Written, Failure> {
+fn flags(arguments: &WorkerStartArguments) -> Result<RawSettings, CommandError> {
     let mut written = daemon::logging_flags(&arguments.logging);
-    written.extend(path_flag(Key::State, arguments.state.as_deref())?);
-    written.extend(path_flag(Key::TokenFile, arguments.token_file.as_deref())?);
-    written.extend(arguments.join.clone().map(|head| (Key::Join, head)));
+    written.extend(path_flag(SettingKey::State, arguments.state.as_deref())?);
+    written.extend(path_flag(SettingKey::TokenFile, arguments.token_file.as_deref())?);
+    written.extend(arguments.join.clone().map(|head| (SettingKey::Join, head)));
     written.extend(device_flags(&arguments.devices)?);
     Ok(written)
 }
 
 /// The flags that say what is offered, as settings.
-pub(in crate::commands) fn device_flags(arguments: &DeviceArguments) -> Result<Written, Failure> {
+pub(in crate::commands) fn device_flags(arguments: &DeviceArguments) -> Result<RawSettings, CommandError> {
     let texts = [
-        (Key::Devices, &arguments.devices),
-        (Key::MaxSharing, &arguments.max_sharing),
-        (Key::GpuReserve, &arguments.gpu_reserve),
-        (Key::Mps, &arguments.mps),
-        (Key::Network, &arguments.network),
-        (Key::Interconnect, &arguments.interconnect),
-        (Key::Name, &arguments.name),
-        (Key::OrphanGrace, &arguments.orphan_grace),
+        (SettingKey::Devices, &arguments.devices),
+        (SettingKey::MaxSharing, &arguments.max_sharing),
+        (SettingKey::GpuReserve, &arguments.gpu_reserve),
+        (SettingKey::Mps, &arguments.mps),
+        (SettingKey::Network, &arguments.network),
+        (SettingKey::Interconnect, &arguments.interconnect),
+        (SettingKey::Name, &arguments.name),
+        (SettingKey::OrphanGrace, &arguments.orphan_grace),
     ];
-    let mut written: Written =
+    let mut written: RawSettings =
         texts.into_iter().filter_map(|(key, text)| Some((key, text.clone()?))).collect();
-    written.extend(arguments.no_root_jobs.then(|| (Key::NoRootJobs, true.to_string())));
-    written.extend(path_flag(Key::NvmlLibrary, arguments.nvml_library.as_deref())?);
+    written.extend(arguments.no_root_jobs.then(|| (SettingKey::NoRootJobs, true.to_string())));
+    written.extend(path_flag(SettingKey::NvmlLibrary, arguments.nvml_library.as_deref())?);
     Ok(written)
 }
 
 /// Which cluster to join, and by what right.
-fn join(settings: &Settings) -> Result<(String, Token), Failure> {
-    let head = settings.first_of(&[Key::Join, Key::Head]).ok_or_else(|| {
-        Failure::configuration(
+fn join(settings: &Settings) -> Result<(String, Token), CommandError> {
+    let head = settings.first_of(&[SettingKey::Join, SettingKey::Head]).ok_or_else(|| {
+        CommandError::configuration(
             "no head to join is named: give --join HOST:PORT, as the head's ready line says",
         )
     })?;
-    let token_file = settings.path(Key::TokenFile).ok_or_else(|| {
-        Failure::configuration(
+    let token_file = settings.path(SettingKey::TokenFile).ok_or_else(|| {
+        CommandError::configuration(
             "no token to join with: give --token-file with a copy of the head's worker.token",
         )
     })?;
@@ -123,63 +123,68 @@ pub(in crate::commands) fn options(
     head: String,
     token: Token,
     state: PathBuf,
-) -> Result<WorkerOptions, Failure> {
+) -> Result<WorkerOptions, CommandError> {
     let program = env::current_exe().map_err(|error| {
-        Failure::new(Trouble::InputOutput, format!("this program cannot tell where it lies: {error}"))
+        CommandError::new(
+            CommandErrorKind::InputOutput,
+            format!("this program cannot tell where it lies: {error}"),
+        )
     })?;
     let usual = WorkerOptions::new(head, token, state, program);
-    let log_cap = settings.checked(Key::LogLimit, str::parse)?;
+    let log_cap = settings.checked(SettingKey::LogLimit, str::parse)?;
     Ok(WorkerOptions {
-        name: settings.find(Key::Name).map(|setting| setting.text.to_owned()),
-        devices: settings.checked(Key::Devices, DeviceSpec::from_str)?.unwrap_or(usual.devices),
-        links: Links {
-            network: settings.checked(Key::Network, str::parse)?,
-            interconnect: settings.checked(Key::Interconnect, str::parse)?,
+        name: settings.find(SettingKey::Name).map(|setting| setting.text.to_owned()),
+        devices: settings.checked(SettingKey::Devices, DeviceSpec::from_str)?.unwrap_or(usual.devices),
+        links: LinkBandwidths {
+            network: settings.checked(SettingKey::Network, str::parse)?,
+            interconnect: settings.checked(SettingKey::Interconnect, str::parse)?,
         },
         sharing: sharing(settings)?,
-        mps: settings.checked(Key::Mps, mps_use)?.unwrap_or(usual.mps),
-        nvml_library: settings.path(Key::NvmlLibrary),
-        root_jobs: match settings.checked(Key::NoRootJobs, str::parse::<bool>)? {
+        mps: settings.checked(SettingKey::Mps, mps_use)?.unwrap_or(usual.mps),
+        nvml_library: settings.path(SettingKey::NvmlLibrary),
+        root_jobs: match settings.checked(SettingKey::NoRootJobs, str::parse::<bool>)? {
             Some(true) => RootJobs::Never,
             Some(false) | None => usual.root_jobs,
         },
-        orphan_grace: settings.checked(Key::OrphanGrace, values::span)?.unwrap_or(usual.orphan_grace),
+        orphan_grace: settings.checked(SettingKey::OrphanGrace, values::span)?.unwrap_or(usual.orphan_grace),
         log: log_cap.map_or(usual.log, |cap| LogLimits { cap, segment: usual.log.segment.min(cap) }),
-        log_retention: settings.checked(Key::LogRetention, values::span)?.unwrap_or(usual.log_retention),
+        log_retention: settings
+            .checked(SettingKey::LogRetention, values::span)?
+            .unwrap_or(usual.log_retention),
         ..usual
     })
 }
 
 /// How far its GPUs may be shared.
-fn sharing(settings: &Settings) -> Result<SharingLimits, Failure> {
+fn sharing(settings: &Settings) -> Result<SharingLimits, CommandError> {
     let usual = SharingLimits::default();
-    let max_ranks = settings.checked(Key::MaxSharing, |text| match text.parse() {
+    let max_ranks = settings.checked(SettingKey::MaxSharing, |text| match text.parse() {
         Ok(count) if count >= 1 => Ok(count),
         Ok(_) | Err(_) => Err(format!("'{text}' is no number of ranks: write 1 (nobody shares) or more")),
     })?;
     Ok(SharingLimits {
         max_ranks: max_ranks.unwrap_or(usual.max_ranks),
-        reserve: settings.checked(Key::GpuReserve, str::parse)?.unwrap_or(usual.reserve),
+        reserve: settings.checked(SettingKey::GpuReserve, str::parse)?.unwrap_or(usual.reserve),
     })
 }
 
-fn mps_use(text: &str) -> Result<MpsUse, String> {
+fn mps_use(text: &str) -> Result<MpsMode, String> {
     match text {
-        "auto" => Ok(MpsUse::Auto),
-        "off" => Ok(MpsUse::Off),
+        "auto" => Ok(MpsMode::Auto),
+        "off" => Ok(MpsMode::Off),
         _ => Err(format!("'{text}' does not say when MPS is used: write auto or off")),
     }
 }
 
 /// What keeps a worker from starting, or ends it.
-pub(in crate::commands) fn failure(error: WorkerError) -> Failure {
+pub(in crate::commands) fn failure(error: WorkerError) -> CommandError {
     let trouble = match error {
         WorkerError::Link(refused) => return ClientError::from(refused).into(),
-        WorkerError::StateInUse(_) => Trouble::Configuration,
-        WorkerError::File(_) | WorkerError::Machine(_) | WorkerError::Mps(_) => Trouble::InputOutput,
-        WorkerError::Failed(_) | WorkerError::Ended(_) => Trouble::Internal,
+        WorkerError::StateInUse(_) => CommandErrorKind::Configuration,
+        WorkerError::File(_) | WorkerError::Machine(_) | WorkerError::Mps(_) => CommandErrorKind::InputOutput,
+        WorkerError::Failed(_) | WorkerError::Ended(_) => CommandErrorKind::Internal,
     };
-    Failure::from_error(trouble, &error)
+    CommandError::from_error(trouble, &error)
 }
 
 #[cfg(test)]
@@ -188,7 +193,7 @@ mod tests {
 
     use super::*;
 
-    fn options_of(written: &[(Key, &str)]) -> Result<WorkerOptions, Failure> {
+    fn options_of(written: &[(SettingKey, &str)]) -> Result<WorkerOptions, CommandError> {
         let written = written.iter().map(|(key, text)| (*key, (*text).to_owned())).collect();
         let token = "cohabit1.".to_owned() + &"0".repeat(64) + "." + &"0".repeat(64);
         let token = token.parse().expect("it has the form of a token");
@@ -200,30 +205,30 @@ mod tests {
         let usual = options_of(&[]).unwrap();
         assert_eq!(
             (usual.sharing, usual.mps, usual.nvml_library),
-            (SharingLimits::default(), MpsUse::Auto, None)
+            (SharingLimits::default(), MpsMode::Auto, None)
         );
         let options = options_of(&[
-            (Key::MaxSharing, "2"),
-            (Key::GpuReserve, "3G"),
-            (Key::Mps, "off"),
-            (Key::NvmlLibrary, "/lib/nvml.so"),
+            (SettingKey::MaxSharing, "2"),
+            (SettingKey::GpuReserve, "3G"),
+            (SettingKey::Mps, "off"),
+            (SettingKey::NvmlLibrary, "/lib/nvml.so"),
         ])
         .unwrap();
         assert_eq!(options.sharing, SharingLimits { max_ranks: 2, reserve: Bytes(3 << 30) });
-        assert_eq!((options.mps, options.nvml_library), (MpsUse::Off, Some("/lib/nvml.so".into())));
+        assert_eq!((options.mps, options.nvml_library), (MpsMode::Off, Some("/lib/nvml.so".into())));
     }
 
     #[test]
     fn wrong_settings_of_sharing_are_refused_with_how_to_write_them() {
         for (key, text, advice) in [
             (
-                Key::MaxSharing,
+                SettingKey::MaxSharing,
                 "0",
                 "--max-sharing: '0' is no number of ranks: write 1 (nobody shares) or more",
             ),
-            (Key::MaxSharing, "many", "write 1"),
-            (Key::GpuReserve, "much", "--gpu-reserve: "),
-            (Key::Mps, "always", "--mps: 'always' does not say when MPS is used: write auto or off"),
+            (SettingKey::MaxSharing, "many", "write 1"),
+            (SettingKey::GpuReserve, "much", "--gpu-reserve: "),
+            (SettingKey::Mps, "always", "--mps: 'always' does not say when MPS is used: write auto or off"),
         ] {
             let message = options_of(&[(key, text)]).unwrap_err().message;
             assert!(message.contains(advice), "{message}");

@@ -6,7 +6,9 @@ use proptest::prelude::*;
 
 use crate::tests::cluster::TestJob;
 use crate::tests::kit::{gpus, node};
-use crate::{ASrpt, Action, Change, FirstFit, Options, PendingJob, Policy, RunPhase, RunningJob, View};
+use crate::{
+    ASrpt, ASrptOptions, Action, FirstFit, PendingJob, Policy, RunPhase, RunningJob, View, ViewChange,
+};
 
 /// A step: what happens to which job or node, and whether a plan follows.
 #[derive(Debug, Clone, Copy)]
@@ -44,13 +46,13 @@ fn running(number: u64, at: Time) -> RunningJob {
     RunningJob { id, priority, submitted_at, started_at, demand, placement, phase, ends_at, traits }
 }
 
-fn change(step: Step, view: &View) -> Option<Change> {
+fn change(step: Step, view: &View) -> Option<ViewChange> {
     match step {
-        Step::Pend(job) => Some(Change::Pending(pending(job, view.now))),
-        Step::Run(job) => Some(Change::Running(running(job, view.now))),
-        Step::Leave(job) => Some(Change::Gone(JobId::new(job))),
-        Step::Join(number) => Some(Change::Node(node(number, &[1_000, 500]))),
-        Step::Part(number) => Some(Change::NodeGone(node(number, &[]).id)),
+        Step::Pend(job) => Some(ViewChange::Pending(pending(job, view.now))),
+        Step::Run(job) => Some(ViewChange::Running(running(job, view.now))),
+        Step::Leave(job) => Some(ViewChange::Gone(JobId::new(job))),
+        Step::Join(number) => Some(ViewChange::Node(node(number, &[1_000, 500]))),
+        Step::Part(number) => Some(ViewChange::NodeGone(node(number, &[]).id)),
         Step::Plan(_) => None,
     }
 }
@@ -58,7 +60,7 @@ fn change(step: Step, view: &View) -> Option<Change> {
 proptest! {
     #[test]
     fn every_pending_job_is_known_once_and_nobody_else(steps in steps(), variant in 0_usize..3) {
-        let mut options = Options::default();
+        let mut options = ASrptOptions::default();
         let switch = [("eager-start", "off"), ("eager-start", "on"), ("virtual-machine", "off")][variant];
         options.set(switch.0, switch.1).unwrap();
         let mut policy = ASrpt::new(&options, FirstFit);
@@ -77,7 +79,7 @@ proptest! {
                     let Action::Place { job, .. } = action else { panic!("nobody is stopped") };
                     prop_assert!(view.pending.contains_key(&job));
                 }
-                let mut told: Vec<JobId> = policy.outlook(&view).into_iter().map(|it| it.job).collect();
+                let mut told: Vec<JobId> = policy.explain_pending(&view).into_iter().map(|it| it.job).collect();
                 told.sort_unstable();
                 prop_assert_eq!(told, view.pending.keys().copied().collect::<Vec<_>>());
             }

@@ -2,10 +2,10 @@
 
 use cohabit_types::{JobId, Span, Time};
 
-use super::super::virtual_machine::VirtualMachine;
+use super::super::virtual_machine::VirtualSrptMachine;
 use crate::tests::cluster::{Ran, TestJob, run};
 use crate::tests::kit::{anywhere, node};
-use crate::{ASrpt, FirstFit, Options};
+use crate::{ASrpt, ASrptOptions, FirstFit};
 
 fn seconds(seconds: f64) -> Time {
     Time::EPOCH + Span::from_secs_f64(seconds)
@@ -20,7 +20,7 @@ fn jobs() -> Vec<TestJob> {
 }
 
 fn schedule(queue: &str) -> Vec<Ran> {
-    let mut options = Options::default();
+    let mut options = ASrptOptions::default();
     options.set("queue", queue).unwrap();
     let mut ran = run(&mut ASrpt::new(&options, FirstFit), vec![node(1, &[1_000; 4])], jobs());
     ran.sort_by_key(|it| it.job);
@@ -29,7 +29,7 @@ fn schedule(queue: &str) -> Vec<Ran> {
 
 #[test]
 fn the_virtual_turns_are_those_of_the_worked_example() {
-    let mut machine = VirtualMachine::default();
+    let mut machine = VirtualSrptMachine::default();
     machine.set_speed(4_000);
     let mut turns = Vec::new();
     for (number, arrival, devices, runtime) in [(1, 0.0, 2, 8), (2, 1.0, 4, 2), (3, 2.0, 1, 2)] {

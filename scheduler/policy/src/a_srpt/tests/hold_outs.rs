@@ -4,12 +4,12 @@ use std::sync::Arc;
 
 use cohabit_types::{ModelDescription, Span, Time};
 
-use super::super::hold_outs::{HoldOuts, Looks};
-use super::super::patience::Patience;
+use super::super::hold_outs::{ClassScans, DelayedJobs};
+use super::super::patience::DelayRule;
 use super::instances::{nodes, place, replicated};
 use crate::tests::cluster::TestJob;
 use crate::tests::kit::anywhere;
-use crate::{ClassId, Needs, Options, Place, Profile, Queue, View};
+use crate::{ASrptOptions, ClassId, ClassKey, PendingQueue, Placer, Profile, View};
 
 const SLOW: f64 = 1.5;
 
@@ -18,24 +18,25 @@ fn at(seconds: u64) -> Time {
 }
 
 /// A class, what its jobs need, and what is expected of one of them that takes 10 s.
-fn class() -> (ClassId, Needs, Profile) {
+fn class() -> (ClassId, ClassKey, Profile) {
     let model = ModelDescription { stages: replicated(2, 0.1, 2e7), ..ModelDescription::default() };
     let job = TestJob::new(1, 0.0, anywhere(2), 100).training(model).pending;
     let mut place = place();
     place.prepare(&View { nodes: nodes(2, 4), ..View::default() });
     let profile = place.profile(&job.demand, &Arc::clone(&job.traits));
-    let mut queue = Queue::default();
+    let mut queue = PendingQueue::default();
     queue.insert(job.id, &job.demand, &profile, 0);
-    (queue.walk().next().unwrap().class, Needs::of(&job.demand, &profile), profile)
+    (queue.walk().next().unwrap().class, ClassKey::of(&job.demand, &profile), profile)
 }
 
 /// What is remembered of a class after one look at it, for the slowdown of that look.
-fn remembered(look: impl FnOnce(&mut Looks, ClassId, Needs)) -> (HoldOuts, Option<Time>) {
+fn remembered(look: impl FnOnce(&mut ClassScans, ClassId, ClassKey)) -> (DelayedJobs, Option<Time>) {
     let (class, needs, _) = class();
-    let (mut hold_outs, mut looks) = (HoldOuts::new(Patience::new(&Options::default())), Looks::default());
+    let (mut hold_outs, mut looks) =
+        (DelayedJobs::new(DelayRule::new(&ASrptOptions::default())), ClassScans::default());
     look(&mut looks, class, needs);
-    hold_outs.note_looks(looks);
-    let until = hold_outs.all_until(&needs, SLOW);
+    hold_outs.record_scans(looks);
+    let until = hold_outs.delayed_until(&needs, SLOW);
     (hold_outs, until)
 }
 
@@ -46,7 +47,7 @@ fn the_earliest_end_of_patience_is_remembered_for_places_as_slow() {
         looks.note(class, needs, SLOW, at(20));
         looks.note(class, needs, SLOW, at(40));
     });
-    assert_eq!((until, hold_outs.all_until(&class().1, 1.4)), (Some(at(20)), None));
+    assert_eq!((until, hold_outs.delayed_until(&class().1, 1.4)), (Some(at(20)), None));
 }
 
 #[test]
@@ -73,8 +74,8 @@ fn places_that_got_slower_may_be_remembered_and_better_ones_not() {
 fn a_job_that_comes_later_brings_the_moment_nearer() {
     let (mut hold_outs, _) = remembered(|looks, class, needs| looks.note(class, needs, SLOW, at(30)));
     let (_, needs, profile) = class();
-    hold_outs.note_waiting(&needs, &profile, at(28));
-    assert_eq!(hold_outs.all_until(&needs, SLOW), Some(at(30)));
-    hold_outs.note_waiting(&needs, &profile, at(20));
-    assert_eq!(hold_outs.all_until(&needs, SLOW), Some(at(20) + Span::from_micros(5_020_000)));
+    hold_outs.record_waiting(&needs, &profile, at(28));
+    assert_eq!(hold_outs.delayed_until(&needs, SLOW), Some(at(30)));
+    hold_outs.record_waiting(&needs, &profile, at(20));
+    assert_eq!(hold_outs.delayed_until(&needs, SLOW), Some(at(20) + Span::from_micros(5_020_000)));
 }

@@ -3,16 +3,16 @@
 //!
 //! Everything follows from the seed.
 
-use cohabit_types::{Bandwidth, JobId, Links, ModelDescription, Placement, Stage, Time};
+use cohabit_types::{Bandwidth, JobId, LinkBandwidths, ModelDescription, PipelineStage, Placement, Time};
 use rand_chacha::ChaCha8Rng;
 use rand_chacha::rand_core::{Rng, SeedableRng};
 
-use super::super::books::virtual_work;
-use super::super::virtual_machine::VirtualMachine;
+use super::super::books::compute_virtual_work;
+use super::super::virtual_machine::VirtualSrptMachine;
 use crate::mapping::MapperOptions;
 use crate::tests::cluster::{Ran, TestCluster, TestJob};
 use crate::tests::kit::{anywhere, node};
-use crate::{ASrpt, LinkDefaults, MappedPlace, NodeView, Options, Place, Profile, View, VirtualAlpha};
+use crate::{ASrpt, ASrptOptions, LinkDefaults, MappedPlacer, NodeView, Placer, Profile, View, VirtualAlpha};
 
 /// Numbers drawn from a seed.
 pub(super) struct Draws(ChaCha8Rng);
@@ -48,13 +48,13 @@ const INTERCONNECT: Bandwidth = Bandwidth(400_000_000_000);
 
 /// So many nodes with so many devices each, on a network of 10 Gb/s.
 pub(super) fn nodes(count: u8, devices: usize) -> Vec<NodeView> {
-    let links = Links { network: Some(NETWORK), interconnect: Some(INTERCONNECT) };
+    let links = LinkBandwidths { network: Some(NETWORK), interconnect: Some(INTERCONNECT) };
     (1..=count).map(|number| NodeView { links, ..node(number, &vec![1_000; devices]) }).collect()
 }
 
 /// A replicated model that exchanges so many bytes of gradients.
-pub(super) fn replicated(replicas: u32, compute_seconds: f64, gradient_bytes: f64) -> Vec<Stage> {
-    let stage = Stage {
+pub(super) fn replicated(replicas: u32, compute_seconds: f64, gradient_bytes: f64) -> Vec<PipelineStage> {
+    let stage = PipelineStage {
         replicas,
         compute_seconds,
         compute_seconds_on: Default::default(),
@@ -65,15 +65,15 @@ pub(super) fn replicated(replicas: u32, compute_seconds: f64, gradient_bytes: f6
 }
 
 /// A model cut into stages of a pipeline.
-fn pipelined(replicas: &[u32], compute_seconds: f64, bytes: f64) -> Vec<Stage> {
-    let stage = |replicas: &u32| Stage {
+fn pipelined(replicas: &[u32], compute_seconds: f64, bytes: f64) -> Vec<PipelineStage> {
+    let stage = |replicas: &u32| PipelineStage {
         activation_bytes: bytes,
         ..replicated(*replicas, compute_seconds, bytes / 4.0).remove(0)
     };
     replicas.iter().map(stage).collect()
 }
 
-fn stages(devices: u32, draws: &mut Draws) -> Vec<Stage> {
+fn stages(devices: u32, draws: &mut Draws) -> Vec<PipelineStage> {
     // Few different models, as in a real laboratory, so that mappings can be remembered.
     let bytes = [1e6, 5e7, 4e8][draws.below(3)];
     match (devices, draws.below(3)) {
@@ -117,7 +117,7 @@ impl Instance {
     }
 
     /// What is expected of each job, and what an iteration takes.
-    pub(super) fn profiles(&self, place: &mut MappedPlace) -> Vec<Profile> {
+    pub(super) fn profiles(&self, place: &mut MappedPlacer) -> Vec<Profile> {
         place.prepare(&View { nodes: self.nodes.clone(), ..View::default() });
         let profile = |job: &TestJob| place.profile(&job.pending.demand, &job.pending.traits);
         self.jobs.iter().map(profile).collect()
@@ -131,20 +131,20 @@ impl Instance {
 
     /// Completion times on the virtual machine, by job.
     pub(super) fn turns(&self, profiles: &[Profile], alpha: VirtualAlpha) -> Vec<Time> {
-        let mut machine = VirtualMachine::default();
+        let mut machine = VirtualSrptMachine::default();
         machine.set_speed(self.devices() * 1_000);
         let mut turns = vec![Time::EPOCH; self.jobs.len()];
         let mut note = |job: JobId, at| turns[job.number as usize - 1] = at;
         for (job, profile) in self.jobs.iter().zip(profiles) {
             machine.advance(job.pending.eligible_at, &mut note);
-            machine.release(job.pending.eligible_at, job.pending.id, virtual_work(profile, alpha));
+            machine.release(job.pending.eligible_at, job.pending.id, compute_virtual_work(profile, alpha));
         }
         machine.advance(Time::NEVER, &mut note);
         turns
     }
 
     /// What becomes of the jobs, in the order of their numbers.
-    pub(super) fn run(&self, options: &Options, place: &MappedPlace) -> Vec<Ran> {
+    pub(super) fn run(&self, options: &ASrptOptions, place: &MappedPlacer) -> Vec<Ran> {
         let truth = Box::new(place.clone());
         let mut cluster = TestCluster::new(self.nodes.clone(), self.jobs.clone(), truth);
         let mut ran = cluster.run(&mut ASrpt::new(options, place.clone()));
@@ -155,8 +155,8 @@ impl Instance {
 }
 
 /// A mapper that knows nothing yet.
-pub(super) fn place() -> MappedPlace {
-    MappedPlace::new(MapperOptions::default(), LinkDefaults::default())
+pub(super) fn place() -> MappedPlacer {
+    MappedPlacer::new(MapperOptions::default(), LinkDefaults::default())
 }
 
 /// The sum of the completion times, in seconds.

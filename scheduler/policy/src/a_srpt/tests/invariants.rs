@@ -1,7 +1,7 @@
 //! What holds on every instance, whatever the switches.
 
 use super::instances::{Instance, Shape, place, spread};
-use crate::{Options, VirtualAlpha};
+use crate::{ASrptOptions, VirtualAlpha};
 
 const VARIANTS: [&[(&str, &str)]; 8] = [
     &[],
@@ -16,8 +16,8 @@ const VARIANTS: [&[(&str, &str)]; 8] = [
 
 const SHAPE: Shape = Shape { nodes: 3, devices: 4, jobs: 25, error: 0.5 };
 
-fn options(pairs: &[(&str, &str)]) -> Options {
-    let mut options = Options::default();
+fn options(pairs: &[(&str, &str)]) -> ASrptOptions {
+    let mut options = ASrptOptions::default();
     pairs.iter().for_each(|(key, value)| options.set(key, value).unwrap());
     options
 }
@@ -30,7 +30,7 @@ fn no_job_starts_before_its_virtual_turn_and_every_place_is_within_its_bounds() 
         let instance = Instance::draw(SHAPE, seed);
         let profiles = instance.profiles(&mut place);
         let turns = instance.turns(&profiles, options.virtual_alpha);
-        let guided = options.virtual_machine == crate::mapping::Switch::On;
+        let guided = options.virtual_machine == crate::mapping::Toggle::On;
         for ((ran, profile), turn) in instance.run(&options, &place).iter().zip(&profiles).zip(turns) {
             assert!(turn >= ran.arrived_at, "seed {seed}: {:?}", ran.job);
             assert!(
@@ -52,7 +52,7 @@ fn the_same_instance_gets_the_same_schedule_twice() {
     let place = place();
     for seed in 0..20 {
         let instance = Instance::draw(SHAPE, seed);
-        let run = || instance.run(&Options::default(), &place);
+        let run = || instance.run(&ASrptOptions::default(), &place);
         let story = |ran: Vec<crate::tests::cluster::Ran>| -> Vec<_> {
             ran.into_iter().map(|it| (it.job, it.started_at, it.ended_at, it.placement, it.why)).collect()
         };

@@ -2,11 +2,11 @@
 
 use cohabit_types::Span;
 
-use crate::mapping::Switch;
-use crate::{Barrier, Options, QueueMode, QueueOrder, VirtualAlpha};
+use crate::mapping::Toggle;
+use crate::{ASrptOptions, QueueMode, QueueOrder, StarvationBarrier, VirtualAlpha};
 
-fn set(pairs: &[(&str, &str)]) -> Result<Options, String> {
-    let mut options = Options::default();
+fn set(pairs: &[(&str, &str)]) -> Result<ASrptOptions, String> {
+    let mut options = ASrptOptions::default();
     pairs.iter().try_for_each(|(key, value)| options.set(key, value))?;
     Ok(options)
 }
@@ -14,20 +14,20 @@ fn set(pairs: &[(&str, &str)]) -> Result<Options, String> {
 #[test]
 fn every_key_sets_its_switch() {
     let values = ["2.5", "0.5", "90", "strict", "turn", "block", "on", "lower-bound", "off"];
-    let pairs: Vec<(&str, &str)> = Options::KEYS.into_iter().zip(values).collect();
-    let expected = Options {
+    let pairs: Vec<(&str, &str)> = ASrptOptions::KEYS.into_iter().zip(values).collect();
+    let expected = ASrptOptions {
         theta: 2.5,
         delta: 0.5,
         tau: Some(Span::from_secs(90)),
         queue_mode: QueueMode::Strict,
         queue_order: QueueOrder::Turn,
-        starvation_barrier: Barrier::Block,
-        eager_start: Switch::On,
+        starvation_barrier: StarvationBarrier::Block,
+        eager_start: Toggle::On,
         virtual_alpha: VirtualAlpha::LowerBound,
-        virtual_machine: Switch::Off,
+        virtual_machine: Toggle::Off,
     };
     assert_eq!(set(&pairs), Ok(expected));
-    assert_eq!(set(&[("tau", "90"), ("tau", "none")]), Ok(Options::default()));
+    assert_eq!(set(&[("tau", "90"), ("tau", "none")]), Ok(ASrptOptions::default()));
 }
 
 #[test]

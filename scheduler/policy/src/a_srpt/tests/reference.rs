@@ -6,20 +6,20 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use cohabit_types::{JobId, Span, Time};
 
-use super::super::books::virtual_work;
-use super::super::virtual_machine::VirtualMachine;
+use super::super::books::compute_virtual_work;
+use super::super::virtual_machine::VirtualSrptMachine;
 use super::instances::{Instance, Shape, place};
-use crate::mapping::Switch;
+use crate::mapping::Toggle;
 use crate::tests::cluster::{Ran, TestCluster};
 use crate::{
-    ASrpt, Action, Barrier, Change, FreeNodes, MappedPlace, Needs, Options, PendingJob, Place, Plan, Policy,
-    Profile, Proposal, Prospect, QueueMode, QueueOrder, Shortage, View,
+    ASrpt, ASrptOptions, Action, ClassKey, FreeNodes, MappedPlacer, PendingJob, PendingReason, Placer, Plan,
+    Policy, Profile, Proposal, QueueMode, QueueOrder, Shortage, StarvationBarrier, View, ViewChange,
 };
 
 struct Reference {
-    options: Options,
-    place: MappedPlace,
-    machine: VirtualMachine,
+    options: ASrptOptions,
+    place: MappedPlacer,
+    machine: VirtualSrptMachine,
     profiles: BTreeMap<JobId, Profile>,
     turns: BTreeMap<JobId, Time>,
     waits: Vec<Span>,
@@ -43,7 +43,7 @@ impl Reference {
             .values()
             .filter_map(|job| Some((*self.turns.get(&job.id)?, job)))
             .map(|(turn, job)| {
-                let by_turn = self.options.virtual_machine == Switch::On
+                let by_turn = self.options.virtual_machine == Toggle::On
                     && self.options.queue_order == QueueOrder::Turn;
                 let measure = match by_turn {
                     true => turn.as_micros(),
@@ -58,25 +58,25 @@ impl Reference {
 }
 
 impl Policy for Reference {
-    fn learn(&mut self, view: &View, changes: &[Change]) {
+    fn learn(&mut self, view: &View, changes: &[ViewChange]) {
         self.place.prepare(view);
         let devices: usize = view.nodes.iter().map(|node| node.devices.len()).sum();
         self.machine.set_speed(devices as u64 * 1_000);
         for change in changes {
             match change {
-                Change::Pending(job) => {
+                ViewChange::Pending(job) => {
                     let profile = self.place.profile(&job.demand, &job.traits);
-                    let work = virtual_work(&profile, self.options.virtual_alpha);
+                    let work = compute_virtual_work(&profile, self.options.virtual_alpha);
                     self.profiles.insert(job.id, profile);
                     let turns = &mut self.turns;
                     self.machine.advance(job.eligible_at, |job, at| turns.extend([(job, at)]));
                     match self.options.virtual_machine {
-                        Switch::On => self.machine.release(job.eligible_at, job.id, work),
-                        Switch::Off => self.turns.extend([(job.id, job.eligible_at)]),
+                        Toggle::On => self.machine.release(job.eligible_at, job.id, work),
+                        Toggle::Off => self.turns.extend([(job.id, job.eligible_at)]),
                     }
                 }
-                Change::Running(job) => self.waits.push(job.started_at.since(self.turns[&job.id])),
-                Change::Gone(_) | Change::Node(_) | Change::NodeGone(_) => {}
+                ViewChange::Running(job) => self.waits.push(job.started_at.since(self.turns[&job.id])),
+                ViewChange::Gone(_) | ViewChange::Node(_) | ViewChange::NodeGone(_) => {}
             }
         }
     }
@@ -95,8 +95,8 @@ impl Policy for Reference {
                     let longest = (self.median_wait() * 3)
                         .max(profile.runtime)
                         .max(Span::from_secs_f64(self.allowance(profile)));
-                    let starves = self.options.starvation_barrier == Barrier::Block
-                        && without_room.insert(Needs::of(&job.demand, profile))
+                    let starves = self.options.starvation_barrier == StarvationBarrier::Block
+                        && without_room.insert(ClassKey::of(&job.demand, profile))
                         && view.now.since(turn) > longest;
                     if self.options.queue_mode == QueueMode::Strict || starves {
                         break;
@@ -123,7 +123,7 @@ impl Policy for Reference {
         plan
     }
 
-    fn outlook(&mut self, _: &View) -> Vec<Prospect> {
+    fn explain_pending(&mut self, _: &View) -> Vec<PendingReason> {
         Vec::new()
     }
 
@@ -146,7 +146,7 @@ const VARIANTS: [&[(&str, &str)]; 7] = [
 fn classes_and_memories_change_no_schedule() {
     let place = place();
     for seed in 0..210 {
-        let mut options = Options::default();
+        let mut options = ASrptOptions::default();
         VARIANTS[seed as usize % 7].iter().for_each(|(key, value)| options.set(key, value).unwrap());
         let shape = [(3, 4), (2, 8), (6, 2)][seed as usize / 7 % 3];
         let shape = Shape { nodes: shape.0, devices: shape.1, jobs: 40, error: 0.5 };
@@ -159,7 +159,7 @@ fn classes_and_memories_change_no_schedule() {
         let reference = &mut Reference {
             options: options.clone(),
             place: place.clone(),
-            machine: VirtualMachine::default(),
+            machine: VirtualSrptMachine::default(),
             profiles: BTreeMap::new(),
             turns: BTreeMap::new(),
             waits: Vec::new(),

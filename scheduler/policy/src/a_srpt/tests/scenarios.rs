@@ -11,12 +11,12 @@ use super::instances::{nodes, place, replicated, spread};
 use crate::tests::cluster::{Ran, TestCluster, TestJob, run};
 use crate::tests::kit::{anywhere, gpus, node, placed};
 use crate::{
-    ASrpt, Change, FirstFit, FreeNodes, NodeView, Options, PendingJob, Plan, Policy, Prospect, RunPhase,
-    RunningJob, View,
+    ASrpt, ASrptOptions, FirstFit, FreeNodes, NodeView, PendingJob, PendingReason, Plan, Policy, RunPhase,
+    RunningJob, View, ViewChange,
 };
 
-fn options(pairs: &[(&str, &str)]) -> Options {
-    let mut options = Options::default();
+fn options(pairs: &[(&str, &str)]) -> ASrptOptions {
+    let mut options = ASrptOptions::default();
     pairs.iter().for_each(|(key, value)| options.set(key, value).unwrap());
     options
 }
@@ -197,21 +197,21 @@ struct Hand {
 
 impl Hand {
     fn new(nodes: Vec<NodeView>) -> Hand {
-        let mut hand = Hand { policy: ASrpt::new(&Options::default(), FirstFit), view: View::default() };
-        hand.tell(0.0, &nodes.into_iter().map(Change::Node).collect::<Vec<_>>());
+        let mut hand = Hand { policy: ASrpt::new(&ASrptOptions::default(), FirstFit), view: View::default() };
+        hand.tell(0.0, &nodes.into_iter().map(ViewChange::Node).collect::<Vec<_>>());
         hand
     }
 
-    fn tell(&mut self, seconds: f64, changes: &[Change]) -> Plan {
+    fn tell(&mut self, seconds: f64, changes: &[ViewChange]) -> Plan {
         self.view.now = Time::EPOCH + Span::from_secs_f64(seconds);
         self.view.apply(changes);
         self.policy.learn(&self.view, changes);
         self.policy.plan(&self.view)
     }
 
-    fn outlook(&mut self) -> Vec<(u64, ReasonCode, String)> {
-        let words = |it: Prospect| (it.job.number, it.code, it.why);
-        self.policy.outlook(&self.view).into_iter().map(words).collect()
+    fn explain_pending(&mut self) -> Vec<(u64, ReasonCode, String)> {
+        let words = |it: PendingReason| (it.job.number, it.code, it.why);
+        self.policy.explain_pending(&self.view).into_iter().map(words).collect()
     }
 }
 
@@ -219,15 +219,15 @@ fn pending(number: u64, arrives_at: f64, demand: Demand, seconds: u64) -> Pendin
     TestJob::new(number, arrives_at, demand, seconds).pending
 }
 
-fn running(job: &PendingJob, at: f64) -> Change {
+fn running(job: &PendingJob, at: f64) -> ViewChange {
     let free = [node(9, &[1_000; 8])];
-    let placement = crate::Place::place(
+    let placement = crate::Placer::place(
         &mut FirstFit,
         job,
         &crate::Profile::flat(&job.demand, &job.traits),
         &FreeNodes::new(&free),
     );
-    Change::Running(RunningJob {
+    ViewChange::Running(RunningJob {
         id: job.id,
         priority: job.priority,
         submitted_at: job.submitted_at,
@@ -244,20 +244,23 @@ fn running(job: &PendingJob, at: f64) -> Change {
 fn a_job_that_loses_its_devices_keeps_its_turn() {
     let mut hand = Hand::new(vec![node(1, &[1_000])]);
     let (first, second) = (pending(1, 0.0, gpus(1), 5), pending(2, 1.0, gpus(1), 10));
-    hand.tell(1.0, &[Change::Pending(first.clone()), Change::Pending(second)]);
-    hand.tell(5.0, &[running(&first, 5.0), Change::Node(node(1, &[0]))]);
+    hand.tell(1.0, &[ViewChange::Pending(first.clone()), ViewChange::Pending(second)]);
+    hand.tell(5.0, &[running(&first, 5.0), ViewChange::Node(node(1, &[0]))]);
     assert_eq!(placed(&hand.tell(16.0, &[])), [0_u64; 0]);
     let back = PendingJob { eligible_at: Time::from_micros(20_000_000), ..first };
-    assert_eq!(placed(&hand.tell(20.0, &[Change::Pending(back), Change::Node(node(1, &[1_000]))])), [1]);
+    assert_eq!(
+        placed(&hand.tell(20.0, &[ViewChange::Pending(back), ViewChange::Node(node(1, &[1_000]))])),
+        [1]
+    );
 }
 
 #[test]
 fn a_new_policy_lets_a_job_that_already_ran_go_first() {
     let mut hand = Hand::new(vec![]);
     let (first, second) = (pending(1, 0.0, gpus(1), 5), pending(2, 1.0, gpus(1), 10));
-    let free = Change::Node(node(1, &[1_000]));
-    hand.tell(60.0, &[running(&first, 5.0), Change::Node(node(1, &[0])), Change::Pending(second)]);
-    assert_eq!(placed(&hand.tell(70.0, &[Change::Pending(first), free])), [1]);
+    let free = ViewChange::Node(node(1, &[1_000]));
+    hand.tell(60.0, &[running(&first, 5.0), ViewChange::Node(node(1, &[0])), ViewChange::Pending(second)]);
+    assert_eq!(placed(&hand.tell(70.0, &[ViewChange::Pending(first), free])), [1]);
 }
 
 #[test]
@@ -277,36 +280,38 @@ fn a_new_policy_finds_turns_that_came_before_it_was_there() {
 fn a_cancelled_job_leaves_its_virtual_time_to_the_others() {
     let mut hand = Hand::new(vec![node(1, &[1_000])]);
     let jobs = [pending(1, 0.0, gpus(1), 5), pending(2, 0.0, gpus(1), 10)];
-    let plan = hand.tell(0.0, &jobs.map(Change::Pending));
+    let plan = hand.tell(0.0, &jobs.map(ViewChange::Pending));
     assert_eq!(plan.wake, Some(Time::from_micros(5_000_000)));
-    let plan = hand.tell(2.0, &[Change::Gone(JobId::new(1))]);
+    let plan = hand.tell(2.0, &[ViewChange::Gone(JobId::new(1))]);
     assert_eq!(plan.wake, Some(Time::from_micros(12_000_000)));
     let plan = hand.tell(12.0, &[]);
     assert_eq!((placed(&plan), plan.wake), (vec![2], None));
-    let plan = hand.tell(13.0, &[Change::Gone(JobId::new(2))]);
-    assert_eq!((plan, hand.outlook()), (Plan::default(), vec![]));
+    let plan = hand.tell(13.0, &[ViewChange::Gone(JobId::new(2))]);
+    assert_eq!((plan, hand.explain_pending()), (Plan::default(), vec![]));
 }
 
 #[test]
 fn more_nodes_bring_turns_nearer_from_then_on() {
     let mut hand = Hand::new(vec![node(1, &[1_000])]);
-    let plan = hand.tell(0.0, &[Change::Pending(pending(1, 0.0, gpus(1), 8))]);
+    let plan = hand.tell(0.0, &[ViewChange::Pending(pending(1, 0.0, gpus(1), 8))]);
     assert_eq!(plan.wake, Some(Time::from_micros(8_000_000)));
-    let plan = hand.tell(2.0, &[Change::Node(node(2, &[1_000, 0]))]);
+    let plan = hand.tell(2.0, &[ViewChange::Node(node(2, &[1_000, 0]))]);
     assert_eq!(plan.wake, Some(Time::from_micros(4_000_000)));
-    let gone = [node(1, &[]).id, node(2, &[]).id].map(Change::NodeGone);
+    let gone = [node(1, &[]).id, node(2, &[]).id].map(ViewChange::NodeGone);
     assert_eq!(hand.tell(3.0, &gone).wake, None);
-    assert!(hand.outlook()[0].2.ends_with("its turn comes once a worker is connected that takes jobs"));
+    assert!(
+        hand.explain_pending()[0].2.ends_with("its turn comes once a worker is connected that takes jobs")
+    );
 }
 
 #[test]
 fn who_waits_is_told_for_what_and_how_long() {
     let mut hand = Hand::new(vec![node(1, &[0, 1_000])]);
     let jobs = [pending(1, 0.0, gpus(2), 4), pending(2, 0.0, gpus(1), 60), pending(3, 0.0, gpus(1), 90)];
-    hand.tell(0.0, &jobs.map(Change::Pending));
+    hand.tell(0.0, &jobs.map(ViewChange::Pending));
     hand.tell(10.0, &[]);
     assert_eq!(
-        hand.outlook(),
+        hand.explain_pending(),
         [
             (
                 1,
@@ -338,14 +343,14 @@ fn who_holds_out_is_told_why_and_until_when() {
     for node in &mut nodes {
         node.devices.iter_mut().skip(1).for_each(|device| device.free = cohabit_types::Share(0));
     }
-    let mut policy = ASrpt::new(&Options::default(), place());
+    let mut policy = ASrpt::new(&ASrptOptions::default(), place());
     let job = talkative(1, 0.0).pending;
     let mut view = View { nodes, ..crate::tests::kit::view(vec![], vec![job]) };
     view.now = Time::from_micros(3_000_000);
     policy.learn(&view, &view.as_changes());
     let plan = policy.plan(&view);
     assert!(plan.actions.is_empty());
-    let prospect = policy.outlook(&view).remove(0);
+    let prospect = policy.explain_pending(&view).remove(0);
     assert_eq!(prospect.not_before, plan.wake);
     assert_eq!(
         (prospect.code, prospect.why.as_str()),

@@ -6,7 +6,7 @@
 
 use super::instances::{Instance, Shape, completion, place, sum};
 use crate::tests::cluster::TestJob;
-use crate::{MappedPlace, Options, Profile, VirtualAlpha};
+use crate::{ASrptOptions, MappedPlacer, Profile, VirtualAlpha};
 
 const ALPHAS: [&str; 3] = ["heavy-edge", "max", "lower-bound"];
 
@@ -20,8 +20,8 @@ fn shapes() -> impl Iterator<Item = Shape> {
     })
 }
 
-fn options(pairs: &[(&str, &str)]) -> Options {
-    let mut options = Options::default();
+fn options(pairs: &[(&str, &str)]) -> ASrptOptions {
+    let mut options = ASrptOptions::default();
     pairs.iter().for_each(|(key, value)| options.set(key, value).unwrap());
     options
 }
@@ -40,7 +40,7 @@ struct Numbers {
 }
 
 impl Numbers {
-    fn of(instance: &Instance, profiles: &[Profile], place: &mut MappedPlace) -> Numbers {
+    fn of(instance: &Instance, profiles: &[Profile], place: &mut MappedPlacer) -> Numbers {
         let foreseen = instance.foreseen();
         let known = foreseen.profiles(place);
         let guesses = || {

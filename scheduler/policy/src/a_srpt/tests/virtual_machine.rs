@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use cohabit_types::{JobId, Span, Time};
 use proptest::prelude::*;
 
-use super::super::virtual_machine::VirtualMachine;
+use super::super::virtual_machine::VirtualSrptMachine;
 
 fn micros(at: u64) -> Time {
     Time::from_micros(at)
@@ -21,7 +21,7 @@ fn jobs(most: usize, latest: u64, work: u128) -> impl Strategy<Value = Vec<(u64,
 
 /// When each job completes, by number, in the order of completion.
 fn completions(speed: u64, jobs: &[(u64, u128)]) -> Vec<(u64, u64)> {
-    let mut machine = VirtualMachine::default();
+    let mut machine = VirtualSrptMachine::default();
     machine.set_speed(speed);
     let mut turns = Vec::new();
     for (number, (arrival, work)) in (1..).zip(jobs) {
@@ -110,7 +110,7 @@ proptest! {
         jobs in jobs(20, 1_000, 100_000),
         cuts in prop::collection::btree_set(0_u64..2_000, 0..40),
     ) {
-        let mut machine = VirtualMachine::default();
+        let mut machine = VirtualSrptMachine::default();
         machine.set_speed(speed);
         for (number, (_, work)) in (1..).zip(&jobs) {
             machine.release(micros(0), JobId::new(number), *work);
@@ -118,19 +118,19 @@ proptest! {
         let whole: u128 = jobs.iter().map(|(_, work)| *work).sum();
         for cut in cuts {
             machine.advance(micros(cut), |_, _| {});
-            let left: u128 = machine.outlook().map(|(task, _)| task.left).sum();
+            let left: u128 = machine.list_completions().map(|(task, _)| task.left).sum();
             prop_assert_eq!(left, whole.saturating_sub(u128::from(speed) * u128::from(cut)));
         }
     }
 
     #[test]
     fn what_it_foretells_comes_true_if_nobody_arrives(speed in 1_u64..9, jobs in jobs(8, 0, 50)) {
-        let mut machine = VirtualMachine::default();
+        let mut machine = VirtualSrptMachine::default();
         machine.set_speed(speed);
         for (number, (_, work)) in (1..).zip(&jobs) {
             machine.release(micros(0), JobId::new(number), *work);
         }
-        let foretold = machine.outlook().map(|(task, at)| (task.job.number, at.unwrap().as_micros()));
+        let foretold = machine.list_completions().map(|(task, at)| (task.job.number, at.unwrap().as_micros()));
         let foretold: Vec<_> = foretold.collect();
         prop_assert_eq!(foretold, completions(speed, &jobs));
     }
@@ -138,18 +138,18 @@ proptest! {
 
 #[test]
 fn without_devices_time_stands_still() {
-    let mut machine = VirtualMachine::default();
+    let mut machine = VirtualSrptMachine::default();
     machine.release(micros(0), JobId::new(1), 10);
     machine.advance(micros(1_000), |_, _| panic!("nothing is served"));
     assert_eq!((machine.next_completion(), machine.now()), (None, micros(1_000)));
-    assert_eq!(machine.outlook().next().unwrap().1, None);
+    assert_eq!(machine.list_completions().next().unwrap().1, None);
     machine.set_speed(5);
     assert_eq!(machine.next_completion(), Some(micros(1_002)));
 }
 
 #[test]
 fn a_change_of_speed_counts_from_its_moment() {
-    let mut machine = VirtualMachine::default();
+    let mut machine = VirtualSrptMachine::default();
     machine.set_speed(2);
     machine.release(micros(0), JobId::new(1), 10);
     machine.advance(micros(3), |_, _| panic!("it is not complete"));
@@ -159,7 +159,7 @@ fn a_change_of_speed_counts_from_its_moment() {
 
 #[test]
 fn a_job_that_is_removed_leaves_its_place_to_the_next() {
-    let mut machine = VirtualMachine::default();
+    let mut machine = VirtualSrptMachine::default();
     machine.set_speed(1);
     machine.release(micros(0), JobId::new(1), 10);
     machine.release(micros(0), JobId::new(2), 20);
@@ -170,7 +170,7 @@ fn a_job_that_is_removed_leaves_its_place_to_the_next() {
 
 #[test]
 fn a_revised_job_keeps_what_was_done_of_it() {
-    let mut machine = VirtualMachine::default();
+    let mut machine = VirtualSrptMachine::default();
     machine.set_speed(1);
     machine.release(micros(0), JobId::new(1), 10);
     machine.advance(micros(4), |_, _| {});
@@ -182,7 +182,7 @@ fn a_revised_job_keeps_what_was_done_of_it() {
 
 #[test]
 fn amounts_beyond_all_measure_end_at_the_end_of_time() {
-    let mut machine = VirtualMachine::default();
+    let mut machine = VirtualSrptMachine::default();
     machine.set_speed(1);
     machine.release(micros(0), JobId::new(1), u128::MAX / 4);
     assert_eq!(machine.next_completion(), Some(Time::EPOCH + Span::from_micros(u64::MAX)));

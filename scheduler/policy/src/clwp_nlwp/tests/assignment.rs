@@ -4,7 +4,7 @@ use rand_chacha::ChaCha8Rng;
 use rand_chacha::rand_core::{Rng, SeedableRng};
 
 use super::super::CostWeights;
-use super::super::assignment::{Across, Problem};
+use super::super::assignment::{AssignmentProblem, CrossNodeSwaps};
 use super::super::links::Link;
 
 const NEAR: Link = Link { bandwidth: 10.0, latency: 0.5 };
@@ -12,7 +12,7 @@ const FAR: Link = Link { bandwidth: 2.0, latency: 1.0 };
 const EQUAL: CostWeights = CostWeights { own: 1.0, hurt: 1.0, communication: 1.0 };
 
 /// Sites of one node on switches; tasks with these partners.
-fn problem(switches: &[usize], edges: &[(usize, usize, f64)], tasks: usize) -> Problem {
+fn problem(switches: &[usize], edges: &[(usize, usize, f64)], tasks: usize) -> AssignmentProblem {
     let mut partners = vec![Vec::new(); tasks];
     for (one, other, bytes) in edges {
         partners[*one].push((*other, *bytes));
@@ -20,10 +20,10 @@ fn problem(switches: &[usize], edges: &[(usize, usize, f64)], tasks: usize) -> P
     }
     let link = |one: usize, other: usize| if switches[one] == switches[other] { NEAR } else { FAR };
     let sites = 0..switches.len();
-    Problem {
+    AssignmentProblem {
         partners,
         homes: vec![0; tasks],
-        across: Across::Nodes,
+        across: CrossNodeSwaps::Nodes,
         own: vec![vec![1.0; sites.len()]; tasks],
         hurt: vec![0.0; sites.len()],
         nodes: vec![0; sites.len()],
@@ -46,10 +46,10 @@ fn the_cost_of_three_tasks_is_as_worked_out_by_hand() {
 #[test]
 fn tasks_that_talk_share_a_switch_where_interference_is_equal() {
     let chatty = problem(&[0, 1, 1], &[(0, 1, 100.0)], 2);
-    let mut sites = chatty.solved();
+    let mut sites = chatty.solve();
     sites.sort_unstable();
     assert_eq!(sites, [1, 2]);
-    assert_eq!(problem(&[0, 1, 1], &[], 2).solved(), [0, 1]);
+    assert_eq!(problem(&[0, 1, 1], &[], 2).solve(), [0, 1]);
 }
 
 #[test]
@@ -57,9 +57,9 @@ fn neighbours_that_would_suffer_more_than_talking_saves_are_spared() {
     let mut problem = problem(&[0, 1, 1], &[(0, 1, 8.0)], 2);
     // Near by talking takes 1.3 s, far away 5 s.
     problem.hurt = vec![0.0, 0.0, 3.0];
-    assert_eq!(sorted(problem.solved()), [1, 2]);
+    assert_eq!(sorted(problem.solve()), [1, 2]);
     problem.hurt[2] = 4.0;
-    assert_eq!(sorted(problem.solved()), [0, 1]);
+    assert_eq!(sorted(problem.solve()), [0, 1]);
 }
 
 fn sorted(mut sites: Vec<usize>) -> Vec<usize> {
@@ -72,15 +72,15 @@ fn each_node_keeps_as_many_tasks_as_it_was_given() {
     let mut problem = problem(&[0, 0, 1, 1], &[(0, 2, 100.0), (1, 3, 100.0)], 4);
     (problem.homes, problem.nodes) = (vec![0, 0, 1, 1], vec![0, 0, 1, 1]);
     let nodes = |sites: Vec<usize>| sites.into_iter().map(|site| site / 2).collect::<Vec<_>>();
-    let exchanged = nodes(problem.solved());
+    let exchanged = nodes(problem.solve());
     assert_eq!((exchanged[0], exchanged[1]), (exchanged[2], exchanged[3]));
     assert_ne!(exchanged[0], exchanged[1]);
-    problem.across = Across::No;
-    assert_eq!(nodes(problem.solved()), [0, 0, 1, 1]);
+    problem.across = CrossNodeSwaps::No;
+    assert_eq!(nodes(problem.solve()), [0, 0, 1, 1]);
 }
 
 /// The least cost of all assignments.
-fn least(problem: &Problem, chosen: &mut Vec<usize>) -> f64 {
+fn least(problem: &AssignmentProblem, chosen: &mut Vec<usize>) -> f64 {
     if chosen.len() == problem.homes.len() {
         return problem.cost(chosen);
     }
@@ -96,7 +96,7 @@ fn least(problem: &Problem, chosen: &mut Vec<usize>) -> f64 {
 }
 
 /// Up to five tasks that talk at random on up to seven sites.
-fn drawn(draws: &mut ChaCha8Rng) -> Problem {
+fn drawn(draws: &mut ChaCha8Rng) -> AssignmentProblem {
     let mut below = |limit: u32| draws.next_u32() % limit;
     let tasks = 2 + below(4) as usize;
     let switches: Vec<usize> = (0..tasks + below(3) as usize).map(|_| below(3) as usize).collect();
@@ -122,12 +122,12 @@ fn the_answer_is_near_the_best_of_all_assignments() {
     let ratios: Vec<f64> = (0..400)
         .map(|_| {
             let problem = drawn(&mut draws);
-            let solved = problem.solved();
-            let mut distinct = sorted(solved.clone());
+            let solve = problem.solve();
+            let mut distinct = sorted(solve.clone());
             distinct.dedup();
             assert_eq!(distinct.len(), problem.homes.len(), "a device for each task");
-            assert_eq!(problem.solved(), solved, "the same problem has the same answer");
-            problem.cost(&solved) / least(&problem, &mut Vec::new())
+            assert_eq!(problem.solve(), solve, "the same problem has the same answer");
+            problem.cost(&solve) / least(&problem, &mut Vec::new())
         })
         .collect();
     let best = ratios.iter().filter(|ratio| **ratio < 1.0 + 1e-9).count();

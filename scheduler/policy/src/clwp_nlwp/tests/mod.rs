@@ -10,7 +10,8 @@ use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
 
 use crate::interference::{
-    ByLaw, CoLocation, Colocated, Contention, FairShares, Interference, Knowledge, Member,
+    AnalyticInterference, ColocationEstimate, ColocationSet, ContentionMetrics, Interference,
+    InterferenceContext, MaxMinSharing, SetMember,
 };
 use crate::tests::company::knowledge;
 
@@ -31,32 +32,32 @@ impl Metrics {
         Metrics { rows, ..Metrics::default() }
     }
 
-    fn row(&self, member: &Member) -> Contention {
-        Contention(self.rows.get(member.model.as_str()).cloned().unwrap_or_else(|| vec![0.5, 0.5]))
+    fn row(&self, member: &SetMember) -> ContentionMetrics {
+        ContentionMetrics(self.rows.get(member.model.as_str()).cloned().unwrap_or_else(|| vec![0.5, 0.5]))
     }
 }
 
 impl Interference for Metrics {
-    fn predict(&self, sets: &[CoLocation]) -> Vec<Vec<Colocated>> {
+    fn predict(&self, sets: &[ColocationSet]) -> Vec<Vec<ColocationEstimate>> {
         self.predicted.lock().unwrap().push(sets.len());
-        let mut told = ByLaw::<FairShares>::default().predict(sets);
+        let mut told = AnalyticInterference::<MaxMinSharing>::default().predict(sets);
         for (set, told) in sets.iter().zip(&mut told) {
-            let is_huge = |member: &Member| self.huge.contains(&member.model.as_str());
+            let is_huge = |member: &SetMember| self.huge.contains(&member.model.as_str());
             let fits = if set.members.iter().any(is_huge) { 0.1 } else { 1.0 };
             told.iter_mut().for_each(|it| it.fits = fits);
         }
         told
     }
 
-    fn contention(&self, sets: &[CoLocation]) -> Option<Vec<Vec<Contention>>> {
+    fn contention(&self, sets: &[ColocationSet]) -> Option<Vec<Vec<ContentionMetrics>>> {
         self.completed.lock().unwrap().push(sets.len());
         Some(sets.iter().map(|set| set.members.iter().map(|member| self.row(member)).collect()).collect())
     }
 }
 
 /// What is known of the models alone, and these rows.
-fn knows(metrics: Metrics) -> (Arc<Metrics>, Knowledge) {
+fn knows(metrics: Metrics) -> (Arc<Metrics>, InterferenceContext) {
     let metrics = Arc::new(metrics);
     let busy = [("heavy", 0.94), ("middling", 0.5), ("shuffle", 0.3), ("light", 0.1)];
-    (metrics.clone(), Knowledge { interference: metrics, ..knowledge("test GPU", &busy) })
+    (metrics.clone(), InterferenceContext { interference: metrics, ..knowledge("test GPU", &busy) })
 }

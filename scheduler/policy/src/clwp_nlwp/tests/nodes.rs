@@ -3,8 +3,8 @@
 use cohabit_types::JobId;
 
 use super::super::nodes::{Score, ranked};
-use super::super::rows::Rows;
-use super::super::{ClwpNlwpOptions, Likeness, Slots};
+use super::super::rows::ContentionTable;
+use super::super::{ClwpNlwpOptions, SimilarityMeasure, SlotNormalization};
 use super::{Metrics, knows};
 use crate::shared_place::Jobs;
 use crate::tests::company::{runs, training};
@@ -30,9 +30,9 @@ fn scores(options: ClwpNlwpOptions) -> Vec<(usize, Score)> {
     let mut jobs = Jobs::new(knowledge.solos.clone());
     jobs.learn(view.now, &view.as_changes());
     let newcomer = training(1, "light", 100);
-    jobs.welcome(&newcomer);
+    jobs.insert_if_unknown(&newcomer);
     let free = FreeNodes::new(&view.nodes);
-    let mut rows = Rows::new(&knowledge);
+    let mut rows = ContentionTable::new(&knowledge);
     let ranked = ranked(JobId::new(1), &newcomer.demand, &free, &mut jobs, &mut rows, &options);
     let position = |ordinal: u64| view.nodes.iter().position(|node| node.ordinal == ordinal).unwrap();
     ranked.into_iter().map(|it| (position(it.node.ordinal), it.score)).collect()
@@ -61,13 +61,13 @@ fn likeness_is_weighted_by_busy_slots_and_utilisation_is_added() {
 
 #[test]
 fn weighted_by_all_slots_crowded_nodes_cost_more() {
-    let all = ClwpNlwpOptions { slots: Slots::All, ..ClwpNlwpOptions::default() };
+    let all = ClwpNlwpOptions { slots: SlotNormalization::All, ..ClwpNlwpOptions::default() };
     are(all, [(2, 0.0), (1, 0.2 / 3.0 + 0.2 * LIGHT), (0, 0.8 / 3.0 + 0.2 * BUSY)]);
 }
 
 #[test]
 fn a_load_counts_how_much_they_want_of_the_same() {
-    let load = ClwpNlwpOptions { likeness: Likeness::Load, mu: 0.0, ..ClwpNlwpOptions::default() };
+    let load = ClwpNlwpOptions { likeness: SimilarityMeasure::Load, mu: 0.0, ..ClwpNlwpOptions::default() };
     are(load, [(2, 0.0), (0, 0.4 / 1.2), (1, 1.0)]);
 }
 
@@ -81,8 +81,8 @@ fn of_equally_alike_nodes_the_less_busy_one_then_the_first_comes_first() {
     let mut jobs = Jobs::new(knowledge.solos.clone());
     jobs.learn(view.now, &view.as_changes());
     let newcomer = training(1, "light", 100);
-    jobs.welcome(&newcomer);
-    let (free, mut rows) = (FreeNodes::new(&view.nodes), Rows::new(&knowledge));
+    jobs.insert_if_unknown(&newcomer);
+    let (free, mut rows) = (FreeNodes::new(&view.nodes), ContentionTable::new(&knowledge));
     let options = ClwpNlwpOptions { mu: 0.0, ..ClwpNlwpOptions::default() };
     let ranked = ranked(newcomer.id, &newcomer.demand, &free, &mut jobs, &mut rows, &options);
     let costs: Vec<f64> = ranked.iter().map(|it| (it.score.cost * 1e9).round()).collect();

@@ -5,10 +5,10 @@ use std::sync::Arc;
 use cohabit_types::{Slowdown, Span};
 
 use super::{Metrics, knows};
-use crate::interference::Knowledge;
+use crate::interference::InterferenceContext;
 use crate::tests::company::{knowledge, plan_of, runs, seats, training};
 use crate::tests::kit::{node, view};
-use crate::{Action, PendingJob, View, policy_that_knows};
+use crate::{Action, PendingJob, View, parse_policy_with};
 
 /// Nodes with two devices each, and whoever is on them.
 fn nodes(devices: &[[&[&str]; 2]]) -> View {
@@ -31,7 +31,7 @@ fn with(mut view: View, newcomer: PendingJob) -> View {
     view
 }
 
-fn chosen(policy: &str, knowledge: &Knowledge, view: &View, model: &str) -> (usize, usize) {
+fn chosen(policy: &str, knowledge: &InterferenceContext, view: &View, model: &str) -> (usize, usize) {
     let view = with(view.clone(), training(1, model, 1_000));
     let (_, node, device) = seats(&view, &plan_of(policy, knowledge, &view))[0];
     (node, device)
@@ -126,7 +126,7 @@ fn where_memory_probably_does_not_fit_another_gpu_and_then_another_node_is_tried
 #[test]
 fn all_rows_are_one_question_and_the_chosen_node_is_another_and_nothing_is_asked_twice() {
     let (asked, knowledge) = knows(Metrics::of([("light", [0.0, 1.0]), ("heavy", [1.0, 0.0])]));
-    let mut policy = policy_that_knows("clwp-nlwp", &knowledge).unwrap();
+    let mut policy = parse_policy_with("clwp-nlwp", &knowledge).unwrap();
     let view = with(
         nodes(&[[&["middling"], &["heavy", "shuffle"]], [&["middling"], &["middling"]]]),
         training(1, "light", 1_000),
@@ -138,7 +138,7 @@ fn all_rows_are_one_question_and_the_chosen_node_is_another_and_nothing_is_asked
     assert_eq!(questions(), (vec![6], vec![3]));
     assert_eq!(policy.plan(&view), plan);
     assert_eq!(questions(), (vec![6], vec![3]));
-    policy.know(&knowledge);
+    policy.set_interference(&knowledge);
     assert_eq!(policy.plan(&view), plan);
     assert_eq!(questions(), (vec![6, 6], vec![3, 3]), "new knowledge is asked anew");
 }

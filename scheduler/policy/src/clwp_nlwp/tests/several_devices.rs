@@ -4,7 +4,8 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use cohabit_types::{
-    Demand, DeviceId, Launch, ModelDescription, Peer, PeerPath, Placement, RankPlacement, Stage,
+    Demand, DeviceId, GpuPeer, LaunchMode, ModelDescription, PeerPath, PipelineStage, Placement,
+    RankPlacement,
 };
 
 use super::{Metrics, knows};
@@ -13,7 +14,7 @@ use crate::tests::kit::{anywhere, gpus, job, node, view};
 use crate::{Action, NodeView, PendingJob, View};
 
 /// What a job trains, and how it is launched.
-fn trains(demand: Demand, model: ModelDescription, launch: Launch) -> PendingJob {
+fn trains(demand: Demand, model: ModelDescription, launch: LaunchMode) -> PendingJob {
     let mut job = job(1, demand);
     let traits = Arc::make_mut(&mut job.traits);
     (traits.model, traits.launch) = (Some(model), launch);
@@ -26,7 +27,7 @@ fn copies(parameters: u64) -> ModelDescription {
 
 /// A pipeline of stages with one replica each, which send so much to the next.
 fn pipeline(activation_bytes: &[f64]) -> ModelDescription {
-    let stage = |activation_bytes: &f64| Stage {
+    let stage = |activation_bytes: &f64| PipelineStage {
         replicas: 1,
         compute_seconds: 0.1,
         compute_seconds_on: BTreeMap::new(),
@@ -63,7 +64,8 @@ fn two_switches() -> NodeView {
     for device in 0..4 {
         let others = (0..4).filter(|other| *other != device);
         let path = |other: usize| if other / 2 == device / 2 { PeerPath::Switch } else { PeerPath::System };
-        let peer = |other: usize| Peer { device: DeviceId(format!("gpu-{other}").into()), path: path(other) };
+        let peer =
+            |other: usize| GpuPeer { device: DeviceId(format!("gpu-{other}").into()), path: path(other) };
         node.devices[device].peers = others.map(peer).collect();
     }
     node
@@ -72,7 +74,7 @@ fn two_switches() -> NodeView {
 #[test]
 fn tasks_that_talk_go_under_one_switch_and_others_to_the_first_devices() {
     let at = |policy, parameters| {
-        let job = trains(gpus(2), copies(parameters), Launch::PerGpu);
+        let job = trains(gpus(2), copies(parameters), LaunchMode::PerGpu);
         devices(&placement(policy, view(vec![two_switches()], vec![]), job))
     };
     let sorted = |mut all: Vec<(u128, Vec<String>)>| {
@@ -88,13 +90,13 @@ fn tasks_that_talk_go_under_one_switch_and_others_to_the_first_devices() {
 fn a_parameter_server_lies_where_all_reach_it_best() {
     let chain = || {
         let mut node = node(1, &[1_000; 3]);
-        let peer = |device: usize, path| Peer { device: DeviceId(format!("gpu-{device}").into()), path };
+        let peer = |device: usize, path| GpuPeer { device: DeviceId(format!("gpu-{device}").into()), path };
         node.devices[0].peers = vec![peer(1, PeerPath::Switch), peer(2, PeerPath::System)];
         node.devices[1].peers = vec![peer(0, PeerPath::Switch), peer(2, PeerPath::Switch)];
         node.devices[2].peers = vec![peer(0, PeerPath::System), peer(1, PeerPath::Switch)];
         view(vec![node], vec![])
     };
-    let job = || trains(gpus(3), copies(100_000_000), Launch::PerGpu);
+    let job = || trains(gpus(3), copies(100_000_000), LaunchMode::PerGpu);
     let served = placement("clwp-nlwp:traffic=parameter-server", chain(), job());
     assert_eq!(devices(&served)[0].1[0], "1");
     // In a ring all have two neighbours, so that nobody's place is better.
@@ -114,8 +116,8 @@ fn ranks_change_places_between_nodes_where_each_can_be_put() {
     let ranks =
         |placement: &Placement| placement.parts.iter().map(|part| part.ranks.clone()).collect::<Vec<_>>();
     // The second and the third stage send each other most.
-    assert_eq!(ranks(&at(Launch::PerGpu)), [[0, 3], [1, 2]]);
-    assert_eq!(ranks(&at(Launch::PerNode)), [[0; 0]; 2]);
+    assert_eq!(ranks(&at(LaunchMode::PerGpu)), [[0, 3], [1, 2]]);
+    assert_eq!(ranks(&at(LaunchMode::PerNode)), [[0; 0]; 2]);
 }
 
 #[test]

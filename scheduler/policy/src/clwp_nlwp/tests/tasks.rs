@@ -3,16 +3,16 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use cohabit_types::{ModelDescription, Stage};
+use cohabit_types::{ModelDescription, PipelineStage};
 
-use super::super::tasks::{Tasks, Traffic};
+use super::super::tasks::{Tasks, TrafficPattern};
 use crate::mapping::JobGraph;
 use crate::tests::kit::{anywhere, job};
 use crate::{PendingJob, Profile};
 
-fn stage(activation_bytes: f64, gradient_bytes: f64, replicas: u32) -> Stage {
+fn stage(activation_bytes: f64, gradient_bytes: f64, replicas: u32) -> PipelineStage {
     let compute_seconds_on = BTreeMap::new();
-    Stage { replicas, compute_seconds: 0.1, compute_seconds_on, activation_bytes, gradient_bytes }
+    PipelineStage { replicas, compute_seconds: 0.1, compute_seconds_on, activation_bytes, gradient_bytes }
 }
 
 fn trains(devices: u32, model: ModelDescription) -> PendingJob {
@@ -22,13 +22,13 @@ fn trains(devices: u32, model: ModelDescription) -> PendingJob {
 }
 
 /// The partners of each task, with the bytes of one iteration.
-fn partners(job: &PendingJob, traffic: Traffic) -> Vec<Vec<(usize, f64)>> {
+fn partners(job: &PendingJob, traffic: TrafficPattern) -> Vec<Vec<(usize, f64)>> {
     let graph = job.traits.model.as_ref().and_then(|model| JobGraph::of(model, job.demand.total_devices()));
     let profile = Profile { graph: graph.map(Arc::new), ..Profile::flat(&job.demand, &job.traits) };
     Tasks::of(job, &profile, traffic).partners
 }
 
-fn of_stages(stages: Vec<Stage>) -> ModelDescription {
+fn of_stages(stages: Vec<PipelineStage>) -> ModelDescription {
     ModelDescription { stages, ..ModelDescription::default() }
 }
 
@@ -41,24 +41,24 @@ fn stages_exchange_activations_and_their_replicas_sum_gradients_in_rings() {
         vec![(2, 8.0), (0, 10.0), (0, 10.0)],
         vec![(0, 8.0), (1, 8.0)],
     ];
-    assert_eq!(partners(&job, Traffic::Ring), should);
-    assert_eq!(partners(&job, Traffic::ParameterServer), should, "stages are no copies of one model");
+    assert_eq!(partners(&job, TrafficPattern::Ring), should);
+    assert_eq!(partners(&job, TrafficPattern::ParameterServer), should, "stages are no copies of one model");
 }
 
 #[test]
 fn copies_without_stages_sum_their_parameters() {
     let model = ModelDescription { parameters: Some(3), ..ModelDescription::default() };
-    let ring = partners(&trains(3, model.clone()), Traffic::Ring);
+    let ring = partners(&trains(3, model.clone()), TrafficPattern::Ring);
     // 2 * 2/3 * 3 parameters of 4 bytes to each neighbour.
     assert_eq!(ring, [[(1, 16.0), (2, 16.0)], [(0, 16.0), (2, 16.0)], [(1, 16.0), (0, 16.0)]]);
-    let star = partners(&trains(3, model), Traffic::ParameterServer);
+    let star = partners(&trains(3, model), TrafficPattern::ParameterServer);
     assert_eq!(star, [vec![(1, 24.0), (2, 24.0)], vec![(0, 24.0)], vec![(0, 24.0)]]);
 }
 
 #[test]
 fn one_stage_is_copied_too_and_a_job_of_which_nothing_is_told_is_silent() {
     let one = trains(2, of_stages(vec![stage(0.0, 5.0, 2)]));
-    assert_eq!(partners(&one, Traffic::ParameterServer), [[(1, 10.0)], [(0, 10.0)]]);
+    assert_eq!(partners(&one, TrafficPattern::ParameterServer), [[(1, 10.0)], [(0, 10.0)]]);
     let silent = trains(2, ModelDescription::default());
-    assert_eq!(partners(&silent, Traffic::Ring), [[], []] as [[(usize, f64); 0]; 2]);
+    assert_eq!(partners(&silent, TrafficPattern::Ring), [[], []] as [[(usize, f64); 0]; 2]);
 }

@@ -10,23 +10,26 @@ mod tally;
 use std::collections::BTreeMap;
 use std::collections::btree_map::Entry;
 
-use cohabit_types::{Span, StretchSharing, Time};
+use cohabit_types::{SharingStrategy, Span, Time};
 
-use self::tally::Tally;
-use super::measured::{Key, ordered};
-use super::{CoLocation, Configuration, GpuKind, MeasuredSet, Member, Observed, Outcome, Solo, SoloBook};
+use self::tally::ConfigurationStats;
+use super::measured::{SetKey, ordered};
+use super::{
+    ColocationSet, Configuration, GpuKind, MeasuredMember, MeasuredSet, SetMember, SetOutcome, SoloMetrics,
+    SoloMetricsTable,
+};
 
 /// One stretch of a rank, with what is known of everybody on the device.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Lived {
+pub struct ObservedSample {
     /// On which make of GPU.
     pub gpu: GpuKind,
     /// How it was shared.
-    pub sharing: StretchSharing,
+    pub sharing: SharingStrategy,
     /// The job whose stretch it is.
-    pub member: Member,
+    pub member: SetMember,
     /// Everybody else on the device; nobody, if it was alone.
-    pub neighbours: Vec<Member>,
+    pub neighbours: Vec<SetMember>,
     /// When the stretch ended.
     pub until: Time,
     /// How long it was.
@@ -43,13 +46,13 @@ pub struct Lived {
 
 /// What stretches told, gathered by configuration.
 #[derive(Debug, Default, Clone, PartialEq)]
-pub struct Experience {
-    companies: BTreeMap<Key, Company>,
+pub struct ColocationHistory {
+    companies: BTreeMap<SetKey, SetHistory>,
 }
 
 /// A company of two or more with what each member did in it, beside what it did alone.
 #[derive(Debug, Clone, PartialEq)]
-pub struct LivedSet {
+pub struct ObservedSet {
     /// The members, with what they did alone, and what became of them.
     pub measured: MeasuredSet,
     /// Standard deviation of the logarithm of each member's slowdown, in the members' order.
@@ -60,50 +63,50 @@ pub struct LivedSet {
 
 /// Configurations on one GPU, of which some may have told nothing yet; or one that is alone.
 #[derive(Debug, Clone, PartialEq)]
-struct Company {
-    set: CoLocation,
+struct SetHistory {
+    set: ColocationSet,
     /// Members of one configuration are the same.
-    tallies: BTreeMap<Configuration, Tally>,
+    tallies: BTreeMap<Configuration, ConfigurationStats>,
     last: Time,
 }
 
 /// A stretch of fewer steps is noise,
-const LEAST_STEPS: u64 = 5;
+const MIN_STEPS: u64 = 5;
 /// and so is a shorter one.
-const LEAST_LENGTH: Span = Span::from_secs(2);
+const MIN_LENGTH: Span = Span::from_secs(2);
 
 /// So many companies are remembered, those of one member included.
-const MOST_COMPANIES: usize = 8_192;
+const MAX_TRACKED_SETS: usize = 8_192;
 
 /// Where the figures alone come from if the company's own way of sharing has none.
-const NEXT_BEST: [StretchSharing; 3] =
-    [StretchSharing::Exclusive, StretchSharing::Mps, StretchSharing::TimeSliced];
+const NEXT_BEST: [SharingStrategy; 3] =
+    [SharingStrategy::Exclusive, SharingStrategy::Mps, SharingStrategy::TimeSliced];
 
-impl Experience {
+impl ColocationHistory {
     /// Gathers one stretch, unless it is too short to tell anything, or somebody on the device is nobody
     /// known.
-    pub fn note(&mut self, lived: &Lived) {
-        if lived.tells_something() {
+    pub fn note(&mut self, lived: &ObservedSample) {
+        if lived.is_informative() {
             let set = lived.company();
-            let company = match self.companies.entry(Key::of(&set)) {
+            let company = match self.companies.entry(SetKey::of(&set)) {
                 Entry::Occupied(known) => known.into_mut(),
-                Entry::Vacant(new) => new.insert(Company::new(set)),
+                Entry::Vacant(new) => new.insert(SetHistory::new(set)),
             };
             company.note(lived);
-            self.forget_the_oldest();
+            self.evict_oldest();
         }
     }
 
     /// Figures of configurations alone: those that were lived through, and beside them what was measured
     /// elsewhere.
     #[must_use]
-    pub fn solos(&self, beside: &SoloBook) -> SoloBook {
+    pub fn solos(&self, beside: &SoloMetricsTable) -> SoloMetricsTable {
         let mut book = beside.clone();
         for key in self.companies.keys().filter(|key| key.configurations.len() == 1) {
             let configuration = &key.configurations[0];
             if let Some(alone) = self.alone(&key.gpu, None, configuration) {
                 let elsewhere = beside.find(&key.gpu, configuration).map(|(_, solo)| solo);
-                let solo = alone.solo(elsewhere.unwrap_or(&Solo::default()));
+                let solo = alone.solo(elsewhere.unwrap_or(&SoloMetrics::default()));
                 book.insert(key.gpu.clone(), configuration.clone(), solo);
             }
         }
@@ -113,20 +116,20 @@ impl Experience {
     /// Every company of two or more all of whose members' rates together and alone are known, oldest first.
     /// What a member does alone is taken from another way of sharing the same make of GPU, if need be.
     #[must_use]
-    pub fn sets(&self) -> Vec<LivedSet> {
-        let mut sets: Vec<LivedSet> = self.companies.values().filter_map(|it| self.lived(it)).collect();
+    pub fn sets(&self) -> Vec<ObservedSet> {
+        let mut sets: Vec<ObservedSet> = self.companies.values().filter_map(|it| self.lived(it)).collect();
         sets.sort_by_key(|it| it.last);
         sets
     }
 
-    fn lived(&self, company: &Company) -> Option<LivedSet> {
+    fn lived(&self, company: &SetHistory) -> Option<ObservedSet> {
         if company.set.members.len() < 2 {
             return None;
         }
-        let mut lived = LivedSet {
+        let mut lived = ObservedSet {
             measured: MeasuredSet {
-                set: CoLocation { members: Vec::new(), ..company.set.clone() },
-                outcome: Outcome::Ran(Vec::new()),
+                set: ColocationSet { members: Vec::new(), ..company.set.clone() },
+                outcome: SetOutcome::Ran(Vec::new()),
             },
             uncertainty: Vec::new(),
             last: company.last,
@@ -137,12 +140,12 @@ impl Experience {
             let together = company.tallies.get(&configuration)?;
             let alone = self.alone(&company.set.gpu, company.set.sharing, &configuration)?;
             let (slowdown, uncertainty) = together.beside(alone);
-            observed.push(Observed { slowdown, memory: together.memory(), utilisation: None });
+            observed.push(MeasuredMember { slowdown, memory: together.memory(), utilisation: None });
             lived.uncertainty.push(uncertainty);
-            let member = Member { solo: alone.solo(&member.solo), ..member.clone() };
+            let member = SetMember { solo: alone.solo(&member.solo), ..member.clone() };
             lived.measured.set.members.push(member);
         }
-        lived.measured.outcome = Outcome::Ran(observed);
+        lived.measured.outcome = SetOutcome::Ran(observed);
         Some(lived)
     }
 
@@ -150,50 +153,50 @@ impl Experience {
     fn alone(
         &self,
         gpu: &GpuKind,
-        sharing: Option<StretchSharing>,
+        sharing: Option<SharingStrategy>,
         configuration: &Configuration,
-    ) -> Option<&Tally> {
+    ) -> Option<&ConfigurationStats> {
         sharing.into_iter().chain(NEXT_BEST).find_map(|sharing| {
             let configurations = vec![configuration.clone()];
-            let key = Key { gpu: gpu.clone(), sharing: sharing.word(), configurations };
+            let key = SetKey { gpu: gpu.clone(), sharing: sharing.word(), configurations };
             self.companies.get(&key)?.tallies.get(configuration)
         })
     }
 
     /// Companies leave before what their members did alone, without which companies tell nothing.
-    fn forget_the_oldest(&mut self) {
-        if self.companies.len() > MOST_COMPANIES {
-            let age = |(_, company): &(&Key, &Company)| (company.set.members.len() == 1, company.last);
+    fn evict_oldest(&mut self) {
+        if self.companies.len() > MAX_TRACKED_SETS {
+            let age = |(_, company): &(&SetKey, &SetHistory)| (company.set.members.len() == 1, company.last);
             let oldest = self.companies.iter().min_by_key(age).map(|(key, _)| key.clone());
             oldest.map(|key| self.companies.remove(&key));
         }
     }
 }
 
-impl Lived {
-    fn tells_something(&self) -> bool {
+impl ObservedSample {
+    fn is_informative(&self) -> bool {
         let mut everybody = self.neighbours.iter().chain([&self.member]);
-        self.steps >= LEAST_STEPS
-            && self.length >= LEAST_LENGTH
+        self.steps >= MIN_STEPS
+            && self.length >= MIN_LENGTH
             && self.rate.is_finite()
             && self.rate > 0.0
             && everybody.all(|member| !member.model.is_empty())
     }
 
     /// Everybody on the device, in the order of their configurations.
-    fn company(&self) -> CoLocation {
-        let everybody: Vec<Member> = [&self.member].into_iter().chain(&self.neighbours).cloned().collect();
+    fn company(&self) -> ColocationSet {
+        let everybody: Vec<SetMember> = [&self.member].into_iter().chain(&self.neighbours).cloned().collect();
         let members = ordered(&everybody).into_iter().map(|at| everybody[at].clone()).collect();
-        CoLocation { gpu: self.gpu.clone(), sharing: Some(self.sharing), members }
+        ColocationSet { gpu: self.gpu.clone(), sharing: Some(self.sharing), members }
     }
 }
 
-impl Company {
-    const fn new(set: CoLocation) -> Company {
-        Company { set, tallies: BTreeMap::new(), last: Time::EPOCH }
+impl SetHistory {
+    const fn new(set: ColocationSet) -> SetHistory {
+        SetHistory { set, tallies: BTreeMap::new(), last: Time::EPOCH }
     }
 
-    fn note(&mut self, lived: &Lived) {
+    fn note(&mut self, lived: &ObservedSample) {
         self.last = self.last.max(lived.until);
         self.tallies.entry(lived.member.configuration()).or_default().note(lived);
     }

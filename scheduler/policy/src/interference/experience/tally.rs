@@ -1,22 +1,22 @@
 //! What one configuration did in one company: means of which old stretches fade.
 
-use super::Lived;
-use crate::interference::{Solo, UNKNOWN_UNCERTAINTY};
+use super::ObservedSample;
+use crate::interference::{SoloMetrics, UNKNOWN_UNCERTAINTY};
 
 /// Sums over the stretches of a configuration in a company.
 #[derive(Debug, Default, Clone, PartialEq)]
-pub(super) struct Tally {
+pub(super) struct ConfigurationStats {
     /// Of the logarithm of a step's seconds: slowdowns multiply.
-    step: Fading,
+    step: DecayingMean,
     /// Of the device's utilisation.
-    utilisation: Fading,
+    utilisation: DecayingMean,
     /// The most that it ever held, in bytes.
     memory: Option<f64>,
 }
 
 /// A mean over time with its spread, of which the past fades as more is seen.
 #[derive(Debug, Default, Clone, PartialEq)]
-struct Fading {
+struct DecayingMean {
     /// Seconds that count.
     seconds: f64,
     mean: f64,
@@ -31,10 +31,10 @@ const HALF_LIFE: f64 = 1_800.0;
 const PRIOR_SECONDS: f64 = 2.0;
 
 /// How close two measurements of one slowdown come at best.
-const LEAST_UNCERTAINTY: f64 = 0.03;
+const MIN_UNCERTAINTY: f64 = 0.03;
 
-impl Tally {
-    pub(super) fn note(&mut self, lived: &Lived) {
+impl ConfigurationStats {
+    pub(super) fn note(&mut self, lived: &ObservedSample) {
         let seconds = lived.length.as_secs_f64();
         self.step.add(-lived.rate.ln(), seconds);
         if let Some(utilisation) = lived.utilisation.filter(|it| it.is_finite()) {
@@ -45,10 +45,10 @@ impl Tally {
 
     /// How many times as long a step takes here as there, where the configuration is alone, at least 1; and
     /// the standard deviation of the logarithm of that.
-    pub(super) fn beside(&self, alone: &Tally) -> (f64, f64) {
+    pub(super) fn beside(&self, alone: &ConfigurationStats) -> (f64, f64) {
         let slowdown = (self.step.mean - alone.step.mean).exp().max(1.0);
         let uncertainty = (self.step.variance() + alone.step.variance()).sqrt();
-        (slowdown, uncertainty.clamp(LEAST_UNCERTAINTY, UNKNOWN_UNCERTAINTY))
+        (slowdown, uncertainty.clamp(MIN_UNCERTAINTY, UNKNOWN_UNCERTAINTY))
     }
 
     /// The most memory that it held, in bytes.
@@ -57,9 +57,9 @@ impl Tally {
     }
 
     /// As the figures of a configuration alone; what was not seen here is as it was elsewhere.
-    pub(super) fn solo(&self, elsewhere: &Solo) -> Solo {
+    pub(super) fn solo(&self, elsewhere: &SoloMetrics) -> SoloMetrics {
         let utilisation = (self.utilisation.seconds > 0.0).then_some(self.utilisation.mean);
-        Solo {
+        SoloMetrics {
             rate: Some((-self.step.mean).exp()),
             memory: self.memory.or(elsewhere.memory),
             utilisation: utilisation.or(elsewhere.utilisation),
@@ -68,7 +68,7 @@ impl Tally {
     }
 }
 
-impl Fading {
+impl DecayingMean {
     /// A stretch weighs the same in one piece as in many: within itself its beginning fades as well.
     fn add(&mut self, value: f64, seconds: f64) {
         let stays = 0.5_f64.powf(seconds / HALF_LIFE);

@@ -118,11 +118,11 @@ fn who_has_no_name_teaches_nothing() {
 #[test]
 fn what_was_not_seen_for_the_longest_time_is_forgotten() {
     let mut many = seen(&[(1, 1)]);
-    for batch in 0..MOST_CONFIGURATIONS as u64 {
+    for batch in 0..MAX_CONFIGURATIONS as u64 {
         many.note(&GpuKind::named("k80"), &configuration(Some(batch)), Bytes(GIB));
     }
     assert_eq!(told(&many, 1), None);
-    assert_eq!(many.runs.len(), MOST_CONFIGURATIONS);
+    assert_eq!(many.runs.len(), MAX_CONFIGURATIONS);
 }
 
 proptest! {

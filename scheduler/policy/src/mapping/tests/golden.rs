@@ -6,7 +6,7 @@ use cohabit_types::ModelDescription;
 
 use super::{GIGABYTE, INTERCONNECT, TEN_GIGABIT, graph, model, of_model, server, servers};
 use crate::mapping::{
-    IterationModel, JobGraph, Mapper, MapperOptions, Mapping, NicShare, Server, Slot, Switch,
+    IterationModel, JobGraph, Mapper, MapperOptions, Mapping, NicShare, Server, Slot, Toggle,
 };
 
 /// Seconds for bytes that leave over one of eight shares of a card, half of them each way.
@@ -65,7 +65,7 @@ fn a_pipeline_is_cut_at_its_thinnest_edge() {
 
 #[test]
 fn without_other_means_a_group_grows_from_the_heaviest_edge() {
-    let literal = || MapperOptions { multi_start: Switch::Off, swaps: Switch::Off, ..Default::default() };
+    let literal = || MapperOptions { multi_start: Toggle::Off, swaps: Toggle::Off, ..Default::default() };
     let ranks = |stages: &[_], counts: &[u32]| {
         let cluster = vec![server(8, 8); counts.len()];
         Mapper::new(literal()).map(&graph(stages), &cluster, slots(counts)).ranks

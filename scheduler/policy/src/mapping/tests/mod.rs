@@ -10,9 +10,9 @@ mod selection;
 
 use std::sync::Arc;
 
-use cohabit_types::{ModelDescription, Stage};
+use cohabit_types::{ModelDescription, PipelineStage};
 
-use super::draws::Draws;
+use super::draws::SplitMix64;
 use super::{JobGraph, Server};
 
 /// Replicas, seconds, bytes to the next stage, bytes of gradients.
@@ -25,7 +25,7 @@ const INTERCONNECT: f64 = 50.0 * GIGABYTE;
 const TEN_GIGABIT: f64 = 1.25 * GIGABYTE;
 
 fn model(stages: &[StageWords]) -> ModelDescription {
-    let stage = |words: &StageWords| Stage {
+    let stage = |words: &StageWords| PipelineStage {
         replicas: words.0,
         compute_seconds: words.1,
         compute_seconds_on: Default::default(),
@@ -53,15 +53,15 @@ fn of_model(server: Server, model: &str) -> Server {
     Server { model: Arc::from(model), ..server }
 }
 
-fn draw_between(draws: &mut Draws, low: f64, high: f64) -> f64 {
+fn draw_between(draws: &mut SplitMix64, low: f64, high: f64) -> f64 {
     let part = f64::from(draws.below(1 << 20)) / f64::from(1 << 20);
     low * (high / low).powf(part)
 }
 
 /// A job of so many devices, cut into stages at random; its sizes span three powers of ten.
 fn random_stages(seed: u64, devices: u32) -> Vec<StageWords> {
-    let mut draws = Draws::new(seed);
-    draws.stir(u64::from(devices));
+    let mut draws = SplitMix64::new(seed);
+    draws.mix(u64::from(devices));
     let mut stages = Vec::new();
     let mut left = devices;
     while left > 0 {

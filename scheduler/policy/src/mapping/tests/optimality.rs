@@ -3,7 +3,7 @@
 
 use super::reference::optimum;
 use super::{TEN_GIGABIT, model, random_stages, server};
-use crate::mapping::{IterationModel, JobGraph, Mapper, MapperOptions, Server, Slot, Switch};
+use crate::mapping::{IterationModel, JobGraph, Mapper, MapperOptions, Server, Slot, Toggle};
 
 /// Ways in which eight devices lie on several servers.
 const COUNTS: [&[u32]; 4] = [&[4, 4], &[5, 3], &[3, 3, 2], &[2, 2, 2, 2]];
@@ -61,10 +61,10 @@ fn each_means_is_worth_something() {
         let options = MapperOptions { multi_start, swaps, ..Default::default() };
         mean(&ratios(0..60, &[5, 3], TEN_GIGABIT, &options))
     };
-    let plain = worth(Switch::Off, Switch::Off);
-    let started = worth(Switch::On, Switch::Off);
-    let swapped = worth(Switch::Off, Switch::On);
-    let both = worth(Switch::On, Switch::On);
+    let plain = worth(Toggle::Off, Toggle::Off);
+    let started = worth(Toggle::On, Toggle::Off);
+    let swapped = worth(Toggle::Off, Toggle::On);
+    let both = worth(Toggle::On, Toggle::On);
     assert!(plain < 1.6 && swapped < 1.4 && started < 1.01, "{plain} {swapped} {started}");
     assert!(both < started && started < swapped && swapped < plain, "{plain} {swapped} {started} {both}");
 }

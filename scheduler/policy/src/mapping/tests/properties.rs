@@ -7,7 +7,7 @@ use proptest::prelude::*;
 use super::reference::Placed;
 use super::{model, of_model, server};
 use crate::mapping::{
-    IterationModel, JobGraph, Mapper, MapperOptions, NicShare, Selection, Server, Slot, Switch,
+    IterationModel, JobGraph, Mapper, MapperOptions, NicShare, Selection, Server, Slot, Toggle,
 };
 use cohabit_types::ModelDescription;
 
@@ -44,7 +44,7 @@ fn any_options() -> impl Strategy<Value = MapperOptions> {
         Just(IterationModel::Bottleneck),
         (1..9_u32).prop_map(|micro_batches| IterationModel::Synchronous { micro_batches })
     ];
-    let switch = || prop::sample::select(vec![Switch::On, Switch::Off]);
+    let switch = || prop::sample::select(vec![Toggle::On, Toggle::Off]);
     let nic_share = prop::sample::select(vec![NicShare::Device, NicShare::Job]);
     (selection, iteration, nic_share, switch(), switch()).prop_map(
         |(selection, iteration, nic_share, multi_start, swaps)| MapperOptions {
@@ -136,9 +136,9 @@ proptest! {
             let options = MapperOptions { multi_start, swaps, ..Default::default() };
             Mapper::new(options).place(&job, &servers, devices).map(|mapping| mapping.alpha)
         };
-        let plain = alpha(Switch::Off, Switch::Off);
-        prop_assert!(alpha(Switch::On, Switch::Off) <= plain);
-        prop_assert!(alpha(Switch::Off, Switch::On) <= plain);
-        prop_assert!(alpha(Switch::On, Switch::On) <= alpha(Switch::On, Switch::Off));
+        let plain = alpha(Toggle::Off, Toggle::Off);
+        prop_assert!(alpha(Toggle::On, Toggle::Off) <= plain);
+        prop_assert!(alpha(Toggle::Off, Toggle::On) <= plain);
+        prop_assert!(alpha(Toggle::On, Toggle::On) <= alpha(Toggle::On, Toggle::Off));
     }
 }

@@ -2,28 +2,28 @@
 
 use std::collections::BTreeMap;
 
-use cohabit_policy::interference::{Configuration, Member};
-use cohabit_types::Family;
+use cohabit_policy::interference::{Configuration, SetMember};
+use cohabit_types::ModelFamily;
 use serde::{Deserialize, Serialize};
 
 /// What two jobs are compared by.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub(super) struct Traits {
+pub(super) struct JobCovariates {
     configuration: Configuration,
-    family: Option<Family>,
+    family: Option<ModelFamily>,
     /// Measured or told numbers by name, each on a scale on which a step of one is much.
     numbers: BTreeMap<String, f64>,
 }
 
 /// Jobs that were seen, each known by its place here.
 #[derive(Debug, Default, Clone, PartialEq, Serialize, Deserialize)]
-pub(super) struct Cast {
-    jobs: Vec<Traits>,
+pub(super) struct KnownJobs {
+    jobs: Vec<JobCovariates>,
 }
 
 /// How much each kind of likeness of two jobs counts.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
-pub(super) struct Likeness {
+pub(super) struct SimilarityWeights {
     /// The same configuration.
     pub(super) configuration: f64,
     /// The same model; less the further apart the batches are.
@@ -35,10 +35,10 @@ pub(super) struct Likeness {
 }
 
 /// Batches that differ by a factor of 2 to this are as far apart as one standard deviation.
-const DOUBLINGS: f64 = 2.0;
+const BATCH_SCALE: f64 = 2.0;
 
-impl Traits {
-    pub(super) fn of(member: &Member) -> Traits {
+impl JobCovariates {
+    pub(super) fn of(member: &SetMember) -> JobCovariates {
         let logarithm = |value: f64, scale: f64| value.max(1.0).ln() / scale;
         let features = &member.features;
         let told = [
@@ -50,7 +50,7 @@ impl Traits {
         // What the performance monitor measures are parts of the time or of the units.
         let measured = member.solo.others.iter().map(|(name, value)| (format!("solo_{name}"), value / PART));
         let told = told.into_iter().filter_map(|(name, value)| Some((name.to_owned(), value?)));
-        Traits {
+        JobCovariates {
             configuration: member.configuration(),
             family: member.family,
             numbers: told.chain(measured).collect(),
@@ -58,14 +58,14 @@ impl Traits {
     }
 
     /// How alike two jobs are. Numbers are compared where both have the same ones.
-    pub(super) fn likeness(&self, other: &Traits, weights: &Likeness) -> f64 {
+    pub(super) fn similarity(&self, other: &JobCovariates, weights: &SimilarityWeights) -> f64 {
         let (one, two) = (&self.configuration, &other.configuration);
         let mut like = 0.0;
         if one == two {
             like += weights.configuration;
         }
         if one.model == two.model {
-            like += weights.model * near(doublings(one) - doublings(two), DOUBLINGS);
+            like += weights.model * near(doublings(one) - doublings(two), BATCH_SCALE);
         }
         if self.family.is_some() && self.family == other.family {
             like += weights.family;
@@ -95,9 +95,9 @@ fn near(distance: f64, scale: f64) -> f64 {
     (-0.5 * (distance / scale).powi(2)).exp()
 }
 
-impl Cast {
+impl KnownJobs {
     /// The place of a job, which is added if need be.
-    pub(super) fn place(&mut self, traits: Traits) -> usize {
+    pub(super) fn place(&mut self, traits: JobCovariates) -> usize {
         let known = self.jobs.iter().position(|job| *job == traits);
         known.unwrap_or_else(|| {
             self.jobs.push(traits);
@@ -105,7 +105,7 @@ impl Cast {
         })
     }
 
-    pub(super) fn jobs(&self) -> &[Traits] {
+    pub(super) fn jobs(&self) -> &[JobCovariates] {
         &self.jobs
     }
 }

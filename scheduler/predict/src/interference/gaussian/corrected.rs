@@ -1,38 +1,38 @@
 //! A model that is corrected by what was observed since it was trained.
 
-use cohabit_policy::interference::{CoLocation, Colocated, Interference, MeasuredSet};
+use cohabit_policy::interference::{ColocationEstimate, ColocationSet, Interference, MeasuredSet};
 
 use super::prior::ERRORS;
-use super::process::{Lessons, Process};
-use crate::interference::expected::{Reading, ran};
+use super::process::{GaussianProcess, Observations};
+use crate::interference::expected::{Censoring, ran};
 
 /// A model of whatever kind, corrected by what was observed since it was trained: its errors are learned by a
 /// process of their own.
 #[derive(Debug)]
-pub struct Corrected {
+pub struct CorrectedModel {
     base: Box<dyn Interference>,
     /// What is expected of its errors: logarithms of what was measured, less what it said.
-    errors: Option<Process>,
+    errors: Option<GaussianProcess>,
 }
 
-impl Corrected {
+impl CorrectedModel {
     /// This model after these observations.
-    pub fn of(base: Box<dyn Interference>, observed: &[MeasuredSet]) -> Corrected {
-        let sets: Vec<CoLocation> = observed.iter().map(|it| it.set.clone()).collect();
-        let mut errors = Lessons::default();
+    pub fn of(base: Box<dyn Interference>, observed: &[MeasuredSet]) -> CorrectedModel {
+        let sets: Vec<ColocationSet> = observed.iter().map(|it| it.set.clone()).collect();
+        let mut errors = Observations::default();
         for (said, measured) in base.predict(&sets).iter().zip(observed) {
             for (set, member, observed) in ran(std::slice::from_ref(measured)) {
                 let error = observed.slowdown.max(1.0).ln() - said[member].slowdown.ln();
-                errors.add(set, member, error, Reading::Exact);
+                errors.add(set, member, error, Censoring::Exact);
             }
         }
         let errors = (!errors.is_empty()).then(|| errors.learn(ERRORS));
-        Corrected { base, errors }
+        CorrectedModel { base, errors }
     }
 }
 
-impl Interference for Corrected {
-    fn predict(&self, sets: &[CoLocation]) -> Vec<Vec<Colocated>> {
+impl Interference for CorrectedModel {
+    fn predict(&self, sets: &[ColocationSet]) -> Vec<Vec<ColocationEstimate>> {
         let mut said = self.base.predict(sets);
         let Some(errors) = &self.errors else { return said };
         for (set, members) in sets.iter().zip(&mut said).filter(|(set, _)| set.members.len() > 1) {
@@ -40,9 +40,10 @@ impl Interference for Corrected {
                 let error = errors.expected(set, place);
                 let slowdown = (member.slowdown.ln() + error.mean).exp();
                 let uncertainty = member.uncertainty.min(error.variance.sqrt());
-                let corrected = Colocated::slowed(&set.members[place], slowdown, uncertainty);
+                let corrected = ColocationEstimate::slowed(&set.members[place], slowdown, uncertainty);
                 let utilisation = member.utilisation.map(|busy| busy * member.slowdown / corrected.slowdown);
-                *member = Colocated { utilisation, memory: member.memory, fits: member.fits, ..corrected };
+                *member =
+                    ColocationEstimate { utilisation, memory: member.memory, fits: member.fits, ..corrected };
             }
         }
         said

@@ -16,9 +16,9 @@ mod tests;
 use self::model::Gaussian;
 use self::prior::{ADDITIVE, Prior, WITH_PAIRS};
 use super::calibration::Calibration;
-use super::model::{Epoch, Lesson, Model, ModelKind, RestoreError, TrainError, Weights};
+use super::model::{Epoch, Model, ModelKind, RestoreError, TrainError, TrainingData, Weights};
 
-pub use self::corrected::Corrected;
+pub use self::corrected::CorrectedModel;
 
 /// A Gaussian process of a certain prior.
 #[derive(Debug)]
@@ -40,11 +40,11 @@ impl ModelKind for GaussianKind {
     /// Solved at once: what is held back only tells how sure the model may be, and is learned from as well.
     fn train(
         &self,
-        lesson: &Lesson<'_>,
+        lesson: &TrainingData<'_>,
         watch: &mut dyn FnMut(&Epoch),
     ) -> Result<Box<dyn Model>, TrainError> {
         let learn = |measured: &[_], calibration| Gaussian::learn(measured, self.prior, calibration);
-        let model = Calibration::calibrated(lesson, learn)?;
+        let model = Calibration::train_calibrated(lesson, learn)?;
         watch(&Epoch { epoch: 1, of: 1, loss: model.loss(&lesson.all()), held_back_loss: None });
         Ok(Box::new(model))
     }

@@ -3,37 +3,39 @@
 use std::collections::BTreeMap;
 
 use candle_core::{DType, Device, Tensor};
-use cohabit_policy::interference::{CoLocation, Colocated, Interference, MeasuredSet, Member, Observed};
+use cohabit_policy::interference::{
+    ColocationEstimate, ColocationSet, Interference, MeasuredMember, MeasuredSet, SetMember,
+};
 use serde::{Deserialize, Serialize};
 
 use super::prior::Prior;
-use super::process::{Description, Lessons, Process};
+use super::process::{GaussianProcess, GpMetadata, Observations};
 use crate::interference::calibration::Calibration;
-use crate::interference::expected::{Expected, Reading, others, ran};
+use crate::interference::expected::{Censoring, LogSlowdown, others, ran};
 use crate::interference::model::{Model, RestoreError, TrainError, Weights};
-use crate::interference::room::Room;
-use crate::interference::usage::Usage;
+use crate::interference::room::MemoryFitModel;
+use crate::interference::usage::UsageModel;
 
 /// What was learned of sets.
 #[derive(Debug, Clone)]
 pub(super) struct Gaussian {
     prior: Prior,
-    pairs: Process,
+    pairs: GaussianProcess,
     /// By how much the logarithm of the slowdown in a set of three or more exceeds what its pairs tell.
-    larger: Option<Process>,
-    room: Room,
-    usage: Usage,
+    larger: Option<GaussianProcess>,
+    room: MemoryFitModel,
+    usage: UsageModel,
     calibration: Calibration,
 }
 
 /// Everything that is no weight.
 #[derive(Debug, Serialize, Deserialize)]
-struct Words {
+struct ModelMetadata {
     prior: Prior,
-    pairs: Description,
-    larger: Option<Description>,
-    room: Room,
-    usage: Usage,
+    pairs: GpMetadata,
+    larger: Option<GpMetadata>,
+    room: MemoryFitModel,
+    usage: UsageModel,
     calibration: Calibration,
 }
 
@@ -52,9 +54,9 @@ impl Gaussian {
         prior: Prior,
         before: Option<&Gaussian>,
     ) -> Result<Gaussian, TrainError> {
-        let mut pairs = before.map_or_else(Lessons::default, |before| before.pairs.lessons().clone());
+        let mut pairs = before.map_or_else(Observations::default, |before| before.pairs.lessons().clone());
         for (set, member, observed) in ran(measured).filter(|(set, ..)| set.members.len() == 2) {
-            pairs.add(set, member, observed.slowdown.max(1.0).ln(), Reading::of(observed));
+            pairs.add(set, member, observed.slowdown.max(1.0).ln(), Censoring::of(observed));
         }
         if pairs.is_empty() {
             return Err(TrainError::NoPairs);
@@ -63,47 +65,47 @@ impl Gaussian {
             prior,
             pairs: pairs.learn(prior),
             larger: None,
-            room: before.map_or_else(Room::default, |before| before.room.clone()),
-            usage: before.map_or_else(Usage::default, |before| before.usage),
+            room: before.map_or_else(MemoryFitModel::default, |before| before.room.clone()),
+            usage: before.map_or_else(UsageModel::default, |before| before.usage),
             calibration: before.map_or_else(Calibration::default, |before| before.calibration),
         };
         let seen = before.and_then(|before| before.larger.as_ref());
-        let mut larger = seen.map_or_else(Lessons::default, |larger| larger.lessons().clone());
+        let mut larger = seen.map_or_else(Observations::default, |larger| larger.lessons().clone());
         for (set, member, observed) in ran(measured).filter(|(set, ..)| set.members.len() > 2) {
             let target = observed.slowdown.max(1.0).ln() - model.of_pairs(set, member).mean;
-            larger.add(set, member, target, Reading::of(observed));
+            larger.add(set, member, target, Censoring::of(observed));
         }
         model.larger = (!larger.is_empty()).then(|| larger.learn(prior));
         if before.is_none() {
-            model.room = Room::learn(measured);
-            model.usage = Usage::learn(measured);
+            model.room = MemoryFitModel::learn(measured);
+            model.usage = UsageModel::learn(measured);
         }
         Ok(model)
     }
 
     /// The mean absolute error of the logarithm of the slowdowns of these measurements.
     pub(super) fn loss(&self, measured: &[MeasuredSet]) -> f64 {
-        let error = |(set, member, observed): (&CoLocation, usize, &Observed)| {
+        let error = |(set, member, observed): (&ColocationSet, usize, &MeasuredMember)| {
             (self.expected(set, member).mean.max(0.0) - observed.slowdown.max(1.0).ln()).abs()
         };
         let errors: Vec<f64> = ran(measured).map(error).collect();
         errors.iter().sum::<f64>() / errors.len().max(1) as f64
     }
 
-    fn of_set(&self, set: &CoLocation) -> Vec<Colocated> {
+    fn of_set(&self, set: &ColocationSet) -> Vec<ColocationEstimate> {
         if let [member] = &set.members[..] {
-            return vec![Colocated::alone(member)];
+            return vec![ColocationEstimate::alone(member)];
         }
         let fits = self.room.fits(set);
-        let member = |(place, member): (usize, &Member)| {
-            let expected = self.expected(set, place).leaning();
-            let slowed = self.calibration.of_expected(expected).answer(member);
-            Colocated { fits, ..self.usage.complete(set, place, slowed) }
+        let member = |(place, member): (usize, &SetMember)| {
+            let expected = self.expected(set, place).with_caution();
+            let slowed = self.calibration.rescale(expected).answer(member);
+            ColocationEstimate { fits, ..self.usage.complete(set, place, slowed) }
         };
         set.members.iter().enumerate().map(member).collect()
     }
 
-    fn expected(&self, set: &CoLocation, member: usize) -> Expected {
+    fn expected(&self, set: &ColocationSet, member: usize) -> LogSlowdown {
         if set.members.len() == 2 {
             return self.pairs.expected(set, member);
         }
@@ -111,24 +113,24 @@ impl Gaussian {
         match &self.larger {
             Some(larger) => {
                 let more = larger.expected(set, member);
-                Expected { mean: of_pairs.mean + more.mean, variance: more.variance }
+                LogSlowdown { mean: of_pairs.mean + more.mean, variance: more.variance }
             }
             None => of_pairs,
         }
     }
 
     /// What its pairs tell of a member of a larger set.
-    fn of_pairs(&self, set: &CoLocation, member: usize) -> Expected {
-        let pair = |other: &Member| {
+    fn of_pairs(&self, set: &ColocationSet, member: usize) -> LogSlowdown {
+        let pair = |other: &SetMember| {
             let members = vec![set.members[member].clone(), other.clone()];
-            self.pairs.expected(&CoLocation { members, ..set.clone() }, 0)
+            self.pairs.expected(&ColocationSet { members, ..set.clone() }, 0)
         };
-        Expected::of_pairs(others(&set.members, member).map(pair))
+        LogSlowdown::of_pairs(others(&set.members, member).map(pair))
     }
 }
 
 impl Interference for Gaussian {
-    fn predict(&self, sets: &[CoLocation]) -> Vec<Vec<Colocated>> {
+    fn predict(&self, sets: &[ColocationSet]) -> Vec<Vec<ColocationEstimate>> {
         sets.iter().map(|set| self.of_set(set)).collect()
     }
 }
@@ -136,7 +138,7 @@ impl Interference for Gaussian {
 impl Model for Gaussian {
     fn weights(&self) -> Weights {
         let mut tensors = BTreeMap::new();
-        let mut stored = |name: &str, process: &Process| {
+        let mut stored = |name: &str, process: &GaussianProcess| {
             let (description, factors, targets) = process.stored();
             for (kind, values) in [("factors", factors), ("targets", targets)] {
                 tensors.extend(tensor(values).map(|tensor| (format!("{name}.{kind}"), tensor)));
@@ -146,7 +148,7 @@ impl Model for Gaussian {
         let pairs = stored("pairs", &self.pairs);
         let larger = self.larger.as_ref().map(|larger| stored("larger", larger));
         let Gaussian { prior, room, usage, calibration, .. } = self.clone();
-        let words = Words { prior, pairs, larger, room, usage, calibration };
+        let words = ModelMetadata { prior, pairs, larger, room, usage, calibration };
         Weights { tensors, words: serde_json::to_value(words).unwrap_or_default() }
     }
 
@@ -164,16 +166,17 @@ impl Model for Gaussian {
 
 impl Gaussian {
     pub(super) fn restored(weights: &Weights) -> Result<Gaussian, RestoreError> {
-        let words: Words = serde_json::from_value(weights.words.clone())?;
-        let process = |name: &str, description: Description| {
+        let words: ModelMetadata = serde_json::from_value(weights.words.clone())?;
+        let process = |name: &str, description: GpMetadata| {
             let values = |kind: &str| {
                 let name = format!("{name}.{kind}");
-                let tensor = weights.tensors.get(&name).ok_or_else(|| RestoreError::Lacking(name.clone()))?;
+                let tensor =
+                    weights.tensors.get(&name).ok_or_else(|| RestoreError::MissingTensor(name.clone()))?;
                 Ok::<_, RestoreError>(tensor.to_dtype(DType::F64)?.to_vec1::<f64>()?)
             };
             let (factors, targets) = (values("factors")?, values("targets")?);
-            let lacking = || RestoreError::Lacking(format!("{name}.factors"));
-            Process::restored(description, factors, targets).ok_or_else(lacking)
+            let lacking = || RestoreError::MissingTensor(format!("{name}.factors"));
+            GaussianProcess::restored(description, factors, targets).ok_or_else(lacking)
         };
         Ok(Gaussian {
             prior: words.prior,

@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::cast::Likeness;
+use super::cast::SimilarityWeights;
 
 /// How far slowdowns lie apart, and what makes them alike.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
@@ -10,11 +10,11 @@ pub(super) struct Prior {
     /// All jobs on a GPU together.
     pub(super) common: f64,
     /// How much a job suffers from whatever partner.
-    pub(super) sensitivity: Likeness,
+    pub(super) sensitivity: SimilarityWeights,
     /// How much a job makes whatever partner suffer.
-    pub(super) pressure: Likeness,
+    pub(super) pressure: SimilarityWeights,
     /// How alike jobs are when it comes to certain partners; of no more weight than 1 together.
-    pub(super) partners: Likeness,
+    pub(super) partners: SimilarityWeights,
     /// What certain jobs do to certain partners on one make of GPU.
     pub(super) pair_on_gpu: f64,
     /// The same on whatever GPU.
@@ -27,14 +27,15 @@ pub(super) struct Prior {
     pub(super) other_sharing: f64,
 }
 
-const ALONE: Likeness = Likeness { configuration: 0.01, model: 0.05, family: 0.03, numbers: 0.05 };
+const ALONE: SimilarityWeights =
+    SimilarityWeights { configuration: 0.01, model: 0.05, family: 0.03, numbers: 0.05 };
 
 /// How much one job suffers, plus how much the other makes suffer.
 pub(super) const ADDITIVE: Prior = Prior {
     common: 0.05,
     sensitivity: ALONE,
     pressure: ALONE,
-    partners: Likeness { configuration: 0.2, model: 1.0, family: 0.3, numbers: 1.0 },
+    partners: SimilarityWeights { configuration: 0.2, model: 1.0, family: 0.3, numbers: 1.0 },
     pair_on_gpu: 0.0,
     pair: 0.0,
     noise: 0.02,

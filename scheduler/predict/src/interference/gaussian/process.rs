@@ -4,26 +4,26 @@
 
 use std::collections::BTreeSet;
 
-use cohabit_policy::interference::{CoLocation, GpuKind, Member};
-use cohabit_types::StretchSharing;
+use cohabit_policy::interference::{ColocationSet, GpuKind, SetMember};
+use cohabit_types::SharingStrategy;
 use serde::{Deserialize, Serialize};
 
-use super::cast::{Cast, Likeness, Traits};
+use super::cast::{JobCovariates, KnownJobs, SimilarityWeights};
 use super::prior::Prior;
 use crate::interference::cholesky::Cholesky;
-use crate::interference::expected::{Expected, Reading, others};
+use crate::interference::expected::{Censoring, LogSlowdown, others};
 
 /// Where members share, and how.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub(super) struct Place {
+pub(super) struct SharingContext {
     gpu: GpuKind,
-    sharing: Option<StretchSharing>,
+    sharing: Option<SharingStrategy>,
     members: usize,
 }
 
 /// A member beside its partners, by places in the cast.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-struct Seat {
+struct MemberRow {
     place: usize,
     own: usize,
     partners: Vec<usize>,
@@ -31,11 +31,11 @@ struct Seat {
 
 /// Measurements to learn from.
 #[derive(Debug, Default, Clone, Serialize, Deserialize)]
-pub(super) struct Lessons {
-    cast: Cast,
-    places: Vec<Place>,
-    seats: Vec<Seat>,
-    readings: Vec<Reading>,
+pub(super) struct Observations {
+    cast: KnownJobs,
+    places: Vec<SharingContext>,
+    seats: Vec<MemberRow>,
+    readings: Vec<Censoring>,
     /// Kept apart, as weights.
     #[serde(skip)]
     targets: Vec<f64>,
@@ -43,9 +43,9 @@ pub(super) struct Lessons {
 
 /// A process that has seen measurements.
 #[derive(Debug, Clone)]
-pub(super) struct Process {
+pub(super) struct GaussianProcess {
     prior: Prior,
-    lessons: Lessons,
+    lessons: Observations,
     /// The mean of what was seen.
     mean: f64,
     /// What each measurement adds to what is expected.
@@ -54,25 +54,25 @@ pub(super) struct Process {
 
 /// What a process is stored as, besides its numbers.
 #[derive(Debug, Clone, Serialize, Deserialize)]
-pub(super) struct Description {
+pub(super) struct GpMetadata {
     prior: Prior,
     mean: f64,
-    lessons: Lessons,
+    lessons: Observations,
 }
 
 /// More rows take too long; the newest are kept.
-const MOST_ROWS: usize = 3_000;
+const MAX_ROWS: usize = 3_000;
 /// Rounds in which values that are only bounded are guessed anew.
 const ROUNDS: usize = 6;
 /// How alike sets are that have more members or fewer.
 const OTHER_SIZE: f64 = 0.7;
 
-impl Place {
-    pub(super) fn of(set: &CoLocation) -> Place {
-        Place { gpu: set.gpu.clone(), sharing: set.sharing, members: set.members.len() }
+impl SharingContext {
+    pub(super) fn of(set: &ColocationSet) -> SharingContext {
+        SharingContext { gpu: set.gpu.clone(), sharing: set.sharing, members: set.members.len() }
     }
 
-    fn likeness(&self, other: &Place, prior: &Prior) -> f64 {
+    fn similarity(&self, other: &SharingContext, prior: &Prior) -> f64 {
         let gpu = if self.gpu == other.gpu { 1.0 } else { prior.other_gpu };
         let sharing = if self.sharing == other.sharing { 1.0 } else { prior.other_sharing };
         let size = if self.members == other.members { 1.0 } else { OTHER_SIZE };
@@ -80,19 +80,19 @@ impl Place {
     }
 }
 
-impl Lessons {
+impl Observations {
     /// One more measurement: this member of this set.
-    pub(super) fn add(&mut self, set: &CoLocation, member: usize, target: f64, reading: Reading) {
-        let place = Place::of(set);
+    pub(super) fn add(&mut self, set: &ColocationSet, member: usize, target: f64, reading: Censoring) {
+        let place = SharingContext::of(set);
         let known = self.places.iter().position(|it| *it == place);
         let place = known.unwrap_or_else(|| {
             self.places.push(place);
             self.places.len() - 1
         });
-        let mut job = |member: &Member| self.cast.place(Traits::of(member));
+        let mut job = |member: &SetMember| self.cast.place(JobCovariates::of(member));
         let own = job(&set.members[member]);
         let partners = others(&set.members, member).map(&mut job).collect();
-        self.seats.push(Seat { place, own, partners });
+        self.seats.push(MemberRow { place, own, partners });
         self.readings.push(reading);
         self.targets.push(target);
     }
@@ -102,10 +102,10 @@ impl Lessons {
     }
 
     /// A process that has seen all of this, or as much of the end of it as can be learned.
-    pub(super) fn learn(mut self, prior: Prior) -> Process {
-        self.forget(self.seats.len().saturating_sub(MOST_ROWS));
+    pub(super) fn learn(mut self, prior: Prior) -> GaussianProcess {
+        self.forget(self.seats.len().saturating_sub(MAX_ROWS));
         let mean = self.targets.iter().sum::<f64>() / self.targets.len().max(1) as f64;
-        let mut process = Process { prior, lessons: self, mean, factors: Vec::new() };
+        let mut process = GaussianProcess { prior, lessons: self, mean, factors: Vec::new() };
         process.factors = process.solve();
         process
     }
@@ -127,11 +127,11 @@ impl Lessons {
     }
 }
 
-impl Process {
+impl GaussianProcess {
     /// The factors. A value that is only bounded is taken for what all others say of it.
     fn solve(&self) -> Vec<f64> {
-        let Lessons { seats, readings, targets: bounds, .. } = &self.lessons;
-        let likenesses = Likenesses::of_cast(self);
+        let Observations { seats, readings, targets: bounds, .. } = &self.lessons;
+        let likenesses = SimilarityMatrices::of_known_jobs(self);
         let covariance = |one: usize, other: usize| {
             let noise = if one == other { self.prior.noise } else { 0.0 };
             noise + likenesses.covariance(self, &seats[one], &seats[other])
@@ -153,13 +153,13 @@ impl Process {
     }
 
     /// What is expected of a member. Its variance is at most what the closest measurement leaves open.
-    pub(super) fn expected(&self, set: &CoLocation, member: usize) -> Expected {
-        let asked = Asked::of(self, set, member);
+    pub(super) fn expected(&self, set: &ColocationSet, member: usize) -> LogSlowdown {
+        let asked = GpQuery::of(self, set, member);
         let mut mean = self.mean;
         let (mut own, mut partner, mut both): (f64, f64, f64) = (0.0, 0.0, 0.0);
         for (seat, factor) in self.lessons.seats.iter().zip(&self.factors) {
             let place = asked.places[seat.place];
-            let like = asked.partner_likeness(seat);
+            let like = asked.partner_similarity(seat);
             mean += factor * asked.covariance(self, seat, &like);
             own = own.max(place * asked.sensitivity[seat.own]);
             partner = partner.max(place * like.pressure);
@@ -175,43 +175,52 @@ impl Process {
             + most.sensitivity * open(own, most.sensitivity)
             + most.pressure * open(partner, most.pressure)
             + (prior.pair + prior.pair_on_gpu) * most.both * open(both, most.both);
-        Expected { mean, variance }
+        LogSlowdown { mean, variance }
     }
 
     /// What it has seen, so that more can be added.
-    pub(super) fn lessons(&self) -> &Lessons {
+    pub(super) fn lessons(&self) -> &Observations {
         &self.lessons
     }
 
     /// Its words, its factors and what was seen.
-    pub(super) fn stored(&self) -> (Description, &[f64], &[f64]) {
-        let Process { prior, mean, lessons, factors } = self;
-        let description = Description { prior: *prior, mean: *mean, lessons: lessons.clone() };
+    pub(super) fn stored(&self) -> (GpMetadata, &[f64], &[f64]) {
+        let GaussianProcess { prior, mean, lessons, factors } = self;
+        let description = GpMetadata { prior: *prior, mean: *mean, lessons: lessons.clone() };
         (description, factors, &lessons.targets)
     }
 
     /// What was stored; none where it does not go together.
-    pub(super) fn restored(stored: Description, factors: Vec<f64>, targets: Vec<f64>) -> Option<Process> {
-        let Description { prior, mean, lessons } = stored;
+    pub(super) fn restored(
+        stored: GpMetadata,
+        factors: Vec<f64>,
+        targets: Vec<f64>,
+    ) -> Option<GaussianProcess> {
+        let GpMetadata { prior, mean, lessons } = stored;
         let rows = lessons.seats.len();
         let jobs = lessons.cast.jobs().len();
-        let known = |seat: &Seat| {
+        let known = |seat: &MemberRow| {
             let place = seat.place < lessons.places.len();
             place && seat.own < jobs && seat.partners.iter().all(|it| *it < jobs)
         };
         let whole = [lessons.readings.len(), factors.len(), targets.len()] == [rows; 3];
         let whole = whole && lessons.seats.iter().all(known);
-        whole.then_some(Process { prior, mean, lessons: Lessons { targets, ..lessons }, factors })
+        whole.then_some(GaussianProcess {
+            prior,
+            mean,
+            lessons: Observations { targets, ..lessons },
+            factors,
+        })
     }
 
     /// The names of all numbers that jobs are compared by.
     pub(super) fn numbers(&self) -> BTreeSet<String> {
-        self.lessons.cast.jobs().iter().flat_map(Traits::numbers).cloned().collect()
+        self.lessons.cast.jobs().iter().flat_map(JobCovariates::numbers).cloned().collect()
     }
 }
 
 /// A member that is asked about, compared with all that was seen.
-struct Asked {
+struct GpQuery {
     /// By place.
     places: Vec<f64>,
     /// By job of the cast.
@@ -220,39 +229,40 @@ struct Asked {
     /// Means over the partners, by job of the cast.
     pressure: Vec<f64>,
     as_partners: Vec<f64>,
-    member: Traits,
-    partners: Vec<Traits>,
+    member: JobCovariates,
+    partners: Vec<JobCovariates>,
 }
 
 /// How alike the partners of two members are.
-struct PartnerLikeness {
+struct PartnerSimilarity {
     pressure: f64,
     partners: f64,
 }
 
 /// How alike a member is to itself.
-struct Most {
+struct SelfSimilarity {
     sensitivity: f64,
     pressure: f64,
     both: f64,
 }
 
-impl Asked {
-    fn of(process: &Process, set: &CoLocation, member: usize) -> Asked {
+impl GpQuery {
+    fn of(process: &GaussianProcess, set: &ColocationSet, member: usize) -> GpQuery {
         let Prior { sensitivity, pressure, partners, .. } = &process.prior;
-        let place = Place::of(set);
-        let own = Traits::of(&set.members[member]);
-        let beside: Vec<Traits> = others(&set.members, member).map(Traits::of).collect();
+        let place = SharingContext::of(set);
+        let own = JobCovariates::of(&set.members[member]);
+        let beside: Vec<JobCovariates> = others(&set.members, member).map(JobCovariates::of).collect();
         let jobs = process.lessons.cast.jobs();
-        let of_own = |weights: &Likeness| jobs.iter().map(|job| own.likeness(job, weights)).collect();
-        let of_partners = |weights: &Likeness| {
-            let mean = |job: &Traits| {
-                beside.iter().map(|it| it.likeness(job, weights)).sum::<f64>() / beside.len().max(1) as f64
+        let of_own =
+            |weights: &SimilarityWeights| jobs.iter().map(|job| own.similarity(job, weights)).collect();
+        let of_partners = |weights: &SimilarityWeights| {
+            let mean = |job: &JobCovariates| {
+                beside.iter().map(|it| it.similarity(job, weights)).sum::<f64>() / beside.len().max(1) as f64
             };
             jobs.iter().map(mean).collect()
         };
-        Asked {
-            places: process.lessons.places.iter().map(|it| it.likeness(&place, &process.prior)).collect(),
+        GpQuery {
+            places: process.lessons.places.iter().map(|it| it.similarity(&place, &process.prior)).collect(),
             sensitivity: of_own(sensitivity),
             as_own: of_own(partners),
             pressure: of_partners(pressure),
@@ -262,29 +272,29 @@ impl Asked {
         }
     }
 
-    fn partner_likeness(&self, seat: &Seat) -> PartnerLikeness {
+    fn partner_similarity(&self, seat: &MemberRow) -> PartnerSimilarity {
         let count = seat.partners.len().max(1) as f64;
         let mean = |of: &[f64]| seat.partners.iter().map(|partner| of[*partner]).sum::<f64>() / count;
-        PartnerLikeness { pressure: mean(&self.pressure), partners: mean(&self.as_partners) }
+        PartnerSimilarity { pressure: mean(&self.pressure), partners: mean(&self.as_partners) }
     }
 
-    fn covariance(&self, process: &Process, seat: &Seat, like: &PartnerLikeness) -> f64 {
+    fn covariance(&self, process: &GaussianProcess, seat: &MemberRow, like: &PartnerSimilarity) -> f64 {
         let both = self.as_own[seat.own] * like.partners;
         process.prior.covariance(self.places[seat.place], self.sensitivity[seat.own] + like.pressure, both)
     }
 
-    fn most(&self, process: &Process) -> Most {
+    fn most(&self, process: &GaussianProcess) -> SelfSimilarity {
         let Prior { sensitivity, pressure, partners, .. } = &process.prior;
         let count = self.partners.len().max(1) as f64;
-        let among = |weights: &Likeness| {
+        let among = |weights: &SimilarityWeights| {
             let all =
                 self.partners.iter().flat_map(|one| self.partners.iter().map(move |other| (one, other)));
-            all.map(|(one, other)| one.likeness(other, weights)).sum::<f64>() / (count * count)
+            all.map(|(one, other)| one.similarity(other, weights)).sum::<f64>() / (count * count)
         };
-        Most {
-            sensitivity: self.member.likeness(&self.member, sensitivity),
+        SelfSimilarity {
+            sensitivity: self.member.similarity(&self.member, sensitivity),
             pressure: among(pressure),
-            both: self.member.likeness(&self.member, partners) * among(partners),
+            both: self.member.similarity(&self.member, partners) * among(partners),
         }
     }
 }
@@ -296,7 +306,7 @@ impl Prior {
 }
 
 /// All likenesses of a cast and its places, row by row.
-struct Likenesses {
+struct SimilarityMatrices {
     jobs: usize,
     places: usize,
     between_places: Vec<f64>,
@@ -305,25 +315,26 @@ struct Likenesses {
     partners: Vec<f64>,
 }
 
-impl Likenesses {
-    fn of_cast(process: &Process) -> Likenesses {
+impl SimilarityMatrices {
+    fn of_known_jobs(process: &GaussianProcess) -> SimilarityMatrices {
         let (jobs, places) = (process.lessons.cast.jobs(), &process.lessons.places);
-        let table = |weights: &Likeness| {
-            jobs.iter().flat_map(|one| jobs.iter().map(|other| one.likeness(other, weights))).collect()
+        let table = |weights: &SimilarityWeights| {
+            jobs.iter().flat_map(|one| jobs.iter().map(|other| one.similarity(other, weights))).collect()
         };
         let prior = &process.prior;
-        let likeness = |one: &Place| places.iter().map(|it| it.likeness(one, prior)).collect::<Vec<f64>>();
-        Likenesses {
+        let similarity =
+            |one: &SharingContext| places.iter().map(|it| it.similarity(one, prior)).collect::<Vec<f64>>();
+        SimilarityMatrices {
             jobs: jobs.len(),
             places: places.len(),
-            between_places: places.iter().flat_map(likeness).collect(),
+            between_places: places.iter().flat_map(similarity).collect(),
             sensitivity: table(&prior.sensitivity),
             pressure: table(&prior.pressure),
             partners: table(&prior.partners),
         }
     }
 
-    fn covariance(&self, process: &Process, one: &Seat, other: &Seat) -> f64 {
+    fn covariance(&self, process: &GaussianProcess, one: &MemberRow, other: &MemberRow) -> f64 {
         let at = |table: &[f64], row: usize, column: usize| table[row * self.jobs + column];
         let count = (one.partners.len() * other.partners.len()).max(1) as f64;
         let mean = |table: &[f64]| {

@@ -1,41 +1,41 @@
 //! What the processes learn of sets whose slowdowns follow the law.
 
 use cohabit_policy::interference::{
-    ByLaw, CoLocation, Colocated, FairShares, GpuKind, Interference, MeasuredSet, Member, Observed, Outcome,
-    Solo,
+    AnalyticInterference, ColocationEstimate, ColocationSet, GpuKind, Interference, MaxMinSharing,
+    MeasuredMember, MeasuredSet, SetMember, SetOutcome, SoloMetrics,
 };
 
 use super::*;
-use crate::interference::{Corrected, Stored, Tally, Training, held_back};
+use crate::interference::{CorrectedModel, EvaluationAccumulator, ModelTrainer, StoredModel, held_back};
 
 const MODELS: usize = 16;
 
 /// A job of one of a few models; the higher the number, the busier it keeps the GPU.
-fn member(number: usize) -> Member {
+fn member(number: usize) -> SetMember {
     let busy = 0.15 + 0.8 * number as f64 / MODELS as f64;
-    Member {
+    SetMember {
         model: format!("model {number}"),
         batch: Some(8 << (number % 4)),
-        solo: Solo { utilisation: Some(busy), memory: Some(1e9), ..Solo::default() },
-        ..Member::default()
+        solo: SoloMetrics { utilisation: Some(busy), memory: Some(1e9), ..SoloMetrics::default() },
+        ..SetMember::default()
     }
 }
 
-fn set(numbers: &[usize]) -> CoLocation {
+fn set(numbers: &[usize]) -> ColocationSet {
     let members = numbers.iter().map(|number| member(*number)).collect();
-    CoLocation { gpu: GpuKind::named("v100"), sharing: None, members }
+    ColocationSet { gpu: GpuKind::named("v100"), sharing: None, members }
 }
 
 /// What the law makes of a set.
 fn measured(numbers: &[usize]) -> MeasuredSet {
     let set = set(numbers);
-    let said = ByLaw::<FairShares>::default().predict(std::slice::from_ref(&set)).remove(0);
-    let observed = |said: &Colocated| Observed {
+    let said = AnalyticInterference::<MaxMinSharing>::default().predict(std::slice::from_ref(&set)).remove(0);
+    let observed = |said: &ColocationEstimate| MeasuredMember {
         slowdown: said.slowdown,
         memory: said.memory,
         utilisation: said.utilisation,
     };
-    MeasuredSet { set, outcome: Outcome::Ran(said.iter().map(observed).collect()) }
+    MeasuredSet { set, outcome: SetOutcome::Ran(said.iter().map(observed).collect()) }
 }
 
 /// All pairs of so many models, and every third triple and an eighth as many quadruples.
@@ -60,16 +60,16 @@ fn sets(models: usize) -> Vec<MeasuredSet> {
 }
 
 fn trained(kind: &'static dyn ModelKind, measured: &[MeasuredSet]) -> Box<dyn Model> {
-    Training { kind, seed: 1, epochs: None }.train(measured, &mut |_| {}).unwrap()
+    ModelTrainer { kind, seed: 1, epochs: None }.train(measured, &mut |_| {}).unwrap()
 }
 
 fn error(model: &dyn Interference, measured: &[MeasuredSet]) -> f64 {
-    let mut tally = Tally::default();
+    let mut tally = EvaluationAccumulator::default();
     tally.ask(model, measured);
     tally.figures().mape_slowdown.unwrap()
 }
 
-fn one(model: &dyn Interference, set: CoLocation) -> Vec<Colocated> {
+fn one(model: &dyn Interference, set: ColocationSet) -> Vec<ColocationEstimate> {
     model.predict(&[set]).remove(0)
 }
 
@@ -91,7 +91,7 @@ fn pairs_triples_and_quadruples_of_the_law_are_learned() {
 fn alone_nothing_is_slowed_and_the_order_of_partners_means_nothing() {
     for kind in [&ADDITIVE_KIND, &GAUSSIAN_KIND] {
         let model = trained(kind, &sets(8));
-        assert_eq!(one(&*model, set(&[7]))[0], Colocated::alone(&member(7)));
+        assert_eq!(one(&*model, set(&[7]))[0], ColocationEstimate::alone(&member(7)));
         assert!(one(&*model, set(&[])).is_empty());
         let told = one(&*model, set(&[1, 5, 7]));
         let turned = one(&*model, set(&[5, 7, 1]));
@@ -105,7 +105,7 @@ fn alone_nothing_is_slowed_and_the_order_of_partners_means_nothing() {
 fn what_was_never_seen_is_answered_with_less_certainty() {
     let model = trained(&GAUSSIAN_KIND, &sets(8));
     let known = one(&*model, set(&[3, 6]))[0];
-    let stranger = Member { model: "stranger".to_owned(), ..Member::default() };
+    let stranger = SetMember { model: "stranger".to_owned(), ..SetMember::default() };
     let mut asked = set(&[3, 6]);
     asked.members[0] = stranger;
     let unknown = one(&*model, asked.clone())[0];
@@ -120,15 +120,15 @@ fn what_was_never_seen_is_answered_with_less_certainty() {
 fn a_stored_model_says_the_same_to_the_last_bit() {
     let folder = std::env::temp_dir().join(format!("cohabit-gaussian-{}", std::process::id()));
     let model = trained(&GAUSSIAN_KIND, &sets(8));
-    let asked: Vec<CoLocation> = [&[1, 2][..], &[3, 4, 5], &[0, 7]].map(set).into();
+    let asked: Vec<ColocationSet> = [&[1, 2][..], &[3, 4, 5], &[0, 7]].map(set).into();
     let said = model.predict(&asked);
-    let card = crate::interference::Card { model: "gaussian".to_owned(), ..Default::default() };
-    Stored { card, model }.save(&folder).unwrap();
-    let restored = Stored::load(&folder).unwrap();
+    let card = crate::interference::ModelCard { model: "gaussian".to_owned(), ..Default::default() };
+    StoredModel { card, model }.save(&folder).unwrap();
+    let restored = StoredModel::load(&folder).unwrap();
     assert_eq!(restored.model.predict(&asked), said);
     let damaged = folder.join("weights.safetensors");
     std::fs::write(&damaged, b"not whole").unwrap();
-    let refusal = Stored::load(&folder).unwrap_err().to_string();
+    let refusal = StoredModel::load(&folder).unwrap_err().to_string();
     std::fs::remove_dir_all(&folder).unwrap();
     assert!(refusal.contains("weights.safetensors"), "{refusal}");
 }
@@ -150,21 +150,21 @@ fn observed_sets_tell_of_a_newcomer() {
     let model = trained(&GAUSSIAN_KIND, &without);
     let (before, after) = (error(&*model, asked), error(&*model.adapted(&observed), asked));
     assert!(after < 0.6 * before, "{before} {after}");
-    let corrected = error(&Corrected::of(trained(&GAUSSIAN_KIND, &without), &observed), asked);
+    let corrected = error(&CorrectedModel::of(trained(&GAUSSIAN_KIND, &without), &observed), asked);
     assert!(corrected < 0.7 * before, "{before} {corrected}");
 }
 
 #[test]
 fn nothing_can_be_learned_where_no_pair_ran() {
-    let alone = [measured(&[1]), MeasuredSet { outcome: Outcome::DidNotFit, ..measured(&[1, 2]) }];
-    let refused = Training { kind: &GAUSSIAN_KIND, seed: 1, epochs: None }.train(&alone, &mut |_| {});
+    let alone = [measured(&[1]), MeasuredSet { outcome: SetOutcome::DidNotFit, ..measured(&[1, 2]) }];
+    let refused = ModelTrainer { kind: &GAUSSIAN_KIND, seed: 1, epochs: None }.train(&alone, &mut |_| {});
     assert!(matches!(refused, Err(TrainError::NoPairs)));
 }
 
 #[test]
 fn of_very_many_measurements_the_newest_are_learned() {
-    let nine = Observed { slowdown: 9.0, ..Observed::default() };
-    let old = MeasuredSet { outcome: Outcome::Ran(vec![nine; 2]), ..measured(&[0, 1]) };
+    let nine = MeasuredMember { slowdown: 9.0, ..MeasuredMember::default() };
+    let old = MeasuredSet { outcome: SetOutcome::Ran(vec![nine; 2]), ..measured(&[0, 1]) };
     let mut many = vec![old; 10];
     many.extend((0..1_500).map(|number| measured(&[2 + number % 5, 7 + number % 3])));
     let model = trained(&ADDITIVE_KIND, &many);
@@ -175,6 +175,6 @@ fn of_very_many_measurements_the_newest_are_learned() {
 }
 
 fn slowdown(measured: &MeasuredSet) -> f64 {
-    let Outcome::Ran(observed) = &measured.outcome else { panic!("{measured:?}") };
+    let SetOutcome::Ran(observed) = &measured.outcome else { panic!("{measured:?}") };
     observed[0].slowdown
 }

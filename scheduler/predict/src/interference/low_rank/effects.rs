@@ -1,7 +1,7 @@
 //! Effects of traits on slowdowns.
 
 use super::factors::RANK;
-use super::traits::Job;
+use super::traits::EncodedJob;
 
 /// Effects, each a number for each trait.
 #[derive(Debug, Clone, PartialEq)]
@@ -32,22 +32,22 @@ impl Effects {
     }
 
     /// The logarithm of a job's slowdown beside a partner.
-    pub(super) fn of(&self, own: &Job, partner: &Job) -> f64 {
+    pub(super) fn of(&self, own: &EncodedJob, partner: &EncodedJob) -> f64 {
         let additive = Effects::sum(&self.sensitivity, own) + Effects::sum(&self.pressure, partner);
         self.mean + additive + self.products(own, partner)
     }
 
     /// What is special of the two.
-    pub(super) fn products(&self, own: &Job, partner: &Job) -> f64 {
+    pub(super) fn products(&self, own: &EncodedJob, partner: &EncodedJob) -> f64 {
         (0..self.own.len()).map(|product| self.product(product, own, partner)).sum()
     }
 
-    pub(super) fn product(&self, product: usize, own: &Job, partner: &Job) -> f64 {
+    pub(super) fn product(&self, product: usize, own: &EncodedJob, partner: &EncodedJob) -> f64 {
         Effects::sum(&self.own[product], own) * Effects::sum(&self.partners[product], partner)
     }
 
     /// The effect of a job.
-    pub(super) fn sum(effects: &[f64], job: &Job) -> f64 {
+    pub(super) fn sum(effects: &[f64], job: &EncodedJob) -> f64 {
         job.known.iter().map(|(place, amount)| effects[*place] * amount).sum()
     }
 }

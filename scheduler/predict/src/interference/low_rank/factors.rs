@@ -4,19 +4,19 @@ use rand_chacha::ChaCha8Rng;
 use rand_chacha::rand_core::SeedableRng;
 
 use super::effects::Effects;
-use super::traits::{Job, NOISE};
-use crate::interference::chance::Chance;
-use crate::interference::expected::Reading;
-use crate::interference::ridge::{Sum, ridge};
+use super::traits::{EncodedJob, NOISE};
+use crate::interference::chance::RandomExt;
+use crate::interference::expected::Censoring;
+use crate::interference::ridge::{SparseRow, ridge};
 
 /// One measured member of a pair.
 #[derive(Debug, Clone)]
-pub(super) struct Row {
-    pub(super) own: Job,
-    pub(super) partner: Job,
+pub(super) struct PairObservation {
+    pub(super) own: EncodedJob,
+    pub(super) partner: EncodedJob,
     /// The logarithm of its slowdown.
     pub(super) value: f64,
-    pub(super) reading: Reading,
+    pub(super) reading: Censoring,
 }
 
 /// Products of factors.
@@ -27,7 +27,7 @@ const OF_PRODUCTS: f64 = 0.03;
 const ROUNDS: usize = 20;
 
 /// The effects that agree best with these rows, `variances` being what is expected of each trait's effect.
-pub(super) fn fit(rows: &[Row], variances: &[f64], seed: u64) -> Effects {
+pub(super) fn fit(rows: &[PairObservation], variances: &[f64], seed: u64) -> Effects {
     let count = variances.len();
     let mut values: Vec<f64> = rows.iter().map(|row| row.value).collect();
     let mut effects = Effects::none(count);
@@ -54,26 +54,32 @@ pub(super) fn fit(rows: &[Row], variances: &[f64], seed: u64) -> Effects {
 }
 
 /// How far the effects of a job are expected to lie from 0.
-fn spread(job: &Job, variances: &[f64]) -> f64 {
+fn spread(job: &EncodedJob, variances: &[f64]) -> f64 {
     job.known.iter().map(|(place, amount)| variances[*place] * amount * amount).sum()
 }
 
 /// Own sensitivity and the partner's pressure, at once.
-fn additive(effects: &mut Effects, rows: &[Row], values: &[f64], variances: &[f64]) {
+fn additive(effects: &mut Effects, rows: &[PairObservation], values: &[f64], variances: &[f64]) {
     let count = variances.len();
     let rest = rows.iter().zip(values).map(|(row, value)| {
         let of_partner = row.partner.known.iter().map(|(place, amount)| (place + count, *amount));
         let terms = row.own.known.iter().copied().chain(of_partner).collect();
         (terms, value - effects.mean - effects.products(&row.own, &row.partner))
     });
-    let rest: Vec<(Sum, f64)> = rest.collect();
+    let rest: Vec<(SparseRow, f64)> = rest.collect();
     let found = ridge(&rest, &[variances, variances].concat(), NOISE);
     effects.sensitivity.copy_from_slice(&found[..count]);
     effects.pressure.copy_from_slice(&found[count..]);
 }
 
 /// One product: the factor of the job, then that of the partner.
-fn factor(effects: &mut Effects, rows: &[Row], values: &[f64], variances: &[f64], product: usize) {
+fn factor(
+    effects: &mut Effects,
+    rows: &[PairObservation],
+    values: &[f64],
+    variances: &[f64],
+    product: usize,
+) {
     let rests: Vec<f64> = rows
         .iter()
         .zip(values)
@@ -81,13 +87,13 @@ fn factor(effects: &mut Effects, rows: &[Row], values: &[f64], variances: &[f64]
             value - effects.of(&row.own, &row.partner) + effects.product(product, &row.own, &row.partner)
         })
         .collect();
-    let solved = |side: fn(&Row) -> (&Job, &Job), other: &[f64]| {
-        let scaled = |(row, rest): (&Row, &f64)| {
+    let solved = |side: fn(&PairObservation) -> (&EncodedJob, &EncodedJob), other: &[f64]| {
+        let scaled = |(row, rest): (&PairObservation, &f64)| {
             let (this, that) = side(row);
             let by = Effects::sum(other, that);
             (this.known.iter().map(|(place, amount)| (*place, amount * by)).collect(), *rest)
         };
-        let rows: Vec<(Sum, f64)> = rows.iter().zip(&rests).map(scaled).collect();
+        let rows: Vec<(SparseRow, f64)> = rows.iter().zip(&rests).map(scaled).collect();
         ridge(&rows, variances, NOISE)
     };
     effects.own[product] = solved(|row| (&row.own, &row.partner), &effects.partners[product]);

@@ -14,7 +14,7 @@ mod traits;
 
 use self::model::LowRank;
 use super::calibration::Calibration;
-use super::model::{Epoch, Lesson, Model, ModelKind, RestoreError, TrainError, Weights};
+use super::model::{Epoch, Model, ModelKind, RestoreError, TrainError, TrainingData, Weights};
 
 /// Models of this kind.
 #[derive(Debug)]
@@ -28,11 +28,11 @@ impl ModelKind for LowRankKind {
     /// What is held back only tells how sure the model may be, and is learned from as well.
     fn train(
         &self,
-        lesson: &Lesson<'_>,
+        lesson: &TrainingData<'_>,
         watch: &mut dyn FnMut(&Epoch),
     ) -> Result<Box<dyn Model>, TrainError> {
         let learn = |measured: &[_], calibration| LowRank::learn(measured, lesson.seed, calibration);
-        let model = Calibration::calibrated(lesson, learn)?;
+        let model = Calibration::train_calibrated(lesson, learn)?;
         watch(&Epoch { epoch: 1, of: 1, loss: model.loss(&lesson.all()), held_back_loss: None });
         Ok(Box::new(model))
     }

@@ -3,56 +3,61 @@
 use std::collections::BTreeMap;
 
 use candle_core::{DType, Device, Tensor};
-use cohabit_policy::interference::{CoLocation, Colocated, Interference, MeasuredSet, Member, Observed};
+use cohabit_policy::interference::{
+    ColocationEstimate, ColocationSet, Interference, MeasuredMember, MeasuredSet, SetMember,
+};
 use serde::{Deserialize, Serialize};
 
 use super::effects::Effects;
-use super::factors::{Row, fit};
-use super::traits::{self, Job, NOISE, Traits};
+use super::factors::{PairObservation, fit};
+use super::traits::{self, CovariateIndex, EncodedJob, NOISE};
 use crate::interference::calibration::Calibration;
-use crate::interference::expected::{Expected, Reading, others, ran};
-use crate::interference::gaussian::Corrected;
+use crate::interference::expected::{Censoring, LogSlowdown, others, ran};
+use crate::interference::gaussian::CorrectedModel;
 use crate::interference::law;
 use crate::interference::model::{Model, RestoreError, TrainError, Weights};
-use crate::interference::room::Room;
-use crate::interference::usage::Usage;
+use crate::interference::room::MemoryFitModel;
+use crate::interference::usage::UsageModel;
 
 /// What was learned of sets.
 #[derive(Debug, Clone)]
 pub(super) struct LowRank {
     effects: Effects,
-    words: Words,
+    words: ModelMetadata,
 }
 
 /// Everything that is no weight.
 #[derive(Debug, Clone, Serialize, Deserialize)]
-struct Words {
-    traits: Traits,
+struct ModelMetadata {
+    traits: CovariateIndex,
     mean: f64,
-    room: Room,
-    usage: Usage,
+    room: MemoryFitModel,
+    usage: UsageModel,
     calibration: Calibration,
     /// By the number of members, of sets of three and more.
     #[serde(default)]
-    larger: BTreeMap<usize, Larger>,
+    larger: BTreeMap<usize, LargerSetError>,
 }
 
 /// What the pairs of a larger set do not tell.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
-struct Larger {
+struct LargerSetError {
     /// By how much the logarithm of a slowdown exceeds what they tell.
     mean: f64,
     variance: f64,
 }
 
 /// Where no larger set was measured: what pairs tell of those of the law is off by 10% for three members.
-const UNSEEN_LARGER: Larger = Larger { mean: 0.0, variance: 0.02 };
+const UNSEEN_LARGER_SET: LargerSetError = LargerSetError { mean: 0.0, variance: 0.02 };
 
-impl Larger {
-    fn of(errors: &[f64]) -> Larger {
+impl LargerSetError {
+    fn of(errors: &[f64]) -> LargerSetError {
         let count = errors.len().max(1) as f64;
         let mean = errors.iter().sum::<f64>() / count;
-        Larger { mean, variance: errors.iter().map(|error| (error - mean).powi(2)).sum::<f64>() / count }
+        LargerSetError {
+            mean,
+            variance: errors.iter().map(|error| (error - mean).powi(2)).sum::<f64>() / count,
+        }
     }
 }
 
@@ -66,89 +71,89 @@ impl LowRank {
         if pairs.is_empty() {
             return Err(TrainError::NoPairs);
         }
-        let mut traits = Traits::default();
-        let job = |set: &CoLocation, member: usize| traits::of(&set.members[member], &set.gpu);
+        let mut traits = CovariateIndex::default();
+        let job = |set: &ColocationSet, member: usize| traits::of(&set.members[member], &set.gpu);
         pairs.iter().for_each(|(set, member, _)| traits.note(&job(set, *member)));
-        let row = |(set, member, observed): &(&CoLocation, usize, &Observed)| Row {
+        let row = |(set, member, observed): &(&ColocationSet, usize, &MeasuredMember)| PairObservation {
             own: traits.job(&job(set, *member)),
             partner: traits.job(&job(set, 1 - *member)),
             value: observed.slowdown.max(1.0).ln(),
-            reading: Reading::of(observed),
+            reading: Censoring::of(observed),
         };
-        let rows: Vec<Row> = pairs.iter().map(row).collect();
+        let rows: Vec<PairObservation> = pairs.iter().map(row).collect();
         let effects = fit(&rows, &traits.variances, seed);
-        let (room, usage) = (Room::learn(measured), Usage::learn(measured));
+        let (room, usage) = (MemoryFitModel::learn(measured), UsageModel::learn(measured));
         let larger = BTreeMap::new();
-        let words = Words { traits, mean: effects.mean, room, usage, calibration, larger };
+        let words = ModelMetadata { traits, mean: effects.mean, room, usage, calibration, larger };
         let mut model = LowRank { effects, words };
         model.words.larger = model.larger(measured);
         Ok(model)
     }
 
-    fn larger(&self, measured: &[MeasuredSet]) -> BTreeMap<usize, Larger> {
+    fn larger(&self, measured: &[MeasuredSet]) -> BTreeMap<usize, LargerSetError> {
         let mut errors: BTreeMap<usize, Vec<f64>> = BTreeMap::new();
         for (set, member, observed) in ran(measured).filter(|(set, ..)| set.members.len() > 2) {
             let error = observed.slowdown.max(1.0).ln() - self.of_pairs(set)[member].mean;
             errors.entry(set.members.len()).or_default().push(error);
         }
-        errors.into_iter().map(|(members, errors)| (members, Larger::of(&errors))).collect()
+        errors.into_iter().map(|(members, errors)| (members, LargerSetError::of(&errors))).collect()
     }
 
     /// The mean absolute error of the logarithm of the slowdowns of these measurements.
     pub(super) fn loss(&self, measured: &[MeasuredSet]) -> f64 {
-        let error = |(set, member, observed): (&CoLocation, usize, &Observed)| {
+        let error = |(set, member, observed): (&ColocationSet, usize, &MeasuredMember)| {
             (self.expected(set)[member].mean.max(0.0) - observed.slowdown.max(1.0).ln()).abs()
         };
         let errors: Vec<f64> = ran(measured).map(error).collect();
         errors.iter().sum::<f64>() / errors.len().max(1) as f64
     }
 
-    fn of_set(&self, set: &CoLocation) -> Vec<Colocated> {
+    fn of_set(&self, set: &ColocationSet) -> Vec<ColocationEstimate> {
         if let [member] = &set.members[..] {
-            return vec![Colocated::alone(member)];
+            return vec![ColocationEstimate::alone(member)];
         }
         let fits = self.words.room.fits(set);
         let law = law::told(set);
-        let member = |(place, expected): (usize, Expected)| {
-            let learned = self.words.calibration.of_expected(expected.leaning());
+        let member = |(place, expected): (usize, LogSlowdown)| {
+            let learned = self.words.calibration.rescale(expected.with_caution());
             let believed = law.as_ref().map_or(learned, |law| learned.and(law[place]));
             let slowed = believed.answer(&set.members[place]);
-            Colocated { fits, ..self.words.usage.complete(set, place, slowed) }
+            ColocationEstimate { fits, ..self.words.usage.complete(set, place, slowed) }
         };
         self.expected(set).into_iter().enumerate().map(member).collect()
     }
 
     /// What is expected of each member.
-    fn expected(&self, set: &CoLocation) -> Vec<Expected> {
+    fn expected(&self, set: &ColocationSet) -> Vec<LogSlowdown> {
         let of_pairs = self.of_pairs(set);
         if set.members.len() < 3 {
             return of_pairs;
         }
-        let Larger { mean, variance } =
-            self.words.larger.get(&set.members.len()).copied().unwrap_or(UNSEEN_LARGER);
-        let more = |it: Expected| Expected { mean: it.mean + mean, variance: it.variance + variance };
+        let LargerSetError { mean, variance } =
+            self.words.larger.get(&set.members.len()).copied().unwrap_or(UNSEEN_LARGER_SET);
+        let more = |it: LogSlowdown| LogSlowdown { mean: it.mean + mean, variance: it.variance + variance };
         of_pairs.into_iter().map(more).collect()
     }
 
     /// What its pairs tell of each member.
-    fn of_pairs(&self, set: &CoLocation) -> Vec<Expected> {
-        let job = |member: &Member| self.words.traits.job(&traits::of(member, &set.gpu));
-        let jobs: Vec<Job> = set.members.iter().map(job).collect();
+    fn of_pairs(&self, set: &ColocationSet) -> Vec<LogSlowdown> {
+        let job = |member: &SetMember| self.words.traits.job(&traits::of(member, &set.gpu));
+        let jobs: Vec<EncodedJob> = set.members.iter().map(job).collect();
         let member = |place: usize| {
             let partners = others(&jobs, place);
-            Expected::of_pairs(partners.map(|partner| self.pair(&jobs[place], partner)))
+            LogSlowdown::of_pairs(partners.map(|partner| self.pair(&jobs[place], partner)))
         };
         (0..jobs.len()).map(member).collect()
     }
 
-    fn pair(&self, own: &Job, partner: &Job) -> Expected {
+    fn pair(&self, own: &EncodedJob, partner: &EncodedJob) -> LogSlowdown {
         let variance = NOISE + own.open + partner.open;
-        Expected { mean: self.effects.of(own, partner), variance }
+        LogSlowdown { mean: self.effects.of(own, partner), variance }
     }
 }
 
 impl Interference for LowRank {
-    fn predict(&self, sets: &[CoLocation]) -> Vec<Vec<Colocated>> {
+    fn predict(&self, sets: &[ColocationSet]) -> Vec<Vec<ColocationEstimate>> {
         sets.iter().map(|set| self.of_set(set)).collect()
     }
 }
@@ -174,7 +179,7 @@ impl Model for LowRank {
 
     /// Its errors are learned.
     fn adapted(&self, observed: &[MeasuredSet]) -> Box<dyn Interference> {
-        Box::new(Corrected::of(Box::new(self.clone()), observed))
+        Box::new(CorrectedModel::of(Box::new(self.clone()), observed))
     }
 }
 
@@ -185,15 +190,15 @@ const PARTNERS: &str = "factors_of_partners";
 
 impl LowRank {
     pub(super) fn restored(weights: &Weights) -> Result<LowRank, RestoreError> {
-        let words: Words = serde_json::from_value(weights.words.clone())?;
+        let words: ModelMetadata = serde_json::from_value(weights.words.clone())?;
         let rows = |name: &str| -> Result<Vec<Vec<f64>>, RestoreError> {
-            let lacking = || RestoreError::Lacking(name.to_owned());
+            let lacking = || RestoreError::MissingTensor(name.to_owned());
             let rows = weights.tensors.get(name).ok_or_else(lacking)?.to_dtype(DType::F64)?.to_vec2()?;
             let whole = rows.iter().all(|row: &Vec<f64>| row.len() == words.traits.count());
             if whole { Ok(rows) } else { Err(lacking()) }
         };
         let only = |name: &str| -> Result<Vec<f64>, RestoreError> {
-            rows(name)?.into_iter().next().ok_or_else(|| RestoreError::Lacking(name.to_owned()))
+            rows(name)?.into_iter().next().ok_or_else(|| RestoreError::MissingTensor(name.to_owned()))
         };
         let effects = Effects {
             mean: words.mean,
@@ -202,7 +207,8 @@ impl LowRank {
             own: rows(OWN)?,
             partners: rows(PARTNERS)?,
         };
-        let traits = words.traits.with_places().ok_or_else(|| RestoreError::Lacking("seen".to_owned()))?;
-        Ok(LowRank { effects, words: Words { traits, ..words } })
+        let traits =
+            words.traits.with_places().ok_or_else(|| RestoreError::MissingTensor("seen".to_owned()))?;
+        Ok(LowRank { effects, words: ModelMetadata { traits, ..words } })
     }
 }

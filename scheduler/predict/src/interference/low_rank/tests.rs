@@ -1,28 +1,28 @@
 //! What low-rank models learn.
 
 use cohabit_policy::interference::{
-    CoLocation, Colocated, GpuKind, Interference, MeasuredSet, Member, Observed, Outcome, Solo,
-    UNKNOWN_UNCERTAINTY,
+    ColocationEstimate, ColocationSet, GpuKind, Interference, MeasuredMember, MeasuredSet, SetMember,
+    SetOutcome, SoloMetrics, UNKNOWN_UNCERTAINTY,
 };
-use cohabit_types::Family;
+use cohabit_types::ModelFamily;
 
 use super::*;
-use crate::interference::{Card, Stored, Training, evaluate, held_back};
+use crate::interference::{ModelCard, ModelTrainer, StoredModel, evaluate, held_back};
 
 const MODELS: usize = 9;
 
-fn member(number: usize) -> Member {
-    Member {
+fn member(number: usize) -> SetMember {
+    SetMember {
         model: format!("model {number}"),
         batch: Some(8 << (number % 4)),
-        family: Some(if number < MODELS / 2 { Family::Cnn } else { Family::Rnn }),
-        ..Member::default()
+        family: Some(if number < MODELS / 2 { ModelFamily::Cnn } else { ModelFamily::Rnn }),
+        ..SetMember::default()
     }
 }
 
-fn set(gpu: &str, numbers: &[usize]) -> CoLocation {
+fn set(gpu: &str, numbers: &[usize]) -> ColocationSet {
     let members = numbers.iter().map(|number| member(*number)).collect();
-    CoLocation { gpu: GpuKind::named(gpu), sharing: None, members }
+    ColocationSet { gpu: GpuKind::named(gpu), sharing: None, members }
 }
 
 /// Own sensitivity, the partner's pressure, and one product of both.
@@ -31,9 +31,11 @@ fn measured(gpu: &str, one: usize, other: usize) -> MeasuredSet {
     let on = if gpu == "k80" { 0.2 } else { 0.0 };
     let ln =
         |own: f64, partner: f64| 0.1 + on + 0.4 * own + 0.3 * partner + 0.3 * (own - 0.5) * (0.5 - partner);
-    let observed =
-        |own, partner| Observed { slowdown: ln(part(own), part(partner)).exp(), ..Observed::default() };
-    let outcome = Outcome::Ran(vec![observed(one, other), observed(other, one)]);
+    let observed = |own, partner| MeasuredMember {
+        slowdown: ln(part(own), part(partner)).exp(),
+        ..MeasuredMember::default()
+    };
+    let outcome = SetOutcome::Ran(vec![observed(one, other), observed(other, one)]);
     MeasuredSet { set: set(gpu, &[one, other]), outcome }
 }
 
@@ -43,10 +45,10 @@ fn pairs() -> Vec<MeasuredSet> {
 }
 
 fn trained(measured: &[MeasuredSet]) -> Box<dyn Model> {
-    Training { kind: &LowRankKind, seed: 1, epochs: None }.train(measured, &mut |_| {}).unwrap()
+    ModelTrainer { kind: &LowRankKind, seed: 1, epochs: None }.train(measured, &mut |_| {}).unwrap()
 }
 
-fn one(model: &dyn Interference, set: CoLocation) -> Vec<Colocated> {
+fn one(model: &dyn Interference, set: ColocationSet) -> Vec<ColocationEstimate> {
     model.predict(&[set]).remove(0)
 }
 
@@ -68,7 +70,7 @@ fn it_holds_fewer_numbers_than_it_has_seen() {
 #[test]
 fn alone_nothing_is_slowed_and_the_order_of_partners_means_nothing() {
     let model = trained(&pairs());
-    assert_eq!(one(&*model, set("v100", &[7]))[0], Colocated::alone(&member(7)));
+    assert_eq!(one(&*model, set("v100", &[7]))[0], ColocationEstimate::alone(&member(7)));
     assert!(one(&*model, set("v100", &[])).is_empty());
     let told = one(&*model, set("v100", &[1, 5, 7]));
     let turned = one(&*model, set("v100", &[5, 7, 1]));
@@ -99,7 +101,7 @@ fn where_a_job_is_known_to_be_idle_the_law_is_listened_to() {
     let mut asked = set("unheard of", &[0, 8]);
     asked.members.iter_mut().for_each(|member| "stranger".clone_into(&mut member.model));
     let before = one(&*model, asked.clone());
-    let idle = Solo { utilisation: Some(0.05), ..Solo::default() };
+    let idle = SoloMetrics { utilisation: Some(0.05), ..SoloMetrics::default() };
     asked.members.iter_mut().for_each(|member| member.solo = idle.clone());
     let after = one(&*model, asked);
     for (before, after) in before.iter().zip(&after) {
@@ -116,9 +118,9 @@ fn a_stored_model_says_the_same_and_a_damaged_one_is_refused() {
     let model = trained(&pairs());
     let asked = [set("v100", &[1, 2]), set("k80", &[3, 4, 5]), set("h200", &[0, 7])];
     let said = model.predict(&asked);
-    let card = Card { model: "low-rank".to_owned(), ..Card::default() };
-    Stored { card, model }.save(&folder).unwrap();
-    let restored = Stored::load(&folder).unwrap();
+    let card = ModelCard { model: "low-rank".to_owned(), ..ModelCard::default() };
+    StoredModel { card, model }.save(&folder).unwrap();
+    let restored = StoredModel::load(&folder).unwrap();
     std::fs::remove_dir_all(&folder).unwrap();
     for (said, restored) in said.iter().flatten().zip(restored.model.predict(&asked).iter().flatten()) {
         // Weights are kept in single precision.
@@ -147,7 +149,7 @@ fn observed_sets_tell_of_a_newcomer() {
 fn the_same_lesson_gives_the_same_answers_and_nothing_can_be_learned_from_no_pair() {
     let asked = [set("v100", &[1, 2]), set("k80", &[8, 4])];
     assert_eq!(trained(&pairs()).predict(&asked), trained(&pairs()).predict(&asked));
-    let alone = [MeasuredSet { outcome: Outcome::DidNotFit, ..measured("v100", 1, 2) }];
-    let refused = Training { kind: &LowRankKind, seed: 1, epochs: None }.train(&alone, &mut |_| {});
+    let alone = [MeasuredSet { outcome: SetOutcome::DidNotFit, ..measured("v100", 1, 2) }];
+    let refused = ModelTrainer { kind: &LowRankKind, seed: 1, epochs: None }.train(&alone, &mut |_| {});
     assert!(matches!(refused, Err(TrainError::NoPairs)));
 }

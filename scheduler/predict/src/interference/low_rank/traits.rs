@@ -2,12 +2,12 @@
 
 use std::collections::BTreeMap;
 
-use cohabit_policy::interference::{GpuKind, Member};
+use cohabit_policy::interference::{GpuKind, SetMember};
 use serde::{Deserialize, Serialize};
 
 /// A trait of a job.
 #[derive(Debug, Clone, PartialEq)]
-pub(super) struct Trait {
+pub(super) struct Covariate {
     name: String,
     /// How much of it the job has.
     pub(super) amount: f64,
@@ -17,7 +17,7 @@ pub(super) struct Trait {
 
 /// All traits that were seen, each with a place.
 #[derive(Debug, Default, Clone, PartialEq, Serialize, Deserialize)]
-pub(super) struct Traits {
+pub(super) struct CovariateIndex {
     /// Names, in the order of their places.
     names: Vec<String>,
     /// Of how many measurements each was.
@@ -31,7 +31,7 @@ pub(super) struct Traits {
 
 /// A job by the places of its traits.
 #[derive(Debug, Default, Clone, PartialEq)]
-pub(super) struct Job {
+pub(super) struct EncodedJob {
     /// Place and amount of the traits that are known.
     pub(super) known: Vec<(usize, f64)>,
     /// What the measurements leave open of its effect.
@@ -39,7 +39,7 @@ pub(super) struct Job {
 }
 
 /// The part of an effect that is the same on all makes of GPU.
-const ON_ALL: f64 = 0.4;
+const SHARED_BY_GPUS: f64 = 0.4;
 const GPU: f64 = 0.05;
 const FAMILY: f64 = 0.06;
 const MODEL: f64 = 0.03;
@@ -50,15 +50,19 @@ const CONFIGURATION: f64 = 0.005;
 pub(super) const NOISE: f64 = 0.003;
 
 /// The traits of a job on a GPU.
-pub(super) fn of(member: &Member, gpu: &GpuKind) -> Vec<Trait> {
+pub(super) fn of(member: &SetMember, gpu: &GpuKind) -> Vec<Covariate> {
     let on = gpu.name();
     let mut traits = vec![
-        Trait { name: "any".to_owned(), amount: 1.0, variance: GPU },
-        Trait { name: format!("on {on}"), amount: 1.0, variance: GPU },
+        Covariate { name: "any".to_owned(), amount: 1.0, variance: GPU },
+        Covariate { name: format!("on {on}"), amount: 1.0, variance: GPU },
     ];
     let mut add = |name: String, amount: f64, variance: f64| {
-        traits.push(Trait { name: format!("{name} on {on}"), amount, variance: (1.0 - ON_ALL) * variance });
-        traits.push(Trait { name, amount, variance: ON_ALL * variance });
+        traits.push(Covariate {
+            name: format!("{name} on {on}"),
+            amount,
+            variance: (1.0 - SHARED_BY_GPUS) * variance,
+        });
+        traits.push(Covariate { name, amount, variance: SHARED_BY_GPUS * variance });
     };
     if let Some(family) = member.family {
         add(format!("family {family:?}"), 1.0, FAMILY);
@@ -76,14 +80,14 @@ pub(super) fn of(member: &Member, gpu: &GpuKind) -> Vec<Trait> {
     traits
 }
 
-impl Traits {
+impl CovariateIndex {
     /// How many there are.
     pub(super) fn count(&self) -> usize {
         self.names.len()
     }
 
     /// One more measurement of a job with these traits.
-    pub(super) fn note(&mut self, traits: &[Trait]) {
+    pub(super) fn note(&mut self, traits: &[Covariate]) {
         for it in traits {
             let place = *self.places.entry(it.name.clone()).or_insert(self.names.len());
             if place == self.names.len() {
@@ -96,8 +100,8 @@ impl Traits {
     }
 
     /// The places of known traits, and what is open of all.
-    pub(super) fn job(&self, traits: &[Trait]) -> Job {
-        let mut job = Job::default();
+    pub(super) fn job(&self, traits: &[Covariate]) -> EncodedJob {
+        let mut job = EncodedJob::default();
         for it in traits {
             let place = self.places.get(&it.name).copied();
             let seen = place.map_or(0, |place| self.seen[place]);
@@ -109,8 +113,8 @@ impl Traits {
     }
 
     /// With places, which are not stored; nothing if some were never counted.
-    pub(super) fn with_places(self) -> Option<Traits> {
+    pub(super) fn with_places(self) -> Option<CovariateIndex> {
         let places = self.names.iter().cloned().enumerate().map(|(place, name)| (name, place)).collect();
-        (self.seen.len() == self.names.len()).then_some(Traits { places, ..self })
+        (self.seen.len() == self.names.len()).then_some(CovariateIndex { places, ..self })
     }
 }

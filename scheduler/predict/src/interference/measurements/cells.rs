@@ -4,41 +4,45 @@ use std::io::Read;
 
 use csv::{Reader, ReaderBuilder, StringRecord, Trim};
 
-use super::{Format, ReadError};
+use super::{MeasurementFormat, ReadError};
 
 /// The rows of a file.
-pub(super) struct Rows<R> {
+pub(super) struct CsvRows<R> {
     reader: Reader<R>,
     headings: StringRecord,
 }
 
 /// One row.
-pub(super) struct Cells<'a> {
+pub(super) struct CsvRow<'a> {
     headings: &'a StringRecord,
     record: StringRecord,
 }
 
-impl<R: Read> Rows<R> {
+impl<R: Read> CsvRows<R> {
     /// The rows of this text, which must have these columns.
-    pub(super) fn of(text: R, format: Format, columns: &[&'static str]) -> Result<Rows<R>, ReadError> {
+    pub(super) fn of(
+        text: R,
+        format: MeasurementFormat,
+        columns: &[&'static str],
+    ) -> Result<CsvRows<R>, ReadError> {
         let mut reader = ReaderBuilder::new().trim(Trim::All).from_reader(text);
         let headings = reader.headers()?.clone();
         let lacking = columns.iter().find(|column| !headings.iter().any(|heading| heading == **column));
         match lacking {
             Some(column) => Err(ReadError::NoColumn { column, format, columns: columns.join(", ") }),
-            None => Ok(Rows { reader, headings }),
+            None => Ok(CsvRows { reader, headings }),
         }
     }
 
     /// The next row.
-    pub(super) fn next(&mut self) -> Result<Option<Cells<'_>>, ReadError> {
+    pub(super) fn next(&mut self) -> Result<Option<CsvRow<'_>>, ReadError> {
         let mut record = StringRecord::new();
         let found = self.reader.read_record(&mut record)?;
-        Ok(found.then_some(Cells { headings: &self.headings, record }))
+        Ok(found.then_some(CsvRow { headings: &self.headings, record }))
     }
 }
 
-impl Cells<'_> {
+impl CsvRow<'_> {
     /// Its line in the file, from 1.
     pub(super) fn line(&self) -> u64 {
         self.record.position().map_or(0, csv::Position::line)

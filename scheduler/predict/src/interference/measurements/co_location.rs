@@ -4,27 +4,27 @@ use std::collections::BTreeMap;
 use std::io::Read;
 
 use cohabit_policy::interference::{
-    CoLocation, GpuKind, MeasuredSet, Member, ModelFeatures, Observed, Outcome, Solo,
+    ColocationSet, GpuKind, MeasuredMember, MeasuredSet, ModelFeatures, SetMember, SetOutcome, SoloMetrics,
 };
-use cohabit_types::{CO_LOCATION_COLUMNS, Family, StretchSharing};
+use cohabit_types::{CO_LOCATION_COLUMNS, ModelFamily, SharingStrategy};
 
-use super::cells::{Cells, Rows};
-use super::{Format, ReadError};
+use super::cells::{CsvRow, CsvRows};
+use super::{MeasurementFormat, ReadError};
 
-const SHARING: [(&str, Option<StretchSharing>); 4] = [
+const SHARING: [(&str, Option<SharingStrategy>); 4] = [
     ("", None),
-    (StretchSharing::Exclusive.word(), Some(StretchSharing::Exclusive)),
-    (StretchSharing::Mps.word(), Some(StretchSharing::Mps)),
-    (StretchSharing::TimeSliced.word(), Some(StretchSharing::TimeSliced)),
+    (SharingStrategy::Exclusive.word(), Some(SharingStrategy::Exclusive)),
+    (SharingStrategy::Mps.word(), Some(SharingStrategy::Mps)),
+    (SharingStrategy::TimeSliced.word(), Some(SharingStrategy::TimeSliced)),
 ];
 
-const FAMILIES: [(&str, Option<Family>); 6] = [
+const FAMILIES: [(&str, Option<ModelFamily>); 6] = [
     ("", None),
-    ("cnn", Some(Family::Cnn)),
-    ("rnn", Some(Family::Rnn)),
-    ("transformer", Some(Family::Transformer)),
-    ("embedding", Some(Family::Embedding)),
-    ("other", Some(Family::Other)),
+    ("cnn", Some(ModelFamily::Cnn)),
+    ("rnn", Some(ModelFamily::Rnn)),
+    ("transformer", Some(ModelFamily::Transformer)),
+    ("embedding", Some(ModelFamily::Embedding)),
+    ("other", Some(ModelFamily::Other)),
 ];
 
 const FEASIBLE: [(&str, Feasible); 4] =
@@ -37,18 +37,18 @@ enum Feasible {
 }
 
 /// A set while its rows come in.
-struct Begun {
-    set: CoLocation,
+struct PartialSet {
+    set: ColocationSet,
     feasible: Feasible,
-    observed: Vec<Observed>,
+    observed: Vec<MeasuredMember>,
 }
 
 pub(super) fn read(text: impl Read) -> Result<Vec<MeasuredSet>, ReadError> {
-    let mut rows = Rows::of(text, Format::CoLocation, &CO_LOCATION_COLUMNS)?;
-    let mut order: Vec<Begun> = Vec::new();
+    let mut rows = CsvRows::of(text, MeasurementFormat::ColocationSet, &CO_LOCATION_COLUMNS)?;
+    let mut order: Vec<PartialSet> = Vec::new();
     let mut places: BTreeMap<String, usize> = BTreeMap::new();
     while let Some(cells) = rows.next()? {
-        let begun = Begun::of(&cells)?;
+        let begun = PartialSet::of(&cells)?;
         let name = cells.name("set")?;
         match places.get(name) {
             Some(place) => order[*place].join(begun, &cells)?,
@@ -58,12 +58,12 @@ pub(super) fn read(text: impl Read) -> Result<Vec<MeasuredSet>, ReadError> {
             }
         }
     }
-    Ok(order.into_iter().map(Begun::end).collect())
+    Ok(order.into_iter().map(PartialSet::end).collect())
 }
 
-impl Begun {
+impl PartialSet {
     /// The set of one row.
-    fn of(cells: &Cells<'_>) -> Result<Begun, ReadError> {
+    fn of(cells: &CsvRow<'_>) -> Result<PartialSet, ReadError> {
         let gpu = GpuKind::named(cells.name("gpu")?);
         let feasible = cells.word("feasible", &FEASIBLE)?;
         let member = member(cells)?;
@@ -71,12 +71,12 @@ impl Begun {
             Feasible::Yes => vec![observed(cells, &member)?],
             Feasible::No => Vec::new(),
         };
-        let set = CoLocation { gpu, sharing: cells.word("sharing", &SHARING)?, members: vec![member] };
-        Ok(Begun { set, feasible, observed })
+        let set = ColocationSet { gpu, sharing: cells.word("sharing", &SHARING)?, members: vec![member] };
+        Ok(PartialSet { set, feasible, observed })
     }
 
     /// One more row of the set.
-    fn join(&mut self, more: Begun, cells: &Cells<'_>) -> Result<(), ReadError> {
+    fn join(&mut self, more: PartialSet, cells: &CsvRow<'_>) -> Result<(), ReadError> {
         let differs = [
             ("gpu", self.set.gpu != more.set.gpu),
             ("sharing", self.set.sharing != more.set.sharing),
@@ -96,14 +96,14 @@ impl Begun {
 
     fn end(self) -> MeasuredSet {
         let outcome = match self.feasible {
-            Feasible::Yes => Outcome::Ran(self.observed),
-            Feasible::No => Outcome::DidNotFit,
+            Feasible::Yes => SetOutcome::Ran(self.observed),
+            Feasible::No => SetOutcome::DidNotFit,
         };
         MeasuredSet { set: self.set, outcome }
     }
 }
 
-fn member(cells: &Cells<'_>) -> Result<Member, ReadError> {
+fn member(cells: &CsvRow<'_>) -> Result<SetMember, ReadError> {
     let prefixed = |prefix: &'static str| -> Result<BTreeMap<String, f64>, ReadError> {
         let of_prefix = cells.all().filter_map(|(heading, _)| Some((heading, heading.strip_prefix(prefix)?)));
         let known = of_prefix
@@ -116,7 +116,7 @@ fn member(cells: &Cells<'_>) -> Result<Member, ReadError> {
         }
         Ok(found)
     };
-    Ok(Member {
+    Ok(SetMember {
         model: cells.name("model")?.to_owned(),
         family: cells.word("family", &FAMILIES)?,
         batch: cells.count("batch")?,
@@ -128,7 +128,7 @@ fn member(cells: &Cells<'_>) -> Result<Member, ReadError> {
             input_bytes: cells.number("input_bytes", 0.0)?,
             operators: prefixed("op_")?,
         },
-        solo: Solo {
+        solo: SoloMetrics {
             rate: cells.number("solo_rate", 0.0)?,
             memory: cells.number("solo_mem", 0.0)?,
             utilisation: cells.number("solo_util", 0.0)?,
@@ -138,14 +138,14 @@ fn member(cells: &Cells<'_>) -> Result<Member, ReadError> {
     })
 }
 
-fn observed(cells: &Cells<'_>, member: &Member) -> Result<Observed, ReadError> {
+fn observed(cells: &CsvRow<'_>, member: &SetMember) -> Result<MeasuredMember, ReadError> {
     let positive = |column: &str, rate: Option<f64>| {
         let why = "it must be above 0 where 'feasible' is true: without both rates there is no slowdown";
         rate.filter(|rate| *rate > 0.0).ok_or_else(|| cells.wrong(column, why))
     };
     let alone = positive("solo_rate", member.solo.rate)?;
     let together = positive("rate", cells.number("rate", 0.0)?)?;
-    Ok(Observed {
+    Ok(MeasuredMember {
         slowdown: alone / together,
         memory: cells.number("mem", 0.0)?,
         utilisation: cells.number("util", 0.0)?,

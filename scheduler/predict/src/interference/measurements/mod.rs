@@ -13,10 +13,10 @@ use cohabit_policy::interference::MeasuredSet;
 
 /// A format of measurements.
 #[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
-pub enum Format {
+pub enum MeasurementFormat {
     /// A row for each member of a set: what `cohabit profile` writes.
     #[default]
-    CoLocation,
+    ColocationSet,
     /// Gavel's pairs, flattened: a row for each pair.
     GavelPairs,
 }
@@ -33,7 +33,7 @@ pub enum ReadError {
         /// What is lacking.
         column: &'static str,
         /// Which format was expected.
-        format: Format,
+        format: MeasurementFormat,
         /// All that it must have.
         columns: String,
     },
@@ -64,39 +64,39 @@ pub enum ReadError {
 ///
 /// # Errors
 /// The first place that makes no sense.
-pub fn read(text: impl std::io::Read, format: Format) -> Result<Vec<MeasuredSet>, ReadError> {
+pub fn read(text: impl std::io::Read, format: MeasurementFormat) -> Result<Vec<MeasuredSet>, ReadError> {
     let sets = match format {
-        Format::CoLocation => co_location::read(text)?,
-        Format::GavelPairs => gavel::read(text)?,
+        MeasurementFormat::ColocationSet => co_location::read(text)?,
+        MeasurementFormat::GavelPairs => gavel::read(text)?,
     };
     if sets.is_empty() { Err(ReadError::Empty) } else { Ok(sets) }
 }
 
-impl Format {
-    const ALL: [Format; 2] = [Format::CoLocation, Format::GavelPairs];
+impl MeasurementFormat {
+    const ALL: [MeasurementFormat; 2] = [MeasurementFormat::ColocationSet, MeasurementFormat::GavelPairs];
 
     const fn word(self) -> &'static str {
         match self {
-            Format::CoLocation => "co-location",
-            Format::GavelPairs => "gavel-pairs",
+            MeasurementFormat::ColocationSet => "co-location",
+            MeasurementFormat::GavelPairs => "gavel-pairs",
         }
     }
 }
 
-impl fmt::Display for Format {
+impl fmt::Display for MeasurementFormat {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(self.word())
     }
 }
 
-impl FromStr for Format {
+impl FromStr for MeasurementFormat {
     type Err = String;
 
-    fn from_str(word: &str) -> Result<Format, String> {
-        Format::ALL.into_iter().find(|format| format.word() == word).ok_or_else(|| {
+    fn from_str(word: &str) -> Result<MeasurementFormat, String> {
+        MeasurementFormat::ALL.into_iter().find(|format| format.word() == word).ok_or_else(|| {
             format!(
                 "'{word}' is no format of measurements: there are {}",
-                Format::ALL.map(Format::word).join(", ")
+                MeasurementFormat::ALL.map(MeasurementFormat::word).join(", ")
             )
         })
     }

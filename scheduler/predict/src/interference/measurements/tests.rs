@@ -1,7 +1,7 @@
 //! Tables that are read, and what is said of those that cannot be.
 
-use cohabit_policy::interference::{MeasuredSet, Outcome};
-use cohabit_types::{Family, StretchSharing};
+use cohabit_policy::interference::{MeasuredSet, SetOutcome};
+use cohabit_types::{ModelFamily, SharingStrategy};
 
 use super::*;
 
@@ -23,52 +23,53 @@ sim,v100,A,1,B,1,1,1,1,1,1,1,2,1
 oracle,k80,LM,5,ResNet-50,128,0,0,1.5,0.5,0,0,0,0
 ";
 
-fn sets(text: &str, format: Format) -> Vec<MeasuredSet> {
+fn sets(text: &str, format: MeasurementFormat) -> Vec<MeasuredSet> {
     read(text.as_bytes(), format).unwrap()
 }
 
-fn refusal(text: &str, format: Format) -> String {
+fn refusal(text: &str, format: MeasurementFormat) -> String {
     read(text.as_bytes(), format).unwrap_err().to_string()
 }
 
 #[test]
 fn rows_of_a_set_become_one_measurement() {
-    let sets = sets(TABLE, Format::CoLocation);
+    let sets = sets(TABLE, MeasurementFormat::ColocationSet);
     let [alone, pair, misfit] = &sets[..] else { panic!("{sets:?}") };
-    assert_eq!((alone.set.members.len(), alone.set.sharing), (1, Some(StretchSharing::Exclusive)));
-    assert_eq!((pair.set.gpu.name(), pair.set.sharing), ("nvidia h200", Some(StretchSharing::Mps)));
-    let Outcome::Ran(observed) = &pair.outcome else { panic!("{pair:?}") };
+    assert_eq!((alone.set.members.len(), alone.set.sharing), (1, Some(SharingStrategy::Exclusive)));
+    assert_eq!((pair.set.gpu.name(), pair.set.sharing), ("nvidia h200", Some(SharingStrategy::Mps)));
+    let SetOutcome::Ran(observed) = &pair.outcome else { panic!("{pair:?}") };
     assert_eq!((observed[0].slowdown, observed[1].slowdown), (1.25, 2.0));
     assert_eq!((observed[1].memory, observed[1].utilisation), (Some(4e9), Some(0.99)));
-    assert_eq!((misfit.set.members.len(), &misfit.outcome), (2, &Outcome::DidNotFit));
+    assert_eq!((misfit.set.members.len(), &misfit.outcome), (2, &SetOutcome::DidNotFit));
 }
 
 #[test]
 fn what_is_known_of_a_member_is_kept() {
-    let member = &sets(TABLE, Format::CoLocation)[1].set.members[0];
+    let member = &sets(TABLE, MeasurementFormat::ColocationSet)[1].set.members[0];
     assert_eq!(member.configuration().to_string(), "resnet50 (64) bf16");
-    assert_eq!((member.family, member.features.parameters), (Some(Family::Cnn), Some(25_557_032.0)));
+    assert_eq!((member.family, member.features.parameters), (Some(ModelFamily::Cnn), Some(25_557_032.0)));
     assert_eq!(member.features.operators, [("Conv".to_owned(), 53.0)].into());
     assert_eq!((member.solo.rate, member.solo.utilisation), (Some(10.0), Some(0.9)));
     assert_eq!(member.solo.others, [("sm_active".to_owned(), 0.7)].into());
-    assert_eq!(sets(TABLE, Format::CoLocation)[2].set.members[0].features.parameters, None);
+    assert_eq!(sets(TABLE, MeasurementFormat::ColocationSet)[2].set.members[0].features.parameters, None);
 }
 
 #[test]
 fn gavels_pairs_are_those_that_were_measured_together() {
-    let sets = sets(PAIRS, Format::GavelPairs);
+    let sets = sets(PAIRS, MeasurementFormat::GavelPairs);
     let [pair, misfit] = &sets[..] else { panic!("{sets:?}") };
-    let Outcome::Ran(observed) = &pair.outcome else { panic!("{pair:?}") };
+    let SetOutcome::Ran(observed) = &pair.outcome else { panic!("{pair:?}") };
     assert_eq!((observed[0].slowdown, observed[1].slowdown), (1.6, 1.0));
     let [one, other] = &pair.set.members[..] else { panic!("{pair:?}") };
     assert_eq!((one.batch, other.batch), (Some(16), None));
-    assert_eq!((one.family, misfit.set.members[0].family), (Some(Family::Cnn), Some(Family::Rnn)));
-    assert_eq!((misfit.set.gpu.name(), &misfit.outcome), ("k80", &Outcome::DidNotFit));
+    assert_eq!((one.family, misfit.set.members[0].family), (Some(ModelFamily::Cnn), Some(ModelFamily::Rnn)));
+    assert_eq!((misfit.set.gpu.name(), &misfit.outcome), ("k80", &SetOutcome::DidNotFit));
 }
 
 #[test]
 fn what_is_wrong_is_told_with_line_and_column() {
-    let changed = |from: &str, to: &str| refusal(&TABLE.replacen(from, to, 1), Format::CoLocation);
+    let changed =
+        |from: &str, to: &str| refusal(&TABLE.replacen(from, to, 1), MeasurementFormat::ColocationSet);
     assert_eq!(
         changed(",64,10,8,", ",64,10,fast,"),
         "line 3, column 'rate': 'fast' is no number of at least 0"
@@ -87,18 +88,21 @@ fn what_is_wrong_is_told_with_line_and_column() {
     assert!(changed(",0.7\n2", ",NaN\n2").starts_with("line 2, column 'solo_sm_active': 'NaN' is no number"));
     assert!(changed("solo_rate,", "alone,").starts_with("line 1: there is no column 'solo_rate'"));
     assert!(
-        refusal(&PAIRS.replace("8.0,2.0,0.6", "x,2.0,0.6"), Format::GavelPairs)
+        refusal(&PAIRS.replace("8.0,2.0,0.6", "x,2.0,0.6"), MeasurementFormat::GavelPairs)
             .contains("line 2, column 'iso1'")
     );
-    assert!(refusal(TABLE, Format::GavelPairs).starts_with("line 1: there is no column 'source'"));
-    assert!(refusal(&(TABLE.to_owned() + "4,x\n"), Format::CoLocation).contains("line: 7"));
-    assert_eq!(refusal(TABLE.lines().next().unwrap(), Format::CoLocation), "there is no measurement in it");
+    assert!(refusal(TABLE, MeasurementFormat::GavelPairs).starts_with("line 1: there is no column 'source'"));
+    assert!(refusal(&(TABLE.to_owned() + "4,x\n"), MeasurementFormat::ColocationSet).contains("line: 7"));
+    assert_eq!(
+        refusal(TABLE.lines().next().unwrap(), MeasurementFormat::ColocationSet),
+        "there is no measurement in it"
+    );
 }
 
 #[test]
 fn formats_are_written_as_they_are_read() {
-    for format in Format::ALL {
+    for format in MeasurementFormat::ALL {
         assert_eq!(format.to_string().parse(), Ok(format));
     }
-    assert!("xls".parse::<Format>().unwrap_err().contains("co-location, gavel-pairs"));
+    assert!("xls".parse::<MeasurementFormat>().unwrap_err().contains("co-location, gavel-pairs"));
 }

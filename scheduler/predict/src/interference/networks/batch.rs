@@ -1,16 +1,16 @@
 //! Sets as tensors: padded to the size of the largest, with masks that say who is there.
 
 use candle_core::{DType, Device, Result, Tensor};
-use cohabit_policy::interference::{CoLocation, Colocated, MeasuredSet, Outcome};
+use cohabit_policy::interference::{ColocationEstimate, ColocationSet, MeasuredSet, SetOutcome};
 use rand_chacha::ChaCha8Rng;
 
 use super::iasp::Metrics;
-use super::look::{Identity, Look};
-use crate::interference::chance::Chance;
+use super::look::{EmbeddingIndices, FeatureEncoder};
+use crate::interference::chance::RandomExt;
 
 /// Sets of two or more. Rows of members follow each other set by set, `count` for each.
 #[derive(Debug)]
-pub(super) struct Batch {
+pub(super) struct SetBatch {
     pub(super) sets: usize,
     /// Members of a set, with those that only fill up.
     pub(super) count: usize,
@@ -19,7 +19,7 @@ pub(super) struct Batch {
     /// Of jobs alone.
     pub(super) metrics: Metrics,
     /// Of every row; 0 where it only fills up.
-    pub(super) identities: Vec<Identity>,
+    pub(super) identities: Vec<EmbeddingIndices>,
     /// 1 where there is a member, `[sets * count, 1]`.
     pub(super) present: Tensor,
     /// 1 where both are there and are not the same, `[sets, count, count]`.
@@ -39,10 +39,10 @@ pub(super) struct Batch {
 
 /// What is asked about a set.
 #[derive(Debug, Clone)]
-pub(super) struct Question<'a> {
-    pub(super) set: &'a CoLocation,
+pub(super) struct NetworkInput<'a> {
+    pub(super) set: &'a ColocationSet,
     /// What the process says of each member.
-    pub(super) base: Vec<Colocated>,
+    pub(super) base: Vec<ColocationEstimate>,
 }
 
 /// What was measured of the rows of a batch.
@@ -67,25 +67,25 @@ pub(super) enum Edges {
 const HIDDEN_CONFIGURATION: f64 = 0.2;
 const HIDDEN_MODEL: f64 = 0.1;
 
-impl Batch {
+impl SetBatch {
     pub(super) fn of(
-        look: &Look,
-        questions: &[Question<'_>],
+        look: &FeatureEncoder,
+        questions: &[NetworkInput<'_>],
         edges_shown: Edges,
         precision: DType,
-    ) -> Result<Batch> {
+    ) -> Result<SetBatch> {
         let count = questions.iter().map(|it| it.set.members.len()).max().unwrap_or(0).max(1);
         let width = look.width();
         let rows = questions.len() * count;
         let mut numbers = vec![0.0; rows * width];
         let (mut present, mut rates) = (vec![0.0; rows], vec![0.0; rows]);
-        let mut identities = vec![Identity::default(); rows];
+        let mut identities = vec![EmbeddingIndices::default(); rows];
         let mut beside = vec![0.0; rows * count];
         let (mut edges, mut edges_known) = (vec![1.0; rows * count], vec![0.0; rows * count]);
         let metrics = look.metrics();
         let (mut values, mut observed) = (vec![0.0; rows * metrics], vec![0.0; rows * metrics]);
         let (mut base, mut base_uncertainty) = (vec![0.0; rows], vec![0.0; rows]);
-        for (at, Question { set, base: said }) in questions.iter().enumerate() {
+        for (at, NetworkInput { set, base: said }) in questions.iter().enumerate() {
             let members = look.numbers(set).into_iter().zip(look.identities(set)).zip(&set.members);
             let seen = look.observed(set);
             for (place, ((told, identity), member)) in members.enumerate() {
@@ -116,7 +116,7 @@ impl Batch {
             Tensor::from_vec(values, shape, &Device::Cpu)?.to_dtype(precision)
         };
         let square = [questions.len(), count, count];
-        Ok(Batch {
+        Ok(SetBatch {
             sets: questions.len(),
             count,
             numbers: tensor(numbers, &[rows, width])?,
@@ -142,13 +142,13 @@ impl Batch {
             for identity in &mut shown {
                 let drawn = random.part();
                 if drawn < HIDDEN_MODEL {
-                    *identity = Identity { gpu: identity.gpu, ..Identity::default() };
+                    *identity = EmbeddingIndices { gpu: identity.gpu, ..EmbeddingIndices::default() };
                 } else if drawn < HIDDEN_MODEL + HIDDEN_CONFIGURATION {
                     identity.configuration = 0;
                 }
             }
         }
-        let places = |of: fn(&Identity) -> u32| {
+        let places = |of: fn(&EmbeddingIndices) -> u32| {
             let places: Vec<u32> = shown.iter().map(of).collect();
             Tensor::from_vec(places, shown.len(), &Device::Cpu)
         };
@@ -156,7 +156,7 @@ impl Batch {
     }
 }
 
-fn edge(look: &Look, set: &CoLocation, own: usize, other: usize, shown: Edges) -> Option<f64> {
+fn edge(look: &FeatureEncoder, set: &ColocationSet, own: usize, other: usize, shown: Edges) -> Option<f64> {
     let (one, two) = (set.members[own].configuration(), set.members[other].configuration());
     match shown {
         Edges::AsReleased => look.pairs.of_models(&set.gpu, &one, &two),
@@ -172,7 +172,7 @@ impl Targets {
         let rows = measured.len() * count;
         let (mut ln_slowdown, mut weights) = (vec![0.0; rows], vec![0.0; rows]);
         for (at, it) in measured.iter().enumerate() {
-            let Outcome::Ran(observed) = &it.outcome else { continue };
+            let SetOutcome::Ran(observed) = &it.outcome else { continue };
             for (place, observed) in observed.iter().take(it.set.members.len()).enumerate() {
                 let slowdown = observed.slowdown.max(1.0);
                 ln_slowdown[at * count + place] = slowdown.ln();

@@ -1,15 +1,15 @@
 //! What is told of a member as named numbers, each on the scale on which it matters.
 
-use cohabit_policy::interference::{CoLocation, Member};
-use cohabit_types::{Family, StretchSharing};
+use cohabit_policy::interference::{ColocationSet, SetMember};
+use cohabit_types::{ModelFamily, SharingStrategy};
 
 /// A named number; none where nobody says.
 pub(super) type Column = (String, Option<f64>);
 
 /// Numbers of the job, whatever it is beside: sizes by their logarithms, parts as they are.
-pub(super) fn of_job(set: &CoLocation, member: &Member) -> Vec<Column> {
+pub(super) fn job_columns(set: &ColocationSet, member: &SetMember) -> Vec<Column> {
     let ln = |value: Option<f64>| value.filter(|it| *it > 0.0).map(f64::ln);
-    let Member { features, solo, .. } = member;
+    let SetMember { features, solo, .. } = member;
     let batch = member.batch.map(|batch| batch as f64);
     let samples = batch.zip(solo.rate).map(|(batch, rate)| batch * rate);
     let operations = samples.zip(features.flops_per_sample).map(|(samples, each)| samples * each);
@@ -30,15 +30,15 @@ pub(super) fn of_job(set: &CoLocation, member: &Member) -> Vec<Column> {
     told.chain(families(member.family)).chain(operators).collect()
 }
 
-fn families(family: Option<Family>) -> impl Iterator<Item = Column> {
+fn families(family: Option<ModelFamily>) -> impl Iterator<Item = Column> {
     let names = [
-        ("cnn", Family::Cnn),
-        ("rnn", Family::Rnn),
-        ("transformer", Family::Transformer),
-        ("embedding", Family::Embedding),
-        ("other", Family::Other),
+        ("cnn", ModelFamily::Cnn),
+        ("rnn", ModelFamily::Rnn),
+        ("transformer", ModelFamily::Transformer),
+        ("embedding", ModelFamily::Embedding),
+        ("other", ModelFamily::Other),
     ];
-    let told = move |(name, one): (&str, Family)| {
+    let told = move |(name, one): (&str, ModelFamily)| {
         let is = if family == Some(one) { 1.0 } else { 0.0 };
         (format!("family {name}"), family.map(|_| is))
     };
@@ -46,7 +46,7 @@ fn families(family: Option<Family>) -> impl Iterator<Item = Column> {
 }
 
 /// What was measured of the job alone: parts of the GPU, and what the performance monitor says.
-pub(super) fn measured(set: &CoLocation, member: &Member) -> Vec<Column> {
+pub(super) fn measured(set: &ColocationSet, member: &SetMember) -> Vec<Column> {
     let capacity = set.gpu.memory().map(|memory| memory.0 as f64);
     let memory = member.solo.memory.zip(capacity).map(|(memory, capacity)| memory / capacity);
     // Every profile has these two; their names come before those of the others.
@@ -57,7 +57,7 @@ pub(super) fn measured(set: &CoLocation, member: &Member) -> Vec<Column> {
 }
 
 /// The GPU and how it is shared.
-pub(super) fn of_place(set: &CoLocation) -> Vec<Column> {
+pub(super) fn gpu_columns(set: &ColocationSet) -> Vec<Column> {
     let model = set.gpu.model();
     let told = |value: fn(&cohabit_policy::interference::GpuModel) -> f64| model.as_ref().map(value);
     let shared = |how| Some(if set.sharing == Some(how) { 1.0 } else { 0.0 });
@@ -68,19 +68,19 @@ pub(super) fn of_place(set: &CoLocation) -> Vec<Column> {
         ("gpu_cuda_cores", told(|gpu| f64::from(gpu.cuda_cores).ln())),
         ("gpu_memory_clock", told(|gpu| f64::from(gpu.memory_clock).ln())),
         ("gpu_tensor_cores", told(|gpu| f64::from(gpu.tensor_cores).ln_1p())),
-        ("shared by mps", shared(StretchSharing::Mps)),
-        ("shared by time-slicing", shared(StretchSharing::TimeSliced)),
+        ("shared by mps", shared(SharingStrategy::Mps)),
+        ("shared by time-slicing", shared(SharingStrategy::TimeSliced)),
     ];
     place.into_iter().map(|(name, value)| (name.to_owned(), value)).collect()
 }
 
 /// The company of a member: how many there are, and how much they want together.
-pub(super) fn of_company(set: &CoLocation, place: usize) -> Vec<Column> {
-    let wanted = |members: &mut dyn Iterator<Item = &Member>| -> Option<f64> {
+pub(super) fn colocation_columns(set: &ColocationSet, place: usize) -> Vec<Column> {
+    let wanted = |members: &mut dyn Iterator<Item = &SetMember>| -> Option<f64> {
         members.map(|member| member.solo.utilisation).sum()
     };
     let others = set.members.iter().enumerate().filter(|(at, _)| *at != place).map(|(_, member)| member);
-    let others: Vec<&Member> = others.collect();
+    let others: Vec<&SetMember> = others.collect();
     let most = others.iter().filter_map(|member| member.solo.utilisation).reduce(f64::max);
     let company = [
         ("members", Some(set.members.len() as f64)),

@@ -8,10 +8,10 @@
 use candle_core::{Result, Tensor};
 use candle_nn::ops::{leaky_relu, sigmoid};
 
-use super::batch::{Batch, Edges, Targets};
-use super::layers::{Affine, Gate, Head, Mode, SLOPE};
-use super::look::{Look, StepTimes};
-use super::network::{Network, Schooling, Start, huber};
+use super::batch::{Edges, SetBatch, Targets};
+use super::layers::{Affine, AttentionHead, Gate, Mode, SLOPE};
+use super::look::{FeatureEncoder, StepTimes};
+use super::network::{BaseModel, Network, TrainingOptions, huber};
 use super::parameters::Parameters;
 use super::scales::Scaling;
 
@@ -29,8 +29,8 @@ pub(super) struct EGgat {
 /// Several heads and one that puts together what they say.
 #[derive(Debug)]
 struct Block {
-    heads: Vec<Head>,
-    together: Head,
+    heads: Vec<AttentionHead>,
+    together: AttentionHead,
 }
 
 /// Heads of all blocks but the last.
@@ -44,22 +44,22 @@ const LEAST: f64 = 1e-9;
 
 impl Network for EGgat {
     const NAME: &'static str = "e-ggat";
-    const SCHOOLING: Schooling = Schooling {
+    const TRAINING_OPTIONS: TrainingOptions = TrainingOptions {
         ensemble: 1,
         width: 64,
         epochs: 300,
         patience: 100,
         batch: 64,
         learning_rate: 1e-3,
-        last_rate: 0.1,
+        final_rate_part: 0.1,
         weight_decay: 0.0,
-        steepest: 1.0,
+        max_gradient_norm: 1.0,
     };
     const SCALING: Scaling = Scaling::Range;
-    const START: Start = Start::Nothing;
+    const BASE_MODEL: BaseModel = BaseModel::Nothing;
     const EDGES: Edges = Edges::AsReleased;
 
-    fn new(parameters: &mut Parameters, look: &Look, width: usize) -> Result<EGgat> {
+    fn new(parameters: &mut Parameters, look: &FeatureEncoder, width: usize) -> Result<EGgat> {
         let block = |parameters: &mut Parameters, at: usize, from, heads| {
             Block::new(parameters, &format!("block{at}"), from, width, heads)
         };
@@ -76,7 +76,7 @@ impl Network for EGgat {
         })
     }
 
-    fn forward(&self, batch: &Batch, _: &mut Mode<'_>) -> Result<Tensor> {
+    fn forward(&self, batch: &SetBatch, _: &mut Mode<'_>) -> Result<Tensor> {
         let seconds = self.part_of_range(batch)?.affine(self.steps.range, self.steps.shortest)?;
         let slowdown = (seconds * &batch.rates)?.maximum(LEAST)?;
         // Where the rate alone is unknown, nothing follows from a time.
@@ -84,7 +84,7 @@ impl Network for EGgat {
     }
 
     /// SmoothL1 of the squashed times.
-    fn loss(&self, batch: &Batch, targets: &Targets, _: &mut Mode<'_>) -> Result<Tensor> {
+    fn loss(&self, batch: &SetBatch, targets: &Targets, _: &mut Mode<'_>) -> Result<Tensor> {
         let seconds = (targets.ln_slowdown.exp()? / batch.rates.maximum(LEAST)?)?;
         let measured = ((seconds - self.steps.shortest)? / self.steps.range)?;
         let error = huber(&(self.part_of_range(batch)? - measured)?, LINEAR_FROM)?;
@@ -96,7 +96,7 @@ impl Network for EGgat {
 
 impl EGgat {
     /// The time of a step as a part of the range of all, `[rows, 1]`.
-    fn part_of_range(&self, batch: &Batch) -> Result<Tensor> {
+    fn part_of_range(&self, batch: &SetBatch) -> Result<Tensor> {
         let mut members = self.first.forward(&batch.numbers, batch)?;
         for block in &self.gated {
             let output = block.forward(&members, batch)?;
@@ -115,16 +115,16 @@ impl Block {
         width: usize,
         heads: usize,
     ) -> Result<Block> {
-        let head = |at: usize| Head::new(parameters, &format!("{name}.head{at}"), from, width);
-        let heads: Vec<Head> = (1..=heads).map(head).collect::<Result<_>>()?;
+        let head = |at: usize| AttentionHead::new(parameters, &format!("{name}.head{at}"), from, width);
+        let heads: Vec<AttentionHead> = (1..=heads).map(head).collect::<Result<_>>()?;
         let heard = if heads.is_empty() { from } else { heads.len() * width };
-        let together = Head::new(parameters, &format!("{name}.together"), heard, width)?;
+        let together = AttentionHead::new(parameters, &format!("{name}.together"), heard, width)?;
         Ok(Block { heads, together })
     }
 
-    fn forward(&self, members: &Tensor, batch: &Batch) -> Result<Tensor> {
-        let Batch { edges, beside, .. } = batch;
-        let heard = |head: &Head| head.forward(members, edges, beside)?.heard();
+    fn forward(&self, members: &Tensor, batch: &SetBatch) -> Result<Tensor> {
+        let SetBatch { edges, beside, .. } = batch;
+        let heard = |head: &AttentionHead| head.forward(members, edges, beside)?.heard();
         let heard: Vec<Tensor> = self.heads.iter().map(heard).collect::<Result<_>>()?;
         let heard =
             if heard.is_empty() { members.clone() } else { leaky_relu(&Tensor::cat(&heard, 1)?, SLOPE)? };

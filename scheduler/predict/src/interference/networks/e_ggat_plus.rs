@@ -9,17 +9,17 @@
 use candle_core::{Result, Tensor};
 use candle_nn::ops::leaky_relu;
 
-use super::batch::{Batch, Edges};
-use super::layers::{Affine, Gate, Head, Mode, SLOPE, rows};
-use super::look::Look;
-use super::network::{Network, Schooling, Start};
+use super::batch::{Edges, SetBatch};
+use super::layers::{Affine, AttentionHead, Gate, Mode, SLOPE, rows};
+use super::look::FeatureEncoder;
+use super::network::{BaseModel, Network, TrainingOptions};
 use super::parameters::Parameters;
 use super::scales::Scaling;
 
 /// The network.
 #[derive(Debug)]
 pub(super) struct EGgatPlus {
-    identities: Identities,
+    identities: EmbeddingTables,
     entry: Affine,
     blocks: Vec<Block>,
     gate: Gate,
@@ -31,7 +31,7 @@ pub(super) struct EGgatPlus {
 
 /// Numbers of their own of known configurations, models and GPUs.
 #[derive(Debug)]
-struct Identities {
+struct EmbeddingTables {
     configurations: Tensor,
     models: Tensor,
     gpus: Tensor,
@@ -40,17 +40,17 @@ struct Identities {
 /// Heads that hear members with their edges, and what becomes of it.
 #[derive(Debug)]
 struct Block {
-    heads: Vec<Head>,
+    heads: Vec<AttentionHead>,
     /// What an edge adds to the message.
     edge: Affine,
     together: Affine,
 }
 
 /// Numbers that each known configuration, model and GPU has.
-const IDENTITY: usize = 12;
-const OF_GPU: usize = 4;
+const EMBEDDING_WIDTH: usize = 12;
+const GPU_EMBEDDING_WIDTH: usize = 4;
 /// How far they lie apart at first.
-const APART: f64 = 0.3;
+const INITIAL_DEVIATION: f64 = 0.3;
 const HEADS: usize = 3;
 const BLOCKS: usize = 2;
 /// What an edge is told by: the logarithm of the slowdown, and whether it is known.
@@ -62,24 +62,24 @@ const STRETCH: f64 = 4.0;
 
 impl Network for EGgatPlus {
     const NAME: &'static str = "e-ggat-plus";
-    const SCHOOLING: Schooling = Schooling {
+    const TRAINING_OPTIONS: TrainingOptions = TrainingOptions {
         ensemble: 3,
         width: 24,
         epochs: 120,
         patience: 40,
         batch: 64,
         learning_rate: 4e-3,
-        last_rate: 0.02,
+        final_rate_part: 0.02,
         weight_decay: 0.02,
-        steepest: 1.0,
+        max_gradient_norm: 1.0,
     };
     const SCALING: Scaling = Scaling::Standard;
-    const START: Start = Start::Process;
+    const BASE_MODEL: BaseModel = BaseModel::Process;
     const EDGES: Edges = Edges::OfLargerSets;
 
-    fn new(parameters: &mut Parameters, look: &Look, width: usize) -> Result<EGgatPlus> {
-        let identities = Identities::new(parameters, look)?;
-        let from = look.width() + 2 * IDENTITY + OF_GPU + OF_BASE;
+    fn new(parameters: &mut Parameters, look: &FeatureEncoder, width: usize) -> Result<EGgatPlus> {
+        let identities = EmbeddingTables::new(parameters, look)?;
+        let from = look.width() + 2 * EMBEDDING_WIDTH + GPU_EMBEDDING_WIDTH + OF_BASE;
         let block = |at: usize| Block::new(parameters, &format!("block{at}"), width);
         let blocks = (1..=BLOCKS).map(block).collect::<Result<_>>()?;
         Ok(EGgatPlus {
@@ -94,7 +94,7 @@ impl Network for EGgatPlus {
         })
     }
 
-    fn forward(&self, batch: &Batch, mode: &mut Mode<'_>) -> Result<Tensor> {
+    fn forward(&self, batch: &SetBatch, mode: &mut Mode<'_>) -> Result<Tensor> {
         let base = (Tensor::cat(&[&batch.base, &batch.base_uncertainty], 1)? * STRETCH)?;
         let told = Tensor::cat(&[&batch.numbers, &self.identities.of(batch, mode)?, &base], 1)?;
         let own = self.entry.forward(&told)?.gelu()?;
@@ -111,19 +111,19 @@ impl Network for EGgatPlus {
     }
 }
 
-impl Identities {
-    fn new(parameters: &mut Parameters, look: &Look) -> Result<Identities> {
+impl EmbeddingTables {
+    fn new(parameters: &mut Parameters, look: &FeatureEncoder) -> Result<EmbeddingTables> {
         let [configurations, models, gpus] = look.sizes();
-        let mut table = |name: &str, rows, width| parameters.normal(name, (rows, width), APART);
-        Ok(Identities {
-            configurations: table("configurations", configurations, IDENTITY)?,
-            models: table("models", models, IDENTITY)?,
-            gpus: table("gpus", gpus, OF_GPU)?,
+        let mut table = |name: &str, rows, width| parameters.normal(name, (rows, width), INITIAL_DEVIATION);
+        Ok(EmbeddingTables {
+            configurations: table("configurations", configurations, EMBEDDING_WIDTH)?,
+            models: table("models", models, EMBEDDING_WIDTH)?,
+            gpus: table("gpus", gpus, GPU_EMBEDDING_WIDTH)?,
         })
     }
 
     /// `[rows, numbers]`.
-    fn of(&self, batch: &Batch, mode: &mut Mode<'_>) -> Result<Tensor> {
+    fn of(&self, batch: &SetBatch, mode: &mut Mode<'_>) -> Result<Tensor> {
         let [configurations, models, gpus] = batch.shown(mode.random())?;
         let configurations = rows(&self.configurations, &configurations)?;
         Tensor::cat(&[configurations, rows(&self.models, &models)?, rows(&self.gpus, &gpus)?], 1)
@@ -132,7 +132,7 @@ impl Identities {
 
 impl Block {
     fn new(parameters: &mut Parameters, name: &str, width: usize) -> Result<Block> {
-        let head = |at: usize| Head::new(parameters, &format!("{name}.head{at}"), width, width);
+        let head = |at: usize| AttentionHead::new(parameters, &format!("{name}.head{at}"), width, width);
         let heads = (1..=HEADS).map(head).collect::<Result<_>>()?;
         let edge = Affine::without_bias(parameters, &format!("{name}.edge"), EDGE, width)?;
         let heard = (HEADS + 2) * width;
@@ -143,8 +143,8 @@ impl Block {
         })
     }
 
-    fn forward(&self, members: &Tensor, batch: &Batch) -> Result<Tensor> {
-        let Batch { sets, count, beside, .. } = batch;
+    fn forward(&self, members: &Tensor, batch: &SetBatch) -> Result<Tensor> {
+        let SetBatch { sets, count, beside, .. } = batch;
         let to_self = Tensor::eye(*count, beside.dtype(), beside.device())?;
         let reached = beside.broadcast_add(&to_self)?;
         let edges = Tensor::stack(&[batch.edges.log()?, batch.edges_known.clone()], 3)?;

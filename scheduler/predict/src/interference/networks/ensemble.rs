@@ -7,27 +7,27 @@ use std::sync::Arc;
 
 use candle_core::{DType, Result, Tensor};
 use cohabit_policy::interference::{
-    CoLocation, Colocated, Contention, Interference, MeasuredSet, UNKNOWN_UNCERTAINTY,
+    ColocationEstimate, ColocationSet, ContentionMetrics, Interference, MeasuredSet, UNKNOWN_UNCERTAINTY,
 };
 
-use super::batch::{Batch, Question};
-use super::look::Look;
-use super::network::{Network, Start};
-use super::own_thread::answered_on_one_thread;
-use super::training::{PRECISION, Trained};
+use super::batch::{NetworkInput, SetBatch};
+use super::look::FeatureEncoder;
+use super::network::{BaseModel, Network};
+use super::own_thread::predict_single_threaded;
+use super::training::{PRECISION, TrainedNetwork};
 use super::worth::worth;
 use crate::interference::expected::{others, ran};
-use crate::interference::gaussian::Corrected;
+use crate::interference::gaussian::CorrectedModel;
 use crate::interference::model::{Model, Weights};
 
 /// Trained networks of one kind, and what they start from.
 #[derive(Debug)]
 pub(super) struct Ensemble<N> {
-    pub(super) networks: Arc<Vec<Trained<N>>>,
-    pub(super) look: Look,
+    pub(super) networks: Arc<Vec<TrainedNetwork<N>>>,
+    pub(super) look: FeatureEncoder,
     /// Of the layers.
     pub(super) width: usize,
-    pub(super) honesty: Honesty,
+    pub(super) honesty: HeldOutError,
     /// Of each metric that its networks complete.
     pub(super) worth: Vec<f64>,
     pub(super) base: Arc<dyn Interference>,
@@ -37,18 +37,18 @@ pub(super) struct Ensemble<N> {
 
 /// How wrong the logarithms of slowdowns are of sets that were held back: roots of mean squares.
 #[derive(Debug, Clone, Copy, PartialEq, serde::Serialize, serde::Deserialize)]
-pub(super) struct Honesty {
+pub(super) struct HeldOutError {
     pub(super) error: f64,
     /// As a part of the uncertainty of the base.
     pub(super) by_base: f64,
 }
 
 /// Sets that are asked about at once.
-const ASKED_AT_ONCE: usize = 512;
+const MAX_BATCH: usize = 512;
 
 /// What the networks say of a member.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Said {
+pub(super) struct EnsembleOutput {
     pub(super) ln_slowdown: f64,
     /// How far they lie apart.
     pub(super) variance: f64,
@@ -56,20 +56,20 @@ pub(super) struct Said {
 
 /// What networks say of each member of each question.
 pub(super) fn answers<N: Network>(
-    networks: &[Trained<N>],
-    look: &Look,
-    questions: &[Question<'_>],
-) -> Result<Vec<Vec<Said>>> {
+    networks: &[TrainedNetwork<N>],
+    look: &FeatureEncoder,
+    questions: &[NetworkInput<'_>],
+) -> Result<Vec<Vec<EnsembleOutput>>> {
     let mut said = Vec::with_capacity(questions.len());
-    for part in questions.chunks(ASKED_AT_ONCE) {
-        let batch = Batch::of(look, part, N::EDGES, PRECISION)?;
+    for part in questions.chunks(MAX_BATCH) {
+        let batch = SetBatch::of(look, part, N::EDGES, PRECISION)?;
         let all = networks.iter().map(|network| network.ask(&batch));
         let all: Vec<Vec<f64>> = all.collect::<Result<_>>()?;
         let count = all.len().max(1) as f64;
         let of_row = |row: usize| {
             let mean = all.iter().map(|said| said[row]).sum::<f64>() / count;
             let variance = all.iter().map(|said| (said[row] - mean).powi(2)).sum::<f64>() / count;
-            Said { ln_slowdown: mean, variance }
+            EnsembleOutput { ln_slowdown: mean, variance }
         };
         said.extend(part.iter().enumerate().map(|(at, question)| {
             (0..question.set.members.len()).map(|place| of_row(at * batch.count + place)).collect()
@@ -80,29 +80,35 @@ pub(super) fn answers<N: Network>(
 
 impl<N: Network> Ensemble<N> {
     /// The answer of the base with the slowdown of the networks.
-    fn refined(&self, set: &CoLocation, place: usize, base: Colocated, said: Said) -> Colocated {
-        let usual = match N::START {
-            Start::Nothing => self.honesty.error,
-            Start::Process => base.uncertainty * self.honesty.by_base,
+    fn refined(
+        &self,
+        set: &ColocationSet,
+        place: usize,
+        base: ColocationEstimate,
+        said: EnsembleOutput,
+    ) -> ColocationEstimate {
+        let usual = match N::BASE_MODEL {
+            BaseModel::Nothing => self.honesty.error,
+            BaseModel::Process => base.uncertainty * self.honesty.by_base,
         };
         let uncertainty = usual.max(said.variance.sqrt()).min(UNKNOWN_UNCERTAINTY);
-        let slowed = Colocated::slowed(&set.members[place], said.ln_slowdown.exp(), uncertainty);
+        let slowed = ColocationEstimate::slowed(&set.members[place], said.ln_slowdown.exp(), uncertainty);
         let utilisation = base.utilisation.map(|busy| (busy * base.slowdown / slowed.slowdown).min(1.0));
-        Colocated { memory: base.memory, utilisation, fits: base.fits, ..slowed }
+        ColocationEstimate { memory: base.memory, utilisation, fits: base.fits, ..slowed }
     }
 }
 
 impl<N: Network> Interference for Ensemble<N> {
-    fn predict(&self, sets: &[CoLocation]) -> Vec<Vec<Colocated>> {
+    fn predict(&self, sets: &[ColocationSet]) -> Vec<Vec<ColocationEstimate>> {
         let base = self.base.predict(sets);
         let together = sets.iter().zip(&base).filter(|(set, _)| set.members.len() > 1);
-        let question = |(set, base): (_, &Vec<Colocated>)| Question { set, base: base.clone() };
-        let questions: Vec<Question<'_>> = together.map(question).collect();
+        let question = |(set, base): (_, &Vec<ColocationEstimate>)| NetworkInput { set, base: base.clone() };
+        let questions: Vec<NetworkInput<'_>> = together.map(question).collect();
         // Layers that fitted together in training do so here; nobody who asks could act on an error.
         let ask = || answers(&self.networks, &self.look, &questions);
-        let Ok(answers) = answered_on_one_thread(ask) else { return base };
+        let Ok(answers) = predict_single_threaded(ask) else { return base };
         let mut answers = answers.into_iter();
-        let of_set = |(set, base): (&CoLocation, Vec<Colocated>)| {
+        let of_set = |(set, base): (&ColocationSet, Vec<ColocationEstimate>)| {
             if set.members.len() < 2 {
                 return base;
             }
@@ -113,9 +119,9 @@ impl<N: Network> Interference for Ensemble<N> {
     }
 
     /// The means over the networks, weighted so that the load of two jobs adds up as slowdowns do.
-    fn contention(&self, sets: &[CoLocation]) -> Option<Vec<Vec<Contention>>> {
+    fn contention(&self, sets: &[ColocationSet]) -> Option<Vec<Vec<ContentionMetrics>>> {
         let mut completed = completed(&self.networks, &self.look, sets)?;
-        for Contention(metrics) in completed.iter_mut().flatten() {
+        for ContentionMetrics(metrics) in completed.iter_mut().flatten() {
             metrics.iter_mut().zip(&self.worth).for_each(|(metric, worth)| *metric *= worth.sqrt());
         }
         Some(completed)
@@ -124,13 +130,13 @@ impl<N: Network> Interference for Ensemble<N> {
 
 /// The metrics of all members, completed: means over the networks. None of networks that do not look at them.
 fn completed<N: Network>(
-    networks: &[Trained<N>],
-    look: &Look,
-    sets: &[CoLocation],
-) -> Option<Vec<Vec<Contention>>> {
-    let question = |set| Question { set, base: Vec::new() };
-    let questions: Vec<Question<'_>> = sets.iter().map(question).collect();
-    let batch = Batch::of(look, &questions, N::EDGES, PRECISION).ok()?;
+    networks: &[TrainedNetwork<N>],
+    look: &FeatureEncoder,
+    sets: &[ColocationSet],
+) -> Option<Vec<Vec<ContentionMetrics>>> {
+    let question = |set| NetworkInput { set, base: Vec::new() };
+    let questions: Vec<NetworkInput<'_>> = sets.iter().map(question).collect();
+    let batch = SetBatch::of(look, &questions, N::EDGES, PRECISION).ok()?;
     let mut sum: Option<Tensor> = None;
     for trained in networks {
         let told = trained.network.contention(&batch).ok()??.detach();
@@ -140,19 +146,19 @@ fn completed<N: Network>(
         });
     }
     let mean = (sum? / networks.len() as f64).ok()?.to_dtype(DType::F64).ok()?.to_vec2().ok()?;
-    let of_set = |(set, rows): (&CoLocation, &[Vec<f64>])| {
-        rows.iter().take(set.members.len()).cloned().map(Contention).collect()
+    let of_set = |(set, rows): (&ColocationSet, &[Vec<f64>])| {
+        rows.iter().take(set.members.len()).cloned().map(ContentionMetrics).collect()
     };
     Some(sets.iter().zip(mean.chunks(batch.count)).map(of_set).collect())
 }
 
 /// What contention for each metric was worth in these measurements; none of networks that do not look at it.
-pub(super) fn worth_of_metrics<N: Network>(
-    networks: &[Trained<N>],
-    look: &Look,
+pub(super) fn metric_importance<N: Network>(
+    networks: &[TrainedNetwork<N>],
+    look: &FeatureEncoder,
     measured: &[MeasuredSet],
 ) -> Vec<f64> {
-    let sets: Vec<CoLocation> = measured.iter().map(|it| it.set.clone()).collect();
+    let sets: Vec<ColocationSet> = measured.iter().map(|it| it.set.clone()).collect();
     let Some(completed) = completed(networks, look, &sets) else { return Vec::new() };
     let mut rows = Vec::new();
     for (members, measured) in completed.iter().zip(measured) {
@@ -184,9 +190,9 @@ impl<N: Network> Model for Ensemble<N> {
         let mut look = self.look.clone();
         look.pairs.learn(observed);
         let adapted = Ensemble { base: Arc::from(base.adapted(observed)), look, ..self.clone() };
-        match N::START {
-            Start::Process => Box::new(adapted),
-            Start::Nothing => Box::new(Corrected::of(Box::new(adapted), observed)),
+        match N::BASE_MODEL {
+            BaseModel::Process => Box::new(adapted),
+            BaseModel::Nothing => Box::new(CorrectedModel::of(Box::new(adapted), observed)),
         }
     }
 }

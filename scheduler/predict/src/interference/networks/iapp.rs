@@ -4,11 +4,11 @@
 
 use candle_core::{D, Result, Tensor};
 
-use super::batch::{Batch, Edges, Targets};
+use super::batch::{Edges, SetBatch, Targets};
 use super::iasp::Iasp;
 use super::layers::{Affine, Mode};
-use super::look::Look;
-use super::network::{Network, Schooling, Start, relative_error};
+use super::look::FeatureEncoder;
+use super::network::{BaseModel, Network, TrainingOptions, relative_error};
 use super::parameters::Parameters;
 use super::scales::Scaling;
 
@@ -30,22 +30,22 @@ const LOWEST: f64 = 1e4;
 
 impl Network for Iapp {
     const NAME: &'static str = "iapp";
-    const SCHOOLING: Schooling = Schooling {
+    const TRAINING_OPTIONS: TrainingOptions = TrainingOptions {
         ensemble: 5,
         width: 128,
         epochs: 120,
         patience: 40,
         batch: 64,
         learning_rate: 2e-3,
-        last_rate: 0.02,
+        final_rate_part: 0.02,
         weight_decay: 0.01,
-        steepest: 1.0,
+        max_gradient_norm: 1.0,
     };
     const SCALING: Scaling = Scaling::Standard;
-    const START: Start = Start::Nothing;
+    const BASE_MODEL: BaseModel = BaseModel::Nothing;
     const EDGES: Edges = Edges::OfLargerSets;
 
-    fn new(parameters: &mut Parameters, look: &Look, width: usize) -> Result<Iapp> {
+    fn new(parameters: &mut Parameters, look: &FeatureEncoder, width: usize) -> Result<Iapp> {
         let metrics = look.metrics();
         let iasp = (metrics > 0).then(|| Iasp::new(parameters, metrics, look.width())).transpose()?;
         let mut from = 3 * (look.width() + metrics);
@@ -58,7 +58,7 @@ impl Network for Iapp {
         Ok(Iapp { iasp, layers, answer: Affine::new(parameters, "answer", from, 1)? })
     }
 
-    fn forward(&self, batch: &Batch, mode: &mut Mode<'_>) -> Result<Tensor> {
+    fn forward(&self, batch: &SetBatch, mode: &mut Mode<'_>) -> Result<Tensor> {
         let own = match self.contention(batch)? {
             Some(metrics) => Tensor::cat(&[&batch.numbers, &metrics], 1)?,
             None => batch.numbers.clone(),
@@ -74,7 +74,7 @@ impl Network for Iapp {
     }
 
     /// While learning, that of IASP comes with it.
-    fn loss(&self, batch: &Batch, targets: &Targets, mode: &mut Mode<'_>) -> Result<Tensor> {
+    fn loss(&self, batch: &SetBatch, targets: &Targets, mode: &mut Mode<'_>) -> Result<Tensor> {
         let loss = relative_error(&self.forward(batch, mode)?, targets)?;
         match (&self.iasp, mode.random()) {
             (Some(iasp), Some(random)) => loss + iasp.loss(&batch.metrics, &batch.numbers, random)?,
@@ -82,19 +82,19 @@ impl Network for Iapp {
         }
     }
 
-    fn contention(&self, batch: &Batch) -> Result<Option<Tensor>> {
+    fn contention(&self, batch: &SetBatch) -> Result<Option<Tensor>> {
         let completed = |iasp: &Iasp| iasp.completed(&batch.metrics, &batch.numbers);
         self.iasp.as_ref().map(completed).transpose()
     }
 }
 
 /// Sums of the numbers of the others, `[rows, numbers]`.
-fn sum(batch: &Batch, by_set: &Tensor) -> Result<Tensor> {
+fn sum(batch: &SetBatch, by_set: &Tensor) -> Result<Tensor> {
     batch.beside.matmul(by_set)?.flatten(0, 1)
 }
 
 /// The largest of each number among the others.
-fn largest(batch: &Batch, by_set: &Tensor) -> Result<Tensor> {
+fn largest(batch: &SetBatch, by_set: &Tensor) -> Result<Tensor> {
     let nobody = batch.beside.affine(LOWEST, -LOWEST)?.unsqueeze(D::Minus1)?;
     let masked = by_set.unsqueeze(1)?.broadcast_add(&nobody)?;
     let there = batch.present.reshape((batch.sets, batch.count, 1))?;

@@ -10,7 +10,7 @@ use rand_chacha::ChaCha8Rng;
 
 use super::layers::Affine;
 use super::parameters::Parameters;
-use crate::interference::chance::Chance;
+use crate::interference::chance::RandomExt;
 
 /// The network.
 #[derive(Debug)]
@@ -38,11 +38,11 @@ const PRODUCT: usize = 8;
 const DENSE: usize = 16;
 const NARROWING: [usize; 3] = [32, 16, 8];
 /// Metrics that every profile has come first: half of the time only they are shown while learning.
-const CHEAP: usize = 2;
+const CHEAP_METRICS: usize = 2;
 /// The other half of the time each is shown this often.
-const SHOWN: f64 = 0.5;
+const SHOWN_PART: f64 = 0.5;
 /// How far metrics lie apart at first.
-const APART: f64 = 0.3;
+const INITIAL_DEVIATION: f64 = 0.3;
 
 impl Iasp {
     pub(super) fn new(parameters: &mut Parameters, metrics: usize, told: usize) -> Result<Iasp> {
@@ -56,8 +56,9 @@ impl Iasp {
             affine("dense3", NARROWING[1], NARROWING[2])?,
         ];
         let answer = affine("answer", PRODUCT + NARROWING[2], 1)?;
-        let metric_product = parameters.normal("iasp.metric_product", (metrics, PRODUCT), APART)?;
-        let metric_dense = parameters.normal("iasp.metric_dense", (metrics, DENSE), APART)?;
+        let metric_product =
+            parameters.normal("iasp.metric_product", (metrics, PRODUCT), INITIAL_DEVIATION)?;
+        let metric_dense = parameters.normal("iasp.metric_dense", (metrics, DENSE), INITIAL_DEVIATION)?;
         Ok(Iasp { job, job_product, job_dense, metric_product, metric_dense, dense, answer })
     }
 
@@ -105,7 +106,7 @@ impl Metrics {
         for _ in 0..rows {
             let only_cheap = random.part() < 0.5;
             mask.extend((0..columns).map(|column| {
-                let shown = if only_cheap { column < CHEAP } else { random.part() < SHOWN };
+                let shown = if only_cheap { column < CHEAP_METRICS } else { random.part() < SHOWN_PART };
                 if shown { 1.0 } else { 0.0 }
             }));
         }

@@ -8,21 +8,21 @@ use cohabit_policy::interference::Interference;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use super::ensemble::{Ensemble, Honesty};
-use super::look::Look;
+use super::ensemble::{Ensemble, HeldOutError};
+use super::look::FeatureEncoder;
 use super::network::Network;
 use super::parameters::Parameters;
-use super::training::{PRECISION, Trained};
+use super::training::{PRECISION, TrainedNetwork};
 use crate::interference::gaussian::GAUSSIAN_KIND;
 use crate::interference::model::{Model, ModelKind, RestoreError, Weights};
 
 /// Everything that is no weight.
 #[derive(Debug, Serialize, Deserialize)]
-struct Words {
+struct ModelMetadata {
     networks: usize,
     width: usize,
-    look: Look,
-    honesty: Honesty,
+    look: FeatureEncoder,
+    honesty: HeldOutError,
     worth: Vec<f64>,
     base: Value,
 }
@@ -39,7 +39,7 @@ pub(super) fn weights<N: Network>(ensemble: &Ensemble<N>) -> Weights {
             |(name, variable): (&str, &candle_core::Var)| (prefix(at) + name, variable.as_detached_tensor());
         tensors.extend(trained.parameters.iter().map(named));
     }
-    let words = Words {
+    let words = ModelMetadata {
         networks: ensemble.networks.len(),
         width: ensemble.width,
         look: ensemble.look.clone(),
@@ -51,11 +51,11 @@ pub(super) fn weights<N: Network>(ensemble: &Ensemble<N>) -> Weights {
 }
 
 pub(super) fn restored<N: Network>(weights: &Weights) -> Result<Ensemble<N>, RestoreError> {
-    let words: Words = serde_json::from_value(weights.words.clone())?;
-    let network = |at: usize| -> Result<Trained<N>, RestoreError> {
+    let words: ModelMetadata = serde_json::from_value(weights.words.clone())?;
+    let network = |at: usize| -> Result<TrainedNetwork<N>, RestoreError> {
         let mut parameters = Parameters::stored(beginning(weights, &prefix(at)), PRECISION);
         let network = N::new(&mut parameters, &words.look, words.width)?;
-        Ok(Trained { network, parameters })
+        Ok(TrainedNetwork { network, parameters })
     };
     let networks = (0..words.networks).map(network).collect::<Result<_, _>>()?;
     let base_weights = Weights { tensors: beginning(weights, BASE), words: words.base };

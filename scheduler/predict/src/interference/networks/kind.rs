@@ -3,10 +3,10 @@
 use std::fmt;
 use std::marker::PhantomData;
 
-use super::network::{Network, Schooling};
-use super::own_thread::on_one_thread;
+use super::network::{Network, TrainingOptions};
+use super::own_thread::run_single_threaded;
 use super::{kept, school};
-use crate::interference::model::{Epoch, Lesson, Model, ModelKind, RestoreError, TrainError, Weights};
+use crate::interference::model::{Epoch, Model, ModelKind, RestoreError, TrainError, TrainingData, Weights};
 
 /// Networks of this kind.
 pub(super) struct NetworkKind<N>(PhantomData<fn() -> N>);
@@ -30,12 +30,13 @@ impl<N: Network> ModelKind for NetworkKind<N> {
 
     fn train(
         &self,
-        lesson: &Lesson<'_>,
+        lesson: &TrainingData<'_>,
         watch: &mut dyn FnMut(&Epoch),
     ) -> Result<Box<dyn Model>, TrainError> {
-        let epochs = lesson.epochs.unwrap_or(N::SCHOOLING.epochs);
-        let schooling = Schooling { epochs, ..N::SCHOOLING };
-        let ensemble = on_one_thread(watch, |watch| school::train::<N>(lesson, schooling, watch))?;
+        let epochs = lesson.epochs.unwrap_or(N::TRAINING_OPTIONS.epochs);
+        let training_options = TrainingOptions { epochs, ..N::TRAINING_OPTIONS };
+        let ensemble =
+            run_single_threaded(watch, |watch| school::train::<N>(lesson, training_options, watch))?;
         Ok(Box::new(ensemble))
     }
 

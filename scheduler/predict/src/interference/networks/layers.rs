@@ -7,13 +7,13 @@ use candle_nn::ops::{leaky_relu, sigmoid, softmax};
 use rand_chacha::ChaCha8Rng;
 
 use super::parameters::Parameters;
-use crate::interference::chance::Chance;
+use crate::interference::chance::RandomExt;
 
 /// The slope of the rectifier below 0.
 pub(super) const SLOPE: f64 = 0.01;
 /// What the logarithm of a weight falls by where there is nobody to attend to; an infinity would give no
 /// number where there is nobody at all.
-const NOBODY: f64 = 1e9;
+const MASKED_SCORE: f64 = 1e9;
 
 /// An affine map.
 #[derive(Debug)]
@@ -63,23 +63,23 @@ pub(super) fn xavier(from: usize, to: usize) -> f64 {
 #[derive(Debug)]
 pub(super) enum Mode<'a> {
     /// Nothing is drawn.
-    Asked,
+    Inference,
     /// Parts are left out as they are drawn.
-    Learning(&'a mut ChaCha8Rng),
+    Training(&'a mut ChaCha8Rng),
 }
 
 impl Mode<'_> {
     /// What is drawn from while learning.
     pub(super) fn random(&mut self) -> Option<&mut ChaCha8Rng> {
         match self {
-            Mode::Asked => None,
-            Mode::Learning(random) => Some(random),
+            Mode::Inference => None,
+            Mode::Training(random) => Some(random),
         }
     }
 
     /// While learning, this part of the numbers is set to 0, and the others make up for it.
     pub(super) fn dropout(&mut self, input: &Tensor, part: f64) -> Result<Tensor> {
-        let Mode::Learning(random) = self else { return Ok(input.clone()) };
+        let Mode::Training(random) = self else { return Ok(input.clone()) };
         let mut kept = || if random.part() < part { 0.0 } else { 1.0 / (1.0 - part) };
         let mask: Vec<f64> = (0..input.elem_count()).map(|_| kept()).collect();
         input * Tensor::from_vec(mask, input.shape(), input.device())?.to_dtype(input.dtype())?
@@ -88,7 +88,7 @@ impl Mode<'_> {
 
 /// Attention of each member to those beside it, with a gain for each edge: a head of E-GGAT.
 #[derive(Debug)]
-pub(super) struct Head {
+pub(super) struct AttentionHead {
     weight: Affine,
     source: Tensor,
     destination: Tensor,
@@ -98,15 +98,20 @@ pub(super) struct Head {
 
 /// What a head has seen.
 #[derive(Debug)]
-pub(super) struct Attended {
+pub(super) struct AttentionOutput {
     /// Members as the head sees them, `[sets, members, width]`.
     pub(super) seen: Tensor,
     /// How much the first attends to the second, `[sets, members, members]`.
     pub(super) attention: Tensor,
 }
 
-impl Head {
-    pub(super) fn new(parameters: &mut Parameters, name: &str, from: usize, width: usize) -> Result<Head> {
+impl AttentionHead {
+    pub(super) fn new(
+        parameters: &mut Parameters,
+        name: &str,
+        from: usize,
+        width: usize,
+    ) -> Result<AttentionHead> {
         let mut number = |what: &str, shape: (usize, usize)| {
             parameters.normal(&format!("{name}.{what}"), shape, xavier(shape.0, shape.1))
         };
@@ -115,11 +120,16 @@ impl Head {
         let edge_gain = number("edge_gain", (1, 1))?;
         let sharpness = number("sharpness", (1, 1))?;
         let weight = Affine::without_bias(parameters, &format!("{name}.seen"), from, width)?;
-        Ok(Head { weight, source, destination, edge_gain, sharpness })
+        Ok(AttentionHead { weight, source, destination, edge_gain, sharpness })
     }
 
     /// Of members `[sets * members, from]`, edges and who is beside whom, both `[sets, members, members]`.
-    pub(super) fn forward(&self, members: &Tensor, edges: &Tensor, beside: &Tensor) -> Result<Attended> {
+    pub(super) fn forward(
+        &self,
+        members: &Tensor,
+        edges: &Tensor,
+        beside: &Tensor,
+    ) -> Result<AttentionOutput> {
         let (sets, count, _) = edges.dims3()?;
         let seen = leaky_relu(&self.weight.forward(members)?, SLOPE)?;
         let destination = seen.matmul(&self.destination)?.reshape((sets, count, 1))?;
@@ -127,14 +137,14 @@ impl Head {
         let edges = edges.broadcast_mul(&self.edge_gain.reshape((1, 1, 1))?)?;
         let score = leaky_relu(&(destination.broadcast_add(&source)? * edges)?, SLOPE)?;
         let score = score.broadcast_mul(&self.sharpness.reshape((1, 1, 1))?)?;
-        let score = (score + beside.affine(NOBODY, -NOBODY)?)?;
+        let score = (score + beside.affine(MASKED_SCORE, -MASKED_SCORE)?)?;
         let attention = (softmax(&score, 2)? * beside)?;
         let seen = seen.reshape((sets, count, ()))?;
-        Ok(Attended { seen, attention })
+        Ok(AttentionOutput { seen, attention })
     }
 }
 
-impl Attended {
+impl AttentionOutput {
     /// What each member hears of those that it attends to, `[sets * members, width]`.
     pub(super) fn heard(&self) -> Result<Tensor> {
         self.attention.matmul(&self.seen)?.flatten(0, 1)

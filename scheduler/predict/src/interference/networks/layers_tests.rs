@@ -23,8 +23,8 @@ fn graph() -> (Tensor, Tensor) {
 }
 
 /// The head of the worked example.
-fn head() -> Head {
-    Head {
+fn head() -> AttentionHead {
+    AttentionHead {
         weight: Affine { weight: Tensor::eye(2, PRECISION, &Device::Cpu).unwrap(), bias: None },
         source: tensor(&[&[0.5], &[-0.25]]),
         destination: tensor(&[&[0.1], &[0.3]]),
@@ -110,7 +110,7 @@ pub(in crate::interference::networks) fn gradients_agree(
 #[test]
 fn the_gradients_of_a_head_are_those_of_central_differences() {
     let mut parameters = Parameters::drawn(3, PRECISION);
-    let head = Head::new(&mut parameters, "head", 2, 4).unwrap();
+    let head = AttentionHead::new(&mut parameters, "head", 2, 4).unwrap();
     let (edges, beside) = graph();
     let heard = || head.forward(&members(), &edges, &beside).unwrap().heard().unwrap();
     gradients_agree(&parameters, || heard().sqr().unwrap().sum_all().unwrap());
@@ -131,10 +131,10 @@ fn what_is_left_out_while_learning_is_made_up_for() {
 
     let ones = Tensor::ones((100, 100), PRECISION, &Device::Cpu).unwrap();
     let mut random = ChaCha8Rng::seed_from_u64(5);
-    let kept = Mode::Learning(&mut random).dropout(&ones, 0.25).unwrap();
+    let kept = Mode::Training(&mut random).dropout(&ones, 0.25).unwrap();
     let values: Vec<f64> = kept.flatten_all().unwrap().to_vec1().unwrap();
     assert!(values.iter().all(|value| *value == 0.0 || (value - 4.0 / 3.0).abs() < 1e-12));
     let mean = values.iter().sum::<f64>() / 1e4;
     assert!((mean - 1.0).abs() < 0.02, "{mean}");
-    same(&Mode::Asked.dropout(&ones, 0.25).unwrap().sum_all().unwrap(), &[1e4]);
+    same(&Mode::Inference.dropout(&ones, 0.25).unwrap().sum_all().unwrap(), &[1e4]);
 }

@@ -2,21 +2,23 @@
 
 use std::collections::BTreeSet;
 
-use cohabit_policy::interference::{CoLocation, Configuration, GpuKind, MeasuredSet, Member, Outcome};
+use cohabit_policy::interference::{
+    ColocationSet, Configuration, GpuKind, MeasuredSet, SetMember, SetOutcome,
+};
 use serde::{Deserialize, Serialize};
 
 use super::columns::{self, Column};
-use super::pairs::Pairs;
+use super::pairs::PairTable;
 use super::scales::{Scales, Scaling};
 
 /// What a network looks at.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub(super) struct Look {
+pub(super) struct FeatureEncoder {
     scales: Scales,
     /// Of what was measured of jobs alone, in the range from 0 to 1.
     metrics: Scales,
-    known: Known,
-    pub(super) pairs: Pairs,
+    known: Vocabulary,
+    pub(super) pairs: PairTable,
     pub(super) steps: StepTimes,
 }
 
@@ -30,7 +32,7 @@ pub(super) struct StepTimes {
 
 /// Jobs and GPUs that have numbers of their own; 0 stands for all others.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-struct Known {
+struct Vocabulary {
     configurations: Vec<Configuration>,
     models: Vec<String>,
     gpus: Vec<GpuKind>,
@@ -38,31 +40,31 @@ struct Known {
 
 /// Which job a member is, by places from 1; 0 is unknown.
 #[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Identity {
+pub(super) struct EmbeddingIndices {
     pub(super) configuration: u32,
     pub(super) model: u32,
     pub(super) gpu: u32,
 }
 
-impl Look {
+impl FeatureEncoder {
     /// Learns from these sets what there is to look at.
-    pub(super) fn learn(measured: &[MeasuredSet], scaling: Scaling) -> Look {
+    pub(super) fn learn(measured: &[MeasuredSet], scaling: Scaling) -> FeatureEncoder {
         let rows: Vec<Vec<Column>> = measured.iter().flat_map(|it| rows(&it.set)).collect();
         let members = || measured.iter().flat_map(|it| &it.set.members);
-        let configurations: BTreeSet<Configuration> = members().map(Member::configuration).collect();
+        let configurations: BTreeSet<Configuration> = members().map(SetMember::configuration).collect();
         let models: BTreeSet<String> = members().map(|member| member.model.clone()).collect();
         let gpus: BTreeSet<GpuKind> = measured.iter().map(|it| it.set.gpu.clone()).collect();
-        let known = Known {
+        let known = Vocabulary {
             configurations: configurations.into_iter().collect(),
             models: models.into_iter().filter(|model| !model.is_empty()).collect(),
             gpus: gpus.into_iter().collect(),
         };
-        let mut pairs = Pairs::default();
+        let mut pairs = PairTable::default();
         pairs.learn(measured);
         let scales = Scales::learn(rows.iter().map(Vec::as_slice), scaling);
         let metrics: Vec<Vec<Column>> = measured.iter().flat_map(|it| metrics(&it.set)).collect();
         let metrics = Scales::learn(metrics.iter().map(Vec::as_slice), Scaling::Range);
-        Look { scales, metrics, known, pairs, steps: StepTimes::of(measured) }
+        FeatureEncoder { scales, metrics, known, pairs, steps: StepTimes::of(measured) }
     }
 
     /// How many numbers a member has.
@@ -77,13 +79,13 @@ impl Look {
 
     /// The metrics of each member, as far as they were observed; in the order of their names, and those that
     /// every profile has first.
-    pub(super) fn observed(&self, set: &CoLocation) -> Vec<Vec<Option<f64>>> {
+    pub(super) fn observed(&self, set: &ColocationSet) -> Vec<Vec<Option<f64>>> {
         metrics(set).iter().map(|row| self.metrics.told(row)).collect()
     }
 
     /// How many configurations, models and GPUs are told apart, the unknown one included.
     pub(super) fn sizes(&self) -> [usize; 3] {
-        let Known { configurations, models, gpus } = &self.known;
+        let Vocabulary { configurations, models, gpus } = &self.known;
         [configurations.len() + 1, models.len() + 1, gpus.len() + 1]
     }
 
@@ -93,14 +95,14 @@ impl Look {
     }
 
     /// The numbers of each member.
-    pub(super) fn numbers(&self, set: &CoLocation) -> Vec<Vec<f64>> {
+    pub(super) fn numbers(&self, set: &ColocationSet) -> Vec<Vec<f64>> {
         rows(set).iter().map(|row| self.scales.row(row)).collect()
     }
 
     /// Which job each member is.
-    pub(super) fn identities(&self, set: &CoLocation) -> Vec<Identity> {
+    pub(super) fn identities(&self, set: &ColocationSet) -> Vec<EmbeddingIndices> {
         let gpu = place(&self.known.gpus, &set.gpu);
-        let identity = |member: &Member| Identity {
+        let identity = |member: &SetMember| EmbeddingIndices {
             configuration: place(&self.known.configurations, &member.configuration()),
             model: place(&self.known.models, &member.model),
             gpu,
@@ -113,7 +115,7 @@ impl StepTimes {
     fn of(measured: &[MeasuredSet]) -> StepTimes {
         let (mut shortest, mut longest) = (f64::INFINITY, 0.0_f64);
         for it in measured {
-            let Outcome::Ran(observed) = &it.outcome else { continue };
+            let SetOutcome::Ran(observed) = &it.outcome else { continue };
             for (member, observed) in it.set.members.iter().zip(observed) {
                 if let Some(rate) = member.solo.rate.filter(|rate| *rate > 0.0) {
                     let seconds = observed.slowdown.max(1.0) / rate;
@@ -134,15 +136,15 @@ fn place<T: Ord>(known: &[T], one: &T) -> u32 {
     known.binary_search(one).map_or(0, |at| u32::try_from(at + 1).unwrap_or(0))
 }
 
-fn metrics(set: &CoLocation) -> Vec<Vec<Column>> {
+fn metrics(set: &ColocationSet) -> Vec<Vec<Column>> {
     set.members.iter().map(|member| columns::measured(set, member)).collect()
 }
 
-fn rows(set: &CoLocation) -> Vec<Vec<Column>> {
-    let of_place = columns::of_place(set);
-    let row = |(place, member): (usize, &Member)| {
-        let own = columns::of_job(set, member).into_iter().chain(columns::measured(set, member));
-        own.chain(columns::of_company(set, place)).chain(of_place.clone()).collect()
+fn rows(set: &ColocationSet) -> Vec<Vec<Column>> {
+    let gpu_columns = columns::gpu_columns(set);
+    let row = |(place, member): (usize, &SetMember)| {
+        let own = columns::job_columns(set, member).into_iter().chain(columns::measured(set, member));
+        own.chain(columns::colocation_columns(set, place)).chain(gpu_columns.clone()).collect()
     };
     set.members.iter().enumerate().map(row).collect()
 }

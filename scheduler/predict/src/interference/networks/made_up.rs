@@ -1,44 +1,45 @@
 //! Measurements that the law of shared GPUs made up, for tests.
 
-use crate::interference::chance::Chance;
+use crate::interference::chance::RandomExt;
 use cohabit_policy::interference::{
-    ByLaw, CoLocation, FairShares, GpuKind, Interference, MeasuredSet, Member, Observed, Outcome, Solo,
+    AnalyticInterference, ColocationSet, GpuKind, Interference, MaxMinSharing, MeasuredMember, MeasuredSet,
+    SetMember, SetOutcome, SoloMetrics,
 };
-use cohabit_types::Family;
+use cohabit_types::ModelFamily;
 use rand_chacha::ChaCha8Rng;
 use rand_chacha::rand_core::SeedableRng;
 
 /// A job that keeps the GPU busy for so many of a hundred parts of the time.
-pub(super) fn job(busy: u32) -> Member {
+pub(super) fn job(busy: u32) -> SetMember {
     let utilisation = f64::from(busy) / 100.0;
     let others = [("sm", utilisation * 0.9), ("memory", 0.2 + utilisation * 0.5)];
-    Member {
+    SetMember {
         model: format!("model-{busy}"),
-        family: Some(if busy > 50 { Family::Cnn } else { Family::Rnn }),
+        family: Some(if busy > 50 { ModelFamily::Cnn } else { ModelFamily::Rnn }),
         batch: Some(u64::from(busy)),
-        solo: Solo {
+        solo: SoloMetrics {
             rate: Some(1_000.0 / f64::from(busy)),
             memory: Some(f64::from(busy) * 1e8),
             utilisation: Some(utilisation),
             others: others.map(|(name, value)| (name.to_owned(), value)).into(),
         },
-        ..Member::default()
+        ..SetMember::default()
     }
 }
 
-pub(super) fn set(busy: &[u32]) -> CoLocation {
+pub(super) fn set(busy: &[u32]) -> ColocationSet {
     let members = busy.iter().map(|busy| job(*busy)).collect();
-    CoLocation { gpu: GpuKind::named("a100"), sharing: None, members }
+    ColocationSet { gpu: GpuKind::named("a100"), sharing: None, members }
 }
 
 /// What the law says of a set.
-pub(super) fn measured(set: CoLocation) -> MeasuredSet {
-    let said = ByLaw::<FairShares>::default().predict(std::slice::from_ref(&set)).remove(0);
-    let observed = |said: &cohabit_policy::interference::Colocated| Observed {
+pub(super) fn measured(set: ColocationSet) -> MeasuredSet {
+    let said = AnalyticInterference::<MaxMinSharing>::default().predict(std::slice::from_ref(&set)).remove(0);
+    let observed = |said: &cohabit_policy::interference::ColocationEstimate| MeasuredMember {
         slowdown: said.slowdown,
-        ..Observed::default()
+        ..MeasuredMember::default()
     };
-    MeasuredSet { outcome: Outcome::Ran(said.iter().map(observed).collect()), set }
+    MeasuredSet { outcome: SetOutcome::Ran(said.iter().map(observed).collect()), set }
 }
 
 /// So many sets of so many of these jobs, drawn by the seed.

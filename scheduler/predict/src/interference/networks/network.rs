@@ -2,9 +2,9 @@
 
 use candle_core::{Result, Tensor};
 
-use super::batch::{Batch, Edges, Targets};
+use super::batch::{Edges, SetBatch, Targets};
 use super::layers::Mode;
-use super::look::Look;
+use super::look::FeatureEncoder;
 use super::parameters::Parameters;
 use super::scales::Scaling;
 
@@ -13,11 +13,11 @@ pub(super) trait Network: std::fmt::Debug + Send + Sync + Sized + 'static {
     /// As command lines call it.
     const NAME: &'static str;
     /// How it is trained.
-    const SCHOOLING: Schooling;
+    const TRAINING_OPTIONS: TrainingOptions;
     /// How its numbers are scaled.
     const SCALING: Scaling;
     /// What its answer starts from.
-    const START: Start;
+    const BASE_MODEL: BaseModel;
     /// What edges it is shown.
     const EDGES: Edges;
 
@@ -25,26 +25,26 @@ pub(super) trait Network: std::fmt::Debug + Send + Sync + Sized + 'static {
     ///
     /// # Errors
     /// Where parameters are stored and one of them is lacking or of another shape.
-    fn new(parameters: &mut Parameters, look: &Look, width: usize) -> Result<Self>;
+    fn new(parameters: &mut Parameters, look: &FeatureEncoder, width: usize) -> Result<Self>;
 
     /// The logarithm of the slowdown of every row, `[rows, 1]`; it may lie below 0.
-    fn forward(&self, batch: &Batch, mode: &mut Mode<'_>) -> Result<Tensor>;
+    fn forward(&self, batch: &SetBatch, mode: &mut Mode<'_>) -> Result<Tensor>;
 
     /// How much every row contends for what, from 0 to 1, `[rows, metrics]`; none of networks that do not
     /// look at it.
-    fn contention(&self, _: &Batch) -> Result<Option<Tensor>> {
+    fn contention(&self, _: &SetBatch) -> Result<Option<Tensor>> {
         Ok(None)
     }
 
     /// What is to become small.
-    fn loss(&self, batch: &Batch, targets: &Targets, mode: &mut Mode<'_>) -> Result<Tensor> {
+    fn loss(&self, batch: &SetBatch, targets: &Targets, mode: &mut Mode<'_>) -> Result<Tensor> {
         relative_error(&self.forward(batch, mode)?, targets)
     }
 }
 
 /// What the answer of a network starts from.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Start {
+pub(super) enum BaseModel {
     /// The network answers on its own.
     Nothing,
     /// The network says by how much the answer of the Gaussian process is wrong.
@@ -53,7 +53,7 @@ pub(super) enum Start {
 
 /// How a kind of network is trained.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub(super) struct Schooling {
+pub(super) struct TrainingOptions {
     /// Networks that answer together.
     pub(super) ensemble: usize,
     /// Width of its layers.
@@ -67,11 +67,11 @@ pub(super) struct Schooling {
     /// Of the first step.
     pub(super) learning_rate: f64,
     /// The rate falls to this part of it, along half a cosine.
-    pub(super) last_rate: f64,
+    pub(super) final_rate_part: f64,
     /// Of AdamW.
     pub(super) weight_decay: f64,
     /// Norm of the gradient at most.
-    pub(super) steepest: f64,
+    pub(super) max_gradient_norm: f64,
 }
 
 /// The logarithm of a slowdown errs linearly from here on, which is what Huber's loss is for.

@@ -8,7 +8,7 @@ use std::thread;
 use crate::interference::model::Epoch;
 
 /// Does the work there; whoever watches is told here.
-pub(super) fn on_one_thread<T: Send>(
+pub(super) fn run_single_threaded<T: Send>(
     watch: &mut dyn FnMut(&Epoch),
     work: impl FnOnce(&mut dyn FnMut(&Epoch)) -> T + Send,
 ) -> T {
@@ -26,7 +26,7 @@ pub(super) fn on_one_thread<T: Send>(
 }
 
 /// Answers there, on a thread that all who ask share; where none can be made, on the common ones.
-pub(super) fn answered_on_one_thread<T: Send>(answer: impl FnOnce() -> T + Send) -> T {
+pub(super) fn predict_single_threaded<T: Send>(answer: impl FnOnce() -> T + Send) -> T {
     static ONE: LazyLock<Option<rayon::ThreadPool>> =
         LazyLock::new(|| rayon::ThreadPoolBuilder::new().num_threads(1).build().ok());
     match &*ONE {

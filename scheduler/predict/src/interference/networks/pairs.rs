@@ -2,19 +2,19 @@
 
 use std::collections::BTreeMap;
 
-use cohabit_policy::interference::{Configuration, GpuKind, MeasuredSet, Outcome};
+use cohabit_policy::interference::{Configuration, GpuKind, MeasuredSet, SetOutcome};
 use serde::{Deserialize, Serialize};
 
 /// Measured pairs.
 #[derive(Debug, Default, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(from = "Vec<Entry>", into = "Vec<Entry>")]
-pub(super) struct Pairs {
-    by_place: BTreeMap<Place, Slowdown>,
+pub(super) struct PairTable {
+    by_place: BTreeMap<PairKey, MeanSlowdown>,
 }
 
 /// How much the first suffers beside the second.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
-struct Place {
+struct PairKey {
     gpu: GpuKind,
     own: Configuration,
     other: Configuration,
@@ -22,24 +22,24 @@ struct Place {
 
 /// The mean of the logarithms.
 #[derive(Debug, Default, Clone, Copy, PartialEq, Serialize, Deserialize)]
-struct Slowdown {
+struct MeanSlowdown {
     ln: f64,
     times: usize,
 }
 
-type Entry = (Place, Slowdown);
+type Entry = (PairKey, MeanSlowdown);
 
-impl Pairs {
+impl PairTable {
     /// Learns from the sets of two.
     pub(super) fn learn<'a>(&mut self, measured: impl IntoIterator<Item = &'a MeasuredSet>) {
         for it in measured {
-            if let ([one, other], Outcome::Ran(observed)) = (&it.set.members[..], &it.outcome) {
+            if let ([one, other], SetOutcome::Ran(observed)) = (&it.set.members[..], &it.outcome) {
                 let (one, other) = (one.configuration(), other.configuration());
                 for (own, beside, observed) in
                     [(&one, &other, observed.first()), (&other, &one, observed.get(1))]
                 {
                     let Some(observed) = observed else { continue };
-                    let place = Place { gpu: it.set.gpu.clone(), own: own.clone(), other: beside.clone() };
+                    let place = PairKey { gpu: it.set.gpu.clone(), own: own.clone(), other: beside.clone() };
                     self.by_place.entry(place).or_default().add(observed.slowdown.max(1.0).ln());
                 }
             }
@@ -48,13 +48,13 @@ impl Pairs {
 
     /// The measured slowdown of one job beside another.
     pub(super) fn measured(&self, gpu: &GpuKind, own: &Configuration, other: &Configuration) -> Option<f64> {
-        let place = Place { gpu: gpu.clone(), own: own.clone(), other: other.clone() };
+        let place = PairKey { gpu: gpu.clone(), own: own.clone(), other: other.clone() };
         self.by_place.get(&place).map(|slowdown| slowdown.ln.exp())
     }
 
     /// The same of any batch sizes of the two models, where there is no such pair.
     pub(super) fn of_models(&self, gpu: &GpuKind, own: &Configuration, other: &Configuration) -> Option<f64> {
-        let like = |place: &&Place| {
+        let like = |place: &&PairKey| {
             place.gpu == *gpu && place.own.model == own.model && place.other.model == other.model
         };
         let found = self.by_place.iter().find(|(place, _)| like(place));
@@ -62,21 +62,21 @@ impl Pairs {
     }
 }
 
-impl Slowdown {
+impl MeanSlowdown {
     fn add(&mut self, ln: f64) {
         self.times += 1;
         self.ln += (ln - self.ln) / self.times as f64;
     }
 }
 
-impl From<Vec<Entry>> for Pairs {
-    fn from(entries: Vec<Entry>) -> Pairs {
-        Pairs { by_place: entries.into_iter().collect() }
+impl From<Vec<Entry>> for PairTable {
+    fn from(entries: Vec<Entry>) -> PairTable {
+        PairTable { by_place: entries.into_iter().collect() }
     }
 }
 
-impl From<Pairs> for Vec<Entry> {
-    fn from(pairs: Pairs) -> Vec<Entry> {
+impl From<PairTable> for Vec<Entry> {
+    fn from(pairs: PairTable) -> Vec<Entry> {
         pairs.by_place.into_iter().collect()
     }
 }

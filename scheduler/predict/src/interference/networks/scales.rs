@@ -27,12 +27,12 @@ struct Scale {
     name: String,
     from: f64,
     width: f64,
-    lacking: Lacking,
+    lacking: Missingness,
 }
 
 /// Whether some members lacked it when it was learned.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-enum Lacking {
+enum Missingness {
     Never,
     /// Then whether it is there is a number of its own.
     Sometimes,
@@ -40,7 +40,7 @@ enum Lacking {
 
 /// No number lies further than so many widths from its mean: what is far from all that was learned from is
 /// only known to be far.
-const FURTHEST: f64 = 4.0;
+const MAX_SCALED: f64 = 4.0;
 /// What varies less than this does not vary.
 const LEAST_WIDTH: f64 = 1e-9;
 
@@ -58,8 +58,8 @@ impl Scales {
         }
         let scale = |(name, values): (&str, Vec<f64>)| {
             let (from, width) = scaling.of(&values);
-            let lacking = if values.len() < count { Lacking::Sometimes } else { Lacking::Never };
-            let varies = width > LEAST_WIDTH || lacking == Lacking::Sometimes;
+            let lacking = if values.len() < count { Missingness::Sometimes } else { Missingness::Never };
+            let varies = width > LEAST_WIDTH || lacking == Missingness::Sometimes;
             let width = width.max(LEAST_WIDTH);
             varies.then(|| Scale { name: name.to_owned(), from, width, lacking })
         };
@@ -68,7 +68,7 @@ impl Scales {
 
     /// How many numbers a row has.
     pub(super) fn width(&self) -> usize {
-        self.scales.iter().map(|scale| if scale.lacking == Lacking::Sometimes { 2 } else { 1 }).sum()
+        self.scales.iter().map(|scale| if scale.lacking == Missingness::Sometimes { 2 } else { 1 }).sum()
     }
 
     /// The names of what is looked at.
@@ -81,7 +81,7 @@ impl Scales {
         let scaled = |scale: &Scale| {
             let (_, value) = columns.iter().find(|(name, _)| *name == scale.name)?;
             let value = value.filter(|value| value.is_finite())?;
-            Some(((value - scale.from) / scale.width).clamp(-FURTHEST, FURTHEST))
+            Some(((value - scale.from) / scale.width).clamp(-MAX_SCALED, MAX_SCALED))
         };
         self.scales.iter().map(scaled).collect()
     }
@@ -91,7 +91,7 @@ impl Scales {
         let mut row = Vec::with_capacity(self.width());
         for (scale, told) in self.scales.iter().zip(self.told(columns)) {
             row.push(told.unwrap_or(0.0));
-            if scale.lacking == Lacking::Sometimes {
+            if scale.lacking == Missingness::Sometimes {
                 row.push(if told.is_some() { 1.0 } else { 0.0 });
             }
         }
@@ -146,7 +146,7 @@ mod tests {
     fn a_number_far_from_all_that_was_seen_is_only_known_to_be_far() {
         let rows = [told(&[("batch", Some(0.0))]), told(&[("batch", Some(2.0))])];
         let scales = Scales::learn(rows.iter().map(Vec::as_slice), Scaling::Standard);
-        assert_eq!(scales.row(&told(&[("batch", Some(1e9))])), [FURTHEST]);
+        assert_eq!(scales.row(&told(&[("batch", Some(1e9))])), [MAX_SCALED]);
         assert_eq!(scales.row(&told(&[("batch", Some(f64::NAN))])), [0.0]);
     }
 }

@@ -5,61 +5,61 @@
 
 use std::sync::Arc;
 
-use cohabit_policy::interference::{CoLocation, Interference, MeasuredSet, Outcome};
+use cohabit_policy::interference::{ColocationSet, Interference, MeasuredSet, SetOutcome};
 
-use super::batch::Question;
-use super::ensemble::{Ensemble, Honesty, answers, worth_of_metrics};
-use super::look::Look;
-use super::network::{Network, Schooling, Start};
-use super::training::{Course, Example, Trained};
+use super::batch::NetworkInput;
+use super::ensemble::{Ensemble, HeldOutError, answers, metric_importance};
+use super::look::FeatureEncoder;
+use super::network::{BaseModel, Network, TrainingOptions};
+use super::training::{Example, NetworkTrainer, TrainedNetwork};
 use crate::interference::gaussian::GAUSSIAN_KIND;
-use crate::interference::model::{Epoch, Lesson, Model, ModelKind, TrainError};
+use crate::interference::model::{Epoch, Model, ModelKind, TrainError, TrainingData};
 use crate::interference::split::parts;
 
 /// Parts of the measurements. A network of an ensemble holds back one of them.
-const PARTS: usize = 5;
+const FOLDS: usize = 5;
 
 /// An example of a part.
-struct InPart<'a> {
+struct FoldExample<'a> {
     part: usize,
     example: Example<'a>,
 }
 
 /// Trains an ensemble.
 pub(super) fn train<N: Network>(
-    lesson: &Lesson<'_>,
-    schooling: Schooling,
+    lesson: &TrainingData<'_>,
+    training_options: TrainingOptions,
     watch: &mut dyn FnMut(&Epoch),
 ) -> Result<Ensemble<N>, TrainError> {
     let all = lesson.all();
     let base = process(&all, lesson.seed)?;
-    let look = Look::learn(&all, N::SCALING);
+    let look = FeatureEncoder::learn(&all, N::SCALING);
     let examples = examples::<N>(lesson)?;
-    let Schooling { ensemble, epochs, .. } = schooling;
-    let (mut networks, mut honest) = (Vec::new(), Honest::default());
+    let TrainingOptions { ensemble, epochs, .. } = training_options;
+    let (mut networks, mut honest) = (Vec::new(), HeldOutErrorSum::default());
     for part in 0..ensemble {
-        let (stop, learn): (Vec<&InPart<'_>>, Vec<&InPart<'_>>) =
-            examples.iter().partition(|it| it.part == part || it.part == PARTS);
-        let course = Course {
+        let (stop, learn): (Vec<&FoldExample<'_>>, Vec<&FoldExample<'_>>) =
+            examples.iter().partition(|it| it.part == part || it.part == FOLDS);
+        let course = NetworkTrainer {
             train: learn.iter().map(|it| &it.example).collect(),
             held_back: stop.iter().map(|it| &it.example).collect(),
             seed: lesson.seed.wrapping_mul(1_000).wrapping_add(part as u64),
-            schooling,
+            training_options,
         };
         let mut told = |epoch: &Epoch| {
             watch(&Epoch { epoch: part * epochs + epoch.epoch, of: ensemble * epochs, ..*epoch });
         };
-        let trained: [Trained<N>; 1] = [course.train(&look, &mut told)?];
+        let trained: [TrainedNetwork<N>; 1] = [course.train(&look, &mut told)?];
         honest.ask(&trained, &look, &course.held_back)?;
         networks.extend(trained);
     }
     let base_weights = base.weights();
     let base: Box<dyn Interference> = base;
     Ok(Ensemble {
-        worth: worth_of_metrics(&networks, &look, &all),
+        worth: metric_importance(&networks, &look, &all),
         networks: Arc::new(networks),
         look,
-        width: schooling.width,
+        width: training_options.width,
         honesty: honest.found(),
         base: Arc::from(base),
         base_weights,
@@ -68,23 +68,23 @@ pub(super) fn train<N: Network>(
 
 /// The process that networks start from.
 fn process(measured: &[MeasuredSet], seed: u64) -> Result<Box<dyn Model>, TrainError> {
-    let lesson = Lesson { train: measured, held_back: &[], seed, epochs: None };
+    let lesson = TrainingData { train: measured, held_back: &[], seed, epochs: None };
     GAUSSIAN_KIND.train(&lesson, &mut |_| ())
 }
 
 /// Every set that ran, with its part and what a process says of it that never saw it.
-fn examples<'a, N: Network>(lesson: &Lesson<'a>) -> Result<Vec<InPart<'a>>, TrainError> {
+fn examples<'a, N: Network>(lesson: &TrainingData<'a>) -> Result<Vec<FoldExample<'a>>, TrainError> {
     let ran = |measured: &'a [MeasuredSet]| {
-        let ran = |it: &&MeasuredSet| it.set.members.len() > 1 && matches!(it.outcome, Outcome::Ran(_));
+        let ran = |it: &&MeasuredSet| it.set.members.len() > 1 && matches!(it.outcome, SetOutcome::Ran(_));
         measured.iter().filter(ran).collect::<Vec<&MeasuredSet>>()
     };
     let (train, held_back) = (ran(lesson.train), ran(lesson.held_back));
     let mut sets = train.clone();
     sets.extend(&held_back);
-    let mut part_of = parts(&train, PARTS, lesson.seed);
-    part_of.resize(sets.len(), PARTS);
+    let mut part_of = parts(&train, FOLDS, lesson.seed);
+    part_of.resize(sets.len(), FOLDS);
     let mut examples = Vec::new();
-    for part in 0..=PARTS {
+    for part in 0..=FOLDS {
         let (asked, others): (Vec<usize>, Vec<usize>) = (0..sets.len()).partition(|at| part_of[*at] == part);
         let asked: Vec<&MeasuredSet> = asked.into_iter().map(|at| sets[at]).collect();
         let others: Vec<MeasuredSet> = others.into_iter().map(|at| sets[at].clone()).collect();
@@ -99,43 +99,43 @@ fn told<'a, N: Network>(
     others: &[MeasuredSet],
     seed: u64,
     part: usize,
-) -> Result<Vec<InPart<'a>>, TrainError> {
-    let sets: Vec<CoLocation> = asked.iter().map(|it| it.set.clone()).collect();
+) -> Result<Vec<FoldExample<'a>>, TrainError> {
+    let sets: Vec<ColocationSet> = asked.iter().map(|it| it.set.clone()).collect();
     let of_process = || match process(others, seed) {
         Ok(process) => Ok(process.predict(&sets)),
         // There is too little to learn from: the networks start from nothing here.
         Err(TrainError::NoPairs) => Ok(vec![Vec::new(); sets.len()]),
         Err(error @ TrainError::Tensors(_)) => Err(error),
     };
-    let said = match N::START {
-        Start::Process if !sets.is_empty() => of_process()?,
-        Start::Process | Start::Nothing => vec![Vec::new(); sets.len()],
+    let said = match N::BASE_MODEL {
+        BaseModel::Process if !sets.is_empty() => of_process()?,
+        BaseModel::Process | BaseModel::Nothing => vec![Vec::new(); sets.len()],
     };
     let example = |(measured, base): (&&'a MeasuredSet, _)| {
-        let question = Question { set: &measured.set, base };
-        InPart { part, example: Example { question, measured } }
+        let question = NetworkInput { set: &measured.set, base };
+        FoldExample { part, example: Example { question, measured } }
     };
     Ok(asked.iter().zip(said).map(example).collect())
 }
 
 /// Adds up errors of sets that were held back.
 #[derive(Debug, Default)]
-struct Honest {
+struct HeldOutErrorSum {
     error: f64,
     by_base: f64,
     members: usize,
 }
 
-impl Honest {
+impl HeldOutErrorSum {
     fn ask<N: Network>(
         &mut self,
-        networks: &[Trained<N>],
-        look: &Look,
+        networks: &[TrainedNetwork<N>],
+        look: &FeatureEncoder,
         held_back: &[&Example<'_>],
     ) -> candle_core::Result<()> {
-        let questions: Vec<Question<'_>> = held_back.iter().map(|it| it.question.clone()).collect();
+        let questions: Vec<NetworkInput<'_>> = held_back.iter().map(|it| it.question.clone()).collect();
         for (said, example) in answers(networks, look, &questions)?.iter().zip(held_back) {
-            let Outcome::Ran(observed) = &example.measured.outcome else { continue };
+            let SetOutcome::Ran(observed) = &example.measured.outcome else { continue };
             let base = example.question.base.iter().map(Some).chain(std::iter::repeat(None));
             for ((said, observed), base) in said.iter().zip(observed).zip(base) {
                 let error = said.ln_slowdown - observed.slowdown.max(1.0).ln();
@@ -149,8 +149,8 @@ impl Honest {
         Ok(())
     }
 
-    fn found(&self) -> Honesty {
+    fn found(&self) -> HeldOutError {
         let root = |sum: f64| (sum / self.members.max(1) as f64).sqrt();
-        Honesty { error: root(self.error), by_base: root(self.by_base) }
+        HeldOutError { error: root(self.error), by_base: root(self.by_base) }
     }
 }

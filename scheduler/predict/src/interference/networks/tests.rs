@@ -2,23 +2,23 @@
 
 use candle_core::{DType, Device, Tensor};
 use cohabit_policy::interference::{
-    CoLocation, Colocated, GpuKind, Interference, MeasuredSet, Member, UNKNOWN_UNCERTAINTY,
+    ColocationEstimate, ColocationSet, GpuKind, Interference, MeasuredSet, SetMember, UNKNOWN_UNCERTAINTY,
 };
 use rand_chacha::ChaCha8Rng;
 use rand_chacha::rand_core::SeedableRng;
 
-use super::batch::{Batch, Question, Targets};
+use super::batch::{NetworkInput, SetBatch, Targets};
 use super::layers::Mode;
 use super::layers::tests::gradients_agree;
-use super::look::Look;
+use super::look::FeatureEncoder;
 use super::made_up::{JOBS, drawn, job, measured, set};
-use super::network::{Network, Schooling};
+use super::network::{Network, TrainingOptions};
 use super::parameters::Parameters;
 use super::school;
 use super::{E_GGAT_KIND, E_GGAT_PLUS_KIND, EGgat, EGgatPlus, IAPP_KIND, Iapp};
-use crate::interference::chance::Chance;
+use crate::interference::chance::RandomExt;
 use crate::interference::evaluate;
-use crate::interference::model::{Epoch, Lesson, Model, ModelKind, TrainError};
+use crate::interference::model::{Epoch, Model, ModelKind, TrainError, TrainingData};
 
 const KINDS: [&dyn ModelKind; 3] = [E_GGAT_KIND, E_GGAT_PLUS_KIND, IAPP_KIND];
 
@@ -27,27 +27,27 @@ fn pairs_and_triples() -> Vec<MeasuredSet> {
 }
 
 fn train(kind: &dyn ModelKind, measured: &[MeasuredSet], epochs: usize) -> Box<dyn Model> {
-    let lesson = Lesson { train: measured, held_back: &[], seed: 7, epochs: Some(epochs) };
+    let lesson = TrainingData { train: measured, held_back: &[], seed: 7, epochs: Some(epochs) };
     kind.train(&lesson, &mut |_| ()).unwrap()
 }
 
 /// Sets of two to four, some of them with jobs and on GPUs that nobody ever saw.
-fn questions() -> Vec<CoLocation> {
-    let stranger = Member { model: "stranger".to_owned(), ..Member::default() };
+fn questions() -> Vec<ColocationSet> {
+    let stranger = SetMember { model: "stranger".to_owned(), ..SetMember::default() };
     let mut with_stranger = set(&[46, 24]);
     with_stranger.members.push(stranger);
-    let elsewhere = CoLocation { gpu: GpuKind::named("gpu of tomorrow"), ..set(&[90, 13]) };
+    let elsewhere = ColocationSet { gpu: GpuKind::named("gpu of tomorrow"), ..set(&[90, 13]) };
     vec![set(&[13, 90]), set(&[90, 90]), set(&[24, 57, 79]), set(&[13, 35, 68, 90]), with_stranger, elsewhere]
 }
 
-fn slowdowns(said: &[Vec<Colocated>]) -> Vec<f64> {
+fn slowdowns(said: &[Vec<ColocationEstimate>]) -> Vec<f64> {
     said.iter().flatten().map(|said| said.slowdown).collect()
 }
 
 /// The gradient of the loss of a whole network whose numbers were drawn.
 fn check_gradients<N: Network>() {
     let measured = [drawn(&JOBS[..4], 2, 2, 1), drawn(&JOBS[..4], 3, 2, 2)].concat();
-    let look = Look::learn(&measured, N::SCALING);
+    let look = FeatureEncoder::learn(&measured, N::SCALING);
     let mut parameters = Parameters::drawn(1, DType::F64);
     let network = N::new(&mut parameters, &look, 4).unwrap();
     let mut random = ChaCha8Rng::seed_from_u64(2);
@@ -55,13 +55,13 @@ fn check_gradients<N: Network>() {
         let numbers: Vec<f64> = (0..variable.elem_count()).map(|_| 0.4 * random.normal()).collect();
         variable.set(&Tensor::from_vec(numbers, variable.shape(), &Device::Cpu).unwrap()).unwrap();
     }
-    let questions: Vec<Question<'_>> =
-        measured.iter().map(|it| Question { set: &it.set, base: Vec::new() }).collect();
-    let batch = Batch::of(&look, &questions, N::EDGES, DType::F64).unwrap();
+    let questions: Vec<NetworkInput<'_>> =
+        measured.iter().map(|it| NetworkInput { set: &it.set, base: Vec::new() }).collect();
+    let batch = SetBatch::of(&look, &questions, N::EDGES, DType::F64).unwrap();
     let targets = Targets::of(&measured.iter().collect::<Vec<_>>(), batch.count, DType::F64).unwrap();
     gradients_agree(&parameters, || {
         let mut random = ChaCha8Rng::seed_from_u64(3);
-        network.loss(&batch, &targets, &mut Mode::Learning(&mut random)).unwrap()
+        network.loss(&batch, &targets, &mut Mode::Training(&mut random)).unwrap()
     });
 }
 
@@ -119,13 +119,14 @@ fn the_order_of_members_means_nothing() {
 fn answers_are_sound_and_the_unknown_is_unsure() {
     for kind in KINDS {
         let model = train(kind, &pairs_and_triples(), 2);
-        assert_eq!(model.predict(&[]), Vec::<Vec<Colocated>>::new());
-        assert_eq!(model.predict(&[set(&[57])]), [[Colocated::alone(&job(57))]]);
+        assert_eq!(model.predict(&[]), Vec::<Vec<ColocationEstimate>>::new());
+        assert_eq!(model.predict(&[set(&[57])]), [[ColocationEstimate::alone(&job(57))]]);
         let said = model.predict(&questions());
         for (said, question) in said.iter().zip(questions()) {
             assert_eq!(said.len(), question.members.len(), "{kind:?}");
-            let sound =
-                |it: &Colocated| it.slowdown >= 1.0 && it.uncertainty.is_finite() && it.uncertainty > 0.0;
+            let sound = |it: &ColocationEstimate| {
+                it.slowdown >= 1.0 && it.uncertainty.is_finite() && it.uncertainty > 0.0
+            };
             assert!(said.iter().all(sound), "{kind:?}: {said:?}");
             assert!(said.iter().all(|it| it.uncertainty <= UNKNOWN_UNCERTAINTY), "{kind:?}: {said:?}");
         }
@@ -162,7 +163,7 @@ fn after_a_few_observed_sets_a_newcomer_is_known_better() {
     let newcomer = |beside: u32| {
         let mut measured = measured(set(&[90, beside]));
         let member = &mut measured.set.members[0];
-        *member = Member { model: "newcomer".to_owned(), batch: Some(16), ..Member::default() };
+        *member = SetMember { model: "newcomer".to_owned(), batch: Some(16), ..SetMember::default() };
         member.solo.rate = Some(2.0);
         measured
     };
@@ -178,7 +179,7 @@ fn after_a_few_observed_sets_a_newcomer_is_known_better() {
 
 #[test]
 fn a_training_tells_of_every_epoch() {
-    let lesson = Lesson { train: &pairs_and_triples(), held_back: &[], seed: 1, epochs: Some(3) };
+    let lesson = TrainingData { train: &pairs_and_triples(), held_back: &[], seed: 1, epochs: Some(3) };
     let mut told: Vec<Epoch> = Vec::new();
     E_GGAT_PLUS_KIND.train(&lesson, &mut |epoch| told.push(*epoch)).unwrap();
     let places: Vec<_> = told.iter().map(|it| (it.epoch, it.of)).collect();
@@ -189,17 +190,23 @@ fn a_training_tells_of_every_epoch() {
 
 #[test]
 fn a_training_ends_when_nothing_is_gained() {
-    let lesson = Lesson { train: &pairs_and_triples(), held_back: &[], seed: 1, epochs: None };
-    let schooling = Schooling { learning_rate: 0.0, patience: 3, epochs: 50, ensemble: 2, ..Iapp::SCHOOLING };
+    let lesson = TrainingData { train: &pairs_and_triples(), held_back: &[], seed: 1, epochs: None };
+    let training_options = TrainingOptions {
+        learning_rate: 0.0,
+        patience: 3,
+        epochs: 50,
+        ensemble: 2,
+        ..Iapp::TRAINING_OPTIONS
+    };
     let mut told = Vec::new();
-    school::train::<Iapp>(&lesson, schooling, &mut |epoch| told.push(epoch.epoch)).unwrap();
+    school::train::<Iapp>(&lesson, training_options, &mut |epoch| told.push(epoch.epoch)).unwrap();
     assert_eq!(told, [1, 2, 3, 4, 51, 52, 53, 54]);
 }
 
 #[test]
 fn metrics_that_were_not_measured_are_completed_from_those_that_were() {
     let model = train(IAPP_KIND, &drawn(&JOBS, 2, 60, 1), 50);
-    let full = CoLocation { members: vec![job(24), job(79)], ..set(&[]) };
+    let full = ColocationSet { members: vec![job(24), job(79)], ..set(&[]) };
     let mut partial = full.clone();
     partial.members.iter_mut().for_each(|member| member.solo.others.clear());
     let of = |set| model.contention(&[set]).unwrap().remove(0);
@@ -220,7 +227,7 @@ fn one_pair_is_enough_to_begin_with_and_none_is_an_error() {
         let model = train(kind, &drawn(&JOBS, 2, 1, 1), 2);
         assert_eq!(model.predict(&questions()).len(), questions().len(), "{kind:?}");
         let alone = [measured(set(&[57]))];
-        let lesson = Lesson { train: &alone, held_back: &[], seed: 1, epochs: None };
+        let lesson = TrainingData { train: &alone, held_back: &[], seed: 1, epochs: None };
         assert!(matches!(kind.train(&lesson, &mut |_| ()), Err(TrainError::NoPairs)), "{kind:?}");
     }
 }
@@ -229,7 +236,7 @@ fn one_pair_is_enough_to_begin_with_and_none_is_an_error() {
 fn seeds_tell_networks_apart() {
     let told = |seed| {
         let measured = pairs_and_triples();
-        let lesson = Lesson { train: &measured, held_back: &[], seed, epochs: Some(2) };
+        let lesson = TrainingData { train: &measured, held_back: &[], seed, epochs: Some(2) };
         slowdowns(&IAPP_KIND.train(&lesson, &mut |_| ()).unwrap().predict(&questions()))
     };
     assert_ne!(told(1), told(2));

@@ -8,17 +8,17 @@ use cohabit_policy::interference::MeasuredSet;
 use rand_chacha::ChaCha8Rng;
 use rand_chacha::rand_core::SeedableRng;
 
-use super::batch::{Batch, Question, Targets};
+use super::batch::{NetworkInput, SetBatch, Targets};
 use super::layers::Mode;
-use super::look::Look;
-use super::network::{Network, Schooling};
+use super::look::FeatureEncoder;
+use super::network::{Network, TrainingOptions};
 use super::parameters::Parameters;
-use crate::interference::chance::Chance;
+use crate::interference::chance::RandomExt;
 use crate::interference::model::Epoch;
 
 /// A network with its numbers.
 #[derive(Debug)]
-pub(super) struct Trained<N> {
+pub(super) struct TrainedNetwork<N> {
     pub(super) network: N,
     pub(super) parameters: Parameters,
 }
@@ -26,57 +26,61 @@ pub(super) struct Trained<N> {
 /// A question with what was measured.
 #[derive(Debug, Clone)]
 pub(super) struct Example<'a> {
-    pub(super) question: Question<'a>,
+    pub(super) question: NetworkInput<'a>,
     pub(super) measured: &'a MeasuredSet,
 }
 
 /// What one network learns from.
 #[derive(Debug)]
-pub(super) struct Course<'a> {
+pub(super) struct NetworkTrainer<'a> {
     pub(super) train: Vec<&'a Example<'a>>,
     /// Tells when to stop, and which epoch was the best; may be empty.
     pub(super) held_back: Vec<&'a Example<'a>>,
     pub(super) seed: u64,
-    pub(super) schooling: Schooling,
+    pub(super) training_options: TrainingOptions,
 }
 
 /// Networks are small; single precision is enough.
 pub(super) const PRECISION: DType = DType::F32;
 
 /// Sets with what was measured of them, as tensors.
-struct Prepared {
-    batch: Batch,
+struct EncodedExamples {
+    batch: SetBatch,
     targets: Targets,
 }
 
-impl Prepared {
-    fn of<N: Network>(look: &Look, examples: &[&Example<'_>]) -> Result<Prepared> {
-        let questions: Vec<Question<'_>> = examples.iter().map(|it| it.question.clone()).collect();
+impl EncodedExamples {
+    fn of<N: Network>(look: &FeatureEncoder, examples: &[&Example<'_>]) -> Result<EncodedExamples> {
+        let questions: Vec<NetworkInput<'_>> = examples.iter().map(|it| it.question.clone()).collect();
         let measured: Vec<&MeasuredSet> = examples.iter().map(|it| it.measured).collect();
-        let batch = Batch::of(look, &questions, N::EDGES, PRECISION)?;
+        let batch = SetBatch::of(look, &questions, N::EDGES, PRECISION)?;
         let targets = Targets::of(&measured, batch.count, PRECISION)?;
-        Ok(Prepared { batch, targets })
+        Ok(EncodedExamples { batch, targets })
     }
 }
 
-impl Course<'_> {
+impl NetworkTrainer<'_> {
     /// Trains. The numbers are those of the best epoch.
-    pub(super) fn train<N: Network>(&self, look: &Look, watch: &mut dyn FnMut(&Epoch)) -> Result<Trained<N>> {
-        let Schooling { epochs, patience, width, .. } = self.schooling;
+    pub(super) fn train<N: Network>(
+        &self,
+        look: &FeatureEncoder,
+        watch: &mut dyn FnMut(&Epoch),
+    ) -> Result<TrainedNetwork<N>> {
+        let TrainingOptions { epochs, patience, width, .. } = self.training_options;
         let mut parameters = Parameters::drawn(self.seed, PRECISION);
         let network = N::new(&mut parameters, look, width)?;
         let mut optimizer = self.optimizer(&parameters)?;
         let mut random = ChaCha8Rng::seed_from_u64(self.seed.wrapping_add(1));
         let held_back = match &self.held_back[..] {
             [] => None,
-            held_back => Some(Prepared::of::<N>(look, held_back)?),
+            held_back => Some(EncodedExamples::of::<N>(look, held_back)?),
         };
         let (mut best, mut best_epoch) = (f64::INFINITY, 0);
         let mut best_values = parameters.values()?;
         for epoch in 1..=epochs {
             optimizer.set_learning_rate(self.rate(epoch));
             let loss = self.epoch(&network, look, &parameters, &mut optimizer, &mut random)?;
-            let asked = |it: &Prepared| network.loss(&it.batch, &it.targets, &mut Mode::Asked);
+            let asked = |it: &EncodedExamples| network.loss(&it.batch, &it.targets, &mut Mode::Inference);
             let held_back_loss = held_back.as_ref().map(|it| number(&asked(it)?)).transpose()?;
             watch(&Epoch { epoch, of: epochs, loss, held_back_loss });
             if held_back_loss.unwrap_or(loss) < best {
@@ -88,28 +92,28 @@ impl Course<'_> {
             }
         }
         parameters.set(&best_values)?;
-        Ok(Trained { network, parameters })
+        Ok(TrainedNetwork { network, parameters })
     }
 
     fn optimizer(&self, parameters: &Parameters) -> Result<AdamW> {
-        let Schooling { learning_rate: lr, weight_decay, .. } = self.schooling;
+        let TrainingOptions { learning_rate: lr, weight_decay, .. } = self.training_options;
         let variables = parameters.iter().map(|(_, variable)| variable.clone()).collect();
         AdamW::new(variables, ParamsAdamW { lr, weight_decay, ..ParamsAdamW::default() })
     }
 
     /// Falls along half a cosine.
     fn rate(&self, epoch: usize) -> f64 {
-        let Schooling { learning_rate, last_rate, epochs, .. } = self.schooling;
+        let TrainingOptions { learning_rate, final_rate_part, epochs, .. } = self.training_options;
         let passed = (epoch - 1) as f64 / epochs.saturating_sub(1).max(1) as f64;
         let part = 0.5 * (1.0 + (std::f64::consts::PI * passed).cos());
-        learning_rate * (last_rate + (1.0 - last_rate) * part)
+        learning_rate * (final_rate_part + (1.0 - final_rate_part) * part)
     }
 
     /// All sets once, in an order that is drawn. Gives the mean loss.
     fn epoch<N: Network>(
         &self,
         network: &N,
-        look: &Look,
+        look: &FeatureEncoder,
         parameters: &Parameters,
         optimizer: &mut AdamW,
         random: &mut ChaCha8Rng,
@@ -117,11 +121,11 @@ impl Course<'_> {
         let mut order = self.train.clone();
         random.shuffle(&mut order);
         let (mut sum, mut steps) = (0.0, 0);
-        for part in order.chunks(self.schooling.batch) {
-            let Prepared { batch, targets } = Prepared::of::<N>(look, part)?;
-            let loss = network.loss(&batch, &targets, &mut Mode::Learning(random))?;
+        for part in order.chunks(self.training_options.batch) {
+            let EncodedExamples { batch, targets } = EncodedExamples::of::<N>(look, part)?;
+            let loss = network.loss(&batch, &targets, &mut Mode::Training(random))?;
             let mut gradients = loss.backward()?;
-            clip(&mut gradients, parameters, self.schooling.steepest)?;
+            clip(&mut gradients, parameters, self.training_options.max_gradient_norm)?;
             optimizer.step(&gradients)?;
             sum += number(&loss)?;
             steps += 1;
@@ -132,27 +136,27 @@ impl Course<'_> {
 
 /// Shortens the gradient to this norm where it is longer. A parameter without a gradient is an error: some of
 /// the library's operations give none and stay silent.
-fn clip(gradients: &mut GradStore, parameters: &Parameters, steepest: f64) -> Result<()> {
+fn clip(gradients: &mut GradStore, parameters: &Parameters, max_gradient_norm: f64) -> Result<()> {
     let mut square = 0.0;
     for (name, variable) in parameters.iter() {
         let Some(gradient) = gradients.get(variable) else { bail!("parameter {name} got no gradient") };
         square += number(&gradient.detach().sqr()?.sum_all()?)?;
     }
     let norm = square.sqrt();
-    if norm > steepest {
+    if norm > max_gradient_norm {
         for (_, variable) in parameters.iter() {
             if let Some(gradient) = gradients.remove(variable) {
-                gradients.insert(variable, (gradient.detach() * (steepest / norm))?);
+                gradients.insert(variable, (gradient.detach() * (max_gradient_norm / norm))?);
             }
         }
     }
     Ok(())
 }
 
-impl<N: Network> Trained<N> {
+impl<N: Network> TrainedNetwork<N> {
     /// The logarithm of the slowdown of each row of a batch, at least 0.
-    pub(super) fn ask(&self, batch: &Batch) -> Result<Vec<f64>> {
-        let ln_slowdown = self.network.forward(batch, &mut Mode::Asked)?.detach();
+    pub(super) fn ask(&self, batch: &SetBatch) -> Result<Vec<f64>> {
+        let ln_slowdown = self.network.forward(batch, &mut Mode::Inference)?.detach();
         ln_slowdown.relu()?.to_dtype(DType::F64)?.flatten_all()?.to_vec1()
     }
 }

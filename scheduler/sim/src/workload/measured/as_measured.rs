@@ -6,32 +6,34 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use cohabit_policy::interference::{CoLocation, Colocated, Contention, GpuKind, Interference};
-use cohabit_types::StretchSharing;
+use cohabit_policy::interference::{
+    ColocationEstimate, ColocationSet, ContentionMetrics, GpuKind, Interference,
+};
+use cohabit_types::SharingStrategy;
 
 /// What a predictor says of them.
 #[derive(Debug)]
-pub(super) struct AsMeasured {
+pub(super) struct MeasuredSharing {
     /// How each kind of GPU was shared, where the table tells.
-    pub(super) sharing: BTreeMap<GpuKind, Option<StretchSharing>>,
+    pub(super) sharing: BTreeMap<GpuKind, Option<SharingStrategy>>,
     pub(super) predictor: Arc<dyn Interference>,
 }
 
-impl Interference for AsMeasured {
-    fn predict(&self, sets: &[CoLocation]) -> Vec<Vec<Colocated>> {
+impl Interference for MeasuredSharing {
+    fn predict(&self, sets: &[ColocationSet]) -> Vec<Vec<ColocationEstimate>> {
         self.predictor.predict(&self.asked(sets))
     }
 
-    fn contention(&self, sets: &[CoLocation]) -> Option<Vec<Vec<Contention>>> {
+    fn contention(&self, sets: &[ColocationSet]) -> Option<Vec<Vec<ContentionMetrics>>> {
         self.predictor.contention(&self.asked(sets))
     }
 }
 
-impl AsMeasured {
-    fn asked(&self, sets: &[CoLocation]) -> Vec<CoLocation> {
-        let as_measured = |set: &CoLocation| {
+impl MeasuredSharing {
+    fn asked(&self, sets: &[ColocationSet]) -> Vec<ColocationSet> {
+        let as_measured = |set: &ColocationSet| {
             let sharing = self.sharing.get(&set.gpu).copied().unwrap_or(set.sharing);
-            CoLocation { sharing, ..set.clone() }
+            ColocationSet { sharing, ..set.clone() }
         };
         sets.iter().map(as_measured).collect()
     }

@@ -9,7 +9,7 @@ use std::collections::BTreeMap;
 use cohabit_policy::interference::Configuration;
 
 /// A slowdown of one configuration beside another.
-pub(super) struct Suffered<'a> {
+pub(super) struct PairSlowdown<'a> {
     pub(super) who: &'a Configuration,
     pub(super) beside: &'a Configuration,
     pub(super) slowdown: f64,
@@ -17,7 +17,7 @@ pub(super) struct Suffered<'a> {
 
 /// What usually becomes of pairs.
 #[derive(Debug, Default, Clone, PartialEq)]
-pub(super) struct Usual {
+pub(super) struct AdditiveEffects {
     mean: f64,
     sensitivity: BTreeMap<Configuration, f64>,
     pressure: BTreeMap<Configuration, f64>,
@@ -28,11 +28,11 @@ const WEIGHT_OF_THE_MEAN: f64 = 0.5;
 /// Far more than it takes until nothing changes any more.
 const ROUNDS: usize = 60;
 
-impl Usual {
-    pub(super) fn of(observed: &[Suffered<'_>]) -> Usual {
+impl AdditiveEffects {
+    pub(super) fn of(observed: &[PairSlowdown<'_>]) -> AdditiveEffects {
         let logs: Vec<f64> = observed.iter().map(|it| it.slowdown.max(1.0).ln()).collect();
         let mean = logs.iter().sum::<f64>() / logs.len().max(1) as f64;
-        let mut usual = Usual { mean, ..Usual::default() };
+        let mut usual = AdditiveEffects { mean, ..AdditiveEffects::default() };
         for _ in 0..ROUNDS {
             let left =
                 observed.iter().zip(&logs).map(|(it, log)| (it.who, log - mean - usual.presses(it.beside)));

@@ -5,7 +5,7 @@
 //! measurements, and say nothing new about these pairs. Published ones of ResNet-50 lie from 12% below to 26%
 //! above them, those of ResNet-18 on small pictures within 3%.
 
-use cohabit_policy::interference::Member;
+use cohabit_policy::interference::SetMember;
 use cohabit_types::Bytes;
 
 const MIB: f64 = (1_u64 << 20) as f64;
@@ -24,7 +24,7 @@ const KNOWN: [(&str, f64, f64); 7] = [
 const USUAL: (f64, f64) = (3_000.0, 16.0);
 
 /// What it probably holds.
-pub(super) fn stand_in(member: &Member) -> Bytes {
+pub(super) fn estimate_memory(member: &SetMember) -> Bytes {
     let known = KNOWN.iter().find(|(name, ..)| name.eq_ignore_ascii_case(&member.model));
     let (own, of_sample) = known.map_or(USUAL, |(_, own, of_sample)| (*own, *of_sample));
     Bytes(((own + of_sample * member.batch.unwrap_or(0) as f64) * MIB) as u64)

@@ -26,36 +26,36 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use cohabit_policy::interference::{
-    ByLaw, Configuration, FairShares, GpuKind, Interference, MeasuredSet, MeasuredTable, Member, Solo,
-    SoloBook,
+    AnalyticInterference, Configuration, GpuKind, Interference, MaxMinSharing, MeasuredSet, MeasuredTable,
+    SetMember, SoloMetrics, SoloMetricsTable,
 };
-use cohabit_types::{Bytes, ModelDescription, Stage, StretchSharing};
+use cohabit_types::{Bytes, ModelDescription, PipelineStage, SharingStrategy};
 
-use self::as_measured::AsMeasured;
+use self::as_measured::MeasuredSharing;
 pub use self::error::MeasurementsError;
 #[cfg(feature = "learned")]
 pub use self::read::read_measurements;
 use self::table::Table;
-use self::truth::Truth;
-use crate::shape::Shape;
+use self::truth::GroundTruth;
+use crate::shape::MachineSpec;
 
 /// What was measured on the makes of GPU that a cluster has.
 #[derive(Debug, Clone)]
 pub struct Measurements {
-    trained: Vec<Trained>,
+    trained: Vec<MeasuredConfiguration>,
     /// Each of them alone.
-    solos: Arc<SoloBook>,
+    solos: Arc<SoloMetricsTable>,
     /// Of the machines' devices; the smallest, where there are several of a make.
     capacities: BTreeMap<GpuKind, Bytes>,
     /// How those shared a device that were measured together, where the table tells.
-    sharing: BTreeMap<GpuKind, Option<StretchSharing>>,
+    sharing: BTreeMap<GpuKind, Option<SharingStrategy>>,
     /// Every pair of configurations, and larger sets as far as they were measured.
     sets: Vec<MeasuredSet>,
 }
 
 /// A configuration that a job may train.
 #[derive(Debug, Clone, PartialEq)]
-pub(super) struct Trained {
+pub(super) struct MeasuredConfiguration {
     /// What tables and predictors know it by.
     configuration: Configuration,
     /// One stage on one device.
@@ -72,7 +72,7 @@ impl Measurements {
     ///
     /// # Errors
     /// If nothing was measured on one of the makes, or nothing is left that could run.
-    pub fn of(measured: &[MeasuredSet], machines: &[Shape]) -> Result<Measurements, MeasurementsError> {
+    pub fn of(measured: &[MeasuredSet], machines: &[MachineSpec]) -> Result<Measurements, MeasurementsError> {
         let mut makes: BTreeMap<&str, Bytes> = BTreeMap::new();
         for machine in machines {
             let memory = machine.device_memory.unwrap_or(Bytes(u64::MAX));
@@ -82,10 +82,10 @@ impl Measurements {
         let tables = makes.iter().map(|(make, memory)| Table::of_make(measured, make, *memory));
         let tables = tables.collect::<Result<Vec<Table>, _>>()?;
         let first = tables.first().ok_or(MeasurementsError::NoMachines)?;
-        let everywhere = first.members().filter_map(|member| Trained::on_all(member, &tables));
-        let mut trained: Vec<Trained> = everywhere.collect();
+        let everywhere = first.members().filter_map(|member| MeasuredConfiguration::on_all(member, &tables));
+        let mut trained: Vec<MeasuredConfiguration> = everywhere.collect();
         // A job does not tell its precision: of those that differ in nothing else there is only the first.
-        let told = |it: &Trained| (it.configuration.model.clone(), it.configuration.batch);
+        let told = |it: &MeasuredConfiguration| (it.configuration.model.clone(), it.configuration.batch);
         trained.dedup_by_key(|it| told(it));
         if trained.is_empty() {
             return Err(MeasurementsError::NothingFits);
@@ -102,56 +102,56 @@ impl Measurements {
 
     /// The measured table as the truth; what it does not know at all is slowed by the law.
     #[must_use]
-    pub fn by_table(&self) -> Arc<dyn Interference> {
+    pub fn table_truth(&self) -> Arc<dyn Interference> {
         self.by(Arc::new(MeasuredTable::of(&self.sets)))
     }
 
     /// The law of slowdown as the truth, from how busy each configuration keeps a GPU.
     #[must_use]
-    pub fn by_law(&self) -> Arc<dyn Interference> {
-        self.by(Arc::new(ByLaw::<FairShares>::default()))
+    pub fn law_truth(&self) -> Arc<dyn Interference> {
+        self.by(Arc::new(AnalyticInterference::<MaxMinSharing>::default()))
     }
 
     /// What this says as the truth, from what each configuration is alone.
     #[must_use]
     pub fn by(&self, interference: Arc<dyn Interference>) -> Arc<dyn Interference> {
         let (solos, capacities) = (self.solos.clone(), self.capacities.clone());
-        Arc::new(Truth { solos, capacities, by: interference })
+        Arc::new(GroundTruth { solos, capacities, by: interference })
     }
 
     /// A predictor that is asked as if the devices shared as those that were measured.
     #[must_use]
-    pub fn asking(&self, predictor: Arc<dyn Interference>) -> Arc<dyn Interference> {
-        Arc::new(AsMeasured { sharing: self.sharing.clone(), predictor })
+    pub fn with_measured_sharing(&self, predictor: Arc<dyn Interference>) -> Arc<dyn Interference> {
+        Arc::new(MeasuredSharing { sharing: self.sharing.clone(), predictor })
     }
 
     /// Each configuration alone on each make: what a policy may know of it.
     #[must_use]
-    pub fn solos(&self) -> Arc<SoloBook> {
+    pub fn solos(&self) -> Arc<SoloMetricsTable> {
         self.solos.clone()
     }
 
     /// What jobs may train.
-    pub(super) fn trained(&self) -> &[Trained] {
+    pub(super) fn trained(&self) -> &[MeasuredConfiguration] {
         &self.trained
     }
 }
 
-impl Trained {
+impl MeasuredConfiguration {
     /// A member of one table, if it was measured alone in all of them and fits.
-    fn on_all(member: &Member, tables: &[Table]) -> Option<Trained> {
+    fn on_all(member: &SetMember, tables: &[Table]) -> Option<MeasuredConfiguration> {
         let configuration = member.configuration();
-        let of_makes: Option<Vec<(&Table, Solo)>> =
+        let of_makes: Option<Vec<(&Table, SoloMetrics)>> =
             tables.iter().map(|table| Some((table, table.solo(&configuration)?))).collect();
         let of_makes = of_makes?;
         let measured = of_makes.iter().filter_map(|(_, solo)| solo.memory).fold(None, greater);
-        let memory = measured.map_or_else(|| memory::stand_in(member), |bytes| Bytes(bytes as u64));
+        let memory = measured.map_or_else(|| memory::estimate_memory(member), |bytes| Bytes(bytes as u64));
         let fits = tables.iter().all(|table| memory <= table.memory);
         let busy: f64 = of_makes.iter().filter_map(|(_, solo)| solo.utilisation).sum();
-        let seconds = |solo: &Solo| solo.rate.map(f64::recip);
+        let seconds = |solo: &SoloMetrics| solo.rate.map(f64::recip);
         let seconds_on: BTreeMap<String, f64> =
             of_makes.iter().filter_map(|(table, solo)| Some((table.make.clone(), seconds(solo)?))).collect();
-        fits.then(|| Trained {
+        fits.then(|| MeasuredConfiguration {
             configuration,
             model: description(member, seconds_on),
             memory,
@@ -160,12 +160,12 @@ impl Trained {
     }
 }
 
-fn book(trained: &[Trained], tables: &[Table]) -> SoloBook {
-    let mut book = SoloBook::default();
+fn book(trained: &[MeasuredConfiguration], tables: &[Table]) -> SoloMetricsTable {
+    let mut book = SoloMetricsTable::default();
     for it in trained {
         for table in tables {
             if let Some(solo) = table.solo(&it.configuration) {
-                let solo = Solo { memory: Some(it.memory.0 as f64), ..solo };
+                let solo = SoloMetrics { memory: Some(it.memory.0 as f64), ..solo };
                 book.insert(table.kind(), it.configuration.clone(), solo);
             }
         }
@@ -178,10 +178,10 @@ fn greater(one: Option<f64>, other: f64) -> Option<f64> {
 }
 
 /// What a user would say of it.
-fn description(member: &Member, seconds_on: BTreeMap<String, f64>) -> ModelDescription {
+fn description(member: &SetMember, seconds_on: BTreeMap<String, f64>) -> ModelDescription {
     let features = &member.features;
     let usual = seconds_on.values().sum::<f64>() / seconds_on.len().max(1) as f64;
-    let stage = Stage {
+    let stage = PipelineStage {
         replicas: 1,
         compute_seconds: usual,
         compute_seconds_on: seconds_on,

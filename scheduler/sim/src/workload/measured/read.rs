@@ -3,7 +3,7 @@
 use std::io::{BufRead, BufReader, Cursor, Read};
 
 use cohabit_policy::interference::MeasuredSet;
-use cohabit_predict::interference::{Format, ReadError, read};
+use cohabit_predict::interference::{MeasurementFormat, ReadError, read};
 
 /// A column that only a table of pairs has.
 const OF_PAIRS: &str = "model1";
@@ -17,6 +17,6 @@ pub fn read_measurements(source: impl Read) -> Result<Vec<MeasuredSet>, ReadErro
     let mut heading = String::new();
     text.read_line(&mut heading).map_err(csv::Error::from)?;
     let is_pairs = heading.trim().split(',').any(|column| column == OF_PAIRS);
-    let format = if is_pairs { Format::GavelPairs } else { Format::CoLocation };
+    let format = if is_pairs { MeasurementFormat::GavelPairs } else { MeasurementFormat::ColocationSet };
     read(Cursor::new(heading).chain(text), format)
 }

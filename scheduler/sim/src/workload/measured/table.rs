@@ -3,16 +3,16 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use cohabit_policy::interference::{
-    CoLocation, Configuration, GpuKind, MeasuredSet, Member, Observed, Outcome, Solo,
+    ColocationSet, Configuration, GpuKind, MeasuredMember, MeasuredSet, SetMember, SetOutcome, SoloMetrics,
 };
-use cohabit_types::{Bytes, StretchSharing};
+use cohabit_types::{Bytes, SharingStrategy};
 
-use super::completion::{Suffered, Usual};
+use super::completion::{AdditiveEffects, PairSlowdown};
 use super::error::MeasurementsError;
 
 /// Sets of two and more are taken from the first of these that there is: they are not to be mixed.
-const SHARING: [Option<StretchSharing>; 4] =
-    [Some(StretchSharing::Mps), None, Some(StretchSharing::TimeSliced), Some(StretchSharing::Exclusive)];
+const SHARING: [Option<SharingStrategy>; 4] =
+    [Some(SharingStrategy::Mps), None, Some(SharingStrategy::TimeSliced), Some(SharingStrategy::Exclusive)];
 /// Two jobs that each keep a GPU busy for so large a part of the time do not yet slow each other down, by the
 /// law of slowdown; beyond that the slowdown is how many times as busy they are.
 const BUSY_OF_HARMLESS: f64 = 0.475;
@@ -24,12 +24,12 @@ pub(super) struct Table {
     /// The least that such a device of the cluster has.
     pub(super) memory: Bytes,
     /// By configuration, with what was measured alone.
-    members: BTreeMap<Configuration, Member>,
+    members: BTreeMap<Configuration, SetMember>,
     /// How those share of the sets of two and more.
-    pub(super) sharing: Option<StretchSharing>,
+    pub(super) sharing: Option<SharingStrategy>,
     /// Sets of two and more.
     sets: Vec<MeasuredSet>,
-    usual: Usual,
+    usual: AdditiveEffects,
 }
 
 impl Table {
@@ -40,7 +40,7 @@ impl Table {
     ) -> Result<Table, MeasurementsError> {
         let own = measured.iter().filter(|it| is_make(&it.set.gpu, make));
         // Where devices have more memory than the measured one, nobody knows what would have fitted.
-        let own = own.filter(|it| it.outcome != Outcome::DidNotFit || tells_room(&it.set.gpu, memory));
+        let own = own.filter(|it| it.outcome != SetOutcome::DidNotFit || tells_room(&it.set.gpu, memory));
         let own: Vec<MeasuredSet> = own.map(|it| renamed(it, make)).collect();
         if own.is_empty() {
             let known: BTreeSet<&str> = measured.iter().map(|it| it.set.gpu.name()).collect();
@@ -65,17 +65,17 @@ impl Table {
     }
 
     /// Everything that occurs in it.
-    pub(super) fn members(&self) -> impl Iterator<Item = &Member> {
+    pub(super) fn members(&self) -> impl Iterator<Item = &SetMember> {
         self.members.values()
     }
 
     /// A configuration alone, if its rate was measured. How busy it keeps the GPU follows from what two of it
     /// do to each other, where that was not measured.
-    pub(super) fn solo(&self, configuration: &Configuration) -> Option<Solo> {
+    pub(super) fn solo(&self, configuration: &Configuration) -> Option<SoloMetrics> {
         let solo = &self.members.get(configuration)?.solo;
         solo.rate.filter(|rate| *rate > 0.0)?;
         let usual = || (BUSY_OF_HARMLESS * self.twice(configuration)).min(1.0);
-        Some(Solo { utilisation: Some(solo.utilisation.unwrap_or_else(usual)), ..solo.clone() })
+        Some(SoloMetrics { utilisation: Some(solo.utilisation.unwrap_or_else(usual)), ..solo.clone() })
     }
 
     /// The slowdown of a configuration beside another job of the same.
@@ -83,8 +83,8 @@ impl Table {
         let pair = |it: &&MeasuredSet| it.set.members.len() == 2;
         let both = |it: &&MeasuredSet| it.set.members.iter().all(|it| it.configuration() == *configuration);
         let observed = self.sets.iter().filter(pair).filter(both).find_map(|it| match &it.outcome {
-            Outcome::Ran(observed) => Some(observed.iter().map(|it| it.slowdown).sum::<f64>() / 2.0),
-            Outcome::DidNotFit => None,
+            SetOutcome::Ran(observed) => Some(observed.iter().map(|it| it.slowdown).sum::<f64>() / 2.0),
+            SetOutcome::DidNotFit => None,
         });
         observed.unwrap_or_else(|| self.usual.slowdown(configuration, configuration))
     }
@@ -97,13 +97,13 @@ impl Table {
             for other in &known[place..] {
                 let pair = [one, other].map(|it| self.members.get(it).cloned());
                 if let [Some(first), Some(second)] = pair {
-                    let slowdown = |who, beside| Observed {
+                    let slowdown = |who, beside| MeasuredMember {
                         slowdown: self.usual.slowdown(who, beside),
-                        ..Observed::default()
+                        ..MeasuredMember::default()
                     };
-                    let outcome = Outcome::Ran(vec![slowdown(one, other), slowdown(other, one)]);
+                    let outcome = SetOutcome::Ran(vec![slowdown(one, other), slowdown(other, one)]);
                     let members = vec![first, second];
-                    let set = CoLocation { gpu: self.kind(), sharing: None, members };
+                    let set = ColocationSet { gpu: self.kind(), sharing: None, members };
                     added.push(MeasuredSet { set, outcome });
                 }
             }
@@ -127,7 +127,7 @@ fn tells_room(gpu: &GpuKind, memory: Bytes) -> bool {
 
 /// With the cluster's name for the GPU.
 fn renamed(measured: &MeasuredSet, make: &str) -> MeasuredSet {
-    let set = CoLocation { gpu: GpuKind::named(make), ..measured.set.clone() };
+    let set = ColocationSet { gpu: GpuKind::named(make), ..measured.set.clone() };
     MeasuredSet { set, outcome: measured.outcome.clone() }
 }
 
@@ -137,7 +137,7 @@ fn without_sharing(mut measured: MeasuredSet) -> MeasuredSet {
 }
 
 /// The first that is told of it counts, but the most memory.
-fn remember(members: &mut BTreeMap<Configuration, Member>, member: &Member) {
+fn remember(members: &mut BTreeMap<Configuration, SetMember>, member: &SetMember) {
     let known = members.entry(member.configuration()).or_insert_with(|| member.clone());
     let (solo, told) = (&mut known.solo, &member.solo);
     solo.rate = solo.rate.or(told.rate);
@@ -145,21 +145,25 @@ fn remember(members: &mut BTreeMap<Configuration, Member>, member: &Member) {
     solo.memory = [solo.memory, told.memory].into_iter().flatten().reduce(f64::max);
 }
 
-fn usual(sets: &[MeasuredSet]) -> Usual {
+fn usual(sets: &[MeasuredSet]) -> AdditiveEffects {
     let configurations: Vec<Vec<Configuration>> =
-        sets.iter().map(|it| it.set.members.iter().map(Member::configuration).collect()).collect();
+        sets.iter().map(|it| it.set.members.iter().map(SetMember::configuration).collect()).collect();
     let mut suffered = Vec::new();
     for (it, members) in sets.iter().zip(&configurations) {
-        if let ([one, other], Outcome::Ran(observed)) = (&members[..], &it.outcome) {
+        if let ([one, other], SetOutcome::Ran(observed)) = (&members[..], &it.outcome) {
             let both = [(one, other), (other, one)].into_iter().zip(observed);
-            suffered.extend(both.map(|((who, beside), it)| Suffered { who, beside, slowdown: it.slowdown }));
+            suffered.extend(both.map(|((who, beside), it)| PairSlowdown {
+                who,
+                beside,
+                slowdown: it.slowdown,
+            }));
         }
     }
-    Usual::of(&suffered)
+    AdditiveEffects::of(&suffered)
 }
 
 fn key(measured: &MeasuredSet) -> Vec<Configuration> {
-    let mut key: Vec<Configuration> = measured.set.members.iter().map(Member::configuration).collect();
+    let mut key: Vec<Configuration> = measured.set.members.iter().map(SetMember::configuration).collect();
     key.sort();
     key
 }

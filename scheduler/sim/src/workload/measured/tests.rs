@@ -1,14 +1,14 @@
 //! Tables by hand: what was measured is true, and what was not follows from it.
 
-use cohabit_policy::interference::{CoLocation, Colocated};
+use cohabit_policy::interference::{ColocationEstimate, ColocationSet};
 
 use super::*;
-use crate::shape::Shape;
+use crate::shape::MachineSpec;
 
 const GIB: u64 = 1 << 30;
 
-fn machine(model: &str, gibibytes: u64) -> Shape {
-    Shape::new("node", 1).with_gpu(model, Bytes(gibibytes * GIB))
+fn machine(model: &str, gibibytes: u64) -> MachineSpec {
+    MachineSpec::new("node", 1).with_gpu(model, Bytes(gibibytes * GIB))
 }
 
 const HEADING: &str = "set,gpu,sharing,model,batch,solo_rate,rate,solo_mem,mem,solo_util,util,feasible\n";
@@ -44,28 +44,28 @@ fn three() -> Vec<MeasuredSet> {
     ])
 }
 
-fn on(shape: Shape) -> Measurements {
+fn on(shape: MachineSpec) -> Measurements {
     Measurements::of(&three(), &[shape]).unwrap()
 }
 
 /// What is true of models beside each other on a V100, each with its only batch size.
-fn fate(truth: &dyn Interference, models: &[&str]) -> Vec<Colocated> {
+fn fate(truth: &dyn Interference, models: &[&str]) -> Vec<ColocationEstimate> {
     let member = |model: &&str| {
         let batch = match *model {
             "a" => Some(1),
             "b" => Some(2),
             _ => None,
         };
-        Member { model: (*model).to_owned(), batch, ..Member::default() }
+        SetMember { model: (*model).to_owned(), batch, ..SetMember::default() }
     };
     let members = models.iter().map(member).collect();
-    let set = CoLocation { gpu: GpuKind::named("V100"), sharing: None, members };
+    let set = ColocationSet { gpu: GpuKind::named("V100"), sharing: None, members };
     truth.predict(&[set]).remove(0)
 }
 
 #[track_caller]
 fn slowed(measured: &Measurements, models: &[&str], slowdowns: &[f64]) {
-    let fates = fate(&*measured.by_table(), models);
+    let fates = fate(&*measured.table_truth(), models);
     let close = fates.iter().zip(slowdowns).all(|(fate, should)| (fate.slowdown - should).abs() < 1e-4);
     assert!(close && fates.len() == slowdowns.len(), "{fates:?} instead of {slowdowns:?}");
 }
@@ -87,7 +87,7 @@ fn what_each_partner_costs_adds_up() {
 
 #[test]
 fn sets_without_room_do_not_fit() {
-    let truth = on(machine("V100", 16)).by_table();
+    let truth = on(machine("V100", 16)).table_truth();
     let fits = |models: &[&str]| fate(&*truth, models).iter().map(|it| it.fits).collect::<Vec<_>>();
     assert_eq!(fits(&["a", "b"]), [1.0, 1.0], "13 of 16 GiB");
     assert_eq!(fits(&["b", "c"]), [0.0, 0.0], "15 of 16 GiB, but it was tried");
@@ -97,7 +97,7 @@ fn sets_without_room_do_not_fit() {
 
 #[test]
 fn what_did_not_fit_may_fit_where_there_is_more_memory() {
-    let fates = fate(&*on(machine("V100", 32)).by_table(), &["b", "c"]);
+    let fates = fate(&*on(machine("V100", 32)).table_truth(), &["b", "c"]);
     assert!(fates.iter().all(|fate| fate.fits == 1.0) && fates[0].slowdown > 1.0, "{fates:?}");
 }
 
@@ -107,7 +107,7 @@ fn busy_is_what_was_measured_or_what_two_of_it_do_to_each_other() {
     let busy: Vec<f64> = measured.trained().iter().map(|trained| trained.busy).collect();
     assert!((busy[0] - 0.475 * 2.0).abs() < 1e-9 && busy[1..] == [0.6, 0.3], "{busy:?}");
     // The law slows two that need 0.95 each by as much as was measured.
-    let twice = fate(&*measured.by_law(), &["a", "a"]);
+    let twice = fate(&*measured.law_truth(), &["a", "a"]);
     assert!(twice.iter().all(|fate| (fate.slowdown - 2.0).abs() < 1e-9), "{twice:?}");
 }
 
@@ -116,8 +116,8 @@ fn busy_is_what_was_measured_or_what_two_of_it_do_to_each_other() {
 struct Three;
 
 impl Interference for Three {
-    fn predict(&self, sets: &[CoLocation]) -> Vec<Vec<Colocated>> {
-        let said = |member: &Member| Colocated::slowed(member, 3.0, 0.0);
+    fn predict(&self, sets: &[ColocationSet]) -> Vec<Vec<ColocationEstimate>> {
+        let said = |member: &SetMember| ColocationEstimate::slowed(member, 3.0, 0.0);
         sets.iter().map(|set| set.members.iter().map(said).collect()).collect()
     }
 }
@@ -138,10 +138,11 @@ fn whatever_is_the_truth_memory_is_that_of_the_devices() {
 struct OfMps;
 
 impl Interference for OfMps {
-    fn predict(&self, sets: &[CoLocation]) -> Vec<Vec<Colocated>> {
-        let slowdown = |set: &CoLocation| if set.sharing == Some(StretchSharing::Mps) { 1.5 } else { 9.0 };
-        let said = |set: &CoLocation| {
-            set.members.iter().map(|it| Colocated::slowed(it, slowdown(set), 0.0)).collect()
+    fn predict(&self, sets: &[ColocationSet]) -> Vec<Vec<ColocationEstimate>> {
+        let slowdown =
+            |set: &ColocationSet| if set.sharing == Some(SharingStrategy::Mps) { 1.5 } else { 9.0 };
+        let said = |set: &ColocationSet| {
+            set.members.iter().map(|it| ColocationEstimate::slowed(it, slowdown(set), 0.0)).collect()
         };
         sets.iter().map(said).collect()
     }
@@ -149,10 +150,10 @@ impl Interference for OfMps {
 
 #[test]
 fn a_predictor_is_asked_about_gpus_that_share_as_those_of_the_table() {
-    let asked = on(machine("V100", 16)).asking(Arc::new(OfMps));
+    let asked = on(machine("V100", 16)).with_measured_sharing(Arc::new(OfMps));
     assert_eq!(fate(&*asked, &["a", "b"])[0].slowdown, 1.5);
     let elsewhere =
-        CoLocation { gpu: GpuKind::named("h200"), members: vec![Member::default(); 2], sharing: None };
+        ColocationSet { gpu: GpuKind::named("h200"), members: vec![SetMember::default(); 2], sharing: None };
     assert_eq!(asked.predict(&[elsewhere])[0][0].slowdown, 9.0);
 }
 
@@ -173,10 +174,10 @@ fn a_pair_that_nobody_measured_follows_from_how_others_fared_beside_each_of_the_
     }
     let rows: Vec<&str> = rows.iter().map(String::as_str).collect();
     let measured = Measurements::of(&table(&rows), &[machine("V100", 16)]).unwrap();
-    let member = |who: usize| Member { model: format!("m{who}"), batch: Some(1), ..Member::default() };
+    let member = |who: usize| SetMember { model: format!("m{who}"), batch: Some(1), ..SetMember::default() };
     let members = vec![member(1), member(3)];
-    let set = CoLocation { gpu: GpuKind::named("v100"), sharing: None, members };
-    let fates = measured.by_table().predict(&[set]).remove(0);
+    let set = ColocationSet { gpu: GpuKind::named("v100"), sharing: None, members };
+    let fates = measured.table_truth().predict(&[set]).remove(0);
     for (fate, should) in fates.iter().zip([1.2 * 1.6, 1.1 * 1.4]) {
         assert!((fate.slowdown / should - 1.0).abs() < 0.06, "{fates:?} instead of {should}");
     }

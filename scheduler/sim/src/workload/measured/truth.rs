@@ -3,49 +3,51 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use cohabit_policy::interference::{CoLocation, Colocated, GpuKind, Interference, Member, Solo, SoloBook};
+use cohabit_policy::interference::{
+    ColocationEstimate, ColocationSet, GpuKind, Interference, SetMember, SoloMetrics, SoloMetricsTable,
+};
 use cohabit_types::Bytes;
 
 /// What is true of configurations beside each other.
 #[derive(Debug)]
-pub(super) struct Truth {
-    pub(super) solos: Arc<SoloBook>,
+pub(super) struct GroundTruth {
+    pub(super) solos: Arc<SoloMetricsTable>,
     /// The memory of each kind of GPU.
     pub(super) capacities: BTreeMap<GpuKind, Bytes>,
     pub(super) by: Arc<dyn Interference>,
 }
 
-impl Interference for Truth {
-    fn predict(&self, sets: &[CoLocation]) -> Vec<Vec<Colocated>> {
-        let known: Vec<CoLocation> = sets.iter().map(|set| self.known(set)).collect();
-        let asked: Vec<CoLocation> = known.iter().cloned().map(without_memory).collect();
+impl Interference for GroundTruth {
+    fn predict(&self, sets: &[ColocationSet]) -> Vec<Vec<ColocationEstimate>> {
+        let known: Vec<ColocationSet> = sets.iter().map(|set| self.known(set)).collect();
+        let asked: Vec<ColocationSet> = known.iter().cloned().map(without_memory).collect();
         let said = self.by.predict(&asked);
         known.iter().zip(said).map(|(set, said)| self.with_room(set, said)).collect()
     }
 }
 
-impl Truth {
+impl GroundTruth {
     /// The set by what is true of its members alone. How they share does not matter: there is one truth.
-    fn known(&self, set: &CoLocation) -> CoLocation {
+    fn known(&self, set: &ColocationSet) -> ColocationSet {
         let members = set.members.iter().map(|member| self.member(&set.gpu, member));
-        CoLocation { gpu: set.gpu.clone(), sharing: None, members: members.collect() }
+        ColocationSet { gpu: set.gpu.clone(), sharing: None, members: members.collect() }
     }
 
-    fn member(&self, gpu: &GpuKind, member: &Member) -> Member {
+    fn member(&self, gpu: &GpuKind, member: &SetMember) -> SetMember {
         match self.solos.find(gpu, &member.configuration()) {
             Some((known, solo)) => {
-                Member { precision: known.precision.clone(), solo: solo.clone(), ..member.clone() }
+                SetMember { precision: known.precision.clone(), solo: solo.clone(), ..member.clone() }
             }
             None => member.clone(),
         }
     }
 
     /// With memory, and whether it suffices on the devices of this cluster.
-    fn with_room(&self, set: &CoLocation, said: Vec<Colocated>) -> Vec<Colocated> {
+    fn with_room(&self, set: &ColocationSet, said: Vec<ColocationEstimate>) -> Vec<ColocationEstimate> {
         let held: f64 = set.members.iter().filter_map(|member| member.solo.memory).sum();
         let has_room = self.capacities.get(&set.gpu).is_none_or(|all| held <= all.0 as f64);
-        let fits = |said: &Colocated| if has_room { said.fits } else { 0.0 };
-        let told = |(said, member): (Colocated, &Member)| Colocated {
+        let fits = |said: &ColocationEstimate| if has_room { said.fits } else { 0.0 };
+        let told = |(said, member): (ColocationEstimate, &SetMember)| ColocationEstimate {
             memory: member.solo.memory,
             fits: fits(&said),
             ..said
@@ -55,9 +57,9 @@ impl Truth {
 }
 
 /// Who is asked would count with the memory of a data sheet.
-fn without_memory(mut set: CoLocation) -> CoLocation {
+fn without_memory(mut set: ColocationSet) -> ColocationSet {
     for member in &mut set.members {
-        member.solo = Solo { memory: None, ..std::mem::take(&mut member.solo) };
+        member.solo = SoloMetrics { memory: None, ..std::mem::take(&mut member.solo) };
     }
     set
 }

@@ -5,26 +5,26 @@ mod orders;
 
 use std::time::Duration;
 
-use cohabit_actor::{Actor, Address, Context, Failure, Reply};
-use cohabit_gpu::mps::{Daemon, Home, Tools};
+use cohabit_actor::{Actor, ActorFailure, Address, Context, ReplyTo};
+use cohabit_gpu::mps::{MpsDaemon, MpsDirectory, MpsPrograms};
 use cohabit_types::{DeviceId, RankId};
-use cohabit_worker_core::{Event, MpsOrder, MpsWord};
+use cohabit_worker_core::{MpsEvent, MpsOrder, WorkerEvent};
 use tokio::time::Instant;
 
-use super::owners::Owners;
-use super::proof::{Member, Proofs};
-use super::sight::{Breakdown, Depth, Sight};
+use super::mps_health::{MpsFailure, MpsHealth, ProbeDepth};
+use super::owners::ProcessOwners;
+use super::proof::{EnforcementChecks, RankPid};
 use super::within::within;
 use crate::daemon::driver::DriverMessage;
 
 /// How often it is looked whether the daemon is well.
-const LOOK: Duration = Duration::from_secs(1);
+const CHECK_INTERVAL: Duration = Duration::from_secs(1);
 
 /// How often the daemon is asked itself, while nobody waits for what it says.
-const ASK: Duration = Duration::from_secs(5);
+const QUERY_INTERVAL: Duration = Duration::from_secs(5);
 
 /// How long a look may take.
-const LOOK_LIMIT: Duration = Duration::from_secs(30);
+const CHECK_TIMEOUT: Duration = Duration::from_secs(30);
 
 /// What the actor is told.
 pub(crate) enum MpsMessage {
@@ -36,7 +36,7 @@ pub(crate) enum MpsMessage {
     /// It is time to look.
     Look,
     /// A rank has ended badly: look for a fault at once, and answer when the core has been told.
-    Examine(Reply<()>),
+    Examine(ReplyTo<()>),
     /// A rank that will be a client comes.
     Joined(RankId),
     /// Its first process has this number, which the server's log may name.
@@ -44,19 +44,19 @@ pub(crate) enum MpsMessage {
     /// It is gone.
     Left(RankId),
     /// These processes of ranks hold memory of the GPU.
-    HeldBy(Vec<Member>),
+    HeldBy(Vec<RankPid>),
 }
 
 /// The daemon of one GPU, or its absence.
 pub(crate) struct Mps {
     gpu: DeviceId,
-    home: Home,
+    home: MpsDirectory,
     /// Or what is missing.
-    tools: Result<Tools, String>,
-    owners: Owners,
+    tools: Result<MpsPrograms, String>,
+    owners: ProcessOwners,
     driver: Address<DriverMessage>,
     service: Service,
-    proofs: Proofs,
+    checks: EnforcementChecks,
     asked_at: Instant,
 }
 
@@ -64,58 +64,58 @@ pub(crate) struct Mps {
 enum Service {
     /// There is none that we know of.
     Absent,
-    Up(Daemon),
+    Up(MpsDaemon),
     /// The core knows of it, and will order what to do. None, if the daemon was given up.
-    Faulted(Option<Daemon>),
+    Faulted(Option<MpsDaemon>),
 }
 
 impl Mps {
     pub(crate) fn new(
         gpu: DeviceId,
-        home: Home,
-        tools: Result<Tools, String>,
-        owners: Owners,
+        home: MpsDirectory,
+        tools: Result<MpsPrograms, String>,
+        owners: ProcessOwners,
         driver: Address<DriverMessage>,
     ) -> Mps {
-        let (service, proofs) = (Service::Absent, Proofs::default());
-        Mps { gpu, home, tools, owners, driver, service, proofs, asked_at: Instant::now() }
+        let (service, checks) = (Service::Absent, EnforcementChecks::default());
+        Mps { gpu, home, tools, owners, driver, service, checks, asked_at: Instant::now() }
     }
 }
 
 impl Actor for Mps {
     type Message = MpsMessage;
 
-    async fn started(&mut self, context: &mut Context<Self>) -> Result<(), Failure> {
-        context.send_after(LOOK, MpsMessage::Look);
+    async fn started(&mut self, context: &mut Context<Self>) -> Result<(), ActorFailure> {
+        context.send_after(CHECK_INTERVAL, MpsMessage::Look);
         Ok(())
     }
 
-    async fn handle(&mut self, message: MpsMessage, context: &mut Context<Self>) -> Result<(), Failure> {
+    async fn handle(&mut self, message: MpsMessage, context: &mut Context<Self>) -> Result<(), ActorFailure> {
         match message {
             MpsMessage::Order(order) => {
-                let word = self.obey(order).await;
-                self.tell(Event::Mps(self.gpu.clone(), word)).await;
+                let word = self.execute(order).await;
+                self.tell(WorkerEvent::Mps(self.gpu.clone(), word)).await;
             }
             MpsMessage::Settle => self.settle().await,
             MpsMessage::Look => {
                 self.look(self.depth()).await;
-                context.send_after(LOOK, MpsMessage::Look);
+                context.send_after(CHECK_INTERVAL, MpsMessage::Look);
             }
             MpsMessage::Examine(reply_to) => {
-                self.look(Depth::Thorough).await;
+                self.look(ProbeDepth::Thorough).await;
                 reply_to.send(());
             }
-            MpsMessage::Joined(rank) => self.proofs.join(Instant::now(), rank),
+            MpsMessage::Joined(rank) => self.checks.join(Instant::now(), rank),
             MpsMessage::Runs(rank, pid) => self.owners.note(pid, rank),
-            MpsMessage::Left(rank) => self.proofs.leave(rank),
-            MpsMessage::HeldBy(holders) => self.proofs.held_by(holders),
+            MpsMessage::Left(rank) => self.checks.leave(rank),
+            MpsMessage::HeldBy(holders) => self.checks.held_by(holders),
         }
         Ok(())
     }
 
     /// The daemon stays for the ranks that go on; where there are none, nobody would ever stop it.
     async fn stopped(&mut self) {
-        if self.proofs.is_empty() {
+        if self.checks.is_empty() {
             self.leave().await;
         }
     }
@@ -126,49 +126,53 @@ impl Mps {
         std::mem::replace(&mut self.service, Service::Absent)
     }
 
-    fn depth(&self) -> Depth {
+    fn depth(&self) -> ProbeDepth {
         let now = Instant::now();
-        if self.proofs.is_waiting(now) || now >= self.asked_at + ASK { Depth::Thorough } else { Depth::Brief }
+        if self.checks.is_waiting(now) || now >= self.asked_at + QUERY_INTERVAL {
+            ProbeDepth::Thorough
+        } else {
+            ProbeDepth::Brief
+        }
     }
 
     /// Only at a daemon that is up: of a fault the core is told once.
-    async fn look(&mut self, depth: Depth) {
+    async fn look(&mut self, depth: ProbeDepth) {
         let mut daemon = match self.take() {
             Service::Up(daemon) => daemon,
             other @ (Service::Absent | Service::Faulted(_)) => return self.service = other,
         };
-        let work = move || (Sight::of(&mut daemon, depth), daemon);
-        match within(LOOK_LIMIT, work, drop).await {
-            Ok((Sight::Well(clients), daemon)) => {
+        let work = move || (MpsHealth::of(&mut daemon, depth), daemon);
+        match within(CHECK_TIMEOUT, work, drop).await {
+            Ok((MpsHealth::Well(clients), daemon)) => {
                 self.service = Service::Up(daemon);
                 if let Some(clients) = clients {
                     self.asked_at = Instant::now();
                     self.prove(&clients).await;
                 }
             }
-            Ok((Sight::Broken(breakdown), daemon)) => self.broken(Some(daemon), breakdown).await,
-            Err(detail) => self.broken(None, Breakdown { culprits: Vec::new(), detail }).await,
+            Ok((MpsHealth::Broken(breakdown), daemon)) => self.broken(Some(daemon), breakdown).await,
+            Err(detail) => self.broken(None, MpsFailure { culprits: Vec::new(), detail }).await,
         }
     }
 
-    async fn broken(&mut self, daemon: Option<Daemon>, breakdown: Breakdown) {
+    async fn broken(&mut self, daemon: Option<MpsDaemon>, breakdown: MpsFailure) {
         self.service = Service::Faulted(daemon);
         let culprit = breakdown.culprits.iter().find_map(|pid| self.owners.rank_of(*pid));
         let detail = breakdown.detail;
         tracing::warn!(gpu = %self.gpu, ?culprit, detail, "its MPS server is in fault");
-        self.tell(Event::Mps(self.gpu.clone(), MpsWord::Faulted { culprit, detail })).await;
+        self.tell(WorkerEvent::Mps(self.gpu.clone(), MpsEvent::Faulted { culprit, detail })).await;
     }
 
     async fn prove(&mut self, clients: &[i32]) {
         let members = clients.iter().filter_map(|pid| Some((self.owners.rank_of(*pid)?, *pid)));
-        let members: Vec<Member> = members.collect();
-        for (rank, enforcement) in self.proofs.compare(&members) {
-            self.tell(Event::Sharing(rank, enforcement)).await;
+        let members: Vec<RankPid> = members.collect();
+        for (rank, enforcement) in self.checks.compare(&members) {
+            self.tell(WorkerEvent::Sharing(rank, enforcement)).await;
         }
     }
 
     /// Without a driver the daemon is stopping, and the next one will look again.
-    async fn tell(&self, event: Event) {
+    async fn tell(&self, event: WorkerEvent) {
         let _ = self.driver.tell(DriverMessage::Happened(event)).await;
     }
 }

@@ -12,21 +12,21 @@ use cohabit_types::{Enforcement, RankId};
 use tokio::time::Instant;
 
 /// After so long without any client, a rank is expected to become one no sooner than others.
-const EAGER: Duration = Duration::from_secs(60);
+const FIRST_CLIENT_WINDOW: Duration = Duration::from_secs(60);
 
 /// A process of a rank.
-pub(crate) type Member = (RankId, i32);
+pub(crate) type RankPid = (RankId, i32);
 
 /// What is known of the ranks on one GPU.
 #[derive(Debug, Default)]
-pub(crate) struct Proofs {
-    ranks: BTreeMap<RankId, Proof>,
+pub(crate) struct EnforcementChecks {
+    ranks: BTreeMap<RankId, EnforcementCheck>,
     /// Who holds memory of the GPU, if the driver was asked since the clients were last compared with it.
-    holders: Option<Vec<Member>>,
+    holders: Option<Vec<RankPid>>,
 }
 
 #[derive(Debug)]
-struct Proof {
+struct EnforcementCheck {
     joined_at: Instant,
     /// Processes that held memory without being clients when it was last compared.
     suspects: BTreeSet<i32>,
@@ -34,10 +34,14 @@ struct Proof {
     told: Option<Enforcement>,
 }
 
-impl Proofs {
+impl EnforcementChecks {
     /// A rank that is to be a client comes.
     pub(crate) fn join(&mut self, now: Instant, rank: RankId) {
-        self.ranks.entry(rank).or_insert(Proof { joined_at: now, suspects: BTreeSet::new(), told: None });
+        self.ranks.entry(rank).or_insert(EnforcementCheck {
+            joined_at: now,
+            suspects: BTreeSet::new(),
+            told: None,
+        });
     }
 
     /// It is gone.
@@ -52,20 +56,20 @@ impl Proofs {
 
     /// Whether it matters to look at the clients soon.
     pub(crate) fn is_waiting(&self, now: Instant) -> bool {
-        self.ranks.values().any(|proof| proof.told.is_none() && now < proof.joined_at + EAGER)
+        self.ranks.values().any(|proof| proof.told.is_none() && now < proof.joined_at + FIRST_CLIENT_WINDOW)
     }
 
     /// These hold memory of the GPU, by the driver.
-    pub(crate) fn held_by(&mut self, holders: Vec<Member>) {
+    pub(crate) fn held_by(&mut self, holders: Vec<RankPid>) {
         self.holders = Some(holders);
     }
 
     /// These are the clients, by the MPS server, which was asked after the driver. Says what is new.
-    pub(crate) fn compare(&mut self, clients: &[Member]) -> Vec<(RankId, Enforcement)> {
+    pub(crate) fn compare(&mut self, clients: &[RankPid]) -> Vec<(RankId, Enforcement)> {
         let holders = self.holders.take();
         let mut news = Vec::new();
         for (rank, proof) in &mut self.ranks {
-            let own = |members: &[Member]| {
+            let own = |members: &[RankPid]| {
                 members.iter().filter(|(of, _)| of == rank).map(|(_, pid)| *pid).collect()
             };
             let clients: BTreeSet<i32> = own(clients);
@@ -78,7 +82,7 @@ impl Proofs {
     }
 }
 
-impl Proof {
+impl EnforcementCheck {
     /// Only if it is not what was last told.
     fn verdict(&mut self, clients: &BTreeSet<i32>, holders: Option<&BTreeSet<i32>>) -> Option<Enforcement> {
         let outside: BTreeSet<i32> = match holders {
@@ -121,76 +125,78 @@ mod tests {
     }
 
     /// Two ranks that have just come.
-    fn proofs() -> Proofs {
-        let mut proofs = Proofs::default();
-        proofs.join(Instant::now(), rank(1));
-        proofs.join(Instant::now(), rank(2));
-        proofs
+    fn checks() -> EnforcementChecks {
+        let mut checks = EnforcementChecks::default();
+        checks.join(Instant::now(), rank(1));
+        checks.join(Instant::now(), rank(2));
+        checks
     }
 
     #[test]
     fn a_rank_with_a_client_is_enforced_and_that_is_told_once() {
-        let mut proofs = proofs();
-        assert_eq!(proofs.compare(&[]), []);
-        assert_eq!(proofs.compare(&[(rank(1), 10)]), [(rank(1), Enforcement::Enforced)]);
-        proofs.held_by(vec![(rank(1), 10)]);
-        assert_eq!(proofs.compare(&[(rank(1), 10)]), []);
+        let mut checks = checks();
+        assert_eq!(checks.compare(&[]), []);
+        assert_eq!(checks.compare(&[(rank(1), 10)]), [(rank(1), Enforcement::Enforced)]);
+        checks.held_by(vec![(rank(1), 10)]);
+        assert_eq!(checks.compare(&[(rank(1), 10)]), []);
     }
 
     #[test]
     fn a_process_that_holds_memory_and_is_no_client_is_told_of_at_the_second_look() {
-        let mut proofs = proofs();
-        proofs.held_by(vec![(rank(1), 10), (rank(1), 11)]);
-        assert_eq!(proofs.compare(&[(rank(1), 10)]), []);
-        proofs.held_by(vec![(rank(1), 10), (rank(1), 11)]);
-        assert_eq!(proofs.compare(&[(rank(1), 10)]), [(rank(1), past_mps(11))]);
+        let mut checks = checks();
+        checks.held_by(vec![(rank(1), 10), (rank(1), 11)]);
+        assert_eq!(checks.compare(&[(rank(1), 10)]), []);
+        checks.held_by(vec![(rank(1), 10), (rank(1), 11)]);
+        assert_eq!(checks.compare(&[(rank(1), 10)]), [(rank(1), past_mps(11))]);
     }
 
     #[test]
     fn the_same_list_of_holders_accuses_nobody_twice() {
-        let mut proofs = proofs();
-        proofs.held_by(vec![(rank(1), 10)]);
-        assert_eq!(proofs.compare(&[]), []);
-        assert_eq!(proofs.compare(&[]), []);
+        let mut checks = checks();
+        checks.held_by(vec![(rank(1), 10)]);
+        assert_eq!(checks.compare(&[]), []);
+        assert_eq!(checks.compare(&[]), []);
     }
 
     #[test]
     fn a_process_that_becomes_a_client_between_two_looks_clears_its_rank() {
-        let mut proofs = proofs();
-        proofs.held_by(vec![(rank(1), 10)]);
-        assert_eq!(proofs.compare(&[]), []);
-        proofs.held_by(vec![(rank(1), 10)]);
-        assert_eq!(proofs.compare(&[(rank(1), 10)]), [(rank(1), Enforcement::Enforced)]);
+        let mut checks = checks();
+        checks.held_by(vec![(rank(1), 10)]);
+        assert_eq!(checks.compare(&[]), []);
+        checks.held_by(vec![(rank(1), 10)]);
+        assert_eq!(checks.compare(&[(rank(1), 10)]), [(rank(1), Enforcement::Enforced)]);
     }
 
     #[test]
     fn a_rank_comes_back_within_its_limits_when_its_stray_is_gone() {
-        let mut proofs = proofs();
+        let mut checks = checks();
         for _ in 0..2 {
-            proofs.held_by(vec![(rank(2), 10), (rank(2), 11)]);
-            proofs.compare(&[(rank(2), 10)]);
+            checks.held_by(vec![(rank(2), 10), (rank(2), 11)]);
+            checks.compare(&[(rank(2), 10)]);
         }
-        proofs.held_by(vec![(rank(2), 10)]);
-        assert_eq!(proofs.compare(&[(rank(2), 10)]), [(rank(2), Enforcement::Enforced)]);
+        checks.held_by(vec![(rank(2), 10)]);
+        assert_eq!(checks.compare(&[(rank(2), 10)]), [(rank(2), Enforcement::Enforced)]);
     }
 
     #[test]
     fn clients_are_looked_for_eagerly_while_a_new_rank_has_none() {
         let now = Instant::now();
-        let mut proofs = Proofs::default();
-        assert!(proofs.is_empty() && !proofs.is_waiting(now));
-        proofs.join(now, rank(1));
-        assert!(!proofs.is_empty() && proofs.is_waiting(now) && !proofs.is_waiting(now + EAGER));
-        proofs.compare(&[(rank(1), 10)]);
-        assert!(!proofs.is_waiting(now));
-        proofs.leave(rank(1));
-        assert!(proofs.is_empty());
+        let mut checks = EnforcementChecks::default();
+        assert!(checks.is_empty() && !checks.is_waiting(now));
+        checks.join(now, rank(1));
+        assert!(
+            !checks.is_empty() && checks.is_waiting(now) && !checks.is_waiting(now + FIRST_CLIENT_WINDOW)
+        );
+        checks.compare(&[(rank(1), 10)]);
+        assert!(!checks.is_waiting(now));
+        checks.leave(rank(1));
+        assert!(checks.is_empty());
     }
 
     #[test]
     fn who_is_not_expected_is_passed_over() {
-        let mut proofs = Proofs::default();
-        proofs.held_by(vec![(rank(1), 10)]);
-        assert_eq!(proofs.compare(&[(rank(1), 10)]), []);
+        let mut checks = EnforcementChecks::default();
+        checks.held_by(vec![(rank(1), 10)]);
+        assert_eq!(checks.compare(&[(rank(1), 10)]), []);
     }
 }

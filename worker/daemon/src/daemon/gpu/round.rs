@@ -2,45 +2,50 @@
 
 use std::collections::BTreeMap;
 
-use cohabit_gpu::{GpuError, Gpus, Look};
+use cohabit_gpu::{GpuError, GpuScan, NvmlSession};
 use cohabit_types::{Bytes, DeviceId, RankId};
 use cohabit_worker_core::GpuSample;
 
-use super::owners::{Owner, Owners};
-use super::proof::Member;
+use super::owners::{ProcessOwner, ProcessOwners};
+use super::proof::RankPid;
 
 /// What was seen.
 #[derive(Debug, Default)]
-pub(crate) struct Round {
+pub(crate) struct ScanRound {
     /// Of each GPU that answered, and each that is lost.
     pub(crate) samples: Vec<GpuSample>,
     /// The processes of ranks on each GPU that answered.
-    pub(crate) holders: Vec<(DeviceId, Vec<Member>)>,
+    pub(crate) holders: Vec<(DeviceId, Vec<RankPid>)>,
     /// What else there was, for the log.
     pub(crate) troubles: Vec<String>,
-    pub(crate) library: Library,
+    pub(crate) library: LibraryState,
 }
 
 /// Whether the driver's library can be used for the next look.
 #[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Library {
+pub(crate) enum LibraryState {
     #[default]
     Good,
     /// It has lost a GPU, or works no more: it must be opened anew.
     Stale,
 }
 
-impl Round {
+impl ScanRound {
     /// Looks at these GPUs; waits for the driver.
-    pub(crate) fn of(gpus: &Gpus, devices: &[DeviceId], owners: &Owners) -> Round {
-        let mut round = Round::default();
+    pub(crate) fn of(gpus: &NvmlSession, devices: &[DeviceId], owners: &ProcessOwners) -> ScanRound {
+        let mut round = ScanRound::default();
         for device in devices {
             round.add(device, gpus.look(device), |pid| owners.of(pid));
         }
         round
     }
 
-    fn add(&mut self, device: &DeviceId, look: Result<Look, GpuError>, owner_of: impl Fn(i32) -> Owner) {
+    fn add(
+        &mut self,
+        device: &DeviceId,
+        look: Result<GpuScan, GpuError>,
+        owner_of: impl Fn(i32) -> ProcessOwner,
+    ) {
         match look {
             Ok(look) => {
                 let (sample, holders) = attribute(device, look, owner_of);
@@ -48,13 +53,13 @@ impl Round {
                 self.holders.push((device.clone(), holders));
             }
             Err(GpuError::Lost(why)) => {
-                self.library = Library::Stale;
+                self.library = LibraryState::Stale;
                 let (device, reading) = (device.clone(), Err(why));
                 let sample = GpuSample { device, reading, ranks: Vec::new(), foreign_memory: Bytes::ZERO };
                 self.samples.push(sample);
             }
             Err(GpuError::Closed(why)) => {
-                self.library = Library::Stale;
+                self.library = LibraryState::Stale;
                 self.troubles.push(why);
             }
             Err(GpuError::Other(why)) => self.troubles.push(why),
@@ -64,19 +69,23 @@ impl Round {
 
 /// Whose the memory is, and which processes are of ranks. Memory of processes that cannot be seen from here
 /// is nobody's: it may be that of ranks.
-fn attribute(device: &DeviceId, look: Look, owner_of: impl Fn(i32) -> Owner) -> (GpuSample, Vec<Member>) {
+fn attribute(
+    device: &DeviceId,
+    look: GpuScan,
+    owner_of: impl Fn(i32) -> ProcessOwner,
+) -> (GpuSample, Vec<RankPid>) {
     let mut ranks: BTreeMap<RankId, Bytes> = BTreeMap::new();
     let (mut holders, mut foreign_memory) = (Vec::new(), Bytes::ZERO);
     for process in look.processes {
         let memory = process.memory.unwrap_or(Bytes::ZERO);
         match owner_of(process.pid) {
-            Owner::Rank(rank) => {
+            ProcessOwner::Rank(rank) => {
                 holders.push((rank, process.pid));
                 let held = ranks.entry(rank).or_default();
                 *held = Bytes(held.0 + memory.0);
             }
-            Owner::Stranger => foreign_memory = Bytes(foreign_memory.0 + memory.0),
-            Owner::Worker | Owner::Unseen => {}
+            ProcessOwner::Foreign => foreign_memory = Bytes(foreign_memory.0 + memory.0),
+            ProcessOwner::Worker | ProcessOwner::Unknown => {}
         }
     }
     let ranks = ranks.into_iter().filter(|(_, memory)| *memory > Bytes::ZERO).collect();
@@ -95,21 +104,21 @@ mod tests {
         DeviceId("GPU-a".into())
     }
 
-    fn look(processes: &[(i32, Option<u64>)]) -> Look {
+    fn look(processes: &[(i32, Option<u64>)]) -> GpuScan {
         let process =
             |(pid, memory): &(i32, Option<u64>)| GpuProcess { pid: *pid, memory: memory.map(Bytes) };
-        Look { reading: GpuReading::default(), processes: processes.iter().map(process).collect() }
+        GpuScan { reading: GpuReading::default(), processes: processes.iter().map(process).collect() }
     }
 
     #[test]
     fn memory_is_its_ranks_or_foreign_or_nobodys() {
         let rank = |job| JobId::new(job).attempt(1).rank(0);
         let owner_of = |pid| match pid {
-            1 | 2 => Owner::Rank(rank(1)),
-            3 => Owner::Rank(rank(2)),
-            4 => Owner::Worker,
-            5 | 6 => Owner::Stranger,
-            _ => Owner::Unseen,
+            1 | 2 => ProcessOwner::Rank(rank(1)),
+            3 => ProcessOwner::Rank(rank(2)),
+            4 => ProcessOwner::Worker,
+            5 | 6 => ProcessOwner::Foreign,
+            _ => ProcessOwner::Unknown,
         };
         let processes =
             [(1, Some(10)), (2, Some(20)), (3, None), (4, Some(40)), (5, Some(50)), (6, None), (7, Some(70))];
@@ -121,20 +130,20 @@ mod tests {
 
     #[test]
     fn a_library_that_fails_is_opened_anew_and_no_gpu_is_lost_by_it() {
-        let mut round = Round::default();
-        round.add(&gpu(), Err(GpuError::Closed("it failed".into())), |_| Owner::Unseen);
-        assert!(round.samples.is_empty() && round.library == Library::Stale);
+        let mut round = ScanRound::default();
+        round.add(&gpu(), Err(GpuError::Closed("it failed".into())), |_| ProcessOwner::Unknown);
+        assert!(round.samples.is_empty() && round.library == LibraryState::Stale);
         assert_eq!(round.troubles, ["it failed"]);
     }
 
     #[test]
     fn a_lost_gpu_is_told_of_and_one_that_did_not_answer_is_left_out() {
-        let mut round = Round::default();
-        round.add(&gpu(), Err(GpuError::Other("busy".into())), |_| Owner::Unseen);
-        assert!(round.samples.is_empty() && round.library == Library::Good);
+        let mut round = ScanRound::default();
+        round.add(&gpu(), Err(GpuError::Other("busy".into())), |_| ProcessOwner::Unknown);
+        assert!(round.samples.is_empty() && round.library == LibraryState::Good);
         assert_eq!(round.troubles, ["busy"]);
-        round.add(&gpu(), Err(GpuError::Lost("fell off the bus".into())), |_| Owner::Unseen);
+        round.add(&gpu(), Err(GpuError::Lost("fell off the bus".into())), |_| ProcessOwner::Unknown);
         assert_eq!(round.samples[0].reading, Err("fell off the bus".into()));
-        assert!(round.holders.is_empty() && round.library == Library::Stale);
+        assert!(round.holders.is_empty() && round.library == LibraryState::Stale);
     }
 }

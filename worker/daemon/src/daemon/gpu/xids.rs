@@ -10,7 +10,7 @@ use cohabit_gpu::{GpuError, Xid, XidWatch};
 use tokio::sync::mpsc;
 
 /// How often the thread looks whether anybody still listens.
-const PATIENCE: Duration = Duration::from_secs(1);
+const CHECK_INTERVAL: Duration = Duration::from_secs(1);
 
 /// Errors that may wait to be heard. They come in bursts, and the first of a burst tells the most.
 const ERRORS: usize = 64;
@@ -19,7 +19,7 @@ const ERRORS: usize = 64;
 ///
 /// # Errors
 /// When the machine has no more threads.
-pub(crate) fn heard_by(watch: XidWatch) -> io::Result<mpsc::Receiver<Xid>> {
+pub(crate) fn listen_for_xids(watch: XidWatch) -> io::Result<mpsc::Receiver<Xid>> {
     let (sender, receiver) = mpsc::channel(ERRORS);
     thread::Builder::new().name("xids".into()).spawn(move || listen(&watch, &sender))?;
     Ok(receiver)
@@ -27,7 +27,7 @@ pub(crate) fn heard_by(watch: XidWatch) -> io::Result<mpsc::Receiver<Xid>> {
 
 fn listen(watch: &XidWatch, sender: &mpsc::Sender<Xid>) {
     while !sender.is_closed() {
-        match watch.next(PATIENCE) {
+        match watch.next(CHECK_INTERVAL) {
             Ok(Some(xid)) => {
                 // Whether anybody still listens is asked in a moment.
                 let _ = sender.blocking_send(xid);

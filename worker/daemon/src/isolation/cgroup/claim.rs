@@ -10,13 +10,13 @@ use cohabit_types::{Demand, RankId};
 use procfs::process::Process;
 
 use super::rank::RankCgroup;
-use super::{Kernel, Tree, ensure};
+use super::{CgroupTree, Kernel, ensure};
 
 /// What limits need.
 const CONTROLLERS: [&str; 3] = ["cpu", "memory", "pids"];
 
 /// Tells a cgroup to pass them on to those within it.
-const PASSED_ON: &str = "+cpu +memory +pids";
+const SUBTREE_CONTROL: &str = "+cpu +memory +pids";
 
 /// Where the daemon and its executors live.
 const DAEMON: &str = "daemon";
@@ -51,7 +51,7 @@ impl Cgroups {
 
     /// The same for a process that lives in this cgroup.
     pub(super) fn claim_in(
-        tree: &impl Tree,
+        tree: &impl CgroupTree,
         own: &Path,
         process: i32,
         processes: u64,
@@ -77,19 +77,19 @@ impl Cgroups {
         }
     }
 
-    fn settle(&self, tree: &impl Tree, delegated: &Path, process: i32) -> std::io::Result<()> {
+    fn settle(&self, tree: &impl CgroupTree, delegated: &Path, process: i32) -> std::io::Result<()> {
         let daemon = delegated.join(DAEMON);
         ensure(tree, &daemon)?;
         tree.write(&daemon.join("cgroup.procs"), &process.to_string())?;
-        tree.write(&delegated.join("cgroup.subtree_control"), PASSED_ON)?;
+        tree.write(&delegated.join("cgroup.subtree_control"), SUBTREE_CONTROL)?;
         ensure(tree, &self.ranks)?;
-        tree.write(&self.ranks.join("cgroup.subtree_control"), PASSED_ON)?;
+        tree.write(&self.ranks.join("cgroup.subtree_control"), SUBTREE_CONTROL)?;
         self.sweep(tree);
         Ok(())
     }
 
     /// Removes what ranks of earlier times have left; where something still lives, nothing happens.
-    fn sweep(&self, tree: &impl Tree) {
+    fn sweep(&self, tree: &impl CgroupTree) {
         for attempt in tree.within(&self.ranks) {
             for rank in tree.within(&attempt) {
                 let _ = tree.remove(&rank);
@@ -112,7 +112,7 @@ impl Cgroups {
 
 /// What was handed over to a process that lives here: a daemon that was started in a leaf of its own, or that
 /// was here before, has what is around it.
-fn delegated(tree: &impl Tree, own: &Path) -> PathBuf {
+fn delegated(tree: &impl CgroupTree, own: &Path) -> PathBuf {
     let around = own.parent().filter(|_| own.file_name().is_some_and(|name| name == DAEMON));
     let is_free = |around: &&Path| living(tree, around).is_empty();
     around.filter(is_free).unwrap_or(own).to_owned()
@@ -122,7 +122,7 @@ fn delegated(tree: &impl Tree, own: &Path) -> PathBuf {
 ///
 /// # Errors
 /// Why not; for people.
-pub fn delegable() -> Result<(), String> {
+pub fn check_delegation() -> Result<(), String> {
     let missing = missing_controllers(&Kernel, &mounted()?.1).map_err(|error| error.to_string())?;
     if missing.is_empty() {
         return Ok(());
@@ -130,12 +130,12 @@ pub fn delegable() -> Result<(), String> {
     Err(format!("cgroups of version 2 lack the controllers {} here", missing.join(", ")))
 }
 
-fn missing_controllers(tree: &impl Tree, cgroup: &Path) -> std::io::Result<Vec<&'static str>> {
+fn missing_controllers(tree: &impl CgroupTree, cgroup: &Path) -> std::io::Result<Vec<&'static str>> {
     let there = tree.read(&cgroup.join("cgroup.controllers"))?;
     Ok(CONTROLLERS.into_iter().filter(|name| !there.split_whitespace().any(|it| it == *name)).collect())
 }
 
-fn living(tree: &impl Tree, cgroup: &Path) -> Vec<i32> {
+fn living(tree: &impl CgroupTree, cgroup: &Path) -> Vec<i32> {
     let text = tree.read(&cgroup.join("cgroup.procs")).unwrap_or_default();
     text.lines().filter_map(|line| line.trim().parse().ok()).collect()
 }

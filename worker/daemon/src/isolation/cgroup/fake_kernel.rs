@@ -13,7 +13,7 @@ use std::sync::{Mutex, MutexGuard};
 
 use nix::errno::Errno;
 
-use super::Tree;
+use super::CgroupTree;
 
 /// Files of each controller, as they are at first.
 const FILES: [(&str, &str, &str); 8] = [
@@ -131,7 +131,7 @@ impl Cgroup {
     }
 }
 
-impl Tree for FakeKernel {
+impl CgroupTree for FakeKernel {
     fn read(&self, file: &Path) -> io::Result<String> {
         let (path, name) = parts(file);
         let cgroups = self.lock();

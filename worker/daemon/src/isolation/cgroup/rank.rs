@@ -10,8 +10,8 @@ use cohabit_types::{Bytes, Outcome};
 use serde::{Deserialize, Serialize};
 use tokio::time::sleep;
 
-use super::{Kernel, Tree, count, ensure};
-use crate::files::{At, FileError};
+use super::{CgroupTree, Kernel, count, ensure};
+use crate::files::{FileContext, FileError};
 
 /// The time in which a job may use its cores for as long again, in microseconds.
 const PERIOD_US: u64 = 100_000;
@@ -24,7 +24,7 @@ const LARGEST_WEIGHT: u64 = 10_000;
 
 /// How often, a moment apart, it is tried to remove a cgroup: the kernel may not be done with what lived
 /// there.
-const REMOVALS: u32 = 100;
+const MAX_REMOVALS: u32 = 100;
 
 const PAUSE: Duration = Duration::from_millis(10);
 
@@ -65,7 +65,7 @@ impl RankCgroup {
     /// Leaves nothing of it.
     pub(crate) async fn clear(&self) {
         self.kill();
-        for _ in 0..REMOVALS {
+        for _ in 0..MAX_REMOVALS {
             match self.remove(&Kernel) {
                 Err(error) if error.kind() == io::ErrorKind::ResourceBusy => sleep(PAUSE).await,
                 Ok(()) | Err(_) => return,
@@ -77,7 +77,7 @@ impl RankCgroup {
         self.attempt.join(self.rank.to_string())
     }
 
-    pub(super) fn make(&self, tree: &impl Tree) -> io::Result<()> {
+    pub(super) fn make(&self, tree: &impl CgroupTree) -> io::Result<()> {
         ensure(tree, &self.attempt)?;
         for (file, value) in self.limits() {
             tree.write(&self.attempt.join(file), &value)?;
@@ -101,14 +101,14 @@ impl RankCgroup {
     }
 
     /// Memory that is swapped out would be more than the job claims. A kernel without swap has no such file.
-    fn forbid_swap(&self, tree: &impl Tree) -> io::Result<()> {
+    fn forbid_swap(&self, tree: &impl CgroupTree) -> io::Result<()> {
         match tree.write(&self.attempt.join("memory.swap.max"), "0") {
             Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
             written => written,
         }
     }
 
-    fn explained_by(&self, tree: &impl Tree, outcome: Outcome) -> Outcome {
+    fn explained_by(&self, tree: &impl CgroupTree, outcome: Outcome) -> Outcome {
         let was_killed = count(tree, &self.folder().join("memory.events"), "oom_kill") > 0;
         if outcome.succeeded() || !was_killed {
             return outcome;
@@ -123,7 +123,7 @@ impl RankCgroup {
     }
 
     /// The attempt's own stays while it has other ranks here.
-    fn remove(&self, tree: &impl Tree) -> io::Result<()> {
+    fn remove(&self, tree: &impl CgroupTree) -> io::Result<()> {
         tree.remove(&self.folder())?;
         let _ = tree.remove(&self.attempt);
         Ok(())

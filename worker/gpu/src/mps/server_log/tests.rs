@@ -49,7 +49,7 @@ const VOLTA: &str = "\
 ";
 
 fn faults(log: &str) -> Vec<Fault> {
-    let mut story = Story::default();
+    let mut story = FaultTracker::default();
     log.lines().for_each(|line| story.hear(line));
     story.tell()
 }
@@ -101,7 +101,7 @@ fn faults_one_after_another_are_several() {
 
 #[test]
 fn what_comes_late_of_a_fault_is_not_another_one() {
-    let mut story = Story::default();
+    let mut story = FaultTracker::default();
     BEFORE_580.lines().for_each(|line| story.hear(line));
     assert_eq!(story.tell().len(), 1);
     story.hear("[2024-07-01 09:00:03.000 Server   950] Client process 4712 encountered a fatal GPU error.");
@@ -179,13 +179,13 @@ fn who_comes_later_hears_what_came_after_the_last_reading() {
 #[test]
 fn the_last_words_of_a_log_are_without_their_time() {
     let (_folder, path) = log();
-    assert_eq!(last_words(&path), None);
+    assert_eq!(last_message(&path), None);
     let text = "\
 [2026-11-21 17:54:22.382 Control 28961] Starting new server 28961 for user 0
 [2026-11-21 17:54:22.383 Control 28948] Server 28961 exited with status 1
 [2026-11-21 17:54:22.383 Control 28948] UI closed
 ";
     append(&path, text);
-    assert_eq!(last_words(&path).as_deref(), Some("UI closed"));
+    assert_eq!(last_message(&path).as_deref(), Some("UI closed"));
     assert_eq!(last_exit(&path).as_deref(), Some("Server 28961 exited with status 1"));
 }

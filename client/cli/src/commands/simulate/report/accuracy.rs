@@ -2,13 +2,13 @@
 
 use std::fmt::Write as _;
 
-use cohabit_sim::{Comparison, Errors};
+use cohabit_sim::{AccuracyStats, EstimateErrors};
 
-use crate::commands::simulate::result::Outcomes;
-use crate::page::html::escaped;
+use crate::commands::simulate::result::SimulationResults;
+use crate::page::html::escape_html;
 
 /// Of the first seed of every policy; empty where nothing was estimated.
-pub(super) fn table(outcomes: &Outcomes) -> String {
+pub(super) fn table(outcomes: &SimulationResults) -> String {
     let mut rows = String::new();
     for (policy, runs) in outcomes.by_policy() {
         let Some(accuracy) = runs.first().map(|run| &run.evaluated.estimates) else { continue };
@@ -19,8 +19,12 @@ pub(super) fn table(outcomes: &Outcomes) -> String {
         ];
         for (kind, comparison) in kinds.into_iter().filter(|(_, comparison)| comparison.jobs > 0) {
             // Writing to a text cannot fail.
-            let _ =
-                writeln!(rows, "<tr><th>{}</th><td>{kind}</td>{}</tr>", escaped(policy), cells(comparison));
+            let _ = writeln!(
+                rows,
+                "<tr><th>{}</th><td>{kind}</td>{}</tr>",
+                escape_html(policy),
+                cells(comparison)
+            );
         }
     }
     if rows.is_empty() {
@@ -42,10 +46,10 @@ pub(super) fn table(outcomes: &Outcomes) -> String {
     )
 }
 
-fn cells(comparison: &Comparison) -> String {
+fn cells(comparison: &AccuracyStats) -> String {
     let counts = format!("<td>{}</td><td>{}</td>", comparison.jobs, comparison.estimated);
     let errors = comparison.errors.as_ref().map_or("<td></td>".repeat(4), |errors| {
-        let Errors { mape, median_relative_error, within_factor_2, log_ratio } = errors;
+        let EstimateErrors { mape, median_relative_error, within_factor_2, log_ratio } = errors;
         let ratios = [log_ratio.p5, log_ratio.p50, log_ratio.p95].map(|it| format!("{:.2}", it.exp()));
         format!(
             "<td>{:.1}%</td><td>{:.1}%</td><td>{:.1}%</td><td>{}</td>",

@@ -1,8 +1,8 @@
 //! How many jobs were completed within how long, over a logarithmic axis of time.
 
 use super::ticks;
-use crate::commands::simulate::result::Outcomes;
-use crate::failure::Failure;
+use crate::commands::simulate::result::SimulationResults;
+use crate::failure::CommandError;
 use crate::page::chart::{Axis, Curve, curves};
 use crate::page::palette;
 
@@ -12,7 +12,7 @@ const POINTS: usize = 500;
 const SHORTEST_SECONDS: f64 = 0.01;
 
 /// Jobs of all seeds together.
-pub(super) fn chart(outcomes: &Outcomes) -> Result<String, Failure> {
+pub(super) fn chart(outcomes: &SimulationResults) -> Result<String, CommandError> {
     let times: Vec<Vec<f64>> = outcomes
         .by_policy()
         .into_iter()
@@ -28,7 +28,7 @@ pub(super) fn chart(outcomes: &Outcomes) -> Result<String, Failure> {
         label: "from submission to end",
         ticks: ticks::logarithms(range.start, range.end),
         range,
-        write: |power| ticks::written(10_f64.powf(power)),
+        write: |power| ticks::format_time(10_f64.powf(power)),
     };
     let y = Axis {
         label: "part of all jobs",

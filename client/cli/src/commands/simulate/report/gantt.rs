@@ -11,14 +11,14 @@ use plotters::prelude::*;
 use plotters::style::text_anchor::{HPos, Pos, VPos};
 
 use super::ticks;
-use crate::commands::simulate::result::Outcome;
-use crate::failure::Failure;
-use crate::page::chart::{FONT, INK, TEXT_SIZE, WIDTH, svg, undrawable};
+use crate::commands::simulate::result::SimulationResult;
+use crate::failure::CommandError;
+use crate::page::chart::{FONT, FOREGROUND, TEXT_SIZE, WIDTH, chart_error, svg};
 
 /// More bars make a page heavy and show no more.
-const MOST_BARS: usize = 2_500;
+const MAX_BARS: usize = 2_500;
 /// Narrower bars, in parts of the width, are not seen.
-const NARROWEST: f64 = 0.0004;
+const MIN_BAR_WIDTH: f64 = 0.0004;
 const ROW: i32 = 9;
 const LEFT: i32 = 84;
 const TOP: i32 = 8;
@@ -39,18 +39,18 @@ struct Machine<'a> {
 }
 
 /// Of one run; none where nothing is known of its devices.
-pub(super) fn chart(run: &Outcome) -> Result<Option<Gantt>, Failure> {
+pub(super) fn chart(run: &SimulationResult) -> Result<Option<Gantt>, CommandError> {
     let Some(window) = window(run) else { return Ok(None) };
     let machines = machines(run.spans());
     let rows: BTreeMap<&str, i32> =
         machines.iter().flat_map(|machine| machine.devices.iter().copied()).zip(0..).collect();
-    let narrowest = (window.end - window.start) * NARROWEST;
+    let narrowest = (window.end - window.start) * MIN_BAR_WIDTH;
     let bars = run.spans().iter().filter_map(|span| {
         let (from, to) = (seconds(span).start.max(window.start), seconds(span).end.min(window.end));
         let row = rows.get(span.device.as_str())?;
         (to - from > narrowest).then_some((*row, from..to, colour_of(span.job)))
     });
-    let svg = drawn(&machines, &window, bars.collect())?;
+    let svg = draw_rows(&machines, &window, bars.collect())?;
     let all = run.spans().iter().map(|span| seconds(span).end).fold(0.0, f64::max);
     let part =
         if window.end - window.start < all { "around the longest queue" } else { "from beginning to end" };
@@ -79,13 +79,13 @@ fn machines(spans: &[DeviceSpan]) -> Vec<Machine<'_>> {
 }
 
 /// All the time, or so much of it around the longest queue that the bars can be told apart.
-fn window(run: &Outcome) -> Option<Range<f64>> {
+fn window(run: &SimulationResult) -> Option<Range<f64>> {
     let bars: Vec<Range<f64>> = run.spans().iter().map(seconds).collect();
     let end = bars.iter().map(|bar| bar.end).fold(0.0, f64::max);
     let busiest = run.queued().into_iter().max_by(|one, other| one.1.total_cmp(&other.1));
     let middle = busiest.map_or(end / 2.0, |(at, _)| at.min(end));
     let mut window = 0.0..end;
-    while bars.iter().filter(|bar| bar.end > window.start && bar.start < window.end).count() > MOST_BARS {
+    while bars.iter().filter(|bar| bar.end > window.start && bar.start < window.end).count() > MAX_BARS {
         let half = (window.end - window.start) / 4.0;
         let start = (middle - half).clamp(0.0, end - 2.0 * half);
         window = start..start + 2.0 * half;
@@ -93,11 +93,11 @@ fn window(run: &Outcome) -> Option<Range<f64>> {
     (end > 0.0).then_some(window)
 }
 
-fn drawn(
+fn draw_rows(
     machines: &[Machine<'_>],
     window: &Range<f64>,
     bars: Vec<(i32, Range<f64>, RGBColor)>,
-) -> Result<String, Failure> {
+) -> Result<String, CommandError> {
     let rows: i32 = machines.iter().map(|machine| machine.devices.len() as i32).sum();
     let bottom = TOP + rows * ROW;
     let width = f64::from(WIDTH as i32 - LEFT - 24);
@@ -105,19 +105,19 @@ fn drawn(
     svg((bottom + BOTTOM) as u32, |canvas| {
         for tick in ticks::times(window.start, window.end) {
             let line = PathElement::new([(across(tick), TOP), (across(tick), bottom)], faint());
-            canvas.draw(&line).map_err(undrawable)?;
+            canvas.draw(&line).map_err(chart_error)?;
             let style = text_style(HPos::Center, VPos::Top);
             canvas
-                .draw_text(&ticks::written(tick), &style, (across(tick), bottom + 8))
-                .map_err(undrawable)?;
+                .draw_text(&ticks::format_time(tick), &style, (across(tick), bottom + 8))
+                .map_err(chart_error)?;
         }
         let mut row = 0;
         for machine in machines {
             let (top, height) = (TOP + row * ROW, machine.devices.len() as i32 * ROW);
             let style = text_style(HPos::Right, VPos::Center);
-            canvas.draw_text(machine.name, &style, (LEFT - 8, top + height / 2)).map_err(undrawable)?;
+            canvas.draw_text(machine.name, &style, (LEFT - 8, top + height / 2)).map_err(chart_error)?;
             let line = PathElement::new([(LEFT, top), (LEFT + width as i32, top)], faint());
-            canvas.draw(&line).map_err(undrawable)?;
+            canvas.draw(&line).map_err(chart_error)?;
             row += machine.devices.len() as i32;
         }
         for (row, time, colour) in bars {
@@ -126,7 +126,7 @@ fn drawn(
                 (across(time.start), top + 1),
                 (across(time.end).max(across(time.start) + 1), top + ROW - 1),
             ];
-            canvas.draw(&Rectangle::new(corners, colour.filled())).map_err(undrawable)?;
+            canvas.draw(&Rectangle::new(corners, colour.filled())).map_err(chart_error)?;
         }
         Ok(())
     })
@@ -134,12 +134,12 @@ fn drawn(
 
 /// Text in the page's colour.
 fn text_style(horizontal: HPos, vertical: VPos) -> TextStyle<'static> {
-    TextStyle::from((FONT, TEXT_SIZE).into_font()).color(&INK).pos(Pos::new(horizontal, vertical))
+    TextStyle::from((FONT, TEXT_SIZE).into_font()).color(&FOREGROUND).pos(Pos::new(horizontal, vertical))
 }
 
 /// Lines in the page's colour, fainter than text.
 fn faint() -> ShapeStyle {
-    INK.mix(0.2).into()
+    FOREGROUND.mix(0.2).into()
 }
 
 /// The colour of a job: neighbours in number are far apart in colour.

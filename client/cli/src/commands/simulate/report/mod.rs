@@ -12,14 +12,14 @@ mod timeline;
 
 use std::fmt::Write as _;
 
-use super::result::{Outcomes, Sharing};
+use super::result::{ConfigurationSource, SimulationResults};
 use super::summary;
-use crate::failure::Failure;
-use crate::page::html::{self, escaped, figure};
-use crate::page::palette::chip;
+use crate::failure::CommandError;
+use crate::page::html::{self, escape_html, figure};
+use crate::page::palette::legend_marker;
 
 /// The page.
-pub(super) fn page(outcomes: &Outcomes) -> Result<String, Failure> {
+pub(super) fn page(outcomes: &SimulationResults) -> Result<String, CommandError> {
     let body = [
         heading(outcomes),
         legend(outcomes),
@@ -48,7 +48,7 @@ pub(super) fn page(outcomes: &Outcomes) -> Result<String, Failure> {
     Ok(html::page(&title, &body.concat()))
 }
 
-fn heading(outcomes: &Outcomes) -> String {
+fn heading(outcomes: &SimulationResults) -> String {
     let mut seeds: Vec<String> = outcomes.runs.iter().map(|run| run.seed.to_string()).collect();
     seeds.dedup();
     let first = outcomes.runs.first();
@@ -65,22 +65,24 @@ fn heading(outcomes: &Outcomes) -> String {
     if left_out > 0 {
         facts.push(("left out, too large for the cluster", left_out.to_string()));
     }
-    let told: String =
-        facts.iter().map(|(name, fact)| format!("<span>{name} <b>{}</b></span> ", escaped(fact))).collect();
+    let told: String = facts
+        .iter()
+        .map(|(name, fact)| format!("<span>{name} <b>{}</b></span> ", escape_html(fact)))
+        .collect();
     format!("<h1>Scheduling, simulated</h1>\n<p class=\"facts\">{told}</p>\n")
 }
 
-fn legend(outcomes: &Outcomes) -> String {
+fn legend(outcomes: &SimulationResults) -> String {
     let mut spans = String::new();
     for (place, (policy, _)) in outcomes.by_policy().into_iter().enumerate() {
         // Writing to a text cannot fail.
-        let _ = write!(spans, "<span>{}{}</span>", chip(place), escaped(policy));
+        let _ = write!(spans, "<span>{}{}</span>", legend_marker(place), escape_html(policy));
     }
     format!("<div class=\"legend\">{spans}</div>\n")
 }
 
 /// Policies beside each other; the one with the shortest mean completion time stands out.
-fn table(outcomes: &Outcomes) -> String {
+fn table(outcomes: &SimulationResults) -> String {
     let means: Vec<f64> = outcomes
         .by_policy()
         .iter()
@@ -90,15 +92,20 @@ fn table(outcomes: &Outcomes) -> String {
     let mut rows = String::new();
     for (place, (row, mean)) in summary::rows(outcomes).iter().zip(&means).enumerate() {
         let class = if *mean <= least { " class=\"best\"" } else { "" };
-        let cells: String = row.cells.iter().map(|cell| format!("<td>{}</td>", escaped(cell))).collect();
+        let cells: String = row.cells.iter().map(|cell| format!("<td>{}</td>", escape_html(cell))).collect();
         // Writing to a text cannot fail.
-        let _ = writeln!(rows, "<tr{class}><th>{}{}</th>{cells}</tr>", chip(place), escaped(&row.policy));
+        let _ = writeln!(
+            rows,
+            "<tr{class}><th>{}{}</th>{cells}</tr>",
+            legend_marker(place),
+            escape_html(&row.policy)
+        );
     }
     let headings =
         ["Policy", "Jobs", "Mean JCT", "Median", "P95", "P99", "Wait", "Makespan", "Busy", "Slowdown"];
     let of_sharing: &[&str] = match outcomes.sharing {
-        Sharing::Measured => &["Occupied", "Out of memory", "Over bound"],
-        Sharing::AsInTheTrace => &[],
+        ConfigurationSource::Measured => &["Occupied", "Out of memory", "Over bound"],
+        ConfigurationSource::FromTrace => &[],
     };
     let headings = headings.iter().chain(of_sharing).chain(&["vs first"]);
     let headings: String = headings.map(|heading| format!("<th>{heading}</th>")).collect();
@@ -111,12 +118,12 @@ fn table(outcomes: &Outcomes) -> String {
 }
 
 /// A chart for each policy, of the first seed.
-fn devices(outcomes: &Outcomes) -> Result<String, Failure> {
+fn devices(outcomes: &SimulationResults) -> Result<String, CommandError> {
     let mut charts = String::new();
     for (policy, runs) in outcomes.by_policy() {
         let Some(run) = runs.first() else { continue };
         if let Some(gantt) = gantt::chart(run)? {
-            let (policy, caption) = (escaped(policy), escaped(&gantt.caption));
+            let (policy, caption) = (escape_html(policy), escape_html(&gantt.caption));
             // Writing to a text cannot fail.
             let _ = write!(
                 charts,
@@ -131,7 +138,7 @@ fn devices(outcomes: &Outcomes) -> Result<String, Failure> {
     Ok(format!("<section>\n<h2>Who held which device</h2>\n{charts}</section>\n"))
 }
 
-fn estimates(outcomes: &Outcomes) -> String {
+fn estimates(outcomes: &SimulationResults) -> String {
     let table = accuracy::table(outcomes);
     if table.is_empty() {
         return table;
@@ -139,10 +146,13 @@ fn estimates(outcomes: &Outcomes) -> String {
     format!(
         "<section>\n<h2>How good the estimates were</h2>\n<p class=\"hint\">What was expected of jobs when they were \
          submitted ({}), against what they took. First seed.</p>\n{table}\n</section>\n",
-        escaped(&outcomes.estimator)
+        escape_html(&outcomes.estimator)
     )
 }
 
-fn command(outcomes: &Outcomes) -> String {
-    format!("<section>\n<h2>How to repeat it</h2>\n<pre>{}</pre>\n</section>\n", escaped(&outcomes.command))
+fn command(outcomes: &SimulationResults) -> String {
+    format!(
+        "<section>\n<h2>How to repeat it</h2>\n<pre>{}</pre>\n</section>\n",
+        escape_html(&outcomes.command)
+    )
 }

@@ -50,11 +50,11 @@ const LANDMARKS: [f64; 15] = [
     10_000.0 * DAY,
 ];
 /// More would run into each other.
-const MOST: f64 = 9.0;
+const MAX_TICKS: f64 = 9.0;
 
 /// Round times between two, both in seconds.
 pub(super) fn times(from: f64, to: f64) -> Vec<f64> {
-    let room = (to - from) / MOST;
+    let room = (to - from) / MAX_TICKS;
     let step = STEPS.into_iter().find(|step| *step >= room).unwrap_or(to - from);
     let first = (from / step).ceil() as u64;
     (first..).map(|number| number as f64 * step).take_while(|time| *time <= to).collect()
@@ -66,7 +66,7 @@ pub(super) fn logarithms(from: f64, to: f64) -> Vec<f64> {
 }
 
 /// A round time in its largest unit: `30 s`, `10 min`, `6 h`, `2 d`.
-pub(super) fn written(seconds: f64) -> String {
+pub(super) fn format_time(seconds: f64) -> String {
     let units = [(DAY, "d"), (HOUR, "h"), (MINUTE, "min"), (1.0, "s")];
     // What was a power of ten is not quite round any more.
     let is_whole = |unit: f64| {
@@ -88,7 +88,7 @@ mod tests {
     #[test]
     fn ticks_are_round_and_few() {
         assert_eq!(
-            times(0.0, 3_600.0).iter().map(|it| written(*it)).collect::<Vec<_>>(),
+            times(0.0, 3_600.0).iter().map(|it| format_time(*it)).collect::<Vec<_>>(),
             ["0", "10 min", "20 min", "30 min", "40 min", "50 min", "1 h"]
         );
         assert_eq!(times(100.0, 130.0), [100.0, 105.0, 110.0, 115.0, 120.0, 125.0, 130.0]);
@@ -100,7 +100,7 @@ mod tests {
     #[test]
     fn landmarks_lie_between_the_ends() {
         let told: Vec<String> =
-            logarithms(-0.5, 5.0).iter().map(|power| written(10_f64.powf(*power))).collect();
+            logarithms(-0.5, 5.0).iter().map(|power| format_time(10_f64.powf(*power))).collect();
         assert_eq!(told, ["1 s", "10 s", "1 min", "10 min", "1 h", "6 h", "1 d"]);
     }
 }

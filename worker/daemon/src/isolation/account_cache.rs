@@ -13,13 +13,13 @@ use nix::unistd::{Gid, User, getgrouplist};
 use super::Account;
 
 /// For how long it counts: a change is seen as soon as anybody could expect it.
-const FRESH: Duration = Duration::from_secs(1);
+const CACHE_TTL: Duration = Duration::from_secs(1);
 
 /// What was found lately.
 #[derive(Debug, Default)]
-pub(super) struct KnownAccounts(Mutex<BTreeMap<String, (Instant, Account)>>);
+pub(super) struct AccountCache(Mutex<BTreeMap<String, (Instant, Account)>>);
 
-impl KnownAccounts {
+impl AccountCache {
     /// The account of this name, if there is one.
     pub(super) fn of(&self, name: &str) -> nix::Result<Option<Account>> {
         if let Some((_, account)) = self.fresh().get(name) {
@@ -34,7 +34,7 @@ impl KnownAccounts {
 
     fn fresh(&self) -> MutexGuard<'_, BTreeMap<String, (Instant, Account)>> {
         let mut known = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        known.retain(|_, (found_at, _)| found_at.elapsed() < FRESH);
+        known.retain(|_, (found_at, _)| found_at.elapsed() < CACHE_TTL);
         known
     }
 }
@@ -58,14 +58,14 @@ mod tests {
 
     #[test]
     fn what_was_found_counts_for_a_moment_and_what_was_not_does_not() {
-        let known = KnownAccounts::default();
+        let known = AccountCache::default();
         let nobody = known.of("nobody").unwrap().unwrap();
-        let remembered = |known: &KnownAccounts| known.0.lock().unwrap().keys().cloned().collect::<Vec<_>>();
+        let remembered = |known: &AccountCache| known.0.lock().unwrap().keys().cloned().collect::<Vec<_>>();
         assert_eq!(known.of("no-such-user").unwrap(), None);
         assert_eq!(remembered(&known), ["nobody"]);
         // Whoever it is by now, the system is asked again.
         let stale = Account { uid: nobody.uid + 1, ..nobody.clone() };
-        let long_ago = Instant::now().checked_sub(FRESH).unwrap();
+        let long_ago = Instant::now().checked_sub(CACHE_TTL).unwrap();
         known.0.lock().unwrap().insert("nobody".into(), (long_ago, stale.clone()));
         assert_eq!(known.of("nobody").unwrap(), Some(nobody));
         known.0.lock().unwrap().insert("nobody".into(), (Instant::now(), stale.clone()));

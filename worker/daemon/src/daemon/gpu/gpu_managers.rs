@@ -2,60 +2,65 @@
 
 use std::collections::BTreeMap;
 
-use cohabit_actor::{Address, Context, Spec};
+use cohabit_actor::{Address, ChildSpec, Context};
 use cohabit_types::DeviceId;
-use cohabit_worker_core::{Event, GpuAccess, MpsOrder, MpsWord, RankStart};
+use cohabit_worker_core::{GpuAccess, MpsEvent, MpsOrder, RankStart, WorkerEvent};
 
 use super::monitor::Monitor;
 use super::mps::{Mps, MpsMessage};
-use super::owners::Owners;
-use crate::daemon::driver::Driver;
-use crate::daemon::environment::Surroundings;
+use super::owners::ProcessOwners;
+use crate::daemon::driver::WorkerDriver;
+use crate::daemon::environment::RankContext;
 
 /// Messages that may wait for one of them.
-const MESSAGES: usize = 256;
+const MAILBOX: usize = 256;
 
 /// Why no order is obeyed any more.
-const NOBODY: &str = "the part of the worker that looks after MPS has failed: restart the worker";
+const NO_ACTOR: &str = "the part of the worker that looks after MPS has failed: restart the worker";
 
 /// All of them; nobody, on a machine without GPUs.
 #[derive(Default)]
-pub(crate) struct Crew {
+pub(crate) struct GpuManagers {
     mps: BTreeMap<DeviceId, Address<MpsMessage>>,
 }
 
-impl Crew {
+impl GpuManagers {
     /// Starts them as children of the driver.
-    pub(crate) fn spawn(context: &Context<Driver>, surroundings: &Surroundings) -> Crew {
-        let homes = &surroundings.gpus;
-        let owners = Owners::new(surroundings.state.ranks(), homes.pipes());
+    pub(crate) fn spawn(context: &Context<WorkerDriver>, rank_context: &RankContext) -> GpuManagers {
+        let mps_directories = &rank_context.gpus;
+        let owners = ProcessOwners::new(rank_context.state.ranks(), mps_directories.pipes());
         let driver = context.address();
-        let mps = homes.iter().map(|(gpu, home)| {
-            let mps =
-                Mps::new(gpu.clone(), home.clone(), homes.tools.clone(), owners.clone(), driver.clone());
-            (gpu.clone(), context.spawn_once(Spec::new(format!("mps {gpu}"), MESSAGES), mps))
+        let mps = mps_directories.iter().map(|(gpu, home)| {
+            let mps = Mps::new(
+                gpu.clone(),
+                home.clone(),
+                mps_directories.tools.clone(),
+                owners.clone(),
+                driver.clone(),
+            );
+            (gpu.clone(), context.spawn_once(ChildSpec::new(format!("mps {gpu}"), MAILBOX), mps))
         });
         let mps: BTreeMap<_, _> = mps.collect();
         if !mps.is_empty() {
-            let (library, mps, driver) = (surroundings.nvml_library.clone(), mps.clone(), driver.clone());
+            let (library, mps, driver) = (rank_context.nvml_library.clone(), mps.clone(), driver.clone());
             let monitor = move || Monitor::new(library.clone(), mps.clone(), owners.clone(), driver.clone());
-            context.spawn(Spec::new("monitor", MESSAGES), monitor);
+            context.spawn(ChildSpec::new("monitor", MAILBOX), monitor);
         }
-        Crew { mps }
+        GpuManagers { mps }
     }
 
     /// Passes an order on; if there is nobody to obey it, this is the answer.
-    pub(crate) fn order(&self, gpu: DeviceId, order: MpsOrder) -> Option<Event> {
+    pub(crate) fn order(&self, gpu: DeviceId, order: MpsOrder) -> Option<WorkerEvent> {
         let mps = self.mps.get(&gpu);
         if mps.is_some_and(|mps| mps.try_tell(MpsMessage::Order(order)).is_ok()) {
             return None;
         }
         tracing::error!(%gpu, ?order, "nobody looks after the MPS daemon of this GPU");
         let word = match order {
-            MpsOrder::Start | MpsOrder::Adopt | MpsOrder::Recover => MpsWord::Failed(NOBODY.to_owned()),
-            MpsOrder::Stop => MpsWord::Stopped,
+            MpsOrder::Start | MpsOrder::Adopt | MpsOrder::Recover => MpsEvent::Failed(NO_ACTOR.to_owned()),
+            MpsOrder::Stop => MpsEvent::Stopped,
         };
-        Some(Event::Mps(gpu, word))
+        Some(WorkerEvent::Mps(gpu, word))
     }
 
     /// What earlier worker daemons left is known now.

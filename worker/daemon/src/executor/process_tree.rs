@@ -10,21 +10,21 @@ use nix::sys::signal::{Signal, killpg};
 use nix::sys::wait::{WaitPidFlag, WaitStatus, waitpid};
 use nix::unistd::Pid;
 
-use crate::process::{Living, descendants_of, send};
+use crate::process::{LiveProcess, descendants_of, send};
 
 /// The processes of a rank; all are descendants of this one.
 #[derive(Debug)]
-pub(crate) struct Family {
+pub(crate) struct ProcessTree {
     leader: Pid,
     outcome: Option<Outcome>,
     /// Whether this process has no children: whoever descends from it descends from one of them.
     is_gone: bool,
 }
 
-impl Family {
+impl ProcessTree {
     /// The leader of its own process group, and all that follow.
-    pub(crate) fn of(leader: Pid) -> Family {
-        Family { leader, outcome: None, is_gone: false }
+    pub(crate) fn of(leader: Pid) -> ProcessTree {
+        ProcessTree { leader, outcome: None, is_gone: false }
     }
 
     /// How the leader ended, once it has.
@@ -60,7 +60,7 @@ impl Family {
     }
 
     /// Every process that lives.
-    pub(crate) fn living(&self) -> Vec<Living> {
+    pub(crate) fn living(&self) -> Vec<LiveProcess> {
         descendants_of(Pid::this())
     }
 
@@ -82,7 +82,7 @@ impl Family {
         self.signal_where(signal, |process| process.group != self.leader);
     }
 
-    fn signal_where(&self, signal: Signal, chosen: impl Fn(&Living) -> bool) {
+    fn signal_where(&self, signal: Signal, chosen: impl Fn(&LiveProcess) -> bool) {
         self.living().iter().filter(|process| chosen(process)).for_each(|process| send(process.pid, signal));
     }
 }

@@ -6,14 +6,14 @@ use cohabit_net::{
     Context, HeadServiceClient, WorkerHello, WorkerLink, WorkerService, connect_worker, context_for,
 };
 use cohabit_types::{
-    Bytes, Device, DeviceId, DeviceKind, Incarnation, Inventory, Isolation, Links, LogChunk, LogRequest,
-    NodeId, Order, Outcome, RankId, Refusal, RefusalCode, Report, RunOrder, SharingLimits, Span, Time,
-    WorkerKey,
+    Bytes, Device, DeviceId, DeviceKind, Incarnation, Inventory, Isolation, LinkBandwidths, LogChunk,
+    LogRequest, NodeId, Order, Outcome, RankId, Refusal, RefusalCode, Report, RunOrder, SharingLimits, Span,
+    Time, WorkerKey,
 };
 use tokio::sync::mpsc;
 use uuid::Uuid;
 
-use crate::daemon::Head;
+use crate::daemon::HeadProcess;
 
 /// How long any call may take.
 const LIMIT: Span = Span::from_secs(60);
@@ -22,27 +22,27 @@ const LIMIT: Span = Span::from_secs(60);
 const HEARTBEAT: Duration = Duration::from_secs(1);
 
 /// A worker's link, and the orders that came over it.
-pub(crate) struct Worker {
+pub(crate) struct ScriptedWorker {
     link: WorkerLink,
-    orders: mpsc::UnboundedReceiver<Received>,
+    orders: mpsc::UnboundedReceiver<ReceivedOrder>,
 }
 
 /// An order, and when it came.
-pub(crate) struct Received {
+pub(crate) struct ReceivedOrder {
     pub(crate) at: Instant,
     pub(crate) order: Order,
 }
 
-impl Worker {
+impl ScriptedWorker {
     /// Joins as a machine of this number with so many host slots.
-    pub(crate) async fn join(head: &Head, number: u64, slots: usize) -> Worker {
+    pub(crate) async fn join(head: &HeadProcess, number: u64, slots: usize) -> ScriptedWorker {
         let key =
             WorkerKey { node: NodeId(Uuid::from_u128(number.into())), incarnation: Incarnation(number + 1) };
         let hello = WorkerHello { key, inventory: inventory(number, slots) };
         let (tell, orders) = mpsc::unbounded_channel();
-        let link = connect_worker(&head.endpoint("worker.token"), hello, Orders(tell)).await.unwrap();
+        let link = connect_worker(&head.endpoint("worker.token"), hello, OrderForwarder(tell)).await.unwrap();
         tokio::spawn(beat(link.head.clone()));
-        Worker { link, orders }
+        ScriptedWorker { link, orders }
     }
 
     pub(crate) fn head(&self) -> &HeadServiceClient {
@@ -52,7 +52,7 @@ impl Worker {
     /// The next order to run something.
     pub(crate) async fn next_run(&mut self) -> (Instant, RunOrder) {
         loop {
-            let Received { at, order } = self.orders.recv().await.expect("the link is there");
+            let ReceivedOrder { at, order } = self.orders.recv().await.expect("the link is there");
             if let Order::Run(run) = order {
                 return (at, *run);
             }
@@ -60,7 +60,7 @@ impl Worker {
     }
 
     /// All orders that came since the last time; waits for one.
-    pub(crate) async fn next_orders(&mut self) -> Vec<Received> {
+    pub(crate) async fn next_orders(&mut self) -> Vec<ReceivedOrder> {
         let mut orders = Vec::new();
         self.orders.recv_many(&mut orders, 1_024).await;
         assert!(!orders.is_empty(), "the link is there");
@@ -117,7 +117,7 @@ fn inventory(number: u64, slots: usize) -> Inventory {
         memory: Bytes(64 << 30),
         devices: (0..slots).map(slot).collect(),
         build: "bench".to_owned(),
-        links: Links::default(),
+        links: LinkBandwidths::default(),
         sharing: SharingLimits::default(),
         isolation: Isolation::default(),
         rendezvous_ports: vec![29_601],
@@ -127,12 +127,12 @@ fn inventory(number: u64, slots: usize) -> Inventory {
 }
 
 #[derive(Clone)]
-struct Orders(mpsc::UnboundedSender<Received>);
+struct OrderForwarder(mpsc::UnboundedSender<ReceivedOrder>);
 
-impl WorkerService for Orders {
+impl WorkerService for OrderForwarder {
     async fn order(self, _: Context, orders: Vec<Order>) {
         let at = Instant::now();
-        orders.into_iter().for_each(|order| drop(self.0.send(Received { at, order })));
+        orders.into_iter().for_each(|order| drop(self.0.send(ReceivedOrder { at, order })));
     }
 
     async fn read_log(self, _: Context, _: LogRequest) -> Result<LogChunk, Refusal> {

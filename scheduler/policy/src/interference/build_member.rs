@@ -4,15 +4,20 @@
 //! taken to train the same. What it does alone comes from the book of what was measured; where nobody
 //! measured it, what it asks for is its own word for what it needs.
 
-use cohabit_types::{Demand, Gpus, ModelDescription};
+use cohabit_types::{Demand, GpuRequest, ModelDescription};
 
-use super::{Configuration, GpuKind, Member, ModelFeatures, Solo, SoloBook};
+use super::{Configuration, GpuKind, ModelFeatures, SetMember, SoloMetrics, SoloMetricsTable};
 use crate::JobTraits;
 
 /// The job as it is on this make of GPU. Where the book does not say how much memory it holds, what it asks
 /// for counts.
 #[must_use]
-pub fn member_of(demand: &Demand, traits: &JobTraits, gpu: &GpuKind, book: &SoloBook) -> Member {
+pub fn build_member(
+    demand: &Demand,
+    traits: &JobTraits,
+    gpu: &GpuKind,
+    book: &SoloMetricsTable,
+) -> SetMember {
     let model = traits.model.as_ref();
     let named = model.and_then(|it| it.name.as_ref()).or(traits.group.as_ref());
     let asked = Configuration {
@@ -22,18 +27,18 @@ pub fn member_of(demand: &Demand, traits: &JobTraits, gpu: &GpuKind, book: &Solo
     };
     let known = book.find(gpu, &asked);
     let (Configuration { model: name, batch, precision }, solo) =
-        known.map_or((asked.clone(), Solo::default()), |(known, solo)| (known.clone(), solo.clone()));
+        known.map_or((asked.clone(), SoloMetrics::default()), |(known, solo)| (known.clone(), solo.clone()));
     let asked_for = demand.gpu_memory.map(|memory| memory.0 as f64);
-    Member {
+    SetMember {
         model: name,
         family: model.and_then(|it| it.family),
         batch,
         precision,
         features: model.map(ModelFeatures::of).unwrap_or_default(),
-        solo: Solo { memory: solo.memory.or(asked_for), ..solo },
+        solo: SoloMetrics { memory: solo.memory.or(asked_for), ..solo },
         claim: match demand.gpus {
-            Gpus::Part(share) => Some(share.as_f64()),
-            Gpus::Whole(_) => None,
+            GpuRequest::Part(share) => Some(share.as_f64()),
+            GpuRequest::Whole(_) => None,
         },
     }
 }
@@ -55,7 +60,7 @@ impl ModelFeatures {
 
 #[cfg(test)]
 mod tests {
-    use cohabit_types::{Bytes, Family, Launch};
+    use cohabit_types::{Bytes, LaunchMode, ModelFamily};
 
     use super::*;
 
@@ -66,31 +71,31 @@ mod tests {
             model,
             estimate: None,
             time_limit: None,
-            launch: Launch::default(),
+            launch: LaunchMode::default(),
         }
     }
 
     fn resnet() -> ModelDescription {
         ModelDescription {
             name: Some("resnet-50".into()),
-            family: Some(Family::Cnn),
+            family: Some(ModelFamily::Cnn),
             batch_size: Some(32),
             parameters: Some(25_000_000),
             ..ModelDescription::default()
         }
     }
 
-    fn book() -> SoloBook {
-        let mut book = SoloBook::default();
+    fn book() -> SoloMetricsTable {
+        let mut book = SoloMetricsTable::default();
         let known = Configuration { model: "resnet-50".into(), batch: Some(32), precision: "bf16".into() };
-        let solo = Solo { utilisation: Some(0.9), memory: Some(7e9), ..Solo::default() };
+        let solo = SoloMetrics { utilisation: Some(0.9), memory: Some(7e9), ..SoloMetrics::default() };
         book.insert(GpuKind::named("v100"), known, solo);
         book
     }
 
-    fn member(group: Option<&str>, model: Option<ModelDescription>, gpu: &str) -> Member {
+    fn member(group: Option<&str>, model: Option<ModelDescription>, gpu: &str) -> SetMember {
         let demand = Demand { gpu_memory: Some(Bytes(8_000)), ..Demand::default() };
-        member_of(&demand, &traits(group, model), &GpuKind::named(gpu), &book())
+        build_member(&demand, &traits(group, model), &GpuKind::named(gpu), &book())
     }
 
     #[test]
@@ -101,7 +106,7 @@ mod tests {
             ("resnet-50", Some(32), "bf16")
         );
         assert_eq!((known.solo.utilisation, known.solo.memory), (Some(0.9), Some(7e9)));
-        assert_eq!((known.family, known.features.parameters), (Some(Family::Cnn), Some(25e6)));
+        assert_eq!((known.family, known.features.parameters), (Some(ModelFamily::Cnn), Some(25e6)));
     }
 
     #[test]
