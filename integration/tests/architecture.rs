@@ -1,14 +1,29 @@
-//! The table of allowed dependencies, held against what `cargo metadata` says.
+//! The layers of the workspace: which crate may use which, and which modules may use each other.
 //!
-//! Shells know cores, cores know words, words know nothing; nothing but fuzzing depends on the binary; the
-//! SDK stays light.
+//! The top-level folders are rooms in layers: a crate uses crates of its own room and of the rooms below it.
+//! Inside a crate no two folders use each other in a circle, and no circle has more than two files.
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on ends here")]
 
-use std::collections::{BTreeMap, BTreeSet};
-use std::path::Path;
-use std::process::Command;
+#[path = "architecture/map.rs"]
+mod map;
+#[path = "architecture/modules.rs"]
+mod modules;
+#[path = "architecture/names.rs"]
+mod names;
+#[path = "architecture/workspace.rs"]
+mod workspace;
 
-use serde_json::Value;
+use std::collections::BTreeSet;
+use std::path::Path;
+
+use workspace::{Workspace, direct, folder};
+
+/// The top-level folders from the ground up. The last two are one layer: neither uses the other.
+const ROOMS: [&str; 6] = ["runtime", "worker", "scheduler", "client", "examples", "integration"];
+
+/// Crates that are named differently from their folders: the program, and the SDK, whose name is public.
+const NAMED_DIFFERENTLY: [(&str, &str); 3] =
+    [("cohabit", "client/cli"), ("cohabit-client", "client/sdk"), ("cohabit-examples", "examples")];
 
 /// Which of our crates each of them may use. See docs/ARCHITECTURE.md.
 const ALLOWED: [(&str, &[&str]); 19] = [
@@ -62,7 +77,7 @@ const ALLOWED: [(&str, &[&str]); 19] = [
     ),
     ("cohabit-examples", &["cohabit-client"]),
     ("cohabit-benches", &["cohabit-types", "cohabit-net"]),
-    ("cohabit-integration", &["cohabit-sim", "cohabit-client", "cohabit-fakes"]),
+    ("cohabit-integration", &["cohabit-structure", "cohabit-sim", "cohabit-client", "cohabit-fakes"]),
     (
         "cohabit-fuzz",
         &[
@@ -96,67 +111,6 @@ const REQUIRED_PACKAGES: [&str; 9] = [
     "tracing-subscriber",
 ];
 
-struct Workspace {
-    metadata: Value,
-}
-
-impl Workspace {
-    fn read() -> Workspace {
-        let manifest = concat!(env!("CARGO_MANIFEST_DIR"), "/../Cargo.toml");
-        // Without the platform, cargo would want to fetch what only other systems need.
-        let output = Command::new(env!("CARGO"))
-            .args(["metadata", "--format-version", "1", "--locked", "--manifest-path", manifest])
-            .args(["--filter-platform", &host()])
-            .output()
-            .expect("cargo runs");
-        assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
-        Workspace { metadata: serde_json::from_slice(&output.stdout).expect("cargo prints JSON") }
-    }
-
-    /// Our packages by name.
-    fn members(&self) -> BTreeMap<&str, &Value> {
-        let ours = self.metadata["workspace_members"].as_array().unwrap();
-        let packages = self.metadata["packages"].as_array().unwrap();
-        let members = packages.iter().filter(|package| ours.contains(&package["id"]));
-        members.map(|package| (package["name"].as_str().unwrap(), package)).collect()
-    }
-
-    /// Names of everything that a package's normal dependencies bring along.
-    fn tree(&self, name: &str) -> BTreeSet<String> {
-        let nodes = self.metadata["resolve"]["nodes"].as_array().unwrap();
-        let by_id: BTreeMap<&str, &Value> =
-            nodes.iter().map(|node| (node["id"].as_str().unwrap(), node)).collect();
-        let mut todo = vec![self.members()[name]["id"].as_str().unwrap()];
-        let mut seen: BTreeSet<&str> = BTreeSet::new();
-        while let Some(id) = todo.pop() {
-            if seen.insert(id) {
-                let deps = by_id[id]["deps"].as_array().unwrap();
-                todo.extend(deps.iter().filter(|dep| is_normal(dep)).map(|dep| dep["pkg"].as_str().unwrap()));
-            }
-        }
-        let packages = self.metadata["packages"].as_array().unwrap();
-        let named = packages.iter().filter(|package| seen.contains(package["id"].as_str().unwrap()));
-        named.map(|package| package["name"].as_str().unwrap().to_owned()).collect()
-    }
-}
-
-/// The platform that this test was built for.
-fn host() -> String {
-    let output = Command::new(env!("CARGO")).args(["-vV"]).output().expect("cargo runs");
-    let said = String::from_utf8(output.stdout).expect("cargo prints text");
-    said.lines().find_map(|line| line.strip_prefix("host: ")).expect("cargo names its host").to_owned()
-}
-
-fn is_normal(dep: &Value) -> bool {
-    dep["dep_kinds"].as_array().unwrap().iter().any(|kind| kind["kind"].is_null())
-}
-
-/// Names of a package's own normal dependencies.
-fn direct(package: &Value) -> BTreeSet<&str> {
-    let dependencies = package["dependencies"].as_array().unwrap();
-    dependencies.iter().filter(|it| it["kind"].is_null()).map(|it| it["name"].as_str().unwrap()).collect()
-}
-
 #[test]
 fn crates_use_only_what_the_table_allows() {
     let workspace = Workspace::read();
@@ -168,6 +122,37 @@ fn crates_use_only_what_the_table_allows() {
             direct(members[name]).into_iter().filter(|it| listed.contains(it)).collect();
         let unexpected: Vec<&&str> = ours.iter().filter(|it| !allowed.contains(it)).collect();
         assert!(unexpected.is_empty(), "{name} may not use {unexpected:?}");
+    }
+}
+
+#[test]
+fn arrows_between_rooms_point_down() {
+    let workspace = Workspace::read();
+    let members = workspace.members();
+    let layer = |name: &str| {
+        let path = folder(members[name]);
+        let room = path.components().next().unwrap().as_os_str().to_str().unwrap().to_owned();
+        ROOMS.iter().position(|it| *it == room).unwrap_or_else(|| panic!("{name} lies in no room: {room}"))
+    };
+    let mut upwards = Vec::new();
+    for (name, package) in &members {
+        let used = direct(package).into_iter().filter(|it| members.contains_key(it));
+        upwards.extend(used.filter(|it| layer(it) > layer(name)).map(|it| format!("{name} uses {it}")));
+    }
+    assert!(upwards.is_empty(), "arrows that point up: {upwards:#?}");
+}
+
+#[test]
+fn crates_are_named_after_their_folders() {
+    let workspace = Workspace::read();
+    for (name, package) in workspace.members() {
+        let path = folder(package);
+        let parts: Vec<&str> = path.iter().map(|part| part.to_str().unwrap()).collect();
+        let expected =
+            [format!("cohabit-{}", parts[parts.len() - 1]), format!("cohabit-{}", parts.join("-"))];
+        let listed = NAMED_DIFFERENTLY.iter().any(|(it, at)| *it == name && Path::new(at) == path);
+        let named = listed || expected.iter().any(|it| it == name);
+        assert!(named, "{name} lies in {}: name it {}", path.display(), expected.join(" or "));
     }
 }
 

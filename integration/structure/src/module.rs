@@ -23,6 +23,18 @@ pub struct Module {
     pub(crate) references: Vec<Vec<String>>,
 }
 
+impl Module {
+    /// Whether it holds an earlier version of a format, whose names are those of that version. Such modules
+    /// are folders or files named `v` and a number.
+    pub fn is_frozen(&self) -> bool {
+        self.file.iter().any(|part| {
+            let name = Path::new(part).file_stem().and_then(|it| it.to_str()).unwrap_or_default();
+            let number = name.strip_prefix('v').unwrap_or_default();
+            !number.is_empty() && number.bytes().all(|it| it.is_ascii_digit())
+        })
+    }
+}
+
 /// A named item.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Definition {
@@ -70,6 +82,7 @@ impl Reader<'_> {
         let mut module =
             Module { file: file.strip_prefix(self.folder).unwrap_or(file).to_owned(), ..Module::default() };
         for item in items.iter().filter(|item| !is_test(attributes(item))) {
+            #[expect(clippy::wildcard_enum_match_arm, reason = "all other items define something")]
             match item {
                 Item::Mod(child) => self.child(child, file, children, path)?,
                 Item::Use(import) => note_imports(&mut module, &import.tree, &mut Vec::new()),
@@ -122,6 +135,7 @@ fn note_imports(module: &mut Module, tree: &UseTree, before: &mut Vec<String>) {
     }
 }
 
+#[expect(clippy::wildcard_enum_match_arm, reason = "all other items have no name of their own")]
 fn definition(item: &Item) -> Option<Definition> {
     let (ident, visibility, is_type) = match item {
         Item::Struct(it) => (&it.ident, &it.vis, true),
@@ -142,6 +156,7 @@ fn definition(item: &Item) -> Option<Definition> {
     Some(Definition { name: ident.to_string(), is_type, visibility })
 }
 
+#[expect(clippy::wildcard_enum_match_arm, reason = "attributes of other items do not matter here")]
 fn attributes(item: &Item) -> &[Attribute] {
     match item {
         Item::Mod(it) => &it.attrs,
