@@ -75,7 +75,7 @@ pub struct ColocationSample {
 }
 
 /// How a device was shared during a stretch.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum SharingStrategy {
     /// Not at all, and without MPS.

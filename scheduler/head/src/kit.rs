@@ -4,7 +4,7 @@ pub(crate) mod cluster;
 
 use std::path::PathBuf;
 
-use cohabit_policy::{Action, Discipline, Fifo, FirstFit, Plan, Policy, QueuePolicy, View};
+use cohabit_policy::{Action, Plan, Policy, View, first_come_first_served};
 use cohabit_scheduler_core::{Config, Event, Head};
 use cohabit_types::{
     AttemptRecord, Bytes, ClientRequestId, ColocationSample, Demand, Device, DeviceId, DeviceKind,
@@ -218,7 +218,7 @@ pub(crate) fn minute(number: u64, job: JobId, rate: f64, neighbours: &[JobId]) -
 
 /// What first come, first served answers to a view that it sees for the first time.
 pub(crate) fn fifo_plan(view: &View) -> Plan {
-    let mut policy = QueuePolicy::new(Fifo, FirstFit, Discipline::Strict);
+    let mut policy = first_come_first_served();
     policy.learn(view, &view.as_changes());
     policy.plan(view)
 }

@@ -14,8 +14,7 @@ use std::time::Duration;
 use cohabit_actor::{Address, AskError, ReplyTo};
 use cohabit_policy::interference::InterferenceContext;
 use cohabit_policy::{
-    Action, Discipline, DryRunResult, Fifo, FirstFit, JobForecast, PendingJob, Plan, Policy, QueuePolicy,
-    View, ViewChange,
+    Action, DryRunResult, JobForecast, PendingJob, Plan, Policy, View, ViewChange, first_come_first_served,
 };
 use cohabit_types::{ColocationSlowdown, PlanRequestId, Time};
 
@@ -146,7 +145,7 @@ pub(crate) fn fall_back(ticket: PlanRequestId, view: &View, trouble: &str) -> Pl
         trouble,
         "the policy gave no plan; this one is first come, first served"
     );
-    let mut policy = QueuePolicy::new(Fifo, FirstFit, Discipline::Strict);
+    let mut policy = first_come_first_served();
     policy.learn(view, &view.as_changes());
     let mut plan = policy.plan(view);
     for action in &mut plan.actions {

@@ -10,14 +10,13 @@
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use cohabit_policy::mapping::MapperOptions;
 use cohabit_policy::{
-    ASrpt, ASrptOptions, Action, DeviceAvailability, DeviceView, FreeNodes, JobTraits, LinkDefaults,
-    MappedPlacer, NodeView, PendingJob, Plan, Policy, RunPhase, RunningJob, SharingTerms, View, ViewChange,
+    Action, DeviceAvailability, DeviceView, FreeNodes, JobTraits, NodeView, PendingJob, Plan, Policy,
+    RunPhase, RunningJob, SharingTerms, View, ViewChange, parse_policy,
 };
 use cohabit_types::{
     Bandwidth, Bytes, Demand, DeviceId, DeviceKind, Estimate, GpuRequest, JobId, LaunchMode, LinkBandwidths,
-    ModelDescription, NodeId, PipelineStage, Placement, Share, Span, Spread,
+    ModelDescription, NodeId, PipelineStage, Placement, ReasonCode, Share, Span, Spread,
 };
 use rand_chacha::ChaCha8Rng;
 use rand_chacha::rand_core::{Rng, SeedableRng};
@@ -80,7 +79,7 @@ fn main() {
 /// An overloaded cluster.
 struct Bench {
     draws: ChaCha8Rng,
-    policy: ASrpt<MappedPlacer>,
+    policy: Box<dyn Policy>,
     view: View,
     changes: Vec<ViewChange>,
     models: Vec<ModelDescription>,
@@ -93,15 +92,14 @@ struct Bench {
 impl Bench {
     fn new(devices: usize, jobs: u64, mix: Mix) -> Bench {
         let nodes: Vec<NodeView> = (0..devices / DEVICES_ON_A_NODE).map(|number| node(number, mix)).collect();
-        let mut options = ASrptOptions::default();
-        if mix == Mix::HoldOut {
+        let name = match mix {
+            Mix::Overload => "a-srpt",
             // The virtual machine would keep most of them from the queue.
-            options.set("virtual-machine", "off").unwrap();
-        }
-        let place = MappedPlacer::new(MapperOptions::default(), LinkDefaults::default());
+            Mix::HoldOut => "a-srpt:virtual-machine=off",
+        };
         let mut bench = Bench {
             draws: ChaCha8Rng::seed_from_u64(7),
-            policy: ASrpt::new(&options, place),
+            policy: parse_policy(name).unwrap(),
             changes: nodes.into_iter().map(ViewChange::Node).collect(),
             view: View::default(),
             models: models(),
@@ -225,8 +223,9 @@ impl Bench {
     }
 
     /// Pending jobs whose virtual turn has come.
-    fn in_queue(&self) -> usize {
-        self.view.pending.keys().filter(|job| self.policy.turn_at(**job).is_some()).count()
+    fn in_queue(&mut self) -> usize {
+        let reasons = self.policy.explain_pending(&self.view);
+        reasons.iter().filter(|it| it.code != ReasonCode::WaitingForVirtualTurn).count()
     }
 
     fn part(&mut self) -> f64 {

@@ -1,64 +1,78 @@
 //! Cohabit's scheduling policies: what a policy sees, what it answers, and the policies themselves.
 //!
-//! A policy is a pure function of what it saw: no clock, no randomness of its own, no IO. The same object
-//! runs in the simulator and in the live head. Its answer is only a proposal: the head checks every action
+//! A policy is a pure function of the changes that it was told: no clock, no randomness of its own, no I/O. The
+//! same code runs in the simulator and in the live head. A plan is only a proposal: the head checks every action
 //! against its own state and drops what no longer fits.
+//!
+//! # Map
+//!
+//! | Folder or file | What is in it |
+//! |---|---|
+//! | [`policy.rs`](Policy), [`plan.rs`](Plan) | the trait of all policies, and what they answer |
+//! | `view/` | what a policy sees: nodes, devices, jobs; whether a demand fits a device or a node, and what is short |
+//! | `placement/` | choosing devices for one job: the `Placer` trait, job profiles, job classes, first fit, the mapped placer |
+//! | `mapping/` | a parallel job as a graph, its replicas on servers, and the time of one iteration |
+//! | `queue/` | pending jobs in order, by class; a policy made of an order, a placer and a discipline; reservations |
+//! | `sharing/` | choosing a GPU that other jobs use: the shared placer and its simple choosers; `multi_stage/` estimates |
+//! | [`interference`] | how much jobs on one GPU slow each other down: types, predictors, observations |
+//! | `forecast/` | what people ask: expected starts, slowdowns of co-located jobs, runtime estimators |
+//! | `baselines/` | preemptive policies and job orders to compare with: LAS, SRTF, shortest and smallest first |
+//! | `a_srpt/`, `isacpp/`, `clwp_nlwp/` | one folder for each paper, each with a README |
+//! | `hybrid/` | the default: A-SRPT's order of jobs and interference-aware sharing of GPUs |
+//! | `policies/` | policies by name, and their parameters |
+//!
+//! # Where to start reading
+//!
+//! `policy.rs`, then `view/cluster_view.rs` and `plan.rs`: the whole contract. `queue/queue_policy.rs` is the
+//! simplest complete policy; `placement/first_fit.rs` the simplest placer. `policies/mod.rs` shows what each
+//! name stands for.
+//!
+//! # How to add a policy
+//!
+//! 1. If it only orders jobs differently, implement `JobOrder` (see `baselines/shortest_first.rs`). If it only
+//!    chooses devices differently, implement `Placer` (see `placement/first_fit.rs`) or, for GPUs that are shared,
+//!    `DeviceChooser` (see `sharing/least_loaded.rs`). `QueuePolicy` joins an order and a placer. Anything else
+//!    implements [`Policy`] itself, in a folder of its own with a README.
+//! 2. Give it a name: add one to `POLICY_NAMES` and a line to `parse_name` in `policies/mod.rs`. The tests in
+//!    `tests/policies.rs` then run it on random clusters and check that its plans fit.
+//! 3. Say what it is in docs/OPERATIONS.md, and compare it: `cohabit simulate --policy NAME,fifo`.
 #![warn(missing_docs)]
 
 mod a_srpt;
 mod baselines;
 mod clwp_nlwp;
-mod device_fit;
-mod draft;
-mod ends;
-mod estimator;
-mod first_fit;
-mod fitting;
 mod forecast;
-mod foresight;
-mod free;
 mod hybrid;
 pub mod interference;
 mod isacpp;
-mod lacks;
-mod mapped_place;
 pub mod mapping;
-mod pipeline;
-mod place;
+mod placement;
 mod plan;
 mod policies;
 mod policy;
-mod profile;
-mod prospects;
 mod queue;
-mod reservation;
-mod shared_place;
-mod shortage;
-mod stages;
+mod sharing;
+mod total_order;
 mod view;
-mod without_room;
 
-pub use a_srpt::{ASrpt, ASrptOptions, QueueMode, QueueOrder, StarvationBarrier, VirtualAlpha};
-pub use baselines::{
-    AttainedService, LeastAttained, Preemptive, ShortestDuration, ShortestRemaining, SmallestWork, Urgency,
+pub use forecast::{
+    CompletedRun, DryRunResult, Estimator, JobFeatures, JobForecast, SlowdownReporter, UserEstimator,
+    forecast,
 };
-pub use estimator::{CompletedRun, Estimator, JobFeatures, UserEstimator};
-pub use first_fit::FirstFit;
-pub use forecast::{JobForecast, forecast};
-pub use foresight::{DryRunResult, SlowdownReporter};
-pub use free::{FreeNodes, check_shape, could_ever_hold};
-pub use mapped_place::{LinkDefaults, MappedPlacer};
-pub use pipeline::{Discipline, Fifo, JobOrder, QueuePolicy};
-pub use place::{ClusterChange, Placer, Proposal};
+pub(crate) use placement::{
+    ClassKey, ClusterChange, EstimateBasis, FirstFit, LinkDefaults, MappedPlacer, Placer, Profile,
+};
+pub use placement::{Proposal, UNKNOWN_RUNTIME};
 pub use plan::{Action, PendingReason, Plan};
-pub use policies::{POLICY_NAMES, PolicyParseError, parse_policy, parse_policy_with};
+pub use policies::{
+    POLICY_NAMES, PolicyParseError, first_come_first_served, parse_policy, parse_policy_with,
+};
 pub use policy::Policy;
-pub use profile::{EstimateBasis, Profile, UNKNOWN_RUNTIME};
-pub use queue::{ClassId, ClassKey, PendingQueue, QueueEntry, Walk};
-pub use shortage::{ExclusiveReason, SharingConflict, Shortage};
+pub(crate) use queue::{ClassId, Discipline, Fifo, JobOrder, PendingQueue, QueueEntry, QueuePolicy};
 pub use view::{
-    DeviceAvailability, DeviceView, JobTraits, NodeView, PendingJob, RunPhase, RunningJob, SharingMode,
-    SharingTerms, View, ViewChange,
+    DeviceAvailability, DeviceView, ExclusiveReason, FreeNodes, JobTraits, NodeView, PendingJob, RunPhase,
+    RunningJob, SharingConflict, SharingMode, SharingTerms, Shortage, View, ViewChange, check_shape,
+    could_ever_hold,
 };
 
 #[cfg(test)]

@@ -4,20 +4,20 @@
 //! The README beside this file says which properties are wanted, what of this is the paper's and what is
 //! inferred, and where each is tested. Choosing devices is not done here: that is a [`crate::Placer`].
 
-mod books;
 mod capacity;
-mod hold_outs;
+mod delay_rule;
+mod delayed_jobs;
+mod expected_releases;
+mod explain;
 mod options;
-mod patience;
 mod policy;
+mod queue_state;
 mod recent_waits;
 mod round;
-mod vacancies;
-mod virtual_machine;
-mod why;
+mod virtual_srpt_machine;
 
-pub use options::{ASrptOptions, QueueMode, QueueOrder, StarvationBarrier, VirtualAlpha};
-pub use policy::ASrpt;
+pub(crate) use options::{ASrptOptions, QueueMode, QueueOrder, StarvationBarrier, VirtualAlpha};
+pub(crate) use policy::ASrpt;
 
 #[cfg(test)]
 mod tests;

@@ -11,32 +11,32 @@ use crate::mapping::Toggle;
 
 /// How A-SRPT plans. The defaults are what schedules best by measurement: the folder's README says why.
 #[derive(Debug, Clone, PartialEq)]
-pub struct ASrptOptions {
+pub(crate) struct ASrptOptions {
     /// A job whose worst place is slower than its best by more than this factor may hold out for a better
     /// one (`theta`, at least 1).
-    pub theta: f64,
+    pub(crate) theta: f64,
     /// It holds out no longer than this many times its shortest runtime (`delta`).
-    pub delta: f64,
+    pub(crate) delta: f64,
     /// Nor longer than this (`tau`).
-    pub tau: Option<Span>,
+    pub(crate) tau: Option<Span>,
     /// What becomes of the jobs behind one that has no room.
-    pub queue_mode: QueueMode,
+    pub(crate) queue_mode: QueueMode,
     /// What the queue is ordered by once a job's virtual turn has come.
-    pub queue_order: QueueOrder,
+    pub(crate) queue_order: QueueOrder,
     /// What becomes of the others once a job was passed for too long; strict queues need nothing of it.
-    pub starvation_barrier: StarvationBarrier,
+    pub(crate) starvation_barrier: StarvationBarrier,
     /// Whether a job may start before its virtual turn if devices are idle.
-    pub eager_start: Toggle,
+    pub(crate) eager_start: Toggle,
     /// Which iteration time the virtual machine takes for a job's own.
-    pub virtual_alpha: VirtualAlpha,
+    pub(crate) virtual_alpha: VirtualAlpha,
     /// Whether the virtual machine says whose turn it is; without it the shortest expected runtime goes
     /// first.
-    pub virtual_machine: Toggle,
+    pub(crate) virtual_machine: Toggle,
 }
 
 /// What becomes of the jobs behind one that has no room.
 #[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
-pub enum QueueMode {
+pub(crate) enum QueueMode {
     /// They may pass.
     #[default]
     Greedy,
@@ -46,7 +46,7 @@ pub enum QueueMode {
 
 /// What becomes of others once a job was passed for too long.
 #[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
-pub enum StarvationBarrier {
+pub(crate) enum StarvationBarrier {
     /// Nothing: it may be passed for ever.
     #[default]
     Off,
@@ -59,7 +59,7 @@ pub enum StarvationBarrier {
 
 /// What jobs are ordered by whose virtual turn has come.
 #[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
-pub enum QueueOrder {
+pub(crate) enum QueueOrder {
     /// By how long they are expected to run.
     #[default]
     Duration,
@@ -69,7 +69,7 @@ pub enum QueueOrder {
 
 /// The iteration time by which the virtual machine measures a job's work.
 #[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
-pub enum VirtualAlpha {
+pub(crate) enum VirtualAlpha {
     /// That of the mapper's place on the empty cluster.
     #[default]
     HeavyEdge,
@@ -97,7 +97,7 @@ impl Default for ASrptOptions {
 
 impl ASrptOptions {
     /// The keys that [`ASrptOptions::set`] takes.
-    pub const KEYS: [&'static str; 9] = [
+    pub(crate) const KEYS: [&'static str; 9] = [
         "theta",
         "delta",
         "tau",
@@ -113,7 +113,7 @@ impl ASrptOptions {
     ///
     /// # Errors
     /// A sentence that says what is wrong and what is allowed.
-    pub fn set(&mut self, key: &str, value: &str) -> Result<(), String> {
+    pub(crate) fn set(&mut self, key: &str, value: &str) -> Result<(), String> {
         match key {
             "theta" => self.theta = at_least(1.0, key, value)?,
             "delta" => self.delta = at_least(0.0, key, value)?,

@@ -8,18 +8,18 @@
 
 use cohabit_types::{ReasonCode, Time};
 
-use super::books::{Entry, QueueState};
+use super::queue_state::{Entry, QueueState};
 use super::round::{JobDecision, Round, Rules};
-use super::virtual_machine::VirtualJob;
-use super::{ASrptOptions, why};
+use super::virtual_srpt_machine::VirtualJob;
+use super::{ASrptOptions, explain};
 use crate::interference::InterferenceContext;
-use crate::place::consider;
-use crate::prospects::prospect;
+use crate::placement::dry_run;
+use crate::queue::pending_reasons::explain_wait;
 use crate::{PendingJob, PendingReason, Placer, Plan, Policy, Proposal, Shortage, View, ViewChange};
 
 /// The policy. It chooses devices by `P`, whose proposals say how much slower a place is than the best.
 #[derive(Debug, Clone)]
-pub struct ASrpt<P> {
+pub(crate) struct ASrpt<P> {
     place: P,
     rules: Rules,
     books: QueueState,
@@ -28,13 +28,13 @@ pub struct ASrpt<P> {
 impl<P: Placer> ASrpt<P> {
     /// A policy with these switches that has seen nothing yet.
     #[must_use]
-    pub fn new(options: &ASrptOptions, place: P) -> ASrpt<P> {
+    pub(crate) fn new(options: &ASrptOptions, place: P) -> ASrpt<P> {
         ASrpt { place, rules: Rules::new(options), books: QueueState::new(options) }
     }
 
     /// When its virtual turn came (`q_i`), for a job that is pending or runs and has had it.
-    #[must_use]
-    pub fn turn_at(&self, job: cohabit_types::JobId) -> Option<Time> {
+    #[cfg(test)]
+    pub(crate) fn turn_at(&self, job: cohabit_types::JobId) -> Option<Time> {
         self.books.get(job)?.turn_at
     }
 
@@ -50,15 +50,15 @@ impl<P: Placer> ASrpt<P> {
             let waits_for = match offer {
                 Err(shortage) => {
                     round.pass(job, 1);
-                    prospect(job.id, Some(&shortage), ahead)
+                    explain_wait(job.id, Some(&shortage), ahead)
                 }
-                Ok(proposal) => match round.holds_out(entry, &proposal) {
-                    None => prospect(job.id, None, ahead),
+                Ok(proposal) => match round.find_delay(entry, &proposal) {
+                    None => explain_wait(job.id, None, ahead),
                     Some((until, what)) => PendingReason {
                         code: ReasonCode::WaitingForDevices,
-                        why: why::holds_out(view.now, until, what, &proposal),
+                        why: explain::explain_delay(view.now, until, what, &proposal),
                         not_before: Some(until),
-                        ..prospect(job.id, None, ahead)
+                        ..explain_wait(job.id, None, ahead)
                     },
                 },
             };
@@ -76,7 +76,7 @@ impl<P: Placer> ASrpt<P> {
         let prospect = |(ahead, (task, turn_at)): (usize, (VirtualJob, Option<Time>))| PendingReason {
             job: task.job,
             code: ReasonCode::WaitingForVirtualTurn,
-            why: why::awaits_turn(view.now, &task, turn_at, ahead),
+            why: explain::explain_turn(view.now, &task, turn_at, ahead),
             not_before: turn_at,
             runtime: self.books[task.job].profile.expected_at(1.0),
         };
@@ -102,7 +102,7 @@ impl<P: Placer> Policy for ASrpt<P> {
             let (job, entry): (_, &Entry) = (&view.pending[&turn.job], &books[turn.job]);
             match round.judge(turn.class, job, entry, &books.hold_outs) {
                 JobDecision::Start(proposal) => {
-                    let why = why::started(view.now, entry, &proposal);
+                    let why = explain::explain_start(view.now, entry, &proposal);
                     plan.actions.push(Proposal { why, ..proposal }.start(job.id, &entry.profile));
                 }
                 JobDecision::Delay(until) => wake_by(&mut plan, until),
@@ -138,7 +138,7 @@ impl<P: Placer> Policy for ASrpt<P> {
     }
 
     fn consider(&mut self, view: &View, job: &PendingJob) -> Result<Proposal, Shortage> {
-        consider(&mut self.place, view, job)
+        dry_run(&mut self.place, view, job)
     }
 
     fn set_interference(&mut self, knowledge: &InterferenceContext) {

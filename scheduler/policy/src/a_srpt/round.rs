@@ -6,13 +6,13 @@ use std::collections::BTreeMap;
 
 use cohabit_types::{Demand, GpuRequest, Share, Span, Time};
 
-use super::books::Entry;
-use super::hold_outs::{ClassScans, DelayedJobs};
-use super::patience::DelayRule;
-use super::vacancies::ExpectedReleases;
+use super::delay_rule::DelayRule;
+use super::delayed_jobs::{ClassScans, DelayedJobs};
+use super::expected_releases::ExpectedReleases;
+use super::queue_state::Entry;
 use super::{ASrptOptions, QueueMode, StarvationBarrier};
-use crate::ends::ExpectedEnds;
-use crate::reservation::{Reservation, StartingJob};
+use crate::queue::expected_ends::ExpectedEnds;
+use crate::queue::reservation::{Reservation, StartingJob};
 use crate::{ClassId, FreeNodes, PendingJob, Placer, Proposal, Shortage, View};
 
 /// Where so many of a class would be in the way of a reservation, the rest of it is not looked at.
@@ -128,19 +128,18 @@ impl<'r, P: Placer> Round<'r, P> {
         let Ok(proposal) = self.offer(class, job, entry).clone() else {
             return self.without_room(class, job, entry);
         };
-        let until = match self.holds_out(entry, &proposal) {
+        let until = match self.find_delay(entry, &proposal) {
             None => return self.start(class, job, entry, proposal),
             Some((until, DelayReason::OwnDevice(_))) => return self.delay_for_device(class, until),
             Some((until, DelayReason::BetterPlace)) => until,
         };
-        let needs = entry.needs;
         if !self.looks.has(class)
-            && let Some(all) = hold_outs.delayed_until(&needs, proposal.slowdown)
+            && let Some(all) = hold_outs.delayed_until(&entry.class_key, proposal.slowdown)
             && self.now < all
         {
             return JobDecision::DelayClass(all);
         }
-        self.looks.note(class, needs, proposal.slowdown, until);
+        self.looks.note(class, &entry.class_key, proposal.slowdown, until);
         JobDecision::Delay(until)
     }
 
@@ -156,18 +155,18 @@ impl<'r, P: Placer> Round<'r, P> {
     }
 
     /// Until when a job holds out instead of taking this place, and for what, if it does.
-    pub(super) fn holds_out(&mut self, entry: &Entry, proposal: &Proposal) -> Option<(Time, DelayReason)> {
+    pub(super) fn find_delay(&mut self, entry: &Entry, proposal: &Proposal) -> Option<(Time, DelayReason)> {
         let better = self.rules.patience.ends_at(&entry.profile, entry.queued_at, proposal.slowdown);
         // Before its turn, which it could as well wait for, a job takes only the best place.
         let better = better.map(|until| if entry.turn_at.is_some() { until } else { Time::NEVER });
         match better.filter(|until| self.now < *until) {
             Some(until) => Some((until, DelayReason::BetterPlace)),
-            None => self.awaits_device(entry, proposal),
+            None => self.find_device_delay(entry, proposal),
         }
     }
 
     /// It waits for a device of its own if one is expected sooner than to join others would be made up for.
-    fn awaits_device(&mut self, entry: &Entry, proposal: &Proposal) -> Option<(Time, DelayReason)> {
+    fn find_device_delay(&mut self, entry: &Entry, proposal: &Proposal) -> Option<(Time, DelayReason)> {
         let until = DelayRule::own_device_deadline(entry.queued_at, proposal.delay);
         if until <= self.now {
             return None;

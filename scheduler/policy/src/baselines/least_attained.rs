@@ -12,13 +12,13 @@ use crate::Profile;
 
 /// Queues by attained service.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct LeastAttained {
+pub(crate) struct LeastAttained {
     /// Where the first queue ends, in time on one whole device.
-    pub first: Span,
+    pub(crate) first: Span,
     /// Each further queue ends at so many times the service of the one before; at least 2.
-    pub factor: u32,
+    pub(crate) factor: u32,
     /// How many queues there are; the last one has no end.
-    pub queues: u32,
+    pub(crate) queues: u32,
 }
 
 /// One and ten hours of a device between three queues.

@@ -10,14 +10,14 @@ use std::collections::BTreeMap;
 use cohabit_types::{Demand, JobId, Placement, Span, Time};
 
 use super::Urgency;
-use super::service::{AttainedService, RunningAttempt};
+use super::attained_service::{AttainedService, RunningAttempt};
 use super::victims::{PreemptionCandidate, UrgencyRank, Victims, rank};
-use crate::fitting::fits;
 use crate::interference::InterferenceContext;
-use crate::pipeline::PriorityKey;
-use crate::place::consider;
-use crate::prospects::list_pending_reasons;
-use crate::without_room::UnplaceableDemands;
+use crate::placement::dry_run;
+use crate::queue::PriorityKey;
+use crate::queue::fit_tracker::fits;
+use crate::queue::pending_reasons::list_pending_reasons;
+use crate::queue::unplaceable::UnplaceableDemands;
 use crate::{
     Action, ClassKey, ClusterChange, FreeNodes, PendingJob, PendingQueue, PendingReason, Placer, Plan,
     Policy, Profile, Proposal, QueueEntry, RunPhase, RunningJob, Shortage, View, ViewChange,
@@ -25,7 +25,7 @@ use crate::{
 
 /// A policy made of an urgency and a choice of place.
 #[derive(Debug, Clone)]
-pub struct Preemptive<U, P> {
+pub(crate) struct Preemptive<U, P> {
     urgency: U,
     place: P,
     /// No job is stopped before it ran for so long.
@@ -87,7 +87,7 @@ impl<'v> PreemptionDraft<'v> {
 
 impl<U: Urgency, P: Placer> Preemptive<U, P> {
     /// Joins them; no job is stopped before it ran for a quantum.
-    pub fn new(urgency: U, place: P, quantum: Span) -> Preemptive<U, P> {
+    pub(crate) fn new(urgency: U, place: P, quantum: Span) -> Preemptive<U, P> {
         let (waiting, running) = (BTreeMap::new(), BTreeMap::new());
         Preemptive { urgency, place, quantum, queue: PendingQueue::default(), waiting, running }
     }
@@ -101,7 +101,7 @@ impl<U: Urgency, P: Placer> Preemptive<U, P> {
         let profile = known.unwrap_or_else(|| self.place.profile(&job.demand, &job.traits));
         let (priority, submitted_at) = (job.priority, job.submitted_at);
         let book = TrackedJob { priority, submitted_at, profile, before };
-        self.queue.insert_with_class(job.id, ClassKey::Room(job.demand), self.key(&book, before));
+        self.queue.insert_with_class(job.id, ClassKey::Resources(job.demand), self.key(&book, before));
         self.waiting.insert(job.id, book);
     }
 
@@ -279,7 +279,7 @@ impl<U: Urgency, P: Placer> Policy for Preemptive<U, P> {
     }
 
     fn consider(&mut self, view: &View, job: &PendingJob) -> Result<Proposal, Shortage> {
-        consider(&mut self.place, view, job)
+        dry_run(&mut self.place, view, job)
     }
 
     fn set_interference(&mut self, knowledge: &InterferenceContext) {

@@ -10,7 +10,7 @@ use crate::Profile;
 
 /// The shortest expected rest first; a job that should have ended already is the most urgent.
 #[derive(Debug, Default, Clone, Copy)]
-pub struct ShortestRemaining;
+pub(crate) struct ShortestRemaining;
 
 impl Urgency for ShortestRemaining {
     fn measure(&self, profile: &Profile, service: AttainedService) -> u128 {

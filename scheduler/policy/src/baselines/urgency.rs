@@ -6,7 +6,7 @@ use super::AttainedService;
 use crate::Profile;
 
 /// An order that changes while jobs run. While a job waits, its urgency stays as it is.
-pub trait Urgency: Send {
+pub(crate) trait Urgency: Send {
     /// The smaller, the more urgent. It must not depend on the place where the job runs, or two jobs could
     /// push each other out in turn.
     fn measure(&self, profile: &Profile, service: AttainedService) -> u128;

@@ -8,9 +8,9 @@ use std::collections::BTreeMap;
 
 use cohabit_types::{Demand, JobId, Time};
 
-use super::reach::ReleasableDevices;
-use crate::fitting::FitTracker;
-use crate::pipeline::PriorityKey;
+use super::releasable_devices::ReleasableDevices;
+use crate::queue::PriorityKey;
+use crate::queue::fit_tracker::FitTracker;
 use crate::{FreeNodes, RunningJob, View};
 
 /// What puts a job ahead of running ones: its priority, then its urgency.

@@ -5,16 +5,16 @@
 //! inferred, and where each is tested. What room is, and when a job starts, is not decided here.
 
 mod assignment;
+mod candidate_nodes;
+mod contention_table;
 mod links;
-mod nodes;
 mod options;
-mod place;
-mod rows;
-mod sites;
+mod placer;
+mod task_devices;
 mod tasks;
 #[cfg(test)]
 mod tests;
 
 pub(crate) use options::{ClwpNlwpOptions, CostWeights, SimilarityMeasure, SlotNormalization};
-pub(crate) use place::ClwpNlwp;
+pub(crate) use placer::ClwpNlwp;
 pub(crate) use tasks::TrafficPattern;

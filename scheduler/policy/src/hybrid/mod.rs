@@ -4,14 +4,14 @@
 //! The README beside this file says which properties are wanted, what of this is the papers' and what is
 //! inferred, and where each is tested.
 
-mod bound;
-mod choice;
+mod admission;
+mod least_cost;
 mod options;
 mod policy;
-mod screen;
+mod sharing_filter;
+mod slowdown_guard;
 #[cfg(test)]
 mod tests;
-mod watchdog;
 
 pub(crate) use options::HybridOptions;
 pub(crate) use policy::Hybrid;

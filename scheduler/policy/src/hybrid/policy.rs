@@ -1,14 +1,12 @@
 //! The policy: A-SRPT over shared devices, with a watchdog beside it.
 
 use super::HybridOptions;
-use super::choice::LeastCostChooser;
-use super::watchdog::SlowdownGuard;
+use super::least_cost::LeastCostChooser;
+use super::slowdown_guard::SlowdownGuard;
+use crate::a_srpt::{ASrpt, ASrptOptions};
 use crate::interference::InterferenceContext;
-use crate::shared_place::SharedPlacer;
-use crate::{
-    ASrpt, ASrptOptions, MappedPlacer, PendingJob, PendingReason, Plan, Policy, Proposal, Shortage, View,
-    ViewChange,
-};
+use crate::sharing::SharedPlacer;
+use crate::{MappedPlacer, PendingJob, PendingReason, Plan, Policy, Proposal, Shortage, View, ViewChange};
 
 /// A-SRPT's order and mapping, and shared devices within everybody's bound.
 pub(crate) struct Hybrid {

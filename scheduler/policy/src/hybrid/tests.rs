@@ -8,7 +8,7 @@ use crate::interference::{
     AnalyticInterference, ColocationEstimate, ColocationSet, Interference, InterferenceContext,
     MaxMinSharing, UNKNOWN_UNCERTAINTY,
 };
-use crate::tests::company::{knowledge, runs, seats, training};
+use crate::tests::colocated::{knowledge, runs, seats, training};
 use crate::tests::kit::{gpus, job, node, view};
 use crate::{Action, PendingJob, PendingReason, Plan, Policy, View, ViewChange, parse_policy_with};
 

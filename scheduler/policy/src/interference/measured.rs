@@ -49,7 +49,7 @@ pub struct MeasuredTable {
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct SetKey {
     pub(super) gpu: GpuKind,
-    pub(super) sharing: &'static str,
+    pub(super) sharing: Option<SharingStrategy>,
     pub(super) configurations: Vec<Configuration>,
 }
 
@@ -80,7 +80,7 @@ impl MeasuredTable {
         match &measured.outcome {
             SetOutcome::DidNotFit => entry.did_not_fit += 1,
             SetOutcome::Ran(observed) => {
-                let in_order = ordered(&measured.set.members).into_iter();
+                let in_order = order_by_configuration(&measured.set.members).into_iter();
                 entry.ran.push(in_order.filter_map(|at| observed.get(at)).copied().collect());
             }
         }
@@ -141,18 +141,15 @@ fn unknown(set: &ColocationSet) -> Vec<ColocationEstimate> {
 
 impl SetKey {
     pub(super) fn of(set: &ColocationSet) -> SetKey {
-        let configurations = ordered(&set.members).into_iter().map(|at| set.members[at].configuration());
+        let configurations =
+            order_by_configuration(&set.members).into_iter().map(|at| set.members[at].configuration());
         let configurations = configurations.collect();
-        SetKey {
-            gpu: set.gpu.clone(),
-            sharing: set.sharing.map_or("", SharingStrategy::word),
-            configurations,
-        }
+        SetKey { gpu: set.gpu.clone(), sharing: set.sharing, configurations }
     }
 }
 
 /// The places of members in the order of their configurations.
-pub(super) fn ordered(members: &[SetMember]) -> Vec<usize> {
+pub(super) fn order_by_configuration(members: &[SetMember]) -> Vec<usize> {
     let mut places: Vec<usize> = (0..members.len()).collect();
     places.sort_by_cached_key(|at| members[*at].configuration());
     places
@@ -165,7 +162,7 @@ impl Entry {
             .iter()
             .map(|member| ColocationEstimate::slowed(member, 1.0, UNKNOWN_UNCERTAINTY))
             .collect();
-        let order = ordered(members);
+        let order = order_by_configuration(members);
         let configurations: Vec<Configuration> =
             order.iter().map(|at| members[*at].configuration()).collect();
         for (at, configuration) in order.iter().copied().zip(&configurations) {

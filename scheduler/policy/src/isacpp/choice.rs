@@ -1,8 +1,8 @@
 //! The rules by which one of the GPUs is chosen, once the interference on each is known.
 
 use crate::interference::{InterferenceContext, PredictionCache};
-use crate::shared_place::{DeviceChoice, DeviceChooser, FreeDevice, Jobs, slowness};
-use crate::stages::{ContentionDegree, MultiStageEstimate, expected};
+use crate::sharing::multi_stage::{ContentionDegree, MultiStageEstimate, expected};
+use crate::sharing::{DeviceChoice, DeviceChooser, FreeDevice, Jobs, compute_slowness};
 use crate::{PendingJob, Shortage};
 
 /// What the paper leaves open, and what its release does otherwise.
@@ -51,7 +51,7 @@ impl DeviceChooser for Isacpp {
         jobs: &mut Jobs,
     ) -> Result<DeviceChoice, Shortage> {
         let expected = expected(newcomer.id, seats, jobs, &mut self.asked, self.options.contention);
-        let slowness = slowness(newcomer.id, seats, jobs);
+        let slowness = compute_slowness(newcomer.id, seats, jobs);
         let by_speed = |slowness: &f64| self.options.speed_weight * (slowness - 1.0);
         let scores: Vec<f64> = expected
             .iter()

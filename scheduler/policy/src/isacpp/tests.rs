@@ -8,9 +8,9 @@ use crate::interference::{
     AnalyticInterference, ColocationEstimate, ColocationSet, Interference, InterferenceContext,
     MaxMinSharing, PredictionCache,
 };
-use crate::shared_place::{FreeDevice, Jobs};
-use crate::stages::{ContentionDegree, MultiStageEstimate, expected};
-use crate::tests::company::{knowledge, plan_of, runs, seats, training};
+use crate::sharing::multi_stage::{ContentionDegree, MultiStageEstimate, expected};
+use crate::sharing::{FreeDevice, Jobs};
+use crate::tests::colocated::{knowledge, plan_of, runs, seats, training};
 use crate::tests::kit::{node, view};
 use crate::{Action, FreeNodes, PendingJob, View, parse_policy_with};
 

@@ -3,10 +3,10 @@
 //!
 //! An arrangement knows servers only by what they cost, so it holds for all servers of the same shape.
 
-use super::draws::SplitMix64;
 use super::heavy_edge::{Start, heavy_edge};
 use super::iteration_time::{DeviceSpeeds, IterationTime};
-use super::swaps::SwapSearch;
+use super::split_mix::SplitMix64;
+use super::swap_search::SwapSearch;
 use super::{MapperOptions, Selection, Toggle};
 
 /// Jobs of more replicas are not refined: the number of swaps grows with the square.
@@ -102,7 +102,7 @@ impl<'m> ArrangementInput<'m> {
     /// Replicas drawn one after the other; the draw follows from the seed, the job and the counts.
     fn random(&self, seed: u64) -> Arrangement {
         let mut draws = SplitMix64::new(seed);
-        self.time.graph.signature().halves().into_iter().for_each(|half| draws.mix(half));
+        self.time.graph.seed().into_iter().for_each(|half| draws.mix(half));
         self.counts.iter().for_each(|count| draws.mix(u64::from(*count)));
         self.deal(|unplaced, left| nth(left, draws.below(unplaced)))
     }

@@ -6,7 +6,7 @@ use std::collections::{BTreeMap, VecDeque};
 
 /// Results by key.
 #[derive(Debug, Clone)]
-pub(super) struct Cache<Key, Found> {
+pub(crate) struct Cache<Key, Found> {
     found: BTreeMap<Key, Found>,
     /// Oldest first.
     keys: VecDeque<Key>,
@@ -14,12 +14,12 @@ pub(super) struct Cache<Key, Found> {
 }
 
 impl<Key: Ord + Clone, Found: Clone> Cache<Key, Found> {
-    pub(super) const fn new(capacity: usize) -> Cache<Key, Found> {
+    pub(crate) const fn new(capacity: usize) -> Cache<Key, Found> {
         Cache { found: BTreeMap::new(), keys: VecDeque::new(), capacity }
     }
 
     /// What is known for the key, or what `work` finds, which is then known.
-    pub(super) fn get_or(&mut self, key: Key, work: impl FnOnce() -> Found) -> Found {
+    pub(crate) fn get_or(&mut self, key: Key, work: impl FnOnce() -> Found) -> Found {
         if let Some(found) = self.found.get(&key) {
             return found.clone();
         }

@@ -5,28 +5,49 @@
 //! kept by stages and never written out: its size does not grow with the replicas. Vertices are numbered
 //! stage by stage. Extra edges of tensor-parallel groups are not modelled.
 
+use std::cmp::Ordering;
 use std::collections::BTreeMap;
 use std::ops::Range;
+use std::sync::Arc;
 
 use cohabit_types::{ModelDescription, PipelineStage};
 
-/// Stands for a graph where graphs are compared: jobs of one signature have the same graph. 128 bits of hash,
-/// so chance does not find two graphs with one signature.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub struct GraphSignature(u128);
+use crate::total_order::compare_columns;
 
-impl GraphSignature {
-    pub(super) const fn halves(self) -> [u64; 2] {
-        [self.0 as u64, (self.0 >> 64) as u64]
+/// A graph as a key: all that the cost of an iteration depends on, compared by value. Keys of one graph share it,
+/// which makes the comparison of most equal keys one of two pointers.
+#[derive(Debug, Clone)]
+pub(crate) struct GraphKey(Arc<[GraphStage]>);
+
+impl Ord for GraphKey {
+    fn cmp(&self, other: &GraphKey) -> Ordering {
+        if Arc::ptr_eq(&self.0, &other.0) {
+            return Ordering::Equal;
+        }
+        let mut stages = self.0.iter().zip(&*other.0).map(|(one, other)| one.compare(other));
+        self.0.len().cmp(&other.0.len()).then_with(|| stages.find(|it| it.is_ne()).unwrap_or(Ordering::Equal))
     }
 }
+
+impl PartialOrd for GraphKey {
+    fn partial_cmp(&self, other: &GraphKey) -> Option<Ordering> {
+        Some(self.cmp(other))
+    }
+}
+
+impl PartialEq for GraphKey {
+    fn eq(&self, other: &GraphKey) -> bool {
+        self.cmp(other) == Ordering::Equal
+    }
+}
+
+impl Eq for GraphKey {}
 
 /// The graph of a job.
 #[derive(Debug, Clone, PartialEq)]
 pub struct JobGraph {
-    stages: Vec<GraphStage>,
+    stages: Arc<[GraphStage]>,
     devices: u32,
-    signature: GraphSignature,
 }
 
 /// A stage, with the weights of the edges at its replicas, in bytes of one iteration, both directions summed.
@@ -57,8 +78,7 @@ impl JobGraph {
             stages.push(GraphStage::of(stage, model.stages.get(index + 1), first)?);
             first = stage.replicas.checked_add(first)?;
         }
-        let signature = signature_of(&stages);
-        let graph = JobGraph { stages, devices, signature };
+        let graph = JobGraph { stages: stages.into(), devices };
         let traffic = |stage| graph.pipeline_bytes(stage) + 2.0 * graph.stages[stage].ring_link;
         let sound =
             first == devices && devices > 0 && (0..graph.stages.len()).all(|it| traffic(it).is_finite());
@@ -67,14 +87,19 @@ impl JobGraph {
 
     /// Replicas, and so devices, in all.
     #[must_use]
-    pub const fn devices(&self) -> u32 {
+    pub(crate) const fn devices(&self) -> u32 {
         self.devices
     }
 
-    /// What the graph is recognised by.
+    /// What the graph is known by among others.
     #[must_use]
-    pub const fn signature(&self) -> GraphSignature {
-        self.signature
+    pub(crate) fn key(&self) -> GraphKey {
+        GraphKey(self.stages.clone())
+    }
+
+    /// A seed for draws that differ from graph to graph and never between two runs.
+    pub(super) fn seed(&self) -> [u64; 2] {
+        hash_stages(&self.stages)
     }
 
     /// Every two vertices that send each other something, with the bytes of one iteration. Rings are laid in
@@ -131,6 +156,17 @@ impl GraphStage {
         })
     }
 
+    /// By all that the cost of an iteration depends on; the first vertex follows from the stages before.
+    fn compare(&self, other: &GraphStage) -> Ordering {
+        let GraphStage { replicas, first: _, to_next, ring_link, compute_seconds, compute_seconds_on } = self;
+        replicas
+            .cmp(&other.replicas)
+            .then_with(|| to_next.total_cmp(&other.to_next))
+            .then_with(|| ring_link.total_cmp(&other.ring_link))
+            .then_with(|| compute_seconds.total_cmp(&other.compute_seconds))
+            .then_with(|| compare_columns(compute_seconds_on, &other.compute_seconds_on))
+    }
+
     /// What one replica computes in one iteration on a device of this model, in seconds.
     pub(super) fn compute_seconds_on(&self, model: &str) -> f64 {
         self.compute_seconds_on.get(model).copied().unwrap_or(self.compute_seconds)
@@ -152,8 +188,9 @@ impl GraphStage {
     }
 }
 
-/// FNV-1a, with 128 bits, over all that an iteration's cost depends on.
-fn signature_of(stages: &[GraphStage]) -> GraphSignature {
+/// FNV-1a with 128 bits over all that an iteration's cost depends on: low half, high half. It seeds draws and
+/// identifies nothing.
+fn hash_stages(stages: &[GraphStage]) -> [u64; 2] {
     const BASIS: u128 = 0x6c62_272e_07bb_0142_62b8_2175_6295_c58d;
     const PRIME: u128 = 0x0100_0000_0000_0000_0000_013b;
     let mut hash = BASIS;
@@ -171,5 +208,5 @@ fn signature_of(stages: &[GraphStage]) -> GraphSignature {
             add(&seconds.to_bits().to_le_bytes());
         }
     }
-    GraphSignature(hash)
+    [hash as u64, (hash >> 64) as u64]
 }

@@ -9,35 +9,35 @@ use std::sync::Arc;
 use super::arrangement::{Arrangement, ArrangementInput};
 use super::bounds::{Bounds, compute_extremes};
 use super::cache::Cache;
-use super::cluster::ClusterVersion;
-use super::graph::{GraphSignature, JobGraph};
+use super::cluster_version::ClusterVersion;
+use super::graph::{GraphKey, JobGraph};
 use super::iteration_time::{DeviceSpeeds, IterationTime};
 use super::select::OpenServers;
 use super::server::DeviceClass;
 use super::shape::{Part, Shape};
-use super::swaps::SwapSearch;
+use super::swap_search::SwapSearch;
 use super::{MapperOptions, Selection, Server, Slot};
 
 const MAX_REMEMBERED: usize = 4_096;
 
 /// Where the replicas of a job go.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Mapping {
+pub(crate) struct Mapping {
     /// Devices of distinct servers, most devices first.
-    pub slots: Vec<Slot>,
+    pub(crate) slots: Vec<Slot>,
     /// The vertices of the job's graph on each slot, ascending.
-    pub ranks: Vec<Vec<u32>>,
+    pub(crate) ranks: Vec<Vec<u32>>,
     /// Seconds of one iteration.
-    pub alpha: f64,
+    pub(crate) alpha: f64,
 }
 
 /// Maps jobs to servers.
 #[derive(Debug, Clone)]
 pub struct Mapper {
     options: MapperOptions,
-    arrangements: Cache<(GraphSignature, Vec<Part>), Arc<Arrangement>>,
+    arrangements: Cache<(GraphKey, Vec<Part>), Arc<Arrangement>>,
     cluster: ClusterVersion,
-    bounds: Cache<(GraphSignature, u64), Bounds>,
+    bounds: Cache<(GraphKey, u64), Bounds>,
 }
 
 impl Mapper {
@@ -57,7 +57,7 @@ impl Mapper {
     ///
     /// Where there are several models of devices, servers of one model are tried too, and the fastest mapping
     /// is taken; of equals, the one that was free to use all servers.
-    pub fn place(&mut self, graph: &JobGraph, servers: &[Server], devices: u32) -> Option<Mapping> {
+    pub(crate) fn place(&mut self, graph: &JobGraph, servers: &[Server], devices: u32) -> Option<Mapping> {
         if graph.devices() != devices {
             return None;
         }
@@ -73,7 +73,7 @@ impl Mapper {
     /// # Panics
     ///
     /// If the slots do not add up to the graph's replicas, or name a server that is not in the list.
-    pub fn map(&mut self, graph: &JobGraph, servers: &[Server], slots: Vec<Slot>) -> Mapping {
+    pub(crate) fn map(&mut self, graph: &JobGraph, servers: &[Server], slots: Vec<Slot>) -> Mapping {
         assert_one_each(graph, &slots);
         self.arrange(graph, Shape::of(servers, slots)).mapping(graph)
     }
@@ -85,7 +85,7 @@ impl Mapper {
     ///
     /// As [`Mapper::map`].
     #[must_use]
-    pub fn consecutive(&self, graph: &JobGraph, servers: &[Server], slots: &[Slot]) -> f64 {
+    pub(crate) fn consecutive(&self, graph: &JobGraph, servers: &[Server], slots: &[Slot]) -> f64 {
         assert_one_each(graph, slots);
         let kinds = slots.iter().map(|slot| DeviceClass::of(&servers[slot.server]));
         let sites: Vec<DeviceSpeeds> = kinds.map(|kind| DeviceSpeeds::of(graph, &kind)).collect();
@@ -119,7 +119,7 @@ impl Mapper {
     ///
     /// Even a mapper that draws at random is measured against the best that this one reaches.
     pub fn bounds(&mut self, graph: &JobGraph, servers: &[Server]) -> Bounds {
-        let key = (graph.signature(), self.cluster.version(servers));
+        let key = (graph.key(), self.cluster.version(servers));
         let (options, cluster) = (&self.options, &self.cluster);
         self.bounds.get_or(key, || {
             let time = time(graph, options);
@@ -137,7 +137,7 @@ impl Mapper {
     fn arrange(&mut self, graph: &JobGraph, shape: Shape) -> PlacedArrangement {
         let options = &self.options;
         let work = || on_ground(time(graph, options), &shape, |ground| Arc::new(ground.arrange(options)));
-        let arrangement = self.arrangements.get_or((graph.signature(), shape.parts()), work);
+        let arrangement = self.arrangements.get_or((graph.key(), shape.parts()), work);
         PlacedArrangement { shape, arrangement }
     }
 }

@@ -6,8 +6,7 @@
 mod arrangement;
 mod bounds;
 mod cache;
-mod cluster;
-mod draws;
+mod cluster_version;
 mod graph;
 mod heavy_edge;
 mod iteration_time;
@@ -16,14 +15,20 @@ mod options;
 mod select;
 mod server;
 mod shape;
-mod swaps;
+mod split_mix;
+mod swap_search;
 
 pub use bounds::Bounds;
-pub use graph::{GraphSignature, JobGraph};
-pub use mapper::{Mapper, Mapping};
-pub use options::{IterationModel, MapperOptions, NicShare, Selection, Toggle};
-pub use select::select;
-pub use server::{Server, Slot};
+pub(crate) use cache::Cache;
+pub(crate) use graph::GraphKey;
+pub use graph::JobGraph;
+pub use mapper::Mapper;
+pub(crate) use mapper::Mapping;
+pub use options::MapperOptions;
+pub(crate) use options::{IterationModel, NicShare, Selection, Toggle};
+pub(crate) use select::select;
+pub use server::Server;
+pub(crate) use server::Slot;
 
 #[cfg(test)]
 mod tests;

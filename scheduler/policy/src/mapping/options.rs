@@ -5,7 +5,7 @@
 
 /// Which servers a job gets, and how its replicas are spread over them.
 #[derive(Debug, Default, Clone, PartialEq, Eq)]
-pub enum Selection {
+pub(crate) enum Selection {
     /// The smallest server that holds the whole job; else the fullest servers, and the tightest fit for what
     /// is left.
     #[default]
@@ -19,7 +19,7 @@ pub enum Selection {
 
 /// What one iteration costs, given what every replica computes and sends.
 #[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
-pub enum IterationModel {
+pub(crate) enum IterationModel {
     /// The slowest device sets the pace: steady-state pipelining with data parallelism.
     #[default]
     Bottleneck,
@@ -32,7 +32,7 @@ pub enum IterationModel {
 
 /// How the devices of a server share its network card.
 #[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
-pub enum NicShare {
+pub(crate) enum NicShare {
     /// Each device owns an equal and fixed share.
     #[default]
     Device,
@@ -43,7 +43,7 @@ pub enum NicShare {
 
 /// Whether a part takes part.
 #[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
-pub enum Toggle {
+pub(crate) enum Toggle {
     /// It does.
     #[default]
     On,
@@ -55,13 +55,13 @@ pub enum Toggle {
 #[derive(Debug, Default, Clone, PartialEq, Eq)]
 pub struct MapperOptions {
     /// Which servers.
-    pub selection: Selection,
+    pub(crate) selection: Selection,
     /// What an iteration costs.
-    pub iteration: IterationModel,
+    pub(crate) iteration: IterationModel,
     /// How network cards are shared.
-    pub nic_share: NicShare,
+    pub(crate) nic_share: NicShare,
     /// Whether groups are also grown from a replica of each stage, and the best result is taken.
-    pub multi_start: Toggle,
+    pub(crate) multi_start: Toggle,
     /// Whether replicas are exchanged between servers while that helps.
-    pub swaps: Toggle,
+    pub(crate) swaps: Toggle,
 }

@@ -7,15 +7,15 @@
 use std::cmp::Reverse;
 use std::sync::Arc;
 
-use super::draws::SplitMix64;
 use super::server::same_model;
+use super::split_mix::SplitMix64;
 use super::{Selection, Server, Slot};
 
 /// Devices for a job among the free ones, on distinct servers; `None` if too few are free.
 ///
 /// Slots come in the order in which they were taken; ties go to the server that is named first.
 #[must_use]
-pub fn select(servers: &[Server], devices: u32, selection: &Selection) -> Option<Vec<Slot>> {
+pub(crate) fn select(servers: &[Server], devices: u32, selection: &Selection) -> Option<Vec<Slot>> {
     OpenServers::free(servers).select(devices, selection)
 }
 

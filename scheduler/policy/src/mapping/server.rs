@@ -22,11 +22,11 @@ pub struct Server {
 
 /// Devices of one server.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Slot {
+pub(crate) struct Slot {
     /// Position in the list of servers.
-    pub server: usize,
+    pub(crate) server: usize,
     /// How many of its devices.
-    pub count: u32,
+    pub(crate) count: u32,
 }
 
 /// All that distinguishes a device for the mapper: on devices of one kind, an iteration costs the same.

@@ -1,12 +1,15 @@
 //! The hybrid as users write it: its own parameters beside all that A-SRPT and the mapper take.
 
-use super::{Parameters, PolicyParseError, SWITCHES, order, place};
+use super::parameters::Parameters;
+use super::parse_error::PolicyParseError;
+use super::placement::{SWITCHES, parse_a_srpt_options, parse_placer};
+use crate::Policy;
+use crate::a_srpt::ASrptOptions;
 use crate::hybrid::{Hybrid, HybridOptions};
 use crate::interference::InterferenceContext;
 use crate::mapping::{Selection, Toggle};
-use crate::{ASrptOptions, Policy};
 
-pub(super) fn hybrid(
+pub(super) fn parse_hybrid(
     knowledge: &InterferenceContext,
     parameters: &mut Parameters<'_>,
 ) -> Result<Box<dyn Policy>, PolicyParseError> {
@@ -24,7 +27,7 @@ pub(super) fn hybrid(
     };
     // A live cluster never leaves a GPU idle for the sake of a turn that rests on estimates.
     let eager = ASrptOptions { eager_start: Toggle::On, ..ASrptOptions::default() };
-    let order = order(eager, parameters)?;
-    let whole = place(parameters, Selection::default())?;
+    let order = parse_a_srpt_options(eager, parameters)?;
+    let whole = parse_placer(parameters, Selection::default())?;
     Ok(Box::new(Hybrid::new(options, &order, whole, knowledge)))
 }

@@ -5,21 +5,22 @@
 
 mod hybrid;
 mod parameters;
-mod refusal;
+mod parse_error;
+mod placement;
 mod sharing;
 
-use cohabit_types::{Bandwidth, Span};
+use cohabit_types::Span;
 
+use crate::a_srpt::{ASrpt, ASrptOptions, QueueMode, QueueOrder};
+use crate::baselines::{LeastAttained, Preemptive, ShortestDuration, ShortestRemaining, SmallestWork};
 use crate::interference::InterferenceContext;
-use crate::mapping::{IterationModel, MapperOptions, NicShare, Selection, Toggle};
-use crate::{
-    ASrpt, ASrptOptions, Discipline, Fifo, FirstFit, JobOrder, LeastAttained, LinkDefaults, MappedPlacer,
-    Policy, Preemptive, QueueMode, QueueOrder, QueuePolicy, ShortestDuration, ShortestRemaining,
-    SmallestWork,
-};
+use crate::mapping::{Selection, Toggle};
+use crate::{Discipline, Fifo, FirstFit, JobOrder, Policy, QueuePolicy};
+use hybrid::parse_hybrid;
 use parameters::Parameters;
-pub use refusal::PolicyParseError;
-use sharing::sharing;
+pub use parse_error::PolicyParseError;
+use placement::{parse_a_srpt_options, parse_placer};
+use sharing::parse_sharing;
 
 /// Every name that [`parse_policy`] knows.
 pub const POLICY_NAMES: [&str; 22] = [
@@ -65,68 +66,75 @@ pub fn parse_policy_with(
     knowledge: &InterferenceContext,
 ) -> Result<Box<dyn Policy>, PolicyParseError> {
     let (name, mut parameters) = Parameters::parse(text)?;
-    let policy = named(name, knowledge, &mut parameters)?;
+    let policy = parse_name(name, knowledge, &mut parameters)?;
     parameters.finish()?;
     Ok(policy)
 }
 
-fn named(
+fn parse_name(
     name: &str,
     knowledge: &InterferenceContext,
     parameters: &mut Parameters<'_>,
 ) -> Result<Box<dyn Policy>, PolicyParseError> {
     use Discipline::{Backfill, Strict, WorkConserving};
     match name {
-        "fifo" => Ok(Box::new(QueuePolicy::new(Fifo, FirstFit, Strict))),
-        "fifo-strict" => pipeline(Fifo, Strict, parameters),
-        "fifo-greedy" => pipeline(Fifo, WorkConserving, parameters),
-        "easy-backfill" => pipeline(Fifo, Backfill, parameters),
-        "spd" => pipeline(ShortestDuration, WorkConserving, parameters),
-        "spd-strict" => pipeline(ShortestDuration, Strict, parameters),
-        "spw" => pipeline(SmallestWork, WorkConserving, parameters),
-        "spw-strict" => pipeline(SmallestWork, Strict, parameters),
-        "las" => las(parameters),
+        "fifo" => Ok(first_come_first_served()),
+        "fifo-strict" => queue_policy(Fifo, Strict, parameters),
+        "fifo-greedy" => queue_policy(Fifo, WorkConserving, parameters),
+        "easy-backfill" => queue_policy(Fifo, Backfill, parameters),
+        "spd" => queue_policy(ShortestDuration, WorkConserving, parameters),
+        "spd-strict" => queue_policy(ShortestDuration, Strict, parameters),
+        "spw" => queue_policy(SmallestWork, WorkConserving, parameters),
+        "spw-strict" => queue_policy(SmallestWork, Strict, parameters),
+        "las" => parse_las(parameters),
         "srtf-oracle" => {
-            let quantum = quantum(parameters)?.unwrap_or(Span::ZERO);
+            let quantum = parse_quantum(parameters)?.unwrap_or(Span::ZERO);
             Ok(Box::new(Preemptive::new(
                 ShortestRemaining,
-                place(parameters, Selection::default())?,
+                parse_placer(parameters, Selection::default())?,
                 quantum,
             )))
         }
-        "a-srpt" => a_srpt(ASrptOptions::default(), Selection::default(), parameters),
-        "hybrid" => hybrid::hybrid(knowledge, parameters),
+        "a-srpt" => parse_a_srpt(ASrptOptions::default(), Selection::default(), parameters),
+        "hybrid" => parse_hybrid(knowledge, parameters),
         "a-srpt-no-delay" => {
             let never = ASrptOptions { theta: f64::INFINITY, ..ASrptOptions::default() };
-            a_srpt(never, Selection::default(), parameters)
+            parse_a_srpt(never, Selection::default(), parameters)
         }
         "a-srpt-strict" => {
             let (queue_mode, queue_order) = (QueueMode::Strict, QueueOrder::Turn);
             let strict = ASrptOptions { queue_mode, queue_order, ..ASrptOptions::default() };
-            a_srpt(strict, Selection::default(), parameters)
+            parse_a_srpt(strict, Selection::default(), parameters)
         }
-        "a-srpt-random-map" => a_srpt(ASrptOptions::default(), Selection::Random(1), parameters),
+        "a-srpt-random-map" => parse_a_srpt(ASrptOptions::default(), Selection::Random(1), parameters),
         "a-srpt-no-vm" => {
             let no_machine = ASrptOptions { virtual_machine: Toggle::Off, ..ASrptOptions::default() };
-            a_srpt(no_machine, Selection::default(), parameters)
+            parse_a_srpt(no_machine, Selection::default(), parameters)
         }
-        other => sharing(other, knowledge, parameters)
+        other => parse_sharing(other, knowledge, parameters)
             .unwrap_or_else(|| Err(PolicyParseError::name(other, &POLICY_NAMES))),
     }
 }
 
-fn pipeline(
+/// First come, first served, on the first devices that are free: what `fifo` stands for, and the fallback of a head
+/// whose policy gives no plan.
+#[must_use]
+pub fn first_come_first_served() -> Box<dyn Policy> {
+    Box::new(QueuePolicy::new(Fifo, FirstFit, Discipline::Strict))
+}
+
+fn queue_policy(
     rank: impl JobOrder + 'static,
     discipline: Discipline,
     parameters: &mut Parameters<'_>,
 ) -> Result<Box<dyn Policy>, PolicyParseError> {
-    Ok(Box::new(QueuePolicy::new(rank, place(parameters, Selection::default())?, discipline)))
+    Ok(Box::new(QueuePolicy::new(rank, parse_placer(parameters, Selection::default())?, discipline)))
 }
 
 /// No job is stopped within ten minutes: long against stopping and starting, short against training.
 const LAS_QUANTUM: Span = Span::from_secs(600);
 
-fn las(parameters: &mut Parameters<'_>) -> Result<Box<dyn Policy>, PolicyParseError> {
+fn parse_las(parameters: &mut Parameters<'_>) -> Result<Box<dyn Policy>, PolicyParseError> {
     let mut urgency = LeastAttained::default();
     let hours =
         parameters.read("gpu-hours", "a number above 0", |hours: &f64| *hours > 0.0 && *hours < 1e6)?;
@@ -138,72 +146,20 @@ fn las(parameters: &mut Parameters<'_>) -> Result<Box<dyn Policy>, PolicyParseEr
     let queues =
         parameters.read("queues", "a whole number from 1 to 20", |queues: &u32| (1..=20).contains(queues))?;
     urgency.queues = queues.unwrap_or(urgency.queues);
-    let quantum = quantum(parameters)?.unwrap_or(LAS_QUANTUM);
-    Ok(Box::new(Preemptive::new(urgency, place(parameters, Selection::default())?, quantum)))
+    let quantum = parse_quantum(parameters)?.unwrap_or(LAS_QUANTUM);
+    Ok(Box::new(Preemptive::new(urgency, parse_placer(parameters, Selection::default())?, quantum)))
 }
 
-fn quantum(parameters: &mut Parameters<'_>) -> Result<Option<Span>, PolicyParseError> {
+fn parse_quantum(parameters: &mut Parameters<'_>) -> Result<Option<Span>, PolicyParseError> {
     let seconds = parameters.read("quantum", "seconds, 0 or more", |secs: &f64| (0.0..1e9).contains(secs))?;
     Ok(seconds.map(Span::from_secs_f64))
 }
 
-fn a_srpt(
+fn parse_a_srpt(
     default: ASrptOptions,
     selection: Selection,
     parameters: &mut Parameters<'_>,
 ) -> Result<Box<dyn Policy>, PolicyParseError> {
-    let options = order(default, parameters)?;
-    Ok(Box::new(ASrpt::new(&options, place(parameters, selection)?)))
-}
-
-/// The switches of A-SRPT; those that are not given are `options`.
-fn order(
-    mut options: ASrptOptions,
-    parameters: &mut Parameters<'_>,
-) -> Result<ASrptOptions, PolicyParseError> {
-    for key in ASrptOptions::KEYS {
-        if let Some(value) = parameters.take(key) {
-            options.set(key, value).map_err(|why| parameters.refuse(why))?;
-        }
-    }
-    Ok(options)
-}
-
-const SWITCHES: [(&str, Toggle); 2] = [("on", Toggle::On), ("off", Toggle::Off)];
-
-/// The choice of place, which takes the same parameters in all policies that have it.
-fn place(parameters: &mut Parameters<'_>, selection: Selection) -> Result<MappedPlacer, PolicyParseError> {
-    let default = MapperOptions::default();
-    let nic_shares = [("device", NicShare::Device), ("job", NicShare::Job)];
-    let micro_batches =
-        parameters.read("micro-batches", "a whole number of at least 1", |it: &u32| *it >= 1)?;
-    let options = MapperOptions {
-        selection: selected(parameters, selection)?,
-        iteration: micro_batches
-            .map_or(default.iteration, |micro_batches| IterationModel::Synchronous { micro_batches }),
-        nic_share: parameters.choose("nic-share", &nic_shares)?.unwrap_or(default.nic_share),
-        multi_start: parameters.choose("multi-start", &SWITCHES)?.unwrap_or(default.multi_start),
-        swaps: parameters.choose("swaps", &SWITCHES)?.unwrap_or(default.swaps),
-    };
-    Ok(MappedPlacer::new(options, links(parameters)?))
-}
-
-/// `default`, unless another one is asked for.
-fn selected(parameters: &mut Parameters<'_>, default: Selection) -> Result<Selection, PolicyParseError> {
-    let seed = parameters.read("map-seed", "a whole number", |_: &u64| true)?;
-    let random = Selection::Random(seed.unwrap_or(1));
-    let default = if seed.is_some() { random.clone() } else { default };
-    let selections =
-        [("consolidate", Selection::Consolidate), ("fragments", Selection::Fragments), ("random", random)];
-    Ok(parameters.choose("selection", &selections)?.unwrap_or(default))
-}
-
-fn links(parameters: &mut Parameters<'_>) -> Result<LinkDefaults, PolicyParseError> {
-    let default = LinkDefaults::default();
-    let mut speed =
-        |key| parameters.read(key, "a bandwidth like 25g or 300GB", |bandwidth: &Bandwidth| bandwidth.0 > 0);
-    Ok(LinkDefaults {
-        network: speed("network")?.unwrap_or(default.network),
-        interconnect: speed("interconnect")?.unwrap_or(default.interconnect),
-    })
+    let options = parse_a_srpt_options(default, parameters)?;
+    Ok(Box::new(ASrpt::new(&options, parse_placer(parameters, selection)?)))
 }

@@ -5,7 +5,7 @@
 
 use std::str::FromStr;
 
-use super::PolicyParseError;
+use super::parse_error::PolicyParseError;
 
 /// The parameters of one policy, as far as it has not taken them.
 #[derive(Debug)]

@@ -2,56 +2,58 @@
 //!
 //! A job without room lets others pass, as in the cluster managers that these policies were made for.
 
-use super::{Parameters, PolicyParseError, SWITCHES, links, place};
+use super::parameters::Parameters;
+use super::parse_error::PolicyParseError;
+use super::placement::{SWITCHES, parse_links, parse_placer};
 use crate::clwp_nlwp::{
     ClwpNlwp, ClwpNlwpOptions, CostWeights, SimilarityMeasure, SlotNormalization, TrafficPattern,
 };
 use crate::interference::InterferenceContext;
 use crate::isacpp::{GpuSelection, Isacpp, IsacppOptions};
 use crate::mapping::{self, Toggle};
-use crate::shared_place::{DeviceChooser, FirstFitSharing, Horus, LeastLoaded, SharedPlacer, UtilThreshold};
-use crate::stages::ContentionDegree;
+use crate::sharing::multi_stage::ContentionDegree;
+use crate::sharing::{DeviceChooser, FirstFitSharing, Horus, LeastLoaded, SharedPlacer, UtilThreshold};
 use crate::{Discipline, Fifo, Policy, QueuePolicy};
 
 /// Two jobs that keep a device busy for half of the time each fill it.
 const UTIL_THRESHOLD: f64 = 1.0;
 
 /// A policy of this name, if it is one of those that share.
-pub(super) fn sharing(
+pub(super) fn parse_sharing(
     name: &str,
     knowledge: &InterferenceContext,
     parameters: &mut Parameters<'_>,
 ) -> Option<Result<Box<dyn Policy>, PolicyParseError>> {
     match name {
-        "first-fit-sharing" => Some(policy(FirstFitSharing, knowledge, parameters)),
-        "least-loaded" => Some(policy(LeastLoaded, knowledge, parameters)),
-        "horus" => Some(policy(Horus, knowledge, parameters)),
-        "util-threshold" => Some(util_threshold(knowledge, parameters)),
-        "isacpp" => Some(isacpp(knowledge, parameters)),
-        "clwp-nlwp" => Some(clwp_nlwp(knowledge, parameters)),
+        "first-fit-sharing" => Some(shared_policy(FirstFitSharing, knowledge, parameters)),
+        "least-loaded" => Some(shared_policy(LeastLoaded, knowledge, parameters)),
+        "horus" => Some(shared_policy(Horus, knowledge, parameters)),
+        "util-threshold" => Some(parse_util_threshold(knowledge, parameters)),
+        "isacpp" => Some(parse_isacpp(knowledge, parameters)),
+        "clwp-nlwp" => Some(parse_clwp_nlwp(knowledge, parameters)),
         _ => None,
     }
 }
 
-fn policy(
+fn shared_policy(
     choice: impl DeviceChooser + 'static,
     knowledge: &InterferenceContext,
     parameters: &mut Parameters<'_>,
 ) -> Result<Box<dyn Policy>, PolicyParseError> {
-    let whole = place(parameters, mapping::Selection::default())?;
+    let whole = parse_placer(parameters, mapping::Selection::default())?;
     let place = SharedPlacer::new(choice, whole, knowledge);
     Ok(Box::new(QueuePolicy::new(Fifo, place, Discipline::WorkConserving)))
 }
 
-fn util_threshold(
+fn parse_util_threshold(
     knowledge: &InterferenceContext,
     parameters: &mut Parameters<'_>,
 ) -> Result<Box<dyn Policy>, PolicyParseError> {
     let most = parameters.read("threshold", "a number from 0 to 10", |it: &f64| (0.0..=10.0).contains(it))?;
-    policy(UtilThreshold { most: most.unwrap_or(UTIL_THRESHOLD) }, knowledge, parameters)
+    shared_policy(UtilThreshold { most: most.unwrap_or(UTIL_THRESHOLD) }, knowledge, parameters)
 }
 
-fn isacpp(
+fn parse_isacpp(
     knowledge: &InterferenceContext,
     parameters: &mut Parameters<'_>,
 ) -> Result<Box<dyn Policy>, PolicyParseError> {
@@ -64,10 +66,10 @@ fn isacpp(
     let weight =
         parameters.read("speed-weight", "a number from 0 to 1000", |it: &f64| (0.0..=1e3).contains(it))?;
     let options = IsacppOptions { contention, selection, speed_weight: weight.unwrap_or_default() };
-    policy(Isacpp::new(options, knowledge), knowledge, parameters)
+    shared_policy(Isacpp::new(options, knowledge), knowledge, parameters)
 }
 
-fn clwp_nlwp(
+fn parse_clwp_nlwp(
     knowledge: &InterferenceContext,
     parameters: &mut Parameters<'_>,
 ) -> Result<Box<dyn Policy>, PolicyParseError> {
@@ -92,6 +94,6 @@ fn clwp_nlwp(
         mu,
         costs,
     };
-    let place = ClwpNlwp::new(options, links(parameters)?, knowledge);
+    let place = ClwpNlwp::new(options, parse_links(parameters)?, knowledge);
     Ok(Box::new(QueuePolicy::new(Fifo, place, Discipline::WorkConserving)))
 }

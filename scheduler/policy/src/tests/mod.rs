@@ -2,13 +2,13 @@
 
 mod backfill;
 pub(crate) mod cluster;
-pub(crate) mod company;
+pub(crate) mod colocated;
 mod forecast;
 mod free;
 pub(crate) mod kit;
-mod mapped_place;
-mod pipeline;
+mod mapped_placer;
 mod policies;
 mod properties;
 mod queue;
+mod queue_policy;
 mod sharing;

@@ -21,7 +21,7 @@ proptest! {
             let known = naive.iter().find(|it| it.1 == job).map(|it| it.0);
             naive.retain(|it| it.1 != job);
             if arrives {
-                queue.insert_with_class(job, ClassKey::Room(gpus(class)), key);
+                queue.insert_with_class(job, ClassKey::Resources(gpus(class)), key);
                 naive.push((key, job, class));
             } else {
                 prop_assert_eq!(queue.remove(job), known);

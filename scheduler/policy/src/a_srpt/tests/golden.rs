@@ -2,10 +2,11 @@
 
 use cohabit_types::{JobId, Span, Time};
 
-use super::super::virtual_machine::VirtualSrptMachine;
+use super::super::virtual_srpt_machine::VirtualSrptMachine;
+use crate::FirstFit;
+use crate::a_srpt::{ASrpt, ASrptOptions};
 use crate::tests::cluster::{Ran, TestJob, run};
 use crate::tests::kit::{anywhere, node};
-use crate::{ASrpt, ASrptOptions, FirstFit};
 
 fn seconds(seconds: f64) -> Time {
     Time::EPOCH + Span::from_secs_f64(seconds)

@@ -7,12 +7,13 @@ use cohabit_types::{Bandwidth, JobId, LinkBandwidths, ModelDescription, Pipeline
 use rand_chacha::ChaCha8Rng;
 use rand_chacha::rand_core::{Rng, SeedableRng};
 
-use super::super::books::compute_virtual_work;
-use super::super::virtual_machine::VirtualSrptMachine;
+use super::super::queue_state::compute_virtual_work;
+use super::super::virtual_srpt_machine::VirtualSrptMachine;
+use crate::a_srpt::{ASrpt, ASrptOptions, VirtualAlpha};
 use crate::mapping::MapperOptions;
 use crate::tests::cluster::{Ran, TestCluster, TestJob};
 use crate::tests::kit::{anywhere, node};
-use crate::{ASrpt, ASrptOptions, LinkDefaults, MappedPlacer, NodeView, Placer, Profile, View, VirtualAlpha};
+use crate::{LinkDefaults, MappedPlacer, NodeView, Placer, Profile, View};
 
 /// Numbers drawn from a seed.
 pub(super) struct Draws(ChaCha8Rng);

@@ -1,7 +1,7 @@
 //! What holds on every instance, whatever the switches.
 
 use super::instances::{Instance, Shape, place, spread};
-use crate::{ASrptOptions, VirtualAlpha};
+use crate::a_srpt::{ASrptOptions, VirtualAlpha};
 
 const VARIANTS: [&[(&str, &str)]; 8] = [
     &[],

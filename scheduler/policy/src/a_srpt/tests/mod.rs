@@ -1,13 +1,13 @@
 //! What A-SRPT promises: scenarios, properties, and the inequalities of its theory on random instances.
 
-mod books;
+mod delayed_jobs;
 mod golden;
-mod hold_outs;
 mod instances;
 mod invariants;
 mod options;
+mod queue_state;
 mod recent_waits;
 mod reference;
 mod scenarios;
 mod theory;
-mod virtual_machine;
+mod virtual_srpt_machine;

@@ -2,8 +2,8 @@
 
 use cohabit_types::Span;
 
+use crate::a_srpt::{ASrptOptions, QueueMode, QueueOrder, StarvationBarrier, VirtualAlpha};
 use crate::mapping::Toggle;
-use crate::{ASrptOptions, QueueMode, QueueOrder, StarvationBarrier, VirtualAlpha};
 
 fn set(pairs: &[(&str, &str)]) -> Result<ASrptOptions, String> {
     let mut options = ASrptOptions::default();

@@ -6,14 +6,15 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use cohabit_types::{JobId, Span, Time};
 
-use super::super::books::compute_virtual_work;
-use super::super::virtual_machine::VirtualSrptMachine;
+use super::super::queue_state::compute_virtual_work;
+use super::super::virtual_srpt_machine::VirtualSrptMachine;
 use super::instances::{Instance, Shape, place};
+use crate::a_srpt::{ASrpt, ASrptOptions, QueueMode, QueueOrder, StarvationBarrier};
 use crate::mapping::Toggle;
 use crate::tests::cluster::{Ran, TestCluster};
 use crate::{
-    ASrpt, ASrptOptions, Action, ClassKey, FreeNodes, MappedPlacer, PendingJob, PendingReason, Placer, Plan,
-    Policy, Profile, Proposal, QueueMode, QueueOrder, Shortage, StarvationBarrier, View, ViewChange,
+    Action, ClassKey, FreeNodes, MappedPlacer, PendingJob, PendingReason, Placer, Plan, Policy, Profile,
+    Proposal, Shortage, View, ViewChange,
 };
 
 struct Reference {

@@ -8,11 +8,12 @@ use std::sync::Arc;
 use cohabit_types::{Demand, JobId, ModelDescription, ReasonCode, Span, Time};
 
 use super::instances::{nodes, place, replicated, spread};
+use crate::a_srpt::{ASrpt, ASrptOptions};
 use crate::tests::cluster::{Ran, TestCluster, TestJob, run};
 use crate::tests::kit::{anywhere, gpus, node, placed};
 use crate::{
-    ASrpt, ASrptOptions, FirstFit, FreeNodes, NodeView, PendingJob, PendingReason, Plan, Policy, RunPhase,
-    RunningJob, View, ViewChange,
+    FirstFit, FreeNodes, NodeView, PendingJob, PendingReason, Plan, Policy, RunPhase, RunningJob, View,
+    ViewChange,
 };
 
 fn options(pairs: &[(&str, &str)]) -> ASrptOptions {

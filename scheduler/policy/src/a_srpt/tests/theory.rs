@@ -5,8 +5,9 @@
 //! makes the claim stronger.
 
 use super::instances::{Instance, Shape, completion, place, sum};
+use crate::a_srpt::{ASrptOptions, VirtualAlpha};
 use crate::tests::cluster::TestJob;
-use crate::{ASrptOptions, MappedPlacer, Profile, VirtualAlpha};
+use crate::{MappedPlacer, Profile};
 
 const ALPHAS: [&str; 3] = ["heavy-edge", "max", "lower-bound"];
 

@@ -1,8 +1,8 @@
 //! What CLWP and NLWP promise: figures worked out by hand, and where jobs go.
 
 mod assignment;
-mod nodes;
-mod place;
+mod candidate_nodes;
+mod placer;
 mod several_devices;
 mod tasks;
 
@@ -13,7 +13,7 @@ use crate::interference::{
     AnalyticInterference, ColocationEstimate, ColocationSet, ContentionMetrics, Interference,
     InterferenceContext, MaxMinSharing, SetMember,
 };
-use crate::tests::company::knowledge;
+use crate::tests::colocated::knowledge;
 
 /// The law, with rows of contention metrics by models' names, and models beside which nobody fits.
 #[derive(Debug, Default)]

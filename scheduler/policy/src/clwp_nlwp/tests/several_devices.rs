@@ -9,7 +9,7 @@ use cohabit_types::{
 };
 
 use super::{Metrics, knows};
-use crate::tests::company::{plan_of, runs, training};
+use crate::tests::colocated::{plan_of, runs, training};
 use crate::tests::kit::{anywhere, gpus, job, node, view};
 use crate::{Action, NodeView, PendingJob, View};
 

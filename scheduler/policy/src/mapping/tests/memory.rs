@@ -9,7 +9,7 @@ fn mapper() -> Mapper {
 
 /// A cluster of three kinds, with what is free drawn from the seed.
 fn mixed(seed: u64) -> Vec<Server> {
-    let mut draws = crate::mapping::draws::SplitMix64::new(seed);
+    let mut draws = crate::mapping::split_mix::SplitMix64::new(seed);
     let kinds = [server(0, 8), of_model(server(0, 4), "A100"), Server { network: 4e9, ..server(0, 8) }];
     let filled = |at: usize| {
         let kind = kinds[at % 3].clone();

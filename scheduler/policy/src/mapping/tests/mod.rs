@@ -12,7 +12,7 @@ use std::sync::Arc;
 
 use cohabit_types::{ModelDescription, PipelineStage};
 
-use super::draws::SplitMix64;
+use super::split_mix::SplitMix64;
 use super::{JobGraph, Server};
 
 /// Replicas, seconds, bytes to the next stage, bytes of gradients.

@@ -1,0 +1,106 @@
+//! Until when all jobs of a class hold out, so that a plan need not ask each of them again.
+//!
+//! How slow a place is takes few values for a class, and comes back with every plan in which nothing changed
+//! for it. For each the earliest end of anybody's patience is remembered, or a moment before it, never one
+//! after it.
+
+use std::collections::BTreeMap;
+
+use cohabit_types::Time;
+
+use super::delay_rule::DelayRule;
+use crate::{ClassId, ClassKey, Profile};
+
+/// Slowdowns that are remembered for a class.
+const MAX_SLOWDOWNS: usize = 16;
+
+/// Classes that are remembered.
+const MAX_CLASSES: usize = 4_096;
+
+/// What is remembered of all classes.
+#[derive(Debug, Clone)]
+pub(super) struct DelayedJobs {
+    patience: DelayRule,
+    /// The slowdowns by which each class was tried last, and until when nobody takes a place as slow as that.
+    classes: BTreeMap<ClassKey, Vec<(f64, Time)>>,
+}
+
+impl DelayedJobs {
+    pub(super) const fn new(patience: DelayRule) -> DelayedJobs {
+        DelayedJobs { patience, classes: BTreeMap::new() }
+    }
+
+    /// Until when no job of a class takes a place as slow as that, as far as is known.
+    pub(super) fn delayed_until(&self, class_key: &ClassKey, slowdown: f64) -> Option<Time> {
+        let known = self.classes.get(class_key)?.iter().find(|(known, _)| *known == slowdown);
+        known.map(|(_, until)| *until)
+    }
+
+    /// A job waits in the queue since then.
+    pub(super) fn record_waiting(&mut self, class_key: &ClassKey, profile: &Profile, queued_at: Time) {
+        for (slowdown, until) in self.classes.get_mut(class_key).into_iter().flatten() {
+            let own = self.patience.ends_at(profile, queued_at, *slowdown).unwrap_or(queued_at);
+            *until = own.min(*until);
+        }
+    }
+
+    /// All jobs of the classes that were looked at hold out.
+    pub(super) fn record_scans(&mut self, looks: ClassScans) {
+        let whole = looks.0.into_values().filter(|look| look.kind == ScanExtent::Whole);
+        for ClassScan { class_key, slowdown, until, .. } in whole {
+            if self.classes.len() == MAX_CLASSES && !self.classes.contains_key(&class_key) {
+                self.classes.clear();
+            }
+            let known = self.classes.entry(class_key).or_default();
+            known.retain(|(known, _)| *known != slowdown);
+            known.truncate(MAX_SLOWDOWNS - 1);
+            known.insert(0, (slowdown, until));
+        }
+    }
+}
+
+/// The classes that one plan looks at, job by job.
+#[derive(Debug, Default)]
+pub(super) struct ClassScans(BTreeMap<ClassId, ClassScan>);
+
+#[derive(Debug)]
+struct ClassScan {
+    class_key: ClassKey,
+    /// Of the place by which the last job was tried.
+    slowdown: f64,
+    /// When the first of the jobs loses its patience.
+    until: Time,
+    kind: ScanExtent,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum ScanExtent {
+    Whole,
+    Partial,
+}
+
+impl ClassScans {
+    /// Whether a job of the class was looked at.
+    pub(super) fn has(&self, class: ClassId) -> bool {
+        self.0.contains_key(&class)
+    }
+
+    /// A job holds out until then. Patience lasts the longer the slower a place is, so where places only get
+    /// slower the earliest end found is none too late for the last of them.
+    pub(super) fn note(&mut self, class: ClassId, class_key: &ClassKey, slowdown: f64, until: Time) {
+        let new = || ClassScan { class_key: class_key.clone(), slowdown, until, kind: ScanExtent::Whole };
+        let look = self.0.entry(class).or_insert_with(new);
+        if slowdown < look.slowdown {
+            look.kind = ScanExtent::Partial;
+        }
+        look.slowdown = slowdown;
+        look.until = look.until.min(until);
+    }
+
+    /// The rest of the class is not looked at.
+    pub(super) fn cut_short(&mut self, class: ClassId) {
+        if let Some(look) = self.0.get_mut(&class) {
+            look.kind = ScanExtent::Partial;
+        }
+    }
+}

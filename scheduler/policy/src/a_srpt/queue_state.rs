@@ -1,0 +1,287 @@
+//! What A-SRPT remembers of each job, led by the changes it is told: on the virtual machine until its virtual
+//! turn comes, then in the queue until it starts.
+//!
+//! A job that loses its devices goes back to the queue with the turn it had. Nothing is ever decided here.
+
+use std::cmp::Reverse;
+use std::collections::{BTreeMap, BTreeSet};
+
+use cohabit_types::{JobId, Span, Time};
+
+use super::capacity::Capacity;
+use super::delay_rule::DelayRule;
+use super::delayed_jobs::DelayedJobs;
+use super::recent_waits::RecentWaits;
+use super::virtual_srpt_machine::VirtualSrptMachine;
+use super::{ASrptOptions, QueueOrder, VirtualAlpha};
+use crate::mapping::Toggle;
+use crate::queue::expected_ends::ExpectedEnds;
+use crate::{
+    ClassKey, ClusterChange, PendingJob, PendingQueue, Placer, Profile, RunningJob, View, ViewChange,
+};
+
+/// The order of the queue: larger priorities first, then by turn, then the earlier submission.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) struct QueueKey {
+    priority: Reverse<i32>,
+    turn: Turn,
+    submitted_at: Time,
+}
+
+/// What jobs of one priority are ordered by; those whose turn has not come go last.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+enum Turn {
+    /// Its virtual turn came then.
+    Came(Time),
+    /// Its virtual turn came, and it is expected to run for so long.
+    Length(Span),
+    /// So much work is left before its virtual turn comes.
+    Ahead(u128),
+}
+
+/// What is remembered of a job.
+#[derive(Debug, Clone)]
+pub(super) struct Entry {
+    /// What is expected of it.
+    pub(super) profile: Profile,
+    /// What decides where it may go.
+    pub(super) class_key: ClassKey,
+    /// Since when it could have run, when it first became known.
+    pub(super) arrived_at: Time,
+    /// When its virtual turn came (`q_i`), if it has.
+    pub(super) turn_at: Option<Time>,
+    /// Since when it waits in the queue; means nothing before its turn.
+    pub(super) queued_at: Time,
+    phase: Phase,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Phase {
+    Waiting,
+    Running,
+}
+
+impl std::ops::Index<JobId> for QueueState {
+    type Output = Entry;
+    fn index(&self, job: JobId) -> &Entry {
+        &self.entries[&job]
+    }
+}
+
+/// All jobs, and the two orders they pass through.
+#[derive(Debug, Clone)]
+pub(super) struct QueueState {
+    virtual_alpha: VirtualAlpha,
+    virtual_machine: Toggle,
+    queue_order: QueueOrder,
+    eager_start: Toggle,
+    pub(super) capacity: Capacity,
+    pub(super) machine: VirtualSrptMachine,
+    pub(super) queue: PendingQueue<QueueKey>,
+    pub(super) waits: RecentWaits,
+    pub(super) hold_outs: DelayedJobs,
+    /// When running jobs are expected to end.
+    pub(super) ends: ExpectedEnds,
+    entries: BTreeMap<JobId, Entry>,
+}
+
+impl QueueState {
+    pub(super) fn new(options: &ASrptOptions) -> QueueState {
+        QueueState {
+            virtual_alpha: options.virtual_alpha,
+            virtual_machine: options.virtual_machine,
+            queue_order: match options.virtual_machine {
+                Toggle::On => options.queue_order,
+                Toggle::Off => QueueOrder::Duration,
+            },
+            eager_start: options.eager_start,
+            capacity: Capacity::default(),
+            machine: VirtualSrptMachine::default(),
+            queue: PendingQueue::default(),
+            waits: RecentWaits::default(),
+            hold_outs: DelayedJobs::new(DelayRule::new(options)),
+            ends: ExpectedEnds::default(),
+            entries: BTreeMap::new(),
+        }
+    }
+
+    /// What is remembered of a job.
+    #[cfg(test)]
+    pub(super) fn get(&self, job: JobId) -> Option<&Entry> {
+        self.entries.get(&job)
+    }
+
+    /// Takes over what changed up to the moment of the view: arrivals at their own times, all else at that
+    /// moment.
+    pub(super) fn learn(&mut self, view: &View, changes: &[ViewChange], place: &mut impl Placer) {
+        place.learn(view, changes);
+        let cluster = place.prepare(view);
+        self.capacity.learn(changes);
+        if self.machine.is_empty() {
+            // Nothing was served at the old speed, and a new policy hears of jobs that arrived long ago.
+            self.machine.set_speed(self.capacity.whole());
+        }
+        if cluster == ClusterChange::Changed {
+            self.refresh_profiles(view, place);
+        }
+        self.release_arrivals(view, changes, place);
+        self.advance(view, view.now);
+        self.machine.set_speed(self.capacity.whole());
+        for change in changes {
+            match change {
+                ViewChange::Pending(job) => self.note_pending(view, job, place),
+                ViewChange::Running(job) => self.note_running(view, job, place),
+                ViewChange::Gone(job) => self.forget(*job),
+                ViewChange::Node(_) | ViewChange::NodeGone(_) => {}
+            }
+        }
+    }
+
+    /// The nodes are others: what is expected of waiting jobs may be too. A turn that came stays.
+    fn refresh_profiles(&mut self, view: &View, place: &mut impl Placer) {
+        for job in view.pending.values() {
+            let Some(entry) = self.entries.get_mut(&job.id) else { continue };
+            entry.profile = place.profile(&job.demand, &job.traits);
+            entry.class_key = place.class_key(&job.demand, &job.traits, &entry.profile);
+            self.machine.revise(job.id, compute_virtual_work(&entry.profile, self.virtual_alpha));
+            self.enqueue(job);
+        }
+    }
+
+    /// New jobs enter the virtual machine in the order in which they could first have run.
+    fn release_arrivals(&mut self, view: &View, changes: &[ViewChange], place: &mut impl Placer) {
+        let arrival = |change: &ViewChange| match change {
+            ViewChange::Pending(job) if !self.entries.contains_key(&job.id) => {
+                view.pending.get(&job.id).map(|job| (job.eligible_at, job.id))
+            }
+            ViewChange::Pending(_)
+            | ViewChange::Running(_)
+            | ViewChange::Gone(_)
+            | ViewChange::Node(_)
+            | ViewChange::NodeGone(_) => None,
+        };
+        let arrivals: BTreeSet<(Time, JobId)> = changes.iter().filter_map(arrival).collect();
+        for (at, job) in arrivals {
+            self.advance(view, at.min(view.now));
+            self.release(view, &view.pending[&job], place);
+        }
+    }
+
+    /// Lets the virtual machine work; whose turn comes enters the queue.
+    pub(super) fn advance(&mut self, view: &View, to: Time) {
+        let mut turns = Vec::new();
+        self.machine.advance(to, |job, at| turns.push((job, at)));
+        for (job, at) in turns {
+            self.note_turn(job, at);
+            if let Some(job) = view.pending.get(&job) {
+                self.enqueue(job);
+            }
+        }
+        self.requeue_front(view);
+    }
+
+    fn note_turn(&mut self, job: JobId, at: Time) {
+        if let Some(entry) = self.entries.get_mut(&job) {
+            entry.turn_at = Some(at);
+            entry.queued_at = entry.queued_at.max(at);
+        }
+    }
+
+    /// Who may start before its turn is ordered by the work that is left, and that of the first job shrinks.
+    fn requeue_front(&mut self, view: &View) {
+        if self.eager_start == Toggle::On
+            && let Some(job) = self.machine.front().and_then(|task| view.pending.get(&task.job))
+        {
+            self.enqueue(job);
+        }
+    }
+
+    fn release(&mut self, view: &View, job: &PendingJob, place: &mut impl Placer) {
+        let profile = place.profile(&job.demand, &job.traits);
+        let class_key = place.class_key(&job.demand, &job.traits, &profile);
+        let arrived_at = job.eligible_at;
+        let work = compute_virtual_work(&profile, self.virtual_alpha);
+        let phase = Phase::Waiting;
+        let entry = Entry { profile, class_key, arrived_at, turn_at: None, queued_at: arrived_at, phase };
+        self.entries.insert(job.id, entry);
+        match self.virtual_machine {
+            Toggle::On => self.machine.release(self.machine.now().max(arrived_at), job.id, work),
+            Toggle::Off => self.note_turn(job.id, arrived_at),
+        }
+        self.enqueue(job);
+        // A job without any work has its turn at once.
+        self.advance(view, self.machine.now());
+    }
+
+    /// Puts a job in its place in the queue, if it may be there.
+    fn enqueue(&mut self, job: &PendingJob) {
+        let Some(entry) = self.entries.get(&job.id).filter(|entry| entry.phase == Phase::Waiting) else {
+            return;
+        };
+        let turn = match (entry.turn_at, self.queue_order, self.eager_start) {
+            (Some(_), QueueOrder::Duration, _) => Turn::Length(entry.profile.runtime),
+            (Some(at), QueueOrder::Turn, _) => Turn::Came(at),
+            (None, _, Toggle::On) => Turn::Ahead(self.machine.work(job.id).map_or(0, |(_, task)| task.left)),
+            (None, _, Toggle::Off) => return,
+        };
+        let key = QueueKey { priority: Reverse(job.priority), turn, submitted_at: job.submitted_at };
+        self.hold_outs.record_waiting(&entry.class_key, &entry.profile, entry.queued_at);
+        self.queue.insert_with_class(job.id, entry.class_key.clone(), key);
+    }
+
+    /// A job waits: one that ran goes on waiting with the turn it had, from the moment it lost its devices.
+    fn note_pending(&mut self, view: &View, job: &PendingJob, place: &mut impl Placer) {
+        let Some(entry) = self.entries.get_mut(&job.id) else {
+            return self.release(view, job, place);
+        };
+        if entry.phase == Phase::Running {
+            entry.phase = Phase::Waiting;
+            entry.queued_at = entry.queued_at.max(job.eligible_at);
+            self.ends.remove(job.id);
+        }
+        self.enqueue(job);
+    }
+
+    fn note_running(&mut self, view: &View, job: &RunningJob, place: &mut impl Placer) {
+        self.queue.remove(job.id);
+        match self.entries.get_mut(&job.id) {
+            Some(entry) => {
+                if entry.phase == Phase::Waiting {
+                    self.waits.note(job.started_at.since(entry.queued_at));
+                }
+                entry.phase = Phase::Running;
+            }
+            // It ran before this policy was there, so its turn had come by then.
+            None => {
+                let profile = place.profile(&job.demand, &job.traits);
+                let class_key = place.class_key(&job.demand, &job.traits, &profile);
+                let at = job.started_at;
+                let phase = Phase::Running;
+                let entry =
+                    Entry { profile, class_key, arrived_at: at, turn_at: Some(at), queued_at: at, phase };
+                self.entries.insert(job.id, entry);
+            }
+        }
+        let profile = &self.entries[&job.id].profile;
+        let slowdown = place.slowdown(profile, &job.placement);
+        self.ends.insert(job, profile.runtime_at(slowdown), view.now);
+    }
+
+    fn forget(&mut self, job: JobId) {
+        self.queue.remove(job);
+        self.ends.remove(job);
+        self.machine.remove(job);
+        self.entries.remove(&job);
+    }
+}
+
+/// The work of a job on the virtual machine (`G * p'_i`), in thousandths of a device times microseconds.
+pub(super) fn compute_virtual_work(profile: &Profile, alpha: VirtualAlpha) -> u128 {
+    let Some(bounds) = profile.bounds else { return profile.work() };
+    let seconds = match alpha {
+        VirtualAlpha::HeavyEdge => return profile.work(),
+        VirtualAlpha::Max => bounds.slowest,
+        VirtualAlpha::LowerBound => bounds.floor,
+    };
+    u128::from(profile.milli) * u128::from(profile.runtime_at(seconds / bounds.fastest).as_micros())
+}

@@ -1,0 +1,82 @@
+//! What is remembered of classes that hold out, and what had better not be.
+
+use std::sync::Arc;
+
+use cohabit_types::{ModelDescription, Span, Time};
+
+use super::super::delay_rule::DelayRule;
+use super::super::delayed_jobs::{ClassScans, DelayedJobs};
+use super::instances::{nodes, place, replicated};
+use crate::a_srpt::ASrptOptions;
+use crate::tests::cluster::TestJob;
+use crate::tests::kit::anywhere;
+use crate::{ClassId, ClassKey, PendingQueue, Placer, Profile, View};
+
+const SLOW: f64 = 1.5;
+
+fn at(seconds: u64) -> Time {
+    Time::EPOCH + Span::from_secs(seconds)
+}
+
+/// A class, what its jobs need, and what is expected of one of them that takes 10 s.
+fn class() -> (ClassId, ClassKey, Profile) {
+    let model = ModelDescription { stages: replicated(2, 0.1, 2e7), ..ModelDescription::default() };
+    let job = TestJob::new(1, 0.0, anywhere(2), 100).training(model).pending;
+    let mut place = place();
+    place.prepare(&View { nodes: nodes(2, 4), ..View::default() });
+    let profile = place.profile(&job.demand, &Arc::clone(&job.traits));
+    let mut queue = PendingQueue::default();
+    queue.insert_with_class(job.id, ClassKey::of(&job.demand, &profile), 0);
+    (queue.walk().next().unwrap().class, ClassKey::of(&job.demand, &profile), profile)
+}
+
+/// What is remembered of a class after one look at it, for the slowdown of that look.
+fn remembered(look: impl FnOnce(&mut ClassScans, ClassId, ClassKey)) -> (DelayedJobs, Option<Time>) {
+    let (class, needs, _) = class();
+    let (mut hold_outs, mut looks) =
+        (DelayedJobs::new(DelayRule::new(&ASrptOptions::default())), ClassScans::default());
+    look(&mut looks, class, needs.clone());
+    hold_outs.record_scans(looks);
+    let until = hold_outs.delayed_until(&needs, SLOW);
+    (hold_outs, until)
+}
+
+#[test]
+fn the_earliest_end_of_patience_is_remembered_for_places_as_slow() {
+    let (hold_outs, until) = remembered(|looks, class, needs| {
+        looks.note(class, &needs, SLOW, at(30));
+        looks.note(class, &needs, SLOW, at(20));
+        looks.note(class, &needs, SLOW, at(40));
+    });
+    assert_eq!((until, hold_outs.delayed_until(&class().1, 1.4)), (Some(at(20)), None));
+}
+
+#[test]
+fn a_class_that_was_not_looked_at_to_its_end_is_not_remembered() {
+    let (_, until) = remembered(|looks, class, needs| {
+        looks.note(class, &needs, SLOW, at(30));
+        looks.cut_short(class);
+    });
+    assert_eq!(until, None);
+}
+
+#[test]
+fn places_that_got_slower_may_be_remembered_and_better_ones_not() {
+    let after = |first, then| {
+        remembered(|looks, class, needs| {
+            looks.note(class, &needs, first, at(30));
+            looks.note(class, &needs, then, at(40));
+        })
+    };
+    assert_eq!((after(1.4, SLOW).1, after(1.6, SLOW).1), (Some(at(30)), None));
+}
+
+#[test]
+fn a_job_that_comes_later_brings_the_moment_nearer() {
+    let (mut hold_outs, _) = remembered(|looks, class, needs| looks.note(class, &needs, SLOW, at(30)));
+    let (_, needs, profile) = class();
+    hold_outs.record_waiting(&needs, &profile, at(28));
+    assert_eq!(hold_outs.delayed_until(&needs, SLOW), Some(at(30)));
+    hold_outs.record_waiting(&needs, &profile, at(20));
+    assert_eq!(hold_outs.delayed_until(&needs, SLOW), Some(at(20) + Span::from_micros(5_020_000)));
+}

@@ -1,0 +1,147 @@
+//! CLWP: nodes in the order in which they suit a job, by how alike those are who run there, and how busy.
+
+use std::cmp::Reverse;
+
+use cohabit_types::{Demand, JobId, Share, Spread};
+
+use super::contention_table::ContentionTable;
+use super::{ClwpNlwpOptions, SlotNormalization};
+use crate::interference::GpuKind;
+use crate::sharing::Jobs;
+use crate::{DeviceView, FreeNodes, NodeView};
+
+/// A node with room.
+#[derive(Debug, Clone)]
+pub(super) struct CandidateNode<'f> {
+    pub(super) node: &'f NodeView,
+    /// The devices with room.
+    pub(super) roomy: Vec<&'f DeviceView>,
+    pub(super) score: Score,
+}
+
+/// How a node suits a job: the less, the better.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(super) struct Score {
+    /// How alike those are who run there, by their parts of the slots, and how busy they are (`s`).
+    pub(super) cost: f64,
+    /// How busy they keep its devices in the mean, 0 to 1.
+    pub(super) utilisation: f64,
+}
+
+/// Devices of one node for so many tasks.
+#[derive(Debug, Clone)]
+pub(super) struct NodeAllocation<'f> {
+    pub(super) candidate: CandidateNode<'f>,
+    pub(super) tasks: usize,
+}
+
+/// The nodes with room, in the order in which they suit a job. Of equals, the less busy one, then the first.
+pub(super) fn ranked<'f>(
+    newcomer: JobId,
+    demand: &Demand,
+    free: &'f FreeNodes<'_>,
+    jobs: &mut Jobs,
+    rows: &mut ContentionTable,
+    options: &ClwpNlwpOptions,
+) -> Vec<CandidateNode<'f>> {
+    let least = match demand.spread {
+        Spread::Even => demand.devices() as usize,
+        Spread::Free => 1,
+    };
+    let roomy = |node: &'f NodeView| -> Option<(&'f NodeView, Vec<&'f DeviceView>)> {
+        let roomy: Vec<&DeviceView> = node.roomy(demand).collect();
+        (node.has_host_room(demand) && roomy.len() >= least).then_some((node, roomy))
+    };
+    let with_room: Vec<_> = free.nodes().filter_map(roomy).collect();
+    let wanted: Vec<_> = with_room.iter().flat_map(|(node, _)| everybody(newcomer, node, jobs)).collect();
+    rows.complete(wanted, jobs);
+    let candidate =
+        |(node, roomy)| CandidateNode { node, roomy, score: Score::of(newcomer, node, jobs, rows, options) };
+    let mut candidates: Vec<CandidateNode<'_>> = with_room.into_iter().map(candidate).collect();
+    candidates.sort_by(|one, other| {
+        let (one, other) = (one.score, other.score);
+        one.cost.total_cmp(&other.cost).then(one.utilisation.total_cmp(&other.utilisation))
+    });
+    candidates
+}
+
+/// The newcomer and those who run on a node, each on the makes of GPU on which it is or would be.
+fn everybody(newcomer: JobId, node: &NodeView, jobs: &Jobs) -> Vec<(JobId, GpuKind)> {
+    let on_device = |device: &DeviceView| {
+        let gpu = GpuKind::named(&device.model);
+        let present = jobs.on(device).into_iter().chain([newcomer]);
+        present.map(|job| (job, gpu.clone())).collect::<Vec<_>>()
+    };
+    node.devices.iter().flat_map(on_device).collect()
+}
+
+impl Score {
+    fn of(
+        newcomer: JobId,
+        node: &NodeView,
+        jobs: &mut Jobs,
+        rows: &ContentionTable,
+        options: &ClwpNlwpOptions,
+    ) -> Score {
+        let (mut likeness, mut slots, mut busy) = (0.0, 0.0, 0.0);
+        for device in &node.devices {
+            let gpu = GpuKind::named(&device.model);
+            let mut on_device = 0.0;
+            for job in jobs.on(device) {
+                let taken = part(device.share_for(jobs.demand(job)));
+                let row = rows.of(job, &gpu);
+                likeness += taken * rows.of(newcomer, &gpu).likeness(row, options.likeness);
+                slots += taken;
+                on_device += jobs.member(job, &gpu).member.busy();
+            }
+            busy += f64::min(on_device, 1.0);
+        }
+        let devices = node.devices.len().max(1) as f64;
+        let of = match options.slots {
+            SlotNormalization::Busy if slots > 0.0 => slots,
+            SlotNormalization::Busy | SlotNormalization::All => devices,
+        };
+        let utilisation = busy / devices;
+        Score { cost: likeness / of + options.mu * utilisation, utilisation }
+    }
+}
+
+fn part(share: Share) -> f64 {
+    f64::from(share.0) / f64::from(Share::WHOLE.0)
+}
+
+/// The nodes to try one after the other: for a job that fits one, each alone; for another, those that suit it
+/// best together. Nothing where there are too few.
+pub(super) fn choices<'f>(demand: &Demand, ranked: Vec<CandidateNode<'f>>) -> Vec<Vec<NodeAllocation<'f>>> {
+    let devices = demand.devices() as usize;
+    let block = |candidate| NodeAllocation { candidate, tasks: devices };
+    match demand.spread {
+        Spread::Even if demand.nodes == 1 => ranked.into_iter().map(|it| vec![block(it)]).collect(),
+        Spread::Even => {
+            let nodes = demand.nodes as usize;
+            let together = ranked.into_iter().take(nodes).map(block).collect::<Vec<_>>();
+            if together.len() == nodes { vec![together] } else { Vec::new() }
+        }
+        Spread::Free => match ranked.iter().position(|it| it.roomy.len() >= devices) {
+            Some(large_enough) => vec![vec![block(ranked[large_enough].clone())]],
+            None => blocks(devices, ranked).into_iter().collect(),
+        },
+    }
+}
+
+/// As few nodes as can be, all devices of each but of the last; of those with as many, the one that suits the
+/// job better.
+fn blocks(devices: usize, mut ranked: Vec<CandidateNode<'_>>) -> Option<Vec<NodeAllocation<'_>>> {
+    ranked.sort_by_key(|candidate| Reverse(candidate.roomy.len()));
+    let mut left = devices;
+    let mut blocks = Vec::new();
+    for candidate in ranked {
+        let tasks = candidate.roomy.len().min(left);
+        left -= tasks;
+        blocks.push(NodeAllocation { candidate, tasks });
+        if left == 0 {
+            return Some(blocks);
+        }
+    }
+    None
+}

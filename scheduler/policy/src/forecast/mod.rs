@@ -1,0 +1,11 @@
+//! What people ask the scheduler: when a job may start, what sharing costs, how long a job runs.
+//!
+//! Nothing here decides anything; policies read the estimates that jobs got at submission.
+
+mod estimator;
+mod job_forecast;
+mod slowdown_reporter;
+
+pub use estimator::{CompletedRun, Estimator, JobFeatures, UserEstimator};
+pub use job_forecast::{JobForecast, forecast};
+pub use slowdown_reporter::{DryRunResult, SlowdownReporter};

@@ -1,0 +1,210 @@
+//! The choice among idle devices and those that a newcomer may join: the one by which it and its neighbours
+//! are done soonest together.
+//!
+//! Who may be joined says the screen; whether the job had better wait says A-SRPT.
+
+use std::collections::BTreeMap;
+
+use cohabit_types::{GpuRequest, JobId, NodeId, Share, Slowdown, Span};
+
+use super::HybridOptions;
+use super::admission::Confidence;
+use super::sharing_filter::{AdmittedDevice, SharingFilter};
+use crate::interference::{InterferenceContext, PredictionCache};
+use crate::mapping::Toggle;
+use crate::sharing::multi_stage::{
+    ContentionDegree, build_with_newcomer, build_without_newcomer, run_stages,
+};
+use crate::sharing::{DeviceChoice, DeviceChooser, FreeDevice, Jobs, compute_slowness};
+use crate::{ExclusiveReason, PendingJob, Shortage};
+
+/// So many devices are played through to the end, the best by their first stage.
+const MAX_PLAYED: usize = 8;
+
+/// Puts a newcomer where it costs everybody the least time, within everybody's bound.
+#[derive(Debug)]
+pub(super) struct LeastCostChooser {
+    options: HybridOptions,
+    max_slowdown: Slowdown,
+    asked: PredictionCache,
+}
+
+/// What a device means for the newcomer and for those on it.
+#[derive(Debug, Clone, Copy)]
+struct DeviceCost {
+    seat: usize,
+    confidence: Confidence,
+    /// What it costs, in seconds.
+    price: f64,
+    /// How many times as long as alone the newcomer takes.
+    slowdown: f64,
+    /// How many residents there are.
+    neighbours: usize,
+    /// By how many seconds the newcomer is later for its neighbours.
+    own_delay: f64,
+    /// By how many seconds its neighbours are later, all together.
+    others_delay: f64,
+}
+
+impl LeastCostChooser {
+    pub(super) fn new(options: HybridOptions, knowledge: &InterferenceContext) -> LeastCostChooser {
+        let asked = PredictionCache::new(knowledge.interference.clone());
+        LeastCostChooser { options, max_slowdown: knowledge.max_slowdown, asked }
+    }
+
+    /// The devices that may be joined, played through to the end.
+    fn joined(
+        &mut self,
+        newcomer: JobId,
+        seats: &[FreeDevice<'_>],
+        taken: &[usize],
+        slowness: &[f64],
+        jobs: &mut Jobs,
+    ) -> Result<Vec<DeviceCost>, Shortage> {
+        if self.options.sharing == Toggle::Off {
+            return Err(sharing_disabled(seats, taken));
+        }
+        let HybridOptions { caution, harm_weight, .. } = self.options;
+        let max_slowdown = self.max_slowdown;
+        let mut screen = SharingFilter { newcomer, asked: &mut self.asked, jobs, caution, max_slowdown };
+        let mut admitted = screen.admitted(seats, taken)?;
+        let alone = jobs.profile(newcomer).runtime.as_secs_f64();
+        let rough = |it: &AdmittedDevice| first_stage_cost(it, alone, harm_weight, jobs);
+        admitted.sort_by_cached_key(|it| (it.confidence, Span::from_secs_f64(rough(it)), it.seat));
+        admitted.truncate(MAX_PLAYED);
+        let played: Vec<FreeDevice<'_>> = admitted.iter().map(|it| seats[it.seat]).collect();
+        let mut scenes = build_with_newcomer(newcomer, &played, jobs, &mut self.asked);
+        scenes.extend(build_without_newcomer(&played, jobs, &mut self.asked));
+        run_stages(&mut scenes, &mut self.asked, ContentionDegree::default());
+        let (with, without) = scenes.split_at(played.len());
+        let outlook = |((it, with), without): (
+            (&AdmittedDevice, &crate::sharing::multi_stage::DeviceTimeline),
+            &crate::sharing::multi_stage::DeviceTimeline,
+        )| {
+            let [end, others @ ..] = with.ends() else { unreachable!("the newcomer is there") };
+            let later = |(with, without): (&f64, &f64)| (with - without).max(0.0);
+            let others_delay: f64 = others.iter().zip(without.ends()).map(later).sum();
+            let own_delay = (end - alone).max(0.0);
+            let own_price = (end * slowness[it.seat] - alone).max(0.0);
+            DeviceCost {
+                seat: it.seat,
+                confidence: it.confidence,
+                price: own_price + harm_weight * others_delay,
+                slowdown: if alone > 0.0 { (end / alone).max(1.0) } else { 1.0 },
+                neighbours: it.residents.len(),
+                own_delay,
+                others_delay,
+            }
+        };
+        Ok(admitted.iter().zip(with).zip(without).map(outlook).collect())
+    }
+
+    /// The idle device of each make that leaves the most room for whole nodes.
+    fn idle(
+        &self,
+        newcomer: JobId,
+        seats: &[FreeDevice<'_>],
+        idle: &[usize],
+        slowness: &[f64],
+        jobs: &Jobs,
+    ) -> Vec<DeviceCost> {
+        let mut on_node: BTreeMap<NodeId, usize> = BTreeMap::new();
+        idle.iter().for_each(|seat| *on_node.entry(seats[*seat].node.id).or_default() += 1);
+        let alone = jobs.profile(newcomer).runtime.as_secs_f64();
+        let weight = if jobs.has_waiting_whole_device_jobs() { self.options.idle_price } else { 0.0 };
+        let mut best: BTreeMap<&str, usize> = BTreeMap::new();
+        for seat in idle {
+            let left = |seat: usize| on_node[&seats[seat].node.id];
+            let known = best.entry(&seats[*seat].device.model).or_insert(*seat);
+            if left(*seat) < left(*known) {
+                *known = *seat;
+            }
+        }
+        let outlook = |seat: usize| DeviceCost {
+            seat,
+            confidence: Confidence::Known,
+            price: alone * (slowness[seat] - 1.0 + weight),
+            slowdown: 1.0,
+            neighbours: 0,
+            own_delay: 0.0,
+            others_delay: 0.0,
+        };
+        best.into_values().map(outlook).collect()
+    }
+}
+
+impl DeviceChooser for LeastCostChooser {
+    fn set_interference(&mut self, knowledge: &InterferenceContext) {
+        self.asked = PredictionCache::new(knowledge.interference.clone());
+        self.max_slowdown = knowledge.max_slowdown;
+    }
+
+    fn choose(
+        &mut self,
+        newcomer: &PendingJob,
+        seats: &[FreeDevice<'_>],
+        jobs: &mut Jobs,
+    ) -> Result<DeviceChoice, Shortage> {
+        let (idle, taken): (Vec<usize>, Vec<usize>) =
+            (0..seats.len()).partition(|seat| seats[*seat].device.residents.is_empty());
+        let slowness = compute_slowness(newcomer.id, seats, jobs);
+        let mut outlooks = self.idle(newcomer.id, seats, &idle, &slowness, jobs);
+        match self.joined(newcomer.id, seats, &taken, &slowness, jobs) {
+            Ok(joined) => outlooks.extend(joined),
+            Err(shortage) if outlooks.is_empty() => return Err(shortage),
+            Err(_) => {}
+        }
+        let before = |one: &&DeviceCost, other: &&DeviceCost| {
+            let surer = one.confidence.cmp(&other.confidence);
+            let more_memory = seats[other.seat].device.memory_free.cmp(&seats[one.seat].device.memory_free);
+            surer.then(one.price.total_cmp(&other.price)).then(more_memory).then(one.seat.cmp(&other.seat))
+        };
+        let best = outlooks.iter().min_by(before).expect("a choice is made among seats");
+        Ok(DeviceChoice {
+            slowdown: Some(best.slowdown),
+            delay: Span::from_secs_f64(best.own_delay + best.others_delay),
+            why: why(best, seats.len()),
+            ..DeviceChoice::new(best.seat)
+        })
+    }
+}
+
+/// What joining would cost if everything stayed as it is at first until the newcomer is done, in seconds.
+fn first_stage_cost(admitted: &AdmittedDevice, alone: f64, harm_weight: f64, jobs: &Jobs) -> f64 {
+    let [newcomer, others @ ..] = &admitted.together[..] else { return 0.0 };
+    let left = |job: &JobId| jobs.ends_in(*job).map_or(alone, |left| left.as_secs_f64().min(alone));
+    let harm =
+        |(job, told): (&JobId, &crate::interference::ColocationEstimate)| left(job) * (told.slowdown - 1.0);
+    alone * (newcomer.slowdown - 1.0)
+        + harm_weight * admitted.residents.iter().zip(others).map(harm).sum::<f64>()
+}
+
+/// There would be room beside others, but nobody is put there.
+fn sharing_disabled(seats: &[FreeDevice<'_>], taken: &[usize]) -> Shortage {
+    let share = taken.iter().map(|seat| seats[*seat].device.free).max().unwrap_or(Share(0));
+    Shortage::Devices {
+        needed: GpuRequest::Whole(1),
+        alone: Some(ExclusiveReason::Policy),
+        whole: 0,
+        share,
+        out: 0,
+    }
+}
+
+fn why(best: &DeviceCost, seats: usize) -> String {
+    let DeviceCost { slowdown, neighbours, own_delay, others_delay, confidence, .. } = best;
+    let jobs = match neighbours {
+        0 => return String::new(),
+        1 => "1 job".to_owned(),
+        more => format!("{more} jobs"),
+    };
+    let doubt = match confidence {
+        Confidence::Known => "",
+        Confidence::Unknown => "; nothing is known of such jobs together, so it is tried",
+    };
+    let (own, others) = (Span::from_secs_f64(*own_delay), Span::from_secs_f64(*others_delay));
+    format!(
+        "beside {jobs}, the best of {seats} GPU(s) with room: {slowdown:.2} times as long as alone, {own} \
+         later for it and {others} for them{doubt}"
+    )
+}

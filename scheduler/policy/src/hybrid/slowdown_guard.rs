@@ -1,0 +1,227 @@
+//! Separates jobs that turned out to slow each other down more than they may.
+//!
+//! It goes by what was measured of the very set and never by predictions. Who came last leaves, if that gains
+//! more time than it costs. Nothing is remembered here of who did not get on: whoever measured it tells it to
+//! all who ask for that set again, so they are not put together a second time.
+
+use std::collections::BTreeMap;
+
+use cohabit_types::{JobId, NodeId, Slowdown, Span, Time};
+
+use super::HybridOptions;
+use crate::interference::{ColocationEstimate, InterferenceContext, InternedSet, PredictionCache};
+use crate::mapping::Toggle;
+use crate::sharing::multi_stage::company;
+use crate::sharing::{FreeDevice, Jobs};
+use crate::{Action, NodeView, Plan, RunPhase, RunningJob, View, ViewChange};
+
+/// So much beyond the bound is within what measuring errs.
+const TOLERANCE: f64 = 1.05;
+
+/// Jobs that are together for less time are left alone: measurements of a start tell little.
+const MIN_COLOCATED: Span = Span::from_secs(60);
+
+/// A job is not stopped for its neighbours' sake more often than this.
+const MAX_SEPARATIONS: u32 = 3;
+
+/// So many sets may be new to the predictor in one plan.
+const MAX_NEW: usize = 32;
+
+/// Looks at devices whose residents changed.
+#[derive(Debug)]
+pub(super) struct SlowdownGuard {
+    switch: Toggle,
+    max_slowdown: Slowdown,
+    asked: PredictionCache,
+    jobs: Jobs,
+    /// Nodes that have to be looked at, and from when on.
+    due: BTreeMap<NodeId, Time>,
+    /// How often each job was stopped.
+    separations: BTreeMap<JobId, u32>,
+}
+
+/// One of those on a device.
+struct ColocatedJob<'v> {
+    job: &'v RunningJob,
+    told: ColocationEstimate,
+    allowed: Slowdown,
+}
+
+/// What becomes of a device that was looked at.
+enum Finding {
+    /// Nothing is to be done before something changes.
+    NoAction,
+    /// It has to be looked at again.
+    Recheck(Time),
+    /// A job has to leave.
+    Separate(JobId, String),
+}
+
+impl SlowdownGuard {
+    pub(super) fn new(options: HybridOptions, knowledge: &InterferenceContext) -> SlowdownGuard {
+        let switch = match options.sharing {
+            Toggle::On => options.watchdog,
+            Toggle::Off => Toggle::Off,
+        };
+        SlowdownGuard {
+            switch,
+            max_slowdown: knowledge.max_slowdown,
+            asked: PredictionCache::new(knowledge.interference.clone()),
+            jobs: Jobs::new(knowledge.solos.clone()),
+            due: BTreeMap::new(),
+            separations: BTreeMap::new(),
+        }
+    }
+
+    /// Everything is looked at again by what is known now.
+    pub(super) fn set_interference(&mut self, knowledge: &InterferenceContext) {
+        self.asked = PredictionCache::new(knowledge.interference.clone());
+        self.max_slowdown = knowledge.max_slowdown;
+        self.jobs.set_interference(knowledge.solos.clone());
+        self.due.values_mut().for_each(|at| *at = Time::EPOCH);
+    }
+
+    pub(super) fn learn(&mut self, view: &View, changes: &[ViewChange]) {
+        if self.switch == Toggle::Off {
+            return;
+        }
+        self.jobs.learn(view.now, changes);
+        for change in changes {
+            match change {
+                ViewChange::Node(node) => drop(self.due.insert(node.id, Time::EPOCH)),
+                ViewChange::NodeGone(node) => drop(self.due.remove(node)),
+                ViewChange::Gone(job) => drop(self.separations.remove(job)),
+                ViewChange::Pending(_) | ViewChange::Running(_) => {}
+            }
+        }
+    }
+
+    /// Stops one job of each device on which somebody is slowed too much.
+    pub(super) fn plan(&mut self, view: &View) -> Plan {
+        let due = |node: &&NodeView| self.due.get(&node.id).is_some_and(|at| *at <= view.now);
+        let nodes: Vec<&NodeView> = view.nodes.iter().filter(due).collect();
+        let shared: Vec<FreeDevice<'_>> = nodes.iter().copied().flat_map(shared).collect();
+        let companies: Vec<InternedSet> =
+            shared.iter().map(|seat| company(seat, &self.jobs.on(seat.device), &mut self.jobs)).collect();
+        let told = self.asked.predict_some(&companies, MAX_NEW);
+        self.due.extend(nodes.iter().map(|node| (node.id, Time::NEVER)));
+        let mut plan = Plan::default();
+        for ((seat, company), told) in shared.iter().zip(&companies).zip(told) {
+            // Whom the predictor was not asked for yet comes with the next plan.
+            let finding =
+                told.map_or(Finding::Recheck(view.now), |told| self.finding(seat, company, told, view));
+            match finding {
+                Finding::NoAction => {}
+                Finding::Recheck(at) => {
+                    let due = self.due.entry(seat.node.id).or_insert(at);
+                    *due = at.min(*due);
+                }
+                Finding::Separate(job, why) => {
+                    *self.separations.entry(job).or_default() += 1;
+                    plan.actions.push(Action::Preempt { job, why });
+                }
+            }
+        }
+        plan.wake = self.due.values().copied().filter(|at| *at > view.now && *at < Time::NEVER).min();
+        plan
+    }
+
+    fn finding(
+        &mut self,
+        seat: &FreeDevice<'_>,
+        company: &InternedSet,
+        told: Vec<ColocationEstimate>,
+        view: &View,
+    ) -> Finding {
+        let Some(residents) = self.residents(seat, told, view) else { return Finding::NoAction };
+        let Some(harmed) = residents.iter().max_by(|a, b| a.excess().total_cmp(&b.excess())) else {
+            return Finding::NoAction;
+        };
+        if harmed.excess() <= TOLERANCE {
+            return Finding::NoAction;
+        }
+        let last = residents.iter().map(|it| it.job.started_at).max().unwrap_or(Time::EPOCH);
+        if last + MIN_COLOCATED > view.now {
+            return Finding::Recheck(last + MIN_COLOCATED);
+        }
+        let came_last = |it: &&ColocatedJob<'_>| {
+            let number = it.job.id;
+            (it.job.started_at, std::cmp::Reverse(it.job.priority), number)
+        };
+        let Some(leaves) = residents.iter().max_by_key(came_last) else { return Finding::NoAction };
+        let spared = self.separations.get(&leaves.job.id).is_some_and(|times| *times >= MAX_SEPARATIONS);
+        let lost = view.now.since(leaves.job.started_at).as_secs_f64();
+        if spared || self.gain(company, &residents, leaves.job.id) <= lost {
+            return Finding::NoAction;
+        }
+        Finding::Separate(leaves.job.id, why(harmed, leaves, &residents, &seat.device.id.0))
+    }
+
+    /// Those on a device with what was told of each; nothing where one of them is about to leave.
+    fn residents<'v>(
+        &self,
+        seat: &FreeDevice<'_>,
+        told: Vec<ColocationEstimate>,
+        view: &'v View,
+    ) -> Option<Vec<ColocatedJob<'v>>> {
+        let resident = |(id, told)| {
+            let job = view.running.get(&id).filter(|job| job.phase == RunPhase::Running)?;
+            Some(ColocatedJob { job, told, allowed: job.demand.max_slowdown.unwrap_or(self.max_slowdown) })
+        };
+        self.jobs.on(seat.device).into_iter().zip(told).map(resident).collect()
+    }
+
+    /// How many seconds sooner all are done together once one has left, it among them when it has a device of
+    /// its own.
+    fn gain(&mut self, company: &InternedSet, residents: &[ColocatedJob<'_>], leaves: JobId) -> f64 {
+        let stays = |place: &usize| residents[*place].job.id != leaves;
+        let staying: Vec<usize> = (0..residents.len()).filter(stays).collect();
+        let members = staying.iter().map(|place| company.members[*place].clone()).collect();
+        let without = InternedSet { members, ..company.clone() };
+        let mut after = self.asked.predict(std::slice::from_ref(&without)).remove(0).into_iter();
+        let gain = |resident: &ColocatedJob<'_>| {
+            let slowdown = match resident.job.id == leaves {
+                true => 1.0,
+                false => after.next().map_or(1.0, |told| told.slowdown),
+            };
+            let left = self.jobs.ends_in(resident.job.id).unwrap_or(Span::ZERO).as_secs_f64();
+            left * (1.0 - slowdown / resident.told.slowdown).max(0.0)
+        };
+        residents.iter().map(gain).sum()
+    }
+}
+
+impl ColocatedJob<'_> {
+    /// How far it is slowed beyond its bound, where that was measured: 1 is just the bound.
+    fn excess(&self) -> f64 {
+        if self.told.measured { self.told.slowdown / self.allowed.as_f64() } else { 0.0 }
+    }
+}
+
+/// The devices of a node that have more than one resident.
+fn shared(node: &NodeView) -> impl Iterator<Item = FreeDevice<'_>> {
+    let crowded = node.devices.iter().filter(|device| device.residents.len() > 1);
+    crowded.map(move |device| FreeDevice { node, device })
+}
+
+fn why(
+    harmed: &ColocatedJob<'_>,
+    leaves: &ColocatedJob<'_>,
+    residents: &[ColocatedJob<'_>],
+    device: &str,
+) -> String {
+    let others = residents.iter().filter(|it| it.job.id != harmed.job.id);
+    let others: Vec<String> = others.map(|it| it.job.id.to_string()).collect();
+    let slowdown = Slowdown::from(harmed.told.slowdown);
+    let measured = format!(
+        "beside job {} on {device} job {} takes {slowdown} times as long as alone, as was measured, and {} \
+         is allowed",
+        others.join(" and "),
+        harmed.job.id,
+        harmed.allowed
+    );
+    match leaves.job.id == harmed.job.id {
+        true => format!("{measured}: it came last, so it waits for another place"),
+        false => format!("{measured}: job {} came last, so it makes room", leaves.job.id),
+    }
+}

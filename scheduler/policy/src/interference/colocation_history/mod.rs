@@ -1,0 +1,159 @@
+//! What a cluster lives through: how fast configurations ran alone and in which company, gathered from
+//! stretches.
+//!
+//! Recent stretches count more than old ones, so that a program that was changed under its old name is
+//! noticed; and companies that were not seen for the longest time are forgotten, so that it stays small.
+//! Jobs are known by their configurations: one that has no name teaches nothing.
+
+mod configuration_stats;
+
+use std::collections::BTreeMap;
+use std::collections::btree_map::Entry;
+
+use cohabit_types::{SharingStrategy, Time};
+
+use self::configuration_stats::ConfigurationStats;
+use super::measured::SetKey;
+use super::observed_sample::ObservedSample;
+use super::{
+    ColocationSet, Configuration, GpuKind, MeasuredMember, MeasuredSet, SetMember, SetOutcome, SoloMetrics,
+    SoloMetricsTable,
+};
+
+/// What stretches told, gathered by configuration.
+#[derive(Debug, Default, Clone, PartialEq)]
+pub struct ColocationHistory {
+    companies: BTreeMap<SetKey, SetHistory>,
+}
+
+/// A company of two or more with what each member did in it, beside what it did alone.
+#[derive(Debug, Clone, PartialEq)]
+pub struct ObservedSet {
+    /// The members, with what they did alone, and what became of them.
+    pub measured: MeasuredSet,
+    /// Standard deviation of the logarithm of each member's slowdown, in the members' order.
+    pub uncertainty: Vec<f64>,
+    /// When it was last seen.
+    pub last: Time,
+}
+
+/// Configurations on one GPU, of which some may have told nothing yet; or one that is alone.
+#[derive(Debug, Clone, PartialEq)]
+struct SetHistory {
+    set: ColocationSet,
+    /// Members of one configuration are the same.
+    tallies: BTreeMap<Configuration, ConfigurationStats>,
+    last: Time,
+}
+
+/// So many companies are remembered, those of one member included.
+const MAX_TRACKED_SETS: usize = 8_192;
+
+/// Where the figures alone come from if the company's own way of sharing has none.
+const NEXT_BEST: [SharingStrategy; 3] =
+    [SharingStrategy::Exclusive, SharingStrategy::Mps, SharingStrategy::TimeSliced];
+
+impl ColocationHistory {
+    /// Gathers one stretch, unless it is too short to tell anything, or somebody on the device is nobody
+    /// known.
+    pub fn note(&mut self, lived: &ObservedSample) {
+        if lived.is_informative() {
+            let set = lived.set();
+            let company = match self.companies.entry(SetKey::of(&set)) {
+                Entry::Occupied(known) => known.into_mut(),
+                Entry::Vacant(new) => new.insert(SetHistory::new(set)),
+            };
+            company.note(lived);
+            self.evict_oldest();
+        }
+    }
+
+    /// Figures of configurations alone: those that were lived through, and beside them what was measured
+    /// elsewhere.
+    #[must_use]
+    pub fn solos(&self, beside: &SoloMetricsTable) -> SoloMetricsTable {
+        let mut book = beside.clone();
+        for key in self.companies.keys().filter(|key| key.configurations.len() == 1) {
+            let configuration = &key.configurations[0];
+            if let Some(alone) = self.alone(&key.gpu, None, configuration) {
+                let elsewhere = beside.find(&key.gpu, configuration).map(|(_, solo)| solo);
+                let solo = alone.solo(elsewhere.unwrap_or(&SoloMetrics::default()));
+                book.insert(key.gpu.clone(), configuration.clone(), solo);
+            }
+        }
+        book
+    }
+
+    /// Every company of two or more all of whose members' rates together and alone are known, oldest first.
+    /// What a member does alone is taken from another way of sharing the same make of GPU, if need be.
+    #[must_use]
+    pub fn sets(&self) -> Vec<ObservedSet> {
+        let mut sets: Vec<ObservedSet> = self.companies.values().filter_map(|it| self.lived(it)).collect();
+        sets.sort_by_key(|it| it.last);
+        sets
+    }
+
+    fn lived(&self, company: &SetHistory) -> Option<ObservedSet> {
+        if company.set.members.len() < 2 {
+            return None;
+        }
+        let mut lived = ObservedSet {
+            measured: MeasuredSet {
+                set: ColocationSet { members: Vec::new(), ..company.set.clone() },
+                outcome: SetOutcome::Ran(Vec::new()),
+            },
+            uncertainty: Vec::new(),
+            last: company.last,
+        };
+        let mut observed = Vec::new();
+        for member in &company.set.members {
+            let configuration = member.configuration();
+            let together = company.tallies.get(&configuration)?;
+            let alone = self.alone(&company.set.gpu, company.set.sharing, &configuration)?;
+            let (slowdown, uncertainty) = together.beside(alone);
+            observed.push(MeasuredMember { slowdown, memory: together.memory(), utilisation: None });
+            lived.uncertainty.push(uncertainty);
+            let member = SetMember { solo: alone.solo(&member.solo), ..member.clone() };
+            lived.measured.set.members.push(member);
+        }
+        lived.measured.outcome = SetOutcome::Ran(observed);
+        Some(lived)
+    }
+
+    /// What a configuration did alone on the GPU, in this way of sharing or else in another.
+    fn alone(
+        &self,
+        gpu: &GpuKind,
+        sharing: Option<SharingStrategy>,
+        configuration: &Configuration,
+    ) -> Option<&ConfigurationStats> {
+        sharing.into_iter().chain(NEXT_BEST).find_map(|sharing| {
+            let configurations = vec![configuration.clone()];
+            let key = SetKey { gpu: gpu.clone(), sharing: Some(sharing), configurations };
+            self.companies.get(&key)?.tallies.get(configuration)
+        })
+    }
+
+    /// Companies leave before what their members did alone, without which companies tell nothing.
+    fn evict_oldest(&mut self) {
+        if self.companies.len() > MAX_TRACKED_SETS {
+            let age = |(_, company): &(&SetKey, &SetHistory)| (company.set.members.len() == 1, company.last);
+            let oldest = self.companies.iter().min_by_key(age).map(|(key, _)| key.clone());
+            oldest.map(|key| self.companies.remove(&key));
+        }
+    }
+}
+
+impl SetHistory {
+    const fn new(set: ColocationSet) -> SetHistory {
+        SetHistory { set, tallies: BTreeMap::new(), last: Time::EPOCH }
+    }
+
+    fn note(&mut self, lived: &ObservedSample) {
+        self.last = self.last.max(lived.until);
+        self.tallies.entry(lived.member.configuration()).or_default().note(lived);
+    }
+}
+
+#[cfg(test)]
+mod tests;

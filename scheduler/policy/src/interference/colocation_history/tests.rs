@@ -1,0 +1,179 @@
+//! What stretches tell, gathered.
+
+use cohabit_types::Span;
+
+use super::*;
+
+fn member(model: &str) -> SetMember {
+    SetMember { model: model.to_owned(), batch: Some(32), ..SetMember::default() }
+}
+
+/// A minute of a member beside others on a V100 under MPS, which ends at minute `until`.
+fn minute(until: u64, rate: f64, model: &str, neighbours: &[&str]) -> ObservedSample {
+    ObservedSample {
+        gpu: GpuKind::named("v100"),
+        sharing: SharingStrategy::Mps,
+        member: member(model),
+        neighbours: neighbours.iter().map(|model| member(model)).collect(),
+        until: Time::EPOCH + Span::from_secs(60 * until),
+        length: Span::from_secs(60),
+        steps: 600,
+        rate,
+        memory: Some(4e9),
+        utilisation: Some(0.5),
+    }
+}
+
+fn experience(lived: &[ObservedSample]) -> ColocationHistory {
+    let mut all = ColocationHistory::default();
+    lived.iter().for_each(|it| all.note(it));
+    all
+}
+
+/// `a` runs at 10 steps a second alone and at 8 beside `b`, which runs at 6 and at 3.
+fn pair() -> Vec<ObservedSample> {
+    vec![
+        minute(1, 10.0, "a", &[]),
+        minute(2, 6.0, "b", &[]),
+        minute(3, 8.0, "a", &["b"]),
+        minute(4, 3.0, "b", &["a"]),
+    ]
+}
+
+fn slowdowns(set: &ObservedSet) -> Vec<f64> {
+    let SetOutcome::Ran(observed) = &set.measured.outcome else { panic!("{set:?}") };
+    observed.iter().map(|it| (it.slowdown * 1e6).round() / 1e6).collect()
+}
+
+#[test]
+fn a_pair_is_known_once_both_were_seen_together_and_alone() {
+    let lived = pair();
+    for missing in 0..lived.len() {
+        let others: Vec<ObservedSample> =
+            lived.iter().enumerate().filter(|(at, _)| *at != missing).map(|(_, it)| it.clone()).collect();
+        assert_eq!(experience(&others).sets(), [], "without stretch {missing}");
+    }
+    let sets = experience(&lived).sets();
+    let [set] = &sets[..] else { panic!("{sets:?}") };
+    assert_eq!(slowdowns(set), [1.25, 2.0]);
+    assert_eq!(set.measured.set.sharing, Some(SharingStrategy::Mps));
+    let solos = set.measured.set.members.iter().map(|it| it.solo.rate.unwrap().round());
+    assert_eq!(solos.collect::<Vec<_>>(), [10.0, 6.0]);
+    assert_eq!(set.last, Time::EPOCH + Span::from_secs(240));
+}
+
+#[test]
+fn figures_alone_may_come_from_another_way_of_sharing() {
+    let mut lived = pair();
+    for alone in &mut lived[..2] {
+        alone.sharing = SharingStrategy::Exclusive;
+    }
+    assert_eq!(slowdowns(&experience(&lived).sets()[0]), [1.25, 2.0]);
+    let closer = minute(5, 16.0, "a", &[]);
+    assert_eq!(slowdowns(&experience(&[lived, vec![closer]].concat()).sets()[0]), [2.0, 2.0]);
+}
+
+#[test]
+fn stretches_that_tell_nothing_are_left_out() {
+    let told = minute(1, 10.0, "a", &[]);
+    let nothing = [
+        ObservedSample { steps: 4, ..told.clone() },
+        ObservedSample { length: Span::from_millis(1_999), ..told.clone() },
+        ObservedSample { rate: f64::NAN, ..told.clone() },
+        ObservedSample { rate: 0.0, ..told.clone() },
+        minute(1, 10.0, "", &[]),
+        minute(1, 10.0, "a", &["b", ""]),
+    ];
+    assert_eq!(experience(&nothing), ColocationHistory::default());
+    assert_ne!(experience(&[told]), ColocationHistory::default());
+}
+
+#[test]
+fn twins_are_the_same_and_the_fastest_is_not_slowed() {
+    let lived = [
+        minute(1, 10.0, "a", &[]),
+        minute(2, 8.0, "a", &["a"]),
+        minute(2, 8.0, "a", &["a"]),
+        minute(3, 6.0, "b", &[]),
+        minute(4, 7.0, "b", &["c"]),
+        minute(4, 9.0, "c", &["b"]),
+        minute(5, 9.0, "c", &[]),
+    ];
+    let sets = experience(&lived).sets();
+    assert_eq!(sets.iter().map(slowdowns).collect::<Vec<_>>(), [[1.25; 2], [1.0, 1.0]]);
+}
+
+#[test]
+fn what_is_seen_often_and_evenly_is_more_certain() {
+    let even = |minutes| {
+        let minutes = (0..minutes).flat_map(|_| pair()).collect::<Vec<_>>();
+        experience(&minutes).sets()[0].uncertainty[0]
+    };
+    let (once, often) = (even(1), even(60));
+    assert!((0.10..0.13).contains(&once), "{once}");
+    assert_eq!(often, 0.03);
+    let uneven = (0..60).flat_map(|at| {
+        let slower = minute(at, if at % 2 == 0 { 4.0 } else { 8.0 }, "a", &["b"]);
+        pair().into_iter().take(2).chain([slower, minute(at, 3.0, "b", &["a"])])
+    });
+    let uneven = experience(&uneven.collect::<Vec<_>>()).sets()[0].uncertainty.clone();
+    assert!((0.33..0.36).contains(&uneven[0]) && uneven[1] == 0.03, "{uneven:?}");
+}
+
+#[test]
+fn a_program_that_was_changed_is_noticed() {
+    let mut all = experience(&(0..600).map(|at| minute(at, 10.0, "a", &[])).collect::<Vec<_>>());
+    let rate = |all: &ColocationHistory| {
+        let book = all.solos(&SoloMetricsTable::default());
+        book.find(&GpuKind::named("v100"), &member("a").configuration()).unwrap().1.rate.unwrap()
+    };
+    assert_eq!(rate(&all).round(), 10.0);
+    (600..720).for_each(|at| all.note(&minute(at, 40.0, "a", &[])));
+    assert!((36.0..40.0).contains(&rate(&all)), "after two hours: {}", rate(&all));
+}
+
+#[test]
+fn a_stretch_counts_the_same_in_one_piece_as_in_many() {
+    let before = minute(0, 20.0, "a", &[]);
+    let whole = ObservedSample { length: Span::from_secs(3_600), ..minute(60, 10.0, "a", &[]) };
+    let pieces = (1..=60).map(|at| minute(at, 10.0, "a", &[]));
+    let [whole, pieces] = [vec![whole], pieces.collect::<Vec<_>>()].map(|lived| {
+        let book = experience(&[vec![before.clone()], lived].concat()).solos(&SoloMetricsTable::default());
+        book.find(&GpuKind::named("v100"), &member("a").configuration()).unwrap().1.rate.unwrap()
+    });
+    assert!((whole - pieces).abs() < 1e-9 && whole > 10.0, "{whole} {pieces}");
+}
+
+#[test]
+fn what_was_lived_through_wins_over_what_was_measured_elsewhere() {
+    let v100 = GpuKind::named("v100");
+    let measured = |rate| SoloMetrics {
+        rate: Some(rate),
+        memory: Some(1e9),
+        others: BTreeMap::from([("smact".to_owned(), 0.7)]),
+        ..SoloMetrics::default()
+    };
+    let mut beside = SoloMetricsTable::default();
+    for (model, rate) in [("a", 99.0), ("z", 7.0)] {
+        beside.insert(v100.clone(), member(model).configuration(), measured(rate));
+    }
+    let book = experience(&pair()).solos(&beside);
+    let solo = |model| book.find(&v100, &member(model).configuration()).unwrap().1.clone();
+    let own = solo("a");
+    assert_eq!((own.rate.unwrap().round(), own.memory, own.utilisation), (10.0, Some(4e9), Some(0.5)));
+    assert_eq!(own.others["smact"], 0.7, "what no stretch tells");
+    assert_eq!(solo("z"), measured(7.0));
+    assert_eq!(solo("b").rate.unwrap().round(), 6.0);
+}
+
+#[test]
+fn the_oldest_companies_leave_and_what_was_alone_stays() {
+    let mut all = experience(&pair());
+    for number in 0..MAX_TRACKED_SETS as u64 {
+        all.note(&minute(10 + number, 1.0, "a", &[&format!("other {number}")]));
+    }
+    assert_eq!(all.companies.len(), MAX_TRACKED_SETS);
+    assert_eq!(all.sets(), [], "nothing is known of the others, and the pair has left");
+    pair()[2..].iter().for_each(|it| all.note(&ObservedSample { until: Time::NEVER, ..it.clone() }));
+    assert_eq!(all.sets().len(), 1, "each was still known alone");
+}

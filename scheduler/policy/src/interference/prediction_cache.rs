@@ -1,0 +1,254 @@
+//! A predictor that is asked for the same set only once, and for all new sets of a question together.
+
+use std::cmp::Ordering;
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+use cohabit_types::SharingStrategy;
+
+use super::{
+    ColocationEstimate, ColocationSet, GpuKind, Interference, ModelFeatures, SetMember, SoloMetrics,
+};
+use crate::SharingMode;
+use crate::total_order::{compare_columns, compare_numbers};
+
+/// So many sets are remembered; then all are forgotten.
+const MAX_CACHED_SETS: usize = 65_536;
+
+/// A member that is quickly compared with others.
+#[derive(Debug)]
+pub(crate) struct InternedMember {
+    pub(crate) member: SetMember,
+}
+
+/// Jobs that would share a GPU.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) struct InternedSet {
+    pub(crate) gpu: GpuKind,
+    pub(crate) sharing: SharingMode,
+    pub(crate) members: Vec<Arc<InternedMember>>,
+}
+
+/// A predictor with its answers.
+#[derive(Debug)]
+pub(crate) struct PredictionCache {
+    predictor: Arc<dyn Interference>,
+    /// By companies whose members are in order.
+    answers: BTreeMap<InternedSet, Vec<ColocationEstimate>>,
+}
+
+impl PredictionCache {
+    pub(crate) const fn new(predictor: Arc<dyn Interference>) -> PredictionCache {
+        PredictionCache { predictor, answers: BTreeMap::new() }
+    }
+
+    /// What becomes of the members of each company, in their order.
+    pub(crate) fn predict(&mut self, companies: &[InternedSet]) -> Vec<Vec<ColocationEstimate>> {
+        let ordered: Vec<InternedSet> = companies.iter().map(InternedSet::in_order).collect();
+        self.ask_for(&ordered);
+        let told = |(company, ordered): (&InternedSet, &InternedSet)| match self.answers.get(ordered) {
+            Some(answers) => company.out_of_order(answers),
+            None => company.members.iter().map(|known| ColocationEstimate::alone(&known.member)).collect(),
+        };
+        companies.iter().zip(&ordered).map(told).collect()
+    }
+
+    /// The same, but of companies that were not asked for before only so many, the first ones.
+    pub(crate) fn predict_some(
+        &mut self,
+        companies: &[InternedSet],
+        most: usize,
+    ) -> Vec<Option<Vec<ColocationEstimate>>> {
+        let ordered: Vec<InternedSet> = companies.iter().map(InternedSet::in_order).collect();
+        let mut new = BTreeSet::new();
+        let mut is_told = |company: &&InternedSet| {
+            let known = company.members.len() < 2 || self.answers.contains_key(company);
+            known || new.contains(*company) || (new.len() < most && new.insert((*company).clone()))
+        };
+        let told: Vec<bool> = ordered.iter().map(|company| is_told(&company)).collect();
+        let asked: Vec<InternedSet> =
+            companies.iter().zip(&told).filter(|(_, told)| **told).map(|(it, _)| it.clone()).collect();
+        let mut answers = self.predict(&asked).into_iter();
+        told.into_iter().map(|told| if told { answers.next() } else { None }).collect()
+    }
+
+    fn ask_for(&mut self, companies: &[InternedSet]) {
+        if self.answers.len() >= MAX_CACHED_SETS {
+            self.answers.clear();
+        }
+        // Nobody need be asked what becomes of one who is alone.
+        let is_new =
+            |company: &&InternedSet| company.members.len() > 1 && !self.answers.contains_key(company);
+        let mut new: Vec<&InternedSet> = companies.iter().filter(is_new).collect();
+        new.sort();
+        new.dedup();
+        if !new.is_empty() {
+            let sets: Vec<ColocationSet> = new.iter().map(|company| company.set()).collect();
+            self.answers.extend(new.into_iter().cloned().zip(self.predictor.predict(&sets)));
+        }
+    }
+}
+
+impl InternedSet {
+    fn set(&self) -> ColocationSet {
+        let sharing = match self.sharing {
+            SharingMode::Enforced => Some(SharingStrategy::Mps),
+            SharingMode::Unenforced => Some(SharingStrategy::TimeSliced),
+            SharingMode::Exclusive => Some(SharingStrategy::Exclusive),
+        };
+        let members = self.members.iter().map(|known| known.member.clone()).collect();
+        ColocationSet { gpu: self.gpu.clone(), sharing, members }
+    }
+
+    fn in_order(&self) -> InternedSet {
+        let members = self.order().into_iter().map(|place| self.members[place].clone()).collect();
+        InternedSet { members, ..self.clone() }
+    }
+
+    /// The answers for the ordered company, in the order of this one.
+    fn out_of_order(&self, answers: &[ColocationEstimate]) -> Vec<ColocationEstimate> {
+        let mut told: Vec<(usize, ColocationEstimate)> =
+            self.order().into_iter().zip(answers.iter().copied()).collect();
+        told.sort_by_key(|(place, _)| *place);
+        told.into_iter().map(|(_, answer)| answer).collect()
+    }
+
+    /// The places of the members in their order.
+    fn order(&self) -> Vec<usize> {
+        let mut places: Vec<usize> = (0..self.members.len()).collect();
+        places.sort_by_key(|place| &self.members[*place]);
+        places
+    }
+}
+
+impl InternedMember {
+    pub(crate) const fn new(member: SetMember) -> InternedMember {
+        InternedMember { member }
+    }
+}
+
+impl PartialEq for InternedMember {
+    fn eq(&self, other: &InternedMember) -> bool {
+        self.cmp(other) == Ordering::Equal
+    }
+}
+
+impl Eq for InternedMember {}
+
+impl PartialOrd for InternedMember {
+    fn partial_cmp(&self, other: &InternedMember) -> Option<Ordering> {
+        Some(self.cmp(other))
+    }
+}
+
+impl Ord for InternedMember {
+    fn cmp(&self, other: &InternedMember) -> Ordering {
+        // Members are interned, so most equal ones are one and the same.
+        if std::ptr::eq(self, other) {
+            return Ordering::Equal;
+        }
+        compare_members(&self.member, &other.member)
+    }
+}
+
+/// Compares two members by everything that a predictor sees. Every field is named, so that none can be forgotten.
+fn compare_members(one: &SetMember, other: &SetMember) -> Ordering {
+    let SetMember { model, family, batch, precision, features, solo, claim } = one;
+    model
+        .cmp(&other.model)
+        .then_with(|| family.cmp(&other.family))
+        .then_with(|| batch.cmp(&other.batch))
+        .then_with(|| precision.cmp(&other.precision))
+        .then_with(|| compare_features(features, &other.features))
+        .then_with(|| compare_solos(solo, &other.solo))
+        .then_with(|| compare_numbers(*claim, other.claim))
+}
+
+fn compare_features(one: &ModelFeatures, other: &ModelFeatures) -> Ordering {
+    let ModelFeatures { parameters, flops_per_sample, activation_bytes, input_bytes, operators } = one;
+    compare_numbers(*parameters, other.parameters)
+        .then_with(|| compare_numbers(*flops_per_sample, other.flops_per_sample))
+        .then_with(|| compare_numbers(*activation_bytes, other.activation_bytes))
+        .then_with(|| compare_numbers(*input_bytes, other.input_bytes))
+        .then_with(|| compare_columns(operators, &other.operators))
+}
+
+fn compare_solos(one: &SoloMetrics, other: &SoloMetrics) -> Ordering {
+    let SoloMetrics { rate, memory, utilisation, others } = one;
+    compare_numbers(*rate, other.rate)
+        .then_with(|| compare_numbers(*memory, other.memory))
+        .then_with(|| compare_numbers(*utilisation, other.utilisation))
+        .then_with(|| compare_columns(others, &other.others))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Mutex;
+
+    use super::*;
+    use crate::interference::{AnalyticInterference, MaxMinSharing, SoloMetrics};
+
+    /// The law, and the number of sets of each question it was asked.
+    #[derive(Debug, Default)]
+    struct Counting(Mutex<Vec<usize>>);
+
+    impl Interference for Counting {
+        fn predict(&self, sets: &[ColocationSet]) -> Vec<Vec<ColocationEstimate>> {
+            self.0.lock().unwrap().push(sets.len());
+            AnalyticInterference::<MaxMinSharing>::default().predict(sets)
+        }
+    }
+
+    fn company(busy: &[f64]) -> InternedSet {
+        let member = |busy: &f64| SetMember {
+            solo: SoloMetrics { utilisation: Some(*busy), ..SoloMetrics::default() },
+            ..SetMember::default()
+        };
+        let members = busy.iter().map(|busy| Arc::new(InternedMember::new(member(busy)))).collect();
+        InternedSet { gpu: GpuKind::named("v100"), sharing: SharingMode::Enforced, members }
+    }
+
+    #[test]
+    fn members_are_compared_by_every_field_and_not_by_their_text() {
+        let known = || SetMember { model: "a".into(), batch: Some(1), ..SetMember::default() };
+        let solo = |solo| SetMember { solo, ..known() };
+        let features = |features| SetMember { features, ..known() };
+        let others = [
+            SetMember { model: "b".into(), ..known() },
+            SetMember { batch: Some(2), ..known() },
+            SetMember { precision: "bf16".into(), ..known() },
+            SetMember { claim: Some(0.5), ..known() },
+            solo(SoloMetrics { rate: Some(1.0), ..SoloMetrics::default() }),
+            solo(SoloMetrics { memory: Some(1.0), ..SoloMetrics::default() }),
+            solo(SoloMetrics { utilisation: Some(1.0), ..SoloMetrics::default() }),
+            solo(SoloMetrics { others: [("sm".to_owned(), 1.0)].into(), ..SoloMetrics::default() }),
+            features(ModelFeatures { parameters: Some(1.0), ..ModelFeatures::default() }),
+            features(ModelFeatures { flops_per_sample: Some(1.0), ..ModelFeatures::default() }),
+            features(ModelFeatures { activation_bytes: Some(1.0), ..ModelFeatures::default() }),
+            features(ModelFeatures { input_bytes: Some(1.0), ..ModelFeatures::default() }),
+            features(ModelFeatures {
+                operators: [("Conv".to_owned(), 1.0)].into(),
+                ..ModelFeatures::default()
+            }),
+        ];
+        let one = InternedMember::new(known());
+        assert_eq!(one, InternedMember::new(known()));
+        for other in others.map(InternedMember::new) {
+            assert_ne!(one, other);
+            assert_eq!(one.cmp(&other), other.cmp(&one).reverse());
+        }
+    }
+
+    #[test]
+    fn a_set_is_asked_for_once_in_whatever_order_and_new_ones_together() {
+        let counting = Arc::new(Counting::default());
+        let mut asked = PredictionCache::new(counting.clone());
+        let slowdowns =
+            |answers: &[ColocationEstimate]| answers.iter().map(|it| it.slowdown).collect::<Vec<_>>();
+        let first = asked.predict(&[company(&[0.3, 0.94]), company(&[0.94, 0.3]), company(&[0.5, 0.5])]);
+        assert_eq!(slowdowns(&first[0]).into_iter().rev().collect::<Vec<_>>(), slowdowns(&first[1]));
+        assert!(first[0][0].slowdown < first[0][1].slowdown, "the light one suffers less");
+        assert_eq!(asked.predict(&[company(&[0.94, 0.3])])[0], first[1]);
+        assert_eq!(*counting.0.lock().unwrap(), [2]);
+    }
+}

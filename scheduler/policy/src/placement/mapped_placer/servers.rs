@@ -1,0 +1,177 @@
+//! The nodes of the view as the mapper's servers: what they are made of is looked at when they change, what
+//! is free on them for each question.
+//!
+//! Positions in the list are those of the view's nodes.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+use cohabit_types::{Bandwidth, Demand, NodeId};
+
+use super::free_device_counts::{ChangeTracking, FreeDeviceCounts, room};
+use crate::mapping::Server;
+use crate::{ClusterChange, FreeNodes, NodeView, ViewChange};
+
+/// How fast links are taken to be that a node does not tell.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct LinkDefaults {
+    /// Between a node and the network.
+    pub(crate) network: Bandwidth,
+    /// Between a device and the others of its node.
+    pub(crate) interconnect: Bandwidth,
+}
+
+/// 25 Gb/s between nodes and 50 GB/s within.
+impl Default for LinkDefaults {
+    fn default() -> LinkDefaults {
+        LinkDefaults { network: Bandwidth(25_000_000_000), interconnect: Bandwidth(400_000_000_000) }
+    }
+}
+
+/// The servers of the cluster.
+#[derive(Debug, Clone)]
+pub(super) struct Servers {
+    links: LinkDefaults,
+    list: Vec<Server>,
+    /// The node of each.
+    nodes: Vec<NodeId>,
+    /// How many devices of each have room for what.
+    rooms: FreeDeviceCounts,
+    news: StaleNodes,
+}
+
+/// Which nodes may be otherwise than they were when they were last looked at.
+#[derive(Debug, Clone)]
+enum StaleNodes {
+    /// All: nobody told.
+    Unknown,
+    /// These, by ordinal.
+    Nodes(BTreeSet<u64>),
+}
+
+impl Servers {
+    pub(super) const fn new(links: LinkDefaults) -> Servers {
+        Servers {
+            links,
+            list: Vec::new(),
+            nodes: Vec::new(),
+            rooms: FreeDeviceCounts::new(),
+            news: StaleNodes::Unknown,
+        }
+    }
+
+    /// Takes note of all changes since the last look.
+    pub(super) fn learn(&mut self, changes: &[ViewChange]) {
+        let changed = changes.iter().filter_map(|change| match change {
+            ViewChange::Node(node) => Some(node.ordinal),
+            ViewChange::NodeGone(_)
+            | ViewChange::Pending(_)
+            | ViewChange::Running(_)
+            | ViewChange::Gone(_) => None,
+        });
+        match &mut self.news {
+            StaleNodes::Nodes(nodes) => nodes.extend(changed),
+            StaleNodes::Unknown => self.news = StaleNodes::Nodes(changed.collect()),
+        }
+    }
+
+    /// Looks whether the nodes are made of the same as before.
+    pub(super) fn refresh(&mut self, nodes: &[NodeView]) -> ClusterChange {
+        let news = std::mem::replace(&mut self.news, StaleNodes::Unknown);
+        if let Some(changed) = self.changed(&news, nodes) {
+            self.rooms.recount(nodes, &changed);
+            return ClusterChange::Same;
+        }
+        self.rooms.forget(if matches!(news, StaleNodes::Nodes(_)) {
+            ChangeTracking::Kept
+        } else {
+            ChangeTracking::None
+        });
+        self.nodes.clear();
+        self.nodes.extend(nodes.iter().map(|node| node.id));
+        let same = |(server, node)| self.same(server, node);
+        if self.list.len() == nodes.len() && self.list.iter().zip(nodes).all(same) {
+            return ClusterChange::Same;
+        }
+        let before = std::mem::take(&mut self.list);
+        for node in nodes {
+            let server = self.server(node, &before);
+            self.list.push(server);
+        }
+        ClusterChange::Changed
+    }
+
+    /// The servers, each with as many free devices as have room for the demand; none where that is fewer than
+    /// `least`.
+    pub(super) fn with_room(&mut self, demand: &Demand, least: u32, free: &FreeNodes<'_>) -> &[Server] {
+        let enough = |devices: u32| if devices >= least { devices } else { 0 };
+        for (server, devices) in self.list.iter_mut().zip(self.rooms.of(demand, free.untouched()).iter()) {
+            server.free = enough(*devices);
+        }
+        for (position, node) in free.touched() {
+            self.list[position].free = enough(room(node, demand));
+        }
+        &self.list
+    }
+
+    /// The positions of the nodes that changed, if those and all others are made of the same as before.
+    fn changed(&self, news: &StaleNodes, nodes: &[NodeView]) -> Option<Vec<usize>> {
+        let StaleNodes::Nodes(ordinals) = news else { return None };
+        if self.list.len() != nodes.len() {
+            return None;
+        }
+        let known = |position: &usize| {
+            let (server, node) = (&self.list[*position], &nodes[*position]);
+            self.nodes[*position] == node.id && self.same(server, node)
+        };
+        let place = |ordinal: &u64| nodes.binary_search_by_key(ordinal, |node| node.ordinal).ok();
+        ordinals.iter().map(|ordinal| place(ordinal).filter(known)).collect()
+    }
+
+    /// The servers, whatever is free on them.
+    pub(super) fn all(&self) -> &[Server] {
+        &self.list
+    }
+
+    /// Where in the list a node is.
+    pub(super) fn position(&self, node: NodeId) -> Option<usize> {
+        self.nodes.iter().position(|it| *it == node)
+    }
+
+    fn same(&self, server: &Server, node: &NodeView) -> bool {
+        server.devices == in_service(node)
+            && server.network.to_bits() == self.network(node).to_bits()
+            && server.interconnect.to_bits() == self.interconnect(node).to_bits()
+            && *server.model == *model(node)
+    }
+
+    fn server(&self, node: &NodeView, before: &[Server]) -> Server {
+        let alike = before.iter().chain(self.list.last()).find(|server| *server.model == *model(node));
+        Server {
+            free: 0,
+            devices: in_service(node),
+            network: self.network(node),
+            interconnect: self.interconnect(node),
+            model: alike.map_or_else(|| Arc::from(model(node)), |server| server.model.clone()),
+        }
+    }
+
+    fn network(&self, node: &NodeView) -> f64 {
+        node.links.network.unwrap_or(self.links.network).bytes_per_second()
+    }
+
+    fn interconnect(&self, node: &NodeView) -> f64 {
+        node.links.interconnect.unwrap_or(self.links.interconnect).bytes_per_second()
+    }
+}
+
+/// How many devices it has, without those that somebody has to look after first.
+fn in_service(node: &NodeView) -> u32 {
+    node.devices.iter().filter(|device| device.is_in_service()).count() as u32
+}
+
+/// The model of its devices: they are all alike in practice, and where they are not, the first one speaks for
+/// them.
+fn model(node: &NodeView) -> &str {
+    node.devices.first().map_or("", |device| &device.model)
+}

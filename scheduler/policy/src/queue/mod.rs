@@ -1,0 +1,20 @@
+//! Pending jobs in order, and the policies that are an order, a placer and a discipline.
+//!
+//! Start with `queue_policy.rs`. `pending_queue.rs` keeps jobs in order and in classes, `draft.rs` makes one plan,
+//! `discipline.rs` says what happens behind a job that does not fit. `reservation.rs`, `expected_ends.rs`,
+//! `fit_tracker.rs` and `unplaceable.rs` are the parts of EASY backfill, which A-SRPT uses too.
+//! `pending_reasons.rs` explains why jobs wait.
+
+mod discipline;
+mod draft;
+pub(crate) mod expected_ends;
+pub(crate) mod fit_tracker;
+mod pending_queue;
+pub(crate) mod pending_reasons;
+mod queue_policy;
+pub(crate) mod reservation;
+pub(crate) mod unplaceable;
+
+pub(crate) use discipline::Discipline;
+pub(crate) use pending_queue::{ClassId, PendingQueue, PriorityKey, QueueEntry};
+pub(crate) use queue_policy::{Fifo, JobOrder, QueuePolicy};

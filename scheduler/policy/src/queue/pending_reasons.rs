@@ -1,0 +1,46 @@
+//! What jobs that wait for room have to expect, in words.
+//!
+//! It tries every class once, as a plan would; it never takes anything.
+
+use std::collections::BTreeMap;
+
+use cohabit_types::{JobId, ReasonCode};
+
+use super::pending_queue::{ClassId, PendingQueue, PriorityKey};
+use crate::{FreeNodes, PendingReason, Placer, Profile, Shortage, View};
+
+/// The reasons of all jobs of a queue, in its order, on what is free now.
+pub(crate) fn list_pending_reasons<'p>(
+    queue: &PendingQueue<PriorityKey>,
+    profile: impl Fn(JobId) -> Option<&'p Profile>,
+    place: &mut impl Placer,
+    view: &View,
+) -> Vec<PendingReason> {
+    let free = FreeNodes::new(&view.nodes);
+    let mut shortages: BTreeMap<ClassId, Option<Shortage>> = BTreeMap::new();
+    let mut reasons = Vec::new();
+    for (ahead, turn) in queue.walk().enumerate() {
+        let (Some(job), Some(profile)) = (view.pending.get(&turn.job), profile(turn.job)) else {
+            continue;
+        };
+        let shortage = shortages.entry(turn.class).or_insert_with(|| place.place(job, profile, &free).err());
+        let reason = explain_wait(turn.job, shortage.as_ref(), ahead);
+        reasons.push(PendingReason { runtime: profile.expected_at(1.0), ..reason });
+    }
+    reasons
+}
+
+/// What a job waits for that has so many before it.
+pub(crate) fn explain_wait(job: JobId, shortage: Option<&Shortage>, ahead: usize) -> PendingReason {
+    let place_in_line = match ahead {
+        0 => "it is next in line".to_owned(),
+        1 => "1 job is ahead of it in the queue".to_owned(),
+        _ => format!("{ahead} jobs are ahead of it in the queue"),
+    };
+    let (code, why) = match shortage {
+        None => (ReasonCode::WaitingForTurn, place_in_line),
+        Some(Shortage::Nodes) => (ReasonCode::WaitingForNodes, Shortage::Nodes.to_string()),
+        Some(shortage) => (shortage.code(), format!("{shortage}; {place_in_line}")),
+    };
+    PendingReason { job, code, why, not_before: None, runtime: None }
+}

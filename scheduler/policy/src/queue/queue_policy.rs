@@ -1,0 +1,169 @@
+//! Most policies change only the order of jobs, or only the choice of their place: a pipeline joins the two,
+//! and a discipline says what becomes of those behind a job that has no room.
+//!
+//! It never stops a job that runs.
+
+use std::cmp::Reverse;
+use std::collections::BTreeMap;
+
+use cohabit_types::{Demand, JobId, ReasonCode, Time};
+
+use super::discipline::Discipline;
+use super::draft::{Draft, WalkControl, log2_micros};
+use super::expected_ends::ExpectedEnds;
+use super::pending_queue::{PendingQueue, PriorityKey};
+use super::pending_reasons::list_pending_reasons;
+use crate::interference::InterferenceContext;
+use crate::placement::dry_run;
+use crate::{
+    ClassKey, ClusterChange, PendingJob, PendingReason, Placer, Plan, Policy, Profile, Proposal, RunningJob,
+    Shortage, View, ViewChange,
+};
+
+/// An order of precedence.
+pub(crate) trait JobOrder: Send {
+    /// What jobs are compared by, within one priority: the smaller, the earlier. Equal ones go by the time of
+    /// submission.
+    fn measure(&self, job: &PendingJob, profile: &Profile) -> u128;
+}
+
+/// First come, first served.
+#[derive(Debug, Default, Clone, Copy)]
+pub(crate) struct Fifo;
+
+impl JobOrder for Fifo {
+    fn measure(&self, _: &PendingJob, _: &Profile) -> u128 {
+        0
+    }
+}
+
+/// A policy made of an order, a choice of place and a discipline.
+#[derive(Debug, Clone)]
+pub(crate) struct QueuePolicy<R, P> {
+    rank: R,
+    place: P,
+    discipline: Discipline,
+    queue: PendingQueue<PriorityKey>,
+    profiles: BTreeMap<JobId, Profile>,
+    /// Kept for backfill alone.
+    ends: ExpectedEnds,
+}
+
+impl<R: JobOrder, P: Placer> QueuePolicy<R, P> {
+    /// Joins them.
+    pub(crate) fn new(rank: R, place: P, discipline: Discipline) -> QueuePolicy<R, P> {
+        QueuePolicy {
+            rank,
+            place,
+            discipline,
+            queue: PendingQueue::default(),
+            profiles: BTreeMap::new(),
+            ends: ExpectedEnds::default(),
+        }
+    }
+
+    fn enqueue(&mut self, job: &PendingJob) {
+        let profile = self.place.profile(&job.demand, &job.traits);
+        let key = (Reverse(job.priority), self.rank.measure(job, &profile), job.submitted_at);
+        self.queue.insert_with_class(job.id, self.class_key(&job.demand, &profile), key);
+        self.profiles.insert(job.id, profile);
+    }
+
+    /// Backfill tells the long from the short, and looks at no more of the long than it must.
+    fn class_key(&self, demand: &Demand, profile: &Profile) -> ClassKey {
+        match self.discipline {
+            Discipline::Strict | Discipline::WorkConserving => ClassKey::Resources(*demand),
+            Discipline::Backfill => ClassKey::ResourcesFor(*demand, log2_micros(profile.runtime)),
+        }
+    }
+
+    fn forget(&mut self, job: JobId) {
+        self.queue.remove(job);
+        self.profiles.remove(&job);
+        self.ends.remove(job);
+    }
+
+    fn expect_end(&mut self, job: &RunningJob, now: Time) {
+        if self.discipline == Discipline::Backfill {
+            let profile = self.place.profile(&job.demand, &job.traits);
+            let slowdown = self.place.slowdown(&profile, &job.placement);
+            self.ends.insert(job, profile.runtime_at(slowdown), now);
+        }
+    }
+}
+
+impl<R: JobOrder, P: Placer> Policy for QueuePolicy<R, P> {
+    fn learn(&mut self, view: &View, changes: &[ViewChange]) {
+        self.place.learn(view, changes);
+        if self.place.prepare(view) == ClusterChange::Changed {
+            view.pending.values().for_each(|job| self.enqueue(job));
+        }
+        for change in changes {
+            match change {
+                ViewChange::Pending(job) => {
+                    self.forget(job.id);
+                    self.enqueue(job);
+                }
+                ViewChange::Running(job) => {
+                    self.forget(job.id);
+                    self.expect_end(job, view.now);
+                }
+                ViewChange::Gone(job) => self.forget(*job),
+                ViewChange::Node(_) | ViewChange::NodeGone(_) => {}
+            }
+        }
+    }
+
+    fn plan(&mut self, view: &View) -> Plan {
+        let mut draft = Draft::new(view, self.discipline);
+        let mut walk = self.queue.walk();
+        while let Some(turn) = walk.next() {
+            let profile = &self.profiles[&turn.job];
+            match draft.consider(turn.job, profile, &mut self.place, &mut self.ends) {
+                WalkControl::Others => {}
+                WalkControl::OtherClasses => walk.close(),
+                WalkControl::Nobody => break,
+            }
+        }
+        draft.into_plan()
+    }
+
+    fn explain_pending(&mut self, view: &View) -> Vec<PendingReason> {
+        let mut prospects =
+            list_pending_reasons(&self.queue, |job| self.profiles.get(&job), &mut self.place, view);
+        if self.discipline == Discipline::Backfill {
+            self.explain_reservation(view, &mut prospects);
+        }
+        prospects
+    }
+
+    fn consider(&mut self, view: &View, job: &PendingJob) -> Result<Proposal, Shortage> {
+        dry_run(&mut self.place, view, job)
+    }
+
+    fn set_interference(&mut self, knowledge: &InterferenceContext) {
+        self.place.set_interference(knowledge);
+    }
+}
+
+impl<R: JobOrder, P: Placer> QueuePolicy<R, P> {
+    /// Says so to the job that has a reservation, and to those that it keeps waiting.
+    fn explain_reservation(&mut self, view: &View, prospects: &mut [PendingReason]) {
+        let mut draft = Draft::new(view, self.discipline);
+        let mut holder = None;
+        for prospect in prospects {
+            if let Some(holder) = holder {
+                if prospect.code == ReasonCode::WaitingForTurn {
+                    let in_the_way = format!("it would still run when the room for job {holder} is due");
+                    prospect.why = format!("{}; {in_the_way}", prospect.why);
+                }
+                continue;
+            }
+            if let Some(at) = draft.reserve(&view.pending[&prospect.job], &mut self.ends) {
+                let wait = at.since(view.now);
+                prospect.why = format!("{}; room is reserved for it in {wait} at the latest", prospect.why);
+                holder = Some(prospect.job);
+            }
+        }
+    }
+}

@@ -1,0 +1,158 @@
+//! The jobs that a choice among shared devices has to know: those that wait, and those that are neighbours.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+use cohabit_types::{Demand, GpuRequest, JobId, Slowdown, Span, Time};
+
+use crate::interference::{GpuKind, InternedMember, SoloMetricsTable, build_member};
+use crate::queue::expected_ends::estimate_end;
+use crate::{DeviceView, JobTraits, PendingJob, Profile, RunningJob, ViewChange};
+
+/// All jobs that take devices.
+#[derive(Debug)]
+pub(crate) struct Jobs {
+    solos: Arc<SoloMetricsTable>,
+    now: Time,
+    known: BTreeMap<JobId, KnownJob>,
+    /// One copy of each member, so that equal ones are quickly seen to be equal.
+    members: BTreeSet<Arc<InternedMember>>,
+    /// Unused members are dropped when there are so many.
+    sweep_at: usize,
+    /// Those that wait for whole devices.
+    awaiting_whole: BTreeSet<JobId>,
+}
+
+/// The first sweep for members that no known job is any more comes when there are so many.
+const FIRST_SWEEP: usize = 4_096;
+
+/// What is known of one job.
+#[derive(Debug)]
+struct KnownJob {
+    demand: Demand,
+    traits: Arc<JobTraits>,
+    /// Once it runs.
+    running: Option<RunningJob>,
+    /// What it is on each make of GPU on which anybody thought of it.
+    members: BTreeMap<GpuKind, Arc<InternedMember>>,
+}
+
+impl Jobs {
+    pub(crate) fn new(solos: Arc<SoloMetricsTable>) -> Jobs {
+        Jobs {
+            solos,
+            now: Time::EPOCH,
+            known: BTreeMap::new(),
+            members: BTreeSet::new(),
+            sweep_at: FIRST_SWEEP,
+            awaiting_whole: BTreeSet::new(),
+        }
+    }
+
+    /// Other measurements of jobs alone are known from now on.
+    pub(crate) fn set_interference(&mut self, solos: Arc<SoloMetricsTable>) {
+        self.solos = solos;
+        self.known.values_mut().for_each(|book| book.members.clear());
+    }
+
+    /// Takes note of changes.
+    pub(crate) fn learn(&mut self, now: Time, changes: &[ViewChange]) {
+        self.now = now;
+        for change in changes {
+            match change {
+                ViewChange::Pending(job) => {
+                    self.note(job.id, &job.demand, &job.traits, None);
+                    if let GpuRequest::Whole(1..) = job.demand.gpus {
+                        self.awaiting_whole.insert(job.id);
+                    }
+                }
+                ViewChange::Running(job) => {
+                    self.note(job.id, &job.demand, &job.traits, Some(job.clone()));
+                    self.awaiting_whole.remove(&job.id);
+                }
+                ViewChange::Gone(job) => {
+                    self.known.remove(job);
+                    self.awaiting_whole.remove(job);
+                }
+                ViewChange::Node(_) | ViewChange::NodeGone(_) => {}
+            }
+        }
+    }
+
+    fn note(&mut self, job: JobId, demand: &Demand, traits: &Arc<JobTraits>, running: Option<RunningJob>) {
+        let (GpuRequest::Part(_) | GpuRequest::Whole(1..)) = demand.gpus else { return };
+        let new =
+            || KnownJob { demand: *demand, traits: traits.clone(), running: None, members: BTreeMap::new() };
+        self.known.entry(job).or_insert_with(new).running = running;
+    }
+
+    /// Takes note of a job that is to be placed, if nobody told of it.
+    pub(crate) fn insert_if_unknown(&mut self, job: &PendingJob) {
+        if !self.known.contains_key(&job.id) {
+            self.note(job.id, &job.demand, &job.traits, None);
+        }
+    }
+
+    /// Those on a device; one that nobody told of is not counted.
+    pub(crate) fn on(&self, device: &DeviceView) -> Vec<JobId> {
+        device.residents.iter().copied().filter(|job| self.known.contains_key(job)).collect()
+    }
+
+    /// What a known job is on a make of GPU.
+    pub(crate) fn member(&mut self, job: JobId, gpu: &GpuKind) -> Arc<InternedMember> {
+        let book = self.known.get_mut(&job).expect("only known jobs are asked for");
+        if let Some(member) = book.members.get(gpu) {
+            return member.clone();
+        }
+        let made = Arc::new(InternedMember::new(build_member(&book.demand, &book.traits, gpu, &self.solos)));
+        let member = self.members.get(&made).cloned().unwrap_or(made);
+        book.members.insert(gpu.clone(), member.clone());
+        self.members.insert(member.clone());
+        if self.members.len() >= self.sweep_at {
+            self.drop_unused_members();
+        }
+        member
+    }
+
+    /// Drops the members that no known job is any more. The next sweep comes when there are twice as many as are
+    /// left, so that on average a sweep costs little for each new member.
+    fn drop_unused_members(&mut self) {
+        let used = self.known.values().flat_map(|job| job.members.values());
+        self.members = used.cloned().collect();
+        self.sweep_at = FIRST_SWEEP.max(2 * self.members.len());
+    }
+
+    /// How much its neighbours may slow down a known job, where it says so.
+    pub(crate) fn max_slowdown(&self, job: JobId) -> Option<Slowdown> {
+        self.known[&job].demand.max_slowdown
+    }
+
+    /// Whether a job waits for whole devices.
+    pub(crate) fn has_waiting_whole_device_jobs(&self) -> bool {
+        !self.awaiting_whole.is_empty()
+    }
+
+    /// What a known job asked for.
+    pub(crate) fn demand(&self, job: JobId) -> &Demand {
+        &self.known[&job].demand
+    }
+
+    /// What a known job is expected to take alone.
+    pub(crate) fn profile(&self, job: JobId) -> Profile {
+        let book = &self.known[&job];
+        Profile::flat(&book.demand, &book.traits)
+    }
+
+    /// How long a known job still runs at its present pace; nothing for one that does not run yet.
+    pub(crate) fn ends_in(&self, job: JobId) -> Option<Span> {
+        let running = self.known[&job].running.as_ref()?;
+        Some(estimate_end(running, self.profile(job).runtime, self.now).since(self.now))
+    }
+
+    /// How busy a device would be with a newcomer: the sum of what it and the neighbours use of it alone.
+    pub(crate) fn sum_utilisation(&mut self, newcomer: JobId, device: &DeviceView) -> f64 {
+        let gpu = GpuKind::named(&device.model);
+        let together = self.on(device).into_iter().chain([newcomer]);
+        together.map(|job| self.member(job, &gpu).member.busy()).sum()
+    }
+}

@@ -1,0 +1,87 @@
+//! Choices among devices that are shared, each beside the same choice for all other jobs.
+//!
+//! A job that takes a part of one device goes where a [`DeviceChooser`] says, among the devices with room; jobs of
+//! whole devices go where the mapper says. So policies that share differ in nothing but whom they put beside
+//! whom. What room is, `free.rs` alone decides.
+
+use std::sync::Arc;
+
+use cohabit_types::{Demand, GpuRequest, Placement, Slowdown};
+
+use super::{DeviceChoice, DeviceChooser, FreeDevice, Jobs};
+use crate::interference::InterferenceContext;
+use crate::placement::{Workload, find_shortage};
+use crate::{
+    ClassKey, ClusterChange, FreeNodes, JobTraits, MappedPlacer, PendingJob, Placer, Profile, Proposal,
+    Shortage, View, ViewChange,
+};
+
+/// A choice for parts of devices, and the mapper for the rest.
+#[derive(Debug)]
+pub(crate) struct SharedPlacer<C> {
+    choice: C,
+    whole: MappedPlacer,
+    jobs: Jobs,
+}
+
+impl<C: DeviceChooser> SharedPlacer<C> {
+    pub(crate) fn new(choice: C, whole: MappedPlacer, knowledge: &InterferenceContext) -> SharedPlacer<C> {
+        SharedPlacer { choice, whole, jobs: Jobs::new(knowledge.solos.clone()) }
+    }
+}
+
+impl<C: DeviceChooser> Placer for SharedPlacer<C> {
+    fn learn(&mut self, view: &View, changes: &[ViewChange]) {
+        self.whole.learn(view, changes);
+        self.jobs.learn(view.now, changes);
+    }
+
+    fn set_interference(&mut self, knowledge: &InterferenceContext) {
+        self.choice.set_interference(knowledge);
+        self.jobs.set_interference(knowledge.solos.clone());
+    }
+
+    fn prepare(&mut self, view: &View) -> ClusterChange {
+        self.whole.prepare(view)
+    }
+
+    fn profile(&mut self, demand: &Demand, traits: &JobTraits) -> Profile {
+        self.whole.profile(demand, traits)
+    }
+
+    fn class_key(&mut self, demand: &Demand, traits: &Arc<JobTraits>, profile: &Profile) -> ClassKey {
+        let (GpuRequest::Part(_), 1) = (demand.gpus, demand.nodes) else {
+            return self.whole.class_key(demand, traits, profile);
+        };
+        ClassKey::SharedDevice(*demand, Workload::of(traits))
+    }
+
+    fn place(
+        &mut self,
+        job: &PendingJob,
+        profile: &Profile,
+        free: &FreeNodes<'_>,
+    ) -> Result<Proposal, Shortage> {
+        let (GpuRequest::Part(_), 1) = (job.demand.gpus, job.demand.nodes) else {
+            return self.whole.place(job, profile, free);
+        };
+        let seats = FreeDevice::all(&job.demand, free);
+        if seats.is_empty() {
+            return Err(find_shortage(&job.demand, free.nodes()));
+        }
+        self.jobs.insert_if_unknown(job);
+        let DeviceChoice { device, slowdown, delay, why } =
+            self.choice.choose(job, &seats, &mut self.jobs)?;
+        Ok(Proposal {
+            placement: seats[device].placement(&job.demand),
+            slowdown: slowdown.unwrap_or(1.0),
+            colocation_slowdown: slowdown.map(Slowdown::from),
+            delay,
+            why,
+        })
+    }
+
+    fn slowdown(&mut self, profile: &Profile, placement: &Placement) -> f64 {
+        self.whole.slowdown(profile, placement)
+    }
+}

@@ -1,0 +1,18 @@
+//! What a policy sees, and what fits where.
+//!
+//! Start with `cluster_view.rs`: nodes, devices, pending and running jobs, kept up to date by changes.
+//! `device_fit.rs` alone says whether a demand fits a device, `free_nodes.rs` whether it fits a node;
+//! `node_shortage.rs` finds what a node has too little of, and `shortage.rs` says it in words.
+
+mod cluster_view;
+mod device_fit;
+mod free_nodes;
+mod node_shortage;
+mod shortage;
+
+pub use cluster_view::{
+    DeviceAvailability, DeviceView, JobTraits, NodeView, PendingJob, RunPhase, RunningJob, SharingMode,
+    SharingTerms, View, ViewChange,
+};
+pub use free_nodes::{FreeNodes, check_shape, could_ever_hold};
+pub use shortage::{ExclusiveReason, SharingConflict, Shortage};
