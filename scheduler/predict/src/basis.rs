@@ -3,7 +3,7 @@
 
 use cohabit_policy::JobFeatures;
 
-use crate::history::MatchLevel;
+use crate::cohort_statistics::MatchLevel;
 
 /// Of a forest that has seen `jobs` jobs, so many of the job's group.
 pub(crate) fn forest(jobs: usize, of_group: u64) -> String {

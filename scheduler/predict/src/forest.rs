@@ -6,8 +6,8 @@
 use cohabit_policy::{CompletedRun, Estimator, JobFeatures};
 use cohabit_types::{Estimate, Span};
 
-use crate::learner::{CompletedFit, PendingFit, QuantityEstimator};
 use crate::quantity::Quantity;
+use crate::quantity_estimator::{CompletedFit, PendingFit, QuantityEstimator};
 
 /// No job is expected to take less.
 const SHORTEST: Span = Span::from_millis(1);

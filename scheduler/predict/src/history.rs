@@ -8,9 +8,10 @@ use std::collections::{BTreeMap, VecDeque};
 use cohabit_policy::JobFeatures;
 use cohabit_types::Time;
 
-use crate::ledger::{Cohort, Statistics};
+use crate::cohort::Cohort;
+use crate::cohort_statistics::CohortStatistics;
+use crate::features::{FeatureRow, encode};
 use crate::quantity::Quantity;
-use crate::row::{FeatureRow, encode};
 
 /// How many of the newest jobs are remembered.
 pub(crate) const WINDOW: usize = 20_000;
@@ -29,38 +30,6 @@ enum CohortKey {
     /// The devices.
     Shape(u64),
     /// Nothing.
-    All,
-}
-
-/// What was known when a job was submitted of the jobs that ended before.
-#[derive(Debug, Default, Clone, Copy, PartialEq)]
-pub(crate) struct CohortStatistics {
-    /// Same user, group and devices.
-    pub(crate) kind: Option<Statistics>,
-    /// Same user and group.
-    pub(crate) group: Option<Statistics>,
-    /// Same user.
-    pub(crate) user: Option<Statistics>,
-    /// Same model.
-    pub(crate) model: Option<Statistics>,
-    /// Same devices.
-    pub(crate) shape: Option<Statistics>,
-    /// Any.
-    pub(crate) all: Option<Statistics>,
-}
-
-/// The jobs closest to one that is submitted.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum MatchLevel {
-    /// Same user, group and devices.
-    Kind,
-    /// Same user and group.
-    Group,
-    /// Same user.
-    User,
-    /// Same devices.
-    Shape,
-    /// Nothing in common.
     All,
 }
 
@@ -162,25 +131,6 @@ impl History {
     }
 }
 
-impl CohortStatistics {
-    /// The closest jobs of which something was known.
-    pub(crate) fn nearest(&self) -> Option<(MatchLevel, Statistics)> {
-        let from_close_to_far = [
-            (MatchLevel::Kind, self.kind),
-            (MatchLevel::Group, self.group),
-            (MatchLevel::User, self.user),
-            (MatchLevel::Shape, self.shape),
-            (MatchLevel::All, self.all),
-        ];
-        from_close_to_far.into_iter().find_map(|(likeness, seen)| Some((likeness, seen?)))
-    }
-
-    /// The value that is expected without further thought: the recent median of the closest jobs; 0 of none.
-    pub(crate) fn anchor(&self) -> f64 {
-        self.nearest().map_or(0.0, |(_, seen)| seen.median)
-    }
-}
-
 fn scopes(job: &JobFeatures) -> Vec<CohortKey> {
     let (user, group, devices) = (&job.user, &job.group, job.devices_milli);
     let always = [
@@ -198,6 +148,7 @@ mod tests {
     use cohabit_types::Span;
 
     use super::*;
+    use crate::cohort_statistics::MatchLevel;
 
     fn at(secs: u64) -> Time {
         Time::EPOCH + Span::from_secs(secs)

@@ -5,25 +5,26 @@
 #![warn(missing_docs)]
 
 mod accuracy;
+mod backtest;
 mod basis;
+mod cohort;
+mod cohort_statistics;
 mod constant;
+mod features;
 mod forest;
+mod forest_model;
 mod group_mean;
 mod history;
 pub mod interference;
-mod learner;
-mod ledger;
 mod median;
-mod model;
 mod quantity;
+mod quantity_estimator;
 mod recent_median;
-mod rolling;
-mod row;
 
 pub use accuracy::{Accuracy, AccuracyAccumulator, AccuracyStats, EstimateErrors, Percentiles, Recurrence};
+pub use backtest::backtest;
 pub use constant::Constant;
 pub use forest::{FittedForest, Forest, ForestFit};
 pub use group_mean::GroupMean;
 pub use quantity::Quantity;
 pub use recent_median::RecentMedian;
-pub use rolling::rolling;

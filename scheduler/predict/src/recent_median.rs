@@ -9,7 +9,7 @@ use cohabit_policy::{CompletedRun, Estimator, JobFeatures};
 use cohabit_types::{Estimate, Span};
 
 use crate::basis;
-use crate::history::MatchLevel;
+use crate::cohort_statistics::MatchLevel;
 use crate::median::median;
 
 /// How many past jobs of a kind are remembered.

@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 
 use cohabit_policy::{CompletedRun, Estimator, JobFeatures};
 use cohabit_predict::{
-    Accuracy, AccuracyStats, Constant, EstimateErrors, Forest, GroupMean, Quantity, RecentMedian, rolling,
+    Accuracy, AccuracyStats, Constant, EstimateErrors, Forest, GroupMean, Quantity, RecentMedian, backtest,
 };
 use cohabit_types::{Estimate, Span, Time};
 
@@ -110,7 +110,7 @@ fn the_forest_beats_the_recent_median_on_the_whole_trace() {
     let Some(trace) = trace() else { return };
     let jobs = jobs(&trace);
     let measure = |name: &str, estimator: &mut dyn Estimator, quantity| {
-        let accuracy = rolling(estimator, &jobs, quantity);
+        let accuracy = backtest(estimator, &jobs, quantity);
         tell(name, &accuracy);
         accuracy
     };
@@ -135,8 +135,8 @@ fn the_recent_median_is_within_a_factor_of_two_for_most_jobs() {
     let Some(trace) = trace() else { return };
     let jobs = jobs(&trace);
     assert_eq!(jobs.len(), 65_797);
-    let median = rolling(&mut RecentMedian::default(), &jobs, Quantity::Runtime);
-    let mean = rolling(&mut GroupMean::default(), &jobs, Quantity::Runtime);
+    let median = backtest(&mut RecentMedian::default(), &jobs, Quantity::Runtime);
+    let mean = backtest(&mut GroupMean::default(), &jobs, Quantity::Runtime);
     assert!((0.62..0.65).contains(&errors(&median.recurring).within_factor_2));
     assert!(errors(&median.all).within_factor_2 > 1.5 * errors(&mean.all).within_factor_2);
 }

@@ -8,12 +8,8 @@ use std::str::FromStr;
 use cohabit_policy::interference::{GPU_MODELS, GpuModel};
 use cohabit_types::{Bandwidth, Bytes, LinkBandwidths};
 
-use crate::shape::MachineSpec;
+use crate::machine_spec::{DEFAULT_INTERCONNECT_BANDWIDTH, DEFAULT_NETWORK_BANDWIDTH, MachineSpec};
 
-/// Where nobody says how fast the network is.
-pub(crate) const DEFAULT_NETWORK_BANDWIDTH: Bandwidth = Bandwidth(25_000_000_000);
-/// Where nobody says how fast devices of a machine reach each other: 50 gigabytes in a second.
-pub(crate) const DEFAULT_INTERCONNECT_BANDWIDTH: Bandwidth = Bandwidth(400_000_000_000);
 /// More machines than any cluster has.
 const MAX_MACHINES: u32 = 100_000;
 /// More devices than any machine has.

@@ -11,7 +11,7 @@ use cohabit_policy::mapping::{JobGraph, Mapper, MapperOptions, Server};
 use cohabit_scheduler_core::Effect;
 use cohabit_types::{AttemptId, JobId, Order, RunOrder};
 
-use crate::shape::MachineSpec;
+use crate::machine_spec::MachineSpec;
 
 /// The gangs that run.
 pub(crate) struct Gangs {

@@ -12,9 +12,9 @@ use cohabit_types::{Span, Time, WorkerKey};
 
 use crate::alarm::AlarmClock;
 use crate::failure::{FailureKind, SimFailure, guarded};
-use crate::happening::LinkId;
 use crate::journal::{SimJournal, WriteOutcome};
 use crate::scenario::Scenario;
+use crate::sim_event::LinkId;
 use crate::wall_clock::HeadClock;
 
 /// The head's place in the cluster, whether it is up or down.

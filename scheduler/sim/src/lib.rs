@@ -11,7 +11,6 @@
 //!  trace ─> workload ─> Evaluation      └─ or a row for each job, without checks ──> Evaluated
 //! ```
 
-mod agenda;
 mod alarm;
 mod checks;
 mod clients;
@@ -20,18 +19,20 @@ mod digest;
 mod draw;
 #[cfg(feature = "learned")]
 mod evaluation;
+mod event_queue;
 mod failure;
 #[cfg(feature = "fuzzing")]
 #[doc(hidden)]
 pub mod fuzzing;
 mod gangs;
-mod happening;
 mod head;
+mod head_hooks;
 mod journal;
 mod link;
 mod machine;
+mod machine_spec;
 mod node;
-mod plant;
+mod planted_bug;
 mod process;
 mod program;
 mod random;
@@ -39,8 +40,8 @@ mod recorder;
 mod reference;
 mod run;
 mod scenario;
-mod shape;
-mod shell;
+mod sim_event;
+mod slowdown_tracker;
 mod swarm;
 #[cfg(test)]
 mod tests;
@@ -63,13 +64,13 @@ pub use evaluation::{
 };
 pub use failure::{FailureKind, SimFailure};
 pub use machine::{DEFAULT_MAX_SLOWDOWN, Disk, FaultAttribution, Hardware, ObservedMemory};
-pub use plant::PlantedBug;
+pub use machine_spec::MachineSpec;
+pub use planted_bug::PlantedBug;
 pub use program::{MpsAttachment, ProgressReporting, SigtermBehaviour, SimProgram, StartBehaviour};
 pub use random::Random;
 pub use recorder::TraceDetail;
 pub use run::{RunResult, run, run_twice};
 pub use scenario::{CheckLevel, ExternalEvent, Scenario, ScenarioSubmission};
-pub use shape::MachineSpec;
 pub use swarm::{FailedSeed, SwarmSummary, command, swarm};
 pub use wall_clock::ClockStep;
 pub use world::RunCounters;

@@ -13,9 +13,9 @@ use cohabit_worker_core::{Config, MpsOrder, Worker, WorkerEffect, WorkerEvent};
 
 use crate::alarm::AlarmClock;
 use crate::failure::{FailureKind, SimFailure, guarded};
-use crate::happening::LinkId;
 use crate::machine::Machine;
 use crate::scenario::CheckLevel;
+use crate::sim_event::LinkId;
 
 /// A node.
 #[derive(Debug)]

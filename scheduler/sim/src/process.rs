@@ -6,8 +6,8 @@ use cohabit_policy::interference::{SetMember, SoloMetrics};
 use cohabit_types::{Enforcement, HeldRankPhase, JobSpec, Outcome, Progress, RankId, Span, Time};
 use cohabit_worker_core::{FoundRank, GpuAccess, RankExit, RankStart, Stopping};
 
-use crate::machine::SlowdownTracker;
 use crate::program::{MpsAttachment, ProgressReporting, SigtermBehaviour, SimProgram};
+use crate::slowdown_tracker::SlowdownTracker;
 use crate::wall_clock::WallClock;
 
 /// A rank that was spawned, until its outcome is forgotten.

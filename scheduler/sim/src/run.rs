@@ -7,9 +7,9 @@ use cohabit_types::{JobRecord, Span, Time};
 
 use crate::draw::Options;
 use crate::failure::{FailureKind, SimFailure};
+use crate::head_hooks::ExactEstimator;
 use crate::recorder::TraceDetail;
 use crate::scenario::Scenario;
-use crate::shell::ExactEstimator;
 use crate::world::{RunCounters, World};
 
 /// A run that is over.

@@ -10,8 +10,8 @@ use cohabit_types::{Bytes, DependencyKind, JobChange, JobSpec, Span, Time};
 use cohabit_policy::interference::InterferenceContext;
 
 use crate::machine::{Disk, FaultAttribution, Hardware, ObservedMemory};
-use crate::plant::PlantedBug;
-use crate::shape::MachineSpec;
+use crate::machine_spec::MachineSpec;
+use crate::planted_bug::PlantedBug;
 use crate::wall_clock::ClockStep;
 
 /// A cluster and its fate.

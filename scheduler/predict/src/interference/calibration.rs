@@ -3,7 +3,7 @@
 use cohabit_policy::interference::{Interference, MeasuredSet};
 use serde::{Deserialize, Serialize};
 
-use super::expected::{LogSlowdown, ran};
+use super::log_slowdown::{LogSlowdown, ran};
 use super::model::{TrainError, TrainingData};
 
 /// By what standard deviations are multiplied so that measurements lie as far away as they say.

@@ -7,7 +7,7 @@ use std::path::Path;
 use cohabit_policy::interference::{ColocationSet, GpuKind, SetMember, SetOutcome, SoloMetrics};
 
 use super::measurements::{MeasurementFormat, ReadError, read};
-use super::stored::{ModelCard, StoredModel};
+use super::stored_model::{ModelCard, StoredModel};
 
 /// Sets are whole and made of numbers; what is wrong is told with its line. The first byte chooses the
 /// format.

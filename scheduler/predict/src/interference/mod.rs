@@ -4,35 +4,34 @@
 //! by `evaluate`, and kept in a folder by `stored`.
 
 mod calibration;
-mod chance;
 mod cholesky;
+mod cross_validation;
 mod evaluate;
-mod expected;
 #[cfg(feature = "fuzzing")]
 #[doc(hidden)]
 pub mod fuzzing;
 mod gaussian;
 mod kinds;
-mod law;
+mod law_prior;
+mod log_slowdown;
 mod low_rank;
 mod measurements;
+mod memory_fit;
 mod model;
+mod model_trainer;
 mod networks;
 mod pretrained;
+mod random;
 mod ridge;
-mod room;
-mod split;
-mod stored;
-mod training;
-mod usage;
+mod stored_model;
+mod usage_model;
 
 pub use cohabit_policy::interference::{Interference, MeasuredSet};
+pub use cross_validation::{HoldOut, held_back};
 pub use evaluate::{EvaluationAccumulator, PredictionMetrics, evaluate};
-pub use gaussian::CorrectedModel;
 pub use kinds::{UnknownModelKind, kind_by_name, kind_names};
 pub use measurements::{MeasurementFormat, ReadError, read};
 pub use model::{Epoch, Model, ModelKind, RestoreError, TrainError, TrainingData, Weights};
+pub use model_trainer::ModelTrainer;
 pub use pretrained::pretrained;
-pub use split::{Fold, HoldOut, folds, held_back};
-pub use stored::{DatasetSummary, HeldOutMetrics, ModelCard, StoreError, StoredModel};
-pub use training::ModelTrainer;
+pub use stored_model::{DatasetSummary, HeldOutMetrics, ModelCard, StoreError, StoredModel};

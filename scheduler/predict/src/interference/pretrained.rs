@@ -6,7 +6,7 @@
 
 use std::path::Path;
 
-use super::stored::{ModelCard, StoreError, StoredModel};
+use super::stored_model::{ModelCard, StoreError, StoredModel};
 
 const CARD: &[u8] = include_bytes!("../../pretrained/interference/card.json");
 const WEIGHTS: &[u8] = include_bytes!("../../pretrained/interference/weights.safetensors");

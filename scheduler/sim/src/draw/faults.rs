@@ -5,7 +5,7 @@
 
 use cohabit_types::{Bytes, Span, Time};
 
-use super::moment;
+use super::moment::moment;
 use crate::machine::{Disk, FaultAttribution, ObservedMemory};
 use crate::random::Random;
 use crate::scenario::{ExternalEvent, Scenario};

@@ -11,11 +11,11 @@ use cohabit_types::{
     Slowdown, Span, Spread, Stop, Time, WarningSignal,
 };
 
-use super::moment;
+use super::moment::moment;
+use crate::machine_spec::MachineSpec;
 use crate::program::{MpsAttachment, ProgressReporting, SigtermBehaviour, SimProgram, StartBehaviour};
 use crate::random::Random;
 use crate::scenario::{ExternalEvent, Scenario, ScenarioSubmission};
-use crate::shape::MachineSpec;
 
 const CHANGES: [JobChange; 4] = [JobChange::Cancel, JobChange::Hold, JobChange::Release, JobChange::Requeue];
 

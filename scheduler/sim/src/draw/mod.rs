@@ -5,14 +5,15 @@
 
 mod faults;
 mod jobs;
+mod moment;
 
 use cohabit_policy::POLICY_NAMES;
 use cohabit_scheduler_core::Config;
 use cohabit_types::{Bytes, DeviceKind, Span, Time};
 
+use crate::machine_spec::MachineSpec;
 use crate::random::Random;
 use crate::scenario::Scenario;
-use crate::shape::MachineSpec;
 
 /// What is fixed instead of drawn.
 #[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
@@ -83,9 +84,4 @@ fn settings(random: &mut Random, calm: Scenario) -> Scenario {
         commit: if slow_journal { (Span::from_millis(1), Span::from_secs(2)) } else { calm.commit },
         ..calm
     }
-}
-
-/// A moment of the time in which things happen.
-fn moment(random: &mut Random, scenario: &Scenario) -> Time {
-    Time::from_micros(random.between(0, scenario.quiet_at.as_micros()))
 }

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use cohabit_types::{DeviceId, JobRecord, Time};
 
-use crate::shape::MachineSpec;
+use crate::machine_spec::MachineSpec;
 
 /// Of so many devices at most.
 const MAX_DEVICES: usize = 64;

@@ -10,7 +10,7 @@ use cohabit_predict::{Accuracy, AccuracyAccumulator, Constant, Forest, GroupMean
 use cohabit_types::{Estimate, JobSpec, Span, Time};
 
 use super::noise;
-use crate::shell::truth;
+use crate::head_hooks::truth;
 
 /// Where estimates come from.
 #[derive(Debug, Clone, Copy, PartialEq)]

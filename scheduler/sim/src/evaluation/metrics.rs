@@ -4,12 +4,12 @@ use cohabit_policy::mapping::{JobGraph, Mapper, MapperOptions, Server};
 use cohabit_types::{JobState, Span, Time};
 use serde::{Deserialize, Serialize};
 
-use super::Evaluation;
+use super::job_result::JobResult;
 use super::lower_bound::{SingleMachineJob, mean_completion};
-use super::result::JobResult;
+use super::spec::Evaluation;
 use super::statistics::{mean, percentile};
-use crate::machine::SharedRunTime;
-use crate::shape::MachineSpec;
+use crate::machine_spec::MachineSpec;
+use crate::slowdown_tracker::SharedRunTime;
 use crate::workload::WorkloadJob;
 
 /// A job that waits for longer was delayed: others start with the next plan.

@@ -6,35 +6,36 @@
 //! own, but for some milliseconds per job. A job that is preempted saves its work for a second and goes on
 //! from there. By one seed the same comes out bit for bit, but for the times of a real clock.
 
-mod books;
 mod device_spans;
 mod error;
 mod estimates;
+mod job_result;
 mod lower_bound;
 mod metrics;
 mod noise;
 mod occupancy;
+mod recorder;
 mod result;
 mod series;
+mod spec;
 mod statistics;
 
-use cohabit_policy::interference::InterferenceContext;
 use cohabit_policy::parse_policy;
 use cohabit_scheduler_core::Config;
 use cohabit_types::{JobSpec, Span, Time};
 
-use self::books::EvaluationRecorder;
 pub use self::device_spans::DeviceSpan;
 pub use self::error::EvaluationError;
 pub use self::estimates::EstimatorKind;
+pub use self::job_result::JobResult;
 pub use self::metrics::Metrics;
-pub use self::result::{EvaluationResult, JobResult};
+use self::recorder::EvaluationRecorder;
+pub use self::result::EvaluationResult;
 pub use self::series::Series;
-use crate::machine::Hardware;
+pub use self::spec::{Evaluation, Observer};
 use crate::program::{ProgressReporting, SigtermBehaviour, SimProgram, StartBehaviour};
 use crate::recorder::TraceDetail;
 use crate::scenario::{CheckLevel, ExternalEvent, Scenario, ScenarioSubmission};
-use crate::shape::MachineSpec;
 use crate::workload::WorkloadJob;
 use crate::world::World;
 
@@ -46,34 +47,6 @@ const CHECKPOINT_TIME: Span = Span::from_secs(1);
 const RETENTION: Span = Span::from_secs(1);
 /// After the last arrival; then something waits for what never comes.
 const TIME_LIMIT: Span = Span::from_secs(100 * 365 * 86_400);
-
-/// What is to be evaluated.
-#[derive(Debug, Clone)]
-pub struct Evaluation {
-    /// The machines.
-    pub shapes: Vec<MachineSpec>,
-    /// What is true of jobs beside each other on one of their devices.
-    pub hardware: Hardware,
-    /// The jobs; what is true of them is hidden from the policy.
-    pub jobs: Vec<WorkloadJob>,
-    /// The policy's name, with parameters where it takes some.
-    pub policy: String,
-    /// What the policy knows of jobs beside each other, if it asks.
-    pub knowledge: InterferenceContext,
-    /// Where estimates come from.
-    pub estimator: EstimatorKind,
-    /// What draws errors of estimates; the same for every policy.
-    pub seed: u64,
-}
-
-/// Whoever watches an evaluation from outside the simulated world.
-pub trait Observer {
-    /// So many of the jobs have ended.
-    fn progressed(&mut self, ended: usize, jobs: usize);
-
-    /// A real clock, in microseconds since whenever: to time the policy.
-    fn clock_us(&mut self) -> u64;
-}
 
 /// Lets the jobs run and answers how it went.
 ///

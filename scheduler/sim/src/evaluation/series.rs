@@ -5,7 +5,7 @@
 
 use cohabit_types::{Span, Time};
 
-use super::result::JobResult;
+use super::job_result::JobResult;
 
 /// So many stretches of time.
 const MAX_POINTS: u64 = 1_000;

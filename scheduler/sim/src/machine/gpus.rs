@@ -3,58 +3,16 @@
 //! Daemons outlive the worker daemon as executors do. After a fault all clients hang until they are stopped,
 //! or see for themselves what has happened, and the server comes back when they are gone.
 
-use std::collections::{BTreeMap, BTreeSet};
-
 use cohabit_types::{Bytes, DeviceId, DeviceKind, GpuReading, Outcome, RankId, Share, Span, Time};
 use cohabit_worker_core::{GpuAccess, GpuSample, MpsEvent, MpsOrder, WorkerEvent};
 
+use super::gpu_states::{FaultAttribution, FaultChance, MpsServerState, ObservedMemory};
 use super::{Disk, Machine, Outbox, RankSignalKind};
 use crate::process::RankProcess;
 use crate::random::Random;
 
 /// How long a client takes to see for itself that it has lost, if it does.
 const CLIENT_NOTICE_DELAY: (Span, Span) = (Span::from_millis(10), Span::from_secs(20));
-
-/// Beside the processes, what is on a machine's GPUs.
-#[derive(Debug, Default)]
-pub(super) struct GpuStates {
-    servers: BTreeMap<DeviceId, MpsServerState>,
-    /// Those that do not answer.
-    lost: BTreeSet<DeviceId>,
-}
-
-/// The MPS server of a GPU.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum MpsServerState {
-    Active,
-    /// In fault; or gone with the machine's power, and the disk tells that it was here.
-    Broken,
-}
-
-/// How something goes that may go wrong.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum FaultChance {
-    Good,
-    Bad,
-}
-
-/// Whom the log of an MPS server blames for a fault.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum FaultAttribution {
-    /// One of its clients.
-    Culprit,
-    /// Nobody.
-    Nobody,
-}
-
-/// How much memory of a GPU ranks are seen to hold.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum ObservedMemory {
-    /// What they asked for.
-    AsRequested,
-    /// More than that.
-    OverRequest,
-}
 
 impl Machine {
     /// What the actor of a GPU's MPS daemon finds and does when it carries out an order.

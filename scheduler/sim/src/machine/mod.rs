@@ -4,14 +4,15 @@
 //! daemon dies, and end their ranks themselves when nobody has reached them for too long. Nothing here
 //! knows the head.
 
-mod accounts;
 mod disk;
-mod ends;
+mod gpu_states;
 mod gpus;
 mod hardware;
-mod rates;
-mod room;
-mod tenancy;
+mod memory;
+mod overload;
+mod process_outcomes;
+mod progress;
+mod rank_end;
 
 use std::collections::BTreeMap;
 
@@ -19,17 +20,16 @@ use cohabit_policy::interference::GpuKind;
 use cohabit_types::{JobId, Outcome, RankId, Signal, Span, StartFailure, StopReason, Time};
 use cohabit_worker_core::{FoundRank, Lease, RankStart, Stopping, WorkerEvent};
 
-use self::accounts::ProcessOutcomes;
 pub use self::disk::Disk;
 use self::disk::DiskState;
-pub(crate) use self::gpus::FaultChance;
-use self::gpus::GpuStates;
-pub use self::gpus::{FaultAttribution, ObservedMemory};
+pub(crate) use self::gpu_states::FaultChance;
+use self::gpu_states::GpuStates;
+pub use self::gpu_states::{FaultAttribution, ObservedMemory};
 pub use self::hardware::{DEFAULT_MAX_SLOWDOWN, Hardware};
-pub(crate) use self::tenancy::{SharedRunTime, SlowdownTracker};
+use self::process_outcomes::ProcessOutcomes;
+use crate::machine_spec::MachineSpec;
 use crate::process::{InterruptedStart, ProcessState, RankProcess, StartConditions, shown};
 use crate::random::Random;
-use crate::shape::MachineSpec;
 use crate::wall_clock::{ClockStep, WallClock};
 
 /// A machine and what runs on it.

@@ -2,8 +2,8 @@
 
 use cohabit_types::{JobSpec, Outcome, Span, Time};
 
-use super::seen::{ObservedAttempt, ObservedJob};
-use super::verdict::FailureCause;
+use super::failure_cause::FailureCause;
+use super::observed::{ObservedAttempt, ObservedJob};
 
 /// A job.
 #[derive(Debug)]

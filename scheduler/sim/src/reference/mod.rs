@@ -10,13 +10,14 @@
 //!  machines ─────────> truth ──────────────────┘
 //! ```
 
-mod heard;
+mod end_rules;
+mod failure_cause;
+mod inputs;
 mod job;
-mod ledger;
+mod node_holdings;
+mod observed;
 mod rules;
-mod seen;
-mod truth;
-mod verdict;
+mod true_outcome;
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -24,7 +25,7 @@ use cohabit_scheduler_core::{Config, Effect, Event, Head};
 use cohabit_types::{JobId, JobSpec, NodeId, RankId, Time};
 
 use self::job::ReferenceJob;
-use self::seen::ObservedJob;
+use self::observed::ObservedJob;
 use crate::node::SimNode;
 
 /// What the reference knows.

@@ -3,7 +3,7 @@
 use cohabit_scheduler_core::Event;
 use cohabit_types::{DependencyKind, JobId, JobState, ReasonCode};
 
-use super::seen::{ObservedAttempt, ObservedJob};
+use super::observed::{ObservedAttempt, ObservedJob};
 use super::{HandledEvent, JobEnd, JobTransition, ReferenceModel};
 
 impl ReferenceModel {

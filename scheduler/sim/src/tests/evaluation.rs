@@ -11,8 +11,8 @@ use cohabit_types::{
 use super::kit::*;
 use crate::evaluation::{EstimatorKind, Evaluation, EvaluationError, EvaluationResult, Observer, evaluate};
 use crate::machine::Hardware;
+use crate::machine_spec::MachineSpec;
 use crate::program::SimProgram;
-use crate::shape::MachineSpec;
 use crate::trace::{ReadOptions, read, synthetic};
 use crate::workload::{Pace, WorkloadJob, workload};
 

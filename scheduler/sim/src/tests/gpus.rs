@@ -5,10 +5,10 @@ use cohabit_worker_core::{GpuAccess, MpsEvent, MpsLimits, MpsOrder, RankStart, W
 
 use super::kit::*;
 use crate::machine::{FaultAttribution, FaultChance, Hardware, Machine, ObservedMemory, Outbox};
+use crate::machine_spec::MachineSpec;
 use crate::process::StartConditions;
 use crate::program::{MpsAttachment, SigtermBehaviour, SimProgram};
 use crate::scenario::{ExternalEvent, Scenario};
-use crate::shape::MachineSpec;
 
 const GIB: u64 = 1 << 30;
 

@@ -4,11 +4,11 @@ use cohabit_types::{Bytes, DeviceId, GpuRequest, JobId, JobRecord, JobSpec, Role
 use cohabit_worker_core::{GpuAccess, RankStart};
 
 use crate::failure::SimFailure;
+use crate::machine_spec::MachineSpec;
 use crate::program::SimProgram;
 use crate::recorder::TraceDetail;
 use crate::run::{RunResult, run};
 use crate::scenario::{ExternalEvent, Scenario};
-use crate::shape::MachineSpec;
 
 pub(super) const fn secs(secs: u64) -> Span {
     Span::from_secs(secs)

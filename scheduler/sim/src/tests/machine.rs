@@ -4,11 +4,11 @@ use cohabit_types::{Outcome, RankId, Signal, StopReason, Time};
 use cohabit_worker_core::{Lease, RankExit, RankStart, WorkerEvent};
 
 use super::kit::*;
-use crate::agenda::Agenda;
+use crate::event_queue::EventQueue;
 use crate::machine::{Hardware, Machine, Outbox, RankSignal};
+use crate::machine_spec::MachineSpec;
 use crate::process::StartConditions;
 use crate::program::{SigtermBehaviour, SimProgram};
-use crate::shape::MachineSpec;
 
 /// A machine with the devices `node-0` and `node-1`, whose executors wait for 120 s.
 pub(super) fn machine() -> Machine {
@@ -22,13 +22,13 @@ pub(super) fn spawn(machine: &mut Machine, start: RankStart) {
 /// A machine with its own time.
 struct Alone {
     machine: Machine,
-    agenda: Agenda<RankSignal>,
+    queue: EventQueue<RankSignal>,
     ended: Vec<(RankId, u64, RankExit)>,
 }
 
 impl Alone {
     fn new() -> Alone {
-        Alone { machine: machine(), agenda: Agenda::new(), ended: Vec::new() }
+        Alone { machine: machine(), queue: EventQueue::new(), ended: Vec::new() }
     }
 
     fn does(mut self, now: Time, act: impl FnOnce(&mut Machine, Time, &mut Outbox)) -> Alone {
@@ -39,7 +39,7 @@ impl Alone {
     }
 
     fn take(&mut self, now: Time, out: Outbox) {
-        out.pulses.into_iter().for_each(|(at, pulse)| self.agenda.put(at, pulse));
+        out.pulses.into_iter().for_each(|(at, pulse)| self.queue.put(at, pulse));
         for event in out.events {
             if let WorkerEvent::Exited(rank, ending) = event {
                 self.ended.push((rank, now.as_micros() / 1_000_000, ending));
@@ -48,9 +48,9 @@ impl Alone {
     }
 
     fn until(mut self, end: Time) -> Alone {
-        while let Some((now, pulse)) = self.agenda.next() {
+        while let Some((now, pulse)) = self.queue.next() {
             if now > end {
-                self.agenda.put(now, pulse);
+                self.queue.put(now, pulse);
                 break;
             }
             let mut out = Outbox::default();

@@ -7,7 +7,7 @@ mod gangs;
 mod gpus;
 mod kit;
 mod machine;
-mod plants;
+mod planted_bugs;
 mod recoveries;
 mod scenarios;
 #[cfg(feature = "learned")]

@@ -8,8 +8,8 @@ use cohabit_types::{Bytes, GpuRequest, JobState, Share};
 
 use crate::evaluation::{EstimatorKind, Evaluation, EvaluationResult, Observer, evaluate};
 use crate::machine::Hardware;
+use crate::machine_spec::MachineSpec;
 use crate::program::SimProgram;
-use crate::shape::MachineSpec;
 use crate::trace::{ReadOptions, Trace, read, synthetic};
 use crate::workload::{Measurements, Pace, Workload, WorkloadJob, read_measurements, workload};
 

@@ -2,7 +2,16 @@
 
 use std::io;
 
-use super::{SkippedRow, TraceFormat};
+use super::format::TraceFormat;
+
+/// A row that was left out.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct SkippedRow {
+    /// Its line, counted from 1.
+    pub line: u64,
+    /// The reason.
+    pub why: String,
+}
 
 /// A trace that cannot be used.
 #[derive(Debug, thiserror::Error)]

@@ -8,9 +8,10 @@ use std::io::Read;
 
 use cohabit_types::Span;
 
+use super::error::TraceError;
+use super::job::TraceJob;
 use super::rows::{Row, Rows, Strictness, positive, tab_separated};
 use super::throughputs::Throughputs;
-use super::{TraceError, TraceJob};
 
 const PHILLY_COLUMNS: [&str; 7] =
     ["job type", "command", "flag", "needs_data_dir", "total_steps", "arrival_s", "scale_factor"];

@@ -7,8 +7,9 @@ use std::io::Read;
 
 use cohabit_types::{Share, Span};
 
+use super::error::TraceError;
+use super::job::TraceJob;
 use super::rows::{Columns, OptionalColumns, Row, Rows, Strictness, positive, with_heading};
-use super::{TraceError, TraceJob};
 
 const COLUMNS: Columns = Columns {
     format: "openb",

@@ -7,8 +7,10 @@ use std::io::Read;
 
 use cohabit_types::Span;
 
+use super::civil;
+use super::error::TraceError;
+use super::job::TraceJob;
 use super::rows::{Columns, OptionalColumns, Row, Rows, Strictness, with_heading};
-use super::{TraceError, TraceJob, civil};
 
 const COLUMNS: Columns = Columns {
     format: "philly",

@@ -6,16 +6,8 @@ use std::io::{self, Read};
 use cohabit_types::Span;
 use csv::{Reader, ReaderBuilder, StringRecord};
 
-use super::{TraceError, TraceJob};
-
-/// A row that was left out.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct SkippedRow {
-    /// Its line, counted from 1.
-    pub line: u64,
-    /// The reason.
-    pub why: String,
-}
+use super::error::{SkippedRow, TraceError};
+use super::job::TraceJob;
 
 /// What becomes of rows that make no sense.
 #[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]

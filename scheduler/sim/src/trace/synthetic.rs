@@ -5,7 +5,7 @@ use std::f64::consts::TAU;
 
 use cohabit_types::Span;
 
-use super::{Trace, TraceJob};
+use super::job::{Trace, TraceJob};
 use crate::random::Random;
 
 /// Devices, and how many of 160 jobs have so many.

@@ -7,6 +7,8 @@ use std::path::{Path, PathBuf};
 use flate2::Compression;
 use flate2::write::GzEncoder;
 
+use cohabit_types::{Bytes, Span};
+
 use super::*;
 
 fn read_as(format: Option<TraceFormat>, text: &str) -> Result<Trace, TraceError> {

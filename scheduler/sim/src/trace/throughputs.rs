@@ -8,8 +8,9 @@ use std::fmt;
 use std::io::Read;
 use std::str::FromStr;
 
+use super::error::{SkippedRow, TraceError};
 use super::rows::{Columns, OptionalColumns, Row, each_with_heading};
-use super::{SkippedRow, TraceError, unpack};
+use super::unpack;
 
 const COLUMNS: Columns = Columns {
     format: "throughput",

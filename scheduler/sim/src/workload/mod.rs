@@ -10,24 +10,27 @@
 //! Where there are measurements of training jobs beside each other, each job on one device trains one of the
 //! measured configurations instead and may share its device: see [`Measurements`].
 
+mod assigned_model;
+mod job;
 mod layers;
 mod measured;
+mod model_assignment;
 mod networks;
 mod pace;
 mod profile;
-mod sharers;
+mod sharing_jobs;
 #[cfg(test)]
 mod tests;
-mod trainings;
 
-use cohabit_types::{GpuRequest, JobSpec, ModelDescription, Span, Time};
+use cohabit_types::{ModelDescription, Span, Time};
 
+pub use self::job::WorkloadJob;
 #[cfg(feature = "learned")]
 pub use self::measured::read_measurements;
 pub use self::measured::{Measurements, MeasurementsError};
+use self::model_assignment::ModelAssignment;
 pub use self::pace::Pace;
-use self::trainings::ModelAssignment;
-use crate::shape::MachineSpec;
+use crate::machine_spec::MachineSpec;
 use crate::trace::Trace;
 
 /// What is submitted to a simulated cluster, and when.
@@ -37,23 +40,6 @@ pub struct Workload {
     pub jobs: Vec<WorkloadJob>,
     /// What the cluster can never run.
     pub left_out: SkippedJobs,
-}
-
-/// A job with all that is true of it.
-#[derive(Debug, Clone, PartialEq)]
-pub struct WorkloadJob {
-    /// When it is submitted.
-    pub at: Time,
-    /// Who submits it.
-    pub user: String,
-    /// What is submitted. It does not tell how many iterations there will be, nor how long they take.
-    pub spec: JobSpec,
-    /// How many there will be.
-    pub iterations: u64,
-    /// How long each takes at best on this cluster, in seconds.
-    pub pace: f64,
-    /// Thousandths of devices that it takes where nobody shares them with it.
-    pub alone_milli: u64,
 }
 
 /// Jobs of a trace that a cluster can never run.
@@ -88,29 +74,6 @@ pub fn workload(
         }
     }
     workload
-}
-
-impl WorkloadJob {
-    /// The same job, which shares its device with nobody.
-    #[must_use]
-    pub fn exclusive(mut self) -> WorkloadJob {
-        if let GpuRequest::Part(_) = self.spec.demand.gpus {
-            self.spec.demand.gpus = GpuRequest::Whole(1);
-        }
-        self
-    }
-
-    /// How long it runs where it is placed ideally.
-    #[must_use]
-    pub fn ideal(&self) -> Span {
-        Span::from_secs_f64(self.iterations as f64 * self.pace)
-    }
-
-    /// Seconds of devices that it takes where nobody shares them with it.
-    #[must_use]
-    pub fn work(&self) -> f64 {
-        self.alone_milli as f64 / 1_000.0 * self.iterations as f64 * self.pace
-    }
 }
 
 impl Workload {

@@ -3,7 +3,7 @@
 use cohabit_policy::mapping::{JobGraph, Mapper, MapperOptions, Server};
 use cohabit_types::ModelDescription;
 
-use crate::shape::MachineSpec;
+use crate::machine_spec::MachineSpec;
 
 /// The best pace of trainings on a cluster.
 pub struct Pace {

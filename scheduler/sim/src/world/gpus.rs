@@ -5,8 +5,8 @@ use cohabit_worker_core::{MpsOrder, WorkerEvent};
 
 use super::World;
 use crate::failure::SimFailure;
-use crate::happening::{DaemonSimEvent, SimEvent};
 use crate::machine::{FaultAttribution, FaultChance, ObservedMemory, Outbox};
+use crate::sim_event::{DaemonSimEvent, SimEvent};
 
 /// How long an MPS daemon takes for what it is told.
 const MPS_ANSWER_DELAY: (Span, Span) = (Span::from_millis(5), Span::from_secs(15));
@@ -25,7 +25,7 @@ impl World<'_> {
         }
         let answer = DaemonSimEvent::Mps(device, order, luck);
         let at = self.now + self.gpus.span(MPS_ANSWER_DELAY);
-        self.agenda.put(at, SimEvent::Daemon(node, self.nodes[node].life, answer));
+        self.queue.put(at, SimEvent::Daemon(node, self.nodes[node].life, answer));
     }
 
     /// Each order is answered once.

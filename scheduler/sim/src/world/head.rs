@@ -8,11 +8,11 @@ use cohabit_types::{Notice, PlanRequestId, Span, Time, WorkerKey};
 
 use super::World;
 use crate::failure::{FailureKind, SimFailure};
-use crate::happening::{HeadSimEvent, SimEvent, SimMessage};
 use crate::head::HeadState;
 use crate::link::Side;
 use crate::reference::HandledEvent;
 use crate::scenario::CheckLevel;
+use crate::sim_event::{HeadSimEvent, SimEvent, SimMessage};
 use crate::wall_clock::ClockStep;
 
 impl World<'_> {
@@ -136,7 +136,7 @@ impl World<'_> {
         let now = self.head_now();
         if let Some((at, setting)) = self.head.alarm.set(now, deadline) {
             let pause = at.since(now);
-            self.agenda.put(self.now + pause, SimEvent::Head(self.head.life, HeadSimEvent::Alarm(setting)));
+            self.queue.put(self.now + pause, SimEvent::Head(self.head.life, HeadSimEvent::Alarm(setting)));
         }
     }
 
@@ -176,7 +176,7 @@ impl World<'_> {
             Some(plan) if thinks <= limit => (thinks, HeadSimEvent::Planned(ticket, plan)),
             Some(_) | None => (limit, HeadSimEvent::OutOfTime(ticket)),
         };
-        self.agenda.put(self.now + after, SimEvent::Head(self.head.life, answer));
+        self.queue.put(self.now + after, SimEvent::Head(self.head.life, answer));
     }
 }
 

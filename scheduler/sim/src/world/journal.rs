@@ -5,8 +5,8 @@ use cohabit_types::{Refusal, RefusalCode, Reply, Span};
 
 use super::World;
 use crate::failure::SimFailure;
-use crate::happening::{HeadSimEvent, SimEvent};
 use crate::journal::JournalFull;
+use crate::sim_event::{HeadSimEvent, SimEvent};
 
 /// How long the head waits before it tries again to write a batch for which there was no room.
 const RETRY_DELAY: Span = Span::from_secs(1);
@@ -59,6 +59,6 @@ impl World<'_> {
     }
 
     fn written_after(&mut self, span: Span) {
-        self.agenda.put(self.now + span, SimEvent::Head(self.head.life, HeadSimEvent::Written));
+        self.queue.put(self.now + span, SimEvent::Head(self.head.life, HeadSimEvent::Written));
     }
 }

@@ -3,8 +3,8 @@
 //! Each happening is handed to the production core that it concerns, and what the core wants done becomes new
 //! happenings. Cores, policy and machines never see the agenda, and nothing here decides what they decide.
 
-mod ending;
-mod fate;
+mod external_events;
+mod final_checks;
 mod gpus;
 mod head;
 mod journal;
@@ -18,22 +18,22 @@ use std::collections::BTreeMap;
 use cohabit_scheduler_core::Event;
 use cohabit_types::{JobId, NodeId, Span, Time};
 
-use crate::agenda::Agenda;
 use crate::clients::Clients;
 use crate::digest::Digest;
+use crate::event_queue::EventQueue;
 use crate::failure::{FailureKind, SimFailure, guarded};
 use crate::gangs::Gangs;
-use crate::happening::{DaemonSimEvent, HeadSimEvent, SimEvent};
 use crate::head::HeadHost;
+use crate::head_hooks::HeadHooks;
 use crate::link::Link;
 use crate::machine::Machine;
 use crate::node::SimNode;
-use crate::plant::PlantedBug;
+use crate::planted_bug::PlantedBug;
 use crate::random::Random;
 use crate::recorder::{Recorder, TraceDetail};
 use crate::reference::ReferenceModel;
 use crate::scenario::{CheckLevel, Scenario};
-use crate::shell::HeadHooks;
+use crate::sim_event::{DaemonSimEvent, HeadSimEvent, SimEvent};
 
 /// How often somebody looks whether everything has ended.
 const CLEAN_UP_INTERVAL: Span = Span::from_secs(600);
@@ -41,7 +41,7 @@ const CLEAN_UP_INTERVAL: Span = Span::from_secs(600);
 /// A cluster.
 pub(crate) struct World<'s> {
     now: Time,
-    agenda: Agenda<SimEvent>,
+    queue: EventQueue<SimEvent>,
     head: HeadHost,
     nodes: Vec<SimNode>,
     /// By number.
@@ -104,7 +104,7 @@ impl<'s> World<'s> {
         let head = HeadHost::new(&scenario);
         let mut world = World {
             now: Time::EPOCH,
-            agenda: Agenda::new(),
+            queue: EventQueue::new(),
             head,
             nodes: Vec::new(),
             links: Vec::new(),
@@ -135,23 +135,23 @@ impl<'s> World<'s> {
             digest: Digest::new(),
             recorder: Recorder::new(keep),
         };
-        world.agenda.put(Time::EPOCH, SimEvent::HeadBack);
+        world.queue.put(Time::EPOCH, SimEvent::HeadBack);
         for shape in scenario.shapes {
             let machine = Machine::new(shape, scenario.hardware.clone(), scenario.orphan_grace);
             let id = world.new_node_id();
             let announced = scenario.announced_grace.unwrap_or(scenario.orphan_grace);
             world.nodes.push(SimNode::new(id, machine, scenario.heartbeat, announced));
-            world.agenda.put(Time::EPOCH, SimEvent::DaemonBack(world.nodes.len() - 1, 0));
+            world.queue.put(Time::EPOCH, SimEvent::DaemonBack(world.nodes.len() - 1, 0));
         }
         for (at, act) in scenario.acts {
-            world.agenda.put(at, SimEvent::ExternalEvent(act));
+            world.queue.put(at, SimEvent::ExternalEvent(act));
         }
         match scenario.watch {
             CheckLevel::Everything => {
-                world.agenda.put(scenario.quiet_at, SimEvent::Quiet);
-                world.agenda.put(scenario.quiet_at, SimEvent::CleanUp);
+                world.queue.put(scenario.quiet_at, SimEvent::Quiet);
+                world.queue.put(scenario.quiet_at, SimEvent::CleanUp);
             }
-            CheckLevel::Outcomes => world.agenda.put(world.settings.deadline_at, SimEvent::CleanUp),
+            CheckLevel::Outcomes => world.queue.put(world.settings.deadline_at, SimEvent::CleanUp),
         }
         world
     }
@@ -161,7 +161,7 @@ impl World<'_> {
     /// Lets everything happen until all has ended.
     pub(crate) fn run(&mut self) -> Result<(), SimFailure> {
         while !self.finished {
-            let Some((at, what)) = self.agenda.next() else {
+            let Some((at, what)) = self.queue.next() else {
                 return Err(self.failure(FailureKind::NeverEnded, "nothing happens any more".into()));
             };
             self.now = at;
@@ -245,7 +245,7 @@ impl World<'_> {
     /// Puts down something that happens when a message has travelled.
     fn after_travel(&mut self, what: SimEvent) {
         let delay = self.delays.span(self.settings.delay);
-        self.agenda.put(self.now + delay, what);
+        self.queue.put(self.now + delay, what);
     }
 
     /// Two runs of one seed are compared by what is taken in here.

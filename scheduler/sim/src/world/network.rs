@@ -9,9 +9,9 @@ use cohabit_worker_core::WorkerEvent;
 
 use super::World;
 use crate::failure::SimFailure;
-use crate::happening::{DaemonSimEvent, LinkId, SimEvent, SimMessage};
 use crate::link::{Link, Side};
 use crate::node::{Daemon, Link as DaemonLink};
+use crate::sim_event::{DaemonSimEvent, LinkId, SimEvent, SimMessage};
 
 /// How long a worker waits before it calls again.
 const RECONNECT_DELAY: (Span, Span) = (Span::from_millis(10), Span::from_secs(20));
@@ -28,7 +28,7 @@ impl World<'_> {
         let arrival =
             self.links.get_mut(id.place()).and_then(|link| link.send(self.now, message.to(), delay));
         if let Some(at) = arrival {
-            self.agenda.put(at, SimEvent::Arrival(id, message));
+            self.queue.put(at, SimEvent::Arrival(id, message));
         }
     }
 
@@ -57,7 +57,7 @@ impl World<'_> {
     pub(super) fn dial_soon(&mut self, node: usize) {
         let pause = self.delays.span(RECONNECT_DELAY);
         let dial = SimEvent::Daemon(node, self.nodes[node].life, DaemonSimEvent::Dial);
-        self.agenda.put(self.now + pause, dial);
+        self.queue.put(self.now + pause, dial);
     }
 
     /// Calls the head; what is said on this link travels up to `lag` longer than usual.
@@ -79,7 +79,7 @@ impl World<'_> {
         self.links.push(link);
         self.send(id, SimMessage::Hello(Box::new(inventory)));
         let give_up = SimEvent::Daemon(node, self.nodes[node].life, DaemonSimEvent::GiveUp(id));
-        self.agenda.put(self.now + HANDSHAKE_TIMEOUT, give_up);
+        self.queue.put(self.now + HANDSHAKE_TIMEOUT, give_up);
         Ok(())
     }
 
@@ -104,7 +104,7 @@ impl World<'_> {
         self.dial(node, lag)?;
         if let Some(times) = times.checked_sub(1).filter(|times| *times > 0) {
             let again = SimEvent::Daemon(node, self.nodes[node].life, DaemonSimEvent::Redial { times, lag });
-            self.agenda.put(self.now + self.delays.span((Span::from_millis(1), lag)), again);
+            self.queue.put(self.now + self.delays.span((Span::from_millis(1), lag)), again);
         }
         Ok(())
     }
@@ -117,7 +117,7 @@ impl World<'_> {
             self.tally.breaks += 1;
             let until = link.send(self.now, Side::Head, delay).unwrap_or(self.now);
             link.cut(Side::Head, until);
-            self.agenda.put(until, SimEvent::Broken(id, Side::Head));
+            self.queue.put(until, SimEvent::Broken(id, Side::Head));
         }
     }
 
@@ -128,7 +128,7 @@ impl World<'_> {
         if link.close(side) {
             self.tally.breaks += 1;
             link.cut(side.other(), until);
-            self.agenda.put(until, SimEvent::Broken(id, side.other()));
+            self.queue.put(until, SimEvent::Broken(id, side.other()));
         }
     }
 
@@ -140,7 +140,7 @@ impl World<'_> {
             self.tally.breaks += 1;
             link.cut(side.other(), until);
             let notices = self.breaks.span(DISCONNECT_NOTICE_DELAY);
-            self.agenda.put(until + notices, SimEvent::Broken(id, side.other()));
+            self.queue.put(until + notices, SimEvent::Broken(id, side.other()));
         }
     }
 
@@ -152,7 +152,7 @@ impl World<'_> {
             if let Some(link) = self.links.get_mut(id.place()) {
                 link.cut(side, until);
             }
-            self.agenda.put(until.max(self.now + notices), SimEvent::Broken(id, side));
+            self.queue.put(until.max(self.now + notices), SimEvent::Broken(id, side));
         }
     }
 

@@ -8,8 +8,8 @@ use cohabit_worker_core::WorkerEvent;
 
 use super::World;
 use crate::failure::SimFailure;
-use crate::happening::{HeadSimEvent, SimEvent, SimMessage};
-use crate::plant::PlantedBug;
+use crate::planted_bug::PlantedBug;
+use crate::sim_event::{HeadSimEvent, SimEvent, SimMessage};
 
 /// How long after an order the end of an earlier attempt is told once more.
 const INJECTION_DELAY: Span = Span::from_secs(1);
@@ -61,7 +61,7 @@ impl World<'_> {
         let (rank, at) = (rank(order.attempt.attempt), self.now);
         let report = Report::Ended { rank, outcome, stopped: None, progress: None, at };
         let told = SimEvent::Head(self.head.life, HeadSimEvent::Relabelled(key, report));
-        self.agenda.put(self.now + INJECTION_DELAY, told);
+        self.queue.put(self.now + INJECTION_DELAY, told);
     }
 
     /// The head comes back, and not quite as it was.

@@ -9,7 +9,7 @@ use super::World;
 use crate::checks;
 use crate::clients::ClientRequest;
 use crate::failure::SimFailure;
-use crate::happening::SimEvent;
+use crate::sim_event::SimEvent;
 
 /// How long a client waits for a reply before it asks again.
 const CLIENT_TIMEOUT: Span = Span::from_secs(30);
@@ -20,7 +20,7 @@ impl World<'_> {
         if self.clients.is_open(index) {
             let asked = self.clients.submit(index);
             asked.into_iter().for_each(|asked| self.ask(asked));
-            self.agenda.put(self.now + CLIENT_TIMEOUT, SimEvent::RetrySubmission(index));
+            self.queue.put(self.now + CLIENT_TIMEOUT, SimEvent::RetrySubmission(index));
         }
     }
 

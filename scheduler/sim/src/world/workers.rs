@@ -10,10 +10,10 @@ use super::World;
 use crate::alarm::AlarmToken;
 use crate::checks;
 use crate::failure::{FailureKind, SimFailure};
-use crate::happening::{DaemonSimEvent, SimEvent, SimMessage};
 use crate::machine::{Outbox, RankSignal};
 use crate::node::Daemon;
 use crate::process::StartConditions;
+use crate::sim_event::{DaemonSimEvent, SimEvent, SimMessage};
 
 impl World<'_> {
     pub(super) fn is_alive(&self, node: usize, life: u64) -> bool {
@@ -62,7 +62,7 @@ impl World<'_> {
         let deadline = daemon.worker.deadline();
         if let Some((at, setting)) = daemon.alarm.set(wall, deadline) {
             let pause = at.since(wall);
-            self.agenda.put(self.now + pause, SimEvent::Daemon(node, life, DaemonSimEvent::Alarm(setting)));
+            self.queue.put(self.now + pause, SimEvent::Daemon(node, life, DaemonSimEvent::Alarm(setting)));
         }
     }
 
@@ -117,7 +117,7 @@ impl World<'_> {
     pub(super) fn machine_outbox(&mut self, node: usize, out: Outbox) -> Result<(), SimFailure> {
         self.saved.extend(out.saved);
         for (at, pulse) in out.pulses {
-            self.agenda.put(at, SimEvent::Machine(node, pulse));
+            self.queue.put(at, SimEvent::Machine(node, pulse));
         }
         for event in out.events {
             self.examine_mps(node, &event)?;

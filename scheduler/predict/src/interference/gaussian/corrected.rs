@@ -4,12 +4,12 @@ use cohabit_policy::interference::{ColocationEstimate, ColocationSet, Interferen
 
 use super::prior::ERRORS;
 use super::process::{GaussianProcess, Observations};
-use crate::interference::expected::{Censoring, ran};
+use crate::interference::log_slowdown::{Censoring, ran};
 
 /// A model of whatever kind, corrected by what was observed since it was trained: its errors are learned by a
 /// process of their own.
 #[derive(Debug)]
-pub struct CorrectedModel {
+pub(crate) struct CorrectedModel {
     base: Box<dyn Interference>,
     /// What is expected of its errors: logarithms of what was measured, less what it said.
     errors: Option<GaussianProcess>,
@@ -17,7 +17,7 @@ pub struct CorrectedModel {
 
 impl CorrectedModel {
     /// This model after these observations.
-    pub fn of(base: Box<dyn Interference>, observed: &[MeasuredSet]) -> CorrectedModel {
+    pub(crate) fn of(base: Box<dyn Interference>, observed: &[MeasuredSet]) -> CorrectedModel {
         let sets: Vec<ColocationSet> = observed.iter().map(|it| it.set.clone()).collect();
         let mut errors = Observations::default();
         for (said, measured) in base.predict(&sets).iter().zip(observed) {

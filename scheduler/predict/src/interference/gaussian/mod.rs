@@ -5,8 +5,8 @@
 //! model or family, and those whose numbers are close, are alike, on one GPU more than on two. That is ridge
 //! regression whose shrinkage says how far the unseen may differ, and it is solved in closed form.
 
-mod cast;
 mod corrected;
+mod known_jobs;
 mod model;
 mod prior;
 mod process;
@@ -18,7 +18,7 @@ use self::prior::{ADDITIVE, Prior, WITH_PAIRS};
 use super::calibration::Calibration;
 use super::model::{Epoch, Model, ModelKind, RestoreError, TrainError, TrainingData, Weights};
 
-pub use self::corrected::CorrectedModel;
+pub(super) use self::corrected::CorrectedModel;
 
 /// A Gaussian process of a certain prior.
 #[derive(Debug)]

@@ -11,10 +11,10 @@ use serde::{Deserialize, Serialize};
 use super::prior::Prior;
 use super::process::{GaussianProcess, GpMetadata, Observations};
 use crate::interference::calibration::Calibration;
-use crate::interference::expected::{Censoring, LogSlowdown, others, ran};
+use crate::interference::log_slowdown::{Censoring, LogSlowdown, others, ran};
+use crate::interference::memory_fit::MemoryFitModel;
 use crate::interference::model::{Model, RestoreError, TrainError, Weights};
-use crate::interference::room::MemoryFitModel;
-use crate::interference::usage::UsageModel;
+use crate::interference::usage_model::UsageModel;
 
 /// What was learned of sets.
 #[derive(Debug, Clone)]

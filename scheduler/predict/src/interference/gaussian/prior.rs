@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::cast::SimilarityWeights;
+use super::known_jobs::SimilarityWeights;
 
 /// How far slowdowns lie apart, and what makes them alike.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]

@@ -8,10 +8,10 @@ use cohabit_policy::interference::{ColocationSet, GpuKind, SetMember};
 use cohabit_types::SharingStrategy;
 use serde::{Deserialize, Serialize};
 
-use super::cast::{JobCovariates, KnownJobs, SimilarityWeights};
+use super::known_jobs::{JobCovariates, KnownJobs, SimilarityWeights};
 use super::prior::Prior;
 use crate::interference::cholesky::Cholesky;
-use crate::interference::expected::{Censoring, LogSlowdown, others};
+use crate::interference::log_slowdown::{Censoring, LogSlowdown, others};
 
 /// Where members share, and how.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]

@@ -6,7 +6,7 @@ use cohabit_policy::interference::{
 };
 
 use super::*;
-use crate::interference::{CorrectedModel, EvaluationAccumulator, ModelTrainer, StoredModel, held_back};
+use crate::interference::{EvaluationAccumulator, ModelTrainer, StoredModel, held_back};
 
 const MODELS: usize = 16;
 

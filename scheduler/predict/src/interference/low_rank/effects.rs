@@ -1,7 +1,9 @@
 //! Effects of traits on slowdowns.
 
-use super::factors::RANK;
-use super::traits::EncodedJob;
+use super::covariates::EncodedJob;
+
+/// Products of factors.
+pub(super) const RANK: usize = 3;
 
 /// Effects, each a number for each trait.
 #[derive(Debug, Clone, PartialEq)]

@@ -3,10 +3,10 @@
 use rand_chacha::ChaCha8Rng;
 use rand_chacha::rand_core::SeedableRng;
 
-use super::effects::Effects;
-use super::traits::{EncodedJob, NOISE};
-use crate::interference::chance::RandomExt;
-use crate::interference::expected::Censoring;
+use super::covariates::{EncodedJob, NOISE};
+use super::effects::{Effects, RANK};
+use crate::interference::log_slowdown::Censoring;
+use crate::interference::random::RandomExt;
 use crate::interference::ridge::{SparseRow, ridge};
 
 /// One measured member of a pair.
@@ -19,8 +19,6 @@ pub(super) struct PairObservation {
     pub(super) reading: Censoring,
 }
 
-/// Products of factors.
-pub(super) const RANK: usize = 3;
 /// What all products together add is expected to lie this far from 0.
 const OF_PRODUCTS: f64 = 0.03;
 /// Rounds in which all effects are found anew, one after the other, and so are values that are only bounded.

@@ -5,12 +5,12 @@
 //! job is: its configuration, model and family, on this make of GPU and on any. Effects are found by ridge
 //! regression, those of factors in turn. A model holds these effects and no measurement.
 
+mod covariates;
 mod effects;
 mod factors;
 mod model;
 #[cfg(test)]
 mod tests;
-mod traits;
 
 use self::model::LowRank;
 use super::calibration::Calibration;

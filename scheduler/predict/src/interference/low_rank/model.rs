@@ -8,16 +8,16 @@ use cohabit_policy::interference::{
 };
 use serde::{Deserialize, Serialize};
 
+use super::covariates::{self, CovariateIndex, EncodedJob, NOISE};
 use super::effects::Effects;
 use super::factors::{PairObservation, fit};
-use super::traits::{self, CovariateIndex, EncodedJob, NOISE};
 use crate::interference::calibration::Calibration;
-use crate::interference::expected::{Censoring, LogSlowdown, others, ran};
 use crate::interference::gaussian::CorrectedModel;
-use crate::interference::law;
+use crate::interference::law_prior;
+use crate::interference::log_slowdown::{Censoring, LogSlowdown, others, ran};
+use crate::interference::memory_fit::MemoryFitModel;
 use crate::interference::model::{Model, RestoreError, TrainError, Weights};
-use crate::interference::room::MemoryFitModel;
-use crate::interference::usage::UsageModel;
+use crate::interference::usage_model::UsageModel;
 
 /// What was learned of sets.
 #[derive(Debug, Clone)]
@@ -72,7 +72,7 @@ impl LowRank {
             return Err(TrainError::NoPairs);
         }
         let mut traits = CovariateIndex::default();
-        let job = |set: &ColocationSet, member: usize| traits::of(&set.members[member], &set.gpu);
+        let job = |set: &ColocationSet, member: usize| covariates::of(&set.members[member], &set.gpu);
         pairs.iter().for_each(|(set, member, _)| traits.note(&job(set, *member)));
         let row = |(set, member, observed): &(&ColocationSet, usize, &MeasuredMember)| PairObservation {
             own: traits.job(&job(set, *member)),
@@ -113,7 +113,7 @@ impl LowRank {
             return vec![ColocationEstimate::alone(member)];
         }
         let fits = self.words.room.fits(set);
-        let law = law::told(set);
+        let law = law_prior::told(set);
         let member = |(place, expected): (usize, LogSlowdown)| {
             let learned = self.words.calibration.rescale(expected.with_caution());
             let believed = law.as_ref().map_or(learned, |law| learned.and(law[place]));
@@ -137,7 +137,7 @@ impl LowRank {
 
     /// What its pairs tell of each member.
     fn of_pairs(&self, set: &ColocationSet) -> Vec<LogSlowdown> {
-        let job = |member: &SetMember| self.words.traits.job(&traits::of(member, &set.gpu));
+        let job = |member: &SetMember| self.words.traits.job(&covariates::of(member, &set.gpu));
         let jobs: Vec<EncodedJob> = set.members.iter().map(job).collect();
         let member = |place: usize| {
             let partners = others(&jobs, place);

@@ -64,7 +64,7 @@ fn it_holds_fewer_numbers_than_it_has_seen() {
     let model = trained(&pairs());
     let numbers: usize = model.weights().tensors.values().map(candle_core::Tensor::elem_count).sum();
     let traits = model.weights().tensors["sensitivity"].elem_count();
-    assert_eq!(numbers, traits * (2 + 2 * factors::RANK));
+    assert_eq!(numbers, traits * (2 + 2 * effects::RANK));
 }
 
 #[test]

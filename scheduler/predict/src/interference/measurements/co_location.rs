@@ -8,8 +8,9 @@ use cohabit_policy::interference::{
 };
 use cohabit_types::{CO_LOCATION_COLUMNS, ModelFamily, SharingStrategy};
 
-use super::cells::{CsvRow, CsvRows};
-use super::{MeasurementFormat, ReadError};
+use super::csv_rows::{CsvRow, CsvRows};
+use super::error::ReadError;
+use super::format::MeasurementFormat;
 
 const SHARING: [(&str, Option<SharingStrategy>); 4] = [
     ("", None),

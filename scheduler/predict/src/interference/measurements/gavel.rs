@@ -10,8 +10,9 @@ use cohabit_policy::interference::{
 };
 use cohabit_types::ModelFamily;
 
-use super::cells::{CsvRow, CsvRows};
-use super::{MeasurementFormat, ReadError};
+use super::csv_rows::{CsvRow, CsvRows};
+use super::error::ReadError;
+use super::format::MeasurementFormat;
 
 const COLUMNS: [&str; 11] =
     ["source", "gpu", "model1", "batch1", "model2", "batch2", "co1", "co2", "iso1", "iso2", "feasible"];

@@ -4,9 +4,9 @@ use candle_core::{DType, Device, Result, Tensor};
 use cohabit_policy::interference::{ColocationEstimate, ColocationSet, MeasuredSet, SetOutcome};
 use rand_chacha::ChaCha8Rng;
 
+use super::feature_encoder::{EmbeddingIndices, FeatureEncoder};
 use super::iasp::Metrics;
-use super::look::{EmbeddingIndices, FeatureEncoder};
-use crate::interference::chance::RandomExt;
+use crate::interference::random::RandomExt;
 
 /// Sets of two or more. Rows of members follow each other set by set, `count` for each.
 #[derive(Debug)]

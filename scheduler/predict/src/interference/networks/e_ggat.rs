@@ -9,8 +9,8 @@ use candle_core::{Result, Tensor};
 use candle_nn::ops::{leaky_relu, sigmoid};
 
 use super::batch::{Edges, SetBatch, Targets};
+use super::feature_encoder::{FeatureEncoder, StepTimes};
 use super::layers::{Affine, AttentionHead, Gate, Mode, SLOPE};
-use super::look::{FeatureEncoder, StepTimes};
 use super::network::{BaseModel, Network, TrainingOptions, huber};
 use super::parameters::Parameters;
 use super::scales::Scaling;

@@ -10,8 +10,8 @@ use candle_core::{Result, Tensor};
 use candle_nn::ops::leaky_relu;
 
 use super::batch::{Edges, SetBatch};
+use super::feature_encoder::FeatureEncoder;
 use super::layers::{Affine, AttentionHead, Gate, Mode, SLOPE, rows};
-use super::look::FeatureEncoder;
 use super::network::{BaseModel, Network, TrainingOptions};
 use super::parameters::Parameters;
 use super::scales::Scaling;

@@ -11,14 +11,13 @@ use cohabit_policy::interference::{
 };
 
 use super::batch::{NetworkInput, SetBatch};
-use super::look::FeatureEncoder;
+use super::feature_encoder::FeatureEncoder;
+use super::metric_importance::fit_importance;
 use super::network::{BaseModel, Network};
-use super::own_thread::predict_single_threaded;
+use super::single_thread::predict_single_threaded;
 use super::training::{PRECISION, TrainedNetwork};
-use super::worth::worth;
-use crate::interference::expected::{others, ran};
-use crate::interference::gaussian::CorrectedModel;
-use crate::interference::model::{Model, Weights};
+use crate::interference::log_slowdown::{others, ran};
+use crate::interference::model::Weights;
 
 /// Trained networks of one kind, and what they start from.
 #[derive(Debug)]
@@ -170,31 +169,7 @@ pub(super) fn metric_importance<N: Network>(
             rows.push(((0..look.metrics()).map(contended).collect(), observed.slowdown.max(1.0).ln()));
         }
     }
-    worth(&rows, look.metrics())
-}
-
-impl<N: Network> Model for Ensemble<N> {
-    fn weights(&self) -> Weights {
-        super::kept::weights(self)
-    }
-
-    fn features(&self) -> Vec<String> {
-        let names = ["model", "batch", "precision", "gpu", "measured pairs"].map(str::to_owned);
-        names.into_iter().chain(self.look.names()).collect()
-    }
-
-    /// The networks stay. The base that they start from learns more; networks that start from nothing are
-    /// corrected.
-    fn adapted(&self, observed: &[MeasuredSet]) -> Box<dyn Interference> {
-        let Ok(base) = super::kept::base(&self.base_weights) else { return Box::new(self.clone()) };
-        let mut look = self.look.clone();
-        look.pairs.learn(observed);
-        let adapted = Ensemble { base: Arc::from(base.adapted(observed)), look, ..self.clone() };
-        match N::BASE_MODEL {
-            BaseModel::Process => Box::new(adapted),
-            BaseModel::Nothing => Box::new(CorrectedModel::of(Box::new(adapted), observed)),
-        }
-    }
+    fit_importance(&rows, look.metrics())
 }
 
 /// Networks are shared.

@@ -5,9 +5,9 @@
 use candle_core::{D, Result, Tensor};
 
 use super::batch::{Edges, SetBatch, Targets};
+use super::feature_encoder::FeatureEncoder;
 use super::iasp::Iasp;
 use super::layers::{Affine, Mode};
-use super::look::FeatureEncoder;
 use super::network::{BaseModel, Network, TrainingOptions, relative_error};
 use super::parameters::Parameters;
 use super::scales::Scaling;

@@ -10,7 +10,7 @@ use rand_chacha::ChaCha8Rng;
 
 use super::layers::Affine;
 use super::parameters::Parameters;
-use crate::interference::chance::RandomExt;
+use crate::interference::random::RandomExt;
 
 /// The network.
 #[derive(Debug)]

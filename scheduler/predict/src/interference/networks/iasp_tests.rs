@@ -9,7 +9,7 @@ use rand_chacha::ChaCha8Rng;
 use rand_chacha::rand_core::SeedableRng;
 
 use super::{Iasp, Metrics, Parameters};
-use crate::interference::chance::RandomExt;
+use crate::interference::random::RandomExt;
 use crate::interference::ridge::ridge;
 
 const METRICS: usize = 12;

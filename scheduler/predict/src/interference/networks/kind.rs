@@ -4,8 +4,8 @@ use std::fmt;
 use std::marker::PhantomData;
 
 use super::network::{Network, TrainingOptions};
-use super::own_thread::run_single_threaded;
-use super::{kept, school};
+use super::single_thread::run_single_threaded;
+use super::{ensemble_training, ensemble_weights};
 use crate::interference::model::{Epoch, Model, ModelKind, RestoreError, TrainError, TrainingData, Weights};
 
 /// Networks of this kind.
@@ -35,12 +35,13 @@ impl<N: Network> ModelKind for NetworkKind<N> {
     ) -> Result<Box<dyn Model>, TrainError> {
         let epochs = lesson.epochs.unwrap_or(N::TRAINING_OPTIONS.epochs);
         let training_options = TrainingOptions { epochs, ..N::TRAINING_OPTIONS };
-        let ensemble =
-            run_single_threaded(watch, |watch| school::train::<N>(lesson, training_options, watch))?;
+        let ensemble = run_single_threaded(watch, |watch| {
+            ensemble_training::train::<N>(lesson, training_options, watch)
+        })?;
         Ok(Box::new(ensemble))
     }
 
     fn restore(&self, weights: &Weights) -> Result<Box<dyn Model>, RestoreError> {
-        Ok(Box::new(kept::restored::<N>(weights)?))
+        Ok(Box::new(ensemble_weights::restored::<N>(weights)?))
     }
 }

@@ -7,7 +7,7 @@ use candle_nn::ops::{leaky_relu, sigmoid, softmax};
 use rand_chacha::ChaCha8Rng;
 
 use super::parameters::Parameters;
-use crate::interference::chance::RandomExt;
+use crate::interference::random::RandomExt;
 
 /// The slope of the rectifier below 0.
 pub(super) const SLOPE: f64 = 0.01;

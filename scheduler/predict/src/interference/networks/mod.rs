@@ -8,24 +8,24 @@ mod columns;
 mod e_ggat;
 mod e_ggat_plus;
 mod ensemble;
+mod ensemble_training;
+mod ensemble_weights;
+mod feature_encoder;
 mod iapp;
 mod iasp;
-mod kept;
 mod kind;
 mod layers;
-mod look;
-#[cfg(test)]
-mod made_up;
+mod metric_importance;
 mod network;
-mod own_thread;
-mod pairs;
+mod pair_table;
 mod parameters;
 mod scales;
-mod school;
+mod single_thread;
+#[cfg(test)]
+mod synthetic;
 #[cfg(test)]
 mod tests;
 mod training;
-mod worth;
 
 use self::e_ggat::EGgat;
 use self::e_ggat_plus::EGgatPlus;

@@ -3,8 +3,8 @@
 use candle_core::{Result, Tensor};
 
 use super::batch::{Edges, SetBatch, Targets};
+use super::feature_encoder::FeatureEncoder;
 use super::layers::Mode;
-use super::look::FeatureEncoder;
 use super::parameters::Parameters;
 use super::scales::Scaling;
 

@@ -5,7 +5,7 @@
 
 use std::collections::BTreeMap;
 
-use crate::interference::chance::RandomExt;
+use crate::interference::random::RandomExt;
 use candle_core::{DType, Device, Result, Shape, Tensor, Var, bail};
 use rand_chacha::ChaCha8Rng;
 use rand_chacha::rand_core::SeedableRng;

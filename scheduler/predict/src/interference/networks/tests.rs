@@ -8,17 +8,17 @@ use rand_chacha::ChaCha8Rng;
 use rand_chacha::rand_core::SeedableRng;
 
 use super::batch::{NetworkInput, SetBatch, Targets};
+use super::ensemble_training;
+use super::feature_encoder::FeatureEncoder;
 use super::layers::Mode;
 use super::layers::tests::gradients_agree;
-use super::look::FeatureEncoder;
-use super::made_up::{JOBS, drawn, job, measured, set};
 use super::network::{Network, TrainingOptions};
 use super::parameters::Parameters;
-use super::school;
+use super::synthetic::{JOBS, drawn, job, measured, set};
 use super::{E_GGAT_KIND, E_GGAT_PLUS_KIND, EGgat, EGgatPlus, IAPP_KIND, Iapp};
-use crate::interference::chance::RandomExt;
 use crate::interference::evaluate;
 use crate::interference::model::{Epoch, Model, ModelKind, TrainError, TrainingData};
+use crate::interference::random::RandomExt;
 
 const KINDS: [&dyn ModelKind; 3] = [E_GGAT_KIND, E_GGAT_PLUS_KIND, IAPP_KIND];
 
@@ -199,7 +199,7 @@ fn a_training_ends_when_nothing_is_gained() {
         ..Iapp::TRAINING_OPTIONS
     };
     let mut told = Vec::new();
-    school::train::<Iapp>(&lesson, training_options, &mut |epoch| told.push(epoch.epoch)).unwrap();
+    ensemble_training::train::<Iapp>(&lesson, training_options, &mut |epoch| told.push(epoch.epoch)).unwrap();
     assert_eq!(told, [1, 2, 3, 4, 51, 52, 53, 54]);
 }
 

@@ -9,12 +9,12 @@ use rand_chacha::ChaCha8Rng;
 use rand_chacha::rand_core::SeedableRng;
 
 use super::batch::{NetworkInput, SetBatch, Targets};
+use super::feature_encoder::FeatureEncoder;
 use super::layers::Mode;
-use super::look::FeatureEncoder;
 use super::network::{Network, TrainingOptions};
 use super::parameters::Parameters;
-use crate::interference::chance::RandomExt;
 use crate::interference::model::Epoch;
+use crate::interference::random::RandomExt;
 
 /// A network with its numbers.
 #[derive(Debug)]

@@ -6,21 +6,21 @@
 //! predict them:
 //!
 //! - a pair that was not measured is slowed by what each of the two usually suffers and usually does to
-//!   others (`completion`), and larger sets by the sum of what each partner costs
+//!   others (`missing_pairs`), and larger sets by the sum of what each partner costs
 //!   ([`MeasuredTable`](cohabit_policy::interference::MeasuredTable));
 //! - memory that was not measured comes from `memory`, and how busy a job keeps a GPU from what two of it do
 //!   to each other.
 
-mod as_measured;
-mod completion;
 mod error;
+mod ground_truth;
+mod measured_sharing;
 mod memory;
+mod missing_pairs;
 #[cfg(feature = "learned")]
 mod read;
 mod table;
 #[cfg(test)]
 mod tests;
-mod truth;
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -31,13 +31,13 @@ use cohabit_policy::interference::{
 };
 use cohabit_types::{Bytes, ModelDescription, PipelineStage, SharingStrategy};
 
-use self::as_measured::MeasuredSharing;
 pub use self::error::MeasurementsError;
+use self::ground_truth::GroundTruth;
+use self::measured_sharing::MeasuredSharing;
 #[cfg(feature = "learned")]
 pub use self::read::read_measurements;
 use self::table::Table;
-use self::truth::GroundTruth;
-use crate::shape::MachineSpec;
+use crate::machine_spec::MachineSpec;
 
 /// What was measured on the makes of GPU that a cluster has.
 #[derive(Debug, Clone)]

@@ -7,8 +7,8 @@ use cohabit_policy::interference::{
 };
 use cohabit_types::{Bytes, SharingStrategy};
 
-use super::completion::{AdditiveEffects, PairSlowdown};
 use super::error::MeasurementsError;
+use super::missing_pairs::{AdditiveEffects, PairSlowdown};
 
 /// Sets of two and more are taken from the first of these that there is: they are not to be mixed.
 const SHARING: [Option<SharingStrategy>; 4] =

@@ -3,7 +3,7 @@
 use cohabit_policy::interference::{ColocationEstimate, ColocationSet};
 
 use super::*;
-use crate::shape::MachineSpec;
+use crate::machine_spec::MachineSpec;
 
 const GIB: u64 = 1 << 30;
 

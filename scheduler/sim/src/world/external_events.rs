@@ -7,13 +7,13 @@ use cohabit_types::{Request, Span, Time};
 
 use super::World;
 use crate::failure::SimFailure;
-use crate::happening::{LinkId, SimEvent};
 use crate::head::HeadState;
 use crate::journal::WriteOutcome;
 use crate::link::Side;
 use crate::machine::{Disk, Outbox};
 use crate::node::Power;
 use crate::scenario::ExternalEvent;
+use crate::sim_event::{LinkId, SimEvent};
 
 impl World<'_> {
     pub(super) fn act(&mut self, act: ExternalEvent) -> Result<(), SimFailure> {
@@ -80,7 +80,7 @@ impl World<'_> {
                 false => self.hang_up(id, Side::Head),
             }
         }
-        self.agenda.put(self.now + down_for, SimEvent::HeadBack);
+        self.queue.put(self.now + down_for, SimEvent::HeadBack);
         let fate = if self.breaks.chance(0.5) { WriteOutcome::Written } else { WriteOutcome::Lost };
         for (at, event) in self.head.crash(self.head_now(), fate)? {
             let effects = self.head.replay(at, event.clone())?;
@@ -107,7 +107,7 @@ impl World<'_> {
         let mut out = Outbox::default();
         self.nodes[node].machine.daemon_died(self.now, &mut self.breaks, &mut out);
         let life = self.nodes[node].life;
-        self.agenda.put(self.now + down_for, SimEvent::DaemonBack(node, life));
+        self.queue.put(self.now + down_for, SimEvent::DaemonBack(node, life));
         self.machine_outbox(node, out)
     }
 
@@ -134,7 +134,7 @@ impl World<'_> {
         }
         self.nodes[node].power = match down_for {
             Some(down_for) => {
-                self.agenda.put(self.now + down_for, SimEvent::PowerOn(node));
+                self.queue.put(self.now + down_for, SimEvent::PowerOn(node));
                 Power::Off
             }
             None => Power::Gone,

@@ -9,12 +9,12 @@ use cohabit_policy::interference::{ColocationSet, Interference, MeasuredSet, Set
 
 use super::batch::NetworkInput;
 use super::ensemble::{Ensemble, HeldOutError, answers, metric_importance};
-use super::look::FeatureEncoder;
+use super::feature_encoder::FeatureEncoder;
 use super::network::{BaseModel, Network, TrainingOptions};
 use super::training::{Example, NetworkTrainer, TrainedNetwork};
+use crate::interference::cross_validation::parts;
 use crate::interference::gaussian::GAUSSIAN_KIND;
 use crate::interference::model::{Epoch, Model, ModelKind, TrainError, TrainingData};
-use crate::interference::split::parts;
 
 /// Parts of the measurements. A network of an ensemble holds back one of them.
 const FOLDS: usize = 5;

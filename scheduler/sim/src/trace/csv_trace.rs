@@ -4,8 +4,9 @@ use std::io::Read;
 
 use cohabit_types::{Bytes, Share, Span};
 
+use super::error::TraceError;
+use super::job::TraceJob;
 use super::rows::{Columns, OptionalColumns, Row, Rows, Strictness, with_heading};
-use super::{TraceError, TraceJob};
 
 const COLUMNS: Columns = Columns {
     format: "csv",

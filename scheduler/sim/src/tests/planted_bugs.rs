@@ -4,7 +4,7 @@ use cohabit_types::{JobChange, JobState};
 
 use super::kit::*;
 use crate::failure::{FailureKind, SimFailure};
-use crate::plant::PlantedBug;
+use crate::planted_bug::PlantedBug;
 use crate::recorder::TraceDetail;
 use crate::run::run;
 use crate::scenario::{ExternalEvent, Scenario};

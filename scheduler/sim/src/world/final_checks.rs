@@ -8,10 +8,10 @@ use cohabit_types::{JobChange, JobEvent, JobId, JobRecord, Request};
 use super::{CLEAN_UP_INTERVAL, World};
 use crate::checks;
 use crate::failure::{FailureKind, SimFailure};
-use crate::happening::SimEvent;
-#[cfg(feature = "learned")]
-use crate::machine::SharedRunTime;
 use crate::node::SimNode;
+use crate::sim_event::SimEvent;
+#[cfg(feature = "learned")]
+use crate::slowdown_tracker::SharedRunTime;
 
 impl World<'_> {
     /// Looks whether all has ended; if not, releases what is held, cancels what is endless, and looks again.
@@ -26,7 +26,7 @@ impl World<'_> {
         if self.now >= self.settings.deadline_at {
             return Err(self.failure(FailureKind::NeverEnded, left.join("; ")));
         }
-        self.agenda.put(self.now + CLEAN_UP_INTERVAL, SimEvent::CleanUp);
+        self.queue.put(self.now + CLEAN_UP_INTERVAL, SimEvent::CleanUp);
         self.restore_gpus()?;
         for node in 0..self.nodes.len() {
             self.administer(Request::Resume(self.nodes[node].id.to_string()));

@@ -28,14 +28,14 @@ pub(crate) struct SharedRunTime {
 
 impl SlowdownTracker {
     /// From now on it is slowed like this.
-    pub(super) fn changes(&mut self, now: Time, slowdown: f64, bound: f64) {
+    pub(crate) fn changes(&mut self, now: Time, slowdown: f64, bound: f64) {
         self.past = self.until(now);
         self.present =
             Some((now, if slowdown > bound { SlowdownLevel::OverBound } else { SlowdownLevel::WithinBound }));
     }
 
     /// Up to this moment.
-    pub(super) fn until(&self, now: Time) -> SharedRunTime {
+    pub(crate) fn until(&self, now: Time) -> SharedRunTime {
         let Some((since, harm)) = self.present else { return self.past };
         let ran = now.since(since);
         let over_bound = match harm {

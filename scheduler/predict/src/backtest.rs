@@ -16,7 +16,7 @@ use crate::quantity::Quantity;
 ///
 /// A job that ended at the moment of a submission had ended before it. Jobs that do not tell the quantity are
 /// learned from, but not counted.
-pub fn rolling(estimator: &mut dyn Estimator, jobs: &[CompletedRun], quantity: Quantity) -> Accuracy {
+pub fn backtest(estimator: &mut dyn Estimator, jobs: &[CompletedRun], quantity: Quantity) -> Accuracy {
     let mut submissions: Vec<&CompletedRun> = jobs.iter().collect();
     submissions.sort_by_key(|job| job.features.submitted_at);
     let mut ends: Vec<&CompletedRun> = jobs.iter().collect();
@@ -109,7 +109,7 @@ mod tests {
     fn a_job_is_estimated_with_what_had_ended_when_it_was_submitted() {
         let jobs = [ran("late", 30, 50), ran("long", 0, 100), ran("short", 10, 30), ran("short", 40, 60)];
         let mut diary = RecordingEstimator::default();
-        let accuracy = rolling(&mut diary, &jobs, Quantity::Runtime);
+        let accuracy = backtest(&mut diary, &jobs, Quantity::Runtime);
         assert_eq!(diary.learned, ["short"]);
         assert_eq!((accuracy.first_seen.jobs, accuracy.first_seen.estimated), (3, 1));
         assert_eq!(accuracy.recurring.errors.unwrap().mape, 0.0);
@@ -119,6 +119,9 @@ mod tests {
     #[test]
     fn the_answer_is_hidden_from_the_estimator() {
         let jobs = [ran("a", 0, 10), ran("a", 20, 30)];
-        assert_eq!(rolling(&mut RecordingEstimator::default(), &jobs, Quantity::Iterations).all.estimated, 0);
+        assert_eq!(
+            backtest(&mut RecordingEstimator::default(), &jobs, Quantity::Iterations).all.estimated,
+            0
+        );
     }
 }

@@ -8,7 +8,7 @@ use cohabit_policy::interference::{Configuration, GpuKind, MeasuredSet, SetMembe
 use rand_chacha::ChaCha8Rng;
 use rand_chacha::rand_core::SeedableRng;
 
-use super::chance::RandomExt;
+use super::random::RandomExt;
 
 /// What a model has never seen when it is asked.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -26,15 +26,15 @@ pub enum HoldOut {
 
 /// One division.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Fold {
+pub(crate) struct Fold {
     /// What is held out, for people: `ResNet-50 (32)`.
-    pub held_out: String,
+    pub(crate) held_out: String,
     /// Learned from.
-    pub train: Vec<MeasuredSet>,
+    pub(crate) train: Vec<MeasuredSet>,
     /// Observed before the rest is asked.
-    pub observed: Vec<MeasuredSet>,
+    pub(crate) observed: Vec<MeasuredSet>,
     /// Asked.
-    pub test: Vec<MeasuredSet>,
+    pub(crate) test: Vec<MeasuredSet>,
 }
 
 /// The part of the sets that is held out: one in so many.
@@ -45,8 +45,7 @@ const ONE_IN: usize = 5;
 /// Sets of one are always learned from: whoever is asked about was measured alone. With each newcomer (a
 /// configuration that is held out) `observed` sets are drawn on each GPU and observed before the rest is
 /// asked; they are drawn among those that ran.
-#[must_use]
-pub fn folds(measured: &[MeasuredSet], hold_out: HoldOut, observed: usize, seed: u64) -> Vec<Fold> {
+pub(crate) fn folds(measured: &[MeasuredSet], hold_out: HoldOut, observed: usize, seed: u64) -> Vec<Fold> {
     match hold_out {
         HoldOut::Sets => {
             let (train, test) = held_back(measured, ONE_IN, seed);

@@ -2,7 +2,7 @@
 
 use cohabit_policy::interference::{ColocationSet, MaxMinSharing, SetMember, SlowdownModel};
 
-use super::expected::LogSlowdown;
+use super::log_slowdown::LogSlowdown;
 
 /// How far measured pairs lie from a law with one number for each job: by 10 to 27% on three makes of GPU
 /// (section 0.2 of the notes on the papers).

@@ -2,9 +2,9 @@
 
 use cohabit_policy::interference::MeasuredSet;
 
+use super::cross_validation::{HoldOut, folds, held_back};
 use super::evaluate::EvaluationAccumulator;
 use super::model::{Epoch, Model, ModelKind, TrainError, TrainingData};
-use super::split::{HoldOut, folds, held_back};
 
 /// How a model is trained.
 #[derive(Debug, Clone, Copy)]

@@ -10,8 +10,10 @@ use cohabit_types::{
     Bandwidth, Bytes, Condition, Device, DeviceId, DeviceKind, DeviceSharing, LinkBandwidths, SharingLimits,
 };
 
-use crate::cluster_spec::{DEFAULT_INTERCONNECT_BANDWIDTH, DEFAULT_NETWORK_BANDWIDTH};
-
+/// Where nobody says how fast the network is.
+pub(crate) const DEFAULT_NETWORK_BANDWIDTH: Bandwidth = Bandwidth(25_000_000_000);
+/// Where nobody says how fast devices of a machine reach each other: 50 gigabytes in a second.
+pub(crate) const DEFAULT_INTERCONNECT_BANDWIDTH: Bandwidth = Bandwidth(400_000_000_000);
 /// More than the attempts that a machine ever hosts at once.
 const RENDEZVOUS_PORTS: Range<u16> = 29_600..30_600;
 

@@ -11,14 +11,15 @@ use cohabit_types::{AttemptId, Estimate, JobRecord, JobSpec, JobState, Time};
 
 use super::device_spans::DeviceSpanRecorder;
 use super::estimates::EvaluationEstimator;
+use super::job_result::JobResult;
 use super::metrics::{self, EvaluationCounts};
 use super::occupancy::Occupancy;
-use super::result::{EvaluationResult, JobResult};
+use super::result::EvaluationResult;
 use super::series::Series;
-use super::{Evaluation, Observer};
+use super::spec::{Evaluation, Observer};
 use crate::failure::{FailureKind, SimFailure};
-use crate::machine::SharedRunTime;
-use crate::shell::HeadHooks;
+use crate::head_hooks::HeadHooks;
+use crate::slowdown_tracker::SharedRunTime;
 
 /// What is written down.
 pub(super) struct EvaluationRecorder<'o> {

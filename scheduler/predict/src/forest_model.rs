@@ -9,8 +9,8 @@ use rand_chacha::rand_core::{Rng, SeedableRng};
 use smartcore::ensemble::random_forest_regressor::{RandomForestRegressor, RandomForestRegressorParameters};
 use smartcore::linalg::basic::matrix::DenseMatrix;
 
+use crate::features::{ANCHOR_COLUMN, FEATURE_COUNT, FeatureRow};
 use crate::history::History;
-use crate::row::{ANCHOR_COLUMN, FEATURE_COUNT, FeatureRow};
 
 /// How many jobs it is fitted to.
 const SAMPLE_SIZE: usize = 1_500;

@@ -4,7 +4,8 @@ use std::io::Read;
 
 use csv::{Reader, ReaderBuilder, StringRecord, Trim};
 
-use super::{MeasurementFormat, ReadError};
+use super::error::ReadError;
+use super::format::MeasurementFormat;
 
 /// The rows of a file.
 pub(super) struct CsvRows<R> {

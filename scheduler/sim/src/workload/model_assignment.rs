@@ -2,22 +2,18 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use cohabit_types::{
-    Demand, GpuRequest, JobSpec, LaunchMode, ModelDescription, PipelineStage, Share, Span, Spread, Time,
-};
+use cohabit_types::{Demand, GpuRequest, JobSpec, LaunchMode, ModelDescription, Share, Span, Spread, Time};
 
-use super::WorkloadJob;
+use super::assigned_model::AssignedModel;
+use super::job::WorkloadJob;
 use super::measured::Measurements;
 use super::networks::{KnownNetwork, networks};
 use super::profile::{Parallelism, describe};
-use super::sharers::SharingJobs;
+use super::sharing_jobs::SharingJobs;
+use crate::machine_spec::MachineSpec;
 use crate::program::SimProgram;
 use crate::random::Random;
-use crate::shape::MachineSpec;
 use crate::trace::TraceJob;
-
-/// With at least so many iterations the nearest whole number of them is as good as the right one.
-const MIN_ITERATIONS: u64 = 20;
 
 /// What groups of jobs train.
 pub(super) struct ModelAssignment<'m> {
@@ -33,13 +29,6 @@ pub(super) struct ModelAssignment<'m> {
 /// What a group of jobs with as many devices trains is one thing, for a name and batch size that the trace
 /// tells.
 type AssignmentKey = (String, u32, Option<(String, Option<u64>)>);
-
-#[derive(Clone)]
-pub(super) struct AssignedModel {
-    pub(super) model: ModelDescription,
-    /// Seconds for one iteration at best.
-    pub(super) pace: f64,
-}
 
 impl<'m> ModelAssignment<'m> {
     pub(super) fn new(
@@ -111,34 +100,6 @@ impl<'m> ModelAssignment<'m> {
             batch_size: job.batch.or(model.batch_size),
             ..model
         }
-    }
-}
-
-impl AssignedModel {
-    /// Iterations that take as long as the job did. Where the trace tells them, or there would be so few that
-    /// rounding shows, an iteration takes what it took there: the network is scaled in all it computes and
-    /// sends.
-    pub(super) fn lasting(self, job: &TraceJob) -> (u64, AssignedModel) {
-        let seconds = job.duration.as_secs_f64();
-        let fitting = ((seconds / self.pace).round() as u64).max(1);
-        let iterations = job.iterations.unwrap_or(fitting);
-        if job.iterations.is_none() && fitting >= MIN_ITERATIONS {
-            return (fitting, self);
-        }
-        let factor = seconds / iterations as f64 / self.pace;
-        (iterations, self.scaled(factor))
-    }
-
-    fn scaled(mut self, factor: f64) -> AssignedModel {
-        let scale = |stage: &mut PipelineStage| {
-            stage.compute_seconds *= factor;
-            stage.compute_seconds_on.values_mut().for_each(|seconds| *seconds *= factor);
-            stage.activation_bytes *= factor;
-            stage.gradient_bytes *= factor;
-        };
-        self.model.stages.iter_mut().for_each(scale);
-        self.pace *= factor;
-        self
     }
 }
 

@@ -4,7 +4,7 @@
 /// logarithm of a slowdown; least squares. All are 1 where nothing is explained.
 ///
 /// A row is the products of a job's metrics and its partners', and the logarithm.
-pub(super) fn worth(rows: &[(Vec<f64>, f64)], metrics: usize) -> Vec<f64> {
+pub(super) fn fit_importance(rows: &[(Vec<f64>, f64)], metrics: usize) -> Vec<f64> {
     let product =
         |one: usize, other: usize| -> f64 { rows.iter().map(|(row, _)| row[one] * row[other]).sum() };
     let squares: Vec<Vec<f64>> =
@@ -42,14 +42,14 @@ mod tests {
                 (vec![one, two, three], 0.8 * one + 0.2 * two - 0.1 * three)
             })
             .collect();
-        let worth = worth(&rows, 3);
+        let worth = fit_importance(&rows, 3);
         assert!((worth[0] - 1.0).abs() < 1e-9 && worth[2] == 0.0, "{worth:?}");
         assert!((0.1..0.4).contains(&worth[1]), "{worth:?}");
     }
 
     #[test]
     fn where_nothing_is_explained_all_count_the_same() {
-        assert_eq!(worth(&[(vec![1.0, 0.5], -1.0)], 2), [1.0, 1.0]);
-        assert_eq!(worth(&[], 2), [1.0, 1.0]);
+        assert_eq!(fit_importance(&[(vec![1.0, 0.5], -1.0)], 2), [1.0, 1.0]);
+        assert_eq!(fit_importance(&[], 2), [1.0, 1.0]);
     }
 }

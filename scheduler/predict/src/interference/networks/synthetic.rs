@@ -1,6 +1,6 @@
 //! Measurements that the law of shared GPUs made up, for tests.
 
-use crate::interference::chance::RandomExt;
+use crate::interference::random::RandomExt;
 use cohabit_policy::interference::{
     AnalyticInterference, ColocationSet, GpuKind, Interference, MaxMinSharing, MeasuredMember, MeasuredSet,
     SetMember, SetOutcome, SoloMetrics,

@@ -7,7 +7,7 @@ use cohabit_types::Time;
 
 /// Things to come. They stay where they were put down: only their times are sorted.
 #[derive(Debug)]
-pub(crate) struct Agenda<T> {
+pub(crate) struct EventQueue<T> {
     sequence: u64,
     /// When, in which order, and where it is.
     times: BinaryHeap<Reverse<(Time, u64, usize)>>,
@@ -16,9 +16,9 @@ pub(crate) struct Agenda<T> {
     free: Vec<usize>,
 }
 
-impl<T> Agenda<T> {
-    pub(crate) const fn new() -> Agenda<T> {
-        Agenda { sequence: 0, times: BinaryHeap::new(), entries: Vec::new(), free: Vec::new() }
+impl<T> EventQueue<T> {
+    pub(crate) const fn new() -> EventQueue<T> {
+        EventQueue { sequence: 0, times: BinaryHeap::new(), entries: Vec::new(), free: Vec::new() }
     }
 
     pub(crate) fn put(&mut self, at: Time, what: T) {

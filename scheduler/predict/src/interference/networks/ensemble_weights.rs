@@ -4,16 +4,16 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use candle_core::Tensor;
-use cohabit_policy::interference::Interference;
+use cohabit_policy::interference::{Interference, MeasuredSet};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use super::ensemble::{Ensemble, HeldOutError};
-use super::look::FeatureEncoder;
-use super::network::Network;
+use super::feature_encoder::FeatureEncoder;
+use super::network::{BaseModel, Network};
 use super::parameters::Parameters;
 use super::training::{PRECISION, TrainedNetwork};
-use crate::interference::gaussian::GAUSSIAN_KIND;
+use crate::interference::gaussian::{CorrectedModel, GAUSSIAN_KIND};
 use crate::interference::model::{Model, ModelKind, RestoreError, Weights};
 
 /// Everything that is no weight.
@@ -30,7 +30,31 @@ struct ModelMetadata {
 /// What the names of the base's tensors begin with.
 const BASE: &str = "base.";
 
-pub(super) fn weights<N: Network>(ensemble: &Ensemble<N>) -> Weights {
+impl<N: Network> Model for Ensemble<N> {
+    fn weights(&self) -> Weights {
+        weights(self)
+    }
+
+    fn features(&self) -> Vec<String> {
+        let names = ["model", "batch", "precision", "gpu", "measured pairs"].map(str::to_owned);
+        names.into_iter().chain(self.look.names()).collect()
+    }
+
+    /// The networks stay. The base that they start from learns more; networks that start from nothing are
+    /// corrected.
+    fn adapted(&self, observed: &[MeasuredSet]) -> Box<dyn Interference> {
+        let Ok(base) = base(&self.base_weights) else { return Box::new(self.clone()) };
+        let mut look = self.look.clone();
+        look.pairs.learn(observed);
+        let adapted = Ensemble { base: Arc::from(base.adapted(observed)), look, ..self.clone() };
+        match N::BASE_MODEL {
+            BaseModel::Process => Box::new(adapted),
+            BaseModel::Nothing => Box::new(CorrectedModel::of(Box::new(adapted), observed)),
+        }
+    }
+}
+
+fn weights<N: Network>(ensemble: &Ensemble<N>) -> Weights {
     let Weights { tensors, words: base } = ensemble.base_weights.clone();
     let mut tensors: BTreeMap<String, Tensor> =
         tensors.into_iter().map(|(name, tensor)| (format!("{BASE}{name}"), tensor)).collect();
@@ -72,7 +96,7 @@ pub(super) fn restored<N: Network>(weights: &Weights) -> Result<Ensemble<N>, Res
 }
 
 /// The process that these are the weights of.
-pub(super) fn base(weights: &Weights) -> Result<Box<dyn Model>, RestoreError> {
+fn base(weights: &Weights) -> Result<Box<dyn Model>, RestoreError> {
     GAUSSIAN_KIND.restore(weights)
 }
 

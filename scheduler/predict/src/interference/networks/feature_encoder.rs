@@ -8,7 +8,7 @@ use cohabit_policy::interference::{
 use serde::{Deserialize, Serialize};
 
 use super::columns::{self, Column};
-use super::pairs::PairTable;
+use super::pair_table::PairTable;
 use super::scales::{Scales, Scaling};
 
 /// What a network looks at.

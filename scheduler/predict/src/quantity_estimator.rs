@@ -7,8 +7,9 @@
 use cohabit_policy::{CompletedRun, JobFeatures};
 
 use crate::basis;
-use crate::history::{CohortStatistics, History, WINDOW};
-use crate::model::{ForestModel, TrainingSample};
+use crate::cohort_statistics::CohortStatistics;
+use crate::forest_model::{ForestModel, TrainingSample};
+use crate::history::{History, WINDOW};
 use crate::quantity::Quantity;
 
 /// The first forest is fitted to so many jobs.

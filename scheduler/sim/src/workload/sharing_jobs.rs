@@ -7,12 +7,12 @@ use cohabit_types::{
     Bytes, Demand, GpuRequest, JobSpec, LaunchMode, ModelDescription, RetryPolicy, Share, Time,
 };
 
-use super::WorkloadJob;
+use super::assigned_model::AssignedModel;
+use super::job::WorkloadJob;
 use super::measured::{MeasuredConfiguration, Measurements};
-use super::trainings::AssignedModel;
+use crate::machine_spec::MachineSpec;
 use crate::program::SimProgram;
 use crate::random::Random;
-use crate::shape::MachineSpec;
 use crate::trace::TraceJob;
 
 /// What jobs on one device train.

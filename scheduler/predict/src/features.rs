@@ -6,8 +6,8 @@
 use cohabit_policy::JobFeatures;
 use cohabit_types::Span;
 
-use crate::history::CohortStatistics;
-use crate::ledger::Statistics;
+use crate::cohort::Statistics;
+use crate::cohort_statistics::CohortStatistics;
 use crate::quantity::Quantity;
 
 /// How many numbers a job has.

@@ -1,0 +1,54 @@
+//! What was known of earlier jobs when a job was submitted: the statistics of each cohort that it belongs to.
+
+use crate::cohort::Statistics;
+
+/// What was known when a job was submitted of the jobs that ended before.
+#[derive(Debug, Default, Clone, Copy, PartialEq)]
+pub(crate) struct CohortStatistics {
+    /// Same user, group and devices.
+    pub(crate) kind: Option<Statistics>,
+    /// Same user and group.
+    pub(crate) group: Option<Statistics>,
+    /// Same user.
+    pub(crate) user: Option<Statistics>,
+    /// Same model.
+    pub(crate) model: Option<Statistics>,
+    /// Same devices.
+    pub(crate) shape: Option<Statistics>,
+    /// Any.
+    pub(crate) all: Option<Statistics>,
+}
+
+/// The jobs closest to one that is submitted.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum MatchLevel {
+    /// Same user, group and devices.
+    Kind,
+    /// Same user and group.
+    Group,
+    /// Same user.
+    User,
+    /// Same devices.
+    Shape,
+    /// Nothing in common.
+    All,
+}
+
+impl CohortStatistics {
+    /// The closest jobs of which something was known.
+    pub(crate) fn nearest(&self) -> Option<(MatchLevel, Statistics)> {
+        let from_close_to_far = [
+            (MatchLevel::Kind, self.kind),
+            (MatchLevel::Group, self.group),
+            (MatchLevel::User, self.user),
+            (MatchLevel::Shape, self.shape),
+            (MatchLevel::All, self.all),
+        ];
+        from_close_to_far.into_iter().find_map(|(likeness, seen)| Some((likeness, seen?)))
+    }
+
+    /// The value that is expected without further thought: the recent median of the closest jobs; 0 of none.
+    pub(crate) fn anchor(&self) -> f64 {
+        self.nearest().map_or(0.0, |(_, seen)| seen.median)
+    }
+}

@@ -1,0 +1,95 @@
+//! What became of one job of an evaluation.
+
+use cohabit_types::{AttemptRecord, JobRecord, JobState, Outcome, Span, Time};
+
+use crate::workload::WorkloadJob;
+
+/// What became of a job.
+#[derive(Debug, Clone, PartialEq)]
+pub struct JobResult {
+    /// When it was submitted.
+    pub submitted: Time,
+    /// When it was first given devices.
+    pub started: Option<Time>,
+    /// When it ended.
+    pub ended: Option<Time>,
+    /// As what.
+    pub state: JobState,
+    /// What it held, in thousandths of a device.
+    pub devices_milli: u64,
+    /// On how many nodes, the last time.
+    pub nodes: usize,
+    /// When each attempt began and ended.
+    pub attempts: Vec<(Time, Time)>,
+    /// How many of them found no memory left on their device.
+    pub out_of_memory: usize,
+    /// How long it takes at its best place, alone.
+    pub ideal: Span,
+    /// By how much an iteration took longer at its last place than at the best; only of jobs with a graph.
+    pub gang_slowdown: Option<f64>,
+}
+
+impl JobResult {
+    /// Nothing became of it yet.
+    pub(super) fn submitted(job: &WorkloadJob) -> JobResult {
+        JobResult {
+            submitted: job.at,
+            started: None,
+            ended: None,
+            state: JobState::Pending,
+            devices_milli: job.spec.demand.total_milli(),
+            nodes: 0,
+            attempts: Vec::new(),
+            out_of_memory: 0,
+            ideal: job.ideal(),
+            gang_slowdown: None,
+        }
+    }
+
+    /// It ended like this.
+    pub(super) fn take(&mut self, record: &JobRecord) {
+        let last = record.latest();
+        let ended = |ended_at: Option<Time>| ended_at.unwrap_or(Time::NEVER);
+        let attempts = record.attempts.iter().map(|attempt| (attempt.started_at, ended(attempt.ended_at)));
+        self.attempts = attempts.collect();
+        self.out_of_memory = record.attempts.iter().filter(|attempt| ran_out_of_memory(attempt)).count();
+        self.started = self.attempts.first().map(|(started, _)| *started);
+        self.ended = record.ended_at;
+        self.state = record.state;
+        let mut nodes: Vec<&str> =
+            last.map_or_else(Vec::new, |it| it.ranks.iter().map(|rank| rank.node.as_str()).collect());
+        nodes.sort_unstable();
+        nodes.dedup();
+        self.nodes = nodes.len();
+    }
+
+    /// How often it was stopped to make room.
+    #[must_use]
+    pub fn preemptions(&self) -> usize {
+        // The last attempt was not followed by another, however it ended.
+        let last = usize::from(self.state != JobState::OutOfMemory);
+        self.attempts.len().saturating_sub(last + self.out_of_memory)
+    }
+
+    /// From submission to end.
+    #[must_use]
+    pub fn completion_time(&self) -> Option<Span> {
+        Some(self.ended?.since(self.submitted))
+    }
+
+    /// How long it held devices, over all attempts.
+    #[must_use]
+    pub fn ran(&self) -> Span {
+        self.attempts.iter().fold(Span::ZERO, |sum, (started, ended)| sum + ended.since(*started))
+    }
+
+    /// How long it waited for devices, before its first attempt and between attempts.
+    #[must_use]
+    pub fn waited(&self) -> Option<Span> {
+        Some(self.completion_time()? - self.ran())
+    }
+}
+
+fn ran_out_of_memory(attempt: &AttemptRecord) -> bool {
+    attempt.ranks.iter().any(|rank| matches!(rank.outcome, Some(Outcome::OutOfGpuMemory { .. })))
+}

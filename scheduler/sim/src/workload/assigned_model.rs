@@ -1,0 +1,43 @@
+//! The model that a job trains, scaled so that the training lasts as long as the job of the trace did.
+
+use cohabit_types::{ModelDescription, PipelineStage};
+
+use crate::trace::TraceJob;
+
+#[derive(Clone)]
+pub(super) struct AssignedModel {
+    pub(super) model: ModelDescription,
+    /// Seconds for one iteration at best.
+    pub(super) pace: f64,
+}
+
+impl AssignedModel {
+    /// Iterations that take as long as the job did. Where the trace tells them, or there would be so few that
+    /// rounding shows, an iteration takes what it took there: the network is scaled in all it computes and
+    /// sends.
+    pub(super) fn lasting(self, job: &TraceJob) -> (u64, AssignedModel) {
+        let seconds = job.duration.as_secs_f64();
+        let fitting = ((seconds / self.pace).round() as u64).max(1);
+        let iterations = job.iterations.unwrap_or(fitting);
+        if job.iterations.is_none() && fitting >= MIN_ITERATIONS {
+            return (fitting, self);
+        }
+        let factor = seconds / iterations as f64 / self.pace;
+        (iterations, self.scaled(factor))
+    }
+
+    fn scaled(mut self, factor: f64) -> AssignedModel {
+        let scale = |stage: &mut PipelineStage| {
+            stage.compute_seconds *= factor;
+            stage.compute_seconds_on.values_mut().for_each(|seconds| *seconds *= factor);
+            stage.activation_bytes *= factor;
+            stage.gradient_bytes *= factor;
+        };
+        self.model.stages.iter_mut().for_each(scale);
+        self.pace *= factor;
+        self
+    }
+}
+
+/// With at least so many iterations the nearest whole number of them is as good as the right one.
+const MIN_ITERATIONS: u64 = 20;
