@@ -6,10 +6,9 @@ use std::path::Path;
 use std::process::ExitCode;
 
 use clap::Parser as _;
+use cohabit_console::{CommandError, CommandErrorKind, output};
 
 use crate::arguments::{CommandLine, OutputFormat, Submission, Verb};
-use crate::failure::{CommandError, CommandErrorKind};
-use crate::output;
 use crate::script::Script;
 use crate::usage::usage_message;
 
@@ -85,7 +84,7 @@ impl CommandLineError {
                 return u8::try_from(error.exit_code()).unwrap_or(2).into();
             }
         };
-        output::failure(&failure, format);
+        output::print_error(&failure, format);
         failure.exit_code()
     }
 }

@@ -7,10 +7,10 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use cohabit_client::{Client, ConnectOptions, Token};
+use cohabit_console::{CommandError, CommandErrorKind};
 
 use crate::arguments::ConnectionArguments;
 use crate::config::{RawSettings, SettingKey, Settings};
-use crate::failure::{CommandError, CommandErrorKind};
 
 /// The file in a head's state folder that says where it listens.
 const ADDRESS: &str = "address";
@@ -116,7 +116,7 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let flags = ConnectionArguments { state: Some(folder.path().join("none")), ..Default::default() };
         let failure = head(&settings(&flags).unwrap()).unwrap_err();
-        assert_eq!(failure.trouble, CommandErrorKind::Configuration);
+        assert_eq!(failure.kind, CommandErrorKind::Configuration);
         assert!(failure.message.contains("none/address cannot be read"), "{failure}");
         assert!(failure.message.contains("--head HOST:PORT"), "{failure}");
     }
@@ -127,7 +127,7 @@ mod tests {
         fs::write(folder.path().join("admin.token"), "").unwrap();
         let flags = ConnectionArguments { state: Some(folder.path().into()), ..Default::default() };
         let failure = head(&settings(&flags).unwrap()).unwrap_err();
-        assert_eq!(failure.trouble, CommandErrorKind::Unreachable);
+        assert_eq!(failure.kind, CommandErrorKind::Unreachable);
         assert!(failure.message.contains("does not run"), "{failure}");
     }
 
@@ -144,7 +144,7 @@ mod tests {
     #[test]
     fn a_missing_token_is_refused_with_its_path() {
         let failure = read_token(Path::new("/nonexistent/token")).err().unwrap();
-        assert_eq!(failure.trouble, CommandErrorKind::Configuration);
+        assert_eq!(failure.kind, CommandErrorKind::Configuration);
         assert!(failure.message.starts_with("no usable token in /nonexistent/token"), "{failure}");
     }
 }

@@ -4,29 +4,30 @@
 //! `commands` does it, `render` and `output` show it, and `failure` says how it ended.
 
 mod arguments;
+mod clock;
 mod command_line;
 mod commands;
 mod config;
 mod connect;
 #[cfg(feature = "daemon")]
 mod daemon;
-mod failure;
 #[cfg(feature = "fuzzing")]
 #[doc(hidden)]
 pub mod fuzzing;
 mod nearest;
-mod output;
-#[cfg(any(feature = "simulate", feature = "predict"))]
-mod page;
-mod place;
+mod process;
 mod render;
 mod script;
 mod specification;
 mod usage;
 mod values;
+#[cfg(feature = "worker")]
+mod worker_directory;
 
 use std::env;
 use std::process::ExitCode;
+
+use cohabit_console::output;
 
 /// Does what the command line says.
 pub fn main() -> ExitCode {
@@ -38,7 +39,7 @@ pub fn main() -> ExitCode {
     match commands::dispatch(verb) {
         Ok(code) => code,
         Err(failure) => {
-            output::failure(&failure, format);
+            output::print_error(&failure, format);
             failure.exit_code()
         }
     }

@@ -6,18 +6,17 @@
 use std::collections::BTreeMap;
 use std::env;
 use std::ffi::OsString;
-use std::fs;
 use std::path::{Path, PathBuf};
 
 use cohabit_client::proto::{
     Command, ComputeLimit, Demand, EnforcementRequirement, Entrypoint, GpuRequest, JobSpec, LaunchMode,
-    ModelDescription, RetryPolicy, Sharing, Stop,
+    RetryPolicy, Sharing, Stop,
 };
+use cohabit_console::CommandError;
+use cohabit_console::model_description::read_model_description;
 use jiff::Zoned;
 
 use crate::arguments::JobArguments;
-use crate::failure::CommandError;
-use crate::place::line_of;
 use crate::script::Script;
 use crate::values::{EnvArgument, NodeCount, on_each_node};
 
@@ -98,7 +97,11 @@ pub(crate) fn specify(
         retry: RetryPolicy { limit: job.retries.unwrap_or(0), ..RetryPolicy::default() },
         stop: Stop { warning: job.stop_signal, grace: job.grace.unwrap_or_else(|| Stop::default().grace) },
         group: job.group.clone(),
-        model: job.model.as_deref().map(|file| description(&surroundings.folder.join(file))).transpose()?,
+        model: job
+            .model
+            .as_deref()
+            .map(|file| read_model_description(&surroundings.folder.join(file)))
+            .transpose()?,
         iterations: job.iterations,
         checkpoint: checkpoint.transpose()?,
         held: job.hold,
@@ -169,22 +172,6 @@ fn inherited_value(name: &str, surroundings: &SubmitContext) -> Result<String, C
         CommandError::invalid(format!(
             "--env {name} takes over a variable that is not set here: write --env {name}=VALUE"
         ))
-    })
-}
-
-/// Reads a description of what is trained; an error names the line.
-pub(crate) fn description(file: &Path) -> Result<ModelDescription, CommandError> {
-    let text = fs::read_to_string(file).map_err(|error| {
-        CommandError::invalid(format!("the description {} cannot be read: {error}", file.display()))
-    })?;
-    understood(file, &text)
-}
-
-/// What this text, which lies in the file, says of a model.
-pub(crate) fn understood(file: &Path, text: &str) -> Result<ModelDescription, CommandError> {
-    toml::from_str(text).map_err(|error| {
-        let line = line_of(text, error.span().map_or(0, |span| span.start));
-        CommandError::invalid(format!("{}:{line}: {}", file.display(), error.message()))
     })
 }
 

@@ -3,13 +3,12 @@
 use std::process::ExitCode;
 
 use cohabit_client::proto::{ChangeResult, JobChange, JobId};
+use cohabit_console::{CommandError, output, with_schema};
 
 use crate::arguments::{ChangeArguments, OutputFormat};
 use crate::connect::connect;
-use crate::failure::CommandError;
-use crate::output;
 use crate::render::changes;
-use crate::render::documents::{ChangeDocument, ChangeListDocument, with_schema};
+use crate::render::documents::{ChangeDocument, ChangeListDocument};
 
 pub(super) async fn change(change: JobChange, arguments: ChangeArguments) -> Result<ExitCode, CommandError> {
     let client = connect(&arguments.connection).await?;
@@ -35,15 +34,15 @@ fn tell(
     if format == OutputFormat::Json {
         let changes =
             verdicts.iter().map(|(job, verdict)| ChangeDocument::new(change, *job, verdict)).collect();
-        return output::document(&with_schema(ChangeListDocument { changes }));
+        return output::print_document(&with_schema(ChangeListDocument { changes }));
     }
     for (job, verdict) in verdicts {
         let sentence = changes::verdict(change, *job, verdict);
         match (verdict, format) {
-            (ChangeResult::Refused(_), _) => output::message(&format!("error: {sentence}")),
-            (ChangeResult::Done, OutputFormat::Quiet) => output::data(&job.to_string())?,
+            (ChangeResult::Refused(_), _) => output::print_message(&format!("error: {sentence}")),
+            (ChangeResult::Done, OutputFormat::Quiet) => output::print_text(&job.to_string())?,
             (ChangeResult::Already, OutputFormat::Quiet) => {}
-            (ChangeResult::Done | ChangeResult::Already, _) => output::data(&sentence)?,
+            (ChangeResult::Done | ChangeResult::Already, _) => output::print_text(&sentence)?,
         }
     }
     Ok(())

@@ -23,12 +23,11 @@ mod processes;
 
 use std::process::ExitCode;
 
+use cohabit_console::{CommandError, Screen, output, with_schema};
+
 use self::findings::{Diagnosis, Finding, Findings};
 use crate::arguments::{DoctorArguments, OutputFormat};
 use crate::connect::{settings, state_folder};
-use crate::failure::CommandError;
-use crate::output::{self, Screen};
-use crate::render::documents::with_schema;
 
 /// Something is broken.
 const EXIT_BROKEN: u8 = 78;
@@ -58,14 +57,14 @@ fn gpus_without_worker() -> Finding {
 fn tell(findings: &Findings, format: OutputFormat) -> Result<ExitCode, CommandError> {
     let is_broken = |finding: &&Finding| finding.judgement == Diagnosis::Broken;
     match format {
-        OutputFormat::Json => output::document(&with_schema(findings))?,
-        OutputFormat::Table | OutputFormat::Wide => output::data(&findings.table(Screen::of_stdout()))?,
+        OutputFormat::Json => output::print_document(&with_schema(findings))?,
+        OutputFormat::Table | OutputFormat::Wide => output::print_text(&findings.table(Screen::of_stdout()))?,
         OutputFormat::Quiet => {
             findings
                 .findings
                 .iter()
                 .filter(is_broken)
-                .try_for_each(|finding| output::data(finding.matter))?;
+                .try_for_each(|finding| output::print_text(finding.matter))?;
         }
     }
     match findings.findings.iter().any(|finding| is_broken(&finding)) {

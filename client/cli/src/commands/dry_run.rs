@@ -10,12 +10,10 @@ mod words;
 use std::process::ExitCode;
 
 use cohabit_client::{Client, Submission};
+use cohabit_console::{CommandError, output, with_schema};
 use jiff::tz::TimeZone;
 
 use crate::arguments::OutputFormat;
-use crate::failure::CommandError;
-use crate::output;
-use crate::render::documents::with_schema;
 use fitting::fitting_nodes;
 use plan::DryRunDocument;
 use words::words;
@@ -30,7 +28,7 @@ pub(super) async fn dry_run(
     let fitting = fitting_nodes(&spec.demand, &client.nodes().await?);
     match format {
         OutputFormat::Json => {
-            output::document(&with_schema(DryRunDocument::new(
+            output::print_document(&with_schema(DryRunDocument::new(
                 spec,
                 submission.key(),
                 fitting,
@@ -39,7 +37,7 @@ pub(super) async fn dry_run(
         }
         OutputFormat::Quiet => {}
         OutputFormat::Table | OutputFormat::Wide => {
-            output::data(&words(spec, &fitting, &consideration, &TimeZone::system()))?;
+            output::print_text(&words(spec, &fitting, &consideration, &TimeZone::system()))?;
         }
     }
     Ok(ExitCode::SUCCESS)

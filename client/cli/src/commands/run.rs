@@ -7,15 +7,15 @@ use std::process::ExitCode;
 
 use cohabit_client::proto::{JobChange, JobId, JobSpec, JobState, LaunchMode};
 use cohabit_client::{Client, JobHandle, LogOptions};
+use cohabit_console::{CommandError, CommandErrorKind, output};
 use futures::TryStreamExt as _;
 use futures::stream;
 use tokio::signal::unix::{SignalKind, signal};
 
-use super::{dry_run, exit_code, logs, submission};
+use super::{dry_run, logs, submission};
 use crate::arguments::RunArguments;
 use crate::connect::connect;
-use crate::failure::{CommandError, CommandErrorKind};
-use crate::output;
+use crate::process::exit_code;
 
 pub(super) async fn run(arguments: RunArguments) -> Result<ExitCode, CommandError> {
     let format = arguments.submission.display.output;
@@ -29,14 +29,14 @@ pub(super) async fn run(arguments: RunArguments) -> Result<ExitCode, CommandErro
         CommandError::new(CommandErrorKind::InputOutput, format!("Ctrl-C cannot be watched for: {error}"))
     })?;
     let job = client.submit(&submission).await?;
-    output::message(&format!("job {} submitted", job.id()));
+    output::print_message(&format!("job {} submitted", job.id()));
 
     let mut followed = pin!(follow(&client, &job, submission.spec()));
     tokio::select! {
         ended = &mut followed => return ended,
         _ = interrupts.recv() => {}
     }
-    output::message(&format!("cancelling job {}; press Ctrl-C again to leave at once", job.id()));
+    output::print_message(&format!("cancelling job {}; press Ctrl-C again to leave at once", job.id()));
     let cancelled = async {
         client.change(JobChange::Cancel, &[job.id()]).await?;
         followed.await
@@ -52,11 +52,11 @@ pub(super) async fn run(arguments: RunArguments) -> Result<ExitCode, CommandErro
 async fn follow(client: &Client, job: &JobHandle, spec: &JobSpec) -> Result<ExitCode, CommandError> {
     match spec.array {
         None => show_output(client, job.id(), spec).await?,
-        Some(_) => output::message("an array's output is not shown: see `cohabit logs ID.INDEX`"),
+        Some(_) => output::print_message("an array's output is not shown: see `cohabit logs ID.INDEX`"),
     }
     let ended = job.wait().await?;
     if ended.state != JobState::Completed {
-        output::message(&format!("job {} {}: {}", ended.id, ended.state, ended.reason));
+        output::print_message(&format!("job {} {}: {}", ended.id, ended.state, ended.reason));
     }
     Ok(exit_code(ended.shell_code().unwrap_or(0)))
 }
@@ -70,7 +70,7 @@ async fn show_output(client: &Client, job: JobId, spec: &JobSpec) -> Result<(), 
             Ok(Some(part)) => logs::print(&part)?,
             Ok(None) => return Ok(()),
             Err(error) => {
-                output::message(&format!("the output cannot be shown any more: {error}"));
+                output::print_message(&format!("the output cannot be shown any more: {error}"));
                 return Ok(());
             }
         }

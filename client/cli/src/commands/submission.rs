@@ -2,10 +2,9 @@
 
 use cohabit_client::proto::{Dependency, JobSpec};
 use cohabit_client::{Client, Submission};
+use cohabit_console::{CommandError, output};
 
 use crate::arguments;
-use crate::failure::CommandError;
-use crate::output;
 use crate::specification::{SubmitContext, specify};
 use crate::values::DependencyArgument;
 
@@ -16,7 +15,7 @@ pub(super) async fn prepare(
 ) -> Result<Submission, CommandError> {
     if let Some(script) = &arguments.script {
         for line in script.late_directives() {
-            output::message(&format!(
+            output::print_message(&format!(
                 "note: line {line} of the script is not read, because it stands behind the first command"
             ));
         }

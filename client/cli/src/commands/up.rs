@@ -2,6 +2,7 @@
 
 use std::process::ExitCode;
 
+use cohabit_console::{CommandError, output};
 use cohabit_head::{HeadDaemon, HeadOptions};
 use cohabit_worker_daemon::{WorkerDaemon, WorkerOptions};
 
@@ -11,8 +12,7 @@ use crate::arguments::UpArguments;
 use crate::config::Settings;
 use crate::connect::read_token;
 use crate::daemon::{self, ShutdownSignals};
-use crate::failure::CommandError;
-use crate::output;
+use crate::worker_directory::create_within;
 
 pub(super) fn up(arguments: UpArguments) -> Result<ExitCode, CommandError> {
     let mut flags = head::flags(&arguments.head)?;
@@ -28,10 +28,10 @@ async fn serve(options: HeadOptions, settings: Settings) -> Result<(), CommandEr
     let state = options.state_dir.clone();
     let mut head = HeadDaemon::start(options).await.map_err(head::failure)?;
     let token = read_token(&head.worker_token_file())?;
-    let state = worker::within(&state)?;
+    let state = create_within(&state)?;
     let options = worker::options(&settings, local_address(&head).to_string(), token, state)?;
     let mut worker = joined(options).await?;
-    output::data(&format!("{}; {} works here", head::ready(&head), worker.name()))?;
+    output::print_text(&format!("{}; {} works here", head::ready(&head), worker.name()))?;
     let failed = tokio::select! {
         () = signals.wait() => None,
         error = head.failed() => Some(head::failure(error)),

@@ -4,13 +4,12 @@ use std::fs;
 use std::io::ErrorKind;
 use std::path::Path;
 
+use cohabit_console::{CommandError, line_of};
 use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 
 use super::{RawSettings, SettingKey};
-use crate::failure::CommandError;
 use crate::nearest::nearest;
-use crate::place::line_of;
 
 /// What a file says; nothing if there is no such file.
 pub(super) fn read(path: &Path) -> Result<Option<RawSettings>, CommandError> {

@@ -11,7 +11,8 @@ use std::collections::BTreeMap;
 use std::env;
 use std::path::{Path, PathBuf};
 
-use crate::failure::CommandError;
+use cohabit_console::CommandError;
+
 #[cfg(feature = "fuzzing")]
 pub(crate) use file::parse;
 pub(crate) use key::SettingKey;
@@ -112,7 +113,7 @@ impl Setting<'_> {
         read(self.text).map_err(|error| {
             let message = format!("{}: {error}", self.place());
             match self.origin {
-                SettingSource::Flag => CommandError::new(crate::failure::CommandErrorKind::Usage, message),
+                SettingSource::Flag => CommandError::new(cohabit_console::CommandErrorKind::Usage, message),
                 SettingSource::Environment | SettingSource::File(_) => CommandError::configuration(message),
             }
         })

@@ -12,12 +12,10 @@ mod moments;
 pub(crate) mod node_documents;
 pub(crate) mod nodes_table;
 mod progress;
-pub(crate) mod table;
+pub(crate) mod states;
 pub(crate) mod tokens_table;
 
 pub(crate) use self::moments::{local_time, rfc3339};
-#[cfg(any(feature = "demo", feature = "worker"))]
-pub(crate) use self::progress::format_number;
 #[cfg(feature = "demo")]
 pub(crate) use self::progress::progress_text;
 

@@ -1,11 +1,11 @@
 //! Models of interference: what the head goes by, a line for each version, and the same for scripts.
 
 use cohabit_client::proto::{ModelChoice, ModelRecord, Models};
+use cohabit_console::{Screen, table};
 use jiff::tz::TimeZone;
 use serde::Serialize;
 
-use super::{local_time, rfc3339, table};
-use crate::output::Screen;
+use super::{local_time, rfc3339};
 
 /// The version that the head goes by: its number, or `base`.
 pub(crate) fn current(models: &Models) -> String {
@@ -118,8 +118,8 @@ mod tests {
     use cohabit_client::proto::Time;
 
     use super::*;
-    use crate::output::Colour;
-    use crate::render::documents::with_schema;
+    use cohabit_console::Colour;
+    use cohabit_console::with_schema;
 
     fn version(number: u32, kind: &str) -> ModelRecord {
         ModelRecord {

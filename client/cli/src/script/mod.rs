@@ -10,9 +10,9 @@ use std::io::Read;
 use std::path::{Path, PathBuf};
 
 use clap::{Args as _, Command};
+use cohabit_console::CommandError;
 
 use crate::arguments::JobArguments;
-use crate::failure::CommandError;
 use crate::usage::usage_message;
 
 /// Larger files that start with `#!` are programs with a script in front; they stay where they are.

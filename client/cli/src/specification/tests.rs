@@ -1,5 +1,7 @@
 //! From flags to a job specification.
 
+use std::fs;
+
 use clap::Parser;
 use cohabit_client::proto::{Bytes, LaunchMode, Share, Slowdown, Span, Spread};
 

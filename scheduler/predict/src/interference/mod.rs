@@ -34,5 +34,5 @@ pub use measurements::{MeasurementFormat, ReadError, read};
 pub use model::{Epoch, Model, ModelKind, RestoreError, TrainError, TrainingData, Weights};
 pub use pretrained::pretrained;
 pub use split::{Fold, HoldOut, folds, held_back};
-pub use stored::{DatasetSummary, HeldOutMetrics, ModelCard, StoreError, StoredModel};
+pub use stored::{DatasetSummary, FileAction, HeldOutMetrics, ModelCard, StoreError, StoredModel};
 pub use training::ModelTrainer;

@@ -5,8 +5,7 @@ use std::path::Path;
 use std::time::Duration;
 
 use cohabit_client::{Client, JobBuilder, JobHandle};
-
-use crate::failure::{CommandError, CommandErrorKind};
+use cohabit_console::{CommandError, CommandErrorKind};
 
 /// A part of a slot for each job: two share one.
 const SHARE: f64 = 0.5;

@@ -1,10 +1,8 @@
 //! What was found, and how it is shown.
 
+use cohabit_console::{Screen, table};
 use comfy_table::{Cell, Color};
 use serde::Serialize;
-
-use crate::output::Screen;
-use crate::render::table;
 
 /// What was found about one matter.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]

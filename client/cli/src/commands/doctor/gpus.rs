@@ -8,8 +8,8 @@ use cohabit_worker_daemon::gpu::{NoGpus, NvmlSession};
 use super::findings::Finding;
 use super::{device_files, gpu_processes, mps, probe};
 use crate::arguments::DoctorArguments;
-use crate::commands::worker::start::WORKER_FOLDER;
 use crate::config::{SettingKey, Settings};
+use crate::worker_directory::WORKER_FOLDER;
 
 const DRIVER: &str = "gpu driver";
 const GPU: &str = "gpu";

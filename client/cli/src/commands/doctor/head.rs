@@ -9,7 +9,7 @@ use cohabit_client::proto::{Filter, NodeRecord, Span, Time};
 use cohabit_client::{Client, Error};
 
 use super::findings::Finding;
-use crate::commands::now;
+use crate::clock::now;
 use crate::config::{SettingKey, Settings};
 use crate::connect::place;
 
