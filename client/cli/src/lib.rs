@@ -5,21 +5,22 @@
 
 mod arguments;
 mod clock;
+mod closest_name;
 mod command_line;
 mod commands;
 mod config;
-mod connect;
 #[cfg(feature = "daemon")]
 mod daemon;
+mod endpoint;
 #[cfg(feature = "fuzzing")]
 #[doc(hidden)]
 pub mod fuzzing;
-mod nearest;
+mod job_spec;
+mod log_writer;
 mod process;
 mod render;
 mod script;
-mod specification;
-mod usage;
+mod usage_message;
 mod values;
 #[cfg(feature = "worker")]
 mod worker_directory;
@@ -29,18 +30,20 @@ use std::process::ExitCode;
 
 use cohabit_console::output;
 
+use self::command_line::ParsedCommandLine;
+
 /// Does what the command line says.
 pub fn main() -> ExitCode {
-    let verb = match command_line::read(env::args_os().collect()) {
-        Ok(verb) => verb,
-        Err(unread) => return unread.tell(),
+    let ParsedCommandLine { verb, script } = match command_line::read(env::args_os().collect()) {
+        Ok(parsed) => parsed,
+        Err(error) => return error.report(),
     };
     let format = verb.format();
-    match commands::dispatch(verb) {
+    match commands::dispatch(verb, script) {
         Ok(code) => code,
-        Err(failure) => {
-            output::print_error(&failure, format);
-            failure.exit_code()
+        Err(error) => {
+            output::print_error(&error, format);
+            error.exit_code()
         }
     }
 }

@@ -4,10 +4,8 @@ use std::process::ExitCode;
 
 use cohabit_console::{CommandError, CommandErrorKind};
 
-/// Runs a client command to its end, on this thread.
-pub(crate) fn block_on(
-    command: impl Future<Output = Result<ExitCode, CommandError>>,
-) -> Result<ExitCode, CommandError> {
+/// Runs a future of a client command to its end, on this thread.
+pub(crate) fn block_on<T>(command: impl Future<Output = Result<T, CommandError>>) -> Result<T, CommandError> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().map_err(|error| {
         CommandError::new(CommandErrorKind::InputOutput, format!("cannot create an event loop: {error}"))
     })?;

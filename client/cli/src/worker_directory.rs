@@ -8,7 +8,7 @@ use cohabit_console::{CommandError, CommandErrorKind};
 use nix::unistd::geteuid;
 
 use crate::config::{SettingKey, SettingSource, Settings};
-use crate::connect::state_folder;
+use crate::endpoint::state_folder;
 
 /// The worker's folder within a state folder that is not its own.
 pub(crate) const WORKER_FOLDER: &str = "worker";

@@ -5,11 +5,12 @@
 //!
 //! What is said of a group of flags or verbs is no doc comment: clap would say it of the verb that has them.
 
+mod cluster;
 mod connection;
 mod daemons;
 mod job;
+mod jobs;
 mod models;
-mod queue;
 mod submission;
 mod tokens;
 
@@ -22,16 +23,17 @@ use cohabit_lab::profile::ProfileArguments;
 #[cfg(feature = "simulate")]
 use cohabit_lab::simulate::SimulateArguments;
 
-pub(crate) use self::connection::{AddressArguments, ConnectionArguments};
+pub(crate) use self::cluster::{DoctorArguments, NodesArguments, TopArguments};
+pub(crate) use self::connection::ConnectionArguments;
 pub(crate) use self::daemons::*;
 pub(crate) use self::job::JobArguments;
+pub(crate) use self::jobs::*;
 pub(crate) use self::models::ModelsArguments;
-pub(crate) use self::queue::*;
-pub(crate) use self::submission::{RunArguments, Submission, SubmitArguments};
+pub(crate) use self::submission::{RunArguments, SubmissionArguments, SubmitArguments};
 pub(crate) use self::tokens::{
     TokenArguments, TokenCreateArguments, TokenListArguments, TokenRevokeArguments, TokenVerb,
 };
-pub(crate) use cohabit_console::{DisplayArguments, OutputFormat};
+pub(crate) use cohabit_console::OutputFormat;
 
 /// Shown below the list of commands.
 const AFTER_HELP: &str = "\
@@ -153,7 +155,7 @@ pub(crate) struct TrainArguments {
 
 impl Verb {
     /// The job to submit, if one is.
-    pub(crate) fn submission(&mut self) -> Option<&mut Submission> {
+    pub(crate) fn submission(&self) -> Option<&SubmissionArguments> {
         if let Verb::Submit(SubmitArguments { submission, .. }) | Verb::Run(RunArguments { submission, .. }) =
             self
         {

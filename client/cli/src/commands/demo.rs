@@ -5,8 +5,8 @@
 
 mod cluster;
 mod display;
+mod jobs;
 mod report;
-mod trainings;
 
 use std::process::ExitCode;
 use std::thread::available_parallelism;
@@ -19,7 +19,7 @@ use futures::stream::select_all;
 
 use self::cluster::DemoCluster;
 use self::display::DemoDisplay;
-use self::trainings::{DemoTraining, trainings};
+use self::jobs::{DemoTraining, trainings};
 use crate::arguments::DemoArguments;
 use crate::config::{SettingKey, Settings};
 use crate::daemon::{self, ShutdownSignals};

@@ -1,11 +1,11 @@
 //! `--dry-run`: checks a job as its submission would be, and shows where it would go, beside whom and at what
 //! cost. Submits nothing.
 
-mod fitting;
-mod plan;
+mod document;
+mod fitting_nodes;
 #[cfg(test)]
 mod tests;
-mod words;
+mod text;
 
 use std::process::ExitCode;
 
@@ -13,10 +13,10 @@ use cohabit_client::{Client, Submission};
 use cohabit_console::{CommandError, output, with_schema};
 use jiff::tz::TimeZone;
 
+use self::document::DryRunDocument;
+use self::fitting_nodes::fitting_nodes;
+use self::text::describe_dry_run;
 use crate::arguments::OutputFormat;
-use fitting::fitting_nodes;
-use plan::DryRunDocument;
-use words::words;
 
 pub(super) async fn dry_run(
     client: &Client,
@@ -24,7 +24,7 @@ pub(super) async fn dry_run(
     format: OutputFormat,
 ) -> Result<ExitCode, CommandError> {
     let spec = submission.spec();
-    let consideration = client.dry_run(submission).await?;
+    let dry_run = client.dry_run(submission).await?;
     let fitting = fitting_nodes(&spec.demand, &client.nodes().await?);
     match format {
         OutputFormat::Json => {
@@ -32,12 +32,12 @@ pub(super) async fn dry_run(
                 spec,
                 submission.key(),
                 fitting,
-                &consideration,
+                &dry_run,
             )))?;
         }
         OutputFormat::Quiet => {}
         OutputFormat::Table | OutputFormat::Wide => {
-            output::print_text(&words(spec, &fitting, &consideration, &TimeZone::system()))?;
+            output::print_text(&describe_dry_run(spec, &fitting, &dry_run, &TimeZone::system()))?;
         }
     }
     Ok(ExitCode::SUCCESS)

@@ -8,7 +8,7 @@ use jiff::tz::TimeZone;
 
 use super::logs::resolve_one;
 use crate::arguments::{ExplainArguments, OutputFormat};
-use crate::connect::connect;
+use crate::endpoint::connect;
 use crate::render::documents::ExplanationDocument;
 use crate::render::local_time;
 

@@ -8,7 +8,7 @@ use jiff::tz::TimeZone;
 
 use crate::arguments::{ListArguments, OutputFormat};
 use crate::clock::now;
-use crate::connect::connect;
+use crate::endpoint::connect;
 use crate::render::documents::{JobDocument, JobListDocument};
 use crate::render::jobs_table::{ColumnSet, jobs_table};
 

@@ -9,7 +9,8 @@ use futures::TryStreamExt as _;
 use serde::Serialize;
 
 use crate::arguments::{LogsArguments, OutputFormat};
-use crate::connect::connect;
+use crate::endpoint::connect;
+use crate::log_writer::LogWriter;
 use crate::render::rfc3339;
 
 pub(super) async fn logs(arguments: LogsArguments) -> Result<ExitCode, CommandError> {
@@ -22,13 +23,19 @@ pub(super) async fn logs(arguments: LogsArguments) -> Result<ExitCode, CommandEr
         at_end: if arguments.follow { FollowMode::Wait } else { FollowMode::Return },
     };
     let mut parts = client.log_parts(job, options);
-    while let Some(part) = parts.try_next().await? {
-        match arguments.display.output {
-            OutputFormat::Json => print_lines(&part)?,
-            OutputFormat::Table | OutputFormat::Wide | OutputFormat::Quiet => print(&part)?,
+    let mut writer = LogWriter::start(match arguments.display.output {
+        OutputFormat::Json => print_lines,
+        OutputFormat::Table | OutputFormat::Wide | OutputFormat::Quiet => print,
+    });
+    let ended = loop {
+        match parts.try_next().await {
+            Ok(Some(part)) => writer.write(part).await?,
+            Ok(None) => break Ok(ExitCode::SUCCESS),
+            Err(error) => break Err(error.into()),
         }
-    }
-    Ok(ExitCode::SUCCESS)
+    };
+    writer.finish().await?;
+    ended
 }
 
 /// The one job that this reference means.

@@ -39,12 +39,13 @@ use cohabit_console::CommandError;
 
 use crate::arguments::Verb;
 use crate::process::block_on;
+use crate::script::Script;
 
 /// Does what was asked for.
-pub(crate) fn dispatch(verb: Verb) -> Result<ExitCode, CommandError> {
+pub(crate) fn dispatch(verb: Verb, script: Option<Script>) -> Result<ExitCode, CommandError> {
     match verb {
-        Verb::Submit(arguments) => block_on(submit::submit(arguments)),
-        Verb::Run(arguments) => block_on(run::run(arguments)),
+        Verb::Submit(arguments) => block_on(submit::submit(arguments, script)),
+        Verb::Run(arguments) => block_on(run::run(arguments, script)),
         Verb::List(arguments) => block_on(list::list(arguments)),
         Verb::Show(arguments) => block_on(show::show(arguments)),
         Verb::Logs(arguments) => block_on(logs::logs(arguments)),
@@ -59,7 +60,7 @@ pub(crate) fn dispatch(verb: Verb) -> Result<ExitCode, CommandError> {
         Verb::Token(arguments) => block_on(token::token(arguments.verb)),
         Verb::Worker(arguments) => worker::worker(arguments.verb),
         Verb::Top(arguments) => block_on(top::top(arguments)),
-        Verb::Doctor(arguments) => block_on(doctor::doctor(arguments)),
+        Verb::Doctor(arguments) => doctor::doctor(arguments),
         #[cfg(feature = "simulate")]
         Verb::Simulate(arguments) => cohabit_lab::simulate::run(&arguments),
         #[cfg(feature = "predict")]

@@ -6,8 +6,9 @@ use cohabit_console::{CommandError, Screen, output, with_schema};
 use jiff::tz::TimeZone;
 
 use crate::arguments::{ModelsArguments, OutputFormat};
-use crate::connect::connect;
-use crate::render::models::{ModelsDocument, current, models_sheet};
+use crate::endpoint::connect;
+use crate::render::model_documents::ModelsDocument;
+use crate::render::models_table::{current, models_sheet};
 
 pub(super) async fn models(arguments: ModelsArguments) -> Result<ExitCode, CommandError> {
     let models = connect(arguments.connection()).await?.models(arguments.request()).await?;

@@ -6,7 +6,7 @@ use cohabit_console::{CommandError, Screen, output, with_schema};
 use jiff::tz::TimeZone;
 
 use crate::arguments::{NodesArguments, OutputFormat};
-use crate::connect::connect;
+use crate::endpoint::connect;
 use crate::render::jobs_table::ColumnSet;
 use crate::render::node_documents::{NodeDocument, NodeListDocument};
 use crate::render::nodes_table::nodes_table;

@@ -6,7 +6,7 @@ use cohabit_console::CommandError;
 use cohabit_lab::profile::ProfileArguments;
 
 use crate::config::{RawSettings, SettingKey, Settings};
-use crate::connect::path_flag;
+use crate::endpoint::path_flag;
 use crate::worker_directory::worker_directory;
 
 pub(super) fn profile(arguments: &ProfileArguments) -> Result<ExitCode, CommandError> {

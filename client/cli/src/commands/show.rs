@@ -7,7 +7,7 @@ use jiff::tz::TimeZone;
 
 use crate::arguments::{OutputFormat, ShowArguments};
 use crate::clock::now;
-use crate::connect::connect;
+use crate::endpoint::connect;
 use crate::render::documents::{JobDocument, JobListDocument};
 use crate::render::job_sheet::job_sheet;
 

@@ -7,15 +7,19 @@ use cohabit_console::{CommandError, output, with_schema};
 
 use super::{dry_run, submission};
 use crate::arguments::{OutputFormat, SubmitArguments};
-use crate::connect::connect;
+use crate::endpoint::connect;
 use crate::process::exit_code;
 use crate::render::documents::SubmittedJobDocument;
+use crate::script::Script;
 
-pub(super) async fn submit(arguments: SubmitArguments) -> Result<ExitCode, CommandError> {
+pub(super) async fn submit(
+    arguments: SubmitArguments,
+    script: Option<Script>,
+) -> Result<ExitCode, CommandError> {
     let format = arguments.submission.display.output;
     let is_dry = arguments.submission.dry_run;
     let client = connect(&arguments.submission.connection).await?;
-    let submission = submission::prepare(&client, arguments.submission).await?;
+    let submission = submission::prepare(&client, arguments.submission, script).await?;
     if is_dry {
         return dry_run::dry_run(&client, &submission, format).await;
     }

@@ -11,7 +11,7 @@ use serde::Serialize;
 use crate::arguments::{
     OutputFormat, TokenCreateArguments, TokenListArguments, TokenRevokeArguments, TokenVerb,
 };
-use crate::connect::connect;
+use crate::endpoint::connect;
 use crate::render::documents::{TokenDocument, TokenListDocument};
 use crate::render::tokens_table::tokens_table;
 
@@ -26,7 +26,7 @@ pub(super) async fn token(verb: TokenVerb) -> Result<ExitCode, CommandError> {
 
 /// `{"name", "role", "token"}`
 #[derive(Serialize)]
-struct Created {
+struct CreatedTokenDocument {
     name: String,
     role: String,
     token: String,
@@ -44,7 +44,7 @@ async fn create(arguments: TokenCreateArguments) -> Result<(), CommandError> {
     let TokenAnswer::Created(token) = client.tokens(request).await? else { return Err(misunderstood()) };
     match arguments.display.output {
         OutputFormat::Json => {
-            output::print_document(&with_schema(Created { name, role: role.to_string(), token }))
+            output::print_document(&with_schema(CreatedTokenDocument { name, role: role.to_string(), token }))
         }
         OutputFormat::Quiet => output::print_text(&token),
         OutputFormat::Table | OutputFormat::Wide => {

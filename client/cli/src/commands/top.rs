@@ -17,7 +17,7 @@ use tokio::time::{MissedTickBehavior, interval};
 use self::screen::{TopView, draw};
 use crate::arguments::TopArguments;
 use crate::clock::now;
-use crate::connect::connect;
+use crate::endpoint::connect;
 
 /// How often the screen is drawn.
 const PERIOD: Duration = Duration::from_secs(1);

@@ -10,8 +10,8 @@ use super::head::{self, local_address};
 use super::worker::start as worker;
 use crate::arguments::UpArguments;
 use crate::config::Settings;
-use crate::connect::read_token;
 use crate::daemon::{self, ShutdownSignals};
+use crate::endpoint::read_token;
 use crate::worker_directory::create_within;
 
 pub(super) fn up(arguments: UpArguments) -> Result<ExitCode, CommandError> {
@@ -30,8 +30,8 @@ async fn serve(options: HeadOptions, settings: Settings) -> Result<(), CommandEr
     let token = read_token(&head.worker_token_file())?;
     let state = create_within(&state)?;
     let options = worker::options(&settings, local_address(&head).to_string(), token, state)?;
-    let mut worker = joined(options).await?;
-    output::print_text(&format!("{}; {} works here", head::ready(&head), worker.name()))?;
+    let mut worker = start_and_join_worker(options).await?;
+    output::print_text(&format!("{}; {} works here", head::ready_line(&head), worker.name()))?;
     let failed = tokio::select! {
         () = signals.wait() => None,
         error = head.failed() => Some(head::failure(error)),
@@ -45,7 +45,7 @@ async fn serve(options: HeadOptions, settings: Settings) -> Result<(), CommandEr
 }
 
 /// A worker that the head has welcomed.
-pub(super) async fn joined(options: WorkerOptions) -> Result<WorkerDaemon, CommandError> {
+pub(super) async fn start_and_join_worker(options: WorkerOptions) -> Result<WorkerDaemon, CommandError> {
     let mut worker = WorkerDaemon::start(options).await.map_err(worker::failure)?;
     worker.joined().await.map_err(worker::failure)?;
     Ok(worker)

@@ -7,7 +7,7 @@ use cohabit_console::CommandError;
 
 use super::list;
 use crate::arguments::WaitArguments;
-use crate::connect::connect;
+use crate::endpoint::connect;
 use crate::process::exit_code;
 
 pub(super) async fn wait(arguments: WaitArguments) -> Result<ExitCode, CommandError> {

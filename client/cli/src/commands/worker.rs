@@ -6,7 +6,7 @@ use cohabit_console::{CommandError, output, with_schema};
 use serde_json::json;
 
 use crate::arguments::{NodeArguments, OutputFormat, WorkerVerb};
-use crate::connect::connect;
+use crate::endpoint::connect;
 use crate::process::block_on;
 
 #[cfg(feature = "worker")]

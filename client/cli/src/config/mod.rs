@@ -7,7 +7,6 @@
 mod file;
 mod key;
 
-use std::collections::BTreeMap;
 use std::env;
 use std::path::{Path, PathBuf};
 
@@ -15,10 +14,7 @@ use cohabit_console::CommandError;
 
 #[cfg(feature = "fuzzing")]
 pub(crate) use file::parse;
-pub(crate) use key::SettingKey;
-
-/// Settings by key, as written, of one origin.
-pub(crate) type RawSettings = BTreeMap<SettingKey, String>;
+pub(crate) use key::{RawSettings, SettingKey};
 
 /// All settings; what was said nearer to the command wins.
 #[derive(Debug)]

@@ -10,10 +10,10 @@ use cohabit_worker_daemon::{WorkerDaemon, WorkerOptions};
 use tempfile::TempDir;
 
 use crate::commands::head;
-use crate::commands::up::joined;
+use crate::commands::up::start_and_join_worker;
 use crate::commands::worker::start as worker;
 use crate::config::{RawSettings, SettingKey, Settings};
-use crate::connect::read_token;
+use crate::endpoint::read_token;
 use crate::worker_directory::WORKER_FOLDER;
 
 /// People watch, so progress comes more often than it usually does.
@@ -36,7 +36,7 @@ impl DemoCluster {
         let token = read_token(&head.worker_token_file())?;
         let state = folder.path().join(WORKER_FOLDER);
         let options = worker::options(&settings, head.address().to_string(), token, state)?;
-        let worker = joined(WorkerOptions { heartbeat: HEARTBEAT, ..options }).await?;
+        let worker = start_and_join_worker(WorkerOptions { heartbeat: HEARTBEAT, ..options }).await?;
         let client = Client::connect(ConnectOptions::local(folder.path())?).await?;
         Ok(DemoCluster { client, worker, head, folder })
     }

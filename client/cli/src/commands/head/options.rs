@@ -7,8 +7,8 @@ use cohabit_head::{Config, HeadOptions, InterferenceSource};
 
 use crate::arguments::HeadStartArguments;
 use crate::config::{RawSettings, SettingKey, Settings};
-use crate::connect::{path_flag, state_folder};
 use crate::daemon;
+use crate::endpoint::{path_flag, state_folder};
 use crate::values;
 
 /// The flags, as settings.

@@ -14,8 +14,8 @@ use cohabit_worker_daemon::{
 
 use crate::arguments::{DeviceArguments, WorkerStartArguments};
 use crate::config::{RawSettings, SettingKey, Settings};
-use crate::connect::{path_flag, read_token};
 use crate::daemon::{self, ShutdownSignals};
+use crate::endpoint::{path_flag, read_token};
 use crate::values;
 use crate::worker_directory::worker_directory;
 

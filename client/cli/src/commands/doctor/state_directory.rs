@@ -16,17 +16,17 @@ const ROOM: &str = "disk";
 /// Less room than this is soon full of logs.
 const MIN_FREE_BYTES: u64 = 1 << 30;
 
-pub(super) fn look(folder: &Path) -> Vec<Finding> {
+pub(super) fn check(folder: &Path) -> Vec<Finding> {
     match fs::metadata(folder) {
         Ok(metadata) if metadata.is_dir() => vec![privacy(folder, &metadata), secrets(folder), room(folder)],
-        Ok(_) => vec![Finding::broken(CHECK, format!("{} is no folder", folder.display()), "move it away")],
+        Ok(_) => vec![Finding::error(CHECK, format!("{} is no folder", folder.display()), "move it away")],
         Err(error) if error.kind() == ErrorKind::NotFound => {
-            vec![Finding::good(
+            vec![Finding::ok(
                 CHECK,
                 format!("{} is not there yet; the first start makes it", folder.display()),
             )]
         }
-        Err(error) => vec![Finding::broken(
+        Err(error) => vec![Finding::error(
             CHECK,
             format!("{} cannot be looked at ({error})", folder.display()),
             "give yourself access, or choose another with --state",
@@ -37,7 +37,7 @@ pub(super) fn look(folder: &Path) -> Vec<Finding> {
 fn privacy(folder: &Path, metadata: &fs::Metadata) -> Finding {
     let shown = folder.display();
     if metadata.uid() != geteuid().as_raw() {
-        return Finding::broken(
+        return Finding::error(
             CHECK,
             format!("{shown} belongs to another user"),
             "run as that user, or choose another with --state",
@@ -45,16 +45,16 @@ fn privacy(folder: &Path, metadata: &fs::Metadata) -> Finding {
     }
     // Users of ranks may have to pass through it, which does not show them what is there.
     if metadata.mode() & 0o066 != 0 {
-        return Finding::broken(
+        return Finding::error(
             CHECK,
             format!("{shown} is open to other users"),
             format!("chmod 700 {shown}"),
         );
     }
     match access(folder, AccessFlags::W_OK | AccessFlags::X_OK) {
-        Ok(()) => Finding::good(CHECK, format!("{shown} is yours alone")),
+        Ok(()) => Finding::ok(CHECK, format!("{shown} is yours alone")),
         Err(error) => {
-            Finding::broken(CHECK, format!("{shown} cannot be written ({error})"), "mount it read-write")
+            Finding::error(CHECK, format!("{shown} cannot be written ({error})"), "mount it read-write")
         }
     }
 }
@@ -68,10 +68,10 @@ fn secrets(folder: &Path) -> Finding {
         .map(|path| path.display().to_string())
         .collect();
     match exposed.is_empty() {
-        true => Finding::good(SECRETS, "only you can read keys and tokens"),
+        true => Finding::ok(SECRETS, "only you can read keys and tokens"),
         false => {
             let files = exposed.join(" ");
-            Finding::broken(SECRETS, format!("others can read {files}"), format!("chmod 600 {files}"))
+            Finding::error(SECRETS, format!("others can read {files}"), format!("chmod 600 {files}"))
         }
     }
 }
@@ -91,8 +91,8 @@ fn room(folder: &Path) -> Finding {
         Ok(system) => {
             let free = cohabit_client::proto::Bytes(system.blocks_available() * system.fragment_size());
             match free.0 >= MIN_FREE_BYTES {
-                true => Finding::good(ROOM, format!("{free} free for state and logs")),
-                false => Finding::doubtful(
+                true => Finding::ok(ROOM, format!("{free} free for state and logs")),
+                false => Finding::warning(
                     ROOM,
                     format!("only {free} free"),
                     "make room, or choose another disk with --state",
@@ -100,7 +100,7 @@ fn room(folder: &Path) -> Finding {
             }
         }
         Err(error) => {
-            Finding::doubtful(ROOM, format!("free space is not known ({error})"), "look at it with df")
+            Finding::warning(ROOM, format!("free space is not known ({error})"), "look at it with df")
         }
     }
 }
@@ -113,7 +113,7 @@ mod tests {
     use super::*;
 
     fn judged(folder: &Path) -> Vec<(&'static str, Diagnosis)> {
-        look(folder).iter().map(|finding| (finding.matter, finding.judgement)).collect()
+        check(folder).iter().map(|finding| (finding.check, finding.status)).collect()
     }
 
     fn set_mode(path: &Path, mode: u32) {
@@ -128,20 +128,20 @@ mod tests {
         set_mode(folder.path(), 0o755);
         set_mode(&token, 0o644);
         let found = judged(folder.path());
-        assert_eq!(found[..2], [(CHECK, Diagnosis::Broken), (SECRETS, Diagnosis::Broken)]);
+        assert_eq!(found[..2], [(CHECK, Diagnosis::Error), (SECRETS, Diagnosis::Error)]);
 
         set_mode(folder.path(), 0o700);
         set_mode(&token, 0o600);
         let found = judged(folder.path());
-        assert_eq!(found[..2], [(CHECK, Diagnosis::Good), (SECRETS, Diagnosis::Good)]);
+        assert_eq!(found[..2], [(CHECK, Diagnosis::Ok), (SECRETS, Diagnosis::Ok)]);
     }
 
     #[test]
     fn a_folder_that_is_not_there_is_no_trouble_but_a_file_is() {
         let folder = tempfile::tempdir().unwrap();
-        assert_eq!(judged(&folder.path().join("none")), [(CHECK, Diagnosis::Good)]);
+        assert_eq!(judged(&folder.path().join("none")), [(CHECK, Diagnosis::Ok)]);
         let file = folder.path().join("file");
         fs::write(&file, "").unwrap();
-        assert_eq!(judged(&file), [(CHECK, Diagnosis::Broken)]);
+        assert_eq!(judged(&file), [(CHECK, Diagnosis::Error)]);
     }
 }

@@ -9,13 +9,18 @@ use jiff::tz::TimeZone;
 use crate::render::local_time;
 
 /// What would be submitted, what would become of it, and that nothing was.
-pub(super) fn words(spec: &JobSpec, fitting: &[String], consideration: &DryRun, zone: &TimeZone) -> String {
+pub(super) fn describe_dry_run(
+    spec: &JobSpec,
+    fitting: &[String],
+    dry_run: &DryRun,
+    zone: &TimeZone,
+) -> String {
     let mut lines = vec![submission(spec)];
     lines.extend((!fitting.is_empty()).then(|| format!("It fits {}.", fitting.join(", "))));
-    lines.extend(consideration.place.as_ref().map(|it| place(it, &consideration.neighbours)));
-    lines.extend(consideration.company.as_ref().map(|it| cost(it, &consideration.neighbours)));
-    lines.push(sentence(&consideration.reason));
-    lines.extend(expected(&consideration.predicted, zone));
+    lines.extend(dry_run.place.as_ref().map(|it| place(it, &dry_run.neighbours)));
+    lines.extend(dry_run.company.as_ref().map(|it| cost(it, &dry_run.neighbours)));
+    lines.push(sentence(&dry_run.reason));
+    lines.extend(expected(&dry_run.predicted, zone));
     lines.push("Nothing was submitted; --output json shows everything.".to_owned());
     lines.join("\n")
 }

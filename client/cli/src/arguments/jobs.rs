@@ -4,8 +4,9 @@ use std::path::PathBuf;
 
 use clap::Args;
 use cohabit_client::proto::{JobRef, JobState};
+use cohabit_console::DisplayArguments;
 
-use super::{AddressArguments, ConnectionArguments, DisplayArguments};
+use super::connection::{AddressArguments, ConnectionArguments};
 
 // Arguments of `list`.
 #[derive(Debug, Args)]
@@ -133,39 +134,6 @@ pub(crate) struct ExplainArguments {
     /// The job: a number (12), a member (12.5), last, @~1 or a name
     #[arg(value_name = "ID")]
     pub(crate) job: JobRef,
-    #[command(flatten)]
-    pub(crate) connection: ConnectionArguments,
-    #[command(flatten)]
-    pub(crate) display: DisplayArguments,
-}
-
-// Arguments of `nodes`.
-#[derive(Debug, Args)]
-pub(crate) struct NodesArguments {
-    #[command(flatten)]
-    pub(crate) connection: ConnectionArguments,
-    #[command(flatten)]
-    pub(crate) display: DisplayArguments,
-}
-
-// Arguments of `top`.
-#[derive(Debug, Args)]
-pub(crate) struct TopArguments {
-    #[command(flatten)]
-    pub(crate) connection: ConnectionArguments,
-}
-
-// Arguments of `doctor`.
-#[derive(Debug, Args)]
-pub(crate) struct DoctorArguments {
-    /// Try NVIDIA's MPS on each idle GPU: start its daemon and stop it again
-    #[cfg(feature = "worker")]
-    #[arg(long)]
-    pub(crate) probe: bool,
-    /// NVIDIA's management library, where it is not found by its name [env: COHABIT_NVML_LIBRARY]
-    #[cfg(feature = "worker")]
-    #[arg(long, value_name = "FILE")]
-    pub(crate) nvml_library: Option<PathBuf>,
     #[command(flatten)]
     pub(crate) connection: ConnectionArguments,
     #[command(flatten)]

@@ -3,8 +3,8 @@
 use cohabit_client::proto::{ChangeResult, JobChange, JobId};
 
 /// One sentence.
-pub(crate) fn verdict(change: JobChange, job: JobId, verdict: &ChangeResult) -> String {
-    match verdict {
+pub(crate) fn describe_change_result(change: JobChange, job: JobId, result: &ChangeResult) -> String {
+    match result {
         ChangeResult::Done => format!("{} job {job}", past(change)),
         ChangeResult::Already => format!("job {job} is {} already", state(change)),
         ChangeResult::Refused(refusal) => format!("cannot {} job {job}: {}", change.verb(), refusal.message),

@@ -1,7 +1,7 @@
 //! What somebody probably meant who wrote a name that is none.
 
 /// The known name that is most like the written one, if any is much like it.
-pub(crate) fn nearest<'a>(written: &str, known: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
+pub(crate) fn closest_name<'a>(written: &str, known: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
     known
         .into_iter()
         .map(|name| (strsim::jaro_winkler(written, name), name))
@@ -17,8 +17,8 @@ mod tests {
     #[test]
     fn a_slip_is_recognised_and_anything_else_is_not() {
         let known = ["token-file", "orphan-grace", "lost-after"];
-        assert_eq!(nearest("tokenfile", known), Some("token-file"));
-        assert_eq!(nearest("orphan_grace", known), Some("orphan-grace"));
-        assert_eq!(nearest("zzz", known), None);
+        assert_eq!(closest_name("tokenfile", known), Some("token-file"));
+        assert_eq!(closest_name("orphan_grace", known), Some("orphan-grace"));
+        assert_eq!(closest_name("zzz", known), None);
     }
 }

@@ -19,7 +19,7 @@ const ADMIN_TOKEN: &str = "admin.token";
 
 /// A client of the head that these flags, or else the settings, name.
 pub(crate) async fn connect(flags: &ConnectionArguments) -> Result<Client, CommandError> {
-    Ok(Client::connect(place(&settings(flags)?)?).await?)
+    Ok(Client::connect(resolve_endpoint(&settings(flags)?)?).await?)
 }
 
 /// The settings with these flags before them.
@@ -46,7 +46,7 @@ pub(crate) fn path_flag(
 }
 
 /// Where the head is, and the token.
-pub(crate) fn place(settings: &Settings) -> Result<ConnectOptions, CommandError> {
+pub(crate) fn resolve_endpoint(settings: &Settings) -> Result<ConnectOptions, CommandError> {
     Ok(ConnectOptions { head: head(settings)?, token: token(settings)? })
 }
 

@@ -96,7 +96,7 @@ impl DryRunDocument {
         spec: &JobSpec,
         key: &str,
         fitting_nodes: Vec<String>,
-        consideration: &DryRun,
+        dry_run: &DryRun,
     ) -> DryRunDocument {
         let (command, script) = match &spec.work {
             Entrypoint::Command(command) => (command.argv.clone(), command.script.is_some()),
@@ -145,10 +145,10 @@ impl DryRunDocument {
             slurm_env: spec.slurm_environment,
             idempotency_key: key.to_owned(),
             fitting_nodes,
-            placement: consideration.place.as_ref().map(PlacementDocument::from),
-            beside: consideration.neighbours.iter().map(NeighborDocument::from).collect(),
-            predicted: DryRunPredictionDocument::from(consideration),
-            reason: consideration.reason.clone(),
+            placement: dry_run.place.as_ref().map(PlacementDocument::from),
+            beside: dry_run.neighbours.iter().map(NeighborDocument::from).collect(),
+            predicted: DryRunPredictionDocument::from(dry_run),
+            reason: dry_run.reason.clone(),
         }
     }
 }
@@ -165,10 +165,10 @@ impl From<&DryRunPlacement> for PlacementDocument {
 }
 
 impl From<&DryRun> for DryRunPredictionDocument {
-    fn from(consideration: &DryRun) -> DryRunPredictionDocument {
-        let company = consideration.company.as_ref();
+    fn from(dry_run: &DryRun) -> DryRunPredictionDocument {
+        let company = dry_run.company.as_ref();
         DryRunPredictionDocument {
-            prediction: PredictionDocument::from(&consideration.predicted),
+            prediction: PredictionDocument::from(&dry_run.predicted),
             slowdown_least: company.map(|it| it.predicted.least.as_f64()),
             slowdown_most: company.map(|it| it.predicted.most.as_f64()),
             slowdown_measured: company.and_then(|it| it.measured).map(Slowdown::as_f64),
