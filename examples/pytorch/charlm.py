@@ -15,7 +15,7 @@ import job_protocol  # Before PyTorch, whose import takes a while: see there.
 import torch
 from torch import nn
 
-TEXT = pathlib.Path(__file__).resolve().parent.parent / "data" / "alice.txt"
+TEXT = pathlib.Path(__file__).resolve().parents[2] / "client" / "training" / "data" / "alice.txt"
 TEST_PART = 10  # The last tenth of the text is kept for the test.
 PASSAGE_LENGTH = 48
 STEPS_PER_LINE = 20

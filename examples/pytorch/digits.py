@@ -13,7 +13,7 @@ import job_protocol  # Before PyTorch, whose import takes a while: see there.
 import torch
 from torch import nn
 
-DIGITS = pathlib.Path(__file__).resolve().parent.parent / "data" / "digits.bin"
+DIGITS = pathlib.Path(__file__).resolve().parents[2] / "client" / "training" / "data" / "digits.bin"
 PIXELS, CLASSES, BRIGHTEST = 64, 10, 16
 TEST_PART = 5  # One image in five is kept for the test.
 FOR_SPLIT, FOR_FIRST_EPOCH = 0, 1

@@ -6,12 +6,11 @@ use std::path::Path;
 use std::process::ExitCode;
 
 use clap::Parser as _;
+use cohabit_console::{CommandError, CommandErrorKind, output};
 
-use crate::arguments::{CommandLine, OutputFormat, Submission, Verb};
-use crate::failure::{CommandError, CommandErrorKind};
-use crate::output;
+use crate::arguments::{CommandLine, OutputFormat, SubmissionArguments, Verb};
 use crate::script::Script;
-use crate::usage::usage_message;
+use crate::usage_message::usage_message;
 
 /// The program's name and the verb: what stands before the flags.
 const BEFORE_FLAGS: usize = 2;
@@ -25,24 +24,26 @@ pub(crate) enum CommandLineError {
     Script(CommandError, OutputFormat),
 }
 
-/// What these words ask for.
-pub(crate) fn read(words: Vec<OsString>) -> Result<Verb, CommandLineError> {
-    let mut verb = parse(&words)?;
+/// A command line that was understood.
+#[derive(Debug)]
+pub(crate) struct ParsedCommandLine {
+    /// What to do.
+    pub(crate) verb: Verb,
+    /// The script that the command of `submit` or `run` names.
+    pub(crate) script: Option<Script>,
+}
+
+/// Parses the words of a command line.
+pub(crate) fn read(words: Vec<OsString>) -> Result<ParsedCommandLine, CommandLineError> {
+    let verb = parse(&words)?;
     let format = verb.format();
-    let fail = |failure| CommandLineError::Script(failure, format);
-    let Some(script) =
-        verb.submission().map_or(Ok(None), |submission| script_of(submission)).map_err(fail)?
-    else {
-        return Ok(verb);
+    let fail = |error| CommandLineError::Script(error, format);
+    let Some(script) = verb.submission().map_or(Ok(None), script_of).map_err(fail)? else {
+        return Ok(ParsedCommandLine { verb, script: None });
     };
     let flags = script.flags().map_err(fail)?;
-    if !flags.is_empty() {
-        verb = parse(&with_flags(&words, flags))?;
-    }
-    if let Some(submission) = verb.submission() {
-        submission.script = Some(script);
-    }
-    Ok(verb)
+    let verb = if flags.is_empty() { verb } else { parse(&with_flags(&words, flags))? };
+    Ok(ParsedCommandLine { verb, script: Some(script) })
 }
 
 fn parse(words: &[OsString]) -> Result<Verb, CommandLineError> {
@@ -50,7 +51,7 @@ fn parse(words: &[OsString]) -> Result<Verb, CommandLineError> {
     Ok(parsed.map_err(|error| CommandLineError::Clap(error, format_of(words)))?.verb)
 }
 
-fn script_of(submission: &Submission) -> Result<Option<Script>, CommandError> {
+fn script_of(submission: &SubmissionArguments) -> Result<Option<Script>, CommandError> {
     match submission.command.first() {
         Some(program) if !program.is_empty() => Script::at(Path::new(program)),
         Some(_) | None => Ok(None),
@@ -73,7 +74,7 @@ fn format_of(words: &[OsString]) -> OutputFormat {
 
 impl CommandLineError {
     /// Says so, and gives the exit code: 0 for help that was asked for.
-    pub(crate) fn tell(self) -> ExitCode {
+    pub(crate) fn report(self) -> ExitCode {
         let (failure, format) = match self {
             CommandLineError::Script(failure, format) => (failure, format),
             CommandLineError::Clap(error, OutputFormat::Json) if error.use_stderr() => {
@@ -85,7 +86,7 @@ impl CommandLineError {
                 return u8::try_from(error.exit_code()).unwrap_or(2).into();
             }
         };
-        output::failure(&failure, format);
+        output::print_error(&failure, format);
         failure.exit_code()
     }
 }
@@ -98,14 +99,14 @@ mod tests {
 
     use super::*;
 
-    fn read_words(words: &[&str]) -> Result<Verb, CommandLineError> {
+    fn read_words(words: &[&str]) -> Result<ParsedCommandLine, CommandLineError> {
         read(words.iter().map(Into::into).collect())
     }
 
-    fn submission(words: &[&str]) -> Submission {
-        let verb = read_words(words).unwrap();
+    fn submission(words: &[&str]) -> (SubmissionArguments, Option<Script>) {
+        let ParsedCommandLine { verb, script } = read_words(words).unwrap();
         let Verb::Submit(arguments) = verb else { panic!("{verb:?}") };
-        arguments.submission
+        (arguments.submission, script)
     }
 
     #[test]
@@ -115,22 +116,23 @@ mod tests {
         fs::write(&path, "#!/bin/sh\n#COHABIT --gpus 0.5 --time 1h --env A=1\n").unwrap();
         let path = path.to_str().unwrap();
 
-        let read = submission(&["cohabit", "submit", "--time", "2h", "--env", "B=2", path, "--gpus", "9"]);
+        let (read, script) =
+            submission(&["cohabit", "submit", "--time", "2h", "--env", "B=2", path, "--gpus", "9"]);
         assert_eq!(read.job.gpus, Some(GpuRequest::Part(Share(500))));
         assert_eq!(read.job.time, Some(Span::from_secs(7_200)));
         assert_eq!(read.job.env.len(), 2);
         assert_eq!(read.command, [path, "--gpus", "9"]);
-        assert!(read.script.is_some());
+        assert!(script.is_some());
     }
 
     #[test]
     fn everything_behind_the_command_belongs_to_it() {
-        let read =
+        let (read, _) =
             submission(&["cohabit", "submit", "--gpus", "1", "python", "train.py", "--gpus", "4", "--help"]);
         assert_eq!(read.command, ["python", "train.py", "--gpus", "4", "--help"]);
-        let read = submission(&["cohabit", "submit", "--", "-x", "--", "y"]);
+        let (read, script) = submission(&["cohabit", "submit", "--", "-x", "--", "y"]);
         assert_eq!(read.command, ["-x", "--", "y"]);
-        assert!(read.script.is_none());
+        assert!(script.is_none());
     }
 
     #[test]

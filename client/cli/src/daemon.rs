@@ -5,13 +5,13 @@ use std::io;
 use std::process::ExitCode;
 use std::str::FromStr;
 
+use cohabit_console::{CommandError, CommandErrorKind};
 use tokio::runtime::Builder;
 use tokio::signal::unix::{Signal, SignalKind, signal};
 use tracing_subscriber::EnvFilter;
 
 use crate::arguments::LoggingArguments;
 use crate::config::{RawSettings, SettingKey, Settings};
-use crate::failure::{CommandError, CommandErrorKind};
 
 /// tarpc opens a span for each call, which costs a third of the throughput.
 const QUIET_LIBRARIES: &str = "tarpc=warn";

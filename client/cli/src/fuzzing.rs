@@ -8,12 +8,13 @@ use std::str::FromStr;
 
 use clap::{Args as _, Command};
 use cohabit_client::proto::{AttemptId, Bandwidth, Bytes, JobId, JobRef, JobState, RankId, Slowdown};
+use cohabit_console::model_description::parse_model_description;
+use cohabit_console::{CommandError, line_of};
+use cohabit_lab::profile::parse_workloads;
 
 use crate::arguments::JobArguments;
-use crate::commands::parse_workloads;
-use crate::failure::CommandError;
 use crate::script::Script;
-use crate::{config, place, specification, values};
+use crate::{config, values};
 
 /// The file that a mistake must be told to stand in.
 const FILE: &str = "there.toml";
@@ -25,7 +26,7 @@ pub fn config(bytes: &[u8]) {
         Ok(written) => assert!(written.len() <= text.lines().count()),
         Err((offset, why)) => {
             assert!(offset <= text.len() && !why.is_empty());
-            assert!(place::line_of(text, offset) <= text.matches('\n').count() + 1);
+            assert!(line_of(text, offset) <= text.matches('\n').count() + 1);
         }
     }
 }
@@ -35,7 +36,7 @@ pub fn descriptions(bytes: &[u8]) {
     let Some((choice, text)) = bytes.split_first() else { return };
     let Ok(text) = str::from_utf8(text) else { return };
     if choice % 2 == 0 {
-        check_places(text, specification::understood(Path::new(FILE), text));
+        check_places(text, parse_model_description(Path::new(FILE), text));
     } else if !text.contains("descr") && !text.contains("workdir") {
         // Those name files that no test should look for.
         check_places(text, parse_workloads(Path::new(FILE), text));

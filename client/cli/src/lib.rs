@@ -4,42 +4,46 @@
 //! `commands` does it, `render` and `output` show it, and `failure` says how it ended.
 
 mod arguments;
+mod clock;
+mod closest_name;
 mod command_line;
 mod commands;
 mod config;
-mod connect;
 #[cfg(feature = "daemon")]
 mod daemon;
-mod failure;
+mod endpoint;
 #[cfg(feature = "fuzzing")]
 #[doc(hidden)]
 pub mod fuzzing;
-mod nearest;
-mod output;
-#[cfg(any(feature = "simulate", feature = "predict"))]
-mod page;
-mod place;
+mod job_spec;
+mod log_writer;
+mod process;
 mod render;
 mod script;
-mod specification;
-mod usage;
+mod usage_message;
 mod values;
+#[cfg(feature = "worker")]
+mod worker_directory;
 
 use std::env;
 use std::process::ExitCode;
 
+use cohabit_console::output;
+
+use self::command_line::ParsedCommandLine;
+
 /// Does what the command line says.
 pub fn main() -> ExitCode {
-    let verb = match command_line::read(env::args_os().collect()) {
-        Ok(verb) => verb,
-        Err(unread) => return unread.tell(),
+    let ParsedCommandLine { verb, script } = match command_line::read(env::args_os().collect()) {
+        Ok(parsed) => parsed,
+        Err(error) => return error.report(),
     };
     let format = verb.format();
-    match commands::dispatch(verb) {
+    match commands::dispatch(verb, script) {
         Ok(code) => code,
-        Err(failure) => {
-            output::failure(&failure, format);
-            failure.exit_code()
+        Err(error) => {
+            output::print_error(&error, format);
+            error.exit_code()
         }
     }
 }

@@ -3,7 +3,7 @@
 use std::process::ExitCode;
 
 use clap::Parser;
-use cohabit_examples::train::{self, CharlmOptions, TrainingProgram};
+use cohabit_training::{self as training, CharlmOptions, TrainingProgram};
 
 /// Train a small language model on a few pages of English, letter by letter, and let it write.
 #[derive(Parser)]
@@ -14,5 +14,5 @@ struct Arguments {
 }
 
 fn main() -> ExitCode {
-    train::run(&TrainingProgram::Charlm(Arguments::parse().options))
+    training::run(&TrainingProgram::Charlm(Arguments::parse().options))
 }

@@ -3,7 +3,7 @@
 use std::process::ExitCode;
 
 use clap::Parser;
-use cohabit_examples::train::{self, DigitsOptions, TrainingProgram};
+use cohabit_training::{self as training, DigitsOptions, TrainingProgram};
 
 /// Train a small network on 1,797 handwritten digits and print how many it reads right.
 #[derive(Parser)]
@@ -14,5 +14,5 @@ struct Arguments {
 }
 
 fn main() -> ExitCode {
-    train::run(&TrainingProgram::Digits(Arguments::parse().options))
+    training::run(&TrainingProgram::Digits(Arguments::parse().options))
 }

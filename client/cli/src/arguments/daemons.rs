@@ -7,8 +7,9 @@
 use std::path::PathBuf;
 
 use clap::{Args, Subcommand};
+use cohabit_console::DisplayArguments;
 
-use super::{ConnectionArguments, DisplayArguments};
+use super::connection::ConnectionArguments;
 
 // Arguments of `demo`.
 #[cfg(feature = "demo")]

@@ -5,40 +5,35 @@
 //!
 //! What is said of a group of flags or verbs is no doc comment: clap would say it of the verb that has them.
 
+mod cluster;
 mod connection;
 mod daemons;
-mod display;
 mod job;
+mod jobs;
 mod models;
-#[cfg(feature = "predict")]
-mod predict;
-#[cfg(feature = "worker")]
-mod profile;
-mod queue;
-#[cfg(feature = "simulate")]
-mod simulate;
 mod submission;
 mod tokens;
 
 use clap::{Args, Parser, Subcommand};
 use clap_complete::Shell;
-
-pub(crate) use self::connection::{AddressArguments, ConnectionArguments};
-pub(crate) use self::daemons::*;
-pub(crate) use self::display::{DisplayArguments, OutputFormat};
-pub(crate) use self::job::JobArguments;
-pub(crate) use self::models::ModelsArguments;
 #[cfg(feature = "predict")]
-pub(crate) use self::predict::*;
+use cohabit_lab::predict::PredictArguments;
 #[cfg(feature = "worker")]
-pub(crate) use self::profile::ProfileArguments;
-pub(crate) use self::queue::*;
+use cohabit_lab::profile::ProfileArguments;
 #[cfg(feature = "simulate")]
-pub(crate) use self::simulate::{PolicyVariant, Predictor, SimulateArguments, Tenancy, TraceSource, Truth};
-pub(crate) use self::submission::{RunArguments, Submission, SubmitArguments};
+use cohabit_lab::simulate::SimulateArguments;
+
+pub(crate) use self::cluster::{DoctorArguments, NodesArguments, TopArguments};
+pub(crate) use self::connection::ConnectionArguments;
+pub(crate) use self::daemons::*;
+pub(crate) use self::job::JobArguments;
+pub(crate) use self::jobs::*;
+pub(crate) use self::models::ModelsArguments;
+pub(crate) use self::submission::{RunArguments, SubmissionArguments, SubmitArguments};
 pub(crate) use self::tokens::{
     TokenArguments, TokenCreateArguments, TokenListArguments, TokenRevokeArguments, TokenVerb,
 };
+pub(crate) use cohabit_console::OutputFormat;
 
 /// Shown below the list of commands.
 const AFTER_HELP: &str = "\
@@ -155,12 +150,12 @@ pub(crate) struct ExecutorArguments {
 #[derive(Debug, Args)]
 pub(crate) struct TrainArguments {
     #[command(subcommand)]
-    pub(crate) program: cohabit_examples::train::TrainingProgram,
+    pub(crate) program: cohabit_training::TrainingProgram,
 }
 
 impl Verb {
     /// The job to submit, if one is.
-    pub(crate) fn submission(&mut self) -> Option<&mut Submission> {
+    pub(crate) fn submission(&self) -> Option<&SubmissionArguments> {
         if let Verb::Submit(SubmitArguments { submission, .. }) | Verb::Run(RunArguments { submission, .. }) =
             self
         {
@@ -191,7 +186,7 @@ impl Verb {
             #[cfg(feature = "simulate")]
             Verb::Simulate(arguments) => Some(&arguments.display),
             #[cfg(feature = "predict")]
-            Verb::Predict(arguments) => Some(arguments.verb.display()),
+            Verb::Predict(arguments) => Some(arguments.display()),
             #[cfg(feature = "worker")]
             Verb::Profile(arguments) => Some(&arguments.display),
             Verb::Top(_) | Verb::Completions(_) => None,

@@ -2,8 +2,9 @@
 
 use clap::{Args, Subcommand};
 use cohabit_client::proto::{ModelChoice, ModelRequest};
+use cohabit_console::DisplayArguments;
 
-use super::{ConnectionArguments, DisplayArguments};
+use super::connection::ConnectionArguments;
 
 // Arguments of `models`.
 #[derive(Debug, Args)]

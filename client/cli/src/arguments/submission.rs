@@ -1,9 +1,10 @@
 //! `submit` and `run`: a job's flags, what is to happen around its submission, and the command.
 
 use clap::Args;
+use cohabit_console::DisplayArguments;
 
-use super::{ConnectionArguments, DisplayArguments, JobArguments};
-use crate::script::Script;
+use super::connection::ConnectionArguments;
+use super::job::JobArguments;
 
 // Arguments of `submit`.
 #[derive(Debug, Args)]
@@ -12,7 +13,7 @@ pub(crate) struct SubmitArguments {
     #[command(flatten)]
     pub(crate) following: WaitFlag,
     #[command(flatten)]
-    pub(crate) submission: Submission,
+    pub(crate) submission: SubmissionArguments,
 }
 
 // Arguments of `run`.
@@ -20,7 +21,7 @@ pub(crate) struct SubmitArguments {
 #[command(args_override_self = true)]
 pub(crate) struct RunArguments {
     #[command(flatten)]
-    pub(crate) submission: Submission,
+    pub(crate) submission: SubmissionArguments,
 }
 
 // What happens after the submission.
@@ -33,7 +34,7 @@ pub(crate) struct WaitFlag {
 
 // What `submit` and `run` have in common.
 #[derive(Debug, Args)]
-pub(crate) struct Submission {
+pub(crate) struct SubmissionArguments {
     /// Program and arguments; a script that starts with #! travels with the job
     #[arg(value_name = "CMD", required = true, trailing_var_arg = true)]
     pub(crate) command: Vec<String>,
@@ -49,7 +50,4 @@ pub(crate) struct Submission {
     pub(crate) connection: ConnectionArguments,
     #[command(flatten)]
     pub(crate) display: DisplayArguments,
-    /// The script that the command names, once it has been read.
-    #[arg(skip)]
-    pub(crate) script: Option<Script>,
 }

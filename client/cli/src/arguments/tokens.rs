@@ -2,8 +2,9 @@
 
 use clap::{Args, Subcommand, ValueEnum};
 use cohabit_client::proto::{Role, Span};
+use cohabit_console::DisplayArguments;
 
-use super::{ConnectionArguments, DisplayArguments};
+use super::connection::ConnectionArguments;
 use crate::values;
 
 // Arguments of `token`.

@@ -5,25 +5,24 @@
 
 mod cluster;
 mod display;
+mod jobs;
 mod report;
-mod trainings;
 
 use std::process::ExitCode;
 use std::thread::available_parallelism;
 
 use cohabit_client::proto::{JobChange, JobId, JobRecord, JobState};
 use cohabit_client::{Client, Error, JobHandle};
+use cohabit_console::{CommandError, CommandErrorKind, output};
 use futures::TryStreamExt as _;
 use futures::stream::select_all;
 
 use self::cluster::DemoCluster;
 use self::display::DemoDisplay;
-use self::trainings::{DemoTraining, trainings};
+use self::jobs::{DemoTraining, trainings};
 use crate::arguments::DemoArguments;
 use crate::config::{SettingKey, Settings};
 use crate::daemon::{self, ShutdownSignals};
-use crate::failure::{CommandError, CommandErrorKind};
-use crate::output;
 
 /// What daemons say would disturb the display, unless asked for.
 const DEMO_LOG_LEVEL: &str = "error";
@@ -58,7 +57,7 @@ async fn show(slots: u32) -> Result<(), CommandError> {
 
 async fn on(cluster: &DemoCluster, slots: u32) -> Result<(), CommandError> {
     let trainings = trainings();
-    output::data(&introduction(slots, trainings.len()))?;
+    output::print_text(&introduction(slots, trainings.len()))?;
     let mut jobs = Vec::new();
     for training in &trainings {
         jobs.push(training.submit(&cluster.client, cluster.folder()).await?);
@@ -67,7 +66,7 @@ async fn on(cluster: &DemoCluster, slots: u32) -> Result<(), CommandError> {
     let ids: Vec<JobId> = jobs.iter().map(JobHandle::id).collect();
     let ended = cluster.client.show(&ids).await?;
     let report = report::report(&cluster.client, &ended).await?;
-    output::data(&report)?;
+    output::print_text(&report)?;
     all_completed(&ended)
 }
 
@@ -116,6 +115,6 @@ async fn cancel_all(client: &Client) {
         Ok::<(), Error>(())
     };
     if let Err(error) = cancelled.await {
-        output::message(&format!("jobs of the demo could not be cancelled: {error}"));
+        output::print_message(&format!("jobs of the demo could not be cancelled: {error}"));
     }
 }

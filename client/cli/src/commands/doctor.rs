@@ -5,8 +5,9 @@
 
 #[cfg(feature = "worker")]
 mod device_files;
+#[cfg(feature = "worker")]
+mod device_name;
 mod findings;
-mod folder;
 #[cfg(feature = "worker")]
 mod gpu_processes;
 #[cfg(feature = "worker")]
@@ -14,62 +15,63 @@ mod gpus;
 mod head;
 #[cfg(feature = "worker")]
 mod isolation;
-mod limits;
 #[cfg(feature = "worker")]
 mod mps;
+mod open_files;
 #[cfg(feature = "worker")]
 mod probe;
 mod processes;
+mod state_directory;
 
 use std::process::ExitCode;
 
+use cohabit_console::{CommandError, Screen, output, with_schema};
+
 use self::findings::{Diagnosis, Finding, Findings};
 use crate::arguments::{DoctorArguments, OutputFormat};
-use crate::connect::{settings, state_folder};
-use crate::failure::CommandError;
-use crate::output::{self, Screen};
-use crate::render::documents::with_schema;
+use crate::endpoint::{settings, state_folder};
+use crate::process::block_on;
 
 /// Something is broken.
-const EXIT_BROKEN: u8 = 78;
+const EXIT_ERROR: u8 = 78;
 
-pub(super) async fn doctor(arguments: DoctorArguments) -> Result<ExitCode, CommandError> {
+pub(super) fn doctor(arguments: DoctorArguments) -> Result<ExitCode, CommandError> {
     let settings = settings(&arguments.connection)?;
     let state = state_folder(&settings)?;
-    let mut findings = folder::look(&state);
-    findings.extend(head::look(&settings).await);
+    let mut findings = state_directory::check(&state);
+    findings.extend(block_on(async { Ok(head::check(&settings).await) })?);
     #[cfg(feature = "worker")]
-    findings.extend(gpus::look(&gpus::GpuCheckOptions::new(&arguments, &settings, &state)));
+    findings.extend(gpus::check(&gpus::GpuCheckOptions::new(&arguments, &settings, &state)));
     #[cfg(feature = "worker")]
-    findings.extend(isolation::look());
+    findings.extend(isolation::check());
     #[cfg(not(feature = "worker"))]
     findings.push(gpus_without_worker());
-    findings.extend(processes::look());
-    findings.extend(limits::look());
+    findings.extend(processes::check());
+    findings.extend(open_files::check());
     tell(&Findings { findings }, arguments.display.output)
 }
 
 #[cfg(not(feature = "worker"))]
 fn gpus_without_worker() -> Finding {
     let seen = "this build has no worker, so GPUs are not looked at";
-    Finding::doubtful("gpu driver", seen, "run the `doctor` of a build with the feature `worker`")
+    Finding::warning("gpu driver", seen, "run the `doctor` of a build with the feature `worker`")
 }
 
 fn tell(findings: &Findings, format: OutputFormat) -> Result<ExitCode, CommandError> {
-    let is_broken = |finding: &&Finding| finding.judgement == Diagnosis::Broken;
+    let is_error = |finding: &&Finding| finding.status == Diagnosis::Error;
     match format {
-        OutputFormat::Json => output::document(&with_schema(findings))?,
-        OutputFormat::Table | OutputFormat::Wide => output::data(&findings.table(Screen::of_stdout()))?,
+        OutputFormat::Json => output::print_document(&with_schema(findings))?,
+        OutputFormat::Table | OutputFormat::Wide => output::print_text(&findings.table(Screen::of_stdout()))?,
         OutputFormat::Quiet => {
             findings
                 .findings
                 .iter()
-                .filter(is_broken)
-                .try_for_each(|finding| output::data(finding.matter))?;
+                .filter(is_error)
+                .try_for_each(|finding| output::print_text(finding.check))?;
         }
     }
-    match findings.findings.iter().any(|finding| is_broken(&finding)) {
-        true => Ok(EXIT_BROKEN.into()),
+    match findings.findings.iter().any(|finding| is_error(&finding)) {
+        true => Ok(EXIT_ERROR.into()),
         false => Ok(ExitCode::SUCCESS),
     }
 }

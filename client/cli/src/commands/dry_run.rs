@@ -1,24 +1,22 @@
 //! `--dry-run`: checks a job as its submission would be, and shows where it would go, beside whom and at what
 //! cost. Submits nothing.
 
-mod fitting;
-mod plan;
+mod document;
+mod fitting_nodes;
 #[cfg(test)]
 mod tests;
-mod words;
+mod text;
 
 use std::process::ExitCode;
 
 use cohabit_client::{Client, Submission};
+use cohabit_console::{CommandError, output, with_schema};
 use jiff::tz::TimeZone;
 
+use self::document::DryRunDocument;
+use self::fitting_nodes::fitting_nodes;
+use self::text::describe_dry_run;
 use crate::arguments::OutputFormat;
-use crate::failure::CommandError;
-use crate::output;
-use crate::render::documents::with_schema;
-use fitting::fitting_nodes;
-use plan::DryRunDocument;
-use words::words;
 
 pub(super) async fn dry_run(
     client: &Client,
@@ -26,20 +24,20 @@ pub(super) async fn dry_run(
     format: OutputFormat,
 ) -> Result<ExitCode, CommandError> {
     let spec = submission.spec();
-    let consideration = client.dry_run(submission).await?;
+    let dry_run = client.dry_run(submission).await?;
     let fitting = fitting_nodes(&spec.demand, &client.nodes().await?);
     match format {
         OutputFormat::Json => {
-            output::document(&with_schema(DryRunDocument::new(
+            output::print_document(&with_schema(DryRunDocument::new(
                 spec,
                 submission.key(),
                 fitting,
-                &consideration,
+                &dry_run,
             )))?;
         }
         OutputFormat::Quiet => {}
         OutputFormat::Table | OutputFormat::Wide => {
-            output::data(&words(spec, &fitting, &consideration, &TimeZone::system()))?;
+            output::print_text(&describe_dry_run(spec, &fitting, &dry_run, &TimeZone::system()))?;
         }
     }
     Ok(ExitCode::SUCCESS)

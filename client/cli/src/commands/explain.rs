@@ -3,14 +3,13 @@
 use std::process::ExitCode;
 
 use cohabit_client::Explanation;
+use cohabit_console::{CommandError, output, with_schema};
 use jiff::tz::TimeZone;
 
 use super::logs::resolve_one;
 use crate::arguments::{ExplainArguments, OutputFormat};
-use crate::connect::connect;
-use crate::failure::CommandError;
-use crate::output;
-use crate::render::documents::{ExplanationDocument, with_schema};
+use crate::endpoint::connect;
+use crate::render::documents::ExplanationDocument;
 use crate::render::local_time;
 
 pub(super) async fn explain(arguments: ExplainArguments) -> Result<ExitCode, CommandError> {
@@ -18,9 +17,13 @@ pub(super) async fn explain(arguments: ExplainArguments) -> Result<ExitCode, Com
     let job = resolve_one(&client, &arguments.job).await?;
     let explanation = client.explain(job).await?;
     match arguments.display.output {
-        OutputFormat::Json => output::document(&with_schema(ExplanationDocument::new(job, explanation)))?,
-        OutputFormat::Quiet => output::data(&explanation.sentences.join("\n"))?,
-        OutputFormat::Table | OutputFormat::Wide => output::data(&told(&explanation, &TimeZone::system()))?,
+        OutputFormat::Json => {
+            output::print_document(&with_schema(ExplanationDocument::new(job, explanation)))?
+        }
+        OutputFormat::Quiet => output::print_text(&explanation.sentences.join("\n"))?,
+        OutputFormat::Table | OutputFormat::Wide => {
+            output::print_text(&told(&explanation, &TimeZone::system()))?
+        }
     }
     Ok(ExitCode::SUCCESS)
 }

@@ -8,6 +8,7 @@ use std::net::SocketAddr;
 use std::path::absolute;
 use std::process::ExitCode;
 
+use cohabit_console::{CommandError, CommandErrorKind, output};
 use cohabit_head::{HeadDaemon, HeadError, HeadOptions};
 use nix::unistd::gethostname;
 
@@ -15,8 +16,6 @@ pub(super) use self::options::{flags, options};
 use crate::arguments::HeadVerb;
 use crate::config::Settings;
 use crate::daemon::{self, ShutdownSignals};
-use crate::failure::{CommandError, CommandErrorKind};
-use crate::output;
 
 pub(super) fn head(verb: HeadVerb) -> Result<ExitCode, CommandError> {
     match verb {
@@ -31,7 +30,7 @@ pub(super) fn head(verb: HeadVerb) -> Result<ExitCode, CommandError> {
 async fn serve(options: HeadOptions) -> Result<(), CommandError> {
     let mut signals = ShutdownSignals::watch()?;
     let mut head = HeadDaemon::start(options).await.map_err(failure)?;
-    output::data(&ready(&head))?;
+    output::print_text(&ready_line(&head))?;
     tokio::select! {
         () = signals.wait() => {}
         error = head.failed() => return Err(failure(error)),
@@ -40,7 +39,7 @@ async fn serve(options: HeadOptions) -> Result<(), CommandError> {
 }
 
 /// The line that says where the head listens and how workers join.
-pub(super) fn ready(head: &HeadDaemon) -> String {
+pub(super) fn ready_line(head: &HeadDaemon) -> String {
     let token_file = head.worker_token_file();
     let token_file = absolute(&token_file).unwrap_or(token_file);
     format!(

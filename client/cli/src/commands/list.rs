@@ -3,14 +3,13 @@
 use std::process::ExitCode;
 
 use cohabit_client::proto::{Filter, JobRecord, Span};
+use cohabit_console::{CommandError, Screen, output, with_schema};
 use jiff::tz::TimeZone;
 
-use super::now;
 use crate::arguments::{ListArguments, OutputFormat};
-use crate::connect::connect;
-use crate::failure::CommandError;
-use crate::output::{self, Screen};
-use crate::render::documents::{JobDocument, JobListDocument, with_schema};
+use crate::clock::now;
+use crate::endpoint::connect;
+use crate::render::documents::{JobDocument, JobListDocument};
 use crate::render::jobs_table::{ColumnSet, jobs_table};
 
 /// How long ended jobs are listed without `--all`.
@@ -35,11 +34,11 @@ pub(super) async fn list(arguments: ListArguments) -> Result<ExitCode, CommandEr
 pub(super) fn tell(jobs: &[JobRecord], format: OutputFormat) -> Result<(), CommandError> {
     let table = |columns| jobs_table(jobs, columns, now(), &TimeZone::system(), Screen::of_stdout());
     match format {
-        OutputFormat::Table => output::data(&table(ColumnSet::Usual)),
-        OutputFormat::Wide => output::data(&table(ColumnSet::Wide)),
-        OutputFormat::Json => output::document(&with_schema(JobListDocument {
+        OutputFormat::Table => output::print_text(&table(ColumnSet::Usual)),
+        OutputFormat::Wide => output::print_text(&table(ColumnSet::Wide)),
+        OutputFormat::Json => output::print_document(&with_schema(JobListDocument {
             jobs: jobs.iter().map(JobDocument::from).collect(),
         })),
-        OutputFormat::Quiet => jobs.iter().try_for_each(|job| output::data(&job.id.to_string())),
+        OutputFormat::Quiet => jobs.iter().try_for_each(|job| output::print_text(&job.id.to_string())),
     }
 }

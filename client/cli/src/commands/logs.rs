@@ -4,14 +4,13 @@ use std::process::ExitCode;
 
 use cohabit_client::proto::{FollowMode, JobId, JobRef, LogPosition, LogRecord, LogStream};
 use cohabit_client::{Client, LogOptions, LogPart};
+use cohabit_console::{CommandError, CommandErrorKind, output, with_schema};
 use futures::TryStreamExt as _;
 use serde::Serialize;
 
 use crate::arguments::{LogsArguments, OutputFormat};
-use crate::connect::connect;
-use crate::failure::{CommandError, CommandErrorKind};
-use crate::output;
-use crate::render::documents::with_schema;
+use crate::endpoint::connect;
+use crate::log_writer::LogWriter;
 use crate::render::rfc3339;
 
 pub(super) async fn logs(arguments: LogsArguments) -> Result<ExitCode, CommandError> {
@@ -24,13 +23,19 @@ pub(super) async fn logs(arguments: LogsArguments) -> Result<ExitCode, CommandEr
         at_end: if arguments.follow { FollowMode::Wait } else { FollowMode::Return },
     };
     let mut parts = client.log_parts(job, options);
-    while let Some(part) = parts.try_next().await? {
-        match arguments.display.output {
-            OutputFormat::Json => print_lines(&part)?,
-            OutputFormat::Table | OutputFormat::Wide | OutputFormat::Quiet => print(&part)?,
+    let mut writer = LogWriter::start(match arguments.display.output {
+        OutputFormat::Json => print_lines,
+        OutputFormat::Table | OutputFormat::Wide | OutputFormat::Quiet => print,
+    });
+    let ended = loop {
+        match parts.try_next().await {
+            Ok(Some(part)) => writer.write(part).await?,
+            Ok(None) => break Ok(ExitCode::SUCCESS),
+            Err(error) => break Err(error.into()),
         }
-    }
-    Ok(ExitCode::SUCCESS)
+    };
+    writer.finish().await?;
+    ended
 }
 
 /// The one job that this reference means.
@@ -47,10 +52,10 @@ pub(super) async fn resolve_one(client: &Client, reference: &JobRef) -> Result<J
 /// The bytes as the job printed them, each stream to its own.
 pub(super) fn print(part: &LogPart) -> Result<(), CommandError> {
     if part.chunk.dropped > 0 {
-        output::message(&format!("[{} bytes of output are no longer kept]", part.chunk.dropped));
+        output::print_message(&format!("[{} bytes of output are no longer kept]", part.chunk.dropped));
     }
     for record in &part.chunk.records {
-        output::bytes(record.stream, &record.bytes)?;
+        output::print_bytes(record.stream, &record.bytes)?;
     }
     Ok(())
 }
@@ -73,5 +78,5 @@ fn print_lines(part: &LogPart) -> Result<(), CommandError> {
         at: rfc3339(record.at),
         text: String::from_utf8_lossy(&record.bytes).into_owned(),
     };
-    part.chunk.records.iter().try_for_each(|record| output::line(&with_schema(line(record))))
+    part.chunk.records.iter().try_for_each(|record| output::print_line(&with_schema(line(record))))
 }

@@ -17,14 +17,10 @@ mod list;
 mod logs;
 mod models;
 mod nodes;
-#[cfg(feature = "predict")]
-mod predict;
 #[cfg(feature = "worker")]
 mod profile;
 mod run;
 mod show;
-#[cfg(feature = "simulate")]
-mod simulate;
 mod submission;
 mod submit;
 mod token;
@@ -38,19 +34,18 @@ mod worker;
 
 use std::process::ExitCode;
 
-use cohabit_client::proto::{JobChange, Time};
-use jiff::Timestamp;
+use cohabit_client::proto::JobChange;
+use cohabit_console::CommandError;
 
 use crate::arguments::Verb;
-use crate::failure::{CommandError, CommandErrorKind};
-#[cfg(feature = "fuzzing")]
-pub(crate) use profile::parse_workloads;
+use crate::process::block_on;
+use crate::script::Script;
 
 /// Does what was asked for.
-pub(crate) fn dispatch(verb: Verb) -> Result<ExitCode, CommandError> {
+pub(crate) fn dispatch(verb: Verb, script: Option<Script>) -> Result<ExitCode, CommandError> {
     match verb {
-        Verb::Submit(arguments) => block_on(submit::submit(arguments)),
-        Verb::Run(arguments) => block_on(run::run(arguments)),
+        Verb::Submit(arguments) => block_on(submit::submit(arguments, script)),
+        Verb::Run(arguments) => block_on(run::run(arguments, script)),
         Verb::List(arguments) => block_on(list::list(arguments)),
         Verb::Show(arguments) => block_on(show::show(arguments)),
         Verb::Logs(arguments) => block_on(logs::logs(arguments)),
@@ -65,11 +60,11 @@ pub(crate) fn dispatch(verb: Verb) -> Result<ExitCode, CommandError> {
         Verb::Token(arguments) => block_on(token::token(arguments.verb)),
         Verb::Worker(arguments) => worker::worker(arguments.verb),
         Verb::Top(arguments) => block_on(top::top(arguments)),
-        Verb::Doctor(arguments) => block_on(doctor::doctor(arguments)),
+        Verb::Doctor(arguments) => doctor::doctor(arguments),
         #[cfg(feature = "simulate")]
-        Verb::Simulate(arguments) => simulate::simulate(&arguments),
+        Verb::Simulate(arguments) => cohabit_lab::simulate::run(&arguments),
         #[cfg(feature = "predict")]
-        Verb::Predict(arguments) => predict::predict(&arguments.verb),
+        Verb::Predict(arguments) => cohabit_lab::predict::run(&arguments),
         #[cfg(feature = "worker")]
         Verb::Profile(arguments) => profile::profile(&arguments),
         Verb::Completions(arguments) => completions::completions(arguments.shell),
@@ -84,31 +79,4 @@ pub(crate) fn dispatch(verb: Verb) -> Result<ExitCode, CommandError> {
         #[cfg(feature = "demo")]
         Verb::Train(arguments) => Ok(train::train(&arguments.program)),
     }
-}
-
-/// Drives a client command to its end, on this thread.
-fn block_on(command: impl Future<Output = Result<ExitCode, CommandError>>) -> Result<ExitCode, CommandError> {
-    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().map_err(|error| {
-        CommandError::new(CommandErrorKind::InputOutput, format!("the system gives no event queue: {error}"))
-    })?;
-    runtime.block_on(command)
-}
-
-/// The present, as the cluster counts time.
-fn now() -> Time {
-    Time::from_micros(u64::try_from(Timestamp::now().as_microsecond()).unwrap_or(0))
-}
-
-/// What was typed, so that it can be typed again.
-#[cfg(any(feature = "simulate", feature = "predict", feature = "worker"))]
-fn current_command_line() -> String {
-    let words: Vec<String> = std::env::args().skip(1).collect();
-    let words = shlex::try_join(words.iter().map(String::as_str)).unwrap_or_else(|_| words.join(" "));
-    format!("cohabit {words}")
-}
-
-/// A job's code as this program's own.
-fn exit_code(shell_code: i32) -> ExitCode {
-    // Codes are bytes: what does not fit is cut as shells cut it.
-    ExitCode::from((shell_code & 0xff) as u8)
 }

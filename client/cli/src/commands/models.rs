@@ -2,23 +2,22 @@
 
 use std::process::ExitCode;
 
+use cohabit_console::{CommandError, Screen, output, with_schema};
 use jiff::tz::TimeZone;
 
 use crate::arguments::{ModelsArguments, OutputFormat};
-use crate::connect::connect;
-use crate::failure::CommandError;
-use crate::output::{self, Screen};
-use crate::render::documents::with_schema;
-use crate::render::models::{ModelsDocument, current, models_sheet};
+use crate::endpoint::connect;
+use crate::render::model_documents::ModelsDocument;
+use crate::render::models_table::{current, models_sheet};
 
 pub(super) async fn models(arguments: ModelsArguments) -> Result<ExitCode, CommandError> {
     let models = connect(arguments.connection()).await?.models(arguments.request()).await?;
     match arguments.display().output {
         OutputFormat::Table | OutputFormat::Wide => {
-            output::data(&models_sheet(&models, &TimeZone::system(), Screen::of_stdout()))?
+            output::print_text(&models_sheet(&models, &TimeZone::system(), Screen::of_stdout()))?
         }
-        OutputFormat::Json => output::document(&with_schema(ModelsDocument::from(&models)))?,
-        OutputFormat::Quiet => output::data(&current(&models))?,
+        OutputFormat::Json => output::print_document(&with_schema(ModelsDocument::from(&models)))?,
+        OutputFormat::Quiet => output::print_text(&current(&models))?,
     }
     Ok(ExitCode::SUCCESS)
 }

@@ -7,21 +7,23 @@ use std::process::ExitCode;
 
 use cohabit_client::proto::{JobChange, JobId, JobSpec, JobState, LaunchMode};
 use cohabit_client::{Client, JobHandle, LogOptions};
+use cohabit_console::{CommandError, CommandErrorKind, output};
 use futures::TryStreamExt as _;
 use futures::stream;
 use tokio::signal::unix::{SignalKind, signal};
 
-use super::{dry_run, exit_code, logs, submission};
+use super::{dry_run, logs, submission};
 use crate::arguments::RunArguments;
-use crate::connect::connect;
-use crate::failure::{CommandError, CommandErrorKind};
-use crate::output;
+use crate::endpoint::connect;
+use crate::log_writer::{LogWriter, print_message_in_background};
+use crate::process::exit_code;
+use crate::script::Script;
 
-pub(super) async fn run(arguments: RunArguments) -> Result<ExitCode, CommandError> {
+pub(super) async fn run(arguments: RunArguments, script: Option<Script>) -> Result<ExitCode, CommandError> {
     let format = arguments.submission.display.output;
     let is_dry = arguments.submission.dry_run;
     let client = connect(&arguments.submission.connection).await?;
-    let submission = submission::prepare(&client, arguments.submission).await?;
+    let submission = submission::prepare(&client, arguments.submission, script).await?;
     if is_dry {
         return dry_run::dry_run(&client, &submission, format).await;
     }
@@ -29,14 +31,17 @@ pub(super) async fn run(arguments: RunArguments) -> Result<ExitCode, CommandErro
         CommandError::new(CommandErrorKind::InputOutput, format!("Ctrl-C cannot be watched for: {error}"))
     })?;
     let job = client.submit(&submission).await?;
-    output::message(&format!("job {} submitted", job.id()));
+    output::print_message(&format!("job {} submitted", job.id()));
 
     let mut followed = pin!(follow(&client, &job, submission.spec()));
     tokio::select! {
         ended = &mut followed => return ended,
         _ = interrupts.recv() => {}
     }
-    output::message(&format!("cancelling job {}; press Ctrl-C again to leave at once", job.id()));
+    print_message_in_background(format!(
+        "cancelling job {}; press Ctrl-C again to exit immediately",
+        job.id()
+    ));
     let cancelled = async {
         client.change(JobChange::Cancel, &[job.id()]).await?;
         followed.await
@@ -52,11 +57,11 @@ pub(super) async fn run(arguments: RunArguments) -> Result<ExitCode, CommandErro
 async fn follow(client: &Client, job: &JobHandle, spec: &JobSpec) -> Result<ExitCode, CommandError> {
     match spec.array {
         None => show_output(client, job.id(), spec).await?,
-        Some(_) => output::message("an array's output is not shown: see `cohabit logs ID.INDEX`"),
+        Some(_) => output::print_message("an array's output is not shown: see `cohabit logs ID.INDEX`"),
     }
     let ended = job.wait().await?;
     if ended.state != JobState::Completed {
-        output::message(&format!("job {} {}: {}", ended.id, ended.state, ended.reason));
+        output::print_message(&format!("job {} {}: {}", ended.id, ended.state, ended.reason));
     }
     Ok(exit_code(ended.shell_code().unwrap_or(0)))
 }
@@ -65,16 +70,19 @@ async fn follow(client: &Client, job: &JobHandle, spec: &JobSpec) -> Result<Exit
 async fn show_output(client: &Client, job: JobId, spec: &JobSpec) -> Result<(), CommandError> {
     let of_rank = |rank| client.log_parts(job, LogOptions { rank, ..LogOptions::follow() });
     let mut parts = stream::select_all((0..ranks(spec)).map(of_rank));
-    loop {
+    let mut writer = LogWriter::start(logs::print);
+    let failed = loop {
         match parts.try_next().await {
-            Ok(Some(part)) => logs::print(&part)?,
-            Ok(None) => return Ok(()),
-            Err(error) => {
-                output::message(&format!("the output cannot be shown any more: {error}"));
-                return Ok(());
-            }
+            Ok(Some(part)) => writer.write(part).await?,
+            Ok(None) => break None,
+            Err(error) => break Some(error),
         }
+    };
+    writer.finish().await?;
+    if let Some(error) = failed {
+        output::print_message(&format!("the output is no longer available: {error}"));
     }
+    Ok(())
 }
 
 const fn ranks(spec: &JobSpec) -> u32 {

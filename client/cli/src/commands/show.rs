@@ -2,14 +2,13 @@
 
 use std::process::ExitCode;
 
+use cohabit_console::{CommandError, output, with_schema};
 use jiff::tz::TimeZone;
 
-use super::now;
 use crate::arguments::{OutputFormat, ShowArguments};
-use crate::connect::connect;
-use crate::failure::CommandError;
-use crate::output;
-use crate::render::documents::{JobDocument, JobListDocument, with_schema};
+use crate::clock::now;
+use crate::endpoint::connect;
+use crate::render::documents::{JobDocument, JobListDocument};
 use crate::render::job_sheet::job_sheet;
 
 pub(super) async fn show(arguments: ShowArguments) -> Result<ExitCode, CommandError> {
@@ -17,14 +16,16 @@ pub(super) async fn show(arguments: ShowArguments) -> Result<ExitCode, CommandEr
     let ids = client.resolve(&arguments.jobs.references).await?;
     let jobs = client.show(&ids).await?;
     match (arguments.display.output, jobs.as_slice()) {
-        (OutputFormat::Json, [job]) => output::document(&with_schema(JobDocument::from(job)))?,
-        (OutputFormat::Json, jobs) => output::document(&with_schema(JobListDocument {
+        (OutputFormat::Json, [job]) => output::print_document(&with_schema(JobDocument::from(job)))?,
+        (OutputFormat::Json, jobs) => output::print_document(&with_schema(JobListDocument {
             jobs: jobs.iter().map(JobDocument::from).collect(),
         }))?,
-        (OutputFormat::Quiet, jobs) => jobs.iter().try_for_each(|job| output::data(&job.id.to_string()))?,
+        (OutputFormat::Quiet, jobs) => {
+            jobs.iter().try_for_each(|job| output::print_text(&job.id.to_string()))?
+        }
         (OutputFormat::Table | OutputFormat::Wide, jobs) => {
             let sheets: Vec<_> = jobs.iter().map(|job| job_sheet(job, now(), &TimeZone::system())).collect();
-            output::data(&sheets.join("\n"))?;
+            output::print_text(&sheets.join("\n"))?;
         }
     }
     Ok(ExitCode::SUCCESS)

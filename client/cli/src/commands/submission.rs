@@ -2,26 +2,27 @@
 
 use cohabit_client::proto::{Dependency, JobSpec};
 use cohabit_client::{Client, Submission};
+use cohabit_console::{CommandError, output};
 
-use crate::arguments;
-use crate::failure::CommandError;
-use crate::output;
-use crate::specification::{SubmitContext, specify};
+use crate::arguments::SubmissionArguments;
+use crate::job_spec::{SubmitContext, specify};
+use crate::script::Script;
 use crate::values::DependencyArgument;
 
 /// The job that the arguments describe, with its dependencies looked up at the head.
 pub(super) async fn prepare(
     client: &Client,
-    arguments: arguments::Submission,
+    arguments: SubmissionArguments,
+    script: Option<Script>,
 ) -> Result<Submission, CommandError> {
-    if let Some(script) = &arguments.script {
+    if let Some(script) = &script {
         for line in script.late_directives() {
-            output::message(&format!(
+            output::print_message(&format!(
                 "note: line {line} of the script is not read, because it stands behind the first command"
             ));
         }
     }
-    let described = specify(&arguments.job, arguments.command, arguments.script, &SubmitContext::current()?)?;
+    let described = specify(&arguments.job, arguments.command, script, &SubmitContext::current()?)?;
     let depends_on = dependencies(client, &arguments.job.depends_on).await?;
     let submission = Submission::new(JobSpec { depends_on, ..described })?;
     Ok(match arguments.idempotency_key {

@@ -3,19 +3,23 @@
 use std::process::ExitCode;
 
 use cohabit_client::proto::{Array, JobId};
+use cohabit_console::{CommandError, output, with_schema};
 
-use super::{dry_run, exit_code, submission};
+use super::{dry_run, submission};
 use crate::arguments::{OutputFormat, SubmitArguments};
-use crate::connect::connect;
-use crate::failure::CommandError;
-use crate::output;
-use crate::render::documents::{SubmittedJobDocument, with_schema};
+use crate::endpoint::connect;
+use crate::process::exit_code;
+use crate::render::documents::SubmittedJobDocument;
+use crate::script::Script;
 
-pub(super) async fn submit(arguments: SubmitArguments) -> Result<ExitCode, CommandError> {
+pub(super) async fn submit(
+    arguments: SubmitArguments,
+    script: Option<Script>,
+) -> Result<ExitCode, CommandError> {
     let format = arguments.submission.display.output;
     let is_dry = arguments.submission.dry_run;
     let client = connect(&arguments.submission.connection).await?;
-    let submission = submission::prepare(&client, arguments.submission).await?;
+    let submission = submission::prepare(&client, arguments.submission, script).await?;
     if is_dry {
         return dry_run::dry_run(&client, &submission, format).await;
     }
@@ -26,19 +30,21 @@ pub(super) async fn submit(arguments: SubmitArguments) -> Result<ExitCode, Comma
         return Ok(ExitCode::SUCCESS);
     }
     let ended = job.wait().await?;
-    output::message(&format!("job {} {}: {}", ended.id, ended.state, ended.reason));
+    output::print_message(&format!("job {} {}: {}", ended.id, ended.state, ended.reason));
     Ok(exit_code(ended.shell_code().unwrap_or(0)))
 }
 
 fn tell(id: JobId, members: Option<u64>, format: OutputFormat) -> Result<(), CommandError> {
     match (format, members) {
-        (OutputFormat::Quiet, _) => output::data(&id.to_string()),
+        (OutputFormat::Quiet, _) => output::print_text(&id.to_string()),
         (OutputFormat::Json, members) => {
-            output::document(&with_schema(SubmittedJobDocument { id, members: members.unwrap_or(1) }))
+            output::print_document(&with_schema(SubmittedJobDocument { id, members: members.unwrap_or(1) }))
         }
-        (OutputFormat::Table | OutputFormat::Wide, None) => output::data(&format!("Submitted job {id}")),
+        (OutputFormat::Table | OutputFormat::Wide, None) => {
+            output::print_text(&format!("Submitted job {id}"))
+        }
         (OutputFormat::Table | OutputFormat::Wide, Some(members)) => {
-            output::data(&format!("Submitted job {id} with {members} members"))
+            output::print_text(&format!("Submitted job {id} with {members} members"))
         }
     }
 }

@@ -4,16 +4,15 @@ use std::process::ExitCode;
 
 use cohabit_client::Client;
 use cohabit_client::proto::{Role, TokenAnswer, TokenRecord, TokenRequest};
+use cohabit_console::{CommandError, CommandErrorKind, Screen, output, with_schema};
 use jiff::tz::TimeZone;
 use serde::Serialize;
 
 use crate::arguments::{
     OutputFormat, TokenCreateArguments, TokenListArguments, TokenRevokeArguments, TokenVerb,
 };
-use crate::connect::connect;
-use crate::failure::{CommandError, CommandErrorKind};
-use crate::output::{self, Screen};
-use crate::render::documents::{TokenDocument, TokenListDocument, with_schema};
+use crate::endpoint::connect;
+use crate::render::documents::{TokenDocument, TokenListDocument};
 use crate::render::tokens_table::tokens_table;
 
 pub(super) async fn token(verb: TokenVerb) -> Result<ExitCode, CommandError> {
@@ -27,7 +26,7 @@ pub(super) async fn token(verb: TokenVerb) -> Result<ExitCode, CommandError> {
 
 /// `{"name", "role", "token"}`
 #[derive(Serialize)]
-struct Created {
+struct CreatedTokenDocument {
     name: String,
     role: String,
     token: String,
@@ -44,11 +43,13 @@ async fn create(arguments: TokenCreateArguments) -> Result<(), CommandError> {
     let request = TokenRequest::Create { name: name.clone(), role, account, expires_in };
     let TokenAnswer::Created(token) = client.tokens(request).await? else { return Err(misunderstood()) };
     match arguments.display.output {
-        OutputFormat::Json => output::document(&with_schema(Created { name, role: role.to_string(), token })),
-        OutputFormat::Quiet => output::data(&token),
+        OutputFormat::Json => {
+            output::print_document(&with_schema(CreatedTokenDocument { name, role: role.to_string(), token }))
+        }
+        OutputFormat::Quiet => output::print_text(&token),
         OutputFormat::Table | OutputFormat::Wide => {
-            output::message(&format!("token '{name}' for a {role}; keep it in a file with mode 0600:"));
-            output::data(&token)
+            output::print_message(&format!("token '{name}' for a {role}; keep it in a file with mode 0600:"));
+            output::print_text(&token)
         }
     }
 }
@@ -71,12 +72,12 @@ async fn list(arguments: TokenListArguments) -> Result<(), CommandError> {
     let tokens = listed(&connect(&arguments.connection).await?).await?;
     match arguments.display.output {
         OutputFormat::Table | OutputFormat::Wide => {
-            output::data(&tokens_table(&tokens, &TimeZone::system(), Screen::of_stdout()))
+            output::print_text(&tokens_table(&tokens, &TimeZone::system(), Screen::of_stdout()))
         }
-        OutputFormat::Json => output::document(&with_schema(TokenListDocument {
+        OutputFormat::Json => output::print_document(&with_schema(TokenListDocument {
             tokens: tokens.iter().map(TokenDocument::from).collect(),
         })),
-        OutputFormat::Quiet => tokens.iter().try_for_each(|token| output::data(&token.name)),
+        OutputFormat::Quiet => tokens.iter().try_for_each(|token| output::print_text(&token.name)),
     }
 }
 
@@ -84,12 +85,12 @@ async fn revoke(arguments: TokenRevokeArguments) -> Result<(), CommandError> {
     let client = connect(&arguments.connection).await?;
     client.tokens(TokenRequest::Revoke(arguments.name.clone())).await?;
     match arguments.display.output {
-        OutputFormat::Json => {
-            output::document(&with_schema(serde_json::json!({ "name": arguments.name, "revoked": true })))
-        }
+        OutputFormat::Json => output::print_document(&with_schema(
+            serde_json::json!({ "name": arguments.name, "revoked": true }),
+        )),
         OutputFormat::Quiet => Ok(()),
         OutputFormat::Table | OutputFormat::Wide => {
-            output::data(&format!("Token '{}' is worthless now", arguments.name))
+            output::print_text(&format!("Token '{}' is worthless now", arguments.name))
         }
     }
 }

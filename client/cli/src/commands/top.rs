@@ -9,15 +9,15 @@ use std::time::Duration;
 
 use cohabit_client::Client;
 use cohabit_client::proto::Filter;
+use cohabit_console::{CommandError, CommandErrorKind};
 use ratatui::crossterm::event::{self, Event, KeyCode, KeyEvent, KeyModifiers};
 use tokio::sync::mpsc;
 use tokio::time::{MissedTickBehavior, interval};
 
 use self::screen::{TopView, draw};
-use super::now;
 use crate::arguments::TopArguments;
-use crate::connect::connect;
-use crate::failure::{CommandError, CommandErrorKind};
+use crate::clock::now;
+use crate::endpoint::connect;
 
 /// How often the screen is drawn.
 const PERIOD: Duration = Duration::from_secs(1);

@@ -2,8 +2,8 @@
 
 use std::process::ExitCode;
 
-use cohabit_examples::train::{self, TrainingProgram};
+use cohabit_training::TrainingProgram;
 
 pub(super) fn train(program: &TrainingProgram) -> ExitCode {
-    train::run(program)
+    cohabit_training::run(program)
 }

@@ -2,6 +2,7 @@
 
 use std::process::ExitCode;
 
+use cohabit_console::{CommandError, output};
 use cohabit_head::{HeadDaemon, HeadOptions};
 use cohabit_worker_daemon::{WorkerDaemon, WorkerOptions};
 
@@ -9,10 +10,9 @@ use super::head::{self, local_address};
 use super::worker::start as worker;
 use crate::arguments::UpArguments;
 use crate::config::Settings;
-use crate::connect::read_token;
 use crate::daemon::{self, ShutdownSignals};
-use crate::failure::CommandError;
-use crate::output;
+use crate::endpoint::read_token;
+use crate::worker_directory::create_within;
 
 pub(super) fn up(arguments: UpArguments) -> Result<ExitCode, CommandError> {
     let mut flags = head::flags(&arguments.head)?;
@@ -28,10 +28,10 @@ async fn serve(options: HeadOptions, settings: Settings) -> Result<(), CommandEr
     let state = options.state_dir.clone();
     let mut head = HeadDaemon::start(options).await.map_err(head::failure)?;
     let token = read_token(&head.worker_token_file())?;
-    let state = worker::within(&state)?;
+    let state = create_within(&state)?;
     let options = worker::options(&settings, local_address(&head).to_string(), token, state)?;
-    let mut worker = joined(options).await?;
-    output::data(&format!("{}; {} works here", head::ready(&head), worker.name()))?;
+    let mut worker = start_and_join_worker(options).await?;
+    output::print_text(&format!("{}; {} works here", head::ready_line(&head), worker.name()))?;
     let failed = tokio::select! {
         () = signals.wait() => None,
         error = head.failed() => Some(head::failure(error)),
@@ -45,7 +45,7 @@ async fn serve(options: HeadOptions, settings: Settings) -> Result<(), CommandEr
 }
 
 /// A worker that the head has welcomed.
-pub(super) async fn joined(options: WorkerOptions) -> Result<WorkerDaemon, CommandError> {
+pub(super) async fn start_and_join_worker(options: WorkerOptions) -> Result<WorkerDaemon, CommandError> {
     let mut worker = WorkerDaemon::start(options).await.map_err(worker::failure)?;
     worker.joined().await.map_err(worker::failure)?;
     Ok(worker)

@@ -3,11 +3,12 @@
 use std::process::ExitCode;
 
 use cohabit_client::proto::JobRecord;
+use cohabit_console::CommandError;
 
-use super::{exit_code, list};
+use super::list;
 use crate::arguments::WaitArguments;
-use crate::connect::connect;
-use crate::failure::CommandError;
+use crate::endpoint::connect;
+use crate::process::exit_code;
 
 pub(super) async fn wait(arguments: WaitArguments) -> Result<ExitCode, CommandError> {
     let client = connect(&arguments.connection).await?;

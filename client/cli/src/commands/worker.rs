@@ -2,14 +2,12 @@
 
 use std::process::ExitCode;
 
+use cohabit_console::{CommandError, output, with_schema};
 use serde_json::json;
 
-use super::block_on;
 use crate::arguments::{NodeArguments, OutputFormat, WorkerVerb};
-use crate::connect::connect;
-use crate::failure::CommandError;
-use crate::output;
-use crate::render::documents::with_schema;
+use crate::endpoint::connect;
+use crate::process::block_on;
 
 #[cfg(feature = "worker")]
 pub(super) mod start;
@@ -35,9 +33,9 @@ async fn resume(arguments: NodeArguments) -> Result<ExitCode, CommandError> {
 
 fn tell(node: &str, what: &str, format: OutputFormat) -> Result<ExitCode, CommandError> {
     match format {
-        OutputFormat::Json => output::document(&with_schema(json!({ "node": node, "message": what })))?,
-        OutputFormat::Quiet => output::data(node)?,
-        OutputFormat::Table | OutputFormat::Wide => output::data(&format!("Node {node} {what}"))?,
+        OutputFormat::Json => output::print_document(&with_schema(json!({ "node": node, "message": what })))?,
+        OutputFormat::Quiet => output::print_text(node)?,
+        OutputFormat::Table | OutputFormat::Wide => output::print_text(&format!("Node {node} {what}"))?,
     }
     Ok(ExitCode::SUCCESS)
 }

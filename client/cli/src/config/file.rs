@@ -4,13 +4,12 @@ use std::fs;
 use std::io::ErrorKind;
 use std::path::Path;
 
+use cohabit_console::{CommandError, line_of};
 use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 
-use super::{RawSettings, SettingKey};
-use crate::failure::CommandError;
-use crate::nearest::nearest;
-use crate::place::line_of;
+use super::key::{RawSettings, SettingKey};
+use crate::closest_name::closest_name;
 
 /// What a file says; nothing if there is no such file.
 pub(super) fn read(path: &Path) -> Result<Option<RawSettings>, CommandError> {
@@ -58,7 +57,7 @@ fn plain(value: &DeValue<'_>) -> Option<String> {
 }
 
 fn unknown(name: &str) -> String {
-    match nearest(name, SettingKey::ALL.map(SettingKey::name)) {
+    match closest_name(name, SettingKey::ALL.map(SettingKey::name)) {
         Some(nearest) => format!("there is no setting '{name}'; did you mean '{nearest}'?"),
         None => format!(
             "there is no setting '{name}'; known are {}",

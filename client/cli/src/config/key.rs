@@ -1,5 +1,10 @@
 //! The keys of settings: one name for each, in files, variables and flags alike.
 
+use std::collections::BTreeMap;
+
+/// The settings of one source, as text.
+pub(crate) type RawSettings = BTreeMap<SettingKey, String>;
+
 /// A setting's key.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum SettingKey {

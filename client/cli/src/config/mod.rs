@@ -7,17 +7,14 @@
 mod file;
 mod key;
 
-use std::collections::BTreeMap;
 use std::env;
 use std::path::{Path, PathBuf};
 
-use crate::failure::CommandError;
+use cohabit_console::CommandError;
+
 #[cfg(feature = "fuzzing")]
 pub(crate) use file::parse;
-pub(crate) use key::SettingKey;
-
-/// Settings by key, as written, of one origin.
-pub(crate) type RawSettings = BTreeMap<SettingKey, String>;
+pub(crate) use key::{RawSettings, SettingKey};
 
 /// All settings; what was said nearer to the command wins.
 #[derive(Debug)]
@@ -112,7 +109,7 @@ impl Setting<'_> {
         read(self.text).map_err(|error| {
             let message = format!("{}: {error}", self.place());
             match self.origin {
-                SettingSource::Flag => CommandError::new(crate::failure::CommandErrorKind::Usage, message),
+                SettingSource::Flag => CommandError::new(cohabit_console::CommandErrorKind::Usage, message),
                 SettingSource::Environment | SettingSource::File(_) => CommandError::configuration(message),
             }
         })

@@ -61,7 +61,7 @@ fn what_is_no_toml_or_no_plain_value_is_refused_with_its_line() {
     let refused = |text| settings(&[], &[], &[("c.toml", text)]).unwrap_err();
     assert!(refused("head = 'a:1'\nhead").message.contains("c.toml:2: "));
     assert!(refused("head = ['a']").message.contains("c.toml:1: head needs a text or a number"));
-    assert_eq!(refused("[head]").trouble, crate::failure::CommandErrorKind::Configuration);
+    assert_eq!(refused("[head]").kind, cohabit_console::CommandErrorKind::Configuration);
 }
 
 #[test]

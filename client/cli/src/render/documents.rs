@@ -13,19 +13,6 @@ use serde::Serialize;
 
 use super::rfc3339;
 
-/// Any document: its fields, and which version of them.
-#[derive(Debug, Serialize)]
-pub(crate) struct VersionedDocument<T> {
-    schema: u32,
-    #[serde(flatten)]
-    content: T,
-}
-
-/// The first version of this document.
-pub(crate) const fn with_schema<T>(content: T) -> VersionedDocument<T> {
-    VersionedDocument { schema: 1, content }
-}
-
 /// `{"jobs": […]}`
 #[derive(Debug, Serialize)]
 pub(crate) struct JobListDocument {

@@ -4,11 +4,12 @@ use cohabit_client::proto::{
     AttemptRecord, ComputeLimit, Enforcement, EnforcementRequirement, JobRecord, RankRecord, Share, Span,
     Spread, Time,
 };
+use cohabit_console::format_number;
 use jiff::tz::TimeZone;
 
 use super::jobs_table::{gpus, runtime};
 use super::local_time;
-use super::progress::{format_number, progress_text};
+use super::progress::progress_text;
 
 /// Lines of a heading and a text each.
 pub(crate) fn job_sheet(job: &JobRecord, now: Time, zone: &TimeZone) -> String {

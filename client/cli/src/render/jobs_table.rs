@@ -1,12 +1,12 @@
 //! Jobs, a line for each: what `list` and `wait` show.
 
 use cohabit_client::proto::{GpuRequest, JobPhase, JobRecord, Progress, Slowdown, Span, Time};
+use cohabit_console::{Screen, table};
 use comfy_table::{Cell, Row};
 use jiff::tz::TimeZone;
 
 use super::progress::progress_text;
-use super::{local_time, table};
-use crate::output::Screen;
+use super::{local_time, states};
 
 /// How much of each job is shown.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -61,7 +61,7 @@ fn usual_row(job: &JobRecord, now: Time) -> Row {
     row.add_cell(Cell::new(job.id))
         .add_cell(Cell::new(&job.name))
         .add_cell(Cell::new(&job.user))
-        .add_cell(table::state(job.state))
+        .add_cell(states::state(job.state))
         .add_cell(Cell::new(runtime(job, now).map_or(String::new(), |span| span.to_string())))
         .add_cell(Cell::new(remaining(job, now).map_or(String::new(), |span| span.to_string())))
         .add_cell(Cell::new(job.nodes().join(",")))

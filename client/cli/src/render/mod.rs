@@ -3,23 +3,22 @@
 //! Everything here turns records into text and touches nothing else; what the screen can do comes in as an
 //! argument.
 
-pub(crate) mod changes;
+pub(crate) mod change_results;
 pub(crate) mod documents;
 pub(crate) mod job_sheet;
 pub(crate) mod jobs_table;
-pub(crate) mod models;
-mod moments;
+pub(crate) mod model_documents;
+pub(crate) mod models_table;
 pub(crate) mod node_documents;
 pub(crate) mod nodes_table;
 mod progress;
-pub(crate) mod table;
+pub(crate) mod states;
+mod time;
 pub(crate) mod tokens_table;
 
-pub(crate) use self::moments::{local_time, rfc3339};
-#[cfg(any(feature = "demo", feature = "worker"))]
-pub(crate) use self::progress::format_number;
 #[cfg(feature = "demo")]
 pub(crate) use self::progress::progress_text;
+pub(crate) use self::time::{local_time, rfc3339};
 
 #[cfg(test)]
 pub(crate) mod samples;

@@ -1,12 +1,12 @@
 //! Nodes, a line for each, and in the wide form a line for each device.
 
 use cohabit_client::proto::{Bandwidth, DeviceKind, DeviceRecord, GpuPeer, Health, JobId, NodeRecord};
+use cohabit_console::{Screen, table};
 use comfy_table::{Cell, Row};
 use jiff::tz::TimeZone;
 
 use super::jobs_table::ColumnSet;
-use super::{local_time, table};
-use crate::output::Screen;
+use super::{local_time, states};
 
 const NODES: [&str; 7] = ["NODE", "STATE", "DEVICES", "IN USE", "CORES", "MEMORY", "JOBS"];
 const DEVICES: [&str; 25] = [
@@ -68,7 +68,7 @@ fn node_row(node: &NodeRecord) -> Row {
     let used = node.devices.iter().fold(0.0, |sum, device| sum + device.used.as_f64());
     let mut row = Row::new();
     row.add_cell(Cell::new(&node.name))
-        .add_cell(table::node_state(node.state))
+        .add_cell(states::node_state(node.state))
         .add_cell(Cell::new(devices(node)))
         .add_cell(Cell::new(format!("{}/{}", (used * 1_000.0).round() / 1_000.0, node.devices.len())))
         .add_cell(Cell::new(format!("{}/{}", node.cpus_used, node.cpus)))
@@ -106,7 +106,7 @@ fn device_rows(node: &NodeRecord, zone: &TimeZone) -> Vec<Row> {
     let start = || {
         let mut row = Row::new();
         row.add_cell(Cell::new(&node.name))
-            .add_cell(table::node_state(node.state))
+            .add_cell(states::node_state(node.state))
             .add_cell(Cell::new(local_time(node.since, zone)))
             .add_cell(Cell::new(&node.address))
             .add_cell(Cell::new(&node.build))

@@ -1,6 +1,7 @@
 //! Progress in a few words.
 
 use cohabit_client::proto::Progress;
+use cohabit_console::format_number;
 
 /// The metric that people look for first.
 const FIRST: &str = "loss";
@@ -24,17 +25,6 @@ fn metric(progress: &Progress) -> Option<(&str, f64)> {
     all().find(|(name, _)| *name == FIRST).or_else(|| all().next())
 }
 
-/// Three significant figures or so, without an exponent where it can be helped.
-pub(crate) fn format_number(value: f64) -> String {
-    match value.abs() {
-        0.0 => "0".to_owned(),
-        size if !(1e-4..1e7).contains(&size) => format!("{value:.2e}"),
-        size if size >= 100.0 => format!("{value:.0}"),
-        size if size >= 1.0 => format!("{value:.2}"),
-        _ => format!("{value:.4}"),
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -46,13 +36,5 @@ mod tests {
         assert_eq!(progress_text(&progress), "42% 420/1000 loss 0.4123");
         assert_eq!(progress_text(&Progress { step: 7, ..Progress::default() }), "step 7");
         assert_eq!(progress_text(&Progress { total: Some(0), ..Progress::default() }), "step 0");
-    }
-
-    #[test]
-    fn numbers_have_a_few_figures() {
-        assert_eq!(
-            [0.0, 1e-9, 0.5, 12.345, 12345.6, 1e12].map(format_number).join(" "),
-            "0 1.00e-9 0.5000 12.35 12346 1.00e12"
-        );
     }
 }

@@ -1,12 +1,12 @@
 //! Tables and documents are snapshots of fixed records.
 
 use cohabit_client::proto::{JobPrediction, JobRecord, JobState, Span};
+use cohabit_console::{Colour, Screen, with_schema};
 use jiff::tz::TimeZone;
 use serde::Serialize;
 
 use super::documents::{
     ChangeDocument, ChangeListDocument, JobDocument, JobListDocument, TokenDocument, TokenListDocument,
-    with_schema,
 };
 use super::job_sheet::job_sheet;
 use super::jobs_table::{ColumnSet, jobs_table, remaining};
@@ -14,7 +14,6 @@ use super::node_documents::{NodeDocument, NodeListDocument};
 use super::nodes_table::nodes_table;
 use super::samples::{array, at, failed, nodes, pending, running, tokens};
 use super::tokens_table::tokens_table;
-use crate::output::{Colour, Screen};
 
 const PIPE: Screen = Screen { width: None, colour: Colour::None };
 

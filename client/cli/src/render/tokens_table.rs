@@ -1,10 +1,10 @@
 //! Tokens, a line for each, without their secrets.
 
 use cohabit_client::proto::TokenRecord;
+use cohabit_console::{Screen, table};
 use jiff::tz::TimeZone;
 
-use super::{local_time, table};
-use crate::output::Screen;
+use super::local_time;
 
 /// The table, with the viewer's clock.
 pub(crate) fn tokens_table(tokens: &[TokenRecord], zone: &TimeZone, screen: Screen) -> String {

@@ -10,10 +10,10 @@ use std::io::Read;
 use std::path::{Path, PathBuf};
 
 use clap::{Args as _, Command};
+use cohabit_console::CommandError;
 
 use crate::arguments::JobArguments;
-use crate::failure::CommandError;
-use crate::usage::usage_message;
+use crate::usage_message::usage_message;
 
 /// Larger files that start with `#!` are programs with a script in front; they stay where they are.
 const MAX_SCRIPT_BYTES: u64 = 1 << 20;

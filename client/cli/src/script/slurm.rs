@@ -3,7 +3,7 @@
 //! Only what means the same here is taken. What Slurm has and we have not is refused by name, with what to do
 //! instead.
 
-use crate::nearest::nearest;
+use crate::closest_name::closest_name;
 use crate::values::in_seconds;
 
 /// An option of `sbatch` that means something here.
@@ -23,27 +23,27 @@ enum Translation {
     Switch(&'static str),
 }
 
-const fn known(short: &'static str, long: &'static str, meaning: Translation) -> SlurmOption {
+const fn slurm_option(short: &'static str, long: &'static str, meaning: Translation) -> SlurmOption {
     SlurmOption { short, long, meaning }
 }
 
 const SLURM_OPTIONS: [SlurmOption; 16] = [
-    known("-J", "--job-name", Translation::Same("--name")),
-    known("-t", "--time", Translation::Value(time)),
-    known("-c", "--cpus-per-task", Translation::Same("--cpus")),
-    known("", "--mem", Translation::Value(memory)),
-    known("", "--gres", Translation::Value(generic_resource)),
-    known("-G", "--gpus", Translation::Value(|value| count("--gpus", value))),
-    known("", "--gpus-per-node", Translation::Value(|value| count("--gpus-per-node", value))),
-    known("-a", "--array", Translation::Same("--array")),
-    known("-d", "--dependency", Translation::Value(dependency)),
-    known("-N", "--nodes", Translation::Value(|value| count("--nodes", value))),
-    known("-n", "--ntasks", Translation::Value(one_task)),
-    known("", "--ntasks-per-node", Translation::Value(one_task)),
-    known("-D", "--chdir", Translation::Same("--workdir")),
-    known("-b", "--begin", Translation::Value(begin)),
-    known("", "--signal", Translation::Value(signal)),
-    known("-H", "--hold", Translation::Switch("--hold")),
+    slurm_option("-J", "--job-name", Translation::Same("--name")),
+    slurm_option("-t", "--time", Translation::Value(time)),
+    slurm_option("-c", "--cpus-per-task", Translation::Same("--cpus")),
+    slurm_option("", "--mem", Translation::Value(memory)),
+    slurm_option("", "--gres", Translation::Value(generic_resource)),
+    slurm_option("-G", "--gpus", Translation::Value(|value| count("--gpus", value))),
+    slurm_option("", "--gpus-per-node", Translation::Value(|value| count("--gpus-per-node", value))),
+    slurm_option("-a", "--array", Translation::Same("--array")),
+    slurm_option("-d", "--dependency", Translation::Value(dependency)),
+    slurm_option("-N", "--nodes", Translation::Value(|value| count("--nodes", value))),
+    slurm_option("-n", "--ntasks", Translation::Value(one_task)),
+    slurm_option("", "--ntasks-per-node", Translation::Value(one_task)),
+    slurm_option("-D", "--chdir", Translation::Same("--workdir")),
+    slurm_option("-b", "--begin", Translation::Value(begin)),
+    slurm_option("", "--signal", Translation::Value(signal)),
+    slurm_option("-H", "--hold", Translation::Switch("--hold")),
 ];
 
 /// Our flags for the words of one `#SBATCH` line.
@@ -94,7 +94,7 @@ fn unknown(name: &str) -> String {
             "it means whole nodes in Slurm: for GPUs that nobody else may join write #COHABIT --exclusive"
         }
         "--nice" => "write #COHABIT --priority",
-        _ => match nearest(name, SLURM_OPTIONS.iter().map(|known| known.long)) {
+        _ => match closest_name(name, SLURM_OPTIONS.iter().map(|known| known.long)) {
             Some(nearest) => return format!("#SBATCH {name} is not understood; did you mean {nearest}?"),
             None => "remove it, or write what it should do as #COHABIT flags",
         },

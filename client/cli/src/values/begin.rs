@@ -3,10 +3,9 @@
 //! What was written is kept as it was meant, and becomes a point in time once, when the job is submitted.
 
 use cohabit_client::proto::{Span, Time};
+use cohabit_console::duration::span;
 use jiff::civil::{self, DateTime};
 use jiff::{Timestamp, ToSpan as _, Zoned};
-
-use super::span::span;
 
 /// A begin time as written.
 #[derive(Debug, Clone, Copy, PartialEq)]

@@ -8,7 +8,6 @@ mod begin;
 mod dependency;
 mod gpus;
 mod nodes;
-mod span;
 mod stop_signal;
 mod variable;
 
@@ -17,6 +16,6 @@ pub(crate) use self::begin::{BeginTime, begin};
 pub(crate) use self::dependency::{DependencyArgument, dependency};
 pub(crate) use self::gpus::{gpus, on_each_node};
 pub(crate) use self::nodes::{NodeCount, nodes};
-pub(crate) use self::span::{in_seconds, span};
 pub(crate) use self::stop_signal::stop_signal;
 pub(crate) use self::variable::{EnvArgument, variable};
+pub(crate) use cohabit_console::duration::{in_seconds, span};

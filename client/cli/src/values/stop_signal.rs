@@ -1,8 +1,7 @@
 //! `--stop-signal`: the signal that announces a stop, and how long ahead it comes.
 
 use cohabit_client::proto::{Signal, Span, WarningSignal};
-
-use super::span::span;
+use cohabit_console::duration::span;
 
 /// As in Slurm, a signal without a time comes a minute ahead.
 const DEFAULT_WARNING: Span = Span::from_secs(60);

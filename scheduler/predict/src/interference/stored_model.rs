@@ -1,6 +1,7 @@
 //! A trained model in a folder: its weights as safetensors, and beside them a card that says what it is.
 
 use std::collections::BTreeSet;
+use std::fmt;
 use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
@@ -84,14 +85,35 @@ pub struct HeldOutMetrics {
     pub figures: PredictionMetrics,
 }
 
+/// What could not be done with a file or directory.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum FileAction {
+    /// To create a directory.
+    Create,
+    /// To read a file.
+    Read,
+    /// To write a file.
+    Write,
+}
+
+impl fmt::Display for FileAction {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            FileAction::Create => "create",
+            FileAction::Read => "read",
+            FileAction::Write => "write",
+        })
+    }
+}
+
 /// A folder that cannot be written, or holds no model.
 #[derive(Debug, thiserror::Error)]
 pub enum StoreError {
     /// A file refused.
-    #[error("cannot {what} {}: {source}", path.display())]
+    #[error("cannot {action} {}: {source}", path.display())]
     File {
-        /// `read`, `write` or `make`.
-        what: &'static str,
+        /// What was to be done with it.
+        action: FileAction,
         /// Which.
         path: PathBuf,
         /// Why.
@@ -138,7 +160,7 @@ impl StoredModel {
         let Weights { tensors, words } = self.model.weights();
         self.card.words = words;
         self.card.schema = SCHEMA;
-        fs::create_dir_all(folder).map_err(|source| file("make", folder, source))?;
+        fs::create_dir_all(folder).map_err(|source| file(FileAction::Create, folder, source))?;
         write(&folder.join(WEIGHTS), &safetensors::serialize(&tensors, None)?)?;
         let path = folder.join(CARD);
         let card = serde_json::to_vec_pretty(&self.card)
@@ -152,7 +174,7 @@ impl StoredModel {
     /// Where a file is not there, is damaged, or is of another version.
     pub fn load(folder: &Path) -> Result<StoredModel, StoreError> {
         let path = folder.join(WEIGHTS);
-        let weights = fs::read(&path).map_err(|source| file("read", &path, source));
+        let weights = fs::read(&path).map_err(|source| file(FileAction::Read, &path, source));
         StoredModel::of(ModelCard::load(folder)?, &weights?, &path)
     }
 
@@ -181,7 +203,7 @@ impl ModelCard {
     /// As [`StoredModel::load`].
     pub fn load(folder: &Path) -> Result<ModelCard, StoreError> {
         let path = folder.join(CARD);
-        ModelCard::of(&fs::read(&path).map_err(|source| file("read", &path, source))?, &path)
+        ModelCard::of(&fs::read(&path).map_err(|source| file(FileAction::Read, &path, source))?, &path)
     }
 
     /// The card of these bytes, which lie at `path`.
@@ -221,9 +243,9 @@ fn write(path: &Path, bytes: &[u8]) -> Result<(), StoreError> {
     let unfinished = path.with_added_extension("unfinished");
     fs::write(&unfinished, bytes)
         .and_then(|()| fs::rename(&unfinished, path))
-        .map_err(|source| file("write", path, source))
+        .map_err(|source| file(FileAction::Write, path, source))
 }
 
-fn file(what: &'static str, path: &Path, source: io::Error) -> StoreError {
-    StoreError::File { what, path: path.to_owned(), source }
+fn file(action: FileAction, path: &Path, source: io::Error) -> StoreError {
+    StoreError::File { action, path: path.to_owned(), source }
 }

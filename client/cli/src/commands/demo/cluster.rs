@@ -4,16 +4,17 @@ use std::path::Path;
 
 use cohabit_client::proto::Span;
 use cohabit_client::{Client, ConnectOptions};
+use cohabit_console::{CommandError, CommandErrorKind};
 use cohabit_head::HeadDaemon;
 use cohabit_worker_daemon::{WorkerDaemon, WorkerOptions};
 use tempfile::TempDir;
 
 use crate::commands::head;
-use crate::commands::up::joined;
+use crate::commands::up::start_and_join_worker;
 use crate::commands::worker::start as worker;
 use crate::config::{RawSettings, SettingKey, Settings};
-use crate::connect::read_token;
-use crate::failure::{CommandError, CommandErrorKind};
+use crate::endpoint::read_token;
+use crate::worker_directory::WORKER_FOLDER;
 
 /// People watch, so progress comes more often than it usually does.
 const HEARTBEAT: Span = Span::from_millis(500);
@@ -33,9 +34,9 @@ impl DemoCluster {
         let settings = settings(slots, folder.path())?;
         let head = HeadDaemon::start(head::options(&settings)?).await.map_err(head::failure)?;
         let token = read_token(&head.worker_token_file())?;
-        let state = folder.path().join(worker::WORKER_FOLDER);
+        let state = folder.path().join(WORKER_FOLDER);
         let options = worker::options(&settings, head.address().to_string(), token, state)?;
-        let worker = joined(WorkerOptions { heartbeat: HEARTBEAT, ..options }).await?;
+        let worker = start_and_join_worker(WorkerOptions { heartbeat: HEARTBEAT, ..options }).await?;
         let client = Client::connect(ConnectOptions::local(folder.path())?).await?;
         Ok(DemoCluster { client, worker, head, folder })
     }

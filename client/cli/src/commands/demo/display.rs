@@ -5,11 +5,10 @@ use std::io::{self, IsTerminal as _};
 use std::time::Instant;
 
 use cohabit_client::proto::{JobId, JobRecord, JobState};
+use cohabit_console::{CommandError, format_number, output};
 use indicatif::{MultiProgress, ProgressBar, ProgressStyle};
 
-use crate::failure::CommandError;
-use crate::output;
-use crate::render::{format_number, progress_text};
+use crate::render::progress_text;
 
 /// How jobs are shown.
 pub(super) enum DemoDisplay {
@@ -50,7 +49,7 @@ impl DemoDisplay {
                 Ok(())
             }
             DemoDisplay::ProgressLines(lines) => {
-                lines.line_if_changed(job).map_or(Ok(()), |line| output::data(&line))
+                lines.line_if_changed(job).map_or(Ok(()), |line| output::print_text(&line))
             }
         }
     }

@@ -2,11 +2,8 @@
 
 use cohabit_client::proto::{JobRecord, LogPosition, Span, Time};
 use cohabit_client::{Client, LogOptions};
+use cohabit_console::{CommandError, Screen, table};
 use futures::TryStreamExt as _;
-
-use crate::failure::CommandError;
-use crate::output::Screen;
-use crate::render::table;
 
 const HEADINGS: [&str; 8] = ["JOB", "TRAINING", "STATE", "NODE", "DEVICE", "STARTED", "RUNTIME", "RESULT"];
 /// Lines at the end of a job's output among which its result is.

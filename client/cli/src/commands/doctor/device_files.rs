@@ -11,7 +11,7 @@ const CHECK: &str = "gpu files";
 /// CUDA does not start without it, and nothing else makes sure that it is there.
 const UVM: &str = "nvidia-uvm";
 
-pub(super) fn look() -> Vec<Finding> {
+pub(super) fn check() -> Vec<Finding> {
     vec![look_in(Path::new("/dev"))]
 }
 
@@ -20,7 +20,7 @@ fn look_in(folder: &Path) -> Finding {
         Ok(files) => files,
         Err(error) => {
             let seen = format!("{} cannot be read ({error})", folder.display());
-            return Finding::doubtful(CHECK, seen, "look at the permissions of /dev/nvidia* yourself");
+            return Finding::warning(CHECK, seen, "look at the permissions of /dev/nvidia* yourself");
         }
     };
     let locked: Vec<String> = files
@@ -30,16 +30,16 @@ fn look_in(folder: &Path) -> Finding {
         .collect();
     if !locked.is_empty() {
         let seen = format!("this user may not use {}", locked.join(" "));
-        return Finding::broken(CHECK, seen, "let it read and write them, by a group or a udev rule");
+        return Finding::error(CHECK, seen, "let it read and write them, by a group or a udev rule");
     }
     if !files.iter().any(|file| file.ends_with(UVM)) {
-        return Finding::doubtful(
+        return Finding::warning(
             CHECK,
             format!("{} is not there: CUDA may not start", folder.join(UVM).display()),
             "run `nvidia-modprobe -u -c=0` as root; in a container, pass the device in",
         );
     }
-    Finding::good(CHECK, format!("this user may use all {} of {}/nvidia*", files.len(), folder.display()))
+    Finding::ok(CHECK, format!("this user may use all {} of {}/nvidia*", files.len(), folder.display()))
 }
 
 /// `nvidiactl`, `nvidia-uvm`, `nvidia0` and the like. Others, such as those of the display, matter to nobody
@@ -72,8 +72,8 @@ mod tests {
             fs::write(folder.path().join(name), "").unwrap();
         }
         let found = look_in(folder.path());
-        assert_eq!(found.judgement, Diagnosis::Good);
-        assert!(found.seen.contains("all 4"), "{}", found.seen);
+        assert_eq!(found.status, Diagnosis::Ok);
+        assert!(found.observed.contains("all 4"), "{}", found.observed);
     }
 
     #[test]
@@ -81,8 +81,8 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         fs::write(folder.path().join("nvidia0"), "").unwrap();
         let found = look_in(folder.path());
-        assert_eq!(found.judgement, Diagnosis::Doubtful);
-        assert!(found.seen.contains("nvidia-uvm is not there"), "{}", found.seen);
+        assert_eq!(found.status, Diagnosis::Warning);
+        assert!(found.observed.contains("nvidia-uvm is not there"), "{}", found.observed);
     }
 
     #[test]
@@ -91,7 +91,7 @@ mod tests {
         // A link to nothing: even root may not use it.
         std::os::unix::fs::symlink("/nowhere", folder.path().join("nvidia0")).unwrap();
         let found = look_in(folder.path());
-        assert_eq!(found.judgement, Diagnosis::Broken);
-        assert!(found.seen.contains("nvidia0"), "{}", found.seen);
+        assert_eq!(found.status, Diagnosis::Error);
+        assert!(found.observed.contains("nvidia0"), "{}", found.observed);
     }
 }

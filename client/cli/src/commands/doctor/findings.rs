@@ -1,79 +1,82 @@
 //! What was found, and how it is shown.
 
+use cohabit_console::{Screen, table};
 use comfy_table::{Cell, Color};
 use serde::Serialize;
 
-use crate::output::Screen;
-use crate::render::table;
-
-/// What was found about one matter.
+/// The result of one check.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub(super) struct Finding {
-    /// What was looked at.
-    pub(super) matter: &'static str,
+    /// What was checked.
+    #[serde(rename = "matter")]
+    pub(super) check: &'static str,
     /// How it is.
-    pub(super) judgement: Diagnosis,
-    /// What was seen.
-    pub(super) seen: String,
+    #[serde(rename = "judgement")]
+    pub(super) status: Diagnosis,
+    /// What was observed.
+    #[serde(rename = "seen")]
+    pub(super) observed: String,
     /// What to do, if anything.
     pub(super) advice: Option<String>,
 }
 
-/// How something is.
+/// The status of a check. The names in documents predate these variants.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "lowercase")]
 pub(super) enum Diagnosis {
     /// As it should be.
-    Good,
+    #[serde(rename = "good")]
+    Ok,
     /// It works, but not for everything.
-    Doubtful,
+    #[serde(rename = "doubtful")]
+    Warning,
     /// It does not work.
-    Broken,
+    #[serde(rename = "broken")]
+    Error,
 }
 
-/// All that was found.
+/// The results of all checks.
 #[derive(Debug, Serialize)]
 pub(super) struct Findings {
     pub(super) findings: Vec<Finding>,
 }
 
 impl Finding {
-    pub(super) fn good(matter: &'static str, seen: impl Into<String>) -> Finding {
-        Finding { matter, judgement: Diagnosis::Good, seen: seen.into(), advice: None }
+    pub(super) fn ok(check: &'static str, observed: impl Into<String>) -> Finding {
+        Finding { check, status: Diagnosis::Ok, observed: observed.into(), advice: None }
     }
 
-    pub(super) fn doubtful(
-        matter: &'static str,
-        seen: impl Into<String>,
+    pub(super) fn warning(
+        check: &'static str,
+        observed: impl Into<String>,
         advice: impl Into<String>,
     ) -> Finding {
-        Finding { matter, judgement: Diagnosis::Doubtful, seen: seen.into(), advice: Some(advice.into()) }
+        Finding { check, status: Diagnosis::Warning, observed: observed.into(), advice: Some(advice.into()) }
     }
 
-    pub(super) fn broken(
-        matter: &'static str,
-        seen: impl Into<String>,
+    pub(super) fn error(
+        check: &'static str,
+        observed: impl Into<String>,
         advice: impl Into<String>,
     ) -> Finding {
-        Finding { matter, judgement: Diagnosis::Broken, seen: seen.into(), advice: Some(advice.into()) }
+        Finding { check, status: Diagnosis::Error, observed: observed.into(), advice: Some(advice.into()) }
     }
 }
 
 impl Findings {
-    /// A line for each, the advice behind what was seen.
+    /// One line for each check: what was observed, then the advice.
     pub(super) fn table(&self, screen: Screen) -> String {
-        let mut table = table::table(&["CHECK", "RESULT", "SEEN"], screen);
+        let mut table = table::table(&["CHECK", "RESULT", "DETAILS"], screen);
         for finding in &self.findings {
-            let judgement = match finding.judgement {
-                Diagnosis::Good => Cell::new("good").fg(Color::Green),
-                Diagnosis::Doubtful => Cell::new("doubtful").fg(Color::Yellow),
-                Diagnosis::Broken => Cell::new("BROKEN").fg(Color::Red),
+            let status = match finding.status {
+                Diagnosis::Ok => Cell::new("ok").fg(Color::Green),
+                Diagnosis::Warning => Cell::new("warning").fg(Color::Yellow),
+                Diagnosis::Error => Cell::new("ERROR").fg(Color::Red),
             };
-            let seen = match &finding.advice {
-                Some(advice) => format!("{}: {advice}", finding.seen),
-                None => finding.seen.clone(),
+            let observed = match &finding.advice {
+                Some(advice) => format!("{}: {advice}", finding.observed),
+                None => finding.observed.clone(),
             };
-            table.add_row([Cell::new(finding.matter), judgement, Cell::new(seen)]);
+            table.add_row([Cell::new(finding.check), status, Cell::new(observed)]);
         }
         table::text(&table)
     }

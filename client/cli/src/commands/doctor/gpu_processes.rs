@@ -6,8 +6,8 @@ use std::path::Path;
 use cohabit_client::proto::{Bytes, Device};
 use cohabit_worker_daemon::gpu::{GpuProcess, NvmlSession};
 
+use super::device_name::device_name;
 use super::findings::Finding;
-use super::gpus::name;
 
 const CHECK: &str = "gpu processes";
 /// Every rank has it in its environment, and so have the processes that it starts.
@@ -15,10 +15,10 @@ const OF_A_RANK: &[u8] = b"COHABIT_PROGRESS=";
 /// The name of MPS's programs, as the kernel shortens it.
 const OF_MPS: &str = "nvidia-cuda-mps";
 
-pub(super) fn look(gpus: &NvmlSession, device: &Device) -> Finding {
+pub(super) fn check(gpus: &NvmlSession, device: &Device) -> Finding {
     match gpus.look(&device.id) {
         Ok(look) => judge(device, &look.processes, Path::new("/proc")),
-        Err(error) => Finding::broken(CHECK, error.to_string(), "nothing runs on it until it answers"),
+        Err(error) => Finding::error(CHECK, error.to_string(), "nothing runs on it until it answers"),
     }
 }
 
@@ -26,12 +26,12 @@ fn judge(device: &Device, processes: &[GpuProcess], proc: &Path) -> Finding {
     let strangers: Vec<&GpuProcess> =
         processes.iter().filter(|process| is_foreign(process.pid, proc)).collect();
     if strangers.is_empty() {
-        return Finding::good(CHECK, format!("none but those of Cohabit on {}", name(device)));
+        return Finding::ok(CHECK, format!("none but those of Cohabit on {}", device_name(device)));
     }
     let memory: u64 = strangers.iter().filter_map(|process| process.memory).map(|memory| memory.0).sum();
     let listed: Vec<String> = strangers.iter().map(|process| told(process.pid, proc)).collect();
-    let seen = format!("others hold {} on {}: {}", Bytes(memory), name(device), listed.join(", "));
-    Finding::doubtful(CHECK, seen, "end them, or jobs find less memory there than they ask for")
+    let seen = format!("others hold {} on {}: {}", Bytes(memory), device_name(device), listed.join(", "));
+    Finding::warning(CHECK, seen, "end them, or jobs find less memory there than they ask for")
 }
 
 /// An MPS server holds memory for its clients alone, and each of them is judged by itself.
@@ -77,19 +77,23 @@ mod tests {
     fn ranks_and_mps_servers_are_no_strangers() {
         let rank = (7, "python", "HOME=/\0COHABIT_PROGRESS=/state/ranks/1/1/0/progress\0");
         let server = (8, "nvidia-cuda-mps", "HOME=/\0");
-        assert_eq!(judged(&[rank, server]).judgement, Diagnosis::Good);
+        assert_eq!(judged(&[rank, server]).status, Diagnosis::Ok);
     }
 
     #[test]
     fn a_stranger_is_named_with_the_memory_that_it_holds() {
         let found = judged(&[(7, "python", "HOME=/\0"), (8, "blender", "HOME=/\0")]);
-        assert_eq!(found.judgement, Diagnosis::Doubtful);
-        assert!(found.seen.contains("hold 2 GiB") && found.seen.contains("pid 7 (python)"), "{}", found.seen);
+        assert_eq!(found.status, Diagnosis::Warning);
+        assert!(
+            found.observed.contains("hold 2 GiB") && found.observed.contains("pid 7 (python)"),
+            "{}",
+            found.observed
+        );
     }
 
     #[test]
     fn a_process_that_cannot_be_seen_is_a_stranger() {
         let found = judged(&[]);
-        assert!(found.seen.contains("pid 999 (not to be seen from here)"), "{}", found.seen);
+        assert!(found.observed.contains("pid 999 (not to be seen from here)"), "{}", found.observed);
     }
 }

@@ -5,11 +5,12 @@ use std::path::{Path, PathBuf};
 use cohabit_client::proto::{Device, GpuPeer, GpuProperties, Health};
 use cohabit_worker_daemon::gpu::{NoGpus, NvmlSession};
 
+use super::device_name::device_name;
 use super::findings::Finding;
 use super::{device_files, gpu_processes, mps, probe};
 use crate::arguments::DoctorArguments;
-use crate::commands::worker::start::WORKER_FOLDER;
 use crate::config::{SettingKey, Settings};
+use crate::worker_directory::WORKER_FOLDER;
 
 const DRIVER: &str = "gpu driver";
 const GPU: &str = "gpu";
@@ -45,7 +46,7 @@ impl GpuCheckOptions {
     }
 }
 
-pub(super) fn look(how: &GpuCheckOptions) -> Vec<Finding> {
+pub(super) fn check(how: &GpuCheckOptions) -> Vec<Finding> {
     match NvmlSession::open(how.library.as_deref()) {
         Ok(gpus) => look_with(&gpus, how),
         Err(none) => {
@@ -61,11 +62,11 @@ fn without_gpus(none: &NoGpus, named: Option<&Path>) -> Finding {
     let seen = format!("{}; a worker offers a host slot here", none.seen());
     if let NoGpus::NoLibrary { .. } = none {
         return match named {
-            None => Finding::doubtful(DRIVER, seen, none.advice()),
-            Some(_) => Finding::broken(DRIVER, seen, "correct --nvml-library, or leave it away"),
+            None => Finding::warning(DRIVER, seen, none.advice()),
+            Some(_) => Finding::error(DRIVER, seen, "correct --nvml-library, or leave it away"),
         };
     }
-    Finding::broken(DRIVER, seen, none.advice())
+    Finding::error(DRIVER, seen, none.advice())
 }
 
 fn look_with(gpus: &NvmlSession, how: &GpuCheckOptions) -> Vec<Finding> {
@@ -73,7 +74,7 @@ fn look_with(gpus: &NvmlSession, how: &GpuCheckOptions) -> Vec<Finding> {
     for answer in gpus.devices() {
         match answer {
             Ok(device) => devices.push(device),
-            Err(error) => silent.push(Finding::broken(
+            Err(error) => silent.push(Finding::error(
                 GPU,
                 error.to_string(),
                 "a worker does not offer it as long as it does not answer",
@@ -83,9 +84,9 @@ fn look_with(gpus: &NvmlSession, how: &GpuCheckOptions) -> Vec<Finding> {
     let mut findings: Vec<Finding> = devices.iter().find_map(driver).into_iter().collect();
     findings.extend(devices.iter().map(gpu));
     findings.extend(silent);
-    findings.extend(device_files::look());
-    findings.extend(devices.iter().map(|device| gpu_processes::look(gpus, device)));
-    findings.extend(mps::look(&devices, &how.state));
+    findings.extend(device_files::check());
+    findings.extend(devices.iter().map(|device| gpu_processes::check(gpus, device)));
+    findings.extend(mps::check(&devices, &how.state));
     if how.trial == ProbeMode::Try {
         findings.extend(devices.iter().map(|device| probe::probe(gpus, device)));
     }
@@ -103,7 +104,7 @@ fn driver(device: &Device) -> Option<Finding> {
         "" => "unknown",
         version => version,
     };
-    Some(Finding::good(DRIVER, format!("version {version}, {cuda}")))
+    Some(Finding::ok(DRIVER, format!("version {version}, {cuda}")))
 }
 
 fn gpu(device: &Device) -> Finding {
@@ -112,10 +113,10 @@ fn gpu(device: &Device) -> Finding {
         None => "no memory of its own".to_owned(),
     };
     let facts = device.gpu.as_ref().map(details).unwrap_or_default();
-    let seen = format!("{}, {memory}{facts}", name(device));
+    let seen = format!("{}, {memory}{facts}", device_name(device));
     match &device.condition.health {
-        Health::Well | Health::Recovering(_) => Finding::good(GPU, seen),
-        Health::Fenced(why) => Finding::broken(GPU, seen, why),
+        Health::Well | Health::Recovering(_) => Finding::ok(GPU, seen),
+        Health::Fenced(why) => Finding::error(GPU, seen, why),
     }
 }
 
@@ -131,11 +132,6 @@ fn details(facts: &GpuProperties) -> String {
 
 fn peer(peer: &GpuPeer) -> String {
     format!(", {} by {}", peer.device, peer.path)
-}
-
-/// A GPU, for people: two of a machine are often of one model.
-pub(super) fn name(device: &Device) -> String {
-    format!("{} {}", device.model, device.id)
 }
 
 #[cfg(test)]
@@ -165,8 +161,8 @@ mod tests {
     fn a_gpu_is_told_with_all_that_matters_for_sharing() {
         let seen = "NVIDIA H200 GPU-a, 141 GiB of memory, 132 multiprocessors, compute capability 9.0, compute mode \
                     default, MIG off, at 00000000:3B:00.0, GPU-b by 18 NVLinks";
-        assert_eq!(gpu(&h200()), Finding::good(GPU, seen));
-        assert_eq!(driver(&h200()).unwrap().seen, "version 580.159.03, CUDA up to 13.0");
+        assert_eq!(gpu(&h200()), Finding::ok(GPU, seen));
+        assert_eq!(driver(&h200()).unwrap().observed, "version 580.159.03, CUDA up to 13.0");
     }
 
     #[test]
@@ -175,16 +171,20 @@ mod tests {
             let none = NoGpus::NoLibrary { why: "libx.so: no such file".into() };
             without_gpus(&none, library)
         };
-        assert_eq!(look(None).judgement, Diagnosis::Doubtful);
+        assert_eq!(look(None).status, Diagnosis::Warning);
         let named = look(Some(Path::new("libx.so")));
-        assert_eq!(named.judgement, Diagnosis::Broken);
-        assert!(named.seen.contains("libx.so") && named.seen.contains("host slot"), "{}", named.seen);
+        assert_eq!(named.status, Diagnosis::Error);
+        assert!(
+            named.observed.contains("libx.so") && named.observed.contains("host slot"),
+            "{}",
+            named.observed
+        );
     }
 
     #[test]
     fn a_driver_that_should_answer_and_does_not_is_broken() {
         let found = without_gpus(&NoGpus::VersionMismatch, None);
-        assert_eq!(found.judgement, Diagnosis::Broken);
+        assert_eq!(found.status, Diagnosis::Error);
         assert!(found.advice.unwrap().contains("reload the driver"));
     }
 }

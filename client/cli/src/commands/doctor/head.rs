@@ -9,9 +9,9 @@ use cohabit_client::proto::{Filter, NodeRecord, Span, Time};
 use cohabit_client::{Client, Error};
 
 use super::findings::Finding;
-use crate::commands::now;
+use crate::clock::now;
 use crate::config::{SettingKey, Settings};
-use crate::connect::place;
+use crate::endpoint::resolve_endpoint;
 
 const HEAD: &str = "head";
 const CLOCK: &str = "clock";
@@ -23,31 +23,31 @@ const MAX_CLOCK_SKEW: Span = Span::from_secs(2);
 /// How long a head may take to answer.
 const TIMEOUT: Duration = Duration::from_secs(5);
 
-pub(super) async fn look(settings: &Settings) -> Vec<Finding> {
-    let place = match place(settings) {
-        Ok(place) => place,
+pub(super) async fn check(settings: &Settings) -> Vec<Finding> {
+    let endpoint = match resolve_endpoint(settings) {
+        Ok(endpoint) => endpoint,
         Err(failure) => {
             let advice = "start one here with `cohabit up`, or name one with --head and --token-file";
-            return vec![Finding::doubtful(HEAD, failure.message, advice), port(settings)];
+            return vec![Finding::warning(HEAD, failure.message, advice), port(settings)];
         }
     };
     let started = Instant::now();
-    let answered = tokio::time::timeout(TIMEOUT, Client::connect(place)).await;
+    let answered = tokio::time::timeout(TIMEOUT, Client::connect(endpoint)).await;
     match answered {
         Ok(Ok(client)) => answering(&client, started.elapsed()).await,
-        Ok(Err(error)) => vec![Finding::broken(HEAD, "no link", error.to_string()), port(settings)],
+        Ok(Err(error)) => vec![Finding::error(HEAD, "no link", error.to_string()), port(settings)],
         Err(_) => vec![
-            Finding::broken(HEAD, "no answer within 5 s", "check the network and the firewall"),
+            Finding::error(HEAD, "no answer within 5 s", "check the network and the firewall"),
             port(settings),
         ],
     }
 }
 
 async fn answering(client: &Client, within: Duration) -> Vec<Finding> {
-    let answers = Finding::good(HEAD, format!("{} answers in {}", client.head(), Span::from(within)));
+    let answers = Finding::ok(HEAD, format!("{} answers in {}", client.head(), Span::from(within)));
     let seen = latest(client).await;
     let clock = seen.map_or_else(
-        |error| Finding::doubtful(CLOCK, "the head's clock is not known", error.to_string()),
+        |error| Finding::warning(CLOCK, "the head's clock is not known", error.to_string()),
         |latest| clock(latest, now()),
     );
     vec![answers, clock]
@@ -70,13 +70,13 @@ fn since(node: &NodeRecord) -> Time {
 
 fn clock(latest: Option<Time>, now: Time) -> Finding {
     match latest.map(|latest| latest.since(now)) {
-        None => Finding::good(CLOCK, "the head has told no time yet to compare with"),
-        Some(ahead) if ahead > MAX_CLOCK_SKEW => Finding::broken(
+        None => Finding::ok(CLOCK, "the head has told no time yet to compare with"),
+        Some(ahead) if ahead > MAX_CLOCK_SKEW => Finding::error(
             CLOCK,
             format!("the head's clock is at least {ahead} ahead of this one"),
             "let both follow a time server (chrony, systemd-timesyncd)",
         ),
-        Some(_) => Finding::good(CLOCK, "the head's clock is not ahead of this one"),
+        Some(_) => Finding::ok(CLOCK, "the head's clock is not ahead of this one"),
     }
 }
 
@@ -84,15 +84,15 @@ fn clock(latest: Option<Time>, now: Time) -> Finding {
 fn port(settings: &Settings) -> Finding {
     let text = settings.find(SettingKey::Listen).map_or(DEFAULT_ADDRESS, |setting| setting.text);
     let Ok(address) = text.parse::<SocketAddr>() else {
-        return Finding::broken(
+        return Finding::error(
             PORT,
             format!("'{text}' is no address to listen on"),
             "write it like 0.0.0.0:7070",
         );
     };
     match TcpListener::bind(address) {
-        Ok(_) => Finding::good(PORT, format!("{address} is free for a head")),
-        Err(error) => Finding::doubtful(
+        Ok(_) => Finding::ok(PORT, format!("{address} is free for a head")),
+        Err(error) => Finding::warning(
             PORT,
             format!("{address} cannot be listened on ({error})"),
             "choose another with --listen",
@@ -108,11 +108,11 @@ mod tests {
     #[test]
     fn a_head_from_the_future_is_told() {
         let now = Time::EPOCH + Span::from_secs(1_000);
-        let judged = |latest| clock(latest, now).judgement;
-        assert_eq!(judged(Some(now + Span::from_secs(60))), Diagnosis::Broken);
-        assert_eq!(judged(Some(now + Span::from_secs(1))), Diagnosis::Good);
-        assert_eq!(judged(Some(now - Span::from_secs(60))), Diagnosis::Good);
-        assert_eq!(judged(None), Diagnosis::Good);
+        let judged = |latest| clock(latest, now).status;
+        assert_eq!(judged(Some(now + Span::from_secs(60))), Diagnosis::Error);
+        assert_eq!(judged(Some(now + Span::from_secs(1))), Diagnosis::Ok);
+        assert_eq!(judged(Some(now - Span::from_secs(60))), Diagnosis::Ok);
+        assert_eq!(judged(None), Diagnosis::Ok);
     }
 
     #[test]
@@ -120,7 +120,7 @@ mod tests {
         let taken = TcpListener::bind("127.0.0.1:0").unwrap();
         let written = [(SettingKey::Listen, taken.local_addr().unwrap().to_string())].into();
         let found = port(&Settings::with_flags(written).unwrap());
-        assert_eq!(found.judgement, Diagnosis::Doubtful);
-        assert!(found.seen.contains(&taken.local_addr().unwrap().to_string()));
+        assert_eq!(found.status, Diagnosis::Warning);
+        assert!(found.observed.contains(&taken.local_addr().unwrap().to_string()));
     }
 }

@@ -13,8 +13,8 @@ use nix::sys::resource::{Resource, getrlimit};
 use nix::sys::statvfs::statvfs;
 use nix::unistd::geteuid;
 
+use super::device_name::device_name;
 use super::findings::Finding;
-use super::gpus::name;
 
 const SHARING: &str = "gpu sharing";
 const PROGRAMS: &str = "mps programs";
@@ -24,13 +24,13 @@ const FILES: &str = "mps open files";
 const FOREIGN: &str = "foreign mps";
 
 /// As NVIDIA recommends for the server.
-const ENOUGH_FILES: u64 = 16_384;
+const MIN_OPEN_FILES: u64 = 16_384;
 /// Clients keep their queues, and what they pin, there.
 const MIN_SHARED_MEMORY: Bytes = Bytes(1 << 30);
 /// Where MPS is when nobody says otherwise.
 const DEFAULT_PIPE_DIRECTORY: &str = "/tmp/nvidia-mps";
 
-pub(super) fn look(devices: &[Device], state: &Path) -> Vec<Finding> {
+pub(super) fn check(devices: &[Device], state: &Path) -> Vec<Finding> {
     let mut findings: Vec<Finding> = devices.iter().map(sharing).collect();
     findings.push(programs());
     findings.extend(devices.first().map(|device| pipes(device, state)));
@@ -41,18 +41,16 @@ pub(super) fn look(devices: &[Device], state: &Path) -> Vec<Finding> {
 }
 
 fn sharing(device: &Device) -> Finding {
-    let gpu = name(device);
+    let gpu = device_name(device);
     match &device.condition.sharing {
         DeviceSharing::Enforced => {
-            Finding::good(SHARING, format!("jobs can share {gpu} within limits that MPS enforces"))
+            Finding::ok(SHARING, format!("jobs can share {gpu} within limits that MPS enforces"))
         }
-        DeviceSharing::Unenforced(why) => Finding::doubtful(
-            SHARING,
-            format!("jobs can share {gpu}, but nothing enforces their limits"),
-            why,
-        ),
+        DeviceSharing::Unenforced(why) => {
+            Finding::warning(SHARING, format!("jobs can share {gpu}, but nothing enforces their limits"), why)
+        }
         DeviceSharing::Alone(why) => {
-            Finding::doubtful(SHARING, format!("each job gets {gpu} for itself"), why)
+            Finding::warning(SHARING, format!("each job gets {gpu} for itself"), why)
         }
     }
 }
@@ -61,9 +59,9 @@ fn programs() -> Finding {
     match MpsPrograms::find(&env::var("PATH").unwrap_or_default()) {
         Ok(tools) => {
             let version = tools.version().map(|version| format!(", version {version}")).unwrap_or_default();
-            Finding::good(PROGRAMS, format!("{}{version}", tools.control().display()))
+            Finding::ok(PROGRAMS, format!("{}{version}", tools.control().display()))
         }
-        Err(error) => Finding::doubtful(PROGRAMS, "not found", error.to_string()),
+        Err(error) => Finding::warning(PROGRAMS, "not found", error.to_string()),
     }
 }
 
@@ -71,21 +69,21 @@ fn programs() -> Finding {
 fn pipes(device: &Device, state: &Path) -> Finding {
     let homes = match MpsDirectory::place(state, &device.id) {
         Ok(home) => home.parent().unwrap_or(&home).to_owned(),
-        Err(error) => return Finding::broken(PIPES, error.to_string(), "choose another folder with --state"),
+        Err(error) => return Finding::error(PIPES, error.to_string(), "choose another folder with --state"),
     };
     let shown = homes.display();
     match fs::symlink_metadata(&homes) {
-        Ok(found) if !found.is_dir() || found.uid() != geteuid().as_raw() => Finding::broken(
+        Ok(found) if !found.is_dir() || found.uid() != geteuid().as_raw() => Finding::error(
             PIPES,
             format!("{shown} is not a folder of this user"),
             "remove it, or choose another folder with --state",
         ),
-        Ok(found) if found.mode() & 0o066 != 0 => Finding::doubtful(
+        Ok(found) if found.mode() & 0o066 != 0 => Finding::warning(
             PIPES,
             format!("{shown} is open to other users"),
             format!("chmod 700 {shown}; a worker does so when it starts MPS"),
         ),
-        Err(error) if error.kind() != ErrorKind::NotFound => Finding::broken(
+        Err(error) if error.kind() != ErrorKind::NotFound => Finding::error(
             PIPES,
             format!("{shown} cannot be looked at ({error})"),
             "give yourself access, or choose another folder with --state",
@@ -93,7 +91,7 @@ fn pipes(device: &Device, state: &Path) -> Finding {
         Ok(_) | Err(_) => {
             let is_near = absolute(state).is_ok_and(|state| homes.starts_with(state));
             let why = if is_near { "" } else { ", as the state folder's name is too long for sockets" };
-            Finding::good(PIPES, format!("in {shown}, for this user alone{why}"))
+            Finding::ok(PIPES, format!("in {shown}, for this user alone{why}"))
         }
     }
 }
@@ -105,24 +103,24 @@ fn shared_memory(folder: &Path) -> Finding {
         Ok(system) => {
             let size = Bytes(system.blocks() * system.fragment_size());
             match size >= MIN_SHARED_MEMORY {
-                true => Finding::good(MEMORY, format!("{shown} has {size}")),
-                false => Finding::doubtful(MEMORY, format!("{shown} has only {size}"), advice),
+                true => Finding::ok(MEMORY, format!("{shown} has {size}")),
+                false => Finding::warning(MEMORY, format!("{shown} has only {size}"), advice),
             }
         }
-        Err(error) => Finding::doubtful(MEMORY, format!("{shown} cannot be looked at ({error})"), advice),
+        Err(error) => Finding::warning(MEMORY, format!("{shown} cannot be looked at ({error})"), advice),
     }
 }
 
 fn open_files() -> Finding {
     match getrlimit(Resource::RLIMIT_NOFILE) {
-        Ok((_, hard)) if hard >= ENOUGH_FILES => Finding::good(FILES, format!("up to {hard} at once")),
-        Ok((_, hard)) => Finding::doubtful(
+        Ok((_, hard)) if hard >= MIN_OPEN_FILES => Finding::ok(FILES, format!("up to {hard} at once")),
+        Ok((_, hard)) => Finding::warning(
             FILES,
             format!("only {hard} at once: an MPS server with many clients runs out of them"),
-            format!("raise LimitNOFILE (systemd) or `ulimit -Hn` to {ENOUGH_FILES}"),
+            format!("raise LimitNOFILE (systemd) or `ulimit -Hn` to {MIN_OPEN_FILES}"),
         ),
         Err(error) => {
-            Finding::doubtful(FILES, format!("the limit is not known ({error})"), "look at `ulimit -Hn`")
+            Finding::warning(FILES, format!("the limit is not known ({error})"), "look at `ulimit -Hn`")
         }
     }
 }
@@ -134,17 +132,17 @@ fn foreign(pipes: &Path, proc: &Path) -> Finding {
     let pid = match fs::read_to_string(&file) {
         Ok(text) => text.trim().to_owned(),
         Err(error) if error.kind() == ErrorKind::NotFound => {
-            return Finding::good(FOREIGN, format!("no daemon of somebody else in {shown}"));
+            return Finding::ok(FOREIGN, format!("no daemon of somebody else in {shown}"));
         }
         Err(error) => {
             let seen = format!("{} cannot be read ({error})", file.display());
-            return Finding::doubtful(FOREIGN, seen, "look for nvidia-cuda-mps-control with `ps -ef`");
+            return Finding::warning(FOREIGN, seen, "look for nvidia-cuda-mps-control with `ps -ef`");
         }
     };
     let program = fs::read_to_string(proc.join(&pid).join("comm")).unwrap_or_default();
     match program.starts_with("nvidia-cuda-mps") {
-        false => Finding::good(FOREIGN, format!("the daemon that was in {shown} is gone")),
-        true => Finding::doubtful(
+        false => Finding::ok(FOREIGN, format!("the daemon that was in {shown} is gone")),
+        true => Finding::warning(
             FOREIGN,
             format!("a daemon that Cohabit did not start, pid {pid}, serves {shown}"),
             "stop it with `echo quit | nvidia-cuda-mps-control`: its clients take turns with Cohabit's",
@@ -174,10 +172,10 @@ mod tests {
 
     #[test]
     fn only_enforced_sharing_is_good_and_otherwise_it_is_said_why() {
-        assert_eq!(shared(DeviceSharing::Enforced).judgement, Diagnosis::Good);
+        assert_eq!(shared(DeviceSharing::Enforced).status, Diagnosis::Ok);
         for sharing in [DeviceSharing::Unenforced("no MPS".into()), DeviceSharing::Alone("no MPS".into())] {
             let found = shared(sharing);
-            assert_eq!((found.judgement, found.advice.as_deref()), (Diagnosis::Doubtful, Some("no MPS")));
+            assert_eq!((found.status, found.advice.as_deref()), (Diagnosis::Warning, Some("no MPS")));
         }
     }
 
@@ -185,42 +183,46 @@ mod tests {
     fn pipes_that_others_can_enter_are_doubtful_and_a_link_in_their_place_is_broken() {
         let state = tempfile::tempdir().unwrap();
         let mps = state.path().join("mps");
-        assert_eq!(pipes(&h200(), state.path()).judgement, Diagnosis::Good, "not there yet");
+        assert_eq!(pipes(&h200(), state.path()).status, Diagnosis::Ok, "not there yet");
         fs::create_dir(&mps).unwrap();
         let judged = |mode| {
             fs::set_permissions(&mps, fs::Permissions::from_mode(mode)).unwrap();
-            pipes(&h200(), state.path()).judgement
+            pipes(&h200(), state.path()).status
         };
-        assert_eq!(judged(0o755), Diagnosis::Doubtful);
-        assert_eq!(judged(0o700), Diagnosis::Good);
+        assert_eq!(judged(0o755), Diagnosis::Warning);
+        assert_eq!(judged(0o700), Diagnosis::Ok);
         fs::remove_dir(&mps).unwrap();
         std::os::unix::fs::symlink("/", &mps).unwrap();
-        assert_eq!(pipes(&h200(), state.path()).judgement, Diagnosis::Broken);
+        assert_eq!(pipes(&h200(), state.path()).status, Diagnosis::Error);
     }
 
     #[test]
     fn a_state_folder_with_a_long_name_is_no_place_for_pipes() {
         let found = pipes(&h200(), &PathBuf::from("/nowhere").join("a".repeat(80)));
-        assert!(found.seen.contains("/tmp/cohabit-") && found.seen.contains("too long"), "{}", found.seen);
+        assert!(
+            found.observed.contains("/tmp/cohabit-") && found.observed.contains("too long"),
+            "{}",
+            found.observed
+        );
     }
 
     #[test]
     fn a_foreign_daemon_counts_only_while_it_lives() {
         let (pipes, proc) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
-        let judged = || foreign(pipes.path(), proc.path()).judgement;
-        assert_eq!(judged(), Diagnosis::Good);
+        let judged = || foreign(pipes.path(), proc.path()).status;
+        assert_eq!(judged(), Diagnosis::Ok);
         fs::write(pipes.path().join("nvidia-cuda-mps-control.pid"), "42\n").unwrap();
-        assert_eq!(judged(), Diagnosis::Good, "its number is nobody's");
+        assert_eq!(judged(), Diagnosis::Ok, "its number is nobody's");
         fs::create_dir(proc.path().join("42")).unwrap();
         fs::write(proc.path().join("42/comm"), "bash\n").unwrap();
-        assert_eq!(judged(), Diagnosis::Good, "its number is another's");
+        assert_eq!(judged(), Diagnosis::Ok, "its number is another's");
         fs::write(proc.path().join("42/comm"), "nvidia-cuda-mps\n").unwrap();
-        assert_eq!(judged(), Diagnosis::Doubtful);
+        assert_eq!(judged(), Diagnosis::Warning);
     }
 
     #[test]
     fn a_folder_that_is_not_there_has_no_shared_memory() {
         let found = shared_memory(Path::new("/no/such/folder"));
-        assert!(found.judgement == Diagnosis::Doubtful && found.seen.contains("cannot be looked at"));
+        assert!(found.status == Diagnosis::Warning && found.observed.contains("cannot be looked at"));
     }
 }

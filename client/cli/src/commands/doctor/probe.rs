@@ -12,30 +12,30 @@ use cohabit_client::proto::{Device, DeviceSharing, Span};
 use cohabit_worker_daemon::gpu::NvmlSession;
 use cohabit_worker_daemon::gpu::mps::{MpsDaemon, MpsDirectory, MpsError, MpsPrograms};
 
+use super::device_name::device_name;
 use super::findings::Finding;
-use super::gpus::name;
 
 const CHECK: &str = "mps probe";
 /// How long a daemon without clients may take to end.
 const TIMEOUT: Duration = Duration::from_secs(10);
 
 pub(super) fn probe(gpus: &NvmlSession, device: &Device) -> Finding {
-    let gpu = name(device);
+    let gpu = device_name(device);
     if let Some(why) = hindrance(gpus, device) {
-        return Finding::doubtful(CHECK, format!("not tried on {gpu}"), why);
+        return Finding::warning(CHECK, format!("not tried on {gpu}"), why);
     }
     match attempt(device) {
         Ok(span) => {
             let seen = format!("on {gpu}, an MPS server was ready after {span}; it is stopped again");
-            Finding::good(CHECK, seen)
+            Finding::ok(CHECK, seen)
         }
-        Err(error) => Finding::broken(CHECK, format!("MPS does not work on {gpu}"), error.to_string()),
+        Err(error) => Finding::error(CHECK, format!("MPS does not work on {gpu}"), error.to_string()),
     }
 }
 
 /// What was asked for and cannot be done.
 pub(super) fn without_gpus() -> Finding {
-    Finding::doubtful(CHECK, "not tried", "there is no GPU to try it on")
+    Finding::warning(CHECK, "not tried", "there is no GPU to try it on")
 }
 
 /// Why this GPU is better left alone.

@@ -12,7 +12,7 @@ use super::findings::Finding;
 
 const CHECK: &str = "ranks";
 
-pub(super) fn look() -> Vec<Finding> {
+pub(super) fn check() -> Vec<Finding> {
     vec![judge(&command_lines(Path::new("/proc")))]
 }
 
@@ -33,11 +33,11 @@ fn judge(processes: &[Vec<String>]) -> Finding {
     let executors: Vec<_> = ours().filter(|words| verb(words) == Some("executor")).collect();
     let has_worker = ours().any(|words| matches!(verb(words), Some("worker" | "up" | "demo")));
     match executors.len() {
-        0 => Finding::good(CHECK, "none runs here"),
+        0 => Finding::ok(CHECK, "none runs here"),
         count if has_worker => {
-            Finding::good(CHECK, format!("{count} run here, and a worker watches over them"))
+            Finding::ok(CHECK, format!("{count} run here, and a worker watches over them"))
         }
-        count => Finding::doubtful(
+        count => Finding::warning(
             CHECK,
             format!("{count} run here without a worker: {}", folders(&executors)),
             "start the worker again with the same --state to adopt them, else they end by themselves",
@@ -72,12 +72,12 @@ mod tests {
 
     #[test]
     fn ranks_without_a_worker_are_told_with_their_folders() {
-        assert_eq!(judged(&["bash", "executor x"]).judgement, Diagnosis::Good);
+        assert_eq!(judged(&["bash", "executor x"]).status, Diagnosis::Ok);
         let executor = "/usr/bin/cohabit executor /state/ranks/1/1/0";
-        assert_eq!(judged(&[executor, "cohabit worker start"]).judgement, Diagnosis::Good);
+        assert_eq!(judged(&[executor, "cohabit worker start"]).status, Diagnosis::Ok);
         let alone = judged(&[executor]);
-        assert_eq!(alone.judgement, Diagnosis::Doubtful);
-        assert!(alone.seen.contains("/state/ranks/1/1/0"));
+        assert_eq!(alone.status, Diagnosis::Warning);
+        assert!(alone.observed.contains("/state/ranks/1/1/0"));
     }
 
     #[test]

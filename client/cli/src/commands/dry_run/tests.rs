@@ -65,9 +65,9 @@ fn joins() -> DryRun {
     }
 }
 
-fn told(spec: &JobSpec, fitting: &[&str], consideration: &DryRun) -> String {
+fn told(spec: &JobSpec, fitting: &[&str], dry_run: &DryRun) -> String {
     let fitting: Vec<String> = fitting.iter().map(ToString::to_string).collect();
-    words(spec, &fitting, consideration, &TimeZone::UTC)
+    describe_dry_run(spec, &fitting, dry_run, &TimeZone::UTC)
 }
 
 #[test]

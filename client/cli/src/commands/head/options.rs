@@ -2,17 +2,17 @@
 
 use std::net::{SocketAddr, ToSocketAddrs};
 
+use cohabit_console::CommandError;
 use cohabit_head::{Config, HeadOptions, InterferenceSource};
 
 use crate::arguments::HeadStartArguments;
 use crate::config::{RawSettings, SettingKey, Settings};
-use crate::connect::{path_flag, state_folder};
 use crate::daemon;
-use crate::failure::CommandError;
+use crate::endpoint::{path_flag, state_folder};
 use crate::values;
 
 /// The flags, as settings.
-pub(in crate::commands) fn flags(arguments: &HeadStartArguments) -> Result<RawSettings, CommandError> {
+pub(crate) fn flags(arguments: &HeadStartArguments) -> Result<RawSettings, CommandError> {
     let mut written = daemon::logging_flags(&arguments.logging);
     written.extend(path_flag(SettingKey::State, arguments.state.as_deref())?);
     let texts = [
@@ -27,7 +27,7 @@ pub(in crate::commands) fn flags(arguments: &HeadStartArguments) -> Result<RawSe
 }
 
 /// The settings as the head takes them.
-pub(in crate::commands) fn options(settings: &Settings) -> Result<HeadOptions, CommandError> {
+pub(crate) fn options(settings: &Settings) -> Result<HeadOptions, CommandError> {
     let usual = HeadOptions::new(state_folder(settings)?);
     Ok(HeadOptions {
         listen: settings.checked(SettingKey::Listen, address)?.unwrap_or(usual.listen),
@@ -68,7 +68,7 @@ mod tests {
     use cohabit_client::proto::{Slowdown, Span};
 
     use super::*;
-    use crate::failure::CommandErrorKind;
+    use cohabit_console::CommandErrorKind;
 
     fn options_of(written: &[(SettingKey, &str)]) -> Result<HeadOptions, CommandError> {
         let mut written: RawSettings = written.iter().map(|(key, text)| (*key, (*text).to_owned())).collect();
@@ -105,7 +105,7 @@ mod tests {
             (SettingKey::MaxSlowdown, "0.9", "--max-slowdown: '0.9' is not a slowdown"),
         ] {
             let failure = options_of(&[(key, text)]).unwrap_err();
-            assert_eq!(failure.trouble, CommandErrorKind::Usage);
+            assert_eq!(failure.kind, CommandErrorKind::Usage);
             assert!(failure.message.starts_with(start), "{failure}");
         }
     }

@@ -1,60 +1,30 @@
 //! `worker start`: runs a worker in the foreground until it is told to end. Ranks outlive it.
 
 use std::env;
-use std::fs::{self, DirBuilder, Permissions};
-use std::os::unix::fs::{DirBuilderExt, PermissionsExt};
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::process::ExitCode;
 use std::str::FromStr as _;
 
 use cohabit_client::proto::{LinkBandwidths, SharingLimits};
 use cohabit_client::{Error as ClientError, Token};
+use cohabit_console::{CommandError, CommandErrorKind, output};
 use cohabit_worker_daemon::{
     DeviceSpec, LogLimits, MpsMode, RootJobs, WorkerDaemon, WorkerError, WorkerOptions,
 };
 
-use nix::unistd::geteuid;
-
 use crate::arguments::{DeviceArguments, WorkerStartArguments};
-use crate::config::{RawSettings, SettingKey, SettingSource, Settings};
-use crate::connect::{path_flag, read_token, state_folder};
+use crate::config::{RawSettings, SettingKey, Settings};
 use crate::daemon::{self, ShutdownSignals};
-use crate::failure::{CommandError, CommandErrorKind};
-use crate::output;
+use crate::endpoint::{path_flag, read_token};
 use crate::values;
-
-/// The worker's folder within a state folder that is not its own.
-pub(in crate::commands) const WORKER_FOLDER: &str = "worker";
+use crate::worker_directory::worker_directory;
 
 pub(super) fn start(arguments: &WorkerStartArguments) -> Result<ExitCode, CommandError> {
     let settings = Settings::with_flags(flags(arguments)?)?;
     daemon::start_logging(&settings)?;
     let (head, token) = join(&settings)?;
-    let options = options(&settings, head, token, folder(&settings)?)?;
+    let options = options(&settings, head, token, worker_directory(&settings)?)?;
     daemon::run(serve(options))
-}
-
-/// The folder of the flag; else one within the state folder, which is the head's if one runs here.
-pub(in crate::commands) fn folder(settings: &Settings) -> Result<PathBuf, CommandError> {
-    match settings.find(SettingKey::State) {
-        Some(flag) if *flag.origin == SettingSource::Flag => Ok(flag.path()),
-        Some(_) | None => within(&state_folder(settings)?),
-    }
-}
-
-/// The worker's folder within this one, which is made unless it is there. Where jobs run as the accounts of
-/// their users, these have to pass through it.
-pub(in crate::commands) fn within(state: &Path) -> Result<PathBuf, CommandError> {
-    let made = DirBuilder::new().recursive(true).mode(0o700).create(state);
-    let opened = made.and_then(|()| match geteuid().is_root() {
-        true => fs::set_permissions(state, Permissions::from_mode(0o711)),
-        false => Ok(()),
-    });
-    opened.map_err(|error| {
-        let message = format!("the state folder '{}' cannot be used: {error}", state.display());
-        CommandError::new(CommandErrorKind::InputOutput, message)
-    })?;
-    Ok(state.join(WORKER_FOLDER))
 }
 
 async fn serve(options: WorkerOptions) -> Result<(), CommandError> {
@@ -65,7 +35,7 @@ async fn serve(options: WorkerOptions) -> Result<(), CommandError> {
         () = signals.wait() => return worker.stop().await.map_err(failure),
         joined = worker.joined() => joined.map_err(failure)?,
     }
-    output::data(&format!("ready: {} joined {head}", worker.name()))?;
+    output::print_text(&format!("ready: {} joined {head}", worker.name()))?;
     tokio::select! {
         () = signals.wait() => {}
         error = worker.failed() => return Err(failure(error)),
@@ -84,7 +54,7 @@ fn flags(arguments: &WorkerStartArguments) -> Result<RawSettings, CommandError> 
 }
 
 /// The flags that say what is offered, as settings.
-pub(in crate::commands) fn device_flags(arguments: &DeviceArguments) -> Result<RawSettings, CommandError> {
+pub(crate) fn device_flags(arguments: &DeviceArguments) -> Result<RawSettings, CommandError> {
     let texts = [
         (SettingKey::Devices, &arguments.devices),
         (SettingKey::MaxSharing, &arguments.max_sharing),
@@ -118,7 +88,7 @@ fn join(settings: &Settings) -> Result<(String, Token), CommandError> {
 }
 
 /// The settings as the worker takes them.
-pub(in crate::commands) fn options(
+pub(crate) fn options(
     settings: &Settings,
     head: String,
     token: Token,
@@ -177,7 +147,7 @@ fn mps_use(text: &str) -> Result<MpsMode, String> {
 }
 
 /// What keeps a worker from starting, or ends it.
-pub(in crate::commands) fn failure(error: WorkerError) -> CommandError {
+pub(crate) fn failure(error: WorkerError) -> CommandError {
     let trouble = match error {
         WorkerError::Link(refused) => return ClientError::from(refused).into(),
         WorkerError::StateInUse(_) => CommandErrorKind::Configuration,

@@ -1,0 +1,24 @@
+//! What somebody probably meant who wrote a name that is none.
+
+/// The known name that is most like the written one, if any is much like it.
+pub(crate) fn closest_name<'a>(written: &str, known: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
+    known
+        .into_iter()
+        .map(|name| (strsim::jaro_winkler(written, name), name))
+        .filter(|(likeness, _)| *likeness > 0.75)
+        .max_by(|one, other| one.0.total_cmp(&other.0))
+        .map(|(_, name)| name)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_slip_is_recognised_and_anything_else_is_not() {
+        let known = ["token-file", "orphan-grace", "lost-after"];
+        assert_eq!(closest_name("tokenfile", known), Some("token-file"));
+        assert_eq!(closest_name("orphan_grace", known), Some("orphan-grace"));
+        assert_eq!(closest_name("zzz", known), None);
+    }
+}

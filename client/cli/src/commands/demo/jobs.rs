@@ -1,0 +1,74 @@
+//! What the demo trains: the same network with several learning rates, and a language model.
+
+use std::env;
+use std::path::Path;
+use std::time::Duration;
+
+use cohabit_client::{Client, JobBuilder, JobHandle};
+use cohabit_console::{CommandError, CommandErrorKind};
+
+/// A part of a slot for each job: two share one.
+const SHARE: f64 = 0.5;
+/// Far above what a slow machine needs; a job that hangs must not hang the demo.
+const TIME_LIMIT: Duration = Duration::from_secs(300);
+/// Long enough to be watched; all together less than a minute on two cores.
+const DIGITS_EPOCHS: &str = "100";
+const CHARLM_STEPS: &str = "400";
+
+/// One training job.
+pub(super) struct DemoTraining {
+    program: &'static str,
+    length_flag: &'static str,
+    length: &'static str,
+    learning_rate: &'static str,
+}
+
+/// In the order in which they are submitted; the longest first, so that none is left alone at the end.
+pub(super) fn trainings() -> Vec<DemoTraining> {
+    let charlm = ["0.005", "0.002"].map(|learning_rate| DemoTraining {
+        program: "charlm",
+        length_flag: "--steps",
+        length: CHARLM_STEPS,
+        learning_rate,
+    });
+    let digits = ["0.0003", "0.001", "0.003", "0.01", "0.03"].map(|learning_rate| DemoTraining {
+        program: "digits",
+        length_flag: "--epochs",
+        length: DIGITS_EPOCHS,
+        learning_rate,
+    });
+    charlm.into_iter().chain(digits).collect()
+}
+
+impl DemoTraining {
+    pub(super) fn name(&self) -> String {
+        format!("{} {}", self.program, self.learning_rate)
+    }
+
+    /// Submits this program itself, as one of its training programs.
+    pub(super) async fn submit(&self, client: &Client, folder: &Path) -> Result<JobHandle, CommandError> {
+        let program = env::current_exe().map_err(|error| {
+            CommandError::new(
+                CommandErrorKind::InputOutput,
+                format!("this program cannot tell where it lies: {error}"),
+            )
+        })?;
+        let program = program.into_os_string().into_string().map_err(|path| {
+            CommandError::configuration(format!("the path of this program is not text: {}", path.display()))
+        })?;
+        let job = JobBuilder::new(program)
+            .args([
+                "train",
+                self.program,
+                self.length_flag,
+                self.length,
+                "--learning-rate",
+                self.learning_rate,
+            ])
+            .name(self.name())
+            .gpus(SHARE)
+            .time_limit(TIME_LIMIT)
+            .workdir(folder);
+        Ok(job.submit(client).await?)
+    }
+}

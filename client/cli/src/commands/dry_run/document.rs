@@ -1,0 +1,193 @@
+//! The document of a dry run: what would be submitted, and what would become of it.
+
+use std::collections::BTreeMap;
+
+use cohabit_client::proto::{
+    Array, ColocationSlowdown, ComputeLimit, Dependency, DryRun, DryRunNeighbor, DryRunPlacement,
+    EnforcementRequirement, Entrypoint, GpuRequest, JobId, JobSpec, LaunchMode, ModelDescription, Share,
+    Sharing, Slowdown, Span, Spread,
+};
+use serde::Serialize;
+
+use crate::render::documents::PredictionDocument;
+use crate::render::rfc3339;
+
+/// What would be submitted, and what would become of it.
+#[derive(Debug, Serialize)]
+pub(super) struct DryRunDocument {
+    dry_run: bool,
+    name: String,
+    command: Vec<String>,
+    /// Whether the command is a script whose text travels with the job.
+    script: bool,
+    workdir: String,
+    environment: BTreeMap<String, String>,
+    /// Nothing where any nodes will do.
+    nodes: Option<u32>,
+    /// Nothing where any nodes will do.
+    gpus_per_node: Option<f64>,
+    /// On all nodes together.
+    gpus: f64,
+    gpu_memory: Option<u64>,
+    exclusive: bool,
+    enforced: bool,
+    cap_compute: bool,
+    gpu_processes: u32,
+    max_slowdown: Option<f64>,
+    cpus: u32,
+    memory: u64,
+    launch: LaunchMode,
+    time_limit_s: Option<f64>,
+    members: Option<u64>,
+    at_once: Option<u32>,
+    depends_on: Vec<Dependency>,
+    begin: Option<String>,
+    priority: i32,
+    retries: u32,
+    stop_signal: Option<String>,
+    grace_s: f64,
+    group: Option<String>,
+    model: Option<ModelDescription>,
+    iterations: Option<u64>,
+    checkpoint: Option<String>,
+    held: bool,
+    slurm_env: bool,
+    idempotency_key: String,
+    fitting_nodes: Vec<String>,
+    /// Nothing where it would have to wait for a place.
+    placement: Option<PlacementDocument>,
+    beside: Vec<NeighborDocument>,
+    predicted: DryRunPredictionDocument,
+    reason: String,
+}
+
+/// Where it would go.
+#[derive(Debug, Serialize)]
+struct PlacementDocument {
+    nodes: Vec<String>,
+    devices: Vec<String>,
+    share: f64,
+}
+
+/// What is expected of it there.
+#[derive(Debug, Serialize)]
+struct DryRunPredictionDocument {
+    #[serde(flatten)]
+    prediction: PredictionDocument,
+    slowdown_least: Option<f64>,
+    slowdown_most: Option<f64>,
+    slowdown_measured: Option<f64>,
+}
+
+/// A job that it would join: how many times as long as alone that one takes now, and would take then.
+#[derive(Debug, Serialize)]
+struct NeighborDocument {
+    job: JobId,
+    name: String,
+    slowdown_now: f64,
+    slowdown: f64,
+    slowdown_least: f64,
+    slowdown_most: f64,
+    slowdown_measured: Option<f64>,
+}
+
+impl DryRunDocument {
+    pub(super) fn new(
+        spec: &JobSpec,
+        key: &str,
+        fitting_nodes: Vec<String>,
+        dry_run: &DryRun,
+    ) -> DryRunDocument {
+        let (command, script) = match &spec.work {
+            Entrypoint::Command(command) => (command.argv.clone(), command.script.is_some()),
+            Entrypoint::Function(_) | Entrypoint::Actor(_) => (vec![spec.work.title()], false),
+        };
+        let warning =
+            spec.stop.warning.map(|warning| format!("{}@{}s", warning.signal, warning.before.as_secs_f64()));
+        let is_even = spec.demand.spread == Spread::Even;
+        let on_each = match spec.demand.gpus {
+            GpuRequest::Part(share) => share.as_f64(),
+            GpuRequest::Whole(count) => count.into(),
+        };
+        DryRunDocument {
+            dry_run: true,
+            name: spec.name.clone(),
+            command,
+            script,
+            workdir: spec.workdir.clone(),
+            environment: spec.environment.clone(),
+            nodes: is_even.then_some(spec.demand.nodes),
+            gpus_per_node: is_even.then_some(on_each),
+            gpus: on_each * f64::from(spec.demand.nodes),
+            gpu_memory: spec.demand.gpu_memory.map(|memory| memory.0),
+            exclusive: spec.demand.sharing == Sharing::Exclusive,
+            enforced: spec.demand.limits == EnforcementRequirement::Enforced,
+            cap_compute: spec.demand.compute == ComputeLimit::Capped,
+            gpu_processes: spec.demand.gpu_processes,
+            max_slowdown: spec.demand.max_slowdown.map(Slowdown::as_f64),
+            cpus: spec.demand.cpus,
+            memory: spec.demand.memory.0,
+            launch: spec.launch,
+            time_limit_s: spec.time_limit.map(Span::as_secs_f64),
+            members: spec.array.as_ref().map(Array::len),
+            at_once: spec.array.as_ref().and_then(|array| array.at_once),
+            depends_on: spec.depends_on.clone(),
+            begin: spec.begin.map(rfc3339),
+            priority: spec.priority,
+            retries: spec.retry.limit,
+            stop_signal: warning,
+            grace_s: spec.stop.grace.as_secs_f64(),
+            group: spec.group.clone(),
+            model: spec.model.clone(),
+            iterations: spec.iterations,
+            checkpoint: spec.checkpoint.clone(),
+            held: spec.held,
+            slurm_env: spec.slurm_environment,
+            idempotency_key: key.to_owned(),
+            fitting_nodes,
+            placement: dry_run.place.as_ref().map(PlacementDocument::from),
+            beside: dry_run.neighbours.iter().map(NeighborDocument::from).collect(),
+            predicted: DryRunPredictionDocument::from(dry_run),
+            reason: dry_run.reason.clone(),
+        }
+    }
+}
+
+impl From<&DryRunPlacement> for PlacementDocument {
+    fn from(place: &DryRunPlacement) -> PlacementDocument {
+        let DryRunPlacement { nodes, devices, share } = place;
+        PlacementDocument {
+            nodes: nodes.clone(),
+            devices: devices.iter().map(|device| device.to_string()).collect(),
+            share: Share::as_f64(*share),
+        }
+    }
+}
+
+impl From<&DryRun> for DryRunPredictionDocument {
+    fn from(dry_run: &DryRun) -> DryRunPredictionDocument {
+        let company = dry_run.company.as_ref();
+        DryRunPredictionDocument {
+            prediction: PredictionDocument::from(&dry_run.predicted),
+            slowdown_least: company.map(|it| it.predicted.least.as_f64()),
+            slowdown_most: company.map(|it| it.predicted.most.as_f64()),
+            slowdown_measured: company.and_then(|it| it.measured).map(Slowdown::as_f64),
+        }
+    }
+}
+
+impl From<&DryRunNeighbor> for NeighborDocument {
+    fn from(neighbour: &DryRunNeighbor) -> NeighborDocument {
+        let DryRunNeighbor { name, now, then: ColocationSlowdown { job, predicted, measured, .. } } =
+            neighbour;
+        NeighborDocument {
+            job: *job,
+            name: name.clone(),
+            slowdown_now: now.as_f64(),
+            slowdown: predicted.expected.as_f64(),
+            slowdown_least: predicted.least.as_f64(),
+            slowdown_most: predicted.most.as_f64(),
+            slowdown_measured: measured.map(Slowdown::as_f64),
+        }
+    }
+}

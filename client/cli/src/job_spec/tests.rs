@@ -1,0 +1,135 @@
+//! From flags to a job specification.
+
+use std::fs;
+
+use clap::Parser;
+use cohabit_client::proto::{Bytes, LaunchMode, Share, Slowdown, Span, Spread};
+
+use super::*;
+
+/// Flags of a job alone.
+#[derive(Parser)]
+struct Flags {
+    #[command(flatten)]
+    job: JobArguments,
+}
+
+fn here(variables: &[(&str, &str)]) -> SubmitContext {
+    SubmitContext {
+        folder: "/home/ada".into(),
+        variables: variables.iter().map(|(name, value)| (name.into(), value.into())).collect(),
+        now: "2026-11-21T12:00:00+01:00[Europe/Berlin]".parse().unwrap(),
+    }
+}
+
+fn specified(flags: &str, surroundings: &SubmitContext) -> Result<JobSpec, CommandError> {
+    let flags = ["job"].into_iter().chain(flags.split_whitespace());
+    let job = Flags::try_parse_from(flags).unwrap().job;
+    specify(&job, vec!["python".into(), "train.py".into()], None, surroundings)
+}
+
+fn refusal(flags: &str) -> String {
+    specified(flags, &here(&[])).unwrap_err().message
+}
+
+#[test]
+fn without_flags_a_job_is_plain_and_starts_here() {
+    let spec = specified("", &here(&[])).unwrap();
+    assert_eq!(spec, JobSpec::command(vec!["python".into(), "train.py".into()], "/home/ada".into()));
+    assert_eq!(spec.check(), Ok(()));
+}
+
+#[test]
+fn flags_become_what_they_say() {
+    let flags = "--name r50 --gpus 4 --nodes 2 --gpu-mem 20G --cpus 8 --mem 64G --time 2h --priority -3 --retries 2 \
+                 --workdir runs --checkpoint ck --launch per-gpu --hold --slurm-env --group g --iterations 100 \
+                 --exclusive";
+    let spec = specified(flags, &here(&[])).unwrap();
+    assert_eq!(
+        spec.demand,
+        Demand {
+            nodes: 2,
+            gpus: GpuRequest::Whole(2),
+            gpu_memory: Some(Bytes(20 << 30)),
+            cpus: 8,
+            memory: Bytes(64 << 30),
+            sharing: Sharing::Exclusive,
+            spread: Spread::Even,
+            ..Demand::default()
+        }
+    );
+    assert_eq!((spec.name.as_str(), spec.launch, spec.priority), ("r50", LaunchMode::PerGpu, -3));
+    assert_eq!((spec.workdir.as_str(), spec.checkpoint.as_deref()), ("/home/ada/runs", Some("/home/ada/ck")));
+    assert_eq!((spec.time_limit, spec.retry.limit), (Some(Span::from_secs(7_200)), 2));
+    assert!(spec.held && spec.slurm_environment);
+}
+
+#[test]
+fn what_is_said_of_a_share_becomes_part_of_the_demand() {
+    let flags = "--gpus 0.25 --gpu-mem 8G --enforced --cap-compute --gpu-processes 4 --max-slowdown 1.25";
+    let demand = specified(flags, &here(&[])).unwrap().demand;
+    let told = (demand.limits, demand.compute, demand.gpu_processes, demand.max_slowdown);
+    assert_eq!(told, (EnforcementRequirement::Enforced, ComputeLimit::Capped, 4, Some(Slowdown(1_250))));
+    let whole = specified("--gpus 1 --cap-compute", &here(&[])).unwrap();
+    assert!(whole.check().unwrap_err().contains("only a part of a GPU"));
+    let alone = specified("--gpus 1 --max-slowdown 2", &here(&[])).unwrap();
+    assert!(alone.check().unwrap_err().contains("has neighbours"));
+    let none = specified("--gpus 0.5 --gpu-processes 0", &here(&[])).unwrap();
+    assert!(none.check().unwrap_err().contains("at least one process"));
+}
+
+#[test]
+fn gpus_for_each_node_come_from_scripts_and_yield_to_a_total() {
+    let gpus = |flags| specified(flags, &here(&[])).unwrap().demand.gpus;
+    assert_eq!(gpus("--gpus-per-node 2 --nodes 3"), GpuRequest::Whole(2));
+    assert_eq!(gpus("--gpus-per-node 2 --gpus 0.5"), GpuRequest::Part(Share(500)));
+}
+
+#[test]
+fn only_what_finds_programs_and_speaks_the_language_is_taken_over() {
+    let surroundings = here(&[("PATH", "/bin"), ("LANG", "de"), ("SECRET", "x"), ("MINE", "1")]);
+    let spec = specified("--env MINE --env A=b=c --env LANG=en", &surroundings).unwrap();
+    let expected = [("A", "b=c"), ("LANG", "en"), ("MINE", "1"), ("PATH", "/bin")];
+    assert_eq!(spec.environment, expected.map(|(name, value)| (name.to_owned(), value.to_owned())).into());
+}
+
+#[test]
+fn what_cannot_be_meant_is_refused() {
+    assert!(refusal("--env NOT_SET").contains("--env NOT_SET=VALUE"));
+    assert!(refusal("--gpus 3 --nodes 2").contains("multiple of 2"));
+    assert!(refusal("--model /nonexistent.toml").contains("/nonexistent.toml cannot be read"));
+}
+
+#[test]
+fn a_model_is_read_and_an_error_names_its_line() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("model.toml");
+    let read = |text: &str| {
+        fs::write(&path, text).unwrap();
+        specified(&format!("--model {}", path.display()), &here(&[]))
+    };
+    let model = read("name = 'r50'\nbatch-size = 64\n[[stages]]\nreplicas = 4\ncompute-seconds = 0.1\n")
+        .unwrap()
+        .model;
+    assert_eq!(model.unwrap().batch_size, Some(64));
+
+    let message = read("name = 'r50'\nbatch_size = 64\n").unwrap_err().message;
+    assert!(
+        message.contains("model.toml:2: unknown field `batch_size`") && message.contains("`batch-size`"),
+        "{message}"
+    );
+    assert!(read("name = ").unwrap_err().message.contains("model.toml:1: "));
+    assert!(read("\n\nfamily = 'tree'").unwrap_err().message.contains("model.toml:3: unknown variant"));
+}
+
+#[test]
+fn a_script_travels_as_text() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("train.sh");
+    fs::write(&path, "#!/bin/sh\necho\n").unwrap();
+    let script = Script::at(&path).unwrap();
+    let spec = specify(&JobArguments::default(), vec!["./train.sh".into()], script, &here(&[])).unwrap();
+    let Entrypoint::Command(command) = spec.work else { panic!("a command was described") };
+    assert_eq!(command.script.as_deref(), Some("#!/bin/sh\necho\n"));
+    assert_eq!(spec.name, "train.sh");
+}

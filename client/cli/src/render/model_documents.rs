@@ -1,0 +1,56 @@
+//! Documents on models of interference, for scripts.
+
+use cohabit_client::proto::{ModelRecord, Models};
+use serde::Serialize;
+
+use super::rfc3339;
+
+/// `{"base", "current", "held", "sets", "rows", "trouble", "versions": […]}`
+#[derive(Debug, Serialize)]
+pub(crate) struct ModelsDocument {
+    base: String,
+    current: Option<u32>,
+    held: bool,
+    sets: u64,
+    rows: u64,
+    trouble: Option<String>,
+    versions: Vec<ModelVersionDocument>,
+}
+
+/// A version. Errors are mean absolute errors of slowdowns, as a part of them.
+#[derive(Debug, Serialize)]
+struct ModelVersionDocument {
+    version: u32,
+    kind: String,
+    base: String,
+    trained_at: String,
+    rows: u64,
+    judged_on: u64,
+    error: f64,
+    error_before: f64,
+}
+
+impl From<&Models> for ModelsDocument {
+    fn from(models: &Models) -> ModelsDocument {
+        let Models { base, versions, current, held, sets, rows, trouble } = models.clone();
+        let versions = versions.iter().map(ModelVersionDocument::from).collect();
+        ModelsDocument { base, current, held, sets, rows, trouble, versions }
+    }
+}
+
+impl From<&ModelRecord> for ModelVersionDocument {
+    fn from(record: &ModelRecord) -> ModelVersionDocument {
+        let ModelRecord { version, kind, base, trained_at, rows, judged_on, error, error_before } =
+            record.clone();
+        ModelVersionDocument {
+            trained_at: rfc3339(trained_at),
+            version,
+            kind,
+            base,
+            rows,
+            judged_on,
+            error,
+            error_before,
+        }
+    }
+}

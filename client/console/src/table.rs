@@ -1,0 +1,26 @@
+//! Plain tables: upper-case headings, two spaces between columns, no lines.
+
+use comfy_table::{ContentArrangement, Table, presets};
+
+use crate::output::{Colour, Screen};
+
+/// An empty table with these headings.
+pub fn table(headings: &[&str], screen: Screen) -> Table {
+    let mut table = Table::new();
+    table.load_style(presets::NOTHING).set_header(headings).force_no_tty();
+    if let Some(width) = screen.width {
+        table.set_width(width).set_content_arrangement(ContentArrangement::Dynamic);
+    }
+    if screen.colour == Colour::Shown {
+        table.enforce_styling();
+    }
+    for column in table.column_iter_mut() {
+        column.set_padding((0, 2));
+    }
+    table
+}
+
+/// The table's text, without spaces at the ends of lines.
+pub fn text(table: &Table) -> String {
+    table.lines().map(|line| line.trim_end().to_owned() + "\n").collect()
+}

@@ -1,0 +1,22 @@
+//! What a command of `predict` reads: measurements, and models from their folders.
+
+use std::fs::File;
+
+use cohabit_console::{CommandError, CommandErrorKind};
+use cohabit_predict::interference::{MeasuredSet, read};
+
+use crate::predict::arguments::DataArguments;
+
+/// The measured sets.
+pub(super) fn measurements(arguments: &DataArguments) -> Result<Vec<MeasuredSet>, CommandError> {
+    let path = &arguments.data;
+    let file = File::open(path).map_err(|error| {
+        CommandError::new(CommandErrorKind::NotFound, format!("cannot open {}: {error}", path.display()))
+    })?;
+    read(file, arguments.format).map_err(|error| {
+        CommandError::new(
+            CommandErrorKind::Impossible("unusable_data"),
+            format!("{}: {error}", path.display()),
+        )
+    })
+}

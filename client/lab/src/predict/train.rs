@@ -1,0 +1,71 @@
+//! `predict train`: a model is trained, scored on what such models never saw, and kept.
+
+use cohabit_console::{CommandError, CommandErrorKind, OutputFormat, output};
+use cohabit_predict::interference::{
+    DatasetSummary, EvaluationAccumulator, HeldOutMetrics, ModelCard, ModelTrainer, StoredModel, TrainError,
+    evaluate,
+};
+
+use super::progress::TrainingProgress;
+use super::{input, report, text};
+use crate::model_directory::unusable;
+use crate::predict::arguments::PredictTrainArguments;
+
+pub(super) fn train(arguments: &PredictTrainArguments) -> Result<(), CommandError> {
+    let card = trained(arguments)?;
+    match arguments.display.output {
+        OutputFormat::Json => output::print_document(&card.told())?,
+        OutputFormat::Table | OutputFormat::Wide => output::print_text(&text::card(&card))?,
+        OutputFormat::Quiet => output::print_text(&arguments.out.display().to_string())?,
+    }
+    let Some(path) = &arguments.report else { return Ok(()) };
+    std::fs::write(path, report::page(&card)?).map_err(|error| {
+        let message = format!("cannot write the report to {}: {error}", path.display());
+        CommandError::new(CommandErrorKind::InputOutput, message)
+    })
+}
+
+/// What is to tell of the model, which lies in its folder by then.
+fn trained(arguments: &PredictTrainArguments) -> Result<ModelCard, CommandError> {
+    let measured = input::measurements(&arguments.data)?;
+    let epochs = arguments.epochs.map(|epochs| usize::try_from(epochs).unwrap_or(usize::MAX));
+    let training = ModelTrainer { kind: arguments.model, seed: arguments.seed, epochs };
+    let bar = TrainingProgress::new(arguments.progress);
+    let mut curve = Vec::new();
+    let model = training.train(&measured, &mut |epoch| {
+        bar.show("the model", epoch);
+        curve.push(*epoch);
+    });
+    let model = model.map_err(|error| untrainable(&error))?;
+    let mut held_out = Vec::new();
+    for hold_out in &arguments.held.hold_out {
+        let observed = arguments.held.observed;
+        let mut watch = |held_out: &str, epoch: &_| bar.show(&format!("without {held_out}"), epoch);
+        let mut tally = EvaluationAccumulator::default();
+        let asked = training.cross_validate(&measured, *hold_out, observed, &mut tally, &mut watch);
+        asked.map_err(|error| untrainable(&error))?;
+        held_out.push(HeldOutMetrics { split: hold_out.to_string(), observed, figures: tally.figures() });
+    }
+    let card = ModelCard {
+        model: arguments.model.name().to_owned(),
+        cohabit: env!("CARGO_PKG_VERSION").to_owned(),
+        command: cohabit_console::current_command_line(),
+        seed: arguments.seed,
+        data: DatasetSummary::of(arguments.data.data.display().to_string(), arguments.data.format, &measured),
+        features: model.features(),
+        training: evaluate(&*model, &measured),
+        held_out,
+        curve,
+        ..ModelCard::default()
+    };
+    StoredModel { card: card.clone(), model }.save(&arguments.out).map_err(|error| unusable(&error))?;
+    Ok(card)
+}
+
+fn untrainable(error: &TrainError) -> CommandError {
+    let trouble = match error {
+        TrainError::NoPairs => CommandErrorKind::Impossible("unusable_data"),
+        TrainError::Tensors(_) => CommandErrorKind::Internal,
+    };
+    CommandError::from_error(trouble, error)
+}

@@ -1,0 +1,166 @@
+//! `profile`: measures workloads alone and together on a real GPU, and fills a table with what sharing costs.
+//!
+//! The measuring is the worker's; this command reads what is to be compared, asks before it takes the GPU,
+//! shows how far it is, and tells what came out.
+
+mod arguments;
+mod document;
+mod progress;
+mod summary;
+mod workloads;
+
+use std::io::{self, IsTerminal as _};
+use std::path::PathBuf;
+use std::process::ExitCode;
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
+
+use cohabit_console::{CommandError, CommandErrorKind, OutputFormat, Screen, current_command_line, output};
+use cohabit_types::Span;
+use cohabit_worker_daemon::profile::{
+    BusyGpu, EarlyStop, ProfileError, ProfileOptions, ProfilePlan, ProfileReport, Profiler, TrialTiming,
+};
+use signal_hook::consts::{SIGINT, SIGTERM};
+
+pub use self::arguments::ProfileArguments;
+use self::progress::ProfileProgress;
+#[doc(hidden)]
+pub use self::workloads::parse_workloads;
+
+/// Measures what the arguments ask for. `state` gives the directory of this machine's worker, creating it if
+/// necessary.
+///
+/// # Errors
+///
+/// Bad workloads, a GPU that is missing or busy, a user who declines, and sets that could not be measured.
+pub fn run(
+    arguments: &ProfileArguments,
+    nvml_library: Option<PathBuf>,
+    state: impl FnOnce() -> Result<PathBuf, CommandError>,
+) -> Result<ExitCode, CommandError> {
+    let profiler = Profiler::prepare(options(arguments, nvml_library, state)?).map_err(failure)?;
+    let gpu = format!("{} ({})", profiler.device().model, profiler.device().id);
+    if profiler.left() > 0 {
+        let estimate = Span::from(profiler.estimate());
+        let table = arguments.out.display();
+        let plan =
+            format!("{} sets to measure on {gpu}, about {estimate}; rows go to {table}", profiler.left());
+        ask_consent(&plan, arguments)?;
+    }
+    let stop = stop_flag()?;
+    let mut bar = ProfileProgress::new();
+    let ending = profiler.run(&mut bar, &stop).map_err(failure)?;
+    bar.end();
+    tell(&ending, &gpu, arguments)?;
+    exit_code_of(&ending, arguments)
+}
+
+/// The options of the profiler. The workloads are read first: `state` creates a directory, and only a good file
+/// of workloads is a reason to.
+fn options(
+    arguments: &ProfileArguments,
+    nvml_library: Option<PathBuf>,
+    state: impl FnOnce() -> Result<PathBuf, CommandError>,
+) -> Result<ProfileOptions, CommandError> {
+    Ok(ProfileOptions {
+        workloads: workloads::read(&arguments.workloads)?,
+        comparison: ProfilePlan {
+            sharing: arguments.sharing.clone(),
+            sizes: arguments.set_sizes.iter().map(|size| *size as usize).collect(),
+            pairs: arguments.pairs as usize,
+            triples: arguments.triples as usize,
+            seed: arguments.seed,
+        },
+        pacing: TrialTiming { warm_up: arguments.warm_up.into(), steady: arguments.steady },
+        max_time: arguments.max_time,
+        table: arguments.out.clone(),
+        gpu: arguments.gpu.clone(),
+        busy: if arguments.force { BusyGpu::Accept } else { BusyGpu::Refuse },
+        state: state()?,
+        nvml_library,
+        search_path: std::env::var("PATH").unwrap_or_default(),
+        command: current_command_line(),
+    })
+}
+
+/// Says what is about to happen to the GPU, and asks unless it was said that all is well.
+fn ask_consent(plan: &str, arguments: &ProfileArguments) -> Result<(), CommandError> {
+    output::print_message(plan);
+    if arguments.yes {
+        return Ok(());
+    }
+    if !io::stdin().is_terminal() {
+        return Err(CommandError::invalid(
+            "nobody is there to be asked: start without a question with --yes",
+        ));
+    }
+    output::print_message("The GPU should have nothing else to do meanwhile. Start? [y/N]");
+    let mut answer = String::new();
+    let read = io::stdin().read_line(&mut answer);
+    if read.is_ok() && ["y", "yes"].contains(&answer.trim().to_lowercase().as_str()) {
+        return Ok(());
+    }
+    Err(CommandError::new(CommandErrorKind::Interrupted, "nothing was started"))
+}
+
+/// A flag that SIGINT and SIGTERM set from now on.
+fn stop_flag() -> Result<Arc<AtomicBool>, CommandError> {
+    let stop = Arc::new(AtomicBool::new(false));
+    for signal in [SIGINT, SIGTERM] {
+        signal_hook::flag::register(signal, Arc::clone(&stop)).map_err(|error| {
+            CommandError::new(CommandErrorKind::InputOutput, format!("cannot handle signals: {error}"))
+        })?;
+    }
+    Ok(stop)
+}
+
+fn tell(ending: &ProfileReport, gpu: &str, arguments: &ProfileArguments) -> Result<(), CommandError> {
+    match arguments.display.output {
+        OutputFormat::Table => output::print_text(&summary::by_sharing(ending, Screen::of_stdout())),
+        OutputFormat::Wide => output::print_text(&summary::by_member(ending, Screen::of_stdout())),
+        OutputFormat::Json => output::print_document(&document::document(ending, gpu, &arguments.out)),
+        OutputFormat::Quiet => output::print_text(&arguments.out.display().to_string()),
+    }
+}
+
+/// How the command ends: sets that say nothing are a failure, time that is over is none.
+fn exit_code_of(ending: &ProfileReport, arguments: &ProfileArguments) -> Result<ExitCode, CommandError> {
+    let on = || format!("{} sets are left: the same command goes on with them", ending.left);
+    match ending.stopped {
+        Some(EarlyStop::Asked) => {
+            return Err(CommandError::new(CommandErrorKind::Interrupted, format!("interrupted; {}", on())));
+        }
+        Some(EarlyStop::TimeOver) => output::print_message(&format!("the time is over; {}", on())),
+        None => {}
+    }
+    if ending.unmeasured.is_empty() {
+        return Ok(ExitCode::SUCCESS);
+    }
+    Err(CommandError::new(
+        CommandErrorKind::Impossible("not_measured"),
+        format!(
+            "{} sets could not be measured, for the reasons above and in {}.json; the same command tries them again",
+            ending.unmeasured.len(),
+            arguments.out.display()
+        ),
+    ))
+}
+
+fn failure(error: ProfileError) -> CommandError {
+    let kind = match error {
+        ProfileError::NoGpus(_) | ProfileError::NotThatGpu(_) => CommandErrorKind::NotFound,
+        ProfileError::Busy { .. } | ProfileError::WorkerHere(_) => CommandErrorKind::TryLater,
+        ProfileError::CannotShare { .. } => CommandErrorKind::Impossible("cannot_share"),
+        ProfileError::Table { .. } | ProfileError::OtherWorkload { .. } => {
+            CommandErrorKind::Impossible("other_table")
+        }
+        ProfileError::NotAlone(_) => CommandErrorKind::Usage,
+        ProfileError::Gpu(_) | ProfileError::Mps(_) | ProfileError::NotGivenBack { .. } => {
+            CommandErrorKind::Impossible("gpu_kind")
+        }
+        ProfileError::Changed(_) | ProfileError::Machine(_) | ProfileError::File(_) => {
+            CommandErrorKind::InputOutput
+        }
+    };
+    CommandError::from_error(kind, &error)
+}

@@ -1,0 +1,120 @@
+//! `simulate`: a trace on a made-up cluster, under one policy after the other, on identical arrivals.
+//!
+//! The jobs run through the production head and policies in the simulator; this command reads what it needs,
+//! watches, and tells. For a seed, every policy gets the same jobs, trainings and errors of estimates.
+
+mod arguments;
+mod document;
+mod files;
+mod input;
+mod interference;
+mod progress;
+mod report;
+mod result;
+#[cfg(test)]
+mod samples;
+mod statistics;
+mod summary;
+#[cfg(test)]
+mod tests;
+
+use std::process::ExitCode;
+
+use cohabit_console::{CommandError, CommandErrorKind, OutputFormat, Screen, output};
+use cohabit_sim::workload::WorkloadJob;
+use cohabit_sim::{Evaluation, evaluate};
+use cohabit_types::Sharing;
+
+use self::arguments::PolicyVariant;
+pub use self::arguments::SimulateArguments;
+use self::input::{Input, SeededWorkload};
+use self::progress::SimulationProgress;
+use self::result::{SimulationResult, SimulationResults};
+
+/// Simulates what the arguments ask for and prints the results.
+///
+/// # Errors
+///
+/// An unusable trace, table or model, and a report that cannot be written.
+pub fn run(arguments: &SimulateArguments) -> Result<ExitCode, CommandError> {
+    let input = Input::read(arguments)?;
+    input.remarks().iter().for_each(|remark| output::print_message(remark));
+    let outcomes = run_all(arguments, &input)?;
+    // What took minutes must not be lost with a page that cannot be written.
+    tell(&outcomes, arguments.display.output)?;
+    if let Some(path) = &arguments.report {
+        let page = report::page(&outcomes)?;
+        std::fs::write(path, page).map_err(|error| {
+            CommandError::new(
+                CommandErrorKind::InputOutput,
+                format!("cannot write the report to {}: {error}", path.display()),
+            )
+        })?;
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+/// Every policy with every seed, one after the other: their times would disturb each other.
+fn run_all(arguments: &SimulateArguments, input: &Input) -> Result<SimulationResults, CommandError> {
+    let (policy_variants, seeds) = (arguments.policy_variants(), arguments.seeds());
+    let mut bar = SimulationProgress::new(policy_variants.len() * seeds.len());
+    let mut outcomes = SimulationResults::of(arguments);
+    for seed in seeds {
+        let jobs = input.jobs(seed)?;
+        outcomes.record_left_out(&jobs);
+        for variant in &policy_variants {
+            let evaluation = evaluation(*variant, seed, arguments, input, &jobs);
+            outcomes.runs.push(simulate(*variant, evaluation, jobs.load, &mut bar)?);
+        }
+    }
+    bar.end();
+    Ok(outcomes)
+}
+
+fn evaluation(
+    variant: PolicyVariant<'_>,
+    seed: u64,
+    arguments: &SimulateArguments,
+    input: &Input,
+    jobs: &SeededWorkload,
+) -> Evaluation {
+    Evaluation {
+        shapes: jobs.shapes.clone(),
+        hardware: input.hardware.clone(),
+        jobs: jobs.workload.jobs.iter().cloned().map(|job| under(variant.sharing, job)).collect(),
+        policy: variant.policy.to_owned(),
+        knowledge: input.knowledge.clone(),
+        estimator: arguments.estimator.0,
+        seed,
+    }
+}
+
+fn under(sharing: Sharing, job: WorkloadJob) -> WorkloadJob {
+    match sharing {
+        Sharing::Exclusive => job.exclusive(),
+        Sharing::Shared => job,
+    }
+}
+
+fn simulate(
+    variant: PolicyVariant<'_>,
+    evaluation: Evaluation,
+    load: Option<f64>,
+    bar: &mut SimulationProgress,
+) -> Result<SimulationResult, CommandError> {
+    let seed = evaluation.seed;
+    bar.begin(&variant.to_string(), seed, evaluation.jobs.len());
+    let mut evaluated = evaluate(evaluation, bar)
+        .map_err(|error| CommandError::from_error(CommandErrorKind::Internal, &error))?;
+    evaluated.metrics.policy = variant.to_string();
+    Ok(SimulationResult { seed, load, evaluated })
+}
+
+fn tell(outcomes: &SimulationResults, format: OutputFormat) -> Result<(), CommandError> {
+    match format {
+        OutputFormat::Table => output::print_text(&summary::by_policy(outcomes, Screen::of_stdout())),
+        OutputFormat::Wide => output::print_text(&summary::by_run(outcomes, Screen::of_stdout())),
+        OutputFormat::Json => output::print_document(&document::document(outcomes)),
+        OutputFormat::Quiet => summary::lines(outcomes).iter().try_for_each(|line| output::print_text(line)),
+    }
+}

@@ -1,0 +1,371 @@
+//! `simulate`: which trace on which cluster under which policies, and what to tell of it.
+
+mod interference;
+
+use std::fmt;
+use std::path::PathBuf;
+use std::str::FromStr;
+
+use clap::{ArgAction, Args};
+use cohabit_console::DisplayArguments;
+use cohabit_sim::trace::{ThroughputSource, TraceFormat};
+use cohabit_sim::{ClusterSpec, DEFAULT_MAX_SLOWDOWN, EstimatorKind, POLICY_NAMES};
+use cohabit_types::{Sharing, SharingLimits};
+
+pub(crate) use self::interference::{Predictor, Truth};
+
+// Arguments of `simulate`.
+#[derive(Debug, Args)]
+pub struct SimulateArguments {
+    /// The jobs: a trace file (gzip too), or synthetic:JOBS for so many drawn from the seed
+    #[arg(long, value_name = "FILE|synthetic:JOBS")]
+    pub(crate) trace: TraceSource,
+    /// Format of the trace: csv, philly, openb or gavel; told by its first line without this
+    #[arg(long)]
+    pub(crate) format: Option<TraceFormat>,
+    /// Refuse a trace with rows that make no sense, instead of leaving them out
+    #[arg(long)]
+    pub(crate) strict: bool,
+    /// Measured steps per second, for traces that tell only steps (gavel): a CSV file
+    #[arg(long, value_name = "FILE")]
+    pub(crate) throughputs: Option<PathBuf>,
+    /// Which measurements of that file: SOURCE/GPU
+    #[arg(long, value_name = "SOURCE/GPU", default_value_t, requires = "throughputs")]
+    pub(crate) throughputs_of: ThroughputSource,
+    /// Leave out so many of the first jobs
+    #[arg(long, value_name = "COUNT", default_value_t = 0)]
+    pub(crate) skip: usize,
+    /// Take at most so many jobs
+    #[arg(long, value_name = "COUNT", value_parser = clap::value_parser!(u64).range(1..))]
+    pub(crate) limit: Option<u64>,
+    /// Stretch or squeeze the arrivals until ideally placed jobs would keep this part of all devices busy;
+    /// 0.9 for synthetic jobs, as in the trace otherwise
+    #[arg(long, value_parser = positive)]
+    pub(crate) load: Option<f64>,
+    /// Machines, devices, GPU and network, like 16x8:V100@25g; groups are joined by +, and the speed between
+    /// the devices of a machine follows a slash: 8x8:A100@100g/300GB+4x4:K80@10g
+    #[arg(long, value_name = "SPEC")]
+    pub(crate) cluster: ClusterArgument,
+    // The names are known to the scheduler alone.
+    #[arg(
+        long,
+        value_name = "POLICY,…",
+        default_value = "fifo,easy-backfill,a-srpt",
+        action = ArgAction::Append,
+        help = policy_help()
+    )]
+    pub(crate) policy: Vec<Policies>,
+    /// Policies under which each of the same jobs has its GPUs for itself, to compare the others with
+    #[arg(long, value_name = "POLICY,…", action = ArgAction::Append)]
+    pub(crate) exclusive: Vec<Policies>,
+    /// What draws trainings, synthetic jobs and errors; several give means and their spread
+    #[arg(long, value_name = "SEED,…", value_delimiter = ',', default_value = "1", action = ArgAction::Append)]
+    pub(crate) seed: Vec<u64>,
+    /// Where estimates come from: oracle, forest, recent-median, group-mean, constant, or noisy:SIGMA for the
+    /// truth with a log-normal error
+    #[arg(long, value_name = "ESTIMATOR", default_value = "forest")]
+    pub(crate) estimator: EstimatorArgument,
+    /// How jobs on one GPU really fare: by a law from how busy each keeps it, or as was measured (a table
+    /// that `cohabit profile` writes, or Gavel's pairs), or as a trained model says (the folder that `cohabit
+    /// predict train` made)
+    #[arg(long, value_name = "law|table:FILE|model:FOLDER", default_value = "law")]
+    pub(crate) interference: Truth,
+    /// Let jobs on one GPU train configurations drawn from a table of measurements, and share; with
+    /// --interference table:FILE they are drawn from that
+    #[arg(long, value_name = "FILE")]
+    pub(crate) configurations: Option<PathBuf>,
+    /// What policies that ask expect of jobs on one GPU: what the law says of figures that were measured
+    /// alone, the truth, or what the model says that comes with this program, or one in a folder
+    #[arg(long, value_name = "law|truth|pretrained|model:FOLDER", default_value = "law")]
+    pub(crate) predictor: Predictor,
+    /// How much neighbours may slow a job down: policies with a bound keep to it, and the time in which a job
+    /// is slowed down by more is counted
+    #[arg(long, value_name = "FACTOR", default_value_t = DEFAULT_MAX_SLOWDOWN, value_parser = slowdown)]
+    pub(crate) max_slowdown: f64,
+    /// How many jobs may share a GPU
+    #[arg(long, value_name = "COUNT", default_value_t = SharingLimits::default().max_ranks)]
+    #[arg(value_parser = clap::value_parser!(u32).range(1..=1_000))]
+    pub(crate) max_sharing: u32,
+    /// Write a page with charts, complete in itself, to this file
+    #[arg(long, value_name = "FILE.html")]
+    pub(crate) report: Option<PathBuf>,
+    #[command(flatten)]
+    pub display: DisplayArguments,
+}
+
+/// Where jobs come from.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum TraceSource {
+    /// A trace of a real cluster.
+    File(PathBuf),
+    /// So many drawn from the seed.
+    Synthetic(usize),
+}
+
+/// A cluster, and how it was written.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct ClusterArgument {
+    pub(crate) written: String,
+    pub(crate) spec: ClusterSpec,
+}
+
+/// Policies by name, in the order in which they are written.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Policies(pub(crate) Vec<String>);
+
+/// A policy in a comparison.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct PolicyVariant<'a> {
+    /// Its name and parameters.
+    pub(crate) policy: &'a str,
+    /// Whether its jobs may share GPUs.
+    pub(crate) sharing: Sharing,
+}
+
+/// Where estimates come from, as written.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(crate) struct EstimatorArgument(pub(crate) EstimatorKind);
+
+impl SimulateArguments {
+    /// All policies, each once: those first under which nobody shares.
+    pub(crate) fn policy_variants(&self) -> Vec<PolicyVariant<'_>> {
+        let some = [(Sharing::Exclusive, &self.exclusive), (Sharing::Shared, &self.policy)];
+        let all = some.into_iter().flat_map(|(sharing, lists)| lists.iter().map(move |list| (sharing, list)));
+        distinct(all.flat_map(|(sharing, Policies(names))| {
+            names.iter().map(move |policy| PolicyVariant { policy, sharing })
+        }))
+    }
+
+    /// All seeds, each once.
+    pub(crate) fn seeds(&self) -> Vec<u64> {
+        distinct(self.seed.iter().copied())
+    }
+}
+
+fn distinct<T: PartialEq>(all: impl Iterator<Item = T>) -> Vec<T> {
+    all.fold(Vec::new(), |mut seen, one| {
+        if !seen.contains(&one) {
+            seen.push(one);
+        }
+        seen
+    })
+}
+
+impl FromStr for TraceSource {
+    type Err = String;
+    fn from_str(text: &str) -> Result<TraceSource, String> {
+        let Some(count) = text.strip_prefix("synthetic:") else { return Ok(TraceSource::File(text.into())) };
+        let jobs = count.parse().ok().filter(|jobs| *jobs > 0);
+        jobs.map(TraceSource::Synthetic).ok_or_else(|| {
+            format!(
+                "'{count}' is no number of jobs: write synthetic:1000, or ./{text} for a file of this name"
+            )
+        })
+    }
+}
+
+impl fmt::Display for TraceSource {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            TraceSource::File(path) => path.display().fmt(f),
+            TraceSource::Synthetic(jobs) => write!(f, "synthetic:{jobs}"),
+        }
+    }
+}
+
+impl FromStr for ClusterArgument {
+    type Err = cohabit_sim::ParseClusterError;
+    fn from_str(text: &str) -> Result<ClusterArgument, Self::Err> {
+        Ok(ClusterArgument { written: text.to_owned(), spec: text.parse()? })
+    }
+}
+
+/// As it is told: `exclusive a-srpt`.
+impl fmt::Display for PolicyVariant<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.sharing {
+            Sharing::Exclusive => write!(f, "exclusive {}", self.policy),
+            Sharing::Shared => f.write_str(self.policy),
+        }
+    }
+}
+
+/// Commas divide policies, and also the parameters of one: what has a value and no policy's colon before it
+/// belongs to the policy before it.
+impl FromStr for Policies {
+    type Err = String;
+    fn from_str(text: &str) -> Result<Policies, String> {
+        let mut policies: Vec<String> = Vec::new();
+        for part in text.split(',').map(str::trim) {
+            let is_parameter = part.contains('=') && !part.contains(':');
+            match policies.last_mut() {
+                Some(policy) if is_parameter => *policy = format!("{policy},{part}"),
+                _ => policies.push(part.to_owned()),
+            }
+        }
+        for policy in &policies {
+            cohabit_sim::parse_policy(policy).map_err(|error| error.to_string())?;
+        }
+        Ok(Policies(policies))
+    }
+}
+
+const ESTIMATORS: &str = "oracle, forest, recent-median, group-mean, constant and noisy:0.3";
+
+impl FromStr for EstimatorArgument {
+    type Err = String;
+    fn from_str(text: &str) -> Result<EstimatorArgument, String> {
+        let kind = match text {
+            "oracle" => EstimatorKind::Oracle,
+            "forest" => EstimatorKind::Forest,
+            "recent-median" => EstimatorKind::RecentMedian,
+            "group-mean" => EstimatorKind::GroupMean,
+            "constant" => EstimatorKind::Constant,
+            _ => EstimatorKind::Noisy(sigma(text)?),
+        };
+        Ok(EstimatorArgument(kind))
+    }
+}
+
+fn sigma(text: &str) -> Result<f64, String> {
+    let written = text
+        .strip_prefix("noisy:")
+        .ok_or_else(|| format!("'{text}' is no source of estimates: there are {ESTIMATORS}"))?;
+    let sigma = written.parse().ok().filter(|sigma| (0.0..=10.0).contains(sigma));
+    sigma.ok_or_else(|| format!("'{written}' is no spread of errors between 0 and 10: write noisy:0.3"))
+}
+
+impl fmt::Display for EstimatorArgument {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match &self.0 {
+            EstimatorKind::Oracle => f.write_str("oracle"),
+            EstimatorKind::Forest => f.write_str("forest"),
+            EstimatorKind::RecentMedian => f.write_str("recent-median"),
+            EstimatorKind::GroupMean => f.write_str("group-mean"),
+            EstimatorKind::Constant => f.write_str("constant"),
+            EstimatorKind::Noisy(sigma) => write!(f, "noisy:{sigma}"),
+        }
+    }
+}
+
+fn policy_help() -> String {
+    format!(
+        "Policies, all on the same arrivals, of {}; parameters follow a colon: a-srpt:theta=1.5,delta=1",
+        POLICY_NAMES.join(", ")
+    )
+}
+
+fn positive(text: &str) -> Result<f64, String> {
+    let load = text.parse().ok().filter(|load| (0.001..=1_000.0).contains(load));
+    load.ok_or_else(|| format!("'{text}' is no load: write 0.9 for nine tenths of all devices"))
+}
+
+fn slowdown(text: &str) -> Result<f64, String> {
+    let slowdown = text.parse().ok().filter(|slowdown| (1.0..=1_000.0).contains(slowdown));
+    slowdown
+        .ok_or_else(|| format!("'{text}' is no slowdown of at least 1: write 1.3 for three tenths more time"))
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::Parser;
+
+    use super::*;
+
+    #[derive(Debug, Parser)]
+    struct Line {
+        #[command(flatten)]
+        simulate: SimulateArguments,
+    }
+
+    /// With what has to be there and is not in the words.
+    fn parse(words: &str) -> Result<SimulateArguments, clap::Error> {
+        let missing = [("--cluster", "2x4:V100"), ("--trace", "jobs.csv")];
+        let missing = missing.into_iter().filter(|(flag, _)| !words.contains(flag));
+        let given = words.split_whitespace().map(str::to_owned);
+        let needed = missing.flat_map(|(flag, value)| [flag.to_owned(), value.to_owned()]);
+        let line = Line::try_parse_from(["cohabit".to_owned()].into_iter().chain(needed).chain(given));
+        line.map(|line| line.simulate)
+    }
+
+    #[test]
+    fn parameters_belong_to_the_policy_before_them() {
+        let arguments =
+            parse("--policy fifo,a-srpt:theta=1.5,delta=2,spd --policy las:queues=2 --policy fifo").unwrap();
+        let told: Vec<String> = arguments.policy_variants().iter().map(PolicyVariant::to_string).collect();
+        assert_eq!(told, ["fifo", "a-srpt:theta=1.5,delta=2", "spd", "las:queues=2"]);
+    }
+
+    #[test]
+    fn policies_under_which_nobody_shares_come_first() {
+        let arguments = parse("--policy fifo,horus --exclusive a-srpt,fifo").unwrap();
+        let told: Vec<String> = arguments.policy_variants().iter().map(PolicyVariant::to_string).collect();
+        assert_eq!(told, ["exclusive a-srpt", "exclusive fifo", "fifo", "horus"]);
+    }
+
+    #[test]
+    fn seeds_are_a_list_or_said_again_each_once() {
+        assert_eq!(parse("--seed 3,1 --seed 2 --seed 3").unwrap().seeds(), [3, 1, 2]);
+        assert_eq!(parse("").unwrap().seeds(), [1]);
+    }
+
+    #[test]
+    fn every_source_of_estimates_is_written_as_it_is_read() {
+        for name in ["oracle", "forest", "recent-median", "group-mean", "constant", "noisy:0.3"] {
+            assert_eq!(name.parse::<EstimatorArgument>().unwrap().to_string(), name);
+        }
+    }
+
+    #[test]
+    fn what_is_true_and_expected_of_jobs_on_one_gpu_is_written_as_it_is_read() {
+        let arguments = parse("--interference table:pairs.csv --predictor truth --max-slowdown 1.5").unwrap();
+        let written = (arguments.interference.to_string(), arguments.predictor.to_string());
+        assert_eq!((written.0.as_str(), written.1.as_str()), ("table:pairs.csv", "truth"));
+        let learned = parse("--interference model:one --predictor model:a/b").unwrap();
+        let written = (learned.interference.to_string(), learned.predictor.to_string());
+        assert_eq!((written.0.as_str(), written.1.as_str()), ("model:one", "model:a/b"));
+        assert_eq!(parse("--predictor pretrained").unwrap().predictor.to_string(), "pretrained");
+        let usual = parse("").unwrap();
+        assert_eq!(
+            (usual.interference, usual.predictor, usual.max_slowdown),
+            (Truth::Law, Predictor::Law, 1.3)
+        );
+    }
+
+    #[test]
+    fn jobs_come_from_a_file_or_from_the_seed() {
+        assert_eq!("synthetic:600".parse(), Ok(TraceSource::Synthetic(600)));
+        assert_eq!("./synthetic:600".parse(), Ok(TraceSource::File("./synthetic:600".into())));
+        assert_eq!(TraceSource::Synthetic(600).to_string(), "synthetic:600");
+    }
+
+    #[test]
+    fn what_makes_no_sense_is_refused_with_how_to_write_it() {
+        for (words, advice) in [
+            ("--policy fifa", "fifo"),
+            ("--policy a-srpt:speed=1", "theta"),
+            ("--policy fifo,,spd", "there is no policy"),
+            ("--trace synthetic:0", "write synthetic:1000"),
+            ("--cluster 2x4", "like 16x8:V100@25g"),
+            ("--estimator magic", "noisy:0.3"),
+            ("--estimator noisy:-1", "between 0 and 10"),
+            ("--load 0", "write 0.9"),
+            ("--exclusive fifa", "fifo"),
+            ("--interference model:", "write law, table:FILE or model:FOLDER"),
+            ("--interference table:", "write law, table:FILE or model:FOLDER"),
+            ("--interference magic", "write law, table:FILE or model:FOLDER"),
+            ("--predictor model:", "write law, truth, pretrained or model:FOLDER"),
+            ("--predictor magic", "write law, truth, pretrained or model:FOLDER"),
+            ("--max-slowdown 0.9", "at least 1"),
+            ("--max-sharing 0", "1..=1000"),
+            ("--load NaN", "write 0.9"),
+            ("--limit 0", "1"),
+            ("--seed x", "invalid digit"),
+            ("--format xls", "csv, philly, openb, gavel"),
+            ("--throughputs-of sim/k80", "--throughputs <FILE>"),
+        ] {
+            let refusal = parse(words).unwrap_err().to_string();
+            assert!(refusal.contains(advice), "{words}: {refusal}");
+        }
+    }
+}

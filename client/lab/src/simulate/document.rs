@@ -1,0 +1,65 @@
+//! The document for scripts: `{"schema", "trace", "cluster", "runs": […]}`.
+
+use cohabit_console::{VersionedDocument, with_schema};
+use cohabit_sim::workload::SkippedJobs as LeftOutJobs;
+use cohabit_sim::{Accuracy, Metrics};
+use serde::Serialize;
+
+use super::result::{SimulationResult, SimulationResults};
+
+/// What was simulated and what came out.
+#[derive(Debug, Serialize)]
+pub(super) struct SimulationDocument<'a> {
+    trace: &'a str,
+    cluster: &'a str,
+    devices: u64,
+    estimator: &'a str,
+    interference: &'a str,
+    predictor: &'a str,
+    max_slowdown: f64,
+    left_out: SkippedJobs,
+    runs: Vec<RunDocument<'a>>,
+}
+
+/// Jobs that the cluster can never run.
+#[derive(Debug, Serialize)]
+struct SkippedJobs {
+    too_wide: usize,
+    too_large: usize,
+}
+
+/// One policy with one seed.
+#[derive(Debug, Serialize)]
+struct RunDocument<'a> {
+    #[serde(flatten)]
+    metrics: &'a Metrics,
+    seed: u64,
+    load: Option<f64>,
+    estimates: &'a Accuracy,
+}
+
+pub(super) fn document(outcomes: &SimulationResults) -> VersionedDocument<SimulationDocument<'_>> {
+    let LeftOutJobs { too_wide, too_large } = outcomes.left_out;
+    with_schema(SimulationDocument {
+        trace: &outcomes.trace,
+        cluster: &outcomes.cluster,
+        devices: outcomes.devices,
+        estimator: &outcomes.estimator,
+        interference: &outcomes.interference,
+        predictor: &outcomes.predictor,
+        max_slowdown: outcomes.max_slowdown,
+        left_out: SkippedJobs { too_wide, too_large },
+        runs: outcomes.runs.iter().map(RunDocument::from).collect(),
+    })
+}
+
+impl<'a> From<&'a SimulationResult> for RunDocument<'a> {
+    fn from(run: &'a SimulationResult) -> RunDocument<'a> {
+        RunDocument {
+            metrics: run.metrics(),
+            seed: run.seed,
+            load: run.load,
+            estimates: &run.evaluated.estimates,
+        }
+    }
+}

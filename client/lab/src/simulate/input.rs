@@ -1,0 +1,146 @@
+//! What a simulation starts from: the trace, the cluster, and the jobs that a seed makes of them.
+
+use std::path::Path;
+
+use cohabit_console::{CommandError, CommandErrorKind};
+use cohabit_sim::trace::{ReadOptions, Strictness, Throughputs, Trace, read, synthetic};
+use cohabit_sim::workload::{Measurements, Pace, SkippedJobs, Workload, workload};
+use cohabit_sim::{Hardware, InterferenceContext, MachineSpec};
+
+use super::files::open_file;
+use super::interference;
+use crate::simulate::arguments::{SimulateArguments, TraceSource};
+
+/// Where synthetic jobs arrive as fast as if nobody said how fast.
+const LOAD_OF_SYNTHETIC: f64 = 0.9;
+/// So many rows that were left out are told of one by one.
+const MAX_REPORTED_ROWS: usize = 3;
+
+/// Everything that does not depend on the seed.
+pub(super) struct Input {
+    shapes: Vec<MachineSpec>,
+    devices: u64,
+    cluster: String,
+    load: Option<f64>,
+    source: JobSource,
+    /// What jobs on one device train.
+    measurements: Option<Measurements>,
+    pub(super) hardware: Hardware,
+    pub(super) knowledge: InterferenceContext,
+}
+
+enum JobSource {
+    /// Read, and cut to what was asked for.
+    Trace(Trace),
+    /// To be drawn: so many, without the first of them.
+    Synthetic { jobs: usize, skip: usize },
+}
+
+/// What a seed makes of it.
+pub(super) struct SeededWorkload {
+    pub(super) shapes: Vec<MachineSpec>,
+    pub(super) workload: Workload,
+    /// Of ideally placed jobs; none where all arrive at once.
+    pub(super) load: Option<f64>,
+}
+
+impl Input {
+    /// Reads the trace.
+    pub(super) fn read(arguments: &SimulateArguments) -> Result<Input, CommandError> {
+        let limit = arguments.limit.map(|limit| usize::try_from(limit).unwrap_or(usize::MAX));
+        let source = match &arguments.trace {
+            TraceSource::File(path) => {
+                JobSource::Trace(read_trace(path, arguments)?.part(arguments.skip, limit))
+            }
+            TraceSource::Synthetic(jobs) => {
+                let end = limit.map_or(*jobs, |limit| arguments.skip.saturating_add(limit).min(*jobs));
+                JobSource::Synthetic { jobs: end, skip: arguments.skip }
+            }
+        };
+        let usual_load = match source {
+            JobSource::Trace(_) => None,
+            JobSource::Synthetic { .. } => Some(LOAD_OF_SYNTHETIC),
+        };
+        let spec = &arguments.cluster.spec;
+        let shared = |shape: MachineSpec| shape.shared_by(arguments.max_sharing);
+        let shapes: Vec<MachineSpec> = spec.shapes().into_iter().map(shared).collect();
+        let measurements = interference::measurements(arguments, &shapes)?;
+        let hardware = interference::hardware(arguments, measurements.as_ref())?;
+        Ok(Input {
+            knowledge: interference::knowledge(arguments, measurements.as_ref(), &hardware)?,
+            hardware,
+            measurements,
+            shapes,
+            devices: spec.devices(),
+            cluster: arguments.cluster.written.clone(),
+            load: arguments.load.or(usual_load),
+            source,
+        })
+    }
+
+    /// What people should know of the trace before they believe in results.
+    pub(super) fn remarks(&self) -> Vec<String> {
+        let JobSource::Trace(trace) = &self.source else { return Vec::new() };
+        let told = trace.skipped.iter().take(MAX_REPORTED_ROWS);
+        let mut remarks: Vec<String> =
+            told.map(|row| format!("line {} is left out: {}", row.line, row.why)).collect();
+        if let Some(more) = trace.skipped.len().checked_sub(MAX_REPORTED_ROWS).filter(|more| *more > 0) {
+            remarks.push(format!("{more} more lines are left out; --strict makes them an error"));
+        }
+        remarks
+    }
+
+    /// The jobs of this seed.
+    pub(super) fn jobs(&self, seed: u64) -> Result<SeededWorkload, CommandError> {
+        let drawn;
+        let trace = match &self.source {
+            JobSource::Trace(trace) => trace,
+            JobSource::Synthetic { jobs, skip } => {
+                drawn = synthetic(*jobs, seed).part(*skip, None);
+                &drawn
+            }
+        };
+        let mut pace = Pace::on(&self.shapes);
+        let measurements = self.measurements.as_ref();
+        let fastest = |model: &_, devices| pace.fastest(model, devices);
+        let made = workload(trace, &self.shapes, measurements, seed, fastest);
+        if made.jobs.is_empty() {
+            return Err(self.no_jobs(made.left_out));
+        }
+        let workload = match self.load {
+            Some(load) => made.with_load(load, self.devices),
+            None => made,
+        };
+        Ok(SeededWorkload { shapes: self.shapes.clone(), load: workload.load(self.devices), workload })
+    }
+
+    fn no_jobs(&self, SkippedJobs { too_wide, too_large }: SkippedJobs) -> CommandError {
+        let cluster = &self.cluster;
+        let message = match too_wide + too_large {
+            0 => "no job is left of the trace: take less than its length for --skip".to_owned(),
+            _ => format!(
+                "{cluster} can run none of the jobs: {too_wide} need more than its {} devices and {too_large} more memory \
+                 than one has",
+                self.devices
+            ),
+        };
+        CommandError::new(CommandErrorKind::Impossible("no_jobs"), message)
+    }
+}
+
+fn read_trace(path: &Path, arguments: &SimulateArguments) -> Result<Trace, CommandError> {
+    let throughputs = match &arguments.throughputs {
+        Some(table) => Some(
+            Throughputs::read(open_file(table)?, arguments.throughputs_of.clone())
+                .map_err(|error| unusable(table, &error))?,
+        ),
+        None => None,
+    };
+    let strictness = if arguments.strict { Strictness::Strict } else { Strictness::Lenient };
+    let reading = ReadOptions { format: arguments.format, strictness, throughputs };
+    read(open_file(path)?, &reading).map_err(|error| unusable(path, &error))
+}
+
+fn unusable(path: &Path, error: &cohabit_sim::trace::TraceError) -> CommandError {
+    CommandError::new(CommandErrorKind::Impossible("unusable_trace"), format!("{}: {error}", path.display()))
+}

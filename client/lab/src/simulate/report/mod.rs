@@ -1,0 +1,159 @@
+//! The report: one page with tables and charts, complete in itself, legible on light and dark screens.
+//!
+//! Everything on it comes from the outcomes; nothing is loaded from anywhere.
+
+mod accuracy;
+mod distribution;
+mod gantt;
+#[cfg(test)]
+mod tests;
+mod time_axis;
+mod timeline;
+
+use std::fmt::Write as _;
+
+use cohabit_console::CommandError;
+
+use super::result::{ConfigurationSource, SimulationResults};
+use super::summary;
+use crate::page::html::{self, escape_html, figure};
+use crate::page::palette::legend_marker;
+
+/// The page.
+pub(super) fn page(outcomes: &SimulationResults) -> Result<String, CommandError> {
+    let body = [
+        heading(outcomes),
+        legend(outcomes),
+        table(outcomes),
+        figure(
+            "How soon jobs are done",
+            "Part of all jobs that ended within this time after their submission; the further left, the better. \
+             All seeds together.",
+            &distribution::chart(outcomes)?,
+        ),
+        figure(
+            "Jobs that wait",
+            "Submitted and not started, averaged over short spans. First seed.",
+            &timeline::queue(outcomes)?,
+        ),
+        figure(
+            "Devices held",
+            "Devices that jobs hold, averaged over short spans. First seed.",
+            &timeline::busy(outcomes)?,
+        ),
+        devices(outcomes)?,
+        estimates(outcomes),
+        command(outcomes),
+    ];
+    let title = format!("{} on {}", outcomes.trace, outcomes.cluster);
+    Ok(html::page(&title, &body.concat()))
+}
+
+fn heading(outcomes: &SimulationResults) -> String {
+    let mut seeds: Vec<String> = outcomes.runs.iter().map(|run| run.seed.to_string()).collect();
+    seeds.dedup();
+    let first = outcomes.runs.first();
+    let load = first.and_then(|run| run.load).map(|load| format!("{load:.2}"));
+    let mut facts = vec![
+        ("trace", outcomes.trace.clone()),
+        ("cluster", format!("{} ({} devices)", outcomes.cluster, outcomes.devices)),
+        ("jobs", first.map_or(0, |run| run.metrics().jobs).to_string()),
+        ("load", load.unwrap_or_else(|| "all at once".into())),
+        ("estimates", outcomes.estimator.clone()),
+        (if seeds.len() == 1 { "seed" } else { "seeds" }, seeds.join(", ")),
+    ];
+    let left_out = outcomes.left_out.too_wide + outcomes.left_out.too_large;
+    if left_out > 0 {
+        facts.push(("left out, too large for the cluster", left_out.to_string()));
+    }
+    let told: String = facts
+        .iter()
+        .map(|(name, fact)| format!("<span>{name} <b>{}</b></span> ", escape_html(fact)))
+        .collect();
+    format!("<h1>Scheduling, simulated</h1>\n<p class=\"facts\">{told}</p>\n")
+}
+
+fn legend(outcomes: &SimulationResults) -> String {
+    let mut spans = String::new();
+    for (place, (policy, _)) in outcomes.by_policy().into_iter().enumerate() {
+        // Writing to a text cannot fail.
+        let _ = write!(spans, "<span>{}{}</span>", legend_marker(place), escape_html(policy));
+    }
+    format!("<div class=\"legend\">{spans}</div>\n")
+}
+
+/// Policies beside each other; the one with the shortest mean completion time stands out.
+fn table(outcomes: &SimulationResults) -> String {
+    let means: Vec<f64> = outcomes
+        .by_policy()
+        .iter()
+        .map(|(_, runs)| runs.iter().map(|run| run.metrics().mean_jct_s).sum::<f64>() / runs.len() as f64)
+        .collect();
+    let least = means.iter().copied().fold(f64::INFINITY, f64::min);
+    let mut rows = String::new();
+    for (place, (row, mean)) in summary::rows(outcomes).iter().zip(&means).enumerate() {
+        let class = if *mean <= least { " class=\"best\"" } else { "" };
+        let cells: String = row.cells.iter().map(|cell| format!("<td>{}</td>", escape_html(cell))).collect();
+        // Writing to a text cannot fail.
+        let _ = writeln!(
+            rows,
+            "<tr{class}><th>{}{}</th>{cells}</tr>",
+            legend_marker(place),
+            escape_html(&row.policy)
+        );
+    }
+    let headings =
+        ["Policy", "Jobs", "Mean JCT", "Median", "P95", "P99", "Wait", "Makespan", "Busy", "Slowdown"];
+    let of_sharing: &[&str] = match outcomes.sharing {
+        ConfigurationSource::Measured => &["Occupied", "Out of memory", "Over bound"],
+        ConfigurationSource::FromTrace => &[],
+    };
+    let headings = headings.iter().chain(of_sharing).chain(&["vs first"]);
+    let headings: String = headings.map(|heading| format!("<th>{heading}</th>")).collect();
+    format!(
+        "<section>\n<h2>Policies on the same arrivals</h2>\n<p class=\"hint\">JCT is the time from submission to end. \
+         Slowdown is how much longer an iteration takes where the job was placed than where it fits best. Means over \
+         all seeds, ± their standard deviation.</p>\n<div class=\"wide\"><table><thead><tr>{headings}</tr></thead>\
+         <tbody>\n{rows}</tbody></table></div>\n</section>\n"
+    )
+}
+
+/// A chart for each policy, of the first seed.
+fn devices(outcomes: &SimulationResults) -> Result<String, CommandError> {
+    let mut charts = String::new();
+    for (policy, runs) in outcomes.by_policy() {
+        let Some(run) = runs.first() else { continue };
+        if let Some(gantt) = gantt::chart(run)? {
+            let (policy, caption) = (escape_html(policy), escape_html(&gantt.caption));
+            // Writing to a text cannot fail.
+            let _ = write!(
+                charts,
+                "<h3>{policy}</h3>\n<p class=\"hint\">{caption}</p>\n<figure>{}</figure>\n",
+                gantt.svg
+            );
+        }
+    }
+    if charts.is_empty() {
+        return Ok(charts);
+    }
+    Ok(format!("<section>\n<h2>Who held which device</h2>\n{charts}</section>\n"))
+}
+
+fn estimates(outcomes: &SimulationResults) -> String {
+    let table = accuracy::table(outcomes);
+    if table.is_empty() {
+        return table;
+    }
+    format!(
+        "<section>\n<h2>How good the estimates were</h2>\n<p class=\"hint\">What was expected of jobs when they were \
+         submitted ({}), against what they took. First seed.</p>\n{table}\n</section>\n",
+        escape_html(&outcomes.estimator)
+    )
+}
+
+fn command(outcomes: &SimulationResults) -> String {
+    format!(
+        "<section>\n<h2>How to repeat it</h2>\n<pre>{}</pre>\n</section>\n",
+        escape_html(&outcomes.command)
+    )
+}

@@ -1,0 +1,64 @@
+//! The page is whole, says nothing but what came out, and needs nothing from anywhere.
+
+use super::*;
+use crate::simulate::samples::outcomes;
+
+#[test]
+fn the_page_needs_nothing_from_anywhere() {
+    let page = page(&outcomes()).unwrap().replace("xmlns=\"http://www.w3.org/2000/svg\"", "");
+    for outside in ["http:", "https:", "<script", "<link", "src=", "url(", "@import", "href="] {
+        assert!(!page.contains(outside), "{outside}");
+    }
+}
+
+#[test]
+fn whatever_people_write_stays_text() {
+    let page = page(&outcomes()).unwrap();
+    assert!(page.contains("a-srpt:&lt;b&gt;&amp;theta=1") && page.contains("jobs &lt;1&gt;.csv"));
+    assert!(!page.contains("<b>&theta") && !page.contains("<1>"));
+    assert!(page.contains("<pre>cohabit simulate --trace &#39;jobs &lt;1&gt;.csv&#39;</pre>"));
+}
+
+#[test]
+fn there_is_a_chart_for_everything_and_devices_for_each_policy() {
+    let page = page(&outcomes()).unwrap();
+    assert_eq!(page.matches("<svg").count(), 5);
+    assert_eq!(page.matches("</svg>").count(), 5);
+    assert_eq!(page.matches("The first 2 devices, from beginning to end").count(), 2);
+    assert!(page.contains("node-1") && page.contains("left out, too large for the cluster <b>4</b>"));
+}
+
+#[test]
+fn text_of_charts_has_the_colour_of_the_page() {
+    let page = page(&outcomes()).unwrap();
+    assert!(page.contains("fill=\"currentColor\"") && !page.contains("#010203"));
+    assert!(page.contains("prefers-color-scheme: dark"));
+}
+
+#[test]
+fn the_policy_with_the_shortest_mean_stands_out_alone() {
+    let page = page(&outcomes()).unwrap();
+    let best: Vec<&str> = page.lines().filter(|line| line.contains("class=\"best\"")).collect();
+    assert_eq!(best.len(), 1);
+    assert!(best[0].contains("a-srpt"), "{best:?}");
+}
+
+#[test]
+fn estimates_are_told_of_only_where_there_are_any() {
+    let mut outcomes = outcomes();
+    assert!(!page(&outcomes).unwrap().contains("How good the estimates were"));
+    outcomes.runs[0].evaluated.estimates.all.jobs = 2;
+    let page = page(&outcomes).unwrap();
+    assert!(page.contains("How good the estimates were") && page.contains("<td>all jobs</td><td>2</td>"));
+}
+
+#[test]
+fn a_run_in_which_nothing_ended_has_a_page_too() {
+    let mut outcomes = outcomes();
+    for run in &mut outcomes.runs {
+        run.evaluated.jobs.clear();
+        run.evaluated.spans.clear();
+        run.evaluated.series = Default::default();
+    }
+    assert!(page(&outcomes).unwrap().ends_with("</html>\n"));
+}

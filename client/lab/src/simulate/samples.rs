@@ -1,0 +1,101 @@
+//! Outcomes made up for tests of what is told of them.
+
+use cohabit_sim::workload::SkippedJobs;
+use cohabit_sim::{Accuracy, DeviceSpan, EvaluationResult, JobResult, Metrics, Series};
+use cohabit_types::{JobState, Span, Time};
+
+use super::result::{ConfigurationSource, SimulationResult, SimulationResults};
+
+fn at(secs: u64) -> Time {
+    Time::EPOCH + Span::from_secs(secs)
+}
+
+/// A job on one device that ran from the one second to the other.
+fn job(from: u64, to: u64) -> JobResult {
+    JobResult {
+        submitted: at(0),
+        started: Some(at(from)),
+        ended: Some(at(to)),
+        state: JobState::Completed,
+        devices_milli: 1_000,
+        nodes: 1,
+        attempts: vec![(at(from), at(to))],
+        out_of_memory: 0,
+        ideal: Span::from_secs(to - from),
+        gang_slowdown: None,
+    }
+}
+
+fn metrics(policy: &str, mean_jct_s: f64) -> Metrics {
+    Metrics {
+        policy: policy.into(),
+        jobs: 2,
+        completed: 2,
+        makespan_s: 300.0,
+        mean_jct_s,
+        median_jct_s: 100.0,
+        p95_jct_s: 300.0,
+        p99_jct_s: 300.0,
+        mean_wait_s: 50.0,
+        total_completion_s: 400.0,
+        lower_bound_mean_jct_s: 90.0,
+        gpu_busy: 0.5,
+        gpu_busy_while_arriving: 0.75,
+        gpu_occupied: 0.625,
+        mean_slowdown: 1.25,
+        mean_gang_slowdown: 1.5,
+        delayed: 1,
+        preemptions: 0,
+        out_of_memory: 3,
+        bound_violations: 0.125,
+        plans: 4,
+        plan_us_p50: 7,
+        plan_us_p99: 70,
+        events: 40,
+        wall_s: 0.5,
+    }
+}
+
+/// A run of two jobs on the devices `node-0-0` and `node-1-0`.
+fn run(policy: &str, seed: u64, mean_jct_s: f64) -> SimulationResult {
+    let span =
+        |device: &str, job, from, to| DeviceSpan { device: device.into(), job, from: at(from), to: at(to) };
+    SimulationResult {
+        seed,
+        load: Some(0.9),
+        evaluated: EvaluationResult {
+            metrics: metrics(policy, mean_jct_s),
+            jobs: vec![job(0, 100), job(100, 300)],
+            series: Series {
+                queued: vec![(at(0), 1), (at(100), 0), (at(300), 0)],
+                busy: vec![(at(0), 1), (at(100), 1), (at(300), 0)],
+            },
+            spans: vec![span("node-0-0", 0, 0, 100), span("node-1-0", 1, 100, 300)],
+            estimates: Accuracy::default(),
+        },
+    }
+}
+
+/// Two policies with two seeds each; the second is twice as fast with the first seed and four times with the
+/// other.
+pub(super) fn outcomes() -> SimulationResults {
+    let second = "a-srpt:<b>&theta=1";
+    SimulationResults {
+        trace: "jobs <1>.csv".into(),
+        cluster: "2x1:V100@25g".into(),
+        devices: 2,
+        estimator: "oracle".into(),
+        interference: "law".into(),
+        predictor: "law".into(),
+        max_slowdown: 1.3,
+        sharing: ConfigurationSource::FromTrace,
+        command: "cohabit simulate --trace 'jobs <1>.csv'".into(),
+        left_out: SkippedJobs { too_wide: 3, too_large: 1 },
+        runs: vec![
+            run("fifo", 1, 200.0),
+            run(second, 1, 100.0),
+            run("fifo", 2, 400.0),
+            run(second, 2, 100.0),
+        ],
+    }
+}

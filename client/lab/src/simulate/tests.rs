@@ -1,0 +1,95 @@
+//! What is told of outcomes, to people and to programs.
+
+use cohabit_console::{Colour, Screen};
+use serde_json::Value;
+
+use super::result::ConfigurationSource;
+use super::samples::outcomes;
+use super::{document, summary};
+
+const PLAIN: Screen = Screen { width: None, colour: Colour::None };
+
+fn columns(line: &str) -> Vec<&str> {
+    line.split("  ").map(str::trim).filter(|cell| !cell.is_empty()).collect()
+}
+
+#[test]
+fn policies_are_compared_seed_by_seed_with_the_first() {
+    let table = summary::by_policy(&outcomes(), PLAIN);
+    let lines: Vec<&str> = table.lines().collect();
+    assert_eq!(lines.len(), 3, "{table}");
+    let fifo = columns(lines[1]);
+    assert_eq!(fifo[..3], ["fifo", "2", "5 min 0 s ± 2 min 21 s"]);
+    assert_eq!(fifo.last(), Some(&"1.00 x"));
+    // Half and a quarter of it: the mean ratio is the root of an eighth.
+    let other = columns(lines[2]);
+    assert_eq!((other[2], other.last()), ("1 min 40 s ± 0 ms", Some(&"0.35 x")));
+}
+
+#[test]
+fn wide_tables_have_a_row_for_each_run() {
+    let table = summary::by_run(&outcomes(), PLAIN);
+    let lines: Vec<&str> = table.lines().collect();
+    assert_eq!(lines.len(), 5, "{table}");
+    assert!(columns(lines[3]).starts_with(&["fifo", "2", "2", "6 min 40 s"]), "{table}");
+    assert_eq!(columns(lines[0]).len(), columns(lines[1]).len(), "{table}");
+}
+
+#[test]
+fn where_jobs_share_tables_tell_what_that_did() {
+    let mut outcomes = outcomes();
+    outcomes.sharing = ConfigurationSource::Measured;
+    let table = summary::by_policy(&outcomes, PLAIN);
+    let lines: Vec<&str> = table.lines().collect();
+    let heading = columns(lines[0]);
+    assert_eq!(heading[heading.len() - 4..], ["OCCUPIED", "OOM", "OVER BOUND", "VS FIRST"]);
+    let fifo = columns(lines[1]);
+    assert_eq!(fifo[fifo.len() - 4..], ["62.5%", "3", "12.5%", "1.00 x"]);
+    let wide = summary::by_run(&outcomes, PLAIN);
+    let lines: Vec<&str> = wide.lines().collect();
+    assert_eq!(columns(lines[0]).len(), columns(lines[1]).len(), "{wide}");
+}
+
+#[test]
+fn quiet_lines_are_policy_and_seconds() {
+    assert_eq!(summary::lines(&outcomes()), ["fifo 300.000", "a-srpt:<b>&theta=1 100.000"]);
+}
+
+#[test]
+fn the_document_has_what_scripts_were_promised() {
+    let outcomes = outcomes();
+    let document = serde_json::to_value(document::document(&outcomes)).unwrap();
+    assert_eq!(document["schema"], 1);
+    assert_eq!((&document["trace"], &document["cluster"]), (&"jobs <1>.csv".into(), &"2x1:V100@25g".into()));
+    assert_eq!((&document["interference"], &document["predictor"]), (&"law".into(), &"law".into()));
+    let runs = document["runs"].as_array().unwrap();
+    assert_eq!(runs.len(), 4);
+    for key in [
+        "policy",
+        "jobs",
+        "completed",
+        "makespan_s",
+        "mean_jct_s",
+        "median_jct_s",
+        "p95_jct_s",
+        "p99_jct_s",
+        "mean_wait_s",
+        "total_completion_s",
+        "lower_bound_mean_jct_s",
+        "gpu_busy",
+        "mean_slowdown",
+        "out_of_memory",
+        "gpu_occupied",
+        "bound_violations",
+        "plan_us_p50",
+        "plan_us_p99",
+        "events",
+        "wall_s",
+        "seed",
+        "load",
+        "estimates",
+    ] {
+        assert!(runs.iter().all(|run| run.get(key).is_some_and(|value| *value != Value::Null)), "{key}");
+    }
+    assert_eq!(runs[2]["seed"], 2);
+}

@@ -1,0 +1,88 @@
+//! The handwritten digits that come with the program, split by seed into those to learn and those to be
+//! tested on.
+//!
+//! The file is read as `data/README.md` describes it: for each image 64 bytes of brightness and one of label.
+
+use anyhow::Result;
+use candle_core::{Device, Tensor};
+use rand::seq::SliceRandom as _;
+
+use super::super::random::{RandomStream, generator};
+
+/// Pixels in an image of 8 × 8.
+pub(super) const PIXELS: usize = 64;
+/// The digits 0 to 9.
+pub(super) const CLASSES: usize = 10;
+
+const BYTES: &[u8] = include_bytes!("../../data/digits.bin");
+const RECORD_LENGTH: usize = PIXELS + 1;
+const BRIGHTEST: f32 = 16.0;
+/// One image in five is kept for the test.
+const TEST_PART: usize = 5;
+
+/// Some of the images, with what they show.
+pub(super) struct Images {
+    /// Brightness from 0 to 1, `[images, PIXELS]`.
+    pub(super) pixels: Tensor,
+    /// The digits shown, `[images]`, u32.
+    pub(super) labels: Tensor,
+}
+
+impl Images {
+    /// All images: those to learn and those to be tested on, which one decided by the seed.
+    pub(super) fn split(seed: u64) -> Result<(Self, Self)> {
+        let (records, []) = BYTES.as_chunks::<RECORD_LENGTH>() else {
+            anyhow::bail!("the images are cut off")
+        };
+        let mut records: Vec<_> = records.iter().collect();
+        records.shuffle(&mut generator(seed, RandomStream::Split));
+        let (test, training) = records.split_at(records.len() / TEST_PART);
+        Ok((Self::from_records(training)?, Self::from_records(test)?))
+    }
+
+    pub(super) fn count(&self) -> usize {
+        self.labels.elem_count()
+    }
+
+    /// The images with these numbers, in this order.
+    pub(super) fn chosen(&self, numbers: &[u32]) -> Result<Self> {
+        let numbers = Tensor::new(numbers, &Device::Cpu)?;
+        Ok(Self {
+            pixels: self.pixels.index_select(&numbers, 0)?,
+            labels: self.labels.index_select(&numbers, 0)?,
+        })
+    }
+
+    fn from_records(records: &[&[u8; RECORD_LENGTH]]) -> Result<Self> {
+        let pixels =
+            records.iter().flat_map(|record| &record[..PIXELS]).map(|byte| f32::from(*byte) / BRIGHTEST);
+        let labels = records.iter().map(|record| u32::from(record[PIXELS]));
+        Ok(Self {
+            pixels: Tensor::from_vec(pixels.collect(), (records.len(), PIXELS), &Device::Cpu)?,
+            labels: Tensor::from_vec(labels.collect(), records.len(), &Device::Cpu)?,
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_image_is_either_learnt_or_tested_and_each_digit_is_in_both() {
+        let (training, test) = Images::split(1).unwrap();
+        assert_eq!((training.count(), test.count()), (1438, 359));
+        for images in [&training, &test] {
+            let labels: Vec<u32> = images.labels.to_vec1().unwrap();
+            assert!((0..CLASSES as u32).all(|digit| labels.contains(&digit)));
+            assert_eq!(images.pixels.max_all().unwrap().to_scalar::<f32>().unwrap(), 1.0);
+        }
+    }
+
+    #[test]
+    fn another_seed_is_another_split() {
+        let labels = |seed| Images::split(seed).unwrap().1.labels.to_vec1::<u32>().unwrap();
+        assert_eq!(labels(1), labels(1));
+        assert_ne!(labels(1), labels(2));
+    }
+}

@@ -1,0 +1,150 @@
+//! What `digits` promises, without processes or signals: it learns, and a resumed training is the same
+//! training.
+
+use std::collections::BTreeSet;
+use std::path::Path;
+
+use super::super::process_group::ProcessGroup;
+use super::super::process_group::tests::together;
+use super::*;
+
+/// The one of a rank that is alone.
+const ALL: Shard = Shard::ALL;
+
+fn options(epochs: u32, checkpoint_folder: Option<&Path>) -> DigitsOptions {
+    let checkpoint_folder = checkpoint_folder.map(Path::to_owned);
+    let run =
+        RunOptions { seed: 1, data_parallel: false, threads: 1, checkpoint_folder, checkpoint_seconds: 30 };
+    DigitsOptions { epochs, learning_rate: 0.002, hidden: 64, batch_size: 32, run }
+}
+
+fn trained(options: &DigitsOptions) -> Digits {
+    trained_by(options, ProcessGroup::alone())
+}
+
+fn trained_by(options: &DigitsOptions, team: ProcessGroup) -> Digits {
+    let digits = Digits::new(options).unwrap();
+    let plan = TrainingConfig {
+        learning_rate: options.learning_rate,
+        options: options.by_flag(),
+        run: &options.run,
+    };
+    let ending = training_loop::train(&digits, plan, team, &mut JobContext::detached());
+    assert_eq!(ending.unwrap(), TrainingEnd::Finished);
+    digits
+}
+
+/// What each rank of a team of so many trained.
+fn trained_together(options: &DigitsOptions, ranks: u32) -> Vec<Digits> {
+    together(ranks, |team| trained_by(options, team))
+}
+
+fn furthest_apart(left: &[f32], right: &[f32]) -> f32 {
+    left.iter().zip(right).map(|(left, right)| (left - right).abs()).fold(0.0, f32::max)
+}
+
+fn values(digits: &Digits) -> Vec<f32> {
+    bits(digits).into_iter().map(f32::from_bits).collect()
+}
+
+/// All weights as bits, sorted by name.
+fn bits(digits: &Digits) -> Vec<u32> {
+    let values = |(_, variable): (&str, &candle_core::Var)| -> Vec<f32> {
+        variable.flatten_all().unwrap().to_vec1().unwrap()
+    };
+    digits.parameters.iter().flat_map(values).map(f32::to_bits).collect()
+}
+
+#[test]
+fn it_learns_to_read_more_than_95_of_100_digits() {
+    let digits = trained(&options(15, None));
+    let accuracy = digits.accuracy().unwrap();
+    assert!(accuracy > 0.95, "{accuracy}");
+    let loss: f32 = digits.loss(0, ALL).unwrap().to_scalar().unwrap();
+    assert!(loss < 0.2, "{loss}");
+}
+
+#[test]
+fn untrained_it_guesses() {
+    let digits = Digits::new(&options(1, None)).unwrap();
+    assert!(digits.accuracy().unwrap() < 0.4);
+    let loss: f32 = digits.loss(0, ALL).unwrap().to_scalar().unwrap();
+    assert!((2.0..3.5).contains(&loss), "{loss}");
+}
+
+#[test]
+fn every_parameter_gets_a_gradient() {
+    let digits = Digits::new(&options(1, None)).unwrap();
+    let gradients = digits.loss(0, ALL).unwrap().backward().unwrap();
+    for (name, variable) in digits.parameters.iter() {
+        let gradient = gradients.get(variable).unwrap_or_else(|| panic!("{name} has none"));
+        assert!(
+            gradient.abs().unwrap().sum_all().unwrap().to_scalar::<f32>().unwrap() > 0.0,
+            "{name} has zeros"
+        );
+    }
+}
+
+#[test]
+fn an_epoch_goes_through_all_images_once_in_an_order_of_its_own() {
+    let digits = Digits::new(&options(2, None)).unwrap();
+    let steps = digits.steps_per_epoch();
+    let count = |epoch: u64| -> usize {
+        (0..steps).flat_map(|step| digits.batch(epoch * steps + step)).collect::<BTreeSet<_>>().len()
+    };
+    assert_eq!((count(0), count(1)), (digits.training.count(), digits.training.count()));
+    assert_ne!(digits.batch(0), digits.batch(steps));
+}
+
+#[test]
+fn resumed_it_ends_with_the_same_bits_as_uninterrupted() {
+    let folder = tempfile::tempdir().unwrap();
+    trained(&options(2, Some(folder.path())));
+    let resumed = trained(&options(4, Some(folder.path())));
+    let uninterrupted = trained(&options(4, None));
+    assert!(bits(&resumed) == bits(&uninterrupted));
+    assert!(bits(&resumed) != bits(&trained(&options(3, None))));
+}
+
+#[test]
+fn a_training_that_was_finished_is_not_done_again() {
+    let folder = tempfile::tempdir().unwrap();
+    let first = trained(&options(2, Some(folder.path())));
+    let again = trained(&options(2, Some(folder.path())));
+    assert!(bits(&first) == bits(&again));
+}
+
+#[test]
+fn ranks_together_end_with_the_same_bits_and_nearly_those_of_one_that_does_it_all() {
+    let alone = values(&trained(&options(2, None)));
+    for ranks in [2, 3] {
+        let [first, others @ ..] = &trained_together(&options(2, None), ranks)[..] else { panic!("none") };
+        assert!(others.iter().all(|other| bits(other) == bits(first)));
+        let apart = furthest_apart(&values(first), &alone);
+        assert!(apart < 1e-3, "with {ranks} ranks a weight is off by {apart}");
+    }
+}
+
+#[test]
+fn shards_of_a_step_add_up_to_its_loss() {
+    let digits = Digits::new(&options(1, None)).unwrap();
+    let last = digits.steps_per_epoch() - 1;
+    for (step, ranks) in [(0, 2), (0, 3), (last, 64)] {
+        let part = |rank| -> f32 { digits.loss(step, Shard { rank, ranks }).unwrap().to_scalar().unwrap() };
+        let whole: f32 = digits.loss(step, ALL).unwrap().to_scalar().unwrap();
+        let sum: f32 = (0..ranks).map(part).sum();
+        assert!((sum - whole).abs() < 1e-4, "{sum} and {whole}");
+    }
+}
+
+#[test]
+fn a_team_goes_on_from_what_one_rank_saved_alone() {
+    let folder = tempfile::tempdir().unwrap();
+    trained(&options(2, Some(folder.path())));
+    // Only the first rank looks into the folder; the other hears of it.
+    let resumed = trained_together(&options(4, Some(folder.path())), 2);
+    let uninterrupted = values(&trained(&options(4, None)));
+    let apart = furthest_apart(&values(&resumed[1]), &uninterrupted);
+    assert!(apart < 1e-3, "a weight is off by {apart}");
+    assert!(bits(&resumed[0]) == bits(&resumed[1]));
+}
