@@ -35,4 +35,3 @@ pub use model::{Epoch, Model, ModelKind, RestoreError, TrainError, TrainingData,
 pub use model_trainer::ModelTrainer;
 pub use pretrained::pretrained;
 pub use stored_model::{DatasetSummary, FileAction, HeldOutMetrics, ModelCard, StoreError, StoredModel};
-pub use split::{Fold, HoldOut, folds, held_back};
