@@ -1,4 +1,4 @@
-//! What the machine can do at best: how often the disk under a folder flushes, how fast programs start and
+//! Baselines of this machine: how often the disk under a directory flushes, and how fast programs start and
 //! end.
 
 use std::fs::OpenOptions;
@@ -9,12 +9,11 @@ use std::time::{Duration, Instant};
 
 use crate::figures::rate;
 
-/// For how long it is measured.
+/// How long a baseline is measured.
 const SPAN: Duration = Duration::from_secs(1);
 const PAGE: [u8; 4096] = [7; 4096];
 
-/// How many pages can be appended to a file in this folder, each made durable, one after the other, in a
-/// second.
+/// Pages per second that can be appended to a file in this directory, each flushed before the next.
 pub(crate) fn flushes_per_second(folder: &Path) -> f64 {
     let path = folder.join("yardstick");
     let file = OpenOptions::new().write(true).create(true).truncate(true).open(&path).unwrap();
@@ -29,7 +28,7 @@ pub(crate) fn flushes_per_second(folder: &Path) -> f64 {
     measured
 }
 
-/// How many programs that do nothing can be started and waited for in a second, one after the other.
+/// Programs per second that can be started and waited for, one after the other.
 pub(crate) fn spawns_per_second() -> f64 {
     let (begin, mut count) = (Instant::now(), 0);
     while begin.elapsed() < SPAN {
@@ -39,10 +38,10 @@ pub(crate) fn spawns_per_second() -> f64 {
     rate(count, begin.elapsed())
 }
 
-/// How long one of them takes.
+/// The time that one program takes.
 pub(crate) fn one_program() -> Duration {
     let begin = Instant::now();
-    // The standard library starts a program without further wishes by `posix_spawn`.
+    // The standard library uses `posix_spawn` for a command without special settings.
     let status = Command::new("/usr/bin/true").stdin(Stdio::null()).env_clear().status().unwrap();
     assert!(status.success());
     begin.elapsed()

@@ -1,4 +1,4 @@
-//! Head and worker as people run them: processes of their own, in a folder that goes with the head.
+//! Head and worker as separate processes, in a directory that is removed with the head.
 
 use std::path::{Path, PathBuf};
 use std::process::Stdio;
@@ -12,7 +12,7 @@ use tempfile::TempDir;
 use tokio::io::{AsyncBufReadExt, BufReader};
 use tokio::process::{Child, Command};
 
-/// A head and its folder. Dropped, both are gone.
+/// A head and its directory. Dropping it ends the process and removes the directory.
 pub(crate) struct HeadProcess {
     folder: TempDir,
     policy: String,
@@ -20,18 +20,18 @@ pub(crate) struct HeadProcess {
     address: String,
 }
 
-/// A worker of it. Dropped, it is gone.
+/// A worker. Dropping it ends the process.
 pub(crate) struct WorkerProcess {
     process: Child,
 }
 
-/// What a process has used.
+/// Resource usage of a process.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct ProcessUsage {
     pub(crate) processor: Duration,
-    /// In memory now, bytes.
+    /// Resident memory now, in bytes.
     pub(crate) resident: u64,
-    /// The most that ever was.
+    /// Peak resident memory, in bytes.
     pub(crate) peak: u64,
 }
 
@@ -47,7 +47,7 @@ impl HeadProcess {
         HeadProcess { folder, policy: policy.to_owned(), process, address }
     }
 
-    /// Kills it as a loss of power would, and starts it again; how long that took until it was ready.
+    /// Kills the head and starts it again. Returns the time until it was ready.
     pub(crate) async fn crash_and_start(&mut self) -> Duration {
         kill(self.pid(), Signal::SIGKILL).unwrap();
         self.process.wait().await.unwrap();
@@ -60,7 +60,7 @@ impl HeadProcess {
         self.folder.path()
     }
 
-    /// A link of its own, with the operator's token.
+    /// Opens a link with the admin token.
     pub(crate) async fn client(&self) -> ClientServiceClient {
         connect_client(&self.endpoint("admin.token")).await.unwrap().0
     }
@@ -70,7 +70,7 @@ impl HeadProcess {
         Endpoint { address: self.address.clone(), token }
     }
 
-    /// What this command prints, without the end of the line.
+    /// Runs a command. Returns its output without the final newline.
     pub(crate) async fn cohabit(&self, arguments: &[&str]) -> String {
         let mut command = command(self.folder());
         command.args(arguments).env("COHABIT_STATE", "head").stdin(Stdio::null());
@@ -89,7 +89,7 @@ impl HeadProcess {
 }
 
 impl WorkerProcess {
-    /// Joins this head with these devices.
+    /// Starts a worker with these devices and joins it to this head.
     pub(crate) async fn start(head: &HeadProcess, devices: &str) -> WorkerProcess {
         let arguments = ["worker", "start", "--join", &head.address, "--token-file", "head/worker.token"];
         let arguments = [&arguments[..], &["--state", "worker", "--devices", devices]].concat();
@@ -100,7 +100,7 @@ impl WorkerProcess {
         usage(pid(&self.process))
     }
 
-    /// Of the first process that it has started.
+    /// Usage of the first child process of the worker.
     pub(crate) fn usage_of_executor(&self) -> ProcessUsage {
         let children = |process: &Process| {
             process.tasks().unwrap().flatten().find_map(|it| it.children().ok()?.first().copied())
@@ -126,12 +126,12 @@ fn usage(pid: Pid) -> ProcessUsage {
     }
 }
 
-/// Bytes as people read them.
+/// Formats bytes for people.
 pub(crate) fn mebibytes(bytes: u64) -> String {
     format!("{:.1} MiB", bytes as f64 / f64::from(1 << 20))
 }
 
-/// The head's process once it is ready, and where it listens.
+/// Starts the head and waits until it is ready. Returns the process and its address.
 async fn launch_head(folder: &Path, policy: &str) -> (Child, String) {
     let arguments = ["head", "start", "--listen", "127.0.0.1:0", "--state", "head", "--policy", policy];
     let (process, ready) = launch(folder, &arguments).await;
@@ -139,7 +139,7 @@ async fn launch_head(folder: &Path, policy: &str) -> (Child, String) {
     (process, rest.split(';').next().unwrap_or_default().to_owned())
 }
 
-/// A daemon's process once it is ready, and the line that says so.
+/// Starts a daemon and waits until it is ready. Returns the process and the ready line.
 async fn launch(folder: &Path, arguments: &[&str]) -> (Child, String) {
     let log = std::fs::OpenOptions::new().create(true).append(true).open(folder.join("log")).unwrap();
     let mut command = command(folder);
@@ -152,14 +152,14 @@ async fn launch(folder: &Path, arguments: &[&str]) -> (Child, String) {
     (process, ready)
 }
 
-/// The binary, in this folder, with nothing of our own environment but where programs are.
+/// The binary in this working directory, with only `PATH` of our environment.
 fn command(folder: &Path) -> Command {
     let mut command = Command::new(binary());
     command.current_dir(folder).env_clear().env("HOME", folder).env("PATH", "/usr/bin:/bin");
     command
 }
 
-/// The binary, built beside this one.
+/// The path of the binary, built beside this one.
 fn binary() -> PathBuf {
     let path = std::env::current_exe().unwrap().with_file_name("cohabit");
     assert!(path.exists(), "{} is missing: build it with the same profile", path.display());

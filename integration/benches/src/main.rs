@@ -1,14 +1,13 @@
-//! How fast Cohabit is: figures of real daemons on this machine, measured from outside, run by hand.
+//! Benchmarks of real daemons on this machine, measured from outside and run by hand.
 //!
 //! ```text
 //! cargo build --release -p cohabit -p cohabit-benches
 //! target/release/cohabit-benches jobs-array head-submits
 //! ```
 //!
-//! Each bench starts a head of its own, in a folder of its own under `TMPDIR`, and prints one line for each
-//! figure. Without names all run, one after the other. What a figure is to be compared with, such as how
-//! often the same folder's disk can flush, is measured in the same run and printed beside it. Nothing here is
-//! a test: no figure fails.
+//! Each bench starts its own head in its own directory under `TMPDIR` and prints one line for each figure.
+//! Without names, all benches run one after the other. The baseline of a figure, such as how often the disk can
+//! flush, is measured in the same run and printed beside it. Nothing here is a test: no figure fails.
 #![expect(clippy::unwrap_used, reason = "a bench that cannot go on ends here")]
 
 mod baseline;

@@ -1,4 +1,4 @@
-//! A worker that is played: a real link, and ranks that end as soon as they begin, or never.
+//! A scripted worker: a real link, and ranks that end as soon as they start, or never.
 
 use std::time::{Duration, Instant};
 
@@ -15,26 +15,26 @@ use uuid::Uuid;
 
 use crate::daemon::HeadProcess;
 
-/// How long any call may take.
+/// Time limit of a call.
 const LIMIT: Span = Span::from_secs(60);
 
-/// As often as a worker's heart beats.
+/// The heartbeat interval of a worker.
 const HEARTBEAT: Duration = Duration::from_secs(1);
 
-/// A worker's link, and the orders that came over it.
+/// A worker's link, and the orders that arrived over it.
 pub(crate) struct ScriptedWorker {
     link: WorkerLink,
     orders: mpsc::UnboundedReceiver<ReceivedOrder>,
 }
 
-/// An order, and when it came.
+/// An order and its time of arrival.
 pub(crate) struct ReceivedOrder {
     pub(crate) at: Instant,
     pub(crate) order: Order,
 }
 
 impl ScriptedWorker {
-    /// Joins as a machine of this number with so many host slots.
+    /// Joins as the machine of this number with this many host slots.
     pub(crate) async fn join(head: &HeadProcess, number: u64, slots: usize) -> ScriptedWorker {
         let key =
             WorkerKey { node: NodeId(Uuid::from_u128(number.into())), incarnation: Incarnation(number + 1) };
@@ -49,7 +49,7 @@ impl ScriptedWorker {
         &self.link.head
     }
 
-    /// The next order to run something.
+    /// Waits for the next order to run ranks.
     pub(crate) async fn next_run(&mut self) -> (Instant, RunOrder) {
         loop {
             let ReceivedOrder { at, order } = self.orders.recv().await.expect("the link is there");
@@ -59,7 +59,7 @@ impl ScriptedWorker {
         }
     }
 
-    /// All orders that came since the last time; waits for one.
+    /// Waits for at least one order. Returns all that arrived since the last call.
     pub(crate) async fn next_orders(&mut self) -> Vec<ReceivedOrder> {
         let mut orders = Vec::new();
         self.orders.recv_many(&mut orders, 1_024).await;
@@ -67,7 +67,7 @@ impl ScriptedWorker {
         orders
     }
 
-    /// Ends everything as soon as it begins, until this many ranks have ended.
+    /// Ends every rank as soon as it starts, until this many have ended.
     pub(crate) async fn run_through(&mut self, mut ranks: usize) {
         while ranks > 0 {
             let orders = self.next_orders().await;
@@ -85,7 +85,7 @@ impl ScriptedWorker {
     }
 }
 
-/// A head that hears nothing for too long lets go of its worker.
+/// Sends heartbeats; a head disconnects a worker that is silent for too long.
 async fn beat(head: HeadServiceClient) {
     while head.heartbeat(context_for(LIMIT)).await.is_ok() {
         tokio::time::sleep(HEARTBEAT).await;

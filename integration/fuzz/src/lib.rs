@@ -1,8 +1,8 @@
-//! Hostile input: for each place where bytes of strangers are read, what must hold whatever they are.
+//! Fuzz targets: for each parser of outside bytes, the properties that hold for any input.
 //!
-//! The promises themselves stand beside the parsers, in the `fuzzing` module of each crate, so that they see
-//! what is private there; here they get names and a limit of memory. `tests/mutations.rs` holds them against
-//! the seeds in `corpus` and against mutations of those; `run` lets libFuzzer look for more.
+//! The properties themselves are in the `fuzzing` module of each crate, where they see private items. Here they
+//! get names and memory limits. `tests/mutations.rs` checks them against the seeds in `corpus` and against
+//! mutations of these; `run` starts libFuzzer.
 
 mod cluster;
 mod memory;
@@ -15,15 +15,15 @@ use cohabit_head::fuzzing as runtime;
 use cohabit_net::MAX_FRAME;
 use cohabit_worker_daemon::fuzzing as worker;
 
-/// A promise about any bytes.
+/// A property that holds for any bytes.
 #[derive(Clone, Copy)]
 pub struct FuzzTarget {
-    /// Its name, and that of its folder in `corpus`.
+    /// Its name, and that of its directory in `corpus`.
     pub name: &'static str,
     property: fn(&[u8]),
-    /// The most memory that it may take, in bytes, however few bytes ask for it.
+    /// Memory that it may take for any input, in bytes.
     at_least: usize,
-    /// And for each byte that does.
+    /// Additional memory for each byte of input.
     for_each: usize,
 }
 
@@ -32,7 +32,7 @@ impl FuzzTarget {
         FuzzTarget { name, property, at_least: 2 << 20, for_each: 200 }
     }
 
-    /// One that also needs so much for itself.
+    /// A target that needs this much memory in addition.
     const fn with_room(self, at_least: usize) -> FuzzTarget {
         FuzzTarget { at_least, ..self }
     }
@@ -53,16 +53,16 @@ impl FuzzTarget {
         panic!("there is no such target: they are listed in integration/fuzz/src/lib.rs")
     }
 
-    /// Whether it takes so long that a test tries it less often.
+    /// Whether it is so slow that tests try fewer mutations.
     #[must_use]
     pub fn is_slow(&self) -> bool {
         ["cluster", "journal-file", "models"].contains(&self.name)
     }
 
-    /// Holds the promise against these bytes.
+    /// Checks the property for these bytes.
     ///
     /// # Panics
-    /// If it is broken, or takes more memory than it may.
+    /// If the property does not hold, or the target takes more memory than it may.
     pub fn check(&self, bytes: &[u8]) {
         let peak = memory::peak_memory_of(|| (self.property)(bytes));
         let most = self.at_least + self.for_each * bytes.len();
@@ -82,7 +82,7 @@ const fn is_same(one: &[u8], other: &[u8]) -> bool {
 /// All of them.
 pub const TARGETS: [FuzzTarget; 22] = [
     FuzzTarget::new("frames", cohabit_net::fuzzing::frames),
-    // Room is made ahead for every list, up to 1 MiB, and lists lie in lists.
+    // Lists are preallocated, up to 1 MiB each, and may be nested.
     FuzzTarget::new("messages", cohabit_net::fuzzing::messages).with_room(MAX_FRAME),
     FuzzTarget::new("hello", cohabit_net::fuzzing::hello),
     FuzzTarget::new("token", cohabit_net::fuzzing::token),
@@ -106,7 +106,7 @@ pub const TARGETS: [FuzzTarget; 22] = [
     FuzzTarget::new("models", cohabit_predict::interference::fuzzing::models),
 ];
 
-/// In a folder of its own on each thread.
+/// Runs in a directory of its own on each thread.
 fn journal_file(bytes: &[u8]) {
     thread_local! {
         static FOLDER: OnceCell<tempfile::TempDir> = const { OnceCell::new() };

@@ -1,12 +1,12 @@
-//! How much memory something takes at most: every allocation of a thread is counted.
+//! Peak memory of a computation: counts every allocation of a thread.
 #![expect(unsafe_code, reason = "an allocator is unsafe by its trait; this one only counts and passes on")]
 
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::cell::Cell;
 
 thread_local! {
-    /// Bytes that are held now, and the most that were since the count began. Memory that another thread
-    /// gives back makes the first negative.
+    /// Bytes allocated now, and the peak since the count began. Memory that another thread frees makes the
+    /// first negative.
     static HELD: Cell<(isize, isize)> = const { Cell::new((0, 0)) };
 }
 
@@ -15,7 +15,7 @@ struct Counting;
 #[global_allocator]
 static ALLOCATOR: Counting = Counting;
 
-/// The most memory that this took on its own thread, in bytes.
+/// Runs a computation. Returns its result and its peak memory on this thread, in bytes.
 pub(crate) fn peak_memory_of(work: impl FnOnce()) -> usize {
     HELD.set((0, 0));
     work();
@@ -23,7 +23,7 @@ pub(crate) fn peak_memory_of(work: impl FnOnce()) -> usize {
 }
 
 fn count(bytes: isize) {
-    // A thread that ends has no count any more.
+    // The count of a thread that is ending is gone.
     let _ = HELD.try_with(|held| {
         let now = held.get().0 + bytes;
         held.set((now, now.max(held.get().1)));

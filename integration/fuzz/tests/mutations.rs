@@ -1,4 +1,4 @@
-//! Every promise holds for the seeds, and for some thousand mutations of each target's.
+//! Every property holds for the seeds, and for some thousand mutations of each.
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on ends here")]
 
 use std::fs;
@@ -9,7 +9,7 @@ use proptest::collection::vec;
 use proptest::prelude::*;
 use proptest::test_runner::{Config, TestRunner};
 
-/// For each target; of those that take long, fewer.
+/// Mutations for each target; slow targets get fewer.
 const CASES: u32 = 2_000;
 
 fn seeds(target: &FuzzTarget) -> Vec<Vec<u8>> {
@@ -20,7 +20,7 @@ fn seeds(target: &FuzzTarget) -> Vec<Vec<u8>> {
     seeds
 }
 
-/// One change of some bytes; places are parts of the whole.
+/// One change of some bytes; positions are fractions of the length.
 #[derive(Debug, Clone)]
 enum Mutation {
     Set(f64, u8),
@@ -41,7 +41,7 @@ fn change() -> impl Strategy<Value = Mutation> {
     ]
 }
 
-/// What parsers stumble over.
+/// Values that often break parsers.
 fn insertion() -> impl Strategy<Value = Vec<u8>> {
     prop_oneof![
         vec(any::<u8>(), 1..9),

@@ -1,7 +1,7 @@
-//! A-SRPT in a live cluster: what it starts when, what it says, and that the simulator does the same.
+//! A-SRPT in a live cluster: start order, explanations, and agreement with the simulator.
 //!
-//! Jobs are stages of replicas that sleep: an iteration takes as long as their model says, so that they run
-//! as long as the policy expects.
+//! Jobs are replicas that sleep for as long as their model's iterations take, so they run as long as the policy
+//! predicts.
 
 use std::collections::BTreeMap;
 
@@ -42,7 +42,7 @@ fn submit(cluster: &Cluster, Job { replicas, iterations }: Job) -> String {
     cluster.submit(&flags, &format!("sleep {}", iterations as f64 * ITERATION))
 }
 
-/// Positions of jobs by the time of their start.
+/// Indices of jobs in the order of their starts.
 fn order<T: PartialOrd>(starts: &[T]) -> Vec<usize> {
     let mut order: Vec<usize> = (0..starts.len()).collect();
     order.sort_by(|a, b| starts[*a].partial_cmp(&starts[*b]).unwrap());
@@ -55,7 +55,7 @@ fn moment(job: &Value, key: &str) -> i64 {
     text.parse::<jiff::Timestamp>().unwrap().as_microsecond()
 }
 
-/// A clock that nobody looks at.
+/// A clock for plan times that always shows zero.
 struct NullObserver;
 
 impl Observer for NullObserver {
@@ -66,7 +66,7 @@ impl Observer for NullObserver {
     }
 }
 
-/// When the simulator starts these jobs, submitted at these microseconds, on one machine with four slots.
+/// Start times of these jobs in the simulator, submitted at these microseconds, on one machine with four slots.
 fn simulated(jobs: &[Job], submitted: &[i64]) -> Vec<Time> {
     let evaluation = Evaluation {
         shapes: vec![MachineSpec::new("node0", 4)],
@@ -103,7 +103,7 @@ fn workload(Job { replicas, iterations }: Job, at_us: i64) -> WorkloadJob {
 #[test]
 fn jobs_start_in_the_same_order_as_in_the_simulator() {
     let cluster = Cluster::with_policy("a-srpt", &["host:4"]);
-    // Their virtual completions, and their starts, lie half a second apart or more.
+    // Their virtual completions and their starts are at least half a second apart.
     let jobs = [job(2, 12), job(4, 3), job(1, 2), job(3, 4)];
     let submitted: Vec<String> = jobs.iter().map(|job| submit(&cluster, *job)).collect();
     let ended: Vec<Value> = submitted.iter().map(|job| cluster.end(job)).collect();

@@ -1,4 +1,4 @@
-//! What is refused, with which code and which words.
+//! Refused input: exit codes and messages.
 
 use std::io::Write;
 use std::net::TcpStream;

@@ -1,4 +1,4 @@
-//! The first command of the README.
+//! The first command of the README: `cohabit demo`.
 
 use crate::kit::*;
 

@@ -1,11 +1,11 @@
-//! What the head learns from jobs that ended, what it then expects of others, and that a restart loses none
-//! of it.
+//! Estimates: what the head learns from ended jobs, what it predicts from that, and that a restart loses
+//! nothing.
 
 use serde_json::Value;
 
 use crate::kit::*;
 
-/// What the head expects of a job with this name that waits behind a long one.
+/// The prediction for a job with this name that waits behind a long one.
 fn expected(cluster: &Cluster, name: &str) -> Value {
     let job = cluster.submit(&["--name", name, "--hold"], "true");
     let shown = cluster.show(&job);

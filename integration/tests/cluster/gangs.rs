@@ -1,6 +1,6 @@
-//! Gangs: jobs with ranks on several nodes, which start together, meet, and end together.
+//! Gangs: jobs with ranks on several nodes, which start together, rendezvous, and end together.
 //!
-//! Both workers are on this machine, so all addresses are the loopback's; everything else is as between
+//! Both workers run on this machine, so all addresses are loopback addresses. Everything else is as between
 //! machines.
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -10,7 +10,7 @@ use nix::unistd::Pid;
 
 use crate::kit::*;
 
-/// What this rank of the last attempt printed as `NAME=value`.
+/// The value that this rank of the last attempt printed as `NAME=value`.
 fn variables(cluster: &Cluster, job: &str, rank: &str) -> BTreeMap<String, String> {
     let printed = cluster.ok(&["logs", "--rank", rank, job]);
     printed

@@ -1,4 +1,4 @@
-//! Whoever dials and says nothing, and whatever a job leaves where the worker writes, harms nobody else.
+//! Silent connections, and files that a job plants where the worker writes, harm no other user.
 
 use std::net::TcpStream;
 

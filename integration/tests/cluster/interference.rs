@@ -1,5 +1,5 @@
-//! Jobs that are known to stand in each other's way are kept apart, and harmless ones are put together: with
-//! the training programs of the examples on host slots.
+//! Jobs known to slow each other down are kept apart, and others are co-located. Uses the training programs
+//! of the examples on host slots.
 
 use std::path::Path;
 
@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 
 use crate::kit::*;
 
-/// Measured on a host slot: two of `charlm` slow each other down to half their speed, `digits` harms nobody.
+/// Measurements on a host slot: two `charlm` jobs halve each other's speed; `digits` slows no job down.
 const MEASURED: &str = "\
 set,gpu,sharing,model,batch,solo_rate,rate,solo_mem,mem,solo_util,util,feasible
 1,host slot,,charlm,,10,5,,,,,true
@@ -18,7 +18,7 @@ set,gpu,sharing,model,batch,solo_rate,rate,solo_mem,mem,solo_util,util,feasible
 3,host slot,,digits,,40,36,,,,,true
 ";
 
-/// A head that goes by these measurements, and one worker.
+/// A head with these measurements as its predictor, and one worker.
 fn start(policy: &str, devices: &str) -> Cluster {
     let flags = ["--policy", policy, "--interference", "table:measured.csv"];
     let cluster = Cluster::with_head(&flags, &[("measured.csv", MEASURED)]);
@@ -31,7 +31,7 @@ fn start(policy: &str, devices: &str) -> Cluster {
     cluster
 }
 
-/// Submits one of the training programs, which would run for hours; the job's number.
+/// Submits one of the training programs, to run for hours. Returns the job's number.
 fn train(cluster: &Cluster, model: &str, flags: &[&str]) -> String {
     let (length, file) = (if model == "charlm" { "--steps" } else { "--epochs" }, format!("{model}.toml"));
     let program = binary().display().to_string();
@@ -50,7 +50,7 @@ fn jobs_that_harm_each_other_run_apart_and_harmless_ones_together() {
     let cluster = start("hybrid", "host:2");
     let (one, other) = (train(&cluster, "charlm", &[]), train(&cluster, "charlm", &[]));
     assert_ne!(device(&cluster, &one), device(&cluster, &other));
-    // Both slots are taken, and beside either it would slow somebody down too much.
+    // Both slots are taken, and on either the slowdown would exceed the limit.
     let third = train(&cluster, "charlm", &[]);
     let harmless = train(&cluster, "digits", &[]);
     device(&cluster, &harmless);
@@ -79,7 +79,7 @@ fn a_job_that_bears_more_shares_and_one_that_bears_nothing_does_not() {
     assert_eq!(device(&cluster, &bears_all), device(&cluster, &first));
     assert_eq!(cluster.state(&bears_little), "PENDING");
     assert_eq!(cluster.state(&bears_nothing), "PENDING");
-    // Neighbours are asked too: the first two would bear it, but this one says that it would not.
+    // The limits of all neighbors count: the first two allow this slowdown, the new job does not.
     let explained = cluster.ok(&["explain", &bears_little]);
     assert!(explained.contains("1.9"), "{explained}");
 }
@@ -116,7 +116,7 @@ fn a_table_that_makes_no_sense_is_refused_with_its_line() {
     refused("magic", &["magic", "table:FILE"]);
 }
 
-/// A head that is to go by this does not start, and says all of that.
+/// Checks that a head with this predictor does not start, and that the error contains all of these.
 fn refuses(folder: &Path, source: &str, expected: &[&str]) {
     let flags = ["head", "start", "--listen", "127.0.0.1:0", "--state", "head", "--policy", "hybrid"];
     let ran =

@@ -1,7 +1,7 @@
-//! Jobs of different users keep out of each other's way, and of the daemons'.
+//! Isolation of jobs from jobs of other users, and from the daemons.
 //!
-//! Only a worker that is root can run jobs as others: where the tests are not, those that need it say so and
-//! pass.
+//! Only a root worker can run jobs as other accounts. Where the tests do not run as root, those that need it
+//! say so and pass.
 
 use std::os::unix::fs::PermissionsExt;
 
@@ -10,10 +10,10 @@ use serde_json::Value;
 
 use crate::kit::*;
 
-/// Signals 32 and 33, which no program can set: whoever ignores them has inherited that.
+/// Signals 32 and 33, whose handling no program can set: a process that ignores them inherited that.
 const OF_THE_C_LIBRARY: u64 = 3 << 31;
 
-/// Whether this test has to be left out.
+/// Whether this test must be skipped, and says so.
 fn is_skipped() -> bool {
     let skipped = !geteuid().is_root();
     if skipped {
@@ -27,7 +27,7 @@ fn say(what: &str) {
     eprintln!("{what}");
 }
 
-/// A cluster whose folder everybody may enter, as with a state folder in its usual place.
+/// A cluster whose directory every user may enter, like a state directory in its default place.
 fn open_cluster(flags: &[&str]) -> Cluster {
     let mut cluster = Cluster::with_head(&["--policy", "fifo"], &[]);
     let open = std::fs::Permissions::from_mode(0o777);
@@ -40,7 +40,7 @@ fn uid_of(account: &str) -> u32 {
     User::from_name(account).unwrap().unwrap().uid.as_raw()
 }
 
-/// Runs a script with this token to its end; what it printed, by the word of an admin.
+/// Runs a script to its end with this token. Returns its output, read as an admin.
 fn printed_by(cluster: &Cluster, token: &str, script: &str) -> String {
     let job = cluster.submit(&["--token-file", token], script);
     let ended = cluster.end(&job);
@@ -178,7 +178,7 @@ fn who_has_no_account_on_the_node_becomes_a_user_that_nobody_else_is() {
     assert_eq!(printed_by(&cluster, &strangers[0].0, "id -u"), format!("{}\n", uids[0]));
 }
 
-/// Nobody but root may enter the folder of this cluster.
+/// A cluster whose directory only root may enter.
 #[test]
 fn who_has_no_account_runs_where_it_may_and_is_told_what_it_misses() {
     if is_skipped() {

@@ -1,4 +1,4 @@
-//! A cluster of real processes, and the words of its tests.
+//! A cluster of real processes, with the actions and checks that tests use.
 
 mod book;
 mod faults;
@@ -21,7 +21,7 @@ pub(crate) use faults::{FakeClock, kill_hard};
 pub(crate) use proxy::Proxy;
 pub(crate) use small_disk::SmallDisk;
 
-/// Longer than anything here takes on a busy machine.
+/// A time limit longer than any step takes on a busy machine.
 pub(crate) const TIMEOUT: Duration = Duration::from_secs(60);
 
 pub(crate) struct Cluster {
@@ -30,17 +30,17 @@ pub(crate) struct Cluster {
     workers: Vec<Daemon>,
 }
 
-/// A daemon, and how to start it again.
+/// A daemon, and the command that restarts it.
 struct Daemon {
     program: PathBuf,
     arguments: Vec<String>,
-    /// What its environment has beyond the usual.
+    /// Additional environment variables.
     environment: Vec<(String, String)>,
     process: Child,
     ready: String,
 }
 
-/// The binary, which `cargo test` has built beside the tests.
+/// The path of the binary, which `cargo test` built beside the tests.
 pub(crate) fn binary() -> PathBuf {
     let tests = std::env::current_exe().unwrap();
     let binary = tests.parent().and_then(Path::parent).unwrap().join("cohabit");
@@ -52,7 +52,7 @@ pub(crate) fn binary() -> PathBuf {
     binary
 }
 
-/// The command line with a clean environment, so that the developer's own settings change nothing.
+/// The command line with a clean environment, so that the developer's settings have no effect.
 pub(crate) fn cohabit(folder: &Path) -> Command {
     clean(&binary(), folder)
 }
@@ -84,7 +84,7 @@ impl Daemon {
         Daemon { program, arguments, environment, process, ready }
     }
 
-    /// Another start of the same.
+    /// The command for another start of the same daemon.
     fn again(&self, folder: &Path) -> Daemon {
         Daemon::start(folder, self.program.clone(), self.arguments.clone(), self.environment.clone())
     }
@@ -96,12 +96,12 @@ impl Daemon {
 }
 
 impl Cluster {
-    /// A head, and a worker for each of these device specifications.
+    /// Starts a head, and a worker for each of these device specifications.
     pub(crate) fn start(devices: &[&str]) -> Cluster {
         Cluster::with_policy("fifo", devices)
     }
 
-    /// The same with this policy.
+    /// The same under this policy.
     pub(crate) fn with_policy(policy: &str, devices: &[&str]) -> Cluster {
         let mut cluster = Cluster::with_head(&["--policy", policy], &[]);
         for devices in devices {
@@ -110,12 +110,12 @@ impl Cluster {
         cluster
     }
 
-    /// A head with these flags, which finds these files, and no worker yet.
+    /// Starts a head with these flags and these files in its state directory, without a worker.
     pub(crate) fn with_head(flags: &[&str], files: &[(&str, &str)]) -> Cluster {
         Cluster::with_head_in(tempfile::tempdir().unwrap(), &[], flags, files)
     }
 
-    /// The same in this folder, with a head whose environment has this beyond the usual.
+    /// The same in this directory, with additional environment variables for the head.
     pub(crate) fn with_head_in(
         folder: TempDir,
         environment: &[(&str, &str)],
@@ -129,7 +129,7 @@ impl Cluster {
         let arguments = [&start[..], flags].concat().into_iter().map(str::to_owned).collect();
         let head = Daemon::start(folder.path(), binary(), arguments, owned(environment));
         let mut cluster = Cluster { folder, head, workers: Vec::new() };
-        // A restarted head has to be where its workers look for it.
+        // A restarted head must listen where its workers dial.
         let address = cluster.address();
         cluster.head.arguments[3] = address;
         cluster
@@ -143,12 +143,12 @@ impl Cluster {
         self.add_worker_in(&[], devices, flags);
     }
 
-    /// A worker whose environment has this beyond the usual.
+    /// Adds a worker with additional environment variables.
     pub(crate) fn add_worker_in(&mut self, environment: &[(&str, &str)], devices: &str, flags: &[&str]) {
         self.add_worker_at(&self.address(), environment, devices, flags);
     }
 
-    /// The same for one that finds the head at this address.
+    /// The same for a worker that reaches the head at this address.
     fn add_worker_at(&mut self, join: &str, environment: &[(&str, &str)], devices: &str, flags: &[&str]) {
         let number = self.workers.len();
         let (name, state) = (format!("node{number}"), format!("worker{number}"));
@@ -163,7 +163,7 @@ impl Cluster {
         self.folder.path()
     }
 
-    /// Where the head listens, as its ready line says.
+    /// The address at which the head listens, from its ready line.
     pub(crate) fn address(&self) -> String {
         let at = self.head.ready.find("127.0.0.1:").expect("the ready line names the address");
         self.head.ready[at..].chars().take_while(|c| c.is_ascii_digit() || ".:".contains(*c)).collect()
@@ -193,7 +193,7 @@ impl Cluster {
         self.workers[number] = self.workers[number].again(self.folder.path());
     }
 
-    /// The command line, connected by the head's state folder, not run yet.
+    /// A command that connects through the head's state directory, not run yet.
     pub(crate) fn command(&self, arguments: &[&str]) -> Command {
         let mut command = cohabit(self.folder.path());
         command.env("COHABIT_STATE", self.folder.path().join("head")).args(arguments);
@@ -204,7 +204,7 @@ impl Cluster {
         CommandOutput::from(self.command(arguments).output().unwrap())
     }
 
-    /// What a command that must succeed prints.
+    /// Runs a command that must succeed. Returns its output.
     pub(crate) fn ok(&self, arguments: &[&str]) -> String {
         let ran = self.run(arguments);
         assert_eq!(ran.code, 0, "{arguments:?} failed: {}", ran.stderr);
@@ -216,7 +216,7 @@ impl Cluster {
         serde_json::from_str(&self.ok(&arguments)).unwrap()
     }
 
-    /// Makes a token with these flags, and writes it to a file that only we may read; the file's path.
+    /// Creates a token with these flags in a file of mode 0600. Returns the file's path.
     pub(crate) fn token(&self, file: &str, flags: &[&str]) -> String {
         let text = self.ok(&[&["token", "create"], flags].concat());
         let path = self.folder.path().join(file);
@@ -225,7 +225,7 @@ impl Cluster {
         path.display().to_string()
     }
 
-    /// Submits `sh -c SCRIPT` with these flags; the job's number.
+    /// Submits `sh -c SCRIPT` with these flags. Returns the job's number.
     pub(crate) fn submit(&self, flags: &[&str], script: &str) -> String {
         let arguments = [&["submit", "--output", "quiet"], flags, &["--", "sh", "-c", script]].concat();
         self.ok(&arguments).trim().to_owned()
@@ -239,7 +239,7 @@ impl Cluster {
         self.show(job)["state"].as_str().unwrap().to_owned()
     }
 
-    /// Waits for the job's end; its final document.
+    /// Waits for the job's end. Returns its final JSON document.
     pub(crate) fn end(&self, job: &str) -> Value {
         self.run(&["wait", job]);
         let shown = self.show(job);
@@ -251,7 +251,7 @@ impl Cluster {
         until(&format!("job {job} is {state}"), || self.state(job) == state);
     }
 
-    /// A path inside the cluster's folder, for jobs to write to.
+    /// A path inside the cluster's directory, for jobs to write to.
     pub(crate) fn path(&self, name: &str) -> String {
         self.folder.path().join(name).display().to_string()
     }
@@ -269,7 +269,7 @@ fn owned(environment: &[(&str, &str)]) -> Vec<(String, String)> {
     environment.iter().map(|(name, value)| ((*name).into(), (*value).into())).collect()
 }
 
-/// What a command did.
+/// The result of a command.
 pub(crate) struct CommandOutput {
     pub(crate) code: i32,
     pub(crate) stdout: String,
@@ -286,12 +286,12 @@ impl From<Output> for CommandOutput {
     }
 }
 
-/// Waits until it is so.
+/// Waits until the condition holds.
 pub(crate) fn until(what: &str, holds: impl Fn() -> bool) {
     until_within(TIMEOUT, what, holds);
 }
 
-/// The same for what takes long by itself.
+/// The same with a longer limit, for conditions that take long by design.
 pub(crate) fn until_within(patience: Duration, what: &str, holds: impl Fn() -> bool) {
     let begin = Instant::now();
     while !holds() {
@@ -300,7 +300,7 @@ pub(crate) fn until_within(patience: Duration, what: &str, holds: impl Fn() -> b
     }
 }
 
-/// Processes on this machine whose environment or command line mentions the text.
+/// Processes on this machine whose environment or command line contains the text.
 pub(crate) fn processes_with(mark: &str) -> Vec<i32> {
     let mentions = |pid: &i32| {
         let read = |name: &str| {
@@ -316,8 +316,7 @@ pub(crate) fn processes_with(mark: &str) -> Vec<i32> {
     pids.filter(mentions).collect()
 }
 
-/// Ends what a failed test would leave behind: daemons, executors and ranks, all found by the cluster's
-/// folder.
+/// Ends what a failed test leaves behind: daemons, executors and ranks, found by the cluster's directory.
 impl Drop for Cluster {
     fn drop(&mut self) {
         for daemon in self.workers.iter_mut().chain([&mut self.head]) {

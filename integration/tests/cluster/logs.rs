@@ -1,4 +1,4 @@
-//! What jobs print, while they run and afterwards.
+//! Output of jobs, while they run and afterwards.
 
 use std::io::{BufRead, BufReader};
 use std::process::Stdio;
@@ -50,7 +50,7 @@ fn a_slow_reader_never_slows_a_job() {
     let go = cluster.path("go");
     let script = format!("until test -e {go}; do sleep 0.05; done; yes 0123456789 | head -c 20000000");
     let job = cluster.submit(&[], &script);
-    // Follows, and never reads.
+    // A follower that never reads its pipe.
     let mut reader = cluster.command(&["logs", "-f", &job]).stdout(Stdio::piped()).spawn().unwrap();
     std::fs::write(&go, "").unwrap();
     assert_eq!(cluster.end(&job)["state"], "COMPLETED");

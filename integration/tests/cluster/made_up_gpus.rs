@@ -1,4 +1,4 @@
-//! Made-up GPUs have memory that is counted: who shares one, who gets it alone, and what screens say of them.
+//! Simulated GPUs (`--devices sim:…`) have memory that is counted: which jobs share one, and what screens say.
 
 use serde_json::{Value, json};
 
@@ -6,7 +6,7 @@ use crate::kit::{Cluster, until};
 
 const ENDLESS: &str = "sleep 1000";
 
-/// A cluster with one made-up GPU and these rules for sharing it.
+/// A cluster with one simulated GPU and these sharing rules.
 fn cluster(flags: &[&str]) -> Cluster {
     let mut cluster = Cluster::start(&[]);
     cluster.add_worker_with("sim:1xH200-141G", flags);

@@ -1,7 +1,7 @@
 //! The real binary as real processes on loopback: a head, workers, and the command line, as people use them.
 //!
-//! Every cluster lives in a temporary folder and on a port of its own. Nothing sleeps to be right: tests wait
-//! for what they expect, and fail when it does not come within a generous time.
+//! Every cluster has a temporary directory and a port of its own. No test sleeps to become correct: tests wait
+//! for a condition and fail when it does not hold within a generous limit.
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on ends here")]
 
 mod a_srpt;

@@ -1,4 +1,4 @@
-//! `cohabit profile` on a fake GPU: what it measures, what it leaves out, and how it stops.
+//! `cohabit profile` on a fake GPU: what it measures, what it skips, and how it stops.
 
 use std::fs;
 use std::path::PathBuf;
@@ -12,7 +12,7 @@ use tempfile::TempDir;
 
 use crate::kit::{CommandOutput, cohabit, processes_with, until};
 
-/// A machine with one fake GPU, and a table to fill.
+/// A machine with one fake GPU, and the path of the table.
 struct Bench {
     folder: TempDir,
     installed: Installed,
@@ -74,7 +74,7 @@ impl Bench {
         lines.map(|cells| headings.iter().cloned().zip(cells).collect()).collect()
     }
 
-    /// Members of all sets that shared in this way.
+    /// Members of all sets with this kind of sharing.
     fn sets(&self, sharing: &str) -> Vec<Vec<String>> {
         let rows = self.rows();
         let ours: Vec<&Row> = rows.iter().filter(|row| row["sharing"] == sharing).collect();
@@ -89,13 +89,13 @@ impl Bench {
         serde_json::from_slice(&fs::read(self.folder.path().join("t.csv.json")).unwrap()).unwrap()
     }
 
-    /// Nothing of what was started is left: no workload, no MPS daemon.
+    /// Checks that no workload and no MPS daemon is left.
     fn nothing_is_left(&self) {
         until("nothing is left", || processes_with(&self.folder.path().display().to_string()).is_empty());
     }
 }
 
-/// Ends what a failed test would leave behind.
+/// Ends what a failed test leaves behind.
 impl Drop for Bench {
     fn drop(&mut self) {
         for pid in processes_with(&self.folder.path().display().to_string()) {

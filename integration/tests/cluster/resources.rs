@@ -1,4 +1,4 @@
-//! What a head and its people rely on runs out: the disk, file descriptors, its attention for ends.
+//! Resources of the head run out: disk space, file descriptors, and a flood of ends.
 
 use std::fs::File;
 use std::net::TcpStream;
@@ -8,7 +8,7 @@ use std::process::{Command, Output};
 
 use crate::kit::*;
 
-/// Moves the head onto a small disk, if the system allows that.
+/// Moves the head's state to a small disk, if the system permits it.
 fn onto_small_disk(cluster: &mut Cluster) -> Option<SmallDisk> {
     let at = cluster.folder().join("head");
     cluster.kill_head();
@@ -26,7 +26,7 @@ fn run(command: &mut Command) -> Output {
     command.output().unwrap()
 }
 
-/// A job that runs until the file `go` is there, and leaves the file `gone`.
+/// A job that runs until the file `go` exists, and creates the file `gone`.
 fn waiting(cluster: &Cluster) -> String {
     let (go, gone) = (cluster.path("go"), cluster.path("gone"));
     let job = cluster.submit(&[], &format!("until test -e {go}; do sleep 0.05; done; touch {gone}"));
@@ -39,7 +39,7 @@ fn let_go(cluster: &Cluster) {
     cluster.until_file("gone");
 }
 
-/// Submits until the head refuses, which has to be soon; what it accepted, and why it refused.
+/// Submits until the head refuses, which must be soon. Returns the accepted jobs and the refusal.
 fn submit_until_refused(cluster: &Cluster) -> (Vec<String>, CommandOutput) {
     let mut accepted = Vec::new();
     loop {
@@ -88,7 +88,7 @@ fn a_head_that_is_killed_while_its_disk_is_full_keeps_every_promise() {
     assert!(accepted.iter().all(|job| cluster.state(job) == "HELD"));
 }
 
-/// Starts a head in the folder, which has no room for it.
+/// Starts a head in a directory on a full disk.
 fn start_without_room(folder: &Path) {
     let start = ["head", "start", "--listen", "127.0.0.1:0", "--state", "head"];
     let refused = CommandOutput::from(run(cohabit(folder).args(start)));
@@ -167,7 +167,7 @@ fn head_of(folder: &Path) -> String {
 #[test]
 fn a_thousand_jobs_may_end_at_once() {
     let cluster = Cluster::start(&["host:1"]);
-    // Whoever opens it to read waits for the one who opens it to write.
+    // A reader of a FIFO blocks in open until a writer opens it.
     let (gate, arrivals) = (cluster.path("gate"), cluster.path("arrivals"));
     assert!(run(Command::new("mkfifo").arg(&gate)).status.success());
     let script = format!("echo here >> {arrivals}; read line < {gate}; exit 0");
@@ -180,8 +180,8 @@ fn a_thousand_jobs_may_end_at_once() {
     });
 }
 
-/// Opens the gate for all who wait there now.
+/// Releases every process that is blocked in open.
 fn let_through(gate: &str) {
-    // Without anybody who waits it does not open.
+    // Without a reader, a non-blocking open for writing fails.
     drop(File::options().write(true).custom_flags(nix::libc::O_NONBLOCK).open(gate));
 }

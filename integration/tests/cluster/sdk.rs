@@ -5,14 +5,14 @@ use std::process::Command;
 
 use crate::kit::*;
 
-/// An example, which `cargo test --workspace` has built.
+/// The path of an example that `cargo test --workspace` has built.
 fn example(name: &str) -> PathBuf {
     let example = binary().with_file_name("examples").join(name);
     assert!(example.exists(), "{} is missing: run `cargo test --workspace`", example.display());
     example
 }
 
-/// What the example prints, messages after data.
+/// Runs the example. Returns its stdout, then its stderr.
 fn run(cluster: &Cluster, name: &str, arguments: &[&str]) -> String {
     let mut command = Command::new(example(name));
     command.env_clear().env("PATH", std::env::var("PATH").unwrap()).env("HOME", cluster.folder());

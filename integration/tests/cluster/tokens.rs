@@ -1,4 +1,4 @@
-//! Who may do what.
+//! Permissions of tokens.
 
 use std::os::unix::fs::PermissionsExt;
 

@@ -1,13 +1,13 @@
-//! A worker whose disk is full: nothing that runs is lost, and what cannot start is tried again.
+//! A worker whose disk is full: running jobs go on, and jobs that cannot start are tried again.
 //!
-//! The disk is a small file system in memory. Where mounting one is not permitted, these tests say so and
-//! prove nothing.
+//! The disk is a small file system in memory. Where mounting one is not permitted, these tests are skipped
+//! with a message.
 
 use std::fs;
 
 use crate::kit::{Cluster, SmallDisk, until};
 
-/// A cluster whose one worker keeps its state on a small disk.
+/// A cluster with one worker whose state is on a small disk.
 fn with_small_disk() -> Option<(SmallDisk, Cluster)> {
     let mut cluster = Cluster::with_head(&["--policy", "fifo"], &[]);
     let state = cluster.folder().join("worker0");

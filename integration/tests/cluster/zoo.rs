@@ -1,21 +1,21 @@
-//! The zoo of PyTorch workloads as jobs; without PyTorch a line says that this was skipped.
+//! The PyTorch workload zoo as jobs. Skipped, with a message, where PyTorch is not installed.
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
 use crate::kit::*;
 
-/// Python, as `PYTHON` says or as it is usually called.
+/// The Python interpreter: `$PYTHON`, or `python3`.
 fn python() -> String {
     std::env::var("PYTHON").unwrap_or_else(|_| "python3".into())
 }
 
-/// The folder from which the zoo is imported.
+/// The directory from which the zoo is imported.
 fn programs() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).parent().unwrap().join("examples/pytorch")
 }
 
-/// Whether Python can import PyTorch; says so where it cannot.
+/// Whether Python can import PyTorch. Says so if not.
 #[expect(clippy::print_stderr, reason = "whoever reads the tests has to know what was not tested")]
 fn has_torch() -> bool {
     let imported = Command::new(python()).args(["-c", "import torch"]).stderr(Stdio::null()).status();

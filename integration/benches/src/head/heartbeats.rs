@@ -9,7 +9,7 @@ use crate::figures::print_figure;
 use crate::scripted_worker::ScriptedWorker;
 
 const WORKERS: u64 = 200;
-/// Until what joining cost is over.
+/// Time for the cost of joining to pass.
 const SETTLED: Duration = Duration::from_secs(2);
 const SPAN: Duration = Duration::from_secs(20);
 

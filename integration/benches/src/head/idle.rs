@@ -1,4 +1,4 @@
-//! A head that has nothing to do: its memory and its processor time, with a worker that beats its heart.
+//! An idle head: memory and processor time, with one worker that sends heartbeats.
 
 use std::time::{Duration, Instant};
 

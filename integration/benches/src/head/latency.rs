@@ -1,4 +1,4 @@
-//! From the submission of a lonely job to the order that starts it.
+//! Latency from the submission of a single job to the order that starts it.
 
 use std::time::Instant;
 

@@ -11,7 +11,7 @@ pub(crate) mod throughput;
 use cohabit_net::{ClientServiceClient, context_for};
 use cohabit_types::{Array, JobId, JobSpec, Reply, Request, Span, Submit};
 
-/// How long any call may take.
+/// Time limit of a call.
 const LIMIT: Span = Span::from_secs(60);
 
 /// A job that does nothing.

@@ -1,4 +1,4 @@
-//! How long a head that was killed takes to be ready again, with 100,000 single jobs in its journal.
+//! Recovery time of a killed head with 100,000 single jobs in its journal.
 
 use std::time::Duration;
 
@@ -11,7 +11,7 @@ use crate::figures::{median, millis, print_figure};
 use crate::scripted_worker::{ScriptedWorker, ranks_of, started};
 
 const JOBS: usize = 100_000;
-/// Of them ended and run; all others wait.
+/// Jobs that ended, and jobs that run; all others are pending.
 const ENDED: usize = 60_000;
 const RUNNING: usize = 64;
 const LINKS: usize = 8;
@@ -47,7 +47,7 @@ pub(crate) async fn bench() {
     print_figure("head-recovery", &what, &value);
 }
 
-/// This link's part of the jobs.
+/// Submits this link's share of the jobs.
 async fn submit_many(link: &ClientServiceClient) {
     let one = |_| async {
         for _ in 0..JOBS / LINKS / IN_FLIGHT {

@@ -1,4 +1,4 @@
-//! Durable submissions: how many single jobs a second, and how long a large array takes.
+//! Durable submissions: single jobs per second, and the time for a large array.
 
 use std::time::{Duration, Instant};
 
@@ -16,7 +16,7 @@ const EACH: usize = 4_000;
 const ROUNDS: usize = 3;
 const MEMBERS: u32 = 100_000;
 
-/// Single jobs over eight connections, with so many under way on each.
+/// Single jobs over eight connections, with this many calls in flight on each.
 pub(crate) async fn single() {
     for in_flight in [1, 8, 32] {
         let mut rates = Vec::new();
@@ -52,7 +52,7 @@ pub(crate) async fn single() {
     }
 }
 
-/// Makes `count` calls, `in_flight` of them at once; how long each took.
+/// Makes `count` calls, `in_flight` at a time. Returns the duration of each.
 async fn pipelined<C: Future<Output = Duration>>(
     count: usize,
     in_flight: usize,

@@ -1,5 +1,5 @@
-//! How many short jobs the head alone can pass through: an array, and a worker that ends each member as soon
-//! as it is told to start it.
+//! Throughput of the head alone: an array, and a scripted worker that ends each member as soon as it is
+//! ordered.
 
 use std::time::Instant;
 

@@ -22,7 +22,7 @@ pub(crate) async fn bench() {
     for _ in 0..TIMES {
         let path = fifo.clone();
         let begin = Instant::now();
-        // To be opened, a pipe waits for its other end: for the job.
+        // Opening a FIFO for reading blocks until the job opens it for writing.
         let heard = tokio::task::spawn_blocking(move || {
             File::open(path).unwrap().read_to_end(&mut Vec::new()).unwrap();
             begin.elapsed()

@@ -1,4 +1,4 @@
-//! A worker that has nothing to do: its memory and its processor time, and its executor's.
+//! An idle worker: memory and processor time of the daemon and of its waiting executor.
 
 use std::time::{Duration, Instant};
 

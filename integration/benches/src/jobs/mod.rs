@@ -1,7 +1,7 @@
-//! What people feel: a head, a worker, the `cohabit` command, and programs that do nothing.
+//! End-to-end figures: a head, a worker, the `cohabit` command, and programs that do nothing.
 //!
-//! The yardstick is what the same machine can do at best in the same run: one program after the other,
-//! started by `posix_spawn` and waited for.
+//! The baseline is measured in the same run: one program after the other, started by `posix_spawn` and waited
+//! for.
 
 pub(crate) mod array;
 pub(crate) mod command;

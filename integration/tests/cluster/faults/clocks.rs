@@ -1,6 +1,7 @@
-//! Clocks that step by an hour while jobs run: spans keep their length, and no story is told backwards.
+//! Clocks that step by an hour while jobs run: durations keep their length, and times in a job history never
+//! fall.
 //!
-//! The daemons live by a clock that the test sets; ranks and executors by the machine's own.
+//! The daemons use a clock that the test sets; ranks and executors use the machine's clock.
 
 use jiff::{Timestamp, ToSpan};
 use serde_json::Value;
@@ -9,7 +10,7 @@ use crate::kit::*;
 
 const HOUR: i64 = 3_600;
 
-/// Times of the job's story never fall.
+/// Checks that the times in the job's history never fall.
 fn assert_told_in_order(cluster: &Cluster, job: &str) {
     let told = cluster.json(&["explain", job]);
     let at = |chapter: &Value| chapter["at"].as_str().unwrap().parse().unwrap();
@@ -68,8 +69,8 @@ fn a_job_is_told_its_end_by_the_clock_that_it_can_read() {
     }
 }
 
-/// A job that begins a second from now, by a clock that is so many seconds ahead: when it has run, the head
-/// has looked at its deadlines.
+/// Runs a job that begins a second from now, by a clock that is this many seconds ahead. When it has run, the
+/// head has checked its deadlines.
 fn a_deadline_comes(cluster: &Cluster, ahead: i64) {
     let begin = Timestamp::now().checked_add((ahead + 1).seconds()).unwrap().to_string();
     let job = cluster.submit(&["--begin", &begin], "true");

@@ -1,16 +1,16 @@
-//! Executors that die, and processes that a rank leaves behind: of an attempt that has ended nothing is left.
+//! Executors that die, and processes that a rank leaves behind: nothing of an ended attempt survives.
 
 use serde_json::Value;
 
 use crate::kit::*;
 
-/// Shell that starts a process which leaves the rank in every way there is: a session of its own, no parent,
-/// nothing open. It carries this mark.
+/// A script that starts a process which detaches from the rank in every way: a session of its own, no
+/// parent, no open files. The process has this mark in its environment.
 fn stray(mark: &str) -> String {
     format!("(setsid sh -c 'sleep 1000; : {mark}' <&- >&- 2>&- &)")
 }
 
-/// The same for one that has forgotten its environment, too.
+/// The same for a process that also cleared its environment.
 fn nameless_stray(mark: &str) -> String {
     format!("(env -i setsid sh -c 'sleep 1000; : {mark}' <&- >&- 2>&- &)")
 }
@@ -19,7 +19,7 @@ fn mark(cluster: &Cluster) -> String {
     format!("mark-{}", cluster.folder().file_name().unwrap().to_str().unwrap().trim_start_matches('.'))
 }
 
-/// Waits until so many strays run, besides the shells that mention them.
+/// Waits until this many detached processes run, not counting the shells that mention them.
 fn until_strays(mark: &str, count: usize) {
     let of = |pid: &i32| std::fs::read_to_string(format!("/proc/{pid}/cmdline")).unwrap_or_default();
     let is_stray = |pid: &i32| of(pid).starts_with("sh\0-c\0sleep 1000; :");

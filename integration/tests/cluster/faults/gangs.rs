@@ -1,4 +1,4 @@
-//! One part of a gang fails: all of it stops, and all of it starts again; never half.
+//! One rank of a gang fails: the whole gang stops and starts again, never part of it.
 
 use serde_json::Value;
 
@@ -15,7 +15,7 @@ fn completed_in(ended: &Value, attempt: u64) {
     );
 }
 
-/// Lets the second attempt come to its end, once all of it runs.
+/// Lets the second attempt end once all of its ranks run.
 fn second_is_whole(cluster: &Cluster, job: &str, book: &AttemptLog, ranks: u32) {
     until_within(3 * TIMEOUT, "all start again", || book.started(2).len() == ranks as usize);
     book.go();
@@ -63,7 +63,7 @@ fn a_gang_lives_through_a_link_of_one_of_its_nodes_that_is_cut_for_a_while() {
     assert_eq!(book.until_started(1, 4), pids);
 }
 
-/// Two gangs at once, for both have to wait until their nodes are given up.
+/// Tests two gangs at once, because both must wait until their nodes are given up.
 #[test]
 fn a_gang_whose_node_vanishes_or_stays_cut_off_stops_as_a_whole_and_starts_again_as_a_whole() {
     let mut cluster = Cluster::with_head(&["--policy", "fifo", "--lost-after", "1s"], &[]);

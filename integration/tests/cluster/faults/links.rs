@@ -1,4 +1,4 @@
-//! Links that break: for shorter than ranks go on without the head, and for longer.
+//! Links that break, for less than `orphan-grace` and for longer.
 
 use crate::kit::*;
 
@@ -46,9 +46,8 @@ fn a_link_that_is_silent_for_a_while_disturbs_nobody() {
     assert_eq!(books.each_ref().map(|book| book.until_started(1, 1)), pids);
 }
 
-/// Three nodes go in three ways: one behind a wire that is cut, one behind a wire that falls silent, and one
-/// whose daemon hangs. The jobs write down their ends, so it is they who say that they were over before they
-/// began anew.
+/// Three nodes fail in three ways: one behind a cut link, one behind a silent link, and one whose daemon
+/// hangs. The jobs record their own ends, which proves that each ended before it started again.
 #[test]
 fn a_job_that_the_head_cannot_reach_for_long_is_stopped_and_only_then_runs_elsewhere() {
     let mut cluster = Cluster::with_head(&["--policy", "fifo", "--lost-after", "1s"], &[]);

@@ -1,4 +1,4 @@
-//! Whatever dies, no job is lost and none runs twice.
+//! Faults: whatever dies, no job is lost and none runs twice.
 //!
 //! ```text
 //! daemons      heads and workers that die or are stopped while jobs run

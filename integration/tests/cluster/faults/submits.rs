@@ -1,11 +1,11 @@
-//! A head that dies the moment it has acknowledged a submit.
+//! A head that is killed right after it acknowledged a submit.
 
 use std::io::{BufRead, BufReader};
 use std::process::Stdio;
 
 use crate::kit::*;
 
-/// How often it dies.
+/// How many times the head is killed.
 const ROUNDS: usize = 10;
 
 #[test]

@@ -1,14 +1,14 @@
-//! Many short jobs, and daemons that are killed while they come and go: each of them runs once.
+//! Many short jobs while daemons are killed: each job runs once.
 
 use crate::kit::*;
 
 /// Members of the array.
 const MEMBERS: usize = 160;
-/// How often daemons are killed meanwhile.
+/// How many times daemons are killed meanwhile.
 const DEATHS: usize = 8;
 
-/// Kills this one after so many members have written down that they ran, again and again. No rank and no
-/// executor is hurt: so who was started has run, and nobody may run twice.
+/// Kills this daemon repeatedly, each time after this many more members recorded that they ran. Ranks and
+/// executors are not killed, so every started member runs, and none may run twice.
 fn members_run_once_while(devices: &[&str], kill_and_restart: impl Fn(&mut Cluster, usize)) {
     let mut cluster = Cluster::start(devices);
     let written = cluster.path("ran");

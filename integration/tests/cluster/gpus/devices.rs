@@ -1,4 +1,4 @@
-//! What a worker finds, and what it does when there is nothing to find.
+//! GPU discovery, and what a worker does without GPUs.
 
 use cohabit_fakes::{FakeGpu, FakeWorld, LibraryStart, Mig, examples};
 use serde_json::json;
@@ -27,7 +27,7 @@ fn a_divided_gpu_is_shared_by_nobody() {
     assert_eq!(device["sharing"], "alone", "{device}");
 }
 
-/// A cluster whose worker looks for GPUs with a driver in this state.
+/// Starts a cluster whose worker finds a driver in this state.
 fn with_driver(start: LibraryStart) -> (Cluster, String) {
     let mut cluster = Cluster::start(&[]);
     let world = FakeWorld::create(&cluster.folder().join("world"), vec![FakeGpu::numbered(0)]).unwrap();

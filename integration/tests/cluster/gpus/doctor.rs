@@ -5,7 +5,7 @@ use serde_json::Value;
 
 use super::kit::GpuCluster;
 
-/// The findings of one matter.
+/// The findings on one topic.
 fn on<'a>(matter: &str, findings: &'a [Value]) -> Vec<&'a Value> {
     findings.iter().filter(|finding| finding["matter"] == matter).collect()
 }

@@ -1,4 +1,4 @@
-//! Where MPS cannot be had: time slicing, with a watchdog, and said so; or not at all, for those who insist.
+//! Without MPS: time slicing with a watchdog, reported as unenforced; or a refusal for jobs with `--enforced`.
 
 use cohabit_fakes::StartScript;
 

@@ -42,7 +42,7 @@ fn a_server_that_does_not_come_back_is_started_anew() {
     assert_eq!(gpus.cluster.end(&next)["state"], "COMPLETED");
 }
 
-/// Two jobs share a GPU; something of its MPS is killed. Both run to their end, and it costs them no retry.
+/// Two jobs share a GPU while a process of its MPS is killed. Both complete without using up a retry.
 fn both_live_through_the_death_of(program: &str) {
     let gpus = GpuCluster::start(1);
     let jobs = [(); 2].map(|()| gpus.submit(&PART, &[&STEPS[..], &["--checkpoint"]].concat()));

@@ -1,12 +1,12 @@
-//! Jobs that share GPUs by what is known of them: told by a table, and learned while they run.
+//! Co-location by predicted slowdown: from a table, and learned while jobs run.
 
 use serde_json::{Value, json};
 
 use super::kit::GpuCluster;
 use crate::kit::{Cluster, TIMEOUT, until, until_within};
 
-/// Measured on such a GPU: `heavy` jobs slow each other down to half their speed, and nobody else. Of `sly`
-/// ones, too, it says that they harm nobody.
+/// Measurements on this GPU: `heavy` jobs halve each other's speed and slow no other job. For `sly` jobs the
+/// table wrongly says that they slow no job either.
 const MEASURED: &str = "\
 set,gpu,sharing,model,batch,solo_rate,rate,solo_mem,mem,solo_util,util,feasible
 1,fake h200 (not a gpu),mps,heavy,32,50,25,,,,,true
@@ -17,7 +17,7 @@ set,gpu,sharing,model,batch,solo_rate,rate,solo_mem,mem,solo_util,util,feasible
 3,fake h200 (not a gpu),mps,sly,32,50,49,,,,,true
 ";
 
-/// Its wall time does not matter: it takes steps until it is stopped, and goes on where it was.
+/// Takes steps until it is stopped, and resumes from its checkpoint.
 const ENDLESS: [&str; 5] = ["--steps", "1000000", "--rate", "50", "--checkpoint"];
 
 fn start(gpus: u8) -> GpuCluster {
@@ -33,7 +33,7 @@ fn start(gpus: u8) -> GpuCluster {
     GpuCluster::of(cluster, gpus, &[], |_| {})
 }
 
-/// Submits a job that shares and trains this.
+/// Submits a job that shares a GPU and trains this model.
 fn train(gpus: &GpuCluster, model: &str, flags: &[&str], client: &[&str]) -> String {
     let file = format!("{model}.toml");
     let flags = [&["--gpus", "0.3", "--model", &file], flags].concat();
@@ -67,20 +67,20 @@ fn a_pair_that_turns_out_to_harm_each_other_is_separated_and_stays_apart() {
     let gpus = start(1);
     let client = [&ENDLESS[..], &["--mps-factor", "2"]].concat();
     let first = train(&gpus, "sly", &MEMORY, &client);
-    // What it does alone has to be known first.
+    // The rate alone must be measured first.
     until("the first has run for a while", || {
         gpus.cluster.show(&first)["progress"]["step"].as_u64() > Some(500)
     });
     let second = train(&gpus, "sly", &MEMORY, &client);
     assert_eq!(device(&gpus, &second), device(&gpus, &first), "the table says that they get on");
-    // Two stretches of their common life, the second of twenty seconds, have to show it.
+    // Two co-location samples, the second of twenty seconds, must show the slowdown.
     until_within(3 * TIMEOUT, "the one that came last has left", || {
         let shown = gpus.cluster.show(&second);
         shown["state"] == "PENDING" && shown["attempt"] == 1
     });
     let told = gpus.cluster.ok(&["explain", &second]);
     assert!(told.contains(&format!("job {first}")), "{told}");
-    // It is remembered: the two do not meet again, and once the first has gone the other goes on.
+    // The head remembers: the two are not co-located again, and the second job continues after the first.
     assert_eq!(gpus.cluster.state(&first), "RUNNING");
     gpus.cluster.ok(&["cancel", &first]);
     gpus.until_steps(&second, 2);
@@ -94,7 +94,7 @@ fn a_job_that_says_nothing_of_memory_shares_once_it_is_known() {
     let first = train(&gpus, "light", &[], &short);
     device(&gpus, &first);
     let meanwhile = train(&gpus, "light", &[], &short);
-    // Nobody knows yet how much memory it takes: it has the GPU for itself, and the next one waits.
+    // Its memory is unknown: it has the GPU to itself, and the next job waits.
     assert_eq!(gpus.cluster.show(&first)["sharing"], json!(null));
     assert_eq!(gpus.cluster.state(&meanwhile), "PENDING");
     gpus.cluster.ok(&["wait", &first]);
@@ -136,7 +136,7 @@ fn a_head_without_settings_lets_jobs_share_that_ask_for_little_and_says_what_it_
     let refused = gpus.cluster.run(&["models", "use", "7"]);
     assert!(refused.code != 0 && refused.stderr.contains('7'), "{}", refused.stderr);
     gpus.cluster.ok(&["models", "use", "base"]);
-    // Two that ask for most of it stay apart.
+    // Two jobs that request most of the memory do not share.
     let much = ["--gpus", "0.35", "--gpu-mem", "10G", "--max-slowdown", "1.01"];
     let third = gpus.submit(&much, &ENDLESS);
     until("it says why it waits", || gpus.cluster.ok(&["explain", &third]).contains("1.01"));

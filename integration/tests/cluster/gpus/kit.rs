@@ -1,4 +1,4 @@
-//! A cluster whose worker finds fake GPUs, and the words of its tests.
+//! A cluster whose worker finds fake GPUs, with the actions and checks that tests use.
 
 use cohabit_fakes::{FakeGpu, FakeWorld, Installed, examples};
 use nix::sys::signal::{Signal, kill};
@@ -7,28 +7,28 @@ use serde_json::Value;
 
 use crate::kit::{Cluster, until};
 
-/// A head and one worker, in a made-up world of GPUs.
+/// A head and one worker with fake GPUs.
 pub(super) struct GpuCluster {
     pub(super) cluster: Cluster,
     pub(super) world: FakeWorld,
     installed: Installed,
 }
 
-/// What a job that shares asks for.
+/// The flags of a job that shares a GPU.
 pub(super) const PART: [&str; 4] = ["--gpus", "0.3", "--gpu-mem", "20G"];
 
 impl GpuCluster {
-    /// So many GPUs, each as it comes.
+    /// Starts a cluster with this many GPUs in their default state.
     pub(super) fn start(gpus: u8) -> GpuCluster {
         GpuCluster::with(gpus, &[], |_| {})
     }
 
-    /// So many GPUs, each changed by this, and a worker with these flags.
+    /// Starts a cluster with this many GPUs, each changed by `change`, and a worker with these flags.
     pub(super) fn with(gpus: u8, flags: &[&str], change: impl Fn(&mut FakeGpu)) -> GpuCluster {
         GpuCluster::of(Cluster::start(&[]), gpus, flags, change)
     }
 
-    /// The same for a head that runs already.
+    /// The same for a head that is already running.
     pub(super) fn of(
         cluster: Cluster,
         gpus: u8,
@@ -48,7 +48,7 @@ impl GpuCluster {
         gpu_cluster
     }
 
-    /// A worker that finds NVIDIA's programs and library in the made-up world.
+    /// Adds a worker that finds the fakes in place of NVIDIA's programs and library.
     pub(super) fn add_worker(&mut self, flags: &[&str]) {
         let search_path = self.installed.search_path();
         let library = self.installed.nvml.display().to_string();
@@ -56,7 +56,7 @@ impl GpuCluster {
         self.cluster.add_worker_in(&[("PATH", &search_path)], "auto", &flags);
     }
 
-    /// Another machine, with so many GPUs in a world of their own; their numbers begin with this.
+    /// Adds another machine with this many GPUs; their numbers start here.
     pub(super) fn add_machine(&mut self, first: u8, gpus: u8) -> FakeWorld {
         let folder = self.cluster.folder().join(format!("world{first}"));
         let world =
@@ -68,12 +68,12 @@ impl GpuCluster {
         world
     }
 
-    /// What `doctor` finds on the worker's machine, by matter.
+    /// The findings of `doctor` on the worker's machine, by topic.
     pub(super) fn doctor(&self, flags: &[&str]) -> Vec<Value> {
         let library = self.installed.nvml.display().to_string();
         let arguments = [&["doctor", "--output", "json", "--nvml-library", &library][..], flags].concat();
         let mut command = self.cluster.command(&arguments);
-        // A probe that failed leaves its logs in the folder for what is temporary.
+        // A failed probe keeps its logs in the temporary directory.
         command.env("PATH", self.installed.search_path()).env("TMPDIR", self.cluster.folder());
         let output = command.output().unwrap();
         let document: Value = serde_json::from_slice(&output.stdout).unwrap();
@@ -85,19 +85,19 @@ impl GpuCluster {
         self.world.gpus()[number].uuid.clone()
     }
 
-    /// Submits a fake training with these arguments; the job's number.
+    /// Submits a fake training with these arguments. Returns the job's number.
     pub(super) fn submit(&self, flags: &[&str], client: &[&str]) -> String {
         let program = self.installed.client.display().to_string();
         let arguments = [&["submit", "--output", "quiet"], flags, &["--", &program], client].concat();
         self.cluster.ok(&arguments).trim().to_owned()
     }
 
-    /// One that takes steps until it is stopped.
+    /// Submits a fake training that runs until it is stopped.
     pub(super) fn submit_endless(&self, flags: &[&str]) -> String {
         self.submit(flags, &["--steps", "1000000", "--rate", "50"])
     }
 
-    /// What `nodes` says of the GPU of this number.
+    /// The entry of `nodes` for the GPU of this number.
     pub(super) fn device(&self, number: usize) -> Value {
         let uuid = self.uuid(number);
         let nodes = self.cluster.json(&["nodes"]);
@@ -110,37 +110,37 @@ impl GpuCluster {
         until(&format!("GPU {number} is {health}"), || self.device(number)["health"] == health);
     }
 
-    /// Waits until the job's limits are known to be so.
+    /// Waits until `show` reports this state of enforcement for the job.
     pub(super) fn until_sharing(&self, job: &str, sharing: &str) {
         until(&format!("job {job} shares {sharing}"), || self.cluster.show(job)["sharing"] == sharing);
     }
 
-    /// Waits until the job has taken a step in this attempt.
+    /// Waits until the job has reported a step in this attempt.
     pub(super) fn until_steps(&self, job: &str, attempt: u64) {
         let steps =
             |shown: &Value| shown["attempt"] == attempt && shown["progress"]["step"].as_u64() > Some(0);
         until(&format!("job {job} takes steps"), || steps(&self.cluster.show(job)));
     }
 
-    /// Waits until so many processes are clients of the GPU's MPS server.
+    /// Waits until the GPU's MPS server has this many clients.
     pub(super) fn until_clients(&self, number: usize, count: usize) -> Vec<i32> {
         let uuid = self.uuid(number);
         until(&format!("{count} client(s) on GPU {number}"), || self.world.clients(&uuid).len() == count);
         self.world.clients(&uuid)
     }
 
-    /// What a job found in its environment.
+    /// The value of a variable in a job's environment.
     pub(super) fn environment_of(&self, flags: &[&str]) -> String {
         let arguments = [&["run"][..], flags, &["--", "env"]].concat();
         self.cluster.ok(&arguments)
     }
 
-    /// The processes of MPS daemons and servers of this world.
+    /// The processes of this cluster's fake MPS daemons and servers.
     pub(super) fn mps_processes(&self) -> Vec<i32> {
         self.mps_processes_of("nvidia-cuda-mps")
     }
 
-    /// Those of them whose command line says this.
+    /// The ones whose command line contains this.
     pub(super) fn mps_processes_of(&self, program: &str) -> Vec<i32> {
         let bin = self.installed.bin.display().to_string();
         let mine = crate::kit::processes_with(&bin).into_iter();
@@ -148,13 +148,13 @@ impl GpuCluster {
     }
 }
 
-/// Of a process that may be gone.
+/// The command line of a process that may have ended.
 fn command_line(pid: i32) -> String {
     let bytes = std::fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default();
     String::from_utf8_lossy(&bytes).into_owned()
 }
 
-/// MPS daemons outlive their worker, as they should; not their test.
+/// MPS daemons outlive their worker by design; the test must end them.
 impl Drop for GpuCluster {
     fn drop(&mut self) {
         for pid in self.mps_processes() {

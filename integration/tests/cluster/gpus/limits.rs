@@ -1,4 +1,4 @@
-//! Memory limits: who asks for too much ends, and nobody else notices.
+//! Memory limits: a job that takes too much ends, and its neighbors are not affected.
 
 use super::kit::{GpuCluster, PART};
 

@@ -1,4 +1,4 @@
-//! A worker that dies while jobs share its GPUs, and its next life.
+//! A worker that is killed while jobs share its GPUs, and restarted.
 
 use super::kit::{GpuCluster, PART};
 use crate::kit::until;

@@ -1,4 +1,4 @@
-//! Several jobs on one GPU: under MPS, within limits, and only as many as may.
+//! Several jobs on one GPU: under MPS, within limits, and at most `--max-sharing`.
 
 use std::path::Path;
 
@@ -22,7 +22,7 @@ fn two_jobs_share_a_gpu_within_limits_that_are_seen_to_be_enforced() {
     let device = gpus.device(0);
     assert_eq!(device["sharing"], "enforced", "{device}");
     gpus.cluster.ok(&["cancel", &one, &other]);
-    // Nobody is left: the daemon goes after a while, and with it its server.
+    // No client is left: the daemon stops after a while, and its server with it.
     until("the MPS daemon has gone", || gpus.mps_processes().is_empty());
 }
 
@@ -108,7 +108,7 @@ fn how_fast_jobs_got_on_together_is_in_the_history() {
     until("both were seen together", || together(&history, &beside, &alone));
 }
 
-/// Whether the history says how fast a job got on beside just this other one.
+/// Whether the history has the rate of a job beside exactly this other job.
 fn together(history: &Path, job: &str, other: &str) -> bool {
     let opened = Connection::open_with_flags(history, OpenFlags::SQLITE_OPEN_READ_ONLY).unwrap();
     let asked = "SELECT count(*) FROM stretches WHERE job = ?1 AND neighbours = json_array(?2) \

@@ -1,21 +1,20 @@
-//! A book in which a job's own ranks write down when they start and end: what happened, told by those to whom
-//! it happened.
+//! A log file in which a job's own ranks record their starts and ends.
 //!
-//! A rank that starts looks for processes of earlier attempts that still live, and writes them down, too. So
-//! the book alone proves that no attempt ran beside another.
+//! A rank that starts also records every process of an earlier attempt that is still alive. The file alone
+//! therefore proves that no two attempts ran at the same time.
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
 use super::{Cluster, until};
 
-/// The book of one job.
+/// The log file of one job.
 pub(crate) struct AttemptLog {
     path: PathBuf,
     go: PathBuf,
 }
 
-/// A line of it.
+/// A line of the log.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct AttemptLogEntry {
     /// `start`, `end`, or `beside` of a process of an earlier attempt.
@@ -26,7 +25,7 @@ pub(crate) struct AttemptLogEntry {
 }
 
 impl Cluster {
-    /// A book of this name.
+    /// An empty log of this name.
     pub(crate) fn book(&self, name: &str) -> AttemptLog {
         let book =
             AttemptLog { path: self.folder().join(name), go: self.folder().join(format!("{name}.go")) };
@@ -36,7 +35,7 @@ impl Cluster {
 }
 
 impl AttemptLog {
-    /// A script that runs until it may go, or is asked to end; it writes down both.
+    /// A script that runs until `go` or SIGTERM, and records its start and end.
     pub(crate) fn script(&self) -> String {
         let (book, go) = (self.path.display(), self.go.display());
         format!(
@@ -52,7 +51,7 @@ impl AttemptLog {
         )
     }
 
-    /// Every rank may come to its end by itself.
+    /// Lets every rank end by itself.
     pub(crate) fn go(&self) {
         std::fs::write(&self.go, "").unwrap();
     }
@@ -61,20 +60,20 @@ impl AttemptLog {
         read(&self.path)
     }
 
-    /// Who started in this attempt.
+    /// The ranks that started in this attempt.
     pub(crate) fn started(&self, attempt: u32) -> Vec<AttemptLogEntry> {
         self.entries().into_iter().filter(|it| it.what == "start" && it.attempt == attempt).collect()
     }
 
-    /// Waits until so many ranks of this attempt run; their numbers of processes.
+    /// Waits until this many ranks of the attempt run. Returns their process ids.
     pub(crate) fn until_started(&self, attempt: u32, ranks: usize) -> Vec<i32> {
         let what = format!("{ranks} rank(s) of attempt {attempt} in {}", self.path.display());
         until(&what, || self.started(attempt).len() >= ranks);
         self.started(attempt).iter().map(|it| it.pid).collect()
     }
 
-    /// All is as in a life of so many attempts of so many ranks: none was half, none was doubled, none ran
-    /// beside another.
+    /// Checks that exactly this many attempts of this many ranks ran: none partly, none twice, none at the
+    /// same time as another.
     #[track_caller]
     pub(crate) fn assert_whole(&self, attempts: u32, ranks: u32) {
         let entries = self.entries();
@@ -88,7 +87,7 @@ impl AttemptLog {
         assert!(order.is_sorted(), "an attempt started before the last one was whole: {entries:#?}");
     }
 
-    /// Every rank of this attempt had written down its end before any of the next one started.
+    /// Checks that every rank of this attempt recorded its end before any rank of the next one started.
     #[track_caller]
     pub(crate) fn assert_ended_before_next(&self, attempt: u32) {
         let entries = self.entries();

@@ -1,5 +1,5 @@
-//! What can happen to a cluster: machines that vanish, links through a wire that breaks, other releases,
-//! clocks that step.
+//! Faults of a cluster: machines that go down, links that break, upgrades to another release, clocks that
+//! step.
 
 use std::path::{Path, PathBuf};
 
@@ -10,7 +10,7 @@ use nix::unistd::Pid;
 use super::{Cluster, Daemon, Proxy, binary, processes_with, until};
 
 impl Cluster {
-    /// A worker that finds the head through this wire.
+    /// Adds a worker that reaches the head through this relay.
     pub(crate) fn add_worker_through(&mut self, wire: &Proxy, devices: &str, flags: &[&str]) {
         self.add_worker_at(wire.address(), &[], devices, flags);
     }
@@ -25,7 +25,7 @@ impl Cluster {
         until(&format!("{name} is {state}"), || self.node_state(name) == state);
     }
 
-    /// Nothing of this machine's daemon, executors and ranks is left, all at once.
+    /// Kills the daemon, executors and ranks of this machine at once.
     pub(crate) fn machine_dies(&mut self, number: usize) {
         self.kill_worker(number);
         let mark = self.path(&format!("worker{number}"));
@@ -36,12 +36,12 @@ impl Cluster {
         });
     }
 
-    /// The daemon does nothing any more, and keeps what it has open.
+    /// Stops the daemon with SIGSTOP: it does nothing and keeps its connections open.
     pub(crate) fn freeze_worker(&self, number: usize) {
         self.tell_worker(number, Signal::SIGSTOP);
     }
 
-    /// It goes on where it was.
+    /// Continues the daemon.
     pub(crate) fn thaw_worker(&self, number: usize) {
         self.tell_worker(number, Signal::SIGCONT);
     }
@@ -50,13 +50,13 @@ impl Cluster {
         kill(Pid::from_raw(self.workers[number].process.id() as i32), signal).unwrap();
     }
 
-    /// Everything dies at once but the ranks and their executors.
+    /// Kills the head and all worker daemons at once; ranks and executors survive.
     pub(crate) fn kill_daemons(&mut self) {
         self.kill_head();
         (0..self.workers.len()).for_each(|number| self.kill_worker(number));
     }
 
-    /// The head and all workers are started at the same time; workers that come first find nobody.
+    /// Starts the head and all workers at the same time; workers that are first find no head.
     pub(crate) fn restart_daemons(&mut self) {
         let folder = self.folder.path();
         let (head, workers) = (&mut self.head, &mut self.workers);
@@ -67,21 +67,21 @@ impl Cluster {
         });
     }
 
-    /// A worker's next life is in this program.
+    /// Restarts a worker with this binary.
     pub(crate) fn upgrade_worker(&mut self, number: usize, program: PathBuf) {
         let Daemon { arguments, environment, .. } = &self.workers[number];
         let (arguments, environment) = (arguments.clone(), environment.clone());
         self.workers[number] = Daemon::start(self.folder.path(), program, arguments, environment);
     }
 
-    /// The head's next life is in this program.
+    /// Restarts the head with this binary.
     pub(crate) fn upgrade_head(&mut self, program: PathBuf) {
         let Daemon { arguments, environment, .. } = &self.head;
         let (arguments, environment) = (arguments.clone(), environment.clone());
         self.head = Daemon::start(self.folder.path(), program, arguments, environment);
     }
 
-    /// The number of the process that holds a rank (`JOB/ATTEMPT/RANK`) of this worker.
+    /// The process id of the executor of a rank (`JOB/ATTEMPT/RANK`) of this worker.
     pub(crate) fn executor_of(&self, worker: usize, rank: &str) -> i32 {
         let name = format!("worker{worker}/ranks/{rank}/executor.json");
         self.until_file(&name);
@@ -89,7 +89,7 @@ impl Cluster {
         identity["pid"].as_i64().unwrap() as i32
     }
 
-    /// The same binary under another name, as another release of it would be installed.
+    /// A copy of the binary under another name, as another release would be installed.
     pub(crate) fn another_release(&self, name: &str) -> PathBuf {
         let path = self.folder().join(name);
         std::fs::copy(binary(), &path).unwrap();
@@ -97,14 +97,14 @@ impl Cluster {
     }
 }
 
-/// A wall clock that can be set, for the daemons that are given its environment.
+/// A wall clock that can be set, for daemons started with its environment.
 pub(crate) struct FakeClock {
     library: String,
     file: PathBuf,
 }
 
 impl FakeClock {
-    /// One that is right so far, and lies in this folder.
+    /// A clock that is right until it is set; its file is in this directory.
     pub(crate) fn right(folder: &Path) -> FakeClock {
         let library = examples().unwrap().join("libfake_clock.so");
         assert!(
@@ -117,7 +117,7 @@ impl FakeClock {
         clock
     }
 
-    /// From now on it is so many seconds ahead.
+    /// Sets the clock this many seconds ahead.
     pub(crate) fn set(&self, ahead: i64) {
         let new = self.file.with_extension("new");
         std::fs::write(&new, ahead.to_string()).unwrap();
@@ -125,13 +125,13 @@ impl FakeClock {
         std::fs::rename(&new, &self.file).unwrap();
     }
 
-    /// What a daemon needs in its environment to live by it.
+    /// The environment variables that make a daemon use this clock.
     pub(crate) fn environment(&self) -> [(&str, &str); 2] {
         [("LD_PRELOAD", &self.library), ("COHABIT_FAKE_CLOCK", self.file.to_str().unwrap())]
     }
 }
 
-/// It cannot do anything about it.
+/// A file that cannot be removed does not matter here.
 pub(crate) fn kill_hard(pid: i32) {
     // It may be gone already.
     let _ = kill(Pid::from_raw(pid), Signal::SIGKILL);

@@ -1,8 +1,8 @@
-//! A wire between a worker and its head that can be cut: a relay of TCP connections on loopback.
+//! A TCP relay on loopback between a worker and its head that can break.
 //!
-//! A wire breaks in two ways. It is *cut* when both ends learn of it at once (a reset), and *silent* when
-//! bytes vanish without a word, as behind a switch that lost its power. What was under way in a silent wire
-//! arrives when it is mended, as TCP has it.
+//! A connection breaks in two ways. It is *cut* when both ends see a reset, and *silent* when bytes are
+//! dropped without notice, as behind a switch that lost power. Bytes in flight on a silent connection arrive
+//! when it is restored, because TCP retransmits them.
 
 use std::io::{ErrorKind, Read, Write};
 use std::net::{Shutdown, TcpListener, TcpStream};
@@ -12,7 +12,7 @@ use std::time::Duration;
 
 use socket2::SockRef;
 
-/// How often a connection looks whether its wire still holds.
+/// How often a connection checks the state of the relay.
 const LOOK: Duration = Duration::from_millis(10);
 
 /// A relay, until it is dropped.
@@ -21,7 +21,7 @@ pub(crate) struct Proxy {
     wire: Arc<RwLock<Wire>>,
 }
 
-/// How the wire is. Connections are numbered in the order in which they came.
+/// The state of the relay. Connections are numbered in the order in which they arrived.
 #[derive(Default)]
 struct Wire {
     state: State,
@@ -38,7 +38,7 @@ enum State {
     Whole,
     Silent,
     Cut,
-    /// The proxy is gone.
+    /// The proxy was dropped.
     Dropped,
 }
 
@@ -51,7 +51,7 @@ enum ConnectionState {
 }
 
 impl Proxy {
-    /// A whole wire to this address.
+    /// A working relay to this address.
     pub(crate) fn to(head: String) -> Proxy {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let address = listener.local_addr().unwrap().to_string();
@@ -61,7 +61,7 @@ impl Proxy {
         Proxy { address, wire }
     }
 
-    /// Where a worker finds the head through it.
+    /// The address at which a worker reaches the head through the relay.
     pub(crate) fn address(&self) -> &str {
         &self.address
     }
@@ -71,17 +71,17 @@ impl Proxy {
         self.change(|wire| (wire.state, wire.reset_before) = (State::Cut, wire.next));
     }
 
-    /// Lets nothing through any more, without a word.
+    /// Drops all bytes silently.
     pub(crate) fn silence(&self) {
         self.change(|wire| wire.state = State::Silent);
     }
 
-    /// The same for the connections that there are; new ones pass.
+    /// Drops all bytes of existing connections silently; new connections pass.
     pub(crate) fn silence_present(&self) {
         self.change(|wire| wire.silent_before = wire.next);
     }
 
-    /// Everything passes again, also what waited.
+    /// Passes everything again, including bytes that were held back.
     pub(crate) fn mend(&self) {
         self.change(|wire| (wire.state, wire.silent_before) = (State::Whole, 0));
     }
@@ -137,7 +137,7 @@ fn relay(number: u64, worker: TcpStream, head: &str, wire: &Arc<RwLock<Wire>>) {
     pass(number, worker, head, wire);
 }
 
-/// One direction. Its end ends the other one, too.
+/// One direction. Its end also ends the other direction.
 fn pass(number: u64, mut from: TcpStream, mut to: TcpStream, wire: &RwLock<Wire>) {
     from.set_read_timeout(Some(LOOK)).unwrap();
     let mut bytes = [0; 16 << 10];

@@ -1,4 +1,4 @@
-//! A small file system of its own for a state folder, gone with the test. Only root may have one.
+//! A small file system for a state directory, unmounted after the test. Only root can mount one.
 
 use std::fs::File;
 use std::io::Write;
@@ -8,7 +8,7 @@ use std::process::Command;
 pub(crate) struct SmallDisk(PathBuf);
 
 impl SmallDisk {
-    /// Mounted on this folder, which has to be there; none, and a word about it, where that is not permitted.
+    /// Mounts one on this existing directory. Returns none, and says so, where mounting is not permitted.
     #[expect(clippy::print_stderr, reason = "whoever runs the tests should know what they could not try")]
     pub(crate) fn on(folder: &Path, options: &str) -> Option<SmallDisk> {
         let mounted = Command::new("mount").args(["-t", "tmpfs", "-o", options, "none"]).arg(folder).output();
@@ -19,13 +19,13 @@ impl SmallDisk {
         None
     }
 
-    /// Leaves no room.
+    /// Fills the disk.
     pub(crate) fn fill(&self) {
         let mut filler = File::create(self.filler()).unwrap();
         while filler.write_all(&[0; 4_096]).is_ok() {}
     }
 
-    /// Makes room again.
+    /// Frees space again.
     pub(crate) fn empty(&self) {
         std::fs::remove_file(self.filler()).unwrap();
     }
