@@ -6,8 +6,8 @@
 //! ```
 //!
 //! Each bench starts its own head in its own directory under `TMPDIR` and prints one line for each figure.
-//! Without names, all benches run one after the other. The baseline of a figure, such as how often the disk can
-//! flush, is measured in the same run and printed beside it. Nothing here is a test: no figure fails.
+//! Without names, all benches run one after the other. The baseline of a figure, such as how often the disk
+//! can flush, is measured in the same run and printed beside it. Nothing here is a test: no figure fails.
 #![expect(clippy::unwrap_used, reason = "a bench that cannot go on ends here")]
 
 mod baseline;

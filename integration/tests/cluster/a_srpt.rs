@@ -1,7 +1,7 @@
 //! A-SRPT in a live cluster: start order, explanations, and agreement with the simulator.
 //!
-//! Jobs are replicas that sleep for as long as their model's iterations take, so they run as long as the policy
-//! predicts.
+//! Jobs are replicas that sleep for as long as their model's iterations take, so they run as long as the
+//! policy predicts.
 
 use std::collections::BTreeMap;
 
@@ -66,7 +66,7 @@ impl Observer for NullObserver {
     }
 }
 
-/// Start times of these jobs in the simulator, submitted at these microseconds, on one machine with four slots.
+/// Start times of these jobs in the simulator, submitted at these microseconds, on one machine of four slots.
 fn simulated(jobs: &[Job], submitted: &[i64]) -> Vec<Time> {
     let evaluation = Evaluation {
         shapes: vec![MachineSpec::new("node0", 4)],

@@ -1,6 +1,6 @@
 //! A cluster of real processes, with the actions and checks that tests use.
 
-mod book;
+mod attempt_log;
 mod faults;
 mod proxy;
 mod small_disk;
@@ -16,7 +16,7 @@ use nix::unistd::Pid;
 use serde_json::Value;
 use tempfile::TempDir;
 
-pub(crate) use book::AttemptLog;
+pub(crate) use attempt_log::AttemptLog;
 pub(crate) use faults::{FakeClock, kill_hard};
 pub(crate) use proxy::Proxy;
 pub(crate) use small_disk::SmallDisk;

@@ -1,7 +1,7 @@
 //! The real binary as real processes on loopback: a head, workers, and the command line, as people use them.
 //!
-//! Every cluster has a temporary directory and a port of its own. No test sleeps to become correct: tests wait
-//! for a condition and fail when it does not hold within a generous limit.
+//! Every cluster has a temporary directory and a port of its own. No test sleeps to become correct: tests
+//! wait for a condition and fail when it does not hold within a generous limit.
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on ends here")]
 
 mod a_srpt;
@@ -19,10 +19,10 @@ mod isolation;
 mod jobs;
 mod kit;
 mod logs;
-mod made_up_gpus;
 mod profile;
 mod resources;
 mod sdk;
+mod simulated_gpus;
 mod tokens;
-mod worker_room;
+mod worker_disk;
 mod zoo;

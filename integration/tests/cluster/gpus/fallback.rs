@@ -1,4 +1,4 @@
-//! Without MPS: time slicing with a watchdog, reported as unenforced; or a refusal for jobs with `--enforced`.
+//! Without MPS: time slicing with a watchdog, reported as unenforced; a refusal for jobs with `--enforced`.
 
 use cohabit_fakes::StartScript;
 

@@ -1,4 +1,4 @@
-//! Simulated GPUs (`--devices sim:…`) have memory that is counted: which jobs share one, and what screens say.
+//! Simulated GPUs (`--devices sim:…`) have memory that is counted: which jobs share one, what screens say.
 
 use serde_json::{Value, json};
 
@@ -74,7 +74,7 @@ fn who_insists_on_limits_is_refused_with_what_keeps_them_from_being_enforced() {
 }
 
 #[test]
-fn every_screen_says_that_a_gpu_is_made_up() {
+fn every_screen_says_that_a_gpu_is_simulated() {
     let cluster = cluster(&[]);
     for flags in [&["nodes"][..], &["nodes", "--output", "wide"]] {
         assert!(cluster.ok(flags).contains("H200 (made up)"), "{}", cluster.ok(flags));
