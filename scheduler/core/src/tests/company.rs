@@ -137,7 +137,7 @@ fn who_has_no_place_is_told_why_and_when_it_may_start() {
     assert_eq!((told.place, told.company, told.neighbours), (None, None, vec![]));
     let later = |secs| Some(test.now + Span::from_secs(secs));
     assert_eq!((told.predicted.starts_at, told.predicted.ends_at), (later(100), later(200)));
-    let sentence = "it needs 1 whole device(s) on a node and the most that are free on one is 0";
+    let sentence = "needs 1 free GPU on one node; the best node has 0 free";
     assert!(told.reason.starts_with(sentence), "{}", told.reason);
 }
 

@@ -1,10 +1,10 @@
-//! A-SRPT: who starts when is guided by a single virtual machine, and who would suffer from a bad place may
-//! hold out for a better one.
+//! A-SRPT: a single virtual machine decides when each job's turn comes, and a job that is sensitive to its
+//! placement may wait for a better one.
 //!
-//! Jobs whose virtual turn has come are tried in the order of the queue, the shortest first unless told
-//! otherwise. One that has no room is passed, or blocks the others; a barrier may keep room for one that was
-//! passed for too long. A plan looks at the jobs that start, at one job of each class that has no room, and
-//! at those that hold out or are refused: never at all that wait.
+//! Jobs whose virtual turn has come are tried in the order of the queue, by default the shortest first. A
+//! job that does not fit is passed, or blocks the others; a barrier may reserve resources for one that is
+//! starving. A plan looks at the jobs that start, at one job of each class that does not fit, and at those
+//! that wait for a better placement or conflict with a reservation: never at all pending jobs.
 
 use cohabit_types::{ReasonCode, Time};
 
@@ -17,7 +17,7 @@ use crate::placement::dry_run;
 use crate::queue::pending_reasons::explain_wait;
 use crate::{PendingJob, PendingReason, Placer, Plan, Policy, Proposal, Shortage, View, ViewChange};
 
-/// The policy. It chooses devices by `P`, whose proposals say how much slower a place is than the best.
+/// The policy. Its placer's proposals say how much slower a placement is than the best one.
 #[derive(Debug, Clone)]
 pub(crate) struct ASrpt<P> {
     place: P,
@@ -26,19 +26,19 @@ pub(crate) struct ASrpt<P> {
 }
 
 impl<P: Placer> ASrpt<P> {
-    /// A policy with these switches that has seen nothing yet.
+    /// A policy with these options that knows no jobs yet.
     #[must_use]
     pub(crate) fn new(options: &ASrptOptions, place: P) -> ASrpt<P> {
         ASrpt { place, rules: Rules::new(options), books: QueueState::new(options) }
     }
 
-    /// When its virtual turn came (`q_i`), for a job that is pending or runs and has had it.
+    /// The virtual turn (`q_i`) of a job that is pending or running, if it has come.
     #[cfg(test)]
     pub(crate) fn turn_at(&self, job: cohabit_types::JobId) -> Option<Time> {
         self.books.get(job)?.turn_at
     }
 
-    /// The jobs in the queue, in its order.
+    /// The jobs in the queue, in order.
     fn prospects_in_queue(&mut self, view: &View) -> Vec<PendingReason> {
         let ASrpt { place, rules, books } = self;
         let (usual_wait, ends) = (books.waits.median(), &mut books.ends.clone());
@@ -67,7 +67,8 @@ impl<P: Placer> ASrpt<P> {
         prospects
     }
 
-    /// The pending jobs whose virtual turn has not come, in the order in which it does if nobody arrives.
+    /// The pending jobs whose virtual turn has not come, in the order in which it comes if no other job
+    /// arrives.
     fn prospects_on_machine(&self, view: &View) -> Vec<PendingReason> {
         let waits = |task: &VirtualJob| {
             view.pending.contains_key(&task.job) && self.books.queue.key(task.job).is_none()
@@ -123,7 +124,7 @@ impl<P: Placer> Policy for ASrpt<P> {
         }
         let looks = round.looks;
         books.ends = ends;
-        // Whom nobody looked at may be the first to lose patience.
+        // After a block, jobs that were not scanned may be the first to stop waiting.
         if !blocked {
             books.hold_outs.record_scans(looks);
         }
@@ -146,7 +147,7 @@ impl<P: Placer> Policy for ASrpt<P> {
     }
 }
 
-/// Nobody is to be woken at the end of time.
+/// The end of time is no reason to wake up.
 fn wake_by(plan: &mut Plan, at: Time) {
     let earliest = plan.wake.map_or(at, |wake| wake.min(at));
     plan.wake = Some(earliest).filter(|at| *at < Time::NEVER);

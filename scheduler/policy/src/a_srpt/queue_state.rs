@@ -1,7 +1,7 @@
-//! What A-SRPT remembers of each job, led by the changes it is told: on the virtual machine until its virtual
-//! turn comes, then in the queue until it starts.
+//! What A-SRPT knows of each job, kept by the changes: it is on the virtual machine until its virtual turn
+//! comes, then in the queue until it starts.
 //!
-//! A job that loses its devices goes back to the queue with the turn it had. Nothing is ever decided here.
+//! A job that loses its devices goes back to the queue with the turn that it had. Nothing is decided here.
 
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet};
@@ -31,26 +31,26 @@ pub(super) struct QueueKey {
 /// What jobs of one priority are ordered by; those whose turn has not come go last.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 enum Turn {
-    /// Its virtual turn came then.
+    /// The time of its virtual turn, which has come.
     Came(Time),
-    /// Its virtual turn came, and it is expected to run for so long.
+    /// Its expected runtime; its virtual turn has come.
     Length(Span),
-    /// So much work is left before its virtual turn comes.
+    /// The work that is left before its virtual turn.
     Ahead(u128),
 }
 
-/// What is remembered of a job.
+/// What is known of a job.
 #[derive(Debug, Clone)]
 pub(super) struct Entry {
     /// What is expected of it.
     pub(super) profile: Profile,
-    /// What decides where it may go.
+    /// Its class.
     pub(super) class_key: ClassKey,
-    /// Since when it could have run, when it first became known.
+    /// When it could first have run.
     pub(super) arrived_at: Time,
-    /// When its virtual turn came (`q_i`), if it has.
+    /// The time of its virtual turn (`q_i`), if it has come.
     pub(super) turn_at: Option<Time>,
-    /// Since when it waits in the queue; means nothing before its turn.
+    /// Since when it waits in the queue; meaningless before its turn.
     pub(super) queued_at: Time,
     phase: Phase,
 }
@@ -68,7 +68,7 @@ impl std::ops::Index<JobId> for QueueState {
     }
 }
 
-/// All jobs, and the two orders they pass through.
+/// All jobs, and the two orders through which they pass.
 #[derive(Debug, Clone)]
 pub(super) struct QueueState {
     virtual_alpha: VirtualAlpha,
@@ -105,20 +105,20 @@ impl QueueState {
         }
     }
 
-    /// What is remembered of a job.
+    /// What is known of a job.
     #[cfg(test)]
     pub(super) fn get(&self, job: JobId) -> Option<&Entry> {
         self.entries.get(&job)
     }
 
-    /// Takes over what changed up to the moment of the view: arrivals at their own times, all else at that
-    /// moment.
+    /// Applies the changes up to the time of the view: arrivals at their own times, everything else at that
+    /// time.
     pub(super) fn learn(&mut self, view: &View, changes: &[ViewChange], place: &mut impl Placer) {
         place.learn(view, changes);
         let cluster = place.prepare(view);
         self.capacity.learn(changes);
         if self.machine.is_empty() {
-            // Nothing was served at the old speed, and a new policy hears of jobs that arrived long ago.
+            // Nothing was served at the old speed, and a new policy is told of jobs that arrived long ago.
             self.machine.set_speed(self.capacity.whole());
         }
         if cluster == ClusterChange::Changed {
@@ -137,7 +137,7 @@ impl QueueState {
         }
     }
 
-    /// The nodes are others: what is expected of waiting jobs may be too. A turn that came stays.
+    /// After a change of the nodes the profiles of pending jobs may change. A turn that has come stays.
     fn refresh_profiles(&mut self, view: &View, place: &mut impl Placer) {
         for job in view.pending.values() {
             let Some(entry) = self.entries.get_mut(&job.id) else { continue };
@@ -167,7 +167,7 @@ impl QueueState {
         }
     }
 
-    /// Lets the virtual machine work; whose turn comes enters the queue.
+    /// Lets the virtual machine work; jobs whose turn comes enter the queue.
     pub(super) fn advance(&mut self, view: &View, to: Time) {
         let mut turns = Vec::new();
         self.machine.advance(to, |job, at| turns.push((job, at)));
@@ -187,7 +187,8 @@ impl QueueState {
         }
     }
 
-    /// Who may start before its turn is ordered by the work that is left, and that of the first job shrinks.
+    /// Jobs that may start before their turn are ordered by the work that is left, which shrinks for the
+    /// front job.
     fn requeue_front(&mut self, view: &View) {
         if self.eager_start == Toggle::On
             && let Some(job) = self.machine.front().and_then(|task| view.pending.get(&task.job))
@@ -209,11 +210,11 @@ impl QueueState {
             Toggle::Off => self.note_turn(job.id, arrived_at),
         }
         self.enqueue(job);
-        // A job without any work has its turn at once.
+        // A job without work has its turn at once.
         self.advance(view, self.machine.now());
     }
 
-    /// Puts a job in its place in the queue, if it may be there.
+    /// Puts a job into the queue, if it may be there.
     fn enqueue(&mut self, job: &PendingJob) {
         let Some(entry) = self.entries.get(&job.id).filter(|entry| entry.phase == Phase::Waiting) else {
             return;
@@ -229,7 +230,8 @@ impl QueueState {
         self.queue.insert_with_class(job.id, entry.class_key.clone(), key);
     }
 
-    /// A job waits: one that ran goes on waiting with the turn it had, from the moment it lost its devices.
+    /// A job is pending. One that ran keeps its turn, and waits from the moment at which it lost its
+    /// devices.
     fn note_pending(&mut self, view: &View, job: &PendingJob, place: &mut impl Placer) {
         let Some(entry) = self.entries.get_mut(&job.id) else {
             return self.release(view, job, place);
@@ -251,7 +253,7 @@ impl QueueState {
                 }
                 entry.phase = Phase::Running;
             }
-            // It ran before this policy was there, so its turn had come by then.
+            // It ran before this policy existed, so its turn had come by then.
             None => {
                 let profile = place.profile(&job.demand, &job.traits);
                 let class_key = place.class_key(&job.demand, &job.traits, &profile);

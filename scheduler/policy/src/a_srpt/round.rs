@@ -1,4 +1,4 @@
-//! One plan while it is made: what is still free, and what becomes of each job at its turn.
+//! One plan while it is made: what is still free, and the decision about each job at its turn.
 //!
 //! The order of the turns is not decided here, and nothing outlives the plan.
 
@@ -15,10 +15,10 @@ use crate::queue::expected_ends::ExpectedEnds;
 use crate::queue::reservation::{Reservation, StartingJob};
 use crate::{ClassId, FreeNodes, PendingJob, Placer, Proposal, Shortage, View};
 
-/// Where so many of a class would be in the way of a reservation, the rest of it is not looked at.
+/// After so many jobs of one class conflicted with a reservation, the rest of the class is skipped.
 const MAX_REFUSED: u32 = 64;
 
-/// What decides about a job at its turn.
+/// The options that decide about a job at its turn.
 #[derive(Debug, Clone)]
 pub(super) struct Rules {
     patience: DelayRule,
@@ -36,29 +36,29 @@ impl Rules {
     }
 }
 
-/// What becomes of a job at its turn.
+/// The decision about a job.
 #[derive(Debug)]
 pub(super) enum JobDecision {
-    /// It starts here.
+    /// It starts with this proposal.
     Start(Proposal),
-    /// It holds out for a better place until then; others may pass.
+    /// It waits for a better placement until then; others may pass.
     Delay(Time),
-    /// It holds out, and so does all its class at least until then.
+    /// It waits, and so does its whole class at least until then.
     DelayClass(Time),
-    /// It would be in the way of a reservation; others may pass.
+    /// It conflicts with a reservation; others may pass.
     ConflictsWithReservation,
-    /// It has no room, or all its class would be in the way, and others may pass.
+    /// It does not fit, or its class conflicts with a reservation; others may pass.
     Pass,
-    /// It has no room, and nobody may pass.
+    /// It does not fit, and no job may pass.
     Block,
 }
 
-/// What a job holds out for.
+/// What a job waits for although it fits.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum DelayReason {
-    /// A place where an iteration is faster.
+    /// A placement with faster iterations.
     BetterPlace,
-    /// A device of its own, which is expected then.
+    /// A device of its own, expected at this time.
     OwnDevice(Time),
 }
 
@@ -70,20 +70,20 @@ pub(super) struct Round<'r, P> {
     now: Time,
     /// When running jobs are expected to end.
     ends: &'r mut ExpectedEnds,
-    /// How long jobs have usually waited of late.
+    /// The median wait of recent starts.
     usual_wait: Span,
     free: FreeNodes<'r>,
-    /// Thousandths of devices that are free on all nodes together: who needs more has no room.
+    /// Thousandths of devices that are free on all nodes together: a job that needs more does not fit.
     spare: u64,
     /// Where a job of each class would go, until something is taken.
     offers: BTreeMap<ClassId, Result<Proposal, Shortage>>,
     starting: Vec<StartingJob<'r>>,
-    /// Made for the first job that was passed for too long.
+    /// Made for the first starving job.
     reservation: Option<Reservation<'r>>,
-    /// How many of each class would be in its way.
+    /// How many jobs of each class conflict with it.
     refused: BTreeMap<ClassId, u32>,
     vacancies: ExpectedReleases,
-    /// Classes that were looked at job by job.
+    /// Classes that were scanned job by job.
     pub(super) looks: ClassScans,
 }
 
@@ -154,10 +154,10 @@ impl<'r, P: Placer> Round<'r, P> {
         offers.entry(class).or_insert_with(|| place.place(job, &entry.profile, free))
     }
 
-    /// Until when a job holds out instead of taking this place, and for what, if it does.
+    /// Until when a job waits instead of taking this placement, and for what; `None` if it takes it.
     pub(super) fn find_delay(&mut self, entry: &Entry, proposal: &Proposal) -> Option<(Time, DelayReason)> {
         let better = self.rules.patience.ends_at(&entry.profile, entry.queued_at, proposal.slowdown);
-        // Before its turn, which it could as well wait for, a job takes only the best place.
+        // Before its turn, for which it could wait as well, a job takes only the best placement.
         let better = better.map(|until| if entry.turn_at.is_some() { until } else { Time::NEVER });
         match better.filter(|until| self.now < *until) {
             Some(until) => Some((until, DelayReason::BetterPlace)),
@@ -165,7 +165,7 @@ impl<'r, P: Placer> Round<'r, P> {
         }
     }
 
-    /// It waits for a device of its own if one is expected sooner than to join others would be made up for.
+    /// A job waits for a device of its own if one is expected sooner than the delay that sharing would cost.
     fn find_device_delay(&mut self, entry: &Entry, proposal: &Proposal) -> Option<(Time, DelayReason)> {
         let until = DelayRule::own_device_deadline(entry.queued_at, proposal.delay);
         if until <= self.now {
@@ -176,8 +176,8 @@ impl<'r, P: Placer> Round<'r, P> {
         Some((until, DelayReason::OwnDevice(at)))
     }
 
-    /// One that waits for a device of its own wants the next one that comes free; others of its class may run
-    /// for longer or shorter, so that each is asked for itself.
+    /// A job that waits for a device of its own claims the next one that becomes free. Other jobs of its
+    /// class may run longer or shorter, so each is asked separately.
     fn delay_for_device(&mut self, class: ClassId, until: Time) -> JobDecision {
         self.vacancies.claim(1);
         self.offers.remove(&class);
@@ -185,13 +185,13 @@ impl<'r, P: Placer> Round<'r, P> {
         JobDecision::Delay(until)
     }
 
-    /// So many jobs go on waiting that need what this one needs.
+    /// Counts jobs of this class that go on waiting.
     pub(super) fn pass(&mut self, job: &PendingJob, alike: usize) {
         let devices = job.demand.total_milli().div_ceil(u64::from(Share::WHOLE.0));
         self.vacancies.claim(devices.saturating_mul(alike as u64));
     }
 
-    /// It starts, unless it would be in the way of a reservation.
+    /// Starts a job, unless it conflicts with a reservation.
     fn start(
         &mut self,
         class: ClassId,
@@ -238,17 +238,17 @@ impl<'r, P: Placer> Round<'r, P> {
         }
     }
 
-    /// Who may join nobody needs a device of its own.
+    /// A job that may share with no other needs a device of its own.
     fn room_for(&self, class: ClassId, demand: &Demand) -> Demand {
         match self.offers.get(&class) {
-            Some(Err(Shortage::Neighbours { .. })) => {
+            Some(Err(Shortage::Slowdown { .. })) => {
                 Demand { gpus: GpuRequest::Whole(1), max_slowdown: None, ..*demand }
             }
             Some(_) | None => *demand,
         }
     }
 
-    /// Only the first that was passed for too long gets room reserved.
+    /// Only the first starving job gets a reservation.
     fn reserve(&mut self, demand: &Demand) {
         if self.reservation.is_none() {
             let ends = self.ends.after(self.now);

@@ -1,8 +1,8 @@
-//! Policies that stop a running job when a more urgent one finds no room.
+//! Policies that stop a running job when a more urgent one does not fit.
 //!
-//! Every plan goes through the waiting jobs by urgency. One that has no room now, but will have when those
-//! told to stop are gone, keeps that room; else the least urgent running jobs are told to stop, as few as
-//! make room. A job that is stopped waits again and later goes on from its checkpoint.
+//! Every plan goes through the pending jobs by urgency. A job that does not fit now, but will once the jobs
+//! that were told to stop have ended, keeps those resources; otherwise the least urgent running jobs are
+//! told to stop, as few as necessary. A stopped job waits again and later continues from its checkpoint.
 
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
@@ -23,39 +23,39 @@ use crate::{
     Policy, Profile, Proposal, QueueEntry, RunPhase, RunningJob, Shortage, View, ViewChange,
 };
 
-/// A policy made of an urgency and a choice of place.
+/// A policy made of an urgency and a placer.
 #[derive(Debug, Clone)]
 pub(crate) struct Preemptive<U, P> {
     urgency: U,
     place: P,
-    /// No job is stopped before it ran for so long.
+    /// No job is stopped before it has run this long.
     quantum: Span,
     queue: PendingQueue<PriorityKey>,
     waiting: BTreeMap<JobId, TrackedJob>,
     running: BTreeMap<JobId, (TrackedJob, RunningAttempt)>,
 }
 
-/// What is remembered of a job.
+/// What is known of a job.
 #[derive(Debug, Clone)]
 struct TrackedJob {
     priority: i32,
     submitted_at: Time,
     profile: Profile,
-    /// What it had before its present attempt.
+    /// The service that it had attained before its present attempt.
     before: AttainedService,
 }
 
-/// A plan in the making.
+/// A plan while it is made.
 struct PreemptionDraft<'v> {
     view: &'v View,
-    /// What is free now and kept for nobody.
+    /// What is free now and kept for no job.
     free: FreeNodes<'v>,
-    /// The same, when those told to stop are gone; nothing where nobody was.
+    /// What is free once the jobs that were told to stop have ended; `None` if none was.
     soon: Option<FreeNodes<'v>>,
-    /// Made when the first job finds no room.
+    /// Made when the first job does not fit.
     victims: Option<Victims>,
     without_room: UnplaceableDemands,
-    /// The first of those that others may have to make room for.
+    /// The most urgent job that does not fit.
     most_urgent: Option<UrgencyRank>,
     plan: Plan,
 }
@@ -86,7 +86,7 @@ impl<'v> PreemptionDraft<'v> {
 }
 
 impl<U: Urgency, P: Placer> Preemptive<U, P> {
-    /// Joins them; no job is stopped before it ran for a quantum.
+    /// A policy of these parts; no job is stopped before it ran for a quantum.
     pub(crate) fn new(urgency: U, place: P, quantum: Span) -> Preemptive<U, P> {
         let (waiting, running) = (BTreeMap::new(), BTreeMap::new());
         Preemptive { urgency, place, quantum, queue: PendingQueue::default(), waiting, running }
@@ -111,7 +111,7 @@ impl<U: Urgency, P: Placer> Preemptive<U, P> {
             (Some(book), _) => book,
             (None, Some((book, run))) if run.since == job.started_at => book,
             (None, Some((book, run))) => TrackedJob { before: book.before.plus(&run, now), ..book },
-            // Only after a restart of the head: nothing else is told of a job that runs already.
+            // Only after a restart of the head: otherwise a running job was pending before.
             (None, None) => TrackedJob {
                 priority: job.priority,
                 submitted_at: job.submitted_at,
@@ -124,7 +124,7 @@ impl<U: Urgency, P: Placer> Preemptive<U, P> {
         self.running.insert(job.id, (book, run));
     }
 
-    /// On another cluster other things are to be expected of the jobs that are known.
+    /// On a changed cluster, the profiles of known jobs may change.
     fn refresh_profiles(&mut self, view: &View) {
         let pending = view.pending.values().map(|job| (job.id, &job.demand, &job.traits));
         let running = view.running.values().map(|job| (job.id, &job.demand, &job.traits));
@@ -149,7 +149,7 @@ impl<U: Urgency, P: Placer> Preemptive<U, P> {
         (Reverse(book.priority), self.urgency.measure(&book.profile, had), book.submitted_at)
     }
 
-    /// Finds room for the job whose turn it is: now, soon, or by stopping others.
+    /// Finds resources for the job whose turn it is: now, soon, or by stopping other jobs.
     fn consider(&mut self, draft: &mut PreemptionDraft<'_>, turn: QueueEntry<PriorityKey>) -> Room {
         let job = &draft.view.pending[&turn.job];
         let TrackedJob { profile, before, .. } = &self.waiting[&turn.job];
@@ -197,16 +197,16 @@ impl<U: Urgency, P: Placer> Preemptive<U, P> {
         draft.soon = Some(soon);
         for id in stopped {
             let claim = match self.running[&id].0.priority < job.priority {
-                true => "has a larger priority",
+                true => "has a higher priority",
                 false => self.urgency.claim(),
             };
-            let why = format!("it makes room for job {}, which {claim}", job.id);
+            let why = format!("makes room for job {}, which {claim}", job.id);
             draft.plan.actions.push(Action::Preempt { job: id, why });
         }
         Room::Found
     }
 
-    /// The running jobs that rank behind this.
+    /// The running jobs that are less urgent than this one.
     fn preemption_candidates(&self, view: &View, ahead: UrgencyRank) -> Vec<PreemptionCandidate> {
         let going_on = self.running.iter().filter(|(_, (_, run))| run.phase == RunPhase::Running);
         let standing = |(job, (book, run)): (&JobId, &(TrackedJob, RunningAttempt))| PreemptionCandidate {
@@ -217,7 +217,7 @@ impl<U: Urgency, P: Placer> Preemptive<U, P> {
         going_on.map(standing).filter(|it| rank(it.key) > ahead).collect()
     }
 
-    /// When a running job first falls behind this, which waits.
+    /// When the first running job becomes less urgent than this pending one.
     fn next_behind(&self, waiting: UrgencyRank, now: Time) -> Option<Time> {
         let falls_behind = |(book, run): &(TrackedJob, RunningAttempt)| {
             let service = book.before.plus(run, now);
@@ -229,7 +229,7 @@ impl<U: Urgency, P: Placer> Preemptive<U, P> {
     }
 }
 
-/// Whether there is room for a job.
+/// Whether resources for a job were found.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Room {
     /// Now or soon.

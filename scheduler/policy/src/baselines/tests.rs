@@ -195,9 +195,9 @@ fn told(first: TestJob, second: TestJob) -> String {
 #[test]
 fn who_is_stopped_is_told_for_whom() {
     let job = |number, iterations| TestJob::new(number, 0.0, gpus(1), iterations);
-    assert_eq!(told(job(1, 100), job(2, 10)), "it makes room for job 2, which has less left to run");
+    assert_eq!(told(job(1, 100), job(2, 10)), "makes room for job 2, which has less time left to run");
     let why = told(job(1, 10), urgent(job(2, 100)));
-    assert_eq!(why, "it makes room for job 2, which has a larger priority");
+    assert_eq!(why, "makes room for job 2, which has a higher priority");
 }
 
 #[test]

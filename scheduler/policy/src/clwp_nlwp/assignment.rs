@@ -1,7 +1,7 @@
-//! NLWP: the tasks of one job on the devices of its nodes, each device for one task.
+//! NLWP: assigns the tasks of one job to the devices of its nodes, one task per device.
 //!
-//! Tasks that send most are placed first, each where it costs least; then tasks are moved and exchanged while
-//! that makes an iteration of the job shorter or hurts its neighbours less. Pure arithmetic.
+//! Tasks that communicate most are placed first, each where it costs least; then tasks are moved and swapped
+//! while that makes an iteration of the job shorter or harms its neighbors less. Pure arithmetic.
 
 use super::CostWeights;
 use super::links::Link;
@@ -12,48 +12,48 @@ use super::tasks::Tasks;
 pub(super) struct AssignmentProblem {
     /// The partners of each task, with the bytes of one iteration.
     pub(super) partners: Vec<Vec<(usize, f64)>>,
-    /// The node of each task; there are at least as many sites on it as tasks.
+    /// The node of each task; a node has at least as many devices as tasks.
     pub(super) homes: Vec<usize>,
-    /// Whether tasks may be exchanged between nodes.
+    /// Whether tasks may be swapped between nodes.
     pub(super) across: CrossNodeSwaps,
-    /// Seconds of an iteration of each task on each site, without communication.
+    /// Seconds of an iteration of each task on each device, without communication.
     pub(super) own: Vec<Vec<f64>>,
-    /// Seconds that a task on a site costs those who are there.
+    /// Seconds that a task on a device costs the jobs there.
     pub(super) hurt: Vec<f64>,
-    /// The node of each site.
+    /// The node of each device.
     pub(super) nodes: Vec<usize>,
-    /// The ways from each site to each other one.
+    /// The links from each device to each other one.
     pub(super) links: Vec<Vec<Link>>,
     pub(super) weights: CostWeights,
 }
 
-/// Whether tasks of different nodes can change places.
+/// Whether tasks of different nodes can be swapped.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum CrossNodeSwaps {
     /// They can.
     Nodes,
-    /// Their numbers follow from the order of the nodes.
+    /// They cannot: their numbers follow from the order of the nodes.
     No,
 }
 
-/// So often everything is tried.
+/// The largest number of improvement steps.
 const ROUNDS: usize = 20;
-/// Jobs of more tasks stay as they were first placed: what there is to try grows with the square.
+/// Jobs with more tasks keep their first assignment: the number of swaps grows with the square.
 const MAX_REFINED: usize = 64;
-/// Less than this part is no improvement but the noise of sums.
+/// A smaller relative improvement is rounding noise.
 const NOTABLE: f64 = 1e-9;
 
-/// A change of places.
+/// A change of the assignment.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Step {
-    /// Of a task to a site.
+    /// A task to a free device.
     Move(usize, usize),
-    /// Of two tasks.
+    /// Two tasks.
     Swap(usize, usize),
 }
 
 impl AssignmentProblem {
-    /// The site of each task.
+    /// The device of each task.
     pub(super) fn solve(&self) -> Vec<usize> {
         let mut sites = self.place_greedily();
         if self.homes.len() > MAX_REFINED {
@@ -73,7 +73,7 @@ impl AssignmentProblem {
         sites
     }
 
-    /// Those that send most first, each where it costs least beside those that are placed already.
+    /// Tasks that communicate most first, each where it costs least beside those that are placed already.
     fn place_greedily(&self) -> Vec<usize> {
         let mut order: Vec<usize> = (0..self.homes.len()).collect();
         let total = |task: &usize| Tasks::total(&self.partners[*task]);
@@ -92,7 +92,7 @@ impl AssignmentProblem {
         sites.into_iter().flatten().collect()
     }
 
-    /// What one more task costs on a site, in seconds.
+    /// The cost of one more task on a device, in seconds.
     fn cost_of_one(&self, task: usize, site: usize, placed: &[Option<usize>]) -> f64 {
         let to_partner = |(partner, bytes): &(usize, f64)| {
             placed[*partner].map_or(0.0, |other| self.links[site][other].seconds(*bytes))
@@ -101,8 +101,8 @@ impl AssignmentProblem {
         self.weights.total(self.own[task][site], self.hurt[site], communication)
     }
 
-    /// What an iteration costs, in seconds: all wait for the slowest computation and for the slowest
-    /// communication; what neighbours lose is added.
+    /// The cost of an iteration, in seconds: all tasks wait for the slowest computation and for the slowest
+    /// communication; what neighbors lose is added.
     pub(super) fn cost(&self, sites: &[usize]) -> f64 {
         let largest = |seconds: &dyn Fn(usize) -> f64| (0..sites.len()).map(seconds).fold(0.0, f64::max);
         let own = largest(&|task| self.own[task][sites[task]]);
@@ -114,7 +114,7 @@ impl AssignmentProblem {
         self.weights.total(own, hurt, communication)
     }
 
-    /// All moves to open sites of a task's node, and all exchanges of two tasks.
+    /// All moves to free devices of a task's node, and all swaps of two tasks.
     fn steps(&self, sites: &[usize]) -> Vec<Step> {
         let tasks = 0..sites.len();
         let open: Vec<usize> = (0..self.nodes.len()).filter(|site| !sites.contains(site)).collect();

@@ -1,4 +1,4 @@
-//! CLWP: nodes in the order in which they suit a job, by how alike those are who run there, and how busy.
+//! CLWP: nodes in the order in which they suit a job, by how similar the jobs there are, and how busy.
 
 use std::cmp::Reverse;
 
@@ -10,32 +10,32 @@ use crate::interference::GpuKind;
 use crate::sharing::Jobs;
 use crate::{DeviceView, FreeNodes, NodeView};
 
-/// A node with room.
+/// A node that the job fits.
 #[derive(Debug, Clone)]
 pub(super) struct CandidateNode<'f> {
     pub(super) node: &'f NodeView,
-    /// The devices with room.
+    /// Its devices that the job fits.
     pub(super) roomy: Vec<&'f DeviceView>,
     pub(super) score: Score,
 }
 
-/// How a node suits a job: the less, the better.
+/// How well a node suits a job: the smaller, the better.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(super) struct Score {
-    /// How alike those are who run there, by their parts of the slots, and how busy they are (`s`).
+    /// The similarity of the jobs there, weighted by their slots, plus the weighted utilization (`s`).
     pub(super) cost: f64,
-    /// How busy they keep its devices in the mean, 0 to 1.
+    /// The mean utilization of its devices, 0 to 1.
     pub(super) utilisation: f64,
 }
 
-/// Devices of one node for so many tasks.
+/// The number of tasks that a node gets.
 #[derive(Debug, Clone)]
 pub(super) struct NodeAllocation<'f> {
     pub(super) candidate: CandidateNode<'f>,
     pub(super) tasks: usize,
 }
 
-/// The nodes with room, in the order in which they suit a job. Of equals, the less busy one, then the first.
+/// The nodes that a job fits, the best first; among equals the less busy one, then the first.
 pub(super) fn ranked<'f>(
     newcomer: JobId,
     demand: &Demand,
@@ -65,7 +65,7 @@ pub(super) fn ranked<'f>(
     candidates
 }
 
-/// The newcomer and those who run on a node, each on the makes of GPU on which it is or would be.
+/// The newcomer and the jobs of a node, each with the kinds of GPU on which it is or would be.
 fn everybody(newcomer: JobId, node: &NodeView, jobs: &Jobs) -> Vec<(JobId, GpuKind)> {
     let on_device = |device: &DeviceView| {
         let gpu = GpuKind::named(&device.model);
@@ -110,8 +110,8 @@ fn part(share: Share) -> f64 {
     f64::from(share.0) / f64::from(Share::WHOLE.0)
 }
 
-/// The nodes to try one after the other: for a job that fits one, each alone; for another, those that suit it
-/// best together. Nothing where there are too few.
+/// The sets of nodes to try, in order: for a job that fits one node, each alone; for others, the best ones
+/// together. Empty where there are too few.
 pub(super) fn choices<'f>(demand: &Demand, ranked: Vec<CandidateNode<'f>>) -> Vec<Vec<NodeAllocation<'f>>> {
     let devices = demand.devices() as usize;
     let block = |candidate| NodeAllocation { candidate, tasks: devices };
@@ -129,8 +129,8 @@ pub(super) fn choices<'f>(demand: &Demand, ranked: Vec<CandidateNode<'f>>) -> Ve
     }
 }
 
-/// As few nodes as can be, all devices of each but of the last; of those with as many, the one that suits the
-/// job better.
+/// As few nodes as possible, all free devices of each but the last; among nodes with equally many, the
+/// better one first.
 fn blocks(devices: usize, mut ranked: Vec<CandidateNode<'_>>) -> Option<Vec<NodeAllocation<'_>>> {
     ranked.sort_by_key(|candidate| Reverse(candidate.roomy.len()));
     let mut left = devices;

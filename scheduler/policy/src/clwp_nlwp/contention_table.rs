@@ -1,5 +1,5 @@
-//! The contention metrics of jobs, one row for each make of GPU: completed by the predictor, or, where it
-//! does not look at that, made of what is known of the job alone.
+//! The contention metrics of jobs, one row for each kind of GPU: completed by the predictor or, where it has
+//! no such metrics, from what is known of the job alone.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -13,14 +13,14 @@ use crate::interference::{
 };
 use crate::sharing::Jobs;
 
-/// The rows of all jobs that anybody looked at.
+/// The rows of all jobs that were asked about.
 #[derive(Debug)]
 pub(super) struct ContentionTable {
     predictor: Arc<dyn Interference>,
     of_jobs: BTreeMap<JobId, BTreeMap<GpuKind, ContentionRow>>,
 }
 
-/// A job on a make of GPU.
+/// A job on a kind of GPU.
 #[derive(Debug)]
 pub(super) struct ContentionRow {
     /// By the predictor, if it completes rows.
@@ -34,7 +34,7 @@ impl ContentionTable {
         ContentionTable { predictor: knowledge.interference.clone(), of_jobs: BTreeMap::new() }
     }
 
-    /// Forgets jobs that are gone.
+    /// Drops the rows of jobs that are gone.
     pub(super) fn learn(&mut self, changes: &[ViewChange]) {
         for change in changes {
             match change {
@@ -47,7 +47,7 @@ impl ContentionTable {
         }
     }
 
-    /// Completes the rows of these jobs on these GPUs; all that are new in one question.
+    /// Completes the rows of these jobs on these GPUs, all new ones in one question.
     pub(super) fn complete(&mut self, wanted: Vec<(JobId, GpuKind)>, jobs: &mut Jobs) {
         let mut new: Vec<(JobId, GpuKind)> =
             wanted.into_iter().filter(|(job, gpu)| !self.has(*job, gpu)).collect();
@@ -79,7 +79,7 @@ impl ContentionTable {
 }
 
 impl ContentionRow {
-    /// By completed rows, where there are such of both.
+    /// The similarity, by completed rows where both jobs have one.
     pub(super) fn likeness(&self, other: &ContentionRow, measure: SimilarityMeasure) -> f64 {
         match (&self.completed, &other.completed) {
             (Some(one), Some(other)) => measure.of(one, other),
@@ -92,15 +92,15 @@ fn first(rows: Vec<ContentionMetrics>) -> Option<ContentionMetrics> {
     rows.into_iter().next()
 }
 
-/// What is taken for a job's part of the GPU's memory, of its peak and of its link, where nobody knows.
+/// The assumed fraction of a GPU's memory, of its peak and of its link, where it is unknown.
 const USUAL_MEMORY: f64 = 0.25;
 const USUAL_COMPUTE: f64 = 0.2;
 const USUAL_INPUT: f64 = 0.02;
-/// Bytes in a second that the link between host and GPU carries: PCIe 3 with 16 lanes.
+/// Bandwidth of the link between host and GPU, in bytes per second: PCIe 3 with 16 lanes.
 const HOST_LINK: f64 = 16e9;
 
-/// How busy the job alone keeps the GPU, and its parts of memory, of the peak of computing and of the link to
-/// the host; what is not known is that of a usual job.
+/// How busy the job alone keeps the GPU, and its fractions of memory, peak performance and host link; what
+/// is unknown is that of a usual job.
 fn told(alone: &ColocationSet) -> ContentionMetrics {
     let Some(member @ SetMember { batch, features, solo, .. }) = alone.members.first() else {
         return ContentionMetrics(Vec::new());

@@ -1,4 +1,4 @@
-//! The choice of place: nodes by CLWP, devices on them by NLWP, and the placement that comes of it.
+//! The placer: nodes by CLWP, devices on them by NLWP, and the resulting placement.
 
 use cohabit_types::{Demand, DeviceId, GpuRequest, LaunchMode, Placement, RankPlacement, Slowdown};
 
@@ -18,7 +18,7 @@ use crate::{
     Shortage, View, ViewChange,
 };
 
-/// Puts a job on the node whose jobs are least like it, and its tasks where they lose least time.
+/// Puts a job on the node whose jobs are least similar to it, and its tasks where they lose least time.
 #[derive(Debug)]
 pub(crate) struct ClwpNlwp {
     options: ClwpNlwpOptions,
@@ -26,7 +26,7 @@ pub(crate) struct ClwpNlwp {
     jobs: Jobs,
     rows: ContentionTable,
     asked: PredictionCache,
-    /// Knows how long jobs of several devices take, and places those that need no device.
+    /// Knows the runtimes of jobs of several devices, and places jobs without devices.
     mapped: MappedPlacer,
 }
 
@@ -88,7 +88,7 @@ impl Placer for ClwpNlwp {
             if assign_tasks.iter().all(|site| site.fits) {
                 return Ok(proposal);
             }
-            // Where memory probably suffices nowhere, the node that suits the job best is as good as any.
+            // Where memory probably fits on no node, the best node is as good as any.
             best.get_or_insert(proposal);
         }
         best.ok_or_else(|| find_shortage(&job.demand, free.nodes()))
@@ -100,7 +100,7 @@ impl Placer for ClwpNlwp {
 }
 
 impl ClwpNlwp {
-    /// The site of each task.
+    /// The device of each task.
     fn assign_tasks<'f>(
         &mut self,
         job: &PendingJob,
@@ -174,8 +174,8 @@ impl ClwpNlwp {
     }
 }
 
-/// The node with the first task comes first, since all ranks meet there; devices come in the order of their
-/// tasks.
+/// The node with the first task comes first, because all ranks meet there; devices come in the order of
+/// their tasks.
 fn placement(job: &PendingJob, blocks: &[NodeAllocation<'_>], assign_tasks: &[TaskDevice<'_>]) -> Placement {
     let part = |(block, it): (usize, &NodeAllocation<'_>)| {
         let here: Vec<(u32, &TaskDevice<'_>)> =
@@ -193,17 +193,16 @@ fn placement(job: &PendingJob, blocks: &[NodeAllocation<'_>], assign_tasks: &[Ta
 }
 
 fn why(blocks: &[NodeAllocation<'_>], assign_tasks: &[TaskDevice<'_>], nodes: usize) -> String {
-    let [block] = blocks else { return format!("{} devices on {} nodes", assign_tasks.len(), blocks.len()) };
+    let [block] = blocks else { return format!("{} GPUs on {} nodes", assign_tasks.len(), blocks.len()) };
     let cost = block.candidate.score.cost;
     let (neighbours, slowdown) = match assign_tasks {
         [site] if site.neighbours > 0 => (site.neighbours, site.slowdown),
         _ => return String::new(),
     };
     let jobs = if neighbours == 1 { "1 job".to_owned() } else { format!("{neighbours} jobs") };
-    let doubt =
-        if assign_tasks.iter().all(|site| site.fits) { "" } else { ", though their memory may not fit" };
+    let doubt = if assign_tasks.iter().all(|site| site.fits) { "" } else { "; their memory may not fit" };
     format!(
-        "beside {jobs} on a node whose jobs are among the least like it of {nodes} node(s) with room: cost \
-         {cost:.2}, {slowdown:.2} times as long as alone{doubt}"
+        "shares a GPU with {jobs}, on the best of {nodes} nodes with room: cost {cost:.2}, expected slowdown \
+         {slowdown:.2}{doubt}"
     )
 }

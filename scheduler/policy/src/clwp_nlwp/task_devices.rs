@@ -1,4 +1,4 @@
-//! The devices that a job's tasks may go to, with what becomes there of a task and of those who are there.
+//! The devices to which a job's tasks may go, with what happens there to a task and to the jobs there.
 
 use cohabit_types::JobId;
 
@@ -14,24 +14,24 @@ pub(super) struct TaskDevice<'f> {
     pub(super) device: &'f DeviceView,
     /// Which of the job's nodes it belongs to.
     pub(super) block: usize,
-    /// How many run there.
+    /// The number of residents.
     pub(super) neighbours: usize,
     /// Seconds of an iteration of the job alone, where its model does not say what each task computes.
     pub(super) seconds_alone: f64,
-    /// How many times as long as alone an iteration of a task takes there.
+    /// The slowdown of a task's iteration there, as a factor of at least 1.
     pub(super) slowdown: f64,
-    /// Seconds by which the iterations of those there get longer together for a task's sake.
+    /// Seconds by which the iterations of the residents become longer, in sum, because of a task.
     pub(super) hurt: f64,
-    /// Whether their memory probably suffices.
+    /// Whether their memory probably fits.
     pub(super) fits: bool,
 }
 
-/// A set that fits less likely than this is no choice while there is another.
+/// A set that is less likely to fit is chosen only if there is no other.
 const LIKELY_TO_FIT: f64 = 0.5;
-/// Seconds of an iteration of which nobody knows how long it takes.
+/// Seconds assumed for an iteration of unknown length.
 const USUAL_SECONDS: f64 = 0.3;
 
-/// A device with room, and who is there.
+/// A device that the job fits, and its residents.
 struct OccupiedDevice<'f> {
     node: &'f NodeView,
     device: &'f DeviceView,
@@ -40,7 +40,7 @@ struct OccupiedDevice<'f> {
     present: Vec<JobId>,
 }
 
-/// All devices with room on these nodes, node by node; what becomes of whom is one question.
+/// All devices that the job fits on these nodes, node by node; the predictor is asked once.
 pub(super) fn sites<'f>(
     newcomer: JobId,
     blocks: &[NodeAllocation<'f>],
@@ -69,14 +69,14 @@ impl<'f> OccupiedDevice<'f> {
         OccupiedDevice { node, device, block, gpu: GpuKind::named(&device.model), present: jobs.on(device) }
     }
 
-    /// Those who are there, and perhaps the newcomer after them.
+    /// The residents and, if given, the newcomer after them.
     fn company(&self, newcomer: Option<JobId>, jobs: &mut Jobs) -> InternedSet {
         let all = self.present.iter().copied().chain(newcomer);
         let members = all.map(|job| jobs.member(job, &self.gpu)).collect();
         InternedSet { gpu: self.gpu.clone(), sharing: self.device.sharing.mode, members }
     }
 
-    /// By what becomes of those there without the newcomer, and of all with it.
+    /// From the estimates of the residents without the newcomer, and of all with it.
     fn site(
         &self,
         newcomer: JobId,

@@ -1,7 +1,7 @@
-//! When pending jobs may start and end: the queue as the policy sees it, run forward in the mind.
+//! When pending jobs may start and end: the policy's queue, simulated on pooled devices.
 //!
-//! Every running job is taken to end when its progress, or else its profile, says; every pending one to start
-//! in the policy's order on any devices that are free then. It is a forecast for people: no plan rests on it.
+//! A running job is assumed to end when its progress or else its estimate says; a pending one to start in
+//! the policy's order on any devices that are free then. The forecast is for people: no plan depends on it.
 
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BinaryHeap};
@@ -14,24 +14,25 @@ use crate::{
     UNKNOWN_RUNTIME, View,
 };
 
-/// What a pending job has to expect.
+/// What a pending job may expect.
 #[derive(Debug, Clone, PartialEq)]
 pub struct JobForecast {
-    /// Which job.
+    /// The job.
     pub job: JobId,
-    /// Why it waits, for programs.
+    /// The reason code, for programs.
     pub code: ReasonCode,
-    /// Why it waits: a sentence with numbers, without its full stop.
+    /// Why it waits: a sentence with numbers, without a full stop at its end.
     pub why: String,
-    /// When it may start; nothing where the present nodes could never hold it, or where it would be a guess.
+    /// When it may start; `None` where the present nodes could never hold it, or where the answer would be a
+    /// guess.
     pub starts_at: Option<Time>,
-    /// When it may end then.
+    /// When it may end then; `None` where its runtime is unknown.
     pub ends_at: Option<Time>,
-    /// How long it runs at its best place.
+    /// Its expected runtime at its best placement.
     pub runtime: Option<Span>,
 }
 
-/// Runs the queue forward. `prospects` are in the order in which jobs may start.
+/// Simulates the queue. `reasons` are in the order in which jobs may start.
 #[must_use]
 pub fn forecast(view: &View, prospects: Vec<PendingReason>) -> Vec<JobForecast> {
     let mut room = FreePool::of(view);
@@ -53,11 +54,11 @@ struct FreePool<'v> {
     now: Time,
     free: u64,
     total: u64,
-    /// What comes free when, and what that rests on.
+    /// What becomes free when, and what that time is based on.
     ends: BinaryHeap<Reverse<(Time, u64, EstimateBasis)>>,
-    /// What the present moment rests on.
+    /// What the present moment of the simulation is based on.
     ground: EstimateBasis,
-    /// One of each kind of devices: those of a kind do not differ in what a job takes of them.
+    /// One device of each kind: on devices of one kind, a job takes the same share.
     kinds: BTreeMap<(bool, SharingMode, Share), &'v DeviceView>,
 }
 
@@ -84,15 +85,14 @@ impl<'v> FreePool<'v> {
         (estimate_end(job, profile.runtime, self.now), self.taken_by(&job.demand), ground)
     }
 
-    /// What a job takes where it takes the least.
+    /// What a job takes on the kind of device where it takes the least.
     fn taken_by(&self, demand: &Demand) -> u64 {
         let taken = |device: &&DeviceView| device.share_for(demand).max(min_share_per_rank(device));
         let least = self.kinds.values().map(taken).min().unwrap_or(demand.share());
         u64::from(demand.total_devices()) * u64::from(least.0)
     }
 
-    /// Runs a job as soon as there is room for it: when it starts and, if it is known how long it runs, when
-    /// it ends.
+    /// Starts a job as soon as it fits; returns its start and, where its runtime is known, its end.
     fn hold(
         &mut self,
         job: &PendingJob,
@@ -108,7 +108,7 @@ impl<'v> FreePool<'v> {
         (self.ground == EstimateBasis::Estimate).then_some((starts_at, runtime.map(|_| ends_at)))
     }
 
-    /// Lets time pass until so much is free; jobs behind this one start no earlier.
+    /// Lets time pass until so much is free; later jobs start no earlier.
     fn wait_for(&mut self, milli: u64, not_before: Option<Time>) -> Option<Time> {
         if milli > self.total {
             return None;
@@ -123,13 +123,13 @@ impl<'v> FreePool<'v> {
     }
 }
 
-/// What a rank takes at least of a device that has only so many places.
+/// The least that a rank takes of a device that holds only so many ranks.
 fn min_share_per_rank(device: &DeviceView) -> Share {
     let places = |free: u32| free + device.residents.len() as u32;
     device.sharing.places_free.map_or(Share(0), |free| Share(Share::WHOLE.0 / places(free).max(1)))
 }
 
-/// What is left of a device, by its places too.
+/// What is left of a device, by shares and by ranks.
 fn remaining_share(device: &DeviceView) -> Share {
     let occupied = min_share_per_rank(device).0 * device.residents.len() as u32;
     device.free.min(Share::WHOLE.saturating_sub(Share(occupied)))

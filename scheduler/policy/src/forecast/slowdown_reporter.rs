@@ -1,8 +1,8 @@
-//! What neighbours on a device cost each other, now and with a newcomer among them.
+//! How much co-located jobs slow each other down, now and with one more job.
 //!
-//! It is told of the same changes as a policy and of the same knowledge, but it decides nothing: it answers
-//! people, whatever the policy goes by. Nodes that take no jobs are out of its sight, as they are out of the
-//! view.
+//! It is told the same changes and the same knowledge of interference as a policy, but it decides nothing:
+//! it answers people, whatever the policy uses. Nodes that accept no jobs are not in the view, so they are
+//! left out.
 
 use cohabit_types::{ColocationSlowdown, JobId, Placement, PredictedSlowdown};
 
@@ -10,29 +10,29 @@ use crate::interference::{ColocationEstimate, GpuKind, InterferenceContext, Inte
 use crate::sharing::Jobs;
 use crate::{DeviceView, JobForecast, PendingJob, Proposal, SharingMode, Shortage, View, ViewChange};
 
-/// Looks at devices that are shared.
+/// Reports the slowdowns of jobs that share devices.
 #[derive(Debug)]
 pub struct SlowdownReporter {
     jobs: Jobs,
     asked: PredictionCache,
-    /// Who predicted what was measured since, where that is somebody else.
+    /// The predictor that knows no measurements, where it is not the same one.
     base: Option<PredictionCache>,
 }
 
-/// What is to be said of a job that is only thought of.
+/// The answer to a dry run: what would happen to a job that is not submitted.
 #[derive(Debug, Clone, PartialEq)]
 pub struct DryRunResult {
-    /// Where it would go if its turn were now, or why there is no place for it.
+    /// Where it would go if it were its turn now, or why it would not fit.
     pub place: Result<Proposal, Shortage>,
-    /// Those that it would share a device with, and itself among them.
+    /// It and the jobs that it would share a device with, with their slowdowns then.
     pub company: Vec<ColocationSlowdown>,
-    /// Those who share a device now.
+    /// The same jobs now, those that share a device.
     pub present: Vec<ColocationSlowdown>,
-    /// What it has to expect behind those that wait already; nothing where the policy does not say.
+    /// When it may start behind the jobs that wait already; `None` where the policy does not say.
     pub expected: Option<JobForecast>,
 }
 
-/// Jobs on one device.
+/// The jobs on one device.
 struct DeviceJobs {
     gpu: GpuKind,
     sharing: SharingMode,
@@ -46,7 +46,7 @@ impl Default for SlowdownReporter {
 }
 
 impl SlowdownReporter {
-    /// One that has seen nothing yet.
+    /// A reporter that knows no jobs yet.
     #[must_use]
     pub fn new(knowledge: &InterferenceContext) -> SlowdownReporter {
         let asked = PredictionCache::new(knowledge.interference.clone());
@@ -54,27 +54,27 @@ impl SlowdownReporter {
         SlowdownReporter { jobs: Jobs::new(knowledge.solos.clone()), asked, base }
     }
 
-    /// Goes by this knowledge from now on.
+    /// Uses this knowledge of interference from now on.
     pub fn set_interference(&mut self, knowledge: &InterferenceContext) {
         let SlowdownReporter { asked, base, .. } = SlowdownReporter::new(knowledge);
         (self.asked, self.base) = (asked, base);
         self.jobs.set_interference(knowledge.solos.clone());
     }
 
-    /// Takes note of changes, which are in the view already.
+    /// Updates the jobs by these changes; the view contains them already.
     pub fn learn(&mut self, view: &View, changes: &[ViewChange]) {
         self.jobs.learn(view.now, changes);
     }
 
-    /// What neighbours cost every job that has some.
+    /// The slowdown of every job that shares a device now.
     pub fn beside(&mut self, view: &View) -> Vec<ColocationSlowdown> {
         let devices = view.nodes.iter().flat_map(|node| &node.devices);
         let crowds: Vec<DeviceJobs> = devices.map(|device| self.crowd(device)).collect();
         self.told(crowds)
     }
 
-    /// The same for the devices of a placement, with a newcomer among those that are there. Nothing is kept
-    /// of one that does not wait.
+    /// The slowdowns on the devices of a placement if the newcomer joined them. A job that is not pending
+    /// leaves no trace.
     pub fn with(
         &mut self,
         view: &View,
@@ -124,7 +124,7 @@ impl SlowdownReporter {
 }
 
 impl DeviceJobs {
-    /// What is known of each, and what a predictor says of it that knows no measurements.
+    /// The slowdown of each job: as measured, and as predicted without measurements.
     fn list_slowdowns(
         &self,
         told: &[ColocationEstimate],
@@ -132,7 +132,7 @@ impl DeviceJobs {
     ) -> Vec<ColocationSlowdown> {
         let each = self.jobs.iter().zip(told.iter().zip(predicted));
         each.map(|(job, (told, predicted))| {
-            // Of jobs that did not fit beside each other no slowdown was measured.
+            // Jobs that did not fit together have no measured slowdown.
             let is_measured = told.measured && told.fits > 0.0;
             let ColocationEstimate { slowdown, uncertainty, .. } =
                 if told.measured { predicted } else { told };

@@ -1,36 +1,37 @@
-//! The bound on harm: how much neighbours may slow a job down, and how predictions are held against it.
+//! The slowdown limit: how much neighbors may slow a job down, and how predictions are compared with it.
 //!
-//! Pure arithmetic; who is asked for predictions is not decided here.
+//! Pure arithmetic; which predictor is asked is not decided here.
 
 use cohabit_types::Slowdown;
 
 use crate::interference::{ColocationEstimate, UNKNOWN_UNCERTAINTY};
 
-/// A set that fits less likely than this is not put together.
+/// A set that is less likely to fit is refused.
 const LIKELY_TO_FIT: f64 = 0.5;
 
-/// Whether the members of a set may be together.
+/// Whether the members of a set may run together.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(super) enum SetAdmission {
     /// They may.
     Admitted(Confidence),
-    /// They may not, since this one would be slowed too much; by what part of the bound beyond it.
+    /// They may not: this member would be slowed down too much. The excess is the part beyond its limit,
+    /// relative to the limit.
     TooSlow { member: usize, slowdown: f64, excess: f64 },
-    /// They may not, since their memory probably does not fit.
+    /// They may not: their memory probably does not fit.
     NoMemory,
 }
 
-/// What an admission rests on.
+/// What an admission is based on.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Confidence {
     /// Something is known of the set.
     Known,
-    /// Nothing is: it is worth a try where nothing better is to be had.
+    /// Nothing is known: worth a try if nothing better is available.
     Unknown,
 }
 
-/// A slowdown as it is held against the bound: larger by so many standard deviations. What was measured is
-/// taken as it is, and so is what nobody knows anything of, or nobody would ever learn of it.
+/// A slowdown for the comparison with the limit: larger by `caution` standard deviations. A measured
+/// slowdown is taken as it is, and so is one about which nothing is known, or it would never be learned.
 pub(super) fn inflate_by_uncertainty(told: &ColocationEstimate, caution: f64) -> f64 {
     match told.measured || told.uncertainty >= UNKNOWN_UNCERTAINTY {
         true => told.slowdown,
@@ -38,7 +39,7 @@ pub(super) fn inflate_by_uncertainty(told: &ColocationEstimate, caution: f64) ->
     }
 }
 
-/// Whether a set may be together whose members may be slowed so much.
+/// Whether the members of a set with these limits may run together.
 pub(super) fn judge(told: &[ColocationEstimate], allowed: &[Slowdown], caution: f64) -> SetAdmission {
     if told.iter().any(|it| it.fits < LIKELY_TO_FIT) {
         return SetAdmission::NoMemory;

@@ -1,7 +1,8 @@
-//! The choice among idle devices and those that a newcomer may join: the one by which it and its neighbours
-//! are done soonest together.
+//! The choice between idle devices and those that a newcomer may join: the device on which it and its
+//! neighbors are done soonest, in sum.
 //!
-//! Who may be joined says the screen; whether the job had better wait says A-SRPT.
+//! Which devices may be joined is decided by `sharing_filter.rs`; whether the job should rather wait, by
+//! A-SRPT.
 
 use std::collections::BTreeMap;
 
@@ -18,10 +19,10 @@ use crate::sharing::multi_stage::{
 use crate::sharing::{DeviceChoice, DeviceChooser, FreeDevice, Jobs, compute_slowness};
 use crate::{ExclusiveReason, PendingJob, Shortage};
 
-/// So many devices are played through to the end, the best by their first stage.
+/// Devices that are simulated to the end: the best ones by their first stage.
 const MAX_PLAYED: usize = 8;
 
-/// Puts a newcomer where it costs everybody the least time, within everybody's bound.
+/// Puts a newcomer where it costs all jobs the least time, within the slowdown limit of each.
 #[derive(Debug)]
 pub(super) struct LeastCostChooser {
     options: HybridOptions,
@@ -29,20 +30,20 @@ pub(super) struct LeastCostChooser {
     asked: PredictionCache,
 }
 
-/// What a device means for the newcomer and for those on it.
+/// What a device costs the newcomer and the jobs on it.
 #[derive(Debug, Clone, Copy)]
 struct DeviceCost {
     seat: usize,
     confidence: Confidence,
-    /// What it costs, in seconds.
+    /// The cost, in seconds.
     price: f64,
-    /// How many times as long as alone the newcomer takes.
+    /// The slowdown of the newcomer, as a factor of at least 1.
     slowdown: f64,
-    /// How many residents there are.
+    /// The number of residents.
     neighbours: usize,
-    /// By how many seconds the newcomer is later for its neighbours.
+    /// How many seconds later the newcomer ends because of its neighbors.
     own_delay: f64,
-    /// By how many seconds its neighbours are later, all together.
+    /// How many seconds later its neighbors end, in sum.
     others_delay: f64,
 }
 
@@ -52,7 +53,7 @@ impl LeastCostChooser {
         LeastCostChooser { options, max_slowdown: knowledge.max_slowdown, asked }
     }
 
-    /// The devices that may be joined, played through to the end.
+    /// The costs of the devices that may be joined, simulated to the end.
     fn joined(
         &mut self,
         newcomer: JobId,
@@ -99,7 +100,7 @@ impl LeastCostChooser {
         Ok(admitted.iter().zip(with).zip(without).map(outlook).collect())
     }
 
-    /// The idle device of each make that leaves the most room for whole nodes.
+    /// The cost of one idle device of each kind: the one that leaves the most room for whole nodes.
     fn idle(
         &self,
         newcomer: JobId,
@@ -169,7 +170,7 @@ impl DeviceChooser for LeastCostChooser {
     }
 }
 
-/// What joining would cost if everything stayed as it is at first until the newcomer is done, in seconds.
+/// The cost of joining if the first stage lasted until the newcomer is done, in seconds.
 fn first_stage_cost(admitted: &AdmittedDevice, alone: f64, harm_weight: f64, jobs: &Jobs) -> f64 {
     let [newcomer, others @ ..] = &admitted.together[..] else { return 0.0 };
     let left = |job: &JobId| jobs.ends_in(*job).map_or(alone, |left| left.as_secs_f64().min(alone));
@@ -179,7 +180,7 @@ fn first_stage_cost(admitted: &AdmittedDevice, alone: f64, harm_weight: f64, job
         + harm_weight * admitted.residents.iter().zip(others).map(harm).sum::<f64>()
 }
 
-/// There would be room beside others, but nobody is put there.
+/// The shortage where devices with residents have room but sharing is switched off.
 fn sharing_disabled(seats: &[FreeDevice<'_>], taken: &[usize]) -> Shortage {
     let share = taken.iter().map(|seat| seats[*seat].device.free).max().unwrap_or(Share(0));
     Shortage::Devices {
@@ -200,11 +201,11 @@ fn why(best: &DeviceCost, seats: usize) -> String {
     };
     let doubt = match confidence {
         Confidence::Known => "",
-        Confidence::Unknown => "; nothing is known of such jobs together, so it is tried",
+        Confidence::Unknown => "; nothing is known yet about such jobs together",
     };
     let (own, others) = (Span::from_secs_f64(*own_delay), Span::from_secs_f64(*others_delay));
     format!(
-        "beside {jobs}, the best of {seats} GPU(s) with room: {slowdown:.2} times as long as alone, {own} \
-         later for it and {others} for them{doubt}"
+        "shares a GPU with {jobs}, the best of {seats} with room: expected slowdown {slowdown:.2}, {own} later \
+         for it and {others} for them{doubt}"
     )
 }

@@ -1,4 +1,4 @@
-//! The policy: A-SRPT over shared devices, with a watchdog beside it.
+//! The policy: A-SRPT on shared devices, and a guard that separates jobs.
 
 use super::HybridOptions;
 use super::least_cost::LeastCostChooser;
@@ -8,7 +8,7 @@ use crate::interference::InterferenceContext;
 use crate::sharing::SharedPlacer;
 use crate::{MappedPlacer, PendingJob, PendingReason, Plan, Policy, Proposal, Shortage, View, ViewChange};
 
-/// A-SRPT's order and mapping, and shared devices within everybody's bound.
+/// A-SRPT's order and mapping on devices that are shared within the slowdown limits.
 pub(crate) struct Hybrid {
     starts: ASrpt<SharedPlacer<LeastCostChooser>>,
     watchdog: SlowdownGuard,

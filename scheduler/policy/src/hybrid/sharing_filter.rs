@@ -1,11 +1,10 @@
-//! Which of the devices with room a newcomer may join: those on which, with it, everybody stays within its
-//! bound.
+//! Which devices a newcomer may join: those on which, with it, every job stays within its slowdown limit.
 //!
-//! A predictor may be slow, so it is asked for as few sets as will do. First for pairs of the newcomer and a
-//! resident, which are few, however many devices there are: who may not even be together alone may not be
-//! with others. Then for whole sets, the least harmful by their pairs first: those that were asked for before
-//! cost nothing, of new ones a limited number is asked for in one question. What is left over is asked for at
-//! the next decision.
+//! A predictor may be slow, so it is asked about as few sets as possible. First about pairs of the newcomer
+//! and a resident, which are few however many devices there are: two jobs that may not be together as a pair
+//! may not be together in a larger set. Then about whole sets, the least harmful by their pairs first: sets
+//! that were asked about before cost nothing, and of new ones a limited number is asked about in one
+//! question. The rest is left for the next decision.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -18,48 +17,48 @@ use crate::sharing::multi_stage::company;
 use crate::sharing::{FreeDevice, Jobs};
 use crate::{SharingConflict, SharingMode, Shortage};
 
-/// So many pairs may be new to the predictor in one decision, and so many whole sets.
+/// The number of new pairs, and of new whole sets, in one decision.
 const MAX_NEW: usize = 16;
 
-/// So many devices are judged by their whole sets, the least harmful by their pairs.
+/// The number of devices that are judged by their whole sets.
 const MAX_JUDGED: usize = 128;
 
-/// A device that a newcomer may join.
+/// A device that the newcomer may join.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct AdmittedDevice {
-    /// Which, among the seats.
+    /// Its index in the list of free devices.
     pub(super) seat: usize,
     pub(super) confidence: Confidence,
-    /// What becomes of the newcomer and of each resident as long as all are there.
+    /// The estimates of the newcomer and of each resident while all are there.
     pub(super) together: Vec<ColocationEstimate>,
     /// The residents.
     pub(super) residents: Vec<JobId>,
 }
 
-/// What is asked, and how it is judged.
+/// What the filter asks, and by which limits it judges.
 pub(super) struct SharingFilter<'s> {
     pub(super) newcomer: JobId,
     pub(super) asked: &'s mut PredictionCache,
     pub(super) jobs: &'s mut Jobs,
     pub(super) caution: f64,
-    /// The bound of who does not say.
+    /// The limit of jobs that state none.
     pub(super) max_slowdown: Slowdown,
 }
 
-/// A device that may be joined as far as is known by now.
+/// A device that may be joined as far as is known by its pairs.
 struct CandidateDevice {
     seat: usize,
     residents: Vec<JobId>,
     company: InternedSet,
     allowed: Vec<Slowdown>,
-    /// How much all together are slowed by the newcomer's pairs.
+    /// The sum of the slowdowns in the newcomer's pairs.
     harm: f64,
 }
 
-/// What becomes of the newcomer and of one resident, by the way they share, the make of GPU and the resident.
+/// The estimates of the newcomer and one resident, by way of sharing, kind of GPU and resident.
 type Pairs = BTreeMap<(SharingMode, GpuKind, Arc<InternedMember>), Vec<ColocationEstimate>>;
 
-/// The least that keeps a newcomer from any of the devices.
+/// The refusal that came nearest to an admission.
 #[derive(Default)]
 struct NearestRefusal {
     excess: Option<f64>,
@@ -70,7 +69,7 @@ impl SharingFilter<'_> {
     /// The devices that may be joined.
     ///
     /// # Errors
-    /// What keeps the newcomer from the device on which it does least harm, if it may join none.
+    /// What rules out the device that came nearest, if none may be joined.
     pub(super) fn admitted(
         &mut self,
         seats: &[FreeDevice<'_>],
@@ -97,7 +96,7 @@ impl SharingFilter<'_> {
         if admitted.is_empty() { Err(least.shortage(taken.len())) } else { Ok(admitted) }
     }
 
-    /// Those on which nobody would be slowed too much by the newcomer alone, nor it by any of them, the least
+    /// The devices on which every pair of the newcomer and a resident stays within its limits, the least
     /// harmful first.
     fn with_harmless_pairs(
         &mut self,
@@ -129,7 +128,7 @@ impl SharingFilter<'_> {
         candidates
     }
 
-    /// What becomes of the newcomer and of each kind of resident that it meets anywhere.
+    /// The estimates of the newcomer with each kind of resident on any of the devices.
     fn pairs<'c>(&mut self, companies: impl Iterator<Item = &'c InternedSet>) -> Pairs {
         let met = companies.flat_map(|company| {
             company.members[1..].iter().map(|other| (company.sharing, company.gpu.clone(), other.clone()))
@@ -145,15 +144,15 @@ impl SharingFilter<'_> {
         met.into_iter().zip(told).filter_map(|(met, told)| Some((met, told?))).collect()
     }
 
-    /// How much the newcomer and each resident may be slowed.
+    /// The limits of the newcomer and of each resident.
     fn allowed(&self, residents: &[JobId]) -> Vec<Slowdown> {
         let all = [self.newcomer].into_iter().chain(residents.iter().copied());
         all.map(|job| self.jobs.max_slowdown(job).unwrap_or(self.max_slowdown)).collect()
     }
 }
 
-/// How much a newcomer and the residents slow each other down two by two, all together; who of them would be
-/// slowed too much by that alone, where somebody would.
+/// The sum of the slowdowns of the newcomer and each resident as pairs; the first pair that exceeds a limit,
+/// if any.
 fn harm_of_pairs(
     company: &InternedSet,
     allowed: &[Slowdown],
@@ -161,12 +160,12 @@ fn harm_of_pairs(
 ) -> Result<f64, (usize, SetAdmission)> {
     let mut harm = 0.0;
     for (resident, known) in company.members[1..].iter().enumerate() {
-        // A pair of which nobody was asked yet is ranked behind those that are known to get on.
+        // A pair that was not asked about yet ranks behind those that are known to be fine.
         let Some(told) = pairs.get(&(company.sharing, company.gpu.clone(), known.clone())) else {
             harm += 1.0;
             continue;
         };
-        // The bound is held against what is probable: a set may be better known than its pairs.
+        // Caution is not applied here: a set may be better known than its pairs.
         let verdict = judge(told, &[allowed[0], allowed[resident + 1]], 0.0);
         if !matches!(verdict, SetAdmission::Admitted(_)) {
             return Err((resident, verdict));
@@ -177,7 +176,7 @@ fn harm_of_pairs(
 }
 
 impl NearestRefusal {
-    /// Takes note of a refusal; `resident` says which job a member is, unless it is the newcomer.
+    /// Records a refusal; `resident` says which job a member is, unless it is the newcomer.
     fn note(
         &mut self,
         refused: SetAdmission,
@@ -190,8 +189,8 @@ impl NearestRefusal {
             SetAdmission::TooSlow { member, slowdown, excess } => {
                 let (slowdown, allowed) = (Slowdown::from(slowdown), allowed[member]);
                 let harm = match resident(member) {
-                    None => SharingConflict::ToItself { slowdown, allowed },
-                    Some(job) => SharingConflict::ToNeighbour { job, slowdown, allowed },
+                    None => SharingConflict::OwnSlowdown { slowdown, allowed },
+                    Some(job) => SharingConflict::NeighborSlowdown { job, slowdown, allowed },
                 };
                 (excess, harm)
             }
@@ -202,6 +201,6 @@ impl NearestRefusal {
     }
 
     fn shortage(self, seats: usize) -> Shortage {
-        Shortage::Neighbours { seats: seats as u32, harm: self.harm.unwrap_or(SharingConflict::Memory) }
+        Shortage::Slowdown { devices: seats as u32, conflict: self.harm.unwrap_or(SharingConflict::Memory) }
     }
 }

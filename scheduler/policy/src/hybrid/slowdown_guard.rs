@@ -1,8 +1,8 @@
-//! Separates jobs that turned out to slow each other down more than they may.
+//! Separates jobs that turned out to slow each other down beyond their limits.
 //!
-//! It goes by what was measured of the very set and never by predictions. Who came last leaves, if that gains
-//! more time than it costs. Nothing is remembered here of who did not get on: whoever measured it tells it to
-//! all who ask for that set again, so they are not put together a second time.
+//! Only measurements of the very set count, never predictions. The job that started last is stopped, if that
+//! gains more time than it costs. Which jobs were separated is not remembered here: the predictor knows the
+//! measurement, so the same set is refused from then on.
 
 use std::collections::BTreeMap;
 
@@ -15,45 +15,45 @@ use crate::sharing::multi_stage::company;
 use crate::sharing::{FreeDevice, Jobs};
 use crate::{Action, NodeView, Plan, RunPhase, RunningJob, View, ViewChange};
 
-/// So much beyond the bound is within what measuring errs.
+/// An excess within this factor is measurement error.
 const TOLERANCE: f64 = 1.05;
 
-/// Jobs that are together for less time are left alone: measurements of a start tell little.
+/// Jobs that have been together for less time are left alone: measurements of a start tell little.
 const MIN_COLOCATED: Span = Span::from_secs(60);
 
-/// A job is not stopped for its neighbours' sake more often than this.
+/// A job is stopped for the sake of its neighbors at most this often.
 const MAX_SEPARATIONS: u32 = 3;
 
-/// So many sets may be new to the predictor in one plan.
+/// The number of new sets in one plan.
 const MAX_NEW: usize = 32;
 
-/// Looks at devices whose residents changed.
+/// Watches devices whose residents changed.
 #[derive(Debug)]
 pub(super) struct SlowdownGuard {
     switch: Toggle,
     max_slowdown: Slowdown,
     asked: PredictionCache,
     jobs: Jobs,
-    /// Nodes that have to be looked at, and from when on.
+    /// Nodes that have to be checked, and from when on.
     due: BTreeMap<NodeId, Time>,
     /// How often each job was stopped.
     separations: BTreeMap<JobId, u32>,
 }
 
-/// One of those on a device.
+/// One of the jobs on a device.
 struct ColocatedJob<'v> {
     job: &'v RunningJob,
     told: ColocationEstimate,
     allowed: Slowdown,
 }
 
-/// What becomes of a device that was looked at.
+/// The result of checking a device.
 enum Finding {
-    /// Nothing is to be done before something changes.
+    /// Nothing to do before something changes.
     NoAction,
-    /// It has to be looked at again.
+    /// Check again then.
     Recheck(Time),
-    /// A job has to leave.
+    /// Stop this job, for this reason.
     Separate(JobId, String),
 }
 
@@ -73,7 +73,7 @@ impl SlowdownGuard {
         }
     }
 
-    /// Everything is looked at again by what is known now.
+    /// Uses this knowledge of interference from now on, and checks everything again.
     pub(super) fn set_interference(&mut self, knowledge: &InterferenceContext) {
         self.asked = PredictionCache::new(knowledge.interference.clone());
         self.max_slowdown = knowledge.max_slowdown;
@@ -96,7 +96,7 @@ impl SlowdownGuard {
         }
     }
 
-    /// Stops one job of each device on which somebody is slowed too much.
+    /// Stops one job on each device where a job is slowed down too much.
     pub(super) fn plan(&mut self, view: &View) -> Plan {
         let due = |node: &&NodeView| self.due.get(&node.id).is_some_and(|at| *at <= view.now);
         let nodes: Vec<&NodeView> = view.nodes.iter().filter(due).collect();
@@ -107,7 +107,7 @@ impl SlowdownGuard {
         self.due.extend(nodes.iter().map(|node| (node.id, Time::NEVER)));
         let mut plan = Plan::default();
         for ((seat, company), told) in shared.iter().zip(&companies).zip(told) {
-            // Whom the predictor was not asked for yet comes with the next plan.
+            // Sets that the predictor was not asked about yet come with the next plan.
             let finding =
                 told.map_or(Finding::Recheck(view.now), |told| self.finding(seat, company, told, view));
             match finding {
@@ -157,7 +157,7 @@ impl SlowdownGuard {
         Finding::Separate(leaves.job.id, why(harmed, leaves, &residents, &seat.device.id.0))
     }
 
-    /// Those on a device with what was told of each; nothing where one of them is about to leave.
+    /// The jobs on a device with their estimates; `None` where one of them is about to stop.
     fn residents<'v>(
         &self,
         seat: &FreeDevice<'_>,
@@ -171,8 +171,7 @@ impl SlowdownGuard {
         self.jobs.on(seat.device).into_iter().zip(told).map(resident).collect()
     }
 
-    /// How many seconds sooner all are done together once one has left, it among them when it has a device of
-    /// its own.
+    /// How many seconds sooner the jobs end, in sum, once one has left and has a device of its own.
     fn gain(&mut self, company: &InternedSet, residents: &[ColocatedJob<'_>], leaves: JobId) -> f64 {
         let stays = |place: &usize| residents[*place].job.id != leaves;
         let staying: Vec<usize> = (0..residents.len()).filter(stays).collect();
@@ -192,13 +191,13 @@ impl SlowdownGuard {
 }
 
 impl ColocatedJob<'_> {
-    /// How far it is slowed beyond its bound, where that was measured: 1 is just the bound.
+    /// The measured slowdown relative to the limit: 1 is exactly the limit; 0 without a measurement.
     fn excess(&self) -> f64 {
         if self.told.measured { self.told.slowdown / self.allowed.as_f64() } else { 0.0 }
     }
 }
 
-/// The devices of a node that have more than one resident.
+/// The devices of a node with more than one resident.
 fn shared(node: &NodeView) -> impl Iterator<Item = FreeDevice<'_>> {
     let crowded = node.devices.iter().filter(|device| device.residents.len() > 1);
     crowded.map(move |device| FreeDevice { node, device })
@@ -214,14 +213,13 @@ fn why(
     let others: Vec<String> = others.map(|it| it.job.id.to_string()).collect();
     let slowdown = Slowdown::from(harmed.told.slowdown);
     let measured = format!(
-        "beside job {} on {device} job {} takes {slowdown} times as long as alone, as was measured, and {} \
-         is allowed",
-        others.join(" and "),
+        "job {} has a measured slowdown of {slowdown} beside job {} on {device}, and {} is allowed",
         harmed.job.id,
+        others.join(" and "),
         harmed.allowed
     );
     match leaves.job.id == harmed.job.id {
-        true => format!("{measured}: it came last, so it waits for another place"),
-        false => format!("{measured}: job {} came last, so it makes room", leaves.job.id),
+        true => format!("{measured}. It started last, so it is queued again"),
+        false => format!("{measured}. Job {} started last, so it is queued again", leaves.job.id),
     }
 }

@@ -1,4 +1,5 @@
-//! Whom the hybrid puts beside whom, for whom it keeps devices, who waits and why, and who is separated.
+//! Which jobs the hybrid puts together, for which it keeps devices, which wait and why, and which are
+//! separated.
 
 use std::sync::Arc;
 
@@ -16,7 +17,7 @@ fn known() -> InterferenceContext {
     knowledge("test GPU", &[("heavy", 0.94), ("middling", 0.6), ("light", 0.1)])
 }
 
-/// Devices on one node, each with neighbours that run for so long at their present pace.
+/// Devices on one node, each with residents that run for so long at their present speed.
 fn neighbours(devices: &[&[(&str, u64)]]) -> View {
     let mut view = view(vec![node(1, &vec![1_000; devices.len()])], vec![]);
     for (device, jobs) in devices.iter().enumerate() {
@@ -33,7 +34,7 @@ fn with(mut view: View, jobs: Vec<PendingJob>) -> View {
     view
 }
 
-/// Jobs may start at once, so that only their places are decided.
+/// Jobs may start at once, so that only their placement is decided.
 const AT_ONCE: &str = "hybrid:virtual-machine=off";
 
 fn policy(text: &str, knowledge: &InterferenceContext, view: &View) -> Box<dyn Policy> {
@@ -81,8 +82,8 @@ fn nobody_is_joined_whom_it_would_slow_down_too_much_nor_who_would_do_that_to_it
     assert_eq!(prospect.code, ReasonCode::WaitingForDevices);
     assert_eq!(
         prospect.why,
-        "it may join nobody on the 1 GPU(s) with room: it would take up to 1.979 times as long as alone at \
-         the best of them, and 1.3 is allowed; it is next in line"
+        "cannot join the jobs on the only GPU with room: its slowdown could reach 1.979, and 1.3 is allowed. \
+         First in the queue"
     );
 }
 
@@ -93,7 +94,7 @@ fn each_job_may_have_a_bound_of_its_own() {
     let strict = with(view, vec![bounded(training(1, "middling", 100), 3.0)]);
     assert_eq!(placed(&known(), &strict), []);
     let why = told(&strict, &known()).remove(0).why;
-    assert!(why.contains("at the best of them job 100 would take up to 1.263 times"), "{why}");
+    assert!(why.contains("the slowdown of job 100 could reach 1.263"), "{why}");
     let mut view = neighbours(&[&[]]);
     runs(&mut view, bounded(training(100, "middling", 1_000), 3.0), 0, 0, 1_000);
     let lenient = with(view, vec![bounded(training(1, "middling", 100), 3.0)]);
@@ -136,10 +137,10 @@ fn without_sharing_every_job_has_a_gpu_of_its_own() {
     full.nodes[0].devices.truncate(1);
     policy.learn(&full, &full.as_changes());
     let why = policy.explain_pending(&full).remove(0).why;
-    assert!(why.contains("since the policy lets nobody share one"), "{why}");
+    assert!(why.contains("because the policy does not share GPUs"), "{why}");
 }
 
-/// The law with these doubts about every set, and with this likelihood that one fits.
+/// The analytic model with these uncertainties for every set, and with this probability that one fits.
 #[derive(Debug)]
 struct Doubting {
     uncertainty: f64,
@@ -207,8 +208,8 @@ fn who_would_be_done_sooner_on_a_gpu_that_comes_free_waits_for_it_but_not_for_lo
     let plan = policy.plan(&view);
     assert_eq!(plan.actions, []);
     let why = policy.explain_pending(&view).remove(0).why;
-    assert!(why.contains("a device of its own is expected in 50 s, so it waits"), "{why}");
-    // The other goes on, whatever was expected: what the wait may cost is what joining would have cost.
+    assert!(why.contains("waits for a GPU of its own, expected in 50 s"), "{why}");
+    // The other job goes on, against expectation: the wait may cost as much as sharing would have cost.
     view.now = plan.wake.unwrap();
     assert!(view.now > Time::from_micros(1_000_000) + Span::from_secs(900));
     assert_eq!(seats(&view, &policy.plan(&view)), [(1, 0, 0)]);
@@ -248,7 +249,7 @@ fn of_idle_gpus_one_is_taken_where_the_fewest_are_left() {
     assert_eq!(placed(&known(), &idle), [(1, 0, 0)], "the faster make counts for more");
 }
 
-/// What was measured of pairs: everybody beside a heavy job takes so long.
+/// What was measured of pairs: every job beside a heavy one has this slowdown.
 #[derive(Debug)]
 struct Measured(f64);
 
@@ -276,7 +277,7 @@ fn measured(slowdown: f64) -> InterferenceContext {
     InterferenceContext { interference: Arc::new(Measured(slowdown)), ..known() }
 }
 
-/// A light job for an hour, and beside it a heavy one that came when this many seconds of it were left.
+/// A light job for an hour, and a heavy one that joined it when so many seconds of it were left.
 fn joined(left: u64) -> View {
     let mut view = neighbours(&[&[("light", left)]]);
     view.now = Time::EPOCH + Span::from_secs(10_000);
@@ -316,8 +317,8 @@ fn who_came_last_leaves_once_it_was_measured_that_they_slow_each_other_down_too_
         stopped(&separated),
         [(
             200,
-            "beside job 100 on gpu-0 job 200 takes 1.8 times as long as alone, as was measured, and 1.3 is \
-             allowed: it came last, so it waits for another place"
+            "job 200 has a measured slowdown of 1.8 beside job 100 on gpu-0, and 1.3 is allowed. It started last, \
+             so it is queued again"
         )]
     );
     assert_eq!(stopped(&policy.plan(&view)), [], "it was told to stop");

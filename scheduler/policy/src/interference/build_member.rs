@@ -1,16 +1,16 @@
-//! The one place that makes a member of a co-location set of a job.
+//! Makes a member of a co-location set from a job; nothing else in the workspace does.
 //!
-//! What is trained comes from the description of its model, or else from its group: jobs of one group are
-//! taken to train the same. What it does alone comes from the book of what was measured; where nobody
-//! measured it, what it asks for is its own word for what it needs.
+//! The workload's name comes from the description of its model, or else from its group, since jobs of one
+//! group are assumed to train the same. What it does alone comes from measurements; where there are none,
+//! what the job asks for stands for what it needs.
 
 use cohabit_types::{Demand, GpuRequest, ModelDescription};
 
 use super::{Configuration, GpuKind, ModelFeatures, SetMember, SoloMetrics, SoloMetricsTable};
 use crate::JobTraits;
 
-/// The job as it is on this make of GPU. Where the book does not say how much memory it holds, what it asks
-/// for counts.
+/// The job as a member of a set on this kind of GPU. Where no measurement tells its memory, the memory that
+/// it asks for counts.
 #[must_use]
 pub fn build_member(
     demand: &Demand,
@@ -44,7 +44,7 @@ pub fn build_member(
 }
 
 impl ModelFeatures {
-    /// What a description tells.
+    /// The features that a description states.
     #[must_use]
     pub fn of(model: &ModelDescription) -> ModelFeatures {
         let operators = model.operators.iter().map(|(name, count)| (name.clone(), *count as f64));

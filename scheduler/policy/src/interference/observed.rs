@@ -1,8 +1,8 @@
-//! A predictor that knows what was lived through: of a set that was seen it repeats what was measured, and
-//! asks another predictor about all others.
+//! A predictor corrected by observations: a set that was observed is answered by what was measured, all
+//! others by another predictor.
 //!
-//! A set that holds a smaller one that was seen is answered no better than that one: nobody runs faster
-//! because yet another job comes.
+//! A set that contains a smaller observed one is answered no better than that one, because no job runs
+//! faster when another one joins.
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
@@ -15,38 +15,38 @@ use super::{
     MeasuredMember, ObservedSet, SetMember, SetOutcome, UNKNOWN_UNCERTAINTY,
 };
 
-/// A predictor with the sets that were lived through.
+/// A predictor with observed sets.
 #[derive(Debug)]
 pub struct ObservedInterference {
     base: Arc<dyn Interference>,
-    /// Numbers for the configurations that were seen in company, so that sets are quickly compared.
+    /// Ids of the configurations that were observed in sets, so that sets compare fast.
     numbers: BTreeMap<Configuration, u32>,
     shelves: BTreeMap<(GpuKind, Option<SharingStrategy>), ObservedSets>,
 }
 
-/// Sets on one make of GPU that is shared in one way, by their members' numbers in order.
+/// The sets on one kind of GPU with one way of sharing, by the sorted ids of their members.
 type ObservedSets = BTreeMap<Vec<u32>, SeenOutcome>;
 
-/// What became of a set.
+/// What happened to a set.
 #[derive(Debug)]
 enum SeenOutcome {
     DidNotFit,
-    /// What was observed of each configuration, by its number, with its uncertainty.
+    /// What was observed of each configuration, by its id, with its uncertainty.
     Ran(BTreeMap<u32, (MeasuredMember, f64)>),
 }
 
-/// A set that is asked for, as the shelves know it.
+/// A set that is asked about, as the observations know it.
 struct SetQuery<'a> {
-    /// None where nobody was seen sharing such a GPU in such a way.
+    /// `None` where no set was observed on such a GPU with such a way of sharing.
     shelf: Option<&'a ObservedSets>,
-    /// Of the members, in their order; none for one that was never seen in company.
+    /// The ids of the members, in their order; `None` for one that was never observed in a set.
     numbers: Vec<Option<u32>>,
-    /// Those that are known, in order.
+    /// The ids that exist, sorted.
     known: Vec<u32>,
 }
 
 impl ObservedInterference {
-    /// `base` with these sets; of a set that is there twice the later counts.
+    /// The predictor `base` with these sets; of a set that occurs twice the later one counts.
     #[must_use]
     pub fn over(base: Arc<dyn Interference>, sets: &[ObservedSet]) -> ObservedInterference {
         let mut all = ObservedInterference { base, numbers: BTreeMap::new(), shelves: BTreeMap::new() };
@@ -85,7 +85,7 @@ impl Interference for ObservedInterference {
         let asked: Vec<SetQuery<'_>> = sets.iter().map(|set| self.asked(set)).collect();
         let is_new = |it: &(&ColocationSet, &SetQuery<'_>)| it.1.seen().is_none();
         let new = sets.iter().zip(&asked).filter(is_new).map(|(set, _)| set);
-        // Seldom is any of many sets an old acquaintance: then nothing is copied.
+        // Usually none of many sets was observed: then nothing is copied.
         let all_are_new = asked.iter().all(|it| it.seen().is_none());
         let new = if all_are_new { Cow::Borrowed(sets) } else { new.cloned().collect() };
         let mut of_base = self.base.predict(&new).into_iter();
@@ -106,13 +106,14 @@ impl Interference for ObservedInterference {
 }
 
 impl SetQuery<'_> {
-    /// What became of this very set.
+    /// What happened to this very set.
     fn seen(&self) -> Option<&SeenOutcome> {
         let all_are_known = self.known.len() == self.numbers.len();
         self.shelf?.get(&self.known).filter(|_| all_are_known)
     }
 
-    /// What the other predictor says, but no better than what pairs and triples within the set went through.
+    /// The other predictor's answer, but no better than what was observed of pairs and triples within the
+    /// set.
     fn bounded(&self, mut said: Vec<ColocationEstimate>) -> Vec<ColocationEstimate> {
         for seen in self.within() {
             for (member, number) in said.iter_mut().zip(&self.numbers) {
@@ -128,7 +129,7 @@ impl SetQuery<'_> {
         said
     }
 
-    /// The pairs and triples within the set that were seen.
+    /// The observed pairs and triples within the set.
     fn within(&self) -> impl Iterator<Item = &SeenOutcome> {
         let count = self.known.len();
         let pairs = (0..count).flat_map(move |one| (one + 1..count).map(move |other| (one, other)));
@@ -143,7 +144,7 @@ impl SetQuery<'_> {
     }
 }
 
-/// A step takes at least so many times as long as alone.
+/// Raises the slowdown of a member to at least this factor.
 fn slow_to(member: &mut ColocationEstimate, slowdown: f64) {
     if slowdown > member.slowdown {
         member.utilisation = member.utilisation.map(|it| it * member.slowdown / slowdown);
@@ -188,7 +189,7 @@ mod tests {
     use crate::interference::{MeasuredSet, SoloMetrics};
     use cohabit_types::Time;
 
-    /// Every member is slowed by 1.1, with a doubt of its own.
+    /// Slows every member down by 1.1, with an uncertainty of its own.
     #[derive(Debug)]
     struct Tenth;
 
@@ -221,7 +222,7 @@ mod tests {
         ObservedSet { measured: MeasuredSet { set: set(models), outcome }, uncertainty, last: Time::EPOCH }
     }
 
-    /// `a` and `b` get along, `a` and `c` do not, and of three `d` one suffers.
+    /// `a` and `b` get along, `a` and `c` do not, and three times `d` is bad for all.
     fn experienced() -> ObservedInterference {
         let sets = [
             lived(&["a", "b"], &[1.0, 1.05]),

@@ -1,4 +1,4 @@
-//! A predictor that is asked for the same set only once, and for all new sets of a question together.
+//! A predictor that is asked about each set only once, and about all new sets of a question together.
 
 use std::cmp::Ordering;
 use std::collections::{BTreeMap, BTreeSet};
@@ -12,10 +12,10 @@ use super::{
 use crate::SharingMode;
 use crate::total_order::{compare_columns, compare_numbers};
 
-/// So many sets are remembered; then all are forgotten.
+/// Sets that are remembered; then all are forgotten.
 const MAX_CACHED_SETS: usize = 65_536;
 
-/// A member that is quickly compared with others.
+/// A member that is shared by all sets that contain it, compared by value and, where possible, by address.
 #[derive(Debug)]
 pub(crate) struct InternedMember {
     pub(crate) member: SetMember,
@@ -33,7 +33,7 @@ pub(crate) struct InternedSet {
 #[derive(Debug)]
 pub(crate) struct PredictionCache {
     predictor: Arc<dyn Interference>,
-    /// By companies whose members are in order.
+    /// By sets whose members are sorted.
     answers: BTreeMap<InternedSet, Vec<ColocationEstimate>>,
 }
 
@@ -42,7 +42,7 @@ impl PredictionCache {
         PredictionCache { predictor, answers: BTreeMap::new() }
     }
 
-    /// What becomes of the members of each company, in their order.
+    /// The estimates of the members of each set, in their order.
     pub(crate) fn predict(&mut self, companies: &[InternedSet]) -> Vec<Vec<ColocationEstimate>> {
         let ordered: Vec<InternedSet> = companies.iter().map(InternedSet::in_order).collect();
         self.ask_for(&ordered);
@@ -53,7 +53,7 @@ impl PredictionCache {
         companies.iter().zip(&ordered).map(told).collect()
     }
 
-    /// The same, but of companies that were not asked for before only so many, the first ones.
+    /// The same, but of sets that are new only the first `most`; `None` for the others.
     pub(crate) fn predict_some(
         &mut self,
         companies: &[InternedSet],
@@ -76,7 +76,7 @@ impl PredictionCache {
         if self.answers.len() >= MAX_CACHED_SETS {
             self.answers.clear();
         }
-        // Nobody need be asked what becomes of one who is alone.
+        // A set of one needs no prediction.
         let is_new =
             |company: &&InternedSet| company.members.len() > 1 && !self.answers.contains_key(company);
         let mut new: Vec<&InternedSet> = companies.iter().filter(is_new).collect();
@@ -105,7 +105,7 @@ impl InternedSet {
         InternedSet { members, ..self.clone() }
     }
 
-    /// The answers for the ordered company, in the order of this one.
+    /// The answers for the sorted set, in the order of this one.
     fn out_of_order(&self, answers: &[ColocationEstimate]) -> Vec<ColocationEstimate> {
         let mut told: Vec<(usize, ColocationEstimate)> =
             self.order().into_iter().zip(answers.iter().copied()).collect();
@@ -113,7 +113,7 @@ impl InternedSet {
         told.into_iter().map(|(_, answer)| answer).collect()
     }
 
-    /// The places of the members in their order.
+    /// The indices of the members in sorted order.
     fn order(&self) -> Vec<usize> {
         let mut places: Vec<usize> = (0..self.members.len()).collect();
         places.sort_by_key(|place| &self.members[*place]);
@@ -151,7 +151,8 @@ impl Ord for InternedMember {
     }
 }
 
-/// Compares two members by everything that a predictor sees. Every field is named, so that none can be forgotten.
+/// Compares two members by everything that a predictor sees. Every field is named, so that none can be
+/// forgotten.
 fn compare_members(one: &SetMember, other: &SetMember) -> Ordering {
     let SetMember { model, family, batch, precision, features, solo, claim } = one;
     model
@@ -188,7 +189,7 @@ mod tests {
     use super::*;
     use crate::interference::{AnalyticInterference, MaxMinSharing, SoloMetrics};
 
-    /// The law, and the number of sets of each question it was asked.
+    /// The analytic model, and the number of sets in each question.
     #[derive(Debug, Default)]
     struct Counting(Mutex<Vec<usize>>);
 

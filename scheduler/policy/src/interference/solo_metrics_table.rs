@@ -1,19 +1,19 @@
-//! What is known of configurations alone on a GPU, so that a job that comes for the first time needs no
+//! What was measured of configurations alone on a GPU, so that a new job of a known configuration needs no
 //! measurement of its own.
 
 use std::collections::BTreeMap;
 
 use super::{Configuration, GpuKind, MeasuredSet, SoloMetrics};
 
-/// Measurements of configurations alone, by make of GPU.
+/// Measurements of configurations alone, by kind of GPU.
 #[derive(Debug, Default, Clone, PartialEq)]
 pub struct SoloMetricsTable {
     solos: BTreeMap<GpuKind, BTreeMap<Configuration, SoloMetrics>>,
 }
 
 impl SoloMetricsTable {
-    /// What these measurements say of their members alone. Of one that was measured more than once, the last
-    /// counts.
+    /// The table of what these measurements tell of their members alone. Of a configuration that was
+    /// measured more than once, the last measurement counts.
     #[must_use]
     pub fn of<'a>(measured: impl IntoIterator<Item = &'a MeasuredSet>) -> SoloMetricsTable {
         let mut book = SoloMetricsTable::default();
@@ -25,12 +25,12 @@ impl SoloMetricsTable {
         book
     }
 
-    /// Writes down what was measured of a configuration; what was there before is replaced.
+    /// Inserts a measurement; replaces an earlier one of the same configuration.
     pub fn insert(&mut self, gpu: GpuKind, configuration: Configuration, solo: SoloMetrics) {
         self.solos.entry(gpu).or_default().insert(configuration, solo);
     }
 
-    /// Everything that is written down.
+    /// All measurements.
     pub fn iter(&self) -> impl Iterator<Item = (&GpuKind, &Configuration, &SoloMetrics)> {
         let of_gpu = |(gpu, solos)| {
             let solos: &BTreeMap<Configuration, SoloMetrics> = solos;
@@ -39,8 +39,8 @@ impl SoloMetricsTable {
         self.solos.iter().flat_map(of_gpu)
     }
 
-    /// The configuration that measurements know the asked one by, and what they say of it. Jobs seldom tell
-    /// their precision: the first that the book has stands for one that is not told.
+    /// The measured configuration that the given one stands for, and its measurement. Jobs seldom state
+    /// their precision: for those that do not, the first measured precision counts.
     #[must_use]
     pub fn find(&self, gpu: &GpuKind, asked: &Configuration) -> Option<(&Configuration, &SoloMetrics)> {
         let mut from_there = self.solos.get(gpu)?.range(asked..);

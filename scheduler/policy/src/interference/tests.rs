@@ -1,4 +1,4 @@
-//! What every predictor without learning keeps.
+//! What holds for every predictor that does not learn.
 
 use cohabit_types::SharingStrategy;
 use proptest::prelude::*;
@@ -112,7 +112,7 @@ fn sets_that_share_otherwise_are_other_sets() {
     assert_eq!(other[0].uncertainty, UNKNOWN_UNCERTAINTY);
 }
 
-/// Up to five members, known well or hardly.
+/// Up to five members, known well or hardly at all.
 #[test]
 fn measurements_that_do_not_tell_how_sets_shared_stand_for_any_way() {
     let pair = |sharing| ColocationSet { sharing, ..set("v100", &[member("a", None), member("b", None)]) };

@@ -5,28 +5,28 @@ use crate::sharing::multi_stage::{ContentionDegree, MultiStageEstimate, expected
 use crate::sharing::{DeviceChoice, DeviceChooser, FreeDevice, Jobs, compute_slowness};
 use crate::{PendingJob, Shortage};
 
-/// What the paper leaves open, and what its release does otherwise.
+/// What the paper leaves open, and where its released code differs.
 #[derive(Debug, Default, Clone, Copy, PartialEq)]
 pub(crate) struct IsacppOptions {
-    /// How contention is read.
+    /// How contention is computed.
     pub(crate) contention: ContentionDegree,
-    /// By which rule a GPU is chosen.
+    /// The rule by which a GPU is chosen.
     pub(crate) selection: GpuSelection,
-    /// How much it counts that a job is slower on one make of GPU than on another, against interference.
+    /// The weight of a slower kind of GPU against interference.
     pub(crate) speed_weight: f64,
 }
 
-/// The rule.
+/// The rule by which a GPU is chosen.
 #[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum GpuSelection {
     /// The GPU with the least overall interference.
     #[default]
     LeastInterference,
-    /// As released: the node whose worst GPU is best, and on it the first GPU with room.
+    /// As in the released code: the node whose worst GPU is best, and on it the first GPU that fits.
     AsReleased,
 }
 
-/// Puts a newcomer where it and its neighbours stand least in each other's way until they end.
+/// Puts a newcomer where it and its neighbors interfere least until they end.
 #[derive(Debug)]
 pub(crate) struct Isacpp {
     options: IsacppOptions,
@@ -67,8 +67,8 @@ impl DeviceChooser for Isacpp {
     }
 }
 
-/// The seat with the least score of those where memory probably fits, if any; of equals, the one with more
-/// free memory, then with the faster GPU, then the first.
+/// The device with the least score among those where memory probably fits, if any; among equals, the one
+/// with more free memory, then the faster one, then the first.
 fn least_interference(
     seats: &[FreeDevice<'_>],
     expected: &[MultiStageEstimate],
@@ -85,7 +85,7 @@ fn least_interference(
     (0..seats.len()).min_by(before).expect("a choice is made among seats")
 }
 
-/// The first seat of the first node whose largest score is least.
+/// The first device of the first node whose largest score is least.
 fn as_released(seats: &[FreeDevice<'_>], scores: &[f64]) -> usize {
     let of_node = |seat: &usize| {
         let same = |(other, _): &(&FreeDevice<'_>, &f64)| other.node.id == seats[*seat].node.id;
@@ -102,9 +102,9 @@ fn why(expected: &MultiStageEstimate, seats: usize) -> String {
         1 => "1 job".to_owned(),
         more => format!("{more} jobs"),
     };
-    let doubt = if *fits { "" } else { ", though their memory may not fit" };
+    let doubt = if *fits { "" } else { "; their memory may not fit" };
     format!(
-        "beside {jobs}, the best of {seats} GPU(s) with room: interference {interference:.2}, {slowdown:.2} \
-         times as long as alone{doubt}"
+        "shares a GPU with {jobs}, the best of {seats} with room: interference {interference:.2}, expected \
+         slowdown {slowdown:.2}{doubt}"
     )
 }

@@ -1,4 +1,4 @@
-//! Where jobs go by multi-stage interference, and how often the predictor is asked for it.
+//! Where jobs go by multi-stage interference, and how often the predictor is asked.
 
 use std::sync::{Arc, Mutex};
 
@@ -18,7 +18,7 @@ fn known() -> InterferenceContext {
     knowledge("test GPU", &[("heavy", 0.94), ("middling", 0.5), ("light", 0.1), ("shuffle", 0.95)])
 }
 
-/// What is expected of a newcomer on each device with room.
+/// What is expected of a newcomer on each device that it fits.
 fn told(view: &View, newcomer: &PendingJob, contention: ContentionDegree) -> Vec<MultiStageEstimate> {
     let knowledge = known();
     let mut jobs = Jobs::new(knowledge.solos.clone());
@@ -29,7 +29,7 @@ fn told(view: &View, newcomer: &PendingJob, contention: ContentionDegree) -> Vec
     expected(newcomer.id, &seats, &mut jobs, &mut PredictionCache::new(knowledge.interference), contention)
 }
 
-/// Devices on one node, each with neighbours that go on for so long.
+/// Devices on one node, each with residents that run for so long.
 fn neighbours(devices: &[&[(&str, u64)]]) -> View {
     let mut view = view(vec![node(1, &vec![1_000; devices.len()])], vec![]);
     for (device, jobs) in devices.iter().enumerate() {
@@ -48,7 +48,7 @@ fn chosen(policy: &str, view: &View, newcomer: PendingJob) -> (usize, usize) {
     (node, device)
 }
 
-/// Published: two jobs of about a quarter of an hour each, of which one starts so much later.
+/// Published: two jobs of about a quarter of an hour each, one of which starts later.
 #[test]
 fn the_later_a_job_starts_beside_another_the_sooner_it_is_done() {
     const PUBLISHED: [(u64, f64); 6] =
@@ -120,8 +120,8 @@ fn what_a_neighbour_has_left_is_measured_by_the_pace_of_its_present_company() {
     let slowdown =
         |view: &View| told(view, &training(1, "light", 1), ContentionDegree::default())[0].slowdown;
     assert!(slowdown(&two) > slowdown(&one));
-    // Two that slow each other to half have half of the time left alone: for a long newcomer they are gone
-    // no later than their work allows.
+    // Two jobs that slow each other down by half have half of the time left alone: for a long newcomer they
+    // are gone no later than their work allows.
     let takes = told(&two, &training(1, "heavy", 10_000), ContentionDegree::default())[0].slowdown * 10_000.0;
     assert!((takes - 11_000.0).abs() < 150.0, "{takes}");
 }
@@ -145,7 +145,7 @@ fn with_a_weight_on_speed_a_slow_idle_gpu_loses_to_a_fast_one_in_company() {
     assert_eq!(chosen("isacpp:speed-weight=1", &view, training(1, "heavy", 1_000)), (0, 1));
 }
 
-/// The law, but whoever is beside a heavy job does not fit.
+/// The analytic model, but no job fits beside a heavy one.
 #[derive(Debug, Default)]
 struct Tight {
     questions: Mutex<Vec<usize>>,
@@ -176,8 +176,8 @@ fn where_memory_probably_does_not_fit_is_chosen_last_and_said() {
     let middling: &[(&str, u64)] = &[("middling", 9_000), ("middling", 9_000)];
     assert_eq!(told(&[&[("heavy", 1)], middling]).0, 1);
     let (_, why) = told(&[&[("heavy", 100)]]);
-    assert!(why.starts_with("beside 1 job, the best of 1 GPU(s) with room: interference 0."), "{why}");
-    assert!(why.ends_with("though their memory may not fit"), "{why}");
+    assert!(why.starts_with("shares a GPU with 1 job, the best of 1 with room: interference 0."), "{why}");
+    assert!(why.ends_with("their memory may not fit"), "{why}");
 }
 
 #[test]
@@ -193,8 +193,8 @@ fn each_stage_is_one_question_for_all_gpus_and_nothing_is_asked_twice() {
     view.pending.insert(training(1, "light", 1_000).id, training(1, "light", 1_000));
     policy.learn(&view, &view.as_changes());
     let plan = policy.plan(&view);
-    // The pace of the two pairs that run, then three sets, then the two of which a neighbour is left; both
-    // those are a light one beside a middling one, known from the first question.
+    // The speed of the two pairs that run, then three sets, then the two that are left with one resident;
+    // both are a light job beside a middling one, known from the first question.
     assert_eq!(*predictor.questions.lock().unwrap(), [2, 3]);
     assert_eq!(policy.plan(&view), plan);
     assert_eq!(predictor.questions.lock().unwrap().len(), 2);
@@ -208,7 +208,7 @@ fn a_job_is_expected_to_run_longer_in_company_and_that_is_told() {
     let [Action::Place { runtime: Some(runtime), why, .. }] = &plan.actions[..] else { panic!("{plan:?}") };
     let about_twice = Span::from_secs(1_900)..Span::from_secs(2_100);
     assert!(about_twice.contains(runtime), "{runtime:?}");
-    assert!(why.contains("1.98 times as long as alone"), "{why}");
+    assert!(why.contains("expected slowdown 1.98"), "{why}");
 }
 
 #[test]

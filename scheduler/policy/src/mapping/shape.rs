@@ -1,14 +1,14 @@
 //! Slots in the order in which the mapper fills them, and what distinguishes them from others.
 //!
-//! The order follows from what the slots cost, not from which servers they are on, so that equal shapes are
-//! mapped alike wherever they lie.
+//! The order follows from the costs of the slots, not from their servers, so that equal shapes are mapped
+//! alike everywhere.
 
 use std::cmp::Reverse;
 
 use super::server::DeviceClass;
 use super::{Server, Slot};
 
-/// The slots of one job: most devices first, then by kind.
+/// The slots of one job: the most devices first, then by class.
 #[derive(Debug, Clone)]
 pub(super) struct Shape(Vec<SlotClass>);
 
@@ -18,7 +18,7 @@ struct SlotClass {
     kind: DeviceClass,
 }
 
-/// Some slots of equally many devices of one kind.
+/// Slots with equally many devices of one class.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct Part {
     slots: usize,
@@ -42,7 +42,7 @@ impl Shape {
         self.0.iter().map(|seat| &seat.kind)
     }
 
-    /// All that the mapping depends on, in short.
+    /// Everything on which the mapping depends.
     pub(super) fn parts(&self) -> Vec<Part> {
         let alike =
             |one: &SlotClass, other: &SlotClass| one.slot.count == other.slot.count && one.kind == other.kind;

@@ -1,4 +1,4 @@
-//! The hybrid as users write it: its own parameters beside all that A-SRPT and the mapper take.
+//! The hybrid's name and parameters: its own, and all that A-SRPT and the mapped placer take.
 
 use super::parameters::Parameters;
 use super::parse_error::PolicyParseError;
@@ -25,7 +25,7 @@ pub(super) fn parse_hybrid(
         sharing: parameters.choose("sharing", &SWITCHES)?.unwrap_or(default.sharing),
         watchdog: parameters.choose("watchdog", &SWITCHES)?.unwrap_or(default.watchdog),
     };
-    // A live cluster never leaves a GPU idle for the sake of a turn that rests on estimates.
+    // A live cluster never leaves a GPU idle for the sake of a turn that depends on estimates.
     let eager = ASrptOptions { eager_start: Toggle::On, ..ASrptOptions::default() };
     let order = parse_a_srpt_options(eager, parameters)?;
     let whole = parse_placer(parameters, Selection::default())?;

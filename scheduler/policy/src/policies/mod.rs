@@ -1,7 +1,7 @@
 //! Policies by the names that users write, with their parameters: `a-srpt:theta=1.5,delta=1`.
 //!
-//! What is no name, no parameter of the policy or no allowed value is refused with what would have been
-//! right. Nothing here plans.
+//! A new policy gets a name in [`POLICY_NAMES`] and a line in `parse_name`. An unknown name, an unknown
+//! parameter and a wrong value are refused with what would be right. Nothing here plans.
 
 mod hybrid;
 mod parameters;
@@ -48,8 +48,8 @@ pub const POLICY_NAMES: [&str; 22] = [
     "clwp-nlwp",
 ];
 
-/// A new policy of this name, with parameters if any follow a colon: `las:queues=2,quantum=60`. Where it
-/// looks at interference, it goes by the law.
+/// A new policy with this name and, after a colon, parameters: `las:queues=2,quantum=60`. Where it looks at
+/// interference, it uses the analytic model.
 ///
 /// # Errors
 /// What is wrong with the text, and what would be right.
@@ -57,7 +57,7 @@ pub fn parse_policy(text: &str) -> Result<Box<dyn Policy>, PolicyParseError> {
     parse_policy_with(text, &InterferenceContext::default())
 }
 
-/// The same; where it looks at interference, it goes by this.
+/// The same, with this knowledge of interference.
 ///
 /// # Errors
 /// As [`parse_policy`].

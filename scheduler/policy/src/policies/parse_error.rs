@@ -1,25 +1,24 @@
-//! What is said to somebody who asked for a policy that there is not: what was wrong, and what would
-//! be right.
+//! The errors for a policy that cannot be made from a text: what is wrong, and what would be right.
 //!
-//! It never guesses: the nearest name is only named.
+//! The nearest name is suggested, never assumed.
 
-/// A text that means no policy.
+/// A text that stands for no policy.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum PolicyParseError {
     /// No policy has this name.
     #[error("there is no policy '{written}': {instead}")]
     Name {
-        /// As it was written.
+        /// As written.
         written: String,
         /// What to write.
         instead: String,
     },
-    /// What follows the colon is no parameter.
+    /// The text after the colon is no parameter.
     #[error("'{written}' is no parameter of the policy {policy}: write {policy}:key=value,key=value")]
     Syntax {
         /// The policy.
         policy: String,
-        /// As it was written.
+        /// As written.
         written: String,
     },
     /// The policy has no such parameter.
@@ -27,7 +26,7 @@ pub enum PolicyParseError {
     Key {
         /// The policy.
         policy: String,
-        /// As it was written.
+        /// As written.
         key: String,
         /// What to write.
         instead: String,
@@ -56,10 +55,10 @@ impl PolicyParseError {
     }
 }
 
-/// So much alike, by Jaro and Winkler, that it may have been meant.
+/// The Jaro-Winkler similarity from which a name is suggested.
 const ALIKE: f64 = 0.75;
 
-/// The most similar ones, if any are, and all that there are.
+/// Suggests the most similar names, if there are any, and lists all.
 fn instead(written: &str, known: &[&str]) -> String {
     let mut alike: Vec<(f64, &str)> = known
         .iter()

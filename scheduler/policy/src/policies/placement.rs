@@ -10,7 +10,7 @@ use crate::{LinkDefaults, MappedPlacer};
 
 pub(super) const SWITCHES: [(&str, Toggle); 2] = [("on", Toggle::On), ("off", Toggle::Off)];
 
-/// The choice of place, which takes the same parameters in all policies that have it.
+/// The mapped placer, with the parameters that it has in all policies.
 pub(super) fn parse_placer(
     parameters: &mut Parameters<'_>,
     selection: Selection,
@@ -30,7 +30,7 @@ pub(super) fn parse_placer(
     Ok(MappedPlacer::new(options, parse_links(parameters)?))
 }
 
-/// `default`, unless another one is asked for.
+/// The selection, `default` if none is given.
 fn parse_selection(
     parameters: &mut Parameters<'_>,
     default: Selection,
@@ -53,7 +53,7 @@ pub(super) fn parse_links(parameters: &mut Parameters<'_>) -> Result<LinkDefault
     })
 }
 
-/// The switches of A-SRPT; those that are not given are `options`.
+/// The options of A-SRPT, `options` where none is given.
 pub(super) fn parse_a_srpt_options(
     mut options: ASrptOptions,
     parameters: &mut Parameters<'_>,

@@ -1,6 +1,7 @@
-//! Policies that share GPUs, all first come, first served, and all alike but for whom they put beside whom.
+//! Policies that share GPUs: all first come, first served, and different only in which jobs they put
+//! together.
 //!
-//! A job without room lets others pass, as in the cluster managers that these policies were made for.
+//! A job that does not fit lets others pass, as in the cluster managers for which these policies were made.
 
 use super::parameters::Parameters;
 use super::parse_error::PolicyParseError;
@@ -18,7 +19,7 @@ use crate::{Discipline, Fifo, Policy, QueuePolicy};
 /// Two jobs that keep a device busy for half of the time each fill it.
 const UTIL_THRESHOLD: f64 = 1.0;
 
-/// A policy of this name, if it is one of those that share.
+/// A policy that shares GPUs, if one has this name.
 pub(super) fn parse_sharing(
     name: &str,
     knowledge: &InterferenceContext,

@@ -1,6 +1,6 @@
-//! What jobs that wait for room have to expect, in words.
+//! Why each job of a queue waits, in words.
 //!
-//! It tries every class once, as a plan would; it never takes anything.
+//! Every class is tried once, as a plan would; nothing is taken.
 
 use std::collections::BTreeMap;
 
@@ -9,7 +9,7 @@ use cohabit_types::{JobId, ReasonCode};
 use super::pending_queue::{ClassId, PendingQueue, PriorityKey};
 use crate::{FreeNodes, PendingReason, Placer, Profile, Shortage, View};
 
-/// The reasons of all jobs of a queue, in its order, on what is free now.
+/// The reasons of all jobs of a queue, in order, by what is free now.
 pub(crate) fn list_pending_reasons<'p>(
     queue: &PendingQueue<PriorityKey>,
     profile: impl Fn(JobId) -> Option<&'p Profile>,
@@ -30,17 +30,18 @@ pub(crate) fn list_pending_reasons<'p>(
     reasons
 }
 
-/// What a job waits for that has so many before it.
+/// Why a job waits that has `ahead` jobs before it.
 pub(crate) fn explain_wait(job: JobId, shortage: Option<&Shortage>, ahead: usize) -> PendingReason {
-    let place_in_line = match ahead {
-        0 => "it is next in line".to_owned(),
-        1 => "1 job is ahead of it in the queue".to_owned(),
-        _ => format!("{ahead} jobs are ahead of it in the queue"),
+    let position = match ahead {
+        0 => "first in the queue".to_owned(),
+        1 => "1 job is ahead in the queue".to_owned(),
+        _ => format!("{ahead} jobs are ahead in the queue"),
     };
     let (code, why) = match shortage {
-        None => (ReasonCode::WaitingForTurn, place_in_line),
+        None => (ReasonCode::WaitingForTurn, position),
         Some(Shortage::Nodes) => (ReasonCode::WaitingForNodes, Shortage::Nodes.to_string()),
-        Some(shortage) => (shortage.code(), format!("{shortage}; {place_in_line}")),
+        Some(shortage) if ahead == 0 => (shortage.code(), format!("{shortage}. First in the queue")),
+        Some(shortage) => (shortage.code(), format!("{shortage}. {position}")),
     };
     PendingReason { job, code, why, not_before: None, runtime: None }
 }

@@ -1,7 +1,8 @@
-//! Most policies change only the order of jobs, or only the choice of their place: a pipeline joins the two,
-//! and a discipline says what becomes of those behind a job that has no room.
+//! A policy made of three parts: an order of jobs, a placer, and a discipline that says what happens behind
+//! a job that does not fit.
 //!
-//! It never stops a job that runs.
+//! Most policies differ in one of these parts only. A running job is never stopped. Start with
+//! [`QueuePolicy::plan`](crate::Policy::plan), which walks the queue and lets a draft try each job.
 
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
@@ -20,9 +21,9 @@ use crate::{
     Shortage, View, ViewChange,
 };
 
-/// An order of precedence.
+/// An order of jobs.
 pub(crate) trait JobOrder: Send {
-    /// What jobs are compared by, within one priority: the smaller, the earlier. Equal ones go by the time of
+    /// What jobs of one priority are compared by: the smaller, the earlier. Equal jobs go by the time of
     /// submission.
     fn measure(&self, job: &PendingJob, profile: &Profile) -> u128;
 }
@@ -37,7 +38,7 @@ impl JobOrder for Fifo {
     }
 }
 
-/// A policy made of an order, a choice of place and a discipline.
+/// A policy made of an order, a placer and a discipline.
 #[derive(Debug, Clone)]
 pub(crate) struct QueuePolicy<R, P> {
     rank: R,
@@ -45,12 +46,12 @@ pub(crate) struct QueuePolicy<R, P> {
     discipline: Discipline,
     queue: PendingQueue<PriorityKey>,
     profiles: BTreeMap<JobId, Profile>,
-    /// Kept for backfill alone.
+    /// Used by backfill alone.
     ends: ExpectedEnds,
 }
 
 impl<R: JobOrder, P: Placer> QueuePolicy<R, P> {
-    /// Joins them.
+    /// A policy of these parts.
     pub(crate) fn new(rank: R, place: P, discipline: Discipline) -> QueuePolicy<R, P> {
         QueuePolicy {
             rank,
@@ -69,7 +70,7 @@ impl<R: JobOrder, P: Placer> QueuePolicy<R, P> {
         self.profiles.insert(job.id, profile);
     }
 
-    /// Backfill tells the long from the short, and looks at no more of the long than it must.
+    /// Backfill separates jobs by runtime, so that it skips as many long jobs as possible at once.
     fn class_key(&self, demand: &Demand, profile: &Profile) -> ClassKey {
         match self.discipline {
             Discipline::Strict | Discipline::WorkConserving => ClassKey::Resources(*demand),
@@ -147,21 +148,22 @@ impl<R: JobOrder, P: Placer> Policy for QueuePolicy<R, P> {
 }
 
 impl<R: JobOrder, P: Placer> QueuePolicy<R, P> {
-    /// Says so to the job that has a reservation, and to those that it keeps waiting.
+    /// Adds the reservation to the reason of the job that has it and of the jobs that it holds back.
     fn explain_reservation(&mut self, view: &View, prospects: &mut [PendingReason]) {
         let mut draft = Draft::new(view, self.discipline);
         let mut holder = None;
         for prospect in prospects {
             if let Some(holder) = holder {
                 if prospect.code == ReasonCode::WaitingForTurn {
-                    let in_the_way = format!("it would still run when the room for job {holder} is due");
-                    prospect.why = format!("{}; {in_the_way}", prospect.why);
+                    let conflict = format!("Would still run when the reservation of job {holder} begins");
+                    prospect.why = format!("{}. {conflict}", prospect.why);
                 }
                 continue;
             }
             if let Some(at) = draft.reserve(&view.pending[&prospect.job], &mut self.ends) {
                 let wait = at.since(view.now);
-                prospect.why = format!("{}; room is reserved for it in {wait} at the latest", prospect.why);
+                prospect.why =
+                    format!("{}. Starts in {wait} at the latest: GPUs are reserved for it", prospect.why);
                 holder = Some(prospect.job);
             }
         }

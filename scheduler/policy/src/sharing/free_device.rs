@@ -1,10 +1,10 @@
-//! The devices on which one job has room.
+//! The devices that one job fits.
 
 use cohabit_types::{Demand, Placement};
 
 use crate::{DeviceView, FreeNodes, NodeView};
 
-/// A device with room.
+/// A device that the job fits.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct FreeDevice<'f> {
     pub(crate) node: &'f NodeView,
@@ -12,7 +12,7 @@ pub(crate) struct FreeDevice<'f> {
 }
 
 impl<'f> FreeDevice<'f> {
-    /// All there are, in the order of nodes and of their devices.
+    /// All of them, in the order of nodes and of their devices.
     pub(crate) fn all(demand: &Demand, free: &'f FreeNodes<'_>) -> Vec<FreeDevice<'f>> {
         let roomy = free.nodes().filter(|node| node.has_host_room(demand));
         roomy.flat_map(|node| node.roomy(demand).map(move |device| FreeDevice { node, device })).collect()
@@ -23,10 +23,10 @@ impl<'f> FreeDevice<'f> {
     }
 }
 
-/// The position of the seat with the least load; of equals, that with more free memory, then the first.
+/// The index of the device with the least load; among equals, the one with more free memory, then the first.
 ///
 /// # Panics
-/// If there are no seats.
+/// If the list is empty.
 pub(crate) fn least_loaded(seats: &[FreeDevice<'_>], load: impl FnMut(&FreeDevice<'_>) -> f64) -> usize {
     let loads: Vec<f64> = seats.iter().map(load).collect();
     let before = |one: &usize, other: &usize| {

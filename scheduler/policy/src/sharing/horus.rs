@@ -1,13 +1,14 @@
-//! The device on which the neighbours' and the newcomer's utilisations together are least.
+//! The device on which the utilizations of the newcomer and its neighbors sum up to the least.
 //!
 //! After G. Yeung et al., "Horus: interference-aware and prediction-based scheduling in deep learning
-//! systems", 2022, which predicts utilisation and has no model of slowdowns. Here what a job uses alone comes
-//! from measurements; one that nobody measured counts by the part that it asks for.
+//! systems", 2022, which predicts utilization and has no model of slowdowns. Here a job's utilization alone
+//! on a GPU comes from measurements; where nobody measured it, the share that the job asks for stands for
+//! it.
 
 use super::{DeviceChoice, DeviceChooser, FreeDevice, Jobs, least_loaded};
 use crate::{PendingJob, Shortage};
 
-/// Balances predicted utilisation.
+/// Balances predicted utilization.
 #[derive(Debug, Default, Clone, Copy)]
 pub(crate) struct Horus;
 

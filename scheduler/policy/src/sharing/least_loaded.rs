@@ -1,6 +1,6 @@
-//! The device with the fewest neighbours, and among those the one of which least is taken.
+//! The device with the fewest jobs, and among those the one with the largest free share.
 //!
-//! It knows nothing of what the neighbours do.
+//! What the jobs do is ignored.
 
 use cohabit_types::Share;
 

@@ -1,8 +1,7 @@
-//! Choices among devices that are shared, each beside the same choice for all other jobs.
+//! The placer of all policies that share GPUs: a [`DeviceChooser`] for jobs that ask for part of one device,
+//! the mapped placer for all others.
 //!
-//! A job that takes a part of one device goes where a [`DeviceChooser`] says, among the devices with room; jobs of
-//! whole devices go where the mapper says. So policies that share differ in nothing but whom they put beside
-//! whom. What room is, `free.rs` alone decides.
+//! Which devices a job fits is decided in `view/` alone.
 
 use std::sync::Arc;
 
@@ -16,7 +15,7 @@ use crate::{
     Shortage, View, ViewChange,
 };
 
-/// A choice for parts of devices, and the mapper for the rest.
+/// A chooser for parts of devices, and the mapped placer for the rest.
 #[derive(Debug)]
 pub(crate) struct SharedPlacer<C> {
     choice: C,

@@ -1,12 +1,12 @@
-//! How fast one job is alone on the makes of GPU at hand, against each other.
+//! How fast one job is alone on each kind of GPU, relative to the fastest of them.
 
 use cohabit_types::JobId;
 
 use super::{FreeDevice, Jobs};
 use crate::interference::{GpuKind, GpuModel};
 
-/// How many times as long a job takes alone on each seat's GPU as on the fastest of them: by what was
-/// measured, or, where that is not known of all, by their data sheets.
+/// For each device, how many times as long the job takes alone on it as on the fastest one: by measured
+/// rates or, where one is missing, by data sheets.
 pub(crate) fn compute_slowness(job: JobId, seats: &[FreeDevice<'_>], jobs: &mut Jobs) -> Vec<f64> {
     if seats.iter().all(|seat| seat.device.model == seats[0].device.model) {
         return vec![1.0; seats.len()];

@@ -1,4 +1,4 @@
-//! Whom the simple rules put beside whom.
+//! Which jobs the simple choosers put together.
 
 use cohabit_types::{Bytes, ReasonCode, Share};
 
@@ -13,7 +13,7 @@ fn known() -> InterferenceContext {
     knowledge("test GPU", &[("heavy", 0.9), ("middling", 0.5), ("light", 0.1)])
 }
 
-/// Two GPUs with somebody on each, and one that is idle; all with more memory than anybody asks for.
+/// Two GPUs with one job each, and an idle one; memory never runs out.
 fn occupied(first: &str, second: &str) -> View {
     let mut view = view(vec![node(1, &[1_000, 1_000]), node(2, &[1_000])], vec![]);
     runs(&mut view, training(101, first, 1_000), 0, 0, 500);
@@ -89,10 +89,7 @@ fn who_would_make_every_device_too_busy_waits_and_lets_others_pass_that_need_the
     policy.learn(&view, &view.as_changes());
     let told = policy.explain_pending(&view).remove(0);
     assert_eq!(told.code, ReasonCode::WaitingForDevices);
-    assert_eq!(
-        told.why,
-        "with it, every GPU with room would be busier than the 95 % that are allowed; it is next in line"
-    );
+    assert_eq!(told.why, "would make every GPU with room busier than the limit of 95 %. First in the queue");
 }
 
 #[test]

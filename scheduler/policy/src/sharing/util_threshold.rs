@@ -1,5 +1,5 @@
-//! Jobs share a device as long as it would not be busier than a threshold, and fill it up as far as that
-//! allows; else a job waits for a device of its own.
+//! Packs jobs on a device as long as their utilizations sum up to no more than a threshold; a job that fits
+//! no device so waits for an idle one.
 //!
 //! After Q. Hu et al., "Lucid: a non-intrusive, scalable and interpretable scheduler for deep learning
 //! training jobs", 2023, which packs jobs by how busy they keep a GPU alone.
@@ -10,7 +10,7 @@ use crate::{PendingJob, Shortage};
 /// Packs up to a threshold.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct UtilThreshold {
-    /// The most that the utilisations of those on a device may sum up to; 1 is one device.
+    /// The largest sum of utilizations on one device; 1 is one device.
     pub(crate) most: f64,
 }
 

@@ -80,10 +80,13 @@ fn the_outlook_tells_of_the_reservation() {
     assert_eq!(placed(&policy.plan(&view)), [0_u64; 0]);
     let prospects = policy.explain_pending(&view);
     assert!(
-        prospects[0].why.ends_with("room is reserved for it in 1 min 0 s at the latest"),
+        prospects[0].why.ends_with("Starts in 1 min 0 s at the latest: GPUs are reserved for it"),
         "{prospects:?}"
     );
-    assert!(prospects[1].why.ends_with("it would still run when the room for job 1 is due"), "{prospects:?}");
+    assert!(
+        prospects[1].why.ends_with("Would still run when the reservation of job 1 begins"),
+        "{prospects:?}"
+    );
 }
 
 /// The textbook, by counts alone: when each job starts.

@@ -79,7 +79,7 @@ fn a_job_that_may_lie_anywhere_takes_as_few_nodes_as_can_be() {
     let nodes = vec![node(1, &[1_000]), node(2, &[1_000; 3]), node(3, &[1_000; 2]), node(4, &[1_000; 4])];
     let proposal = propose(nodes, &job(1, anywhere(6))).unwrap();
     assert_eq!(seats(&proposal.placement).iter().map(|it| it.0).collect::<Vec<_>>(), [4, 3]);
-    assert_eq!(proposal.why, "6 devices on 2 nodes");
+    assert_eq!(proposal.why, "6 GPUs on 2 nodes");
 }
 
 #[test]
@@ -127,8 +127,8 @@ fn a_command_that_launches_its_own_ranks_is_judged_by_the_order_of_the_nodes() {
     let theirs = propose(nodes(), &training(1, anywhere(4), stages(), LaunchMode::PerNode)).unwrap();
     assert!(theirs.placement.parts.iter().all(|part| part.ranks.is_empty()), "{theirs:?}");
     assert!(theirs.slowdown > ours.slowdown * 1.3, "{} {}", theirs.slowdown, ours.slowdown);
-    assert_eq!(ours.why, "4 devices on 2 nodes, as fast as at best");
-    assert!(theirs.why.starts_with("4 devices on 2 nodes, an iteration takes"), "{}", theirs.why);
+    assert_eq!(ours.why, "4 GPUs on 2 nodes, as fast as the best placement");
+    assert!(theirs.why.starts_with("4 GPUs on 2 nodes, an iteration takes"), "{}", theirs.why);
 }
 
 #[test]
@@ -138,7 +138,7 @@ fn a_place_is_measured_against_the_best_on_the_empty_cluster() {
     assert_eq!((whole.slowdown, whole.why.as_str()), (1.0, ""));
     let torn = propose(vec![node(1, &[1_000, 1_000, 0, 0]), node(2, &[1_000, 0, 0, 1_000])], &job).unwrap();
     assert!(torn.slowdown > 2.0, "{torn:?}");
-    assert!(torn.why.contains("4 devices on 2 nodes, an iteration takes"), "{}", torn.why);
+    assert!(torn.why.contains("4 GPUs on 2 nodes, an iteration takes"), "{}", torn.why);
 }
 
 #[test]

@@ -72,7 +72,7 @@ fn jobs(demands: Vec<Demand>) -> Vec<PendingJob> {
 /// Why it waits, without its place in the queue.
 fn why(demand: Demand, nodes: Vec<NodeView>) -> (ReasonCode, String) {
     let (code, why) = wait(&view(nodes, vec![job(1, demand)]), 1);
-    (code, why.strip_suffix("; it is next in line").expect("it is the only one").to_owned())
+    (code, why.strip_suffix(". First in the queue").expect("it is the only one").to_owned())
 }
 
 fn share_given(plan: &Plan) -> Share {
@@ -84,8 +84,7 @@ fn share_given(plan: &Plan) -> Share {
 fn those_who_share_leave_the_reserve_free() {
     assert!(starts(tenth(19), gpu(taken_by(2, 30))));
     assert!(!starts(tenth(20), gpu(taken_by(2, 30))));
-    let sentence =
-        "it needs 20 GiB of device memory beside a reserve of 1 GiB and the most that is free is 20 GiB";
+    let sentence = "needs 20 GiB of GPU memory plus a reserve of 1 GiB; the best GPU has 20 GiB free";
     assert_eq!(why(tenth(20), gpu(taken_by(2, 30))), (ReasonCode::WaitingForMemory, sentence.into()));
 }
 
@@ -101,7 +100,7 @@ fn who_has_a_device_alone_may_use_all_of_its_memory() {
 #[test]
 fn no_more_share_a_device_than_there_are_places() {
     assert_eq!(placed(&planned(vec![tenth(8); 5], gpu(|_| {}))), [1, 2, 3]);
-    let sentence = "3 ranks share each GPU already, and no more may";
+    let sentence = "needs a GPU with room for one more rank; each already runs 3, the limit";
     assert_eq!(why(tenth(8), gpu(taken_by(3, 8))), (ReasonCode::WaitingForDevices, sentence.into()));
 }
 
@@ -113,8 +112,8 @@ fn a_part_without_a_figure_takes_the_device_alone() {
     assert_eq!(code, ReasonCode::WaitingForDevices);
     assert_eq!(
         sentence,
-        "it needs 1 whole device(s) on a node and the most that are free on one is 0, since a GPU is shared \
-         only by those who say how much of its memory they need"
+        "needs 1 free GPU on one node; the best node has 0 free. It takes a whole GPU because it does not state \
+         how much GPU memory it needs (--gpu-mem)"
     );
 }
 
@@ -150,7 +149,7 @@ fn who_insists_on_limits_shares_only_where_they_are_enforced() {
     assert!(!starts(insisting(), gpu(shared_as(SharingMode::Unenforced))));
     assert!(starts(tenth(8), gpu(shared_as(SharingMode::Unenforced))));
     assert!(!could_ever_hold(&gpu(shared_as(SharingMode::Unenforced)), &insisting()));
-    let sentence = "it shares a device only within enforced limits and no free device enforces them";
+    let sentence = "needs a GPU that enforces limits (--enforced); no free GPU does";
     let told = why(insisting(), gpu(shared_as(SharingMode::Unenforced)));
     assert_eq!(told, (ReasonCode::WaitingForDevices, sentence.into()));
     let whole = Demand { limits: EnforcementRequirement::Enforced, ..gpus(1) };
@@ -170,8 +169,8 @@ fn a_device_out_of_service_takes_nobody_and_yet_nobody_is_refused_for_it() {
             assert!(!starts(demand, gpu(in_state(intake))));
             assert!(could_ever_hold(&gpu(in_state(intake)), &demand));
         }
-        let sentence = "it needs 1 whole device(s) on a node and the most that are free on one is 0; 1 \
-                        device(s) there are out of service";
+        let sentence =
+            "needs 1 free GPU on one node; the best node has 0 free; 1 GPU there is out of service";
         assert_eq!(why(gpus(1), gpu(in_state(intake))), (ReasonCode::WaitingForDevices, sentence.into()));
     }
 }
@@ -202,8 +201,8 @@ fn strangers_with_more_than_a_tenth_keep_away_who_does_not_say_what_it_needs() {
         assert!(starts(demand, gpu(strangers_hold(8))));
         assert!(!starts(demand, gpu(strangers_hold(9))));
     }
-    let sentence = "it does not say how much device memory it needs, and programs that Cohabit did not start \
-                    hold 9 GiB of the device on which they hold least";
+    let sentence = "does not state how much GPU memory it needs (--gpu-mem); other programs hold at least 9 GiB \
+                    of every free GPU";
     assert_eq!(why(gpus(1), gpu(strangers_hold(9))), (ReasonCode::WaitingForMemory, sentence.into()));
     let modest = Demand { gpu_memory: Some(Bytes(60 * GIB)), ..gpus(1) };
     assert_eq!(

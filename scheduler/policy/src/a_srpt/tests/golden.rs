@@ -58,6 +58,6 @@ fn the_story_of_a_start_says_when_the_turn_came_and_how_long_it_waited() {
     assert_eq!(ran[0].why, "its virtual turn came 6.5 s after it could first run");
     assert_eq!(
         ran[1].why,
-        "its virtual turn came 2.5 s after it could first run, and it waited 1.0 s for room"
+        "its virtual turn came 2.5 s after it could first run, then it waited 1.0 s for resources"
     );
 }

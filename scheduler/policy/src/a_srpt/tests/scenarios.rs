@@ -300,9 +300,7 @@ fn more_nodes_bring_turns_nearer_from_then_on() {
     assert_eq!(plan.wake, Some(Time::from_micros(4_000_000)));
     let gone = [node(1, &[]).id, node(2, &[]).id].map(ViewChange::NodeGone);
     assert_eq!(hand.tell(3.0, &gone).wake, None);
-    assert!(
-        hand.explain_pending()[0].2.ends_with("its turn comes once a worker is connected that takes jobs")
-    );
+    assert!(hand.explain_pending()[0].2.ends_with("its turn comes once a worker accepts jobs"));
 }
 
 #[test]
@@ -317,21 +315,21 @@ fn who_waits_is_told_for_what_and_how_long() {
             (
                 1,
                 ReasonCode::WaitingForDevices,
-                "it needs 2 whole device(s) on a node and the most that are free on one is 1; it is next in line"
+                "needs 2 free GPUs on one node; the best node has 1 free. First in the queue"
                     .into()
             ),
             (
                 2,
                 ReasonCode::WaitingForVirtualTurn,
-                "on the virtual machine 48 s of one device are left of it and no job goes before it: its turn \
-                 comes in 24 s if no smaller job arrives"
+                "waits for its virtual turn: 48 s of GPU time are left on the virtual machine and no job is ahead; \
+                 its turn comes in 24 s if no smaller job arrives"
                     .into()
             ),
             (
                 3,
                 ReasonCode::WaitingForVirtualTurn,
-                "on the virtual machine 1 min 30 s of one device are left of it and 1 job with less left goes \
-                 before it: its turn comes in 1 min 9 s if no smaller job arrives"
+                "waits for its virtual turn: 1 min 30 s of GPU time are left on the virtual machine and 1 job with \
+                 less left is ahead; its turn comes in 1 min 9 s if no smaller job arrives"
                     .into()
             ),
         ]
@@ -357,7 +355,7 @@ fn who_holds_out_is_told_why_and_until_when() {
         (prospect.code, prospect.why.as_str()),
         (
             ReasonCode::WaitingForDevices,
-            "it holds out for a better place: here an iteration takes 1.63 x the best; it starts anyway in 5.9 s"
+            "waits for a faster placement: an iteration would take 1.63 times the best now. Starts anyway in 5.9 s"
         )
     );
 }

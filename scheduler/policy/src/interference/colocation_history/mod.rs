@@ -1,9 +1,8 @@
-//! What a cluster lives through: how fast configurations ran alone and in which company, gathered from
-//! stretches.
+//! What the cluster observed: how fast configurations ran alone and in which sets, collected from samples.
 //!
-//! Recent stretches count more than old ones, so that a program that was changed under its old name is
-//! noticed; and companies that were not seen for the longest time are forgotten, so that it stays small.
-//! Jobs are known by their configurations: one that has no name teaches nothing.
+//! Recent samples count more than old ones, so that a program that was changed under its old name is
+//! noticed; sets that were not seen for the longest time are dropped, so that the history stays small. Jobs
+//! are known by their configurations: one without a name is ignored.
 
 mod configuration_stats;
 
@@ -20,16 +19,16 @@ use super::{
     SoloMetricsTable,
 };
 
-/// What stretches told, gathered by configuration.
+/// Samples, collected by configuration.
 #[derive(Debug, Default, Clone, PartialEq)]
 pub struct ColocationHistory {
     companies: BTreeMap<SetKey, SetHistory>,
 }
 
-/// A company of two or more with what each member did in it, beside what it did alone.
+/// A set of two or more with what each member did in it and alone.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ObservedSet {
-    /// The members, with what they did alone, and what became of them.
+    /// The members, with what they did alone, and what happened to them.
     pub measured: MeasuredSet,
     /// Standard deviation of the logarithm of each member's slowdown, in the members' order.
     pub uncertainty: Vec<f64>,
@@ -37,7 +36,7 @@ pub struct ObservedSet {
     pub last: Time,
 }
 
-/// Configurations on one GPU, of which some may have told nothing yet; or one that is alone.
+/// The configurations on one GPU, some of which may have no sample yet; or a single one.
 #[derive(Debug, Clone, PartialEq)]
 struct SetHistory {
     set: ColocationSet,
@@ -46,16 +45,15 @@ struct SetHistory {
     last: Time,
 }
 
-/// So many companies are remembered, those of one member included.
+/// Sets that are remembered, including those of one member.
 const MAX_TRACKED_SETS: usize = 8_192;
 
-/// Where the figures alone come from if the company's own way of sharing has none.
+/// Where the measurements alone come from if there are none with the set's own way of sharing.
 const NEXT_BEST: [SharingStrategy; 3] =
     [SharingStrategy::Exclusive, SharingStrategy::Mps, SharingStrategy::TimeSliced];
 
 impl ColocationHistory {
-    /// Gathers one stretch, unless it is too short to tell anything, or somebody on the device is nobody
-    /// known.
+    /// Adds a sample, unless it is too short, or a job on the device has no name.
     pub fn note(&mut self, lived: &ObservedSample) {
         if lived.is_informative() {
             let set = lived.set();
@@ -68,8 +66,7 @@ impl ColocationHistory {
         }
     }
 
-    /// Figures of configurations alone: those that were lived through, and beside them what was measured
-    /// elsewhere.
+    /// The measurements of configurations alone: those observed here and, for all others, those of `beside`.
     #[must_use]
     pub fn solos(&self, beside: &SoloMetricsTable) -> SoloMetricsTable {
         let mut book = beside.clone();
@@ -84,8 +81,8 @@ impl ColocationHistory {
         book
     }
 
-    /// Every company of two or more all of whose members' rates together and alone are known, oldest first.
-    /// What a member does alone is taken from another way of sharing the same make of GPU, if need be.
+    /// Every set of two or more whose members' rates together and alone are all known, the oldest first.
+    /// What a member does alone is taken from another way of sharing the same kind of GPU, if necessary.
     #[must_use]
     pub fn sets(&self) -> Vec<ObservedSet> {
         let mut sets: Vec<ObservedSet> = self.companies.values().filter_map(|it| self.lived(it)).collect();
@@ -120,7 +117,7 @@ impl ColocationHistory {
         Some(lived)
     }
 
-    /// What a configuration did alone on the GPU, in this way of sharing or else in another.
+    /// What a configuration did alone on the GPU, with this way of sharing or else with another.
     fn alone(
         &self,
         gpu: &GpuKind,
@@ -134,7 +131,7 @@ impl ColocationHistory {
         })
     }
 
-    /// Companies leave before what their members did alone, without which companies tell nothing.
+    /// Sets are dropped before single configurations, without which sets tell nothing.
     fn evict_oldest(&mut self) {
         if self.companies.len() > MAX_TRACKED_SETS {
             let age = |(_, company): &(&SetKey, &SetHistory)| (company.set.members.len() == 1, company.last);

@@ -1,4 +1,4 @@
-//! What stretches tell, gathered.
+//! What is learned from samples.
 
 use cohabit_types::Span;
 
@@ -8,7 +8,7 @@ fn member(model: &str) -> SetMember {
     SetMember { model: model.to_owned(), batch: Some(32), ..SetMember::default() }
 }
 
-/// A minute of a member beside others on a V100 under MPS, which ends at minute `until`.
+/// A minute of a member with neighbors on a V100 under MPS, which ends at minute `until`.
 fn minute(until: u64, rate: f64, model: &str, neighbours: &[&str]) -> ObservedSample {
     ObservedSample {
         gpu: GpuKind::named("v100"),
@@ -30,7 +30,7 @@ fn experience(lived: &[ObservedSample]) -> ColocationHistory {
     all
 }
 
-/// `a` runs at 10 steps a second alone and at 8 beside `b`, which runs at 6 and at 3.
+/// `a` runs at 10 steps per second alone and at 8 beside `b`, which runs at 6 and at 3.
 fn pair() -> Vec<ObservedSample> {
     vec![
         minute(1, 10.0, "a", &[]),

@@ -1,4 +1,4 @@
-//! What is expected of a job's memory, and how sure that is.
+//! How much memory is expected of a job, and how certain that is.
 
 use proptest::prelude::*;
 
@@ -10,7 +10,7 @@ fn configuration(batch: Option<u64>) -> Configuration {
     Configuration { model: "resnet-50".into(), batch, precision: String::new() }
 }
 
-/// Runs on a V100: batches with the gibibytes that they held.
+/// Runs on a V100: batch sizes with the GiB that they held.
 fn seen(runs: &[(u64, u64)]) -> Footprints {
     let mut seen = Footprints::default();
     for (batch, gibibytes) in runs {
@@ -24,7 +24,7 @@ fn expected(seen: &Footprints, batch: u64) -> Option<Footprint> {
     seen.expect(&[GpuKind::named("V100")], &asked, &ModelFeatures::default())
 }
 
-/// Gibibytes and certainty.
+/// GiB and certainty.
 fn told(seen: &Footprints, batch: u64) -> Option<(f64, Certainty)> {
     let gibibytes = |bytes: Bytes| (bytes.0 as f64 / GIB as f64 * 1e3).round() / 1e3;
     expected(seen, batch).map(|it| (gibibytes(it.bytes), it.certainty))

@@ -1,7 +1,7 @@
-//! The nodes of the view as the mapper's servers: what they are made of is looked at when they change, what
-//! is free on them for each question.
+//! The nodes of the view as servers for the mapper. What a node consists of is read when it changes, what is
+//! free on it for each question.
 //!
-//! Positions in the list are those of the view's nodes.
+//! A server's position in the list is that of its node in the view.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -12,16 +12,16 @@ use super::free_device_counts::{ChangeTracking, FreeDeviceCounts, room};
 use crate::mapping::Server;
 use crate::{ClusterChange, FreeNodes, NodeView, ViewChange};
 
-/// How fast links are taken to be that a node does not tell.
+/// Bandwidths that stand for those that a node does not report.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct LinkDefaults {
     /// Between a node and the network.
     pub(crate) network: Bandwidth,
-    /// Between a device and the others of its node.
+    /// Between two devices of one node.
     pub(crate) interconnect: Bandwidth,
 }
 
-/// 25 Gb/s between nodes and 50 GB/s within.
+/// 25 Gb/s between nodes, 50 GB/s within a node.
 impl Default for LinkDefaults {
     fn default() -> LinkDefaults {
         LinkDefaults { network: Bandwidth(25_000_000_000), interconnect: Bandwidth(400_000_000_000) }
@@ -33,17 +33,17 @@ impl Default for LinkDefaults {
 pub(super) struct Servers {
     links: LinkDefaults,
     list: Vec<Server>,
-    /// The node of each.
+    /// The node of each server.
     nodes: Vec<NodeId>,
-    /// How many devices of each have room for what.
+    /// How many devices of each fit a demand.
     rooms: FreeDeviceCounts,
     news: StaleNodes,
 }
 
-/// Which nodes may be otherwise than they were when they were last looked at.
+/// Nodes that may have changed since they were last read.
 #[derive(Debug, Clone)]
 enum StaleNodes {
-    /// All: nobody told.
+    /// All: changes were not reported.
     Unknown,
     /// These, by ordinal.
     Nodes(BTreeSet<u64>),
@@ -60,7 +60,7 @@ impl Servers {
         }
     }
 
-    /// Takes note of all changes since the last look.
+    /// Remembers which nodes changed.
     pub(super) fn learn(&mut self, changes: &[ViewChange]) {
         let changed = changes.iter().filter_map(|change| match change {
             ViewChange::Node(node) => Some(node.ordinal),
@@ -75,7 +75,7 @@ impl Servers {
         }
     }
 
-    /// Looks whether the nodes are made of the same as before.
+    /// Reads what changed; says whether the nodes still consist of the same parts.
     pub(super) fn refresh(&mut self, nodes: &[NodeView]) -> ClusterChange {
         let news = std::mem::replace(&mut self.news, StaleNodes::Unknown);
         if let Some(changed) = self.changed(&news, nodes) {
@@ -101,8 +101,7 @@ impl Servers {
         ClusterChange::Changed
     }
 
-    /// The servers, each with as many free devices as have room for the demand; none where that is fewer than
-    /// `least`.
+    /// The servers, each with as many free devices as fit the demand; 0 where that is fewer than `least`.
     pub(super) fn with_room(&mut self, demand: &Demand, least: u32, free: &FreeNodes<'_>) -> &[Server] {
         let enough = |devices: u32| if devices >= least { devices } else { 0 };
         for (server, devices) in self.list.iter_mut().zip(self.rooms.of(demand, free.untouched()).iter()) {
@@ -114,7 +113,7 @@ impl Servers {
         &self.list
     }
 
-    /// The positions of the nodes that changed, if those and all others are made of the same as before.
+    /// The positions of the nodes that changed, if they and all others still consist of the same parts.
     fn changed(&self, news: &StaleNodes, nodes: &[NodeView]) -> Option<Vec<usize>> {
         let StaleNodes::Nodes(ordinals) = news else { return None };
         if self.list.len() != nodes.len() {
@@ -133,7 +132,7 @@ impl Servers {
         &self.list
     }
 
-    /// Where in the list a node is.
+    /// The position of a node in the list.
     pub(super) fn position(&self, node: NodeId) -> Option<usize> {
         self.nodes.iter().position(|it| *it == node)
     }
@@ -165,13 +164,12 @@ impl Servers {
     }
 }
 
-/// How many devices it has, without those that somebody has to look after first.
+/// Its devices, without those that a person has to see to first.
 fn in_service(node: &NodeView) -> u32 {
     node.devices.iter().filter(|device| device.is_in_service()).count() as u32
 }
 
-/// The model of its devices: they are all alike in practice, and where they are not, the first one speaks for
-/// them.
+/// The model of its devices. In practice they are all alike; where they are not, the first one counts.
 fn model(node: &NodeView) -> &str {
     node.devices.first().map_or("", |device| &device.model)
 }

@@ -1,21 +1,22 @@
-//! The degree of contention: how much less of a GPU's resources a job gets beside others than alone.
+//! The resource contention degree (RCD) of ISACPP: how much less of a GPU's resources a job gets beside
+//! others than alone.
 
 use crate::interference::{ColocationEstimate, SetMember};
 
 /// How the ratios of the three resources become one number.
 #[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum ContentionDegree {
-    /// Their sum, as released: 3 where nobody is in the way.
+    /// Their sum, as in the released code: 3 without contention.
     Sum,
-    /// How far their mean lies above 1: 0 where nobody is in the way.
+    /// Their mean minus 1: 0 without contention.
     #[default]
     MeanMinusOne,
 }
 
 impl ContentionDegree {
-    /// What one member meets. Of memory and utilisation the predictor says what becomes of them; bandwidth of
-    /// the link to the host falls as the job is slowed, and so does what it says nothing about but memory,
-    /// which is not shared out.
+    /// The degree of one member. The predictor gives memory and utilization; bandwidth to the host falls as
+    /// the job slows down, and so does whatever the predictor leaves out, except memory, which is not
+    /// divided among jobs.
     pub(super) fn degree(self, member: &SetMember, beside: &ColocationEstimate) -> f64 {
         let memory = ratio(member.solo.memory, beside.memory).unwrap_or(1.0);
         let link = beside.slowdown;

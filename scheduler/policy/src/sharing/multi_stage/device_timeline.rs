@@ -1,5 +1,5 @@
-//! A newcomer on each of several GPUs, played through to the end, stage by stage on all of them at once: each
-//! stage costs one question to the predictor, however many GPUs there are.
+//! A newcomer on each of several GPUs, simulated until all jobs have ended. All GPUs go through a stage
+//! together, so each stage costs one question to the predictor, however many GPUs there are.
 
 use std::collections::BTreeMap;
 
@@ -10,33 +10,33 @@ use super::timeline::{RemainingIterations, StageConditions, Timeline};
 use crate::interference::{ColocationEstimate, GpuKind, InternedSet, PredictionCache};
 use crate::sharing::{FreeDevice, Jobs};
 
-/// So many iterations a job is taken to have of which nobody knows how many it has.
+/// The number of iterations assumed for a job that does not state it.
 const UNKNOWN_ITERATIONS: f64 = 1_000.0;
-/// A set that fits less likely than this is no choice while there is another.
+/// A set that is less likely to fit is chosen only if there is no other.
 const LIKELY_TO_FIT: f64 = 0.5;
 
-/// What is expected of a newcomer on one GPU.
+/// What to expect of a newcomer on one GPU.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) struct MultiStageEstimate {
     /// The overall interference; 0 on an idle GPU.
     pub(crate) interference: f64,
-    /// How many times as long as alone the newcomer takes.
+    /// The slowdown of the newcomer, as a factor of at least 1.
     pub(crate) slowdown: f64,
-    /// Neighbours at the start.
+    /// The number of neighbors at the start.
     pub(crate) neighbours: usize,
-    /// Whether their memory probably fits.
+    /// Whether the memory of all jobs probably fits.
     pub(crate) fits: bool,
 }
 
-/// The jobs of one GPU: a newcomer before its neighbours, or those alone.
+/// The jobs of one GPU: the newcomer and then its neighbors, or the neighbors alone.
 pub(crate) struct DeviceTimeline {
-    /// At the start.
+    /// All jobs at the start.
     together: InternedSet,
     timeline: Timeline,
     fits: bool,
 }
 
-/// What to expect of a newcomer on each of these.
+/// What to expect of a newcomer on each of these devices.
 pub(crate) fn expected(
     newcomer: JobId,
     seats: &[FreeDevice<'_>],
@@ -49,7 +49,7 @@ pub(crate) fn expected(
     scenes.iter().map(DeviceTimeline::expected).collect()
 }
 
-/// The newcomer and its neighbours on each seat, before their first stage.
+/// The newcomer and its neighbors on each device, before the first stage.
 pub(crate) fn build_with_newcomer(
     newcomer: JobId,
     seats: &[FreeDevice<'_>],
@@ -59,7 +59,7 @@ pub(crate) fn build_with_newcomer(
     scenes(Some(newcomer), seats, jobs, asked)
 }
 
-/// The neighbours of each seat as they go on if nobody joins them.
+/// The neighbors on each device if no job joins them.
 pub(crate) fn build_without_newcomer(
     seats: &[FreeDevice<'_>],
     jobs: &mut Jobs,
@@ -68,7 +68,7 @@ pub(crate) fn build_without_newcomer(
     scenes(None, seats, jobs, asked)
 }
 
-/// Goes through all stages of all scenes.
+/// Goes through all stages of all timelines.
 pub(crate) fn run_stages(
     scenes: &mut [DeviceTimeline],
     asked: &mut PredictionCache,
@@ -87,7 +87,7 @@ pub(crate) fn run_stages(
     }
 }
 
-/// The scenes before their first stage: what who runs has left follows from the pace of its present company.
+/// The timelines before their first stage. What is left of a running job follows from its present speed.
 fn scenes(
     newcomer: Option<JobId>,
     seats: &[FreeDevice<'_>],
@@ -113,19 +113,20 @@ fn scenes(
     .collect()
 }
 
-/// Those that have been running till now.
+/// The neighbors that run already.
 fn running(neighbours: &[JobId], jobs: &Jobs) -> Vec<JobId> {
     neighbours.iter().copied().filter(|job| jobs.ends_in(*job).is_some()).collect()
 }
 
-/// These jobs on the GPU of a seat.
+/// These jobs on the GPU of this device, as a set for the predictor.
 pub(crate) fn company(seat: &FreeDevice<'_>, present: &[JobId], jobs: &mut Jobs) -> InternedSet {
     let gpu = GpuKind::named(&seat.device.model);
     let members = present.iter().map(|job| jobs.member(*job, &gpu)).collect();
     InternedSet { gpu, sharing: seat.device.sharing.mode, members }
 }
 
-/// What a job still has to do: all of it, or, where it runs, what its present pace leaves until its end.
+/// What a job still has to do: everything or, for a running job, what its present speed leaves until its
+/// end.
 fn work(job: JobId, paces: &BTreeMap<JobId, f64>, jobs: &Jobs) -> RemainingIterations {
     let profile = jobs.profile(job);
     let iterations = profile.iterations.map_or(UNKNOWN_ITERATIONS, |it| it.max(1) as f64);
@@ -140,7 +141,7 @@ impl DeviceTimeline {
         !self.timeline.present().is_empty()
     }
 
-    /// Those of the next stage.
+    /// The set of the next stage.
     fn company(&self) -> InternedSet {
         let InternedSet { gpu, sharing, members } = &self.together;
         let members = self.timeline.present().iter().map(|job| members[*job].clone()).collect();
@@ -153,17 +154,17 @@ impl DeviceTimeline {
             contention: contention.degree(&self.together.members[*job].member, told),
         };
         let beside: Vec<StageConditions> = self.timeline.present().iter().zip(told).map(beside).collect();
-        // Memory is fullest in the first stage, when all are there.
+        // Memory is fullest in the first stage, with all jobs present.
         self.fits = self.fits && told.first().is_none_or(|told| told.fits >= LIKELY_TO_FIT);
         self.timeline.pass(&beside);
     }
 
-    /// When each job ends that was there at the start, in seconds from now.
+    /// When each job of the start ends, in seconds from now.
     pub(crate) fn ends(&self) -> &[f64] {
         self.timeline.ends()
     }
 
-    /// What was played through, for the newcomer.
+    /// The result for the newcomer.
     fn expected(&self) -> MultiStageEstimate {
         let newcomer = 0;
         MultiStageEstimate {
