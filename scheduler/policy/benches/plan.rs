@@ -48,7 +48,7 @@ enum Mix {
 
 fn main() {
     println!(
-        "| what | devices | jobs waiting | of them in the queue | first plan, ms | p50, us | p99, us | most, us |"
+        "| what | devices | jobs waiting | in the queue | first plan, ms | p50, us | p99, us | most, us |"
     );
     println!("|---|---|---|---|---|---|---|---|");
     for (devices, jobs, plans, mix) in ROWS {

@@ -25,10 +25,10 @@ pub trait Policy: Send {
     ///
     /// # Errors
     /// The resource that is short.
-    fn consider(&mut self, view: &View, job: &PendingJob) -> Result<Proposal, Shortage>;
+    fn dry_run(&mut self, view: &View, job: &PendingJob) -> Result<Proposal, Shortage>;
 
     /// Uses this knowledge of interference from now on, if the policy uses any. Plans may depend on it.
-    fn set_interference(&mut self, knowledge: &InterferenceContext) {
-        let _ = knowledge;
+    fn set_interference(&mut self, context: &InterferenceContext) {
+        let _ = context;
     }
 }

@@ -46,13 +46,13 @@ fn considered(test: &TestHead, submit: Submit) -> DryRun {
     let mut policy = parse_policy("first-fit-sharing").unwrap();
     policy.learn(&view, &view.as_changes());
     foresight.learn(&view, &view.as_changes());
-    let place = policy.consider(&view, &imagined.job);
-    let company = place.as_ref().map(|it| foresight.with(&view, &imagined.job, &it.placement));
+    let place = policy.dry_run(&view, &imagined.job);
+    let with_job = place.as_ref().map(|it| foresight.report_with(&view, &imagined.job, &it.placement));
     let thought = DryRunResult {
-        company: company.unwrap_or_default(),
-        present: foresight.beside(&view),
+        with_job: with_job.unwrap_or_default(),
+        current: foresight.report_current(&view),
         place,
-        expected: expected(&view, &imagined.job),
+        forecast: expected(&view, &imagined.job),
     };
     test.head.considered(&imagined, &thought)
 }

@@ -21,14 +21,14 @@ const MAX_CLASSES: usize = 4_096;
 /// What is remembered of all classes.
 #[derive(Debug, Clone)]
 pub(super) struct DelayedJobs {
-    patience: DelayRule,
+    delay_rule: DelayRule,
     /// The slowdowns by which each class was tried last, and until when no job of it takes such a placement.
     classes: BTreeMap<ClassKey, Vec<(f64, Time)>>,
 }
 
 impl DelayedJobs {
-    pub(super) const fn new(patience: DelayRule) -> DelayedJobs {
-        DelayedJobs { patience, classes: BTreeMap::new() }
+    pub(super) const fn new(delay_rule: DelayRule) -> DelayedJobs {
+        DelayedJobs { delay_rule, classes: BTreeMap::new() }
     }
 
     /// Until when no job of a class takes a placement with this slowdown, where known.
@@ -40,14 +40,14 @@ impl DelayedJobs {
     /// Counts a job that has been queued since `queued_at`.
     pub(super) fn record_waiting(&mut self, class_key: &ClassKey, profile: &Profile, queued_at: Time) {
         for (slowdown, until) in self.classes.get_mut(class_key).into_iter().flatten() {
-            let own = self.patience.ends_at(profile, queued_at, *slowdown).unwrap_or(queued_at);
+            let own = self.delay_rule.ends_at(profile, queued_at, *slowdown).unwrap_or(queued_at);
             *until = own.min(*until);
         }
     }
 
     /// Remembers the classes of which all jobs were scanned and wait.
-    pub(super) fn record_scans(&mut self, looks: ClassScans) {
-        let whole = looks.0.into_values().filter(|look| look.kind == ScanExtent::Whole);
+    pub(super) fn record_scans(&mut self, scans: ClassScans) {
+        let whole = scans.0.into_values().filter(|scan| scan.kind == ScanExtent::Whole);
         for ClassScan { class_key, slowdown, until, .. } in whole {
             if self.classes.len() == MAX_CLASSES && !self.classes.contains_key(&class_key) {
                 self.classes.clear();
@@ -90,18 +90,18 @@ impl ClassScans {
     /// placements only become slower, the earliest end found so far is not too late for the last one.
     pub(super) fn note(&mut self, class: ClassId, class_key: &ClassKey, slowdown: f64, until: Time) {
         let new = || ClassScan { class_key: class_key.clone(), slowdown, until, kind: ScanExtent::Whole };
-        let look = self.0.entry(class).or_insert_with(new);
-        if slowdown < look.slowdown {
-            look.kind = ScanExtent::Partial;
+        let scan = self.0.entry(class).or_insert_with(new);
+        if slowdown < scan.slowdown {
+            scan.kind = ScanExtent::Partial;
         }
-        look.slowdown = slowdown;
-        look.until = look.until.min(until);
+        scan.slowdown = slowdown;
+        scan.until = scan.until.min(until);
     }
 
     /// Records that the rest of the class is not scanned.
     pub(super) fn cut_short(&mut self, class: ClassId) {
-        if let Some(look) = self.0.get_mut(&class) {
-            look.kind = ScanExtent::Partial;
+        if let Some(scan) = self.0.get_mut(&class) {
+            scan.kind = ScanExtent::Partial;
         }
     }
 }

@@ -32,20 +32,20 @@ impl ExpectedReleases {
     /// When the first device becomes free that no earlier job wants, where known.
     pub(super) fn next(&mut self, view: &View, ends: &mut ExpectedEnds) -> Option<Time> {
         let position = usize::try_from(self.claimed).ok()?;
-        let at = self.at.get_or_insert_with(|| vacancies(view, ends));
+        let at = self.at.get_or_insert_with(|| list_releases(view, ends));
         at.get(position).copied()
     }
 }
 
 /// When each of the next devices loses its last job.
-fn vacancies(view: &View, ends: &mut ExpectedEnds) -> Vec<Time> {
+fn list_releases(view: &View, ends: &mut ExpectedEnds) -> Vec<Time> {
     let mut left: BTreeMap<(NodeId, &DeviceId), usize> = BTreeMap::new();
     for node in &view.nodes {
         for device in node.devices.iter().filter(|device| device.is_in_service()) {
             left.insert((node.id, &device.id), device.residents.len());
         }
     }
-    let mut vacancies = Vec::new();
+    let mut releases = Vec::new();
     for (at, job) in ends.after(view.now) {
         let Some(running) = view.running.get(&job) else { continue };
         for part in &running.placement.parts {
@@ -53,13 +53,13 @@ fn vacancies(view: &View, ends: &mut ExpectedEnds) -> Vec<Time> {
                 let Some(residents) = left.get_mut(&(part.node, device)) else { continue };
                 *residents = residents.saturating_sub(1);
                 if *residents == 0 {
-                    vacancies.push(at);
+                    releases.push(at);
                 }
             }
         }
-        if vacancies.len() >= MAX_RELEASES {
+        if releases.len() >= MAX_RELEASES {
             break;
         }
     }
-    vacancies
+    releases
 }

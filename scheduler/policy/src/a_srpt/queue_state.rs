@@ -79,7 +79,7 @@ pub(super) struct QueueState {
     pub(super) machine: VirtualSrptMachine,
     pub(super) queue: PendingQueue<QueueKey>,
     pub(super) waits: RecentWaits,
-    pub(super) hold_outs: DelayedJobs,
+    pub(super) delayed_jobs: DelayedJobs,
     /// When running jobs are expected to end.
     pub(super) ends: ExpectedEnds,
     entries: BTreeMap<JobId, Entry>,
@@ -99,7 +99,7 @@ impl QueueState {
             machine: VirtualSrptMachine::default(),
             queue: PendingQueue::default(),
             waits: RecentWaits::default(),
-            hold_outs: DelayedJobs::new(DelayRule::new(options)),
+            delayed_jobs: DelayedJobs::new(DelayRule::new(options)),
             ends: ExpectedEnds::default(),
             entries: BTreeMap::new(),
         }
@@ -113,24 +113,24 @@ impl QueueState {
 
     /// Applies the changes up to the time of the view: arrivals at their own times, everything else at that
     /// time.
-    pub(super) fn learn(&mut self, view: &View, changes: &[ViewChange], place: &mut impl Placer) {
-        place.learn(view, changes);
-        let cluster = place.prepare(view);
+    pub(super) fn learn(&mut self, view: &View, changes: &[ViewChange], placer: &mut impl Placer) {
+        placer.learn(view, changes);
+        let cluster = placer.prepare(view);
         self.capacity.learn(changes);
         if self.machine.is_empty() {
             // Nothing was served at the old speed, and a new policy is told of jobs that arrived long ago.
             self.machine.set_speed(self.capacity.whole());
         }
         if cluster == ClusterChange::Changed {
-            self.refresh_profiles(view, place);
+            self.refresh_profiles(view, placer);
         }
-        self.release_arrivals(view, changes, place);
+        self.release_arrivals(view, changes, placer);
         self.advance(view, view.now);
         self.machine.set_speed(self.capacity.whole());
         for change in changes {
             match change {
-                ViewChange::Pending(job) => self.note_pending(view, job, place),
-                ViewChange::Running(job) => self.note_running(view, job, place),
+                ViewChange::Pending(job) => self.note_pending(view, job, placer),
+                ViewChange::Running(job) => self.note_running(view, job, placer),
                 ViewChange::Gone(job) => self.forget(*job),
                 ViewChange::Node(_) | ViewChange::NodeGone(_) => {}
             }
@@ -138,18 +138,18 @@ impl QueueState {
     }
 
     /// After a change of the nodes the profiles of pending jobs may change. A turn that has come stays.
-    fn refresh_profiles(&mut self, view: &View, place: &mut impl Placer) {
+    fn refresh_profiles(&mut self, view: &View, placer: &mut impl Placer) {
         for job in view.pending.values() {
             let Some(entry) = self.entries.get_mut(&job.id) else { continue };
-            entry.profile = place.profile(&job.demand, &job.traits);
-            entry.class_key = place.class_key(&job.demand, &job.traits, &entry.profile);
+            entry.profile = placer.profile(&job.demand, &job.traits);
+            entry.class_key = placer.class_key(&job.demand, &job.traits, &entry.profile);
             self.machine.revise(job.id, compute_virtual_work(&entry.profile, self.virtual_alpha));
             self.enqueue(job);
         }
     }
 
     /// New jobs enter the virtual machine in the order in which they could first have run.
-    fn release_arrivals(&mut self, view: &View, changes: &[ViewChange], place: &mut impl Placer) {
+    fn release_arrivals(&mut self, view: &View, changes: &[ViewChange], placer: &mut impl Placer) {
         let arrival = |change: &ViewChange| match change {
             ViewChange::Pending(job) if !self.entries.contains_key(&job.id) => {
                 view.pending.get(&job.id).map(|job| (job.eligible_at, job.id))
@@ -163,7 +163,7 @@ impl QueueState {
         let arrivals: BTreeSet<(Time, JobId)> = changes.iter().filter_map(arrival).collect();
         for (at, job) in arrivals {
             self.advance(view, at.min(view.now));
-            self.release(view, &view.pending[&job], place);
+            self.release(view, &view.pending[&job], placer);
         }
     }
 
@@ -197,9 +197,9 @@ impl QueueState {
         }
     }
 
-    fn release(&mut self, view: &View, job: &PendingJob, place: &mut impl Placer) {
-        let profile = place.profile(&job.demand, &job.traits);
-        let class_key = place.class_key(&job.demand, &job.traits, &profile);
+    fn release(&mut self, view: &View, job: &PendingJob, placer: &mut impl Placer) {
+        let profile = placer.profile(&job.demand, &job.traits);
+        let class_key = placer.class_key(&job.demand, &job.traits, &profile);
         let arrived_at = job.eligible_at;
         let work = compute_virtual_work(&profile, self.virtual_alpha);
         let phase = Phase::Waiting;
@@ -226,15 +226,15 @@ impl QueueState {
             (None, _, Toggle::Off) => return,
         };
         let key = QueueKey { priority: Reverse(job.priority), turn, submitted_at: job.submitted_at };
-        self.hold_outs.record_waiting(&entry.class_key, &entry.profile, entry.queued_at);
+        self.delayed_jobs.record_waiting(&entry.class_key, &entry.profile, entry.queued_at);
         self.queue.insert_with_class(job.id, entry.class_key.clone(), key);
     }
 
     /// A job is pending. One that ran keeps its turn, and waits from the moment at which it lost its
     /// devices.
-    fn note_pending(&mut self, view: &View, job: &PendingJob, place: &mut impl Placer) {
+    fn note_pending(&mut self, view: &View, job: &PendingJob, placer: &mut impl Placer) {
         let Some(entry) = self.entries.get_mut(&job.id) else {
-            return self.release(view, job, place);
+            return self.release(view, job, placer);
         };
         if entry.phase == Phase::Running {
             entry.phase = Phase::Waiting;
@@ -244,7 +244,7 @@ impl QueueState {
         self.enqueue(job);
     }
 
-    fn note_running(&mut self, view: &View, job: &RunningJob, place: &mut impl Placer) {
+    fn note_running(&mut self, view: &View, job: &RunningJob, placer: &mut impl Placer) {
         self.queue.remove(job.id);
         match self.entries.get_mut(&job.id) {
             Some(entry) => {
@@ -255,8 +255,8 @@ impl QueueState {
             }
             // It ran before this policy existed, so its turn had come by then.
             None => {
-                let profile = place.profile(&job.demand, &job.traits);
-                let class_key = place.class_key(&job.demand, &job.traits, &profile);
+                let profile = placer.profile(&job.demand, &job.traits);
+                let class_key = placer.class_key(&job.demand, &job.traits, &profile);
                 let at = job.started_at;
                 let phase = Phase::Running;
                 let entry =
@@ -265,7 +265,7 @@ impl QueueState {
             }
         }
         let profile = &self.entries[&job.id].profile;
-        let slowdown = place.slowdown(profile, &job.placement);
+        let slowdown = placer.slowdown(profile, &job.placement);
         self.ends.insert(job, profile.runtime_at(slowdown), view.now);
     }
 

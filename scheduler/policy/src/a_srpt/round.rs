@@ -21,7 +21,7 @@ const MAX_REFUSED: u32 = 64;
 /// The options that decide about a job at its turn.
 #[derive(Debug, Clone)]
 pub(super) struct Rules {
-    patience: DelayRule,
+    delay_rule: DelayRule,
     queue_mode: QueueMode,
     starvation_barrier: StarvationBarrier,
 }
@@ -29,7 +29,7 @@ pub(super) struct Rules {
 impl Rules {
     pub(super) const fn new(options: &ASrptOptions) -> Rules {
         Rules {
-            patience: DelayRule::new(options),
+            delay_rule: DelayRule::new(options),
             queue_mode: options.queue_mode,
             starvation_barrier: options.starvation_barrier,
         }
@@ -65,7 +65,7 @@ pub(super) enum DelayReason {
 /// The state of a plan while it is made.
 pub(super) struct Round<'r, P> {
     rules: &'r Rules,
-    place: &'r mut P,
+    placer: &'r mut P,
     view: &'r View,
     now: Time,
     /// When running jobs are expected to end.
@@ -74,7 +74,7 @@ pub(super) struct Round<'r, P> {
     usual_wait: Span,
     free: FreeNodes<'r>,
     /// Thousandths of devices that are free on all nodes together: a job that needs more does not fit.
-    spare: u64,
+    free_millis: u64,
     /// Where a job of each class would go, until something is taken.
     offers: BTreeMap<ClassId, Result<Proposal, Shortage>>,
     starting: Vec<StartingJob<'r>>,
@@ -82,35 +82,35 @@ pub(super) struct Round<'r, P> {
     reservation: Option<Reservation<'r>>,
     /// How many jobs of each class conflict with it.
     refused: BTreeMap<ClassId, u32>,
-    vacancies: ExpectedReleases,
+    releases: ExpectedReleases,
     /// Classes that were scanned job by job.
-    pub(super) looks: ClassScans,
+    pub(super) scans: ClassScans,
 }
 
 impl<'r, P: Placer> Round<'r, P> {
     pub(super) fn new(
         rules: &'r Rules,
-        place: &'r mut P,
+        placer: &'r mut P,
         view: &'r View,
         ends: &'r mut ExpectedEnds,
         usual_wait: Span,
-        spare: u64,
+        free_millis: u64,
     ) -> Round<'r, P> {
         Round {
             rules,
-            place,
+            placer,
             view,
             now: view.now,
             ends,
             usual_wait,
             free: FreeNodes::new(&view.nodes),
-            spare,
+            free_millis,
             offers: BTreeMap::new(),
             starting: Vec::new(),
             reservation: None,
             refused: BTreeMap::new(),
-            vacancies: ExpectedReleases::default(),
-            looks: ClassScans::default(),
+            releases: ExpectedReleases::default(),
+            scans: ClassScans::default(),
         }
     }
 
@@ -120,26 +120,26 @@ impl<'r, P: Placer> Round<'r, P> {
         class: ClassId,
         job: &'r PendingJob,
         entry: &Entry,
-        hold_outs: &DelayedJobs,
+        delayed_jobs: &DelayedJobs,
     ) -> JobDecision {
-        if job.demand.total_milli() > self.spare {
-            return self.without_room(class, job, entry);
+        if job.demand.total_milli() > self.free_millis {
+            return self.refuse(class, job, entry);
         }
         let Ok(proposal) = self.offer(class, job, entry).clone() else {
-            return self.without_room(class, job, entry);
+            return self.refuse(class, job, entry);
         };
         let until = match self.find_delay(entry, &proposal) {
             None => return self.start(class, job, entry, proposal),
             Some((until, DelayReason::OwnDevice(_))) => return self.delay_for_device(class, until),
             Some((until, DelayReason::BetterPlace)) => until,
         };
-        if !self.looks.has(class)
-            && let Some(all) = hold_outs.delayed_until(&entry.class_key, proposal.slowdown)
+        if !self.scans.has(class)
+            && let Some(all) = delayed_jobs.delayed_until(&entry.class_key, proposal.slowdown)
             && self.now < all
         {
             return JobDecision::DelayClass(all);
         }
-        self.looks.note(class, &entry.class_key, proposal.slowdown, until);
+        self.scans.note(class, &entry.class_key, proposal.slowdown, until);
         JobDecision::Delay(until)
     }
 
@@ -150,13 +150,13 @@ impl<'r, P: Placer> Round<'r, P> {
         job: &PendingJob,
         entry: &Entry,
     ) -> &Result<Proposal, Shortage> {
-        let Round { place, free, offers, .. } = self;
-        offers.entry(class).or_insert_with(|| place.place(job, &entry.profile, free))
+        let Round { placer, free, offers, .. } = self;
+        offers.entry(class).or_insert_with(|| placer.place(job, &entry.profile, free))
     }
 
     /// Until when a job waits instead of taking this placement, and for what; `None` if it takes it.
     pub(super) fn find_delay(&mut self, entry: &Entry, proposal: &Proposal) -> Option<(Time, DelayReason)> {
-        let better = self.rules.patience.ends_at(&entry.profile, entry.queued_at, proposal.slowdown);
+        let better = self.rules.delay_rule.ends_at(&entry.profile, entry.queued_at, proposal.slowdown);
         // Before its turn, for which it could wait as well, a job takes only the best placement.
         let better = better.map(|until| if entry.turn_at.is_some() { until } else { Time::NEVER });
         match better.filter(|until| self.now < *until) {
@@ -171,24 +171,24 @@ impl<'r, P: Placer> Round<'r, P> {
         if until <= self.now {
             return None;
         }
-        let Round { vacancies, view, ends, .. } = self;
-        let at = vacancies.next(view, ends).filter(|at| *at < self.now + proposal.delay)?;
+        let Round { releases, view, ends, .. } = self;
+        let at = releases.next(view, ends).filter(|at| *at < self.now + proposal.delay)?;
         Some((until, DelayReason::OwnDevice(at)))
     }
 
     /// A job that waits for a device of its own claims the next one that becomes free. Other jobs of its
     /// class may run longer or shorter, so each is asked separately.
     fn delay_for_device(&mut self, class: ClassId, until: Time) -> JobDecision {
-        self.vacancies.claim(1);
+        self.releases.claim(1);
         self.offers.remove(&class);
-        self.looks.cut_short(class);
+        self.scans.cut_short(class);
         JobDecision::Delay(until)
     }
 
     /// Counts jobs of this class that go on waiting.
     pub(super) fn pass(&mut self, job: &PendingJob, alike: usize) {
         let devices = job.demand.total_milli().div_ceil(u64::from(Share::WHOLE.0));
-        self.vacancies.claim(devices.saturating_mul(alike as u64));
+        self.releases.claim(devices.saturating_mul(alike as u64));
     }
 
     /// Starts a job, unless it conflicts with a reservation.
@@ -205,7 +205,7 @@ impl<'r, P: Placer> Round<'r, P> {
             .as_mut()
             .is_none_or(|reservation| reservation.admits(&job.demand, &proposal.placement, ends_at));
         if !admitted {
-            self.looks.cut_short(class);
+            self.scans.cut_short(class);
             let refused = self.refused.entry(class).or_default();
             *refused += 1;
             return if *refused < MAX_REFUSED {
@@ -220,8 +220,8 @@ impl<'r, P: Placer> Round<'r, P> {
         JobDecision::Start(proposal)
     }
 
-    fn without_room(&mut self, class: ClassId, job: &'r PendingJob, entry: &Entry) -> JobDecision {
-        self.looks.cut_short(class);
+    fn refuse(&mut self, class: ClassId, job: &'r PendingJob, entry: &Entry) -> JobDecision {
+        self.scans.cut_short(class);
         let strict = self.rules.queue_mode == QueueMode::Strict;
         let passed = !strict && self.is_starving(entry);
         if !(strict || passed) || !self.free.could_hold_when_empty(&job.demand) {
@@ -229,7 +229,7 @@ impl<'r, P: Placer> Round<'r, P> {
         }
         match self.rules.starvation_barrier {
             StarvationBarrier::Reserve if !strict => {
-                self.reserve(&self.room_for(class, &job.demand));
+                self.reserve(&self.demand_to_reserve(class, &job.demand));
                 JobDecision::Pass
             }
             StarvationBarrier::Reserve | StarvationBarrier::Block | StarvationBarrier::Off => {
@@ -239,7 +239,7 @@ impl<'r, P: Placer> Round<'r, P> {
     }
 
     /// A job that may share with no other needs a device of its own.
-    fn room_for(&self, class: ClassId, demand: &Demand) -> Demand {
+    fn demand_to_reserve(&self, class: ClassId, demand: &Demand) -> Demand {
         match self.offers.get(&class) {
             Some(Err(Shortage::Slowdown { .. })) => {
                 Demand { gpus: GpuRequest::Whole(1), max_slowdown: None, ..*demand }
@@ -260,12 +260,12 @@ impl<'r, P: Placer> Round<'r, P> {
         self.rules.starvation_barrier != StarvationBarrier::Off
             && entry.turn_at.is_some()
             && self.now.since(entry.queued_at)
-                > self.rules.patience.tolerance(&entry.profile, self.usual_wait)
+                > self.rules.delay_rule.tolerance(&entry.profile, self.usual_wait)
     }
 
     fn take(&mut self, job: &PendingJob, proposal: &Proposal) {
         self.free.take_as_resident(job.id, &job.demand, &proposal.placement);
-        self.spare = self.spare.saturating_sub(job.demand.total_milli());
+        self.free_millis = self.free_millis.saturating_sub(job.demand.total_milli());
         self.offers.clear();
     }
 }

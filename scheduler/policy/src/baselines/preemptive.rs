@@ -27,7 +27,7 @@ use crate::{
 #[derive(Debug, Clone)]
 pub(crate) struct Preemptive<U, P> {
     urgency: U,
-    place: P,
+    placer: P,
     /// No job is stopped before it has run this long.
     quantum: Span,
     queue: PendingQueue<PriorityKey>,
@@ -87,41 +87,41 @@ impl<'v> PreemptionDraft<'v> {
 
 impl<U: Urgency, P: Placer> Preemptive<U, P> {
     /// A policy of these parts; no job is stopped before it ran for a quantum.
-    pub(crate) fn new(urgency: U, place: P, quantum: Span) -> Preemptive<U, P> {
+    pub(crate) fn new(urgency: U, placer: P, quantum: Span) -> Preemptive<U, P> {
         let (waiting, running) = (BTreeMap::new(), BTreeMap::new());
-        Preemptive { urgency, place, quantum, queue: PendingQueue::default(), waiting, running }
+        Preemptive { urgency, placer, quantum, queue: PendingQueue::default(), waiting, running }
     }
 
     fn waits(&mut self, job: &PendingJob, now: Time) {
         let (known, before) = match (self.running.remove(&job.id), self.waiting.remove(&job.id)) {
-            (Some((book, run)), _) => (Some(book.profile), book.before.plus(&run, now)),
-            (None, Some(book)) => (Some(book.profile), book.before),
+            (Some((tracked, run)), _) => (Some(tracked.profile), tracked.before.plus(&run, now)),
+            (None, Some(tracked)) => (Some(tracked.profile), tracked.before),
             (None, None) => (None, AttainedService::default()),
         };
-        let profile = known.unwrap_or_else(|| self.place.profile(&job.demand, &job.traits));
+        let profile = known.unwrap_or_else(|| self.placer.profile(&job.demand, &job.traits));
         let (priority, submitted_at) = (job.priority, job.submitted_at);
-        let book = TrackedJob { priority, submitted_at, profile, before };
-        self.queue.insert_with_class(job.id, ClassKey::Resources(job.demand), self.key(&book, before));
-        self.waiting.insert(job.id, book);
+        let tracked = TrackedJob { priority, submitted_at, profile, before };
+        self.queue.insert_with_class(job.id, ClassKey::Resources(job.demand), self.key(&tracked, before));
+        self.waiting.insert(job.id, tracked);
     }
 
     fn runs(&mut self, job: &RunningJob, now: Time) {
         self.queue.remove(job.id);
-        let book = match (self.waiting.remove(&job.id), self.running.remove(&job.id)) {
-            (Some(book), _) => book,
-            (None, Some((book, run))) if run.since == job.started_at => book,
-            (None, Some((book, run))) => TrackedJob { before: book.before.plus(&run, now), ..book },
+        let tracked = match (self.waiting.remove(&job.id), self.running.remove(&job.id)) {
+            (Some(tracked), _) => tracked,
+            (None, Some((tracked, run))) if run.since == job.started_at => tracked,
+            (None, Some((tracked, run))) => TrackedJob { before: tracked.before.plus(&run, now), ..tracked },
             // Only after a restart of the head: otherwise a running job was pending before.
             (None, None) => TrackedJob {
                 priority: job.priority,
                 submitted_at: job.submitted_at,
-                profile: self.place.profile(&job.demand, &job.traits),
+                profile: self.placer.profile(&job.demand, &job.traits),
                 before: AttainedService::default(),
             },
         };
-        let slowdown = self.place.slowdown(&book.profile, &job.placement);
+        let slowdown = self.placer.slowdown(&tracked.profile, &job.placement);
         let run = RunningAttempt { since: job.started_at, slowdown, phase: job.phase };
-        self.running.insert(job.id, (book, run));
+        self.running.insert(job.id, (tracked, run));
     }
 
     /// On a changed cluster, the profiles of known jobs may change.
@@ -129,10 +129,10 @@ impl<U: Urgency, P: Placer> Preemptive<U, P> {
         let pending = view.pending.values().map(|job| (job.id, &job.demand, &job.traits));
         let running = view.running.values().map(|job| (job.id, &job.demand, &job.traits));
         for (id, demand, traits) in pending.chain(running) {
-            let profile = self.place.profile(demand, traits);
+            let profile = self.placer.profile(demand, traits);
             let waiting = self.waiting.get_mut(&id);
-            if let Some(book) = waiting.or_else(|| self.running.get_mut(&id).map(|(book, _)| book)) {
-                book.profile = profile;
+            if let Some(tracked) = waiting.or_else(|| self.running.get_mut(&id).map(|(tracked, _)| tracked)) {
+                tracked.profile = profile;
             }
         }
         view.running.values().for_each(|job| self.runs(job, view.now));
@@ -145,54 +145,54 @@ impl<U: Urgency, P: Placer> Preemptive<U, P> {
         self.running.remove(&job);
     }
 
-    fn key(&self, book: &TrackedJob, had: AttainedService) -> PriorityKey {
-        (Reverse(book.priority), self.urgency.measure(&book.profile, had), book.submitted_at)
+    fn key(&self, tracked: &TrackedJob, had: AttainedService) -> PriorityKey {
+        (Reverse(tracked.priority), self.urgency.measure(&tracked.profile, had), tracked.submitted_at)
     }
 
     /// Finds resources for the job whose turn it is: now, soon, or by stopping other jobs.
-    fn consider(&mut self, draft: &mut PreemptionDraft<'_>, turn: QueueEntry<PriorityKey>) -> Room {
-        let job = &draft.view.pending[&turn.job];
-        let TrackedJob { profile, before, .. } = &self.waiting[&turn.job];
+    fn try_job(&mut self, draft: &mut PreemptionDraft<'_>, entry: QueueEntry<PriorityKey>) -> RoomSearch {
+        let job = &draft.view.pending[&entry.job];
+        let TrackedJob { profile, before, .. } = &self.waiting[&entry.job];
         if draft.without_room.covers(&job.demand) {
-            return Room::None;
+            return RoomSearch::None;
         }
         if fits(&job.demand, &draft.free)
-            && let Ok(proposal) = self.place.place(job, profile, &draft.free)
+            && let Ok(proposal) = self.placer.place(job, profile, &draft.free)
         {
             draft.take(&job.demand, &proposal.placement);
             let rest = Profile { runtime: profile.runtime - before.progress, ..profile.clone() };
             draft.plan.actions.push(proposal.start(job.id, &rest));
-            return Room::Found;
+            return RoomSearch::Found;
         }
         let fits_soon = draft.soon.as_ref().is_some_and(|soon| fits(&job.demand, soon));
-        if !fits_soon && self.preempt(draft, job, turn) == Room::None {
+        if !fits_soon && self.preempt(draft, job, entry) == RoomSearch::None {
             draft.without_room.insert(job.demand);
-            return Room::None;
+            return RoomSearch::None;
         }
         if let Some(soon) = &draft.soon
-            && let Ok(kept) = self.place.place(job, profile, soon)
+            && let Ok(kept) = self.placer.place(job, profile, soon)
         {
             draft.take(&job.demand, &kept.placement);
         }
-        Room::Found
+        RoomSearch::Found
     }
 
     fn preempt(
         &self,
         draft: &mut PreemptionDraft<'_>,
         job: &PendingJob,
-        turn: QueueEntry<PriorityKey>,
-    ) -> Room {
+        entry: QueueEntry<PriorityKey>,
+    ) -> RoomSearch {
         if !draft.free.could_hold_when_empty(&job.demand) {
-            return Room::None;
+            return RoomSearch::None;
         }
-        let rank = rank(turn.key);
+        let rank = rank(entry.key);
         draft.most_urgent = Some(draft.most_urgent.map_or(rank, |known| known.min(rank)));
         let victims =
             draft.victims.get_or_insert_with(|| Victims::new(self.preemption_candidates(draft.view, rank)));
         let soon = draft.soon.as_ref().unwrap_or(&draft.free);
         let Some((stopped, soon)) = victims.make_room((rank, &job.demand), soon, draft.view) else {
-            return Room::None;
+            return RoomSearch::None;
         };
         draft.soon = Some(soon);
         for id in stopped {
@@ -203,27 +203,28 @@ impl<U: Urgency, P: Placer> Preemptive<U, P> {
             let why = format!("makes room for job {}, which {claim}", job.id);
             draft.plan.actions.push(Action::Preempt { job: id, why });
         }
-        Room::Found
+        RoomSearch::Found
     }
 
     /// The running jobs that are less urgent than this one.
     fn preemption_candidates(&self, view: &View, ahead: UrgencyRank) -> Vec<PreemptionCandidate> {
         let going_on = self.running.iter().filter(|(_, (_, run))| run.phase == RunPhase::Running);
-        let standing = |(job, (book, run)): (&JobId, &(TrackedJob, RunningAttempt))| PreemptionCandidate {
-            key: self.key(book, book.before.plus(run, view.now)),
-            job: *job,
-            protected_until: run.since + self.quantum,
-        };
-        going_on.map(standing).filter(|it| rank(it.key) > ahead).collect()
+        let candidate =
+            |(job, (tracked, run)): (&JobId, &(TrackedJob, RunningAttempt))| PreemptionCandidate {
+                key: self.key(tracked, tracked.before.plus(run, view.now)),
+                job: *job,
+                protected_until: run.since + self.quantum,
+            };
+        going_on.map(candidate).filter(|it| rank(it.key) > ahead).collect()
     }
 
     /// When the first running job becomes less urgent than this pending one.
     fn next_behind(&self, waiting: UrgencyRank, now: Time) -> Option<Time> {
-        let falls_behind = |(book, run): &(TrackedJob, RunningAttempt)| {
-            let service = book.before.plus(run, now);
-            let worse_in = self.urgency.time_until_demotion(&book.profile, service)?;
+        let falls_behind = |(tracked, run): &(TrackedJob, RunningAttempt)| {
+            let service = tracked.before.plus(run, now);
+            let worse_in = self.urgency.time_until_demotion(&tracked.profile, service)?;
             let then = AttainedService { held: service.held + worse_in, progress: service.progress };
-            (rank(self.key(book, then)) > waiting).then_some(now + worse_in)
+            (rank(self.key(tracked, then)) > waiting).then_some(now + worse_in)
         };
         self.running.values().filter_map(falls_behind).min()
     }
@@ -231,7 +232,7 @@ impl<U: Urgency, P: Placer> Preemptive<U, P> {
 
 /// Whether resources for a job were found.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Room {
+enum RoomSearch {
     /// Now or soon.
     Found,
     /// Not as long as more urgent jobs run.
@@ -240,8 +241,8 @@ enum Room {
 
 impl<U: Urgency, P: Placer> Policy for Preemptive<U, P> {
     fn learn(&mut self, view: &View, changes: &[ViewChange]) {
-        self.place.learn(view, changes);
-        if self.place.prepare(view) == ClusterChange::Changed {
+        self.placer.learn(view, changes);
+        if self.placer.prepare(view) == ClusterChange::Changed {
             self.refresh_profiles(view);
         }
         for change in changes {
@@ -256,17 +257,17 @@ impl<U: Urgency, P: Placer> Policy for Preemptive<U, P> {
 
     fn plan(&mut self, view: &View) -> Plan {
         let mut draft = PreemptionDraft::new(view);
-        let mut all_found = Room::Found;
+        let mut all_found = RoomSearch::Found;
         let queue = std::mem::take(&mut self.queue);
         let mut walk = queue.walk();
-        while let Some(turn) = walk.next() {
-            if self.consider(&mut draft, turn) == Room::None {
-                all_found = Room::None;
+        while let Some(entry) = walk.next() {
+            if self.try_job(&mut draft, entry) == RoomSearch::None {
+                all_found = RoomSearch::None;
                 walk.close();
             }
         }
         self.queue = queue;
-        if all_found == Room::None {
+        if all_found == RoomSearch::None {
             let unsafe_at = draft.victims.and_then(|victims| victims.next_preemptible);
             let behind_at = draft.most_urgent.and_then(|rank| self.next_behind(rank, view.now));
             draft.plan.wake = unsafe_at.into_iter().chain(behind_at).min();
@@ -275,14 +276,19 @@ impl<U: Urgency, P: Placer> Policy for Preemptive<U, P> {
     }
 
     fn explain_pending(&mut self, view: &View) -> Vec<PendingReason> {
-        list_pending_reasons(&self.queue, |job| Some(&self.waiting.get(&job)?.profile), &mut self.place, view)
+        list_pending_reasons(
+            &self.queue,
+            |job| Some(&self.waiting.get(&job)?.profile),
+            &mut self.placer,
+            view,
+        )
     }
 
-    fn consider(&mut self, view: &View, job: &PendingJob) -> Result<Proposal, Shortage> {
-        dry_run(&mut self.place, view, job)
+    fn dry_run(&mut self, view: &View, job: &PendingJob) -> Result<Proposal, Shortage> {
+        dry_run(&mut self.placer, view, job)
     }
 
-    fn set_interference(&mut self, knowledge: &InterferenceContext) {
-        self.place.set_interference(knowledge);
+    fn set_interference(&mut self, context: &InterferenceContext) {
+        self.placer.set_interference(context);
     }
 }

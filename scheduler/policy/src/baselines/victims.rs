@@ -55,31 +55,31 @@ impl Victims {
         view: &View,
     ) -> Option<(Vec<JobId>, FreeNodes<'v>)> {
         let less_urgent = |it: &&PreemptionCandidate| rank(it.key) > ahead;
-        let mut gathering = VictimSelection::new(demand, free);
-        for standing in self.preemption_candidates.iter().rev().take_while(less_urgent) {
-            if gathering.fitting.fits() {
+        let mut selection = VictimSelection::new(demand, free);
+        for candidate in self.preemption_candidates.iter().rev().take_while(less_urgent) {
+            if selection.fit.fits() {
                 break;
             }
-            if standing.protected_until > view.now {
+            if candidate.protected_until > view.now {
                 let earlier = self
                     .next_preemptible
-                    .map_or(standing.protected_until, |at| at.min(standing.protected_until));
+                    .map_or(candidate.protected_until, |at| at.min(candidate.protected_until));
                 self.next_preemptible = Some(earlier);
                 continue;
             }
-            gathering.add(&view.running[&standing.job], free);
+            selection.add(&view.running[&candidate.job], free);
         }
-        let (chosen, free) = gathering.drop_needless()?;
-        self.preemption_candidates.retain(|standing| !chosen.contains(&standing.job));
+        let (chosen, free) = selection.drop_needless()?;
+        self.preemption_candidates.retain(|candidate| !chosen.contains(&candidate.job));
         Some((chosen, free))
     }
 }
 
 /// The jobs that have to stop, as far as they are found.
 struct VictimSelection<'f, 'v> {
-    fitting: FitTracker<'f>,
-    reach: ReleasableDevices,
-    asked: usize,
+    fit: FitTracker<'f>,
+    releasable: ReleasableDevices,
+    tried: usize,
     /// In the order in which they were tried, which is that of their urgency.
     chosen: BTreeMap<usize, &'v RunningJob>,
     /// Jobs whose end helps only if more jobs on their nodes end.
@@ -89,9 +89,9 @@ struct VictimSelection<'f, 'v> {
 impl<'f, 'v> VictimSelection<'f, 'v> {
     fn new(demand: &Demand, free: &FreeNodes<'f>) -> VictimSelection<'f, 'v> {
         VictimSelection {
-            fitting: FitTracker::new(free.clone(), *demand),
-            reach: ReleasableDevices::new(demand, free),
-            asked: 0,
+            fit: FitTracker::new(free.clone(), *demand),
+            releasable: ReleasableDevices::new(demand, free),
+            tried: 0,
             chosen: BTreeMap::new(),
             useless: Vec::new(),
         }
@@ -99,13 +99,14 @@ impl<'f, 'v> VictimSelection<'f, 'v> {
 
     /// Adds the next job, and with it those whose end helps now.
     fn add(&mut self, job: &'v RunningJob, free: &FreeNodes<'_>) {
-        self.reach.count(&job.placement, free);
-        self.useless.push((self.asked, job));
-        self.asked += 1;
-        if self.reach.helps(&job.placement, free) {
-            for (order, job) in self.useless.extract_if(.., |(_, job)| self.reach.helps(&job.placement, free))
+        self.releasable.count(&job.placement, free);
+        self.useless.push((self.tried, job));
+        self.tried += 1;
+        if self.releasable.helps(&job.placement, free) {
+            for (order, job) in
+                self.useless.extract_if(.., |(_, job)| self.releasable.helps(&job.placement, free))
             {
-                self.fitting.give_back(&job.demand, &job.placement);
+                self.fit.give_back(&job.demand, &job.placement);
                 self.chosen.insert(order, job);
             }
         }
@@ -113,18 +114,18 @@ impl<'f, 'v> VictimSelection<'f, 'v> {
 
     /// Drops the jobs that are not needed, the more urgent first; `None` if all together are not enough.
     fn drop_needless(mut self) -> Option<(Vec<JobId>, FreeNodes<'f>)> {
-        if !self.fitting.fits() {
+        if !self.fit.fits() {
             return None;
         }
         let mut stopped = Vec::new();
         for job in self.chosen.into_values().rev() {
-            self.fitting.take(&job.demand, &job.placement);
-            if !self.fitting.fits() {
-                self.fitting.give_back(&job.demand, &job.placement);
+            self.fit.take(&job.demand, &job.placement);
+            if !self.fit.fits() {
+                self.fit.give_back(&job.demand, &job.placement);
                 stopped.push(job.id);
             }
         }
         stopped.reverse();
-        Some((stopped, self.fitting.into_free()))
+        Some((stopped, self.fit.into_free()))
     }
 }

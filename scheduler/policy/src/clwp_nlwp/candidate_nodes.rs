@@ -36,7 +36,7 @@ pub(super) struct NodeAllocation<'f> {
 }
 
 /// The nodes that a job fits, the best first; among equals the less busy one, then the first.
-pub(super) fn ranked<'f>(
+pub(super) fn rank_nodes<'f>(
     newcomer: JobId,
     demand: &Demand,
     free: &'f FreeNodes<'_>,
@@ -112,7 +112,10 @@ fn part(share: Share) -> f64 {
 
 /// The sets of nodes to try, in order: for a job that fits one node, each alone; for others, the best ones
 /// together. Empty where there are too few.
-pub(super) fn choices<'f>(demand: &Demand, ranked: Vec<CandidateNode<'f>>) -> Vec<Vec<NodeAllocation<'f>>> {
+pub(super) fn list_choices<'f>(
+    demand: &Demand,
+    ranked: Vec<CandidateNode<'f>>,
+) -> Vec<Vec<NodeAllocation<'f>>> {
     let devices = demand.devices() as usize;
     let block = |candidate| NodeAllocation { candidate, tasks: devices };
     match demand.spread {

@@ -26,12 +26,12 @@ pub(super) struct ContentionRow {
     /// By the predictor, if it completes rows.
     completed: Option<ContentionMetrics>,
     /// By what is known of the job alone.
-    told: ContentionMetrics,
+    estimates: ContentionMetrics,
 }
 
 impl ContentionTable {
-    pub(super) fn new(knowledge: &InterferenceContext) -> ContentionTable {
-        ContentionTable { predictor: knowledge.interference.clone(), of_jobs: BTreeMap::new() }
+    pub(super) fn new(context: &InterferenceContext) -> ContentionTable {
+        ContentionTable { predictor: context.interference.clone(), of_jobs: BTreeMap::new() }
     }
 
     /// Drops the rows of jobs that are gone.
@@ -63,7 +63,8 @@ impl ContentionTable {
         let sets: Vec<ColocationSet> = new.iter().map(alone).collect();
         let mut completed = self.predictor.contention(&sets).unwrap_or_default().into_iter();
         for ((job, gpu), set) in new.into_iter().zip(&sets) {
-            let row = ContentionRow { completed: completed.next().and_then(first), told: told(set) };
+            let row =
+                ContentionRow { completed: completed.next().and_then(first), estimates: estimates(set) };
             self.of_jobs.entry(job).or_default().insert(gpu, row);
         }
     }
@@ -83,7 +84,7 @@ impl ContentionRow {
     pub(super) fn likeness(&self, other: &ContentionRow, measure: SimilarityMeasure) -> f64 {
         match (&self.completed, &other.completed) {
             (Some(one), Some(other)) => measure.of(one, other),
-            (Some(_), None) | (None, Some(_) | None) => measure.of(&self.told, &other.told),
+            (Some(_), None) | (None, Some(_) | None) => measure.of(&self.estimates, &other.estimates),
         }
     }
 }
@@ -101,7 +102,7 @@ const HOST_LINK: f64 = 16e9;
 
 /// How busy the job alone keeps the GPU, and its fractions of memory, peak performance and host link; what
 /// is unknown is that of a usual job.
-fn told(alone: &ColocationSet) -> ContentionMetrics {
+fn estimates(alone: &ColocationSet) -> ContentionMetrics {
     let Some(member @ SetMember { batch, features, solo, .. }) = alone.members.first() else {
         return ContentionMetrics(Vec::new());
     };
@@ -140,14 +141,14 @@ mod tests {
             ..ModelFeatures::default()
         };
         let ContentionMetrics(row) =
-            told(&alone(SetMember { batch: Some(32), features, solo, ..SetMember::default() }));
+            estimates(&alone(SetMember { batch: Some(32), features, solo, ..SetMember::default() }));
         let should = [0.5, 0.25, 0.32, 0.032];
         assert!(row.iter().zip(should).all(|(is, should)| (is - should).abs() < 1e-12), "{row:?}");
     }
 
     #[test]
     fn a_job_of_which_nobody_knows_anything_is_a_usual_one() {
-        let unknown = told(&alone(SetMember::default()));
+        let unknown = estimates(&alone(SetMember::default()));
         assert_eq!(
             unknown,
             ContentionMetrics(vec![SetMember::default().busy(), USUAL_MEMORY, USUAL_COMPUTE, USUAL_INPUT])
@@ -158,7 +159,7 @@ mod tests {
     fn completed_rows_are_compared_with_completed_ones_alone() {
         let row = |completed: Option<[f64; 2]>| ContentionRow {
             completed: completed.map(|metrics| ContentionMetrics(metrics.to_vec())),
-            told: ContentionMetrics(vec![1.0; 4]),
+            estimates: ContentionMetrics(vec![1.0; 4]),
         };
         let (one, other, none) = (row(Some([1.0, 0.0])), row(Some([0.0, 1.0])), row(None));
         assert_eq!(one.likeness(&other, SimilarityMeasure::Cosine), 0.0);

@@ -54,6 +54,6 @@ impl Link {
     }
 }
 
-fn carries(told: Option<Bandwidth>, default: Bandwidth) -> f64 {
-    told.unwrap_or(default).bytes_per_second()
+fn carries(estimates: Option<Bandwidth>, default: Bandwidth) -> f64 {
+    estimates.unwrap_or(default).bytes_per_second()
 }

@@ -4,10 +4,10 @@ use cohabit_types::{Demand, DeviceId, GpuRequest, LaunchMode, Placement, RankPla
 
 use super::ClwpNlwpOptions;
 use super::assignment::{AssignmentProblem, CrossNodeSwaps};
-use super::candidate_nodes::{NodeAllocation, choices, ranked};
+use super::candidate_nodes::{NodeAllocation, list_choices, rank_nodes};
 use super::contention_table::ContentionTable;
 use super::links::Link;
-use super::task_devices::{TaskDevice, sites};
+use super::task_devices::{TaskDevice, list_task_devices};
 use super::tasks::Tasks;
 use crate::interference::{InterferenceContext, PredictionCache};
 use crate::mapping::MapperOptions;
@@ -25,7 +25,7 @@ pub(crate) struct ClwpNlwp {
     links: LinkDefaults,
     jobs: Jobs,
     rows: ContentionTable,
-    asked: PredictionCache,
+    cache: PredictionCache,
     /// Knows the runtimes of jobs of several devices, and places jobs without devices.
     mapped: MappedPlacer,
 }
@@ -34,14 +34,14 @@ impl ClwpNlwp {
     pub(crate) fn new(
         options: ClwpNlwpOptions,
         links: LinkDefaults,
-        knowledge: &InterferenceContext,
+        context: &InterferenceContext,
     ) -> ClwpNlwp {
         ClwpNlwp {
             options,
             links,
-            jobs: Jobs::new(knowledge.solos.clone()),
-            rows: ContentionTable::new(knowledge),
-            asked: PredictionCache::new(knowledge.interference.clone()),
+            jobs: Jobs::new(context.solos.clone()),
+            rows: ContentionTable::new(context),
+            cache: PredictionCache::new(context.interference.clone()),
             mapped: MappedPlacer::new(MapperOptions::default(), links),
         }
     }
@@ -54,10 +54,10 @@ impl Placer for ClwpNlwp {
         self.rows.learn(changes);
     }
 
-    fn set_interference(&mut self, knowledge: &InterferenceContext) {
-        self.jobs.set_interference(knowledge.solos.clone());
-        self.rows = ContentionTable::new(knowledge);
-        self.asked = PredictionCache::new(knowledge.interference.clone());
+    fn set_interference(&mut self, context: &InterferenceContext) {
+        self.jobs.set_interference(context.solos.clone());
+        self.rows = ContentionTable::new(context);
+        self.cache = PredictionCache::new(context.interference.clone());
     }
 
     fn prepare(&mut self, view: &View) -> ClusterChange {
@@ -78,11 +78,11 @@ impl Placer for ClwpNlwp {
             return self.mapped.place(job, profile, free);
         }
         self.jobs.insert_if_unknown(job);
-        let ranked = ranked(job.id, &job.demand, free, &mut self.jobs, &mut self.rows, &self.options);
+        let ranked = rank_nodes(job.id, &job.demand, free, &mut self.jobs, &mut self.rows, &self.options);
         let nodes = ranked.len();
         let tasks = Tasks::of(job, profile, self.options.traffic);
         let mut best = None;
-        for blocks in choices(&job.demand, ranked) {
+        for blocks in list_choices(&job.demand, ranked) {
             let assign_tasks = self.assign_tasks(job, &tasks, &blocks);
             let proposal = self.proposal(job, profile, &blocks, &assign_tasks, nodes);
             if assign_tasks.iter().all(|site| site.fits) {
@@ -107,7 +107,7 @@ impl ClwpNlwp {
         tasks: &Tasks,
         blocks: &[NodeAllocation<'f>],
     ) -> Vec<TaskDevice<'f>> {
-        let all = sites(job.id, blocks, &mut self.jobs, &mut self.asked);
+        let all = list_task_devices(job.id, blocks, &mut self.jobs, &mut self.cache);
         let likely: Vec<TaskDevice<'f>> = all.iter().filter(|site| site.fits).cloned().collect();
         let is_enough = |(block, it): (usize, &NodeAllocation<'_>)| {
             likely.iter().filter(|site| site.block == block).count() >= it.tasks
@@ -159,7 +159,7 @@ impl ClwpNlwp {
         nodes: usize,
     ) -> Proposal {
         let placement = placement(job, blocks, assign_tasks);
-        let why = why(blocks, assign_tasks, nodes);
+        let why = explain(blocks, assign_tasks, nodes);
         match (job.demand.gpus, assign_tasks) {
             (GpuRequest::Part(_), [site]) => Proposal {
                 slowdown: site.slowdown,
@@ -192,7 +192,7 @@ fn placement(job: &PendingJob, blocks: &[NodeAllocation<'_>], assign_tasks: &[Ta
     Placement { parts }
 }
 
-fn why(blocks: &[NodeAllocation<'_>], assign_tasks: &[TaskDevice<'_>], nodes: usize) -> String {
+fn explain(blocks: &[NodeAllocation<'_>], assign_tasks: &[TaskDevice<'_>], nodes: usize) -> String {
     let [block] = blocks else { return format!("{} GPUs on {} nodes", assign_tasks.len(), blocks.len()) };
     let cost = block.candidate.score.cost;
     let (neighbours, slowdown) = match assign_tasks {

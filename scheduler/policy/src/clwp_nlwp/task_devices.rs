@@ -41,11 +41,11 @@ struct OccupiedDevice<'f> {
 }
 
 /// All devices that the job fits on these nodes, node by node; the predictor is asked once.
-pub(super) fn sites<'f>(
+pub(super) fn list_task_devices<'f>(
     newcomer: JobId,
     blocks: &[NodeAllocation<'f>],
     jobs: &mut Jobs,
-    asked: &mut PredictionCache,
+    cache: &mut PredictionCache,
 ) -> Vec<TaskDevice<'f>> {
     let places = blocks.iter().enumerate().flat_map(|(block, it)| {
         let node = it.candidate.node;
@@ -53,13 +53,14 @@ pub(super) fn sites<'f>(
     });
     let places: Vec<OccupiedDevice<'f>> =
         places.map(|(node, device, block)| OccupiedDevice::of(node, device, block, jobs)).collect();
-    let both = |place: &OccupiedDevice<'_>| [place.company(None, jobs), place.company(Some(newcomer), jobs)];
-    let companies: Vec<InternedSet> = places.iter().flat_map(both).collect();
-    let told = asked.predict(&companies);
-    let told = told.chunks_exact(2).map(|both| (&both[0][..], &both[1][..]));
+    let both =
+        |place: &OccupiedDevice<'_>| [place.build_set(None, jobs), place.build_set(Some(newcomer), jobs)];
+    let sets: Vec<InternedSet> = places.iter().flat_map(both).collect();
+    let estimates = cache.predict(&sets);
+    let estimates = estimates.chunks_exact(2).map(|both| (&both[0][..], &both[1][..]));
     places
         .iter()
-        .zip(told)
+        .zip(estimates)
         .map(|(place, (without, with))| place.site(newcomer, without, with, jobs))
         .collect()
 }
@@ -70,7 +71,7 @@ impl<'f> OccupiedDevice<'f> {
     }
 
     /// The residents and, if given, the newcomer after them.
-    fn company(&self, newcomer: Option<JobId>, jobs: &mut Jobs) -> InternedSet {
+    fn build_set(&self, newcomer: Option<JobId>, jobs: &mut Jobs) -> InternedSet {
         let all = self.present.iter().copied().chain(newcomer);
         let members = all.map(|job| jobs.member(job, &self.gpu)).collect();
         InternedSet { gpu: self.gpu.clone(), sharing: self.device.sharing.mode, members }
@@ -86,7 +87,7 @@ impl<'f> OccupiedDevice<'f> {
     ) -> TaskDevice<'f> {
         let longer = with.iter().zip(without).map(|(with, without)| with.slowdown - without.slowdown);
         let hurt = self.present.iter().zip(longer);
-        let told = with.last();
+        let estimates = with.last();
         TaskDevice {
             node: self.node,
             device: self.device,
@@ -94,8 +95,8 @@ impl<'f> OccupiedDevice<'f> {
             neighbours: self.present.len(),
             hurt: hurt.map(|(job, longer)| seconds_alone(*job, &self.gpu, jobs) * longer).sum(),
             seconds_alone: seconds_alone(newcomer, &self.gpu, jobs),
-            slowdown: told.map_or(1.0, |told| told.slowdown),
-            fits: told.is_none_or(|told| told.fits >= LIKELY_TO_FIT),
+            slowdown: estimates.map_or(1.0, |estimates| estimates.slowdown),
+            fits: estimates.is_none_or(|estimates| estimates.fits >= LIKELY_TO_FIT),
         }
     }
 }
@@ -107,7 +108,7 @@ fn seconds_alone(job: JobId, gpu: &GpuKind, jobs: &mut Jobs) -> f64 {
         return 1.0 / rate;
     }
     let profile = jobs.profile(job);
-    let expected = match (profile.ground, profile.iterations) {
+    let expected = match (profile.basis, profile.iterations) {
         (EstimateBasis::Estimate, Some(iterations @ 1..)) => {
             profile.runtime.as_secs_f64() / iterations as f64
         }

@@ -56,18 +56,18 @@ impl JobFeatures {
     #[must_use]
     pub fn of(user: &str, spec: &JobSpec, submitted_at: Time) -> JobFeatures {
         let group = spec.group.as_ref().unwrap_or(&spec.name);
-        JobFeatures::gathered(user, group, submitted_at, &spec.demand, TrainingSpec::of(spec))
+        JobFeatures::from_parts(user, group, submitted_at, &spec.demand, TrainingSpec::of(spec))
     }
 
     /// The features of a job that was submitted already.
     #[must_use]
-    pub fn recorded(record: &JobRecord) -> JobFeatures {
+    pub fn from_record(record: &JobRecord) -> JobFeatures {
         let group = record.group.as_ref().unwrap_or(&record.name);
         let trained = record.trained.clone();
-        JobFeatures::gathered(&record.user, group, record.submitted_at, &record.demand, trained)
+        JobFeatures::from_parts(&record.user, group, record.submitted_at, &record.demand, trained)
     }
 
-    fn gathered(
+    fn from_parts(
         user: &str,
         group: &str,
         submitted_at: Time,
@@ -82,7 +82,7 @@ impl JobFeatures {
 
     /// What the user states; `None` where the user states nothing.
     #[must_use]
-    pub fn told(&self) -> Option<Estimate> {
+    pub fn user_estimate(&self) -> Option<Estimate> {
         let basis = "what its submission says".to_owned();
         self.iterations.map(|told| Estimate { iterations: Some(told), basis, ..Estimate::default() })
     }
@@ -110,7 +110,7 @@ pub struct UserEstimator;
 
 impl Estimator for UserEstimator {
     fn estimate(&self, job: &JobFeatures) -> Option<Estimate> {
-        job.told()
+        job.user_estimate()
     }
 
     fn learn(&mut self, _: &[CompletedRun]) {}

@@ -34,15 +34,15 @@ pub struct JobForecast {
 
 /// Simulates the queue. `reasons` are in the order in which jobs may start.
 #[must_use]
-pub fn forecast(view: &View, prospects: Vec<PendingReason>) -> Vec<JobForecast> {
-    let mut room = FreePool::of(view);
-    prospects
+pub fn forecast(view: &View, reasons: Vec<PendingReason>) -> Vec<JobForecast> {
+    let mut pool = FreePool::of(view);
+    reasons
         .into_iter()
         .map(|PendingReason { job, code, why, not_before, runtime }| {
             let (starts_at, ends_at) = view
                 .pending
                 .get(&job)
-                .and_then(|job| room.hold(job, not_before, runtime))
+                .and_then(|job| pool.hold(job, not_before, runtime))
                 .map_or((None, None), |(starts_at, ends_at)| (Some(starts_at), ends_at));
             JobForecast { job, code, why, starts_at, ends_at, runtime }
         })
@@ -57,7 +57,7 @@ struct FreePool<'v> {
     /// What becomes free when, and what that time is based on.
     ends: BinaryHeap<Reverse<(Time, u64, EstimateBasis)>>,
     /// What the present moment of the simulation is based on.
-    ground: EstimateBasis,
+    basis: EstimateBasis,
     /// One device of each kind: on devices of one kind, a job takes the same share.
     kinds: BTreeMap<(bool, SharingMode, Share), &'v DeviceView>,
 }
@@ -66,23 +66,23 @@ impl<'v> FreePool<'v> {
     fn of(view: &'v View) -> FreePool<'v> {
         let devices = || view.nodes.iter().flat_map(|node| &node.devices).filter(|it| it.is_in_service());
         let kind = |it: &DeviceView| (it.memory.is_some(), it.sharing.mode, min_share_per_rank(it));
-        let mut room = FreePool {
+        let mut pool = FreePool {
             now: view.now,
             free: devices().map(|device| u64::from(remaining_share(device).0)).sum(),
             total: devices().count() as u64 * u64::from(Share::WHOLE.0),
             ends: BinaryHeap::new(),
-            ground: EstimateBasis::Estimate,
+            basis: EstimateBasis::Estimate,
             kinds: devices().map(|device| (kind(device), device)).collect(),
         };
-        room.ends = view.running.values().map(|job| Reverse(room.end_of(job))).collect();
-        room
+        pool.ends = view.running.values().map(|job| Reverse(pool.end_of(job))).collect();
+        pool
     }
 
     fn end_of(&self, job: &RunningJob) -> (Time, u64, EstimateBasis) {
         let profile = Profile::flat(&job.demand, &job.traits);
-        let told = job.ends_at.is_some() || job.phase == RunPhase::Stopping;
-        let ground = if told { EstimateBasis::Estimate } else { profile.ground };
-        (estimate_end(job, profile.runtime, self.now), self.taken_by(&job.demand), ground)
+        let is_known = job.ends_at.is_some() || job.phase == RunPhase::Stopping;
+        let basis = if is_known { EstimateBasis::Estimate } else { profile.basis };
+        (estimate_end(job, profile.runtime, self.now), self.taken_by(&job.demand), basis)
     }
 
     /// What a job takes on the kind of device where it takes the least.
@@ -99,23 +99,23 @@ impl<'v> FreePool<'v> {
         not_before: Option<Time>,
         runtime: Option<Span>,
     ) -> Option<(Time, Option<Time>)> {
-        let milli = self.taken_by(&job.demand);
-        let starts_at = self.wait_for(milli, not_before)?;
-        let ground = if runtime.is_some() { self.ground } else { EstimateBasis::Guess };
+        let millis = self.taken_by(&job.demand);
+        let starts_at = self.wait_for(millis, not_before)?;
+        let basis = if runtime.is_some() { self.basis } else { EstimateBasis::Guess };
         let ends_at = starts_at + runtime.unwrap_or(UNKNOWN_RUNTIME);
-        self.free -= milli;
-        self.ends.push(Reverse((ends_at, milli, ground)));
-        (self.ground == EstimateBasis::Estimate).then_some((starts_at, runtime.map(|_| ends_at)))
+        self.free -= millis;
+        self.ends.push(Reverse((ends_at, millis, basis)));
+        (self.basis == EstimateBasis::Estimate).then_some((starts_at, runtime.map(|_| ends_at)))
     }
 
     /// Lets time pass until so much is free; later jobs start no earlier.
-    fn wait_for(&mut self, milli: u64, not_before: Option<Time>) -> Option<Time> {
-        if milli > self.total {
+    fn wait_for(&mut self, millis: u64, not_before: Option<Time>) -> Option<Time> {
+        if millis > self.total {
             return None;
         }
-        while self.free < milli {
-            let Reverse((ends_at, freed, ground)) = self.ends.pop()?;
-            self.ground = self.ground.max(ground);
+        while self.free < millis {
+            let Reverse((ends_at, freed, basis)) = self.ends.pop()?;
+            self.basis = self.basis.max(basis);
             self.now = self.now.max(ends_at);
             self.free = (self.free + freed).min(self.total);
         }
@@ -126,7 +126,7 @@ impl<'v> FreePool<'v> {
 /// The least that a rank takes of a device that holds only so many ranks.
 fn min_share_per_rank(device: &DeviceView) -> Share {
     let places = |free: u32| free + device.residents.len() as u32;
-    device.sharing.places_free.map_or(Share(0), |free| Share(Share::WHOLE.0 / places(free).max(1)))
+    device.sharing.ranks_free.map_or(Share(0), |free| Share(Share::WHOLE.0 / places(free).max(1)))
 }
 
 /// What is left of a device, by shares and by ranks.

@@ -32,31 +32,31 @@ pub(super) enum Confidence {
 
 /// A slowdown for the comparison with the limit: larger by `caution` standard deviations. A measured
 /// slowdown is taken as it is, and so is one about which nothing is known, or it would never be learned.
-pub(super) fn inflate_by_uncertainty(told: &ColocationEstimate, caution: f64) -> f64 {
-    match told.measured || told.uncertainty >= UNKNOWN_UNCERTAINTY {
-        true => told.slowdown,
-        false => told.slowdown * (caution * told.uncertainty).exp(),
+pub(super) fn inflate_by_uncertainty(estimates: &ColocationEstimate, caution: f64) -> f64 {
+    match estimates.measured || estimates.uncertainty >= UNKNOWN_UNCERTAINTY {
+        true => estimates.slowdown,
+        false => estimates.slowdown * (caution * estimates.uncertainty).exp(),
     }
 }
 
 /// Whether the members of a set with these limits may run together.
-pub(super) fn judge(told: &[ColocationEstimate], allowed: &[Slowdown], caution: f64) -> SetAdmission {
-    if told.iter().any(|it| it.fits < LIKELY_TO_FIT) {
+pub(super) fn judge(estimates: &[ColocationEstimate], allowed: &[Slowdown], caution: f64) -> SetAdmission {
+    if estimates.iter().any(|it| it.fits < LIKELY_TO_FIT) {
         return SetAdmission::NoMemory;
     }
-    let excess = |(told, allowed): (&ColocationEstimate, &Slowdown)| {
-        inflate_by_uncertainty(told, caution) / allowed.as_f64()
+    let excess = |(estimates, allowed): (&ColocationEstimate, &Slowdown)| {
+        inflate_by_uncertainty(estimates, caution) / allowed.as_f64()
     };
-    let excesses: Vec<f64> = told.iter().zip(allowed).map(excess).collect();
-    let worst = (0..told.len()).min_by(|a, b| excesses[*b].total_cmp(&excesses[*a]));
+    let excesses: Vec<f64> = estimates.iter().zip(allowed).map(excess).collect();
+    let worst = (0..estimates.len()).min_by(|a, b| excesses[*b].total_cmp(&excesses[*a]));
     match worst {
         Some(member) if excesses[member] > 1.0 => SetAdmission::TooSlow {
             member,
-            slowdown: inflate_by_uncertainty(&told[member], caution),
+            slowdown: inflate_by_uncertainty(&estimates[member], caution),
             excess: excesses[member] - 1.0,
         },
         Some(_) | None => {
-            let unknown = told.iter().any(|it| !it.measured && it.uncertainty >= UNKNOWN_UNCERTAINTY);
+            let unknown = estimates.iter().any(|it| !it.measured && it.uncertainty >= UNKNOWN_UNCERTAINTY);
             SetAdmission::Admitted(if unknown { Confidence::Unknown } else { Confidence::Known })
         }
     }
@@ -67,7 +67,7 @@ mod tests {
     use super::*;
     use crate::interference::SetMember;
 
-    fn told(slowdown: f64, uncertainty: f64) -> ColocationEstimate {
+    fn estimates(slowdown: f64, uncertainty: f64) -> ColocationEstimate {
         ColocationEstimate::slowed(&SetMember::default(), slowdown, uncertainty)
     }
 
@@ -75,32 +75,32 @@ mod tests {
 
     #[test]
     fn a_guess_is_taken_the_worse_the_less_is_known_but_nothing_known_is_worth_a_try() {
-        assert_eq!(inflate_by_uncertainty(&told(1.2, 0.0), 1.0), 1.2);
-        assert!((inflate_by_uncertainty(&told(1.2, 0.1), 1.0) - 1.2 * 0.1_f64.exp()).abs() < 1e-12);
-        assert_eq!(inflate_by_uncertainty(&told(1.2, 0.1), 0.0), 1.2);
-        assert_eq!(inflate_by_uncertainty(&told(1.2, UNKNOWN_UNCERTAINTY), 1.0), 1.2);
+        assert_eq!(inflate_by_uncertainty(&estimates(1.2, 0.0), 1.0), 1.2);
+        assert!((inflate_by_uncertainty(&estimates(1.2, 0.1), 1.0) - 1.2 * 0.1_f64.exp()).abs() < 1e-12);
+        assert_eq!(inflate_by_uncertainty(&estimates(1.2, 0.1), 0.0), 1.2);
+        assert_eq!(inflate_by_uncertainty(&estimates(1.2, UNKNOWN_UNCERTAINTY), 1.0), 1.2);
         assert_eq!(
-            inflate_by_uncertainty(&ColocationEstimate { measured: true, ..told(1.2, 0.3) }, 1.0),
+            inflate_by_uncertainty(&ColocationEstimate { measured: true, ..estimates(1.2, 0.3) }, 1.0),
             1.2
         );
     }
 
     #[test]
     fn every_member_is_held_against_its_own_bound() {
-        let set = [told(1.25, 0.0), told(1.4, 0.0)];
+        let set = [estimates(1.25, 0.0), estimates(1.4, 0.0)];
         assert_eq!(judge(&set, &[BOUND, Slowdown(1_400)], 0.5), SetAdmission::Admitted(Confidence::Known));
         let SetAdmission::TooSlow { member, slowdown, excess } = judge(&set, &[BOUND; 2], 0.5) else {
             panic!()
         };
         assert_eq!((member, slowdown), (1, 1.4));
         assert!((excess - (1.4 / 1.3 - 1.0)).abs() < 1e-12);
-        let unknown = [told(1.25, 0.0), told(1.25, UNKNOWN_UNCERTAINTY)];
+        let unknown = [estimates(1.25, 0.0), estimates(1.25, UNKNOWN_UNCERTAINTY)];
         assert_eq!(judge(&unknown, &[BOUND; 2], 0.5), SetAdmission::Admitted(Confidence::Unknown));
     }
 
     #[test]
     fn who_probably_does_not_fit_is_not_put_together_however_fast_it_would_be() {
-        let set = [ColocationEstimate { fits: 0.4, ..told(1.0, 0.0) }, told(1.0, 0.0)];
+        let set = [ColocationEstimate { fits: 0.4, ..estimates(1.0, 0.0) }, estimates(1.0, 0.0)];
         assert_eq!(judge(&set, &[BOUND; 2], 0.0), SetAdmission::NoMemory);
     }
 }

@@ -27,13 +27,13 @@ const MAX_PLAYED: usize = 8;
 pub(super) struct LeastCostChooser {
     options: HybridOptions,
     max_slowdown: Slowdown,
-    asked: PredictionCache,
+    cache: PredictionCache,
 }
 
 /// What a device costs the newcomer and the jobs on it.
 #[derive(Debug, Clone, Copy)]
 struct DeviceCost {
-    seat: usize,
+    device: usize,
     confidence: Confidence,
     /// The cost, in seconds.
     price: f64,
@@ -48,35 +48,35 @@ struct DeviceCost {
 }
 
 impl LeastCostChooser {
-    pub(super) fn new(options: HybridOptions, knowledge: &InterferenceContext) -> LeastCostChooser {
-        let asked = PredictionCache::new(knowledge.interference.clone());
-        LeastCostChooser { options, max_slowdown: knowledge.max_slowdown, asked }
+    pub(super) fn new(options: HybridOptions, context: &InterferenceContext) -> LeastCostChooser {
+        let cache = PredictionCache::new(context.interference.clone());
+        LeastCostChooser { options, max_slowdown: context.max_slowdown, cache }
     }
 
     /// The costs of the devices that may be joined, simulated to the end.
-    fn joined(
+    fn price_shared_devices(
         &mut self,
         newcomer: JobId,
-        seats: &[FreeDevice<'_>],
+        devices: &[FreeDevice<'_>],
         taken: &[usize],
         slowness: &[f64],
         jobs: &mut Jobs,
     ) -> Result<Vec<DeviceCost>, Shortage> {
         if self.options.sharing == Toggle::Off {
-            return Err(sharing_disabled(seats, taken));
+            return Err(refuse_sharing(devices, taken));
         }
         let HybridOptions { caution, harm_weight, .. } = self.options;
         let max_slowdown = self.max_slowdown;
-        let mut screen = SharingFilter { newcomer, asked: &mut self.asked, jobs, caution, max_slowdown };
-        let mut admitted = screen.admitted(seats, taken)?;
+        let mut screen = SharingFilter { newcomer, cache: &mut self.cache, jobs, caution, max_slowdown };
+        let mut admitted = screen.list_admitted(devices, taken)?;
         let alone = jobs.profile(newcomer).runtime.as_secs_f64();
-        let rough = |it: &AdmittedDevice| first_stage_cost(it, alone, harm_weight, jobs);
-        admitted.sort_by_cached_key(|it| (it.confidence, Span::from_secs_f64(rough(it)), it.seat));
+        let rough = |it: &AdmittedDevice| price_first_stage(it, alone, harm_weight, jobs);
+        admitted.sort_by_cached_key(|it| (it.confidence, Span::from_secs_f64(rough(it)), it.device));
         admitted.truncate(MAX_PLAYED);
-        let played: Vec<FreeDevice<'_>> = admitted.iter().map(|it| seats[it.seat]).collect();
-        let mut scenes = build_with_newcomer(newcomer, &played, jobs, &mut self.asked);
-        scenes.extend(build_without_newcomer(&played, jobs, &mut self.asked));
-        run_stages(&mut scenes, &mut self.asked, ContentionDegree::default());
+        let played: Vec<FreeDevice<'_>> = admitted.iter().map(|it| devices[it.device]).collect();
+        let mut scenes = build_with_newcomer(newcomer, &played, jobs, &mut self.cache);
+        scenes.extend(build_without_newcomer(&played, jobs, &mut self.cache));
+        run_stages(&mut scenes, &mut self.cache, ContentionDegree::default());
         let (with, without) = scenes.split_at(played.len());
         let outlook = |((it, with), without): (
             (&AdmittedDevice, &crate::sharing::multi_stage::DeviceTimeline),
@@ -86,9 +86,9 @@ impl LeastCostChooser {
             let later = |(with, without): (&f64, &f64)| (with - without).max(0.0);
             let others_delay: f64 = others.iter().zip(without.ends()).map(later).sum();
             let own_delay = (end - alone).max(0.0);
-            let own_price = (end * slowness[it.seat] - alone).max(0.0);
+            let own_price = (end * slowness[it.device] - alone).max(0.0);
             DeviceCost {
-                seat: it.seat,
+                device: it.device,
                 confidence: it.confidence,
                 price: own_price + harm_weight * others_delay,
                 slowdown: if alone > 0.0 { (end / alone).max(1.0) } else { 1.0 },
@@ -101,30 +101,30 @@ impl LeastCostChooser {
     }
 
     /// The cost of one idle device of each kind: the one that leaves the most room for whole nodes.
-    fn idle(
+    fn price_idle_devices(
         &self,
         newcomer: JobId,
-        seats: &[FreeDevice<'_>],
+        devices: &[FreeDevice<'_>],
         idle: &[usize],
         slowness: &[f64],
         jobs: &Jobs,
     ) -> Vec<DeviceCost> {
         let mut on_node: BTreeMap<NodeId, usize> = BTreeMap::new();
-        idle.iter().for_each(|seat| *on_node.entry(seats[*seat].node.id).or_default() += 1);
+        idle.iter().for_each(|device| *on_node.entry(devices[*device].node.id).or_default() += 1);
         let alone = jobs.profile(newcomer).runtime.as_secs_f64();
         let weight = if jobs.has_waiting_whole_device_jobs() { self.options.idle_price } else { 0.0 };
         let mut best: BTreeMap<&str, usize> = BTreeMap::new();
-        for seat in idle {
-            let left = |seat: usize| on_node[&seats[seat].node.id];
-            let known = best.entry(&seats[*seat].device.model).or_insert(*seat);
-            if left(*seat) < left(*known) {
-                *known = *seat;
+        for device in idle {
+            let left = |device: usize| on_node[&devices[device].node.id];
+            let known = best.entry(&devices[*device].view.model).or_insert(*device);
+            if left(*device) < left(*known) {
+                *known = *device;
             }
         }
-        let outlook = |seat: usize| DeviceCost {
-            seat,
+        let outlook = |device: usize| DeviceCost {
+            device,
             confidence: Confidence::Known,
-            price: alone * (slowness[seat] - 1.0 + weight),
+            price: alone * (slowness[device] - 1.0 + weight),
             slowdown: 1.0,
             neighbours: 0,
             own_delay: 0.0,
@@ -135,54 +135,59 @@ impl LeastCostChooser {
 }
 
 impl DeviceChooser for LeastCostChooser {
-    fn set_interference(&mut self, knowledge: &InterferenceContext) {
-        self.asked = PredictionCache::new(knowledge.interference.clone());
-        self.max_slowdown = knowledge.max_slowdown;
+    fn set_interference(&mut self, context: &InterferenceContext) {
+        self.cache = PredictionCache::new(context.interference.clone());
+        self.max_slowdown = context.max_slowdown;
     }
 
     fn choose(
         &mut self,
         newcomer: &PendingJob,
-        seats: &[FreeDevice<'_>],
+        devices: &[FreeDevice<'_>],
         jobs: &mut Jobs,
     ) -> Result<DeviceChoice, Shortage> {
         let (idle, taken): (Vec<usize>, Vec<usize>) =
-            (0..seats.len()).partition(|seat| seats[*seat].device.residents.is_empty());
-        let slowness = compute_slowness(newcomer.id, seats, jobs);
-        let mut outlooks = self.idle(newcomer.id, seats, &idle, &slowness, jobs);
-        match self.joined(newcomer.id, seats, &taken, &slowness, jobs) {
-            Ok(joined) => outlooks.extend(joined),
-            Err(shortage) if outlooks.is_empty() => return Err(shortage),
+            (0..devices.len()).partition(|device| devices[*device].view.residents.is_empty());
+        let slowness = compute_slowness(newcomer.id, devices, jobs);
+        let mut costs = self.price_idle_devices(newcomer.id, devices, &idle, &slowness, jobs);
+        match self.price_shared_devices(newcomer.id, devices, &taken, &slowness, jobs) {
+            Ok(joined) => costs.extend(joined),
+            Err(shortage) if costs.is_empty() => return Err(shortage),
             Err(_) => {}
         }
         let before = |one: &&DeviceCost, other: &&DeviceCost| {
             let surer = one.confidence.cmp(&other.confidence);
-            let more_memory = seats[other.seat].device.memory_free.cmp(&seats[one.seat].device.memory_free);
-            surer.then(one.price.total_cmp(&other.price)).then(more_memory).then(one.seat.cmp(&other.seat))
+            let more_memory =
+                devices[other.device].view.memory_free.cmp(&devices[one.device].view.memory_free);
+            surer
+                .then(one.price.total_cmp(&other.price))
+                .then(more_memory)
+                .then(one.device.cmp(&other.device))
         };
-        let best = outlooks.iter().min_by(before).expect("a choice is made among seats");
+        let best = costs.iter().min_by(before).expect("a choice is made among seats");
         Ok(DeviceChoice {
             slowdown: Some(best.slowdown),
             delay: Span::from_secs_f64(best.own_delay + best.others_delay),
-            why: why(best, seats.len()),
-            ..DeviceChoice::new(best.seat)
+            why: explain(best, devices.len()),
+            ..DeviceChoice::new(best.device)
         })
     }
 }
 
 /// The cost of joining if the first stage lasted until the newcomer is done, in seconds.
-fn first_stage_cost(admitted: &AdmittedDevice, alone: f64, harm_weight: f64, jobs: &Jobs) -> f64 {
+fn price_first_stage(admitted: &AdmittedDevice, alone: f64, harm_weight: f64, jobs: &Jobs) -> f64 {
     let [newcomer, others @ ..] = &admitted.together[..] else { return 0.0 };
     let left = |job: &JobId| jobs.ends_in(*job).map_or(alone, |left| left.as_secs_f64().min(alone));
-    let harm =
-        |(job, told): (&JobId, &crate::interference::ColocationEstimate)| left(job) * (told.slowdown - 1.0);
+    let harm = |(job, estimates): (&JobId, &crate::interference::ColocationEstimate)| {
+        left(job) * (estimates.slowdown - 1.0)
+    };
     alone * (newcomer.slowdown - 1.0)
         + harm_weight * admitted.residents.iter().zip(others).map(harm).sum::<f64>()
 }
 
 /// The shortage where devices with residents have room but sharing is switched off.
-fn sharing_disabled(seats: &[FreeDevice<'_>], taken: &[usize]) -> Shortage {
-    let share = taken.iter().map(|seat| seats[*seat].device.free).max().unwrap_or(Share(0));
+fn refuse_sharing(devices: &[FreeDevice<'_>], taken: &[usize]) -> Shortage {
+    let share = taken.iter().map(|device| devices[*device].view.free).max().unwrap_or(Share(0));
     Shortage::Devices {
         needed: GpuRequest::Whole(1),
         alone: Some(ExclusiveReason::Policy),
@@ -192,7 +197,7 @@ fn sharing_disabled(seats: &[FreeDevice<'_>], taken: &[usize]) -> Shortage {
     }
 }
 
-fn why(best: &DeviceCost, seats: usize) -> String {
+fn explain(best: &DeviceCost, devices: usize) -> String {
     let DeviceCost { slowdown, neighbours, own_delay, others_delay, confidence, .. } = best;
     let jobs = match neighbours {
         0 => return String::new(),
@@ -205,7 +210,7 @@ fn why(best: &DeviceCost, seats: usize) -> String {
     };
     let (own, others) = (Span::from_secs_f64(*own_delay), Span::from_secs_f64(*others_delay));
     format!(
-        "shares a GPU with {jobs}, the best of {seats} with room: expected slowdown {slowdown:.2}, {own} later \
-         for it and {others} for them{doubt}"
+        "shares a GPU with {jobs}, the best of {devices} with room: expected slowdown {slowdown:.2}, {own} \
+         later for it and {others} for them{doubt}"
     )
 }

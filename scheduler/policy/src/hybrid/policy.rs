@@ -19,10 +19,10 @@ impl Hybrid {
         options: HybridOptions,
         order: &ASrptOptions,
         whole: MappedPlacer,
-        knowledge: &InterferenceContext,
+        context: &InterferenceContext,
     ) -> Hybrid {
-        let place = SharedPlacer::new(LeastCostChooser::new(options, knowledge), whole, knowledge);
-        Hybrid { starts: ASrpt::new(order, place), watchdog: SlowdownGuard::new(options, knowledge) }
+        let place = SharedPlacer::new(LeastCostChooser::new(options, context), whole, context);
+        Hybrid { starts: ASrpt::new(order, place), watchdog: SlowdownGuard::new(options, context) }
     }
 }
 
@@ -44,12 +44,12 @@ impl Policy for Hybrid {
         self.starts.explain_pending(view)
     }
 
-    fn consider(&mut self, view: &View, job: &PendingJob) -> Result<Proposal, Shortage> {
-        self.starts.consider(view, job)
+    fn dry_run(&mut self, view: &View, job: &PendingJob) -> Result<Proposal, Shortage> {
+        self.starts.dry_run(view, job)
     }
 
-    fn set_interference(&mut self, knowledge: &InterferenceContext) {
-        self.starts.set_interference(knowledge);
-        self.watchdog.set_interference(knowledge);
+    fn set_interference(&mut self, context: &InterferenceContext) {
+        self.starts.set_interference(context);
+        self.watchdog.set_interference(context);
     }
 }

@@ -9,12 +9,12 @@ use crate::interference::{
     AnalyticInterference, ColocationEstimate, ColocationSet, Interference, InterferenceContext,
     MaxMinSharing, UNKNOWN_UNCERTAINTY,
 };
-use crate::tests::colocated::{knowledge, runs, seats, training};
+use crate::tests::colocated::{context, placed_on, runs, training};
 use crate::tests::kit::{gpus, job, node, view};
 use crate::{Action, PendingJob, PendingReason, Plan, Policy, View, ViewChange, parse_policy_with};
 
 fn known() -> InterferenceContext {
-    knowledge("test GPU", &[("heavy", 0.94), ("middling", 0.6), ("light", 0.1)])
+    context("test GPU", &[("heavy", 0.94), ("middling", 0.6), ("light", 0.1)])
 }
 
 /// Devices on one node, each with residents that run for so long at their present speed.
@@ -37,22 +37,22 @@ fn with(mut view: View, jobs: Vec<PendingJob>) -> View {
 /// Jobs may start at once, so that only their placement is decided.
 const AT_ONCE: &str = "hybrid:virtual-machine=off";
 
-fn policy(text: &str, knowledge: &InterferenceContext, view: &View) -> Box<dyn Policy> {
-    let mut policy = parse_policy_with(text, knowledge).unwrap();
+fn policy(text: &str, context: &InterferenceContext, view: &View) -> Box<dyn Policy> {
+    let mut policy = parse_policy_with(text, context).unwrap();
     policy.learn(view, &view.as_changes());
     policy
 }
 
-fn plan(knowledge: &InterferenceContext, view: &View) -> Plan {
-    policy(AT_ONCE, knowledge, view).plan(view)
+fn plan(context: &InterferenceContext, view: &View) -> Plan {
+    policy(AT_ONCE, context, view).plan(view)
 }
 
-fn placed(knowledge: &InterferenceContext, view: &View) -> Vec<(u64, usize, usize)> {
-    seats(view, &plan(knowledge, view))
+fn placed(context: &InterferenceContext, view: &View) -> Vec<(u64, usize, usize)> {
+    placed_on(view, &plan(context, view))
 }
 
-fn told(view: &View, knowledge: &InterferenceContext) -> Vec<PendingReason> {
-    policy(AT_ONCE, knowledge, view).explain_pending(view)
+fn told(view: &View, context: &InterferenceContext) -> Vec<PendingReason> {
+    policy(AT_ONCE, context, view).explain_pending(view)
 }
 
 fn bounded(mut job: PendingJob, most: f64) -> PendingJob {
@@ -78,10 +78,10 @@ fn of_several_companies_the_one_is_joined_that_is_done_soonest_with_the_newcomer
 fn nobody_is_joined_whom_it_would_slow_down_too_much_nor_who_would_do_that_to_it() {
     let view = with(neighbours(&[&[("heavy", 100_000)]]), vec![training(1, "heavy", 100)]);
     assert_eq!(placed(&known(), &view), []);
-    let prospect = told(&view, &known()).remove(0);
-    assert_eq!(prospect.code, ReasonCode::WaitingForDevices);
+    let reason = told(&view, &known()).remove(0);
+    assert_eq!(reason.code, ReasonCode::WaitingForDevices);
     assert_eq!(
-        prospect.why,
+        reason.why,
         "cannot join the jobs on the only GPU with room: its slowdown could reach 1.979, and 1.3 is allowed. \
          First in the queue"
     );
@@ -109,7 +109,7 @@ fn the_bound_of_the_cluster_counts_for_who_does_not_say() {
     let mut strict = policy(AT_ONCE, &known(), &view);
     assert_eq!(strict.plan(&view).actions, []);
     strict.set_interference(&lenient);
-    assert_eq!(seats(&view, &strict.plan(&view)), [(1, 0, 0)]);
+    assert_eq!(placed_on(&view, &strict.plan(&view)), [(1, 0, 0)]);
 }
 
 #[test]
@@ -117,7 +117,7 @@ fn jobs_of_one_demand_that_train_other_things_do_not_keep_each_other_waiting() {
     let jobs = vec![training(1, "heavy", 100), training(2, "light", 100), training(3, "heavy", 100)];
     let view = with(neighbours(&[&[("heavy", 100_000)], &[("light", 100_000)]]), jobs);
     let plan = plan(&known(), &view);
-    assert_eq!(seats(&view, &plan), [(1, 0, 1), (2, 0, 0)]);
+    assert_eq!(placed_on(&view, &plan), [(1, 0, 1), (2, 0, 0)]);
 }
 
 #[test]
@@ -132,7 +132,7 @@ fn without_sharing_every_job_has_a_gpu_of_its_own() {
     let jobs = vec![training(1, "light", 100), training(2, "light", 100)];
     let view = with(neighbours(&[&[("light", 1_000)], &[]]), jobs);
     let mut policy = policy("hybrid:sharing=off,virtual-machine=off", &known(), &view);
-    assert_eq!(seats(&view, &policy.plan(&view)), [(1, 0, 1)]);
+    assert_eq!(placed_on(&view, &policy.plan(&view)), [(1, 0, 1)]);
     let mut full = view.clone();
     full.nodes[0].devices.truncate(1);
     policy.learn(&full, &full.as_changes());
@@ -176,7 +176,7 @@ fn doubt_makes_it_careful_but_where_nothing_is_known_it_is_tried_for_want_of_bet
     assert!(starts(0.1, 1.35).is_some());
     assert!(starts(0.3, 1.35).is_none());
     let tried = starts(UNKNOWN_UNCERTAINTY, 1.35).unwrap();
-    assert!(tried.ends_with("nothing is known of such jobs together, so it is tried"), "{tried}");
+    assert!(tried.ends_with("nothing is known yet about such jobs together"), "{tried}");
     let known_to_harm = neighbours(&[&[("heavy", 1_000)]]);
     let view = with(known_to_harm, vec![training(1, "heavy", 100)]);
     assert_eq!(placed(&doubting(UNKNOWN_UNCERTAINTY, 1.0), &view), [], "not against all that is probable");
@@ -200,7 +200,7 @@ fn nobody_is_joined_where_memory_probably_does_not_fit() {
 fn who_would_be_done_sooner_on_a_gpu_that_comes_free_waits_for_it_but_not_for_long() {
     let lenient = InterferenceContext { max_slowdown: Slowdown(2_500), ..known() };
     let mut view = with(neighbours(&[&[("heavy", 4_000)], &[("heavy", 50)]]), vec![]);
-    view.nodes[0].devices[1].sharing.places_free = Some(0);
+    view.nodes[0].devices[1].sharing.ranks_free = Some(0);
     let mut newcomer = training(1, "heavy", 1_000);
     (newcomer.submitted_at, newcomer.eligible_at) = (view.now, view.now);
     let mut view = with(view, vec![newcomer]);
@@ -212,14 +212,14 @@ fn who_would_be_done_sooner_on_a_gpu_that_comes_free_waits_for_it_but_not_for_lo
     // The other job goes on, against expectation: the wait may cost as much as sharing would have cost.
     view.now = plan.wake.unwrap();
     assert!(view.now > Time::from_micros(1_000_000) + Span::from_secs(900));
-    assert_eq!(seats(&view, &policy.plan(&view)), [(1, 0, 0)]);
+    assert_eq!(placed_on(&view, &policy.plan(&view)), [(1, 0, 0)]);
 }
 
 #[test]
 fn nobody_waits_for_a_gpu_that_others_will_take() {
     let lenient = InterferenceContext { max_slowdown: Slowdown(2_500), ..known() };
     let mut view = neighbours(&[&[("heavy", 4_000)], &[("heavy", 50)]]);
-    view.nodes[0].devices[1].sharing.places_free = Some(0);
+    view.nodes[0].devices[1].sharing.ranks_free = Some(0);
     let jobs = (1..=2).map(|number| {
         let mut job = training(number, "heavy", 1_000);
         (job.submitted_at, job.eligible_at) = (view.now, view.now);
@@ -236,7 +236,7 @@ fn while_jobs_wait_for_whole_gpus_idle_ones_have_a_price() {
     let view = with(waiting, vec![training(1, "light", 100)]);
     assert_eq!(placed(&known(), &view), [(1, 0, 0)]);
     let mut spreading = policy("hybrid:idle-price=0,virtual-machine=off", &known(), &view);
-    assert_eq!(seats(&view, &spreading.plan(&view)), [(1, 0, 1)]);
+    assert_eq!(placed_on(&view, &spreading.plan(&view)), [(1, 0, 1)]);
 }
 
 #[test]
@@ -317,8 +317,8 @@ fn who_came_last_leaves_once_it_was_measured_that_they_slow_each_other_down_too_
         stopped(&separated),
         [(
             200,
-            "job 200 has a measured slowdown of 1.8 beside job 100 on gpu-0, and 1.3 is allowed. It started last, \
-             so it is queued again"
+            "job 200 has a measured slowdown of 1.8 beside job 100 on gpu-0, and 1.3 is allowed. It started \
+             last, so it is queued again"
         )]
     );
     assert_eq!(stopped(&policy.plan(&view)), [], "it was told to stop");
@@ -328,13 +328,13 @@ fn who_came_last_leaves_once_it_was_measured_that_they_slow_each_other_down_too_
 fn nobody_is_separated_by_a_prediction_nor_within_the_tolerance_nor_when_the_watchdog_sleeps() {
     let mut view = joined(4_000);
     later(&mut view, 600);
-    for (text, knowledge) in [
+    for (text, context) in [
         ("hybrid", doubting(0.0, 1.0)),
         ("hybrid", measured(1.36)),
         ("hybrid:watchdog=off", measured(1.8)),
         ("hybrid:sharing=off", measured(1.8)),
     ] {
-        assert_eq!(stopped(&policy(text, &knowledge, &view).plan(&view)), [], "{text}");
+        assert_eq!(stopped(&policy(text, &context, &view).plan(&view)), [], "{text}");
     }
     assert_eq!(stopped(&policy("hybrid", &measured(1.37), &view).plan(&view)).len(), 1);
 }
@@ -360,8 +360,8 @@ fn when_knowledge_comes_everybody_is_looked_at_again() {
 fn those_that_were_separated_are_not_put_together_again() {
     let mut view = joined(4_000);
     later(&mut view, 100);
-    let knowledge = measured(1.8);
-    let mut policy = policy("hybrid:virtual-machine=off", &knowledge, &view);
+    let context = measured(1.8);
+    let mut policy = policy("hybrid:virtual-machine=off", &context, &view);
     assert_eq!(stopped(&policy.plan(&view)).len(), 1);
     let gone = view.running[&JobId::new(200)].clone();
     let back = PendingJob {

@@ -16,7 +16,7 @@ pub fn build_member(
     demand: &Demand,
     traits: &JobTraits,
     gpu: &GpuKind,
-    book: &SoloMetricsTable,
+    table: &SoloMetricsTable,
 ) -> SetMember {
     let model = traits.model.as_ref();
     let named = model.and_then(|it| it.name.as_ref()).or(traits.group.as_ref());
@@ -25,7 +25,7 @@ pub fn build_member(
         batch: model.and_then(|it| it.batch_size),
         precision: model.and_then(|it| it.precision.clone()).unwrap_or_default(),
     };
-    let known = book.find(gpu, &asked);
+    let known = table.find(gpu, &asked);
     let (Configuration { model: name, batch, precision }, solo) =
         known.map_or((asked.clone(), SoloMetrics::default()), |(known, solo)| (known.clone(), solo.clone()));
     let asked_for = demand.gpu_memory.map(|memory| memory.0 as f64);
@@ -85,17 +85,17 @@ mod tests {
         }
     }
 
-    fn book() -> SoloMetricsTable {
-        let mut book = SoloMetricsTable::default();
+    fn table() -> SoloMetricsTable {
+        let mut table = SoloMetricsTable::default();
         let known = Configuration { model: "resnet-50".into(), batch: Some(32), precision: "bf16".into() };
         let solo = SoloMetrics { utilisation: Some(0.9), memory: Some(7e9), ..SoloMetrics::default() };
-        book.insert(GpuKind::named("v100"), known, solo);
-        book
+        table.insert(GpuKind::named("v100"), known, solo);
+        table
     }
 
     fn member(group: Option<&str>, model: Option<ModelDescription>, gpu: &str) -> SetMember {
         let demand = Demand { gpu_memory: Some(Bytes(8_000)), ..Demand::default() };
-        build_member(&demand, &traits(group, model), &GpuKind::named(gpu), &book())
+        build_member(&demand, &traits(group, model), &GpuKind::named(gpu), &table())
     }
 
     #[test]

@@ -110,10 +110,10 @@ impl MeasuredTable {
             for other in one + 1..set.members.len() {
                 let members = vec![set.members[one].clone(), set.members[other].clone()];
                 let pair = ColocationSet { members, ..set.clone() };
-                let told = self.entry(&pair)?.of_members(&pair.members);
-                excess[one] += told[0].slowdown - 1.0;
-                excess[other] += told[1].slowdown - 1.0;
-                fits = fits.min(told[0].fits);
+                let known = self.entry(&pair)?.of_members(&pair.members);
+                excess[one] += known[0].slowdown - 1.0;
+                excess[other] += known[1].slowdown - 1.0;
+                fits = fits.min(known[0].fits);
             }
         }
         let filled = set.memory_filled().is_some_and(|filled| filled > 1.0);
@@ -134,9 +134,9 @@ impl Interference for MeasuredTable {
 
 /// The answer of the analytic model, with a large uncertainty.
 fn unknown(set: &ColocationSet) -> Vec<ColocationEstimate> {
-    let said = AnalyticInterference::<MaxMinSharing>::default().predict(std::slice::from_ref(set));
+    let estimates = AnalyticInterference::<MaxMinSharing>::default().predict(std::slice::from_ref(set));
     let widened = |member| ColocationEstimate { uncertainty: UNKNOWN_UNCERTAINTY, ..member };
-    said.into_iter().flatten().map(widened).collect()
+    estimates.into_iter().flatten().map(widened).collect()
 }
 
 impl SetKey {
@@ -158,7 +158,7 @@ pub(super) fn order_by_configuration(members: &[SetMember]) -> Vec<usize> {
 impl Entry {
     fn of_members(&self, members: &[SetMember]) -> Vec<ColocationEstimate> {
         let fits = self.ran.len() as f64 / (self.ran.len() + self.did_not_fit).max(1) as f64;
-        let mut said: Vec<ColocationEstimate> = members
+        let mut estimates: Vec<ColocationEstimate> = members
             .iter()
             .map(|member| ColocationEstimate::slowed(member, 1.0, UNKNOWN_UNCERTAINTY))
             .collect();
@@ -176,15 +176,15 @@ impl Entry {
                 let usual = ColocationEstimate::slowed(&members[at], ln.exp(), UNCERTAINTY);
                 let memory = mean(observed.iter().map(|it| it.memory));
                 let utilisation = mean(observed.iter().map(|it| it.utilisation));
-                said[at] = ColocationEstimate {
+                estimates[at] = ColocationEstimate {
                     memory: memory.or(usual.memory),
                     utilisation: utilisation.or(usual.utilisation),
                     ..usual
                 };
             }
-            said[at].fits = fits;
+            estimates[at].fits = fits;
         }
-        said
+        estimates
     }
 }
 

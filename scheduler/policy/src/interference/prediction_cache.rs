@@ -43,54 +43,53 @@ impl PredictionCache {
     }
 
     /// The estimates of the members of each set, in their order.
-    pub(crate) fn predict(&mut self, companies: &[InternedSet]) -> Vec<Vec<ColocationEstimate>> {
-        let ordered: Vec<InternedSet> = companies.iter().map(InternedSet::in_order).collect();
-        self.ask_for(&ordered);
-        let told = |(company, ordered): (&InternedSet, &InternedSet)| match self.answers.get(ordered) {
-            Some(answers) => company.out_of_order(answers),
-            None => company.members.iter().map(|known| ColocationEstimate::alone(&known.member)).collect(),
+    pub(crate) fn predict(&mut self, sets: &[InternedSet]) -> Vec<Vec<ColocationEstimate>> {
+        let sorted: Vec<InternedSet> = sets.iter().map(InternedSet::sort_members).collect();
+        self.ask(&sorted);
+        let answered = |(set, sorted): (&InternedSet, &InternedSet)| match self.answers.get(sorted) {
+            Some(answers) => set.unsort(answers),
+            None => set.members.iter().map(|known| ColocationEstimate::alone(&known.member)).collect(),
         };
-        companies.iter().zip(&ordered).map(told).collect()
+        sets.iter().zip(&sorted).map(answered).collect()
     }
 
     /// The same, but of sets that are new only the first `most`; `None` for the others.
     pub(crate) fn predict_some(
         &mut self,
-        companies: &[InternedSet],
+        sets: &[InternedSet],
         most: usize,
     ) -> Vec<Option<Vec<ColocationEstimate>>> {
-        let ordered: Vec<InternedSet> = companies.iter().map(InternedSet::in_order).collect();
+        let sorted: Vec<InternedSet> = sets.iter().map(InternedSet::sort_members).collect();
         let mut new = BTreeSet::new();
-        let mut is_told = |company: &&InternedSet| {
-            let known = company.members.len() < 2 || self.answers.contains_key(company);
-            known || new.contains(*company) || (new.len() < most && new.insert((*company).clone()))
+        let mut is_answered = |set: &&InternedSet| {
+            let known = set.members.len() < 2 || self.answers.contains_key(set);
+            known || new.contains(*set) || (new.len() < most && new.insert((*set).clone()))
         };
-        let told: Vec<bool> = ordered.iter().map(|company| is_told(&company)).collect();
+        let answered: Vec<bool> = sorted.iter().map(|set| is_answered(&set)).collect();
         let asked: Vec<InternedSet> =
-            companies.iter().zip(&told).filter(|(_, told)| **told).map(|(it, _)| it.clone()).collect();
+            sets.iter().zip(&answered).filter(|(_, answered)| **answered).map(|(it, _)| it.clone()).collect();
         let mut answers = self.predict(&asked).into_iter();
-        told.into_iter().map(|told| if told { answers.next() } else { None }).collect()
+        answered.into_iter().map(|answered| if answered { answers.next() } else { None }).collect()
     }
 
-    fn ask_for(&mut self, companies: &[InternedSet]) {
+    fn ask(&mut self, sets: &[InternedSet]) {
         if self.answers.len() >= MAX_CACHED_SETS {
             self.answers.clear();
         }
         // A set of one needs no prediction.
-        let is_new =
-            |company: &&InternedSet| company.members.len() > 1 && !self.answers.contains_key(company);
-        let mut new: Vec<&InternedSet> = companies.iter().filter(is_new).collect();
+        let is_new = |set: &&InternedSet| set.members.len() > 1 && !self.answers.contains_key(set);
+        let mut new: Vec<&InternedSet> = sets.iter().filter(is_new).collect();
         new.sort();
         new.dedup();
         if !new.is_empty() {
-            let sets: Vec<ColocationSet> = new.iter().map(|company| company.set()).collect();
+            let sets: Vec<ColocationSet> = new.iter().map(|set| set.to_set()).collect();
             self.answers.extend(new.into_iter().cloned().zip(self.predictor.predict(&sets)));
         }
     }
 }
 
 impl InternedSet {
-    fn set(&self) -> ColocationSet {
+    fn to_set(&self) -> ColocationSet {
         let sharing = match self.sharing {
             SharingMode::Enforced => Some(SharingStrategy::Mps),
             SharingMode::Unenforced => Some(SharingStrategy::TimeSliced),
@@ -100,21 +99,21 @@ impl InternedSet {
         ColocationSet { gpu: self.gpu.clone(), sharing, members }
     }
 
-    fn in_order(&self) -> InternedSet {
-        let members = self.order().into_iter().map(|place| self.members[place].clone()).collect();
+    fn sort_members(&self) -> InternedSet {
+        let members = self.member_order().into_iter().map(|place| self.members[place].clone()).collect();
         InternedSet { members, ..self.clone() }
     }
 
     /// The answers for the sorted set, in the order of this one.
-    fn out_of_order(&self, answers: &[ColocationEstimate]) -> Vec<ColocationEstimate> {
-        let mut told: Vec<(usize, ColocationEstimate)> =
-            self.order().into_iter().zip(answers.iter().copied()).collect();
-        told.sort_by_key(|(place, _)| *place);
-        told.into_iter().map(|(_, answer)| answer).collect()
+    fn unsort(&self, answers: &[ColocationEstimate]) -> Vec<ColocationEstimate> {
+        let mut answered: Vec<(usize, ColocationEstimate)> =
+            self.member_order().into_iter().zip(answers.iter().copied()).collect();
+        answered.sort_by_key(|(place, _)| *place);
+        answered.into_iter().map(|(_, answer)| answer).collect()
     }
 
     /// The indices of the members in sorted order.
-    fn order(&self) -> Vec<usize> {
+    fn member_order(&self) -> Vec<usize> {
         let mut places: Vec<usize> = (0..self.members.len()).collect();
         places.sort_by_key(|place| &self.members[*place]);
         places
@@ -200,7 +199,7 @@ mod tests {
         }
     }
 
-    fn company(busy: &[f64]) -> InternedSet {
+    fn members_of(busy: &[f64]) -> InternedSet {
         let member = |busy: &f64| SetMember {
             solo: SoloMetrics { utilisation: Some(*busy), ..SoloMetrics::default() },
             ..SetMember::default()
@@ -246,10 +245,11 @@ mod tests {
         let mut asked = PredictionCache::new(counting.clone());
         let slowdowns =
             |answers: &[ColocationEstimate]| answers.iter().map(|it| it.slowdown).collect::<Vec<_>>();
-        let first = asked.predict(&[company(&[0.3, 0.94]), company(&[0.94, 0.3]), company(&[0.5, 0.5])]);
+        let first =
+            asked.predict(&[members_of(&[0.3, 0.94]), members_of(&[0.94, 0.3]), members_of(&[0.5, 0.5])]);
         assert_eq!(slowdowns(&first[0]).into_iter().rev().collect::<Vec<_>>(), slowdowns(&first[1]));
         assert!(first[0][0].slowdown < first[0][1].slowdown, "the light one suffers less");
-        assert_eq!(asked.predict(&[company(&[0.94, 0.3])])[0], first[1]);
+        assert_eq!(asked.predict(&[members_of(&[0.94, 0.3])])[0], first[1]);
         assert_eq!(*counting.0.lock().unwrap(), [2]);
     }
 }

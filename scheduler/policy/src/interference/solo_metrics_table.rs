@@ -16,13 +16,13 @@ impl SoloMetricsTable {
     /// measured more than once, the last measurement counts.
     #[must_use]
     pub fn of<'a>(measured: impl IntoIterator<Item = &'a MeasuredSet>) -> SoloMetricsTable {
-        let mut book = SoloMetricsTable::default();
+        let mut table = SoloMetricsTable::default();
         for MeasuredSet { set, .. } in measured {
             for member in &set.members {
-                book.insert(set.gpu.clone(), member.configuration(), member.solo.clone());
+                table.insert(set.gpu.clone(), member.configuration(), member.solo.clone());
             }
         }
-        book
+        table
     }
 
     /// Inserts a measurement; replaces an earlier one of the same configuration.
@@ -59,20 +59,20 @@ mod tests {
         Configuration { model: model.into(), batch: Some(batch), precision: precision.into() }
     }
 
-    fn book() -> SoloMetricsTable {
-        let mut book = SoloMetricsTable::default();
+    fn table() -> SoloMetricsTable {
+        let mut table = SoloMetricsTable::default();
         for (precision, rate) in [("fp32", 2.0), ("bf16", 4.0)] {
             let solo = SoloMetrics { rate: Some(rate), ..SoloMetrics::default() };
-            book.insert(GpuKind::named("V100"), configuration("resnet-50", 32, precision), solo);
+            table.insert(GpuKind::named("V100"), configuration("resnet-50", 32, precision), solo);
         }
-        book
+        table
     }
 
     #[test]
     fn a_configuration_is_found_on_its_gpu_alone() {
         let rate = |gpu, batch, precision| {
             let asked = configuration("resnet-50", batch, precision);
-            book().find(&GpuKind::named(gpu), &asked).map(|(_, solo)| solo.rate)
+            table().find(&GpuKind::named(gpu), &asked).map(|(_, solo)| solo.rate)
         };
         assert_eq!(rate("v100", 32, "fp32"), Some(Some(2.0)));
         assert_eq!(rate("v100", 32, "fp16"), None);
@@ -83,7 +83,7 @@ mod tests {
     #[test]
     fn who_does_not_tell_its_precision_is_known_by_the_first_that_was_measured() {
         let (v100, asked) = (GpuKind::named("v100"), configuration("resnet-50", 32, ""));
-        let (found, solo) = book().find(&v100, &asked).map(|(a, b)| (a.clone(), b.clone())).unwrap();
+        let (found, solo) = table().find(&v100, &asked).map(|(a, b)| (a.clone(), b.clone())).unwrap();
         assert_eq!((found.precision.as_str(), solo.rate), ("bf16", Some(4.0)));
     }
 }

@@ -8,25 +8,31 @@ use crate::interference::{
     AnalyticInterference, ColocationEstimate, ColocationSet, Interference, InterferenceContext,
     MaxMinSharing, PredictionCache,
 };
-use crate::sharing::multi_stage::{ContentionDegree, MultiStageEstimate, expected};
+use crate::sharing::multi_stage::{ContentionDegree, MultiStageEstimate, estimate_all};
 use crate::sharing::{FreeDevice, Jobs};
-use crate::tests::colocated::{knowledge, plan_of, runs, seats, training};
+use crate::tests::colocated::{context, placed_on, plan_of, runs, training};
 use crate::tests::kit::{node, view};
 use crate::{Action, FreeNodes, PendingJob, View, parse_policy_with};
 
 fn known() -> InterferenceContext {
-    knowledge("test GPU", &[("heavy", 0.94), ("middling", 0.5), ("light", 0.1), ("shuffle", 0.95)])
+    context("test GPU", &[("heavy", 0.94), ("middling", 0.5), ("light", 0.1), ("shuffle", 0.95)])
 }
 
 /// What is expected of a newcomer on each device that it fits.
 fn told(view: &View, newcomer: &PendingJob, contention: ContentionDegree) -> Vec<MultiStageEstimate> {
-    let knowledge = known();
-    let mut jobs = Jobs::new(knowledge.solos.clone());
+    let context = known();
+    let mut jobs = Jobs::new(context.solos.clone());
     jobs.learn(view.now, &view.as_changes());
     jobs.insert_if_unknown(newcomer);
     let free = FreeNodes::new(&view.nodes);
-    let seats = FreeDevice::all(&newcomer.demand, &free);
-    expected(newcomer.id, &seats, &mut jobs, &mut PredictionCache::new(knowledge.interference), contention)
+    let devices = FreeDevice::all(&newcomer.demand, &free);
+    estimate_all(
+        newcomer.id,
+        &devices,
+        &mut jobs,
+        &mut PredictionCache::new(context.interference),
+        contention,
+    )
 }
 
 /// Devices on one node, each with residents that run for so long.
@@ -44,7 +50,7 @@ fn neighbours(devices: &[&[(&str, u64)]]) -> View {
 fn chosen(policy: &str, view: &View, newcomer: PendingJob) -> (usize, usize) {
     let mut view = view.clone();
     view.pending.insert(newcomer.id, newcomer);
-    let (_, node, device) = seats(&view, &plan_of(policy, &known(), &view))[0];
+    let (_, node, device) = placed_on(&view, &plan_of(policy, &known(), &view))[0];
     (node, device)
 }
 
@@ -165,13 +171,13 @@ impl Interference for Tight {
 
 #[test]
 fn where_memory_probably_does_not_fit_is_chosen_last_and_said() {
-    let knowledge = InterferenceContext { interference: Arc::new(Tight::default()), ..known() };
+    let context = InterferenceContext { interference: Arc::new(Tight::default()), ..known() };
     let told = |devices: &[&[(&'static str, u64)]]| {
         let mut view = neighbours(devices);
         view.pending.insert(training(1, "light", 100).id, training(1, "light", 100));
-        let plan = plan_of("isacpp", &knowledge, &view);
+        let plan = plan_of("isacpp", &context, &view);
         let Action::Place { why, .. } = &plan.actions[0] else { panic!("{plan:?}") };
-        (seats(&view, &plan)[0].2, why.clone())
+        (placed_on(&view, &plan)[0].2, why.clone())
     };
     let middling: &[(&str, u64)] = &[("middling", 9_000), ("middling", 9_000)];
     assert_eq!(told(&[&[("heavy", 1)], middling]).0, 1);
@@ -183,8 +189,8 @@ fn where_memory_probably_does_not_fit_is_chosen_last_and_said() {
 #[test]
 fn each_stage_is_one_question_for_all_gpus_and_nothing_is_asked_twice() {
     let predictor = Arc::new(Tight::default());
-    let knowledge = InterferenceContext { interference: predictor.clone(), ..known() };
-    let mut policy = parse_policy_with("isacpp", &knowledge).unwrap();
+    let context = InterferenceContext { interference: predictor.clone(), ..known() };
+    let mut policy = parse_policy_with("isacpp", &context).unwrap();
     let mut view = neighbours(&[
         &[("light", 50), ("middling", 500)],
         &[("middling", 50), ("middling", 600)],
@@ -219,5 +225,5 @@ fn those_that_start_in_the_same_plan_are_neighbours_of_the_next() {
         view.pending.insert(training(number, model, 1_000).id, training(number, model, 1_000));
     }
     let plan = plan_of("isacpp", &known(), &view);
-    assert_eq!(seats(&view, &plan), [(1, 0, 0), (2, 0, 1), (3, 0, 0)]);
+    assert_eq!(placed_on(&view, &plan), [(1, 0, 0), (2, 0, 1), (3, 0, 0)]);
 }

@@ -88,8 +88,8 @@ impl Mapper {
         let kinds = slots.iter().map(|slot| DeviceClass::of(&servers[slot.server]));
         let sites: Vec<DeviceSpeeds> = kinds.map(|kind| DeviceSpeeds::of(graph, &kind)).collect();
         let counts: Vec<u32> = slots.iter().map(|slot| slot.count).collect();
-        let ground = ArrangementInput { time: time(graph, &self.options), sites: &sites, counts: &counts };
-        ground.consecutive().alpha
+        let input = ArrangementInput { time: time(graph, &self.options), sites: &sites, counts: &counts };
+        input.consecutive().alpha
     }
 
     /// Seconds of one iteration if vertex `i` is on server `homes[i]`.
@@ -125,14 +125,14 @@ impl Mapper {
             let rooms = OpenServers::all(servers);
             let choices = rooms.choices(graph.devices(), &Selection::Consolidate, cluster.models());
             let reach =
-                |slots| on_ground(time, &Shape::of(servers, slots), |ground| ground.tight(options).alpha);
+                |slots| with_input(time, &Shape::of(servers, slots), |input| input.tight(options).alpha);
             Bounds { fastest: choices.into_iter().map(reach).fold(slowest, f64::min), slowest, floor }
         })
     }
 
     fn arrange(&mut self, graph: &JobGraph, shape: Shape) -> PlacedArrangement {
         let options = &self.options;
-        let work = || on_ground(time(graph, options), &shape, |ground| Arc::new(ground.arrange(options)));
+        let work = || with_input(time(graph, options), &shape, |input| Arc::new(input.arrange(options)));
         let arrangement = self.arrangements.get_or((graph.key(), shape.parts()), work);
         PlacedArrangement { shape, arrangement }
     }
@@ -147,7 +147,7 @@ const fn time<'g>(graph: &'g JobGraph, options: &MapperOptions) -> IterationTime
     IterationTime { graph, iteration: options.iteration, nic_share: options.nic_share }
 }
 
-fn on_ground<Result>(
+fn with_input<Result>(
     time: IterationTime<'_>,
     shape: &Shape,
     work: impl FnOnce(ArrangementInput<'_>) -> Result,

@@ -16,8 +16,8 @@ pub(crate) trait Placer: Send {
     }
 
     /// Uses this knowledge of interference from now on, if the placer uses any.
-    fn set_interference(&mut self, knowledge: &InterferenceContext) {
-        let _ = knowledge;
+    fn set_interference(&mut self, context: &InterferenceContext) {
+        let _ = context;
     }
 
     /// Looks at the cluster before a plan; says whether profiles made before are outdated.
@@ -103,11 +103,11 @@ impl Proposal {
 }
 
 /// Where a job would go with what is free now, pending or not. A job that is not pending leaves no trace.
-pub(crate) fn dry_run(place: &mut impl Placer, view: &View, job: &PendingJob) -> Result<Proposal, Shortage> {
-    let profile = place.profile(&job.demand, &job.traits);
-    let found = place.place(job, &profile, &FreeNodes::new(&view.nodes));
+pub(crate) fn dry_run(placer: &mut impl Placer, view: &View, job: &PendingJob) -> Result<Proposal, Shortage> {
+    let profile = placer.profile(&job.demand, &job.traits);
+    let found = placer.place(job, &profile, &FreeNodes::new(&view.nodes));
     if !view.pending.contains_key(&job.id) {
-        place.learn(view, &[ViewChange::Gone(job.id)]);
+        placer.learn(view, &[ViewChange::Gone(job.id)]);
     }
     found
 }

@@ -25,7 +25,7 @@ pub(crate) struct Profile {
     /// Its runtime at its best placement (`n^_i * alpha_i^min` where it has a graph).
     pub(crate) runtime: Span,
     /// What the runtime is based on.
-    pub(crate) ground: EstimateBasis,
+    pub(crate) basis: EstimateBasis,
     /// Its replicas and what they send each other, where its model describes that.
     pub(crate) graph: Option<Arc<JobGraph>>,
     /// The iteration times of the graph at the best and at the worst placement, in seconds.
@@ -49,13 +49,13 @@ impl Profile {
     pub(crate) fn flat(demand: &Demand, traits: &JobTraits) -> Profile {
         let estimate = traits.estimate.as_ref();
         let runtime = estimate.and_then(|it| it.runtime);
-        let ground = if runtime.is_some() { EstimateBasis::Estimate } else { EstimateBasis::Guess };
+        let basis = if runtime.is_some() { EstimateBasis::Estimate } else { EstimateBasis::Guess };
         let runtime = runtime.unwrap_or(UNKNOWN_RUNTIME);
         Profile {
             milli: demand.total_milli(),
             iterations: estimate.and_then(|it| it.iterations),
             runtime: within_limit(runtime, traits),
-            ground,
+            basis,
             graph: None,
             bounds: None,
             launch: traits.launch,
@@ -71,14 +71,14 @@ impl Profile {
         bounds: Bounds,
     ) -> Profile {
         let flat = Profile::flat(demand, traits);
-        let (runtime, ground) = match flat.iterations {
+        let (runtime, basis) = match flat.iterations {
             Some(iterations) => {
                 (Span::from_secs_f64(iterations as f64 * bounds.fastest), EstimateBasis::Estimate)
             }
-            None => (flat.runtime, flat.ground),
+            None => (flat.runtime, flat.basis),
         };
         let runtime = within_limit(runtime, traits);
-        Profile { runtime, ground, graph: Some(graph), bounds: Some(bounds), ..flat }
+        Profile { runtime, basis, graph: Some(graph), bounds: Some(bounds), ..flat }
     }
 
     /// How much slower it is at its worst placement than at its best (`rho_i`), at least 1.
@@ -96,7 +96,7 @@ impl Profile {
     /// The same, for people: `None` where it would be a guess.
     #[must_use]
     pub(crate) fn expected_at(&self, slowdown: f64) -> Option<Span> {
-        match self.ground {
+        match self.basis {
             EstimateBasis::Estimate => Some(self.runtime_at(slowdown)),
             EstimateBasis::Guess => None,
         }

@@ -10,7 +10,7 @@ use crate::interference::InterferenceContext;
 use crate::mapping::{Selection, Toggle};
 
 pub(super) fn parse_hybrid(
-    knowledge: &InterferenceContext,
+    context: &InterferenceContext,
     parameters: &mut Parameters<'_>,
 ) -> Result<Box<dyn Policy>, PolicyParseError> {
     let default = HybridOptions::default();
@@ -29,5 +29,5 @@ pub(super) fn parse_hybrid(
     let eager = ASrptOptions { eager_start: Toggle::On, ..ASrptOptions::default() };
     let order = parse_a_srpt_options(eager, parameters)?;
     let whole = parse_placer(parameters, Selection::default())?;
-    Ok(Box::new(Hybrid::new(options, &order, whole, knowledge)))
+    Ok(Box::new(Hybrid::new(options, &order, whole, context)))
 }

@@ -63,17 +63,17 @@ pub fn parse_policy(text: &str) -> Result<Box<dyn Policy>, PolicyParseError> {
 /// As [`parse_policy`].
 pub fn parse_policy_with(
     text: &str,
-    knowledge: &InterferenceContext,
+    context: &InterferenceContext,
 ) -> Result<Box<dyn Policy>, PolicyParseError> {
     let (name, mut parameters) = Parameters::parse(text)?;
-    let policy = parse_name(name, knowledge, &mut parameters)?;
+    let policy = parse_name(name, context, &mut parameters)?;
     parameters.finish()?;
     Ok(policy)
 }
 
 fn parse_name(
     name: &str,
-    knowledge: &InterferenceContext,
+    context: &InterferenceContext,
     parameters: &mut Parameters<'_>,
 ) -> Result<Box<dyn Policy>, PolicyParseError> {
     use Discipline::{Backfill, Strict, WorkConserving};
@@ -96,7 +96,7 @@ fn parse_name(
             )))
         }
         "a-srpt" => parse_a_srpt(ASrptOptions::default(), Selection::default(), parameters),
-        "hybrid" => parse_hybrid(knowledge, parameters),
+        "hybrid" => parse_hybrid(context, parameters),
         "a-srpt-no-delay" => {
             let never = ASrptOptions { theta: f64::INFINITY, ..ASrptOptions::default() };
             parse_a_srpt(never, Selection::default(), parameters)
@@ -111,7 +111,7 @@ fn parse_name(
             let no_machine = ASrptOptions { virtual_machine: Toggle::Off, ..ASrptOptions::default() };
             parse_a_srpt(no_machine, Selection::default(), parameters)
         }
-        other => parse_sharing(other, knowledge, parameters)
+        other => parse_sharing(other, context, parameters)
             .unwrap_or_else(|| Err(PolicyParseError::name(other, &POLICY_NAMES))),
     }
 }

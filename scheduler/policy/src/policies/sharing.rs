@@ -22,40 +22,40 @@ const UTIL_THRESHOLD: f64 = 1.0;
 /// A policy that shares GPUs, if one has this name.
 pub(super) fn parse_sharing(
     name: &str,
-    knowledge: &InterferenceContext,
+    context: &InterferenceContext,
     parameters: &mut Parameters<'_>,
 ) -> Option<Result<Box<dyn Policy>, PolicyParseError>> {
     match name {
-        "first-fit-sharing" => Some(shared_policy(FirstFitSharing, knowledge, parameters)),
-        "least-loaded" => Some(shared_policy(LeastLoaded, knowledge, parameters)),
-        "horus" => Some(shared_policy(Horus, knowledge, parameters)),
-        "util-threshold" => Some(parse_util_threshold(knowledge, parameters)),
-        "isacpp" => Some(parse_isacpp(knowledge, parameters)),
-        "clwp-nlwp" => Some(parse_clwp_nlwp(knowledge, parameters)),
+        "first-fit-sharing" => Some(shared_policy(FirstFitSharing, context, parameters)),
+        "least-loaded" => Some(shared_policy(LeastLoaded, context, parameters)),
+        "horus" => Some(shared_policy(Horus, context, parameters)),
+        "util-threshold" => Some(parse_util_threshold(context, parameters)),
+        "isacpp" => Some(parse_isacpp(context, parameters)),
+        "clwp-nlwp" => Some(parse_clwp_nlwp(context, parameters)),
         _ => None,
     }
 }
 
 fn shared_policy(
     choice: impl DeviceChooser + 'static,
-    knowledge: &InterferenceContext,
+    context: &InterferenceContext,
     parameters: &mut Parameters<'_>,
 ) -> Result<Box<dyn Policy>, PolicyParseError> {
     let whole = parse_placer(parameters, mapping::Selection::default())?;
-    let place = SharedPlacer::new(choice, whole, knowledge);
+    let place = SharedPlacer::new(choice, whole, context);
     Ok(Box::new(QueuePolicy::new(Fifo, place, Discipline::WorkConserving)))
 }
 
 fn parse_util_threshold(
-    knowledge: &InterferenceContext,
+    context: &InterferenceContext,
     parameters: &mut Parameters<'_>,
 ) -> Result<Box<dyn Policy>, PolicyParseError> {
     let most = parameters.read("threshold", "a number from 0 to 10", |it: &f64| (0.0..=10.0).contains(it))?;
-    shared_policy(UtilThreshold { most: most.unwrap_or(UTIL_THRESHOLD) }, knowledge, parameters)
+    shared_policy(UtilThreshold { most: most.unwrap_or(UTIL_THRESHOLD) }, context, parameters)
 }
 
 fn parse_isacpp(
-    knowledge: &InterferenceContext,
+    context: &InterferenceContext,
     parameters: &mut Parameters<'_>,
 ) -> Result<Box<dyn Policy>, PolicyParseError> {
     let readings = [("mean", ContentionDegree::MeanMinusOne), ("sum", ContentionDegree::Sum)];
@@ -67,11 +67,11 @@ fn parse_isacpp(
     let weight =
         parameters.read("speed-weight", "a number from 0 to 1000", |it: &f64| (0.0..=1e3).contains(it))?;
     let options = IsacppOptions { contention, selection, speed_weight: weight.unwrap_or_default() };
-    shared_policy(Isacpp::new(options, knowledge), knowledge, parameters)
+    shared_policy(Isacpp::new(options, context), context, parameters)
 }
 
 fn parse_clwp_nlwp(
-    knowledge: &InterferenceContext,
+    context: &InterferenceContext,
     parameters: &mut Parameters<'_>,
 ) -> Result<Box<dyn Policy>, PolicyParseError> {
     let default = ClwpNlwpOptions::default();
@@ -95,6 +95,6 @@ fn parse_clwp_nlwp(
         mu,
         costs,
     };
-    let place = ClwpNlwp::new(options, parse_links(parameters)?, knowledge);
+    let place = ClwpNlwp::new(options, parse_links(parameters)?, context);
     Ok(Box::new(QueuePolicy::new(Fifo, place, Discipline::WorkConserving)))
 }

@@ -20,7 +20,7 @@ pub(crate) struct Draft<'v> {
     free: FreeNodes<'v>,
     plan: Plan,
     starting: Vec<StartingJob<'v>>,
-    without_room: UnplaceableDemands,
+    unplaceable: UnplaceableDemands,
     /// Made for the first job that does not fit.
     reservation: Option<Reservation<'v>>,
     /// Demands of jobs that would still run when the reservation begins.
@@ -45,7 +45,7 @@ impl<'v> Draft<'v> {
             free: FreeNodes::new(&view.nodes),
             plan: Plan::default(),
             starting: Vec::new(),
-            without_room: UnplaceableDemands::default(),
+            unplaceable: UnplaceableDemands::default(),
             reservation: None,
             refused: BTreeSet::new(),
         }
@@ -57,11 +57,11 @@ impl<'v> Draft<'v> {
 
     /// Tries to start the job whose turn it is; says which jobs are considered next. `ends` are the expected
     /// ends of the running jobs.
-    pub(crate) fn consider(
+    pub(crate) fn try_job(
         &mut self,
         job: JobId,
         profile: &Profile,
-        place: &mut impl Placer,
+        placer: &mut impl Placer,
         ends: &mut ExpectedEnds,
     ) -> WalkControl {
         let job = &self.view.pending[&job];
@@ -70,12 +70,12 @@ impl<'v> Draft<'v> {
             let all_alike = self.refuses(&job.demand, shortest_alike);
             return if all_alike { WalkControl::OtherClasses } else { WalkControl::Others };
         }
-        if !self.without_room.covers(&job.demand)
-            && let Some(next) = self.try_place(job, profile, place)
+        if !self.unplaceable.covers(&job.demand)
+            && let Some(next) = self.try_place(job, profile, placer)
         {
             return next;
         }
-        self.without_room.insert(job.demand);
+        self.unplaceable.insert(job.demand);
         match self.discipline {
             Discipline::Strict if self.free.could_hold_when_empty(&job.demand) => WalkControl::Nobody,
             Discipline::Strict | Discipline::WorkConserving => WalkControl::OtherClasses,
@@ -91,9 +91,9 @@ impl<'v> Draft<'v> {
         &mut self,
         job: &'v PendingJob,
         profile: &Profile,
-        place: &mut impl Placer,
+        placer: &mut impl Placer,
     ) -> Option<WalkControl> {
-        match place.place(job, profile, &self.free) {
+        match placer.place(job, profile, &self.free) {
             Ok(proposal) => self.start(job, profile, proposal),
             Err(shortage) if shortage.is_its_own() => {}
             Err(_) => return None,

@@ -13,7 +13,7 @@ use crate::{FreeNodes, PendingReason, Placer, Profile, Shortage, View};
 pub(crate) fn list_pending_reasons<'p>(
     queue: &PendingQueue<PriorityKey>,
     profile: impl Fn(JobId) -> Option<&'p Profile>,
-    place: &mut impl Placer,
+    placer: &mut impl Placer,
     view: &View,
 ) -> Vec<PendingReason> {
     let free = FreeNodes::new(&view.nodes);
@@ -23,7 +23,7 @@ pub(crate) fn list_pending_reasons<'p>(
         let (Some(job), Some(profile)) = (view.pending.get(&turn.job), profile(turn.job)) else {
             continue;
         };
-        let shortage = shortages.entry(turn.class).or_insert_with(|| place.place(job, profile, &free).err());
+        let shortage = shortages.entry(turn.class).or_insert_with(|| placer.place(job, profile, &free).err());
         let reason = explain_wait(turn.job, shortage.as_ref(), ahead);
         reasons.push(PendingReason { runtime: profile.expected_at(1.0), ..reason });
     }

@@ -41,8 +41,8 @@ impl JobOrder for Fifo {
 /// A policy made of an order, a placer and a discipline.
 #[derive(Debug, Clone)]
 pub(crate) struct QueuePolicy<R, P> {
-    rank: R,
-    place: P,
+    order: R,
+    placer: P,
     discipline: Discipline,
     queue: PendingQueue<PriorityKey>,
     profiles: BTreeMap<JobId, Profile>,
@@ -52,10 +52,10 @@ pub(crate) struct QueuePolicy<R, P> {
 
 impl<R: JobOrder, P: Placer> QueuePolicy<R, P> {
     /// A policy of these parts.
-    pub(crate) fn new(rank: R, place: P, discipline: Discipline) -> QueuePolicy<R, P> {
+    pub(crate) fn new(order: R, placer: P, discipline: Discipline) -> QueuePolicy<R, P> {
         QueuePolicy {
-            rank,
-            place,
+            order,
+            placer,
             discipline,
             queue: PendingQueue::default(),
             profiles: BTreeMap::new(),
@@ -64,8 +64,8 @@ impl<R: JobOrder, P: Placer> QueuePolicy<R, P> {
     }
 
     fn enqueue(&mut self, job: &PendingJob) {
-        let profile = self.place.profile(&job.demand, &job.traits);
-        let key = (Reverse(job.priority), self.rank.measure(job, &profile), job.submitted_at);
+        let profile = self.placer.profile(&job.demand, &job.traits);
+        let key = (Reverse(job.priority), self.order.measure(job, &profile), job.submitted_at);
         self.queue.insert_with_class(job.id, self.class_key(&job.demand, &profile), key);
         self.profiles.insert(job.id, profile);
     }
@@ -86,8 +86,8 @@ impl<R: JobOrder, P: Placer> QueuePolicy<R, P> {
 
     fn expect_end(&mut self, job: &RunningJob, now: Time) {
         if self.discipline == Discipline::Backfill {
-            let profile = self.place.profile(&job.demand, &job.traits);
-            let slowdown = self.place.slowdown(&profile, &job.placement);
+            let profile = self.placer.profile(&job.demand, &job.traits);
+            let slowdown = self.placer.slowdown(&profile, &job.placement);
             self.ends.insert(job, profile.runtime_at(slowdown), now);
         }
     }
@@ -95,8 +95,8 @@ impl<R: JobOrder, P: Placer> QueuePolicy<R, P> {
 
 impl<R: JobOrder, P: Placer> Policy for QueuePolicy<R, P> {
     fn learn(&mut self, view: &View, changes: &[ViewChange]) {
-        self.place.learn(view, changes);
-        if self.place.prepare(view) == ClusterChange::Changed {
+        self.placer.learn(view, changes);
+        if self.placer.prepare(view) == ClusterChange::Changed {
             view.pending.values().for_each(|job| self.enqueue(job));
         }
         for change in changes {
@@ -118,9 +118,9 @@ impl<R: JobOrder, P: Placer> Policy for QueuePolicy<R, P> {
     fn plan(&mut self, view: &View) -> Plan {
         let mut draft = Draft::new(view, self.discipline);
         let mut walk = self.queue.walk();
-        while let Some(turn) = walk.next() {
-            let profile = &self.profiles[&turn.job];
-            match draft.consider(turn.job, profile, &mut self.place, &mut self.ends) {
+        while let Some(entry) = walk.next() {
+            let profile = &self.profiles[&entry.job];
+            match draft.try_job(entry.job, profile, &mut self.placer, &mut self.ends) {
                 WalkControl::Others => {}
                 WalkControl::OtherClasses => walk.close(),
                 WalkControl::Nobody => break,
@@ -130,41 +130,41 @@ impl<R: JobOrder, P: Placer> Policy for QueuePolicy<R, P> {
     }
 
     fn explain_pending(&mut self, view: &View) -> Vec<PendingReason> {
-        let mut prospects =
-            list_pending_reasons(&self.queue, |job| self.profiles.get(&job), &mut self.place, view);
+        let mut reasons =
+            list_pending_reasons(&self.queue, |job| self.profiles.get(&job), &mut self.placer, view);
         if self.discipline == Discipline::Backfill {
-            self.explain_reservation(view, &mut prospects);
+            self.explain_reservation(view, &mut reasons);
         }
-        prospects
+        reasons
     }
 
-    fn consider(&mut self, view: &View, job: &PendingJob) -> Result<Proposal, Shortage> {
-        dry_run(&mut self.place, view, job)
+    fn dry_run(&mut self, view: &View, job: &PendingJob) -> Result<Proposal, Shortage> {
+        dry_run(&mut self.placer, view, job)
     }
 
-    fn set_interference(&mut self, knowledge: &InterferenceContext) {
-        self.place.set_interference(knowledge);
+    fn set_interference(&mut self, context: &InterferenceContext) {
+        self.placer.set_interference(context);
     }
 }
 
 impl<R: JobOrder, P: Placer> QueuePolicy<R, P> {
     /// Adds the reservation to the reason of the job that has it and of the jobs that it holds back.
-    fn explain_reservation(&mut self, view: &View, prospects: &mut [PendingReason]) {
+    fn explain_reservation(&mut self, view: &View, reasons: &mut [PendingReason]) {
         let mut draft = Draft::new(view, self.discipline);
         let mut holder = None;
-        for prospect in prospects {
+        for reason in reasons {
             if let Some(holder) = holder {
-                if prospect.code == ReasonCode::WaitingForTurn {
+                if reason.code == ReasonCode::WaitingForTurn {
                     let conflict = format!("Would still run when the reservation of job {holder} begins");
-                    prospect.why = format!("{}. {conflict}", prospect.why);
+                    reason.why = format!("{}. {conflict}", reason.why);
                 }
                 continue;
             }
-            if let Some(at) = draft.reserve(&view.pending[&prospect.job], &mut self.ends) {
+            if let Some(at) = draft.reserve(&view.pending[&reason.job], &mut self.ends) {
                 let wait = at.since(view.now);
-                prospect.why =
-                    format!("{}. Starts in {wait} at the latest: GPUs are reserved for it", prospect.why);
-                holder = Some(prospect.job);
+                reason.why =
+                    format!("{}. Starts in {wait} at the latest: GPUs are reserved for it", reason.why);
+                holder = Some(reason.job);
             }
         }
     }

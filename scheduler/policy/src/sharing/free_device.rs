@@ -8,18 +8,20 @@ use crate::{DeviceView, FreeNodes, NodeView};
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct FreeDevice<'f> {
     pub(crate) node: &'f NodeView,
-    pub(crate) device: &'f DeviceView,
+    pub(crate) view: &'f DeviceView,
 }
 
 impl<'f> FreeDevice<'f> {
     /// All of them, in the order of nodes and of their devices.
     pub(crate) fn all(demand: &Demand, free: &'f FreeNodes<'_>) -> Vec<FreeDevice<'f>> {
         let roomy = free.nodes().filter(|node| node.has_host_room(demand));
-        roomy.flat_map(|node| node.roomy(demand).map(move |device| FreeDevice { node, device })).collect()
+        roomy
+            .flat_map(|node| node.roomy(demand).map(move |device| FreeDevice { node, view: device }))
+            .collect()
     }
 
     pub(crate) fn placement(&self, demand: &Demand) -> Placement {
-        Placement { parts: vec![self.node.part(demand, vec![self.device.id.clone()])] }
+        Placement { parts: vec![self.node.part(demand, vec![self.view.id.clone()])] }
     }
 }
 
@@ -27,11 +29,11 @@ impl<'f> FreeDevice<'f> {
 ///
 /// # Panics
 /// If the list is empty.
-pub(crate) fn least_loaded(seats: &[FreeDevice<'_>], load: impl FnMut(&FreeDevice<'_>) -> f64) -> usize {
-    let loads: Vec<f64> = seats.iter().map(load).collect();
+pub(crate) fn least_loaded(devices: &[FreeDevice<'_>], load: impl FnMut(&FreeDevice<'_>) -> f64) -> usize {
+    let loads: Vec<f64> = devices.iter().map(load).collect();
     let before = |one: &usize, other: &usize| {
-        let more_memory = seats[*other].device.memory_free.cmp(&seats[*one].device.memory_free);
+        let more_memory = devices[*other].view.memory_free.cmp(&devices[*one].view.memory_free);
         loads[*one].total_cmp(&loads[*other]).then(more_memory)
     };
-    (0..seats.len()).min_by(before).expect("a choice is made among seats")
+    (0..devices.len()).min_by(before).expect("a choice is made among seats")
 }

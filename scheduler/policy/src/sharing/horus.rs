@@ -16,9 +16,9 @@ impl DeviceChooser for Horus {
     fn choose(
         &mut self,
         newcomer: &PendingJob,
-        seats: &[FreeDevice<'_>],
+        devices: &[FreeDevice<'_>],
         jobs: &mut Jobs,
     ) -> Result<DeviceChoice, Shortage> {
-        Ok(DeviceChoice::new(least_loaded(seats, |seat| jobs.sum_utilisation(newcomer.id, seat.device))))
+        Ok(DeviceChoice::new(least_loaded(devices, |device| jobs.sum_utilisation(newcomer.id, device.view))))
     }
 }

@@ -55,7 +55,7 @@ impl Jobs {
     /// Uses these measurements of jobs alone from now on.
     pub(crate) fn set_interference(&mut self, solos: Arc<SoloMetricsTable>) {
         self.solos = solos;
-        self.known.values_mut().for_each(|book| book.members.clear());
+        self.known.values_mut().for_each(|job| job.members.clear());
     }
 
     /// Updates the jobs by these changes.
@@ -106,13 +106,18 @@ impl Jobs {
     /// # Panics
     /// If the job is not known.
     pub(crate) fn member(&mut self, job: JobId, gpu: &GpuKind) -> Arc<InternedMember> {
-        let book = self.known.get_mut(&job).expect("only known jobs are asked for");
-        if let Some(member) = book.members.get(gpu) {
+        let job_entry = self.known.get_mut(&job).expect("only known jobs are asked for");
+        if let Some(member) = job_entry.members.get(gpu) {
             return member.clone();
         }
-        let made = Arc::new(InternedMember::new(build_member(&book.demand, &book.traits, gpu, &self.solos)));
+        let made = Arc::new(InternedMember::new(build_member(
+            &job_entry.demand,
+            &job_entry.traits,
+            gpu,
+            &self.solos,
+        )));
         let member = self.members.get(&made).cloned().unwrap_or(made);
-        book.members.insert(gpu.clone(), member.clone());
+        job_entry.members.insert(gpu.clone(), member.clone());
         self.members.insert(member.clone());
         if self.members.len() >= self.sweep_at {
             self.drop_unused_members();
@@ -145,8 +150,8 @@ impl Jobs {
 
     /// What is expected of a known job alone.
     pub(crate) fn profile(&self, job: JobId) -> Profile {
-        let book = &self.known[&job];
-        Profile::flat(&book.demand, &book.traits)
+        let job_entry = &self.known[&job];
+        Profile::flat(&job_entry.demand, &job_entry.traits)
     }
 
     /// How long a known job still runs at its present speed; `None` if it does not run yet.

@@ -7,11 +7,11 @@ use crate::interference::{GpuKind, GpuModel};
 
 /// For each device, how many times as long the job takes alone on it as on the fastest one: by measured
 /// rates or, where one is missing, by data sheets.
-pub(crate) fn compute_slowness(job: JobId, seats: &[FreeDevice<'_>], jobs: &mut Jobs) -> Vec<f64> {
-    if seats.iter().all(|seat| seat.device.model == seats[0].device.model) {
-        return vec![1.0; seats.len()];
+pub(crate) fn compute_slowness(job: JobId, devices: &[FreeDevice<'_>], jobs: &mut Jobs) -> Vec<f64> {
+    if devices.iter().all(|device| device.view.model == devices[0].view.model) {
+        return vec![1.0; devices.len()];
     }
-    let kinds: Vec<GpuKind> = seats.iter().map(|seat| GpuKind::named(&seat.device.model)).collect();
+    let kinds: Vec<GpuKind> = devices.iter().map(|device| GpuKind::named(&device.view.model)).collect();
     let measured = |kind: &GpuKind| jobs.member(job, kind).member.solo.rate.filter(|rate| *rate > 0.0);
     let measured: Option<Vec<f64>> = kinds.iter().map(measured).collect();
     let told = |kind: &GpuKind| kind.model().unwrap_or(GpuModel::FALLBACK).sustained();

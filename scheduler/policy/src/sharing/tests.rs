@@ -3,14 +3,14 @@
 use cohabit_types::{Bytes, ReasonCode, Share};
 
 use crate::interference::InterferenceContext;
-use crate::tests::colocated::{knowledge, plan_of, runs, seats, training};
+use crate::tests::colocated::{context, placed_on, plan_of, runs, training};
 use crate::tests::kit::{gpus, job, node, view};
 use crate::{PendingJob, View, parse_policy_with};
 
 const SHARING: [&str; 5] = ["first-fit-sharing", "least-loaded", "horus", "util-threshold", "isacpp"];
 
 fn known() -> InterferenceContext {
-    knowledge("test GPU", &[("heavy", 0.9), ("middling", 0.5), ("light", 0.1)])
+    context("test GPU", &[("heavy", 0.9), ("middling", 0.5), ("light", 0.1)])
 }
 
 /// Two GPUs with one job each, and an idle one; memory never runs out.
@@ -27,7 +27,7 @@ fn with(mut view: View, jobs: Vec<PendingJob>) -> View {
 }
 
 fn placed(policy: &str, view: &View) -> Vec<(u64, usize, usize)> {
-    seats(view, &plan_of(policy, &known(), view))
+    placed_on(view, &plan_of(policy, &known(), view))
 }
 
 #[test]
@@ -105,7 +105,7 @@ fn whole_devices_go_where_the_mapper_says_under_all_of_them() {
 #[test]
 fn nobody_joins_where_there_is_no_room_whatever_the_rule() {
     let mut view = occupied("light", "light");
-    view.nodes[0].devices[0].sharing.places_free = Some(0);
+    view.nodes[0].devices[0].sharing.ranks_free = Some(0);
     view.nodes[0].devices[1].memory_free = Some(Bytes(1 << 29));
     view.nodes.truncate(1);
     let view = with(view, vec![training(1, "light", 100)]);

@@ -18,17 +18,17 @@ impl DeviceChooser for UtilThreshold {
     fn choose(
         &mut self,
         newcomer: &PendingJob,
-        seats: &[FreeDevice<'_>],
+        devices: &[FreeDevice<'_>],
         jobs: &mut Jobs,
     ) -> Result<DeviceChoice, Shortage> {
         let loads: Vec<f64> =
-            seats.iter().map(|seat| jobs.sum_utilisation(newcomer.id, seat.device)).collect();
-        let is_allowed = |at: &usize| jobs.on(seats[*at].device).is_empty() || loads[*at] <= self.most;
-        let allowed: Vec<usize> = (0..seats.len()).filter(is_allowed).collect();
+            devices.iter().map(|device| jobs.sum_utilisation(newcomer.id, device.view)).collect();
+        let is_allowed = |at: &usize| jobs.on(devices[*at].view).is_empty() || loads[*at] <= self.most;
+        let allowed: Vec<usize> = (0..devices.len()).filter(is_allowed).collect();
         if allowed.is_empty() {
             return Err(Shortage::Busy { most: (self.most * 100.0).round() as u32 });
         }
-        let packed: Vec<FreeDevice<'_>> = allowed.iter().map(|at| seats[*at]).collect();
+        let packed: Vec<FreeDevice<'_>> = allowed.iter().map(|at| devices[*at]).collect();
         let mut room = allowed.iter().map(|at| -loads[*at]);
         let fullest = least_loaded(&packed, |_| room.next().unwrap_or_default());
         Ok(DeviceChoice::new(allowed[fullest]))

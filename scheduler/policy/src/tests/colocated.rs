@@ -40,7 +40,7 @@ pub(crate) fn runs(view: &mut View, job: PendingJob, node: usize, device: usize,
 }
 
 /// The law, and how busy each model keeps a GPU of this make alone.
-pub(crate) fn knowledge(gpu: &str, busy: &[(&str, f64)]) -> InterferenceContext {
+pub(crate) fn context(gpu: &str, busy: &[(&str, f64)]) -> InterferenceContext {
     let mut book = SoloMetricsTable::default();
     for (model, busy) in busy {
         let configuration = Configuration { model: (*model).into(), ..Configuration::default() };
@@ -51,14 +51,14 @@ pub(crate) fn knowledge(gpu: &str, busy: &[(&str, f64)]) -> InterferenceContext 
 }
 
 /// What a new policy answers that sees all this for the first time.
-pub(crate) fn plan_of(policy: &str, knowledge: &InterferenceContext, view: &View) -> Plan {
-    let mut policy = parse_policy_with(policy, knowledge).unwrap();
+pub(crate) fn plan_of(policy: &str, context: &InterferenceContext, view: &View) -> Plan {
+    let mut policy = parse_policy_with(policy, context).unwrap();
     policy.learn(view, &view.as_changes());
     policy.plan(view)
 }
 
 /// Who is placed where: job, node, device.
-pub(crate) fn seats(view: &View, plan: &Plan) -> Vec<(u64, usize, usize)> {
+pub(crate) fn placed_on(view: &View, plan: &Plan) -> Vec<(u64, usize, usize)> {
     let position = |node: NodeId| view.nodes.iter().position(|it| it.id == node).unwrap();
     let seat = |job: JobId, part: &RankPlacement| {
         let node = position(part.node);

@@ -31,14 +31,14 @@ fn propose(nodes: Vec<NodeView>, job: &PendingJob) -> Result<Proposal, Shortage>
 }
 
 /// The nodes of a placement by number, each with its devices by position.
-fn seats(placement: &Placement) -> Vec<(u128, Vec<String>)> {
+fn placed_on(placement: &Placement) -> Vec<(u128, Vec<String>)> {
     let device = |id: &DeviceId| id.0.replace("gpu-", "");
     let seat = |part: &RankPlacement| (part.node.0.as_u128(), part.devices.iter().map(device).collect());
     placement.parts.iter().map(seat).collect()
 }
 
 fn at(demand: Demand, nodes: Vec<NodeView>) -> Vec<(u128, Vec<String>)> {
-    seats(&propose(nodes, &job(1, demand)).unwrap().placement)
+    placed_on(&propose(nodes, &job(1, demand)).unwrap().placement)
 }
 
 fn stage(replicas: u32, activation_bytes: f64, gradient_bytes: f64) -> PipelineStage {
@@ -78,7 +78,7 @@ fn a_gang_takes_the_tightest_nodes() {
 fn a_job_that_may_lie_anywhere_takes_as_few_nodes_as_can_be() {
     let nodes = vec![node(1, &[1_000]), node(2, &[1_000; 3]), node(3, &[1_000; 2]), node(4, &[1_000; 4])];
     let proposal = propose(nodes, &job(1, anywhere(6))).unwrap();
-    assert_eq!(seats(&proposal.placement).iter().map(|it| it.0).collect::<Vec<_>>(), [4, 3]);
+    assert_eq!(placed_on(&proposal.placement).iter().map(|it| it.0).collect::<Vec<_>>(), [4, 3]);
     assert_eq!(proposal.why, "6 GPUs on 2 nodes");
 }
 

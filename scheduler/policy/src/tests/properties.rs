@@ -53,7 +53,7 @@ fn conditions() -> impl Strategy<Value = Condition> {
         prop_oneof![Just(SharingMode::Enforced), Just(SharingMode::Unenforced), Just(SharingMode::Exclusive)];
     let reserve = prop_oneof![Just(Bytes::ZERO), Just(Bytes(1 << 30))];
     let terms = (mode, prop::option::of(0_u32..4), reserve)
-        .prop_map(|(mode, places_free, reserve)| SharingTerms { mode, places_free, reserve });
+        .prop_map(|(mode, ranks_free, reserve)| SharingTerms { mode, ranks_free, reserve });
     (intake, terms, prop_oneof![3 => Just(Bytes::ZERO), 1 => (0_u64..40).prop_map(|gib| Bytes(gib << 30))])
 }
 

@@ -15,7 +15,7 @@ fn gpu(change: impl FnOnce(&mut DeviceView)) -> Vec<NodeView> {
     let mut node = node(1, &[1_000]);
     let device = &mut node.devices[0];
     let reserve = Bytes(GIB);
-    device.sharing = SharingTerms { mode: SharingMode::Enforced, places_free: Some(3), reserve };
+    device.sharing = SharingTerms { mode: SharingMode::Enforced, ranks_free: Some(3), reserve };
     change(device);
     vec![node]
 }
@@ -26,7 +26,7 @@ fn taken_by(jobs: u64, memory: u64) -> impl FnOnce(&mut DeviceView) {
         device.residents = (100..100 + jobs).map(JobId::new).collect();
         device.free = Share(1_000 - 100 * jobs as u32);
         device.memory_free = Some(Bytes((80 - jobs * memory) * GIB));
-        device.sharing.places_free = Some(3 - jobs as u32);
+        device.sharing.ranks_free = Some(3 - jobs as u32);
     }
 }
 

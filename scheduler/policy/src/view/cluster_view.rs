@@ -147,7 +147,7 @@ pub struct SharingTerms {
     /// Whether the limits of a share are enforced.
     pub mode: SharingMode,
     /// How many more ranks it may hold; `None` without a limit.
-    pub places_free: Option<u32>,
+    pub ranks_free: Option<u32>,
     /// Memory that all jobs sharing it have to leave free together.
     pub reserve: Bytes,
 }
@@ -155,7 +155,7 @@ pub struct SharingTerms {
 impl Default for SharingTerms {
     /// Any job may share it, and limits are only accounting.
     fn default() -> SharingTerms {
-        SharingTerms { mode: SharingMode::Unenforced, places_free: None, reserve: Bytes::ZERO }
+        SharingTerms { mode: SharingMode::Unenforced, ranks_free: None, reserve: Bytes::ZERO }
     }
 }
 

@@ -47,7 +47,7 @@ impl DeviceView {
 
     /// Whether it may hold one more rank.
     pub(crate) fn has_place(&self) -> bool {
-        self.sharing.places_free != Some(0)
+        self.sharing.ranks_free != Some(0)
     }
 
     /// Whether enough of its memory is free.

@@ -228,7 +228,7 @@ impl NodeView {
             device.free = device.free.saturating_sub(part.share);
             let claimed = demand.gpu_memory.unwrap_or_default();
             device.memory_free = device.memory_free.map(|free| free.saturating_sub(claimed));
-            device.sharing.places_free = device.sharing.places_free.map(|left| left.saturating_sub(1));
+            device.sharing.ranks_free = device.sharing.ranks_free.map(|left| left.saturating_sub(1));
         }
     }
 
@@ -240,7 +240,7 @@ impl NodeView {
             let claimed = demand.gpu_memory.unwrap_or_default();
             let most = device.memory.unwrap_or_default().saturating_sub(device.foreign_memory);
             device.memory_free = device.memory_free.map(|free| (free + claimed).min(most));
-            device.sharing.places_free = device.sharing.places_free.map(|left| left + 1);
+            device.sharing.ranks_free = device.sharing.ranks_free.map(|left| left + 1);
         }
     }
 }

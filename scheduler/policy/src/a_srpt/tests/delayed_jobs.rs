@@ -33,29 +33,29 @@ fn class() -> (ClassId, ClassKey, Profile) {
 /// What is remembered of a class after one look at it, for the slowdown of that look.
 fn remembered(look: impl FnOnce(&mut ClassScans, ClassId, ClassKey)) -> (DelayedJobs, Option<Time>) {
     let (class, needs, _) = class();
-    let (mut hold_outs, mut looks) =
+    let (mut delayed_jobs, mut scans) =
         (DelayedJobs::new(DelayRule::new(&ASrptOptions::default())), ClassScans::default());
-    look(&mut looks, class, needs.clone());
-    hold_outs.record_scans(looks);
-    let until = hold_outs.delayed_until(&needs, SLOW);
-    (hold_outs, until)
+    look(&mut scans, class, needs.clone());
+    delayed_jobs.record_scans(scans);
+    let until = delayed_jobs.delayed_until(&needs, SLOW);
+    (delayed_jobs, until)
 }
 
 #[test]
 fn the_earliest_end_of_patience_is_remembered_for_places_as_slow() {
-    let (hold_outs, until) = remembered(|looks, class, needs| {
-        looks.note(class, &needs, SLOW, at(30));
-        looks.note(class, &needs, SLOW, at(20));
-        looks.note(class, &needs, SLOW, at(40));
+    let (delayed_jobs, until) = remembered(|scans, class, needs| {
+        scans.note(class, &needs, SLOW, at(30));
+        scans.note(class, &needs, SLOW, at(20));
+        scans.note(class, &needs, SLOW, at(40));
     });
-    assert_eq!((until, hold_outs.delayed_until(&class().1, 1.4)), (Some(at(20)), None));
+    assert_eq!((until, delayed_jobs.delayed_until(&class().1, 1.4)), (Some(at(20)), None));
 }
 
 #[test]
 fn a_class_that_was_not_looked_at_to_its_end_is_not_remembered() {
-    let (_, until) = remembered(|looks, class, needs| {
-        looks.note(class, &needs, SLOW, at(30));
-        looks.cut_short(class);
+    let (_, until) = remembered(|scans, class, needs| {
+        scans.note(class, &needs, SLOW, at(30));
+        scans.cut_short(class);
     });
     assert_eq!(until, None);
 }
@@ -63,9 +63,9 @@ fn a_class_that_was_not_looked_at_to_its_end_is_not_remembered() {
 #[test]
 fn places_that_got_slower_may_be_remembered_and_better_ones_not() {
     let after = |first, then| {
-        remembered(|looks, class, needs| {
-            looks.note(class, &needs, first, at(30));
-            looks.note(class, &needs, then, at(40));
+        remembered(|scans, class, needs| {
+            scans.note(class, &needs, first, at(30));
+            scans.note(class, &needs, then, at(40));
         })
     };
     assert_eq!((after(1.4, SLOW).1, after(1.6, SLOW).1), (Some(at(30)), None));
@@ -73,10 +73,10 @@ fn places_that_got_slower_may_be_remembered_and_better_ones_not() {
 
 #[test]
 fn a_job_that_comes_later_brings_the_moment_nearer() {
-    let (mut hold_outs, _) = remembered(|looks, class, needs| looks.note(class, &needs, SLOW, at(30)));
+    let (mut delayed_jobs, _) = remembered(|scans, class, needs| scans.note(class, &needs, SLOW, at(30)));
     let (_, needs, profile) = class();
-    hold_outs.record_waiting(&needs, &profile, at(28));
-    assert_eq!(hold_outs.delayed_until(&needs, SLOW), Some(at(30)));
-    hold_outs.record_waiting(&needs, &profile, at(20));
-    assert_eq!(hold_outs.delayed_until(&needs, SLOW), Some(at(20) + Span::from_micros(5_020_000)));
+    delayed_jobs.record_waiting(&needs, &profile, at(28));
+    assert_eq!(delayed_jobs.delayed_until(&needs, SLOW), Some(at(30)));
+    delayed_jobs.record_waiting(&needs, &profile, at(20));
+    assert_eq!(delayed_jobs.delayed_until(&needs, SLOW), Some(at(20) + Span::from_micros(5_020_000)));
 }

@@ -78,9 +78,10 @@ proptest! {
                     let Action::Place { job, .. } = action else { panic!("nobody is stopped") };
                     prop_assert!(view.pending.contains_key(&job));
                 }
-                let mut told: Vec<JobId> = policy.explain_pending(&view).into_iter().map(|it| it.job).collect();
-                told.sort_unstable();
-                prop_assert_eq!(told, view.pending.keys().copied().collect::<Vec<_>>());
+                let reasons = policy.explain_pending(&view).into_iter();
+                let mut explained: Vec<JobId> = reasons.map(|it| it.job).collect();
+                explained.sort_unstable();
+                prop_assert_eq!(explained, view.pending.keys().copied().collect::<Vec<_>>());
             }
         }
     }

@@ -128,7 +128,7 @@ impl Policy for Reference {
         Vec::new()
     }
 
-    fn consider(&mut self, _: &View, _: &PendingJob) -> Result<Proposal, Shortage> {
+    fn dry_run(&mut self, _: &View, _: &PendingJob) -> Result<Proposal, Shortage> {
         unreachable!("nobody asks")
     }
 }

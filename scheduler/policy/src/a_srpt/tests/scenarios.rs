@@ -315,21 +315,20 @@ fn who_waits_is_told_for_what_and_how_long() {
             (
                 1,
                 ReasonCode::WaitingForDevices,
-                "needs 2 free GPUs on one node; the best node has 1 free. First in the queue"
-                    .into()
+                "needs 2 free GPUs on one node; the best node has 1 free. First in the queue".into()
             ),
             (
                 2,
                 ReasonCode::WaitingForVirtualTurn,
-                "waits for its virtual turn: 48 s of GPU time are left on the virtual machine and no job is ahead; \
-                 its turn comes in 24 s if no smaller job arrives"
+                "waits for its virtual turn: 48 s of GPU time are left on the virtual machine and no job is \
+                 ahead; its turn comes in 24 s if no smaller job arrives"
                     .into()
             ),
             (
                 3,
                 ReasonCode::WaitingForVirtualTurn,
-                "waits for its virtual turn: 1 min 30 s of GPU time are left on the virtual machine and 1 job with \
-                 less left is ahead; its turn comes in 1 min 9 s if no smaller job arrives"
+                "waits for its virtual turn: 1 min 30 s of GPU time are left on the virtual machine and \
+                 1 job with less left is ahead; its turn comes in 1 min 9 s if no smaller job arrives"
                     .into()
             ),
         ]
@@ -355,7 +354,8 @@ fn who_holds_out_is_told_why_and_until_when() {
         (prospect.code, prospect.why.as_str()),
         (
             ReasonCode::WaitingForDevices,
-            "waits for a faster placement: an iteration would take 1.63 times the best now. Starts anyway in 5.9 s"
+            "waits for a faster placement: an iteration would take 1.63 times the best now. Starts anyway in \
+             5.9 s"
         )
     );
 }

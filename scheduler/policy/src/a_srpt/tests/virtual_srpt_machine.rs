@@ -130,9 +130,9 @@ proptest! {
         for (number, (_, work)) in (1..).zip(&jobs) {
             machine.release(micros(0), JobId::new(number), *work);
         }
-        let foretold = machine.list_completions().map(|(task, at)| (task.job.number, at.unwrap().as_micros()));
-        let foretold: Vec<_> = foretold.collect();
-        prop_assert_eq!(foretold, completions(speed, &jobs));
+        let listed = machine.list_completions();
+        let listed = listed.map(|(task, at)| (task.job.number, at.unwrap().as_micros()));
+        prop_assert_eq!(listed.collect::<Vec<_>>(), completions(speed, &jobs));
     }
 }
 

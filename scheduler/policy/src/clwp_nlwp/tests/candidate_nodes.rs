@@ -2,7 +2,7 @@
 
 use cohabit_types::JobId;
 
-use super::super::candidate_nodes::{Score, ranked};
+use super::super::candidate_nodes::{Score, rank_nodes};
 use super::super::contention_table::ContentionTable;
 use super::super::{ClwpNlwpOptions, SimilarityMeasure, SlotNormalization};
 use super::{Metrics, knows};
@@ -25,15 +25,15 @@ fn three_nodes() -> View {
 
 /// How the nodes suit a light job, by their positions.
 fn scores(options: ClwpNlwpOptions) -> Vec<(usize, Score)> {
-    let (_, knowledge) = knows(Metrics::of(ROWS));
+    let (_, context) = knows(Metrics::of(ROWS));
     let view = three_nodes();
-    let mut jobs = Jobs::new(knowledge.solos.clone());
+    let mut jobs = Jobs::new(context.solos.clone());
     jobs.learn(view.now, &view.as_changes());
     let newcomer = training(1, "light", 100);
     jobs.insert_if_unknown(&newcomer);
     let free = FreeNodes::new(&view.nodes);
-    let mut rows = ContentionTable::new(&knowledge);
-    let ranked = ranked(JobId::new(1), &newcomer.demand, &free, &mut jobs, &mut rows, &options);
+    let mut rows = ContentionTable::new(&context);
+    let ranked = rank_nodes(JobId::new(1), &newcomer.demand, &free, &mut jobs, &mut rows, &options);
     let position = |ordinal: u64| view.nodes.iter().position(|node| node.ordinal == ordinal).unwrap();
     ranked.into_iter().map(|it| (position(it.node.ordinal), it.score)).collect()
 }
@@ -73,18 +73,18 @@ fn a_load_counts_how_much_they_want_of_the_same() {
 
 #[test]
 fn of_equally_alike_nodes_the_less_busy_one_then_the_first_comes_first() {
-    let (_, knowledge) = knows(Metrics::of([]));
+    let (_, context) = knows(Metrics::of([]));
     let mut view = view((1..=3).map(|number| node(number, &[1_000])).collect(), vec![]);
     for (node, model) in ["heavy", "light", "light"].into_iter().enumerate() {
         runs(&mut view, training(101 + node as u64, model, 100), node, 0, 50);
     }
-    let mut jobs = Jobs::new(knowledge.solos.clone());
+    let mut jobs = Jobs::new(context.solos.clone());
     jobs.learn(view.now, &view.as_changes());
     let newcomer = training(1, "light", 100);
     jobs.insert_if_unknown(&newcomer);
-    let (free, mut rows) = (FreeNodes::new(&view.nodes), ContentionTable::new(&knowledge));
+    let (free, mut rows) = (FreeNodes::new(&view.nodes), ContentionTable::new(&context));
     let options = ClwpNlwpOptions { mu: 0.0, ..ClwpNlwpOptions::default() };
-    let ranked = ranked(newcomer.id, &newcomer.demand, &free, &mut jobs, &mut rows, &options);
+    let ranked = rank_nodes(newcomer.id, &newcomer.demand, &free, &mut jobs, &mut rows, &options);
     let costs: Vec<f64> = ranked.iter().map(|it| (it.score.cost * 1e9).round()).collect();
     assert_eq!(costs, [1e9; 3], "all are as alike");
     assert_eq!(ranked.iter().map(|it| it.node.ordinal).collect::<Vec<_>>(), [2, 3, 1]);

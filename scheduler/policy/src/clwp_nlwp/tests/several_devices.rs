@@ -38,9 +38,9 @@ fn pipeline(activation_bytes: &[f64]) -> ModelDescription {
 }
 
 fn placement(policy: &str, mut view: View, job: PendingJob) -> Placement {
-    let (_, knowledge) = knows(Metrics::default());
+    let (_, context) = knows(Metrics::default());
     view.pending.insert(job.id, job);
-    let mut plan = plan_of(policy, &knowledge, &view);
+    let mut plan = plan_of(policy, &context, &view);
     match plan.actions.pop() {
         Some(Action::Place { placement, .. }) => placement,
         other => panic!("nobody is stopped and there is room: {other:?}"),

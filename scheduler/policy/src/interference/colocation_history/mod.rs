@@ -22,7 +22,7 @@ use super::{
 /// Samples, collected by configuration.
 #[derive(Debug, Default, Clone, PartialEq)]
 pub struct ColocationHistory {
-    companies: BTreeMap<SetKey, SetHistory>,
+    sets: BTreeMap<SetKey, SetHistory>,
 }
 
 /// A set of two or more with what each member did in it and alone.
@@ -41,7 +41,7 @@ pub struct ObservedSet {
 struct SetHistory {
     set: ColocationSet,
     /// Members of one configuration are the same.
-    tallies: BTreeMap<Configuration, ConfigurationStats>,
+    stats: BTreeMap<Configuration, ConfigurationStats>,
     last: Time,
 }
 
@@ -57,11 +57,11 @@ impl ColocationHistory {
     pub fn note(&mut self, lived: &ObservedSample) {
         if lived.is_informative() {
             let set = lived.set();
-            let company = match self.companies.entry(SetKey::of(&set)) {
+            let history = match self.sets.entry(SetKey::of(&set)) {
                 Entry::Occupied(known) => known.into_mut(),
                 Entry::Vacant(new) => new.insert(SetHistory::new(set)),
             };
-            company.note(lived);
+            history.note(lived);
             self.evict_oldest();
         }
     }
@@ -69,44 +69,44 @@ impl ColocationHistory {
     /// The measurements of configurations alone: those observed here and, for all others, those of `beside`.
     #[must_use]
     pub fn solos(&self, beside: &SoloMetricsTable) -> SoloMetricsTable {
-        let mut book = beside.clone();
-        for key in self.companies.keys().filter(|key| key.configurations.len() == 1) {
+        let mut table = beside.clone();
+        for key in self.sets.keys().filter(|key| key.configurations.len() == 1) {
             let configuration = &key.configurations[0];
             if let Some(alone) = self.alone(&key.gpu, None, configuration) {
                 let elsewhere = beside.find(&key.gpu, configuration).map(|(_, solo)| solo);
                 let solo = alone.solo(elsewhere.unwrap_or(&SoloMetrics::default()));
-                book.insert(key.gpu.clone(), configuration.clone(), solo);
+                table.insert(key.gpu.clone(), configuration.clone(), solo);
             }
         }
-        book
+        table
     }
 
     /// Every set of two or more whose members' rates together and alone are all known, the oldest first.
     /// What a member does alone is taken from another way of sharing the same kind of GPU, if necessary.
     #[must_use]
     pub fn sets(&self) -> Vec<ObservedSet> {
-        let mut sets: Vec<ObservedSet> = self.companies.values().filter_map(|it| self.lived(it)).collect();
+        let mut sets: Vec<ObservedSet> = self.sets.values().filter_map(|it| self.observed(it)).collect();
         sets.sort_by_key(|it| it.last);
         sets
     }
 
-    fn lived(&self, company: &SetHistory) -> Option<ObservedSet> {
-        if company.set.members.len() < 2 {
+    fn observed(&self, history: &SetHistory) -> Option<ObservedSet> {
+        if history.set.members.len() < 2 {
             return None;
         }
         let mut lived = ObservedSet {
             measured: MeasuredSet {
-                set: ColocationSet { members: Vec::new(), ..company.set.clone() },
+                set: ColocationSet { members: Vec::new(), ..history.set.clone() },
                 outcome: SetOutcome::Ran(Vec::new()),
             },
             uncertainty: Vec::new(),
-            last: company.last,
+            last: history.last,
         };
         let mut observed = Vec::new();
-        for member in &company.set.members {
+        for member in &history.set.members {
             let configuration = member.configuration();
-            let together = company.tallies.get(&configuration)?;
-            let alone = self.alone(&company.set.gpu, company.set.sharing, &configuration)?;
+            let together = history.stats.get(&configuration)?;
+            let alone = self.alone(&history.set.gpu, history.set.sharing, &configuration)?;
             let (slowdown, uncertainty) = together.beside(alone);
             observed.push(MeasuredMember { slowdown, memory: together.memory(), utilisation: None });
             lived.uncertainty.push(uncertainty);
@@ -127,28 +127,28 @@ impl ColocationHistory {
         sharing.into_iter().chain(NEXT_BEST).find_map(|sharing| {
             let configurations = vec![configuration.clone()];
             let key = SetKey { gpu: gpu.clone(), sharing: Some(sharing), configurations };
-            self.companies.get(&key)?.tallies.get(configuration)
+            self.sets.get(&key)?.stats.get(configuration)
         })
     }
 
     /// Sets are dropped before single configurations, without which sets tell nothing.
     fn evict_oldest(&mut self) {
-        if self.companies.len() > MAX_TRACKED_SETS {
-            let age = |(_, company): &(&SetKey, &SetHistory)| (company.set.members.len() == 1, company.last);
-            let oldest = self.companies.iter().min_by_key(age).map(|(key, _)| key.clone());
-            oldest.map(|key| self.companies.remove(&key));
+        if self.sets.len() > MAX_TRACKED_SETS {
+            let age = |(_, history): &(&SetKey, &SetHistory)| (history.set.members.len() == 1, history.last);
+            let oldest = self.sets.iter().min_by_key(age).map(|(key, _)| key.clone());
+            oldest.map(|key| self.sets.remove(&key));
         }
     }
 }
 
 impl SetHistory {
     const fn new(set: ColocationSet) -> SetHistory {
-        SetHistory { set, tallies: BTreeMap::new(), last: Time::EPOCH }
+        SetHistory { set, stats: BTreeMap::new(), last: Time::EPOCH }
     }
 
     fn note(&mut self, lived: &ObservedSample) {
         self.last = self.last.max(lived.until);
-        self.tallies.entry(lived.member.configuration()).or_default().note(lived);
+        self.stats.entry(lived.member.configuration()).or_default().note(lived);
     }
 }
 

@@ -172,7 +172,7 @@ fn the_oldest_companies_leave_and_what_was_alone_stays() {
     for number in 0..MAX_TRACKED_SETS as u64 {
         all.note(&minute(10 + number, 1.0, "a", &[&format!("other {number}")]));
     }
-    assert_eq!(all.companies.len(), MAX_TRACKED_SETS);
+    assert_eq!(all.sets.len(), MAX_TRACKED_SETS);
     assert_eq!(all.sets(), [], "nothing is known of the others, and the pair has left");
     pair()[2..].iter().for_each(|it| all.note(&ObservedSample { until: Time::NEVER, ..it.clone() }));
     assert_eq!(all.sets().len(), 1, "each was still known alone");

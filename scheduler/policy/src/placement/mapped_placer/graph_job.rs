@@ -39,16 +39,16 @@ impl<'p> GraphJob<'p> {
         demand: &Demand,
         free: &FreeNodes<'_>,
     ) -> Proposal {
-        let mut seats: Vec<(Vec<u32>, Slot)> = mapping.ranks.into_iter().zip(mapping.slots).collect();
-        seats.sort_by(|(ranks, _), (others, _)| ranks.cmp(others));
-        let slots: Vec<Slot> = seats.iter().map(|(_, slot)| *slot).collect();
+        let mut placed: Vec<(Vec<u32>, Slot)> = mapping.ranks.into_iter().zip(mapping.slots).collect();
+        placed.sort_by(|(ranks, _), (others, _)| ranks.cmp(others));
+        let slots: Vec<Slot> = placed.iter().map(|(_, slot)| *slot).collect();
         let alpha = match self.launch {
             LaunchMode::PerGpu => mapping.alpha,
             LaunchMode::PerNode => mapper.consecutive(self.graph, servers, &slots),
         };
-        let parts = seats.into_iter().map(|(ranks, slot)| self.part(demand, ranks, slot, free)).collect();
+        let parts = placed.into_iter().map(|(ranks, slot)| self.part(demand, ranks, slot, free)).collect();
         let slowdown = self.relative(alpha);
-        let why = self.why(alpha, slowdown, &slots, demand);
+        let why = self.explain(alpha, slowdown, &slots, demand);
         Proposal { slowdown, why, ..Proposal::new(Placement { parts }) }
     }
 
@@ -78,7 +78,7 @@ impl<'p> GraphJob<'p> {
         if slowdown.is_finite() { slowdown.max(1.0) } else { 1.0 }
     }
 
-    fn why(&self, alpha: f64, slowdown: f64, slots: &[Slot], demand: &Demand) -> String {
+    fn explain(&self, alpha: f64, slowdown: f64, slots: &[Slot], demand: &Demand) -> String {
         let devices = demand.total_devices();
         let speed = match slowdown < NOTABLE {
             true => "as fast as the best placement".to_owned(),

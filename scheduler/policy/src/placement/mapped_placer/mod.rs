@@ -69,9 +69,9 @@ impl Placer for MappedPlacer {
     }
 
     fn slowdown(&mut self, profile: &Profile, placement: &Placement) -> f64 {
-        let Some(graphed) = GraphJob::of(profile) else { return 1.0 };
+        let Some(graph_job) = GraphJob::of(profile) else { return 1.0 };
         self.slots(placement)
-            .map_or(1.0, |slots| graphed.slowdown(&mut self.mapper, self.servers.all(), slots))
+            .map_or(1.0, |slots| graph_job.slowdown(&mut self.mapper, self.servers.all(), slots))
     }
 }
 
@@ -101,21 +101,21 @@ impl MappedPlacer {
             Spread::Even => demand.devices(),
         };
         let servers = self.servers.with_room(demand, least, free);
-        let Some(graphed) = GraphJob::of(profile) else {
+        let Some(graph_job) = GraphJob::of(profile) else {
             let slots = select(servers, demand.devices(), &self.selection)?;
             return Some(unmapped(demand, &slots, free));
         };
-        let mapping = self.mapper.place(graphed.graph, servers, demand.devices())?;
-        Some(graphed.proposal(&mut self.mapper, servers, mapping, demand, free))
+        let mapping = self.mapper.place(graph_job.graph, servers, demand.devices())?;
+        Some(graph_job.proposal(&mut self.mapper, servers, mapping, demand, free))
     }
 
     /// The same number of whole devices on each of several nodes.
     fn on_several(&mut self, demand: &Demand, profile: &Profile, free: &FreeNodes<'_>) -> Option<Proposal> {
         let servers = self.servers.with_room(demand, demand.devices(), free);
         let slots = tight::equal_slots(servers, demand)?;
-        let Some(graphed) = GraphJob::of(profile) else { return Some(unmapped(demand, &slots, free)) };
-        let mapping = self.mapper.map(graphed.graph, servers, slots);
-        Some(graphed.proposal(&mut self.mapper, servers, mapping, demand, free))
+        let Some(graph_job) = GraphJob::of(profile) else { return Some(unmapped(demand, &slots, free)) };
+        let mapping = self.mapper.map(graph_job.graph, servers, slots);
+        Some(graph_job.proposal(&mut self.mapper, servers, mapping, demand, free))
     }
 
     /// The slots of a placement, in its order; `None` if one of its nodes no longer accepts jobs.

@@ -12,7 +12,7 @@ use crate::{FreeNodes, NodeView};
 /// for a demand without devices.
 pub(super) fn on_fullest(demand: &Demand, free: &FreeNodes<'_>) -> Option<Placement> {
     let seat = |(position, node)| {
-        let (left, devices) = tightest_seat(demand, node)?;
+        let (left, devices) = tightest_device(demand, node)?;
         Some((left, position, node.part(demand, devices)))
     };
     let mut seats: Vec<_> = free.nodes().enumerate().filter_map(seat).collect();
@@ -23,7 +23,7 @@ pub(super) fn on_fullest(demand: &Demand, free: &FreeNodes<'_>) -> Option<Placem
 }
 
 /// The fullest device of a node that the demand fits, and the share that is free on it.
-fn tightest_seat(demand: &Demand, node: &NodeView) -> Option<(u64, Vec<DeviceId>)> {
+fn tightest_device(demand: &Demand, node: &NodeView) -> Option<(u64, Vec<DeviceId>)> {
     if !node.has_host_room(demand) {
         return None;
     }

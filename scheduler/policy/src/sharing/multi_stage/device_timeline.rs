@@ -37,97 +37,100 @@ pub(crate) struct DeviceTimeline {
 }
 
 /// What to expect of a newcomer on each of these devices.
-pub(crate) fn expected(
+pub(crate) fn estimate_all(
     newcomer: JobId,
-    seats: &[FreeDevice<'_>],
+    devices: &[FreeDevice<'_>],
     jobs: &mut Jobs,
-    asked: &mut PredictionCache,
+    cache: &mut PredictionCache,
     contention: ContentionDegree,
 ) -> Vec<MultiStageEstimate> {
-    let mut scenes = build_with_newcomer(newcomer, seats, jobs, asked);
-    run_stages(&mut scenes, asked, contention);
-    scenes.iter().map(DeviceTimeline::expected).collect()
+    let mut timelines = build_with_newcomer(newcomer, devices, jobs, cache);
+    run_stages(&mut timelines, cache, contention);
+    timelines.iter().map(DeviceTimeline::finish).collect()
 }
 
 /// The newcomer and its neighbors on each device, before the first stage.
 pub(crate) fn build_with_newcomer(
     newcomer: JobId,
-    seats: &[FreeDevice<'_>],
+    devices: &[FreeDevice<'_>],
     jobs: &mut Jobs,
-    asked: &mut PredictionCache,
+    cache: &mut PredictionCache,
 ) -> Vec<DeviceTimeline> {
-    scenes(Some(newcomer), seats, jobs, asked)
+    build(Some(newcomer), devices, jobs, cache)
 }
 
 /// The neighbors on each device if no job joins them.
 pub(crate) fn build_without_newcomer(
-    seats: &[FreeDevice<'_>],
+    devices: &[FreeDevice<'_>],
     jobs: &mut Jobs,
-    asked: &mut PredictionCache,
+    cache: &mut PredictionCache,
 ) -> Vec<DeviceTimeline> {
-    scenes(None, seats, jobs, asked)
+    build(None, devices, jobs, cache)
 }
 
 /// Goes through all stages of all timelines.
 pub(crate) fn run_stages(
-    scenes: &mut [DeviceTimeline],
-    asked: &mut PredictionCache,
+    timelines: &mut [DeviceTimeline],
+    cache: &mut PredictionCache,
     contention: ContentionDegree,
 ) {
     loop {
         let mut going_on: Vec<&mut DeviceTimeline> =
-            scenes.iter_mut().filter(|scene| scene.goes_on()).collect();
+            timelines.iter_mut().filter(|timeline| timeline.is_running()).collect();
         if going_on.is_empty() {
             return;
         }
-        let companies: Vec<InternedSet> = going_on.iter().map(|scene| scene.company()).collect();
-        for (scene, told) in going_on.iter_mut().zip(asked.predict(&companies)) {
-            scene.pass(&told, contention);
+        let sets: Vec<InternedSet> = going_on.iter().map(|timeline| timeline.build_set()).collect();
+        for (timeline, estimates) in going_on.iter_mut().zip(cache.predict(&sets)) {
+            timeline.pass(&estimates, contention);
         }
     }
 }
 
 /// The timelines before their first stage. What is left of a running job follows from its present speed.
-fn scenes(
+fn build(
     newcomer: Option<JobId>,
-    seats: &[FreeDevice<'_>],
+    devices: &[FreeDevice<'_>],
     jobs: &mut Jobs,
-    asked: &mut PredictionCache,
+    cache: &mut PredictionCache,
 ) -> Vec<DeviceTimeline> {
-    let neighbours: Vec<Vec<JobId>> = seats.iter().map(|seat| jobs.on(seat.device)).collect();
-    let running: Vec<Vec<JobId>> = neighbours.iter().map(|present| running(present, jobs)).collect();
-    let companies: Vec<InternedSet> =
-        seats.iter().zip(&running).map(|(seat, present)| company(seat, present, jobs)).collect();
-    let paces = running.into_iter().zip(asked.predict(&companies)).map(|(running, told)| {
-        running.into_iter().zip(told.iter().map(|it| it.slowdown)).collect::<BTreeMap<JobId, f64>>()
+    let neighbours: Vec<Vec<JobId>> = devices.iter().map(|device| jobs.on(device.view)).collect();
+    let running: Vec<Vec<JobId>> = neighbours.iter().map(|present| list_running(present, jobs)).collect();
+    let sets: Vec<InternedSet> =
+        devices.iter().zip(&running).map(|(device, present)| build_set(device, present, jobs)).collect();
+    let paces = running.into_iter().zip(cache.predict(&sets)).map(|(running, estimates)| {
+        running.into_iter().zip(estimates.iter().map(|it| it.slowdown)).collect::<BTreeMap<JobId, f64>>()
     });
-    let told = seats.iter().zip(neighbours).zip(paces);
-    told.map(|((seat, neighbours), paces)| {
-        let together: Vec<JobId> = newcomer.into_iter().chain(neighbours).collect();
-        DeviceTimeline {
-            timeline: Timeline::new(together.iter().map(|job| work(*job, &paces, jobs)).collect()),
-            together: company(seat, &together, jobs),
-            fits: true,
-        }
-    })
-    .collect()
+    let estimates = devices.iter().zip(neighbours).zip(paces);
+    estimates
+        .map(|((device, neighbours), paces)| {
+            let together: Vec<JobId> = newcomer.into_iter().chain(neighbours).collect();
+            DeviceTimeline {
+                timeline: Timeline::new(
+                    together.iter().map(|job| remaining_work(*job, &paces, jobs)).collect(),
+                ),
+                together: build_set(device, &together, jobs),
+                fits: true,
+            }
+        })
+        .collect()
 }
 
 /// The neighbors that run already.
-fn running(neighbours: &[JobId], jobs: &Jobs) -> Vec<JobId> {
+fn list_running(neighbours: &[JobId], jobs: &Jobs) -> Vec<JobId> {
     neighbours.iter().copied().filter(|job| jobs.ends_in(*job).is_some()).collect()
 }
 
 /// These jobs on the GPU of this device, as a set for the predictor.
-pub(crate) fn company(seat: &FreeDevice<'_>, present: &[JobId], jobs: &mut Jobs) -> InternedSet {
-    let gpu = GpuKind::named(&seat.device.model);
+pub(crate) fn build_set(device: &FreeDevice<'_>, present: &[JobId], jobs: &mut Jobs) -> InternedSet {
+    let gpu = GpuKind::named(&device.view.model);
     let members = present.iter().map(|job| jobs.member(*job, &gpu)).collect();
-    InternedSet { gpu, sharing: seat.device.sharing.mode, members }
+    InternedSet { gpu, sharing: device.view.sharing.mode, members }
 }
 
 /// What a job still has to do: everything or, for a running job, what its present speed leaves until its
 /// end.
-fn work(job: JobId, paces: &BTreeMap<JobId, f64>, jobs: &Jobs) -> RemainingIterations {
+fn remaining_work(job: JobId, paces: &BTreeMap<JobId, f64>, jobs: &Jobs) -> RemainingIterations {
     let profile = jobs.profile(job);
     let iterations = profile.iterations.map_or(UNKNOWN_ITERATIONS, |it| it.max(1) as f64);
     let seconds_alone = profile.runtime.as_secs_f64().max(1e-6) / iterations;
@@ -137,25 +140,26 @@ fn work(job: JobId, paces: &BTreeMap<JobId, f64>, jobs: &Jobs) -> RemainingItera
 }
 
 impl DeviceTimeline {
-    fn goes_on(&self) -> bool {
+    fn is_running(&self) -> bool {
         !self.timeline.present().is_empty()
     }
 
     /// The set of the next stage.
-    fn company(&self) -> InternedSet {
+    fn build_set(&self) -> InternedSet {
         let InternedSet { gpu, sharing, members } = &self.together;
         let members = self.timeline.present().iter().map(|job| members[*job].clone()).collect();
         InternedSet { gpu: gpu.clone(), sharing: *sharing, members }
     }
 
-    fn pass(&mut self, told: &[ColocationEstimate], contention: ContentionDegree) {
-        let beside = |(job, told): (&usize, &ColocationEstimate)| StageConditions {
-            seconds: self.timeline.seconds_alone(*job) * told.slowdown,
-            contention: contention.degree(&self.together.members[*job].member, told),
+    fn pass(&mut self, estimates: &[ColocationEstimate], contention: ContentionDegree) {
+        let beside = |(job, estimates): (&usize, &ColocationEstimate)| StageConditions {
+            seconds: self.timeline.seconds_alone(*job) * estimates.slowdown,
+            contention: contention.degree(&self.together.members[*job].member, estimates),
         };
-        let beside: Vec<StageConditions> = self.timeline.present().iter().zip(told).map(beside).collect();
+        let beside: Vec<StageConditions> =
+            self.timeline.present().iter().zip(estimates).map(beside).collect();
         // Memory is fullest in the first stage, with all jobs present.
-        self.fits = self.fits && told.first().is_none_or(|told| told.fits >= LIKELY_TO_FIT);
+        self.fits = self.fits && estimates.first().is_none_or(|estimates| estimates.fits >= LIKELY_TO_FIT);
         self.timeline.pass(&beside);
     }
 
@@ -165,7 +169,7 @@ impl DeviceTimeline {
     }
 
     /// The result for the newcomer.
-    fn expected(&self) -> MultiStageEstimate {
+    fn finish(&self) -> MultiStageEstimate {
         let newcomer = 0;
         MultiStageEstimate {
             interference: self.timeline.interference(),
