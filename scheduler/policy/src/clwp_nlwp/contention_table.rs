@@ -128,7 +128,7 @@ mod tests {
     }
 
     #[test]
-    fn a_measured_job_is_told_by_its_parts_of_the_gpu() {
+    fn the_row_of_a_measured_job_is_its_fractions_of_the_gpu() {
         let solo = SoloMetrics {
             rate: Some(10.0),
             memory: Some((4_u64 << 30) as f64),
@@ -147,7 +147,7 @@ mod tests {
     }
 
     #[test]
-    fn a_job_of_which_nobody_knows_anything_is_a_usual_one() {
+    fn the_row_of_an_unknown_job_is_that_of_a_usual_one() {
         let unknown = estimates(&alone(SetMember::default()));
         assert_eq!(
             unknown,
@@ -156,7 +156,7 @@ mod tests {
     }
 
     #[test]
-    fn completed_rows_are_compared_with_completed_ones_alone() {
+    fn completed_rows_are_compared_with_completed_rows_only() {
         let row = |completed: Option<[f64; 2]>| ContentionRow {
             completed: completed.map(|metrics| ContentionMetrics(metrics.to_vec())),
             estimates: ContentionMetrics(vec![1.0; 4]),

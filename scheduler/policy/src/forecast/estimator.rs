@@ -133,7 +133,7 @@ mod tests {
     }
 
     #[test]
-    fn features_are_what_the_submission_says() {
+    fn features_come_from_the_submission() {
         let mut spec = JobSpec::command(vec!["/bin/train".into()], "/tmp".into());
         spec.demand = Demand { nodes: 2, gpus: GpuRequest::Whole(4), ..Demand::default() };
         let plain = JobFeatures::of("ada", &spec, Time::EPOCH);

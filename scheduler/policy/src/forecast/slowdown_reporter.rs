@@ -190,7 +190,7 @@ mod tests {
     }
 
     #[test]
-    fn neighbours_are_told_what_they_cost_each_other_and_who_is_alone_is_not() {
+    fn co_located_jobs_have_slowdowns_and_a_job_alone_has_none() {
         let view = shared();
         let estimates = reporter(&known(), &view).report_current(&view);
         assert_eq!(pairs(&estimates), [(101, vec![102]), (102, vec![101])]);
@@ -202,7 +202,7 @@ mod tests {
     }
 
     #[test]
-    fn a_newcomer_is_seen_among_those_on_its_device_and_then_forgotten() {
+    fn a_newcomer_is_counted_on_its_device_and_then_forgotten() {
         let view = shared();
         let mut reporter = reporter(&known(), &view);
         let newcomer = training(1, "heavy", 100);
@@ -216,7 +216,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_measured_stands_beside_what_was_predicted() {
+    fn measured_and_predicted_slowdowns_are_both_reported() {
         let InterferenceContext { interference, solos, max_slowdown } = known();
         let member = |model: &str| SetMember { model: model.into(), ..SetMember::default() };
         let set = ColocationSet {

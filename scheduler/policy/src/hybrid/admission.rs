@@ -74,7 +74,7 @@ mod tests {
     const BOUND: Slowdown = Slowdown(1_300);
 
     #[test]
-    fn a_guess_is_taken_the_worse_the_less_is_known_but_nothing_known_is_worth_a_try() {
+    fn a_slowdown_is_increased_by_its_uncertainty_unless_nothing_is_known() {
         assert_eq!(inflate_by_uncertainty(&estimates(1.2, 0.0), 1.0), 1.2);
         assert!((inflate_by_uncertainty(&estimates(1.2, 0.1), 1.0) - 1.2 * 0.1_f64.exp()).abs() < 1e-12);
         assert_eq!(inflate_by_uncertainty(&estimates(1.2, 0.1), 0.0), 1.2);
@@ -86,7 +86,7 @@ mod tests {
     }
 
     #[test]
-    fn every_member_is_held_against_its_own_bound() {
+    fn every_member_is_compared_with_its_own_limit() {
         let set = [estimates(1.25, 0.0), estimates(1.4, 0.0)];
         assert_eq!(judge(&set, &[BOUND, Slowdown(1_400)], 0.5), SetAdmission::Admitted(Confidence::Known));
         let SetAdmission::TooSlow { member, slowdown, excess } = judge(&set, &[BOUND; 2], 0.5) else {
@@ -99,7 +99,7 @@ mod tests {
     }
 
     #[test]
-    fn who_probably_does_not_fit_is_not_put_together_however_fast_it_would_be() {
+    fn a_set_that_probably_does_not_fit_is_refused_however_fast_it_would_be() {
         let set = [ColocationEstimate { fits: 0.4, ..estimates(1.0, 0.0) }, estimates(1.0, 0.0)];
         assert_eq!(judge(&set, &[BOUND; 2], 0.0), SetAdmission::NoMemory);
     }

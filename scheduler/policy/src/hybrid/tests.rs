@@ -61,13 +61,13 @@ fn bounded(mut job: PendingJob, most: f64) -> PendingJob {
 }
 
 #[test]
-fn an_idle_gpu_is_taken_before_any_company_that_costs_something() {
+fn an_idle_gpu_is_preferred_to_neighbors_that_cost_something() {
     let view = neighbours(&[&[("middling", 1_000)], &[]]);
     assert_eq!(placed(&known(), &with(view, vec![training(1, "middling", 100)])), [(1, 0, 1)]);
 }
 
 #[test]
-fn of_several_companies_the_one_is_joined_that_is_done_soonest_with_the_newcomer() {
+fn the_gpu_is_shared_on_which_all_jobs_end_soonest() {
     let lighter = neighbours(&[&[("middling", 1_000)], &[("light", 1_000)]]);
     assert_eq!(placed(&known(), &with(lighter, vec![training(1, "middling", 100)])), [(1, 0, 1)]);
     let sooner = neighbours(&[&[("middling", 1_000)], &[("middling", 20)]]);
@@ -75,7 +75,7 @@ fn of_several_companies_the_one_is_joined_that_is_done_soonest_with_the_newcomer
 }
 
 #[test]
-fn nobody_is_joined_whom_it_would_slow_down_too_much_nor_who_would_do_that_to_it() {
+fn no_gpu_is_shared_where_a_slowdown_would_exceed_a_limit() {
     let view = with(neighbours(&[&[("heavy", 100_000)]]), vec![training(1, "heavy", 100)]);
     assert_eq!(placed(&known(), &view), []);
     let reason = told(&view, &known()).remove(0);
@@ -88,7 +88,7 @@ fn nobody_is_joined_whom_it_would_slow_down_too_much_nor_who_would_do_that_to_it
 }
 
 #[test]
-fn each_job_may_have_a_bound_of_its_own() {
+fn each_job_may_have_a_limit_of_its_own() {
     let mut view = neighbours(&[&[]]);
     runs(&mut view, bounded(training(100, "middling", 1_000), 1.1), 0, 0, 1_000);
     let strict = with(view, vec![bounded(training(1, "middling", 100), 3.0)]);
@@ -102,7 +102,7 @@ fn each_job_may_have_a_bound_of_its_own() {
 }
 
 #[test]
-fn the_bound_of_the_cluster_counts_for_who_does_not_say() {
+fn the_limit_of_the_cluster_counts_for_jobs_without_one() {
     let view = with(neighbours(&[&[("heavy", 1_000)]]), vec![training(1, "heavy", 100)]);
     let lenient = InterferenceContext { max_slowdown: Slowdown(2_500), ..known() };
     assert_eq!(placed(&lenient, &view), [(1, 0, 0)]);
@@ -113,7 +113,7 @@ fn the_bound_of_the_cluster_counts_for_who_does_not_say() {
 }
 
 #[test]
-fn jobs_of_one_demand_that_train_other_things_do_not_keep_each_other_waiting() {
+fn jobs_with_one_demand_and_different_workloads_do_not_hold_each_other_back() {
     let jobs = vec![training(1, "heavy", 100), training(2, "light", 100), training(3, "heavy", 100)];
     let view = with(neighbours(&[&[("heavy", 100_000)], &[("light", 100_000)]]), jobs);
     let plan = plan(&known(), &view);
@@ -121,7 +121,7 @@ fn jobs_of_one_demand_that_train_other_things_do_not_keep_each_other_waiting() {
 }
 
 #[test]
-fn those_that_start_in_the_same_plan_are_neighbours_of_the_next() {
+fn jobs_that_start_in_a_plan_are_neighbors_of_later_ones() {
     let jobs = vec![training(1, "heavy", 100), training(2, "heavy", 200), training(3, "light", 300)];
     let view = with(neighbours(&[&[]]), jobs);
     assert_eq!(placed(&known(), &view), [(1, 0, 0), (3, 0, 0)]);
@@ -162,7 +162,7 @@ fn doubting(uncertainty: f64, fits: f64) -> InterferenceContext {
 }
 
 #[test]
-fn doubt_makes_it_careful_but_where_nothing_is_known_it_is_tried_for_want_of_better() {
+fn uncertainty_counts_but_an_unknown_set_is_tried() {
     let bound = |most| bounded(training(1, "middling", 100), most);
     let starts = |uncertainty, most| {
         let mut view = neighbours(&[&[]]);
@@ -183,13 +183,13 @@ fn doubt_makes_it_careful_but_where_nothing_is_known_it_is_tried_for_want_of_bet
 }
 
 #[test]
-fn what_nobody_knows_anything_of_is_never_preferred_to_an_idle_gpu() {
+fn an_unknown_set_is_never_preferred_to_an_idle_gpu() {
     let view = with(neighbours(&[&[("light", 1_000)], &[]]), vec![training(1, "light", 100)]);
     assert_eq!(placed(&doubting(UNKNOWN_UNCERTAINTY, 1.0), &view), [(1, 0, 1)]);
 }
 
 #[test]
-fn nobody_is_joined_where_memory_probably_does_not_fit() {
+fn no_gpu_is_shared_where_memory_probably_does_not_fit() {
     let view = with(neighbours(&[&[("light", 1_000)]]), vec![training(1, "light", 100)]);
     assert_eq!(placed(&doubting(0.0, 0.4), &view), []);
     let why = told(&view, &doubting(0.0, 0.4)).remove(0).why;
@@ -197,7 +197,7 @@ fn nobody_is_joined_where_memory_probably_does_not_fit() {
 }
 
 #[test]
-fn who_would_be_done_sooner_on_a_gpu_that_comes_free_waits_for_it_but_not_for_long() {
+fn a_job_waits_for_a_gpu_on_which_it_would_end_sooner_but_not_for_long() {
     let lenient = InterferenceContext { max_slowdown: Slowdown(2_500), ..known() };
     let mut view = with(neighbours(&[&[("heavy", 4_000)], &[("heavy", 50)]]), vec![]);
     view.nodes[0].devices[1].sharing.ranks_free = Some(0);
@@ -216,7 +216,7 @@ fn who_would_be_done_sooner_on_a_gpu_that_comes_free_waits_for_it_but_not_for_lo
 }
 
 #[test]
-fn nobody_waits_for_a_gpu_that_others_will_take() {
+fn no_job_waits_for_a_gpu_that_others_will_take() {
     let lenient = InterferenceContext { max_slowdown: Slowdown(2_500), ..known() };
     let mut view = neighbours(&[&[("heavy", 4_000)], &[("heavy", 50)]]);
     view.nodes[0].devices[1].sharing.ranks_free = Some(0);
@@ -230,7 +230,7 @@ fn nobody_waits_for_a_gpu_that_others_will_take() {
 }
 
 #[test]
-fn while_jobs_wait_for_whole_gpus_idle_ones_have_a_price() {
+fn while_jobs_wait_for_whole_gpus_idle_ones_have_a_cost() {
     let mut waiting = view(vec![node(1, &[1_000; 2])], vec![job(2, gpus(2))]);
     runs(&mut waiting, training(100, "light", 1_000), 0, 0, 1_000);
     let view = with(waiting, vec![training(1, "light", 100)]);
@@ -240,7 +240,7 @@ fn while_jobs_wait_for_whole_gpus_idle_ones_have_a_price() {
 }
 
 #[test]
-fn of_idle_gpus_one_is_taken_where_the_fewest_are_left() {
+fn an_idle_gpu_is_taken_from_the_node_with_the_fewest_idle_ones() {
     let mut idle = view(vec![node(1, &[1_000; 3]), node(2, &[1_000; 2])], vec![training(1, "light", 100)]);
     assert_eq!(placed(&known(), &idle), [(1, 1, 0)]);
     idle.nodes[1].devices[0].model = "K80".into();
@@ -305,7 +305,7 @@ fn later(view: &mut View, secs: u64) {
 }
 
 #[test]
-fn who_came_last_leaves_once_it_was_measured_that_they_slow_each_other_down_too_much() {
+fn the_job_that_started_last_is_stopped_when_the_measured_slowdown_is_too_large() {
     let mut view = joined(4_000);
     let mut policy = policy("hybrid", &measured(1.8), &view);
     let plan = policy.plan(&view);
@@ -325,7 +325,7 @@ fn who_came_last_leaves_once_it_was_measured_that_they_slow_each_other_down_too_
 }
 
 #[test]
-fn nobody_is_separated_by_a_prediction_nor_within_the_tolerance_nor_when_the_watchdog_sleeps() {
+fn no_job_is_stopped_for_a_prediction_or_within_the_tolerance_or_without_the_watchdog() {
     let mut view = joined(4_000);
     later(&mut view, 600);
     for (text, context) in [
@@ -340,14 +340,14 @@ fn nobody_is_separated_by_a_prediction_nor_within_the_tolerance_nor_when_the_wat
 }
 
 #[test]
-fn who_would_lose_more_than_all_would_gain_stays() {
+fn a_job_that_would_lose_more_than_all_would_gain_stays() {
     let mut view = joined(4_000);
     later(&mut view, 3_500);
     assert_eq!(stopped(&policy("hybrid", &measured(1.8), &view).plan(&view)), []);
 }
 
 #[test]
-fn when_knowledge_comes_everybody_is_looked_at_again() {
+fn new_knowledge_makes_the_guard_check_all_jobs_again() {
     let mut view = joined(4_000);
     let mut policy = policy("hybrid", &doubting(0.0, 1.0), &view);
     later(&mut view, 100);
@@ -357,7 +357,7 @@ fn when_knowledge_comes_everybody_is_looked_at_again() {
 }
 
 #[test]
-fn those_that_were_separated_are_not_put_together_again() {
+fn separated_jobs_are_not_put_together_again() {
     let mut view = joined(4_000);
     later(&mut view, 100);
     let context = measured(1.8);

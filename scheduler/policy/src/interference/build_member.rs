@@ -99,7 +99,7 @@ mod tests {
     }
 
     #[test]
-    fn a_described_job_is_known_by_what_was_measured_of_its_configuration() {
+    fn a_described_job_has_the_measurements_of_its_configuration() {
         let known = member(Some("nightly"), Some(resnet()), "v100");
         assert_eq!(
             (known.model.as_str(), known.batch, known.precision.as_str()),
@@ -110,7 +110,7 @@ mod tests {
     }
 
     #[test]
-    fn who_tells_its_precision_is_known_by_measurements_in_that_one_alone() {
+    fn a_job_with_a_precision_has_the_measurements_of_that_precision_only() {
         let told = |precision: &str| {
             let model = ModelDescription { precision: Some(precision.into()), ..resnet() };
             member(None, Some(model), "v100").solo.utilisation
@@ -119,14 +119,14 @@ mod tests {
     }
 
     #[test]
-    fn on_a_gpu_where_nobody_measured_it_only_its_own_words_count() {
+    fn on_a_gpu_without_measurements_only_claims_count() {
         let stranger = member(None, Some(resnet()), "k80");
         assert_eq!((stranger.model.as_str(), stranger.precision.as_str()), ("resnet-50", ""));
         assert_eq!((stranger.solo.utilisation, stranger.solo.memory), (None, Some(8_000.0)));
     }
 
     #[test]
-    fn without_a_description_the_group_says_what_is_trained() {
+    fn without_a_description_the_group_names_the_workload() {
         assert_eq!(member(Some("resnet-50"), None, "v100").model, "resnet-50");
         let unnamed = ModelDescription { name: None, ..resnet() };
         assert_eq!(member(Some("resnet-50"), Some(unnamed), "v100").solo.utilisation, Some(0.9));

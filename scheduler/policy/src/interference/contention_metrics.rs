@@ -28,7 +28,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn tiny_jobs_that_want_the_same_are_similar_but_load_little() {
+    fn tiny_jobs_that_use_the_same_are_similar_but_have_a_small_load() {
         let (tiny, large) = (ContentionMetrics(vec![0.01, 0.02]), ContentionMetrics(vec![0.5, 1.0]));
         assert!((tiny.similarity(&large) - 1.0).abs() < 1e-12);
         assert!((tiny.load(&tiny) - 0.0005).abs() < 1e-12);
@@ -36,7 +36,7 @@ mod tests {
     }
 
     #[test]
-    fn jobs_that_want_different_things_or_nothing_are_not_similar() {
+    fn jobs_that_use_different_resources_or_none_are_not_similar() {
         let (one, other) = (ContentionMetrics(vec![1.0, 0.0]), ContentionMetrics(vec![0.0, 1.0]));
         assert_eq!((one.similarity(&other), one.load(&other)), (0.0, 0.0));
         assert_eq!(ContentionMetrics(vec![0.0, 0.0]).similarity(&one), 0.0);

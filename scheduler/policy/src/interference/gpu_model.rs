@@ -89,7 +89,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_drivers_name_tells_the_model_and_perhaps_the_memory() {
+    fn a_drivers_name_contains_the_model_and_may_contain_the_memory() {
         let told = |name| GpuModel::within(name).map(|model| (model.name, model.memory.0 >> 30));
         assert_eq!(told("NVIDIA H200"), Some(("H200", 141)));
         assert_eq!(told("Tesla V100-SXM2-32GB"), Some(("V100", 32)));

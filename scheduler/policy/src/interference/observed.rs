@@ -238,7 +238,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_seen_is_repeated_in_whatever_order() {
+    fn an_observed_set_is_repeated_in_any_order_of_members() {
         let estimates = &observed().predict(&[set(&["c", "a"])])[0];
         let expected = ColocationEstimate {
             slowdown: 1.5,
@@ -253,7 +253,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_not_seen_is_asked_of_the_other_predictor() {
+    fn the_other_predictor_answers_sets_that_were_not_observed() {
         let base = |models| Tenth.predict(&[set(models)]).remove(0);
         let queries = [set(&["a"]), set(&["b", "c"]), set(&["a", "c"]), set(&["a", "x"])];
         let estimates = observed().predict(&queries);
@@ -279,7 +279,7 @@ mod tests {
     }
 
     #[test]
-    fn what_did_not_fit_fits_in_no_larger_set() {
+    fn a_set_that_did_not_fit_fits_in_no_larger_set() {
         let pair = ObservedSet {
             measured: MeasuredSet { set: set(&["a", "b"]), outcome: SetOutcome::DidNotFit },
             uncertainty: Vec::new(),

@@ -64,14 +64,14 @@ mod tests {
     }
 
     #[test]
-    fn the_published_points_are_met() {
+    fn the_published_points_are_reproduced() {
         slows(&[0.30, 0.94], &[1.107, 1.397]);
         slows(&[0.95, 0.94], &[1.996, 1.983]);
         slows(&[0.8, 0.5, 0.2], &[1.939, 1.419, 1.203]);
     }
 
     #[test]
-    fn what_fits_beside_each_other_is_not_slowed() {
+    fn jobs_that_fit_beside_each_other_are_not_slowed_down() {
         slows(&[0.2, 0.2], &[1.0, 1.0]);
         slows(&[0.3, 0.3, 0.3], &[1.0, 1.0, 1.0]);
         slows(&[0.0], &[1.0]);

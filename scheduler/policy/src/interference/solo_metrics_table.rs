@@ -69,7 +69,7 @@ mod tests {
     }
 
     #[test]
-    fn a_configuration_is_found_on_its_gpu_alone() {
+    fn a_configuration_is_found_on_its_gpu_only() {
         let rate = |gpu, batch, precision| {
             let asked = configuration("resnet-50", batch, precision);
             table().find(&GpuKind::named(gpu), &asked).map(|(_, solo)| solo.rate)
@@ -81,7 +81,7 @@ mod tests {
     }
 
     #[test]
-    fn who_does_not_tell_its_precision_is_known_by_the_first_that_was_measured() {
+    fn a_configuration_without_precision_has_the_first_measured_one() {
         let (v100, asked) = (GpuKind::named("v100"), configuration("resnet-50", 32, ""));
         let (found, solo) = table().find(&v100, &asked).map(|(a, b)| (a.clone(), b.clone())).unwrap();
         assert_eq!((found.precision.as_str(), solo.rate), ("bf16", Some(4.0)));

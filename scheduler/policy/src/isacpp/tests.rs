@@ -56,7 +56,7 @@ fn chosen(policy: &str, view: &View, newcomer: PendingJob) -> (usize, usize) {
 
 /// Published: two jobs of about a quarter of an hour each, one of which starts later.
 #[test]
-fn the_later_a_job_starts_beside_another_the_sooner_it_is_done() {
+fn the_later_a_job_starts_beside_another_the_sooner_it_ends() {
     const PUBLISHED: [(u64, f64); 6] =
         [(0, 2_092.0), (200, 1_982.0), (400, 1_748.0), (600, 1_528.0), (800, 1_315.0), (1_000, 1_122.0)];
     let newcomer = training(1, "shuffle", 1_048);
@@ -73,7 +73,7 @@ fn the_later_a_job_starts_beside_another_the_sooner_it_is_done() {
 }
 
 #[test]
-fn an_idle_gpu_wins_over_any_company_but_harmless_one_with_more_memory() {
+fn an_idle_gpu_wins_except_over_harmless_neighbors_with_more_free_memory() {
     let view = neighbours(&[&[("heavy", 100)], &[]]);
     for policy in ["isacpp", "isacpp:rcd=sum", "isacpp:as-released=off"] {
         assert_eq!(chosen(policy, &view, training(1, "heavy", 100)), (0, 1), "{policy}");
@@ -85,7 +85,7 @@ fn an_idle_gpu_wins_over_any_company_but_harmless_one_with_more_memory() {
 }
 
 #[test]
-fn of_equals_the_one_with_more_memory_then_the_faster_then_the_first_is_taken() {
+fn of_equal_gpus_the_one_with_more_memory_then_the_faster_then_the_first_is_taken() {
     let mut view = view(vec![node(1, &[1_000; 3])], vec![]);
     assert_eq!(chosen("isacpp", &view, training(1, "light", 100)), (0, 0));
     view.nodes[0].devices[0].model = "K80".into();
@@ -95,7 +95,7 @@ fn of_equals_the_one_with_more_memory_then_the_faster_then_the_first_is_taken() 
 }
 
 #[test]
-fn the_lighter_neighbour_is_better_and_of_alike_the_one_that_ends_sooner() {
+fn the_lighter_neighbor_is_better_and_of_equal_ones_the_one_that_ends_sooner() {
     let lighter = neighbours(&[&[("heavy", 1_000)], &[("middling", 1_000)]]);
     assert_eq!(chosen("isacpp", &lighter, training(1, "heavy", 1_000)), (0, 1));
     let sooner = neighbours(&[&[("heavy", 1_000)], &[("heavy", 500)]]);
@@ -120,7 +120,7 @@ fn both_readings_of_contention_rank_occupied_gpus_alike() {
 }
 
 #[test]
-fn what_a_neighbour_has_left_is_measured_by_the_pace_of_its_present_company() {
+fn the_work_left_of_a_neighbor_follows_from_its_present_speed() {
     let two = neighbours(&[&[("heavy", 1_000), ("heavy", 1_000)]]);
     let one = neighbours(&[&[("heavy", 1_000)]]);
     let slowdown =
@@ -143,7 +143,7 @@ fn released_code_takes_the_node_whose_worst_gpu_is_best_and_there_the_first() {
 }
 
 #[test]
-fn with_a_weight_on_speed_a_slow_idle_gpu_loses_to_a_fast_one_in_company() {
+fn with_a_weight_on_speed_a_slow_idle_gpu_loses_to_a_fast_shared_one() {
     let mut view = neighbours(&[&[], &[("light", 1_000)]]);
     view.nodes[0].devices[0].model = "K80".into();
     view.nodes[0].devices[1].model = "H100".into();
@@ -170,7 +170,7 @@ impl Interference for Tight {
 }
 
 #[test]
-fn where_memory_probably_does_not_fit_is_chosen_last_and_said() {
+fn a_gpu_whose_memory_probably_does_not_fit_is_chosen_last_with_a_reason() {
     let context = InterferenceContext { interference: Arc::new(Tight::default()), ..known() };
     let told = |devices: &[&[(&'static str, u64)]]| {
         let mut view = neighbours(devices);
@@ -207,7 +207,7 @@ fn each_stage_is_one_question_for_all_gpus_and_nothing_is_asked_twice() {
 }
 
 #[test]
-fn a_job_is_expected_to_run_longer_in_company_and_that_is_told() {
+fn a_job_that_shares_has_a_longer_expected_runtime_and_a_reason() {
     let mut view = neighbours(&[&[("heavy", 10_000)]]);
     view.pending.insert(training(1, "heavy", 1_000).id, training(1, "heavy", 1_000));
     let plan = plan_of("isacpp", &known(), &view);
@@ -218,7 +218,7 @@ fn a_job_is_expected_to_run_longer_in_company_and_that_is_told() {
 }
 
 #[test]
-fn those_that_start_in_the_same_plan_are_neighbours_of_the_next() {
+fn jobs_that_start_in_a_plan_are_neighbors_of_later_ones() {
     let mut view = view(vec![node(1, &[1_000; 2])], vec![]);
     for number in 1..=3 {
         let model = if number == 1 { "light" } else { "heavy" };

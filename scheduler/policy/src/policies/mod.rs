@@ -116,8 +116,8 @@ fn parse_name(
     }
 }
 
-/// First come, first served, on the first devices that are free: what `fifo` stands for, and the fallback of a head
-/// whose policy gives no plan.
+/// First come, first served, on the first devices that are free: what `fifo` stands for, and the fallback of
+/// a head whose policy gives no plan.
 #[must_use]
 pub fn first_come_first_served() -> Box<dyn Policy> {
     Box::new(QueuePolicy::new(Fifo, FirstFit, Discipline::Strict))

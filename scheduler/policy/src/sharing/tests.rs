@@ -31,7 +31,7 @@ fn placed(policy: &str, view: &View) -> Vec<(u64, usize, usize)> {
 }
 
 #[test]
-fn first_fit_joins_whoever_is_first() {
+fn first_fit_takes_the_first_device_whatever_runs_on_it() {
     let view = with(occupied("heavy", "light"), vec![training(1, "heavy", 100)]);
     assert_eq!(placed("first-fit-sharing", &view), [(1, 0, 0)]);
 }
@@ -44,7 +44,7 @@ fn least_loaded_spreads_jobs_and_counts_those_that_start_in_the_same_plan() {
 }
 
 #[test]
-fn least_loaded_takes_the_device_with_more_left_of_those_with_as_many_neighbours() {
+fn least_loaded_takes_the_freer_device_of_those_with_equally_many_neighbors() {
     let mut view = occupied("heavy", "light");
     view.nodes[0].devices[0].free = Share(500);
     view.nodes.truncate(1);
@@ -61,7 +61,7 @@ fn horus_takes_the_device_that_is_least_busy_with_the_newcomer() {
 }
 
 #[test]
-fn what_nobody_measured_keeps_a_device_as_busy_as_the_part_that_it_asks_for() {
+fn an_unmeasured_job_keeps_a_device_as_busy_as_its_share() {
     let beside = |known: &'static str| {
         let mut view = occupied(known, "never seen");
         view.nodes.truncate(1);
@@ -80,7 +80,7 @@ fn a_threshold_fills_devices_as_far_as_it_allows() {
 }
 
 #[test]
-fn who_would_make_every_device_too_busy_waits_and_lets_others_pass_that_need_the_same() {
+fn a_job_that_would_make_every_device_too_busy_waits_and_others_of_its_class_pass() {
     let mut view = occupied("heavy", "heavy");
     view.nodes.truncate(1);
     let view = with(view, vec![training(1, "middling", 100), training(2, "light", 100)]);
@@ -103,7 +103,7 @@ fn whole_devices_go_where_the_mapper_says_under_all_of_them() {
 }
 
 #[test]
-fn nobody_joins_where_there_is_no_room_whatever_the_rule() {
+fn no_chooser_joins_a_device_that_does_not_fit() {
     let mut view = occupied("light", "light");
     view.nodes[0].devices[0].sharing.ranks_free = Some(0);
     view.nodes[0].devices[1].memory_free = Some(Bytes(1 << 29));

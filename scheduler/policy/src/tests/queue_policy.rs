@@ -1,4 +1,4 @@
-//! First come, first served, onto the first devices with room.
+//! First come, first served, on the first devices that fit.
 
 use cohabit_types::{Bytes, Demand, JobId, ReasonCode};
 
@@ -66,7 +66,7 @@ fn the_shortage_is_named_with_numbers() {
 }
 
 #[test]
-fn a_gang_waits_until_all_its_nodes_have_room() {
+fn a_gang_waits_until_it_fits_on_all_its_nodes() {
     let gang = Demand { nodes: 2, ..gpus(1) };
     let half = view(vec![node(1, &[1_000]), node(2, &[0])], vec![job(1, gang)]);
     assert!(wait(&half, 1).1.starts_with("needs 2 nodes at the same time; 1 node has enough free"));
@@ -79,7 +79,7 @@ fn jobs_without_devices_run_beside_full_ones() {
 }
 
 #[test]
-fn a_job_that_may_lie_anywhere_takes_what_the_first_nodes_have() {
+fn a_job_for_any_nodes_takes_what_the_first_nodes_have() {
     let nodes = || vec![node(1, &[1_000, 500]), node(2, &[1_000, 1_000])];
     let plan = plan(&view(nodes(), vec![job(1, anywhere(2))]));
     let Action::Place { placement, .. } = &plan.actions[0] else { panic!("{plan:?}") };
@@ -90,7 +90,7 @@ fn a_job_that_may_lie_anywhere_takes_what_the_first_nodes_have() {
 }
 
 #[test]
-fn what_changed_is_enough_to_plan_on() {
+fn changes_are_enough_to_plan_on() {
     let mut policy = fifo();
     let mut view = view(vec![node(1, &[1_000])], vec![job(1, gpus(2))]);
     let mut planned = |view: &View, changes: &[ViewChange]| {

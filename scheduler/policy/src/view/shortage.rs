@@ -1,7 +1,7 @@
 //! Why a job does not fit: which resource is short, with numbers, for programs and for people.
 //!
-//! A sentence leaves the job out as its subject and has no full stop: "needs 4 free GPUs on one node; the best node
-//! has 0 free".
+//! A sentence leaves the job out as its subject and has no full stop: "needs 4 free GPUs on one node; the
+//! best node has 0 free".
 
 use std::fmt;
 
@@ -198,8 +198,8 @@ impl fmt::Display for Shortage {
             }
             Shortage::ForeignMemory { hold } => write!(
                 f,
-                "does not state how much GPU memory it needs (--gpu-mem); other programs hold at least {hold} of \
-                 every free GPU"
+                "does not state how much GPU memory it needs (--gpu-mem); other programs hold at least \
+                 {hold} of every free GPU"
             ),
             Shortage::Memory { needed, reserve, free } => {
                 write!(f, "needs {needed} of GPU memory")?;

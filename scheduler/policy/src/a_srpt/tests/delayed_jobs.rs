@@ -1,4 +1,4 @@
-//! What is remembered of classes that hold out, and what had better not be.
+//! What is remembered of classes that wait for a better placement, and what must not be.
 
 use std::sync::Arc;
 
@@ -18,7 +18,7 @@ fn at(seconds: u64) -> Time {
     Time::EPOCH + Span::from_secs(seconds)
 }
 
-/// A class, what its jobs need, and what is expected of one of them that takes 10 s.
+/// A class, its key, and the profile of one of its jobs, which takes 10 s.
 fn class() -> (ClassId, ClassKey, Profile) {
     let model = ModelDescription { stages: replicated(2, 0.1, 2e7), ..ModelDescription::default() };
     let job = TestJob::new(1, 0.0, anywhere(2), 100).training(model).pending;
@@ -30,7 +30,7 @@ fn class() -> (ClassId, ClassKey, Profile) {
     (queue.walk().next().unwrap().class, ClassKey::of(&job.demand, &profile), profile)
 }
 
-/// What is remembered of a class after one look at it, for the slowdown of that look.
+/// What is remembered of a class after one scan, for the slowdown of that scan.
 fn remembered(look: impl FnOnce(&mut ClassScans, ClassId, ClassKey)) -> (DelayedJobs, Option<Time>) {
     let (class, needs, _) = class();
     let (mut delayed_jobs, mut scans) =
@@ -42,7 +42,7 @@ fn remembered(look: impl FnOnce(&mut ClassScans, ClassId, ClassKey)) -> (Delayed
 }
 
 #[test]
-fn the_earliest_end_of_patience_is_remembered_for_places_as_slow() {
+fn the_earliest_end_of_a_delay_is_remembered_for_each_slowdown() {
     let (delayed_jobs, until) = remembered(|scans, class, needs| {
         scans.note(class, &needs, SLOW, at(30));
         scans.note(class, &needs, SLOW, at(20));
@@ -52,7 +52,7 @@ fn the_earliest_end_of_patience_is_remembered_for_places_as_slow() {
 }
 
 #[test]
-fn a_class_that_was_not_looked_at_to_its_end_is_not_remembered() {
+fn a_class_that_was_scanned_partly_is_not_remembered() {
     let (_, until) = remembered(|scans, class, needs| {
         scans.note(class, &needs, SLOW, at(30));
         scans.cut_short(class);
@@ -61,7 +61,7 @@ fn a_class_that_was_not_looked_at_to_its_end_is_not_remembered() {
 }
 
 #[test]
-fn places_that_got_slower_may_be_remembered_and_better_ones_not() {
+fn placements_that_became_slower_may_be_remembered_and_better_ones_not() {
     let after = |first, then| {
         remembered(|scans, class, needs| {
             scans.note(class, &needs, first, at(30));
@@ -72,7 +72,7 @@ fn places_that_got_slower_may_be_remembered_and_better_ones_not() {
 }
 
 #[test]
-fn a_job_that_comes_later_brings_the_moment_nearer() {
+fn a_job_that_arrives_later_may_shorten_the_delay() {
     let (mut delayed_jobs, _) = remembered(|scans, class, needs| scans.note(class, &needs, SLOW, at(30)));
     let (_, needs, profile) = class();
     delayed_jobs.record_waiting(&needs, &profile, at(28));

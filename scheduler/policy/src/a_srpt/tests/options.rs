@@ -1,4 +1,4 @@
-//! Switches as users write them.
+//! Options as users write them.
 
 use cohabit_types::Span;
 
@@ -12,7 +12,7 @@ fn set(pairs: &[(&str, &str)]) -> Result<ASrptOptions, String> {
 }
 
 #[test]
-fn every_key_sets_its_switch() {
+fn every_key_sets_its_option() {
     let values = ["2.5", "0.5", "90", "strict", "turn", "block", "on", "lower-bound", "off"];
     let pairs: Vec<(&str, &str)> = ASrptOptions::KEYS.into_iter().zip(values).collect();
     let expected = ASrptOptions {
@@ -31,7 +31,7 @@ fn every_key_sets_its_switch() {
 }
 
 #[test]
-fn what_is_wrong_is_said_with_what_is_allowed() {
+fn an_error_says_what_is_wrong_and_what_is_allowed() {
     let complaint = |key, value| set(&[(key, value)]).unwrap_err();
     assert_eq!(complaint("theta", "0.9"), "theta is '0.9': use a number of at least 1, or inf");
     assert_eq!(complaint("delta", "nan"), "delta is 'nan': use a number of at least 0, or inf");

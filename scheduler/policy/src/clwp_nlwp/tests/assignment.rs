@@ -11,7 +11,7 @@ const NEAR: Link = Link { bandwidth: 10.0, latency: 0.5 };
 const FAR: Link = Link { bandwidth: 2.0, latency: 1.0 };
 const EQUAL: CostWeights = CostWeights { own: 1.0, hurt: 1.0, communication: 1.0 };
 
-/// Sites of one node on switches; tasks with these partners.
+/// Devices of one node on these switches; tasks with these partners.
 fn problem(switches: &[usize], edges: &[(usize, usize, f64)], tasks: usize) -> AssignmentProblem {
     let mut partners = vec![Vec::new(); tasks];
     for (one, other, bytes) in edges {
@@ -37,14 +37,14 @@ fn the_cost_of_three_tasks_is_as_worked_out_by_hand() {
     let mut problem = problem(&[0, 0, 1], &[(0, 1, 20.0), (1, 2, 6.0)], 3);
     problem.own[1] = vec![1.0, 4.0, 1.0];
     problem.hurt = vec![0.25, 0.5, 0.0];
-    // The second task computes for 4 s. It sends 20 bytes near by, 2.5 s, and 6 bytes far away, 4 s.
+    // The second task computes for 4 s. It sends 20 bytes nearby, 2.5 s, and 6 bytes far away, 4 s.
     assert_eq!(problem.cost(&[0, 1, 2]), 4.0 + (2.5 + 4.0) + 0.75);
     problem.weights = CostWeights { own: 2.0, hurt: 10.0, communication: 0.0 };
     assert_eq!(problem.cost(&[0, 1, 2]), 8.0 + 7.5);
 }
 
 #[test]
-fn tasks_that_talk_share_a_switch_where_interference_is_equal() {
+fn tasks_that_communicate_share_a_switch_where_interference_is_equal() {
     let chatty = problem(&[0, 1, 1], &[(0, 1, 100.0)], 2);
     let mut sites = chatty.solve();
     sites.sort_unstable();
@@ -53,9 +53,9 @@ fn tasks_that_talk_share_a_switch_where_interference_is_equal() {
 }
 
 #[test]
-fn neighbours_that_would_suffer_more_than_talking_saves_are_spared() {
+fn neighbors_that_would_lose_more_than_communication_saves_are_spared() {
     let mut problem = problem(&[0, 1, 1], &[(0, 1, 8.0)], 2);
-    // Near by talking takes 1.3 s, far away 5 s.
+    // Communication takes 1.3 s nearby, 5 s far away.
     problem.hurt = vec![0.0, 0.0, 3.0];
     assert_eq!(sorted(problem.solve()), [1, 2]);
     problem.hurt[2] = 4.0;
@@ -95,7 +95,7 @@ fn least(problem: &AssignmentProblem, chosen: &mut Vec<usize>) -> f64 {
     best
 }
 
-/// Up to five tasks that talk at random on up to seven sites.
+/// Up to five tasks with random traffic on up to seven devices.
 fn drawn(draws: &mut ChaCha8Rng) -> AssignmentProblem {
     let mut below = |limit: u32| draws.next_u32() % limit;
     let tasks = 2 + below(4) as usize;

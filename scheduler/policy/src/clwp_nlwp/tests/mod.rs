@@ -15,12 +15,12 @@ use crate::interference::{
 };
 use crate::tests::colocated::context;
 
-/// The law, with rows of contention metrics by models' names, and models beside which nobody fits.
+/// The analytic model, with rows of contention metrics by model name, and models beside which no job fits.
 #[derive(Debug, Default)]
 struct Metrics {
     rows: BTreeMap<&'static str, Vec<f64>>,
     huge: Vec<&'static str>,
-    /// The number of sets of each question for slowdowns.
+    /// The number of sets in each question for slowdowns.
     predicted: Mutex<Vec<usize>>,
     /// The same for rows.
     completed: Mutex<Vec<usize>>,

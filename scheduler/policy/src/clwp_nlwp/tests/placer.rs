@@ -1,4 +1,4 @@
-//! Where jobs go that share a device, and how often the predictor is asked for it.
+//! Where jobs go that share a device, and how often the predictor is asked.
 
 use std::sync::Arc;
 
@@ -10,7 +10,7 @@ use crate::tests::colocated::{context, placed_on, plan_of, runs, training};
 use crate::tests::kit::{node, view};
 use crate::{Action, PendingJob, View, parse_policy_with};
 
-/// Nodes with two devices each, and whoever is on them.
+/// Nodes with two devices each, and the jobs on them.
 fn nodes(devices: &[[&[&str]; 2]]) -> View {
     let hosts = (1..).zip(devices).map(|(number, _)| node(number, &[1_000; 2])).collect();
     let mut view = view(hosts, vec![]);
@@ -38,17 +38,17 @@ fn chosen(policy: &str, context: &InterferenceContext, view: &View, model: &str)
 }
 
 #[test]
-fn the_node_with_the_least_similar_neighbours_is_chosen() {
+fn the_node_with_the_least_similar_jobs_is_chosen() {
     let rows = [("light", [0.0, 1.0]), ("middling", [1.0, 0.1]), ("shuffle", [0.1, 1.0])];
     let (_, context) = knows(Metrics::of(rows));
     let view = nodes(&[[&["shuffle"], &["shuffle"]], [&["middling"], &["middling"]]]);
     assert_eq!(chosen("clwp-nlwp", &context, &view, "light"), (1, 0));
-    // Who is alike but uses less is preferred where utilisation alone counts.
+    // A similar job that uses less is preferred where only utilization counts.
     assert_eq!(chosen("clwp-nlwp:mu=1000", &context, &view, "light"), (0, 0));
 }
 
 #[test]
-fn cosine_and_load_disagree_about_tiny_jobs_that_want_the_same() {
+fn cosine_and_load_disagree_about_tiny_jobs_that_use_the_same_resources() {
     let rows = [("light", [0.1, 0.0]), ("shuffle", [0.1, 0.0]), ("heavy", [0.5, 0.9])];
     let (_, context) = knows(Metrics::of(rows));
     let view = nodes(&[[&["shuffle"], &["shuffle"]], [&["heavy"], &["heavy"]]]);
@@ -57,7 +57,7 @@ fn cosine_and_load_disagree_about_tiny_jobs_that_want_the_same() {
 }
 
 #[test]
-fn where_nobody_completes_rows_what_is_known_of_jobs_alone_tells_them_apart() {
+fn without_completed_rows_jobs_are_compared_by_what_is_known_of_them_alone() {
     let by_law = context("test GPU", &[("heavy", 0.94), ("light", 0.1)]);
     let view = nodes(&[[&["heavy"], &["heavy"]], [&["light"], &["light"]]]);
     assert_eq!(chosen("clwp-nlwp", &by_law, &view, "heavy"), (1, 0));
@@ -72,10 +72,10 @@ fn on_the_node_the_gpu_is_chosen_on_which_least_time_is_lost() {
     assert_eq!(chosen("clwp-nlwp", &context, &nodes(&[[&["light"], &[]]]), "heavy"), (0, 1));
 }
 
-/// Beside a middling job a heavy one loses more than beside a light one; but there the light one has its
-/// iterations of a minute to lose.
+/// Beside a middling job, a heavy one loses more than beside a light one; but there the light one would lose
+/// more, with its iterations of a minute.
 #[test]
-fn weights_decide_whose_time_counts() {
+fn weights_decide_which_time_counts() {
     let (_, context) = knows(Metrics::default());
     let mut view = nodes(&[[&["middling"], &[]]]);
     let mut slow = training(200, "shuffle", 1_000);
@@ -88,7 +88,7 @@ fn weights_decide_whose_time_counts() {
 }
 
 #[test]
-fn the_predicted_slowdown_is_promised() {
+fn the_proposal_contains_the_predicted_slowdown() {
     let (_, context) = knows(Metrics::default());
     let view = with(nodes(&[[&["shuffle"], &["shuffle"]]]), training(1, "heavy", 1_000));
     let plan = plan_of("clwp-nlwp", &context, &view);
@@ -133,7 +133,7 @@ fn all_rows_are_one_question_and_the_chosen_node_is_another_and_nothing_is_asked
     policy.learn(&view, &view.as_changes());
     let plan = policy.plan(&view);
     let questions = || (asked.completed.lock().unwrap().clone(), asked.predicted.lock().unwrap().clone());
-    // Five neighbours and the newcomer; on the first node three sets of more than one job.
+    // Five neighbors and the newcomer; on the first node three sets of more than one job.
     assert_eq!(questions(), (vec![6], vec![3]));
     assert_eq!(policy.plan(&view), plan);
     assert_eq!(questions(), (vec![6], vec![3]));
@@ -143,7 +143,7 @@ fn all_rows_are_one_question_and_the_chosen_node_is_another_and_nothing_is_asked
 }
 
 #[test]
-fn those_that_start_in_the_same_plan_are_neighbours_of_the_next() {
+fn jobs_that_start_in_a_plan_are_neighbors_of_later_ones() {
     let (_, context) = knows(Metrics::default());
     let jobs = (1..=4).map(|number| training(number, "heavy", 1_000)).collect();
     let view = view(vec![node(1, &[1_000; 2]), node(2, &[1_000; 2])], jobs);

@@ -63,7 +63,7 @@ fn a_pair_is_known_once_both_were_seen_together_and_alone() {
 }
 
 #[test]
-fn figures_alone_may_come_from_another_way_of_sharing() {
+fn measurements_alone_may_come_from_another_way_of_sharing() {
     let mut lived = pair();
     for alone in &mut lived[..2] {
         alone.sharing = SharingStrategy::Exclusive;
@@ -74,7 +74,7 @@ fn figures_alone_may_come_from_another_way_of_sharing() {
 }
 
 #[test]
-fn stretches_that_tell_nothing_are_left_out() {
+fn uninformative_samples_are_ignored() {
     let told = minute(1, 10.0, "a", &[]);
     let nothing = [
         ObservedSample { steps: 4, ..told.clone() },
@@ -89,7 +89,7 @@ fn stretches_that_tell_nothing_are_left_out() {
 }
 
 #[test]
-fn twins_are_the_same_and_the_fastest_is_not_slowed() {
+fn members_of_one_configuration_are_the_same_and_a_speedup_is_no_slowdown() {
     let lived = [
         minute(1, 10.0, "a", &[]),
         minute(2, 8.0, "a", &["a"]),
@@ -104,7 +104,7 @@ fn twins_are_the_same_and_the_fastest_is_not_slowed() {
 }
 
 #[test]
-fn what_is_seen_often_and_evenly_is_more_certain() {
+fn frequent_and_steady_samples_are_more_certain() {
     let even = |minutes| {
         let minutes = (0..minutes).flat_map(|_| pair()).collect::<Vec<_>>();
         experience(&minutes).sets()[0].uncertainty[0]
@@ -133,7 +133,7 @@ fn a_program_that_was_changed_is_noticed() {
 }
 
 #[test]
-fn a_stretch_counts_the_same_in_one_piece_as_in_many() {
+fn a_sample_counts_the_same_in_one_piece_as_in_many() {
     let before = minute(0, 20.0, "a", &[]);
     let whole = ObservedSample { length: Span::from_secs(3_600), ..minute(60, 10.0, "a", &[]) };
     let pieces = (1..=60).map(|at| minute(at, 10.0, "a", &[]));
@@ -145,7 +145,7 @@ fn a_stretch_counts_the_same_in_one_piece_as_in_many() {
 }
 
 #[test]
-fn what_was_lived_through_wins_over_what_was_measured_elsewhere() {
+fn observations_win_over_measurements_from_elsewhere() {
     let v100 = GpuKind::named("v100");
     let measured = |rate| SoloMetrics {
         rate: Some(rate),
@@ -167,7 +167,7 @@ fn what_was_lived_through_wins_over_what_was_measured_elsewhere() {
 }
 
 #[test]
-fn the_oldest_companies_leave_and_what_was_alone_stays() {
+fn the_oldest_sets_are_dropped_and_single_configurations_stay() {
     let mut all = experience(&pair());
     for number in 0..MAX_TRACKED_SETS as u64 {
         all.note(&minute(10 + number, 1.0, "a", &[&format!("other {number}")]));

@@ -45,21 +45,21 @@ mod tests {
     }
 
     #[test]
-    fn nobody_in_the_way_is_three_as_a_sum_and_nothing_by_the_mean() {
+    fn no_contention_is_three_by_the_sum_and_zero_by_the_mean() {
         let beside = ColocationEstimate::slowed(&member(), 1.0, 0.0);
         assert_eq!(ContentionDegree::Sum.degree(&member(), &beside), 3.0);
         assert_eq!(ContentionDegree::MeanMinusOne.degree(&member(), &beside), 0.0);
     }
 
     #[test]
-    fn each_resource_counts_by_what_is_left_of_it() {
+    fn each_resource_counts_by_the_ratio_of_what_is_left() {
         let slowed = ColocationEstimate::slowed(&member(), 2.0, 0.0);
         let beside = ColocationEstimate { memory: Some(16e9), utilisation: Some(0.2), ..slowed };
         assert!((ContentionDegree::Sum.degree(&member(), &beside) - (0.5 + 2.0 + 3.0)).abs() < 1e-12);
     }
 
     #[test]
-    fn what_nobody_measured_is_taken_to_fall_with_the_speed() {
+    fn an_unmeasured_resource_is_assumed_to_fall_with_the_speed() {
         let unknown = SetMember::default();
         let nothing = ColocationEstimate {
             memory: None,

@@ -154,13 +154,13 @@ mod tests {
     }
 
     #[test]
-    fn who_is_alone_meets_nobody() {
+    fn a_job_alone_meets_no_contention() {
         let timeline = Timeline::new(vec![RemainingIterations { iterations: 10.0, seconds_alone: 2.0 }]);
         assert_eq!((timeline.present().len(), timeline.interference(), timeline.ends()[0]), (0, 0.0, 20.0));
     }
 
     #[test]
-    fn stages_after_the_newcomer_has_gone_do_not_count() {
+    fn stages_after_the_newcomers_end_do_not_count() {
         let work = |iterations| RemainingIterations { iterations, seconds_alone: 1.0 };
         let mut timeline = Timeline::new(vec![work(10.0), work(100.0), work(100.0)]);
         timeline.pass(&[beside(1.0, 1.0); 3]);
@@ -170,7 +170,7 @@ mod tests {
     }
 
     #[test]
-    fn who_has_nothing_left_is_gone_at_once() {
+    fn a_job_without_work_left_ends_at_once() {
         let mut timeline =
             Timeline::new(vec![RemainingIterations { iterations: 10.0, seconds_alone: 1.0 }; 2]);
         timeline.left[1].iterations = 0.0;
