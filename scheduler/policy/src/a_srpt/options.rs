@@ -127,10 +127,15 @@ impl ASrptOptions {
             "starvation-barrier" => {
                 self.starvation_barrier = one_of(&BARRIERS, key, value)?;
             }
-            "eager-start" => self.eager_start = one_of(&SWITCHES, key, value)?,
+            "eager-start" => self.eager_start = one_of(&Toggle::NAMES, key, value)?,
             "virtual-alpha" => self.virtual_alpha = one_of(&ALPHAS, key, value)?,
-            "virtual-machine" => self.virtual_machine = one_of(&SWITCHES, key, value)?,
-            _ => return Err(format!("a-srpt has no '{key}': use one of {}", ASrptOptions::KEYS.join(", "))),
+            "virtual-machine" => self.virtual_machine = one_of(&Toggle::NAMES, key, value)?,
+            _ => {
+                return Err(format!(
+                    "a-srpt has no parameter '{key}': use one of {}",
+                    ASrptOptions::KEYS.join(", ")
+                ));
+            }
         }
         Ok(())
     }
@@ -141,8 +146,6 @@ const BARRIERS: [(&str, StarvationBarrier); 3] = [
     ("reserve", StarvationBarrier::Reserve),
     ("block", StarvationBarrier::Block),
 ];
-
-const SWITCHES: [(&str, Toggle); 2] = [("on", Toggle::On), ("off", Toggle::Off)];
 
 const ALPHAS: [(&str, VirtualAlpha); 3] = [
     ("heavy-edge", VirtualAlpha::HeavyEdge),

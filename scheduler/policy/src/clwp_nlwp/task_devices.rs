@@ -3,7 +3,9 @@
 use cohabit_types::JobId;
 
 use super::candidate_nodes::NodeAllocation;
-use crate::interference::{ColocationEstimate, GpuKind, GpuModel, InternedSet, PredictionCache};
+use crate::interference::{
+    ColocationEstimate, GpuKind, GpuModel, InternedSet, LIKELY_TO_FIT, PredictionCache,
+};
 use crate::sharing::Jobs;
 use crate::{DeviceView, EstimateBasis, NodeView};
 
@@ -26,8 +28,6 @@ pub(super) struct TaskDevice<'f> {
     pub(super) fits: bool,
 }
 
-/// A set that is less likely to fit is chosen only if there is no other.
-const LIKELY_TO_FIT: f64 = 0.5;
 /// Seconds assumed for an iteration of unknown length.
 const USUAL_SECONDS: f64 = 0.3;
 

@@ -4,10 +4,7 @@
 
 use cohabit_types::Slowdown;
 
-use crate::interference::{ColocationEstimate, UNKNOWN_UNCERTAINTY};
-
-/// A set that is less likely to fit is refused.
-const LIKELY_TO_FIT: f64 = 0.5;
+use crate::interference::{ColocationEstimate, LIKELY_TO_FIT, UNKNOWN_UNCERTAINTY};
 
 /// Whether the members of a set may run together.
 #[derive(Debug, Clone, Copy, PartialEq)]

@@ -11,6 +11,9 @@ use super::GpuModel;
 /// either way, as far as measured pairs differ.
 pub const UNKNOWN_UNCERTAINTY: f64 = 0.47;
 
+/// A set that is less likely to fit the GPU's memory is refused, or chosen only if there is no other.
+pub(crate) const LIKELY_TO_FIT: f64 = 0.5;
+
 /// The utilization assumed for a job about which nothing is known: most training jobs keep a GPU busy.
 const USUAL_BUSY: f64 = 0.8;
 

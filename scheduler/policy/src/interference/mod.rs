@@ -24,6 +24,7 @@ mod solo_metrics_table;
 
 pub use analytic::AnalyticInterference;
 pub use build_member::build_member;
+pub(crate) use colocation::LIKELY_TO_FIT;
 pub use colocation::{
     ColocationEstimate, ColocationSet, Configuration, GpuKind, ModelFeatures, SetMember, SoloMetrics,
     UNKNOWN_UNCERTAINTY,

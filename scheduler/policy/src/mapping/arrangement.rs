@@ -4,7 +4,7 @@
 //! An arrangement knows servers only by their costs, so it holds for all servers of the same shape.
 
 use super::heavy_edge::{Start, heavy_edge};
-use super::iteration_time::{DeviceSpeeds, IterationTime};
+use super::iteration_time::{Arrangement, DeviceSpeeds, IterationTime};
 use super::split_mix::SplitMix64;
 use super::swap_search::SwapSearch;
 use super::{MapperOptions, Selection, Toggle};
@@ -17,15 +17,6 @@ const MAX_REFINED_EACH: u32 = 16;
 
 /// The number of starts; with more stages, evenly spaced ones are tried.
 const MAX_STARTS: usize = 32;
-
-/// Replicas on servers, and the iteration time that results.
-#[derive(Debug, Clone, PartialEq)]
-pub(super) struct Arrangement {
-    /// Replicas of each stage on each server, in rows of servers.
-    pub(super) replicas: Vec<u32>,
-    /// Seconds of one iteration.
-    pub(super) alpha: f64,
-}
 
 /// Which group grows first. The last groups get what is left, so the order matters.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -81,6 +81,15 @@ struct Load {
     outside: f64,
 }
 
+/// Replicas on servers, and the iteration time that results.
+#[derive(Debug, Clone, PartialEq)]
+pub(super) struct Arrangement {
+    /// Replicas of each stage on each server, in rows of servers.
+    pub(super) replicas: Vec<u32>,
+    /// Seconds of one iteration.
+    pub(super) alpha: f64,
+}
+
 /// The model of an iteration, for one job.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct IterationTime<'g> {

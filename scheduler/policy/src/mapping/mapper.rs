@@ -6,12 +6,12 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use super::arrangement::{Arrangement, ArrangementInput};
+use super::arrangement::ArrangementInput;
 use super::bounds::{Bounds, compute_extremes};
 use super::cache::Cache;
 use super::cluster_version::ClusterVersion;
 use super::graph::{GraphKey, JobGraph};
-use super::iteration_time::{DeviceSpeeds, IterationTime};
+use super::iteration_time::{Arrangement, DeviceSpeeds, IterationTime};
 use super::select::OpenServers;
 use super::server::DeviceClass;
 use super::shape::{Part, Shape};

@@ -50,6 +50,11 @@ pub(crate) enum Toggle {
     Off,
 }
 
+impl Toggle {
+    /// The words that users write.
+    pub(crate) const NAMES: [(&str, Toggle); 2] = [("on", Toggle::On), ("off", Toggle::Off)];
+}
+
 /// How to map. The default is consolidate, bottleneck, shares of devices, several starts, swaps.
 #[derive(Debug, Default, Clone, PartialEq, Eq)]
 pub struct MapperOptions {

@@ -5,8 +5,7 @@
 //! of devices used on a server never changes.
 
 use super::IterationModel;
-use super::arrangement::Arrangement;
-use super::iteration_time::{DeviceSpeeds, IterationTime, StageSeconds};
+use super::iteration_time::{Arrangement, DeviceSpeeds, IterationTime, StageSeconds};
 
 /// A placement with the times of its servers, kept up to date.
 #[derive(Debug, Clone)]

@@ -2,7 +2,7 @@
 
 use super::parameters::Parameters;
 use super::parse_error::PolicyParseError;
-use super::placement::{SWITCHES, parse_a_srpt_options, parse_placer};
+use super::placement::{parse_a_srpt_options, parse_placer};
 use crate::Policy;
 use crate::a_srpt::ASrptOptions;
 use crate::hybrid::{Hybrid, HybridOptions};
@@ -22,8 +22,8 @@ pub(super) fn parse_hybrid(
         caution: number("caution", default.caution)?,
         harm_weight: number("harm-weight", default.harm_weight)?,
         idle_price: number("idle-price", default.idle_price)?,
-        sharing: parameters.choose("sharing", &SWITCHES)?.unwrap_or(default.sharing),
-        watchdog: parameters.choose("watchdog", &SWITCHES)?.unwrap_or(default.watchdog),
+        sharing: parameters.choose("sharing", &Toggle::NAMES)?.unwrap_or(default.sharing),
+        watchdog: parameters.choose("watchdog", &Toggle::NAMES)?.unwrap_or(default.watchdog),
     };
     // A live cluster never leaves a GPU idle for the sake of a turn that depends on estimates.
     let eager = ASrptOptions { eager_start: Toggle::On, ..ASrptOptions::default() };

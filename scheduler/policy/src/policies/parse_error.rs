@@ -14,7 +14,7 @@ pub enum PolicyParseError {
         instead: String,
     },
     /// The text after the colon is no parameter.
-    #[error("'{written}' is no parameter of the policy {policy}: write {policy}:key=value,key=value")]
+    #[error("'{written}' is not a parameter of the policy {policy}: write {policy}:key=value,key=value")]
     Syntax {
         /// The policy.
         policy: String,
@@ -22,7 +22,7 @@ pub enum PolicyParseError {
         written: String,
     },
     /// The policy has no such parameter.
-    #[error("the policy {policy} takes no '{key}': {instead}")]
+    #[error("the policy {policy} has no parameter '{key}': {instead}")]
     Key {
         /// The policy.
         policy: String,
@@ -32,7 +32,7 @@ pub enum PolicyParseError {
         instead: String,
     },
     /// A parameter has a value that is not allowed.
-    #[error("the policy {policy} cannot be made: {why}")]
+    #[error("the policy {policy} has a wrong parameter: {why}")]
     Value {
         /// The policy.
         policy: String,
@@ -48,7 +48,7 @@ impl PolicyParseError {
 
     pub(super) fn key(policy: &str, key: &str, known: &[&str]) -> PolicyParseError {
         let instead = match known {
-            [] => "it takes no parameters".to_owned(),
+            [] => "it has none".to_owned(),
             known => instead(key, known),
         };
         PolicyParseError::Key { policy: policy.to_owned(), key: key.to_owned(), instead }
@@ -70,6 +70,6 @@ fn instead(written: &str, known: &[&str]) -> String {
     let nearest: Vec<&str> = alike.into_iter().take(2).map(|(_, name)| name).collect();
     match nearest.is_empty() {
         true => format!("use one of {all}"),
-        false => format!("perhaps {} is meant; use one of {all}", nearest.join(" or ")),
+        false => format!("did you mean {}? Use one of {all}", nearest.join(" or ")),
     }
 }

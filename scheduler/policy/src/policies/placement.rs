@@ -8,8 +8,6 @@ use crate::a_srpt::ASrptOptions;
 use crate::mapping::{IterationModel, MapperOptions, NicShare, Selection, Toggle};
 use crate::{LinkDefaults, MappedPlacer};
 
-pub(super) const SWITCHES: [(&str, Toggle); 2] = [("on", Toggle::On), ("off", Toggle::Off)];
-
 /// The mapped placer, with the parameters that it has in all policies.
 pub(super) fn parse_placer(
     parameters: &mut Parameters<'_>,
@@ -24,8 +22,8 @@ pub(super) fn parse_placer(
         iteration: micro_batches
             .map_or(default.iteration, |micro_batches| IterationModel::Synchronous { micro_batches }),
         nic_share: parameters.choose("nic-share", &nic_shares)?.unwrap_or(default.nic_share),
-        multi_start: parameters.choose("multi-start", &SWITCHES)?.unwrap_or(default.multi_start),
-        swaps: parameters.choose("swaps", &SWITCHES)?.unwrap_or(default.swaps),
+        multi_start: parameters.choose("multi-start", &Toggle::NAMES)?.unwrap_or(default.multi_start),
+        swaps: parameters.choose("swaps", &Toggle::NAMES)?.unwrap_or(default.swaps),
     };
     Ok(MappedPlacer::new(options, parse_links(parameters)?))
 }

@@ -5,7 +5,7 @@
 
 use super::parameters::Parameters;
 use super::parse_error::PolicyParseError;
-use super::placement::{SWITCHES, parse_links, parse_placer};
+use super::placement::{parse_links, parse_placer};
 use crate::clwp_nlwp::{
     ClwpNlwp, ClwpNlwpOptions, CostWeights, SimilarityMeasure, SlotNormalization, TrafficPattern,
 };
@@ -60,7 +60,7 @@ fn parse_isacpp(
 ) -> Result<Box<dyn Policy>, PolicyParseError> {
     let readings = [("mean", ContentionDegree::MeanMinusOne), ("sum", ContentionDegree::Sum)];
     let contention = parameters.choose("rcd", &readings)?.unwrap_or_default();
-    let selection = match parameters.choose("as-released", &SWITCHES)?.unwrap_or(Toggle::Off) {
+    let selection = match parameters.choose("as-released", &Toggle::NAMES)?.unwrap_or(Toggle::Off) {
         Toggle::On => GpuSelection::AsReleased,
         Toggle::Off => GpuSelection::LeastInterference,
     };

@@ -68,7 +68,7 @@ fn parameters_follow_a_colon() {
 #[test]
 fn an_unknown_name_is_answered_with_the_nearest_ones() {
     let why = refusal("easy-backfil");
-    assert!(why.starts_with("there is no policy 'easy-backfil': perhaps easy-backfill is meant"), "{why}");
+    assert!(why.starts_with("there is no policy 'easy-backfil': did you mean easy-backfill?"), "{why}");
     assert!(
         refusal("zzz").starts_with("there is no policy 'zzz': use one of fifo, fifo-strict, fifo-greedy")
     );
@@ -77,10 +77,10 @@ fn an_unknown_name_is_answered_with_the_nearest_ones() {
 #[test]
 fn an_unknown_parameter_is_answered_with_the_known_ones() {
     let why = refusal("las:quantun=3");
-    assert!(why.starts_with("the policy las takes no 'quantun': perhaps quantum is meant"), "{why}");
+    assert!(why.starts_with("the policy las has no parameter 'quantun': did you mean quantum?"), "{why}");
     assert!(why.contains("gpu-hours, factor, queues, quantum"), "{why}");
-    assert_eq!(refusal("fifo:theta=1"), "the policy fifo takes no 'theta': it takes no parameters");
-    assert!(refusal("spd:theta=1").contains("takes no 'theta'"));
+    assert_eq!(refusal("fifo:theta=1"), "the policy fifo has no parameter 'theta': it has none");
+    assert!(refusal("spd:theta=1").contains("has no parameter 'theta'"));
 }
 
 #[test]
@@ -109,5 +109,5 @@ fn a_bad_value_is_answered_with_what_is_allowed() {
 #[test]
 fn a_malformed_parameter_is_answered_with_the_syntax() {
     let why = refusal("las:fast");
-    assert_eq!(why, "'fast' is no parameter of the policy las: write las:key=value,key=value");
+    assert_eq!(why, "'fast' is not a parameter of the policy las: write las:key=value,key=value");
 }

@@ -121,16 +121,20 @@ pub fn check_shape(demand: &Demand, placement: &Placement) -> Result<(), String>
     let devices = |part: &RankPlacement| part.devices.len();
     match demand.spread {
         Spread::Even if placement.parts.len() != demand.nodes as usize => {
-            return Err(format!("it needs {} nodes, the plan gives {}", demand.nodes, placement.parts.len()));
+            return Err(format!(
+                "the job needs {} nodes; the plan gives {}",
+                demand.nodes,
+                placement.parts.len()
+            ));
         }
         Spread::Even if placement.parts.iter().any(|part| devices(part) != demand.devices() as usize) => {
-            return Err("the plan gives another number of devices on a node than the job asks for".into());
+            return Err("the plan gives another number of devices on a node than the job needs".into());
         }
         Spread::Free if placement.parts.iter().map(devices).sum::<usize>() != demand.devices() as usize => {
-            return Err("the plan gives another number of devices than the job asks for".into());
+            return Err("the plan gives another number of devices than the job needs".into());
         }
         Spread::Free if placement.parts.iter().any(|part| part.devices.is_empty()) => {
-            return Err("the plan names a node and no device on it".into());
+            return Err("the plan names a node without a device".into());
         }
         Spread::Even | Spread::Free => {}
     }
@@ -204,19 +208,21 @@ impl NodeView {
         let name = &self.name;
         for (position, id) in part.devices.iter().enumerate() {
             let device = self.devices.iter().find(|device| device.id == *id);
-            let device = device.ok_or_else(|| format!("{name} has no device {id}"))?;
+            let device = device.ok_or_else(|| format!("node {name} has no device {id}"))?;
             if part.devices[..position].contains(id) {
-                return Err(format!("the plan names device {id} of {name} twice"));
+                return Err(format!("the plan names device {id} of node {name} twice"));
             }
             if part.share != device.share_for(demand) {
-                return Err(format!("the plan gives another share of {id} of {name} than the job needs"));
+                return Err(format!(
+                    "the plan gives another share of device {id} of node {name} than the job needs"
+                ));
             }
             if !device.has_room(demand) {
-                return Err(format!("device {id} of {name} has no room any more"));
+                return Err(format!("device {id} of node {name} has too little left"));
             }
         }
         if !self.has_host_room(demand) {
-            return Err(format!("{name} has too few cores or too little memory left"));
+            return Err(format!("node {name} has too few cores or too little memory left"));
         }
         Ok(())
     }

@@ -37,5 +37,7 @@ fn an_error_says_what_is_wrong_and_what_is_allowed() {
     assert_eq!(complaint("delta", "nan"), "delta is 'nan': use a number of at least 0, or inf");
     assert_eq!(complaint("tau", "-1"), "tau is '-1': use a number of seconds, or none");
     assert_eq!(complaint("queue", "lifo"), "queue is 'lifo': use greedy or strict");
-    assert!(complaint("speed", "1").starts_with("a-srpt has no 'speed': use one of theta, delta, tau"));
+    assert!(
+        complaint("speed", "1").starts_with("a-srpt has no parameter 'speed': use one of theta, delta, tau")
+    );
 }

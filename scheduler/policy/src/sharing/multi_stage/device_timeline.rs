@@ -7,14 +7,11 @@ use cohabit_types::JobId;
 
 use super::contention_degree::ContentionDegree;
 use super::timeline::{RemainingIterations, StageConditions, Timeline};
-use crate::interference::{ColocationEstimate, GpuKind, InternedSet, PredictionCache};
+use crate::interference::{ColocationEstimate, GpuKind, InternedSet, LIKELY_TO_FIT, PredictionCache};
 use crate::sharing::{FreeDevice, Jobs};
 
 /// The number of iterations assumed for a job that does not state it.
 const UNKNOWN_ITERATIONS: f64 = 1_000.0;
-/// A set that is less likely to fit is chosen only if there is no other.
-const LIKELY_TO_FIT: f64 = 0.5;
-
 /// What to expect of a newcomer on one GPU.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) struct MultiStageEstimate {
