@@ -155,7 +155,7 @@ impl Bench {
     }
 
     fn start(&mut self, action: Action) {
-        let Action::Place { job, placement, .. } = action else { panic!("a-srpt stops nobody") };
+        let Action::Place { job, placement, .. } = action else { panic!("a-srpt stops no job") };
         let job = self.view.pending[&job].clone();
         self.book(&placement, |free| free.take(&job.demand, &placement));
         let change = ViewChange::Running(RunningJob {

@@ -17,7 +17,7 @@ fn policy(text: &str) -> Box<dyn Policy> {
 }
 
 /// The start, the end (both in seconds) and the number of attempts of each job.
-fn fates(ran: &[Ran]) -> BTreeMap<u64, (u64, u64, u32)> {
+fn outcomes(ran: &[Ran]) -> BTreeMap<u64, (u64, u64, u32)> {
     let fate = |it: &Ran| {
         let seconds = |at: Time| at.as_micros() / 1_000_000;
         (it.job.number, (seconds(it.started_at), seconds(it.ended_at), it.attempts))
@@ -26,7 +26,7 @@ fn fates(ran: &[Ran]) -> BTreeMap<u64, (u64, u64, u32)> {
 }
 
 fn on(devices: usize, text: &str, jobs: Vec<TestJob>) -> BTreeMap<u64, (u64, u64, u32)> {
-    fates(&run(policy(text).as_mut(), vec![node(1, &vec![1_000; devices])], jobs))
+    outcomes(&run(policy(text).as_mut(), vec![node(1, &vec![1_000; devices])], jobs))
 }
 
 fn urgent(mut job: TestJob) -> TestJob {
@@ -100,10 +100,10 @@ fn no_job_is_stopped_before_its_quantum_ends() {
 #[test]
 fn equally_urgent_jobs_do_not_preempt_each_other() {
     let jobs: Vec<TestJob> = (1..=4).map(|number| TestJob::new(number, 0.0, gpus(1), 1_000)).collect();
-    let fates = on(1, LAS, jobs);
+    let outcomes = on(1, LAS, jobs);
     // At most once in each of the three queues.
-    assert!(fates.values().all(|it| it.2 <= 3), "{fates:?}");
-    assert_eq!(fates.values().map(|it| it.1).max(), Some(4_000));
+    assert!(outcomes.values().all(|it| it.2 <= 3), "{outcomes:?}");
+    assert_eq!(outcomes.values().map(|it| it.1).max(), Some(4_000));
 }
 
 #[test]
@@ -130,8 +130,8 @@ fn a_shorter_job_preempts_a_longer_one_that_later_continues() {
         TestJob::new(3, 50.0, gpus(1), 49),
     ];
     // At 50 s the second job has 49 s left too: it was there first.
-    let fates = on(1, "srtf-oracle", jobs);
-    assert_eq!(fates, BTreeMap::from([(1, (0, 208, 2)), (2, (40, 99, 1)), (3, (99, 148, 1))]));
+    let outcomes = on(1, "srtf-oracle", jobs);
+    assert_eq!(outcomes, BTreeMap::from([(1, (0, 208, 2)), (2, (40, 99, 1)), (3, (99, 148, 1))]));
 }
 
 #[test]
@@ -144,7 +144,7 @@ fn no_more_jobs_are_stopped_than_necessary() {
         TestJob::new(4, 1.0, anywhere(2), 10),
     ];
     let attempts =
-        |fates: BTreeMap<u64, (u64, u64, u32)>| fates.into_values().map(|it| it.2).collect::<Vec<_>>();
+        |outcomes: BTreeMap<u64, (u64, u64, u32)>| outcomes.into_values().map(|it| it.2).collect::<Vec<_>>();
     assert_eq!(attempts(on(4, "srtf-oracle", jobs)), [1, 2, 1, 1]);
 }
 
@@ -155,8 +155,8 @@ fn no_job_is_stopped_where_that_does_not_help() {
         TestJob::new(2, 0.0, gpus(1), 1_000),
         TestJob::new(3, 1.0, gpus(2), 100),
     ];
-    let fates = on(2, "srtf-oracle", jobs);
-    assert_eq!((fates[&2].2, fates[&3].0), (2, 50));
+    let outcomes = on(2, "srtf-oracle", jobs);
+    assert_eq!((outcomes[&2].2, outcomes[&3].0), (2, 50));
 }
 
 #[test]
@@ -185,7 +185,7 @@ fn plan_for_second(text: &str, first: TestJob, second: TestJob) -> (JobId, Plan)
 }
 
 /// The reason given to a job that runs alone on one device when this one arrives.
-fn told(first: TestJob, second: TestJob) -> String {
+fn explain(first: TestJob, second: TestJob) -> String {
     let (job, plan) = plan_for_second("srtf-oracle", first, second);
     match &plan.actions[..] {
         [Action::Preempt { job: stopped, why }] if *stopped == job => why.clone(),
@@ -196,8 +196,8 @@ fn told(first: TestJob, second: TestJob) -> String {
 #[test]
 fn the_reason_of_a_preemption_names_the_job() {
     let job = |number, iterations| TestJob::new(number, 0.0, gpus(1), iterations);
-    assert_eq!(told(job(1, 100), job(2, 10)), "makes room for job 2, which has less time left to run");
-    let why = told(job(1, 10), urgent(job(2, 100)));
+    assert_eq!(explain(job(1, 100), job(2, 10)), "makes room for job 2, which has less time left to run");
+    let why = explain(job(1, 10), urgent(job(2, 100)));
     assert_eq!(why, "makes room for job 2, which has a higher priority");
 }
 
@@ -214,8 +214,8 @@ fn resources_that_are_being_freed_are_kept_for_the_job() {
         Box::new(FirstFit),
     );
     cluster.stopping_takes = Span::from_secs(5);
-    let fates = fates(&cluster.run(policy("srtf-oracle").as_mut()));
-    assert_eq!((fates[&2].0, fates[&3].0, fates[&1].2), (6, 56, 2));
+    let outcomes = outcomes(&cluster.run(policy("srtf-oracle").as_mut()));
+    assert_eq!((outcomes[&2].0, outcomes[&3].0, outcomes[&1].2), (6, 56, 2));
 }
 
 #[test]
@@ -269,10 +269,10 @@ proptest! {
     #[test]
     fn on_one_device_srtf_is_optimal(drawn in prop::collection::vec((0_u64..50, 1_u64..30), 1..15)) {
         let job = |(number, it): (u64, &(u64, u64))| TestJob::new(number, it.0 as f64, gpus(1), it.1);
-        let fates = on(1, "srtf-oracle", (1..).zip(&drawn).map(job).collect());
-        prop_assert_eq!(fates.values().map(|it| it.1).sum::<u64>(), least_sum(&drawn));
+        let outcomes = on(1, "srtf-oracle", (1..).zip(&drawn).map(job).collect());
+        prop_assert_eq!(outcomes.values().map(|it| it.1).sum::<u64>(), least_sum(&drawn));
         // A job is stopped only when a shorter one arrives.
-        prop_assert!(fates.values().map(|it| it.2 as usize - 1).sum::<usize>() < drawn.len());
+        prop_assert!(outcomes.values().map(|it| it.2 as usize - 1).sum::<usize>() < drawn.len());
     }
 
     #[test]

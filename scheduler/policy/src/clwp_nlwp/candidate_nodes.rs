@@ -83,14 +83,14 @@ impl Score {
         rows: &ContentionTable,
         options: &ClwpNlwpOptions,
     ) -> Score {
-        let (mut likeness, mut slots, mut busy) = (0.0, 0.0, 0.0);
+        let (mut similarity, mut slots, mut busy) = (0.0, 0.0, 0.0);
         for device in &node.devices {
             let gpu = GpuKind::named(&device.model);
             let mut on_device = 0.0;
             for job in jobs.on(device) {
                 let taken = part(device.share_for(jobs.demand(job)));
                 let row = rows.of(job, &gpu);
-                likeness += taken * rows.of(newcomer, &gpu).likeness(row, options.likeness);
+                similarity += taken * rows.of(newcomer, &gpu).similarity(row, options.similarity);
                 slots += taken;
                 on_device += jobs.member(job, &gpu).member.busy();
             }
@@ -102,7 +102,7 @@ impl Score {
             SlotNormalization::Busy | SlotNormalization::All => devices,
         };
         let utilisation = busy / devices;
-        Score { cost: likeness / of + options.mu * utilisation, utilisation }
+        Score { cost: similarity / of + options.mu * utilisation, utilisation }
     }
 }
 

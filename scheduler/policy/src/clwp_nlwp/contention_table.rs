@@ -17,7 +17,7 @@ use crate::sharing::Jobs;
 #[derive(Debug)]
 pub(super) struct ContentionTable {
     predictor: Arc<dyn Interference>,
-    of_jobs: BTreeMap<JobId, BTreeMap<GpuKind, ContentionRow>>,
+    rows: BTreeMap<JobId, BTreeMap<GpuKind, ContentionRow>>,
 }
 
 /// A job on a kind of GPU.
@@ -26,19 +26,19 @@ pub(super) struct ContentionRow {
     /// By the predictor, if it completes rows.
     completed: Option<ContentionMetrics>,
     /// By what is known of the job alone.
-    estimates: ContentionMetrics,
+    assumed: ContentionMetrics,
 }
 
 impl ContentionTable {
     pub(super) fn new(context: &InterferenceContext) -> ContentionTable {
-        ContentionTable { predictor: context.interference.clone(), of_jobs: BTreeMap::new() }
+        ContentionTable { predictor: context.interference.clone(), rows: BTreeMap::new() }
     }
 
     /// Drops the rows of jobs that are gone.
     pub(super) fn learn(&mut self, changes: &[ViewChange]) {
         for change in changes {
             match change {
-                ViewChange::Gone(job) => drop(self.of_jobs.remove(job)),
+                ViewChange::Gone(job) => drop(self.rows.remove(job)),
                 ViewChange::Node(_)
                 | ViewChange::NodeGone(_)
                 | ViewChange::Pending(_)
@@ -64,27 +64,27 @@ impl ContentionTable {
         let mut completed = self.predictor.contention(&sets).unwrap_or_default().into_iter();
         for ((job, gpu), set) in new.into_iter().zip(&sets) {
             let row =
-                ContentionRow { completed: completed.next().and_then(first), estimates: estimates(set) };
-            self.of_jobs.entry(job).or_default().insert(gpu, row);
+                ContentionRow { completed: completed.next().and_then(first), assumed: assume_metrics(set) };
+            self.rows.entry(job).or_default().insert(gpu, row);
         }
     }
 
     /// The row of a job that was completed before.
     pub(super) fn of(&self, job: JobId, gpu: &GpuKind) -> &ContentionRow {
-        &self.of_jobs[&job][gpu]
+        &self.rows[&job][gpu]
     }
 
     fn has(&self, job: JobId, gpu: &GpuKind) -> bool {
-        self.of_jobs.get(&job).is_some_and(|rows| rows.contains_key(gpu))
+        self.rows.get(&job).is_some_and(|rows| rows.contains_key(gpu))
     }
 }
 
 impl ContentionRow {
     /// The similarity, by completed rows where both jobs have one.
-    pub(super) fn likeness(&self, other: &ContentionRow, measure: SimilarityMeasure) -> f64 {
+    pub(super) fn similarity(&self, other: &ContentionRow, measure: SimilarityMeasure) -> f64 {
         match (&self.completed, &other.completed) {
             (Some(one), Some(other)) => measure.of(one, other),
-            (Some(_), None) | (None, Some(_) | None) => measure.of(&self.estimates, &other.estimates),
+            (Some(_), None) | (None, Some(_) | None) => measure.of(&self.assumed, &other.assumed),
         }
     }
 }
@@ -102,7 +102,7 @@ const HOST_LINK: f64 = 16e9;
 
 /// How busy the job alone keeps the GPU, and its fractions of memory, peak performance and host link; what
 /// is unknown is that of a usual job.
-fn estimates(alone: &ColocationSet) -> ContentionMetrics {
+fn assume_metrics(alone: &ColocationSet) -> ContentionMetrics {
     let Some(member @ SetMember { batch, features, solo, .. }) = alone.members.first() else {
         return ContentionMetrics(Vec::new());
     };
@@ -141,14 +141,14 @@ mod tests {
             ..ModelFeatures::default()
         };
         let ContentionMetrics(row) =
-            estimates(&alone(SetMember { batch: Some(32), features, solo, ..SetMember::default() }));
+            assume_metrics(&alone(SetMember { batch: Some(32), features, solo, ..SetMember::default() }));
         let should = [0.5, 0.25, 0.32, 0.032];
         assert!(row.iter().zip(should).all(|(is, should)| (is - should).abs() < 1e-12), "{row:?}");
     }
 
     #[test]
     fn the_row_of_an_unknown_job_is_that_of_a_usual_one() {
-        let unknown = estimates(&alone(SetMember::default()));
+        let unknown = assume_metrics(&alone(SetMember::default()));
         assert_eq!(
             unknown,
             ContentionMetrics(vec![SetMember::default().busy(), USUAL_MEMORY, USUAL_COMPUTE, USUAL_INPUT])
@@ -159,11 +159,11 @@ mod tests {
     fn completed_rows_are_compared_with_completed_rows_only() {
         let row = |completed: Option<[f64; 2]>| ContentionRow {
             completed: completed.map(|metrics| ContentionMetrics(metrics.to_vec())),
-            estimates: ContentionMetrics(vec![1.0; 4]),
+            assumed: ContentionMetrics(vec![1.0; 4]),
         };
         let (one, other, none) = (row(Some([1.0, 0.0])), row(Some([0.0, 1.0])), row(None));
-        assert_eq!(one.likeness(&other, SimilarityMeasure::Cosine), 0.0);
-        assert_eq!(one.likeness(&none, SimilarityMeasure::Load), 4.0);
-        assert_eq!(none.likeness(&one, SimilarityMeasure::Cosine), 1.0);
+        assert_eq!(one.similarity(&other, SimilarityMeasure::Cosine), 0.0);
+        assert_eq!(one.similarity(&none, SimilarityMeasure::Load), 4.0);
+        assert_eq!(none.similarity(&one, SimilarityMeasure::Cosine), 1.0);
     }
 }

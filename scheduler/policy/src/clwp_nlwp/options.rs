@@ -7,7 +7,7 @@ use crate::interference::ContentionMetrics;
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) struct ClwpNlwpOptions {
     /// How the similarity of two jobs is measured.
-    pub(crate) likeness: SimilarityMeasure,
+    pub(crate) similarity: SimilarityMeasure,
     /// What a neighbor's slots are divided by.
     pub(crate) slots: SlotNormalization,
     /// The weight of a node's utilization against similarity (`mu`).
@@ -52,9 +52,9 @@ pub(crate) struct CostWeights {
 impl Default for ClwpNlwpOptions {
     fn default() -> ClwpNlwpOptions {
         let costs = CostWeights { own: 1.0, hurt: 1.0, communication: 1.0 };
-        let (likeness, slots, traffic) =
+        let (similarity, slots, traffic) =
             (SimilarityMeasure::default(), SlotNormalization::default(), TrafficPattern::default());
-        ClwpNlwpOptions { likeness, slots, mu: 0.2, traffic, costs }
+        ClwpNlwpOptions { similarity, slots, mu: 0.2, traffic, costs }
     }
 }
 

@@ -85,7 +85,7 @@ impl Placer for ClwpNlwp {
         for blocks in list_choices(&job.demand, ranked) {
             let assign_tasks = self.assign_tasks(job, &tasks, &blocks);
             let proposal = self.proposal(job, profile, &blocks, &assign_tasks, nodes);
-            if assign_tasks.iter().all(|site| site.fits) {
+            if assign_tasks.iter().all(|task_device| task_device.fits) {
                 return Ok(proposal);
             }
             // Where memory probably fits on no node, the best node is as good as any.
@@ -108,13 +108,14 @@ impl ClwpNlwp {
         blocks: &[NodeAllocation<'f>],
     ) -> Vec<TaskDevice<'f>> {
         let all = list_task_devices(job.id, blocks, &mut self.jobs, &mut self.cache);
-        let likely: Vec<TaskDevice<'f>> = all.iter().filter(|site| site.fits).cloned().collect();
+        let likely: Vec<TaskDevice<'f>> =
+            all.iter().filter(|task_device| task_device.fits).cloned().collect();
         let is_enough = |(block, it): (usize, &NodeAllocation<'_>)| {
-            likely.iter().filter(|site| site.block == block).count() >= it.tasks
+            likely.iter().filter(|task_device| task_device.block == block).count() >= it.tasks
         };
-        let sites = if blocks.iter().enumerate().all(is_enough) { likely } else { all };
-        let seats = self.problem(job, tasks, blocks, &sites).solve();
-        seats.into_iter().map(|site| sites[site].clone()).collect()
+        let task_devices = if blocks.iter().enumerate().all(is_enough) { likely } else { all };
+        let seats = self.problem(job, tasks, blocks, &task_devices).solve();
+        seats.into_iter().map(|task_device| task_devices[task_device].clone()).collect()
     }
 
     fn problem(
@@ -122,14 +123,14 @@ impl ClwpNlwp {
         job: &PendingJob,
         tasks: &Tasks,
         blocks: &[NodeAllocation<'_>],
-        sites: &[TaskDevice<'_>],
+        task_devices: &[TaskDevice<'_>],
     ) -> AssignmentProblem {
         let count = tasks.partners.len();
-        let mut own = vec![Vec::with_capacity(sites.len()); count];
-        for site in sites {
-            let computes = tasks.graph.as_ref().map(|graph| graph.compute_seconds(&site.device.model));
-            let computes = computes.unwrap_or_else(|| vec![site.seconds_alone; count]);
-            own.iter_mut().zip(computes).for_each(|(own, seconds)| own.push(seconds * site.slowdown));
+        let mut own = vec![Vec::with_capacity(task_devices.len()); count];
+        for task_device in task_devices {
+            let computes = tasks.graph.as_ref().map(|graph| graph.compute_seconds(&task_device.device.model));
+            let computes = computes.unwrap_or_else(|| vec![task_device.seconds_alone; count]);
+            own.iter_mut().zip(computes).for_each(|(own, seconds)| own.push(seconds * task_device.slowdown));
         }
         let link = |one: &TaskDevice<'_>, other: &TaskDevice<'_>| match one.block == other.block {
             true => Link::inside(one.node, one.device, other.device, self.links),
@@ -137,15 +138,18 @@ impl ClwpNlwp {
         };
         AssignmentProblem {
             partners: tasks.partners.clone(),
-            homes: blocks.iter().enumerate().flat_map(|(node, it)| vec![node; it.tasks]).collect(),
+            task_nodes: blocks.iter().enumerate().flat_map(|(node, it)| vec![node; it.tasks]).collect(),
             across: match job.traits.launch {
                 LaunchMode::PerGpu => CrossNodeSwaps::Nodes,
                 LaunchMode::PerNode => CrossNodeSwaps::No,
             },
             own,
-            hurt: sites.iter().map(|site| site.hurt).collect(),
-            nodes: sites.iter().map(|site| site.block).collect(),
-            links: sites.iter().map(|one| sites.iter().map(|other| link(one, other)).collect()).collect(),
+            hurt: task_devices.iter().map(|task_device| task_device.hurt).collect(),
+            nodes: task_devices.iter().map(|task_device| task_device.block).collect(),
+            links: task_devices
+                .iter()
+                .map(|one| task_devices.iter().map(|other| link(one, other)).collect())
+                .collect(),
             weights: self.options.costs,
         }
     }
@@ -161,9 +165,9 @@ impl ClwpNlwp {
         let placement = placement(job, blocks, assign_tasks);
         let why = explain(blocks, assign_tasks, nodes);
         match (job.demand.gpus, assign_tasks) {
-            (GpuRequest::Part(_), [site]) => Proposal {
-                slowdown: site.slowdown,
-                colocation_slowdown: Some(Slowdown::from(site.slowdown)),
+            (GpuRequest::Part(_), [task_device]) => Proposal {
+                slowdown: task_device.slowdown,
+                colocation_slowdown: Some(Slowdown::from(task_device.slowdown)),
                 why,
                 ..Proposal::new(placement)
             },
@@ -179,8 +183,9 @@ impl ClwpNlwp {
 fn placement(job: &PendingJob, blocks: &[NodeAllocation<'_>], assign_tasks: &[TaskDevice<'_>]) -> Placement {
     let part = |(block, it): (usize, &NodeAllocation<'_>)| {
         let here: Vec<(u32, &TaskDevice<'_>)> =
-            (0..).zip(assign_tasks).filter(|(_, site)| site.block == block).collect();
-        let devices: Vec<DeviceId> = here.iter().map(|(_, site)| site.device.id.clone()).collect();
+            (0..).zip(assign_tasks).filter(|(_, task_device)| task_device.block == block).collect();
+        let devices: Vec<DeviceId> =
+            here.iter().map(|(_, task_device)| task_device.device.id.clone()).collect();
         let ranks = match job.traits.launch {
             LaunchMode::PerGpu if assign_tasks.len() > 1 => here.iter().map(|(task, _)| *task).collect(),
             LaunchMode::PerGpu | LaunchMode::PerNode => Vec::new(),
@@ -196,11 +201,15 @@ fn explain(blocks: &[NodeAllocation<'_>], assign_tasks: &[TaskDevice<'_>], nodes
     let [block] = blocks else { return format!("{} GPUs on {} nodes", assign_tasks.len(), blocks.len()) };
     let cost = block.candidate.score.cost;
     let (neighbours, slowdown) = match assign_tasks {
-        [site] if site.neighbours > 0 => (site.neighbours, site.slowdown),
+        [task_device] if task_device.neighbours > 0 => (task_device.neighbours, task_device.slowdown),
         _ => return String::new(),
     };
     let jobs = if neighbours == 1 { "1 job".to_owned() } else { format!("{neighbours} jobs") };
-    let doubt = if assign_tasks.iter().all(|site| site.fits) { "" } else { "; their memory may not fit" };
+    let doubt = if assign_tasks.iter().all(|task_device| task_device.fits) {
+        ""
+    } else {
+        "; their memory may not fit"
+    };
     format!(
         "shares a GPU with {jobs}, on the best of {nodes} nodes with room: cost {cost:.2}, expected slowdown \
          {slowdown:.2}{doubt}"

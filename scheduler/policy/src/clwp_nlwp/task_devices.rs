@@ -47,21 +47,21 @@ pub(super) fn list_task_devices<'f>(
     jobs: &mut Jobs,
     cache: &mut PredictionCache,
 ) -> Vec<TaskDevice<'f>> {
-    let places = blocks.iter().enumerate().flat_map(|(block, it)| {
+    let occupied = blocks.iter().enumerate().flat_map(|(block, it)| {
         let node = it.candidate.node;
         it.candidate.roomy.iter().map(move |device| (node, *device, block))
     });
-    let places: Vec<OccupiedDevice<'f>> =
-        places.map(|(node, device, block)| OccupiedDevice::of(node, device, block, jobs)).collect();
+    let occupied: Vec<OccupiedDevice<'f>> =
+        occupied.map(|(node, device, block)| OccupiedDevice::of(node, device, block, jobs)).collect();
     let both =
-        |place: &OccupiedDevice<'_>| [place.build_set(None, jobs), place.build_set(Some(newcomer), jobs)];
-    let sets: Vec<InternedSet> = places.iter().flat_map(both).collect();
+        |device: &OccupiedDevice<'_>| [device.build_set(None, jobs), device.build_set(Some(newcomer), jobs)];
+    let sets: Vec<InternedSet> = occupied.iter().flat_map(both).collect();
     let estimates = cache.predict(&sets);
     let estimates = estimates.chunks_exact(2).map(|both| (&both[0][..], &both[1][..]));
-    places
+    occupied
         .iter()
         .zip(estimates)
-        .map(|(place, (without, with))| place.site(newcomer, without, with, jobs))
+        .map(|(device, (without, with))| device.task_device(newcomer, without, with, jobs))
         .collect()
 }
 
@@ -78,7 +78,7 @@ impl<'f> OccupiedDevice<'f> {
     }
 
     /// From the estimates of the residents without the newcomer, and of all with it.
-    fn site(
+    fn task_device(
         &self,
         newcomer: JobId,
         without: &[ColocationEstimate],

@@ -20,7 +20,7 @@ use crate::sharing::{DeviceChoice, DeviceChooser, FreeDevice, Jobs, compute_slow
 use crate::{ExclusiveReason, PendingJob, Shortage};
 
 /// Devices that are simulated to the end: the best ones by their first stage.
-const MAX_PLAYED: usize = 8;
+const MAX_SIMULATED: usize = 8;
 
 /// Puts a newcomer where it costs all jobs the least time, within the slowdown limit of each.
 #[derive(Debug)]
@@ -67,18 +67,18 @@ impl LeastCostChooser {
         }
         let HybridOptions { caution, harm_weight, .. } = self.options;
         let max_slowdown = self.max_slowdown;
-        let mut screen = SharingFilter { newcomer, cache: &mut self.cache, jobs, caution, max_slowdown };
-        let mut admitted = screen.list_admitted(devices, taken)?;
+        let mut filter = SharingFilter { newcomer, cache: &mut self.cache, jobs, caution, max_slowdown };
+        let mut admitted = filter.list_admitted(devices, taken)?;
         let alone = jobs.profile(newcomer).runtime.as_secs_f64();
-        let rough = |it: &AdmittedDevice| price_first_stage(it, alone, harm_weight, jobs);
-        admitted.sort_by_cached_key(|it| (it.confidence, Span::from_secs_f64(rough(it)), it.device));
-        admitted.truncate(MAX_PLAYED);
-        let played: Vec<FreeDevice<'_>> = admitted.iter().map(|it| devices[it.device]).collect();
-        let mut scenes = build_with_newcomer(newcomer, &played, jobs, &mut self.cache);
-        scenes.extend(build_without_newcomer(&played, jobs, &mut self.cache));
-        run_stages(&mut scenes, &mut self.cache, ContentionDegree::default());
-        let (with, without) = scenes.split_at(played.len());
-        let outlook = |((it, with), without): (
+        let first_stage = |it: &AdmittedDevice| price_first_stage(it, alone, harm_weight, jobs);
+        admitted.sort_by_cached_key(|it| (it.confidence, Span::from_secs_f64(first_stage(it)), it.device));
+        admitted.truncate(MAX_SIMULATED);
+        let simulated: Vec<FreeDevice<'_>> = admitted.iter().map(|it| devices[it.device]).collect();
+        let mut timelines = build_with_newcomer(newcomer, &simulated, jobs, &mut self.cache);
+        timelines.extend(build_without_newcomer(&simulated, jobs, &mut self.cache));
+        run_stages(&mut timelines, &mut self.cache, ContentionDegree::default());
+        let (with, without) = timelines.split_at(simulated.len());
+        let cost = |((it, with), without): (
             (&AdmittedDevice, &crate::sharing::multi_stage::DeviceTimeline),
             &crate::sharing::multi_stage::DeviceTimeline,
         )| {
@@ -97,7 +97,7 @@ impl LeastCostChooser {
                 others_delay,
             }
         };
-        Ok(admitted.iter().zip(with).zip(without).map(outlook).collect())
+        Ok(admitted.iter().zip(with).zip(without).map(cost).collect())
     }
 
     /// The cost of one idle device of each kind: the one that leaves the most room for whole nodes.
@@ -121,7 +121,7 @@ impl LeastCostChooser {
                 *known = *device;
             }
         }
-        let outlook = |device: usize| DeviceCost {
+        let cost = |device: usize| DeviceCost {
             device,
             confidence: Confidence::Known,
             price: alone * (slowness[device] - 1.0 + weight),
@@ -130,7 +130,7 @@ impl LeastCostChooser {
             own_delay: 0.0,
             others_delay: 0.0,
         };
-        best.into_values().map(outlook).collect()
+        best.into_values().map(cost).collect()
     }
 }
 
@@ -164,7 +164,7 @@ impl DeviceChooser for LeastCostChooser {
                 .then(more_memory)
                 .then(one.device.cmp(&other.device))
         };
-        let best = costs.iter().min_by(before).expect("a choice is made among seats");
+        let best = costs.iter().min_by(before).expect("there is at least one device");
         Ok(DeviceChoice {
             slowdown: Some(best.slowdown),
             delay: Span::from_secs_f64(best.own_delay + best.others_delay),

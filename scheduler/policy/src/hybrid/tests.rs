@@ -170,7 +170,7 @@ fn uncertainty_counts_but_an_unknown_set_is_tried() {
         let plan = plan(&doubting(uncertainty, 1.0), &with(view, vec![bound(most)]));
         plan.actions.into_iter().next().map(|action| match action {
             Action::Place { why, .. } => why,
-            Action::Preempt { .. } => panic!("nobody is stopped"),
+            Action::Preempt { .. } => panic!("no job is stopped"),
         })
     };
     assert!(starts(0.1, 1.35).is_some());

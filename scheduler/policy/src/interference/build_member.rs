@@ -120,9 +120,9 @@ mod tests {
 
     #[test]
     fn on_a_gpu_without_measurements_only_claims_count() {
-        let stranger = member(None, Some(resnet()), "k80");
-        assert_eq!((stranger.model.as_str(), stranger.precision.as_str()), ("resnet-50", ""));
-        assert_eq!((stranger.solo.utilisation, stranger.solo.memory), (None, Some(8_000.0)));
+        let unmeasured = member(None, Some(resnet()), "k80");
+        assert_eq!((unmeasured.model.as_str(), unmeasured.precision.as_str()), ("resnet-50", ""));
+        assert_eq!((unmeasured.solo.utilisation, unmeasured.solo.memory), (None, Some(8_000.0)));
     }
 
     #[test]

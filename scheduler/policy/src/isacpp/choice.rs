@@ -82,7 +82,7 @@ fn least_interference(
         let faster = slowness[one].total_cmp(&slowness[other]);
         likelier_to_fit.then(scores[one].total_cmp(&scores[other])).then(more_memory).then(faster)
     };
-    (0..devices.len()).min_by(before).expect("a choice is made among seats")
+    (0..devices.len()).min_by(before).expect("there is at least one device")
 }
 
 /// The first device of the first node whose largest score is least.
@@ -92,7 +92,7 @@ fn as_released(devices: &[FreeDevice<'_>], scores: &[f64]) -> usize {
         devices.iter().zip(scores).filter(same).map(|(_, score)| *score).fold(f64::NEG_INFINITY, f64::max)
     };
     let before = |one: &usize, other: &usize| of_node(one).total_cmp(&of_node(other));
-    (0..devices.len()).min_by(before).expect("a choice is made among seats")
+    (0..devices.len()).min_by(before).expect("there is at least one device")
 }
 
 fn explain(expected: &MultiStageEstimate, devices: usize) -> String {

@@ -30,7 +30,7 @@ enum FillOrder {
 pub(super) struct ArrangementInput<'m> {
     pub(super) time: IterationTime<'m>,
     /// The costs of each server.
-    pub(super) sites: &'m [DeviceSpeeds],
+    pub(super) speeds: &'m [DeviceSpeeds],
     /// Devices used of each server; they sum up to the job's replicas.
     pub(super) counts: &'m [u32],
 }
@@ -82,7 +82,7 @@ impl<'m> ArrangementInput<'m> {
     }
 
     fn board(&self, replicas: Vec<u32>) -> SwapSearch<'m> {
-        SwapSearch::new(self.time, self.sites, replicas)
+        SwapSearch::new(self.time, self.speeds, replicas)
     }
 
     /// Stage by stage, server by server, in the order of the counts.

@@ -21,12 +21,12 @@ pub struct Bounds {
 /// The two bounds that need no placement, over all kinds of devices: `floor` and `slowest`.
 ///
 /// Without any device there is no traffic either: only computation counts.
-pub(super) fn compute_extremes(time: IterationTime<'_>, sites: &[DeviceSpeeds]) -> (f64, f64) {
+pub(super) fn compute_extremes(time: IterationTime<'_>, speeds: &[DeviceSpeeds]) -> (f64, f64) {
     let unlinked = [DeviceSpeeds::unlinked(time.graph)];
-    let sites = if sites.is_empty() { &unlinked } else { sites };
+    let speeds = if speeds.is_empty() { &unlinked } else { speeds };
     let stages = 0..time.graph.stages().len();
-    let fastest = |stage| sites.iter().map(move |site| time.together(site, stage)).reduce(StageSeconds::min);
-    let slowest = |stage| sites.iter().map(move |site| time.apart(site, stage)).reduce(StageSeconds::max);
+    let fastest = |stage| speeds.iter().map(move |site| time.together(site, stage)).reduce(StageSeconds::min);
+    let slowest = |stage| speeds.iter().map(move |site| time.apart(site, stage)).reduce(StageSeconds::max);
     let floor: Vec<StageSeconds> = stages.clone().filter_map(fastest).collect();
     let apart: Vec<StageSeconds> = stages.filter_map(slowest).collect();
     (time.combine(&floor), time.combine(&apart))

@@ -86,9 +86,9 @@ impl Mapper {
     pub(crate) fn consecutive(&self, graph: &JobGraph, servers: &[Server], slots: &[Slot]) -> f64 {
         assert_one_each(graph, slots);
         let kinds = slots.iter().map(|slot| DeviceClass::of(&servers[slot.server]));
-        let sites: Vec<DeviceSpeeds> = kinds.map(|kind| DeviceSpeeds::of(graph, &kind)).collect();
+        let speeds: Vec<DeviceSpeeds> = kinds.map(|kind| DeviceSpeeds::of(graph, &kind)).collect();
         let counts: Vec<u32> = slots.iter().map(|slot| slot.count).collect();
-        let input = ArrangementInput { time: time(graph, &self.options), sites: &sites, counts: &counts };
+        let input = ArrangementInput { time: time(graph, &self.options), speeds: &speeds, counts: &counts };
         input.consecutive().alpha
     }
 
@@ -97,18 +97,18 @@ impl Mapper {
     /// # Panics
     /// If the length of `homes` is not the number of vertices, or if a server is not in the list.
     #[must_use]
-    pub fn given(&self, graph: &JobGraph, servers: &[Server], homes: &[usize]) -> f64 {
-        assert_eq!(homes.len() as u64, u64::from(graph.devices()), "every replica needs a home");
+    pub fn given(&self, graph: &JobGraph, servers: &[Server], servers_of: &[usize]) -> f64 {
+        assert_eq!(servers_of.len() as u64, u64::from(graph.devices()), "every replica needs a home");
         let mut rows: BTreeMap<usize, Vec<u32>> = BTreeMap::new();
-        let mut homes = homes.iter();
+        let mut servers_of = servers_of.iter();
         for (stage, node) in graph.stages().iter().enumerate() {
-            for home in homes.by_ref().take(node.replicas as usize) {
+            for home in servers_of.by_ref().take(node.replicas as usize) {
                 rows.entry(*home).or_insert_with(|| vec![0; graph.stages().len()])[stage] += 1;
             }
         }
-        let sites = rows.keys().map(|server| DeviceSpeeds::of(graph, &DeviceClass::of(&servers[*server])));
-        let sites: Vec<DeviceSpeeds> = sites.collect();
-        SwapSearch::new(time(graph, &self.options), &sites, rows.into_values().flatten().collect()).alpha()
+        let speeds = rows.keys().map(|server| DeviceSpeeds::of(graph, &DeviceClass::of(&servers[*server])));
+        let speeds: Vec<DeviceSpeeds> = speeds.collect();
+        SwapSearch::new(time(graph, &self.options), &speeds, rows.into_values().flatten().collect()).alpha()
     }
 
     /// How fast and how slow an iteration can be on these servers if nothing else runs.
@@ -119,14 +119,14 @@ impl Mapper {
         let (options, cluster) = (&self.options, &self.cluster);
         self.bounds.get_or(key, || {
             let time = time(graph, options);
-            let sites: Vec<DeviceSpeeds> =
+            let speeds: Vec<DeviceSpeeds> =
                 cluster.kinds().iter().map(|kind| DeviceSpeeds::of(graph, kind)).collect();
-            let (floor, slowest) = compute_extremes(time, &sites);
-            let rooms = OpenServers::all(servers);
-            let choices = rooms.choices(graph.devices(), &Selection::Consolidate, cluster.models());
-            let reach =
+            let (floor, slowest) = compute_extremes(time, &speeds);
+            let open_servers = OpenServers::all(servers);
+            let choices = open_servers.choices(graph.devices(), &Selection::Consolidate, cluster.models());
+            let best_alpha =
                 |slots| with_input(time, &Shape::of(servers, slots), |input| input.tight(options).alpha);
-            Bounds { fastest: choices.into_iter().map(reach).fold(slowest, f64::min), slowest, floor }
+            Bounds { fastest: choices.into_iter().map(best_alpha).fold(slowest, f64::min), slowest, floor }
         })
     }
 
@@ -152,9 +152,9 @@ fn with_input<Result>(
     shape: &Shape,
     work: impl FnOnce(ArrangementInput<'_>) -> Result,
 ) -> Result {
-    let sites: Vec<DeviceSpeeds> = shape.kinds().map(|kind| DeviceSpeeds::of(time.graph, kind)).collect();
+    let speeds: Vec<DeviceSpeeds> = shape.kinds().map(|kind| DeviceSpeeds::of(time.graph, kind)).collect();
     let counts: Vec<u32> = shape.slots().map(|slot| slot.count).collect();
-    work(ArrangementInput { time, sites: &sites, counts: &counts })
+    work(ArrangementInput { time, speeds: &speeds, counts: &counts })
 }
 
 /// An arrangement on the servers for which it was made.

@@ -28,28 +28,28 @@ pub(super) struct Part {
 
 impl Shape {
     pub(super) fn of(servers: &[Server], slots: Vec<Slot>) -> Shape {
-        let seat = |slot: Slot| SlotClass { kind: DeviceClass::of(&servers[slot.server]), slot };
-        let mut seats: Vec<SlotClass> = slots.into_iter().filter(|slot| slot.count > 0).map(seat).collect();
-        seats.sort_by(|one, other| one.rank().cmp(&other.rank()));
-        Shape(seats)
+        let slot = |slot: Slot| SlotClass { kind: DeviceClass::of(&servers[slot.server]), slot };
+        let mut classed: Vec<SlotClass> = slots.into_iter().filter(|slot| slot.count > 0).map(slot).collect();
+        classed.sort_by(|one, other| one.rank().cmp(&other.rank()));
+        Shape(classed)
     }
 
     pub(super) fn slots(&self) -> impl Iterator<Item = Slot> {
-        self.0.iter().map(|seat| seat.slot)
+        self.0.iter().map(|slot| slot.slot)
     }
 
     pub(super) fn kinds(&self) -> impl Iterator<Item = &DeviceClass> {
-        self.0.iter().map(|seat| &seat.kind)
+        self.0.iter().map(|slot| &slot.kind)
     }
 
     /// Everything on which the mapping depends.
     pub(super) fn parts(&self) -> Vec<Part> {
         let alike =
             |one: &SlotClass, other: &SlotClass| one.slot.count == other.slot.count && one.kind == other.kind;
-        let part = |seats: &[SlotClass]| Part {
-            slots: seats.len(),
-            devices: seats[0].slot.count,
-            kind: seats[0].kind.clone(),
+        let part = |classed: &[SlotClass]| Part {
+            slots: classed.len(),
+            devices: classed[0].slot.count,
+            kind: classed[0].kind.clone(),
         };
         self.0.chunk_by(alike).map(part).collect()
     }

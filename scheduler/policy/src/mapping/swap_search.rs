@@ -12,7 +12,7 @@ use super::iteration_time::{Arrangement, DeviceSpeeds, IterationTime, StageSecon
 pub(super) struct SwapSearch<'m> {
     time: IterationTime<'m>,
     /// The speeds of each server's devices.
-    sites: &'m [DeviceSpeeds],
+    speeds: &'m [DeviceSpeeds],
     /// Replicas of each stage on each server, in rows of servers.
     replicas: Vec<u32>,
     seconds: Vec<StageSeconds>,
@@ -32,12 +32,12 @@ struct Swap {
 impl<'m> SwapSearch<'m> {
     pub(super) fn new(
         time: IterationTime<'m>,
-        sites: &'m [DeviceSpeeds],
+        speeds: &'m [DeviceSpeeds],
         replicas: Vec<u32>,
     ) -> SwapSearch<'m> {
         let seconds = vec![StageSeconds::default(); replicas.len()];
-        let mut board = SwapSearch { time, sites, replicas, seconds, kept: Vec::new() };
-        (0..sites.len()).for_each(|server| board.measure(server));
+        let mut board = SwapSearch { time, speeds, replicas, seconds, kept: Vec::new() };
+        (0..speeds.len()).for_each(|server| board.measure(server));
         board
     }
 
@@ -76,7 +76,7 @@ impl<'m> SwapSearch<'m> {
     fn promising_swaps(&self) -> Vec<Swap> {
         let alpha = self.alpha();
         let is_slowest = |server: &usize| self.alone(*server) >= alpha;
-        let servers = 0..self.sites.len();
+        let servers = 0..self.speeds.len();
         match self.time.iteration {
             IterationModel::Bottleneck => {
                 let partners = |one| servers.clone().map(move |other| (one, other));
@@ -141,7 +141,7 @@ impl<'m> SwapSearch<'m> {
 
     fn measure(&mut self, server: usize) {
         let row = self.row(server);
-        self.time.server(&self.sites[server], &self.replicas[row.clone()], &mut self.seconds[row]);
+        self.time.server(&self.speeds[server], &self.replicas[row.clone()], &mut self.seconds[row]);
     }
 
     fn row(&self, server: usize) -> std::ops::Range<usize> {

@@ -75,7 +75,7 @@ fn parse_clwp_nlwp(
     parameters: &mut Parameters<'_>,
 ) -> Result<Box<dyn Policy>, PolicyParseError> {
     let default = ClwpNlwpOptions::default();
-    let likenesses = [("cosine", SimilarityMeasure::Cosine), ("load", SimilarityMeasure::Load)];
+    let measures = [("cosine", SimilarityMeasure::Cosine), ("load", SimilarityMeasure::Load)];
     let slots = [("busy", SlotNormalization::Busy), ("all", SlotNormalization::All)];
     let traffics = [("ring", TrafficPattern::Ring), ("parameter-server", TrafficPattern::ParameterServer)];
     let mut weight = |key, default| {
@@ -89,7 +89,7 @@ fn parse_clwp_nlwp(
         communication: weight("communication", default.costs.communication)?,
     };
     let options = ClwpNlwpOptions {
-        likeness: parameters.choose("similarity", &likenesses)?.unwrap_or(default.likeness),
+        similarity: parameters.choose("similarity", &measures)?.unwrap_or(default.similarity),
         slots: parameters.choose("slots", &slots)?.unwrap_or(default.slots),
         traffic: parameters.choose("traffic", &traffics)?.unwrap_or(default.traffic),
         mu,

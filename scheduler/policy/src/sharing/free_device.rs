@@ -35,5 +35,5 @@ pub(crate) fn least_loaded(devices: &[FreeDevice<'_>], load: impl FnMut(&FreeDev
         let more_memory = devices[*other].view.memory_free.cmp(&devices[*one].view.memory_free);
         loads[*one].total_cmp(&loads[*other]).then(more_memory)
     };
-    (0..devices.len()).min_by(before).expect("a choice is made among seats")
+    (0..devices.len()).min_by(before).expect("there is at least one device")
 }

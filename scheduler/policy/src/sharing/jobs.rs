@@ -106,7 +106,7 @@ impl Jobs {
     /// # Panics
     /// If the job is not known.
     pub(crate) fn member(&mut self, job: JobId, gpu: &GpuKind) -> Arc<InternedMember> {
-        let job_entry = self.known.get_mut(&job).expect("only known jobs are asked for");
+        let job_entry = self.known.get_mut(&job).expect("the job is known");
         if let Some(member) = job_entry.members.get(gpu) {
             return member.clone();
         }

@@ -14,8 +14,8 @@ pub(crate) fn compute_slowness(job: JobId, devices: &[FreeDevice<'_>], jobs: &mu
     let kinds: Vec<GpuKind> = devices.iter().map(|device| GpuKind::named(&device.view.model)).collect();
     let measured = |kind: &GpuKind| jobs.member(job, kind).member.solo.rate.filter(|rate| *rate > 0.0);
     let measured: Option<Vec<f64>> = kinds.iter().map(measured).collect();
-    let told = |kind: &GpuKind| kind.model().unwrap_or(GpuModel::FALLBACK).sustained();
-    let rates = measured.unwrap_or_else(|| kinds.iter().map(told).collect());
+    let known = |kind: &GpuKind| kind.model().unwrap_or(GpuModel::FALLBACK).sustained();
+    let rates = measured.unwrap_or_else(|| kinds.iter().map(known).collect());
     let fastest = rates.iter().copied().fold(0.0, f64::max);
     rates.iter().map(|rate| fastest / rate).collect()
 }

@@ -78,15 +78,12 @@ fn the_reasons_mention_the_reservation() {
     view.running.insert(running.id, running);
     policy.learn(&view, &view.as_changes());
     assert_eq!(placed(&policy.plan(&view)), [0_u64; 0]);
-    let prospects = policy.explain_pending(&view);
+    let reasons = policy.explain_pending(&view);
     assert!(
-        prospects[0].why.ends_with("Starts in 1 min 0 s at the latest: GPUs are reserved for it"),
-        "{prospects:?}"
+        reasons[0].why.ends_with("Starts in 1 min 0 s at the latest: GPUs are reserved for it"),
+        "{reasons:?}"
     );
-    assert!(
-        prospects[1].why.ends_with("Would still run when the reservation of job 1 begins"),
-        "{prospects:?}"
-    );
+    assert!(reasons[1].why.ends_with("Would still run when the reservation of job 1 begins"), "{reasons:?}");
 }
 
 /// The textbook algorithm on counts alone: when each job starts.

@@ -60,14 +60,14 @@ pub(crate) fn plan_of(policy: &str, context: &InterferenceContext, view: &View) 
 /// Where each job starts: job, node, device.
 pub(crate) fn placed_on(view: &View, plan: &Plan) -> Vec<(u64, usize, usize)> {
     let position = |node: NodeId| view.nodes.iter().position(|it| it.id == node).unwrap();
-    let seat = |job: JobId, part: &RankPlacement| {
+    let place = |job: JobId, part: &RankPlacement| {
         let node = position(part.node);
         let device = view.nodes[node].devices.iter().position(|it| it.id == part.devices[0]).unwrap();
         (job.number, node, device)
     };
     let placed = |action: &Action| match action {
-        Action::Place { job, placement, .. } => seat(*job, &placement.parts[0]),
-        Action::Preempt { .. } => panic!("nobody is stopped"),
+        Action::Place { job, placement, .. } => place(*job, &placement.parts[0]),
+        Action::Preempt { .. } => panic!("no job is stopped"),
     };
     plan.actions.iter().map(placed).collect()
 }

@@ -5,7 +5,7 @@ use cohabit_types::{ReasonCode, Span};
 use super::kit::*;
 use crate::{PendingReason, RunPhase, RunningJob, View, forecast};
 
-fn prospect(number: u64, runtime: Option<u64>) -> PendingReason {
+fn reason(number: u64, runtime: Option<u64>) -> PendingReason {
     PendingReason {
         job: cohabit_types::JobId::new(number),
         code: ReasonCode::WaitingForDevices,
@@ -35,45 +35,45 @@ fn busy() -> View {
 }
 
 /// Seconds until each job starts and ends, where known.
-fn waits(view: &View, prospects: Vec<PendingReason>) -> Vec<(Option<u64>, Option<u64>)> {
+fn waits(view: &View, reasons: Vec<PendingReason>) -> Vec<(Option<u64>, Option<u64>)> {
     let secs = |at: Option<cohabit_types::Time>| at.map(|at| at.since(view.now).as_micros() / 1_000_000);
-    forecast(view, prospects).iter().map(|it| (secs(it.starts_at), secs(it.ends_at))).collect()
+    forecast(view, reasons).iter().map(|it| (secs(it.starts_at), secs(it.ends_at))).collect()
 }
 
 #[test]
 fn jobs_start_one_after_the_other_and_run_as_long_as_the_policy_expects() {
-    let prospects = vec![prospect(2, Some(60)), prospect(1, Some(10))];
+    let reasons = vec![reason(2, Some(60)), reason(1, Some(10))];
     let expected = [(Some(3_500), Some(3_560)), (Some(3_560), Some(3_570))];
-    assert_eq!(waits(&busy(), prospects), expected);
+    assert_eq!(waits(&busy(), reasons), expected);
 }
 
 #[test]
 fn a_forecast_contains_no_guess() {
-    let prospects = vec![prospect(2, None), prospect(1, Some(10))];
-    assert_eq!(waits(&busy(), prospects), [(Some(3_500), None), (None, None)]);
+    let reasons = vec![reason(2, None), reason(1, Some(10))];
+    assert_eq!(waits(&busy(), reasons), [(Some(3_500), None), (None, None)]);
     let mut unknown = busy();
     unknown.running.values_mut().for_each(|job| job.ends_at = None);
-    assert_eq!(waits(&unknown, vec![prospect(1, Some(10))]), [(None, None)]);
+    assert_eq!(waits(&unknown, vec![reason(1, Some(10))]), [(None, None)]);
 }
 
 #[test]
 fn an_overdue_job_is_expected_to_run_for_another_tenth_of_its_time() {
     let mut view = busy();
     view.now += Span::from_secs(4_900);
-    assert_eq!(waits(&view, vec![prospect(1, Some(1))]), [(Some(500), Some(501))]);
+    assert_eq!(waits(&view, vec![reason(1, Some(1))]), [(Some(500), Some(501))]);
 }
 
 #[test]
 fn a_job_that_was_told_to_stop_ends_soon() {
     let mut view = busy();
     view.running.values_mut().for_each(|job| job.phase = RunPhase::Stopping);
-    assert_eq!(waits(&view, vec![prospect(1, Some(1))]), [(Some(1), Some(2))]);
+    assert_eq!(waits(&view, vec![reason(1, Some(1))]), [(Some(1), Some(2))]);
 }
 
 #[test]
 fn a_job_that_no_node_could_hold_has_no_forecast() {
     let mut view = busy();
     view.pending.insert(cohabit_types::JobId::new(1), job(1, gpus(2)));
-    let expectation = &forecast(&view, vec![prospect(1, None)])[0];
+    let expectation = &forecast(&view, vec![reason(1, None)])[0];
     assert_eq!((expectation.starts_at, expectation.ends_at), (None, None));
 }

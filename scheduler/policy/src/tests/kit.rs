@@ -125,6 +125,6 @@ pub(crate) fn placed(plan: &Plan) -> Vec<u64> {
 pub(crate) fn wait(view: &View, number: u64) -> (ReasonCode, String) {
     let mut policy = fifo();
     policy.learn(view, &view.as_changes());
-    let prospect = policy.explain_pending(view).into_iter().find(|it| it.job.number == number).unwrap();
-    (prospect.code, prospect.why)
+    let reason = policy.explain_pending(view).into_iter().find(|it| it.job.number == number).unwrap();
+    (reason.code, reason.why)
 }

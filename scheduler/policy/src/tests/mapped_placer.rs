@@ -34,8 +34,8 @@ fn propose(nodes: Vec<NodeView>, job: &PendingJob) -> Result<Proposal, Shortage>
 /// The nodes of a placement by number, each with its devices by position.
 fn placed_on(placement: &Placement) -> Vec<(u128, Vec<String>)> {
     let device = |id: &DeviceId| id.0.replace("gpu-", "");
-    let seat = |part: &RankPlacement| (part.node.0.as_u128(), part.devices.iter().map(device).collect());
-    placement.parts.iter().map(seat).collect()
+    let place = |part: &RankPlacement| (part.node.0.as_u128(), part.devices.iter().map(device).collect());
+    placement.parts.iter().map(place).collect()
 }
 
 fn at(demand: Demand, nodes: Vec<NodeView>) -> Vec<(u128, Vec<String>)> {

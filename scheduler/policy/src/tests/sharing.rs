@@ -223,7 +223,7 @@ fn memory_released_by_a_preempted_neighbor_is_not_that_of_other_programs() {
 
 #[test]
 fn a_forecast_counts_neither_devices_out_of_service_nor_more_ranks_than_the_limit() {
-    let prospects = |jobs: u64| {
+    let reasons = |jobs: u64| {
         (1..=jobs).map(|number| PendingReason {
             job: JobId::new(number),
             code: ReasonCode::WaitingForDevices,
@@ -234,7 +234,7 @@ fn a_forecast_counts_neither_devices_out_of_service_nor_more_ranks_than_the_limi
     };
     let waits = |demand, count: u64, nodes| {
         let view = view(nodes, jobs(vec![demand; count as usize]));
-        let expected = forecast(&view, prospects(count).collect());
+        let expected = forecast(&view, reasons(count).collect());
         let secs = |at: cohabit_types::Time| at.since(view.now).as_micros() / 1_000_000;
         expected.into_iter().map(|it| it.starts_at.map(secs)).collect::<Vec<_>>()
     };

@@ -32,12 +32,12 @@ fn every_key_sets_its_option() {
 
 #[test]
 fn an_error_says_what_is_wrong_and_what_is_allowed() {
-    let complaint = |key, value| set(&[(key, value)]).unwrap_err();
-    assert_eq!(complaint("theta", "0.9"), "theta is '0.9': use a number of at least 1, or inf");
-    assert_eq!(complaint("delta", "nan"), "delta is 'nan': use a number of at least 0, or inf");
-    assert_eq!(complaint("tau", "-1"), "tau is '-1': use a number of seconds, or none");
-    assert_eq!(complaint("queue", "lifo"), "queue is 'lifo': use greedy or strict");
+    let refuse = |key, value| set(&[(key, value)]).unwrap_err();
+    assert_eq!(refuse("theta", "0.9"), "theta is '0.9': use a number of at least 1, or inf");
+    assert_eq!(refuse("delta", "nan"), "delta is 'nan': use a number of at least 0, or inf");
+    assert_eq!(refuse("tau", "-1"), "tau is '-1': use a number of seconds, or none");
+    assert_eq!(refuse("queue", "lifo"), "queue is 'lifo': use greedy or strict");
     assert!(
-        complaint("speed", "1").starts_with("a-srpt has no parameter 'speed': use one of theta, delta, tau")
+        refuse("speed", "1").starts_with("a-srpt has no parameter 'speed': use one of theta, delta, tau")
     );
 }

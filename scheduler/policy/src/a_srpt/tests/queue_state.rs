@@ -75,7 +75,7 @@ proptest! {
                 let plan = policy.plan(&view);
                 prop_assert!(plan.wake.is_none_or(|at| at > view.now));
                 for action in plan.actions {
-                    let Action::Place { job, .. } = action else { panic!("nobody is stopped") };
+                    let Action::Place { job, .. } = action else { panic!("no job is stopped") };
                     prop_assert!(view.pending.contains_key(&job));
                 }
                 let reasons = policy.explain_pending(&view).into_iter();

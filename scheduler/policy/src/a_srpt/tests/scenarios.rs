@@ -348,10 +348,10 @@ fn the_reason_of_a_delay_says_why_and_until_when() {
     policy.learn(&view, &view.as_changes());
     let plan = policy.plan(&view);
     assert!(plan.actions.is_empty());
-    let prospect = policy.explain_pending(&view).remove(0);
-    assert_eq!(prospect.not_before, plan.wake);
+    let reason = policy.explain_pending(&view).remove(0);
+    assert_eq!(reason.not_before, plan.wake);
     assert_eq!(
-        (prospect.code, prospect.why.as_str()),
+        (reason.code, reason.why.as_str()),
         (
             ReasonCode::WaitingForDevices,
             "waits for a faster placement: an iteration would take 1.63 times the best now. Starts anyway in \

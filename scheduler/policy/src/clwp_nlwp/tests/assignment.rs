@@ -19,15 +19,15 @@ fn problem(switches: &[usize], edges: &[(usize, usize, f64)], tasks: usize) -> A
         partners[*other].push((*one, *bytes));
     }
     let link = |one: usize, other: usize| if switches[one] == switches[other] { NEAR } else { FAR };
-    let sites = 0..switches.len();
+    let devices = 0..switches.len();
     AssignmentProblem {
         partners,
-        homes: vec![0; tasks],
+        task_nodes: vec![0; tasks],
         across: CrossNodeSwaps::Nodes,
-        own: vec![vec![1.0; sites.len()]; tasks],
-        hurt: vec![0.0; sites.len()],
-        nodes: vec![0; sites.len()],
-        links: sites.clone().map(|one| sites.clone().map(|other| link(one, other)).collect()).collect(),
+        own: vec![vec![1.0; devices.len()]; tasks],
+        hurt: vec![0.0; devices.len()],
+        nodes: vec![0; devices.len()],
+        links: devices.clone().map(|one| devices.clone().map(|other| link(one, other)).collect()).collect(),
         weights: EQUAL,
     }
 }
@@ -46,9 +46,9 @@ fn the_cost_of_three_tasks_is_as_worked_out_by_hand() {
 #[test]
 fn tasks_that_communicate_share_a_switch_where_interference_is_equal() {
     let chatty = problem(&[0, 1, 1], &[(0, 1, 100.0)], 2);
-    let mut sites = chatty.solve();
-    sites.sort_unstable();
-    assert_eq!(sites, [1, 2]);
+    let mut devices = chatty.solve();
+    devices.sort_unstable();
+    assert_eq!(devices, [1, 2]);
     assert_eq!(problem(&[0, 1, 1], &[], 2).solve(), [0, 1]);
 }
 
@@ -62,16 +62,16 @@ fn neighbors_that_would_lose_more_than_communication_saves_are_spared() {
     assert_eq!(sorted(problem.solve()), [0, 1]);
 }
 
-fn sorted(mut sites: Vec<usize>) -> Vec<usize> {
-    sites.sort_unstable();
-    sites
+fn sorted(mut devices: Vec<usize>) -> Vec<usize> {
+    devices.sort_unstable();
+    devices
 }
 
 #[test]
 fn each_node_keeps_as_many_tasks_as_it_was_given() {
     let mut problem = problem(&[0, 0, 1, 1], &[(0, 2, 100.0), (1, 3, 100.0)], 4);
-    (problem.homes, problem.nodes) = (vec![0, 0, 1, 1], vec![0, 0, 1, 1]);
-    let nodes = |sites: Vec<usize>| sites.into_iter().map(|site| site / 2).collect::<Vec<_>>();
+    (problem.task_nodes, problem.nodes) = (vec![0, 0, 1, 1], vec![0, 0, 1, 1]);
+    let nodes = |devices: Vec<usize>| devices.into_iter().map(|device| device / 2).collect::<Vec<_>>();
     let exchanged = nodes(problem.solve());
     assert_eq!((exchanged[0], exchanged[1]), (exchanged[2], exchanged[3]));
     assert_ne!(exchanged[0], exchanged[1]);
@@ -81,13 +81,13 @@ fn each_node_keeps_as_many_tasks_as_it_was_given() {
 
 /// The least cost of all assignments.
 fn least(problem: &AssignmentProblem, chosen: &mut Vec<usize>) -> f64 {
-    if chosen.len() == problem.homes.len() {
+    if chosen.len() == problem.task_nodes.len() {
         return problem.cost(chosen);
     }
     let mut best = f64::INFINITY;
-    for site in 0..problem.nodes.len() {
-        if !chosen.contains(&site) {
-            chosen.push(site);
+    for device in 0..problem.nodes.len() {
+        if !chosen.contains(&device) {
+            chosen.push(device);
             best = best.min(least(problem, chosen));
             chosen.pop();
         }
@@ -125,7 +125,7 @@ fn the_answer_is_near_the_best_of_all_assignments() {
             let solve = problem.solve();
             let mut distinct = sorted(solve.clone());
             distinct.dedup();
-            assert_eq!(distinct.len(), problem.homes.len(), "a device for each task");
+            assert_eq!(distinct.len(), problem.task_nodes.len(), "a device for each task");
             assert_eq!(problem.solve(), solve, "the same problem has the same answer");
             problem.cost(&solve) / least(&problem, &mut Vec::new())
         })

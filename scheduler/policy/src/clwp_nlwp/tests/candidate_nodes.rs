@@ -67,7 +67,7 @@ fn weighted_by_all_slots_crowded_nodes_cost_more() {
 
 #[test]
 fn a_load_counts_how_much_jobs_use_of_the_same_resources() {
-    let load = ClwpNlwpOptions { likeness: SimilarityMeasure::Load, mu: 0.0, ..ClwpNlwpOptions::default() };
+    let load = ClwpNlwpOptions { similarity: SimilarityMeasure::Load, mu: 0.0, ..ClwpNlwpOptions::default() };
     are(load, [(2, 0.0), (0, 0.4 / 1.2), (1, 1.0)]);
 }
 

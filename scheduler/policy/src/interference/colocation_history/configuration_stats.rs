@@ -33,13 +33,13 @@ const PRIOR_SECONDS: f64 = 2.0;
 const MIN_UNCERTAINTY: f64 = 0.03;
 
 impl ConfigurationStats {
-    pub(super) fn note(&mut self, lived: &ObservedSample) {
-        let seconds = lived.length.as_secs_f64();
-        self.step.add(-lived.rate.ln(), seconds);
-        if let Some(utilisation) = lived.utilisation.filter(|it| it.is_finite()) {
+    pub(super) fn note(&mut self, sample: &ObservedSample) {
+        let seconds = sample.length.as_secs_f64();
+        self.step.add(-sample.rate.ln(), seconds);
+        if let Some(utilisation) = sample.utilisation.filter(|it| it.is_finite()) {
             self.utilisation.add(utilisation.clamp(0.0, 1.0), seconds);
         }
-        self.memory = self.memory.into_iter().chain(lived.memory).reduce(f64::max);
+        self.memory = self.memory.into_iter().chain(sample.memory).reduce(f64::max);
     }
 
     /// The slowdown against the same configuration alone, as a factor of at least 1, and the standard

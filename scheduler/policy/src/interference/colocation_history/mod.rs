@@ -54,14 +54,14 @@ const NEXT_BEST: [SharingStrategy; 3] =
 
 impl ColocationHistory {
     /// Adds a sample, unless it is too short, or a job on the device has no name.
-    pub fn note(&mut self, lived: &ObservedSample) {
-        if lived.is_informative() {
-            let set = lived.set();
+    pub fn note(&mut self, sample: &ObservedSample) {
+        if sample.is_informative() {
+            let set = sample.set();
             let history = match self.sets.entry(SetKey::of(&set)) {
                 Entry::Occupied(known) => known.into_mut(),
                 Entry::Vacant(new) => new.insert(SetHistory::new(set)),
             };
-            history.note(lived);
+            history.note(sample);
             self.evict_oldest();
         }
     }
@@ -94,7 +94,7 @@ impl ColocationHistory {
         if history.set.members.len() < 2 {
             return None;
         }
-        let mut lived = ObservedSet {
+        let mut sample = ObservedSet {
             measured: MeasuredSet {
                 set: ColocationSet { members: Vec::new(), ..history.set.clone() },
                 outcome: SetOutcome::Ran(Vec::new()),
@@ -109,12 +109,12 @@ impl ColocationHistory {
             let alone = self.alone(&history.set.gpu, history.set.sharing, &configuration)?;
             let (slowdown, uncertainty) = together.beside(alone);
             observed.push(MeasuredMember { slowdown, memory: together.memory(), utilisation: None });
-            lived.uncertainty.push(uncertainty);
+            sample.uncertainty.push(uncertainty);
             let member = SetMember { solo: alone.solo(&member.solo), ..member.clone() };
-            lived.measured.set.members.push(member);
+            sample.measured.set.members.push(member);
         }
-        lived.measured.outcome = SetOutcome::Ran(observed);
-        Some(lived)
+        sample.measured.outcome = SetOutcome::Ran(observed);
+        Some(sample)
     }
 
     /// What a configuration did alone on the GPU, with this way of sharing or else with another.
@@ -146,9 +146,9 @@ impl SetHistory {
         SetHistory { set, stats: BTreeMap::new(), last: Time::EPOCH }
     }
 
-    fn note(&mut self, lived: &ObservedSample) {
-        self.last = self.last.max(lived.until);
-        self.stats.entry(lived.member.configuration()).or_default().note(lived);
+    fn note(&mut self, sample: &ObservedSample) {
+        self.last = self.last.max(sample.until);
+        self.stats.entry(sample.member.configuration()).or_default().note(sample);
     }
 }
 

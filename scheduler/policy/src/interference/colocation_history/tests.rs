@@ -24,9 +24,9 @@ fn minute(until: u64, rate: f64, model: &str, neighbours: &[&str]) -> ObservedSa
     }
 }
 
-fn experience(lived: &[ObservedSample]) -> ColocationHistory {
+fn experience(sample: &[ObservedSample]) -> ColocationHistory {
     let mut all = ColocationHistory::default();
-    lived.iter().for_each(|it| all.note(it));
+    sample.iter().for_each(|it| all.note(it));
     all
 }
 
@@ -47,13 +47,13 @@ fn slowdowns(set: &ObservedSet) -> Vec<f64> {
 
 #[test]
 fn a_pair_is_known_once_both_were_seen_together_and_alone() {
-    let lived = pair();
-    for missing in 0..lived.len() {
+    let sample = pair();
+    for missing in 0..sample.len() {
         let others: Vec<ObservedSample> =
-            lived.iter().enumerate().filter(|(at, _)| *at != missing).map(|(_, it)| it.clone()).collect();
+            sample.iter().enumerate().filter(|(at, _)| *at != missing).map(|(_, it)| it.clone()).collect();
         assert_eq!(experience(&others).sets(), [], "without stretch {missing}");
     }
-    let sets = experience(&lived).sets();
+    let sets = experience(&sample).sets();
     let [set] = &sets[..] else { panic!("{sets:?}") };
     assert_eq!(slowdowns(set), [1.25, 2.0]);
     assert_eq!(set.measured.set.sharing, Some(SharingStrategy::Mps));
@@ -64,13 +64,13 @@ fn a_pair_is_known_once_both_were_seen_together_and_alone() {
 
 #[test]
 fn measurements_alone_may_come_from_another_way_of_sharing() {
-    let mut lived = pair();
-    for alone in &mut lived[..2] {
+    let mut sample = pair();
+    for alone in &mut sample[..2] {
         alone.sharing = SharingStrategy::Exclusive;
     }
-    assert_eq!(slowdowns(&experience(&lived).sets()[0]), [1.25, 2.0]);
+    assert_eq!(slowdowns(&experience(&sample).sets()[0]), [1.25, 2.0]);
     let closer = minute(5, 16.0, "a", &[]);
-    assert_eq!(slowdowns(&experience(&[lived, vec![closer]].concat()).sets()[0]), [2.0, 2.0]);
+    assert_eq!(slowdowns(&experience(&[sample, vec![closer]].concat()).sets()[0]), [2.0, 2.0]);
 }
 
 #[test]
@@ -90,7 +90,7 @@ fn uninformative_samples_are_ignored() {
 
 #[test]
 fn members_of_one_configuration_are_the_same_and_a_speedup_is_no_slowdown() {
-    let lived = [
+    let sample = [
         minute(1, 10.0, "a", &[]),
         minute(2, 8.0, "a", &["a"]),
         minute(2, 8.0, "a", &["a"]),
@@ -99,7 +99,7 @@ fn members_of_one_configuration_are_the_same_and_a_speedup_is_no_slowdown() {
         minute(4, 9.0, "c", &["b"]),
         minute(5, 9.0, "c", &[]),
     ];
-    let sets = experience(&lived).sets();
+    let sets = experience(&sample).sets();
     assert_eq!(sets.iter().map(slowdowns).collect::<Vec<_>>(), [[1.25; 2], [1.0, 1.0]]);
 }
 
@@ -124,8 +124,8 @@ fn frequent_and_steady_samples_are_more_certain() {
 fn a_program_that_was_changed_is_noticed() {
     let mut all = experience(&(0..600).map(|at| minute(at, 10.0, "a", &[])).collect::<Vec<_>>());
     let rate = |all: &ColocationHistory| {
-        let book = all.solos(&SoloMetricsTable::default());
-        book.find(&GpuKind::named("v100"), &member("a").configuration()).unwrap().1.rate.unwrap()
+        let table = all.solos(&SoloMetricsTable::default());
+        table.find(&GpuKind::named("v100"), &member("a").configuration()).unwrap().1.rate.unwrap()
     };
     assert_eq!(rate(&all).round(), 10.0);
     (600..720).for_each(|at| all.note(&minute(at, 40.0, "a", &[])));
@@ -137,9 +137,9 @@ fn a_sample_counts_the_same_in_one_piece_as_in_many() {
     let before = minute(0, 20.0, "a", &[]);
     let whole = ObservedSample { length: Span::from_secs(3_600), ..minute(60, 10.0, "a", &[]) };
     let pieces = (1..=60).map(|at| minute(at, 10.0, "a", &[]));
-    let [whole, pieces] = [vec![whole], pieces.collect::<Vec<_>>()].map(|lived| {
-        let book = experience(&[vec![before.clone()], lived].concat()).solos(&SoloMetricsTable::default());
-        book.find(&GpuKind::named("v100"), &member("a").configuration()).unwrap().1.rate.unwrap()
+    let [whole, pieces] = [vec![whole], pieces.collect::<Vec<_>>()].map(|sample| {
+        let table = experience(&[vec![before.clone()], sample].concat()).solos(&SoloMetricsTable::default());
+        table.find(&GpuKind::named("v100"), &member("a").configuration()).unwrap().1.rate.unwrap()
     });
     assert!((whole - pieces).abs() < 1e-9 && whole > 10.0, "{whole} {pieces}");
 }
@@ -157,8 +157,8 @@ fn observations_win_over_measurements_from_elsewhere() {
     for (model, rate) in [("a", 99.0), ("z", 7.0)] {
         beside.insert(v100.clone(), member(model).configuration(), measured(rate));
     }
-    let book = experience(&pair()).solos(&beside);
-    let solo = |model| book.find(&v100, &member(model).configuration()).unwrap().1.clone();
+    let table = experience(&pair()).solos(&beside);
+    let solo = |model| table.find(&v100, &member(model).configuration()).unwrap().1.clone();
     let own = solo("a");
     assert_eq!((own.rate.unwrap().round(), own.memory, own.utilisation), (10.0, Some(4e9), Some(0.5)));
     assert_eq!(own.others["smact"], 0.7, "what no stretch tells");

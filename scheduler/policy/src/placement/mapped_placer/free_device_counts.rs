@@ -40,13 +40,13 @@ impl FreeDeviceCounts {
     /// Counts the nodes at these positions again.
     pub(super) fn recount(&mut self, nodes: &[NodeView], changed: &[usize]) {
         for (demand, counts) in &mut self.counts {
-            changed.iter().for_each(|position| counts[*position] = room(&nodes[*position], demand));
+            changed.iter().for_each(|position| counts[*position] = count_fitting(&nodes[*position], demand));
         }
     }
 
     /// The count of each of these nodes.
     pub(super) fn of(&mut self, demand: &Demand, nodes: &[NodeView]) -> Cow<'_, [u32]> {
-        let count = || nodes.iter().map(|node| room(node, demand)).collect::<Vec<u32>>();
+        let count = || nodes.iter().map(|node| count_fitting(node, demand)).collect::<Vec<u32>>();
         if self.trust == ChangeTracking::None {
             return Cow::Owned(count());
         }
@@ -60,6 +60,6 @@ impl FreeDeviceCounts {
 }
 
 /// How many devices of the node fit the demand.
-pub(super) fn room(node: &NodeView, demand: &Demand) -> u32 {
+pub(super) fn count_fitting(node: &NodeView, demand: &Demand) -> u32 {
     node.roomy_devices(demand).unwrap_or(0)
 }

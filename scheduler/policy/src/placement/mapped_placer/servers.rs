@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use cohabit_types::{Bandwidth, Demand, NodeId};
 
-use super::free_device_counts::{ChangeTracking, FreeDeviceCounts, room};
+use super::free_device_counts::{ChangeTracking, FreeDeviceCounts, count_fitting};
 use crate::mapping::Server;
 use crate::{ClusterChange, FreeNodes, NodeView, ViewChange};
 
@@ -36,7 +36,7 @@ pub(super) struct Servers {
     /// The node of each server.
     nodes: Vec<NodeId>,
     /// How many devices of each fit a demand.
-    rooms: FreeDeviceCounts,
+    free_counts: FreeDeviceCounts,
     news: StaleNodes,
 }
 
@@ -55,7 +55,7 @@ impl Servers {
             links,
             list: Vec::new(),
             nodes: Vec::new(),
-            rooms: FreeDeviceCounts::new(),
+            free_counts: FreeDeviceCounts::new(),
             news: StaleNodes::Unknown,
         }
     }
@@ -79,10 +79,10 @@ impl Servers {
     pub(super) fn refresh(&mut self, nodes: &[NodeView]) -> ClusterChange {
         let news = std::mem::replace(&mut self.news, StaleNodes::Unknown);
         if let Some(changed) = self.changed(&news, nodes) {
-            self.rooms.recount(nodes, &changed);
+            self.free_counts.recount(nodes, &changed);
             return ClusterChange::Same;
         }
-        self.rooms.forget(if matches!(news, StaleNodes::Nodes(_)) {
+        self.free_counts.forget(if matches!(news, StaleNodes::Nodes(_)) {
             ChangeTracking::Kept
         } else {
             ChangeTracking::None
@@ -104,11 +104,13 @@ impl Servers {
     /// The servers, each with as many free devices as fit the demand; 0 where that is fewer than `least`.
     pub(super) fn with_room(&mut self, demand: &Demand, least: u32, free: &FreeNodes<'_>) -> &[Server] {
         let enough = |devices: u32| if devices >= least { devices } else { 0 };
-        for (server, devices) in self.list.iter_mut().zip(self.rooms.of(demand, free.untouched()).iter()) {
+        for (server, devices) in
+            self.list.iter_mut().zip(self.free_counts.of(demand, free.untouched()).iter())
+        {
             server.free = enough(*devices);
         }
         for (position, node) in free.touched() {
-            self.list[position].free = enough(room(node, demand));
+            self.list[position].free = enough(count_fitting(node, demand));
         }
         &self.list
     }

@@ -11,14 +11,14 @@ use crate::{FreeNodes, NodeView};
 /// One device on each of the demanded nodes: the fullest device that the share fits; only room on the node
 /// for a demand without devices.
 pub(super) fn on_fullest(demand: &Demand, free: &FreeNodes<'_>) -> Option<Placement> {
-    let seat = |(position, node)| {
+    let device = |(position, node)| {
         let (left, devices) = tightest_device(demand, node)?;
         Some((left, position, node.part(demand, devices)))
     };
-    let mut seats: Vec<_> = free.nodes().enumerate().filter_map(seat).collect();
-    seats.sort_by_key(|(left, position, _)| (*left, *position));
-    seats.truncate(demand.nodes as usize);
-    let parts: Vec<RankPlacement> = seats.into_iter().map(|(_, _, part)| part).collect();
+    let mut devices: Vec<_> = free.nodes().enumerate().filter_map(device).collect();
+    devices.sort_by_key(|(left, position, _)| (*left, *position));
+    devices.truncate(demand.nodes as usize);
+    let parts: Vec<RankPlacement> = devices.into_iter().map(|(_, _, part)| part).collect();
     (parts.len() == demand.nodes as usize).then_some(Placement { parts })
 }
 
