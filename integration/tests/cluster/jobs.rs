@@ -53,7 +53,7 @@ fn jobs_run_side_by_side_on_the_slots_there_are_and_the_rest_wait() {
         (Some("PENDING"), Some("waiting_for_devices"))
     );
     let explained = cluster.ok(&["explain", &jobs[2]]);
-    assert!(explained.contains("needs 1 whole device"), "{explained}");
+    assert!(explained.contains("Needs 1 free GPU"), "{explained}");
     std::fs::write(&go, "").unwrap();
     for job in &jobs {
         assert_eq!(cluster.end(job)["state"], "COMPLETED");

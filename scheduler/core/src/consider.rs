@@ -39,13 +39,13 @@ impl Head {
     /// What the policy said of an imagined job, in words that people know.
     pub fn considered(&self, imagined: &DryRunJob, thought: &DryRunResult) -> DryRun {
         let own = |it: &&ColocationSlowdown| it.job == imagined.job.id;
-        let neighbours = thought.company.iter().filter(|it| !own(it));
+        let neighbours = thought.with_job.iter().filter(|it| !own(it));
         DryRun {
             place: thought.place.as_ref().ok().map(|proposal| self.dry_run_placement(&proposal.placement)),
             reason: imagined.reason(thought),
             predicted: imagined.predicted(thought),
-            company: thought.company.iter().find(own).cloned(),
-            neighbours: neighbours.map(|then| self.dry_run_neighbor(then, &thought.present)).collect(),
+            company: thought.with_job.iter().find(own).cloned(),
+            neighbours: neighbours.map(|then| self.dry_run_neighbor(then, &thought.current)).collect(),
         }
     }
 
@@ -75,7 +75,7 @@ impl DryRunJob {
     /// Where it would start at once, if it would.
     fn start<'t>(&self, thought: &'t DryRunResult) -> Option<&'t Proposal> {
         let at_once = |expected: &JobForecast| expected.starts_at.is_some_and(|at| at <= self.now);
-        let its_turn = self.too_early.is_none() && thought.expected.as_ref().is_none_or(at_once);
+        let its_turn = self.too_early.is_none() && thought.forecast.as_ref().is_none_or(at_once);
         thought.place.as_ref().ok().filter(|_| its_turn)
     }
 
@@ -83,7 +83,7 @@ impl DryRunJob {
         if let Some(why) = &self.too_early {
             return why.clone();
         }
-        match (self.start(thought), &thought.expected, &thought.place) {
+        match (self.start(thought), &thought.forecast, &thought.place) {
             (Some(Proposal { why, .. }), ..) if why.is_empty() => "it would start at once".to_owned(),
             (Some(Proposal { why, .. }), ..) => format!("it would start at once: {why}"),
             (None, Some(expected), _) => expected.why.clone(),
@@ -94,9 +94,9 @@ impl DryRunJob {
 
     fn predicted(&self, thought: &DryRunResult) -> JobPrediction {
         let estimate = self.job.traits.estimate.as_ref();
-        let expected = thought.expected.as_ref();
+        let expected = thought.forecast.as_ref();
         let runtime = estimate.and_then(|it| it.runtime).or_else(|| expected?.runtime);
-        let company = thought.company.iter().find(|it| it.job == self.job.id);
+        let company = thought.with_job.iter().find(|it| it.job == self.job.id);
         let colocation_slowdown =
             thought.place.as_ref().ok().and_then(|proposal| proposal.colocation_slowdown);
         let (starts_at, ends_at) = self.times(thought, runtime);
@@ -116,7 +116,7 @@ impl DryRunJob {
             let there = |alone: Span| Span::from_secs_f64(alone.as_secs_f64() * slowdown);
             return (Some(self.now), runtime.map(|alone| self.now + there(alone)));
         }
-        let expected = thought.expected.as_ref().filter(|_| self.too_early.is_none());
+        let expected = thought.forecast.as_ref().filter(|_| self.too_early.is_none());
         let later = expected.filter(|it| it.starts_at.is_some_and(|at| at > self.now));
         (later.and_then(|it| it.starts_at), later.and_then(|it| it.ends_at))
     }

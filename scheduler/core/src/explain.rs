@@ -102,14 +102,14 @@ impl Head {
             let again = trouble.paused_until?.since(now);
             Some(format!("; {} had no room ({}) and is tried again in {again}", node.name, trouble.what))
         });
-        format!("no worker is connected that takes jobs{}", paused.unwrap_or_default())
+        format!("no connected worker accepts jobs{}", paused.unwrap_or_default())
     }
 
     fn turn_reason(&self, id: JobId) -> (ReasonCode, String) {
         match self.ahead_of(id) {
-            0 => (ReasonCode::WaitingForTurn, "it is next in line".into()),
-            1 => (ReasonCode::WaitingForTurn, "1 job is ahead of it in the queue".into()),
-            ahead => (ReasonCode::WaitingForTurn, format!("{ahead} jobs are ahead of it in the queue")),
+            0 => (ReasonCode::WaitingForTurn, "first in the queue".into()),
+            1 => (ReasonCode::WaitingForTurn, "1 job is ahead in the queue".into()),
+            ahead => (ReasonCode::WaitingForTurn, format!("{ahead} jobs are ahead in the queue")),
         }
     }
 

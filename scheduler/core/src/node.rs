@@ -274,7 +274,7 @@ impl DeviceUse {
                     DeviceSharing::Unenforced(_) => SharingMode::Unenforced,
                     DeviceSharing::Alone(_) => SharingMode::Exclusive,
                 },
-                places_free: is_limited.then_some(places),
+                ranks_free: is_limited.then_some(places),
                 reserve: if is_limited { limits.reserve } else { Bytes::ZERO },
             },
             foreign_memory: *foreign_memory,

@@ -55,7 +55,7 @@ fn finished(record: &JobRecord) -> Option<CompletedRun> {
     let attempt = record.latest()?;
     let ended_at = attempt.ended_at?;
     Some(CompletedRun {
-        features: JobFeatures::recorded(record),
+        features: JobFeatures::from_record(record),
         ended_at,
         runtime: ended_at.since(attempt.started_at),
         iterations: record.progress.as_ref().map(|progress| progress.step),

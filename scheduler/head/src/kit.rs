@@ -4,7 +4,7 @@ pub(crate) mod cluster;
 
 use std::path::PathBuf;
 
-use cohabit_policy::{Action, Plan, Policy, View, first_come_first_served};
+use cohabit_policy::{Action, Plan, View, first_come_first_served};
 use cohabit_scheduler_core::{Config, Event, Head};
 use cohabit_types::{
     AttemptRecord, Bytes, ClientRequestId, ColocationSample, Demand, Device, DeviceId, DeviceKind,

@@ -112,7 +112,7 @@ impl Bench {
     fn decide(&mut self, which: usize) -> Duration {
         let job = self.job(which);
         let before = Instant::now();
-        let decided = self.policy.consider(&self.view, &job);
+        let decided = self.policy.dry_run(&self.view, &job);
         let took = before.elapsed();
         std::hint::black_box(decided).ok();
         took

@@ -48,7 +48,7 @@ enum Mix {
 
 fn main() {
     println!(
-        "| what | devices | jobs waiting | of them in the queue | first plan, ms | p50, us | p99, us | most, us |"
+        "| what | devices | jobs waiting | in the queue | first plan, ms | p50, us | p99, us | most, us |"
     );
     println!("|---|---|---|---|---|---|---|---|");
     for (devices, jobs, plans, mix) in ROWS {
@@ -155,7 +155,7 @@ impl Bench {
     }
 
     fn start(&mut self, action: Action) {
-        let Action::Place { job, placement, .. } = action else { panic!("a-srpt stops nobody") };
+        let Action::Place { job, placement, .. } = action else { panic!("a-srpt stops no job") };
         let job = self.view.pending[&job].clone();
         self.book(&placement, |free| free.take(&job.demand, &placement));
         let change = ViewChange::Running(RunningJob {

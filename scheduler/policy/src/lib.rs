@@ -1,40 +1,40 @@
 //! Cohabit's scheduling policies: what a policy sees, what it answers, and the policies themselves.
 //!
-//! A policy is a pure function of the changes that it was told: no clock, no randomness of its own, no I/O. The
-//! same code runs in the simulator and in the live head. A plan is only a proposal: the head checks every action
-//! against its own state and drops what no longer fits.
+//! A policy is a pure function of the changes that it was told: no clock, no randomness of its own, no I/O.
+//! The same code runs in the simulator and in the live head. A plan is only a proposal: the head checks
+//! every action against its own state and drops what no longer fits.
 //!
 //! # Map
 //!
 //! | Folder or file | What is in it |
 //! |---|---|
 //! | [`policy.rs`](Policy), [`plan.rs`](Plan) | the trait of all policies, and what they answer |
-//! | `view/` | what a policy sees: nodes, devices, jobs; whether a demand fits a device or a node, and what is short |
-//! | `placement/` | choosing devices for one job: the `Placer` trait, job profiles, job classes, first fit, the mapped placer |
+//! | `view/` | nodes, devices and jobs as a policy sees them; whether a demand fits, and what is short |
+//! | `placement/` | choosing devices for one job: `Placer`, profiles, job classes, first fit, mapped placer |
 //! | `mapping/` | a parallel job as a graph, its replicas on servers, and the time of one iteration |
-//! | `queue/` | pending jobs in order, by class; a policy made of an order, a placer and a discipline; reservations |
-//! | `sharing/` | choosing a GPU that other jobs use: the shared placer and its simple choosers; `multi_stage/` estimates |
+//! | `queue/` | pending jobs in order; a policy made of an order, a placer and a discipline; reservations |
+//! | `sharing/` | choosing a GPU that other jobs use: shared placer, simple choosers, multi-stage estimates |
 //! | [`interference`] | how much jobs on one GPU slow each other down: types, predictors, observations |
 //! | `forecast/` | what people ask: expected starts, slowdowns of co-located jobs, runtime estimators |
-//! | `baselines/` | preemptive policies and job orders to compare with: LAS, SRTF, shortest and smallest first |
+//! | `baselines/` | policies to compare with: LAS, SRTF, shortest and smallest first |
 //! | `a_srpt/`, `isacpp/`, `clwp_nlwp/` | one folder for each paper, each with a README |
 //! | `hybrid/` | the default: A-SRPT's order of jobs and interference-aware sharing of GPUs |
 //! | `policies/` | policies by name, and their parameters |
 //!
 //! # Where to start reading
 //!
-//! `policy.rs`, then `view/cluster_view.rs` and `plan.rs`: the whole contract. `queue/queue_policy.rs` is the
-//! simplest complete policy; `placement/first_fit.rs` the simplest placer. `policies/mod.rs` shows what each
-//! name stands for.
+//! `policy.rs`, then `view/cluster_view.rs` and `plan.rs`: the whole contract. `queue/queue_policy.rs` is
+//! the simplest complete policy; `placement/first_fit.rs` the simplest placer. `policies/mod.rs` shows what
+//! each name stands for.
 //!
 //! # How to add a policy
 //!
-//! 1. If it only orders jobs differently, implement `JobOrder` (see `baselines/shortest_first.rs`). If it only
-//!    chooses devices differently, implement `Placer` (see `placement/first_fit.rs`) or, for GPUs that are shared,
-//!    `DeviceChooser` (see `sharing/least_loaded.rs`). `QueuePolicy` joins an order and a placer. Anything else
-//!    implements [`Policy`] itself, in a folder of its own with a README.
-//! 2. Give it a name: add one to `POLICY_NAMES` and a line to `parse_name` in `policies/mod.rs`. The tests in
-//!    `tests/policies.rs` then run it on random clusters and check that its plans fit.
+//! 1. If it only orders jobs differently, implement `JobOrder` (see `baselines/shortest_first.rs`). If it
+//!    only chooses devices differently, implement `Placer` (see `placement/first_fit.rs`) or, for GPUs that
+//!    are shared, `DeviceChooser` (see `sharing/least_loaded.rs`). `QueuePolicy` joins an order and a
+//!    placer. Anything else implements [`Policy`] itself, in a folder of its own with a README.
+//! 2. Give it a name: add one to `POLICY_NAMES` and a line to `parse_name` in `policies/mod.rs`. The tests
+//!    in `tests/policies.rs` then run it on random clusters and check that its plans fit.
 //! 3. Say what it is in docs/OPERATIONS.md, and compare it: `cohabit simulate --policy NAME,fifo`.
 #![warn(missing_docs)]
 

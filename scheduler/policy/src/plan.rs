@@ -1,57 +1,57 @@
-//! What a policy answers: to the head, actions; to people who ask, prospects.
+//! What a policy answers: actions for the head, reasons for people who ask why a job waits.
 
 use cohabit_types::{JobId, Placement, ReasonCode, Slowdown, Span, Time};
 use serde::{Deserialize, Serialize};
 
-/// The answer to a view. Actions are checked and applied in order.
+/// The answer to a view. The head checks the actions in order and applies those that still fit.
 #[derive(Debug, Default, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Plan {
-    /// What to do.
+    /// The actions, in order.
     pub actions: Vec<Action>,
-    /// When the policy wants to be asked again even if nothing happens.
+    /// When the policy wants to be asked again even if nothing changes.
     pub wake: Option<Time>,
 }
 
-/// One thing to do.
+/// One action.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Action {
     /// Start a pending job.
     Place {
-        /// Which.
+        /// The job.
         job: JobId,
-        /// Where.
+        /// Its devices and, where we launch its ranks, which rank gets which.
         placement: Placement,
-        /// How long it is expected to run there, where there is ground for it.
+        /// Its expected runtime on these devices; `None` without an estimate.
         #[serde(default)]
         runtime: Option<Span>,
-        /// How many times as long as alone it is expected to take there for its neighbours' sake; nothing
-        /// where the policy does not look at that.
+        /// Its expected slowdown by the jobs that share its devices; `None` where the policy does not
+        /// predict any.
         #[serde(default)]
         slowdown: Option<Slowdown>,
-        /// Why there and now, for the job's story; may be empty.
+        /// Why it starts now and there, for the job's history; may be empty.
         why: String,
     },
     /// Stop a running job by its stop sequence and queue it again.
     Preempt {
-        /// Which.
+        /// The job.
         job: JobId,
-        /// Why, for the job's story.
+        /// Why, for the job's history.
         why: String,
     },
 }
 
-/// What a pending job has to expect. Nobody but people asks for it, so it costs a plan nothing.
+/// Why a pending job waits. It is computed only when a person asks, so it costs a plan nothing.
 #[derive(Debug, Clone, PartialEq)]
 pub struct PendingReason {
-    /// Which job.
+    /// The job.
     pub job: JobId,
-    /// Why it waits, for programs.
+    /// The reason code, for programs.
     pub code: ReasonCode,
-    /// Why it waits: a sentence with numbers, without its full stop.
+    /// The reason as a sentence with numbers, without a full stop at its end.
     pub why: String,
-    /// The policy will not start it before then, even if there is room.
+    /// The policy does not start the job before then, even if resources are free.
     pub not_before: Option<Time>,
-    /// How long it is expected to run once it starts.
+    /// Its expected runtime once it starts.
     pub runtime: Option<Span>,
 }

@@ -5,29 +5,30 @@ use crate::{PendingJob, PendingReason, Plan, Proposal, Shortage, View, ViewChang
 
 /// Decides which job starts when and where.
 ///
-/// A policy may keep books of its own, led by the changes it is told; they are never saved. After a restart
-/// of the head a new policy is told of everything that lives as changes, so those must be enough to go on.
+/// A policy may keep state of its own, built from the changes that it is told; that state is never saved.
+/// After a restart of the head a new policy is told about everything that is alive as changes, and those
+/// must be enough to continue.
 pub trait Policy: Send {
-    /// Takes note of changes, in their order; they are in the view already.
+    /// Updates the policy's state by these changes, in order; the view contains them already.
     fn learn(&mut self, view: &View, changes: &[ViewChange]);
 
-    /// Answers a view, all changes of which it was told. Must not depend on anything but the views and
-    /// changes it was given.
+    /// Plans for a view whose changes the policy was told. The answer must depend on nothing but views and
+    /// changes.
     fn plan(&mut self, view: &View) -> Plan;
 
-    /// What the pending jobs of a view have to expect, all changes of which it was told, in the order in
-    /// which they may start.
+    /// Why each pending job waits, in the order in which the jobs may start. The policy was told all changes
+    /// of the view.
     fn explain_pending(&mut self, view: &View) -> Vec<PendingReason>;
 
-    /// Where a job would go if its turn were now: one that waits, or one that is only thought of, of which
-    /// nothing is kept.
+    /// Where a job would go if it were its turn now: a pending job, or one that is not submitted and leaves
+    /// no trace.
     ///
     /// # Errors
-    /// Why it would have to wait for a place.
-    fn consider(&mut self, view: &View, job: &PendingJob) -> Result<Proposal, Shortage>;
+    /// The resource that is short.
+    fn dry_run(&mut self, view: &View, job: &PendingJob) -> Result<Proposal, Shortage>;
 
-    /// Goes by this knowledge of interference from now on, if it goes by any. Plans may depend on it too.
-    fn set_interference(&mut self, knowledge: &InterferenceContext) {
-        let _ = knowledge;
+    /// Uses this knowledge of interference from now on, if the policy uses any. Plans may depend on it.
+    fn set_interference(&mut self, context: &InterferenceContext) {
+        let _ = context;
     }
 }

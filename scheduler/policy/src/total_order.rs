@@ -1,7 +1,8 @@
 //! A total order for optional numbers and for columns of numbers, so that records which hold floating-point
 //! values can be keys that are compared by value.
 //!
-//! Numbers are compared bit by bit in the order of IEEE 754's `totalOrder`: a NaN equals itself, -0 is below 0.
+//! Numbers are compared bit by bit in the order of IEEE 754's `totalOrder`: a NaN equals itself, -0 is below
+//! 0.
 
 use std::cmp::Ordering;
 use std::collections::BTreeMap;

@@ -85,7 +85,7 @@ impl ForestFit {
 
 impl Estimator for Forest {
     fn estimate(&self, job: &JobFeatures) -> Option<Estimate> {
-        let Some(runtime) = self.runtime.expected(job) else { return job.told() };
+        let Some(runtime) = self.runtime.expected(job) else { return job.user_estimate() };
         let learned = || self.iterations.expected(job).map(|it| it.value.round().max(1.0) as u64);
         Some(Estimate {
             iterations: job.iterations.or_else(learned),

@@ -35,7 +35,7 @@ impl Estimator for GroupMean {
             Some(sums) => (sums, format!("jobs of '{}' by {}", job.group, job.user)),
             None => (&self.all, "jobs".to_owned()),
         };
-        let Some(runtime) = sums.runtime.value() else { return job.told() };
+        let Some(runtime) = sums.runtime.value() else { return job.user_estimate() };
         Some(Estimate {
             iterations: job.iterations.or_else(|| Some(sums.iterations.value()?.round().max(1.0) as u64)),
             runtime: Some(Span::from_secs_f64(runtime)),

@@ -28,7 +28,7 @@ type PastRun = (Span, Option<u64>);
 
 impl Estimator for RecentMedian {
     fn estimate(&self, job: &JobFeatures) -> Option<Estimate> {
-        let Some(past) = self.past.get(&key(job)) else { return job.told() };
+        let Some(past) = self.past.get(&key(job)) else { return job.user_estimate() };
         let steps: Vec<u64> = past.iter().filter_map(|(_, iterations)| *iterations).collect();
         Some(Estimate {
             iterations: job.iterations.or_else(|| median(steps)),

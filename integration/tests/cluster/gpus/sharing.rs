@@ -66,7 +66,7 @@ fn no_more_than_three_jobs_share_a_gpu() {
     let fourth = gpus.submit_endless(&small);
     until("the fourth says why it waits", || {
         let explained = gpus.cluster.ok(&["explain", &fourth]);
-        explained.contains("no more may")
+        explained.contains("room for one more rank")
     });
     gpus.cluster.ok(&["cancel", &running[0]]);
     gpus.until_steps(&fourth, 1);

@@ -46,13 +46,13 @@ fn considered(test: &TestHead, submit: Submit) -> DryRun {
     let mut policy = parse_policy("first-fit-sharing").unwrap();
     policy.learn(&view, &view.as_changes());
     foresight.learn(&view, &view.as_changes());
-    let place = policy.consider(&view, &imagined.job);
-    let company = place.as_ref().map(|it| foresight.with(&view, &imagined.job, &it.placement));
+    let place = policy.dry_run(&view, &imagined.job);
+    let with_job = place.as_ref().map(|it| foresight.report_with(&view, &imagined.job, &it.placement));
     let thought = DryRunResult {
-        company: company.unwrap_or_default(),
-        present: foresight.beside(&view),
+        with_job: with_job.unwrap_or_default(),
+        current: foresight.report_current(&view),
         place,
-        expected: expected(&view, &imagined.job),
+        forecast: expected(&view, &imagined.job),
     };
     test.head.considered(&imagined, &thought)
 }
@@ -137,7 +137,7 @@ fn who_has_no_place_is_told_why_and_when_it_may_start() {
     assert_eq!((told.place, told.company, told.neighbours), (None, None, vec![]));
     let later = |secs| Some(test.now + Span::from_secs(secs));
     assert_eq!((told.predicted.starts_at, told.predicted.ends_at), (later(100), later(200)));
-    let sentence = "it needs 1 whole device(s) on a node and the most that are free on one is 0";
+    let sentence = "needs 1 free GPU on one node; the best node has 0 free";
     assert!(told.reason.starts_with(sentence), "{}", told.reason);
 }
 

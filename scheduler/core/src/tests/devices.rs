@@ -189,7 +189,7 @@ fn a_device_out_of_service_gets_no_jobs_until_it_is_well() {
         let id = test.submit(gpus(1));
         let record = test.record(id);
         assert_eq!((record.state, record.reason_code), (JobState::Pending, ReasonCode::WaitingForDevices));
-        assert!(record.reason.contains("1 device(s) there are out of service"), "{}", record.reason);
+        assert!(record.reason.contains("1 GPU there is out of service"), "{}", record.reason);
         assert_eq!(test.head.node_records()[0].devices[0].device.condition.health, health);
         condition(&mut test, 0, healthy(Health::Well));
         assert_eq!(test.state(id), JobState::Running);
@@ -217,7 +217,7 @@ fn no_more_than_three_share_a_device_and_the_fourth_is_told() {
     let jobs: Vec<JobId> = (0..4).map(|_| test.submit(part(100))).collect();
     assert_eq!(test.record(jobs[0]).sharing_with, jobs[1..3]);
     let record = test.record(jobs[3]);
-    let sentence = "3 ranks share each GPU already, and no more may; it is next in line";
+    let sentence = "needs a GPU with room for one more rank; each already runs 3, the limit. First in the queue";
     assert_eq!((record.reason_code, record.reason.as_str()), (ReasonCode::WaitingForDevices, sentence));
 }
 

@@ -32,7 +32,7 @@ fn jobs_wait_in_line_until_a_device_is_free() {
     assert_eq!(test.record(second).reason_code, ReasonCode::WaitingForDevices);
     assert_eq!(
         test.record(second).reason,
-        "it needs 1 whole device(s) on a node and the most that are free on one is 0; it is next in line"
+        "needs 1 free GPU on one node; the best node has 0 free. First in the queue"
     );
     test.ended(first.attempt(1).rank(0), Outcome::Exited(0), None);
     assert_eq!(test.state(second), JobState::Running);
@@ -247,7 +247,7 @@ fn explanations_are_sentences_with_numbers() {
       ],
       [
         "Job 3 is PENDING and has been waiting for 1 min 30 s since it was submitted.",
-        "It needs 1 whole device(s) on a node and the most that are free on one is 0; 1 job is ahead of it in the queue. (waiting_for_devices)",
+        "Needs 1 free GPU on one node; the best node has 0 free. 1 job is ahead in the queue. (waiting_for_devices)",
         "1 job(s) run."
       ]
     ]

@@ -187,7 +187,7 @@ fn a_gang_starts_all_or_none_and_breaks_as_a_whole() {
     let blocker = test.submit(gpus(1));
     let gang = test.submit(JobSpec { demand, ..command() });
     assert_eq!(test.state(gang), JobState::Pending);
-    assert!(test.record(gang).reason.starts_with("it needs 2 nodes at once and 1 have room"));
+    assert!(test.record(gang).reason.starts_with("needs 2 nodes at the same time; 1 node has enough free"));
     test.effects();
     test.ended(blocker.attempt(1).rank(0), Outcome::Exited(0), None);
     let runs = test.runs();

@@ -43,7 +43,7 @@ impl Policy for ScriptedPolicy {
         }
     }
 
-    fn consider(&mut self, _: &View, _: &PendingJob) -> Result<Proposal, Shortage> {
+    fn dry_run(&mut self, _: &View, _: &PendingJob) -> Result<Proposal, Shortage> {
         unreachable!("nobody asks")
     }
 }

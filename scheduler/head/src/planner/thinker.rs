@@ -83,17 +83,17 @@ impl PlannerThread {
 
     fn forecast_jobs(&mut self) -> Forecasts {
         let prospects = self.policy.explain_pending(&self.view);
-        Forecasts { expected: forecast(&self.view, prospects), company: self.foresight.beside(&self.view) }
+        Forecasts { expected: forecast(&self.view, prospects), company: self.foresight.report_current(&self.view) }
     }
 
     fn consider(&mut self, job: &PendingJob) -> DryRunResult {
-        let place = self.policy.consider(&self.view, job);
+        let place = self.policy.dry_run(&self.view, job);
         let company = match &place {
-            Ok(proposal) => self.foresight.with(&self.view, job, &proposal.placement),
+            Ok(proposal) => self.foresight.report_with(&self.view, job, &proposal.placement),
             Err(_) => Vec::new(),
         };
-        let present = self.foresight.beside(&self.view);
-        DryRunResult { place, company, present, expected: self.forecast_of(job) }
+        let present = self.foresight.report_current(&self.view);
+        DryRunResult { place, with_job: company, current: present, forecast: self.forecast_of(job) }
     }
 
     /// What the job has to expect behind those that wait. A policy of its own is asked: in the books of the

@@ -67,7 +67,7 @@ async fn a_job_that_is_thought_of_is_refused_or_waits_as_it_would_if_it_were_sub
     let head = sharing().await;
     let client = head.admin().await;
     let told = consider(&client, half()).await;
-    assert_eq!((told.place, told.reason.as_str()), (None, "no worker is connected that takes jobs"));
+    assert_eq!((told.place, told.reason.as_str()), (None, "no connected worker accepts jobs"));
     let _worker = head.worker(1, vec![]).await;
     let large = JobSpec { demand: Demand { gpus: GpuRequest::Whole(3), ..Demand::default() }, ..spec() };
     let answer = client.query(Query::Consider(Box::new(large))).await.unwrap();

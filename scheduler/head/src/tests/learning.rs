@@ -32,7 +32,7 @@ impl Policy for ReportingPolicy {
         fifo_plan(view)
     }
 
-    fn consider(&mut self, _: &View, _: &PendingJob) -> Result<Proposal, Shortage> {
+    fn dry_run(&mut self, _: &View, _: &PendingJob) -> Result<Proposal, Shortage> {
         unreachable!("nobody asks")
     }
 

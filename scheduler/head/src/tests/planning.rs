@@ -26,7 +26,7 @@ impl Policy for Hanging {
         Plan::default()
     }
 
-    fn consider(&mut self, _: &View, _: &PendingJob) -> Result<Proposal, Shortage> {
+    fn dry_run(&mut self, _: &View, _: &PendingJob) -> Result<Proposal, Shortage> {
         unreachable!("nobody asks")
     }
 }
@@ -54,7 +54,7 @@ impl Policy for PanicsOnce {
         fifo_plan(view)
     }
 
-    fn consider(&mut self, _: &View, _: &PendingJob) -> Result<Proposal, Shortage> {
+    fn dry_run(&mut self, _: &View, _: &PendingJob) -> Result<Proposal, Shortage> {
         unreachable!("nobody asks")
     }
 }

@@ -1,4 +1,5 @@
-//! What the devices in service have to give, led by the changes: no plan has to look at all of them.
+//! The total and the free capacity of the devices in service, kept by the changes, so that no plan has to
+//! look at all nodes.
 
 use std::collections::BTreeMap;
 
@@ -13,7 +14,7 @@ pub(super) struct Capacity {
     all: Devices,
 }
 
-/// Devices in service, and what nobody has taken of them, in thousandths of a device.
+/// Devices in service and the free part of them, in thousandths of a device.
 #[derive(Debug, Clone, Copy, Default)]
 struct Devices {
     whole: u64,
@@ -21,7 +22,7 @@ struct Devices {
 }
 
 impl Capacity {
-    /// Takes over what changed.
+    /// Updates the capacity by these changes.
     pub(super) fn learn(&mut self, changes: &[ViewChange]) {
         for change in changes {
             match change {
@@ -39,12 +40,12 @@ impl Capacity {
         }
     }
 
-    /// All devices together, in thousandths of one.
+    /// All devices together, in thousandths of a device.
     pub(super) const fn whole(&self) -> u64 {
         self.all.whole
     }
 
-    /// What nobody has taken of them.
+    /// The free part of them, in thousandths of a device.
     pub(super) const fn free(&self) -> u64 {
         self.all.free
     }

@@ -1,21 +1,22 @@
-//! How long a job holds out for a better place, and how long it lets others pass: both in proportion to what
-//! is at stake for it.
+//! How long a job waits for a better placement, and how long it lets other jobs pass: both in proportion to
+//! what it stands to lose.
 //!
-//! Only jobs to which their place matters hold out, and only until the wait has cost as much as the slower
-//! place would (rent or buy). Whoever holds out holds no devices and blocks nobody. No state, no places.
+//! Only jobs that are sensitive to their placement wait, and only until the wait has cost as much as the
+//! slower placement would (the ski-rental, or rent-or-buy, rule). A waiting job holds no devices and blocks
+//! no other. The rule has no state and looks at no nodes.
 
 use cohabit_types::{Span, Time};
 
 use super::ASrptOptions;
 use crate::Profile;
 
-/// A place slower than the best by less than this is as good as the best.
+/// A placement that is slower by less than this factor counts as the best.
 const NEGLIGIBLE: f64 = 1.0 + 1e-9;
 
-/// A job that waited this many times longer than is usual may have been passed for too long.
+/// A job that has waited this many times the usual wait may be starving.
 const UNUSUAL: u64 = 3;
 
-/// The rule of holding out, with its numbers.
+/// The rule, with its parameters.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct DelayRule {
     theta: f64,
@@ -28,8 +29,8 @@ impl DelayRule {
         DelayRule { theta: options.theta, delta: options.delta, tau: options.tau }
     }
 
-    /// Until when a job that waits since `queued_at` holds out for a place that is better than one slower
-    /// than the best by the factor `slowdown`; nothing where it takes the place at once.
+    /// Until when a job that has been queued since `queued_at` waits instead of taking a placement with this
+    /// slowdown; `None` where it takes it at once.
     pub(super) fn ends_at(&self, profile: &Profile, queued_at: Time, slowdown: f64) -> Option<Time> {
         let matters = profile.sensitivity() > self.theta && slowdown > NEGLIGIBLE;
         matters.then(|| {
@@ -38,20 +39,20 @@ impl DelayRule {
         })
     }
 
-    /// Until when it waits for a device of its own instead of joining others on one, where that makes it and
-    /// them so much later together: no longer than to join them would have cost.
+    /// Until when a job waits for a device of its own instead of sharing one, where sharing would delay it
+    /// and its neighbors by `delay` in sum: no longer than sharing would have cost.
     pub(super) const fn own_device_deadline(queued_at: Time, delay: Span) -> Time {
         Time::from_micros(queued_at.as_micros().saturating_add(delay.as_micros()))
     }
 
-    /// The longest a job ever holds out.
+    /// The longest time for which a job ever waits for a better placement.
     fn allowance(&self, profile: &Profile) -> Span {
         let allowance = times(profile.runtime, self.delta);
         self.tau.map_or(allowance, |tau| allowance.min(tau))
     }
 
-    /// How long a job lets others pass where jobs usually wait for so long. At least its own runtime, so that
-    /// a short allowance does not turn every wait into a barrier.
+    /// How long a job lets other jobs pass, given the usual wait. At least its own runtime, so that a short
+    /// allowance does not turn every wait into a barrier.
     pub(super) fn tolerance(&self, profile: &Profile, usual_wait: Span) -> Span {
         self.allowance(profile).max(profile.runtime).max(usual_wait * UNUSUAL)
     }

@@ -1,8 +1,9 @@
-//! Until when all jobs of a class hold out, so that a plan need not ask each of them again.
+//! Until when all jobs of a class wait for a better placement, so that a plan need not ask each of them
+//! again.
 //!
-//! How slow a place is takes few values for a class, and comes back with every plan in which nothing changed
-//! for it. For each the earliest end of anybody's patience is remembered, or a moment before it, never one
-//! after it.
+//! For one class the best available slowdown takes few values, and the same one comes back with every plan
+//! in which nothing changed for the class. For each slowdown the earliest moment at which a job of the class
+//! stops waiting is remembered, or an earlier one, never a later one.
 
 use std::collections::BTreeMap;
 
@@ -11,42 +12,42 @@ use cohabit_types::Time;
 use super::delay_rule::DelayRule;
 use crate::{ClassId, ClassKey, Profile};
 
-/// Slowdowns that are remembered for a class.
+/// Slowdowns that are remembered for one class.
 const MAX_SLOWDOWNS: usize = 16;
 
-/// Classes that are remembered.
+/// Classes that are remembered; then all are forgotten.
 const MAX_CLASSES: usize = 4_096;
 
 /// What is remembered of all classes.
 #[derive(Debug, Clone)]
 pub(super) struct DelayedJobs {
-    patience: DelayRule,
-    /// The slowdowns by which each class was tried last, and until when nobody takes a place as slow as that.
+    delay_rule: DelayRule,
+    /// The slowdowns by which each class was tried last, and until when no job of it takes such a placement.
     classes: BTreeMap<ClassKey, Vec<(f64, Time)>>,
 }
 
 impl DelayedJobs {
-    pub(super) const fn new(patience: DelayRule) -> DelayedJobs {
-        DelayedJobs { patience, classes: BTreeMap::new() }
+    pub(super) const fn new(delay_rule: DelayRule) -> DelayedJobs {
+        DelayedJobs { delay_rule, classes: BTreeMap::new() }
     }
 
-    /// Until when no job of a class takes a place as slow as that, as far as is known.
+    /// Until when no job of a class takes a placement with this slowdown, where known.
     pub(super) fn delayed_until(&self, class_key: &ClassKey, slowdown: f64) -> Option<Time> {
         let known = self.classes.get(class_key)?.iter().find(|(known, _)| *known == slowdown);
         known.map(|(_, until)| *until)
     }
 
-    /// A job waits in the queue since then.
+    /// Counts a job that has been queued since `queued_at`.
     pub(super) fn record_waiting(&mut self, class_key: &ClassKey, profile: &Profile, queued_at: Time) {
         for (slowdown, until) in self.classes.get_mut(class_key).into_iter().flatten() {
-            let own = self.patience.ends_at(profile, queued_at, *slowdown).unwrap_or(queued_at);
+            let own = self.delay_rule.ends_at(profile, queued_at, *slowdown).unwrap_or(queued_at);
             *until = own.min(*until);
         }
     }
 
-    /// All jobs of the classes that were looked at hold out.
-    pub(super) fn record_scans(&mut self, looks: ClassScans) {
-        let whole = looks.0.into_values().filter(|look| look.kind == ScanExtent::Whole);
+    /// Remembers the classes of which all jobs were scanned and wait.
+    pub(super) fn record_scans(&mut self, scans: ClassScans) {
+        let whole = scans.0.into_values().filter(|scan| scan.kind == ScanExtent::Whole);
         for ClassScan { class_key, slowdown, until, .. } in whole {
             if self.classes.len() == MAX_CLASSES && !self.classes.contains_key(&class_key) {
                 self.classes.clear();
@@ -59,16 +60,16 @@ impl DelayedJobs {
     }
 }
 
-/// The classes that one plan looks at, job by job.
+/// The classes that one plan scans job by job.
 #[derive(Debug, Default)]
 pub(super) struct ClassScans(BTreeMap<ClassId, ClassScan>);
 
 #[derive(Debug)]
 struct ClassScan {
     class_key: ClassKey,
-    /// Of the place by which the last job was tried.
+    /// Of the placement by which the last job was tried.
     slowdown: f64,
-    /// When the first of the jobs loses its patience.
+    /// When the first of the jobs stops waiting.
     until: Time,
     kind: ScanExtent,
 }
@@ -80,27 +81,27 @@ enum ScanExtent {
 }
 
 impl ClassScans {
-    /// Whether a job of the class was looked at.
+    /// Whether a job of the class was scanned.
     pub(super) fn has(&self, class: ClassId) -> bool {
         self.0.contains_key(&class)
     }
 
-    /// A job holds out until then. Patience lasts the longer the slower a place is, so where places only get
-    /// slower the earliest end found is none too late for the last of them.
+    /// Records that a job waits until then. A job waits the longer the slower the placement is, so while
+    /// placements only become slower, the earliest end found so far is not too late for the last one.
     pub(super) fn note(&mut self, class: ClassId, class_key: &ClassKey, slowdown: f64, until: Time) {
         let new = || ClassScan { class_key: class_key.clone(), slowdown, until, kind: ScanExtent::Whole };
-        let look = self.0.entry(class).or_insert_with(new);
-        if slowdown < look.slowdown {
-            look.kind = ScanExtent::Partial;
+        let scan = self.0.entry(class).or_insert_with(new);
+        if slowdown < scan.slowdown {
+            scan.kind = ScanExtent::Partial;
         }
-        look.slowdown = slowdown;
-        look.until = look.until.min(until);
+        scan.slowdown = slowdown;
+        scan.until = scan.until.min(until);
     }
 
-    /// The rest of the class is not looked at.
+    /// Records that the rest of the class is not scanned.
     pub(super) fn cut_short(&mut self, class: ClassId) {
-        if let Some(look) = self.0.get_mut(&class) {
-            look.kind = ScanExtent::Partial;
+        if let Some(scan) = self.0.get_mut(&class) {
+            scan.kind = ScanExtent::Partial;
         }
     }
 }

@@ -1,7 +1,8 @@
-//! When devices come free for a job that had better wait for one of its own than join others.
+//! When devices become free, for a job that may rather wait for one of its own than share.
 //!
-//! For one plan: jobs that wait longer already come first, and each class of them counts with all its jobs,
-//! so that where many wait nobody is told to wait for what others will take. No plan may rest on more.
+//! It serves one plan. Jobs that wait longer are served first, and each class of them counts with all its
+//! jobs, so that no job waits for a device that others will take. Plans must not depend on these times being
+//! right.
 
 use std::collections::BTreeMap;
 
@@ -10,41 +11,41 @@ use cohabit_types::{DeviceId, NodeId, Time};
 use crate::View;
 use crate::queue::expected_ends::ExpectedEnds;
 
-/// Devices that come free are looked for up to this many.
+/// The number of releases that are looked up.
 const MAX_RELEASES: usize = 64;
 
-/// Devices that come free, and those who want them.
+/// Devices that become free, and how many of them are claimed.
 #[derive(Debug, Default)]
 pub(super) struct ExpectedReleases {
-    /// When the next ones come free, in order; found when first asked for.
+    /// When the next ones become free, in order; found at the first question.
     at: Option<Vec<Time>>,
-    /// How many are wanted by those whose turn came before.
+    /// How many of them earlier jobs want.
     claimed: u64,
 }
 
 impl ExpectedReleases {
-    /// So many devices are wanted by jobs that go on waiting.
+    /// Counts devices that waiting jobs want.
     pub(super) const fn claim(&mut self, devices: u64) {
         self.claimed = self.claimed.saturating_add(devices);
     }
 
-    /// When a device comes free that nobody wants yet, as far as is known.
+    /// When the first device becomes free that no earlier job wants, where known.
     pub(super) fn next(&mut self, view: &View, ends: &mut ExpectedEnds) -> Option<Time> {
         let position = usize::try_from(self.claimed).ok()?;
-        let at = self.at.get_or_insert_with(|| vacancies(view, ends));
+        let at = self.at.get_or_insert_with(|| list_releases(view, ends));
         at.get(position).copied()
     }
 }
 
-/// When each of the next devices has lost the last of its jobs.
-fn vacancies(view: &View, ends: &mut ExpectedEnds) -> Vec<Time> {
+/// When each of the next devices loses its last job.
+fn list_releases(view: &View, ends: &mut ExpectedEnds) -> Vec<Time> {
     let mut left: BTreeMap<(NodeId, &DeviceId), usize> = BTreeMap::new();
     for node in &view.nodes {
         for device in node.devices.iter().filter(|device| device.is_in_service()) {
             left.insert((node.id, &device.id), device.residents.len());
         }
     }
-    let mut vacancies = Vec::new();
+    let mut releases = Vec::new();
     for (at, job) in ends.after(view.now) {
         let Some(running) = view.running.get(&job) else { continue };
         for part in &running.placement.parts {
@@ -52,13 +53,13 @@ fn vacancies(view: &View, ends: &mut ExpectedEnds) -> Vec<Time> {
                 let Some(residents) = left.get_mut(&(part.node, device)) else { continue };
                 *residents = residents.saturating_sub(1);
                 if *residents == 0 {
-                    vacancies.push(at);
+                    releases.push(at);
                 }
             }
         }
-        if vacancies.len() >= MAX_RELEASES {
+        if releases.len() >= MAX_RELEASES {
             break;
         }
     }
-    vacancies
+    releases
 }

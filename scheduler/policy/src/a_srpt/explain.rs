@@ -1,4 +1,4 @@
-//! What people read about a decision of A-SRPT: short sentences with spans and numbers, without full stops.
+//! The sentences about decisions of A-SRPT: short, with times and numbers, without a full stop at the end.
 //!
 //! Nothing is decided here.
 
@@ -12,13 +12,13 @@ use crate::Proposal;
 /// Why a job starts now and there.
 pub(super) fn explain_start(now: Time, entry: &Entry, proposal: &Proposal) -> String {
     let turn = match entry.turn_at {
-        None => "devices were idle before its virtual turn".to_owned(),
+        None => "GPUs were idle before its virtual turn".to_owned(),
         Some(at) => {
             let came =
                 format!("its virtual turn came {} after it could first run", at.since(entry.arrived_at));
             match now.since(entry.queued_at) {
                 Span::ZERO => came,
-                wait => format!("{came}, and it waited {wait} for room"),
+                wait => format!("{came}, then it waited {wait} for resources"),
             }
         }
     };
@@ -28,7 +28,7 @@ pub(super) fn explain_start(now: Time, entry: &Entry, proposal: &Proposal) -> St
     }
 }
 
-/// Why a job does not start though there is room.
+/// Why a job does not start although it fits.
 pub(super) fn explain_delay(now: Time, until: Time, what: DelayReason, proposal: &Proposal) -> String {
     match what {
         DelayReason::BetterPlace => explain_better_place_delay(now, until, proposal),
@@ -40,33 +40,36 @@ fn explain_own_device_delay(now: Time, until: Time, at: Time, proposal: &Proposa
     let slowdown = proposal.slowdown;
     let (comes, delay) = (at.since(now), proposal.delay);
     format!(
-        "beside others it would take {slowdown:.2} times as long as alone, and with them be later by {delay} \
-         together; a device of its own is expected in {comes}, so it waits; it joins them anyway in {}",
+        "waits for a GPU of its own, expected in {comes}: sharing one now would slow it down by a factor of \
+         {slowdown:.2} and delay the jobs there by {delay} in sum. Shares one anyway in {}",
         until.since(now)
     )
 }
 
 fn explain_better_place_delay(now: Time, until: Time, proposal: &Proposal) -> String {
     let slowdown = proposal.slowdown;
-    let price = format!("it holds out for a better place: here an iteration takes {slowdown:.2} x the best");
+    let price =
+        format!("waits for a faster placement: an iteration would take {slowdown:.2} times the best now");
     match until {
-        Time::NEVER => format!("{price}; it takes such a place only once its virtual turn has come"),
-        until => format!("{price}; it starts anyway in {}", until.since(now)),
+        Time::NEVER => format!("{price}. Accepts such a placement only after its virtual turn"),
+        until => format!("{price}. Starts anyway in {}", until.since(now)),
     }
 }
 
-/// What a job waits for whose virtual turn has not come.
+/// Why a job waits whose virtual turn has not come.
 pub(super) fn explain_turn(now: Time, task: &VirtualJob, turn_at: Option<Time>, ahead: usize) -> String {
     let micros = task.left.div_ceil(u128::from(Share::WHOLE.0));
     let left = Span::from_micros(u64::try_from(micros).unwrap_or(u64::MAX));
     let order = match ahead {
-        0 => "no job goes before it".to_owned(),
-        1 => "1 job with less left goes before it".to_owned(),
-        _ => format!("{ahead} jobs with less left go before it"),
+        0 => "no job is ahead".to_owned(),
+        1 => "1 job with less left is ahead".to_owned(),
+        _ => format!("{ahead} jobs with less left are ahead"),
     };
     let turn = match turn_at {
-        Some(at) => format!("in {} if no smaller job arrives", at.since(now)),
-        None => "once a worker is connected that takes jobs".to_owned(),
+        Some(at) => format!("its turn comes in {} if no smaller job arrives", at.since(now)),
+        None => "its turn comes once a worker accepts jobs".to_owned(),
     };
-    format!("on the virtual machine {left} of one device are left of it and {order}: its turn comes {turn}")
+    format!(
+        "waits for its virtual turn: {left} of GPU time are left on the virtual machine and {order}; {turn}"
+    )
 }

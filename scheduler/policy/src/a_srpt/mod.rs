@@ -1,8 +1,10 @@
-//! A-SRPT: shortest remaining processing time on a virtual machine guides when each job starts, and jobs that
-//! suffer from a bad place may hold out for a better one.
+//! A-SRPT: shortest remaining processing time on a virtual machine decides when each job starts, and jobs
+//! that are sensitive to their placement may wait for a better one.
 //!
-//! The README beside this file says which properties are wanted, what of this is the paper's and what is
-//! inferred, and where each is tested. Choosing devices is not done here: that is a [`crate::Placer`].
+//! Start with `policy.rs`, which makes a plan; `queue_state.rs` keeps the jobs, `virtual_srpt_machine.rs` is
+//! the paper's instance A1, `round.rs` decides about one job, `delay_rule.rs` is the waiting rule. The
+//! README in this folder lists the properties that are wanted, which parts are the paper's and which are
+//! inferred, and where each is tested. Devices are chosen by a [`crate::Placer`].
 
 mod capacity;
 mod delay_rule;

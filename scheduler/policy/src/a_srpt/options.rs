@@ -1,7 +1,6 @@
-//! The switches of A-SRPT, and how users write them.
+//! The options of A-SRPT, and how users write them.
 //!
-//! Which of them are the paper's and which are inferred is in the folder's README. Nothing here decides about
-//! a job.
+//! The folder's README says which of them are the paper's and which are inferred.
 
 use std::str::FromStr;
 
@@ -9,32 +8,31 @@ use cohabit_types::Span;
 
 use crate::mapping::Toggle;
 
-/// How A-SRPT plans. The defaults are what schedules best by measurement: the folder's README says why.
+/// How A-SRPT plans. The defaults schedule best by measurement: see the folder's README.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct ASrptOptions {
-    /// A job whose worst place is slower than its best by more than this factor may hold out for a better
+    /// A job whose worst placement is slower than its best by more than this factor may wait for a better
     /// one (`theta`, at least 1).
     pub(crate) theta: f64,
-    /// It holds out no longer than this many times its shortest runtime (`delta`).
+    /// It waits at most this many times its shortest runtime (`delta`).
     pub(crate) delta: f64,
-    /// Nor longer than this (`tau`).
+    /// And at most this long (`tau`).
     pub(crate) tau: Option<Span>,
-    /// What becomes of the jobs behind one that has no room.
+    /// What happens to the jobs behind one that does not fit.
     pub(crate) queue_mode: QueueMode,
-    /// What the queue is ordered by once a job's virtual turn has come.
+    /// The order of jobs whose virtual turn has come.
     pub(crate) queue_order: QueueOrder,
-    /// What becomes of the others once a job was passed for too long; strict queues need nothing of it.
+    /// What happens to other jobs once one is starving; a strict queue needs no barrier.
     pub(crate) starvation_barrier: StarvationBarrier,
     /// Whether a job may start before its virtual turn if devices are idle.
     pub(crate) eager_start: Toggle,
-    /// Which iteration time the virtual machine takes for a job's own.
+    /// Which iteration time the virtual machine uses.
     pub(crate) virtual_alpha: VirtualAlpha,
-    /// Whether the virtual machine says whose turn it is; without it the shortest expected runtime goes
-    /// first.
+    /// Whether the virtual machine is used; without it, the shortest expected runtime goes first.
     pub(crate) virtual_machine: Toggle,
 }
 
-/// What becomes of the jobs behind one that has no room.
+/// What happens to the jobs behind one that does not fit.
 #[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum QueueMode {
     /// They may pass.
@@ -44,38 +42,38 @@ pub(crate) enum QueueMode {
     Strict,
 }
 
-/// What becomes of others once a job was passed for too long.
+/// What happens to other jobs once one is starving.
 #[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum StarvationBarrier {
-    /// Nothing: it may be passed for ever.
+    /// Nothing: jobs may pass it for ever.
     #[default]
     Off,
-    /// Room is reserved for it: only those may pass that are expected to end before it is due, or to leave
-    /// it.
+    /// Resources are reserved for it: only jobs that are expected to end before the reservation, or to leave
+    /// it intact, may pass.
     Reserve,
-    /// Nobody passes any more.
+    /// No job passes it.
     Block,
 }
 
-/// What jobs are ordered by whose virtual turn has come.
+/// The order of jobs whose virtual turn has come.
 #[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum QueueOrder {
-    /// By how long they are expected to run.
+    /// By expected runtime.
     #[default]
     Duration,
-    /// By when it came (`q_i`), as the paper has it.
+    /// By the time of the virtual turn (`q_i`), as in the paper.
     Turn,
 }
 
 /// The iteration time by which the virtual machine measures a job's work.
 #[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum VirtualAlpha {
-    /// That of the mapper's place on the empty cluster.
+    /// That of the mapper's placement on the empty cluster.
     #[default]
     HeavyEdge,
-    /// That of the worst place.
+    /// That of the worst placement.
     Max,
-    /// A bound that no place beats.
+    /// A lower bound for all placements.
     LowerBound,
 }
 
@@ -96,7 +94,7 @@ impl Default for ASrptOptions {
 }
 
 impl ASrptOptions {
-    /// The keys that [`ASrptOptions::set`] takes.
+    /// The keys that [`ASrptOptions::set`] accepts.
     pub(crate) const KEYS: [&'static str; 9] = [
         "theta",
         "delta",
@@ -109,7 +107,7 @@ impl ASrptOptions {
         "virtual-machine",
     ];
 
-    /// Sets one switch as a user writes it: `theta=1.5`.
+    /// Sets one option as a user writes it: `theta=1.5`.
     ///
     /// # Errors
     /// A sentence that says what is wrong and what is allowed.
@@ -129,10 +127,15 @@ impl ASrptOptions {
             "starvation-barrier" => {
                 self.starvation_barrier = one_of(&BARRIERS, key, value)?;
             }
-            "eager-start" => self.eager_start = one_of(&SWITCHES, key, value)?,
+            "eager-start" => self.eager_start = one_of(&Toggle::NAMES, key, value)?,
             "virtual-alpha" => self.virtual_alpha = one_of(&ALPHAS, key, value)?,
-            "virtual-machine" => self.virtual_machine = one_of(&SWITCHES, key, value)?,
-            _ => return Err(format!("a-srpt has no '{key}': use one of {}", ASrptOptions::KEYS.join(", "))),
+            "virtual-machine" => self.virtual_machine = one_of(&Toggle::NAMES, key, value)?,
+            _ => {
+                return Err(format!(
+                    "a-srpt has no parameter '{key}': use one of {}",
+                    ASrptOptions::KEYS.join(", ")
+                ));
+            }
         }
         Ok(())
     }
@@ -143,8 +146,6 @@ const BARRIERS: [(&str, StarvationBarrier); 3] = [
     ("reserve", StarvationBarrier::Reserve),
     ("block", StarvationBarrier::Block),
 ];
-
-const SWITCHES: [(&str, Toggle); 2] = [("on", Toggle::On), ("off", Toggle::Off)];
 
 const ALPHAS: [(&str, VirtualAlpha); 3] = [
     ("heavy-edge", VirtualAlpha::HeavyEdge),

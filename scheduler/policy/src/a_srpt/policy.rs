@@ -1,10 +1,10 @@
-//! A-SRPT: who starts when is guided by a single virtual machine, and who would suffer from a bad place may
-//! hold out for a better one.
+//! A-SRPT: a single virtual machine decides when each job's turn comes, and a job that is sensitive to its
+//! placement may wait for a better one.
 //!
-//! Jobs whose virtual turn has come are tried in the order of the queue, the shortest first unless told
-//! otherwise. One that has no room is passed, or blocks the others; a barrier may keep room for one that was
-//! passed for too long. A plan looks at the jobs that start, at one job of each class that has no room, and
-//! at those that hold out or are refused: never at all that wait.
+//! Jobs whose virtual turn has come are tried in the order of the queue, by default the shortest first. A
+//! job that does not fit is passed, or blocks the others; a barrier may reserve resources for one that is
+//! starving. A plan looks at the jobs that start, at one job of each class that does not fit, and at those
+//! that wait for a better placement or conflict with a reservation: never at all pending jobs.
 
 use cohabit_types::{ReasonCode, Time};
 
@@ -17,35 +17,35 @@ use crate::placement::dry_run;
 use crate::queue::pending_reasons::explain_wait;
 use crate::{PendingJob, PendingReason, Placer, Plan, Policy, Proposal, Shortage, View, ViewChange};
 
-/// The policy. It chooses devices by `P`, whose proposals say how much slower a place is than the best.
+/// The policy. Its placer's proposals say how much slower a placement is than the best one.
 #[derive(Debug, Clone)]
 pub(crate) struct ASrpt<P> {
-    place: P,
+    placer: P,
     rules: Rules,
-    books: QueueState,
+    state: QueueState,
 }
 
 impl<P: Placer> ASrpt<P> {
-    /// A policy with these switches that has seen nothing yet.
+    /// A policy with these options that knows no jobs yet.
     #[must_use]
-    pub(crate) fn new(options: &ASrptOptions, place: P) -> ASrpt<P> {
-        ASrpt { place, rules: Rules::new(options), books: QueueState::new(options) }
+    pub(crate) fn new(options: &ASrptOptions, placer: P) -> ASrpt<P> {
+        ASrpt { placer, rules: Rules::new(options), state: QueueState::new(options) }
     }
 
-    /// When its virtual turn came (`q_i`), for a job that is pending or runs and has had it.
+    /// The virtual turn (`q_i`) of a job that is pending or running, if it has come.
     #[cfg(test)]
     pub(crate) fn turn_at(&self, job: cohabit_types::JobId) -> Option<Time> {
-        self.books.get(job)?.turn_at
+        self.state.get(job)?.turn_at
     }
 
-    /// The jobs in the queue, in its order.
-    fn prospects_in_queue(&mut self, view: &View) -> Vec<PendingReason> {
-        let ASrpt { place, rules, books } = self;
-        let (usual_wait, ends) = (books.waits.median(), &mut books.ends.clone());
-        let mut round = Round::new(rules, place, view, ends, usual_wait, books.capacity.free());
-        let mut prospects = Vec::new();
-        for (ahead, turn) in books.queue.walk().enumerate() {
-            let (job, entry) = (&view.pending[&turn.job], &books[turn.job]);
+    /// The jobs in the queue, in order.
+    fn explain_queued(&mut self, view: &View) -> Vec<PendingReason> {
+        let ASrpt { placer, rules, state } = self;
+        let (usual_wait, ends) = (state.waits.median(), &mut state.ends.clone());
+        let mut round = Round::new(rules, placer, view, ends, usual_wait, state.capacity.free());
+        let mut reasons = Vec::new();
+        for (ahead, turn) in state.queue.walk().enumerate() {
+            let (job, entry) = (&view.pending[&turn.job], &state[turn.job]);
             let offer = round.offer(turn.class, job, entry).clone();
             let waits_for = match offer {
                 Err(shortage) => {
@@ -62,45 +62,46 @@ impl<P: Placer> ASrpt<P> {
                     },
                 },
             };
-            prospects.push(PendingReason { runtime: entry.profile.expected_at(1.0), ..waits_for });
+            reasons.push(PendingReason { runtime: entry.profile.expected_at(1.0), ..waits_for });
         }
-        prospects
+        reasons
     }
 
-    /// The pending jobs whose virtual turn has not come, in the order in which it does if nobody arrives.
-    fn prospects_on_machine(&self, view: &View) -> Vec<PendingReason> {
+    /// The pending jobs whose virtual turn has not come, in the order in which it comes if no other job
+    /// arrives.
+    fn explain_on_machine(&self, view: &View) -> Vec<PendingReason> {
         let waits = |task: &VirtualJob| {
-            view.pending.contains_key(&task.job) && self.books.queue.key(task.job).is_none()
+            view.pending.contains_key(&task.job) && self.state.queue.key(task.job).is_none()
         };
-        let on_machine = self.books.machine.list_completions().enumerate();
-        let prospect = |(ahead, (task, turn_at)): (usize, (VirtualJob, Option<Time>))| PendingReason {
+        let on_machine = self.state.machine.list_completions().enumerate();
+        let reason = |(ahead, (task, turn_at)): (usize, (VirtualJob, Option<Time>))| PendingReason {
             job: task.job,
             code: ReasonCode::WaitingForVirtualTurn,
             why: explain::explain_turn(view.now, &task, turn_at, ahead),
             not_before: turn_at,
-            runtime: self.books[task.job].profile.expected_at(1.0),
+            runtime: self.state[task.job].profile.expected_at(1.0),
         };
-        on_machine.filter(|(_, (task, _))| waits(task)).map(prospect).collect()
+        on_machine.filter(|(_, (task, _))| waits(task)).map(reason).collect()
     }
 }
 
 impl<P: Placer> Policy for ASrpt<P> {
     fn learn(&mut self, view: &View, changes: &[ViewChange]) {
-        self.books.learn(view, changes, &mut self.place);
+        self.state.learn(view, changes, &mut self.placer);
     }
 
     fn plan(&mut self, view: &View) -> Plan {
-        let ASrpt { place, rules, books } = self;
-        books.advance(view, view.now);
-        let mut plan = Plan { wake: books.machine.next_completion(), ..Plan::default() };
-        let mut ends = std::mem::take(&mut books.ends);
-        let (usual_wait, spare) = (books.waits.median(), books.capacity.free());
-        let mut round = Round::new(rules, place, view, &mut ends, usual_wait, spare);
-        let mut walk = books.queue.walk();
+        let ASrpt { placer, rules, state } = self;
+        state.advance(view, view.now);
+        let mut plan = Plan { wake: state.machine.next_completion(), ..Plan::default() };
+        let mut ends = std::mem::take(&mut state.ends);
+        let (usual_wait, free_millis) = (state.waits.median(), state.capacity.free());
+        let mut round = Round::new(rules, placer, view, &mut ends, usual_wait, free_millis);
+        let mut walk = state.queue.walk();
         let mut blocked = false;
         while let Some(turn) = walk.next() {
-            let (job, entry): (_, &Entry) = (&view.pending[&turn.job], &books[turn.job]);
-            match round.judge(turn.class, job, entry, &books.hold_outs) {
+            let (job, entry): (_, &Entry) = (&view.pending[&turn.job], &state[turn.job]);
+            match round.judge(turn.class, job, entry, &state.delayed_jobs) {
                 JobDecision::Start(proposal) => {
                     let why = explain::explain_start(view.now, entry, &proposal);
                     plan.actions.push(Proposal { why, ..proposal }.start(job.id, &entry.profile));
@@ -112,7 +113,7 @@ impl<P: Placer> Policy for ASrpt<P> {
                 }
                 JobDecision::ConflictsWithReservation => {}
                 JobDecision::Pass => {
-                    round.pass(job, books.queue.count_class(turn.class));
+                    round.pass(job, state.queue.count_class(turn.class));
                     walk.close();
                 }
                 JobDecision::Block => {
@@ -121,32 +122,32 @@ impl<P: Placer> Policy for ASrpt<P> {
                 }
             }
         }
-        let looks = round.looks;
-        books.ends = ends;
-        // Whom nobody looked at may be the first to lose patience.
+        let scans = round.scans;
+        state.ends = ends;
+        // After a block, jobs that were not scanned may be the first to stop waiting.
         if !blocked {
-            books.hold_outs.record_scans(looks);
+            state.delayed_jobs.record_scans(scans);
         }
         plan
     }
 
     fn explain_pending(&mut self, view: &View) -> Vec<PendingReason> {
-        self.books.advance(view, view.now);
-        let mut prospects = self.prospects_in_queue(view);
-        prospects.extend(self.prospects_on_machine(view));
-        prospects
+        self.state.advance(view, view.now);
+        let mut reasons = self.explain_queued(view);
+        reasons.extend(self.explain_on_machine(view));
+        reasons
     }
 
-    fn consider(&mut self, view: &View, job: &PendingJob) -> Result<Proposal, Shortage> {
-        dry_run(&mut self.place, view, job)
+    fn dry_run(&mut self, view: &View, job: &PendingJob) -> Result<Proposal, Shortage> {
+        dry_run(&mut self.placer, view, job)
     }
 
-    fn set_interference(&mut self, knowledge: &InterferenceContext) {
-        self.place.set_interference(knowledge);
+    fn set_interference(&mut self, context: &InterferenceContext) {
+        self.placer.set_interference(context);
     }
 }
 
-/// Nobody is to be woken at the end of time.
+/// The end of time is no reason to wake up.
 fn wake_by(plan: &mut Plan, at: Time) {
     let earliest = plan.wake.map_or(at, |wake| wake.min(at));
     plan.wake = Some(earliest).filter(|at| *at < Time::NEVER);

@@ -1,7 +1,7 @@
-//! What A-SRPT remembers of each job, led by the changes it is told: on the virtual machine until its virtual
-//! turn comes, then in the queue until it starts.
+//! What A-SRPT knows of each job, kept by the changes: it is on the virtual machine until its virtual turn
+//! comes, then in the queue until it starts.
 //!
-//! A job that loses its devices goes back to the queue with the turn it had. Nothing is ever decided here.
+//! A job that loses its devices goes back to the queue with the turn that it had. Nothing is decided here.
 
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet};
@@ -31,26 +31,26 @@ pub(super) struct QueueKey {
 /// What jobs of one priority are ordered by; those whose turn has not come go last.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 enum Turn {
-    /// Its virtual turn came then.
+    /// The time of its virtual turn, which has come.
     Came(Time),
-    /// Its virtual turn came, and it is expected to run for so long.
+    /// Its expected runtime; its virtual turn has come.
     Length(Span),
-    /// So much work is left before its virtual turn comes.
+    /// The work that is left before its virtual turn.
     Ahead(u128),
 }
 
-/// What is remembered of a job.
+/// What is known of a job.
 #[derive(Debug, Clone)]
 pub(super) struct Entry {
     /// What is expected of it.
     pub(super) profile: Profile,
-    /// What decides where it may go.
+    /// Its class.
     pub(super) class_key: ClassKey,
-    /// Since when it could have run, when it first became known.
+    /// When it could first have run.
     pub(super) arrived_at: Time,
-    /// When its virtual turn came (`q_i`), if it has.
+    /// The time of its virtual turn (`q_i`), if it has come.
     pub(super) turn_at: Option<Time>,
-    /// Since when it waits in the queue; means nothing before its turn.
+    /// Since when it waits in the queue; meaningless before its turn.
     pub(super) queued_at: Time,
     phase: Phase,
 }
@@ -68,7 +68,7 @@ impl std::ops::Index<JobId> for QueueState {
     }
 }
 
-/// All jobs, and the two orders they pass through.
+/// All jobs, and the two orders through which they pass.
 #[derive(Debug, Clone)]
 pub(super) struct QueueState {
     virtual_alpha: VirtualAlpha,
@@ -79,7 +79,7 @@ pub(super) struct QueueState {
     pub(super) machine: VirtualSrptMachine,
     pub(super) queue: PendingQueue<QueueKey>,
     pub(super) waits: RecentWaits,
-    pub(super) hold_outs: DelayedJobs,
+    pub(super) delayed_jobs: DelayedJobs,
     /// When running jobs are expected to end.
     pub(super) ends: ExpectedEnds,
     entries: BTreeMap<JobId, Entry>,
@@ -99,57 +99,57 @@ impl QueueState {
             machine: VirtualSrptMachine::default(),
             queue: PendingQueue::default(),
             waits: RecentWaits::default(),
-            hold_outs: DelayedJobs::new(DelayRule::new(options)),
+            delayed_jobs: DelayedJobs::new(DelayRule::new(options)),
             ends: ExpectedEnds::default(),
             entries: BTreeMap::new(),
         }
     }
 
-    /// What is remembered of a job.
+    /// What is known of a job.
     #[cfg(test)]
     pub(super) fn get(&self, job: JobId) -> Option<&Entry> {
         self.entries.get(&job)
     }
 
-    /// Takes over what changed up to the moment of the view: arrivals at their own times, all else at that
-    /// moment.
-    pub(super) fn learn(&mut self, view: &View, changes: &[ViewChange], place: &mut impl Placer) {
-        place.learn(view, changes);
-        let cluster = place.prepare(view);
+    /// Applies the changes up to the time of the view: arrivals at their own times, everything else at that
+    /// time.
+    pub(super) fn learn(&mut self, view: &View, changes: &[ViewChange], placer: &mut impl Placer) {
+        placer.learn(view, changes);
+        let cluster = placer.prepare(view);
         self.capacity.learn(changes);
         if self.machine.is_empty() {
-            // Nothing was served at the old speed, and a new policy hears of jobs that arrived long ago.
+            // Nothing was served at the old speed, and a new policy is told of jobs that arrived long ago.
             self.machine.set_speed(self.capacity.whole());
         }
         if cluster == ClusterChange::Changed {
-            self.refresh_profiles(view, place);
+            self.refresh_profiles(view, placer);
         }
-        self.release_arrivals(view, changes, place);
+        self.release_arrivals(view, changes, placer);
         self.advance(view, view.now);
         self.machine.set_speed(self.capacity.whole());
         for change in changes {
             match change {
-                ViewChange::Pending(job) => self.note_pending(view, job, place),
-                ViewChange::Running(job) => self.note_running(view, job, place),
+                ViewChange::Pending(job) => self.note_pending(view, job, placer),
+                ViewChange::Running(job) => self.note_running(view, job, placer),
                 ViewChange::Gone(job) => self.forget(*job),
                 ViewChange::Node(_) | ViewChange::NodeGone(_) => {}
             }
         }
     }
 
-    /// The nodes are others: what is expected of waiting jobs may be too. A turn that came stays.
-    fn refresh_profiles(&mut self, view: &View, place: &mut impl Placer) {
+    /// After a change of the nodes the profiles of pending jobs may change. A turn that has come stays.
+    fn refresh_profiles(&mut self, view: &View, placer: &mut impl Placer) {
         for job in view.pending.values() {
             let Some(entry) = self.entries.get_mut(&job.id) else { continue };
-            entry.profile = place.profile(&job.demand, &job.traits);
-            entry.class_key = place.class_key(&job.demand, &job.traits, &entry.profile);
+            entry.profile = placer.profile(&job.demand, &job.traits);
+            entry.class_key = placer.class_key(&job.demand, &job.traits, &entry.profile);
             self.machine.revise(job.id, compute_virtual_work(&entry.profile, self.virtual_alpha));
             self.enqueue(job);
         }
     }
 
     /// New jobs enter the virtual machine in the order in which they could first have run.
-    fn release_arrivals(&mut self, view: &View, changes: &[ViewChange], place: &mut impl Placer) {
+    fn release_arrivals(&mut self, view: &View, changes: &[ViewChange], placer: &mut impl Placer) {
         let arrival = |change: &ViewChange| match change {
             ViewChange::Pending(job) if !self.entries.contains_key(&job.id) => {
                 view.pending.get(&job.id).map(|job| (job.eligible_at, job.id))
@@ -163,11 +163,11 @@ impl QueueState {
         let arrivals: BTreeSet<(Time, JobId)> = changes.iter().filter_map(arrival).collect();
         for (at, job) in arrivals {
             self.advance(view, at.min(view.now));
-            self.release(view, &view.pending[&job], place);
+            self.release(view, &view.pending[&job], placer);
         }
     }
 
-    /// Lets the virtual machine work; whose turn comes enters the queue.
+    /// Lets the virtual machine work; jobs whose turn comes enter the queue.
     pub(super) fn advance(&mut self, view: &View, to: Time) {
         let mut turns = Vec::new();
         self.machine.advance(to, |job, at| turns.push((job, at)));
@@ -187,7 +187,8 @@ impl QueueState {
         }
     }
 
-    /// Who may start before its turn is ordered by the work that is left, and that of the first job shrinks.
+    /// Jobs that may start before their turn are ordered by the work that is left, which shrinks for the
+    /// front job.
     fn requeue_front(&mut self, view: &View) {
         if self.eager_start == Toggle::On
             && let Some(job) = self.machine.front().and_then(|task| view.pending.get(&task.job))
@@ -196,9 +197,9 @@ impl QueueState {
         }
     }
 
-    fn release(&mut self, view: &View, job: &PendingJob, place: &mut impl Placer) {
-        let profile = place.profile(&job.demand, &job.traits);
-        let class_key = place.class_key(&job.demand, &job.traits, &profile);
+    fn release(&mut self, view: &View, job: &PendingJob, placer: &mut impl Placer) {
+        let profile = placer.profile(&job.demand, &job.traits);
+        let class_key = placer.class_key(&job.demand, &job.traits, &profile);
         let arrived_at = job.eligible_at;
         let work = compute_virtual_work(&profile, self.virtual_alpha);
         let phase = Phase::Waiting;
@@ -209,11 +210,11 @@ impl QueueState {
             Toggle::Off => self.note_turn(job.id, arrived_at),
         }
         self.enqueue(job);
-        // A job without any work has its turn at once.
+        // A job without work has its turn at once.
         self.advance(view, self.machine.now());
     }
 
-    /// Puts a job in its place in the queue, if it may be there.
+    /// Puts a job into the queue, if it may be there.
     fn enqueue(&mut self, job: &PendingJob) {
         let Some(entry) = self.entries.get(&job.id).filter(|entry| entry.phase == Phase::Waiting) else {
             return;
@@ -225,14 +226,15 @@ impl QueueState {
             (None, _, Toggle::Off) => return,
         };
         let key = QueueKey { priority: Reverse(job.priority), turn, submitted_at: job.submitted_at };
-        self.hold_outs.record_waiting(&entry.class_key, &entry.profile, entry.queued_at);
+        self.delayed_jobs.record_waiting(&entry.class_key, &entry.profile, entry.queued_at);
         self.queue.insert_with_class(job.id, entry.class_key.clone(), key);
     }
 
-    /// A job waits: one that ran goes on waiting with the turn it had, from the moment it lost its devices.
-    fn note_pending(&mut self, view: &View, job: &PendingJob, place: &mut impl Placer) {
+    /// A job is pending. One that ran keeps its turn, and waits from the moment at which it lost its
+    /// devices.
+    fn note_pending(&mut self, view: &View, job: &PendingJob, placer: &mut impl Placer) {
         let Some(entry) = self.entries.get_mut(&job.id) else {
-            return self.release(view, job, place);
+            return self.release(view, job, placer);
         };
         if entry.phase == Phase::Running {
             entry.phase = Phase::Waiting;
@@ -242,7 +244,7 @@ impl QueueState {
         self.enqueue(job);
     }
 
-    fn note_running(&mut self, view: &View, job: &RunningJob, place: &mut impl Placer) {
+    fn note_running(&mut self, view: &View, job: &RunningJob, placer: &mut impl Placer) {
         self.queue.remove(job.id);
         match self.entries.get_mut(&job.id) {
             Some(entry) => {
@@ -251,10 +253,10 @@ impl QueueState {
                 }
                 entry.phase = Phase::Running;
             }
-            // It ran before this policy was there, so its turn had come by then.
+            // It ran before this policy existed, so its turn had come by then.
             None => {
-                let profile = place.profile(&job.demand, &job.traits);
-                let class_key = place.class_key(&job.demand, &job.traits, &profile);
+                let profile = placer.profile(&job.demand, &job.traits);
+                let class_key = placer.class_key(&job.demand, &job.traits, &profile);
                 let at = job.started_at;
                 let phase = Phase::Running;
                 let entry =
@@ -263,7 +265,7 @@ impl QueueState {
             }
         }
         let profile = &self.entries[&job.id].profile;
-        let slowdown = place.slowdown(profile, &job.placement);
+        let slowdown = placer.slowdown(profile, &job.placement);
         self.ends.insert(job, profile.runtime_at(slowdown), view.now);
     }
 

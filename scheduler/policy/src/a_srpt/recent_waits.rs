@@ -1,12 +1,12 @@
-//! How long the jobs that started last had waited: the middle of their waits says what is usual now.
+//! The median wait of the jobs that started last: what is usual now.
 //!
-//! Keeps a window of so many starts and costs the window's size for each, never more. No clock and no jobs.
+//! Keeps a window of starts; each start costs at most the size of the window. No clock, no jobs.
 
 use std::collections::VecDeque;
 
 use cohabit_types::Span;
 
-/// Starts that are remembered.
+/// The number of starts in the window.
 const WINDOW: usize = 200;
 
 /// The waits of the last starts.
@@ -17,7 +17,7 @@ pub(super) struct RecentWaits {
 }
 
 impl RecentWaits {
-    /// A job has started that had waited for so long.
+    /// Records that a job started after this wait.
     pub(super) fn note(&mut self, wait: Span) {
         if self.in_order_of_start.len() == WINDOW
             && let Some(oldest) = self.in_order_of_start.pop_front()
@@ -30,7 +30,7 @@ impl RecentWaits {
         self.in_order_of_length.insert(place, wait);
     }
 
-    /// The median; none at all before the first start.
+    /// The median; zero before the first start.
     pub(super) fn median(&self) -> Span {
         let count = self.in_order_of_length.len();
         self.in_order_of_length.get(count / 2).copied().unwrap_or(Span::ZERO)

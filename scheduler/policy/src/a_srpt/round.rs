@@ -1,4 +1,4 @@
-//! One plan while it is made: what is still free, and what becomes of each job at its turn.
+//! One plan while it is made: what is still free, and the decision about each job at its turn.
 //!
 //! The order of the turns is not decided here, and nothing outlives the plan.
 
@@ -15,13 +15,13 @@ use crate::queue::expected_ends::ExpectedEnds;
 use crate::queue::reservation::{Reservation, StartingJob};
 use crate::{ClassId, FreeNodes, PendingJob, Placer, Proposal, Shortage, View};
 
-/// Where so many of a class would be in the way of a reservation, the rest of it is not looked at.
+/// After so many jobs of one class conflicted with a reservation, the rest of the class is skipped.
 const MAX_REFUSED: u32 = 64;
 
-/// What decides about a job at its turn.
+/// The options that decide about a job at its turn.
 #[derive(Debug, Clone)]
 pub(super) struct Rules {
-    patience: DelayRule,
+    delay_rule: DelayRule,
     queue_mode: QueueMode,
     starvation_barrier: StarvationBarrier,
 }
@@ -29,88 +29,88 @@ pub(super) struct Rules {
 impl Rules {
     pub(super) const fn new(options: &ASrptOptions) -> Rules {
         Rules {
-            patience: DelayRule::new(options),
+            delay_rule: DelayRule::new(options),
             queue_mode: options.queue_mode,
             starvation_barrier: options.starvation_barrier,
         }
     }
 }
 
-/// What becomes of a job at its turn.
+/// The decision about a job.
 #[derive(Debug)]
 pub(super) enum JobDecision {
-    /// It starts here.
+    /// It starts with this proposal.
     Start(Proposal),
-    /// It holds out for a better place until then; others may pass.
+    /// It waits for a better placement until then; others may pass.
     Delay(Time),
-    /// It holds out, and so does all its class at least until then.
+    /// It waits, and so does its whole class at least until then.
     DelayClass(Time),
-    /// It would be in the way of a reservation; others may pass.
+    /// It conflicts with a reservation; others may pass.
     ConflictsWithReservation,
-    /// It has no room, or all its class would be in the way, and others may pass.
+    /// It does not fit, or its class conflicts with a reservation; others may pass.
     Pass,
-    /// It has no room, and nobody may pass.
+    /// It does not fit, and no job may pass.
     Block,
 }
 
-/// What a job holds out for.
+/// What a job waits for although it fits.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum DelayReason {
-    /// A place where an iteration is faster.
+    /// A placement with faster iterations.
     BetterPlace,
-    /// A device of its own, which is expected then.
+    /// A device of its own, expected at this time.
     OwnDevice(Time),
 }
 
 /// The state of a plan while it is made.
 pub(super) struct Round<'r, P> {
     rules: &'r Rules,
-    place: &'r mut P,
+    placer: &'r mut P,
     view: &'r View,
     now: Time,
     /// When running jobs are expected to end.
     ends: &'r mut ExpectedEnds,
-    /// How long jobs have usually waited of late.
+    /// The median wait of recent starts.
     usual_wait: Span,
     free: FreeNodes<'r>,
-    /// Thousandths of devices that are free on all nodes together: who needs more has no room.
-    spare: u64,
+    /// Thousandths of devices that are free on all nodes together: a job that needs more does not fit.
+    free_millis: u64,
     /// Where a job of each class would go, until something is taken.
     offers: BTreeMap<ClassId, Result<Proposal, Shortage>>,
     starting: Vec<StartingJob<'r>>,
-    /// Made for the first job that was passed for too long.
+    /// Made for the first starving job.
     reservation: Option<Reservation<'r>>,
-    /// How many of each class would be in its way.
+    /// How many jobs of each class conflict with it.
     refused: BTreeMap<ClassId, u32>,
-    vacancies: ExpectedReleases,
-    /// Classes that were looked at job by job.
-    pub(super) looks: ClassScans,
+    releases: ExpectedReleases,
+    /// Classes that were scanned job by job.
+    pub(super) scans: ClassScans,
 }
 
 impl<'r, P: Placer> Round<'r, P> {
     pub(super) fn new(
         rules: &'r Rules,
-        place: &'r mut P,
+        placer: &'r mut P,
         view: &'r View,
         ends: &'r mut ExpectedEnds,
         usual_wait: Span,
-        spare: u64,
+        free_millis: u64,
     ) -> Round<'r, P> {
         Round {
             rules,
-            place,
+            placer,
             view,
             now: view.now,
             ends,
             usual_wait,
             free: FreeNodes::new(&view.nodes),
-            spare,
+            free_millis,
             offers: BTreeMap::new(),
             starting: Vec::new(),
             reservation: None,
             refused: BTreeMap::new(),
-            vacancies: ExpectedReleases::default(),
-            looks: ClassScans::default(),
+            releases: ExpectedReleases::default(),
+            scans: ClassScans::default(),
         }
     }
 
@@ -120,26 +120,26 @@ impl<'r, P: Placer> Round<'r, P> {
         class: ClassId,
         job: &'r PendingJob,
         entry: &Entry,
-        hold_outs: &DelayedJobs,
+        delayed_jobs: &DelayedJobs,
     ) -> JobDecision {
-        if job.demand.total_milli() > self.spare {
-            return self.without_room(class, job, entry);
+        if job.demand.total_milli() > self.free_millis {
+            return self.refuse(class, job, entry);
         }
         let Ok(proposal) = self.offer(class, job, entry).clone() else {
-            return self.without_room(class, job, entry);
+            return self.refuse(class, job, entry);
         };
         let until = match self.find_delay(entry, &proposal) {
             None => return self.start(class, job, entry, proposal),
             Some((until, DelayReason::OwnDevice(_))) => return self.delay_for_device(class, until),
             Some((until, DelayReason::BetterPlace)) => until,
         };
-        if !self.looks.has(class)
-            && let Some(all) = hold_outs.delayed_until(&entry.class_key, proposal.slowdown)
+        if !self.scans.has(class)
+            && let Some(all) = delayed_jobs.delayed_until(&entry.class_key, proposal.slowdown)
             && self.now < all
         {
             return JobDecision::DelayClass(all);
         }
-        self.looks.note(class, &entry.class_key, proposal.slowdown, until);
+        self.scans.note(class, &entry.class_key, proposal.slowdown, until);
         JobDecision::Delay(until)
     }
 
@@ -150,14 +150,14 @@ impl<'r, P: Placer> Round<'r, P> {
         job: &PendingJob,
         entry: &Entry,
     ) -> &Result<Proposal, Shortage> {
-        let Round { place, free, offers, .. } = self;
-        offers.entry(class).or_insert_with(|| place.place(job, &entry.profile, free))
+        let Round { placer, free, offers, .. } = self;
+        offers.entry(class).or_insert_with(|| placer.place(job, &entry.profile, free))
     }
 
-    /// Until when a job holds out instead of taking this place, and for what, if it does.
+    /// Until when a job waits instead of taking this placement, and for what; `None` if it takes it.
     pub(super) fn find_delay(&mut self, entry: &Entry, proposal: &Proposal) -> Option<(Time, DelayReason)> {
-        let better = self.rules.patience.ends_at(&entry.profile, entry.queued_at, proposal.slowdown);
-        // Before its turn, which it could as well wait for, a job takes only the best place.
+        let better = self.rules.delay_rule.ends_at(&entry.profile, entry.queued_at, proposal.slowdown);
+        // Before its turn, for which it could wait as well, a job takes only the best placement.
         let better = better.map(|until| if entry.turn_at.is_some() { until } else { Time::NEVER });
         match better.filter(|until| self.now < *until) {
             Some(until) => Some((until, DelayReason::BetterPlace)),
@@ -165,33 +165,33 @@ impl<'r, P: Placer> Round<'r, P> {
         }
     }
 
-    /// It waits for a device of its own if one is expected sooner than to join others would be made up for.
+    /// A job waits for a device of its own if one is expected sooner than the delay that sharing would cost.
     fn find_device_delay(&mut self, entry: &Entry, proposal: &Proposal) -> Option<(Time, DelayReason)> {
         let until = DelayRule::own_device_deadline(entry.queued_at, proposal.delay);
         if until <= self.now {
             return None;
         }
-        let Round { vacancies, view, ends, .. } = self;
-        let at = vacancies.next(view, ends).filter(|at| *at < self.now + proposal.delay)?;
+        let Round { releases, view, ends, .. } = self;
+        let at = releases.next(view, ends).filter(|at| *at < self.now + proposal.delay)?;
         Some((until, DelayReason::OwnDevice(at)))
     }
 
-    /// One that waits for a device of its own wants the next one that comes free; others of its class may run
-    /// for longer or shorter, so that each is asked for itself.
+    /// A job that waits for a device of its own claims the next one that becomes free. Other jobs of its
+    /// class may run longer or shorter, so each is asked separately.
     fn delay_for_device(&mut self, class: ClassId, until: Time) -> JobDecision {
-        self.vacancies.claim(1);
+        self.releases.claim(1);
         self.offers.remove(&class);
-        self.looks.cut_short(class);
+        self.scans.cut_short(class);
         JobDecision::Delay(until)
     }
 
-    /// So many jobs go on waiting that need what this one needs.
+    /// Counts jobs of this class that go on waiting.
     pub(super) fn pass(&mut self, job: &PendingJob, alike: usize) {
         let devices = job.demand.total_milli().div_ceil(u64::from(Share::WHOLE.0));
-        self.vacancies.claim(devices.saturating_mul(alike as u64));
+        self.releases.claim(devices.saturating_mul(alike as u64));
     }
 
-    /// It starts, unless it would be in the way of a reservation.
+    /// Starts a job, unless it conflicts with a reservation.
     fn start(
         &mut self,
         class: ClassId,
@@ -205,7 +205,7 @@ impl<'r, P: Placer> Round<'r, P> {
             .as_mut()
             .is_none_or(|reservation| reservation.admits(&job.demand, &proposal.placement, ends_at));
         if !admitted {
-            self.looks.cut_short(class);
+            self.scans.cut_short(class);
             let refused = self.refused.entry(class).or_default();
             *refused += 1;
             return if *refused < MAX_REFUSED {
@@ -220,8 +220,8 @@ impl<'r, P: Placer> Round<'r, P> {
         JobDecision::Start(proposal)
     }
 
-    fn without_room(&mut self, class: ClassId, job: &'r PendingJob, entry: &Entry) -> JobDecision {
-        self.looks.cut_short(class);
+    fn refuse(&mut self, class: ClassId, job: &'r PendingJob, entry: &Entry) -> JobDecision {
+        self.scans.cut_short(class);
         let strict = self.rules.queue_mode == QueueMode::Strict;
         let passed = !strict && self.is_starving(entry);
         if !(strict || passed) || !self.free.could_hold_when_empty(&job.demand) {
@@ -229,7 +229,7 @@ impl<'r, P: Placer> Round<'r, P> {
         }
         match self.rules.starvation_barrier {
             StarvationBarrier::Reserve if !strict => {
-                self.reserve(&self.room_for(class, &job.demand));
+                self.reserve(&self.demand_to_reserve(class, &job.demand));
                 JobDecision::Pass
             }
             StarvationBarrier::Reserve | StarvationBarrier::Block | StarvationBarrier::Off => {
@@ -238,17 +238,17 @@ impl<'r, P: Placer> Round<'r, P> {
         }
     }
 
-    /// Who may join nobody needs a device of its own.
-    fn room_for(&self, class: ClassId, demand: &Demand) -> Demand {
+    /// A job that may share with no other needs a device of its own.
+    fn demand_to_reserve(&self, class: ClassId, demand: &Demand) -> Demand {
         match self.offers.get(&class) {
-            Some(Err(Shortage::Neighbours { .. })) => {
+            Some(Err(Shortage::Slowdown { .. })) => {
                 Demand { gpus: GpuRequest::Whole(1), max_slowdown: None, ..*demand }
             }
             Some(_) | None => *demand,
         }
     }
 
-    /// Only the first that was passed for too long gets room reserved.
+    /// Only the first starving job gets a reservation.
     fn reserve(&mut self, demand: &Demand) {
         if self.reservation.is_none() {
             let ends = self.ends.after(self.now);
@@ -260,12 +260,12 @@ impl<'r, P: Placer> Round<'r, P> {
         self.rules.starvation_barrier != StarvationBarrier::Off
             && entry.turn_at.is_some()
             && self.now.since(entry.queued_at)
-                > self.rules.patience.tolerance(&entry.profile, self.usual_wait)
+                > self.rules.delay_rule.tolerance(&entry.profile, self.usual_wait)
     }
 
     fn take(&mut self, job: &PendingJob, proposal: &Proposal) {
         self.free.take_as_resident(job.id, &job.demand, &proposal.placement);
-        self.spare = self.spare.saturating_sub(job.demand.total_milli());
+        self.free_millis = self.free_millis.saturating_sub(job.demand.total_milli());
         self.offers.clear();
     }
 }

@@ -1,8 +1,8 @@
-//! The instance A1: every job on a single machine as fast as all devices together, which always works on the
-//! job that has the least left to do. When a job completes here its virtual turn has come.
+//! The paper's instance A1: every job on a single machine as fast as all devices together, which always
+//! serves the job with the least work left. A job's virtual turn comes when it completes here.
 //!
-//! All amounts are integers, so that no order ever hangs on a rounding: work in thousandths of a device times
-//! microseconds, speed in thousandths of a device. Nothing here knows of devices, places or real ends.
+//! All amounts are integers, so that no order depends on rounding: work in thousandths of a device times
+//! microseconds, speed in thousandths of a device. Devices, placements and real ends play no part.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -10,8 +10,8 @@ use cohabit_types::{JobId, Time};
 
 /// Shortest remaining processing time first, with preemption, on one machine.
 ///
-/// Costs O(log n) for a release, a removal and a completion, whatever waits: while time passes, only the
-/// first job's rest changes.
+/// A release, a removal and a completion cost O(log n): while time passes, only the front job's remaining
+/// work changes.
 #[derive(Debug, Clone, Default)]
 pub(super) struct VirtualSrptMachine {
     now: Time,
@@ -21,26 +21,27 @@ pub(super) struct VirtualSrptMachine {
     tasks: BTreeMap<JobId, (VirtualJob, u128)>,
 }
 
-/// A job on the machine, in the order of service: the least left, then the earliest arrival, then the number.
+/// A job on the machine, in the order of service: the least work left, then the earliest arrival, then the
+/// number.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct VirtualJob {
-    /// Work that is left of it.
+    /// The work that is left.
     pub(super) left: u128,
     /// When it arrived.
     pub(super) released_at: Time,
-    /// Whose it is.
+    /// The job.
     pub(super) job: JobId,
 }
 
 impl VirtualSrptMachine {
-    /// A job arrives; one that is there already starts over. The machine must have advanced to `now`.
+    /// Adds a job; one that is there already starts over. The machine must have advanced to `now`.
     pub(super) fn release(&mut self, now: Time, job: JobId, work: u128) {
         self.remove(job);
         self.put(VirtualJob { left: work, released_at: now, job }, work);
     }
 
-    /// Lets time pass and tells of each job that completes, in order, and of the microsecond by whose end it
-    /// is complete. What is left of that microsecond goes to the next job.
+    /// Lets time pass and reports each job that completes, in order, with the end of the microsecond in
+    /// which it does. The rest of that microsecond serves the next job.
     pub(super) fn advance(&mut self, to: Time, mut completed: impl FnMut(JobId, Time)) {
         let budget = u128::from(self.speed) * u128::from(to.since(self.now).as_micros());
         let mut used = 0;
@@ -69,14 +70,14 @@ impl VirtualSrptMachine {
         self.tasks.insert(task.job, (task, work));
     }
 
-    /// Takes a job away; its whole work, if it was there.
+    /// Removes a job; returns its whole work, if it was there.
     pub(super) fn remove(&mut self, job: JobId) -> Option<u128> {
         let (task, work) = self.tasks.remove(&job)?;
         self.order.remove(&task);
         Some(work)
     }
 
-    /// The whole work of a job that is there turns out to be this much: what was done of it stays done.
+    /// Changes the whole work of a job; what was done of it stays done.
     pub(super) fn revise(&mut self, job: JobId, work: u128) {
         if let Some((task, before)) = self.tasks.get(&job).copied() {
             let done = before - task.left;
@@ -85,19 +86,19 @@ impl VirtualSrptMachine {
         }
     }
 
-    /// From now on the machine works at this speed, in thousandths of a device; at 0 nothing moves. It must
-    /// have advanced to the moment of the change.
+    /// Sets the speed, in thousandths of a device; at 0 nothing moves. The machine must have advanced to the
+    /// moment of the change.
     pub(super) const fn set_speed(&mut self, milli: u64) {
         self.speed = milli;
     }
 
-    /// When the next job completes if none arrives; nothing without jobs or without devices.
+    /// When the next job completes if none arrives; `None` without jobs or without devices.
     pub(super) fn next_completion(&self) -> Option<Time> {
         let task = self.order.first()?;
         (self.speed > 0 || task.left == 0).then(|| self.after(task.left))
     }
 
-    /// All jobs in the order in which they complete if none arrives, and when; never without devices.
+    /// All jobs in the order in which they complete if none arrives, and when; `None` without devices.
     pub(super) fn list_completions(&self) -> impl Iterator<Item = (VirtualJob, Option<Time>)> {
         self.order.iter().scan(0, |used, task| {
             *used += task.left;
@@ -111,17 +112,17 @@ impl VirtualSrptMachine {
         self.order.first().copied()
     }
 
-    /// The time up to which it has worked.
+    /// The time up to which the machine has worked.
     pub(super) const fn now(&self) -> Time {
         self.now
     }
 
-    /// Whether no job is there.
+    /// Whether there is no job.
     pub(super) fn is_empty(&self) -> bool {
         self.order.is_empty()
     }
 
-    /// The whole work of a job, and what is left of it.
+    /// The whole work of a job, and the job with what is left.
     pub(super) fn work(&self, job: JobId) -> Option<(u128, VirtualJob)> {
         self.tasks.get(&job).map(|(task, work)| (*work, *task))
     }

@@ -1,9 +1,9 @@
-//! Least attained service in two dimensions, after Gu et al., "Tiresias", NSDI 2019: who has had less of the
-//! cluster goes first, counted as devices times time, so that nobody has to know how long a job runs.
+//! Two-dimensional least attained service (LAS), after Gu et al., "Tiresias", NSDI 2019: jobs that have used
+//! less GPU time go first, counted as devices times time, so that no runtime has to be known.
 //!
-//! Counted exactly, equals would push each other out without end; so service is cut into a few queues. Within
-//! one, the earlier submission waits in front, and nobody is stopped for another. Jobs are not promoted again
-//! however long they wait.
+//! Compared exactly, equal jobs would preempt each other without end, so attained service is cut into a few
+//! queues. Within a queue the earlier submission goes first, and no job is stopped for another. Jobs are
+//! never promoted, however long they wait.
 
 use cohabit_types::{Share, Span};
 
@@ -15,13 +15,13 @@ use crate::Profile;
 pub(crate) struct LeastAttained {
     /// Where the first queue ends, in time on one whole device.
     pub(crate) first: Span,
-    /// Each further queue ends at so many times the service of the one before; at least 2.
+    /// The ratio of a queue's end to the end of the queue before; at least 2.
     pub(crate) factor: u32,
-    /// How many queues there are; the last one has no end.
+    /// The number of queues; the last one has no end.
     pub(crate) queues: u32,
 }
 
-/// One and ten hours of a device between three queues.
+/// Three queues, cut at one and at ten hours of one device.
 impl Default for LeastAttained {
     fn default() -> LeastAttained {
         LeastAttained { first: Span::from_secs(3_600), factor: 10, queues: 3 }
@@ -29,7 +29,7 @@ impl Default for LeastAttained {
 }
 
 impl LeastAttained {
-    /// Where queues end, in thousandths of a device times microseconds.
+    /// Where the queues end, in thousandths of a device times microseconds.
     fn ends(&self) -> impl Iterator<Item = u128> {
         let first = u128::from(self.first.as_micros()) * u128::from(Share::WHOLE.0);
         let factor = u128::from(self.factor.max(2));
@@ -53,6 +53,6 @@ impl Urgency for LeastAttained {
     }
 
     fn claim(&self) -> &'static str {
-        "has had less of the cluster"
+        "has used less GPU time"
     }
 }

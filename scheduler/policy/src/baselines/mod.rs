@@ -1,8 +1,9 @@
-//! The policies that A-SRPT is measured against, on equal terms: they get the same profiles and the same
-//! choice of place.
+//! The policies that A-SRPT is compared with, on equal terms: they use the same profiles and the same
+//! placer.
 //!
-//! Orders for a pipeline, and policies that stop running jobs for more urgent ones. None of them delays a job
-//! that has room and is first.
+//! `shortest_first.rs` holds orders for a `QueuePolicy`. `preemptive.rs` stops running jobs for more urgent
+//! ones, by an [`Urgency`]: least attained service or shortest remaining time; `victims.rs` chooses which.
+//! None of these policies delays the first job if it fits.
 
 mod attained_service;
 mod least_attained;

@@ -1,8 +1,8 @@
-//! Policies that stop a running job when a more urgent one finds no room.
+//! Policies that stop a running job when a more urgent one does not fit.
 //!
-//! Every plan goes through the waiting jobs by urgency. One that has no room now, but will have when those
-//! told to stop are gone, keeps that room; else the least urgent running jobs are told to stop, as few as
-//! make room. A job that is stopped waits again and later goes on from its checkpoint.
+//! Every plan goes through the pending jobs by urgency. A job that does not fit now, but will once the jobs
+//! that were told to stop have ended, keeps those resources; otherwise the least urgent running jobs are
+//! told to stop, as few as necessary. A stopped job waits again and later continues from its checkpoint.
 
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
@@ -23,39 +23,39 @@ use crate::{
     Policy, Profile, Proposal, QueueEntry, RunPhase, RunningJob, Shortage, View, ViewChange,
 };
 
-/// A policy made of an urgency and a choice of place.
+/// A policy made of an urgency and a placer.
 #[derive(Debug, Clone)]
 pub(crate) struct Preemptive<U, P> {
     urgency: U,
-    place: P,
-    /// No job is stopped before it ran for so long.
+    placer: P,
+    /// No job is stopped before it has run this long.
     quantum: Span,
     queue: PendingQueue<PriorityKey>,
     waiting: BTreeMap<JobId, TrackedJob>,
     running: BTreeMap<JobId, (TrackedJob, RunningAttempt)>,
 }
 
-/// What is remembered of a job.
+/// What is known of a job.
 #[derive(Debug, Clone)]
 struct TrackedJob {
     priority: i32,
     submitted_at: Time,
     profile: Profile,
-    /// What it had before its present attempt.
+    /// The service that it had attained before its present attempt.
     before: AttainedService,
 }
 
-/// A plan in the making.
+/// A plan while it is made.
 struct PreemptionDraft<'v> {
     view: &'v View,
-    /// What is free now and kept for nobody.
+    /// What is free now and kept for no job.
     free: FreeNodes<'v>,
-    /// The same, when those told to stop are gone; nothing where nobody was.
+    /// What is free once the jobs that were told to stop have ended; `None` if none was.
     soon: Option<FreeNodes<'v>>,
-    /// Made when the first job finds no room.
+    /// Made when the first job does not fit.
     victims: Option<Victims>,
     without_room: UnplaceableDemands,
-    /// The first of those that others may have to make room for.
+    /// The most urgent job that does not fit.
     most_urgent: Option<UrgencyRank>,
     plan: Plan,
 }
@@ -86,53 +86,53 @@ impl<'v> PreemptionDraft<'v> {
 }
 
 impl<U: Urgency, P: Placer> Preemptive<U, P> {
-    /// Joins them; no job is stopped before it ran for a quantum.
-    pub(crate) fn new(urgency: U, place: P, quantum: Span) -> Preemptive<U, P> {
+    /// A policy of these parts; no job is stopped before it ran for a quantum.
+    pub(crate) fn new(urgency: U, placer: P, quantum: Span) -> Preemptive<U, P> {
         let (waiting, running) = (BTreeMap::new(), BTreeMap::new());
-        Preemptive { urgency, place, quantum, queue: PendingQueue::default(), waiting, running }
+        Preemptive { urgency, placer, quantum, queue: PendingQueue::default(), waiting, running }
     }
 
     fn waits(&mut self, job: &PendingJob, now: Time) {
         let (known, before) = match (self.running.remove(&job.id), self.waiting.remove(&job.id)) {
-            (Some((book, run)), _) => (Some(book.profile), book.before.plus(&run, now)),
-            (None, Some(book)) => (Some(book.profile), book.before),
+            (Some((tracked, run)), _) => (Some(tracked.profile), tracked.before.plus(&run, now)),
+            (None, Some(tracked)) => (Some(tracked.profile), tracked.before),
             (None, None) => (None, AttainedService::default()),
         };
-        let profile = known.unwrap_or_else(|| self.place.profile(&job.demand, &job.traits));
+        let profile = known.unwrap_or_else(|| self.placer.profile(&job.demand, &job.traits));
         let (priority, submitted_at) = (job.priority, job.submitted_at);
-        let book = TrackedJob { priority, submitted_at, profile, before };
-        self.queue.insert_with_class(job.id, ClassKey::Resources(job.demand), self.key(&book, before));
-        self.waiting.insert(job.id, book);
+        let tracked = TrackedJob { priority, submitted_at, profile, before };
+        self.queue.insert_with_class(job.id, ClassKey::Resources(job.demand), self.key(&tracked, before));
+        self.waiting.insert(job.id, tracked);
     }
 
     fn runs(&mut self, job: &RunningJob, now: Time) {
         self.queue.remove(job.id);
-        let book = match (self.waiting.remove(&job.id), self.running.remove(&job.id)) {
-            (Some(book), _) => book,
-            (None, Some((book, run))) if run.since == job.started_at => book,
-            (None, Some((book, run))) => TrackedJob { before: book.before.plus(&run, now), ..book },
-            // Only after a restart of the head: nothing else is told of a job that runs already.
+        let tracked = match (self.waiting.remove(&job.id), self.running.remove(&job.id)) {
+            (Some(tracked), _) => tracked,
+            (None, Some((tracked, run))) if run.since == job.started_at => tracked,
+            (None, Some((tracked, run))) => TrackedJob { before: tracked.before.plus(&run, now), ..tracked },
+            // Only after a restart of the head: otherwise a running job was pending before.
             (None, None) => TrackedJob {
                 priority: job.priority,
                 submitted_at: job.submitted_at,
-                profile: self.place.profile(&job.demand, &job.traits),
+                profile: self.placer.profile(&job.demand, &job.traits),
                 before: AttainedService::default(),
             },
         };
-        let slowdown = self.place.slowdown(&book.profile, &job.placement);
+        let slowdown = self.placer.slowdown(&tracked.profile, &job.placement);
         let run = RunningAttempt { since: job.started_at, slowdown, phase: job.phase };
-        self.running.insert(job.id, (book, run));
+        self.running.insert(job.id, (tracked, run));
     }
 
-    /// On another cluster other things are to be expected of the jobs that are known.
+    /// On a changed cluster, the profiles of known jobs may change.
     fn refresh_profiles(&mut self, view: &View) {
         let pending = view.pending.values().map(|job| (job.id, &job.demand, &job.traits));
         let running = view.running.values().map(|job| (job.id, &job.demand, &job.traits));
         for (id, demand, traits) in pending.chain(running) {
-            let profile = self.place.profile(demand, traits);
+            let profile = self.placer.profile(demand, traits);
             let waiting = self.waiting.get_mut(&id);
-            if let Some(book) = waiting.or_else(|| self.running.get_mut(&id).map(|(book, _)| book)) {
-                book.profile = profile;
+            if let Some(tracked) = waiting.or_else(|| self.running.get_mut(&id).map(|(tracked, _)| tracked)) {
+                tracked.profile = profile;
             }
         }
         view.running.values().for_each(|job| self.runs(job, view.now));
@@ -145,93 +145,94 @@ impl<U: Urgency, P: Placer> Preemptive<U, P> {
         self.running.remove(&job);
     }
 
-    fn key(&self, book: &TrackedJob, had: AttainedService) -> PriorityKey {
-        (Reverse(book.priority), self.urgency.measure(&book.profile, had), book.submitted_at)
+    fn key(&self, tracked: &TrackedJob, had: AttainedService) -> PriorityKey {
+        (Reverse(tracked.priority), self.urgency.measure(&tracked.profile, had), tracked.submitted_at)
     }
 
-    /// Finds room for the job whose turn it is: now, soon, or by stopping others.
-    fn consider(&mut self, draft: &mut PreemptionDraft<'_>, turn: QueueEntry<PriorityKey>) -> Room {
-        let job = &draft.view.pending[&turn.job];
-        let TrackedJob { profile, before, .. } = &self.waiting[&turn.job];
+    /// Finds resources for the job whose turn it is: now, soon, or by stopping other jobs.
+    fn try_job(&mut self, draft: &mut PreemptionDraft<'_>, entry: QueueEntry<PriorityKey>) -> RoomSearch {
+        let job = &draft.view.pending[&entry.job];
+        let TrackedJob { profile, before, .. } = &self.waiting[&entry.job];
         if draft.without_room.covers(&job.demand) {
-            return Room::None;
+            return RoomSearch::None;
         }
         if fits(&job.demand, &draft.free)
-            && let Ok(proposal) = self.place.place(job, profile, &draft.free)
+            && let Ok(proposal) = self.placer.place(job, profile, &draft.free)
         {
             draft.take(&job.demand, &proposal.placement);
             let rest = Profile { runtime: profile.runtime - before.progress, ..profile.clone() };
             draft.plan.actions.push(proposal.start(job.id, &rest));
-            return Room::Found;
+            return RoomSearch::Found;
         }
         let fits_soon = draft.soon.as_ref().is_some_and(|soon| fits(&job.demand, soon));
-        if !fits_soon && self.preempt(draft, job, turn) == Room::None {
+        if !fits_soon && self.preempt(draft, job, entry) == RoomSearch::None {
             draft.without_room.insert(job.demand);
-            return Room::None;
+            return RoomSearch::None;
         }
         if let Some(soon) = &draft.soon
-            && let Ok(kept) = self.place.place(job, profile, soon)
+            && let Ok(kept) = self.placer.place(job, profile, soon)
         {
             draft.take(&job.demand, &kept.placement);
         }
-        Room::Found
+        RoomSearch::Found
     }
 
     fn preempt(
         &self,
         draft: &mut PreemptionDraft<'_>,
         job: &PendingJob,
-        turn: QueueEntry<PriorityKey>,
-    ) -> Room {
+        entry: QueueEntry<PriorityKey>,
+    ) -> RoomSearch {
         if !draft.free.could_hold_when_empty(&job.demand) {
-            return Room::None;
+            return RoomSearch::None;
         }
-        let rank = rank(turn.key);
+        let rank = rank(entry.key);
         draft.most_urgent = Some(draft.most_urgent.map_or(rank, |known| known.min(rank)));
         let victims =
             draft.victims.get_or_insert_with(|| Victims::new(self.preemption_candidates(draft.view, rank)));
         let soon = draft.soon.as_ref().unwrap_or(&draft.free);
         let Some((stopped, soon)) = victims.make_room((rank, &job.demand), soon, draft.view) else {
-            return Room::None;
+            return RoomSearch::None;
         };
         draft.soon = Some(soon);
         for id in stopped {
             let claim = match self.running[&id].0.priority < job.priority {
-                true => "has a larger priority",
+                true => "has a higher priority",
                 false => self.urgency.claim(),
             };
-            let why = format!("it makes room for job {}, which {claim}", job.id);
+            let why = format!("makes room for job {}, which {claim}", job.id);
             draft.plan.actions.push(Action::Preempt { job: id, why });
         }
-        Room::Found
+        RoomSearch::Found
     }
 
-    /// The running jobs that rank behind this.
+    /// The running jobs that are less urgent than this one.
     fn preemption_candidates(&self, view: &View, ahead: UrgencyRank) -> Vec<PreemptionCandidate> {
         let going_on = self.running.iter().filter(|(_, (_, run))| run.phase == RunPhase::Running);
-        let standing = |(job, (book, run)): (&JobId, &(TrackedJob, RunningAttempt))| PreemptionCandidate {
-            key: self.key(book, book.before.plus(run, view.now)),
-            job: *job,
-            protected_until: run.since + self.quantum,
-        };
-        going_on.map(standing).filter(|it| rank(it.key) > ahead).collect()
+        let candidate =
+            |(job, (tracked, run)): (&JobId, &(TrackedJob, RunningAttempt))| PreemptionCandidate {
+                key: self.key(tracked, tracked.before.plus(run, view.now)),
+                job: *job,
+                protected_until: run.since + self.quantum,
+            };
+        going_on.map(candidate).filter(|it| rank(it.key) > ahead).collect()
     }
 
-    /// When a running job first falls behind this, which waits.
+    /// When the first running job becomes less urgent than this pending one.
     fn next_behind(&self, waiting: UrgencyRank, now: Time) -> Option<Time> {
-        let falls_behind = |(book, run): &(TrackedJob, RunningAttempt)| {
-            let service = book.before.plus(run, now);
-            let worse_in = self.urgency.time_until_demotion(&book.profile, service)?;
+        let falls_behind = |(tracked, run): &(TrackedJob, RunningAttempt)| {
+            let service = tracked.before.plus(run, now);
+            let worse_in = self.urgency.time_until_demotion(&tracked.profile, service)?;
             let then = AttainedService { held: service.held + worse_in, progress: service.progress };
-            (rank(self.key(book, then)) > waiting).then_some(now + worse_in)
+            (rank(self.key(tracked, then)) > waiting).then_some(now + worse_in)
         };
         self.running.values().filter_map(falls_behind).min()
     }
 }
 
-/// Whether there is room for a job.
+/// Whether resources for a job were found.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Room {
+enum RoomSearch {
     /// Now or soon.
     Found,
     /// Not as long as more urgent jobs run.
@@ -240,8 +241,8 @@ enum Room {
 
 impl<U: Urgency, P: Placer> Policy for Preemptive<U, P> {
     fn learn(&mut self, view: &View, changes: &[ViewChange]) {
-        self.place.learn(view, changes);
-        if self.place.prepare(view) == ClusterChange::Changed {
+        self.placer.learn(view, changes);
+        if self.placer.prepare(view) == ClusterChange::Changed {
             self.refresh_profiles(view);
         }
         for change in changes {
@@ -256,17 +257,17 @@ impl<U: Urgency, P: Placer> Policy for Preemptive<U, P> {
 
     fn plan(&mut self, view: &View) -> Plan {
         let mut draft = PreemptionDraft::new(view);
-        let mut all_found = Room::Found;
+        let mut all_found = RoomSearch::Found;
         let queue = std::mem::take(&mut self.queue);
         let mut walk = queue.walk();
-        while let Some(turn) = walk.next() {
-            if self.consider(&mut draft, turn) == Room::None {
-                all_found = Room::None;
+        while let Some(entry) = walk.next() {
+            if self.try_job(&mut draft, entry) == RoomSearch::None {
+                all_found = RoomSearch::None;
                 walk.close();
             }
         }
         self.queue = queue;
-        if all_found == Room::None {
+        if all_found == RoomSearch::None {
             let unsafe_at = draft.victims.and_then(|victims| victims.next_preemptible);
             let behind_at = draft.most_urgent.and_then(|rank| self.next_behind(rank, view.now));
             draft.plan.wake = unsafe_at.into_iter().chain(behind_at).min();
@@ -275,14 +276,19 @@ impl<U: Urgency, P: Placer> Policy for Preemptive<U, P> {
     }
 
     fn explain_pending(&mut self, view: &View) -> Vec<PendingReason> {
-        list_pending_reasons(&self.queue, |job| Some(&self.waiting.get(&job)?.profile), &mut self.place, view)
+        list_pending_reasons(
+            &self.queue,
+            |job| Some(&self.waiting.get(&job)?.profile),
+            &mut self.placer,
+            view,
+        )
     }
 
-    fn consider(&mut self, view: &View, job: &PendingJob) -> Result<Proposal, Shortage> {
-        dry_run(&mut self.place, view, job)
+    fn dry_run(&mut self, view: &View, job: &PendingJob) -> Result<Proposal, Shortage> {
+        dry_run(&mut self.placer, view, job)
     }
 
-    fn set_interference(&mut self, knowledge: &InterferenceContext) {
-        self.place.set_interference(knowledge);
+    fn set_interference(&mut self, context: &InterferenceContext) {
+        self.placer.set_interference(context);
     }
 }

@@ -1,13 +1,13 @@
-//! What stopping running jobs could free at most, node by node: so that nobody is weighed whose end cannot
-//! help.
+//! What stopping running jobs could free at most, node by node, so that jobs whose end cannot help are not
+//! considered.
 //!
-//! It counts devices and nothing else, so it promises too much now and then and never too little.
+//! Only devices are counted: the answer may promise too much, never too little.
 
 use cohabit_types::{Demand, Placement, Spread};
 
 use crate::FreeNodes;
 
-/// At most so many devices with room for a demand, once those that were counted have stopped.
+/// An upper bound on the devices that fit a demand once the counted jobs have stopped.
 #[derive(Debug, Clone)]
 pub(super) struct ReleasableDevices {
     demand: Demand,
@@ -17,7 +17,7 @@ pub(super) struct ReleasableDevices {
 }
 
 impl ReleasableDevices {
-    /// Nobody has stopped yet.
+    /// Before any job has stopped.
     pub(super) fn new(demand: &Demand, free: &FreeNodes<'_>) -> ReleasableDevices {
         let devices: Vec<u32> = free.nodes().map(|node| node.roomy(demand).count() as u32).collect();
         ReleasableDevices { demand: *demand, total: devices.iter().sum(), devices }
@@ -33,7 +33,7 @@ impl ReleasableDevices {
         }
     }
 
-    /// Whether the end of a job with this placement may be of use, together with that of those counted.
+    /// Whether the end of a job with this placement may help, together with the counted jobs.
     pub(super) fn helps(&self, placement: &Placement, free: &FreeNodes<'_>) -> bool {
         let wanted = self.demand.devices();
         let node_suffices = |position| match self.demand.spread {

@@ -1,10 +1,11 @@
-//! Orders by what is expected of a job at its best place: the shortest or the smallest first.
+//! Orders by what is expected of a job at its best placement: the shortest or the smallest first.
 //!
-//! A runtime that was expected too short or too long is never corrected: a job keeps its place in line.
+//! A wrong estimate is never corrected: a job keeps its place in the queue.
 
 use crate::{JobOrder, PendingJob, Profile};
 
-/// The shortest expected runtime first (`n^_i * alpha_i^min`): the spec's WCS-Duration, and strictly SPJF.
+/// The shortest expected runtime first (`n^_i * alpha_i^min`): WCS-Duration in the A-SRPT paper; with a
+/// strict discipline, SPJF.
 #[derive(Debug, Default, Clone, Copy)]
 pub(crate) struct ShortestDuration;
 
@@ -14,7 +15,7 @@ impl JobOrder for ShortestDuration {
     }
 }
 
-/// The smallest expected work first (`g_i * n^_i * alpha_i^min`): WCS-Workload.
+/// The smallest expected work first (`g_i * n^_i * alpha_i^min`): WCS-Workload in the A-SRPT paper.
 #[derive(Debug, Default, Clone, Copy)]
 pub(crate) struct SmallestWork;
 

@@ -1,14 +1,14 @@
-//! Shortest remaining time first: with exact estimates, what preemption could gain at best on one machine.
+//! Shortest remaining time first: with exact estimates, the most that preemption can gain on one machine.
 //!
-//! The time is that at a job's best place. Counted at the present place, it would differ between a running
-//! job and the same job waiting, and two jobs could push each other out in turn.
+//! The remaining time is that at a job's best placement. Counted at the present placement, it would differ
+//! between a running job and the same job waiting, and two jobs could preempt each other in turns.
 
 use cohabit_types::Span;
 
 use super::{AttainedService, Urgency};
 use crate::Profile;
 
-/// The shortest expected rest first; a job that should have ended already is the most urgent.
+/// The shortest expected remaining time first; a job that should have ended already is the most urgent.
 #[derive(Debug, Default, Clone, Copy)]
 pub(crate) struct ShortestRemaining;
 
@@ -22,6 +22,6 @@ impl Urgency for ShortestRemaining {
     }
 
     fn claim(&self) -> &'static str {
-        "has less left to run"
+        "has less time left to run"
     }
 }

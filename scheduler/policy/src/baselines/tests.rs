@@ -1,4 +1,5 @@
-//! What the baselines promise: who goes first, who has to stop for whom, and that nobody is pushed around.
+//! What the baselines promise: which job goes first, which one is stopped for which, and that none is
+//! stopped without end.
 
 use std::collections::BTreeMap;
 
@@ -15,8 +16,8 @@ fn policy(text: &str) -> Box<dyn Policy> {
     parse_policy(text).unwrap()
 }
 
-/// What became of each job: when it started and ended, in seconds, and in how many attempts.
-fn fates(ran: &[Ran]) -> BTreeMap<u64, (u64, u64, u32)> {
+/// The start, the end (both in seconds) and the number of attempts of each job.
+fn outcomes(ran: &[Ran]) -> BTreeMap<u64, (u64, u64, u32)> {
     let fate = |it: &Ran| {
         let seconds = |at: Time| at.as_micros() / 1_000_000;
         (it.job.number, (seconds(it.started_at), seconds(it.ended_at), it.attempts))
@@ -25,7 +26,7 @@ fn fates(ran: &[Ran]) -> BTreeMap<u64, (u64, u64, u32)> {
 }
 
 fn on(devices: usize, text: &str, jobs: Vec<TestJob>) -> BTreeMap<u64, (u64, u64, u32)> {
-    fates(&run(policy(text).as_mut(), vec![node(1, &vec![1_000; devices])], jobs))
+    outcomes(&run(policy(text).as_mut(), vec![node(1, &vec![1_000; devices])], jobs))
 }
 
 fn urgent(mut job: TestJob) -> TestJob {
@@ -33,12 +34,12 @@ fn urgent(mut job: TestJob) -> TestJob {
     job
 }
 
-/// 36 seconds of a device until the first demotion, 360 until the second.
+/// The first queue ends at 36 seconds of one device, the second at 360.
 const LAS: &str = "las:gpu-hours=0.01,factor=10,queues=3,quantum=0";
 
 #[test]
-fn the_shortest_and_the_smallest_job_are_not_the_same() {
-    // One blocks all devices first, so that the order of the others shows.
+fn the_shortest_and_the_smallest_job_differ() {
+    // One job blocks all devices first, so that the order of the others shows.
     let jobs = || {
         vec![
             TestJob::new(1, 0.0, anywhere(4), 10),
@@ -72,13 +73,13 @@ fn only_a_strict_order_waits_for_the_first_job() {
 }
 
 #[test]
-fn who_has_had_less_pushes_out_who_has_had_more() {
+fn a_job_with_less_service_preempts_one_with_more() {
     let jobs = vec![TestJob::new(1, 0.0, gpus(1), 100), TestJob::new(2, 50.0, gpus(1), 10)];
     assert_eq!(on(1, LAS, jobs), BTreeMap::from([(1, (0, 110, 2)), (2, (50, 60, 1))]));
 }
 
 #[test]
-fn who_waits_is_asked_again_when_the_running_job_has_had_its_part() {
+fn a_pending_job_is_tried_again_when_the_running_one_is_demoted() {
     let jobs = vec![TestJob::new(1, 0.0, gpus(1), 100), TestJob::new(2, 10.0, gpus(1), 10)];
     assert_eq!(on(1, LAS, jobs), BTreeMap::from([(1, (0, 110, 2)), (2, (36, 46, 1))]));
 }
@@ -90,25 +91,25 @@ fn service_counts_devices_times_time() {
 }
 
 #[test]
-fn nobody_is_stopped_before_the_quantum_is_over() {
+fn no_job_is_stopped_before_its_quantum_ends() {
     let jobs = vec![TestJob::new(1, 0.0, gpus(1), 100), TestJob::new(2, 40.0, gpus(1), 10)];
     let with_quantum = LAS.replace("quantum=0", "quantum=60");
     assert_eq!(on(1, &with_quantum, jobs)[&2].0, 60);
 }
 
 #[test]
-fn equals_do_not_push_each_other_out() {
+fn equally_urgent_jobs_do_not_preempt_each_other() {
     let jobs: Vec<TestJob> = (1..=4).map(|number| TestJob::new(number, 0.0, gpus(1), 1_000)).collect();
-    let fates = on(1, LAS, jobs);
-    // Once in each of the three queues at most.
-    assert!(fates.values().all(|it| it.2 <= 3), "{fates:?}");
-    assert_eq!(fates.values().map(|it| it.1).max(), Some(4_000));
+    let outcomes = on(1, LAS, jobs);
+    // At most once in each of the three queues.
+    assert!(outcomes.values().all(|it| it.2 <= 3), "{outcomes:?}");
+    assert_eq!(outcomes.values().map(|it| it.1).max(), Some(4_000));
 }
 
 #[test]
-fn within_a_queue_nobody_is_stopped_for_an_earlier_submission() {
+fn within_a_queue_no_job_is_stopped_for_an_earlier_submission() {
     let jobs = vec![TestJob::new(1, 0.0, gpus(1), 100), TestJob::new(2, 50.0, gpus(1), 200)];
-    // At 86 s the second job comes down into the queue where the first one waits.
+    // At 86 s the second job falls to the queue in which the first one waits.
     assert_eq!(on(1, LAS, jobs), BTreeMap::from([(1, (0, 300, 2)), (2, (50, 250, 1))]));
 }
 
@@ -117,25 +118,25 @@ fn a_plan_wakes_for_a_demotion_that_puts_the_running_job_behind_the_waiting_one(
     let one = |number| TestJob::new(number, 0.0, gpus(1), 100);
     let second_after = Time::EPOCH + Span::from_secs(37);
     assert_eq!(plan_for_second(LAS, one(1), one(2)).1.wake, Some(second_after));
-    // It may not push out a job of larger priority, whatever that has had.
+    // It must not preempt a job with a higher priority, whatever that has used.
     assert_eq!(plan_for_second(LAS, urgent(one(1)), one(2)).1.wake, None);
 }
 
 #[test]
-fn a_shorter_job_pushes_out_a_longer_one_that_later_goes_on() {
+fn a_shorter_job_preempts_a_longer_one_that_later_continues() {
     let jobs = vec![
         TestJob::new(1, 0.0, gpus(1), 100),
         TestJob::new(2, 40.0, gpus(1), 59),
         TestJob::new(3, 50.0, gpus(1), 49),
     ];
     // At 50 s the second job has 49 s left too: it was there first.
-    let fates = on(1, "srtf-oracle", jobs);
-    assert_eq!(fates, BTreeMap::from([(1, (0, 208, 2)), (2, (40, 99, 1)), (3, (99, 148, 1))]));
+    let outcomes = on(1, "srtf-oracle", jobs);
+    assert_eq!(outcomes, BTreeMap::from([(1, (0, 208, 2)), (2, (40, 99, 1)), (3, (99, 148, 1))]));
 }
 
 #[test]
-fn no_more_jobs_are_stopped_than_make_room() {
-    // The least urgent one would make room for one device, but two are wanted.
+fn no_more_jobs_are_stopped_than_necessary() {
+    // The least urgent job would free one device, but two are wanted.
     let jobs = vec![
         TestJob::new(1, 0.0, anywhere(1), 1_000),
         TestJob::new(2, 0.0, anywhere(2), 900),
@@ -143,28 +144,28 @@ fn no_more_jobs_are_stopped_than_make_room() {
         TestJob::new(4, 1.0, anywhere(2), 10),
     ];
     let attempts =
-        |fates: BTreeMap<u64, (u64, u64, u32)>| fates.into_values().map(|it| it.2).collect::<Vec<_>>();
+        |outcomes: BTreeMap<u64, (u64, u64, u32)>| outcomes.into_values().map(|it| it.2).collect::<Vec<_>>();
     assert_eq!(attempts(on(4, "srtf-oracle", jobs)), [1, 2, 1, 1]);
 }
 
 #[test]
-fn a_job_is_not_stopped_where_that_makes_no_room() {
+fn no_job_is_stopped_where_that_does_not_help() {
     let jobs = vec![
         TestJob::new(1, 0.0, gpus(1), 50),
         TestJob::new(2, 0.0, gpus(1), 1_000),
         TestJob::new(3, 1.0, gpus(2), 100),
     ];
-    let fates = on(2, "srtf-oracle", jobs);
-    assert_eq!((fates[&2].2, fates[&3].0), (2, 50));
+    let outcomes = on(2, "srtf-oracle", jobs);
+    assert_eq!((outcomes[&2].2, outcomes[&3].0), (2, 50));
 }
 
 #[test]
-fn a_larger_priority_pushes_out_a_smaller_one() {
+fn a_higher_priority_preempts_a_lower_one() {
     let jobs = vec![TestJob::new(1, 0.0, gpus(1), 10), urgent(TestJob::new(2, 1.0, gpus(1), 1_000))];
     assert_eq!(on(1, "srtf-oracle", jobs), BTreeMap::from([(1, (0, 1_010, 2)), (2, (1, 1_001, 1))]));
 }
 
-/// The job that a policy starts on one device at the first second, and what it plans when another one comes.
+/// The job that a policy starts on one device at second 1, and what it plans when another one arrives.
 fn plan_for_second(text: &str, first: TestJob, second: TestJob) -> (JobId, Plan) {
     let mut policy = policy(text);
     let mut view = view(vec![node(1, &[1_000])], vec![first.pending]);
@@ -183,8 +184,8 @@ fn plan_for_second(text: &str, first: TestJob, second: TestJob) -> (JobId, Plan)
     (job, policy.plan(&view))
 }
 
-/// What a job that runs alone on one device is told when this one comes.
-fn told(first: TestJob, second: TestJob) -> String {
+/// The reason given to a job that runs alone on one device when this one arrives.
+fn explain(first: TestJob, second: TestJob) -> String {
     let (job, plan) = plan_for_second("srtf-oracle", first, second);
     match &plan.actions[..] {
         [Action::Preempt { job: stopped, why }] if *stopped == job => why.clone(),
@@ -193,28 +194,28 @@ fn told(first: TestJob, second: TestJob) -> String {
 }
 
 #[test]
-fn who_is_stopped_is_told_for_whom() {
+fn the_reason_of_a_preemption_names_the_job() {
     let job = |number, iterations| TestJob::new(number, 0.0, gpus(1), iterations);
-    assert_eq!(told(job(1, 100), job(2, 10)), "it makes room for job 2, which has less left to run");
-    let why = told(job(1, 10), urgent(job(2, 100)));
-    assert_eq!(why, "it makes room for job 2, which has a larger priority");
+    assert_eq!(explain(job(1, 100), job(2, 10)), "makes room for job 2, which has less time left to run");
+    let why = explain(job(1, 10), urgent(job(2, 100)));
+    assert_eq!(why, "makes room for job 2, which has a higher priority");
 }
 
 #[test]
-fn room_that_is_being_made_is_kept_for_whom_it_is_made() {
+fn resources_that_are_being_freed_are_kept_for_the_job() {
     let mut cluster = TestCluster::new(
         vec![node(1, &[1_000, 1_000])],
         vec![
             TestJob::new(1, 0.0, gpus(1), 1_000),
             TestJob::new(2, 1.0, gpus(2), 50),
-            // Would fit on the device that is free already, and is less urgent.
+            // It would fit the device that is free already, and is less urgent.
             TestJob::new(3, 1.0, gpus(1), 60),
         ],
         Box::new(FirstFit),
     );
     cluster.stopping_takes = Span::from_secs(5);
-    let fates = fates(&cluster.run(policy("srtf-oracle").as_mut()));
-    assert_eq!((fates[&2].0, fates[&3].0, fates[&1].2), (6, 56, 2));
+    let outcomes = outcomes(&cluster.run(policy("srtf-oracle").as_mut()));
+    assert_eq!((outcomes[&2].0, outcomes[&3].0, outcomes[&1].2), (6, 56, 2));
 }
 
 #[test]
@@ -228,7 +229,7 @@ fn service_counts_over_all_attempts() {
     assert_eq!(on(1, LAS, jobs)[&3].0, 46);
 }
 
-/// One device under the textbook's preemptive rule: the sum of completion times, the least possible.
+/// One device under the textbook's preemptive rule: the least possible sum of completion times.
 fn least_sum(jobs: &[(u64, u64)]) -> u64 {
     let mut left: Vec<u64> = jobs.iter().map(|job| job.1).collect();
     let (mut now, mut sum) = (0, 0);
@@ -268,10 +269,10 @@ proptest! {
     #[test]
     fn on_one_device_srtf_is_optimal(drawn in prop::collection::vec((0_u64..50, 1_u64..30), 1..15)) {
         let job = |(number, it): (u64, &(u64, u64))| TestJob::new(number, it.0 as f64, gpus(1), it.1);
-        let fates = on(1, "srtf-oracle", (1..).zip(&drawn).map(job).collect());
-        prop_assert_eq!(fates.values().map(|it| it.1).sum::<u64>(), least_sum(&drawn));
+        let outcomes = on(1, "srtf-oracle", (1..).zip(&drawn).map(job).collect());
+        prop_assert_eq!(outcomes.values().map(|it| it.1).sum::<u64>(), least_sum(&drawn));
         // A job is stopped only when a shorter one arrives.
-        prop_assert!(fates.values().map(|it| it.2 as usize - 1).sum::<usize>() < drawn.len());
+        prop_assert!(outcomes.values().map(|it| it.2 as usize - 1).sum::<usize>() < drawn.len());
     }
 
     #[test]
@@ -289,7 +290,7 @@ proptest! {
 }
 
 #[test]
-fn a_new_policy_stops_no_job_of_a_larger_priority_that_ran_before_it_was_there() {
+fn a_new_policy_stops_no_job_of_a_higher_priority_that_ran_before_it_existed() {
     let mut policy = policy("srtf-oracle");
     let first = urgent(TestJob::new(1, 0.0, gpus(1), 1_000)).pending;
     let PendingJob { id, priority, submitted_at, demand, traits, .. } = first;

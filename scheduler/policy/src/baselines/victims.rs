@@ -1,7 +1,8 @@
-//! Running jobs that may be stopped for the sake of more urgent ones, the least urgent first.
+//! Running jobs that may be stopped for more urgent ones, the least urgent first.
 //!
-//! It picks as few as it finds, and none that ran for less than its quantum; it never decides who is urgent.
-//! Nobody is stopped for an equal that was only submitted earlier: that would cost a stop and gain nothing.
+//! As few as possible are chosen, and none that has run for less than its quantum. No job is stopped for an
+//! equally urgent one that was only submitted earlier: that would cost a stop and gain nothing. Who is
+//! urgent is not decided here.
 
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
@@ -13,29 +14,29 @@ use crate::queue::PriorityKey;
 use crate::queue::fit_tracker::FitTracker;
 use crate::{FreeNodes, RunningJob, View};
 
-/// What puts a job ahead of running ones: its priority, then its urgency.
+/// What ranks a job against running ones: its priority, then its urgency.
 pub(super) type UrgencyRank = (Reverse<i32>, u128);
 
-/// A key without what only puts waiting jobs in order.
+/// A queue's key without its last part, which only orders pending jobs.
 pub(super) const fn rank((priority, measure, _): PriorityKey) -> UrgencyRank {
     (priority, measure)
 }
 
-/// A running job, as it stands among the others.
+/// A running job that may be stopped.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct PreemptionCandidate {
     pub(super) key: PriorityKey,
     pub(super) job: JobId,
-    /// When its quantum is over.
+    /// When its quantum ends.
     pub(super) protected_until: Time,
 }
 
-/// Who may have to stop.
+/// The jobs that may be stopped.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Victims {
-    /// Least urgent last.
+    /// The least urgent last.
     preemption_candidates: Vec<PreemptionCandidate>,
-    /// When a job that was passed over because of its quantum may be stopped.
+    /// When the first job that was protected by its quantum may be stopped.
     pub(super) next_preemptible: Option<Time>,
 }
 
@@ -45,8 +46,8 @@ impl Victims {
         Victims { preemption_candidates, next_preemptible: None }
     }
 
-    /// Takes out those that have to stop so that a job finds room, and leaves behind what is free once they
-    /// have; `None`, and nobody is taken, if not even all that are less urgent make room.
+    /// Takes the jobs that have to stop so that a demand fits, and returns them with what is free once they
+    /// have ended. `None`, and no job is taken, if stopping all less urgent jobs is not enough.
     pub(super) fn make_room<'v>(
         &mut self,
         (ahead, demand): (UrgencyRank, &Demand),
@@ -54,76 +55,77 @@ impl Victims {
         view: &View,
     ) -> Option<(Vec<JobId>, FreeNodes<'v>)> {
         let less_urgent = |it: &&PreemptionCandidate| rank(it.key) > ahead;
-        let mut gathering = VictimSelection::new(demand, free);
-        for standing in self.preemption_candidates.iter().rev().take_while(less_urgent) {
-            if gathering.fitting.fits() {
+        let mut selection = VictimSelection::new(demand, free);
+        for candidate in self.preemption_candidates.iter().rev().take_while(less_urgent) {
+            if selection.fit.fits() {
                 break;
             }
-            if standing.protected_until > view.now {
+            if candidate.protected_until > view.now {
                 let earlier = self
                     .next_preemptible
-                    .map_or(standing.protected_until, |at| at.min(standing.protected_until));
+                    .map_or(candidate.protected_until, |at| at.min(candidate.protected_until));
                 self.next_preemptible = Some(earlier);
                 continue;
             }
-            gathering.add(&view.running[&standing.job], free);
+            selection.add(&view.running[&candidate.job], free);
         }
-        let (chosen, free) = gathering.drop_needless()?;
-        self.preemption_candidates.retain(|standing| !chosen.contains(&standing.job));
+        let (chosen, free) = selection.drop_needless()?;
+        self.preemption_candidates.retain(|candidate| !chosen.contains(&candidate.job));
         Some((chosen, free))
     }
 }
 
-/// Those who stop, as far as they are found.
+/// The jobs that have to stop, as far as they are found.
 struct VictimSelection<'f, 'v> {
-    fitting: FitTracker<'f>,
-    reach: ReleasableDevices,
-    asked: usize,
-    /// In the order in which they were asked, which is that of their urgency.
+    fit: FitTracker<'f>,
+    releasable: ReleasableDevices,
+    tried: usize,
+    /// In the order in which they were tried, which is that of their urgency.
     chosen: BTreeMap<usize, &'v RunningJob>,
-    /// Those whose end is of no use unless more of their neighbours end.
+    /// Jobs whose end helps only if more jobs on their nodes end.
     useless: Vec<(usize, &'v RunningJob)>,
 }
 
 impl<'f, 'v> VictimSelection<'f, 'v> {
     fn new(demand: &Demand, free: &FreeNodes<'f>) -> VictimSelection<'f, 'v> {
         VictimSelection {
-            fitting: FitTracker::new(free.clone(), *demand),
-            reach: ReleasableDevices::new(demand, free),
-            asked: 0,
+            fit: FitTracker::new(free.clone(), *demand),
+            releasable: ReleasableDevices::new(demand, free),
+            tried: 0,
             chosen: BTreeMap::new(),
             useless: Vec::new(),
         }
     }
 
-    /// The next one, and with it those whose end has become of use.
+    /// Adds the next job, and with it those whose end helps now.
     fn add(&mut self, job: &'v RunningJob, free: &FreeNodes<'_>) {
-        self.reach.count(&job.placement, free);
-        self.useless.push((self.asked, job));
-        self.asked += 1;
-        if self.reach.helps(&job.placement, free) {
-            for (order, job) in self.useless.extract_if(.., |(_, job)| self.reach.helps(&job.placement, free))
+        self.releasable.count(&job.placement, free);
+        self.useless.push((self.tried, job));
+        self.tried += 1;
+        if self.releasable.helps(&job.placement, free) {
+            for (order, job) in
+                self.useless.extract_if(.., |(_, job)| self.releasable.helps(&job.placement, free))
             {
-                self.fitting.give_back(&job.demand, &job.placement);
+                self.fit.give_back(&job.demand, &job.placement);
                 self.chosen.insert(order, job);
             }
         }
     }
 
-    /// Leaves out those that make no difference, the more urgent first; nothing, if all are too few.
+    /// Drops the jobs that are not needed, the more urgent first; `None` if all together are not enough.
     fn drop_needless(mut self) -> Option<(Vec<JobId>, FreeNodes<'f>)> {
-        if !self.fitting.fits() {
+        if !self.fit.fits() {
             return None;
         }
         let mut stopped = Vec::new();
         for job in self.chosen.into_values().rev() {
-            self.fitting.take(&job.demand, &job.placement);
-            if !self.fitting.fits() {
-                self.fitting.give_back(&job.demand, &job.placement);
+            self.fit.take(&job.demand, &job.placement);
+            if !self.fit.fits() {
+                self.fit.give_back(&job.demand, &job.placement);
                 stopped.push(job.id);
             }
         }
         stopped.reverse();
-        Some((stopped, self.fitting.into_free()))
+        Some((stopped, self.fit.into_free()))
     }
 }

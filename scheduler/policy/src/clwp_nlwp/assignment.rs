@@ -1,7 +1,7 @@
-//! NLWP: the tasks of one job on the devices of its nodes, each device for one task.
+//! NLWP: assigns the tasks of one job to the devices of its nodes, one task per device.
 //!
-//! Tasks that send most are placed first, each where it costs least; then tasks are moved and exchanged while
-//! that makes an iteration of the job shorter or hurts its neighbours less. Pure arithmetic.
+//! Tasks that communicate most are placed first, each where it costs least; then tasks are moved and swapped
+//! while that makes an iteration of the job shorter or harms its neighbors less. Pure arithmetic.
 
 use super::CostWeights;
 use super::links::Link;
@@ -12,131 +12,131 @@ use super::tasks::Tasks;
 pub(super) struct AssignmentProblem {
     /// The partners of each task, with the bytes of one iteration.
     pub(super) partners: Vec<Vec<(usize, f64)>>,
-    /// The node of each task; there are at least as many sites on it as tasks.
-    pub(super) homes: Vec<usize>,
-    /// Whether tasks may be exchanged between nodes.
+    /// The node of each task; a node has at least as many devices as tasks.
+    pub(super) task_nodes: Vec<usize>,
+    /// Whether tasks may be swapped between nodes.
     pub(super) across: CrossNodeSwaps,
-    /// Seconds of an iteration of each task on each site, without communication.
+    /// Seconds of an iteration of each task on each device, without communication.
     pub(super) own: Vec<Vec<f64>>,
-    /// Seconds that a task on a site costs those who are there.
+    /// Seconds that a task on a device costs the jobs there.
     pub(super) hurt: Vec<f64>,
-    /// The node of each site.
+    /// The node of each device.
     pub(super) nodes: Vec<usize>,
-    /// The ways from each site to each other one.
+    /// The links from each device to each other one.
     pub(super) links: Vec<Vec<Link>>,
     pub(super) weights: CostWeights,
 }
 
-/// Whether tasks of different nodes can change places.
+/// Whether tasks of different nodes can be swapped.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum CrossNodeSwaps {
     /// They can.
     Nodes,
-    /// Their numbers follow from the order of the nodes.
+    /// They cannot: their numbers follow from the order of the nodes.
     No,
 }
 
-/// So often everything is tried.
+/// The largest number of improvement steps.
 const ROUNDS: usize = 20;
-/// Jobs of more tasks stay as they were first placed: what there is to try grows with the square.
+/// Jobs with more tasks keep their first assignment: the number of swaps grows with the square.
 const MAX_REFINED: usize = 64;
-/// Less than this part is no improvement but the noise of sums.
+/// A smaller relative improvement is rounding noise.
 const NOTABLE: f64 = 1e-9;
 
-/// A change of places.
+/// A change of the assignment.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Step {
-    /// Of a task to a site.
+    /// A task to a free device.
     Move(usize, usize),
-    /// Of two tasks.
+    /// Two tasks.
     Swap(usize, usize),
 }
 
 impl AssignmentProblem {
-    /// The site of each task.
+    /// The device of each task.
     pub(super) fn solve(&self) -> Vec<usize> {
-        let mut sites = self.place_greedily();
-        if self.homes.len() > MAX_REFINED {
-            return sites;
+        let mut devices = self.place_greedily();
+        if self.task_nodes.len() > MAX_REFINED {
+            return devices;
         }
         for _ in 0..ROUNDS {
-            let now = self.cost(&sites);
-            let tried = self.steps(&sites).into_iter().map(|step| {
-                let sites = after(&sites, step);
-                (self.cost(&sites), sites)
+            let now = self.cost(&devices);
+            let tried = self.steps(&devices).into_iter().map(|step| {
+                let devices = after(&devices, step);
+                (self.cost(&devices), devices)
             });
             match tried.reduce(|best, next| if next.0 < best.0 { next } else { best }) {
-                Some((cost, better)) if cost < now - NOTABLE * now.abs() => sites = better,
+                Some((cost, better)) if cost < now - NOTABLE * now.abs() => devices = better,
                 Some(_) | None => break,
             }
         }
-        sites
+        devices
     }
 
-    /// Those that send most first, each where it costs least beside those that are placed already.
+    /// Tasks that communicate most first, each where it costs least beside those that are placed already.
     fn place_greedily(&self) -> Vec<usize> {
-        let mut order: Vec<usize> = (0..self.homes.len()).collect();
+        let mut order: Vec<usize> = (0..self.task_nodes.len()).collect();
         let total = |task: &usize| Tasks::total(&self.partners[*task]);
         order.sort_by(|one, other| total(other).total_cmp(&total(one)));
-        let mut sites: Vec<Option<usize>> = vec![None; self.homes.len()];
+        let mut devices: Vec<Option<usize>> = vec![None; self.task_nodes.len()];
         let mut is_taken = vec![false; self.nodes.len()];
         for task in order {
-            let is_open = |site: &usize| !is_taken[*site] && self.nodes[*site] == self.homes[task];
-            let cost = |site: usize| self.cost_of_one(task, site, &sites);
-            let open = (0..self.nodes.len()).filter(is_open).map(|site| (cost(site), site));
+            let is_open = |device: &usize| !is_taken[*device] && self.nodes[*device] == self.task_nodes[task];
+            let cost = |device: usize| self.cost_of_task(task, device, &devices);
+            let open = (0..self.nodes.len()).filter(is_open).map(|device| (cost(device), device));
             let least = open.reduce(|best, next| if next.0 < best.0 { next } else { best });
-            let (_, site) = least.expect("each node has a site for each of its tasks");
-            is_taken[site] = true;
-            sites[task] = Some(site);
+            let (_, device) = least.expect("each node has a device for each of its tasks");
+            is_taken[device] = true;
+            devices[task] = Some(device);
         }
-        sites.into_iter().flatten().collect()
+        devices.into_iter().flatten().collect()
     }
 
-    /// What one more task costs on a site, in seconds.
-    fn cost_of_one(&self, task: usize, site: usize, placed: &[Option<usize>]) -> f64 {
+    /// The cost of one more task on a device, in seconds.
+    fn cost_of_task(&self, task: usize, device: usize, placed: &[Option<usize>]) -> f64 {
         let to_partner = |(partner, bytes): &(usize, f64)| {
-            placed[*partner].map_or(0.0, |other| self.links[site][other].seconds(*bytes))
+            placed[*partner].map_or(0.0, |other| self.links[device][other].seconds(*bytes))
         };
         let communication: f64 = self.partners[task].iter().map(to_partner).sum();
-        self.weights.total(self.own[task][site], self.hurt[site], communication)
+        self.weights.total(self.own[task][device], self.hurt[device], communication)
     }
 
-    /// What an iteration costs, in seconds: all wait for the slowest computation and for the slowest
-    /// communication; what neighbours lose is added.
-    pub(super) fn cost(&self, sites: &[usize]) -> f64 {
-        let largest = |seconds: &dyn Fn(usize) -> f64| (0..sites.len()).map(seconds).fold(0.0, f64::max);
-        let own = largest(&|task| self.own[task][sites[task]]);
+    /// The cost of an iteration, in seconds: all tasks wait for the slowest computation and for the slowest
+    /// communication; what neighbors lose is added.
+    pub(super) fn cost(&self, devices: &[usize]) -> f64 {
+        let largest = |seconds: &dyn Fn(usize) -> f64| (0..devices.len()).map(seconds).fold(0.0, f64::max);
+        let own = largest(&|task| self.own[task][devices[task]]);
         let communication = largest(&|task| {
-            let link = |partner: usize| self.links[sites[task]][sites[partner]];
+            let link = |partner: usize| self.links[devices[task]][devices[partner]];
             self.partners[task].iter().map(|(partner, bytes)| link(*partner).seconds(*bytes)).sum()
         });
-        let hurt: f64 = sites.iter().map(|site| self.hurt[*site]).sum();
+        let hurt: f64 = devices.iter().map(|device| self.hurt[*device]).sum();
         self.weights.total(own, hurt, communication)
     }
 
-    /// All moves to open sites of a task's node, and all exchanges of two tasks.
-    fn steps(&self, sites: &[usize]) -> Vec<Step> {
-        let tasks = 0..sites.len();
-        let open: Vec<usize> = (0..self.nodes.len()).filter(|site| !sites.contains(site)).collect();
+    /// All moves to free devices of a task's node, and all swaps of two tasks.
+    fn steps(&self, devices: &[usize]) -> Vec<Step> {
+        let tasks = 0..devices.len();
+        let open: Vec<usize> = (0..self.nodes.len()).filter(|device| !devices.contains(device)).collect();
         let moves = tasks.clone().flat_map(|task| {
-            let node = self.nodes[sites[task]];
-            let open = open.iter().filter(move |site| self.nodes[**site] == node);
-            open.map(move |site| Step::Move(task, *site))
+            let node = self.nodes[devices[task]];
+            let open = open.iter().filter(move |device| self.nodes[**device] == node);
+            open.map(move |device| Step::Move(task, *device))
         });
-        let swaps = tasks.clone().flat_map(|one| (one + 1..sites.len()).map(move |other| (one, other)));
+        let swaps = tasks.clone().flat_map(|one| (one + 1..devices.len()).map(move |other| (one, other)));
         let may = |(one, other): &(usize, usize)| match self.across {
             CrossNodeSwaps::Nodes => true,
-            CrossNodeSwaps::No => self.nodes[sites[*one]] == self.nodes[sites[*other]],
+            CrossNodeSwaps::No => self.nodes[devices[*one]] == self.nodes[devices[*other]],
         };
         moves.chain(swaps.filter(may).map(|(one, other)| Step::Swap(one, other))).collect()
     }
 }
 
-fn after(sites: &[usize], step: Step) -> Vec<usize> {
-    let mut sites = sites.to_vec();
+fn after(devices: &[usize], step: Step) -> Vec<usize> {
+    let mut devices = devices.to_vec();
     match step {
-        Step::Move(task, site) => sites[task] = site,
-        Step::Swap(one, other) => sites.swap(one, other),
+        Step::Move(task, device) => devices[task] = device,
+        Step::Swap(one, other) => devices.swap(one, other),
     }
-    sites
+    devices
 }

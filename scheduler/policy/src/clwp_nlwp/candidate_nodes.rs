@@ -1,4 +1,4 @@
-//! CLWP: nodes in the order in which they suit a job, by how alike those are who run there, and how busy.
+//! CLWP: nodes in the order in which they suit a job, by how similar the jobs there are, and how busy.
 
 use std::cmp::Reverse;
 
@@ -10,33 +10,33 @@ use crate::interference::GpuKind;
 use crate::sharing::Jobs;
 use crate::{DeviceView, FreeNodes, NodeView};
 
-/// A node with room.
+/// A node that the job fits.
 #[derive(Debug, Clone)]
 pub(super) struct CandidateNode<'f> {
     pub(super) node: &'f NodeView,
-    /// The devices with room.
+    /// Its devices that the job fits.
     pub(super) roomy: Vec<&'f DeviceView>,
     pub(super) score: Score,
 }
 
-/// How a node suits a job: the less, the better.
+/// How well a node suits a job: the smaller, the better.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(super) struct Score {
-    /// How alike those are who run there, by their parts of the slots, and how busy they are (`s`).
+    /// The similarity of the jobs there, weighted by their slots, plus the weighted utilization (`s`).
     pub(super) cost: f64,
-    /// How busy they keep its devices in the mean, 0 to 1.
+    /// The mean utilization of its devices, 0 to 1.
     pub(super) utilisation: f64,
 }
 
-/// Devices of one node for so many tasks.
+/// The number of tasks that a node gets.
 #[derive(Debug, Clone)]
 pub(super) struct NodeAllocation<'f> {
     pub(super) candidate: CandidateNode<'f>,
     pub(super) tasks: usize,
 }
 
-/// The nodes with room, in the order in which they suit a job. Of equals, the less busy one, then the first.
-pub(super) fn ranked<'f>(
+/// The nodes that a job fits, the best first; among equals the less busy one, then the first.
+pub(super) fn rank_nodes<'f>(
     newcomer: JobId,
     demand: &Demand,
     free: &'f FreeNodes<'_>,
@@ -65,7 +65,7 @@ pub(super) fn ranked<'f>(
     candidates
 }
 
-/// The newcomer and those who run on a node, each on the makes of GPU on which it is or would be.
+/// The newcomer and the jobs of a node, each with the kinds of GPU on which it is or would be.
 fn everybody(newcomer: JobId, node: &NodeView, jobs: &Jobs) -> Vec<(JobId, GpuKind)> {
     let on_device = |device: &DeviceView| {
         let gpu = GpuKind::named(&device.model);
@@ -83,14 +83,14 @@ impl Score {
         rows: &ContentionTable,
         options: &ClwpNlwpOptions,
     ) -> Score {
-        let (mut likeness, mut slots, mut busy) = (0.0, 0.0, 0.0);
+        let (mut similarity, mut slots, mut busy) = (0.0, 0.0, 0.0);
         for device in &node.devices {
             let gpu = GpuKind::named(&device.model);
             let mut on_device = 0.0;
             for job in jobs.on(device) {
                 let taken = part(device.share_for(jobs.demand(job)));
                 let row = rows.of(job, &gpu);
-                likeness += taken * rows.of(newcomer, &gpu).likeness(row, options.likeness);
+                similarity += taken * rows.of(newcomer, &gpu).similarity(row, options.similarity);
                 slots += taken;
                 on_device += jobs.member(job, &gpu).member.busy();
             }
@@ -102,7 +102,7 @@ impl Score {
             SlotNormalization::Busy | SlotNormalization::All => devices,
         };
         let utilisation = busy / devices;
-        Score { cost: likeness / of + options.mu * utilisation, utilisation }
+        Score { cost: similarity / of + options.mu * utilisation, utilisation }
     }
 }
 
@@ -110,9 +110,12 @@ fn part(share: Share) -> f64 {
     f64::from(share.0) / f64::from(Share::WHOLE.0)
 }
 
-/// The nodes to try one after the other: for a job that fits one, each alone; for another, those that suit it
-/// best together. Nothing where there are too few.
-pub(super) fn choices<'f>(demand: &Demand, ranked: Vec<CandidateNode<'f>>) -> Vec<Vec<NodeAllocation<'f>>> {
+/// The sets of nodes to try, in order: for a job that fits one node, each alone; for others, the best ones
+/// together. Empty where there are too few.
+pub(super) fn list_choices<'f>(
+    demand: &Demand,
+    ranked: Vec<CandidateNode<'f>>,
+) -> Vec<Vec<NodeAllocation<'f>>> {
     let devices = demand.devices() as usize;
     let block = |candidate| NodeAllocation { candidate, tasks: devices };
     match demand.spread {
@@ -129,8 +132,8 @@ pub(super) fn choices<'f>(demand: &Demand, ranked: Vec<CandidateNode<'f>>) -> Ve
     }
 }
 
-/// As few nodes as can be, all devices of each but of the last; of those with as many, the one that suits the
-/// job better.
+/// As few nodes as possible, all free devices of each but the last; among nodes with equally many, the
+/// better one first.
 fn blocks(devices: usize, mut ranked: Vec<CandidateNode<'_>>) -> Option<Vec<NodeAllocation<'_>>> {
     ranked.sort_by_key(|candidate| Reverse(candidate.roomy.len()));
     let mut left = devices;

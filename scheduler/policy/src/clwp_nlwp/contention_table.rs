@@ -1,5 +1,5 @@
-//! The contention metrics of jobs, one row for each make of GPU: completed by the predictor, or, where it
-//! does not look at that, made of what is known of the job alone.
+//! The contention metrics of jobs, one row for each kind of GPU: completed by the predictor or, where it has
+//! no such metrics, from what is known of the job alone.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -13,32 +13,32 @@ use crate::interference::{
 };
 use crate::sharing::Jobs;
 
-/// The rows of all jobs that anybody looked at.
+/// The rows of all jobs that were asked about.
 #[derive(Debug)]
 pub(super) struct ContentionTable {
     predictor: Arc<dyn Interference>,
-    of_jobs: BTreeMap<JobId, BTreeMap<GpuKind, ContentionRow>>,
+    rows: BTreeMap<JobId, BTreeMap<GpuKind, ContentionRow>>,
 }
 
-/// A job on a make of GPU.
+/// A job on a kind of GPU.
 #[derive(Debug)]
 pub(super) struct ContentionRow {
     /// By the predictor, if it completes rows.
     completed: Option<ContentionMetrics>,
     /// By what is known of the job alone.
-    told: ContentionMetrics,
+    assumed: ContentionMetrics,
 }
 
 impl ContentionTable {
-    pub(super) fn new(knowledge: &InterferenceContext) -> ContentionTable {
-        ContentionTable { predictor: knowledge.interference.clone(), of_jobs: BTreeMap::new() }
+    pub(super) fn new(context: &InterferenceContext) -> ContentionTable {
+        ContentionTable { predictor: context.interference.clone(), rows: BTreeMap::new() }
     }
 
-    /// Forgets jobs that are gone.
+    /// Drops the rows of jobs that are gone.
     pub(super) fn learn(&mut self, changes: &[ViewChange]) {
         for change in changes {
             match change {
-                ViewChange::Gone(job) => drop(self.of_jobs.remove(job)),
+                ViewChange::Gone(job) => drop(self.rows.remove(job)),
                 ViewChange::Node(_)
                 | ViewChange::NodeGone(_)
                 | ViewChange::Pending(_)
@@ -47,7 +47,7 @@ impl ContentionTable {
         }
     }
 
-    /// Completes the rows of these jobs on these GPUs; all that are new in one question.
+    /// Completes the rows of these jobs on these GPUs, all new ones in one question.
     pub(super) fn complete(&mut self, wanted: Vec<(JobId, GpuKind)>, jobs: &mut Jobs) {
         let mut new: Vec<(JobId, GpuKind)> =
             wanted.into_iter().filter(|(job, gpu)| !self.has(*job, gpu)).collect();
@@ -63,27 +63,28 @@ impl ContentionTable {
         let sets: Vec<ColocationSet> = new.iter().map(alone).collect();
         let mut completed = self.predictor.contention(&sets).unwrap_or_default().into_iter();
         for ((job, gpu), set) in new.into_iter().zip(&sets) {
-            let row = ContentionRow { completed: completed.next().and_then(first), told: told(set) };
-            self.of_jobs.entry(job).or_default().insert(gpu, row);
+            let row =
+                ContentionRow { completed: completed.next().and_then(first), assumed: assume_metrics(set) };
+            self.rows.entry(job).or_default().insert(gpu, row);
         }
     }
 
     /// The row of a job that was completed before.
     pub(super) fn of(&self, job: JobId, gpu: &GpuKind) -> &ContentionRow {
-        &self.of_jobs[&job][gpu]
+        &self.rows[&job][gpu]
     }
 
     fn has(&self, job: JobId, gpu: &GpuKind) -> bool {
-        self.of_jobs.get(&job).is_some_and(|rows| rows.contains_key(gpu))
+        self.rows.get(&job).is_some_and(|rows| rows.contains_key(gpu))
     }
 }
 
 impl ContentionRow {
-    /// By completed rows, where there are such of both.
-    pub(super) fn likeness(&self, other: &ContentionRow, measure: SimilarityMeasure) -> f64 {
+    /// The similarity, by completed rows where both jobs have one.
+    pub(super) fn similarity(&self, other: &ContentionRow, measure: SimilarityMeasure) -> f64 {
         match (&self.completed, &other.completed) {
             (Some(one), Some(other)) => measure.of(one, other),
-            (Some(_), None) | (None, Some(_) | None) => measure.of(&self.told, &other.told),
+            (Some(_), None) | (None, Some(_) | None) => measure.of(&self.assumed, &other.assumed),
         }
     }
 }
@@ -92,16 +93,16 @@ fn first(rows: Vec<ContentionMetrics>) -> Option<ContentionMetrics> {
     rows.into_iter().next()
 }
 
-/// What is taken for a job's part of the GPU's memory, of its peak and of its link, where nobody knows.
+/// The assumed fraction of a GPU's memory, of its peak and of its link, where it is unknown.
 const USUAL_MEMORY: f64 = 0.25;
 const USUAL_COMPUTE: f64 = 0.2;
 const USUAL_INPUT: f64 = 0.02;
-/// Bytes in a second that the link between host and GPU carries: PCIe 3 with 16 lanes.
+/// Bandwidth of the link between host and GPU, in bytes per second: PCIe 3 with 16 lanes.
 const HOST_LINK: f64 = 16e9;
 
-/// How busy the job alone keeps the GPU, and its parts of memory, of the peak of computing and of the link to
-/// the host; what is not known is that of a usual job.
-fn told(alone: &ColocationSet) -> ContentionMetrics {
+/// How busy the job alone keeps the GPU, and its fractions of memory, peak performance and host link; what
+/// is unknown is that of a usual job.
+fn assume_metrics(alone: &ColocationSet) -> ContentionMetrics {
     let Some(member @ SetMember { batch, features, solo, .. }) = alone.members.first() else {
         return ContentionMetrics(Vec::new());
     };
@@ -127,7 +128,7 @@ mod tests {
     }
 
     #[test]
-    fn a_measured_job_is_told_by_its_parts_of_the_gpu() {
+    fn the_row_of_a_measured_job_is_its_fractions_of_the_gpu() {
         let solo = SoloMetrics {
             rate: Some(10.0),
             memory: Some((4_u64 << 30) as f64),
@@ -140,14 +141,14 @@ mod tests {
             ..ModelFeatures::default()
         };
         let ContentionMetrics(row) =
-            told(&alone(SetMember { batch: Some(32), features, solo, ..SetMember::default() }));
+            assume_metrics(&alone(SetMember { batch: Some(32), features, solo, ..SetMember::default() }));
         let should = [0.5, 0.25, 0.32, 0.032];
         assert!(row.iter().zip(should).all(|(is, should)| (is - should).abs() < 1e-12), "{row:?}");
     }
 
     #[test]
-    fn a_job_of_which_nobody_knows_anything_is_a_usual_one() {
-        let unknown = told(&alone(SetMember::default()));
+    fn the_row_of_an_unknown_job_is_that_of_a_usual_one() {
+        let unknown = assume_metrics(&alone(SetMember::default()));
         assert_eq!(
             unknown,
             ContentionMetrics(vec![SetMember::default().busy(), USUAL_MEMORY, USUAL_COMPUTE, USUAL_INPUT])
@@ -155,14 +156,14 @@ mod tests {
     }
 
     #[test]
-    fn completed_rows_are_compared_with_completed_ones_alone() {
+    fn completed_rows_are_compared_with_completed_rows_only() {
         let row = |completed: Option<[f64; 2]>| ContentionRow {
             completed: completed.map(|metrics| ContentionMetrics(metrics.to_vec())),
-            told: ContentionMetrics(vec![1.0; 4]),
+            assumed: ContentionMetrics(vec![1.0; 4]),
         };
         let (one, other, none) = (row(Some([1.0, 0.0])), row(Some([0.0, 1.0])), row(None));
-        assert_eq!(one.likeness(&other, SimilarityMeasure::Cosine), 0.0);
-        assert_eq!(one.likeness(&none, SimilarityMeasure::Load), 4.0);
-        assert_eq!(none.likeness(&one, SimilarityMeasure::Cosine), 1.0);
+        assert_eq!(one.similarity(&other, SimilarityMeasure::Cosine), 0.0);
+        assert_eq!(one.similarity(&none, SimilarityMeasure::Load), 4.0);
+        assert_eq!(none.similarity(&one, SimilarityMeasure::Cosine), 1.0);
     }
 }

@@ -1,34 +1,34 @@
-//! How fast two devices reach each other, by how far they lie apart.
+//! The links between two devices, by where they are in the cluster.
 
 use cohabit_types::{Bandwidth, GpuPeer, PeerPath};
 
 use crate::{DeviceView, LinkDefaults, NodeView};
 
-/// A way from one device to another.
+/// A link from one device to another.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(super) struct Link {
-    /// What it carries, in bytes per second.
+    /// Bandwidth, in bytes per second.
     pub(super) bandwidth: f64,
-    /// Seconds before the first byte is there.
+    /// Latency, in seconds.
     pub(super) latency: f64,
 }
 
-/// Before the first byte is at another device of the same node, or at that of another one, in seconds.
+/// Latencies to a device of the same node and of another node, in seconds.
 const INTRA_NODE_LATENCY: f64 = 10e-6;
 const INTER_NODE_LATENCY: f64 = 50e-6;
 
-/// Bytes per second of ways over PCIe: on one switch, on one socket, from one socket to the other.
+/// Bandwidths over PCIe, in bytes per second: on one switch, on one socket, between sockets.
 const PCIE_SWITCH_BANDWIDTH: f64 = 11e9;
 const SOCKET_BANDWIDTH: f64 = 9e9;
 const CROSS_SOCKET_BANDWIDTH: f64 = 6e9;
 
 impl Link {
-    /// What these bytes take, in seconds.
+    /// The time to send these bytes, in seconds.
     pub(super) fn seconds(self, bytes: f64) -> f64 {
         bytes / self.bandwidth + self.latency
     }
 
-    /// Between devices of one node: by the way that their driver tells, or as the node says of all.
+    /// Between devices of one node: by the path that the driver reports, or by the node's interconnect.
     pub(super) fn inside(
         node: &NodeView,
         one: &DeviceView,
@@ -47,13 +47,13 @@ impl Link {
         Link { bandwidth, latency: INTRA_NODE_LATENCY }
     }
 
-    /// Between devices of two nodes: the slower one's network.
+    /// Between devices of two nodes: the slower network.
     pub(super) fn outside(one: &NodeView, other: &NodeView, defaults: LinkDefaults) -> Link {
         let of = |node: &NodeView| carries(node.links.network, defaults.network);
         Link { bandwidth: of(one).min(of(other)), latency: INTER_NODE_LATENCY }
     }
 }
 
-fn carries(told: Option<Bandwidth>, default: Bandwidth) -> f64 {
-    told.unwrap_or(default).bytes_per_second()
+fn carries(estimates: Option<Bandwidth>, default: Bandwidth) -> f64 {
+    estimates.unwrap_or(default).bytes_per_second()
 }

@@ -1,13 +1,13 @@
-//! The choice of place: nodes by CLWP, devices on them by NLWP, and the placement that comes of it.
+//! The placer: nodes by CLWP, devices on them by NLWP, and the resulting placement.
 
 use cohabit_types::{Demand, DeviceId, GpuRequest, LaunchMode, Placement, RankPlacement, Slowdown};
 
 use super::ClwpNlwpOptions;
 use super::assignment::{AssignmentProblem, CrossNodeSwaps};
-use super::candidate_nodes::{NodeAllocation, choices, ranked};
+use super::candidate_nodes::{NodeAllocation, list_choices, rank_nodes};
 use super::contention_table::ContentionTable;
 use super::links::Link;
-use super::task_devices::{TaskDevice, sites};
+use super::task_devices::{TaskDevice, list_task_devices};
 use super::tasks::Tasks;
 use crate::interference::{InterferenceContext, PredictionCache};
 use crate::mapping::MapperOptions;
@@ -18,15 +18,15 @@ use crate::{
     Shortage, View, ViewChange,
 };
 
-/// Puts a job on the node whose jobs are least like it, and its tasks where they lose least time.
+/// Puts a job on the node whose jobs are least similar to it, and its tasks where they lose least time.
 #[derive(Debug)]
 pub(crate) struct ClwpNlwp {
     options: ClwpNlwpOptions,
     links: LinkDefaults,
     jobs: Jobs,
     rows: ContentionTable,
-    asked: PredictionCache,
-    /// Knows how long jobs of several devices take, and places those that need no device.
+    cache: PredictionCache,
+    /// Knows the runtimes of jobs of several devices, and places jobs without devices.
     mapped: MappedPlacer,
 }
 
@@ -34,14 +34,14 @@ impl ClwpNlwp {
     pub(crate) fn new(
         options: ClwpNlwpOptions,
         links: LinkDefaults,
-        knowledge: &InterferenceContext,
+        context: &InterferenceContext,
     ) -> ClwpNlwp {
         ClwpNlwp {
             options,
             links,
-            jobs: Jobs::new(knowledge.solos.clone()),
-            rows: ContentionTable::new(knowledge),
-            asked: PredictionCache::new(knowledge.interference.clone()),
+            jobs: Jobs::new(context.solos.clone()),
+            rows: ContentionTable::new(context),
+            cache: PredictionCache::new(context.interference.clone()),
             mapped: MappedPlacer::new(MapperOptions::default(), links),
         }
     }
@@ -54,10 +54,10 @@ impl Placer for ClwpNlwp {
         self.rows.learn(changes);
     }
 
-    fn set_interference(&mut self, knowledge: &InterferenceContext) {
-        self.jobs.set_interference(knowledge.solos.clone());
-        self.rows = ContentionTable::new(knowledge);
-        self.asked = PredictionCache::new(knowledge.interference.clone());
+    fn set_interference(&mut self, context: &InterferenceContext) {
+        self.jobs.set_interference(context.solos.clone());
+        self.rows = ContentionTable::new(context);
+        self.cache = PredictionCache::new(context.interference.clone());
     }
 
     fn prepare(&mut self, view: &View) -> ClusterChange {
@@ -78,17 +78,17 @@ impl Placer for ClwpNlwp {
             return self.mapped.place(job, profile, free);
         }
         self.jobs.insert_if_unknown(job);
-        let ranked = ranked(job.id, &job.demand, free, &mut self.jobs, &mut self.rows, &self.options);
+        let ranked = rank_nodes(job.id, &job.demand, free, &mut self.jobs, &mut self.rows, &self.options);
         let nodes = ranked.len();
         let tasks = Tasks::of(job, profile, self.options.traffic);
         let mut best = None;
-        for blocks in choices(&job.demand, ranked) {
+        for blocks in list_choices(&job.demand, ranked) {
             let assign_tasks = self.assign_tasks(job, &tasks, &blocks);
             let proposal = self.proposal(job, profile, &blocks, &assign_tasks, nodes);
-            if assign_tasks.iter().all(|site| site.fits) {
+            if assign_tasks.iter().all(|task_device| task_device.fits) {
                 return Ok(proposal);
             }
-            // Where memory probably suffices nowhere, the node that suits the job best is as good as any.
+            // Where memory probably fits on no node, the best node is as good as any.
             best.get_or_insert(proposal);
         }
         best.ok_or_else(|| find_shortage(&job.demand, free.nodes()))
@@ -100,21 +100,22 @@ impl Placer for ClwpNlwp {
 }
 
 impl ClwpNlwp {
-    /// The site of each task.
+    /// The device of each task.
     fn assign_tasks<'f>(
         &mut self,
         job: &PendingJob,
         tasks: &Tasks,
         blocks: &[NodeAllocation<'f>],
     ) -> Vec<TaskDevice<'f>> {
-        let all = sites(job.id, blocks, &mut self.jobs, &mut self.asked);
-        let likely: Vec<TaskDevice<'f>> = all.iter().filter(|site| site.fits).cloned().collect();
+        let all = list_task_devices(job.id, blocks, &mut self.jobs, &mut self.cache);
+        let likely: Vec<TaskDevice<'f>> =
+            all.iter().filter(|task_device| task_device.fits).cloned().collect();
         let is_enough = |(block, it): (usize, &NodeAllocation<'_>)| {
-            likely.iter().filter(|site| site.block == block).count() >= it.tasks
+            likely.iter().filter(|task_device| task_device.block == block).count() >= it.tasks
         };
-        let sites = if blocks.iter().enumerate().all(is_enough) { likely } else { all };
-        let seats = self.problem(job, tasks, blocks, &sites).solve();
-        seats.into_iter().map(|site| sites[site].clone()).collect()
+        let task_devices = if blocks.iter().enumerate().all(is_enough) { likely } else { all };
+        let seats = self.problem(job, tasks, blocks, &task_devices).solve();
+        seats.into_iter().map(|task_device| task_devices[task_device].clone()).collect()
     }
 
     fn problem(
@@ -122,14 +123,14 @@ impl ClwpNlwp {
         job: &PendingJob,
         tasks: &Tasks,
         blocks: &[NodeAllocation<'_>],
-        sites: &[TaskDevice<'_>],
+        task_devices: &[TaskDevice<'_>],
     ) -> AssignmentProblem {
         let count = tasks.partners.len();
-        let mut own = vec![Vec::with_capacity(sites.len()); count];
-        for site in sites {
-            let computes = tasks.graph.as_ref().map(|graph| graph.compute_seconds(&site.device.model));
-            let computes = computes.unwrap_or_else(|| vec![site.seconds_alone; count]);
-            own.iter_mut().zip(computes).for_each(|(own, seconds)| own.push(seconds * site.slowdown));
+        let mut own = vec![Vec::with_capacity(task_devices.len()); count];
+        for task_device in task_devices {
+            let computes = tasks.graph.as_ref().map(|graph| graph.compute_seconds(&task_device.device.model));
+            let computes = computes.unwrap_or_else(|| vec![task_device.seconds_alone; count]);
+            own.iter_mut().zip(computes).for_each(|(own, seconds)| own.push(seconds * task_device.slowdown));
         }
         let link = |one: &TaskDevice<'_>, other: &TaskDevice<'_>| match one.block == other.block {
             true => Link::inside(one.node, one.device, other.device, self.links),
@@ -137,15 +138,18 @@ impl ClwpNlwp {
         };
         AssignmentProblem {
             partners: tasks.partners.clone(),
-            homes: blocks.iter().enumerate().flat_map(|(node, it)| vec![node; it.tasks]).collect(),
+            task_nodes: blocks.iter().enumerate().flat_map(|(node, it)| vec![node; it.tasks]).collect(),
             across: match job.traits.launch {
                 LaunchMode::PerGpu => CrossNodeSwaps::Nodes,
                 LaunchMode::PerNode => CrossNodeSwaps::No,
             },
             own,
-            hurt: sites.iter().map(|site| site.hurt).collect(),
-            nodes: sites.iter().map(|site| site.block).collect(),
-            links: sites.iter().map(|one| sites.iter().map(|other| link(one, other)).collect()).collect(),
+            hurt: task_devices.iter().map(|task_device| task_device.hurt).collect(),
+            nodes: task_devices.iter().map(|task_device| task_device.block).collect(),
+            links: task_devices
+                .iter()
+                .map(|one| task_devices.iter().map(|other| link(one, other)).collect())
+                .collect(),
             weights: self.options.costs,
         }
     }
@@ -159,11 +163,11 @@ impl ClwpNlwp {
         nodes: usize,
     ) -> Proposal {
         let placement = placement(job, blocks, assign_tasks);
-        let why = why(blocks, assign_tasks, nodes);
+        let why = explain(blocks, assign_tasks, nodes);
         match (job.demand.gpus, assign_tasks) {
-            (GpuRequest::Part(_), [site]) => Proposal {
-                slowdown: site.slowdown,
-                colocation_slowdown: Some(Slowdown::from(site.slowdown)),
+            (GpuRequest::Part(_), [task_device]) => Proposal {
+                slowdown: task_device.slowdown,
+                colocation_slowdown: Some(Slowdown::from(task_device.slowdown)),
                 why,
                 ..Proposal::new(placement)
             },
@@ -174,13 +178,14 @@ impl ClwpNlwp {
     }
 }
 
-/// The node with the first task comes first, since all ranks meet there; devices come in the order of their
-/// tasks.
+/// The node with the first task comes first, because all ranks meet there; devices come in the order of
+/// their tasks.
 fn placement(job: &PendingJob, blocks: &[NodeAllocation<'_>], assign_tasks: &[TaskDevice<'_>]) -> Placement {
     let part = |(block, it): (usize, &NodeAllocation<'_>)| {
         let here: Vec<(u32, &TaskDevice<'_>)> =
-            (0..).zip(assign_tasks).filter(|(_, site)| site.block == block).collect();
-        let devices: Vec<DeviceId> = here.iter().map(|(_, site)| site.device.id.clone()).collect();
+            (0..).zip(assign_tasks).filter(|(_, task_device)| task_device.block == block).collect();
+        let devices: Vec<DeviceId> =
+            here.iter().map(|(_, task_device)| task_device.device.id.clone()).collect();
         let ranks = match job.traits.launch {
             LaunchMode::PerGpu if assign_tasks.len() > 1 => here.iter().map(|(task, _)| *task).collect(),
             LaunchMode::PerGpu | LaunchMode::PerNode => Vec::new(),
@@ -192,18 +197,21 @@ fn placement(job: &PendingJob, blocks: &[NodeAllocation<'_>], assign_tasks: &[Ta
     Placement { parts }
 }
 
-fn why(blocks: &[NodeAllocation<'_>], assign_tasks: &[TaskDevice<'_>], nodes: usize) -> String {
-    let [block] = blocks else { return format!("{} devices on {} nodes", assign_tasks.len(), blocks.len()) };
+fn explain(blocks: &[NodeAllocation<'_>], assign_tasks: &[TaskDevice<'_>], nodes: usize) -> String {
+    let [block] = blocks else { return format!("{} GPUs on {} nodes", assign_tasks.len(), blocks.len()) };
     let cost = block.candidate.score.cost;
     let (neighbours, slowdown) = match assign_tasks {
-        [site] if site.neighbours > 0 => (site.neighbours, site.slowdown),
+        [task_device] if task_device.neighbours > 0 => (task_device.neighbours, task_device.slowdown),
         _ => return String::new(),
     };
     let jobs = if neighbours == 1 { "1 job".to_owned() } else { format!("{neighbours} jobs") };
-    let doubt =
-        if assign_tasks.iter().all(|site| site.fits) { "" } else { ", though their memory may not fit" };
+    let doubt = if assign_tasks.iter().all(|task_device| task_device.fits) {
+        ""
+    } else {
+        "; their memory may not fit"
+    };
     format!(
-        "beside {jobs} on a node whose jobs are among the least like it of {nodes} node(s) with room: cost \
-         {cost:.2}, {slowdown:.2} times as long as alone{doubt}"
+        "shares a GPU with {jobs}, on the best of {nodes} nodes with room: cost {cost:.2}, expected slowdown \
+         {slowdown:.2}{doubt}"
     )
 }

@@ -1,9 +1,11 @@
-//! The devices that a job's tasks may go to, with what becomes there of a task and of those who are there.
+//! The devices to which a job's tasks may go, with what happens there to a task and to the jobs there.
 
 use cohabit_types::JobId;
 
 use super::candidate_nodes::NodeAllocation;
-use crate::interference::{ColocationEstimate, GpuKind, GpuModel, InternedSet, PredictionCache};
+use crate::interference::{
+    ColocationEstimate, GpuKind, GpuModel, InternedSet, LIKELY_TO_FIT, PredictionCache,
+};
 use crate::sharing::Jobs;
 use crate::{DeviceView, EstimateBasis, NodeView};
 
@@ -14,24 +16,22 @@ pub(super) struct TaskDevice<'f> {
     pub(super) device: &'f DeviceView,
     /// Which of the job's nodes it belongs to.
     pub(super) block: usize,
-    /// How many run there.
+    /// The number of residents.
     pub(super) neighbours: usize,
     /// Seconds of an iteration of the job alone, where its model does not say what each task computes.
     pub(super) seconds_alone: f64,
-    /// How many times as long as alone an iteration of a task takes there.
+    /// The slowdown of a task's iteration there, as a factor of at least 1.
     pub(super) slowdown: f64,
-    /// Seconds by which the iterations of those there get longer together for a task's sake.
+    /// Seconds by which the iterations of the residents become longer, in sum, because of a task.
     pub(super) hurt: f64,
-    /// Whether their memory probably suffices.
+    /// Whether their memory probably fits.
     pub(super) fits: bool,
 }
 
-/// A set that fits less likely than this is no choice while there is another.
-const LIKELY_TO_FIT: f64 = 0.5;
-/// Seconds of an iteration of which nobody knows how long it takes.
+/// Seconds assumed for an iteration of unknown length.
 const USUAL_SECONDS: f64 = 0.3;
 
-/// A device with room, and who is there.
+/// A device that the job fits, and its residents.
 struct OccupiedDevice<'f> {
     node: &'f NodeView,
     device: &'f DeviceView,
@@ -40,27 +40,28 @@ struct OccupiedDevice<'f> {
     present: Vec<JobId>,
 }
 
-/// All devices with room on these nodes, node by node; what becomes of whom is one question.
-pub(super) fn sites<'f>(
+/// All devices that the job fits on these nodes, node by node; the predictor is asked once.
+pub(super) fn list_task_devices<'f>(
     newcomer: JobId,
     blocks: &[NodeAllocation<'f>],
     jobs: &mut Jobs,
-    asked: &mut PredictionCache,
+    cache: &mut PredictionCache,
 ) -> Vec<TaskDevice<'f>> {
-    let places = blocks.iter().enumerate().flat_map(|(block, it)| {
+    let occupied = blocks.iter().enumerate().flat_map(|(block, it)| {
         let node = it.candidate.node;
         it.candidate.roomy.iter().map(move |device| (node, *device, block))
     });
-    let places: Vec<OccupiedDevice<'f>> =
-        places.map(|(node, device, block)| OccupiedDevice::of(node, device, block, jobs)).collect();
-    let both = |place: &OccupiedDevice<'_>| [place.company(None, jobs), place.company(Some(newcomer), jobs)];
-    let companies: Vec<InternedSet> = places.iter().flat_map(both).collect();
-    let told = asked.predict(&companies);
-    let told = told.chunks_exact(2).map(|both| (&both[0][..], &both[1][..]));
-    places
+    let occupied: Vec<OccupiedDevice<'f>> =
+        occupied.map(|(node, device, block)| OccupiedDevice::of(node, device, block, jobs)).collect();
+    let both =
+        |device: &OccupiedDevice<'_>| [device.build_set(None, jobs), device.build_set(Some(newcomer), jobs)];
+    let sets: Vec<InternedSet> = occupied.iter().flat_map(both).collect();
+    let estimates = cache.predict(&sets);
+    let estimates = estimates.chunks_exact(2).map(|both| (&both[0][..], &both[1][..]));
+    occupied
         .iter()
-        .zip(told)
-        .map(|(place, (without, with))| place.site(newcomer, without, with, jobs))
+        .zip(estimates)
+        .map(|(device, (without, with))| device.task_device(newcomer, without, with, jobs))
         .collect()
 }
 
@@ -69,15 +70,15 @@ impl<'f> OccupiedDevice<'f> {
         OccupiedDevice { node, device, block, gpu: GpuKind::named(&device.model), present: jobs.on(device) }
     }
 
-    /// Those who are there, and perhaps the newcomer after them.
-    fn company(&self, newcomer: Option<JobId>, jobs: &mut Jobs) -> InternedSet {
+    /// The residents and, if given, the newcomer after them.
+    fn build_set(&self, newcomer: Option<JobId>, jobs: &mut Jobs) -> InternedSet {
         let all = self.present.iter().copied().chain(newcomer);
         let members = all.map(|job| jobs.member(job, &self.gpu)).collect();
         InternedSet { gpu: self.gpu.clone(), sharing: self.device.sharing.mode, members }
     }
 
-    /// By what becomes of those there without the newcomer, and of all with it.
-    fn site(
+    /// From the estimates of the residents without the newcomer, and of all with it.
+    fn task_device(
         &self,
         newcomer: JobId,
         without: &[ColocationEstimate],
@@ -86,7 +87,7 @@ impl<'f> OccupiedDevice<'f> {
     ) -> TaskDevice<'f> {
         let longer = with.iter().zip(without).map(|(with, without)| with.slowdown - without.slowdown);
         let hurt = self.present.iter().zip(longer);
-        let told = with.last();
+        let estimates = with.last();
         TaskDevice {
             node: self.node,
             device: self.device,
@@ -94,8 +95,8 @@ impl<'f> OccupiedDevice<'f> {
             neighbours: self.present.len(),
             hurt: hurt.map(|(job, longer)| seconds_alone(*job, &self.gpu, jobs) * longer).sum(),
             seconds_alone: seconds_alone(newcomer, &self.gpu, jobs),
-            slowdown: told.map_or(1.0, |told| told.slowdown),
-            fits: told.is_none_or(|told| told.fits >= LIKELY_TO_FIT),
+            slowdown: estimates.map_or(1.0, |estimates| estimates.slowdown),
+            fits: estimates.is_none_or(|estimates| estimates.fits >= LIKELY_TO_FIT),
         }
     }
 }
@@ -107,7 +108,7 @@ fn seconds_alone(job: JobId, gpu: &GpuKind, jobs: &mut Jobs) -> f64 {
         return 1.0 / rate;
     }
     let profile = jobs.profile(job);
-    let expected = match (profile.ground, profile.iterations) {
+    let expected = match (profile.basis, profile.iterations) {
         (EstimateBasis::Estimate, Some(iterations @ 1..)) => {
             profile.runtime.as_secs_f64() / iterations as f64
         }

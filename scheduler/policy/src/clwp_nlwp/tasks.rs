@@ -8,7 +8,7 @@ use cohabit_types::{ModelDescription, PipelineStage};
 use crate::mapping::JobGraph;
 use crate::{PendingJob, Profile};
 
-/// How tasks that train copies of one model sum their gradients.
+/// How tasks that train copies of one model sum up their gradients.
 #[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum TrafficPattern {
     /// In a ring.
@@ -21,17 +21,17 @@ pub(crate) enum TrafficPattern {
 /// The tasks of a job.
 #[derive(Debug, Clone)]
 pub(super) struct Tasks {
-    /// The partners of each, with the bytes of one iteration, both directions summed.
+    /// The partners of each task, with the bytes of one iteration in both directions.
     pub(super) partners: Vec<Vec<(usize, f64)>>,
-    /// Where the model says what each computes.
+    /// The job's graph, where its model describes what each task computes.
     pub(super) graph: Option<Arc<JobGraph>>,
 }
 
-/// A parameter, or its gradient, in bytes.
+/// Bytes of a parameter or of its gradient.
 const PARAMETER: f64 = 4.0;
 
 impl Tasks {
-    /// By the job's graph; without one, by the parameters of its model; else they send each other nothing.
+    /// By the job's graph; without one, by the parameters of its model; without those, tasks send nothing.
     pub(super) fn of(job: &PendingJob, profile: &Profile, traffic: TrafficPattern) -> Tasks {
         let count = job.demand.total_devices();
         let model = job.traits.model.as_ref();
@@ -52,13 +52,13 @@ impl Tasks {
         Tasks { partners, graph }
     }
 
-    /// What a task sends and gets in one iteration, in bytes.
+    /// What a task sends and receives in one iteration, in bytes.
     pub(super) fn total(partners: &[(usize, f64)]) -> f64 {
         partners.iter().map(|(_, bytes)| bytes).sum()
     }
 }
 
-/// What every task sums, in bytes, where all train copies of the whole model.
+/// What every task sums up, in bytes, where all train copies of the whole model.
 fn copied(model: &ModelDescription) -> Option<f64> {
     match &model.stages[..] {
         [] => model.parameters.map(|parameters| PARAMETER * parameters as f64),

@@ -1,7 +1,7 @@
-//! What is expected of a job when it is submitted: what an estimator sees, answers and learns from.
+//! The trait of runtime estimators: what they see, answer and learn from.
 //!
-//! An estimate is frozen into the submission, so a replay needs no estimator. A user's own figures are never
-//! replaced.
+//! An estimate is frozen into the submission, so a replay needs no estimator. A figure that the user stated
+//! is never replaced. Estimators that learn are in `cohabit-predict`.
 
 use cohabit_types::{Demand, Estimate, JobRecord, JobSpec, Span, Time, TrainingSpec};
 
@@ -11,43 +11,43 @@ const DAY: u64 = 24 * HOUR;
 /// What is known of a job at its submission, and nothing that is learned later.
 #[derive(Debug, Default, Clone, PartialEq)]
 pub struct JobFeatures {
-    /// Who submits it.
+    /// The user who submits it.
     pub user: String,
     /// Its group of recurring jobs; its name where it has none.
     pub group: String,
-    /// When it is submitted.
+    /// The time of its submission.
     pub submitted_at: Time,
     /// Devices on all nodes together, in thousandths.
     pub devices_milli: u64,
-    /// The name of the model, where it is told.
+    /// The name of its model, where stated.
     pub model: Option<String>,
-    /// Samples in one step of one rank, where it is told.
+    /// Samples in one step of one rank, where stated.
     pub batch_size: Option<u64>,
-    /// Replicas of each stage of the pipeline; empty where none are told.
+    /// Replicas of each stage of the pipeline; empty where not stated.
     pub replicas: Vec<u32>,
     /// Iterations, where the user knows them.
     pub iterations: Option<u64>,
 }
 
-/// A job that ended well, with what it took.
+/// A job that completed, and what it took.
 #[derive(Debug, Clone, PartialEq)]
 pub struct CompletedRun {
-    /// What was known of it.
+    /// What was known of it at submission.
     pub features: JobFeatures,
     /// When it ended.
     pub ended_at: Time,
     /// How long its last attempt ran.
     pub runtime: Span,
-    /// Steps it reported, if it did.
+    /// The steps that it reported, if any.
     pub iterations: Option<u64>,
 }
 
-/// Expects something of a job.
+/// Estimates what a job will take.
 pub trait Estimator: Send {
-    /// What to expect; nothing where there is no ground for it.
+    /// The estimate; `None` where there is no basis for one.
     fn estimate(&self, job: &JobFeatures) -> Option<Estimate>;
 
-    /// Learns from jobs that ended, the oldest first.
+    /// Learns from jobs that completed, the oldest first.
     fn learn(&mut self, done: &[CompletedRun]);
 }
 
@@ -56,18 +56,18 @@ impl JobFeatures {
     #[must_use]
     pub fn of(user: &str, spec: &JobSpec, submitted_at: Time) -> JobFeatures {
         let group = spec.group.as_ref().unwrap_or(&spec.name);
-        JobFeatures::gathered(user, group, submitted_at, &spec.demand, TrainingSpec::of(spec))
+        JobFeatures::from_parts(user, group, submitted_at, &spec.demand, TrainingSpec::of(spec))
     }
 
-    /// The same of a job that has been submitted.
+    /// The features of a job that was submitted already.
     #[must_use]
-    pub fn recorded(record: &JobRecord) -> JobFeatures {
+    pub fn from_record(record: &JobRecord) -> JobFeatures {
         let group = record.group.as_ref().unwrap_or(&record.name);
         let trained = record.trained.clone();
-        JobFeatures::gathered(&record.user, group, record.submitted_at, &record.demand, trained)
+        JobFeatures::from_parts(&record.user, group, record.submitted_at, &record.demand, trained)
     }
 
-    fn gathered(
+    fn from_parts(
         user: &str,
         group: &str,
         submitted_at: Time,
@@ -80,20 +80,20 @@ impl JobFeatures {
         JobFeatures { user, group, submitted_at, devices_milli, model, batch_size, replicas, iterations }
     }
 
-    /// What the user tells of it; nothing where they tell nothing.
+    /// What the user states; `None` where the user states nothing.
     #[must_use]
-    pub fn told(&self) -> Option<Estimate> {
+    pub fn user_estimate(&self) -> Option<Estimate> {
         let basis = "what its submission says".to_owned();
         self.iterations.map(|told| Estimate { iterations: Some(told), basis, ..Estimate::default() })
     }
 
-    /// The hour of the day of its submission, 0 to 23, as the cluster's clock counts days.
+    /// The hour of the day of its submission, 0 to 23, by the cluster's clock.
     #[must_use]
     pub fn hour(&self) -> u64 {
         self.submitted_secs() / HOUR % 24
     }
 
-    /// The day of the week of its submission, 0 to 6; 0 is the day of the cluster's epoch.
+    /// The day of the week of its submission, 0 to 6; 0 is the weekday of the cluster's epoch.
     #[must_use]
     pub fn weekday(&self) -> u64 {
         self.submitted_secs() / DAY % 7
@@ -104,13 +104,13 @@ impl JobFeatures {
     }
 }
 
-/// Expects nothing but what users tell: what a head without predictors uses.
+/// Knows only what users state: for a head without a learned estimator.
 #[derive(Debug, Default, Clone, Copy)]
 pub struct UserEstimator;
 
 impl Estimator for UserEstimator {
     fn estimate(&self, job: &JobFeatures) -> Option<Estimate> {
-        job.told()
+        job.user_estimate()
     }
 
     fn learn(&mut self, _: &[CompletedRun]) {}
@@ -133,7 +133,7 @@ mod tests {
     }
 
     #[test]
-    fn features_are_what_the_submission_says() {
+    fn features_come_from_the_submission() {
         let mut spec = JobSpec::command(vec!["/bin/train".into()], "/tmp".into());
         spec.demand = Demand { nodes: 2, gpus: GpuRequest::Whole(4), ..Demand::default() };
         let plain = JobFeatures::of("ada", &spec, Time::EPOCH);

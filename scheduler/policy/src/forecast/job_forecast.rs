@@ -1,7 +1,7 @@
-//! When pending jobs may start and end: the queue as the policy sees it, run forward in the mind.
+//! When pending jobs may start and end: the policy's queue, simulated on pooled devices.
 //!
-//! Every running job is taken to end when its progress, or else its profile, says; every pending one to start
-//! in the policy's order on any devices that are free then. It is a forecast for people: no plan rests on it.
+//! A running job is assumed to end when its progress or else its estimate says; a pending one to start in
+//! the policy's order on any devices that are free then. The forecast is for people: no plan depends on it.
 
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BinaryHeap};
@@ -14,34 +14,35 @@ use crate::{
     UNKNOWN_RUNTIME, View,
 };
 
-/// What a pending job has to expect.
+/// What a pending job may expect.
 #[derive(Debug, Clone, PartialEq)]
 pub struct JobForecast {
-    /// Which job.
+    /// The job.
     pub job: JobId,
-    /// Why it waits, for programs.
+    /// The reason code, for programs.
     pub code: ReasonCode,
-    /// Why it waits: a sentence with numbers, without its full stop.
+    /// Why it waits: a sentence with numbers, without a full stop at its end.
     pub why: String,
-    /// When it may start; nothing where the present nodes could never hold it, or where it would be a guess.
+    /// When it may start; `None` where the present nodes could never hold it, or where the answer would be a
+    /// guess.
     pub starts_at: Option<Time>,
-    /// When it may end then.
+    /// When it may end then; `None` where its runtime is unknown.
     pub ends_at: Option<Time>,
-    /// How long it runs at its best place.
+    /// Its expected runtime at its best placement.
     pub runtime: Option<Span>,
 }
 
-/// Runs the queue forward. `prospects` are in the order in which jobs may start.
+/// Simulates the queue. `reasons` are in the order in which jobs may start.
 #[must_use]
-pub fn forecast(view: &View, prospects: Vec<PendingReason>) -> Vec<JobForecast> {
-    let mut room = FreePool::of(view);
-    prospects
+pub fn forecast(view: &View, reasons: Vec<PendingReason>) -> Vec<JobForecast> {
+    let mut pool = FreePool::of(view);
+    reasons
         .into_iter()
         .map(|PendingReason { job, code, why, not_before, runtime }| {
             let (starts_at, ends_at) = view
                 .pending
                 .get(&job)
-                .and_then(|job| room.hold(job, not_before, runtime))
+                .and_then(|job| pool.hold(job, not_before, runtime))
                 .map_or((None, None), |(starts_at, ends_at)| (Some(starts_at), ends_at));
             JobForecast { job, code, why, starts_at, ends_at, runtime }
         })
@@ -53,11 +54,11 @@ struct FreePool<'v> {
     now: Time,
     free: u64,
     total: u64,
-    /// What comes free when, and what that rests on.
+    /// What becomes free when, and what that time is based on.
     ends: BinaryHeap<Reverse<(Time, u64, EstimateBasis)>>,
-    /// What the present moment rests on.
-    ground: EstimateBasis,
-    /// One of each kind of devices: those of a kind do not differ in what a job takes of them.
+    /// What the present moment of the simulation is based on.
+    basis: EstimateBasis,
+    /// One device of each kind: on devices of one kind, a job takes the same share.
     kinds: BTreeMap<(bool, SharingMode, Share), &'v DeviceView>,
 }
 
@@ -65,57 +66,56 @@ impl<'v> FreePool<'v> {
     fn of(view: &'v View) -> FreePool<'v> {
         let devices = || view.nodes.iter().flat_map(|node| &node.devices).filter(|it| it.is_in_service());
         let kind = |it: &DeviceView| (it.memory.is_some(), it.sharing.mode, min_share_per_rank(it));
-        let mut room = FreePool {
+        let mut pool = FreePool {
             now: view.now,
             free: devices().map(|device| u64::from(remaining_share(device).0)).sum(),
             total: devices().count() as u64 * u64::from(Share::WHOLE.0),
             ends: BinaryHeap::new(),
-            ground: EstimateBasis::Estimate,
+            basis: EstimateBasis::Estimate,
             kinds: devices().map(|device| (kind(device), device)).collect(),
         };
-        room.ends = view.running.values().map(|job| Reverse(room.end_of(job))).collect();
-        room
+        pool.ends = view.running.values().map(|job| Reverse(pool.end_of(job))).collect();
+        pool
     }
 
     fn end_of(&self, job: &RunningJob) -> (Time, u64, EstimateBasis) {
         let profile = Profile::flat(&job.demand, &job.traits);
-        let told = job.ends_at.is_some() || job.phase == RunPhase::Stopping;
-        let ground = if told { EstimateBasis::Estimate } else { profile.ground };
-        (estimate_end(job, profile.runtime, self.now), self.taken_by(&job.demand), ground)
+        let is_known = job.ends_at.is_some() || job.phase == RunPhase::Stopping;
+        let basis = if is_known { EstimateBasis::Estimate } else { profile.basis };
+        (estimate_end(job, profile.runtime, self.now), self.taken_by(&job.demand), basis)
     }
 
-    /// What a job takes where it takes the least.
+    /// What a job takes on the kind of device where it takes the least.
     fn taken_by(&self, demand: &Demand) -> u64 {
         let taken = |device: &&DeviceView| device.share_for(demand).max(min_share_per_rank(device));
         let least = self.kinds.values().map(taken).min().unwrap_or(demand.share());
         u64::from(demand.total_devices()) * u64::from(least.0)
     }
 
-    /// Runs a job as soon as there is room for it: when it starts and, if it is known how long it runs, when
-    /// it ends.
+    /// Starts a job as soon as it fits; returns its start and, where its runtime is known, its end.
     fn hold(
         &mut self,
         job: &PendingJob,
         not_before: Option<Time>,
         runtime: Option<Span>,
     ) -> Option<(Time, Option<Time>)> {
-        let milli = self.taken_by(&job.demand);
-        let starts_at = self.wait_for(milli, not_before)?;
-        let ground = if runtime.is_some() { self.ground } else { EstimateBasis::Guess };
+        let millis = self.taken_by(&job.demand);
+        let starts_at = self.wait_for(millis, not_before)?;
+        let basis = if runtime.is_some() { self.basis } else { EstimateBasis::Guess };
         let ends_at = starts_at + runtime.unwrap_or(UNKNOWN_RUNTIME);
-        self.free -= milli;
-        self.ends.push(Reverse((ends_at, milli, ground)));
-        (self.ground == EstimateBasis::Estimate).then_some((starts_at, runtime.map(|_| ends_at)))
+        self.free -= millis;
+        self.ends.push(Reverse((ends_at, millis, basis)));
+        (self.basis == EstimateBasis::Estimate).then_some((starts_at, runtime.map(|_| ends_at)))
     }
 
-    /// Lets time pass until so much is free; jobs behind this one start no earlier.
-    fn wait_for(&mut self, milli: u64, not_before: Option<Time>) -> Option<Time> {
-        if milli > self.total {
+    /// Lets time pass until so much is free; later jobs start no earlier.
+    fn wait_for(&mut self, millis: u64, not_before: Option<Time>) -> Option<Time> {
+        if millis > self.total {
             return None;
         }
-        while self.free < milli {
-            let Reverse((ends_at, freed, ground)) = self.ends.pop()?;
-            self.ground = self.ground.max(ground);
+        while self.free < millis {
+            let Reverse((ends_at, freed, basis)) = self.ends.pop()?;
+            self.basis = self.basis.max(basis);
             self.now = self.now.max(ends_at);
             self.free = (self.free + freed).min(self.total);
         }
@@ -123,13 +123,13 @@ impl<'v> FreePool<'v> {
     }
 }
 
-/// What a rank takes at least of a device that has only so many places.
+/// The least that a rank takes of a device that holds only so many ranks.
 fn min_share_per_rank(device: &DeviceView) -> Share {
     let places = |free: u32| free + device.residents.len() as u32;
-    device.sharing.places_free.map_or(Share(0), |free| Share(Share::WHOLE.0 / places(free).max(1)))
+    device.sharing.ranks_free.map_or(Share(0), |free| Share(Share::WHOLE.0 / places(free).max(1)))
 }
 
-/// What is left of a device, by its places too.
+/// What is left of a device, by shares and by ranks.
 fn remaining_share(device: &DeviceView) -> Share {
     let occupied = min_share_per_rank(device).0 * device.residents.len() as u32;
     device.free.min(Share::WHOLE.saturating_sub(Share(occupied)))

@@ -1,8 +1,8 @@
-//! What neighbours on a device cost each other, now and with a newcomer among them.
+//! How much co-located jobs slow each other down, now and with one more job.
 //!
-//! It is told of the same changes as a policy and of the same knowledge, but it decides nothing: it answers
-//! people, whatever the policy goes by. Nodes that take no jobs are out of its sight, as they are out of the
-//! view.
+//! It is told the same changes and the same knowledge of interference as a policy, but it decides nothing:
+//! it answers people, whatever the policy uses. Nodes that accept no jobs are not in the view, so they are
+//! left out.
 
 use cohabit_types::{ColocationSlowdown, JobId, Placement, PredictedSlowdown};
 
@@ -10,29 +10,29 @@ use crate::interference::{ColocationEstimate, GpuKind, InterferenceContext, Inte
 use crate::sharing::Jobs;
 use crate::{DeviceView, JobForecast, PendingJob, Proposal, SharingMode, Shortage, View, ViewChange};
 
-/// Looks at devices that are shared.
+/// Reports the slowdowns of jobs that share devices.
 #[derive(Debug)]
 pub struct SlowdownReporter {
     jobs: Jobs,
-    asked: PredictionCache,
-    /// Who predicted what was measured since, where that is somebody else.
+    cache: PredictionCache,
+    /// The predictor that knows no measurements, where it is not the same one.
     base: Option<PredictionCache>,
 }
 
-/// What is to be said of a job that is only thought of.
+/// The answer to a dry run: what would happen to a job that is not submitted.
 #[derive(Debug, Clone, PartialEq)]
 pub struct DryRunResult {
-    /// Where it would go if its turn were now, or why there is no place for it.
+    /// Where it would go if it were its turn now, or why it would not fit.
     pub place: Result<Proposal, Shortage>,
-    /// Those that it would share a device with, and itself among them.
-    pub company: Vec<ColocationSlowdown>,
-    /// Those who share a device now.
-    pub present: Vec<ColocationSlowdown>,
-    /// What it has to expect behind those that wait already; nothing where the policy does not say.
-    pub expected: Option<JobForecast>,
+    /// It and the jobs that it would share a device with, with their slowdowns then.
+    pub with_job: Vec<ColocationSlowdown>,
+    /// The same jobs now, those that share a device.
+    pub current: Vec<ColocationSlowdown>,
+    /// When it may start behind the jobs that wait already; `None` where the policy does not say.
+    pub forecast: Option<JobForecast>,
 }
 
-/// Jobs on one device.
+/// The jobs on one device.
 struct DeviceJobs {
     gpu: GpuKind,
     sharing: SharingMode,
@@ -46,36 +46,36 @@ impl Default for SlowdownReporter {
 }
 
 impl SlowdownReporter {
-    /// One that has seen nothing yet.
+    /// A reporter that knows no jobs yet.
     #[must_use]
-    pub fn new(knowledge: &InterferenceContext) -> SlowdownReporter {
-        let asked = PredictionCache::new(knowledge.interference.clone());
-        let base = knowledge.interference.base().map(PredictionCache::new);
-        SlowdownReporter { jobs: Jobs::new(knowledge.solos.clone()), asked, base }
+    pub fn new(context: &InterferenceContext) -> SlowdownReporter {
+        let cache = PredictionCache::new(context.interference.clone());
+        let base = context.interference.base().map(PredictionCache::new);
+        SlowdownReporter { jobs: Jobs::new(context.solos.clone()), cache, base }
     }
 
-    /// Goes by this knowledge from now on.
-    pub fn set_interference(&mut self, knowledge: &InterferenceContext) {
-        let SlowdownReporter { asked, base, .. } = SlowdownReporter::new(knowledge);
-        (self.asked, self.base) = (asked, base);
-        self.jobs.set_interference(knowledge.solos.clone());
+    /// Uses this knowledge of interference from now on.
+    pub fn set_interference(&mut self, context: &InterferenceContext) {
+        let SlowdownReporter { cache, base, .. } = SlowdownReporter::new(context);
+        (self.cache, self.base) = (cache, base);
+        self.jobs.set_interference(context.solos.clone());
     }
 
-    /// Takes note of changes, which are in the view already.
+    /// Updates the jobs by these changes; the view contains them already.
     pub fn learn(&mut self, view: &View, changes: &[ViewChange]) {
         self.jobs.learn(view.now, changes);
     }
 
-    /// What neighbours cost every job that has some.
-    pub fn beside(&mut self, view: &View) -> Vec<ColocationSlowdown> {
+    /// The slowdown of every job that shares a device now.
+    pub fn report_current(&mut self, view: &View) -> Vec<ColocationSlowdown> {
         let devices = view.nodes.iter().flat_map(|node| &node.devices);
-        let crowds: Vec<DeviceJobs> = devices.map(|device| self.crowd(device)).collect();
-        self.told(crowds)
+        let groups: Vec<DeviceJobs> = devices.map(|device| self.group_on(device)).collect();
+        self.report_sets(groups)
     }
 
-    /// The same for the devices of a placement, with a newcomer among those that are there. Nothing is kept
-    /// of one that does not wait.
-    pub fn with(
+    /// The slowdowns on the devices of a placement if the newcomer joined them. A job that is not pending
+    /// leaves no trace.
+    pub fn report_with(
         &mut self,
         view: &View,
         newcomer: &PendingJob,
@@ -87,60 +87,60 @@ impl SlowdownReporter {
             let devices = node.into_iter().flat_map(|node| &node.devices);
             devices.filter(|device| part.devices.contains(&device.id))
         });
-        let joined = |mut crowd: DeviceJobs| {
-            crowd.jobs.push(newcomer.id);
-            crowd
+        let joined = |mut group: DeviceJobs| {
+            group.jobs.push(newcomer.id);
+            group
         };
-        let crowds: Vec<DeviceJobs> = taken.map(|device| joined(self.crowd(device))).collect();
-        let told = self.told(crowds);
+        let groups: Vec<DeviceJobs> = taken.map(|device| joined(self.group_on(device))).collect();
+        let estimates = self.report_sets(groups);
         if !view.pending.contains_key(&newcomer.id) {
             self.jobs.learn(view.now, &[ViewChange::Gone(newcomer.id)]);
         }
-        told
+        estimates
     }
 
-    fn crowd(&self, device: &DeviceView) -> DeviceJobs {
+    fn group_on(&self, device: &DeviceView) -> DeviceJobs {
         let gpu = GpuKind::named(&device.model);
         DeviceJobs { gpu, sharing: device.sharing.mode, jobs: self.jobs.on(device) }
     }
 
-    fn told(&mut self, mut crowds: Vec<DeviceJobs>) -> Vec<ColocationSlowdown> {
-        crowds.retain(|crowd| crowd.jobs.len() > 1);
-        let companies: Vec<InternedSet> = crowds.iter().map(|crowd| self.company(crowd)).collect();
-        let told = self.asked.predict(&companies);
+    fn report_sets(&mut self, mut groups: Vec<DeviceJobs>) -> Vec<ColocationSlowdown> {
+        groups.retain(|group| group.jobs.len() > 1);
+        let sets: Vec<InternedSet> = groups.iter().map(|group| self.build_set(group)).collect();
+        let estimates = self.cache.predict(&sets);
         let predicted = match &mut self.base {
-            Some(base) => base.predict(&companies),
-            None => told.clone(),
+            Some(base) => base.predict(&sets),
+            None => estimates.clone(),
         };
-        let each = crowds.iter().zip(told.into_iter().zip(predicted));
-        each.flat_map(|(crowd, (told, predicted))| crowd.list_slowdowns(&told, &predicted)).collect()
+        let each = groups.iter().zip(estimates.into_iter().zip(predicted));
+        each.flat_map(|(group, (known, predicted))| group.list_slowdowns(&known, &predicted)).collect()
     }
 
-    fn company(&mut self, crowd: &DeviceJobs) -> InternedSet {
-        let DeviceJobs { gpu, sharing, jobs } = crowd;
+    fn build_set(&mut self, group: &DeviceJobs) -> InternedSet {
+        let DeviceJobs { gpu, sharing, jobs } = group;
         let members = jobs.iter().map(|job| self.jobs.member(*job, gpu)).collect();
         InternedSet { gpu: gpu.clone(), sharing: *sharing, members }
     }
 }
 
 impl DeviceJobs {
-    /// What is known of each, and what a predictor says of it that knows no measurements.
+    /// The slowdown of each job: as measured, and as predicted without measurements.
     fn list_slowdowns(
         &self,
-        told: &[ColocationEstimate],
+        known: &[ColocationEstimate],
         predicted: &[ColocationEstimate],
     ) -> Vec<ColocationSlowdown> {
-        let each = self.jobs.iter().zip(told.iter().zip(predicted));
-        each.map(|(job, (told, predicted))| {
-            // Of jobs that did not fit beside each other no slowdown was measured.
-            let is_measured = told.measured && told.fits > 0.0;
+        let each = self.jobs.iter().zip(known.iter().zip(predicted));
+        each.map(|(job, (known, predicted))| {
+            // Jobs that did not fit together have no measured slowdown.
+            let is_measured = known.measured && known.fits > 0.0;
             let ColocationEstimate { slowdown, uncertainty, .. } =
-                if told.measured { predicted } else { told };
+                if known.measured { predicted } else { known };
             ColocationSlowdown {
                 job: *job,
                 beside: self.jobs.iter().copied().filter(|other| other != job).collect(),
                 predicted: PredictedSlowdown::new(*slowdown, *uncertainty),
-                measured: is_measured.then(|| told.slowdown.into()),
+                measured: is_measured.then(|| known.slowdown.into()),
             }
         })
         .collect()
@@ -157,11 +157,11 @@ mod tests {
     use crate::interference::{
         ColocationSet, MeasuredMember, MeasuredSet, ObservedInterference, ObservedSet, SetMember, SetOutcome,
     };
-    use crate::tests::colocated::{knowledge, runs, training};
+    use crate::tests::colocated::{context, runs, training};
     use crate::tests::kit::{gpus, job, node, view};
 
     fn known() -> InterferenceContext {
-        knowledge("test GPU", &[("heavy", 0.9), ("light", 0.1)])
+        context("test GPU", &[("heavy", 0.9), ("light", 0.1)])
     }
 
     /// Two devices: a heavy and a light job on the first, a heavy one on the second.
@@ -173,10 +173,10 @@ mod tests {
         view
     }
 
-    fn foresight(knowledge: &InterferenceContext, view: &View) -> SlowdownReporter {
-        let mut foresight = SlowdownReporter::new(knowledge);
-        foresight.learn(view, &view.as_changes());
-        foresight
+    fn reporter(context: &InterferenceContext, view: &View) -> SlowdownReporter {
+        let mut reporter = SlowdownReporter::new(context);
+        reporter.learn(view, &view.as_changes());
+        reporter
     }
 
     fn on_device(view: &View, job: &PendingJob, device: usize) -> Placement {
@@ -184,36 +184,39 @@ mod tests {
         Placement { parts: vec![node.part(&job.demand, vec![node.devices[device].id.clone()])] }
     }
 
-    fn pairs(told: &[ColocationSlowdown]) -> Vec<(u64, Vec<u64>)> {
+    fn pairs(estimates: &[ColocationSlowdown]) -> Vec<(u64, Vec<u64>)> {
         let numbers = |jobs: &[JobId]| jobs.iter().map(|job| job.number).collect();
-        told.iter().map(|it| (it.job.number, numbers(&it.beside))).collect()
+        estimates.iter().map(|it| (it.job.number, numbers(&it.beside))).collect()
     }
 
     #[test]
-    fn neighbours_are_told_what_they_cost_each_other_and_who_is_alone_is_not() {
+    fn co_located_jobs_have_slowdowns_and_a_job_alone_has_none() {
         let view = shared();
-        let told = foresight(&known(), &view).beside(&view);
-        assert_eq!(pairs(&told), [(101, vec![102]), (102, vec![101])]);
-        assert!(told.iter().all(|it| it.measured.is_none() && it.predicted.least < it.predicted.most));
-        assert!(told[1].predicted.expected < told[0].predicted.expected, "the light one suffers less");
+        let estimates = reporter(&known(), &view).report_current(&view);
+        assert_eq!(pairs(&estimates), [(101, vec![102]), (102, vec![101])]);
+        assert!(estimates.iter().all(|it| it.measured.is_none() && it.predicted.least < it.predicted.most));
+        assert!(
+            estimates[1].predicted.expected < estimates[0].predicted.expected,
+            "the light one suffers less"
+        );
     }
 
     #[test]
-    fn a_newcomer_is_seen_among_those_on_its_device_and_then_forgotten() {
+    fn a_newcomer_is_counted_on_its_device_and_then_forgotten() {
         let view = shared();
-        let mut foresight = foresight(&known(), &view);
+        let mut reporter = reporter(&known(), &view);
         let newcomer = training(1, "heavy", 100);
-        let before = foresight.beside(&view);
-        let told = foresight.with(&view, &newcomer, &on_device(&view, &newcomer, 0));
-        assert_eq!(pairs(&told), [(101, vec![102, 1]), (102, vec![101, 1]), (1, vec![101, 102])]);
-        assert!(told[0].slowdown() > before[0].slowdown(), "{told:?}");
-        assert_eq!(foresight.beside(&view), before);
+        let before = reporter.report_current(&view);
+        let estimates = reporter.report_with(&view, &newcomer, &on_device(&view, &newcomer, 0));
+        assert_eq!(pairs(&estimates), [(101, vec![102, 1]), (102, vec![101, 1]), (1, vec![101, 102])]);
+        assert!(estimates[0].slowdown() > before[0].slowdown(), "{estimates:?}");
+        assert_eq!(reporter.report_current(&view), before);
         let whole = job(2, gpus(1));
-        assert_eq!(foresight.with(&view, &whole, &Placement { parts: vec![] }), []);
+        assert_eq!(reporter.report_with(&view, &whole, &Placement { parts: vec![] }), []);
     }
 
     #[test]
-    fn what_was_measured_stands_beside_what_was_predicted() {
+    fn measured_and_predicted_slowdowns_are_both_reported() {
         let InterferenceContext { interference, solos, max_slowdown } = known();
         let member = |model: &str| SetMember { model: model.into(), ..SetMember::default() };
         let set = ColocationSet {
@@ -223,21 +226,21 @@ mod tests {
         };
         let observed = |slowdown| MeasuredMember { slowdown, ..MeasuredMember::default() };
         let ran = SetOutcome::Ran(vec![observed(1.5), observed(1.25)]);
-        let lived = ObservedSet {
+        let observed_set = ObservedSet {
             measured: MeasuredSet { set, outcome: ran },
             uncertainty: vec![0.01; 2],
             last: view(vec![], vec![]).now,
         };
-        let experienced = Arc::new(ObservedInterference::over(interference, &[lived]));
+        let interference = Arc::new(ObservedInterference::over(interference, &[observed_set]));
         let view = shared();
-        let predicted = foresight(&known(), &view).beside(&view);
-        let mut foresight = foresight(&known(), &view);
-        foresight.set_interference(&InterferenceContext { interference: experienced, solos, max_slowdown });
-        let told = foresight.beside(&view);
+        let predicted = reporter(&known(), &view).report_current(&view);
+        let mut reporter = reporter(&known(), &view);
+        reporter.set_interference(&InterferenceContext { interference, solos, max_slowdown });
+        let estimates = reporter.report_current(&view);
         assert_eq!(
-            told.iter().map(|it| it.predicted).collect::<Vec<_>>(),
+            estimates.iter().map(|it| it.predicted).collect::<Vec<_>>(),
             [predicted[0].predicted, predicted[1].predicted]
         );
-        assert_eq!(told.iter().map(|it| it.slowdown().0).collect::<Vec<_>>(), [1_500, 1_250]);
+        assert_eq!(estimates.iter().map(|it| it.slowdown().0).collect::<Vec<_>>(), [1_500, 1_250]);
     }
 }

@@ -1,61 +1,59 @@
-//! The bound on harm: how much neighbours may slow a job down, and how predictions are held against it.
+//! The slowdown limit: how much neighbors may slow a job down, and how predictions are compared with it.
 //!
-//! Pure arithmetic; who is asked for predictions is not decided here.
+//! Pure arithmetic; which predictor is asked is not decided here.
 
 use cohabit_types::Slowdown;
 
-use crate::interference::{ColocationEstimate, UNKNOWN_UNCERTAINTY};
+use crate::interference::{ColocationEstimate, LIKELY_TO_FIT, UNKNOWN_UNCERTAINTY};
 
-/// A set that fits less likely than this is not put together.
-const LIKELY_TO_FIT: f64 = 0.5;
-
-/// Whether the members of a set may be together.
+/// Whether the members of a set may run together.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(super) enum SetAdmission {
     /// They may.
     Admitted(Confidence),
-    /// They may not, since this one would be slowed too much; by what part of the bound beyond it.
+    /// They may not: this member would be slowed down too much. The excess is the part beyond its limit,
+    /// relative to the limit.
     TooSlow { member: usize, slowdown: f64, excess: f64 },
-    /// They may not, since their memory probably does not fit.
+    /// They may not: their memory probably does not fit.
     NoMemory,
 }
 
-/// What an admission rests on.
+/// What an admission is based on.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Confidence {
     /// Something is known of the set.
     Known,
-    /// Nothing is: it is worth a try where nothing better is to be had.
+    /// Nothing is known: worth a try if nothing better is available.
     Unknown,
 }
 
-/// A slowdown as it is held against the bound: larger by so many standard deviations. What was measured is
-/// taken as it is, and so is what nobody knows anything of, or nobody would ever learn of it.
-pub(super) fn inflate_by_uncertainty(told: &ColocationEstimate, caution: f64) -> f64 {
-    match told.measured || told.uncertainty >= UNKNOWN_UNCERTAINTY {
-        true => told.slowdown,
-        false => told.slowdown * (caution * told.uncertainty).exp(),
+/// A slowdown for the comparison with the limit: larger by `caution` standard deviations. A measured
+/// slowdown is taken as it is, and so is one about which nothing is known, or it would never be learned.
+pub(super) fn inflate_by_uncertainty(estimates: &ColocationEstimate, caution: f64) -> f64 {
+    match estimates.measured || estimates.uncertainty >= UNKNOWN_UNCERTAINTY {
+        true => estimates.slowdown,
+        false => estimates.slowdown * (caution * estimates.uncertainty).exp(),
     }
 }
 
-/// Whether a set may be together whose members may be slowed so much.
-pub(super) fn judge(told: &[ColocationEstimate], allowed: &[Slowdown], caution: f64) -> SetAdmission {
-    if told.iter().any(|it| it.fits < LIKELY_TO_FIT) {
+/// Whether the members of a set with these limits may run together.
+pub(super) fn judge(estimates: &[ColocationEstimate], allowed: &[Slowdown], caution: f64) -> SetAdmission {
+    if estimates.iter().any(|it| it.fits < LIKELY_TO_FIT) {
         return SetAdmission::NoMemory;
     }
-    let excess = |(told, allowed): (&ColocationEstimate, &Slowdown)| {
-        inflate_by_uncertainty(told, caution) / allowed.as_f64()
+    let excess = |(estimates, allowed): (&ColocationEstimate, &Slowdown)| {
+        inflate_by_uncertainty(estimates, caution) / allowed.as_f64()
     };
-    let excesses: Vec<f64> = told.iter().zip(allowed).map(excess).collect();
-    let worst = (0..told.len()).min_by(|a, b| excesses[*b].total_cmp(&excesses[*a]));
+    let excesses: Vec<f64> = estimates.iter().zip(allowed).map(excess).collect();
+    let worst = (0..estimates.len()).min_by(|a, b| excesses[*b].total_cmp(&excesses[*a]));
     match worst {
         Some(member) if excesses[member] > 1.0 => SetAdmission::TooSlow {
             member,
-            slowdown: inflate_by_uncertainty(&told[member], caution),
+            slowdown: inflate_by_uncertainty(&estimates[member], caution),
             excess: excesses[member] - 1.0,
         },
         Some(_) | None => {
-            let unknown = told.iter().any(|it| !it.measured && it.uncertainty >= UNKNOWN_UNCERTAINTY);
+            let unknown = estimates.iter().any(|it| !it.measured && it.uncertainty >= UNKNOWN_UNCERTAINTY);
             SetAdmission::Admitted(if unknown { Confidence::Unknown } else { Confidence::Known })
         }
     }
@@ -66,40 +64,40 @@ mod tests {
     use super::*;
     use crate::interference::SetMember;
 
-    fn told(slowdown: f64, uncertainty: f64) -> ColocationEstimate {
+    fn estimates(slowdown: f64, uncertainty: f64) -> ColocationEstimate {
         ColocationEstimate::slowed(&SetMember::default(), slowdown, uncertainty)
     }
 
     const BOUND: Slowdown = Slowdown(1_300);
 
     #[test]
-    fn a_guess_is_taken_the_worse_the_less_is_known_but_nothing_known_is_worth_a_try() {
-        assert_eq!(inflate_by_uncertainty(&told(1.2, 0.0), 1.0), 1.2);
-        assert!((inflate_by_uncertainty(&told(1.2, 0.1), 1.0) - 1.2 * 0.1_f64.exp()).abs() < 1e-12);
-        assert_eq!(inflate_by_uncertainty(&told(1.2, 0.1), 0.0), 1.2);
-        assert_eq!(inflate_by_uncertainty(&told(1.2, UNKNOWN_UNCERTAINTY), 1.0), 1.2);
+    fn a_slowdown_is_increased_by_its_uncertainty_unless_nothing_is_known() {
+        assert_eq!(inflate_by_uncertainty(&estimates(1.2, 0.0), 1.0), 1.2);
+        assert!((inflate_by_uncertainty(&estimates(1.2, 0.1), 1.0) - 1.2 * 0.1_f64.exp()).abs() < 1e-12);
+        assert_eq!(inflate_by_uncertainty(&estimates(1.2, 0.1), 0.0), 1.2);
+        assert_eq!(inflate_by_uncertainty(&estimates(1.2, UNKNOWN_UNCERTAINTY), 1.0), 1.2);
         assert_eq!(
-            inflate_by_uncertainty(&ColocationEstimate { measured: true, ..told(1.2, 0.3) }, 1.0),
+            inflate_by_uncertainty(&ColocationEstimate { measured: true, ..estimates(1.2, 0.3) }, 1.0),
             1.2
         );
     }
 
     #[test]
-    fn every_member_is_held_against_its_own_bound() {
-        let set = [told(1.25, 0.0), told(1.4, 0.0)];
+    fn every_member_is_compared_with_its_own_limit() {
+        let set = [estimates(1.25, 0.0), estimates(1.4, 0.0)];
         assert_eq!(judge(&set, &[BOUND, Slowdown(1_400)], 0.5), SetAdmission::Admitted(Confidence::Known));
         let SetAdmission::TooSlow { member, slowdown, excess } = judge(&set, &[BOUND; 2], 0.5) else {
             panic!()
         };
         assert_eq!((member, slowdown), (1, 1.4));
         assert!((excess - (1.4 / 1.3 - 1.0)).abs() < 1e-12);
-        let unknown = [told(1.25, 0.0), told(1.25, UNKNOWN_UNCERTAINTY)];
+        let unknown = [estimates(1.25, 0.0), estimates(1.25, UNKNOWN_UNCERTAINTY)];
         assert_eq!(judge(&unknown, &[BOUND; 2], 0.5), SetAdmission::Admitted(Confidence::Unknown));
     }
 
     #[test]
-    fn who_probably_does_not_fit_is_not_put_together_however_fast_it_would_be() {
-        let set = [ColocationEstimate { fits: 0.4, ..told(1.0, 0.0) }, told(1.0, 0.0)];
+    fn a_set_that_probably_does_not_fit_is_refused_however_fast_it_would_be() {
+        let set = [ColocationEstimate { fits: 0.4, ..estimates(1.0, 0.0) }, estimates(1.0, 0.0)];
         assert_eq!(judge(&set, &[BOUND; 2], 0.0), SetAdmission::NoMemory);
     }
 }

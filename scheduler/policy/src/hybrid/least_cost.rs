@@ -1,7 +1,8 @@
-//! The choice among idle devices and those that a newcomer may join: the one by which it and its neighbours
-//! are done soonest together.
+//! The choice between idle devices and those that a newcomer may join: the device on which it and its
+//! neighbors are done soonest, in sum.
 //!
-//! Who may be joined says the screen; whether the job had better wait says A-SRPT.
+//! Which devices may be joined is decided by `sharing_filter.rs`; whether the job should rather wait, by
+//! A-SRPT.
 
 use std::collections::BTreeMap;
 
@@ -18,66 +19,66 @@ use crate::sharing::multi_stage::{
 use crate::sharing::{DeviceChoice, DeviceChooser, FreeDevice, Jobs, compute_slowness};
 use crate::{ExclusiveReason, PendingJob, Shortage};
 
-/// So many devices are played through to the end, the best by their first stage.
-const MAX_PLAYED: usize = 8;
+/// Devices that are simulated to the end: the best ones by their first stage.
+const MAX_SIMULATED: usize = 8;
 
-/// Puts a newcomer where it costs everybody the least time, within everybody's bound.
+/// Puts a newcomer where it costs all jobs the least time, within the slowdown limit of each.
 #[derive(Debug)]
 pub(super) struct LeastCostChooser {
     options: HybridOptions,
     max_slowdown: Slowdown,
-    asked: PredictionCache,
+    cache: PredictionCache,
 }
 
-/// What a device means for the newcomer and for those on it.
+/// What a device costs the newcomer and the jobs on it.
 #[derive(Debug, Clone, Copy)]
 struct DeviceCost {
-    seat: usize,
+    device: usize,
     confidence: Confidence,
-    /// What it costs, in seconds.
+    /// The cost, in seconds.
     price: f64,
-    /// How many times as long as alone the newcomer takes.
+    /// The slowdown of the newcomer, as a factor of at least 1.
     slowdown: f64,
-    /// How many residents there are.
+    /// The number of residents.
     neighbours: usize,
-    /// By how many seconds the newcomer is later for its neighbours.
+    /// How many seconds later the newcomer ends because of its neighbors.
     own_delay: f64,
-    /// By how many seconds its neighbours are later, all together.
+    /// How many seconds later its neighbors end, in sum.
     others_delay: f64,
 }
 
 impl LeastCostChooser {
-    pub(super) fn new(options: HybridOptions, knowledge: &InterferenceContext) -> LeastCostChooser {
-        let asked = PredictionCache::new(knowledge.interference.clone());
-        LeastCostChooser { options, max_slowdown: knowledge.max_slowdown, asked }
+    pub(super) fn new(options: HybridOptions, context: &InterferenceContext) -> LeastCostChooser {
+        let cache = PredictionCache::new(context.interference.clone());
+        LeastCostChooser { options, max_slowdown: context.max_slowdown, cache }
     }
 
-    /// The devices that may be joined, played through to the end.
-    fn joined(
+    /// The costs of the devices that may be joined, simulated to the end.
+    fn price_shared_devices(
         &mut self,
         newcomer: JobId,
-        seats: &[FreeDevice<'_>],
+        devices: &[FreeDevice<'_>],
         taken: &[usize],
         slowness: &[f64],
         jobs: &mut Jobs,
     ) -> Result<Vec<DeviceCost>, Shortage> {
         if self.options.sharing == Toggle::Off {
-            return Err(sharing_disabled(seats, taken));
+            return Err(refuse_sharing(devices, taken));
         }
         let HybridOptions { caution, harm_weight, .. } = self.options;
         let max_slowdown = self.max_slowdown;
-        let mut screen = SharingFilter { newcomer, asked: &mut self.asked, jobs, caution, max_slowdown };
-        let mut admitted = screen.admitted(seats, taken)?;
+        let mut filter = SharingFilter { newcomer, cache: &mut self.cache, jobs, caution, max_slowdown };
+        let mut admitted = filter.list_admitted(devices, taken)?;
         let alone = jobs.profile(newcomer).runtime.as_secs_f64();
-        let rough = |it: &AdmittedDevice| first_stage_cost(it, alone, harm_weight, jobs);
-        admitted.sort_by_cached_key(|it| (it.confidence, Span::from_secs_f64(rough(it)), it.seat));
-        admitted.truncate(MAX_PLAYED);
-        let played: Vec<FreeDevice<'_>> = admitted.iter().map(|it| seats[it.seat]).collect();
-        let mut scenes = build_with_newcomer(newcomer, &played, jobs, &mut self.asked);
-        scenes.extend(build_without_newcomer(&played, jobs, &mut self.asked));
-        run_stages(&mut scenes, &mut self.asked, ContentionDegree::default());
-        let (with, without) = scenes.split_at(played.len());
-        let outlook = |((it, with), without): (
+        let first_stage = |it: &AdmittedDevice| price_first_stage(it, alone, harm_weight, jobs);
+        admitted.sort_by_cached_key(|it| (it.confidence, Span::from_secs_f64(first_stage(it)), it.device));
+        admitted.truncate(MAX_SIMULATED);
+        let simulated: Vec<FreeDevice<'_>> = admitted.iter().map(|it| devices[it.device]).collect();
+        let mut timelines = build_with_newcomer(newcomer, &simulated, jobs, &mut self.cache);
+        timelines.extend(build_without_newcomer(&simulated, jobs, &mut self.cache));
+        run_stages(&mut timelines, &mut self.cache, ContentionDegree::default());
+        let (with, without) = timelines.split_at(simulated.len());
+        let cost = |((it, with), without): (
             (&AdmittedDevice, &crate::sharing::multi_stage::DeviceTimeline),
             &crate::sharing::multi_stage::DeviceTimeline,
         )| {
@@ -85,9 +86,9 @@ impl LeastCostChooser {
             let later = |(with, without): (&f64, &f64)| (with - without).max(0.0);
             let others_delay: f64 = others.iter().zip(without.ends()).map(later).sum();
             let own_delay = (end - alone).max(0.0);
-            let own_price = (end * slowness[it.seat] - alone).max(0.0);
+            let own_price = (end * slowness[it.device] - alone).max(0.0);
             DeviceCost {
-                seat: it.seat,
+                device: it.device,
                 confidence: it.confidence,
                 price: own_price + harm_weight * others_delay,
                 slowdown: if alone > 0.0 { (end / alone).max(1.0) } else { 1.0 },
@@ -96,92 +97,97 @@ impl LeastCostChooser {
                 others_delay,
             }
         };
-        Ok(admitted.iter().zip(with).zip(without).map(outlook).collect())
+        Ok(admitted.iter().zip(with).zip(without).map(cost).collect())
     }
 
-    /// The idle device of each make that leaves the most room for whole nodes.
-    fn idle(
+    /// The cost of one idle device of each kind: the one that leaves the most room for whole nodes.
+    fn price_idle_devices(
         &self,
         newcomer: JobId,
-        seats: &[FreeDevice<'_>],
+        devices: &[FreeDevice<'_>],
         idle: &[usize],
         slowness: &[f64],
         jobs: &Jobs,
     ) -> Vec<DeviceCost> {
         let mut on_node: BTreeMap<NodeId, usize> = BTreeMap::new();
-        idle.iter().for_each(|seat| *on_node.entry(seats[*seat].node.id).or_default() += 1);
+        idle.iter().for_each(|device| *on_node.entry(devices[*device].node.id).or_default() += 1);
         let alone = jobs.profile(newcomer).runtime.as_secs_f64();
         let weight = if jobs.has_waiting_whole_device_jobs() { self.options.idle_price } else { 0.0 };
         let mut best: BTreeMap<&str, usize> = BTreeMap::new();
-        for seat in idle {
-            let left = |seat: usize| on_node[&seats[seat].node.id];
-            let known = best.entry(&seats[*seat].device.model).or_insert(*seat);
-            if left(*seat) < left(*known) {
-                *known = *seat;
+        for device in idle {
+            let left = |device: usize| on_node[&devices[device].node.id];
+            let known = best.entry(&devices[*device].view.model).or_insert(*device);
+            if left(*device) < left(*known) {
+                *known = *device;
             }
         }
-        let outlook = |seat: usize| DeviceCost {
-            seat,
+        let cost = |device: usize| DeviceCost {
+            device,
             confidence: Confidence::Known,
-            price: alone * (slowness[seat] - 1.0 + weight),
+            price: alone * (slowness[device] - 1.0 + weight),
             slowdown: 1.0,
             neighbours: 0,
             own_delay: 0.0,
             others_delay: 0.0,
         };
-        best.into_values().map(outlook).collect()
+        best.into_values().map(cost).collect()
     }
 }
 
 impl DeviceChooser for LeastCostChooser {
-    fn set_interference(&mut self, knowledge: &InterferenceContext) {
-        self.asked = PredictionCache::new(knowledge.interference.clone());
-        self.max_slowdown = knowledge.max_slowdown;
+    fn set_interference(&mut self, context: &InterferenceContext) {
+        self.cache = PredictionCache::new(context.interference.clone());
+        self.max_slowdown = context.max_slowdown;
     }
 
     fn choose(
         &mut self,
         newcomer: &PendingJob,
-        seats: &[FreeDevice<'_>],
+        devices: &[FreeDevice<'_>],
         jobs: &mut Jobs,
     ) -> Result<DeviceChoice, Shortage> {
         let (idle, taken): (Vec<usize>, Vec<usize>) =
-            (0..seats.len()).partition(|seat| seats[*seat].device.residents.is_empty());
-        let slowness = compute_slowness(newcomer.id, seats, jobs);
-        let mut outlooks = self.idle(newcomer.id, seats, &idle, &slowness, jobs);
-        match self.joined(newcomer.id, seats, &taken, &slowness, jobs) {
-            Ok(joined) => outlooks.extend(joined),
-            Err(shortage) if outlooks.is_empty() => return Err(shortage),
+            (0..devices.len()).partition(|device| devices[*device].view.residents.is_empty());
+        let slowness = compute_slowness(newcomer.id, devices, jobs);
+        let mut costs = self.price_idle_devices(newcomer.id, devices, &idle, &slowness, jobs);
+        match self.price_shared_devices(newcomer.id, devices, &taken, &slowness, jobs) {
+            Ok(joined) => costs.extend(joined),
+            Err(shortage) if costs.is_empty() => return Err(shortage),
             Err(_) => {}
         }
         let before = |one: &&DeviceCost, other: &&DeviceCost| {
             let surer = one.confidence.cmp(&other.confidence);
-            let more_memory = seats[other.seat].device.memory_free.cmp(&seats[one.seat].device.memory_free);
-            surer.then(one.price.total_cmp(&other.price)).then(more_memory).then(one.seat.cmp(&other.seat))
+            let more_memory =
+                devices[other.device].view.memory_free.cmp(&devices[one.device].view.memory_free);
+            surer
+                .then(one.price.total_cmp(&other.price))
+                .then(more_memory)
+                .then(one.device.cmp(&other.device))
         };
-        let best = outlooks.iter().min_by(before).expect("a choice is made among seats");
+        let best = costs.iter().min_by(before).expect("there is at least one device");
         Ok(DeviceChoice {
             slowdown: Some(best.slowdown),
             delay: Span::from_secs_f64(best.own_delay + best.others_delay),
-            why: why(best, seats.len()),
-            ..DeviceChoice::new(best.seat)
+            why: explain(best, devices.len()),
+            ..DeviceChoice::new(best.device)
         })
     }
 }
 
-/// What joining would cost if everything stayed as it is at first until the newcomer is done, in seconds.
-fn first_stage_cost(admitted: &AdmittedDevice, alone: f64, harm_weight: f64, jobs: &Jobs) -> f64 {
+/// The cost of joining if the first stage lasted until the newcomer is done, in seconds.
+fn price_first_stage(admitted: &AdmittedDevice, alone: f64, harm_weight: f64, jobs: &Jobs) -> f64 {
     let [newcomer, others @ ..] = &admitted.together[..] else { return 0.0 };
     let left = |job: &JobId| jobs.ends_in(*job).map_or(alone, |left| left.as_secs_f64().min(alone));
-    let harm =
-        |(job, told): (&JobId, &crate::interference::ColocationEstimate)| left(job) * (told.slowdown - 1.0);
+    let harm = |(job, estimates): (&JobId, &crate::interference::ColocationEstimate)| {
+        left(job) * (estimates.slowdown - 1.0)
+    };
     alone * (newcomer.slowdown - 1.0)
         + harm_weight * admitted.residents.iter().zip(others).map(harm).sum::<f64>()
 }
 
-/// There would be room beside others, but nobody is put there.
-fn sharing_disabled(seats: &[FreeDevice<'_>], taken: &[usize]) -> Shortage {
-    let share = taken.iter().map(|seat| seats[*seat].device.free).max().unwrap_or(Share(0));
+/// The shortage where devices with residents have room but sharing is switched off.
+fn refuse_sharing(devices: &[FreeDevice<'_>], taken: &[usize]) -> Shortage {
+    let share = taken.iter().map(|device| devices[*device].view.free).max().unwrap_or(Share(0));
     Shortage::Devices {
         needed: GpuRequest::Whole(1),
         alone: Some(ExclusiveReason::Policy),
@@ -191,7 +197,7 @@ fn sharing_disabled(seats: &[FreeDevice<'_>], taken: &[usize]) -> Shortage {
     }
 }
 
-fn why(best: &DeviceCost, seats: usize) -> String {
+fn explain(best: &DeviceCost, devices: usize) -> String {
     let DeviceCost { slowdown, neighbours, own_delay, others_delay, confidence, .. } = best;
     let jobs = match neighbours {
         0 => return String::new(),
@@ -200,11 +206,11 @@ fn why(best: &DeviceCost, seats: usize) -> String {
     };
     let doubt = match confidence {
         Confidence::Known => "",
-        Confidence::Unknown => "; nothing is known of such jobs together, so it is tried",
+        Confidence::Unknown => "; nothing is known yet about such jobs together",
     };
     let (own, others) = (Span::from_secs_f64(*own_delay), Span::from_secs_f64(*others_delay));
     format!(
-        "beside {jobs}, the best of {seats} GPU(s) with room: {slowdown:.2} times as long as alone, {own} \
+        "shares a GPU with {jobs}, the best of {devices} with room: expected slowdown {slowdown:.2}, {own} \
          later for it and {others} for them{doubt}"
     )
 }

@@ -1,7 +1,10 @@
-//! The hybrid: A-SRPT says who starts when and where whole devices go, the stages of ISACPP say which GPU is
-//! shared, and nobody is slowed by neighbours more than it may be.
+//! The hybrid, the default policy: A-SRPT decides which job starts when and where whole devices go, the
+//! multi-stage estimates of ISACPP decide which GPU is shared, and no job is slowed down by neighbors beyond
+//! its limit.
 //!
-//! The README beside this file says which properties are wanted, what of this is the papers' and what is
+//! Start with `policy.rs`. `least_cost.rs` chooses a device, `sharing_filter.rs` and `admission.rs` say
+//! which ones may be shared, `slowdown_guard.rs` separates jobs whose measured slowdown is too large. The
+//! README in this folder lists the properties that are wanted, which parts are the papers' and which are
 //! inferred, and where each is tested.
 
 mod admission;

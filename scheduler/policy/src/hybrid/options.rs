@@ -1,19 +1,20 @@
-//! The switches of the hybrid beside those of A-SRPT. Which of them are inferred is in the folder's README.
+//! The options of the hybrid in addition to those of A-SRPT. The folder's README says which of them are
+//! inferred.
 
 use crate::mapping::Toggle;
 
-/// How jobs are put beside each other.
+/// How jobs share GPUs.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) struct HybridOptions {
     /// Whether jobs share GPUs at all.
     pub(crate) sharing: Toggle,
-    /// Whether those are separated that turn out to slow each other down more than they may.
+    /// Whether jobs whose measured slowdown is too large are separated.
     pub(crate) watchdog: Toggle,
-    /// By how many standard deviations of its logarithm a predicted slowdown is taken for larger.
+    /// By how many standard deviations of its logarithm a predicted slowdown is increased.
     pub(crate) caution: f64,
-    /// What a neighbour's delay counts against the newcomer's own.
+    /// The weight of a neighbor's delay against the newcomer's own.
     pub(crate) harm_weight: f64,
-    /// What an idle GPU costs while jobs wait for whole ones, in times of the newcomer alone.
+    /// The cost of an idle GPU while jobs wait for whole ones, in units of the newcomer's time alone.
     pub(crate) idle_price: f64,
 }
 

@@ -1,4 +1,4 @@
-//! The policy: A-SRPT over shared devices, with a watchdog beside it.
+//! The policy: A-SRPT on shared devices, and a guard that separates jobs.
 
 use super::HybridOptions;
 use super::least_cost::LeastCostChooser;
@@ -8,7 +8,7 @@ use crate::interference::InterferenceContext;
 use crate::sharing::SharedPlacer;
 use crate::{MappedPlacer, PendingJob, PendingReason, Plan, Policy, Proposal, Shortage, View, ViewChange};
 
-/// A-SRPT's order and mapping, and shared devices within everybody's bound.
+/// A-SRPT's order and mapping on devices that are shared within the slowdown limits.
 pub(crate) struct Hybrid {
     starts: ASrpt<SharedPlacer<LeastCostChooser>>,
     watchdog: SlowdownGuard,
@@ -19,10 +19,10 @@ impl Hybrid {
         options: HybridOptions,
         order: &ASrptOptions,
         whole: MappedPlacer,
-        knowledge: &InterferenceContext,
+        context: &InterferenceContext,
     ) -> Hybrid {
-        let place = SharedPlacer::new(LeastCostChooser::new(options, knowledge), whole, knowledge);
-        Hybrid { starts: ASrpt::new(order, place), watchdog: SlowdownGuard::new(options, knowledge) }
+        let place = SharedPlacer::new(LeastCostChooser::new(options, context), whole, context);
+        Hybrid { starts: ASrpt::new(order, place), watchdog: SlowdownGuard::new(options, context) }
     }
 }
 
@@ -44,12 +44,12 @@ impl Policy for Hybrid {
         self.starts.explain_pending(view)
     }
 
-    fn consider(&mut self, view: &View, job: &PendingJob) -> Result<Proposal, Shortage> {
-        self.starts.consider(view, job)
+    fn dry_run(&mut self, view: &View, job: &PendingJob) -> Result<Proposal, Shortage> {
+        self.starts.dry_run(view, job)
     }
 
-    fn set_interference(&mut self, knowledge: &InterferenceContext) {
-        self.starts.set_interference(knowledge);
-        self.watchdog.set_interference(knowledge);
+    fn set_interference(&mut self, context: &InterferenceContext) {
+        self.starts.set_interference(context);
+        self.watchdog.set_interference(context);
     }
 }

@@ -1,11 +1,10 @@
-//! Which of the devices with room a newcomer may join: those on which, with it, everybody stays within its
-//! bound.
+//! Which devices a newcomer may join: those on which, with it, every job stays within its slowdown limit.
 //!
-//! A predictor may be slow, so it is asked for as few sets as will do. First for pairs of the newcomer and a
-//! resident, which are few, however many devices there are: who may not even be together alone may not be
-//! with others. Then for whole sets, the least harmful by their pairs first: those that were asked for before
-//! cost nothing, of new ones a limited number is asked for in one question. What is left over is asked for at
-//! the next decision.
+//! A predictor may be slow, so it is asked about as few sets as possible. First about pairs of the newcomer
+//! and a resident, which are few however many devices there are: two jobs that may not be together as a pair
+//! may not be together in a larger set. Then about whole sets, the least harmful by their pairs first: sets
+//! that were asked about before cost nothing, and of new ones a limited number is asked about in one
+//! question. The rest is left for the next decision.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -14,52 +13,52 @@ use cohabit_types::{JobId, Slowdown};
 
 use super::admission::{Confidence, SetAdmission, judge};
 use crate::interference::{ColocationEstimate, GpuKind, InternedMember, InternedSet, PredictionCache};
-use crate::sharing::multi_stage::company;
+use crate::sharing::multi_stage::build_set;
 use crate::sharing::{FreeDevice, Jobs};
 use crate::{SharingConflict, SharingMode, Shortage};
 
-/// So many pairs may be new to the predictor in one decision, and so many whole sets.
+/// The number of new pairs, and of new whole sets, in one decision.
 const MAX_NEW: usize = 16;
 
-/// So many devices are judged by their whole sets, the least harmful by their pairs.
+/// The number of devices that are judged by their whole sets.
 const MAX_JUDGED: usize = 128;
 
-/// A device that a newcomer may join.
+/// A device that the newcomer may join.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct AdmittedDevice {
-    /// Which, among the seats.
-    pub(super) seat: usize,
+    /// Its index in the list of free devices.
+    pub(super) device: usize,
     pub(super) confidence: Confidence,
-    /// What becomes of the newcomer and of each resident as long as all are there.
+    /// The estimates of the newcomer and of each resident while all are there.
     pub(super) together: Vec<ColocationEstimate>,
     /// The residents.
     pub(super) residents: Vec<JobId>,
 }
 
-/// What is asked, and how it is judged.
+/// What the filter asks, and by which limits it judges.
 pub(super) struct SharingFilter<'s> {
     pub(super) newcomer: JobId,
-    pub(super) asked: &'s mut PredictionCache,
+    pub(super) cache: &'s mut PredictionCache,
     pub(super) jobs: &'s mut Jobs,
     pub(super) caution: f64,
-    /// The bound of who does not say.
+    /// The limit of jobs that state none.
     pub(super) max_slowdown: Slowdown,
 }
 
-/// A device that may be joined as far as is known by now.
+/// A device that may be joined as far as is known by its pairs.
 struct CandidateDevice {
-    seat: usize,
+    device: usize,
     residents: Vec<JobId>,
-    company: InternedSet,
+    set: InternedSet,
     allowed: Vec<Slowdown>,
-    /// How much all together are slowed by the newcomer's pairs.
+    /// The sum of the slowdowns in the newcomer's pairs.
     harm: f64,
 }
 
-/// What becomes of the newcomer and of one resident, by the way they share, the make of GPU and the resident.
+/// The estimates of the newcomer and one resident, by way of sharing, kind of GPU and resident.
 type Pairs = BTreeMap<(SharingMode, GpuKind, Arc<InternedMember>), Vec<ColocationEstimate>>;
 
-/// The least that keeps a newcomer from any of the devices.
+/// The refusal that came nearest to an admission.
 #[derive(Default)]
 struct NearestRefusal {
     excess: Option<f64>,
@@ -70,24 +69,24 @@ impl SharingFilter<'_> {
     /// The devices that may be joined.
     ///
     /// # Errors
-    /// What keeps the newcomer from the device on which it does least harm, if it may join none.
-    pub(super) fn admitted(
+    /// What rules out the device that came nearest, if none may be joined.
+    pub(super) fn list_admitted(
         &mut self,
-        seats: &[FreeDevice<'_>],
+        devices: &[FreeDevice<'_>],
         taken: &[usize],
     ) -> Result<Vec<AdmittedDevice>, Shortage> {
         let mut least = NearestRefusal::default();
-        let mut candidates = self.with_harmless_pairs(seats, taken, &mut least);
+        let mut candidates = self.filter_by_pairs(devices, taken, &mut least);
         candidates.truncate(MAX_JUDGED);
-        let companies: Vec<InternedSet> = candidates.iter().map(|it| it.company.clone()).collect();
-        let answers = self.asked.predict_some(&companies, MAX_NEW);
+        let sets: Vec<InternedSet> = candidates.iter().map(|it| it.set.clone()).collect();
+        let answers = self.cache.predict_some(&sets, MAX_NEW);
         let mut admitted = Vec::new();
         for (candidate, together) in candidates.into_iter().zip(answers) {
             let Some(together) = together else { continue };
-            let CandidateDevice { seat, residents, allowed, .. } = candidate;
+            let CandidateDevice { device, residents, allowed, .. } = candidate;
             match judge(&together, &allowed, self.caution) {
                 SetAdmission::Admitted(confidence) => {
-                    admitted.push(AdmittedDevice { seat, confidence, together, residents });
+                    admitted.push(AdmittedDevice { device, confidence, together, residents });
                 }
                 refused @ (SetAdmission::TooSlow { .. } | SetAdmission::NoMemory) => {
                     least.note(refused, &allowed, |member| residents.get(member.wrapping_sub(1)).copied());
@@ -97,87 +96,91 @@ impl SharingFilter<'_> {
         if admitted.is_empty() { Err(least.shortage(taken.len())) } else { Ok(admitted) }
     }
 
-    /// Those on which nobody would be slowed too much by the newcomer alone, nor it by any of them, the least
+    /// The devices on which every pair of the newcomer and a resident stays within its limits, the least
     /// harmful first.
-    fn with_harmless_pairs(
+    fn filter_by_pairs(
         &mut self,
-        seats: &[FreeDevice<'_>],
+        devices: &[FreeDevice<'_>],
         taken: &[usize],
         least: &mut NearestRefusal,
     ) -> Vec<CandidateDevice> {
-        let companies: Vec<(Vec<JobId>, InternedSet)> = taken
+        let sets: Vec<(Vec<JobId>, InternedSet)> = taken
             .iter()
-            .map(|seat| {
-                let residents = self.jobs.on(seats[*seat].device);
+            .map(|device| {
+                let residents = self.jobs.on(devices[*device].view);
                 let all: Vec<JobId> = [self.newcomer].into_iter().chain(residents.iter().copied()).collect();
-                (residents, company(&seats[*seat], &all, self.jobs))
+                (residents, build_set(&devices[*device], &all, self.jobs))
             })
             .collect();
-        let pairs = self.pairs(companies.iter().map(|(_, company)| company));
+        let pairs = self.predict_pairs(sets.iter().map(|(_, set)| set));
         let mut candidates = Vec::new();
-        for (seat, (residents, company)) in taken.iter().copied().zip(companies) {
-            let allowed = self.allowed(&residents);
-            match harm_of_pairs(&company, &allowed, &pairs) {
-                Ok(harm) => candidates.push(CandidateDevice { seat, residents, company, allowed, harm }),
-                Err((resident, verdict)) => {
+        for (device, (residents, set)) in taken.iter().copied().zip(sets) {
+            let allowed = self.list_limits(&residents);
+            match sum_pair_slowdowns(&set, &allowed, &pairs) {
+                Ok(harm) => candidates.push(CandidateDevice { device, residents, set, allowed, harm }),
+                Err((resident, admission)) => {
                     let pair = [allowed[0], allowed[resident + 1]];
-                    least.note(verdict, &pair, |member| (member == 1).then_some(residents[resident]));
+                    least.note(admission, &pair, |member| (member == 1).then_some(residents[resident]));
                 }
             }
         }
-        candidates.sort_by(|one, other| one.harm.total_cmp(&other.harm).then(one.seat.cmp(&other.seat)));
+        candidates.sort_by(|one, other| one.harm.total_cmp(&other.harm).then(one.device.cmp(&other.device)));
         candidates
     }
 
-    /// What becomes of the newcomer and of each kind of resident that it meets anywhere.
-    fn pairs<'c>(&mut self, companies: impl Iterator<Item = &'c InternedSet>) -> Pairs {
-        let met = companies.flat_map(|company| {
-            company.members[1..].iter().map(|other| (company.sharing, company.gpu.clone(), other.clone()))
+    /// The estimates of the newcomer with each kind of resident on any of the devices.
+    fn predict_pairs<'c>(&mut self, sets: impl Iterator<Item = &'c InternedSet>) -> Pairs {
+        let encountered = sets.flat_map(|set| {
+            set.members[1..].iter().map(|other| (set.sharing, set.gpu.clone(), other.clone()))
         });
-        let met: BTreeSet<(SharingMode, GpuKind, Arc<InternedMember>)> = met.collect();
+        let encountered: BTreeSet<(SharingMode, GpuKind, Arc<InternedMember>)> = encountered.collect();
         let pair = |(sharing, gpu, other): &(SharingMode, GpuKind, Arc<InternedMember>)| InternedSet {
             gpu: gpu.clone(),
             sharing: *sharing,
             members: vec![self.jobs.member(self.newcomer, gpu), other.clone()],
         };
-        let asked: Vec<InternedSet> = met.iter().map(pair).collect();
-        let told = self.asked.predict_some(&asked, MAX_NEW);
-        met.into_iter().zip(told).filter_map(|(met, told)| Some((met, told?))).collect()
+        let cache: Vec<InternedSet> = encountered.iter().map(pair).collect();
+        let estimates = self.cache.predict_some(&cache, MAX_NEW);
+        encountered
+            .into_iter()
+            .zip(estimates)
+            .filter_map(|(encountered, estimates)| Some((encountered, estimates?)))
+            .collect()
     }
 
-    /// How much the newcomer and each resident may be slowed.
-    fn allowed(&self, residents: &[JobId]) -> Vec<Slowdown> {
+    /// The limits of the newcomer and of each resident.
+    fn list_limits(&self, residents: &[JobId]) -> Vec<Slowdown> {
         let all = [self.newcomer].into_iter().chain(residents.iter().copied());
         all.map(|job| self.jobs.max_slowdown(job).unwrap_or(self.max_slowdown)).collect()
     }
 }
 
-/// How much a newcomer and the residents slow each other down two by two, all together; who of them would be
-/// slowed too much by that alone, where somebody would.
-fn harm_of_pairs(
-    company: &InternedSet,
+/// The sum of the slowdowns of the newcomer and each resident as pairs; the first pair that exceeds a limit,
+/// if any.
+fn sum_pair_slowdowns(
+    set: &InternedSet,
     allowed: &[Slowdown],
     pairs: &Pairs,
 ) -> Result<f64, (usize, SetAdmission)> {
     let mut harm = 0.0;
-    for (resident, known) in company.members[1..].iter().enumerate() {
-        // A pair of which nobody was asked yet is ranked behind those that are known to get on.
-        let Some(told) = pairs.get(&(company.sharing, company.gpu.clone(), known.clone())) else {
+    for (resident, known) in set.members[1..].iter().enumerate() {
+        // A pair that was not asked about yet ranks behind those that are known to be fine.
+        let Some(estimates) = pairs.get(&(set.sharing, set.gpu.clone(), known.clone())) else {
             harm += 1.0;
             continue;
         };
-        // The bound is held against what is probable: a set may be better known than its pairs.
-        let verdict = judge(told, &[allowed[0], allowed[resident + 1]], 0.0);
-        if !matches!(verdict, SetAdmission::Admitted(_)) {
-            return Err((resident, verdict));
+        // Caution is not applied here: a set may be better known than its pairs.
+        let admission = judge(estimates, &[allowed[0], allowed[resident + 1]], 0.0);
+        if !matches!(admission, SetAdmission::Admitted(_)) {
+            return Err((resident, admission));
         }
-        harm += told.iter().map(|it| it.slowdown - 1.0).sum::<f64>();
+        harm += estimates.iter().map(|it| it.slowdown - 1.0).sum::<f64>();
     }
     Ok(harm)
 }
 
 impl NearestRefusal {
-    /// Takes note of a refusal; `resident` says which job a member is, unless it is the newcomer.
+    /// Records a refusal; `resident` says which job a member is, unless it is the newcomer.
     fn note(
         &mut self,
         refused: SetAdmission,
@@ -190,8 +193,8 @@ impl NearestRefusal {
             SetAdmission::TooSlow { member, slowdown, excess } => {
                 let (slowdown, allowed) = (Slowdown::from(slowdown), allowed[member]);
                 let harm = match resident(member) {
-                    None => SharingConflict::ToItself { slowdown, allowed },
-                    Some(job) => SharingConflict::ToNeighbour { job, slowdown, allowed },
+                    None => SharingConflict::OwnSlowdown { slowdown, allowed },
+                    Some(job) => SharingConflict::NeighborSlowdown { job, slowdown, allowed },
                 };
                 (excess, harm)
             }
@@ -201,7 +204,7 @@ impl NearestRefusal {
         }
     }
 
-    fn shortage(self, seats: usize) -> Shortage {
-        Shortage::Neighbours { seats: seats as u32, harm: self.harm.unwrap_or(SharingConflict::Memory) }
+    fn shortage(self, devices: usize) -> Shortage {
+        Shortage::Slowdown { devices: devices as u32, conflict: self.harm.unwrap_or(SharingConflict::Memory) }
     }
 }

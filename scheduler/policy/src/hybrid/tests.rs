@@ -1,4 +1,5 @@
-//! Whom the hybrid puts beside whom, for whom it keeps devices, who waits and why, and who is separated.
+//! Which jobs the hybrid puts together, for which it keeps devices, which wait and why, and which are
+//! separated.
 
 use std::sync::Arc;
 
@@ -8,15 +9,15 @@ use crate::interference::{
     AnalyticInterference, ColocationEstimate, ColocationSet, Interference, InterferenceContext,
     MaxMinSharing, UNKNOWN_UNCERTAINTY,
 };
-use crate::tests::colocated::{knowledge, runs, seats, training};
+use crate::tests::colocated::{context, placed_on, runs, training};
 use crate::tests::kit::{gpus, job, node, view};
 use crate::{Action, PendingJob, PendingReason, Plan, Policy, View, ViewChange, parse_policy_with};
 
 fn known() -> InterferenceContext {
-    knowledge("test GPU", &[("heavy", 0.94), ("middling", 0.6), ("light", 0.1)])
+    context("test GPU", &[("heavy", 0.94), ("middling", 0.6), ("light", 0.1)])
 }
 
-/// Devices on one node, each with neighbours that run for so long at their present pace.
+/// Devices on one node, each with residents that run for so long at their present speed.
 fn neighbours(devices: &[&[(&str, u64)]]) -> View {
     let mut view = view(vec![node(1, &vec![1_000; devices.len()])], vec![]);
     for (device, jobs) in devices.iter().enumerate() {
@@ -33,25 +34,25 @@ fn with(mut view: View, jobs: Vec<PendingJob>) -> View {
     view
 }
 
-/// Jobs may start at once, so that only their places are decided.
+/// Jobs may start at once, so that only their placement is decided.
 const AT_ONCE: &str = "hybrid:virtual-machine=off";
 
-fn policy(text: &str, knowledge: &InterferenceContext, view: &View) -> Box<dyn Policy> {
-    let mut policy = parse_policy_with(text, knowledge).unwrap();
+fn policy(text: &str, context: &InterferenceContext, view: &View) -> Box<dyn Policy> {
+    let mut policy = parse_policy_with(text, context).unwrap();
     policy.learn(view, &view.as_changes());
     policy
 }
 
-fn plan(knowledge: &InterferenceContext, view: &View) -> Plan {
-    policy(AT_ONCE, knowledge, view).plan(view)
+fn plan(context: &InterferenceContext, view: &View) -> Plan {
+    policy(AT_ONCE, context, view).plan(view)
 }
 
-fn placed(knowledge: &InterferenceContext, view: &View) -> Vec<(u64, usize, usize)> {
-    seats(view, &plan(knowledge, view))
+fn placed(context: &InterferenceContext, view: &View) -> Vec<(u64, usize, usize)> {
+    placed_on(view, &plan(context, view))
 }
 
-fn told(view: &View, knowledge: &InterferenceContext) -> Vec<PendingReason> {
-    policy(AT_ONCE, knowledge, view).explain_pending(view)
+fn told(view: &View, context: &InterferenceContext) -> Vec<PendingReason> {
+    policy(AT_ONCE, context, view).explain_pending(view)
 }
 
 fn bounded(mut job: PendingJob, most: f64) -> PendingJob {
@@ -60,13 +61,13 @@ fn bounded(mut job: PendingJob, most: f64) -> PendingJob {
 }
 
 #[test]
-fn an_idle_gpu_is_taken_before_any_company_that_costs_something() {
+fn an_idle_gpu_is_preferred_to_neighbors_that_cost_something() {
     let view = neighbours(&[&[("middling", 1_000)], &[]]);
     assert_eq!(placed(&known(), &with(view, vec![training(1, "middling", 100)])), [(1, 0, 1)]);
 }
 
 #[test]
-fn of_several_companies_the_one_is_joined_that_is_done_soonest_with_the_newcomer() {
+fn the_gpu_is_shared_on_which_all_jobs_end_soonest() {
     let lighter = neighbours(&[&[("middling", 1_000)], &[("light", 1_000)]]);
     assert_eq!(placed(&known(), &with(lighter, vec![training(1, "middling", 100)])), [(1, 0, 1)]);
     let sooner = neighbours(&[&[("middling", 1_000)], &[("middling", 20)]]);
@@ -74,26 +75,26 @@ fn of_several_companies_the_one_is_joined_that_is_done_soonest_with_the_newcomer
 }
 
 #[test]
-fn nobody_is_joined_whom_it_would_slow_down_too_much_nor_who_would_do_that_to_it() {
+fn no_gpu_is_shared_where_a_slowdown_would_exceed_a_limit() {
     let view = with(neighbours(&[&[("heavy", 100_000)]]), vec![training(1, "heavy", 100)]);
     assert_eq!(placed(&known(), &view), []);
-    let prospect = told(&view, &known()).remove(0);
-    assert_eq!(prospect.code, ReasonCode::WaitingForDevices);
+    let reason = told(&view, &known()).remove(0);
+    assert_eq!(reason.code, ReasonCode::WaitingForDevices);
     assert_eq!(
-        prospect.why,
-        "it may join nobody on the 1 GPU(s) with room: it would take up to 1.979 times as long as alone at \
-         the best of them, and 1.3 is allowed; it is next in line"
+        reason.why,
+        "cannot join the jobs on the only GPU with room: its slowdown could reach 1.979, and 1.3 is allowed. \
+         First in the queue"
     );
 }
 
 #[test]
-fn each_job_may_have_a_bound_of_its_own() {
+fn each_job_may_have_a_limit_of_its_own() {
     let mut view = neighbours(&[&[]]);
     runs(&mut view, bounded(training(100, "middling", 1_000), 1.1), 0, 0, 1_000);
     let strict = with(view, vec![bounded(training(1, "middling", 100), 3.0)]);
     assert_eq!(placed(&known(), &strict), []);
     let why = told(&strict, &known()).remove(0).why;
-    assert!(why.contains("at the best of them job 100 would take up to 1.263 times"), "{why}");
+    assert!(why.contains("the slowdown of job 100 could reach 1.263"), "{why}");
     let mut view = neighbours(&[&[]]);
     runs(&mut view, bounded(training(100, "middling", 1_000), 3.0), 0, 0, 1_000);
     let lenient = with(view, vec![bounded(training(1, "middling", 100), 3.0)]);
@@ -101,26 +102,26 @@ fn each_job_may_have_a_bound_of_its_own() {
 }
 
 #[test]
-fn the_bound_of_the_cluster_counts_for_who_does_not_say() {
+fn the_limit_of_the_cluster_counts_for_jobs_without_one() {
     let view = with(neighbours(&[&[("heavy", 1_000)]]), vec![training(1, "heavy", 100)]);
     let lenient = InterferenceContext { max_slowdown: Slowdown(2_500), ..known() };
     assert_eq!(placed(&lenient, &view), [(1, 0, 0)]);
     let mut strict = policy(AT_ONCE, &known(), &view);
     assert_eq!(strict.plan(&view).actions, []);
     strict.set_interference(&lenient);
-    assert_eq!(seats(&view, &strict.plan(&view)), [(1, 0, 0)]);
+    assert_eq!(placed_on(&view, &strict.plan(&view)), [(1, 0, 0)]);
 }
 
 #[test]
-fn jobs_of_one_demand_that_train_other_things_do_not_keep_each_other_waiting() {
+fn jobs_with_one_demand_and_different_workloads_do_not_hold_each_other_back() {
     let jobs = vec![training(1, "heavy", 100), training(2, "light", 100), training(3, "heavy", 100)];
     let view = with(neighbours(&[&[("heavy", 100_000)], &[("light", 100_000)]]), jobs);
     let plan = plan(&known(), &view);
-    assert_eq!(seats(&view, &plan), [(1, 0, 1), (2, 0, 0)]);
+    assert_eq!(placed_on(&view, &plan), [(1, 0, 1), (2, 0, 0)]);
 }
 
 #[test]
-fn those_that_start_in_the_same_plan_are_neighbours_of_the_next() {
+fn jobs_that_start_in_a_plan_are_neighbors_of_later_ones() {
     let jobs = vec![training(1, "heavy", 100), training(2, "heavy", 200), training(3, "light", 300)];
     let view = with(neighbours(&[&[]]), jobs);
     assert_eq!(placed(&known(), &view), [(1, 0, 0), (3, 0, 0)]);
@@ -131,15 +132,15 @@ fn without_sharing_every_job_has_a_gpu_of_its_own() {
     let jobs = vec![training(1, "light", 100), training(2, "light", 100)];
     let view = with(neighbours(&[&[("light", 1_000)], &[]]), jobs);
     let mut policy = policy("hybrid:sharing=off,virtual-machine=off", &known(), &view);
-    assert_eq!(seats(&view, &policy.plan(&view)), [(1, 0, 1)]);
+    assert_eq!(placed_on(&view, &policy.plan(&view)), [(1, 0, 1)]);
     let mut full = view.clone();
     full.nodes[0].devices.truncate(1);
     policy.learn(&full, &full.as_changes());
     let why = policy.explain_pending(&full).remove(0).why;
-    assert!(why.contains("since the policy lets nobody share one"), "{why}");
+    assert!(why.contains("because the policy does not share GPUs"), "{why}");
 }
 
-/// The law with these doubts about every set, and with this likelihood that one fits.
+/// The analytic model with these uncertainties for every set, and with this probability that one fits.
 #[derive(Debug)]
 struct Doubting {
     uncertainty: f64,
@@ -161,7 +162,7 @@ fn doubting(uncertainty: f64, fits: f64) -> InterferenceContext {
 }
 
 #[test]
-fn doubt_makes_it_careful_but_where_nothing_is_known_it_is_tried_for_want_of_better() {
+fn uncertainty_counts_but_an_unknown_set_is_tried() {
     let bound = |most| bounded(training(1, "middling", 100), most);
     let starts = |uncertainty, most| {
         let mut view = neighbours(&[&[]]);
@@ -169,26 +170,26 @@ fn doubt_makes_it_careful_but_where_nothing_is_known_it_is_tried_for_want_of_bet
         let plan = plan(&doubting(uncertainty, 1.0), &with(view, vec![bound(most)]));
         plan.actions.into_iter().next().map(|action| match action {
             Action::Place { why, .. } => why,
-            Action::Preempt { .. } => panic!("nobody is stopped"),
+            Action::Preempt { .. } => panic!("no job is stopped"),
         })
     };
     assert!(starts(0.1, 1.35).is_some());
     assert!(starts(0.3, 1.35).is_none());
     let tried = starts(UNKNOWN_UNCERTAINTY, 1.35).unwrap();
-    assert!(tried.ends_with("nothing is known of such jobs together, so it is tried"), "{tried}");
+    assert!(tried.ends_with("nothing is known yet about such jobs together"), "{tried}");
     let known_to_harm = neighbours(&[&[("heavy", 1_000)]]);
     let view = with(known_to_harm, vec![training(1, "heavy", 100)]);
     assert_eq!(placed(&doubting(UNKNOWN_UNCERTAINTY, 1.0), &view), [], "not against all that is probable");
 }
 
 #[test]
-fn what_nobody_knows_anything_of_is_never_preferred_to_an_idle_gpu() {
+fn an_unknown_set_is_never_preferred_to_an_idle_gpu() {
     let view = with(neighbours(&[&[("light", 1_000)], &[]]), vec![training(1, "light", 100)]);
     assert_eq!(placed(&doubting(UNKNOWN_UNCERTAINTY, 1.0), &view), [(1, 0, 1)]);
 }
 
 #[test]
-fn nobody_is_joined_where_memory_probably_does_not_fit() {
+fn no_gpu_is_shared_where_memory_probably_does_not_fit() {
     let view = with(neighbours(&[&[("light", 1_000)]]), vec![training(1, "light", 100)]);
     assert_eq!(placed(&doubting(0.0, 0.4), &view), []);
     let why = told(&view, &doubting(0.0, 0.4)).remove(0).why;
@@ -196,10 +197,10 @@ fn nobody_is_joined_where_memory_probably_does_not_fit() {
 }
 
 #[test]
-fn who_would_be_done_sooner_on_a_gpu_that_comes_free_waits_for_it_but_not_for_long() {
+fn a_job_waits_for_a_gpu_on_which_it_would_end_sooner_but_not_for_long() {
     let lenient = InterferenceContext { max_slowdown: Slowdown(2_500), ..known() };
     let mut view = with(neighbours(&[&[("heavy", 4_000)], &[("heavy", 50)]]), vec![]);
-    view.nodes[0].devices[1].sharing.places_free = Some(0);
+    view.nodes[0].devices[1].sharing.ranks_free = Some(0);
     let mut newcomer = training(1, "heavy", 1_000);
     (newcomer.submitted_at, newcomer.eligible_at) = (view.now, view.now);
     let mut view = with(view, vec![newcomer]);
@@ -207,18 +208,18 @@ fn who_would_be_done_sooner_on_a_gpu_that_comes_free_waits_for_it_but_not_for_lo
     let plan = policy.plan(&view);
     assert_eq!(plan.actions, []);
     let why = policy.explain_pending(&view).remove(0).why;
-    assert!(why.contains("a device of its own is expected in 50 s, so it waits"), "{why}");
-    // The other goes on, whatever was expected: what the wait may cost is what joining would have cost.
+    assert!(why.contains("waits for a GPU of its own, expected in 50 s"), "{why}");
+    // The other job goes on, against expectation: the wait may cost as much as sharing would have cost.
     view.now = plan.wake.unwrap();
     assert!(view.now > Time::from_micros(1_000_000) + Span::from_secs(900));
-    assert_eq!(seats(&view, &policy.plan(&view)), [(1, 0, 0)]);
+    assert_eq!(placed_on(&view, &policy.plan(&view)), [(1, 0, 0)]);
 }
 
 #[test]
-fn nobody_waits_for_a_gpu_that_others_will_take() {
+fn no_job_waits_for_a_gpu_that_others_will_take() {
     let lenient = InterferenceContext { max_slowdown: Slowdown(2_500), ..known() };
     let mut view = neighbours(&[&[("heavy", 4_000)], &[("heavy", 50)]]);
-    view.nodes[0].devices[1].sharing.places_free = Some(0);
+    view.nodes[0].devices[1].sharing.ranks_free = Some(0);
     let jobs = (1..=2).map(|number| {
         let mut job = training(number, "heavy", 1_000);
         (job.submitted_at, job.eligible_at) = (view.now, view.now);
@@ -229,17 +230,17 @@ fn nobody_waits_for_a_gpu_that_others_will_take() {
 }
 
 #[test]
-fn while_jobs_wait_for_whole_gpus_idle_ones_have_a_price() {
+fn while_jobs_wait_for_whole_gpus_idle_ones_have_a_cost() {
     let mut waiting = view(vec![node(1, &[1_000; 2])], vec![job(2, gpus(2))]);
     runs(&mut waiting, training(100, "light", 1_000), 0, 0, 1_000);
     let view = with(waiting, vec![training(1, "light", 100)]);
     assert_eq!(placed(&known(), &view), [(1, 0, 0)]);
     let mut spreading = policy("hybrid:idle-price=0,virtual-machine=off", &known(), &view);
-    assert_eq!(seats(&view, &spreading.plan(&view)), [(1, 0, 1)]);
+    assert_eq!(placed_on(&view, &spreading.plan(&view)), [(1, 0, 1)]);
 }
 
 #[test]
-fn of_idle_gpus_one_is_taken_where_the_fewest_are_left() {
+fn an_idle_gpu_is_taken_from_the_node_with_the_fewest_idle_ones() {
     let mut idle = view(vec![node(1, &[1_000; 3]), node(2, &[1_000; 2])], vec![training(1, "light", 100)]);
     assert_eq!(placed(&known(), &idle), [(1, 1, 0)]);
     idle.nodes[1].devices[0].model = "K80".into();
@@ -248,7 +249,7 @@ fn of_idle_gpus_one_is_taken_where_the_fewest_are_left() {
     assert_eq!(placed(&known(), &idle), [(1, 0, 0)], "the faster make counts for more");
 }
 
-/// What was measured of pairs: everybody beside a heavy job takes so long.
+/// What was measured of pairs: every job beside a heavy one has this slowdown.
 #[derive(Debug)]
 struct Measured(f64);
 
@@ -276,7 +277,7 @@ fn measured(slowdown: f64) -> InterferenceContext {
     InterferenceContext { interference: Arc::new(Measured(slowdown)), ..known() }
 }
 
-/// A light job for an hour, and beside it a heavy one that came when this many seconds of it were left.
+/// A light job for an hour, and a heavy one that joined it when so many seconds of it were left.
 fn joined(left: u64) -> View {
     let mut view = neighbours(&[&[("light", left)]]);
     view.now = Time::EPOCH + Span::from_secs(10_000);
@@ -304,7 +305,7 @@ fn later(view: &mut View, secs: u64) {
 }
 
 #[test]
-fn who_came_last_leaves_once_it_was_measured_that_they_slow_each_other_down_too_much() {
+fn the_job_that_started_last_is_stopped_when_the_measured_slowdown_is_too_large() {
     let mut view = joined(4_000);
     let mut policy = policy("hybrid", &measured(1.8), &view);
     let plan = policy.plan(&view);
@@ -316,37 +317,37 @@ fn who_came_last_leaves_once_it_was_measured_that_they_slow_each_other_down_too_
         stopped(&separated),
         [(
             200,
-            "beside job 100 on gpu-0 job 200 takes 1.8 times as long as alone, as was measured, and 1.3 is \
-             allowed: it came last, so it waits for another place"
+            "job 200 has a measured slowdown of 1.8 beside job 100 on gpu-0, and 1.3 is allowed. It started \
+             last, so it is queued again"
         )]
     );
     assert_eq!(stopped(&policy.plan(&view)), [], "it was told to stop");
 }
 
 #[test]
-fn nobody_is_separated_by_a_prediction_nor_within_the_tolerance_nor_when_the_watchdog_sleeps() {
+fn no_job_is_stopped_for_a_prediction_or_within_the_tolerance_or_without_the_watchdog() {
     let mut view = joined(4_000);
     later(&mut view, 600);
-    for (text, knowledge) in [
+    for (text, context) in [
         ("hybrid", doubting(0.0, 1.0)),
         ("hybrid", measured(1.36)),
         ("hybrid:watchdog=off", measured(1.8)),
         ("hybrid:sharing=off", measured(1.8)),
     ] {
-        assert_eq!(stopped(&policy(text, &knowledge, &view).plan(&view)), [], "{text}");
+        assert_eq!(stopped(&policy(text, &context, &view).plan(&view)), [], "{text}");
     }
     assert_eq!(stopped(&policy("hybrid", &measured(1.37), &view).plan(&view)).len(), 1);
 }
 
 #[test]
-fn who_would_lose_more_than_all_would_gain_stays() {
+fn a_job_that_would_lose_more_than_all_would_gain_stays() {
     let mut view = joined(4_000);
     later(&mut view, 3_500);
     assert_eq!(stopped(&policy("hybrid", &measured(1.8), &view).plan(&view)), []);
 }
 
 #[test]
-fn when_knowledge_comes_everybody_is_looked_at_again() {
+fn new_knowledge_makes_the_guard_check_all_jobs_again() {
     let mut view = joined(4_000);
     let mut policy = policy("hybrid", &doubting(0.0, 1.0), &view);
     later(&mut view, 100);
@@ -356,11 +357,11 @@ fn when_knowledge_comes_everybody_is_looked_at_again() {
 }
 
 #[test]
-fn those_that_were_separated_are_not_put_together_again() {
+fn separated_jobs_are_not_put_together_again() {
     let mut view = joined(4_000);
     later(&mut view, 100);
-    let knowledge = measured(1.8);
-    let mut policy = policy("hybrid:virtual-machine=off", &knowledge, &view);
+    let context = measured(1.8);
+    let mut policy = policy("hybrid:virtual-machine=off", &context, &view);
     assert_eq!(stopped(&policy.plan(&view)).len(), 1);
     let gone = view.running[&JobId::new(200)].clone();
     let back = PendingJob {

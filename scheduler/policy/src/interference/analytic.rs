@@ -1,18 +1,19 @@
-//! What a law of slowdown says of jobs that are known by their measurements alone.
+//! An analytic slowdown model as a predictor, for jobs of which only the utilization alone on a GPU is
+//! known.
 
 use super::{
     ColocationEstimate, ColocationSet, Interference, MaxMinSharing, SetMember, SlowdownModel,
     UNKNOWN_UNCERTAINTY,
 };
 
-/// A law as a predictor: it needs to know how busy each job keeps the GPU alone.
+/// A slowdown model as a predictor: it needs to know how busy each job keeps the GPU alone.
 #[derive(Debug, Default, Clone, Copy, PartialEq)]
 pub struct AnalyticInterference<L = MaxMinSharing> {
-    /// The law.
+    /// The model.
     pub law: L,
 }
 
-/// How well the law fits published measurements.
+/// How well the model fits published measurements: standard deviation of the logarithm.
 const UNCERTAINTY: f64 = 0.05;
 
 impl<L: SlowdownModel> Interference for AnalyticInterference<L> {

@@ -1,22 +1,22 @@
-//! The one place that makes a member of a co-location set of a job.
+//! Makes a member of a co-location set from a job; nothing else in the workspace does.
 //!
-//! What is trained comes from the description of its model, or else from its group: jobs of one group are
-//! taken to train the same. What it does alone comes from the book of what was measured; where nobody
-//! measured it, what it asks for is its own word for what it needs.
+//! The workload's name comes from the description of its model, or else from its group, since jobs of one
+//! group are assumed to train the same. What it does alone comes from measurements; where there are none,
+//! what the job asks for stands for what it needs.
 
 use cohabit_types::{Demand, GpuRequest, ModelDescription};
 
 use super::{Configuration, GpuKind, ModelFeatures, SetMember, SoloMetrics, SoloMetricsTable};
 use crate::JobTraits;
 
-/// The job as it is on this make of GPU. Where the book does not say how much memory it holds, what it asks
-/// for counts.
+/// The job as a member of a set on this kind of GPU. Where no measurement tells its memory, the memory that
+/// it asks for counts.
 #[must_use]
 pub fn build_member(
     demand: &Demand,
     traits: &JobTraits,
     gpu: &GpuKind,
-    book: &SoloMetricsTable,
+    table: &SoloMetricsTable,
 ) -> SetMember {
     let model = traits.model.as_ref();
     let named = model.and_then(|it| it.name.as_ref()).or(traits.group.as_ref());
@@ -25,7 +25,7 @@ pub fn build_member(
         batch: model.and_then(|it| it.batch_size),
         precision: model.and_then(|it| it.precision.clone()).unwrap_or_default(),
     };
-    let known = book.find(gpu, &asked);
+    let known = table.find(gpu, &asked);
     let (Configuration { model: name, batch, precision }, solo) =
         known.map_or((asked.clone(), SoloMetrics::default()), |(known, solo)| (known.clone(), solo.clone()));
     let asked_for = demand.gpu_memory.map(|memory| memory.0 as f64);
@@ -44,7 +44,7 @@ pub fn build_member(
 }
 
 impl ModelFeatures {
-    /// What a description tells.
+    /// The features that a description states.
     #[must_use]
     pub fn of(model: &ModelDescription) -> ModelFeatures {
         let operators = model.operators.iter().map(|(name, count)| (name.clone(), *count as f64));
@@ -85,21 +85,21 @@ mod tests {
         }
     }
 
-    fn book() -> SoloMetricsTable {
-        let mut book = SoloMetricsTable::default();
+    fn table() -> SoloMetricsTable {
+        let mut table = SoloMetricsTable::default();
         let known = Configuration { model: "resnet-50".into(), batch: Some(32), precision: "bf16".into() };
         let solo = SoloMetrics { utilisation: Some(0.9), memory: Some(7e9), ..SoloMetrics::default() };
-        book.insert(GpuKind::named("v100"), known, solo);
-        book
+        table.insert(GpuKind::named("v100"), known, solo);
+        table
     }
 
     fn member(group: Option<&str>, model: Option<ModelDescription>, gpu: &str) -> SetMember {
         let demand = Demand { gpu_memory: Some(Bytes(8_000)), ..Demand::default() };
-        build_member(&demand, &traits(group, model), &GpuKind::named(gpu), &book())
+        build_member(&demand, &traits(group, model), &GpuKind::named(gpu), &table())
     }
 
     #[test]
-    fn a_described_job_is_known_by_what_was_measured_of_its_configuration() {
+    fn a_described_job_has_the_measurements_of_its_configuration() {
         let known = member(Some("nightly"), Some(resnet()), "v100");
         assert_eq!(
             (known.model.as_str(), known.batch, known.precision.as_str()),
@@ -110,7 +110,7 @@ mod tests {
     }
 
     #[test]
-    fn who_tells_its_precision_is_known_by_measurements_in_that_one_alone() {
+    fn a_job_with_a_precision_has_the_measurements_of_that_precision_only() {
         let told = |precision: &str| {
             let model = ModelDescription { precision: Some(precision.into()), ..resnet() };
             member(None, Some(model), "v100").solo.utilisation
@@ -119,14 +119,14 @@ mod tests {
     }
 
     #[test]
-    fn on_a_gpu_where_nobody_measured_it_only_its_own_words_count() {
-        let stranger = member(None, Some(resnet()), "k80");
-        assert_eq!((stranger.model.as_str(), stranger.precision.as_str()), ("resnet-50", ""));
-        assert_eq!((stranger.solo.utilisation, stranger.solo.memory), (None, Some(8_000.0)));
+    fn on_a_gpu_without_measurements_only_claims_count() {
+        let unmeasured = member(None, Some(resnet()), "k80");
+        assert_eq!((unmeasured.model.as_str(), unmeasured.precision.as_str()), ("resnet-50", ""));
+        assert_eq!((unmeasured.solo.utilisation, unmeasured.solo.memory), (None, Some(8_000.0)));
     }
 
     #[test]
-    fn without_a_description_the_group_says_what_is_trained() {
+    fn without_a_description_the_group_names_the_workload() {
         assert_eq!(member(Some("resnet-50"), None, "v100").model, "resnet-50");
         let unnamed = ModelDescription { name: None, ..resnet() };
         assert_eq!(member(Some("resnet-50"), Some(unnamed), "v100").solo.utilisation, Some(0.9));

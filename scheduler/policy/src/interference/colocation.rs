@@ -1,4 +1,4 @@
-//! Jobs beside each other on one GPU: what is known of them, and what is expected.
+//! Sets of jobs that share one GPU: what is known of each job, and what is expected.
 
 use std::collections::BTreeMap;
 
@@ -7,110 +7,114 @@ use serde::{Deserialize, Serialize};
 
 use super::GpuModel;
 
-/// The standard deviation of the logarithm of a slowdown of which nothing is known: a factor of 1.6 either
-/// way, as far as measured pairs lie apart.
+/// The standard deviation of the logarithm of a slowdown about which nothing is known: a factor of 1.6
+/// either way, as far as measured pairs differ.
 pub const UNKNOWN_UNCERTAINTY: f64 = 0.47;
 
-/// What a job of which nobody knows better is taken for: most training jobs keep a GPU busy.
+/// A set that is less likely to fit the GPU's memory is refused, or chosen only if there is no other.
+pub(crate) const LIKELY_TO_FIT: f64 = 0.5;
+
+/// The utilization assumed for a job about which nothing is known: most training jobs keep a GPU busy.
 const USUAL_BUSY: f64 = 0.8;
 
 /// Jobs that share a GPU.
 #[derive(Debug, Default, Clone, PartialEq, Serialize, Deserialize)]
 pub struct ColocationSet {
-    /// On which.
+    /// The kind of GPU.
     pub gpu: GpuKind,
-    /// How they share it, where it is known.
+    /// How they share it, where known.
     pub sharing: Option<SharingStrategy>,
     /// The jobs. Their order means nothing.
     pub members: Vec<SetMember>,
 }
 
-/// A make of GPU.
+/// A kind of GPU, known by its name.
 #[derive(Debug, Default, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct GpuKind {
-    /// Its name in small letters: `v100`, `nvidia h200`.
+    /// The name in lower case: `v100`, `nvidia h200`.
     name: String,
 }
 
 /// One job of a set.
 #[derive(Debug, Default, Clone, PartialEq, Serialize, Deserialize)]
 pub struct SetMember {
-    /// The name of what is trained; empty where nobody says.
+    /// The name of the workload; empty where unknown.
     pub model: String,
-    /// Its broad kind.
+    /// The broad kind of its model.
     pub family: Option<ModelFamily>,
     /// Samples in one step.
     pub batch: Option<u64>,
-    /// `fp32`, `bf16`; empty where nobody says.
+    /// `fp32`, `bf16`; empty where unknown.
     pub precision: String,
-    /// What its makers say of the model.
+    /// What the description of its model states.
     pub features: ModelFeatures,
     /// What was measured of it alone on such a GPU.
     pub solo: SoloMetrics,
-    /// The part of a GPU that it asks for, 0 to 1: its own word for how busy it keeps one.
+    /// The share of a GPU that it asks for, 0 to 1; it stands for a utilization that was not measured.
     pub claim: Option<f64>,
 }
 
-/// What is trained, in steps of what size and of which precision.
+/// A workload with its batch size and precision: what measurements are known by.
 #[derive(Debug, Default, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub struct Configuration {
-    /// The name of what is trained.
+    /// The name of the workload.
     pub model: String,
     /// Samples in one step.
     pub batch: Option<u64>,
-    /// `fp32`, `bf16`; empty where nobody says.
+    /// `fp32`, `bf16`; empty where unknown.
     pub precision: String,
 }
 
-/// Numbers of a model, as far as they are told.
+/// Figures of a model, as far as they are stated.
 #[derive(Debug, Default, Clone, PartialEq, Serialize, Deserialize)]
 pub struct ModelFeatures {
     /// Trainable parameters.
     pub parameters: Option<f64>,
     /// Floating-point operations to train on one sample.
     pub flops_per_sample: Option<f64>,
-    /// Memory for activations of one step, in bytes.
+    /// Memory for the activations of one step, in bytes.
     pub activation_bytes: Option<f64>,
     /// Input of one sample, in bytes.
     pub input_bytes: Option<f64>,
-    /// How often each operator occurs.
+    /// The number of occurrences of each operator.
     pub operators: BTreeMap<String, f64>,
 }
 
-/// A job alone on a GPU.
+/// What was measured of a job alone on a GPU.
 #[derive(Debug, Default, Clone, PartialEq, Serialize, Deserialize)]
 pub struct SoloMetrics {
-    /// Steps a second.
+    /// Steps per second.
     pub rate: Option<f64>,
-    /// The most memory that it holds, in bytes.
+    /// The most memory that it held, in bytes.
     pub memory: Option<f64>,
-    /// Part of the time during which the GPU is busy, 0 to 1.
+    /// The fraction of time during which the GPU is busy, 0 to 1.
     pub utilisation: Option<f64>,
-    /// What else was measured, by the name of its column: the performance monitor's means.
+    /// Further measurements by column name: means of the performance monitor.
     pub others: BTreeMap<String, f64>,
 }
 
-/// What is expected of one member.
+/// What is expected of one member of a set.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct ColocationEstimate {
-    /// How many times as long a step takes as alone, at least 1.
+    /// Its slowdown as a factor: the time of a step over that alone, at least 1.
     pub slowdown: f64,
     /// Standard deviation of the logarithm of the slowdown.
     pub uncertainty: f64,
-    /// Memory that it holds, in bytes, where there is ground for an answer.
+    /// Memory that it holds, in bytes; `None` where there is no basis for an answer.
     pub memory: Option<f64>,
-    /// Part of the time during which it keeps the GPU busy, 0 to 1, where there is ground for an answer.
+    /// The fraction of time during which it keeps the GPU busy, 0 to 1; `None` where there is no basis for
+    /// an answer.
     pub utilisation: Option<f64>,
-    /// How likely the whole set fits into the GPU's memory, 0 to 1: the same for all members.
+    /// The probability that the whole set fits the GPU's memory, 0 to 1: the same for all members.
     pub fits: f64,
-    /// Whether this very set was seen on this cluster, so that nothing is predicted.
+    /// Whether this very set was measured on this cluster, so that nothing is predicted.
     pub measured: bool,
 }
 
 impl ColocationSet {
-    /// Memory of all members alone together, as a part of the GPU's; co-located memory adds up. None where
-    /// one of them or the GPU is unknown.
+    /// The memory of all members alone, summed up, as a fraction of the GPU's; co-located memory adds up.
+    /// `None` where one of them or the GPU is unknown.
     #[must_use]
     pub fn memory_filled(&self) -> Option<f64> {
         let capacity = self.gpu.memory()?.0 as f64;
@@ -120,25 +124,25 @@ impl ColocationSet {
 }
 
 impl GpuKind {
-    /// The kind with this name, in whatever case.
+    /// The kind with this name, in any case.
     #[must_use]
     pub fn named(name: &str) -> GpuKind {
         GpuKind { name: name.trim().to_lowercase() }
     }
 
-    /// Its name in small letters.
+    /// Its name in lower case.
     #[must_use]
     pub fn name(&self) -> &str {
         &self.name
     }
 
-    /// What its data sheet says, where it is a known one.
+    /// Its data sheet, where it is a known GPU.
     #[must_use]
     pub fn model(&self) -> Option<GpuModel> {
         GpuModel::within(&self.name)
     }
 
-    /// Its memory, where it is a known one.
+    /// Its memory, where it is a known GPU.
     #[must_use]
     pub fn memory(&self) -> Option<Bytes> {
         self.model().map(|model| model.memory)
@@ -146,13 +150,13 @@ impl GpuKind {
 }
 
 impl SetMember {
-    /// How busy it keeps the GPU alone, 0 to 1: as was measured, or by its own word, or as most jobs do.
+    /// How busy it keeps the GPU alone, 0 to 1: as measured, or as it claims, or as most jobs do.
     #[must_use]
     pub fn busy(&self) -> f64 {
         self.solo.utilisation.or(self.claim).unwrap_or(USUAL_BUSY)
     }
 
-    /// What measurements know a job by.
+    /// What measurements know the job by.
     #[must_use]
     pub fn configuration(&self) -> Configuration {
         Configuration { model: self.model.clone(), batch: self.batch, precision: self.precision.clone() }
@@ -170,7 +174,7 @@ impl std::fmt::Display for Configuration {
 }
 
 impl ColocationEstimate {
-    /// Of a job that has the GPU for itself.
+    /// The estimate of a job that has the GPU for itself.
     #[must_use]
     pub fn alone(member: &SetMember) -> ColocationEstimate {
         let SoloMetrics { memory, utilisation, .. } = member.solo;
@@ -184,8 +188,8 @@ impl ColocationEstimate {
         }
     }
 
-    /// Of a job that is slowed so much: memory stays, and it keeps the GPU busy for a smaller part of the
-    /// time by about the same factor.
+    /// The estimate of a job with this slowdown: its memory stays, and it keeps the GPU busy for a smaller
+    /// fraction of the time by about the same factor.
     #[must_use]
     pub fn slowed(member: &SetMember, slowdown: f64, uncertainty: f64) -> ColocationEstimate {
         let slowdown = if slowdown.is_finite() { slowdown.max(1.0) } else { 1.0 };

@@ -1,4 +1,4 @@
-//! What a policy that shares GPUs goes by: a predictor, and what is known of jobs alone.
+//! What a policy that shares GPUs knows of interference: a predictor, and measurements of jobs alone.
 
 use std::sync::Arc;
 
@@ -6,22 +6,22 @@ use cohabit_types::Slowdown;
 
 use super::{AnalyticInterference, Interference, MaxMinSharing, SoloMetricsTable};
 
-/// Handed to policies that look at interference; they share one.
+/// Given to all policies that look at interference; they share it.
 #[derive(Debug, Clone)]
 pub struct InterferenceContext {
-    /// Says what becomes of jobs that share a GPU.
+    /// Predicts the slowdowns of jobs that share a GPU.
     pub interference: Arc<dyn Interference>,
     /// What was measured of jobs alone.
     pub solos: Arc<SoloMetricsTable>,
-    /// How much neighbours may slow down a job that does not say.
+    /// The largest slowdown by neighbors that is allowed for a job that states none.
     pub max_slowdown: Slowdown,
 }
 
-/// The cluster's bound where nobody sets another.
+/// The cluster's limit where none is configured.
 pub const DEFAULT_MAX_SLOWDOWN: Slowdown = Slowdown(1_300);
 
 impl Default for InterferenceContext {
-    /// The law, and nothing measured: every job counts by its own word.
+    /// The analytic model and no measurements: every job counts by what it claims.
     fn default() -> InterferenceContext {
         InterferenceContext {
             interference: Arc::new(AnalyticInterference::<MaxMinSharing>::default()),

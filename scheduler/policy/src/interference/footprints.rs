@@ -1,9 +1,8 @@
-//! What jobs hold of a GPU's memory, expected from what earlier runs held and from what jobs say of
-//! themselves.
+//! How much GPU memory a job will hold, by what earlier runs held and by what the job states.
 //!
-//! Memory grows with the batch in a line: weights, gradients and the optimiser's state stay, activations come
-//! with each sample. A job that holds more than expected takes it from its neighbours, so that every answer
-//! has a margin, and one without a run to stand on is a guess by which nobody shares.
+//! Memory is linear in the batch size: weights, gradients and the optimizer's state are constant,
+//! activations come with each sample. A job that holds more than expected takes it from its neighbors, so
+//! every answer has a margin, and an answer without a run behind it is a guess by which no job shares a GPU.
 
 use std::collections::BTreeMap;
 
@@ -11,72 +10,73 @@ use cohabit_types::Bytes;
 
 use super::{Configuration, GpuKind, ModelFeatures};
 
-/// The most that runs held, by what they trained.
+/// The most memory that runs held, by what they trained.
 #[derive(Debug, Default, Clone, PartialEq)]
 pub struct Footprints {
     runs: BTreeMap<Key, Runs>,
     noted: u64,
 }
 
-/// A make of GPU, a model, its precision and its batch: in this order, so that batches lie beside each other.
+/// Kind of GPU, model, precision and batch size, in this order, so that the batch sizes of one model are
+/// neighbors.
 type Key = (GpuKind, String, String, Option<u64>);
 
-/// What a job is expected to hold of a GPU's memory.
+/// The GPU memory that a job is expected to hold.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Footprint {
-    /// With its margin.
+    /// The memory, with its margin.
     pub bytes: Bytes,
-    /// Whether it may share a GPU by that.
+    /// Whether the job may share a GPU by this figure.
     pub certainty: Certainty,
-    /// Where the figure comes from, for people: `3 runs of resnet-50 (32)`.
+    /// The source of the figure, for people: `3 runs of resnet-50 (32)`.
     pub basis: String,
 }
 
 /// How well a footprint is known.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Certainty {
-    /// From a description, or far from what was seen: to be shown, and nothing else.
+    /// From a description, or far from what was seen: for display only.
     Guessed,
-    /// From runs of the same, or from others not far from it.
+    /// From runs of the same configuration, or of others not far from it.
     Known,
 }
 
-/// Runs of one configuration on one make of GPU.
+/// Runs of one configuration on one kind of GPU.
 #[derive(Debug, Default, Clone, PartialEq)]
 struct Runs {
     count: u64,
     most: Bytes,
-    /// The number of the last one among all runs.
+    /// The sequence number of the last one among all runs.
     last: u64,
 }
 
-/// The most that was held with each size of batch.
+/// The most memory that was held with each batch size.
 type BySize = BTreeMap<u64, Bytes>;
 
-/// So many configurations are remembered on all makes of GPU.
+/// Configurations that are remembered, on all kinds of GPU.
 const MAX_CONFIGURATIONS: usize = 8_192;
 
-/// Who does not tell its batch may have had another one each time.
+/// A job that does not state its batch size may have had another one in each run.
 const RUNS_WITHOUT_BATCH: u64 = 3;
 
-/// What a run may hold beyond what the same held before,
+/// What a run may hold beyond earlier runs of the same configuration, as a fraction,
 const MARGIN_OF_THE_SAME: f64 = 0.05;
-/// and beyond what others of the same model tell;
+/// and beyond what runs with other batch sizes suggest;
 const MARGIN_OF_OTHERS: f64 = 0.15;
-/// it is at least so much.
+/// the margin is at least this many bytes.
 const MIN_MARGIN: f64 = (256_u64 << 20) as f64;
 
-/// A line through measurements reaches up to so many times the largest batch.
+/// A line through measurements is trusted up to this many times the largest batch size.
 const EXTRAPOLATION_FACTOR: u64 = 2;
 
-/// Of one parameter in training with Adam: the weight, its gradient and two moments, of four bytes each.
+/// Bytes for one parameter in training with Adam: the weight, its gradient and two moments, four bytes each.
 const BYTES_OF_A_PARAMETER: f64 = 16.0;
-/// What a process holds before it trains anything: the context of CUDA and the kernels of its libraries.
+/// What a process holds before it trains anything: the CUDA context and the kernels of its libraries.
 const CUDA_CONTEXT_BYTES: f64 = (600_u64 << 20) as f64;
 
 impl Footprints {
-    /// Notes the most that a run held on such a GPU. The run has come to its end, or has done all that it
-    /// does many times. One without a name teaches nothing.
+    /// Records the most memory that a run held on such a GPU. The run has completed, or has done everything
+    /// that it does many times. A run without a name is ignored.
     pub fn note(&mut self, gpu: &GpuKind, configuration: &Configuration, held: Bytes) {
         if configuration.model.is_empty() || held == Bytes::ZERO {
             return;
@@ -90,8 +90,8 @@ impl Footprints {
         }
     }
 
-    /// What a job is expected to hold on any of these makes of GPU: the most of them all, and known only if
-    /// it is known on each. None without any ground.
+    /// The memory that a job is expected to hold on any of these kinds of GPU: the largest of them all, and
+    /// known only if it is known on each. `None` without any basis.
     #[must_use]
     pub fn expect(
         &self,
@@ -109,7 +109,7 @@ impl Footprints {
         Some(Footprint { certainty, ..most })
     }
 
-    /// What runs on such a GPU tell.
+    /// What runs on such a GPU suggest.
     fn seen(&self, gpu: &GpuKind, asked: &Configuration) -> Option<Footprint> {
         let same = self.runs.get(&key(gpu, asked, asked.batch));
         let Some(batch) = asked.batch else {
@@ -142,13 +142,13 @@ impl Runs {
     }
 }
 
-/// The most that was seen with a batch of this size or of a smaller one, which cannot need more.
+/// The most that was seen with this batch size or a smaller one, which cannot need more.
 fn largest_up_to(sizes: &BySize, batch: u64) -> Bytes {
     sizes.range(..=batch).map(|(_, held)| *held).max().unwrap_or_default()
 }
 
-/// What the model held with other batches tells of one that was not seen: the line through them, but no less
-/// than any smaller batch and no more than the next larger one.
+/// The footprint of a batch size that was not seen, by runs with other batch sizes: on the line through
+/// them, but no less than any smaller batch and no more than the next larger one.
 fn of_others(sizes: &BySize, model: &str, batch: u64) -> Option<Footprint> {
     let same = |held: Bytes| with_margin(held.0 as f64, MARGIN_OF_THE_SAME);
     let next = sizes.range(batch..).next().map(|(larger, _)| *larger);
@@ -166,7 +166,7 @@ fn of_others(sizes: &BySize, model: &str, batch: u64) -> Option<Footprint> {
     Some(Footprint { bytes, certainty, basis })
 }
 
-/// The line of least squares, if it may not fall: bytes by the size of the batch. None for a single size.
+/// The least-squares line of bytes by batch size, if it does not fall; `None` for a single size.
 fn line_through(sizes: &BySize) -> Option<impl Fn(u64) -> f64> {
     let count = sizes.len() as f64;
     let mean = |values: &mut dyn Iterator<Item = f64>| values.sum::<f64>() / count;
@@ -181,7 +181,7 @@ fn line_through(sizes: &BySize) -> Option<impl Fn(u64) -> f64> {
     (sizes.len() > 1).then_some(move |batch: u64| height + slope * (batch as f64 - middle))
 }
 
-/// Of a job that was never seen and says of itself how large it is.
+/// The footprint of a job that was never seen and states the size of its model.
 fn described(features: &ModelFeatures) -> Option<Footprint> {
     let held = features.parameters? * BYTES_OF_A_PARAMETER + features.activation_bytes? + CUDA_CONTEXT_BYTES;
     Some(Footprint {

@@ -1,36 +1,36 @@
-//! GPUs that are known by name: what their data sheets say.
+//! Data sheets of the GPUs that are known by name.
 //!
-//! Traces and tables name a GPU and say nothing more. The speed only serves to estimate how long made-up
+//! Traces and tables name a GPU and nothing more. The speed only serves to estimate how long synthetic
 //! workloads compute; measured ones bring their own.
 
 use cohabit_types::Bytes;
 
-/// A make of GPU.
+/// A GPU's data sheet.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct GpuModel {
-    /// As people call it.
+    /// Its usual name.
     pub name: &'static str,
     /// Its memory.
     pub memory: Bytes,
-    /// Floating-point operations in a second at best: the peak of its fp32 units in its data sheet.
+    /// Peak floating-point operations per second of its fp32 units.
     pub peak: f64,
-    /// Bytes in a second between it and its memory, at best.
+    /// Peak bandwidth of its memory, in bytes per second.
     pub bandwidth: f64,
     /// Streaming multiprocessors.
     pub multiprocessors: u32,
-    /// Units for fp32 in all multiprocessors.
+    /// fp32 units in all multiprocessors.
     pub cuda_cores: u32,
-    /// Units for products of matrices in all multiprocessors.
+    /// Tensor cores in all multiprocessors.
     pub tensor_cores: u32,
-    /// Clock of the memory in MHz.
+    /// Clock of its memory, in MHz.
     pub memory_clock: u32,
 }
 
-/// How much of the peak training reaches: convolutions and large products of matrices run at half of it or
-/// somewhat more. (ResNet-50 on a V100: 380 images/s x 24.6e9 operations = 9.3e12 of 15.7e12.)
+/// The fraction of the peak that training reaches: convolutions and large matrix products reach half of it
+/// or somewhat more. (ResNet-50 on a V100: 380 images/s x 24.6e9 operations = 9.3e12 of 15.7e12.)
 const TRAINING_EFFICIENCY: f64 = 0.5;
 
-/// Those that are known. A K80 counts as one of the two GPUs on its board.
+/// The known GPUs. A K80 counts as one of the two GPUs on its board.
 pub const GPU_MODELS: [GpuModel; 8] = [
     gpu("K80", 12, 4.4e12, 240.0, (13, 2_496, 0, 2_505)),
     gpu("P100", 16, 10.6e12, 732.0, (56, 3_584, 0, 715)),
@@ -42,7 +42,7 @@ pub const GPU_MODELS: [GpuModel; 8] = [
     gpu("H200", 141, 67.0e12, 4_800.0, (132, 16_896, 528, 3_201)),
 ];
 
-/// Multiprocessors, CUDA cores, tensor cores, MHz of the memory.
+/// Multiprocessors, CUDA cores, tensor cores, memory clock in MHz.
 type Units = (u32, u32, u32, u32);
 
 const fn gpu(
@@ -58,17 +58,17 @@ const fn gpu(
 }
 
 impl GpuModel {
-    /// What a GPU that nobody knows is taken for.
+    /// Stands for a GPU that is not known.
     pub const FALLBACK: GpuModel = GPU_MODELS[2];
 
-    /// By its name, in whatever case.
+    /// The GPU with this name, in any case.
     #[must_use]
     pub fn by_name(name: &str) -> Option<GpuModel> {
         GPU_MODELS.into_iter().find(|model| model.name.eq_ignore_ascii_case(name))
     }
 
-    /// The model that a driver's longer name has as one of its words; `Tesla V100-SXM2-32GB` is a V100 with
-    /// that much memory.
+    /// The GPU whose name is one of the words of a driver's longer name; `Tesla V100-SXM2-32GB` is a V100
+    /// with that much memory.
     #[must_use]
     pub fn within(name: &str) -> Option<GpuModel> {
         let words = || name.split(|letter: char| !letter.is_ascii_alphanumeric());
@@ -77,7 +77,7 @@ impl GpuModel {
         Some(GpuModel { memory: told.map_or(model.memory, |gibibytes| Bytes(gibibytes << 30)), ..model })
     }
 
-    /// Floating-point operations in a second of training.
+    /// Floating-point operations per second in training.
     #[must_use]
     pub fn sustained(&self) -> f64 {
         self.peak * TRAINING_EFFICIENCY
@@ -89,7 +89,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_drivers_name_tells_the_model_and_perhaps_the_memory() {
+    fn a_drivers_name_contains_the_model_and_may_contain_the_memory() {
         let told = |name| GpuModel::within(name).map(|model| (model.name, model.memory.0 >> 30));
         assert_eq!(told("NVIDIA H200"), Some(("H200", 141)));
         assert_eq!(told("Tesla V100-SXM2-32GB"), Some(("V100", 32)));

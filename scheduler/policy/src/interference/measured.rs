@@ -1,4 +1,4 @@
-//! Sets that were measured, and a table of them as a predictor: what was measured is what is expected.
+//! Measured sets, and a table of them as a predictor: what was measured is what is expected.
 
 use std::collections::BTreeMap;
 
@@ -10,42 +10,42 @@ use super::{
     MaxMinSharing, SetMember, UNKNOWN_UNCERTAINTY,
 };
 
-/// A set with what was measured of it.
+/// A set and what was measured of it.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct MeasuredSet {
     /// The jobs, with what is known of each alone.
     pub set: ColocationSet,
-    /// What became of them.
+    /// What happened to them.
     pub outcome: SetOutcome,
 }
 
-/// What became of a set.
+/// What happened to a set.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub enum SetOutcome {
-    /// It ran; a figure for each member, in their order.
+    /// It ran; a measurement for each member, in their order.
     Ran(Vec<MeasuredMember>),
-    /// It did not fit into the GPU's memory.
+    /// It did not fit the GPU's memory.
     DidNotFit,
 }
 
-/// What was measured of one member beside the others.
+/// What was measured of one member of a set.
 #[derive(Debug, Default, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub struct MeasuredMember {
-    /// How many times as long a step took as alone.
+    /// The time of a step over that alone.
     pub slowdown: f64,
     /// The most memory that it held, in bytes.
     pub memory: Option<f64>,
-    /// Part of the time during which it kept the GPU busy, 0 to 1.
+    /// The fraction of time during which it kept the GPU busy, 0 to 1.
     pub utilisation: Option<f64>,
 }
 
-/// The measurements of every set of a table.
+/// A table of measured sets.
 #[derive(Debug, Default, Clone, PartialEq)]
 pub struct MeasuredTable {
     sets: BTreeMap<SetKey, Entry>,
 }
 
-/// A set whatever the order of its members, who are known by their configurations.
+/// A set regardless of the order of its members, which are known by their configurations.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct SetKey {
     pub(super) gpu: GpuKind,
@@ -57,17 +57,17 @@ pub(super) struct SetKey {
 #[derive(Debug, Default, Clone, PartialEq)]
 struct Entry {
     did_not_fit: usize,
-    /// Of the times when it ran; members in the order of the key's configurations.
+    /// Of the runs; members in the order of the key's configurations.
     ran: Vec<Vec<MeasuredMember>>,
 }
 
-/// How far two measurements of one set lie apart.
+/// How far two measurements of one set differ: standard deviation of the logarithm of a slowdown.
 const UNCERTAINTY: f64 = 0.03;
-/// How far a larger set lies from what its pairs tell.
+/// The same, for a larger set composed of its pairs.
 const UNCERTAINTY_OF_COMPOSITION: f64 = 0.15;
 
 impl MeasuredTable {
-    /// The table of these measurements; a set that was measured more than once is its mean.
+    /// The table of these measurements; a set that was measured more than once counts by its mean.
     #[must_use]
     pub fn of<'a>(measured: impl IntoIterator<Item = &'a MeasuredSet>) -> MeasuredTable {
         let mut table = MeasuredTable::default();
@@ -96,13 +96,13 @@ impl MeasuredTable {
         }
     }
 
-    /// What was measured of a set. Measurements that do not tell how it was shared stand for any way.
+    /// The measurements of a set. Those that do not tell how the GPU was shared stand for any way.
     fn entry(&self, set: &ColocationSet) -> Option<&Entry> {
         let in_any_way = || SetKey::of(&ColocationSet { sharing: None, ..set.clone() });
         self.sets.get(&SetKey::of(set)).or_else(|| self.sets.get(&in_any_way()))
     }
 
-    /// Of a set that nobody measured, from its pairs, if all of them were: what each partner costs adds up.
+    /// The answer for a set that was not measured, if all its pairs were: the costs of all partners add up.
     fn composed(&self, set: &ColocationSet) -> Option<Vec<ColocationEstimate>> {
         let mut excess = vec![0.0; set.members.len()];
         let mut fits: f64 = 1.0;
@@ -110,10 +110,10 @@ impl MeasuredTable {
             for other in one + 1..set.members.len() {
                 let members = vec![set.members[one].clone(), set.members[other].clone()];
                 let pair = ColocationSet { members, ..set.clone() };
-                let told = self.entry(&pair)?.of_members(&pair.members);
-                excess[one] += told[0].slowdown - 1.0;
-                excess[other] += told[1].slowdown - 1.0;
-                fits = fits.min(told[0].fits);
+                let known = self.entry(&pair)?.of_members(&pair.members);
+                excess[one] += known[0].slowdown - 1.0;
+                excess[other] += known[1].slowdown - 1.0;
+                fits = fits.min(known[0].fits);
             }
         }
         let filled = set.memory_filled().is_some_and(|filled| filled > 1.0);
@@ -132,11 +132,11 @@ impl Interference for MeasuredTable {
     }
 }
 
-/// What the law says, and that it may well be wrong.
+/// The answer of the analytic model, with a large uncertainty.
 fn unknown(set: &ColocationSet) -> Vec<ColocationEstimate> {
-    let said = AnalyticInterference::<MaxMinSharing>::default().predict(std::slice::from_ref(set));
+    let estimates = AnalyticInterference::<MaxMinSharing>::default().predict(std::slice::from_ref(set));
     let widened = |member| ColocationEstimate { uncertainty: UNKNOWN_UNCERTAINTY, ..member };
-    said.into_iter().flatten().map(widened).collect()
+    estimates.into_iter().flatten().map(widened).collect()
 }
 
 impl SetKey {
@@ -148,7 +148,7 @@ impl SetKey {
     }
 }
 
-/// The places of members in the order of their configurations.
+/// The indices of members in the order of their configurations.
 pub(super) fn order_by_configuration(members: &[SetMember]) -> Vec<usize> {
     let mut places: Vec<usize> = (0..members.len()).collect();
     places.sort_by_cached_key(|at| members[*at].configuration());
@@ -158,7 +158,7 @@ pub(super) fn order_by_configuration(members: &[SetMember]) -> Vec<usize> {
 impl Entry {
     fn of_members(&self, members: &[SetMember]) -> Vec<ColocationEstimate> {
         let fits = self.ran.len() as f64 / (self.ran.len() + self.did_not_fit).max(1) as f64;
-        let mut said: Vec<ColocationEstimate> = members
+        let mut estimates: Vec<ColocationEstimate> = members
             .iter()
             .map(|member| ColocationEstimate::slowed(member, 1.0, UNKNOWN_UNCERTAINTY))
             .collect();
@@ -166,7 +166,7 @@ impl Entry {
         let configurations: Vec<Configuration> =
             order.iter().map(|at| members[*at].configuration()).collect();
         for (at, configuration) in order.iter().copied().zip(&configurations) {
-            // Members of one configuration are the same to a table: each is their mean.
+            // A table cannot tell members of one configuration apart: each is their mean.
             let same = |members: &Vec<MeasuredMember>| {
                 let known = members.iter().copied().zip(&configurations);
                 known.filter(|(_, it)| *it == configuration).map(|(it, _)| it).collect::<Vec<_>>()
@@ -176,19 +176,19 @@ impl Entry {
                 let usual = ColocationEstimate::slowed(&members[at], ln.exp(), UNCERTAINTY);
                 let memory = mean(observed.iter().map(|it| it.memory));
                 let utilisation = mean(observed.iter().map(|it| it.utilisation));
-                said[at] = ColocationEstimate {
+                estimates[at] = ColocationEstimate {
                     memory: memory.or(usual.memory),
                     utilisation: utilisation.or(usual.utilisation),
                     ..usual
                 };
             }
-            said[at].fits = fits;
+            estimates[at].fits = fits;
         }
-        said
+        estimates
     }
 }
 
-/// The mean of what was measured; none where nothing was.
+/// The mean of the values that exist; `None` without any.
 fn mean(values: impl Iterator<Item = Option<f64>>) -> Option<f64> {
     let values: Vec<f64> = values.flatten().collect();
     (!values.is_empty()).then(|| values.iter().sum::<f64>() / values.len() as f64)

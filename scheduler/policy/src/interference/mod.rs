@@ -1,10 +1,10 @@
 //! Interference: how much training jobs on one GPU slow each other down.
 //!
-//! Policies, analytic models and learned models share these types. Start with `colocation.rs` (a set of co-located
-//! jobs, and what is expected of each) and `predictor.rs` (the trait of all predictors). Three predictors need no
-//! training and live here: `analytic.rs`, by a formula; `measured.rs`, by a table of measurements; `observed.rs`,
-//! which repeats what this cluster observed and asks another predictor about the rest. Predictors that are trained
-//! are in `cohabit-predict`.
+//! Policies, analytic models and learned models share these types. Start with `colocation.rs` (a set of
+//! co-located jobs, and what is expected of each) and `predictor.rs` (the trait of all predictors). Three
+//! predictors need no training and live here: `analytic.rs`, by a formula; `measured.rs`, by a table of
+//! measurements; `observed.rs`, which repeats what this cluster observed and asks another predictor about
+//! the rest. Predictors that are trained are in `cohabit-predict`.
 
 mod analytic;
 mod build_member;
@@ -24,6 +24,7 @@ mod solo_metrics_table;
 
 pub use analytic::AnalyticInterference;
 pub use build_member::build_member;
+pub(crate) use colocation::LIKELY_TO_FIT;
 pub use colocation::{
     ColocationEstimate, ColocationSet, Configuration, GpuKind, ModelFeatures, SetMember, SoloMetrics,
     UNKNOWN_UNCERTAINTY,

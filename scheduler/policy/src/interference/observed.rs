@@ -1,8 +1,8 @@
-//! A predictor that knows what was lived through: of a set that was seen it repeats what was measured, and
-//! asks another predictor about all others.
+//! A predictor corrected by observations: a set that was observed is answered by what was measured, all
+//! others by another predictor.
 //!
-//! A set that holds a smaller one that was seen is answered no better than that one: nobody runs faster
-//! because yet another job comes.
+//! A set that contains a smaller observed one is answered no better than that one, because no job runs
+//! faster when another one joins.
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
@@ -15,85 +15,85 @@ use super::{
     MeasuredMember, ObservedSet, SetMember, SetOutcome, UNKNOWN_UNCERTAINTY,
 };
 
-/// A predictor with the sets that were lived through.
+/// A predictor with observed sets.
 #[derive(Debug)]
 pub struct ObservedInterference {
     base: Arc<dyn Interference>,
-    /// Numbers for the configurations that were seen in company, so that sets are quickly compared.
-    numbers: BTreeMap<Configuration, u32>,
-    shelves: BTreeMap<(GpuKind, Option<SharingStrategy>), ObservedSets>,
+    /// Ids of the configurations that were observed in sets, so that sets compare fast.
+    ids: BTreeMap<Configuration, u32>,
+    observed: BTreeMap<(GpuKind, Option<SharingStrategy>), ObservedSets>,
 }
 
-/// Sets on one make of GPU that is shared in one way, by their members' numbers in order.
+/// The sets on one kind of GPU with one way of sharing, by the sorted ids of their members.
 type ObservedSets = BTreeMap<Vec<u32>, SeenOutcome>;
 
-/// What became of a set.
+/// What happened to a set.
 #[derive(Debug)]
 enum SeenOutcome {
     DidNotFit,
-    /// What was observed of each configuration, by its number, with its uncertainty.
+    /// What was observed of each configuration, by its id, with its uncertainty.
     Ran(BTreeMap<u32, (MeasuredMember, f64)>),
 }
 
-/// A set that is asked for, as the shelves know it.
+/// A set that is asked about, as the observations know it.
 struct SetQuery<'a> {
-    /// None where nobody was seen sharing such a GPU in such a way.
-    shelf: Option<&'a ObservedSets>,
-    /// Of the members, in their order; none for one that was never seen in company.
-    numbers: Vec<Option<u32>>,
-    /// Those that are known, in order.
+    /// `None` where no set was observed on such a GPU with such a way of sharing.
+    sets: Option<&'a ObservedSets>,
+    /// The ids of the members, in their order; `None` for one that was never observed in a set.
+    ids: Vec<Option<u32>>,
+    /// The ids that exist, sorted.
     known: Vec<u32>,
 }
 
 impl ObservedInterference {
-    /// `base` with these sets; of a set that is there twice the later counts.
+    /// The predictor `base` with these sets; of a set that occurs twice the later one counts.
     #[must_use]
     pub fn over(base: Arc<dyn Interference>, sets: &[ObservedSet]) -> ObservedInterference {
-        let mut all = ObservedInterference { base, numbers: BTreeMap::new(), shelves: BTreeMap::new() };
-        sets.iter().for_each(|lived| all.add(lived));
+        let mut all = ObservedInterference { base, ids: BTreeMap::new(), observed: BTreeMap::new() };
+        sets.iter().for_each(|observed_set| all.add(observed_set));
         all
     }
 
-    fn add(&mut self, lived: &ObservedSet) {
-        let set = &lived.measured.set;
-        let numbers: Vec<u32> = set.members.iter().map(|member| self.number(member)).collect();
-        let seen = match &lived.measured.outcome {
+    fn add(&mut self, observed_set: &ObservedSet) {
+        let set = &observed_set.measured.set;
+        let ids: Vec<u32> = set.members.iter().map(|member| self.id(member)).collect();
+        let seen = match &observed_set.measured.outcome {
             SetOutcome::DidNotFit => SeenOutcome::DidNotFit,
             SetOutcome::Ran(observed) => {
-                let figures = observed.iter().copied().zip(lived.uncertainty.iter().copied());
-                SeenOutcome::Ran(numbers.iter().copied().zip(figures).collect())
+                let figures = observed.iter().copied().zip(observed_set.uncertainty.iter().copied());
+                SeenOutcome::Ran(ids.iter().copied().zip(figures).collect())
             }
         };
-        self.shelves.entry(kind(set)).or_default().insert(in_order(numbers), seen);
+        self.observed.entry(kind(set)).or_default().insert(in_order(ids), seen);
     }
 
-    fn number(&mut self, member: &SetMember) -> u32 {
-        let next = u32::try_from(self.numbers.len()).unwrap_or(u32::MAX);
-        *self.numbers.entry(member.configuration()).or_insert(next)
+    fn id(&mut self, member: &SetMember) -> u32 {
+        let next = u32::try_from(self.ids.len()).unwrap_or(u32::MAX);
+        *self.ids.entry(member.configuration()).or_insert(next)
     }
 
-    fn asked(&self, set: &ColocationSet) -> SetQuery<'_> {
-        let number = |member: &SetMember| self.numbers.get(&member.configuration()).copied();
-        let numbers: Vec<Option<u32>> = set.members.iter().map(number).collect();
-        let known = in_order(numbers.iter().flatten().copied().collect());
-        SetQuery { shelf: self.shelves.get(&kind(set)), numbers, known }
+    fn query(&self, set: &ColocationSet) -> SetQuery<'_> {
+        let id = |member: &SetMember| self.ids.get(&member.configuration()).copied();
+        let ids: Vec<Option<u32>> = set.members.iter().map(id).collect();
+        let known = in_order(ids.iter().flatten().copied().collect());
+        SetQuery { sets: self.observed.get(&kind(set)), ids, known }
     }
 }
 
 impl Interference for ObservedInterference {
     fn predict(&self, sets: &[ColocationSet]) -> Vec<Vec<ColocationEstimate>> {
-        let asked: Vec<SetQuery<'_>> = sets.iter().map(|set| self.asked(set)).collect();
+        let queries: Vec<SetQuery<'_>> = sets.iter().map(|set| self.query(set)).collect();
         let is_new = |it: &(&ColocationSet, &SetQuery<'_>)| it.1.seen().is_none();
-        let new = sets.iter().zip(&asked).filter(is_new).map(|(set, _)| set);
-        // Seldom is any of many sets an old acquaintance: then nothing is copied.
-        let all_are_new = asked.iter().all(|it| it.seen().is_none());
+        let new = sets.iter().zip(&queries).filter(is_new).map(|(set, _)| set);
+        // Usually none of many sets was observed: then nothing is copied.
+        let all_are_new = queries.iter().all(|it| it.seen().is_none());
         let new = if all_are_new { Cow::Borrowed(sets) } else { new.cloned().collect() };
-        let mut of_base = self.base.predict(&new).into_iter();
-        let answer = |(set, asked): (&ColocationSet, &SetQuery<'_>)| match asked.seen() {
-            Some(seen) => seen.answer(&set.members, &asked.numbers),
-            None => asked.bounded(of_base.next().unwrap_or_default()),
+        let mut from_base = self.base.predict(&new).into_iter();
+        let answer = |(set, queries): (&ColocationSet, &SetQuery<'_>)| match queries.seen() {
+            Some(seen) => seen.answer(&set.members, &queries.ids),
+            None => queries.bounded(from_base.next().unwrap_or_default()),
         };
-        sets.iter().zip(&asked).map(answer).collect()
+        sets.iter().zip(&queries).map(answer).collect()
     }
 
     fn contention(&self, sets: &[ColocationSet]) -> Option<Vec<Vec<ContentionMetrics>>> {
@@ -106,44 +106,45 @@ impl Interference for ObservedInterference {
 }
 
 impl SetQuery<'_> {
-    /// What became of this very set.
+    /// What happened to this very set.
     fn seen(&self) -> Option<&SeenOutcome> {
-        let all_are_known = self.known.len() == self.numbers.len();
-        self.shelf?.get(&self.known).filter(|_| all_are_known)
+        let all_are_known = self.known.len() == self.ids.len();
+        self.sets?.get(&self.known).filter(|_| all_are_known)
     }
 
-    /// What the other predictor says, but no better than what pairs and triples within the set went through.
-    fn bounded(&self, mut said: Vec<ColocationEstimate>) -> Vec<ColocationEstimate> {
+    /// The other predictor's answer, but no better than what was observed of pairs and triples within the
+    /// set.
+    fn bounded(&self, mut estimates: Vec<ColocationEstimate>) -> Vec<ColocationEstimate> {
         for seen in self.within() {
-            for (member, number) in said.iter_mut().zip(&self.numbers) {
+            for (member, id) in estimates.iter_mut().zip(&self.ids) {
                 match seen {
                     SeenOutcome::DidNotFit => member.fits = 0.0,
                     SeenOutcome::Ran(figures) => {
-                        let figure = number.and_then(|number| figures.get(&number));
+                        let figure = id.and_then(|id| figures.get(&id));
                         figure.iter().for_each(|(observed, _)| slow_to(member, observed.slowdown));
                     }
                 }
             }
         }
-        said
+        estimates
     }
 
-    /// The pairs and triples within the set that were seen.
+    /// The observed pairs and triples within the set.
     fn within(&self) -> impl Iterator<Item = &SeenOutcome> {
         let count = self.known.len();
         let pairs = (0..count).flat_map(move |one| (one + 1..count).map(move |other| (one, other)));
         let thirds = move |(one, other)| (other..count).map(move |third| [one, other, third]);
-        self.shelf.into_iter().flat_map(move |shelf| {
+        self.sets.into_iter().flat_map(move |sets| {
             pairs.clone().flat_map(thirds).filter_map(|places| {
-                let mut numbers: Vec<u32> = places.map(|at| self.known[at]).to_vec();
-                numbers.truncate(if places[1] == places[2] { 2 } else { 3 });
-                shelf.get(&numbers)
+                let mut ids: Vec<u32> = places.map(|at| self.known[at]).to_vec();
+                ids.truncate(if places[1] == places[2] { 2 } else { 3 });
+                sets.get(&ids)
             })
         })
     }
 }
 
-/// A step takes at least so many times as long as alone.
+/// Raises the slowdown of a member to at least this factor.
 fn slow_to(member: &mut ColocationEstimate, slowdown: f64) {
     if slowdown > member.slowdown {
         member.utilisation = member.utilisation.map(|it| it * member.slowdown / slowdown);
@@ -152,17 +153,17 @@ fn slow_to(member: &mut ColocationEstimate, slowdown: f64) {
 }
 
 impl SeenOutcome {
-    fn answer(&self, members: &[SetMember], numbers: &[Option<u32>]) -> Vec<ColocationEstimate> {
-        let of_member = |(member, number): (&SetMember, &Option<u32>)| match self {
+    fn answer(&self, members: &[SetMember], ids: &[Option<u32>]) -> Vec<ColocationEstimate> {
+        let of_member = |(member, id): (&SetMember, &Option<u32>)| match self {
             SeenOutcome::DidNotFit => {
                 ColocationEstimate { fits: 0.0, measured: true, ..ColocationEstimate::alone(member) }
             }
-            SeenOutcome::Ran(figures) => match number.and_then(|number| figures.get(&number)) {
+            SeenOutcome::Ran(figures) => match id.and_then(|id| figures.get(&id)) {
                 Some((observed, uncertainty)) => repeated(member, observed, *uncertainty),
                 None => ColocationEstimate::slowed(member, 1.0, UNKNOWN_UNCERTAINTY),
             },
         };
-        members.iter().zip(numbers).map(of_member).collect()
+        members.iter().zip(ids).map(of_member).collect()
     }
 }
 
@@ -177,9 +178,9 @@ fn kind(set: &ColocationSet) -> (GpuKind, Option<SharingStrategy>) {
     (set.gpu.clone(), set.sharing)
 }
 
-fn in_order(mut numbers: Vec<u32>) -> Vec<u32> {
-    numbers.sort_unstable();
-    numbers
+fn in_order(mut ids: Vec<u32>) -> Vec<u32> {
+    ids.sort_unstable();
+    ids
 }
 
 #[cfg(test)]
@@ -188,7 +189,7 @@ mod tests {
     use crate::interference::{MeasuredSet, SoloMetrics};
     use cohabit_types::Time;
 
-    /// Every member is slowed by 1.1, with a doubt of its own.
+    /// Slows every member down by 1.1, with an uncertainty of its own.
     #[derive(Debug)]
     struct Tenth;
 
@@ -213,7 +214,7 @@ mod tests {
         ColocationSet { gpu: GpuKind::named("v100"), sharing: Some(SharingStrategy::Mps), members }
     }
 
-    fn lived(models: &[&str], slowdowns: &[f64]) -> ObservedSet {
+    fn observed_set(models: &[&str], slowdowns: &[f64]) -> ObservedSet {
         let observed =
             |slowdown: &f64| MeasuredMember { slowdown: *slowdown, memory: Some(3e9), utilisation: None };
         let outcome = SetOutcome::Ran(slowdowns.iter().map(observed).collect());
@@ -221,24 +222,24 @@ mod tests {
         ObservedSet { measured: MeasuredSet { set: set(models), outcome }, uncertainty, last: Time::EPOCH }
     }
 
-    /// `a` and `b` get along, `a` and `c` do not, and of three `d` one suffers.
-    fn experienced() -> ObservedInterference {
+    /// `a` and `b` get along, `a` and `c` do not, and three times `d` is bad for all.
+    fn observed() -> ObservedInterference {
         let sets = [
-            lived(&["a", "b"], &[1.0, 1.05]),
-            lived(&["a", "c"], &[2.0, 1.5]),
-            lived(&["d", "d", "d"], &[3.0, 3.0, 3.0]),
-            lived(&["a", "b", "c", "d"], &[2.5, 2.0, 2.0, 4.0]),
+            observed_set(&["a", "b"], &[1.0, 1.05]),
+            observed_set(&["a", "c"], &[2.0, 1.5]),
+            observed_set(&["d", "d", "d"], &[3.0, 3.0, 3.0]),
+            observed_set(&["a", "b", "c", "d"], &[2.5, 2.0, 2.0, 4.0]),
         ];
         ObservedInterference::over(Arc::new(Tenth), &sets)
     }
 
     fn slowdowns(models: &[&str]) -> Vec<f64> {
-        experienced().predict(&[set(models)])[0].iter().map(|it| it.slowdown).collect()
+        observed().predict(&[set(models)])[0].iter().map(|it| it.slowdown).collect()
     }
 
     #[test]
-    fn what_was_seen_is_repeated_in_whatever_order() {
-        let told = &experienced().predict(&[set(&["c", "a"])])[0];
+    fn an_observed_set_is_repeated_in_any_order_of_members() {
+        let estimates = &observed().predict(&[set(&["c", "a"])])[0];
         let expected = ColocationEstimate {
             slowdown: 1.5,
             uncertainty: 0.05,
@@ -247,24 +248,24 @@ mod tests {
             fits: 1.0,
             measured: true,
         };
-        assert_eq!((told[0], told[1].slowdown), (expected, 2.0));
+        assert_eq!((estimates[0], estimates[1].slowdown), (expected, 2.0));
         assert_eq!(slowdowns(&["d", "c", "b", "a"]), [4.0, 2.0, 2.0, 2.5]);
     }
 
     #[test]
-    fn what_was_not_seen_is_asked_of_the_other_predictor() {
+    fn the_other_predictor_answers_sets_that_were_not_observed() {
         let base = |models| Tenth.predict(&[set(models)]).remove(0);
-        let asked = [set(&["a"]), set(&["b", "c"]), set(&["a", "c"]), set(&["a", "x"])];
-        let told = experienced().predict(&asked);
-        assert_eq!(told[0], base(&["a"]));
-        assert_eq!(told[1], base(&["b", "c"]));
-        assert!(told[2][0].measured && told[2][0].slowdown == 2.0);
-        assert_eq!(told[3], base(&["a", "x"]));
+        let queries = [set(&["a"]), set(&["b", "c"]), set(&["a", "c"]), set(&["a", "x"])];
+        let estimates = observed().predict(&queries);
+        assert_eq!(estimates[0], base(&["a"]));
+        assert_eq!(estimates[1], base(&["b", "c"]));
+        assert!(estimates[2][0].measured && estimates[2][0].slowdown == 2.0);
+        assert_eq!(estimates[3], base(&["a", "x"]));
         let elsewhere = ColocationSet { gpu: GpuKind::named("k80"), ..set(&["a", "c"]) };
         let otherwise = ColocationSet { sharing: Some(SharingStrategy::TimeSliced), ..set(&["a", "c"]) };
-        let told = experienced().predict(&[elsewhere, otherwise]);
-        assert_eq!(told, [base(&["a", "c"]), base(&["a", "c"])]);
-        assert_eq!(experienced().contention(&asked), Tenth.contention(&asked));
+        let estimates = observed().predict(&[elsewhere, otherwise]);
+        assert_eq!(estimates, [base(&["a", "c"]), base(&["a", "c"])]);
+        assert_eq!(observed().contention(&queries), Tenth.contention(&queries));
     }
 
     #[test]
@@ -273,19 +274,19 @@ mod tests {
         assert_eq!(slowdowns(&["x", "c", "a"]), [1.1, 1.5, 2.0]);
         assert_eq!(slowdowns(&["d", "x", "d", "d"]), [3.0, 1.1, 3.0, 3.0]);
         assert_eq!(slowdowns(&["d", "d", "x"]), [1.1; 3], "two of the three were not seen");
-        let told = &experienced().predict(&[set(&["x", "c", "a"])])[0][2];
-        assert!((told.utilisation.unwrap() - 0.3).abs() < 1e-12 && !told.measured, "{told:?}");
+        let estimates = &observed().predict(&[set(&["x", "c", "a"])])[0][2];
+        assert!((estimates.utilisation.unwrap() - 0.3).abs() < 1e-12 && !estimates.measured, "{estimates:?}");
     }
 
     #[test]
-    fn what_did_not_fit_fits_in_no_larger_set() {
+    fn a_set_that_did_not_fit_fits_in_no_larger_set() {
         let pair = ObservedSet {
             measured: MeasuredSet { set: set(&["a", "b"]), outcome: SetOutcome::DidNotFit },
             uncertainty: Vec::new(),
             last: Time::EPOCH,
         };
-        let told = ObservedInterference::over(Arc::new(Tenth), &[pair]);
-        let told = told.predict(&[set(&["b", "a"]), set(&["a", "b", "c"]), set(&["b", "c"])]);
-        assert_eq!(told.iter().map(|it| it[0].fits).collect::<Vec<_>>(), [0.0, 0.0, 1.0]);
+        let estimates = ObservedInterference::over(Arc::new(Tenth), &[pair]);
+        let estimates = estimates.predict(&[set(&["b", "a"]), set(&["a", "b", "c"]), set(&["b", "c"])]);
+        assert_eq!(estimates.iter().map(|it| it[0].fits).collect::<Vec<_>>(), [0.0, 0.0, 1.0]);
     }
 }

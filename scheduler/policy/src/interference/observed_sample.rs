@@ -1,36 +1,36 @@
-//! What was observed of one rank while the jobs on its device stayed the same.
+//! What was observed of one rank while the set of jobs on its device stayed the same.
 
 use cohabit_types::{SharingStrategy, Span, Time};
 
 use super::measured::order_by_configuration;
 use super::{ColocationSet, GpuKind, SetMember};
 
-/// One stretch of a rank, with what is known of everybody on the device.
+/// One period of a rank, with what is known of all jobs on the device.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ObservedSample {
-    /// On which make of GPU.
+    /// The kind of GPU.
     pub gpu: GpuKind,
     /// How it was shared.
     pub sharing: SharingStrategy,
-    /// The job whose stretch it is.
+    /// The job of the rank.
     pub member: SetMember,
-    /// Everybody else on the device; nobody, if it was alone.
+    /// All other jobs on the device; empty if it was alone.
     pub neighbours: Vec<SetMember>,
-    /// When the stretch ended.
+    /// When the period ended.
     pub until: Time,
     /// How long it was.
     pub length: Span,
     /// Steps in it.
     pub steps: u64,
-    /// Steps a second.
+    /// Steps per second.
     pub rate: f64,
     /// The most memory that the rank held on the device, in bytes.
     pub memory: Option<f64>,
-    /// The mean of the device's utilisation, 0 to 1: the rank's own only where it was alone.
+    /// The mean of the device's utilization, 0 to 1: the rank's own only where it was alone.
     pub utilisation: Option<f64>,
 }
 
-/// A stretch of fewer steps is noise,
+/// A period with fewer steps is noise,
 const MIN_STEPS: u64 = 5;
 /// and so is a shorter one.
 const MIN_LENGTH: Span = Span::from_secs(2);
@@ -45,7 +45,7 @@ impl ObservedSample {
             && everybody.all(|member| !member.model.is_empty())
     }
 
-    /// Everybody on the device, in the order of their configurations.
+    /// All jobs on the device, in the order of their configurations.
     pub(super) fn set(&self) -> ColocationSet {
         let everybody: Vec<SetMember> = [&self.member].into_iter().chain(&self.neighbours).cloned().collect();
         let members =

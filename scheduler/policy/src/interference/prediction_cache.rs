@@ -1,4 +1,4 @@
-//! A predictor that is asked for the same set only once, and for all new sets of a question together.
+//! A predictor that is asked about each set only once, and about all new sets of a question together.
 
 use std::cmp::Ordering;
 use std::collections::{BTreeMap, BTreeSet};
@@ -12,10 +12,10 @@ use super::{
 use crate::SharingMode;
 use crate::total_order::{compare_columns, compare_numbers};
 
-/// So many sets are remembered; then all are forgotten.
+/// Sets that are remembered; then all are forgotten.
 const MAX_CACHED_SETS: usize = 65_536;
 
-/// A member that is quickly compared with others.
+/// A member that is shared by all sets that contain it, compared by value and, where possible, by address.
 #[derive(Debug)]
 pub(crate) struct InternedMember {
     pub(crate) member: SetMember,
@@ -33,7 +33,7 @@ pub(crate) struct InternedSet {
 #[derive(Debug)]
 pub(crate) struct PredictionCache {
     predictor: Arc<dyn Interference>,
-    /// By companies whose members are in order.
+    /// By sets whose members are sorted.
     answers: BTreeMap<InternedSet, Vec<ColocationEstimate>>,
 }
 
@@ -42,55 +42,54 @@ impl PredictionCache {
         PredictionCache { predictor, answers: BTreeMap::new() }
     }
 
-    /// What becomes of the members of each company, in their order.
-    pub(crate) fn predict(&mut self, companies: &[InternedSet]) -> Vec<Vec<ColocationEstimate>> {
-        let ordered: Vec<InternedSet> = companies.iter().map(InternedSet::in_order).collect();
-        self.ask_for(&ordered);
-        let told = |(company, ordered): (&InternedSet, &InternedSet)| match self.answers.get(ordered) {
-            Some(answers) => company.out_of_order(answers),
-            None => company.members.iter().map(|known| ColocationEstimate::alone(&known.member)).collect(),
+    /// The estimates of the members of each set, in their order.
+    pub(crate) fn predict(&mut self, sets: &[InternedSet]) -> Vec<Vec<ColocationEstimate>> {
+        let sorted: Vec<InternedSet> = sets.iter().map(InternedSet::sort_members).collect();
+        self.ask(&sorted);
+        let answered = |(set, sorted): (&InternedSet, &InternedSet)| match self.answers.get(sorted) {
+            Some(answers) => set.unsort(answers),
+            None => set.members.iter().map(|known| ColocationEstimate::alone(&known.member)).collect(),
         };
-        companies.iter().zip(&ordered).map(told).collect()
+        sets.iter().zip(&sorted).map(answered).collect()
     }
 
-    /// The same, but of companies that were not asked for before only so many, the first ones.
+    /// The same, but of sets that are new only the first `most`; `None` for the others.
     pub(crate) fn predict_some(
         &mut self,
-        companies: &[InternedSet],
+        sets: &[InternedSet],
         most: usize,
     ) -> Vec<Option<Vec<ColocationEstimate>>> {
-        let ordered: Vec<InternedSet> = companies.iter().map(InternedSet::in_order).collect();
+        let sorted: Vec<InternedSet> = sets.iter().map(InternedSet::sort_members).collect();
         let mut new = BTreeSet::new();
-        let mut is_told = |company: &&InternedSet| {
-            let known = company.members.len() < 2 || self.answers.contains_key(company);
-            known || new.contains(*company) || (new.len() < most && new.insert((*company).clone()))
+        let mut is_answered = |set: &&InternedSet| {
+            let known = set.members.len() < 2 || self.answers.contains_key(set);
+            known || new.contains(*set) || (new.len() < most && new.insert((*set).clone()))
         };
-        let told: Vec<bool> = ordered.iter().map(|company| is_told(&company)).collect();
+        let answered: Vec<bool> = sorted.iter().map(|set| is_answered(&set)).collect();
         let asked: Vec<InternedSet> =
-            companies.iter().zip(&told).filter(|(_, told)| **told).map(|(it, _)| it.clone()).collect();
+            sets.iter().zip(&answered).filter(|(_, answered)| **answered).map(|(it, _)| it.clone()).collect();
         let mut answers = self.predict(&asked).into_iter();
-        told.into_iter().map(|told| if told { answers.next() } else { None }).collect()
+        answered.into_iter().map(|answered| if answered { answers.next() } else { None }).collect()
     }
 
-    fn ask_for(&mut self, companies: &[InternedSet]) {
+    fn ask(&mut self, sets: &[InternedSet]) {
         if self.answers.len() >= MAX_CACHED_SETS {
             self.answers.clear();
         }
-        // Nobody need be asked what becomes of one who is alone.
-        let is_new =
-            |company: &&InternedSet| company.members.len() > 1 && !self.answers.contains_key(company);
-        let mut new: Vec<&InternedSet> = companies.iter().filter(is_new).collect();
+        // A set of one needs no prediction.
+        let is_new = |set: &&InternedSet| set.members.len() > 1 && !self.answers.contains_key(set);
+        let mut new: Vec<&InternedSet> = sets.iter().filter(is_new).collect();
         new.sort();
         new.dedup();
         if !new.is_empty() {
-            let sets: Vec<ColocationSet> = new.iter().map(|company| company.set()).collect();
+            let sets: Vec<ColocationSet> = new.iter().map(|set| set.to_set()).collect();
             self.answers.extend(new.into_iter().cloned().zip(self.predictor.predict(&sets)));
         }
     }
 }
 
 impl InternedSet {
-    fn set(&self) -> ColocationSet {
+    fn to_set(&self) -> ColocationSet {
         let sharing = match self.sharing {
             SharingMode::Enforced => Some(SharingStrategy::Mps),
             SharingMode::Unenforced => Some(SharingStrategy::TimeSliced),
@@ -100,21 +99,21 @@ impl InternedSet {
         ColocationSet { gpu: self.gpu.clone(), sharing, members }
     }
 
-    fn in_order(&self) -> InternedSet {
-        let members = self.order().into_iter().map(|place| self.members[place].clone()).collect();
+    fn sort_members(&self) -> InternedSet {
+        let members = self.member_order().into_iter().map(|place| self.members[place].clone()).collect();
         InternedSet { members, ..self.clone() }
     }
 
-    /// The answers for the ordered company, in the order of this one.
-    fn out_of_order(&self, answers: &[ColocationEstimate]) -> Vec<ColocationEstimate> {
-        let mut told: Vec<(usize, ColocationEstimate)> =
-            self.order().into_iter().zip(answers.iter().copied()).collect();
-        told.sort_by_key(|(place, _)| *place);
-        told.into_iter().map(|(_, answer)| answer).collect()
+    /// The answers for the sorted set, in the order of this one.
+    fn unsort(&self, answers: &[ColocationEstimate]) -> Vec<ColocationEstimate> {
+        let mut answered: Vec<(usize, ColocationEstimate)> =
+            self.member_order().into_iter().zip(answers.iter().copied()).collect();
+        answered.sort_by_key(|(place, _)| *place);
+        answered.into_iter().map(|(_, answer)| answer).collect()
     }
 
-    /// The places of the members in their order.
-    fn order(&self) -> Vec<usize> {
+    /// The indices of the members in sorted order.
+    fn member_order(&self) -> Vec<usize> {
         let mut places: Vec<usize> = (0..self.members.len()).collect();
         places.sort_by_key(|place| &self.members[*place]);
         places
@@ -151,7 +150,8 @@ impl Ord for InternedMember {
     }
 }
 
-/// Compares two members by everything that a predictor sees. Every field is named, so that none can be forgotten.
+/// Compares two members by everything that a predictor sees. Every field is named, so that none can be
+/// forgotten.
 fn compare_members(one: &SetMember, other: &SetMember) -> Ordering {
     let SetMember { model, family, batch, precision, features, solo, claim } = one;
     model
@@ -188,7 +188,7 @@ mod tests {
     use super::*;
     use crate::interference::{AnalyticInterference, MaxMinSharing, SoloMetrics};
 
-    /// The law, and the number of sets of each question it was asked.
+    /// The analytic model, and the number of sets in each question.
     #[derive(Debug, Default)]
     struct Counting(Mutex<Vec<usize>>);
 
@@ -199,7 +199,7 @@ mod tests {
         }
     }
 
-    fn company(busy: &[f64]) -> InternedSet {
+    fn members_of(busy: &[f64]) -> InternedSet {
         let member = |busy: &f64| SetMember {
             solo: SoloMetrics { utilisation: Some(*busy), ..SoloMetrics::default() },
             ..SetMember::default()
@@ -240,15 +240,16 @@ mod tests {
     }
 
     #[test]
-    fn a_set_is_asked_for_once_in_whatever_order_and_new_ones_together() {
+    fn a_set_is_asked_about_once_in_any_order_and_new_ones_together() {
         let counting = Arc::new(Counting::default());
         let mut asked = PredictionCache::new(counting.clone());
         let slowdowns =
             |answers: &[ColocationEstimate]| answers.iter().map(|it| it.slowdown).collect::<Vec<_>>();
-        let first = asked.predict(&[company(&[0.3, 0.94]), company(&[0.94, 0.3]), company(&[0.5, 0.5])]);
+        let first =
+            asked.predict(&[members_of(&[0.3, 0.94]), members_of(&[0.94, 0.3]), members_of(&[0.5, 0.5])]);
         assert_eq!(slowdowns(&first[0]).into_iter().rev().collect::<Vec<_>>(), slowdowns(&first[1]));
         assert!(first[0][0].slowdown < first[0][1].slowdown, "the light one suffers less");
-        assert_eq!(asked.predict(&[company(&[0.94, 0.3])])[0], first[1]);
+        assert_eq!(asked.predict(&[members_of(&[0.94, 0.3])])[0], first[1]);
         assert_eq!(*counting.0.lock().unwrap(), [2]);
     }
 }

@@ -1,22 +1,22 @@
-//! How much processes on one device slow each other down: the ground truth of the simulated hardware.
+//! How much processes on one device slow each other down, by a formula: the truth of the simulated hardware.
 //!
-//! The default is the two-parameter law that was fitted to published measurements of two training jobs on one
-//! GPU: part of the device is shared out fairly (the light job keeps what it needs), part is slowed for all
-//! alike.
+//! The default model has two parameters, fitted to published measurements of two training jobs on one GPU:
+//! part of the device is divided fairly (a light job keeps what it needs), and part of the slowdown is the
+//! same for all.
 
-/// A law of slowdown.
+/// A model of slowdowns.
 pub trait SlowdownModel: std::fmt::Debug + Send + Sync {
-    /// The slowdown of each process of a co-location set, at least 1, from the busy fractions that each has
-    /// alone.
+    /// The slowdown of each process of a set, as a factor of at least 1, from the fraction of time for which
+    /// each keeps the device busy alone.
     fn slowdowns(&self, busy: &[f64]) -> Vec<f64>;
 }
 
 /// Max-min fair sharing of the device, mixed with a slowdown that is the same for all.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct MaxMinSharing {
-    /// The weight of the part that is the same for all.
+    /// The weight of the common slowdown, 0 to 1.
     pub common: f64,
-    /// The busy fraction that a device can reach at most.
+    /// The largest busy fraction that a device reaches.
     pub capacity: f64,
 }
 
@@ -64,14 +64,14 @@ mod tests {
     }
 
     #[test]
-    fn the_published_points_are_met() {
+    fn the_published_points_are_reproduced() {
         slows(&[0.30, 0.94], &[1.107, 1.397]);
         slows(&[0.95, 0.94], &[1.996, 1.983]);
         slows(&[0.8, 0.5, 0.2], &[1.939, 1.419, 1.203]);
     }
 
     #[test]
-    fn what_fits_beside_each_other_is_not_slowed() {
+    fn jobs_that_fit_beside_each_other_are_not_slowed_down() {
         slows(&[0.2, 0.2], &[1.0, 1.0]);
         slows(&[0.3, 0.3, 0.3], &[1.0, 1.0, 1.0]);
         slows(&[0.0], &[1.0]);

@@ -1,36 +1,36 @@
-//! What is known of configurations alone on a GPU, so that a job that comes for the first time needs no
+//! What was measured of configurations alone on a GPU, so that a new job of a known configuration needs no
 //! measurement of its own.
 
 use std::collections::BTreeMap;
 
 use super::{Configuration, GpuKind, MeasuredSet, SoloMetrics};
 
-/// Measurements of configurations alone, by make of GPU.
+/// Measurements of configurations alone, by kind of GPU.
 #[derive(Debug, Default, Clone, PartialEq)]
 pub struct SoloMetricsTable {
     solos: BTreeMap<GpuKind, BTreeMap<Configuration, SoloMetrics>>,
 }
 
 impl SoloMetricsTable {
-    /// What these measurements say of their members alone. Of one that was measured more than once, the last
-    /// counts.
+    /// The table of what these measurements tell of their members alone. Of a configuration that was
+    /// measured more than once, the last measurement counts.
     #[must_use]
     pub fn of<'a>(measured: impl IntoIterator<Item = &'a MeasuredSet>) -> SoloMetricsTable {
-        let mut book = SoloMetricsTable::default();
+        let mut table = SoloMetricsTable::default();
         for MeasuredSet { set, .. } in measured {
             for member in &set.members {
-                book.insert(set.gpu.clone(), member.configuration(), member.solo.clone());
+                table.insert(set.gpu.clone(), member.configuration(), member.solo.clone());
             }
         }
-        book
+        table
     }
 
-    /// Writes down what was measured of a configuration; what was there before is replaced.
+    /// Inserts a measurement; replaces an earlier one of the same configuration.
     pub fn insert(&mut self, gpu: GpuKind, configuration: Configuration, solo: SoloMetrics) {
         self.solos.entry(gpu).or_default().insert(configuration, solo);
     }
 
-    /// Everything that is written down.
+    /// All measurements.
     pub fn iter(&self) -> impl Iterator<Item = (&GpuKind, &Configuration, &SoloMetrics)> {
         let of_gpu = |(gpu, solos)| {
             let solos: &BTreeMap<Configuration, SoloMetrics> = solos;
@@ -39,8 +39,8 @@ impl SoloMetricsTable {
         self.solos.iter().flat_map(of_gpu)
     }
 
-    /// The configuration that measurements know the asked one by, and what they say of it. Jobs seldom tell
-    /// their precision: the first that the book has stands for one that is not told.
+    /// The measured configuration that the given one stands for, and its measurement. Jobs seldom state
+    /// their precision: for those that do not, the first measured precision counts.
     #[must_use]
     pub fn find(&self, gpu: &GpuKind, asked: &Configuration) -> Option<(&Configuration, &SoloMetrics)> {
         let mut from_there = self.solos.get(gpu)?.range(asked..);
@@ -59,20 +59,20 @@ mod tests {
         Configuration { model: model.into(), batch: Some(batch), precision: precision.into() }
     }
 
-    fn book() -> SoloMetricsTable {
-        let mut book = SoloMetricsTable::default();
+    fn table() -> SoloMetricsTable {
+        let mut table = SoloMetricsTable::default();
         for (precision, rate) in [("fp32", 2.0), ("bf16", 4.0)] {
             let solo = SoloMetrics { rate: Some(rate), ..SoloMetrics::default() };
-            book.insert(GpuKind::named("V100"), configuration("resnet-50", 32, precision), solo);
+            table.insert(GpuKind::named("V100"), configuration("resnet-50", 32, precision), solo);
         }
-        book
+        table
     }
 
     #[test]
-    fn a_configuration_is_found_on_its_gpu_alone() {
+    fn a_configuration_is_found_on_its_gpu_only() {
         let rate = |gpu, batch, precision| {
             let asked = configuration("resnet-50", batch, precision);
-            book().find(&GpuKind::named(gpu), &asked).map(|(_, solo)| solo.rate)
+            table().find(&GpuKind::named(gpu), &asked).map(|(_, solo)| solo.rate)
         };
         assert_eq!(rate("v100", 32, "fp32"), Some(Some(2.0)));
         assert_eq!(rate("v100", 32, "fp16"), None);
@@ -81,9 +81,9 @@ mod tests {
     }
 
     #[test]
-    fn who_does_not_tell_its_precision_is_known_by_the_first_that_was_measured() {
+    fn a_configuration_without_precision_has_the_first_measured_one() {
         let (v100, asked) = (GpuKind::named("v100"), configuration("resnet-50", 32, ""));
-        let (found, solo) = book().find(&v100, &asked).map(|(a, b)| (a.clone(), b.clone())).unwrap();
+        let (found, solo) = table().find(&v100, &asked).map(|(a, b)| (a.clone(), b.clone())).unwrap();
         assert_eq!((found.precision.as_str(), solo.rate), ("bf16", Some(4.0)));
     }
 }

@@ -1,4 +1,4 @@
-//! What every predictor without learning keeps.
+//! What holds for every predictor that does not learn.
 
 use cohabit_types::SharingStrategy;
 use proptest::prelude::*;
@@ -40,7 +40,7 @@ fn table() -> MeasuredTable {
 }
 
 #[test]
-fn the_law_needs_to_know_how_busy_a_gpu_is_alone() {
+fn the_analytic_model_is_certain_only_with_measured_utilisation() {
     let law = AnalyticInterference::<MaxMinSharing>::default();
     let known =
         one(&law, set("v100", &[member("a", Some(0.8)), member("b", Some(0.5)), member("c", Some(0.2))]));
@@ -53,7 +53,7 @@ fn the_law_needs_to_know_how_busy_a_gpu_is_alone() {
 }
 
 #[test]
-fn more_memory_than_there_is_does_not_fit() {
+fn more_memory_than_the_gpu_has_does_not_fit() {
     let law = AnalyticInterference::<MaxMinSharing>::default();
     let fits = |gpu, count| one(&law, set(gpu, &vec![member("a", Some(0.1)); count]))[0].fits;
     assert_eq!(
@@ -63,7 +63,7 @@ fn more_memory_than_there_is_does_not_fit() {
 }
 
 #[test]
-fn the_table_tells_what_was_measured_in_whatever_order() {
+fn the_table_repeats_measurements_in_any_order_of_members() {
     let [a, b] = ["a", "b"].map(|model| member(model, Some(0.5)));
     let told = one(&table(), set("V100", &[a.clone(), b.clone()]));
     assert_eq!(slowdowns(&told), [1.5, 1.2]);
@@ -84,7 +84,7 @@ fn measurements_of_one_set_become_their_mean() {
 }
 
 #[test]
-fn twins_are_told_the_same() {
+fn members_of_one_configuration_get_the_same_estimate() {
     let twins = || set("k80", &[member("a", None), member("a", None)]);
     let table = MeasuredTable::of(&[ran(twins(), &[1.0, 4.0])]);
     assert_eq!(slowdowns(&one(&table, twins())), [2.0, 2.0]);
@@ -101,7 +101,7 @@ fn a_larger_set_is_composed_of_its_pairs() {
 }
 
 #[test]
-fn sets_that_share_otherwise_are_other_sets() {
+fn sets_with_another_way_of_sharing_are_other_sets() {
     let pair = |sharing| {
         let members = vec![member("a", Some(0.4)), member("b", Some(0.4))];
         ColocationSet { gpu: GpuKind::named("h200"), sharing, members }
@@ -112,9 +112,9 @@ fn sets_that_share_otherwise_are_other_sets() {
     assert_eq!(other[0].uncertainty, UNKNOWN_UNCERTAINTY);
 }
 
-/// Up to five members, known well or hardly.
+/// Up to five members, known well or hardly at all.
 #[test]
-fn measurements_that_do_not_tell_how_sets_shared_stand_for_any_way() {
+fn measurements_without_a_way_of_sharing_stand_for_any() {
     let pair = |sharing| ColocationSet { sharing, ..set("v100", &[member("a", None), member("b", None)]) };
     let table = MeasuredTable::of(&[ran(pair(None), &[1.1, 1.2])]);
     assert_eq!(slowdowns(&one(&table, pair(Some(SharingStrategy::Mps)))), [1.1, 1.2]);
@@ -130,7 +130,7 @@ fn any_set() -> impl Strategy<Value = ColocationSet> {
 
 proptest! {
     #[test]
-    fn whatever_is_asked_has_an_answer_that_the_order_does_not_change(asked in any_set()) {
+    fn every_set_has_an_answer_that_does_not_depend_on_the_order(asked in any_set()) {
         let table = table();
         let law = AnalyticInterference::<MaxMinSharing>::default();
         for model in [&law as &dyn Interference, &table] {

@@ -1,8 +1,8 @@
-//! ISACPP: a job goes to the GPU on which it and those who are there already stand least in each other's way,
-//! until they end.
+//! ISACPP: a job goes to the GPU on which it and the jobs there interfere least until they end.
 //!
-//! The README beside this file says which properties are wanted, what of this is the paper's and what is
-//! inferred, and where each is tested. What room is, and when a job starts, is not decided here.
+//! `choice.rs` holds the rules; the estimates come from `sharing/multi_stage/`. The README in this folder
+//! lists the properties that are wanted, which parts are the paper's and which are inferred, and where each
+//! is tested. Which GPUs a job fits, and when it starts, is not decided here.
 
 mod choice;
 #[cfg(test)]

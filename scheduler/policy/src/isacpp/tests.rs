@@ -1,4 +1,4 @@
-//! Where jobs go by multi-stage interference, and how often the predictor is asked for it.
+//! Where jobs go by multi-stage interference, and how often the predictor is asked.
 
 use std::sync::{Arc, Mutex};
 
@@ -8,28 +8,34 @@ use crate::interference::{
     AnalyticInterference, ColocationEstimate, ColocationSet, Interference, InterferenceContext,
     MaxMinSharing, PredictionCache,
 };
-use crate::sharing::multi_stage::{ContentionDegree, MultiStageEstimate, expected};
+use crate::sharing::multi_stage::{ContentionDegree, MultiStageEstimate, estimate_all};
 use crate::sharing::{FreeDevice, Jobs};
-use crate::tests::colocated::{knowledge, plan_of, runs, seats, training};
+use crate::tests::colocated::{context, placed_on, plan_of, runs, training};
 use crate::tests::kit::{node, view};
 use crate::{Action, FreeNodes, PendingJob, View, parse_policy_with};
 
 fn known() -> InterferenceContext {
-    knowledge("test GPU", &[("heavy", 0.94), ("middling", 0.5), ("light", 0.1), ("shuffle", 0.95)])
+    context("test GPU", &[("heavy", 0.94), ("middling", 0.5), ("light", 0.1), ("shuffle", 0.95)])
 }
 
-/// What is expected of a newcomer on each device with room.
+/// What is expected of a newcomer on each device that it fits.
 fn told(view: &View, newcomer: &PendingJob, contention: ContentionDegree) -> Vec<MultiStageEstimate> {
-    let knowledge = known();
-    let mut jobs = Jobs::new(knowledge.solos.clone());
+    let context = known();
+    let mut jobs = Jobs::new(context.solos.clone());
     jobs.learn(view.now, &view.as_changes());
     jobs.insert_if_unknown(newcomer);
     let free = FreeNodes::new(&view.nodes);
-    let seats = FreeDevice::all(&newcomer.demand, &free);
-    expected(newcomer.id, &seats, &mut jobs, &mut PredictionCache::new(knowledge.interference), contention)
+    let devices = FreeDevice::all(&newcomer.demand, &free);
+    estimate_all(
+        newcomer.id,
+        &devices,
+        &mut jobs,
+        &mut PredictionCache::new(context.interference),
+        contention,
+    )
 }
 
-/// Devices on one node, each with neighbours that go on for so long.
+/// Devices on one node, each with residents that run for so long.
 fn neighbours(devices: &[&[(&str, u64)]]) -> View {
     let mut view = view(vec![node(1, &vec![1_000; devices.len()])], vec![]);
     for (device, jobs) in devices.iter().enumerate() {
@@ -44,13 +50,13 @@ fn neighbours(devices: &[&[(&str, u64)]]) -> View {
 fn chosen(policy: &str, view: &View, newcomer: PendingJob) -> (usize, usize) {
     let mut view = view.clone();
     view.pending.insert(newcomer.id, newcomer);
-    let (_, node, device) = seats(&view, &plan_of(policy, &known(), &view))[0];
+    let (_, node, device) = placed_on(&view, &plan_of(policy, &known(), &view))[0];
     (node, device)
 }
 
-/// Published: two jobs of about a quarter of an hour each, of which one starts so much later.
+/// Published: two jobs of about a quarter of an hour each, one of which starts later.
 #[test]
-fn the_later_a_job_starts_beside_another_the_sooner_it_is_done() {
+fn the_later_a_job_starts_beside_another_the_sooner_it_ends() {
     const PUBLISHED: [(u64, f64); 6] =
         [(0, 2_092.0), (200, 1_982.0), (400, 1_748.0), (600, 1_528.0), (800, 1_315.0), (1_000, 1_122.0)];
     let newcomer = training(1, "shuffle", 1_048);
@@ -67,7 +73,7 @@ fn the_later_a_job_starts_beside_another_the_sooner_it_is_done() {
 }
 
 #[test]
-fn an_idle_gpu_wins_over_any_company_but_harmless_one_with_more_memory() {
+fn an_idle_gpu_wins_except_over_harmless_neighbors_with_more_free_memory() {
     let view = neighbours(&[&[("heavy", 100)], &[]]);
     for policy in ["isacpp", "isacpp:rcd=sum", "isacpp:as-released=off"] {
         assert_eq!(chosen(policy, &view, training(1, "heavy", 100)), (0, 1), "{policy}");
@@ -79,7 +85,7 @@ fn an_idle_gpu_wins_over_any_company_but_harmless_one_with_more_memory() {
 }
 
 #[test]
-fn of_equals_the_one_with_more_memory_then_the_faster_then_the_first_is_taken() {
+fn of_equal_gpus_the_one_with_more_memory_then_the_faster_then_the_first_is_taken() {
     let mut view = view(vec![node(1, &[1_000; 3])], vec![]);
     assert_eq!(chosen("isacpp", &view, training(1, "light", 100)), (0, 0));
     view.nodes[0].devices[0].model = "K80".into();
@@ -89,7 +95,7 @@ fn of_equals_the_one_with_more_memory_then_the_faster_then_the_first_is_taken() 
 }
 
 #[test]
-fn the_lighter_neighbour_is_better_and_of_alike_the_one_that_ends_sooner() {
+fn the_lighter_neighbor_is_better_and_of_equal_ones_the_one_that_ends_sooner() {
     let lighter = neighbours(&[&[("heavy", 1_000)], &[("middling", 1_000)]]);
     assert_eq!(chosen("isacpp", &lighter, training(1, "heavy", 1_000)), (0, 1));
     let sooner = neighbours(&[&[("heavy", 1_000)], &[("heavy", 500)]]);
@@ -114,14 +120,14 @@ fn both_readings_of_contention_rank_occupied_gpus_alike() {
 }
 
 #[test]
-fn what_a_neighbour_has_left_is_measured_by_the_pace_of_its_present_company() {
+fn the_work_left_of_a_neighbor_follows_from_its_present_speed() {
     let two = neighbours(&[&[("heavy", 1_000), ("heavy", 1_000)]]);
     let one = neighbours(&[&[("heavy", 1_000)]]);
     let slowdown =
         |view: &View| told(view, &training(1, "light", 1), ContentionDegree::default())[0].slowdown;
     assert!(slowdown(&two) > slowdown(&one));
-    // Two that slow each other to half have half of the time left alone: for a long newcomer they are gone
-    // no later than their work allows.
+    // Two jobs that slow each other down by half have half of the time left alone: for a long newcomer they
+    // are gone no later than their work allows.
     let takes = told(&two, &training(1, "heavy", 10_000), ContentionDegree::default())[0].slowdown * 10_000.0;
     assert!((takes - 11_000.0).abs() < 150.0, "{takes}");
 }
@@ -137,7 +143,7 @@ fn released_code_takes_the_node_whose_worst_gpu_is_best_and_there_the_first() {
 }
 
 #[test]
-fn with_a_weight_on_speed_a_slow_idle_gpu_loses_to_a_fast_one_in_company() {
+fn with_a_weight_on_speed_a_slow_idle_gpu_loses_to_a_fast_shared_one() {
     let mut view = neighbours(&[&[], &[("light", 1_000)]]);
     view.nodes[0].devices[0].model = "K80".into();
     view.nodes[0].devices[1].model = "H100".into();
@@ -145,7 +151,7 @@ fn with_a_weight_on_speed_a_slow_idle_gpu_loses_to_a_fast_one_in_company() {
     assert_eq!(chosen("isacpp:speed-weight=1", &view, training(1, "heavy", 1_000)), (0, 1));
 }
 
-/// The law, but whoever is beside a heavy job does not fit.
+/// The analytic model, but no job fits beside a heavy one.
 #[derive(Debug, Default)]
 struct Tight {
     questions: Mutex<Vec<usize>>,
@@ -164,27 +170,27 @@ impl Interference for Tight {
 }
 
 #[test]
-fn where_memory_probably_does_not_fit_is_chosen_last_and_said() {
-    let knowledge = InterferenceContext { interference: Arc::new(Tight::default()), ..known() };
+fn a_gpu_whose_memory_probably_does_not_fit_is_chosen_last_with_a_reason() {
+    let context = InterferenceContext { interference: Arc::new(Tight::default()), ..known() };
     let told = |devices: &[&[(&'static str, u64)]]| {
         let mut view = neighbours(devices);
         view.pending.insert(training(1, "light", 100).id, training(1, "light", 100));
-        let plan = plan_of("isacpp", &knowledge, &view);
+        let plan = plan_of("isacpp", &context, &view);
         let Action::Place { why, .. } = &plan.actions[0] else { panic!("{plan:?}") };
-        (seats(&view, &plan)[0].2, why.clone())
+        (placed_on(&view, &plan)[0].2, why.clone())
     };
     let middling: &[(&str, u64)] = &[("middling", 9_000), ("middling", 9_000)];
     assert_eq!(told(&[&[("heavy", 1)], middling]).0, 1);
     let (_, why) = told(&[&[("heavy", 100)]]);
-    assert!(why.starts_with("beside 1 job, the best of 1 GPU(s) with room: interference 0."), "{why}");
-    assert!(why.ends_with("though their memory may not fit"), "{why}");
+    assert!(why.starts_with("shares a GPU with 1 job, the best of 1 with room: interference 0."), "{why}");
+    assert!(why.ends_with("their memory may not fit"), "{why}");
 }
 
 #[test]
 fn each_stage_is_one_question_for_all_gpus_and_nothing_is_asked_twice() {
     let predictor = Arc::new(Tight::default());
-    let knowledge = InterferenceContext { interference: predictor.clone(), ..known() };
-    let mut policy = parse_policy_with("isacpp", &knowledge).unwrap();
+    let context = InterferenceContext { interference: predictor.clone(), ..known() };
+    let mut policy = parse_policy_with("isacpp", &context).unwrap();
     let mut view = neighbours(&[
         &[("light", 50), ("middling", 500)],
         &[("middling", 50), ("middling", 600)],
@@ -193,31 +199,31 @@ fn each_stage_is_one_question_for_all_gpus_and_nothing_is_asked_twice() {
     view.pending.insert(training(1, "light", 1_000).id, training(1, "light", 1_000));
     policy.learn(&view, &view.as_changes());
     let plan = policy.plan(&view);
-    // The pace of the two pairs that run, then three sets, then the two of which a neighbour is left; both
-    // those are a light one beside a middling one, known from the first question.
+    // The speed of the two pairs that run, then three sets, then the two that are left with one resident;
+    // both are a light job beside a middling one, known from the first question.
     assert_eq!(*predictor.questions.lock().unwrap(), [2, 3]);
     assert_eq!(policy.plan(&view), plan);
     assert_eq!(predictor.questions.lock().unwrap().len(), 2);
 }
 
 #[test]
-fn a_job_is_expected_to_run_longer_in_company_and_that_is_told() {
+fn a_job_that_shares_has_a_longer_expected_runtime_and_a_reason() {
     let mut view = neighbours(&[&[("heavy", 10_000)]]);
     view.pending.insert(training(1, "heavy", 1_000).id, training(1, "heavy", 1_000));
     let plan = plan_of("isacpp", &known(), &view);
     let [Action::Place { runtime: Some(runtime), why, .. }] = &plan.actions[..] else { panic!("{plan:?}") };
     let about_twice = Span::from_secs(1_900)..Span::from_secs(2_100);
     assert!(about_twice.contains(runtime), "{runtime:?}");
-    assert!(why.contains("1.98 times as long as alone"), "{why}");
+    assert!(why.contains("expected slowdown 1.98"), "{why}");
 }
 
 #[test]
-fn those_that_start_in_the_same_plan_are_neighbours_of_the_next() {
+fn jobs_that_start_in_a_plan_are_neighbors_of_later_ones() {
     let mut view = view(vec![node(1, &[1_000; 2])], vec![]);
     for number in 1..=3 {
         let model = if number == 1 { "light" } else { "heavy" };
         view.pending.insert(training(number, model, 1_000).id, training(number, model, 1_000));
     }
     let plan = plan_of("isacpp", &known(), &view);
-    assert_eq!(seats(&view, &plan), [(1, 0, 0), (2, 0, 1), (3, 0, 0)]);
+    assert_eq!(placed_on(&view, &plan), [(1, 0, 0), (2, 0, 1), (3, 0, 0)]);
 }

@@ -1,46 +1,37 @@
-//! How the replicas of a job lie on given servers: the step MAP, and the random arrangement it is compared
-//! with.
+//! How the replicas of a job are spread over given servers: the step MAP, and the random arrangement for
+//! comparison.
 //!
-//! An arrangement knows servers only by what they cost, so it holds for all servers of the same shape.
+//! An arrangement knows servers only by their costs, so it holds for all servers of the same shape.
 
 use super::heavy_edge::{Start, heavy_edge};
-use super::iteration_time::{DeviceSpeeds, IterationTime};
+use super::iteration_time::{Arrangement, DeviceSpeeds, IterationTime};
 use super::split_mix::SplitMix64;
 use super::swap_search::SwapSearch;
 use super::{MapperOptions, Selection, Toggle};
 
-/// Jobs of more replicas are not refined: the number of swaps grows with the square.
+/// Jobs with more replicas are not refined: the number of swaps grows with the square.
 const MAX_REFINED: u32 = 64;
 
-/// Jobs of more replicas are refined from the best start alone.
+/// Jobs with more replicas are refined from the best start only.
 const MAX_REFINED_EACH: u32 = 16;
 
-/// Starts that are tried; of more stages, evenly spread ones.
+/// The number of starts; with more stages, evenly spaced ones are tried.
 const MAX_STARTS: usize = 32;
 
-/// Replicas on servers, and what an iteration then takes.
-#[derive(Debug, Clone, PartialEq)]
-pub(super) struct Arrangement {
-    /// Replicas of each stage on each server, in rows of servers.
-    pub(super) replicas: Vec<u32>,
-    /// Seconds of one iteration.
-    pub(super) alpha: f64,
-}
-
-/// Whose group grows first. The last ones get what is left, so it matters who they are.
+/// Which group grows first. The last groups get what is left, so the order matters.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum FillOrder {
     LargestFirst,
     SmallestFirst,
 }
 
-/// What an arrangement is made for.
+/// The input of an arrangement.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct ArrangementInput<'m> {
     pub(super) time: IterationTime<'m>,
-    /// What each server costs.
-    pub(super) sites: &'m [DeviceSpeeds],
-    /// Devices used of each server; they add up to the job's replicas.
+    /// The costs of each server.
+    pub(super) speeds: &'m [DeviceSpeeds],
+    /// Devices used of each server; they sum up to the job's replicas.
     pub(super) counts: &'m [u32],
 }
 
@@ -52,8 +43,8 @@ impl<'m> ArrangementInput<'m> {
         }
     }
 
-    /// The best of the greedy groupings, refined; of equals, the first. Large jobs are refined once, others
-    /// from each start.
+    /// The best greedy grouping, refined; among equals, the first. Large jobs are refined once, others from
+    /// each start.
     pub(super) fn tight(&self, options: &MapperOptions) -> Arrangement {
         let graph = self.time.graph;
         let boards = self.starts(options.multi_start).map(|(start, filled)| self.grow_groups(start, filled));
@@ -91,7 +82,7 @@ impl<'m> ArrangementInput<'m> {
     }
 
     fn board(&self, replicas: Vec<u32>) -> SwapSearch<'m> {
-        SwapSearch::new(self.time, self.sites, replicas)
+        SwapSearch::new(self.time, self.speeds, replicas)
     }
 
     /// Stage by stage, server by server, in the order of the counts.
@@ -99,7 +90,7 @@ impl<'m> ArrangementInput<'m> {
         self.deal(|_, left| left.iter().position(|replicas| *replicas > 0).unwrap_or(0))
     }
 
-    /// Replicas drawn one after the other; the draw follows from the seed, the job and the counts.
+    /// Replicas drawn one by one; the draws follow from the seed, the job and the counts.
     fn random(&self, seed: u64) -> Arrangement {
         let mut draws = SplitMix64::new(seed);
         self.time.graph.seed().into_iter().for_each(|half| draws.mix(half));
@@ -107,7 +98,7 @@ impl<'m> ArrangementInput<'m> {
         self.deal(|unplaced, left| nth(left, draws.below(unplaced)))
     }
 
-    /// Replicas one after the other, each of the stage that is chosen; told how many are left in all, and of
+    /// Replicas one by one, each of the stage that `choose` names, given how many are left in total and of
     /// each stage.
     fn deal(&self, mut choose: impl FnMut(u32, &[u32]) -> usize) -> Arrangement {
         let mut left: Vec<u32> = self.time.graph.stages().iter().map(|stage| stage.replicas).collect();
@@ -127,14 +118,14 @@ impl<'m> ArrangementInput<'m> {
     }
 }
 
-/// The board with the shortest iteration; of equals, the first.
+/// The search with the shortest iteration; among equals, the first.
 fn fastest<'m>(boards: impl Iterator<Item = SwapSearch<'m>>) -> SwapSearch<'m> {
     let faster =
         |best: SwapSearch<'m>, next: SwapSearch<'m>| if next.alpha() < best.alpha() { next } else { best };
     boards.reduce(faster).expect("the heaviest edge is always a start")
 }
 
-/// The stage of the replica with this position among those that are left.
+/// The stage of the replica at this position among those that are left.
 fn nth(left: &[u32], position: u32) -> usize {
     let mut passed = 0;
     let reaches = |replicas: &u32| {

@@ -1,32 +1,32 @@
 //! How fast and how slow an iteration of a job can be on a cluster, whatever runs there.
 //!
 //! The mapper's best on the empty cluster, all replicas apart, and what no placement can beat. Free devices
-//! play no part, so a job's bounds only change with the cluster.
+//! play no part, so a job's bounds change only with the cluster.
 
 use super::iteration_time::{DeviceSpeeds, IterationTime, StageSeconds};
 
-/// Seconds of one iteration. Always `floor <= slowest`; and `floor <= fastest <= slowest`, but for rounding.
+/// Iteration times in seconds. Always `floor <= slowest`, and `floor <= fastest <= slowest` up to rounding.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Bounds {
-    /// What the mapper reaches on the empty cluster, alpha^min. As slow as the slowest where the cluster
+    /// What the mapper reaches on the empty cluster (`alpha^min`); equal to `slowest` where the cluster
     /// could not hold the job.
     pub fastest: f64,
-    /// All replicas on different servers of the slowest kind, alpha^max.
+    /// All replicas on different servers of the slowest kind (`alpha^max`).
     pub slowest: f64,
-    /// All replicas on one server of the fastest kind, however large it would be, alpha^lb: no placement is
-    /// faster.
+    /// All replicas on one server of the fastest kind, however large it would have to be (`alpha^lb`): no
+    /// placement is faster.
     pub floor: f64,
 }
 
-/// The two bounds that need no placement, over all kinds of devices: the floor and the slowest.
+/// The two bounds that need no placement, over all kinds of devices: `floor` and `slowest`.
 ///
-/// Without a single device there is no traffic either: computing alone is counted.
-pub(super) fn compute_extremes(time: IterationTime<'_>, sites: &[DeviceSpeeds]) -> (f64, f64) {
+/// Without any device there is no traffic either: only computation counts.
+pub(super) fn compute_extremes(time: IterationTime<'_>, speeds: &[DeviceSpeeds]) -> (f64, f64) {
     let unlinked = [DeviceSpeeds::unlinked(time.graph)];
-    let sites = if sites.is_empty() { &unlinked } else { sites };
+    let speeds = if speeds.is_empty() { &unlinked } else { speeds };
     let stages = 0..time.graph.stages().len();
-    let fastest = |stage| sites.iter().map(move |site| time.together(site, stage)).reduce(StageSeconds::min);
-    let slowest = |stage| sites.iter().map(move |site| time.apart(site, stage)).reduce(StageSeconds::max);
+    let fastest = |stage| speeds.iter().map(move |site| time.together(site, stage)).reduce(StageSeconds::min);
+    let slowest = |stage| speeds.iter().map(move |site| time.apart(site, stage)).reduce(StageSeconds::max);
     let floor: Vec<StageSeconds> = stages.clone().filter_map(fastest).collect();
     let apart: Vec<StageSeconds> = stages.filter_map(slowest).collect();
     (time.combine(&floor), time.combine(&apart))

@@ -1,6 +1,6 @@
-//! What was worked out before, up to a number of entries; the oldest goes first.
+//! A cache of a limited size; the oldest entry is dropped first.
 //!
-//! Which entries are kept follows from the order of the insertions alone, so two runs forget the same things.
+//! Which entries are kept follows from the order of insertions alone, so two runs drop the same ones.
 
 use std::collections::{BTreeMap, VecDeque};
 
@@ -8,7 +8,7 @@ use std::collections::{BTreeMap, VecDeque};
 #[derive(Debug, Clone)]
 pub(crate) struct Cache<Key, Found> {
     found: BTreeMap<Key, Found>,
-    /// Oldest first.
+    /// The oldest first.
     keys: VecDeque<Key>,
     capacity: usize,
 }
@@ -18,7 +18,7 @@ impl<Key: Ord + Clone, Found: Clone> Cache<Key, Found> {
         Cache { found: BTreeMap::new(), keys: VecDeque::new(), capacity }
     }
 
-    /// What is known for the key, or what `work` finds, which is then known.
+    /// The result for the key: a known one, or that of `work`, which is then kept.
     pub(crate) fn get_or(&mut self, key: Key, work: impl FnOnce() -> Found) -> Found {
         if let Some(found) = self.found.get(&key) {
             return found.clone();

@@ -1,6 +1,6 @@
-//! Tells whether the cluster is still the one it was, so that what was worked out for it holds.
+//! Detects changes of the cluster, so that cached results are dropped when they no longer hold.
 //!
-//! It looks at what servers are made of, never at what is free on them.
+//! Only what servers consist of counts, never what is free on them.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -8,12 +8,12 @@ use std::sync::Arc;
 use super::Server;
 use super::server::{DeviceClass, alike, same_model};
 
-/// The cluster as it was seen last.
+/// The cluster as it was last seen.
 #[derive(Debug, Clone)]
 pub(super) struct ClusterVersion {
-    /// Neighbours in the list that are alike: one of them, and how many.
+    /// Runs of equal servers in the list: one server and the length of the run.
     runs: Vec<(Server, usize)>,
-    /// The models of their devices, in the order in which they come up.
+    /// The models of their devices, in the order of appearance.
     models: Vec<Arc<str>>,
     /// Grows with each change.
     version: u64,
@@ -42,7 +42,7 @@ impl ClusterVersion {
         &self.models
     }
 
-    /// The kinds of all devices.
+    /// The classes of all devices.
     pub(super) fn kinds(&self) -> BTreeSet<DeviceClass> {
         let with_devices = self.runs.iter().filter(|(server, _)| server.devices > 0);
         with_devices.map(|(server, _)| DeviceClass::of(server)).collect()

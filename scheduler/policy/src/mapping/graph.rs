@@ -1,9 +1,9 @@
-//! A parallel training job as a graph: its vertices are the replicas of its stages, its edges what they send
-//! each other in one iteration.
+//! A parallel training job as a graph: vertices are the replicas of its stages, edges what they send each
+//! other in one iteration.
 //!
 //! The replicas of a stage are interchangeable and their ring is laid after they are placed, so the graph is
-//! kept by stages and never written out: its size does not grow with the replicas. Vertices are numbered
-//! stage by stage. Extra edges of tensor-parallel groups are not modelled.
+//! stored by stages: its size does not grow with the replicas. Vertices are numbered stage by stage.
+//! Additional edges of tensor-parallel groups are not modeled.
 
 use std::cmp::Ordering;
 use std::collections::BTreeMap;
@@ -14,8 +14,8 @@ use cohabit_types::{ModelDescription, PipelineStage};
 
 use crate::total_order::compare_columns;
 
-/// A graph as a key: all that the cost of an iteration depends on, compared by value. Keys of one graph share it,
-/// which makes the comparison of most equal keys one of two pointers.
+/// A graph as a key: everything on which the cost of an iteration depends, compared by value. Keys of one
+/// graph share its stages, so most equal keys are found equal by address.
 #[derive(Debug, Clone)]
 pub(crate) struct GraphKey(Arc<[GraphStage]>);
 
@@ -50,16 +50,16 @@ pub struct JobGraph {
     devices: u32,
 }
 
-/// A stage, with the weights of the edges at its replicas, in bytes of one iteration, both directions summed.
+/// A stage, with the weights of the edges at its replicas, in bytes of one iteration and both directions.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct GraphStage {
     pub(super) replicas: u32,
-    /// Number of its first vertex.
+    /// The number of its first vertex.
     first: u32,
     /// One edge from a replica to a replica of the next stage; 0 in the last stage.
     pub(super) to_next: f64,
-    /// One directed link of the ring that sums its gradients; 0 for a lone replica. Every replica has two
-    /// of them, which lie on the same pair when the stage has two replicas.
+    /// One directed link of the ring that sums up its gradients; 0 for a single replica. Every replica has
+    /// two of them, which connect the same pair when the stage has two replicas.
     pub(super) ring_link: f64,
     compute_seconds: f64,
     compute_seconds_on: BTreeMap<String, f64>,
@@ -68,8 +68,8 @@ pub(super) struct GraphStage {
 impl JobGraph {
     /// The graph of a described model, with a replica on each of `devices` devices.
     ///
-    /// `None` if the description has no stages, a stage without replicas or with a number that is negative or
-    /// not finite, or if its replicas do not add up to `devices`.
+    /// `None` if the description has no stages, if a stage has no replicas or a number that is negative or
+    /// not finite, or if the replicas do not sum up to `devices`.
     #[must_use]
     pub fn of(model: &ModelDescription, devices: u32) -> Option<JobGraph> {
         let mut stages = Vec::with_capacity(model.stages.len());
@@ -85,25 +85,25 @@ impl JobGraph {
         sound.then_some(graph)
     }
 
-    /// Replicas, and so devices, in all.
+    /// The number of replicas, and so of devices.
     #[must_use]
     pub(crate) const fn devices(&self) -> u32 {
         self.devices
     }
 
-    /// What the graph is known by among others.
+    /// The graph as a key.
     #[must_use]
     pub(crate) fn key(&self) -> GraphKey {
         GraphKey(self.stages.clone())
     }
 
-    /// A seed for draws that differ from graph to graph and never between two runs.
+    /// A seed for draws: different for different graphs, equal in all runs.
     pub(super) fn seed(&self) -> [u64; 2] {
         hash_stages(&self.stages)
     }
 
-    /// Every two vertices that send each other something, with the bytes of one iteration. Rings are laid in
-    /// the order of the vertices; the two links of a ring of two come one after the other.
+    /// All pairs of vertices that send each other something, with the bytes of one iteration. Rings are laid
+    /// in the order of the vertices; the two links of a ring of two come one after the other.
     pub(crate) fn edges(&self) -> Vec<(u32, u32, f64)> {
         let pipelines = self.stages.windows(2).flat_map(|pair| {
             let (stage, next) = (&pair[0], &pair[1]);
@@ -125,15 +125,15 @@ impl JobGraph {
         &self.stages
     }
 
-    /// The edges that join a replica of this stage to other stages: for each neighbouring stage its position
-    /// and the weight of the edge to one replica of it.
+    /// The edges from a replica of this stage to other stages: the index of each neighboring stage, and the
+    /// weight of the edge to one replica of it.
     pub(super) fn neighbours(&self, stage: usize) -> impl Iterator<Item = (usize, f64)> {
         let before = stage.checked_sub(1).map(|at| (at, self.stages[at].to_next));
         let after = (stage + 1 < self.stages.len()).then(|| (stage + 1, self.stages[stage].to_next));
         before.into_iter().chain(after)
     }
 
-    /// All that one replica exchanges with other stages, in bytes.
+    /// Everything that one replica exchanges with other stages, in bytes.
     pub(super) fn pipeline_bytes(&self, stage: usize) -> f64 {
         self.neighbours(stage).map(|(at, weight)| weight * f64::from(self.stages[at].replicas)).sum()
     }
@@ -156,7 +156,8 @@ impl GraphStage {
         })
     }
 
-    /// By all that the cost of an iteration depends on; the first vertex follows from the stages before.
+    /// Compares by everything on which the cost of an iteration depends; the first vertex follows from the
+    /// stages before.
     fn compare(&self, other: &GraphStage) -> Ordering {
         let GraphStage { replicas, first: _, to_next, ring_link, compute_seconds, compute_seconds_on } = self;
         replicas
@@ -188,8 +189,8 @@ impl GraphStage {
     }
 }
 
-/// FNV-1a with 128 bits over all that an iteration's cost depends on: low half, high half. It seeds draws and
-/// identifies nothing.
+/// FNV-1a with 128 bits over everything on which the cost of an iteration depends: low half, high half. It
+/// seeds draws and identifies nothing.
 fn hash_stages(stages: &[GraphStage]) -> [u64; 2] {
     const BASIS: u128 = 0x6c62_272e_07bb_0142_62b8_2175_6295_c58d;
     const PRIME: u128 = 0x0100_0000_0000_0000_0000_013b;

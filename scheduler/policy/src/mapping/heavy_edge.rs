@@ -1,8 +1,8 @@
-//! Which replica on which server, greedily: the step HEAVY-EDGE.
+//! Which replicas go on which server, greedily: the step HEAVY-EDGE.
 //!
 //! A server's group grows from the two ends of the heaviest edge, always by the replica that exchanges most
-//! with the group. As replicas of a stage are interchangeable, a group is how many it has of each stage. It
-//! looks at bytes alone, never at seconds.
+//! with the group. Since replicas of a stage are interchangeable, a group is the number of replicas of each
+//! stage. Only bytes count here, never seconds.
 
 use super::graph::JobGraph;
 
@@ -15,7 +15,7 @@ pub(super) enum Start {
     Stage(usize),
 }
 
-/// Replicas of each stage on each server, a row for each of `counts`, which add up to the graph's replicas.
+/// Replicas of each stage on each server, a row for each of `counts`, which sum up to the graph's replicas.
 pub(super) fn heavy_edge(graph: &JobGraph, counts: &[u32], start: Start) -> Vec<u32> {
     let stages = graph.stages().len();
     let mut left: Vec<u32> = graph.stages().iter().map(|stage| stage.replicas).collect();
@@ -40,15 +40,15 @@ pub(super) fn heavy_edge(graph: &JobGraph, counts: &[u32], start: Start) -> Vec<
 /// The group of one server while it grows.
 struct Group<'g> {
     graph: &'g JobGraph,
-    /// Unplaced replicas of each stage.
+    /// Replicas of each stage that are not placed.
     left: &'g mut [u32],
     members: Vec<u32>,
-    /// Bytes that one more replica of each stage would exchange with the members, over pipeline edges.
+    /// Bytes that one more replica of each stage would exchange with the members over pipeline edges.
     gains: Vec<f64>,
 }
 
 impl Group<'_> {
-    /// Puts the first members in; says how many.
+    /// Adds the first members; returns how many.
     fn seed(&mut self, start: Start, count: u32) -> u32 {
         if count == 0 {
             return 0;
@@ -65,7 +65,7 @@ impl Group<'_> {
         1
     }
 
-    /// Adds the replica that exchanges most with the members; of equals, the one of the first stage.
+    /// Adds the replica that exchanges most with the members; among equals, the one of the first stage.
     fn grow(&mut self) {
         let gain = |stage: usize| self.gains[stage] + self.ring_gain(stage);
         self.add(first_best(self.candidates(), gain));
@@ -79,7 +79,7 @@ impl Group<'_> {
         }
     }
 
-    /// A stage's members lie next to each other on the ring: one more has a link to them, the last one two.
+    /// A stage's members are neighbors on the ring: one more has one link to them, the last one two.
     fn ring_gain(&self, stage: usize) -> f64 {
         let node = &self.graph.stages()[stage];
         match self.members[stage] {
@@ -93,7 +93,7 @@ impl Group<'_> {
         (0..self.left.len()).filter(|stage| self.left[*stage] > 0)
     }
 
-    /// The stages of the ends of the heaviest edge between unplaced replicas.
+    /// The stages at the ends of the heaviest edge between replicas that are not placed.
     fn heaviest_edge(&self) -> Option<(usize, usize)> {
         let mut heaviest = None;
         let mut most = 0.0;
@@ -112,7 +112,7 @@ impl Group<'_> {
         heaviest
     }
 
-    /// The stage whose replicas exchange least in all.
+    /// The stage whose replicas exchange least in total.
     fn least_connected(&self) -> usize {
         let exchanged =
             |stage: usize| self.graph.pipeline_bytes(stage) + 2.0 * self.graph.stages()[stage].ring_link;

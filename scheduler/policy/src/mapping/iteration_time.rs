@@ -1,8 +1,8 @@
-//! Seconds that one iteration takes for a given placement: the alpha of the algorithm.
+//! The time of one iteration for a given placement: the paper's alpha.
 //!
-//! A replica computes, exchanges activations with its neighbouring stages, and sums gradients in the ring of
-//! its stage; what stays in the server goes over the interconnect, the rest over its share of the network
-//! card. Times of a server follow from the replicas on it alone, never from other servers or other jobs.
+//! A replica computes, exchanges activations with the neighboring stages, and sums up gradients in the ring
+//! of its stage. What stays on the server uses the interconnect, the rest its share of the network card. The
+//! times of a server follow from the replicas on it alone, never from other servers or other jobs.
 
 use super::graph::{GraphStage, JobGraph};
 use super::server::DeviceClass;
@@ -11,7 +11,7 @@ use super::{IterationModel, NicShare};
 /// Traffic is symmetric and links are full duplex, so half of the bytes go each way at the same time.
 const DUPLEX: f64 = 2.0;
 
-/// The devices of one kind, as one job uses them.
+/// The devices of one class, as one job uses them.
 #[derive(Debug, Clone)]
 pub(super) struct DeviceSpeeds {
     share: f64,
@@ -26,7 +26,7 @@ impl DeviceSpeeds {
         DeviceSpeeds { share: kind.share(), interconnect: kind.interconnect(), compute }
     }
 
-    /// The usual device, where sending takes no time.
+    /// The usual device, on which sending takes no time.
     pub(super) fn unlinked(graph: &JobGraph) -> DeviceSpeeds {
         let compute = graph.stages().iter().map(GraphStage::compute_seconds).collect();
         DeviceSpeeds { share: f64::INFINITY, interconnect: f64::INFINITY, compute }
@@ -37,14 +37,14 @@ impl DeviceSpeeds {
         seconds(bytes, DUPLEX * self.interconnect)
     }
 
-    /// Seconds to exchange these bytes with other servers, over the device's own share; they pass its
+    /// Seconds to exchange these bytes with other servers over the device's own share; they pass its
     /// interconnect too.
     fn outside(&self, bytes: f64) -> f64 {
         seconds(bytes, DUPLEX * self.share.min(self.interconnect))
     }
 }
 
-/// Nothing takes no time, even over no link.
+/// No bytes take no time, even without a link.
 fn seconds(bytes: f64, rate: f64) -> f64 {
     if bytes > 0.0 { bytes / rate } else { 0.0 }
 }
@@ -52,9 +52,9 @@ fn seconds(bytes: f64, rate: f64) -> f64 {
 /// What an iteration costs the slowest replica of one stage on one server, in seconds.
 #[derive(Debug, Default, Clone, Copy, PartialEq)]
 pub(super) struct StageSeconds {
-    /// Computing, and exchanging with the neighbouring stages.
+    /// Computing, and exchanging with the neighboring stages.
     pub(super) pass: f64,
-    /// Summing gradients.
+    /// Summing up gradients.
     pub(super) ring: f64,
 }
 
@@ -81,6 +81,15 @@ struct Load {
     outside: f64,
 }
 
+/// Replicas on servers, and the iteration time that results.
+#[derive(Debug, Clone, PartialEq)]
+pub(super) struct Arrangement {
+    /// Replicas of each stage on each server, in rows of servers.
+    pub(super) replicas: Vec<u32>,
+    /// Seconds of one iteration.
+    pub(super) alpha: f64,
+}
+
 /// The model of an iteration, for one job.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct IterationTime<'g> {
@@ -90,7 +99,7 @@ pub(super) struct IterationTime<'g> {
 }
 
 impl IterationTime<'_> {
-    /// What the replicas on one server take, stage by stage; stages that are not there take nothing.
+    /// The times of the replicas on one server, stage by stage; stages without replicas take none.
     pub(super) fn server(&self, site: &DeviceSpeeds, replicas: &[u32], out: &mut [StageSeconds]) {
         match self.nic_share {
             NicShare::Device => self.server_with(site, replicas, out, &|_| &[]),
@@ -142,8 +151,8 @@ impl IterationTime<'_> {
         load
     }
 
-    /// What the replicas of a stage on a server exchange in their ring. They lie next to each other on it, so
-    /// that only the two ends have a link to another server, and a replica alone has two.
+    /// What the replicas of a stage on a server exchange in their ring. They are neighbors on it, so only
+    /// the two ends have a link to another server, and a single replica has two.
     fn ring_loads(&self, stage: usize, replicas: &[u32]) -> impl Iterator<Item = Load> {
         let here = replicas[stage];
         let node = &self.graph.stages()[stage];
@@ -160,7 +169,7 @@ impl IterationTime<'_> {
         loads.into_iter().filter(|load| load.replicas > 0)
     }
 
-    /// One iteration, from what every server takes: rows of as many stages as the graph has.
+    /// The time of one iteration from the times of all servers: rows of as many stages as the graph has.
     pub(super) fn combine(&self, servers: &[StageSeconds]) -> f64 {
         match self.iteration {
             IterationModel::Bottleneck => servers.iter().map(|it| it.total()).fold(0.0, f64::max),
@@ -168,7 +177,8 @@ impl IterationTime<'_> {
         }
     }
 
-    /// The pipeline fills with one micro-batch of each stage; the others follow at the pace of the slowest.
+    /// The pipeline fills with one micro-batch of each stage; the others follow at the pace of the slowest
+    /// stage.
     fn synchronous(&self, servers: &[StageSeconds], micro_batches: u32) -> f64 {
         let stages = self.graph.stages().len();
         let slowest = |stage| servers[stage..].iter().step_by(stages).map(|it| it.pass).fold(0.0, f64::max);
@@ -178,13 +188,13 @@ impl IterationTime<'_> {
         pipeline + servers.iter().map(|it| it.ring).fold(0.0, f64::max)
     }
 
-    /// What a stage takes where everything it sends stays inside a server.
+    /// The time of a stage where everything it sends stays on one server.
     pub(super) fn together(&self, site: &DeviceSpeeds, stage: usize) -> StageSeconds {
         let ring = site.inside(DUPLEX * self.graph.stages()[stage].ring_link);
         StageSeconds { pass: site.compute[stage] + site.inside(self.graph.pipeline_bytes(stage)), ring }
     }
 
-    /// What a stage takes where everything it sends goes to other servers.
+    /// The time of a stage where everything it sends goes to other servers.
     pub(super) fn apart(&self, site: &DeviceSpeeds, stage: usize) -> StageSeconds {
         let ring = site.outside(DUPLEX * self.graph.stages()[stage].ring_link);
         StageSeconds { pass: site.compute[stage] + site.outside(self.graph.pipeline_bytes(stage)), ring }
@@ -198,8 +208,8 @@ enum Phase {
     Rings,
 }
 
-/// Seconds until `bytes` have left over the pooled shares of `devices` devices, while `loads` leave too: each
-/// gets an equal part, and who is done leaves his part to the others. `None` without a pool.
+/// Seconds until `bytes` have left over the pooled shares of `devices` devices while `loads` leave too: each
+/// gets an equal part, and a load that is done leaves its part to the others. `None` without a pool.
 fn pooled(site: &DeviceSpeeds, bytes: f64, loads: &[Load], devices: u32) -> Option<f64> {
     let ahead = |load: &Load| f64::from(load.replicas) * load.outside.min(bytes);
     let sent: f64 = loads.iter().map(ahead).sum();

@@ -1,17 +1,17 @@
-//! The mapper: servers for a job, its replicas on them, and the seconds that an iteration then takes.
+//! The mapper: servers for a job, its replicas on them, and the iteration time that results.
 //!
-//! What it answers follows from its options and the question alone. It remembers what it worked out, by the
-//! job's graph and the kinds of the servers, so that the same shape elsewhere costs a look-up.
+//! An answer follows from the options and the question alone. Results are cached by the job's graph and the
+//! classes of the servers, so that the same shape elsewhere costs one look-up.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use super::arrangement::{Arrangement, ArrangementInput};
+use super::arrangement::ArrangementInput;
 use super::bounds::{Bounds, compute_extremes};
 use super::cache::Cache;
 use super::cluster_version::ClusterVersion;
 use super::graph::{GraphKey, JobGraph};
-use super::iteration_time::{DeviceSpeeds, IterationTime};
+use super::iteration_time::{Arrangement, DeviceSpeeds, IterationTime};
 use super::select::OpenServers;
 use super::server::DeviceClass;
 use super::shape::{Part, Shape};
@@ -23,7 +23,7 @@ const MAX_REMEMBERED: usize = 4_096;
 /// Where the replicas of a job go.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Mapping {
-    /// Devices of distinct servers, most devices first.
+    /// Devices of distinct servers, the most devices first.
     pub(crate) slots: Vec<Slot>,
     /// The vertices of the job's graph on each slot, ascending.
     pub(crate) ranks: Vec<Vec<u32>>,
@@ -41,7 +41,7 @@ pub struct Mapper {
 }
 
 impl Mapper {
-    /// A mapper that remembers nothing yet.
+    /// A mapper with an empty cache.
     #[must_use]
     pub const fn new(options: MapperOptions) -> Mapper {
         Mapper {
@@ -55,8 +55,8 @@ impl Mapper {
     /// Servers with free devices for a job, and its replicas on them. `None` if fewer than `devices` are
     /// free, or if the graph has another number of replicas.
     ///
-    /// Where there are several models of devices, servers of one model are tried too, and the fastest mapping
-    /// is taken; of equals, the one that was free to use all servers.
+    /// Where there are several models of devices, the servers of each model alone are tried too, and the
+    /// fastest mapping wins; among equals, the one that could use all servers.
     pub(crate) fn place(&mut self, graph: &JobGraph, servers: &[Server], devices: u32) -> Option<Mapping> {
         if graph.devices() != devices {
             return None;
@@ -71,72 +71,68 @@ impl Mapper {
     /// The replicas of a job on given slots of distinct servers. Empty slots are left out.
     ///
     /// # Panics
-    ///
-    /// If the slots do not add up to the graph's replicas, or name a server that is not in the list.
+    /// If the slots do not sum up to the graph's replicas, or name a server that is not in the list.
     pub(crate) fn map(&mut self, graph: &JobGraph, servers: &[Server], slots: Vec<Slot>) -> Mapping {
         assert_one_each(graph, &slots);
         self.arrange(graph, Shape::of(servers, slots)).mapping(graph)
     }
 
-    /// Seconds of one iteration if the vertices lie on the slots in their own order, whatever would be
-    /// faster: what a job gets that numbers its ranks itself.
+    /// Seconds of one iteration if the vertices are on the slots in their own order: what a job gets that
+    /// numbers its ranks itself.
     ///
     /// # Panics
-    ///
     /// As [`Mapper::map`].
     #[must_use]
     pub(crate) fn consecutive(&self, graph: &JobGraph, servers: &[Server], slots: &[Slot]) -> f64 {
         assert_one_each(graph, slots);
         let kinds = slots.iter().map(|slot| DeviceClass::of(&servers[slot.server]));
-        let sites: Vec<DeviceSpeeds> = kinds.map(|kind| DeviceSpeeds::of(graph, &kind)).collect();
+        let speeds: Vec<DeviceSpeeds> = kinds.map(|kind| DeviceSpeeds::of(graph, &kind)).collect();
         let counts: Vec<u32> = slots.iter().map(|slot| slot.count).collect();
-        let ground = ArrangementInput { time: time(graph, &self.options), sites: &sites, counts: &counts };
-        ground.consecutive().alpha
+        let input = ArrangementInput { time: time(graph, &self.options), speeds: &speeds, counts: &counts };
+        input.consecutive().alpha
     }
 
-    /// Seconds of one iteration if each vertex lies on the server that is named for it, by position.
+    /// Seconds of one iteration if vertex `i` is on server `homes[i]`.
     ///
     /// # Panics
-    ///
-    /// If there are more or fewer than the graph has vertices, or if one names a server that is not in the
-    /// list.
+    /// If the length of `homes` is not the number of vertices, or if a server is not in the list.
     #[must_use]
-    pub fn given(&self, graph: &JobGraph, servers: &[Server], homes: &[usize]) -> f64 {
-        assert_eq!(homes.len() as u64, u64::from(graph.devices()), "every replica needs a home");
+    pub fn given(&self, graph: &JobGraph, servers: &[Server], servers_of: &[usize]) -> f64 {
+        assert_eq!(servers_of.len() as u64, u64::from(graph.devices()), "every replica needs a home");
         let mut rows: BTreeMap<usize, Vec<u32>> = BTreeMap::new();
-        let mut homes = homes.iter();
+        let mut servers_of = servers_of.iter();
         for (stage, node) in graph.stages().iter().enumerate() {
-            for home in homes.by_ref().take(node.replicas as usize) {
+            for home in servers_of.by_ref().take(node.replicas as usize) {
                 rows.entry(*home).or_insert_with(|| vec![0; graph.stages().len()])[stage] += 1;
             }
         }
-        let sites = rows.keys().map(|server| DeviceSpeeds::of(graph, &DeviceClass::of(&servers[*server])));
-        let sites: Vec<DeviceSpeeds> = sites.collect();
-        SwapSearch::new(time(graph, &self.options), &sites, rows.into_values().flatten().collect()).alpha()
+        let speeds = rows.keys().map(|server| DeviceSpeeds::of(graph, &DeviceClass::of(&servers[*server])));
+        let speeds: Vec<DeviceSpeeds> = speeds.collect();
+        SwapSearch::new(time(graph, &self.options), &speeds, rows.into_values().flatten().collect()).alpha()
     }
 
     /// How fast and how slow an iteration can be on these servers if nothing else runs.
     ///
-    /// Even a mapper that draws at random is measured against the best that this one reaches.
+    /// A mapper that draws at random is measured against the best that this one reaches, too.
     pub fn bounds(&mut self, graph: &JobGraph, servers: &[Server]) -> Bounds {
         let key = (graph.key(), self.cluster.version(servers));
         let (options, cluster) = (&self.options, &self.cluster);
         self.bounds.get_or(key, || {
             let time = time(graph, options);
-            let sites: Vec<DeviceSpeeds> =
+            let speeds: Vec<DeviceSpeeds> =
                 cluster.kinds().iter().map(|kind| DeviceSpeeds::of(graph, kind)).collect();
-            let (floor, slowest) = compute_extremes(time, &sites);
-            let rooms = OpenServers::all(servers);
-            let choices = rooms.choices(graph.devices(), &Selection::Consolidate, cluster.models());
-            let reach =
-                |slots| on_ground(time, &Shape::of(servers, slots), |ground| ground.tight(options).alpha);
-            Bounds { fastest: choices.into_iter().map(reach).fold(slowest, f64::min), slowest, floor }
+            let (floor, slowest) = compute_extremes(time, &speeds);
+            let open_servers = OpenServers::all(servers);
+            let choices = open_servers.choices(graph.devices(), &Selection::Consolidate, cluster.models());
+            let best_alpha =
+                |slots| with_input(time, &Shape::of(servers, slots), |input| input.tight(options).alpha);
+            Bounds { fastest: choices.into_iter().map(best_alpha).fold(slowest, f64::min), slowest, floor }
         })
     }
 
     fn arrange(&mut self, graph: &JobGraph, shape: Shape) -> PlacedArrangement {
         let options = &self.options;
-        let work = || on_ground(time(graph, options), &shape, |ground| Arc::new(ground.arrange(options)));
+        let work = || with_input(time(graph, options), &shape, |input| Arc::new(input.arrange(options)));
         let arrangement = self.arrangements.get_or((graph.key(), shape.parts()), work);
         PlacedArrangement { shape, arrangement }
     }
@@ -151,30 +147,30 @@ const fn time<'g>(graph: &'g JobGraph, options: &MapperOptions) -> IterationTime
     IterationTime { graph, iteration: options.iteration, nic_share: options.nic_share }
 }
 
-fn on_ground<Result>(
+fn with_input<Result>(
     time: IterationTime<'_>,
     shape: &Shape,
     work: impl FnOnce(ArrangementInput<'_>) -> Result,
 ) -> Result {
-    let sites: Vec<DeviceSpeeds> = shape.kinds().map(|kind| DeviceSpeeds::of(time.graph, kind)).collect();
+    let speeds: Vec<DeviceSpeeds> = shape.kinds().map(|kind| DeviceSpeeds::of(time.graph, kind)).collect();
     let counts: Vec<u32> = shape.slots().map(|slot| slot.count).collect();
-    work(ArrangementInput { time, sites: &sites, counts: &counts })
+    work(ArrangementInput { time, speeds: &speeds, counts: &counts })
 }
 
-/// An arrangement on the servers it is for.
+/// An arrangement on the servers for which it was made.
 struct PlacedArrangement {
     shape: Shape,
     arrangement: Arc<Arrangement>,
 }
 
-/// The faster of two; of equals, the first.
+/// The faster of two; between equals, the first.
 fn faster(first: PlacedArrangement, second: PlacedArrangement) -> PlacedArrangement {
     if second.arrangement.alpha < first.arrangement.alpha { second } else { first }
 }
 
 impl PlacedArrangement {
-    /// Lays the rings: the replicas of a stage are numbered server by server, so that a stage on some servers
-    /// crosses the network on as many links at most.
+    /// Lays the rings: the replicas of a stage are numbered server by server, so that a stage on several
+    /// servers crosses the network on no more links than it has servers.
     fn mapping(&self, graph: &JobGraph) -> Mapping {
         let mut placed = vec![0; graph.stages().len()];
         let rows = self.arrangement.replicas.chunks_exact(placed.len());

@@ -1,7 +1,9 @@
-//! Where the replicas of a parallel training job go, so that little crosses the network.
+//! Where the replicas of a parallel training job go, so that little traffic crosses the network.
 //!
-//! Pure functions of a job's graph and of servers: no view, no clock, no state but a memory of earlier
-//! answers. The README beside this file says which properties are wanted and which steps are inferred.
+//! Functions of a job's graph and of servers: no view, no clock, no state but a cache. Start with
+//! `mapper.rs`; `select.rs` chooses servers, `heavy_edge.rs` and `swap_search.rs` spread the replicas,
+//! `iteration_time.rs` computes the cost. The README in this folder lists the properties that are wanted and
+//! the steps that are inferred.
 
 mod arrangement;
 mod bounds;

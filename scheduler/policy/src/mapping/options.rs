@@ -1,19 +1,18 @@
-//! The mapper's switches: which servers, which replicas, and what an iteration is taken to cost.
+//! The mapper's options: which servers, which replicas, and what an iteration costs.
 //!
-//! The defaults are what schedules best; the others exist to follow the inferred paper to the letter, or to
-//! measure what a part is worth. Nothing here computes anything.
+//! The defaults schedule best; the others follow the paper to the letter, or measure what a part is worth.
 
 /// Which servers a job gets, and how its replicas are spread over them.
 #[derive(Debug, Default, Clone, PartialEq, Eq)]
 pub(crate) enum Selection {
-    /// The smallest server that holds the whole job; else the fullest servers, and the tightest fit for what
-    /// is left.
+    /// The smallest server that holds the whole job; else the fullest servers, and the tightest fit for the
+    /// rest.
     #[default]
     Consolidate,
     /// The smallest server that holds the whole job; else the smallest remainders first, so that whole
     /// servers stay free for others.
     Fragments,
-    /// Servers and replicas drawn pseudo-randomly from this seed: what a scheduler without a mapper does.
+    /// Servers and replicas drawn pseudo-randomly from this seed: a scheduler without a mapper.
     Random(u64),
 }
 
@@ -25,7 +24,7 @@ pub(crate) enum IterationModel {
     Bottleneck,
     /// A pipeline that fills and drains in each iteration, then exchanges its gradients.
     Synchronous {
-        /// Parts into which a batch is cut; 0 counts as 1.
+        /// Parts of a batch; 0 counts as 1.
         micro_batches: u32,
     },
 }
@@ -41,14 +40,19 @@ pub(crate) enum NicShare {
     Job,
 }
 
-/// Whether a part takes part.
+/// Whether a part of an algorithm is used.
 #[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Toggle {
-    /// It does.
+    /// It is.
     #[default]
     On,
-    /// It does not.
+    /// It is not.
     Off,
+}
+
+impl Toggle {
+    /// The words that users write.
+    pub(crate) const NAMES: [(&str, Toggle); 2] = [("on", Toggle::On), ("off", Toggle::Off)];
 }
 
 /// How to map. The default is consolidate, bottleneck, shares of devices, several starts, swaps.
@@ -60,8 +64,8 @@ pub struct MapperOptions {
     pub(crate) iteration: IterationModel,
     /// How network cards are shared.
     pub(crate) nic_share: NicShare,
-    /// Whether groups are also grown from a replica of each stage, and the best result is taken.
+    /// Whether groups are also grown from a replica of each stage, to take the best result.
     pub(crate) multi_start: Toggle,
-    /// Whether replicas are exchanged between servers while that helps.
+    /// Whether replicas are swapped between servers while that helps.
     pub(crate) swaps: Toggle,
 }

@@ -1,8 +1,8 @@
-//! Which servers a job gets and how many devices of each: the step SELECT.
+//! Which servers a job gets, and how many devices of each: the step SELECT.
 //!
-//! A job that fits one server always goes to the tightest one. Else servers are walked level by level, a
-//! level being all servers with equally many free devices: a few passes over the list, with no memory for
-//! each server. It never looks at what the job computes or sends.
+//! A job that fits one server always goes to the tightest one. Otherwise servers are walked level by level,
+//! a level being all servers with equally many free devices: a few passes over the list, without memory for
+//! each server. What the job computes or sends plays no part.
 
 use std::cmp::Reverse;
 use std::sync::Arc;
@@ -13,7 +13,7 @@ use super::{Selection, Server, Slot};
 
 /// Devices for a job among the free ones, on distinct servers; `None` if too few are free.
 ///
-/// Slots come in the order in which they were taken; ties go to the server that is named first.
+/// Slots come in the order in which they were taken; among equals, the server that comes first in the list.
 #[must_use]
 pub(crate) fn select(servers: &[Server], devices: u32, selection: &Selection) -> Option<Vec<Slot>> {
     OpenServers::free(servers).select(devices, selection)
@@ -24,7 +24,7 @@ pub(crate) fn select(servers: &[Server], devices: u32, selection: &Selection) ->
 pub(super) struct OpenServers<'s> {
     servers: &'s [Server],
     counted: CapacityKind,
-    /// Only servers of this model, if any is named.
+    /// Only servers of this model, if set.
     model: Option<&'s Arc<str>>,
 }
 
@@ -38,24 +38,25 @@ enum CapacityKind {
 #[derive(Debug, Default)]
 struct Survey {
     total: u64,
-    /// The room of the server that has most.
+    /// The largest number of usable devices on one server.
     largest: u32,
-    /// The server with the least room of those that have enough.
+    /// The server with the fewest usable devices that are enough.
     tightest: Option<Slot>,
 }
 
 impl<'s> OpenServers<'s> {
-    /// What nobody uses.
+    /// The devices that no job uses.
     pub(super) const fn free(servers: &'s [Server]) -> OpenServers<'s> {
         OpenServers { servers, counted: CapacityKind::Free, model: None }
     }
 
-    /// All there is.
+    /// All devices.
     pub(super) const fn all(servers: &'s [Server]) -> OpenServers<'s> {
         OpenServers { servers, counted: CapacityKind::All, model: None }
     }
 
-    /// The selection among all servers and, where there are several models of devices, among those of each.
+    /// The selection among all servers and, where there are several models of devices, among those of each
+    /// model.
     pub(super) fn choices(
         self,
         devices: u32,
@@ -86,7 +87,7 @@ impl<'s> OpenServers<'s> {
         Some(slots)
     }
 
-    /// The servers with room, in order, each as one slot of all its room.
+    /// The servers with usable devices, in order, each as one slot of all of them.
     fn open(&self) -> impl Iterator<Item = Slot> {
         let room = |server: &Server| match self.counted {
             CapacityKind::Free => server.free,
@@ -100,7 +101,7 @@ impl<'s> OpenServers<'s> {
         self.servers.iter().enumerate().filter_map(slot)
     }
 
-    /// Whole servers, largest first, until one server holds the rest. No server holds all.
+    /// Whole servers, the largest first, until one server holds the rest. No server holds all.
     fn consolidate(&self, devices: u32, largest: u32) -> Vec<Slot> {
         let largest_first = |slot: &Slot| (Reverse(slot.count), slot.server);
         let mut slots: Vec<Slot> = Vec::new();
@@ -163,7 +164,7 @@ impl<'s> OpenServers<'s> {
     }
 }
 
-/// One pass, cut short by the first server that fits exactly: none is tighter, and it has room for all.
+/// One pass, which ends at the first server that fits exactly: none is tighter, and it holds everything.
 fn survey(open: impl Iterator<Item = Slot>, devices: u32) -> Survey {
     let mut survey = Survey::default();
     for slot in open {

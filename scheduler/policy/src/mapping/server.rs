@@ -1,20 +1,20 @@
 //! Servers as the mapper sees them, and the parts of them that a job gets.
 //!
-//! Only what an iteration's cost depends on is here: how many devices, how fast they compute and talk. Which
-//! devices are meant is for whoever turns a mapping into a placement.
+//! Only what the cost of an iteration depends on: how many devices, how fast they compute and communicate.
+//! Which devices are meant is decided when a mapping becomes a placement.
 
 use std::sync::Arc;
 
 /// A server as the mapper sees it.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Server {
-    /// Devices that nobody uses.
+    /// Devices that no job uses.
     pub free: u32,
     /// All its devices.
     pub devices: u32,
     /// Bandwidth of its whole network card, in bytes per second each way.
     pub network: f64,
-    /// Bandwidth of one device to its neighbours in the server, in bytes per second each way.
+    /// Bandwidth of one device to the others of the server, in bytes per second each way.
     pub interconnect: f64,
     /// The model of its devices.
     pub model: Arc<str>,
@@ -23,16 +23,17 @@ pub struct Server {
 /// Devices of one server.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Slot {
-    /// Position in the list of servers.
+    /// The server's index in the list.
     pub(crate) server: usize,
     /// How many of its devices.
     pub(crate) count: u32,
 }
 
-/// All that distinguishes a device for the mapper: on devices of one kind, an iteration costs the same.
+/// Everything that distinguishes a device for the mapper: on devices of one class, an iteration costs the
+/// same.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct DeviceClass {
-    /// Bits of a rate of at least zero, so their order is that of the numbers.
+    /// The bits of a non-negative number, whose order is that of the numbers.
     share: u64,
     interconnect: u64,
     pub(super) model: Arc<str>,
@@ -64,7 +65,7 @@ const fn rate(bytes_per_second: f64) -> f64 {
     if bytes_per_second > 0.0 { bytes_per_second } else { 0.0 }
 }
 
-/// Whether two servers are of one kind; cheaper than to make their kinds.
+/// Whether two servers are of one class; cheaper than to make their classes.
 pub(super) fn alike(one: &Server, other: &Server) -> bool {
     one.devices == other.devices
         && one.network.to_bits() == other.network.to_bits()
@@ -72,7 +73,7 @@ pub(super) fn alike(one: &Server, other: &Server) -> bool {
         && same_model(&one.model, &other.model)
 }
 
-/// Whether two names are one; servers mostly hold the same string.
+/// Whether two names are equal; servers mostly share one string.
 pub(super) fn same_model(one: &Arc<str>, other: &Arc<str>) -> bool {
     Arc::ptr_eq(one, other) || one == other
 }

@@ -1,14 +1,14 @@
 //! Slots in the order in which the mapper fills them, and what distinguishes them from others.
 //!
-//! The order follows from what the slots cost, not from which servers they are on, so that equal shapes are
-//! mapped alike wherever they lie.
+//! The order follows from the costs of the slots, not from their servers, so that equal shapes are mapped
+//! alike everywhere.
 
 use std::cmp::Reverse;
 
 use super::server::DeviceClass;
 use super::{Server, Slot};
 
-/// The slots of one job: most devices first, then by kind.
+/// The slots of one job: the most devices first, then by class.
 #[derive(Debug, Clone)]
 pub(super) struct Shape(Vec<SlotClass>);
 
@@ -18,7 +18,7 @@ struct SlotClass {
     kind: DeviceClass,
 }
 
-/// Some slots of equally many devices of one kind.
+/// Slots with equally many devices of one class.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct Part {
     slots: usize,
@@ -28,28 +28,28 @@ pub(super) struct Part {
 
 impl Shape {
     pub(super) fn of(servers: &[Server], slots: Vec<Slot>) -> Shape {
-        let seat = |slot: Slot| SlotClass { kind: DeviceClass::of(&servers[slot.server]), slot };
-        let mut seats: Vec<SlotClass> = slots.into_iter().filter(|slot| slot.count > 0).map(seat).collect();
-        seats.sort_by(|one, other| one.rank().cmp(&other.rank()));
-        Shape(seats)
+        let slot = |slot: Slot| SlotClass { kind: DeviceClass::of(&servers[slot.server]), slot };
+        let mut classed: Vec<SlotClass> = slots.into_iter().filter(|slot| slot.count > 0).map(slot).collect();
+        classed.sort_by(|one, other| one.rank().cmp(&other.rank()));
+        Shape(classed)
     }
 
     pub(super) fn slots(&self) -> impl Iterator<Item = Slot> {
-        self.0.iter().map(|seat| seat.slot)
+        self.0.iter().map(|slot| slot.slot)
     }
 
     pub(super) fn kinds(&self) -> impl Iterator<Item = &DeviceClass> {
-        self.0.iter().map(|seat| &seat.kind)
+        self.0.iter().map(|slot| &slot.kind)
     }
 
-    /// All that the mapping depends on, in short.
+    /// Everything on which the mapping depends.
     pub(super) fn parts(&self) -> Vec<Part> {
         let alike =
             |one: &SlotClass, other: &SlotClass| one.slot.count == other.slot.count && one.kind == other.kind;
-        let part = |seats: &[SlotClass]| Part {
-            slots: seats.len(),
-            devices: seats[0].slot.count,
-            kind: seats[0].kind.clone(),
+        let part = |classed: &[SlotClass]| Part {
+            slots: classed.len(),
+            devices: classed[0].slot.count,
+            kind: classed[0].kind.clone(),
         };
         self.0.chunk_by(alike).map(part).collect()
     }

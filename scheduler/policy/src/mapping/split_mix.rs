@@ -1,7 +1,7 @@
-//! Pseudo-random draws that follow from a seed alone, for the mapping that ignores the graph.
+//! Pseudo-random draws from a seed, for the mapping that ignores the graph.
 //!
-//! The generator is SplitMix64 (Steele, Lea and Flood, OOPSLA 2014). It is no source of secrets, and nothing
-//! but the random selection draws from it.
+//! The generator is SplitMix64 (Steele, Lea and Flood, OOPSLA 2014). It is not for secrets, and only the
+//! random selection uses it.
 
 /// A sequence of draws.
 #[derive(Debug, Clone)]
@@ -12,7 +12,7 @@ impl SplitMix64 {
         SplitMix64(seed)
     }
 
-    /// Makes what follows depend on this number too.
+    /// Makes all further draws depend on this number too.
     pub(super) const fn mix(&mut self, number: u64) {
         self.0 ^= number;
         self.0 = self.next();

@@ -1,23 +1,22 @@
-//! Exchanges replicas between servers while that helps: what the greedy grouping missed.
+//! Swaps replicas between servers while that helps: what the greedy grouping missed.
 //!
-//! An exchange is judged by the two servers it touches where the slowest device sets the pace, so that it
-//! also helps where several servers are equally slow and one has to be relieved before another. It never
-//! changes how many devices of a server are used.
+//! Where the slowest device sets the pace, a swap is judged by the two servers that it touches, so that it
+//! also helps where several servers are equally slow and one has to be relieved before another. The number
+//! of devices used on a server never changes.
 
 use super::IterationModel;
-use super::arrangement::Arrangement;
-use super::iteration_time::{DeviceSpeeds, IterationTime, StageSeconds};
+use super::iteration_time::{Arrangement, DeviceSpeeds, IterationTime, StageSeconds};
 
-/// A placement with what its servers take, kept up to date.
+/// A placement with the times of its servers, kept up to date.
 #[derive(Debug, Clone)]
 pub(super) struct SwapSearch<'m> {
     time: IterationTime<'m>,
-    /// A site for each server.
-    sites: &'m [DeviceSpeeds],
+    /// The speeds of each server's devices.
+    speeds: &'m [DeviceSpeeds],
     /// Replicas of each stage on each server, in rows of servers.
     replicas: Vec<u32>,
     seconds: Vec<StageSeconds>,
-    /// Rows of two servers, kept while a swap is tried out.
+    /// Rows of two servers, kept while a swap is tried.
     kept: Vec<StageSeconds>,
 }
 
@@ -33,12 +32,12 @@ struct Swap {
 impl<'m> SwapSearch<'m> {
     pub(super) fn new(
         time: IterationTime<'m>,
-        sites: &'m [DeviceSpeeds],
+        speeds: &'m [DeviceSpeeds],
         replicas: Vec<u32>,
     ) -> SwapSearch<'m> {
         let seconds = vec![StageSeconds::default(); replicas.len()];
-        let mut board = SwapSearch { time, sites, replicas, seconds, kept: Vec::new() };
-        (0..sites.len()).for_each(|server| board.measure(server));
+        let mut board = SwapSearch { time, speeds, replicas, seconds, kept: Vec::new() };
+        (0..speeds.len()).for_each(|server| board.measure(server));
         board
     }
 
@@ -51,9 +50,9 @@ impl<'m> SwapSearch<'m> {
         self.time.combine(&self.seconds)
     }
 
-    /// Applies the best swap for as long as one helps.
+    /// Applies the best swap as long as one helps.
     ///
-    /// It ends: each swap lowers the time of an iteration, or makes the slower of two servers faster.
+    /// This ends, because each swap shortens the iteration or makes the slower of two servers faster.
     pub(super) fn refine(mut self) -> SwapSearch<'m> {
         while let Some(swap) = self.best_swap() {
             self.apply(swap);
@@ -77,7 +76,7 @@ impl<'m> SwapSearch<'m> {
     fn promising_swaps(&self) -> Vec<Swap> {
         let alpha = self.alpha();
         let is_slowest = |server: &usize| self.alone(*server) >= alpha;
-        let servers = 0..self.sites.len();
+        let servers = 0..self.speeds.len();
         match self.time.iteration {
             IterationModel::Bottleneck => {
                 let partners = |one| servers.clone().map(move |other| (one, other));
@@ -105,7 +104,7 @@ impl<'m> SwapSearch<'m> {
         swaps
     }
 
-    /// What the swap would lead to: the iteration, or the slower of its two servers.
+    /// The result of the swap: the iteration time, or that of the slower of its two servers.
     fn try_out(&mut self, swap: Swap) -> f64 {
         let rows = [self.row(swap.one), self.row(swap.other)];
         self.kept.clear();
@@ -121,7 +120,7 @@ impl<'m> SwapSearch<'m> {
         reached
     }
 
-    /// What an iteration would take if all other servers took no time.
+    /// The iteration time if all other servers took no time.
     fn alone(&self, server: usize) -> f64 {
         self.time.combine(&self.seconds[self.row(server)])
     }
@@ -142,7 +141,7 @@ impl<'m> SwapSearch<'m> {
 
     fn measure(&mut self, server: usize) {
         let row = self.row(server);
-        self.time.server(&self.sites[server], &self.replicas[row.clone()], &mut self.seconds[row]);
+        self.time.server(&self.speeds[server], &self.replicas[row.clone()], &mut self.seconds[row]);
     }
 
     fn row(&self, server: usize) -> std::ops::Range<usize> {

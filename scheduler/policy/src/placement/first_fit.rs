@@ -1,6 +1,7 @@
-//! The simplest choice of place: the first nodes, and on them the first devices, that have room.
+//! The simplest placer: the first nodes, and on them the first devices, that are free. It looks at nothing
+//! else.
 //!
-//! It looks at nothing but what is free.
+//! [`find_shortage`], which every placer uses, says why a demand does not fit.
 
 use cohabit_types::{Demand, Placement, RankPlacement, Spread};
 
@@ -20,7 +21,7 @@ impl Placer for FirstFit {
     }
 }
 
-/// The first nodes that have room.
+/// The same number of devices on each of the first nodes that have them.
 fn on_equal_nodes<'n>(demand: &Demand, nodes: impl Iterator<Item = &'n NodeView>) -> Option<Placement> {
     let roomy = nodes.filter(|node| node.shortage(demand).is_none()).take(demand.nodes as usize);
     let parts: Vec<RankPlacement> = roomy.map(|node| place_on_node(demand, node, demand.devices())).collect();
@@ -49,7 +50,8 @@ pub(crate) fn place_on_node(demand: &Demand, node: &NodeView, devices: u32) -> R
     node.part(demand, node.first_devices(demand, devices))
 }
 
-/// Why a demand has no place on these nodes: the shortage of the one that came nearest, or of all together.
+/// Why a demand does not fit these nodes: the shortage of the node that came nearest, or of all nodes
+/// together.
 pub(crate) fn find_shortage<'n>(demand: &Demand, nodes: impl Iterator<Item = &'n NodeView>) -> Shortage {
     if demand.spread == Spread::Free {
         let found = nodes.filter_map(|node| node.roomy_devices(demand)).sum();
@@ -73,7 +75,7 @@ pub(crate) fn find_shortage<'n>(demand: &Demand, nodes: impl Iterator<Item = &'n
     }
 }
 
-/// The shortage of the node that came nearer; of equals, of the later one.
+/// The shortage of the node that came nearer; between equal ones, of the later node.
 fn nearer(known: Option<Shortage>, other: Shortage) -> Shortage {
     match known {
         Some(known) if rank_shortage(&known) > rank_shortage(&other) => known,
@@ -81,14 +83,15 @@ fn nearer(known: Option<Shortage>, other: Shortage) -> Shortage {
     }
 }
 
-/// How near a node came: past its devices, their places, then their memory; among equals, with the most left.
+/// How near a node came: devices, then rank slots, then memory, then the host; among equals, by how much is
+/// left.
 fn rank_shortage(shortage: &Shortage) -> (u8, u64) {
     match shortage {
         Shortage::Nodes
         | Shortage::NodesAtOnce { .. }
         | Shortage::DevicesInAll { .. }
         | Shortage::Busy { .. }
-        | Shortage::Neighbours { .. } => (0, 0),
+        | Shortage::Slowdown { .. } => (0, 0),
         Shortage::Enforcement => (1, 0),
         Shortage::Devices { whole, share, .. } => (2, u64::from(*whole) * 1_000 + u64::from(share.0)),
         Shortage::RankSlots { .. } => (3, 0),

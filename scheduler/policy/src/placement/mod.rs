@@ -1,9 +1,9 @@
 //! Choosing devices for one job.
 //!
 //! `placer.rs` defines the trait and what it answers; `profile.rs` what is expected of a job before it runs;
-//! `class_key.rs` which jobs need exactly the same, so that one failed search stands for all of them. Two placers
-//! live here: `first_fit.rs`, the simplest, and `mapped_placer/`, which most policies use. Placers for shared GPUs
-//! are in `sharing/`. When a job starts is not decided here.
+//! `class_key.rs` which jobs need exactly the same, so that one failed search stands for all of them. Two
+//! placers live here: `first_fit.rs`, the simplest, and `mapped_placer/`, which most policies use. Placers
+//! for shared GPUs are in `sharing/`. When a job starts is not decided here.
 
 mod class_key;
 mod first_fit;

@@ -1,4 +1,4 @@
-//! The choice of devices for one job.
+//! The trait of everything that chooses devices for one job, and its answer.
 
 use std::sync::Arc;
 
@@ -9,29 +9,29 @@ use crate::{Action, ClassKey, FreeNodes, JobTraits, PendingJob, Profile, Shortag
 
 /// Chooses devices.
 pub(crate) trait Placer: Send {
-    /// Takes note of changes, which are in the view already: for a choice that depends on who is where.
+    /// Updates the placer's state by these changes; the view contains them already. For placers that depend
+    /// on which job is where.
     fn learn(&mut self, view: &View, changes: &[ViewChange]) {
         let _ = (view, changes);
     }
 
-    /// Goes by this knowledge of interference from now on, if it goes by any.
-    fn set_interference(&mut self, knowledge: &InterferenceContext) {
-        let _ = knowledge;
+    /// Uses this knowledge of interference from now on, if the placer uses any.
+    fn set_interference(&mut self, context: &InterferenceContext) {
+        let _ = context;
     }
 
-    /// Takes note of the cluster before a plan; answers whether profiles made before no longer hold.
+    /// Looks at the cluster before a plan; says whether profiles made before are outdated.
     fn prepare(&mut self, view: &View) -> ClusterChange {
         let _ = view;
         ClusterChange::Same
     }
 
-    /// What is to be expected of a job on this cluster.
+    /// What to expect of a job on this cluster.
     fn profile(&mut self, demand: &Demand, traits: &JobTraits) -> Profile {
         Profile::flat(demand, traits)
     }
 
-    /// What decides where a job may go and how good that is: where one of those that need the same has no
-    /// place, none of them has any.
+    /// What decides where a job may go and how good that is: if one job of a class does not fit, none does.
     fn class_key(&mut self, demand: &Demand, traits: &Arc<JobTraits>, profile: &Profile) -> ClassKey {
         let _ = traits;
         ClassKey::of(demand, profile)
@@ -40,7 +40,7 @@ pub(crate) trait Placer: Send {
     /// Where the job would go.
     ///
     /// # Errors
-    /// The shortage that keeps the job waiting.
+    /// The resource that is short.
     fn place(
         &mut self,
         job: &PendingJob,
@@ -48,41 +48,41 @@ pub(crate) trait Placer: Send {
         free: &FreeNodes<'_>,
     ) -> Result<Proposal, Shortage>;
 
-    /// How much longer an iteration takes at this place than at the best, at least 1: for a job that runs
-    /// there already.
+    /// How much slower an iteration is with this placement than with the best, as a factor of at least 1,
+    /// for a job that runs already.
     fn slowdown(&mut self, profile: &Profile, placement: &Placement) -> f64 {
         let _ = (profile, placement);
         1.0
     }
 }
 
-/// Whether the cluster is made of the same nodes as before.
+/// Whether the cluster consists of the same nodes as before.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum ClusterChange {
-    /// It is.
+    /// It does.
     Same,
-    /// It is not: bounds of iteration times may differ.
+    /// It does not: bounds of iteration times may differ.
     Changed,
 }
 
-/// A place for a job.
+/// Devices for a job, and what is known of the choice.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Proposal {
-    /// Where.
+    /// The devices.
     pub placement: Placement,
-    /// How much longer an iteration takes there than at the best place, at least 1.
+    /// How much slower an iteration is there than at best, as a factor of at least 1.
     pub slowdown: f64,
-    /// How much of that is for the neighbours' sake; nothing where nobody looked at that.
+    /// The part of it that is due to the jobs on the same devices; `None` where it was not predicted.
     pub colocation_slowdown: Option<Slowdown>,
-    /// How much later this job and those beside it are done together than if it had a device of its own at
-    /// once; nothing where nobody looked at that.
+    /// How much later this job and its neighbors are done, in sum, than if it had a device of its own at
+    /// once; zero where that was not predicted.
     pub delay: Span,
-    /// For the job's story: what is special about the place; may be empty.
+    /// What is special about the choice, for the job's history; may be empty.
     pub why: String,
 }
 
 impl Proposal {
-    /// A place as good as any other.
+    /// A placement as good as any other.
     #[must_use]
     pub const fn new(placement: Placement) -> Proposal {
         Proposal {
@@ -94,7 +94,7 @@ impl Proposal {
         }
     }
 
-    /// The start of a job there.
+    /// The action that starts the job there.
     pub(crate) fn start(self, job: JobId, profile: &Profile) -> Action {
         let Proposal { placement, slowdown, colocation_slowdown, delay: _, why } = self;
         let runtime = profile.expected_at(slowdown);
@@ -102,12 +102,12 @@ impl Proposal {
     }
 }
 
-/// Where a job would go with what is free now, whether it waits or is only thought of. Nothing is kept of it.
-pub(crate) fn dry_run(place: &mut impl Placer, view: &View, job: &PendingJob) -> Result<Proposal, Shortage> {
-    let profile = place.profile(&job.demand, &job.traits);
-    let found = place.place(job, &profile, &FreeNodes::new(&view.nodes));
+/// Where a job would go with what is free now, pending or not. A job that is not pending leaves no trace.
+pub(crate) fn dry_run(placer: &mut impl Placer, view: &View, job: &PendingJob) -> Result<Proposal, Shortage> {
+    let profile = placer.profile(&job.demand, &job.traits);
+    let found = placer.place(job, &profile, &FreeNodes::new(&view.nodes));
     if !view.pending.contains_key(&job.id) {
-        place.learn(view, &[ViewChange::Gone(job.id)]);
+        placer.learn(view, &[ViewChange::Gone(job.id)]);
     }
     found
 }

@@ -1,8 +1,8 @@
-//! What a policy expects of a job on the cluster at hand: how much it needs, for how long, and what a good
-//! place is worth to it.
+//! What a policy expects of a job on the present cluster: how much it takes, for how long, and what a good
+//! placement is worth to it.
 //!
-//! A profile is made once, when a job becomes pending, from what was frozen at its submission. It never looks
-//! at how the job fares.
+//! A profile is made once, when the job becomes pending, from what was frozen at its submission. It does not
+//! follow the job's progress.
 
 use std::sync::Arc;
 
@@ -11,58 +11,58 @@ use cohabit_types::{Demand, LaunchMode, Span};
 use crate::JobTraits;
 use crate::mapping::{Bounds, JobGraph};
 
-/// Where nothing at all is known of a job, it is expected to run for this long. Neither nothing, which would
-/// let every novelty jump the queue, nor without end, which would starve it.
+/// The runtime of a job about which nothing is known. Zero would let every unknown job jump the queue, and
+/// infinity would starve it.
 pub const UNKNOWN_RUNTIME: Span = Span::from_secs(3_600);
 
-/// What is expected of a job.
+/// What is expected of a job. Symbols are those of the A-SRPT paper.
 #[derive(Debug, Clone)]
 pub(crate) struct Profile {
-    /// What it occupies on all nodes together, in thousandths of a device (`g_i`).
+    /// What it takes on all nodes together, in thousandths of a device (`g_i`).
     pub(crate) milli: u64,
-    /// Its iterations (`n^_i`), where they are known.
+    /// Its predicted number of iterations (`n^_i`), where known.
     pub(crate) iterations: Option<u64>,
-    /// How long it runs at its best place (`n^_i * alpha_i^min` where it has a graph).
+    /// Its runtime at its best placement (`n^_i * alpha_i^min` where it has a graph).
     pub(crate) runtime: Span,
-    /// What that rests on.
-    pub(crate) ground: EstimateBasis,
-    /// Its replicas and what flows between them, where its model says so.
+    /// What the runtime is based on.
+    pub(crate) basis: EstimateBasis,
+    /// Its replicas and what they send each other, where its model describes that.
     pub(crate) graph: Option<Arc<JobGraph>>,
-    /// What one iteration of the graph takes at the best and the worst place, in seconds.
+    /// The iteration times of the graph at the best and at the worst placement, in seconds.
     pub(crate) bounds: Option<Bounds>,
-    /// Who launches its ranks: only where we do can each of them be put on a chosen device.
+    /// Who launches its ranks: only where we do can each be put on a chosen device.
     pub(crate) launch: LaunchMode,
 }
 
-/// What an expectation rests on.
+/// What an expected runtime is based on.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum EstimateBasis {
     /// An estimate.
     Estimate,
-    /// Nothing: it is there so that one can plan at all, and not for people.
+    /// Nothing. It lets policies plan and is never shown to people.
     Guess,
 }
 
 impl Profile {
-    /// A profile from an estimate alone: every place is as good as another.
+    /// The profile by an estimate alone: every placement is equally good.
     #[must_use]
     pub(crate) fn flat(demand: &Demand, traits: &JobTraits) -> Profile {
         let estimate = traits.estimate.as_ref();
         let runtime = estimate.and_then(|it| it.runtime);
-        let ground = if runtime.is_some() { EstimateBasis::Estimate } else { EstimateBasis::Guess };
+        let basis = if runtime.is_some() { EstimateBasis::Estimate } else { EstimateBasis::Guess };
         let runtime = runtime.unwrap_or(UNKNOWN_RUNTIME);
         Profile {
             milli: demand.total_milli(),
             iterations: estimate.and_then(|it| it.iterations),
             runtime: within_limit(runtime, traits),
-            ground,
+            basis,
             graph: None,
             bounds: None,
             launch: traits.launch,
         }
     }
 
-    /// A profile of a job with a graph, whose iterations take at best `bounds.fastest`.
+    /// The profile of a job with a graph whose iterations take `bounds.fastest` seconds at best.
     #[must_use]
     pub(crate) fn mapped(
         demand: &Demand,
@@ -71,38 +71,38 @@ impl Profile {
         bounds: Bounds,
     ) -> Profile {
         let flat = Profile::flat(demand, traits);
-        let (runtime, ground) = match flat.iterations {
+        let (runtime, basis) = match flat.iterations {
             Some(iterations) => {
                 (Span::from_secs_f64(iterations as f64 * bounds.fastest), EstimateBasis::Estimate)
             }
-            None => (flat.runtime, flat.ground),
+            None => (flat.runtime, flat.basis),
         };
         let runtime = within_limit(runtime, traits);
-        Profile { runtime, ground, graph: Some(graph), bounds: Some(bounds), ..flat }
+        Profile { runtime, basis, graph: Some(graph), bounds: Some(bounds), ..flat }
     }
 
-    /// How much slower it is at its worst place than at its best (`rho_i`), at least 1.
+    /// How much slower it is at its worst placement than at its best (`rho_i`), at least 1.
     #[must_use]
     pub(crate) fn sensitivity(&self) -> f64 {
         self.bounds.map_or(1.0, |bounds| (bounds.slowest / bounds.fastest).max(1.0))
     }
 
-    /// How long it runs at a place that is slower than the best by this factor.
+    /// Its runtime at a placement that is slower than the best by this factor.
     #[must_use]
     pub(crate) fn runtime_at(&self, slowdown: f64) -> Span {
         Span::from_secs_f64(self.runtime.as_secs_f64() * slowdown)
     }
 
-    /// The same for people: nothing where it would be a guess.
+    /// The same, for people: `None` where it would be a guess.
     #[must_use]
     pub(crate) fn expected_at(&self, slowdown: f64) -> Option<Span> {
-        match self.ground {
+        match self.basis {
             EstimateBasis::Estimate => Some(self.runtime_at(slowdown)),
             EstimateBasis::Guess => None,
         }
     }
 
-    /// The work that it is to the cluster, in thousandths of a device times microseconds.
+    /// Its work, in thousandths of a device times microseconds.
     #[must_use]
     pub(crate) fn work(&self) -> u128 {
         u128::from(self.milli) * u128::from(self.runtime.as_micros())

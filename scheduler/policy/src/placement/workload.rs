@@ -1,4 +1,5 @@
-//! What a job trains, as far as a predictor of interference can tell: the key of job classes on shared devices.
+//! What a job trains, as far as a predictor of interference can tell: the key of job classes on shared
+//! devices.
 
 use std::cmp::Ordering;
 use std::sync::Arc;
@@ -8,8 +9,9 @@ use cohabit_types::ModelDescription;
 use crate::JobTraits;
 use crate::total_order::compare_numbers;
 
-/// A workload, compared by value: by the description of its model and, where that has no name, by the job's group.
-/// How long it trains and how it is spread over devices means nothing to the jobs beside it, so neither counts.
+/// A workload, compared by value: by the description of its model and, where that has no name, by the job's
+/// group. How long it trains and how it is spread over devices means nothing to the jobs beside it, so
+/// neither counts.
 ///
 /// It keeps the traits of the job that it was made for; members of one array share those, which makes the
 /// comparison of most equal workloads one of two pointers.
@@ -112,7 +114,7 @@ mod tests {
     }
 
     #[test]
-    fn workloads_are_equal_whatever_their_users_length_and_stages_are() {
+    fn workloads_are_equal_whatever_their_length_and_group() {
         let longer = ModelDescription { iterations: Some(9), epochs: Some(2), samples: Some(7), ..resnet() };
         assert_eq!(workload(None, Some(resnet())), workload(Some("nightly"), Some(longer)));
         assert_eq!(workload(Some("nightly"), None), workload(Some("nightly"), None));

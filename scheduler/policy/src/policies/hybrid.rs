@@ -1,8 +1,8 @@
-//! The hybrid as users write it: its own parameters beside all that A-SRPT and the mapper take.
+//! The hybrid's name and parameters: its own, and all that A-SRPT and the mapped placer take.
 
 use super::parameters::Parameters;
 use super::parse_error::PolicyParseError;
-use super::placement::{SWITCHES, parse_a_srpt_options, parse_placer};
+use super::placement::{parse_a_srpt_options, parse_placer};
 use crate::Policy;
 use crate::a_srpt::ASrptOptions;
 use crate::hybrid::{Hybrid, HybridOptions};
@@ -10,7 +10,7 @@ use crate::interference::InterferenceContext;
 use crate::mapping::{Selection, Toggle};
 
 pub(super) fn parse_hybrid(
-    knowledge: &InterferenceContext,
+    context: &InterferenceContext,
     parameters: &mut Parameters<'_>,
 ) -> Result<Box<dyn Policy>, PolicyParseError> {
     let default = HybridOptions::default();
@@ -22,12 +22,12 @@ pub(super) fn parse_hybrid(
         caution: number("caution", default.caution)?,
         harm_weight: number("harm-weight", default.harm_weight)?,
         idle_price: number("idle-price", default.idle_price)?,
-        sharing: parameters.choose("sharing", &SWITCHES)?.unwrap_or(default.sharing),
-        watchdog: parameters.choose("watchdog", &SWITCHES)?.unwrap_or(default.watchdog),
+        sharing: parameters.choose("sharing", &Toggle::NAMES)?.unwrap_or(default.sharing),
+        watchdog: parameters.choose("watchdog", &Toggle::NAMES)?.unwrap_or(default.watchdog),
     };
-    // A live cluster never leaves a GPU idle for the sake of a turn that rests on estimates.
+    // A live cluster never leaves a GPU idle for the sake of a turn that depends on estimates.
     let eager = ASrptOptions { eager_start: Toggle::On, ..ASrptOptions::default() };
     let order = parse_a_srpt_options(eager, parameters)?;
     let whole = parse_placer(parameters, Selection::default())?;
-    Ok(Box::new(Hybrid::new(options, &order, whole, knowledge)))
+    Ok(Box::new(Hybrid::new(options, &order, whole, context)))
 }

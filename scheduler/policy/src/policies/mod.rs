@@ -1,7 +1,7 @@
 //! Policies by the names that users write, with their parameters: `a-srpt:theta=1.5,delta=1`.
 //!
-//! What is no name, no parameter of the policy or no allowed value is refused with what would have been
-//! right. Nothing here plans.
+//! A new policy gets a name in [`POLICY_NAMES`] and a line in `parse_name`. An unknown name, an unknown
+//! parameter and a wrong value are refused with what would be right. Nothing here plans.
 
 mod hybrid;
 mod parameters;
@@ -48,8 +48,8 @@ pub const POLICY_NAMES: [&str; 22] = [
     "clwp-nlwp",
 ];
 
-/// A new policy of this name, with parameters if any follow a colon: `las:queues=2,quantum=60`. Where it
-/// looks at interference, it goes by the law.
+/// A new policy with this name and, after a colon, parameters: `las:queues=2,quantum=60`. Where it looks at
+/// interference, it uses the analytic model.
 ///
 /// # Errors
 /// What is wrong with the text, and what would be right.
@@ -57,23 +57,23 @@ pub fn parse_policy(text: &str) -> Result<Box<dyn Policy>, PolicyParseError> {
     parse_policy_with(text, &InterferenceContext::default())
 }
 
-/// The same; where it looks at interference, it goes by this.
+/// The same, with this knowledge of interference.
 ///
 /// # Errors
 /// As [`parse_policy`].
 pub fn parse_policy_with(
     text: &str,
-    knowledge: &InterferenceContext,
+    context: &InterferenceContext,
 ) -> Result<Box<dyn Policy>, PolicyParseError> {
     let (name, mut parameters) = Parameters::parse(text)?;
-    let policy = parse_name(name, knowledge, &mut parameters)?;
+    let policy = parse_name(name, context, &mut parameters)?;
     parameters.finish()?;
     Ok(policy)
 }
 
 fn parse_name(
     name: &str,
-    knowledge: &InterferenceContext,
+    context: &InterferenceContext,
     parameters: &mut Parameters<'_>,
 ) -> Result<Box<dyn Policy>, PolicyParseError> {
     use Discipline::{Backfill, Strict, WorkConserving};
@@ -96,7 +96,7 @@ fn parse_name(
             )))
         }
         "a-srpt" => parse_a_srpt(ASrptOptions::default(), Selection::default(), parameters),
-        "hybrid" => parse_hybrid(knowledge, parameters),
+        "hybrid" => parse_hybrid(context, parameters),
         "a-srpt-no-delay" => {
             let never = ASrptOptions { theta: f64::INFINITY, ..ASrptOptions::default() };
             parse_a_srpt(never, Selection::default(), parameters)
@@ -111,13 +111,13 @@ fn parse_name(
             let no_machine = ASrptOptions { virtual_machine: Toggle::Off, ..ASrptOptions::default() };
             parse_a_srpt(no_machine, Selection::default(), parameters)
         }
-        other => parse_sharing(other, knowledge, parameters)
+        other => parse_sharing(other, context, parameters)
             .unwrap_or_else(|| Err(PolicyParseError::name(other, &POLICY_NAMES))),
     }
 }
 
-/// First come, first served, on the first devices that are free: what `fifo` stands for, and the fallback of a head
-/// whose policy gives no plan.
+/// First come, first served, on the first devices that are free: what `fifo` stands for, and the fallback of
+/// a head whose policy gives no plan.
 #[must_use]
 pub fn first_come_first_served() -> Box<dyn Policy> {
     Box::new(QueuePolicy::new(Fifo, FirstFit, Discipline::Strict))

@@ -1,13 +1,13 @@
-//! The parameters of a policy as users write them: `key=value` after a colon, with commas between.
+//! The parameters of a policy as users write them: `key=value` pairs after a colon, separated by commas.
 //!
-//! A policy takes them out one by one; what it left is refused with what it would have taken. It knows no
-//! policy.
+//! A policy takes its parameters one by one; what is left over is refused with a list of what it takes. No
+//! policy is known here.
 
 use std::str::FromStr;
 
 use super::parse_error::PolicyParseError;
 
-/// The parameters of one policy, as far as it has not taken them.
+/// The parameters of one policy that it has not taken yet.
 #[derive(Debug)]
 pub(super) struct Parameters<'t> {
     policy: &'t str,
@@ -17,7 +17,7 @@ pub(super) struct Parameters<'t> {
 }
 
 impl<'t> Parameters<'t> {
-    /// Takes a text like `las:quantum=60,queues=3` apart, into the name and the rest.
+    /// Splits a text like `las:quantum=60,queues=3` into the name and the parameters.
     pub(super) fn parse(text: &'t str) -> Result<(&'t str, Parameters<'t>), PolicyParseError> {
         let (policy, rest) = text.split_once(':').unwrap_or((text, ""));
         let policy = policy.trim();
@@ -52,7 +52,7 @@ impl<'t> Parameters<'t> {
         read.map(Some).ok_or_else(|| self.refuse(format!("{key} is '{value}': use {allowed}")))
     }
 
-    /// The value of a parameter that is one of some words.
+    /// The value of a parameter that is one of several words.
     pub(super) fn choose<T: Clone>(
         &mut self,
         key: &'static str,
@@ -64,12 +64,12 @@ impl<'t> Parameters<'t> {
         chosen.map(Some).ok_or_else(|| self.refuse(format!("{key} is '{value}': use {}", words.join(" or "))))
     }
 
-    /// A value that is not allowed, with the sentence that says so.
+    /// The error for a value that is not allowed.
     pub(super) fn refuse(&self, why: String) -> PolicyParseError {
         PolicyParseError::Value { policy: self.policy.to_owned(), why }
     }
 
-    /// Refuses what the policy did not take.
+    /// Refuses parameters that the policy did not take.
     pub(super) fn finish(self) -> Result<(), PolicyParseError> {
         match self.left.first() {
             None => Ok(()),

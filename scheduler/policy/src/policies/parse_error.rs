@@ -1,39 +1,38 @@
-//! What is said to somebody who asked for a policy that there is not: what was wrong, and what would
-//! be right.
+//! The errors for a policy that cannot be made from a text: what is wrong, and what would be right.
 //!
-//! It never guesses: the nearest name is only named.
+//! The nearest name is suggested, never assumed.
 
-/// A text that means no policy.
+/// A text that stands for no policy.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum PolicyParseError {
     /// No policy has this name.
     #[error("there is no policy '{written}': {instead}")]
     Name {
-        /// As it was written.
+        /// As written.
         written: String,
         /// What to write.
         instead: String,
     },
-    /// What follows the colon is no parameter.
-    #[error("'{written}' is no parameter of the policy {policy}: write {policy}:key=value,key=value")]
+    /// The text after the colon is no parameter.
+    #[error("'{written}' is not a parameter of the policy {policy}: write {policy}:key=value,key=value")]
     Syntax {
         /// The policy.
         policy: String,
-        /// As it was written.
+        /// As written.
         written: String,
     },
     /// The policy has no such parameter.
-    #[error("the policy {policy} takes no '{key}': {instead}")]
+    #[error("the policy {policy} has no parameter '{key}': {instead}")]
     Key {
         /// The policy.
         policy: String,
-        /// As it was written.
+        /// As written.
         key: String,
         /// What to write.
         instead: String,
     },
     /// A parameter has a value that is not allowed.
-    #[error("the policy {policy} cannot be made: {why}")]
+    #[error("the policy {policy} has a wrong parameter: {why}")]
     Value {
         /// The policy.
         policy: String,
@@ -49,17 +48,17 @@ impl PolicyParseError {
 
     pub(super) fn key(policy: &str, key: &str, known: &[&str]) -> PolicyParseError {
         let instead = match known {
-            [] => "it takes no parameters".to_owned(),
+            [] => "it has none".to_owned(),
             known => instead(key, known),
         };
         PolicyParseError::Key { policy: policy.to_owned(), key: key.to_owned(), instead }
     }
 }
 
-/// So much alike, by Jaro and Winkler, that it may have been meant.
+/// The Jaro-Winkler similarity from which a name is suggested.
 const ALIKE: f64 = 0.75;
 
-/// The most similar ones, if any are, and all that there are.
+/// Suggests the most similar names, if there are any, and lists all.
 fn instead(written: &str, known: &[&str]) -> String {
     let mut alike: Vec<(f64, &str)> = known
         .iter()
@@ -71,6 +70,6 @@ fn instead(written: &str, known: &[&str]) -> String {
     let nearest: Vec<&str> = alike.into_iter().take(2).map(|(_, name)| name).collect();
     match nearest.is_empty() {
         true => format!("use one of {all}"),
-        false => format!("perhaps {} is meant; use one of {all}", nearest.join(" or ")),
+        false => format!("did you mean {}? Use one of {all}", nearest.join(" or ")),
     }
 }

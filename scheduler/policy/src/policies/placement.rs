@@ -8,9 +8,7 @@ use crate::a_srpt::ASrptOptions;
 use crate::mapping::{IterationModel, MapperOptions, NicShare, Selection, Toggle};
 use crate::{LinkDefaults, MappedPlacer};
 
-pub(super) const SWITCHES: [(&str, Toggle); 2] = [("on", Toggle::On), ("off", Toggle::Off)];
-
-/// The choice of place, which takes the same parameters in all policies that have it.
+/// The mapped placer, with the parameters that it has in all policies.
 pub(super) fn parse_placer(
     parameters: &mut Parameters<'_>,
     selection: Selection,
@@ -24,13 +22,13 @@ pub(super) fn parse_placer(
         iteration: micro_batches
             .map_or(default.iteration, |micro_batches| IterationModel::Synchronous { micro_batches }),
         nic_share: parameters.choose("nic-share", &nic_shares)?.unwrap_or(default.nic_share),
-        multi_start: parameters.choose("multi-start", &SWITCHES)?.unwrap_or(default.multi_start),
-        swaps: parameters.choose("swaps", &SWITCHES)?.unwrap_or(default.swaps),
+        multi_start: parameters.choose("multi-start", &Toggle::NAMES)?.unwrap_or(default.multi_start),
+        swaps: parameters.choose("swaps", &Toggle::NAMES)?.unwrap_or(default.swaps),
     };
     Ok(MappedPlacer::new(options, parse_links(parameters)?))
 }
 
-/// `default`, unless another one is asked for.
+/// The selection, `default` if none is given.
 fn parse_selection(
     parameters: &mut Parameters<'_>,
     default: Selection,
@@ -53,7 +51,7 @@ pub(super) fn parse_links(parameters: &mut Parameters<'_>) -> Result<LinkDefault
     })
 }
 
-/// The switches of A-SRPT; those that are not given are `options`.
+/// The options of A-SRPT, `options` where none is given.
 pub(super) fn parse_a_srpt_options(
     mut options: ASrptOptions,
     parameters: &mut Parameters<'_>,

@@ -1,10 +1,11 @@
-//! Policies that share GPUs, all first come, first served, and all alike but for whom they put beside whom.
+//! Policies that share GPUs: all first come, first served, and different only in which jobs they put
+//! together.
 //!
-//! A job without room lets others pass, as in the cluster managers that these policies were made for.
+//! A job that does not fit lets others pass, as in the cluster managers for which these policies were made.
 
 use super::parameters::Parameters;
 use super::parse_error::PolicyParseError;
-use super::placement::{SWITCHES, parse_links, parse_placer};
+use super::placement::{parse_links, parse_placer};
 use crate::clwp_nlwp::{
     ClwpNlwp, ClwpNlwpOptions, CostWeights, SimilarityMeasure, SlotNormalization, TrafficPattern,
 };
@@ -18,63 +19,63 @@ use crate::{Discipline, Fifo, Policy, QueuePolicy};
 /// Two jobs that keep a device busy for half of the time each fill it.
 const UTIL_THRESHOLD: f64 = 1.0;
 
-/// A policy of this name, if it is one of those that share.
+/// A policy that shares GPUs, if one has this name.
 pub(super) fn parse_sharing(
     name: &str,
-    knowledge: &InterferenceContext,
+    context: &InterferenceContext,
     parameters: &mut Parameters<'_>,
 ) -> Option<Result<Box<dyn Policy>, PolicyParseError>> {
     match name {
-        "first-fit-sharing" => Some(shared_policy(FirstFitSharing, knowledge, parameters)),
-        "least-loaded" => Some(shared_policy(LeastLoaded, knowledge, parameters)),
-        "horus" => Some(shared_policy(Horus, knowledge, parameters)),
-        "util-threshold" => Some(parse_util_threshold(knowledge, parameters)),
-        "isacpp" => Some(parse_isacpp(knowledge, parameters)),
-        "clwp-nlwp" => Some(parse_clwp_nlwp(knowledge, parameters)),
+        "first-fit-sharing" => Some(shared_policy(FirstFitSharing, context, parameters)),
+        "least-loaded" => Some(shared_policy(LeastLoaded, context, parameters)),
+        "horus" => Some(shared_policy(Horus, context, parameters)),
+        "util-threshold" => Some(parse_util_threshold(context, parameters)),
+        "isacpp" => Some(parse_isacpp(context, parameters)),
+        "clwp-nlwp" => Some(parse_clwp_nlwp(context, parameters)),
         _ => None,
     }
 }
 
 fn shared_policy(
     choice: impl DeviceChooser + 'static,
-    knowledge: &InterferenceContext,
+    context: &InterferenceContext,
     parameters: &mut Parameters<'_>,
 ) -> Result<Box<dyn Policy>, PolicyParseError> {
     let whole = parse_placer(parameters, mapping::Selection::default())?;
-    let place = SharedPlacer::new(choice, whole, knowledge);
+    let place = SharedPlacer::new(choice, whole, context);
     Ok(Box::new(QueuePolicy::new(Fifo, place, Discipline::WorkConserving)))
 }
 
 fn parse_util_threshold(
-    knowledge: &InterferenceContext,
+    context: &InterferenceContext,
     parameters: &mut Parameters<'_>,
 ) -> Result<Box<dyn Policy>, PolicyParseError> {
     let most = parameters.read("threshold", "a number from 0 to 10", |it: &f64| (0.0..=10.0).contains(it))?;
-    shared_policy(UtilThreshold { most: most.unwrap_or(UTIL_THRESHOLD) }, knowledge, parameters)
+    shared_policy(UtilThreshold { most: most.unwrap_or(UTIL_THRESHOLD) }, context, parameters)
 }
 
 fn parse_isacpp(
-    knowledge: &InterferenceContext,
+    context: &InterferenceContext,
     parameters: &mut Parameters<'_>,
 ) -> Result<Box<dyn Policy>, PolicyParseError> {
     let readings = [("mean", ContentionDegree::MeanMinusOne), ("sum", ContentionDegree::Sum)];
     let contention = parameters.choose("rcd", &readings)?.unwrap_or_default();
-    let selection = match parameters.choose("as-released", &SWITCHES)?.unwrap_or(Toggle::Off) {
+    let selection = match parameters.choose("as-released", &Toggle::NAMES)?.unwrap_or(Toggle::Off) {
         Toggle::On => GpuSelection::AsReleased,
         Toggle::Off => GpuSelection::LeastInterference,
     };
     let weight =
         parameters.read("speed-weight", "a number from 0 to 1000", |it: &f64| (0.0..=1e3).contains(it))?;
     let options = IsacppOptions { contention, selection, speed_weight: weight.unwrap_or_default() };
-    shared_policy(Isacpp::new(options, knowledge), knowledge, parameters)
+    shared_policy(Isacpp::new(options, context), context, parameters)
 }
 
 fn parse_clwp_nlwp(
-    knowledge: &InterferenceContext,
+    context: &InterferenceContext,
     parameters: &mut Parameters<'_>,
 ) -> Result<Box<dyn Policy>, PolicyParseError> {
     let default = ClwpNlwpOptions::default();
-    let likenesses = [("cosine", SimilarityMeasure::Cosine), ("load", SimilarityMeasure::Load)];
+    let measures = [("cosine", SimilarityMeasure::Cosine), ("load", SimilarityMeasure::Load)];
     let slots = [("busy", SlotNormalization::Busy), ("all", SlotNormalization::All)];
     let traffics = [("ring", TrafficPattern::Ring), ("parameter-server", TrafficPattern::ParameterServer)];
     let mut weight = |key, default| {
@@ -88,12 +89,12 @@ fn parse_clwp_nlwp(
         communication: weight("communication", default.costs.communication)?,
     };
     let options = ClwpNlwpOptions {
-        likeness: parameters.choose("similarity", &likenesses)?.unwrap_or(default.likeness),
+        similarity: parameters.choose("similarity", &measures)?.unwrap_or(default.similarity),
         slots: parameters.choose("slots", &slots)?.unwrap_or(default.slots),
         traffic: parameters.choose("traffic", &traffics)?.unwrap_or(default.traffic),
         mu,
         costs,
     };
-    let place = ClwpNlwp::new(options, parse_links(parameters)?, knowledge);
+    let place = ClwpNlwp::new(options, parse_links(parameters)?, context);
     Ok(Box::new(QueuePolicy::new(Fifo, place, Discipline::WorkConserving)))
 }

@@ -1,6 +1,7 @@
-//! A pipeline's plan in the making: what is free by now, who starts, and for whom room is reserved.
+//! A plan of a [`super::QueuePolicy`] while it is made: what is still free, which jobs start, and for which
+//! job resources are reserved.
 //!
-//! It is made for one plan and then forgotten; nothing in it changes the pipeline's books.
+//! It serves one plan; nothing in it changes the policy's state.
 
 use std::collections::BTreeSet;
 
@@ -12,27 +13,27 @@ use super::reservation::{Reservation, StartingJob};
 use super::unplaceable::UnplaceableDemands;
 use crate::{FreeNodes, PendingJob, Placer, Plan, Profile, Proposal, View};
 
-/// A plan in the making.
+/// A plan while it is made.
 pub(crate) struct Draft<'v> {
     view: &'v View,
     discipline: Discipline,
     free: FreeNodes<'v>,
     plan: Plan,
     starting: Vec<StartingJob<'v>>,
-    without_room: UnplaceableDemands,
-    /// Made for the first job without room.
+    unplaceable: UnplaceableDemands,
+    /// Made for the first job that does not fit.
     reservation: Option<Reservation<'v>>,
-    /// Demands of jobs that were refused because they would still run when the reservation begins.
+    /// Demands of jobs that would still run when the reservation begins.
     refused: BTreeSet<Demand>,
 }
 
-/// Whose turn it may be after a job.
+/// Which jobs are considered after this one.
 pub(crate) enum WalkControl {
-    /// That of those behind it.
+    /// All jobs behind it.
     Others,
-    /// That of those behind it in other classes.
+    /// The jobs behind it in other classes.
     OtherClasses,
-    /// Nobody's.
+    /// None.
     Nobody,
 }
 
@@ -44,7 +45,7 @@ impl<'v> Draft<'v> {
             free: FreeNodes::new(&view.nodes),
             plan: Plan::default(),
             starting: Vec::new(),
-            without_room: UnplaceableDemands::default(),
+            unplaceable: UnplaceableDemands::default(),
             reservation: None,
             refused: BTreeSet::new(),
         }
@@ -54,13 +55,13 @@ impl<'v> Draft<'v> {
         self.plan
     }
 
-    /// Looks for room for the job whose turn it is; says what that means for those behind it. `ends` are
-    /// those of the running jobs.
-    pub(crate) fn consider(
+    /// Tries to start the job whose turn it is; says which jobs are considered next. `ends` are the expected
+    /// ends of the running jobs.
+    pub(crate) fn try_job(
         &mut self,
         job: JobId,
         profile: &Profile,
-        place: &mut impl Placer,
+        placer: &mut impl Placer,
         ends: &mut ExpectedEnds,
     ) -> WalkControl {
         let job = &self.view.pending[&job];
@@ -69,12 +70,12 @@ impl<'v> Draft<'v> {
             let all_alike = self.refuses(&job.demand, shortest_alike);
             return if all_alike { WalkControl::OtherClasses } else { WalkControl::Others };
         }
-        if !self.without_room.covers(&job.demand)
-            && let Some(next) = self.try_place(job, profile, place)
+        if !self.unplaceable.covers(&job.demand)
+            && let Some(next) = self.try_place(job, profile, placer)
         {
             return next;
         }
-        self.without_room.insert(job.demand);
+        self.unplaceable.insert(job.demand);
         match self.discipline {
             Discipline::Strict if self.free.could_hold_when_empty(&job.demand) => WalkControl::Nobody,
             Discipline::Strict | Discipline::WorkConserving => WalkControl::OtherClasses,
@@ -85,14 +86,14 @@ impl<'v> Draft<'v> {
         }
     }
 
-    /// Whose turn it may be if the job found room; nothing if it found none.
+    /// Which jobs are considered next if the job fits; `None` if it does not.
     fn try_place(
         &mut self,
         job: &'v PendingJob,
         profile: &Profile,
-        place: &mut impl Placer,
+        placer: &mut impl Placer,
     ) -> Option<WalkControl> {
-        match place.place(job, profile, &self.free) {
+        match placer.place(job, profile, &self.free) {
             Ok(proposal) => self.start(job, profile, proposal),
             Err(shortage) if shortage.is_its_own() => {}
             Err(_) => return None,
@@ -100,7 +101,8 @@ impl<'v> Draft<'v> {
         Some(WalkControl::Others)
     }
 
-    /// Reserves room for a job that has none, if it is the first; says when there will be some.
+    /// Reserves resources for a job that does not fit, if it is the first one; returns when they become
+    /// free.
     pub(crate) fn reserve(&mut self, job: &PendingJob, ends: &mut ExpectedEnds) -> Option<Time> {
         if self.reservation.is_none() && self.free.could_hold_when_empty(&job.demand) {
             let ends = ends.after(self.view.now);
@@ -109,7 +111,7 @@ impl<'v> Draft<'v> {
         self.reservation.as_ref().map(|reservation| reservation.at)
     }
 
-    /// Whether a job of this runtime would be in the way of the reservation, as another with its demand was.
+    /// Whether a job with this runtime conflicts with the reservation, as another job with its demand did.
     fn refuses(&self, demand: &Demand, runtime: Span) -> bool {
         let lasts = |it: &Reservation<'_>| self.view.now + runtime > it.at;
         self.reservation.as_ref().is_some_and(lasts) && self.refused.contains(demand)
@@ -132,7 +134,7 @@ impl<'v> Draft<'v> {
     }
 }
 
-/// The power of two, in microseconds, that is next below a runtime.
+/// The logarithm of a runtime in microseconds to base 2, rounded down.
 pub(crate) const fn log2_micros(runtime: Span) -> u32 {
     match runtime.as_micros().checked_ilog2() {
         Some(log2_micros) => log2_micros,

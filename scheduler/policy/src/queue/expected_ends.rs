@@ -1,7 +1,8 @@
 //! When running jobs are expected to end.
 //!
-//! By their own progress where they report any, else by what was expected of them. Who should have ended
-//! already goes on for a tenth of the time that it took so far, again and again. No plan may rest on more.
+//! By their own progress where they report any, else by their estimate. A job that should have ended already
+//! is expected to take another tenth of the time that it took so far, again and again. Plans must not depend
+//! on these times being right.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -9,15 +10,15 @@ use cohabit_types::{JobId, Span, Time};
 
 use crate::{RunPhase, RunningJob};
 
-/// Nobody who is overdue is expected sooner.
+/// The least time that an overdue job is expected to take.
 const MIN_OVERRUN: Span = Span::from_secs(1);
 
-/// When a job ends that is expected to run for so long where it is; always after `now`.
+/// When a job with this expected runtime ends; always after `now`.
 pub(crate) fn estimate_end(job: &RunningJob, runtime: Span, now: Time) -> Time {
     ExpectedEnd::of(job, runtime, now).extend_if_overdue(now).at
 }
 
-/// What is expected of one job.
+/// The expected end of one job.
 #[derive(Debug, Clone, Copy)]
 struct ExpectedEnd {
     at: Time,
@@ -50,7 +51,7 @@ pub(crate) struct ExpectedEnds {
 }
 
 impl ExpectedEnds {
-    /// Takes note of a running job, or of news about it.
+    /// Adds a running job, or updates it.
     pub(crate) fn insert(&mut self, job: &RunningJob, runtime: Span, now: Time) {
         self.put(job.id, ExpectedEnd::of(job, runtime, now).extend_if_overdue(now));
     }
@@ -61,7 +62,7 @@ impl ExpectedEnds {
         }
     }
 
-    /// All jobs with their ends, the first one first, none before now.
+    /// All jobs with their ends after `now`, the earliest first.
     pub(crate) fn after(&mut self, now: Time) -> impl Iterator<Item = (Time, JobId)> {
         while let Some((_, job)) = self.order.first().copied().filter(|(at, _)| *at <= now) {
             let due = self.due[&job];

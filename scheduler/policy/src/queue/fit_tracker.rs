@@ -1,18 +1,18 @@
-//! Nodes that fill and empty, and at each moment whether a certain demand fits them.
+//! Nodes that fill and empty, and whether a given demand fits them at each moment.
 //!
-//! A change of one node costs a look at that node alone, so releases can be tried one after the other. It
-//! never says where exactly the demand would go.
+//! After a change only the changed node is looked at, so releases can be tried one by one. Where the demand
+//! would go is not decided here.
 
 use cohabit_types::{Demand, Placement, Spread};
 
 use crate::{FreeNodes, NodeView};
 
-/// Nodes, watched for the sake of one demand.
+/// Nodes, watched for one demand.
 #[derive(Debug, Clone)]
 pub(crate) struct FitTracker<'v> {
     free: FreeNodes<'v>,
     demand: Demand,
-    /// What each node could contribute: devices where they may lie anywhere, else itself or nothing.
+    /// What each node could contribute: its devices where they may be on any nodes, else 1 or 0.
     contributions: Vec<u32>,
     total: u64,
 }

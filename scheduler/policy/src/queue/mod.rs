@@ -1,9 +1,9 @@
 //! Pending jobs in order, and the policies that are an order, a placer and a discipline.
 //!
-//! Start with `queue_policy.rs`. `pending_queue.rs` keeps jobs in order and in classes, `draft.rs` makes one plan,
-//! `discipline.rs` says what happens behind a job that does not fit. `reservation.rs`, `expected_ends.rs`,
-//! `fit_tracker.rs` and `unplaceable.rs` are the parts of EASY backfill, which A-SRPT uses too.
-//! `pending_reasons.rs` explains why jobs wait.
+//! Start with `queue_policy.rs`. `pending_queue.rs` keeps jobs in order and in classes, `draft.rs` makes one
+//! plan, `discipline.rs` says what happens behind a job that does not fit. `reservation.rs`,
+//! `expected_ends.rs`, `fit_tracker.rs` and `unplaceable.rs` are the parts of EASY backfill, which A-SRPT
+//! uses too. `pending_reasons.rs` explains why jobs wait.
 
 mod discipline;
 mod draft;

@@ -1,8 +1,8 @@
-//! Pending jobs in an order of precedence, gathered into classes that need the same.
+//! Pending jobs in order, grouped into classes that need the same.
 //!
-//! Where one job finds no room, no other job of its class can find any either, so a walk through the queue
-//! closes the class and never looks at the rest of it: its cost grows with the classes and with what starts,
-//! not with the jobs that wait.
+//! Where one job does not fit, no other job of its class does, so a walk through the queue closes the class
+//! and skips the rest of it: its cost grows with the classes and with the jobs that start, not with the jobs
+//! that wait.
 
 use std::collections::{BTreeMap, BTreeSet, btree_set};
 use std::iter::Peekable;
@@ -14,15 +14,16 @@ use cohabit_types::{JobId, Time};
 
 use crate::ClassKey;
 
-/// Jobs with the same needs, numbered in the order in which they were first seen. A class that has run empty
-/// gets a new number when it comes back.
+/// A class of jobs, numbered in the order in which classes appear. A class that was empty gets a new number
+/// when it comes back.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct ClassId(u64);
 
-/// The order of most policies: larger priorities first, then the smaller measure, then the earlier submission.
+/// The order of most policies: larger priorities first, then the smaller measure, then the earlier
+/// submission.
 pub(crate) type PriorityKey = (Reverse<i32>, u128, Time);
 
-/// The queue; the smaller a key, the earlier its job.
+/// The queue; the smaller its key, the earlier a job.
 #[derive(Debug, Clone)]
 pub(crate) struct PendingQueue<K> {
     class_of: BTreeMap<ClassKey, ClassId>,
@@ -34,19 +35,19 @@ pub(crate) struct PendingQueue<K> {
     next: u64,
 }
 
-/// The jobs of one class; never empty.
+/// The jobs of one class; never empty between two calls.
 #[derive(Debug, Clone)]
 struct Class<K> {
     class_key: ClassKey,
     jobs: BTreeSet<(K, JobId)>,
 }
 
-/// The turn of one job.
+/// A job in the queue.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct QueueEntry<K> {
-    /// Whose.
+    /// The job.
     pub(crate) job: JobId,
-    /// By which key.
+    /// Its key.
     pub(crate) key: K,
     /// Its class.
     pub(crate) class: ClassId,
@@ -65,7 +66,7 @@ impl<K> Default for PendingQueue<K> {
 }
 
 impl<K: Ord + Copy> PendingQueue<K> {
-    /// Inserts a job into its class; a job that is there already moves.
+    /// Inserts a job into its class; a job that is in the queue already moves.
     pub(crate) fn insert_with_class(&mut self, job: JobId, class_key: ClassKey, key: K) {
         self.remove(job);
         let class = match self.class_of.get(&class_key) {
@@ -91,7 +92,7 @@ impl<K: Ord + Copy> PendingQueue<K> {
         Some(key)
     }
 
-    /// Changes the jobs of a class, and keeps the front jobs and the classes in step.
+    /// Changes the jobs of a class, and keeps the front jobs and the list of classes in step.
     fn change(&mut self, id: ClassId, change: impl FnOnce(&mut BTreeSet<(K, JobId)>) -> bool) {
         let Some(class) = self.classes.get_mut(&id) else { return };
         let before = class.jobs.first().copied();
@@ -126,7 +127,7 @@ impl<K: Ord + Copy> PendingQueue<K> {
         self.entries.len()
     }
 
-    /// Whether none does.
+    /// Whether no job waits.
     #[cfg(test)]
     pub(crate) fn is_empty(&self) -> bool {
         self.entries.is_empty()
@@ -138,7 +139,7 @@ impl<K: Ord + Copy> PendingQueue<K> {
         self.fronts.iter().map(|(key, job, class)| QueueEntry { job: *job, key: *key, class: *class })
     }
 
-    /// All jobs in their order, for a walk that may close classes.
+    /// All jobs in order, for a walk that may close classes.
     #[must_use]
     pub(crate) fn walk(&self) -> Walk<'_, K> {
         Walk { queue: self, fronts: self.fronts.iter().peekable(), further: BTreeSet::new(), last: None }
@@ -149,16 +150,16 @@ impl<K: Ord + Copy> PendingQueue<K> {
 #[derive(Debug, Clone)]
 pub(crate) struct Walk<'q, K> {
     queue: &'q PendingQueue<K>,
-    /// The first jobs of the classes whose turn has not come yet.
+    /// The first jobs of the classes that the walk has not reached.
     fronts: Peekable<btree_set::Iter<'q, (K, JobId, ClassId)>>,
-    /// The next job of each class whose turn has come, and that is open.
+    /// The next job of each open class that the walk has reached.
     further: BTreeSet<(K, JobId, ClassId)>,
-    /// The job whose turn it was; its class may still be closed.
+    /// The current job; its class may still be closed.
     last: Option<QueueEntry<K>>,
 }
 
 impl<K: Ord + Copy> Walk<'_, K> {
-    /// No more jobs of the class whose turn it was.
+    /// Skips all further jobs of the current job's class.
     pub(crate) const fn close(&mut self) {
         self.last = None;
     }

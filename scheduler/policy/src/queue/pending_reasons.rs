@@ -1,6 +1,6 @@
-//! What jobs that wait for room have to expect, in words.
+//! Why each job of a queue waits, in words.
 //!
-//! It tries every class once, as a plan would; it never takes anything.
+//! Every class is tried once, as a plan would; nothing is taken.
 
 use std::collections::BTreeMap;
 
@@ -9,11 +9,11 @@ use cohabit_types::{JobId, ReasonCode};
 use super::pending_queue::{ClassId, PendingQueue, PriorityKey};
 use crate::{FreeNodes, PendingReason, Placer, Profile, Shortage, View};
 
-/// The reasons of all jobs of a queue, in its order, on what is free now.
+/// The reasons of all jobs of a queue, in order, by what is free now.
 pub(crate) fn list_pending_reasons<'p>(
     queue: &PendingQueue<PriorityKey>,
     profile: impl Fn(JobId) -> Option<&'p Profile>,
-    place: &mut impl Placer,
+    placer: &mut impl Placer,
     view: &View,
 ) -> Vec<PendingReason> {
     let free = FreeNodes::new(&view.nodes);
@@ -23,24 +23,25 @@ pub(crate) fn list_pending_reasons<'p>(
         let (Some(job), Some(profile)) = (view.pending.get(&turn.job), profile(turn.job)) else {
             continue;
         };
-        let shortage = shortages.entry(turn.class).or_insert_with(|| place.place(job, profile, &free).err());
+        let shortage = shortages.entry(turn.class).or_insert_with(|| placer.place(job, profile, &free).err());
         let reason = explain_wait(turn.job, shortage.as_ref(), ahead);
         reasons.push(PendingReason { runtime: profile.expected_at(1.0), ..reason });
     }
     reasons
 }
 
-/// What a job waits for that has so many before it.
+/// Why a job waits that has `ahead` jobs before it.
 pub(crate) fn explain_wait(job: JobId, shortage: Option<&Shortage>, ahead: usize) -> PendingReason {
-    let place_in_line = match ahead {
-        0 => "it is next in line".to_owned(),
-        1 => "1 job is ahead of it in the queue".to_owned(),
-        _ => format!("{ahead} jobs are ahead of it in the queue"),
+    let position = match ahead {
+        0 => "first in the queue".to_owned(),
+        1 => "1 job is ahead in the queue".to_owned(),
+        _ => format!("{ahead} jobs are ahead in the queue"),
     };
     let (code, why) = match shortage {
-        None => (ReasonCode::WaitingForTurn, place_in_line),
+        None => (ReasonCode::WaitingForTurn, position),
         Some(Shortage::Nodes) => (ReasonCode::WaitingForNodes, Shortage::Nodes.to_string()),
-        Some(shortage) => (shortage.code(), format!("{shortage}; {place_in_line}")),
+        Some(shortage) if ahead == 0 => (shortage.code(), format!("{shortage}. First in the queue")),
+        Some(shortage) => (shortage.code(), format!("{shortage}. {position}")),
     };
     PendingReason { job, code, why, not_before: None, runtime: None }
 }

@@ -1,7 +1,8 @@
-//! Most policies change only the order of jobs, or only the choice of their place: a pipeline joins the two,
-//! and a discipline says what becomes of those behind a job that has no room.
+//! A policy made of three parts: an order of jobs, a placer, and a discipline that says what happens behind
+//! a job that does not fit.
 //!
-//! It never stops a job that runs.
+//! Most policies differ in one of these parts only. A running job is never stopped. Start with
+//! [`QueuePolicy::plan`](crate::Policy::plan), which walks the queue and lets a draft try each job.
 
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
@@ -20,9 +21,9 @@ use crate::{
     Shortage, View, ViewChange,
 };
 
-/// An order of precedence.
+/// An order of jobs.
 pub(crate) trait JobOrder: Send {
-    /// What jobs are compared by, within one priority: the smaller, the earlier. Equal ones go by the time of
+    /// What jobs of one priority are compared by: the smaller, the earlier. Equal jobs go by the time of
     /// submission.
     fn measure(&self, job: &PendingJob, profile: &Profile) -> u128;
 }
@@ -37,24 +38,24 @@ impl JobOrder for Fifo {
     }
 }
 
-/// A policy made of an order, a choice of place and a discipline.
+/// A policy made of an order, a placer and a discipline.
 #[derive(Debug, Clone)]
 pub(crate) struct QueuePolicy<R, P> {
-    rank: R,
-    place: P,
+    order: R,
+    placer: P,
     discipline: Discipline,
     queue: PendingQueue<PriorityKey>,
     profiles: BTreeMap<JobId, Profile>,
-    /// Kept for backfill alone.
+    /// Used by backfill alone.
     ends: ExpectedEnds,
 }
 
 impl<R: JobOrder, P: Placer> QueuePolicy<R, P> {
-    /// Joins them.
-    pub(crate) fn new(rank: R, place: P, discipline: Discipline) -> QueuePolicy<R, P> {
+    /// A policy of these parts.
+    pub(crate) fn new(order: R, placer: P, discipline: Discipline) -> QueuePolicy<R, P> {
         QueuePolicy {
-            rank,
-            place,
+            order,
+            placer,
             discipline,
             queue: PendingQueue::default(),
             profiles: BTreeMap::new(),
@@ -63,13 +64,13 @@ impl<R: JobOrder, P: Placer> QueuePolicy<R, P> {
     }
 
     fn enqueue(&mut self, job: &PendingJob) {
-        let profile = self.place.profile(&job.demand, &job.traits);
-        let key = (Reverse(job.priority), self.rank.measure(job, &profile), job.submitted_at);
+        let profile = self.placer.profile(&job.demand, &job.traits);
+        let key = (Reverse(job.priority), self.order.measure(job, &profile), job.submitted_at);
         self.queue.insert_with_class(job.id, self.class_key(&job.demand, &profile), key);
         self.profiles.insert(job.id, profile);
     }
 
-    /// Backfill tells the long from the short, and looks at no more of the long than it must.
+    /// Backfill separates jobs by runtime, so that it skips as many long jobs as possible at once.
     fn class_key(&self, demand: &Demand, profile: &Profile) -> ClassKey {
         match self.discipline {
             Discipline::Strict | Discipline::WorkConserving => ClassKey::Resources(*demand),
@@ -85,8 +86,8 @@ impl<R: JobOrder, P: Placer> QueuePolicy<R, P> {
 
     fn expect_end(&mut self, job: &RunningJob, now: Time) {
         if self.discipline == Discipline::Backfill {
-            let profile = self.place.profile(&job.demand, &job.traits);
-            let slowdown = self.place.slowdown(&profile, &job.placement);
+            let profile = self.placer.profile(&job.demand, &job.traits);
+            let slowdown = self.placer.slowdown(&profile, &job.placement);
             self.ends.insert(job, profile.runtime_at(slowdown), now);
         }
     }
@@ -94,8 +95,8 @@ impl<R: JobOrder, P: Placer> QueuePolicy<R, P> {
 
 impl<R: JobOrder, P: Placer> Policy for QueuePolicy<R, P> {
     fn learn(&mut self, view: &View, changes: &[ViewChange]) {
-        self.place.learn(view, changes);
-        if self.place.prepare(view) == ClusterChange::Changed {
+        self.placer.learn(view, changes);
+        if self.placer.prepare(view) == ClusterChange::Changed {
             view.pending.values().for_each(|job| self.enqueue(job));
         }
         for change in changes {
@@ -117,9 +118,9 @@ impl<R: JobOrder, P: Placer> Policy for QueuePolicy<R, P> {
     fn plan(&mut self, view: &View) -> Plan {
         let mut draft = Draft::new(view, self.discipline);
         let mut walk = self.queue.walk();
-        while let Some(turn) = walk.next() {
-            let profile = &self.profiles[&turn.job];
-            match draft.consider(turn.job, profile, &mut self.place, &mut self.ends) {
+        while let Some(entry) = walk.next() {
+            let profile = &self.profiles[&entry.job];
+            match draft.try_job(entry.job, profile, &mut self.placer, &mut self.ends) {
                 WalkControl::Others => {}
                 WalkControl::OtherClasses => walk.close(),
                 WalkControl::Nobody => break,
@@ -129,40 +130,41 @@ impl<R: JobOrder, P: Placer> Policy for QueuePolicy<R, P> {
     }
 
     fn explain_pending(&mut self, view: &View) -> Vec<PendingReason> {
-        let mut prospects =
-            list_pending_reasons(&self.queue, |job| self.profiles.get(&job), &mut self.place, view);
+        let mut reasons =
+            list_pending_reasons(&self.queue, |job| self.profiles.get(&job), &mut self.placer, view);
         if self.discipline == Discipline::Backfill {
-            self.explain_reservation(view, &mut prospects);
+            self.explain_reservation(view, &mut reasons);
         }
-        prospects
+        reasons
     }
 
-    fn consider(&mut self, view: &View, job: &PendingJob) -> Result<Proposal, Shortage> {
-        dry_run(&mut self.place, view, job)
+    fn dry_run(&mut self, view: &View, job: &PendingJob) -> Result<Proposal, Shortage> {
+        dry_run(&mut self.placer, view, job)
     }
 
-    fn set_interference(&mut self, knowledge: &InterferenceContext) {
-        self.place.set_interference(knowledge);
+    fn set_interference(&mut self, context: &InterferenceContext) {
+        self.placer.set_interference(context);
     }
 }
 
 impl<R: JobOrder, P: Placer> QueuePolicy<R, P> {
-    /// Says so to the job that has a reservation, and to those that it keeps waiting.
-    fn explain_reservation(&mut self, view: &View, prospects: &mut [PendingReason]) {
+    /// Adds the reservation to the reason of the job that has it and of the jobs that it holds back.
+    fn explain_reservation(&mut self, view: &View, reasons: &mut [PendingReason]) {
         let mut draft = Draft::new(view, self.discipline);
         let mut holder = None;
-        for prospect in prospects {
+        for reason in reasons {
             if let Some(holder) = holder {
-                if prospect.code == ReasonCode::WaitingForTurn {
-                    let in_the_way = format!("it would still run when the room for job {holder} is due");
-                    prospect.why = format!("{}; {in_the_way}", prospect.why);
+                if reason.code == ReasonCode::WaitingForTurn {
+                    let conflict = format!("Would still run when the reservation of job {holder} begins");
+                    reason.why = format!("{}. {conflict}", reason.why);
                 }
                 continue;
             }
-            if let Some(at) = draft.reserve(&view.pending[&prospect.job], &mut self.ends) {
+            if let Some(at) = draft.reserve(&view.pending[&reason.job], &mut self.ends) {
                 let wait = at.since(view.now);
-                prospect.why = format!("{}; room is reserved for it in {wait} at the latest", prospect.why);
-                holder = Some(prospect.job);
+                reason.why =
+                    format!("{}. Starts in {wait} at the latest: GPUs are reserved for it", reason.why);
+                holder = Some(reason.job);
             }
         }
     }

@@ -1,17 +1,17 @@
-//! The promise that EASY backfill makes to the first job without room: when it will start at the latest, if
-//! everybody ends when expected, and who may pass it without breaking that promise.
+//! The reservation of EASY backfill: when the first job that does not fit starts at the latest, if all jobs
+//! end when expected, and which jobs may start before it without delaying it.
 //!
-//! After D. Lifka, "The ANL/IBM SP scheduling system", 1995. Only the first job gets a promise.
+//! After D. Lifka, "The ANL/IBM SP scheduling system", 1995. Only one job gets a reservation.
 
 use cohabit_types::{Demand, JobId, Placement, Time};
 
 use super::fit_tracker::FitTracker;
 use crate::{FreeNodes, View};
 
-/// Room for one job at a time to come.
+/// Resources for one job at a future time.
 #[derive(Debug, Clone)]
 pub(crate) struct Reservation<'v> {
-    /// When the job finds room: the shadow time.
+    /// When the job fits: the shadow time.
     pub(crate) at: Time,
     /// What is free then, before the job takes its part.
     then: FitTracker<'v>,
@@ -26,8 +26,8 @@ pub(crate) struct StartingJob<'j> {
 }
 
 impl<'v> Reservation<'v> {
-    /// The earliest room for a demand that has none now. `ends` are those of the running jobs of the view, in
-    /// order; `None` if not even their last one makes room.
+    /// The earliest time at which a demand fits that does not fit now. `ends` are the expected ends of the
+    /// view's running jobs, in order; `None` if the demand does not fit even after the last one.
     pub(crate) fn new(
         demand: &Demand,
         free: &FreeNodes<'v>,
@@ -45,7 +45,7 @@ impl<'v> Reservation<'v> {
             let next_start = starting.peek().map(|job| job.ends_at);
             let next_end = ends.peek().map(|(at, _)| *at);
             let next = next_start.into_iter().chain(next_end).min();
-            // All that comes free at one moment counts, also what the job itself does not need.
+            // Everything that is released at one moment counts, also what the job does not need.
             if then.fits() && next.is_none_or(|next| next > at) {
                 return Some(Reservation { at, then });
             }
@@ -58,7 +58,7 @@ impl<'v> Reservation<'v> {
         }
     }
 
-    /// Whether a job may start there now that ends then; if so, it is counted with.
+    /// Whether a job may start now with this placement and this end; if so, it is counted from now on.
     pub(crate) fn admits(&mut self, demand: &Demand, placement: &Placement, ends_at: Time) -> bool {
         if ends_at <= self.at {
             return true;

@@ -1,11 +1,11 @@
-//! Demands that found no room in the plan being made. Who demands at least as much finds none either, so that
-//! only the smallest of them cost a look at the nodes.
+//! Demands that did not fit the plan being made. A demand for at least as much does not fit either, so only
+//! the smallest demands cost a search.
 //!
-//! It holds only as long as nothing is given back.
+//! This holds only as long as nothing is released.
 
 use cohabit_types::{Bytes, Demand};
 
-/// What found no room so far.
+/// The demands that did not fit so far.
 #[derive(Debug, Default, Clone)]
 pub(crate) struct UnplaceableDemands(Vec<Demand>);
 
@@ -14,7 +14,7 @@ impl UnplaceableDemands {
         self.0.push(demand);
     }
 
-    /// Whether the demand cannot find room, because less found none.
+    /// Whether the demand cannot fit because a smaller one did not.
     pub(crate) fn covers(&self, demand: &Demand) -> bool {
         self.0.iter().any(|smaller| is_at_least(demand, smaller))
     }
@@ -32,7 +32,7 @@ fn is_at_least(one: &Demand, other: &Demand) -> bool {
         && one.memory >= other.memory
 }
 
-/// Who does not say what it needs is turned away for other reasons than who does.
+/// A demand that does not state its memory is refused for other reasons than one that does.
 fn needs_as_much(one: Option<Bytes>, other: Option<Bytes>) -> bool {
     one.is_some() == other.is_some() && one >= other
 }

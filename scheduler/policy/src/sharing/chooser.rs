@@ -31,9 +31,11 @@ pub(crate) trait DeviceChooser: Send {
 pub(crate) struct DeviceChoice {
     /// Its index in the list of free devices.
     pub(crate) device: usize,
-    /// The expected slowdown of the newcomer there, as a factor of at least 1; `None` where nothing predicted it.
+    /// The expected slowdown of the newcomer there, as a factor of at least 1; `None` where nothing
+    /// predicted it.
     pub(crate) slowdown: Option<f64>,
-    /// How much later the newcomer and its neighbors are done, in sum, than if it had a device of its own at once.
+    /// How much later the newcomer and its neighbors are done, in sum, than if it had a device of its own at
+    /// once.
     pub(crate) delay: Span,
     /// For the job's history; may be empty.
     pub(crate) why: String,

@@ -1,4 +1,4 @@
-//! The first device with room, whoever is on it: what sharing without any thought of interference gives.
+//! The first device that a job fits, whatever runs on it: sharing that ignores interference.
 
 use super::{DeviceChoice, DeviceChooser, FreeDevice, Jobs};
 use crate::{PendingJob, Shortage};

@@ -1,37 +1,39 @@
-//! The devices on which one job has room.
+//! The devices that one job fits.
 
 use cohabit_types::{Demand, Placement};
 
 use crate::{DeviceView, FreeNodes, NodeView};
 
-/// A device with room.
+/// A device that the job fits.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct FreeDevice<'f> {
     pub(crate) node: &'f NodeView,
-    pub(crate) device: &'f DeviceView,
+    pub(crate) view: &'f DeviceView,
 }
 
 impl<'f> FreeDevice<'f> {
-    /// All there are, in the order of nodes and of their devices.
+    /// All of them, in the order of nodes and of their devices.
     pub(crate) fn all(demand: &Demand, free: &'f FreeNodes<'_>) -> Vec<FreeDevice<'f>> {
         let roomy = free.nodes().filter(|node| node.has_host_room(demand));
-        roomy.flat_map(|node| node.roomy(demand).map(move |device| FreeDevice { node, device })).collect()
+        roomy
+            .flat_map(|node| node.roomy(demand).map(move |device| FreeDevice { node, view: device }))
+            .collect()
     }
 
     pub(crate) fn placement(&self, demand: &Demand) -> Placement {
-        Placement { parts: vec![self.node.part(demand, vec![self.device.id.clone()])] }
+        Placement { parts: vec![self.node.part(demand, vec![self.view.id.clone()])] }
     }
 }
 
-/// The position of the seat with the least load; of equals, that with more free memory, then the first.
+/// The index of the device with the least load; among equals, the one with more free memory, then the first.
 ///
 /// # Panics
-/// If there are no seats.
-pub(crate) fn least_loaded(seats: &[FreeDevice<'_>], load: impl FnMut(&FreeDevice<'_>) -> f64) -> usize {
-    let loads: Vec<f64> = seats.iter().map(load).collect();
+/// If the list is empty.
+pub(crate) fn least_loaded(devices: &[FreeDevice<'_>], load: impl FnMut(&FreeDevice<'_>) -> f64) -> usize {
+    let loads: Vec<f64> = devices.iter().map(load).collect();
     let before = |one: &usize, other: &usize| {
-        let more_memory = seats[*other].device.memory_free.cmp(&seats[*one].device.memory_free);
+        let more_memory = devices[*other].view.memory_free.cmp(&devices[*one].view.memory_free);
         loads[*one].total_cmp(&loads[*other]).then(more_memory)
     };
-    (0..seats.len()).min_by(before).expect("a choice is made among seats")
+    (0..devices.len()).min_by(before).expect("there is at least one device")
 }

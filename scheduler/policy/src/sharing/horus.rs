@@ -1,13 +1,14 @@
-//! The device on which the neighbours' and the newcomer's utilisations together are least.
+//! The device on which the utilizations of the newcomer and its neighbors sum up to the least.
 //!
 //! After G. Yeung et al., "Horus: interference-aware and prediction-based scheduling in deep learning
-//! systems", 2022, which predicts utilisation and has no model of slowdowns. Here what a job uses alone comes
-//! from measurements; one that nobody measured counts by the part that it asks for.
+//! systems", 2022, which predicts utilization and has no model of slowdowns. Here a job's utilization alone
+//! on a GPU comes from measurements; where nobody measured it, the share that the job asks for stands for
+//! it.
 
 use super::{DeviceChoice, DeviceChooser, FreeDevice, Jobs, least_loaded};
 use crate::{PendingJob, Shortage};
 
-/// Balances predicted utilisation.
+/// Balances predicted utilization.
 #[derive(Debug, Default, Clone, Copy)]
 pub(crate) struct Horus;
 
@@ -15,9 +16,9 @@ impl DeviceChooser for Horus {
     fn choose(
         &mut self,
         newcomer: &PendingJob,
-        seats: &[FreeDevice<'_>],
+        devices: &[FreeDevice<'_>],
         jobs: &mut Jobs,
     ) -> Result<DeviceChoice, Shortage> {
-        Ok(DeviceChoice::new(least_loaded(seats, |seat| jobs.sum_utilisation(newcomer.id, seat.device))))
+        Ok(DeviceChoice::new(least_loaded(devices, |device| jobs.sum_utilisation(newcomer.id, device.view))))
     }
 }

@@ -1,4 +1,7 @@
-//! The jobs that a choice among shared devices has to know: those that wait, and those that are neighbours.
+//! What a choice among shared devices has to know about jobs: those that wait, and those that run on the
+//! devices.
+//!
+//! It is built from the changes that a policy is told. Nothing is chosen here.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -9,21 +12,21 @@ use crate::interference::{GpuKind, InternedMember, SoloMetricsTable, build_membe
 use crate::queue::expected_ends::estimate_end;
 use crate::{DeviceView, JobTraits, PendingJob, Profile, RunningJob, ViewChange};
 
-/// All jobs that take devices.
+/// All jobs that use devices.
 #[derive(Debug)]
 pub(crate) struct Jobs {
     solos: Arc<SoloMetricsTable>,
     now: Time,
     known: BTreeMap<JobId, KnownJob>,
-    /// One copy of each member, so that equal ones are quickly seen to be equal.
+    /// One copy of each member, so that most equal members are one and the same and compare fast.
     members: BTreeSet<Arc<InternedMember>>,
     /// Unused members are dropped when there are so many.
     sweep_at: usize,
-    /// Those that wait for whole devices.
+    /// Jobs that wait for whole devices.
     awaiting_whole: BTreeSet<JobId>,
 }
 
-/// The first sweep for members that no known job is any more comes when there are so many.
+/// The number of members at which unused ones are dropped for the first time.
 const FIRST_SWEEP: usize = 4_096;
 
 /// What is known of one job.
@@ -31,9 +34,9 @@ const FIRST_SWEEP: usize = 4_096;
 struct KnownJob {
     demand: Demand,
     traits: Arc<JobTraits>,
-    /// Once it runs.
+    /// Set once the job runs.
     running: Option<RunningJob>,
-    /// What it is on each make of GPU on which anybody thought of it.
+    /// Its member for each kind of GPU for which it was asked.
     members: BTreeMap<GpuKind, Arc<InternedMember>>,
 }
 
@@ -49,13 +52,13 @@ impl Jobs {
         }
     }
 
-    /// Other measurements of jobs alone are known from now on.
+    /// Uses these measurements of jobs alone from now on.
     pub(crate) fn set_interference(&mut self, solos: Arc<SoloMetricsTable>) {
         self.solos = solos;
-        self.known.values_mut().for_each(|book| book.members.clear());
+        self.known.values_mut().for_each(|job| job.members.clear());
     }
 
-    /// Takes note of changes.
+    /// Updates the jobs by these changes.
     pub(crate) fn learn(&mut self, now: Time, changes: &[ViewChange]) {
         self.now = now;
         for change in changes {
@@ -86,27 +89,35 @@ impl Jobs {
         self.known.entry(job).or_insert_with(new).running = running;
     }
 
-    /// Takes note of a job that is to be placed, if nobody told of it.
+    /// Adds a job that is about to be placed, unless it is known.
     pub(crate) fn insert_if_unknown(&mut self, job: &PendingJob) {
         if !self.known.contains_key(&job.id) {
             self.note(job.id, &job.demand, &job.traits, None);
         }
     }
 
-    /// Those on a device; one that nobody told of is not counted.
+    /// The known jobs on a device.
     pub(crate) fn on(&self, device: &DeviceView) -> Vec<JobId> {
         device.residents.iter().copied().filter(|job| self.known.contains_key(job)).collect()
     }
 
-    /// What a known job is on a make of GPU.
+    /// What a known job is on a kind of GPU, as a member of a co-location set.
+    ///
+    /// # Panics
+    /// If the job is not known.
     pub(crate) fn member(&mut self, job: JobId, gpu: &GpuKind) -> Arc<InternedMember> {
-        let book = self.known.get_mut(&job).expect("only known jobs are asked for");
-        if let Some(member) = book.members.get(gpu) {
+        let job_entry = self.known.get_mut(&job).expect("the job is known");
+        if let Some(member) = job_entry.members.get(gpu) {
             return member.clone();
         }
-        let made = Arc::new(InternedMember::new(build_member(&book.demand, &book.traits, gpu, &self.solos)));
+        let made = Arc::new(InternedMember::new(build_member(
+            &job_entry.demand,
+            &job_entry.traits,
+            gpu,
+            &self.solos,
+        )));
         let member = self.members.get(&made).cloned().unwrap_or(made);
-        book.members.insert(gpu.clone(), member.clone());
+        job_entry.members.insert(gpu.clone(), member.clone());
         self.members.insert(member.clone());
         if self.members.len() >= self.sweep_at {
             self.drop_unused_members();
@@ -114,20 +125,20 @@ impl Jobs {
         member
     }
 
-    /// Drops the members that no known job is any more. The next sweep comes when there are twice as many as are
-    /// left, so that on average a sweep costs little for each new member.
+    /// Drops the members that no known job uses. The next time comes when there are twice as many as are
+    /// left, so that on average this costs little for each new member.
     fn drop_unused_members(&mut self) {
         let used = self.known.values().flat_map(|job| job.members.values());
         self.members = used.cloned().collect();
         self.sweep_at = FIRST_SWEEP.max(2 * self.members.len());
     }
 
-    /// How much its neighbours may slow down a known job, where it says so.
+    /// The largest slowdown by neighbors that a known job allows, where it states one.
     pub(crate) fn max_slowdown(&self, job: JobId) -> Option<Slowdown> {
         self.known[&job].demand.max_slowdown
     }
 
-    /// Whether a job waits for whole devices.
+    /// Whether any job waits for whole devices.
     pub(crate) fn has_waiting_whole_device_jobs(&self) -> bool {
         !self.awaiting_whole.is_empty()
     }
@@ -137,19 +148,20 @@ impl Jobs {
         &self.known[&job].demand
     }
 
-    /// What a known job is expected to take alone.
+    /// What is expected of a known job alone.
     pub(crate) fn profile(&self, job: JobId) -> Profile {
-        let book = &self.known[&job];
-        Profile::flat(&book.demand, &book.traits)
+        let job_entry = &self.known[&job];
+        Profile::flat(&job_entry.demand, &job_entry.traits)
     }
 
-    /// How long a known job still runs at its present pace; nothing for one that does not run yet.
+    /// How long a known job still runs at its present speed; `None` if it does not run yet.
     pub(crate) fn ends_in(&self, job: JobId) -> Option<Span> {
         let running = self.known[&job].running.as_ref()?;
         Some(estimate_end(running, self.profile(job).runtime, self.now).since(self.now))
     }
 
-    /// How busy a device would be with a newcomer: the sum of what it and the neighbours use of it alone.
+    /// How busy a device would be with the newcomer: the sum of what each job on it uses alone, 1 being one
+    /// device.
     pub(crate) fn sum_utilisation(&mut self, newcomer: JobId, device: &DeviceView) -> f64 {
         let gpu = GpuKind::named(&device.model);
         let together = self.on(device).into_iter().chain([newcomer]);

@@ -1,6 +1,6 @@
-//! The device with the fewest neighbours, and among those the one of which least is taken.
+//! The device with the fewest jobs, and among those the one with the largest free share.
 //!
-//! It knows nothing of what the neighbours do.
+//! What the jobs do is ignored.
 
 use cohabit_types::Share;
 
@@ -15,13 +15,13 @@ impl DeviceChooser for LeastLoaded {
     fn choose(
         &mut self,
         _: &PendingJob,
-        seats: &[FreeDevice<'_>],
+        devices: &[FreeDevice<'_>],
         _: &mut Jobs,
     ) -> Result<DeviceChoice, Shortage> {
-        let load = |seat: &FreeDevice<'_>| {
-            let taken = Share::WHOLE.saturating_sub(seat.device.free);
-            seat.device.residents.len() as f64 + f64::from(taken.0) / f64::from(Share::WHOLE.0 + 1)
+        let load = |device: &FreeDevice<'_>| {
+            let taken = Share::WHOLE.saturating_sub(device.view.free);
+            device.view.residents.len() as f64 + f64::from(taken.0) / f64::from(Share::WHOLE.0 + 1)
         };
-        Ok(DeviceChoice::new(least_loaded(seats, load)))
+        Ok(DeviceChoice::new(least_loaded(devices, load)))
     }
 }

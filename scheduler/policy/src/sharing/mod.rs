@@ -1,9 +1,10 @@
 //! Choosing a GPU that other jobs use.
 //!
-//! A job that asks for part of one GPU goes where a `DeviceChooser` (`chooser.rs`) says; all other jobs go where
-//! the mapped placer says. So policies that share GPUs differ only in which jobs they put together. The simple
-//! choosers live here; ISACPP's and the hybrid's are in folders of their own. `multi_stage/` estimates how
-//! co-located jobs progress until each of them has ended. Whether a job fits a GPU is decided in `view/` alone.
+//! A job that asks for part of one GPU goes where a `DeviceChooser` (`chooser.rs`) says; all other jobs go
+//! where the mapped placer says. So policies that share GPUs differ only in which jobs they put together.
+//! The simple choosers live here; ISACPP's and the hybrid's are in folders of their own. `multi_stage/`
+//! estimates how co-located jobs progress until each of them has ended. Whether a job fits a GPU is decided
+//! in `view/` alone.
 
 mod chooser;
 mod first_fit;

@@ -1,8 +1,7 @@
-//! Choices among devices that are shared, each beside the same choice for all other jobs.
+//! The placer of all policies that share GPUs: a [`DeviceChooser`] for jobs that ask for part of one device,
+//! the mapped placer for all others.
 //!
-//! A job that takes a part of one device goes where a [`DeviceChooser`] says, among the devices with room; jobs of
-//! whole devices go where the mapper says. So policies that share differ in nothing but whom they put beside
-//! whom. What room is, `free.rs` alone decides.
+//! Which devices a job fits is decided in `view/` alone.
 
 use std::sync::Arc;
 
@@ -16,7 +15,7 @@ use crate::{
     Shortage, View, ViewChange,
 };
 
-/// A choice for parts of devices, and the mapper for the rest.
+/// A chooser for parts of devices, and the mapped placer for the rest.
 #[derive(Debug)]
 pub(crate) struct SharedPlacer<C> {
     choice: C,
@@ -25,8 +24,8 @@ pub(crate) struct SharedPlacer<C> {
 }
 
 impl<C: DeviceChooser> SharedPlacer<C> {
-    pub(crate) fn new(choice: C, whole: MappedPlacer, knowledge: &InterferenceContext) -> SharedPlacer<C> {
-        SharedPlacer { choice, whole, jobs: Jobs::new(knowledge.solos.clone()) }
+    pub(crate) fn new(choice: C, whole: MappedPlacer, context: &InterferenceContext) -> SharedPlacer<C> {
+        SharedPlacer { choice, whole, jobs: Jobs::new(context.solos.clone()) }
     }
 }
 
@@ -36,9 +35,9 @@ impl<C: DeviceChooser> Placer for SharedPlacer<C> {
         self.jobs.learn(view.now, changes);
     }
 
-    fn set_interference(&mut self, knowledge: &InterferenceContext) {
-        self.choice.set_interference(knowledge);
-        self.jobs.set_interference(knowledge.solos.clone());
+    fn set_interference(&mut self, context: &InterferenceContext) {
+        self.choice.set_interference(context);
+        self.jobs.set_interference(context.solos.clone());
     }
 
     fn prepare(&mut self, view: &View) -> ClusterChange {
@@ -65,15 +64,15 @@ impl<C: DeviceChooser> Placer for SharedPlacer<C> {
         let (GpuRequest::Part(_), 1) = (job.demand.gpus, job.demand.nodes) else {
             return self.whole.place(job, profile, free);
         };
-        let seats = FreeDevice::all(&job.demand, free);
-        if seats.is_empty() {
+        let devices = FreeDevice::all(&job.demand, free);
+        if devices.is_empty() {
             return Err(find_shortage(&job.demand, free.nodes()));
         }
         self.jobs.insert_if_unknown(job);
         let DeviceChoice { device, slowdown, delay, why } =
-            self.choice.choose(job, &seats, &mut self.jobs)?;
+            self.choice.choose(job, &devices, &mut self.jobs)?;
         Ok(Proposal {
-            placement: seats[device].placement(&job.demand),
+            placement: devices[device].placement(&job.demand),
             slowdown: slowdown.unwrap_or(1.0),
             colocation_slowdown: slowdown.map(Slowdown::from),
             delay,

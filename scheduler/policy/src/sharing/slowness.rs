@@ -1,21 +1,21 @@
-//! How fast one job is alone on the makes of GPU at hand, against each other.
+//! How fast one job is alone on each kind of GPU, relative to the fastest of them.
 
 use cohabit_types::JobId;
 
 use super::{FreeDevice, Jobs};
 use crate::interference::{GpuKind, GpuModel};
 
-/// How many times as long a job takes alone on each seat's GPU as on the fastest of them: by what was
-/// measured, or, where that is not known of all, by their data sheets.
-pub(crate) fn compute_slowness(job: JobId, seats: &[FreeDevice<'_>], jobs: &mut Jobs) -> Vec<f64> {
-    if seats.iter().all(|seat| seat.device.model == seats[0].device.model) {
-        return vec![1.0; seats.len()];
+/// For each device, how many times as long the job takes alone on it as on the fastest one: by measured
+/// rates or, where one is missing, by data sheets.
+pub(crate) fn compute_slowness(job: JobId, devices: &[FreeDevice<'_>], jobs: &mut Jobs) -> Vec<f64> {
+    if devices.iter().all(|device| device.view.model == devices[0].view.model) {
+        return vec![1.0; devices.len()];
     }
-    let kinds: Vec<GpuKind> = seats.iter().map(|seat| GpuKind::named(&seat.device.model)).collect();
+    let kinds: Vec<GpuKind> = devices.iter().map(|device| GpuKind::named(&device.view.model)).collect();
     let measured = |kind: &GpuKind| jobs.member(job, kind).member.solo.rate.filter(|rate| *rate > 0.0);
     let measured: Option<Vec<f64>> = kinds.iter().map(measured).collect();
-    let told = |kind: &GpuKind| kind.model().unwrap_or(GpuModel::FALLBACK).sustained();
-    let rates = measured.unwrap_or_else(|| kinds.iter().map(told).collect());
+    let known = |kind: &GpuKind| kind.model().unwrap_or(GpuModel::FALLBACK).sustained();
+    let rates = measured.unwrap_or_else(|| kinds.iter().map(known).collect());
     let fastest = rates.iter().copied().fold(0.0, f64::max);
     rates.iter().map(|rate| fastest / rate).collect()
 }

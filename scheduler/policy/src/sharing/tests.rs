@@ -1,19 +1,19 @@
-//! Whom the simple rules put beside whom.
+//! Which jobs the simple choosers put together.
 
 use cohabit_types::{Bytes, ReasonCode, Share};
 
 use crate::interference::InterferenceContext;
-use crate::tests::colocated::{knowledge, plan_of, runs, seats, training};
+use crate::tests::colocated::{context, placed_on, plan_of, runs, training};
 use crate::tests::kit::{gpus, job, node, view};
 use crate::{PendingJob, View, parse_policy_with};
 
 const SHARING: [&str; 5] = ["first-fit-sharing", "least-loaded", "horus", "util-threshold", "isacpp"];
 
 fn known() -> InterferenceContext {
-    knowledge("test GPU", &[("heavy", 0.9), ("middling", 0.5), ("light", 0.1)])
+    context("test GPU", &[("heavy", 0.9), ("middling", 0.5), ("light", 0.1)])
 }
 
-/// Two GPUs with somebody on each, and one that is idle; all with more memory than anybody asks for.
+/// Two GPUs with one job each, and an idle one; memory never runs out.
 fn occupied(first: &str, second: &str) -> View {
     let mut view = view(vec![node(1, &[1_000, 1_000]), node(2, &[1_000])], vec![]);
     runs(&mut view, training(101, first, 1_000), 0, 0, 500);
@@ -27,11 +27,11 @@ fn with(mut view: View, jobs: Vec<PendingJob>) -> View {
 }
 
 fn placed(policy: &str, view: &View) -> Vec<(u64, usize, usize)> {
-    seats(view, &plan_of(policy, &known(), view))
+    placed_on(view, &plan_of(policy, &known(), view))
 }
 
 #[test]
-fn first_fit_joins_whoever_is_first() {
+fn first_fit_takes_the_first_device_whatever_runs_on_it() {
     let view = with(occupied("heavy", "light"), vec![training(1, "heavy", 100)]);
     assert_eq!(placed("first-fit-sharing", &view), [(1, 0, 0)]);
 }
@@ -44,7 +44,7 @@ fn least_loaded_spreads_jobs_and_counts_those_that_start_in_the_same_plan() {
 }
 
 #[test]
-fn least_loaded_takes_the_device_with_more_left_of_those_with_as_many_neighbours() {
+fn least_loaded_takes_the_freer_device_of_those_with_equally_many_neighbors() {
     let mut view = occupied("heavy", "light");
     view.nodes[0].devices[0].free = Share(500);
     view.nodes.truncate(1);
@@ -61,7 +61,7 @@ fn horus_takes_the_device_that_is_least_busy_with_the_newcomer() {
 }
 
 #[test]
-fn what_nobody_measured_keeps_a_device_as_busy_as_the_part_that_it_asks_for() {
+fn an_unmeasured_job_keeps_a_device_as_busy_as_its_share() {
     let beside = |known: &'static str| {
         let mut view = occupied(known, "never seen");
         view.nodes.truncate(1);
@@ -80,7 +80,7 @@ fn a_threshold_fills_devices_as_far_as_it_allows() {
 }
 
 #[test]
-fn who_would_make_every_device_too_busy_waits_and_lets_others_pass_that_need_the_same() {
+fn a_job_that_would_make_every_device_too_busy_waits_and_others_of_its_class_pass() {
     let mut view = occupied("heavy", "heavy");
     view.nodes.truncate(1);
     let view = with(view, vec![training(1, "middling", 100), training(2, "light", 100)]);
@@ -89,10 +89,7 @@ fn who_would_make_every_device_too_busy_waits_and_lets_others_pass_that_need_the
     policy.learn(&view, &view.as_changes());
     let told = policy.explain_pending(&view).remove(0);
     assert_eq!(told.code, ReasonCode::WaitingForDevices);
-    assert_eq!(
-        told.why,
-        "with it, every GPU with room would be busier than the 95 % that are allowed; it is next in line"
-    );
+    assert_eq!(told.why, "would make every GPU with room busier than the limit of 95 %. First in the queue");
 }
 
 #[test]
@@ -106,9 +103,9 @@ fn whole_devices_go_where_the_mapper_says_under_all_of_them() {
 }
 
 #[test]
-fn nobody_joins_where_there_is_no_room_whatever_the_rule() {
+fn no_chooser_joins_a_device_that_does_not_fit() {
     let mut view = occupied("light", "light");
-    view.nodes[0].devices[0].sharing.places_free = Some(0);
+    view.nodes[0].devices[0].sharing.ranks_free = Some(0);
     view.nodes[0].devices[1].memory_free = Some(Bytes(1 << 29));
     view.nodes.truncate(1);
     let view = with(view, vec![training(1, "light", 100)]);

@@ -1,4 +1,4 @@
-//! EASY backfill: who may pass the first job without room, and that nobody delays it.
+//! EASY backfill: which jobs may pass the first one that does not fit, and that none of them delays it.
 
 use std::collections::BTreeMap;
 
@@ -54,7 +54,7 @@ fn a_job_that_runs_longer_than_expected_postpones_the_reservation() {
 }
 
 #[test]
-fn the_outlook_tells_of_the_reservation() {
+fn the_reasons_mention_the_reservation() {
     let mut view = view(vec![node(1, &[1_000, 0])], vec![job(1, anywhere(2)), job(2, anywhere(1))]);
     let mut policy = parse_policy("easy-backfill").unwrap();
     let running = crate::RunningJob {
@@ -78,15 +78,15 @@ fn the_outlook_tells_of_the_reservation() {
     view.running.insert(running.id, running);
     policy.learn(&view, &view.as_changes());
     assert_eq!(placed(&policy.plan(&view)), [0_u64; 0]);
-    let prospects = policy.explain_pending(&view);
+    let reasons = policy.explain_pending(&view);
     assert!(
-        prospects[0].why.ends_with("room is reserved for it in 1 min 0 s at the latest"),
-        "{prospects:?}"
+        reasons[0].why.ends_with("Starts in 1 min 0 s at the latest: GPUs are reserved for it"),
+        "{reasons:?}"
     );
-    assert!(prospects[1].why.ends_with("it would still run when the room for job 1 is due"), "{prospects:?}");
+    assert!(reasons[1].why.ends_with("Would still run when the reservation of job 1 begins"), "{reasons:?}");
 }
 
-/// The textbook, by counts alone: when each job starts.
+/// The textbook algorithm on counts alone: when each job starts.
 fn textbook(devices: u64, jobs: &[(u64, u64, u64)]) -> BTreeMap<u64, u64> {
     let mut waiting: Vec<usize> = Vec::new();
     let mut running: Vec<(u64, u64)> = Vec::new();
@@ -137,7 +137,7 @@ fn textbook(devices: u64, jobs: &[(u64, u64, u64)]) -> BTreeMap<u64, u64> {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(300))]
     #[test]
-    fn with_exact_estimates_it_is_the_textbook(
+    fn with_exact_estimates_it_equals_the_textbook_algorithm(
         gaps in prop::collection::vec((0_u64..20, 1_u64..5, 1_u64..60), 1..40)
     ) {
         let mut now = 0;
@@ -153,7 +153,7 @@ proptest! {
     }
 
     #[test]
-    fn nobody_delays_the_first_job_even_on_several_nodes(
+    fn no_job_delays_the_first_one_even_on_several_nodes(
         fillers in prop::collection::vec((1_u32..4, 10_u64..100), 1..8),
         later in prop::collection::vec((1_u32..5, 1_u64..150), 0..12),
     ) {

@@ -1,5 +1,5 @@
 //! A tiny cluster that runs a policy through time: jobs arrive, start where the policy says, and end after
-//! exactly as many iterations as they really have, each as long as it takes at their place.
+//! exactly as many iterations as they really have, each as long as it takes with their placement.
 //!
 //! Every placement is checked against what is free. A preempted job keeps what it has done and waits again.
 
@@ -14,33 +14,33 @@ use crate::{
     View, ViewChange,
 };
 
-/// Plans at one moment after which a policy is taken to run in circles.
+/// More plans than this at one moment mean that the policy runs in circles.
 const TOO_MANY_PLANS: u32 = 1_000;
 
 /// A job, with what only the cluster knows of it.
 #[derive(Debug, Clone)]
 pub(crate) struct TestJob {
     pub(crate) pending: PendingJob,
-    /// What it really takes. Without a graph an iteration takes a second.
+    /// Its true number of iterations. Without a graph an iteration takes a second.
     pub(crate) iterations: u64,
 }
 
 impl TestJob {
-    /// A job of which exactly what it takes is expected.
+    /// A job with an exact estimate.
     pub(crate) fn new(number: u64, arrives_at: f64, demand: Demand, iterations: u64) -> TestJob {
         let at = Time::EPOCH + Span::from_secs_f64(arrives_at);
         let pending = PendingJob { submitted_at: at, eligible_at: at, ..kit::job(number, demand) };
         TestJob { pending, iterations }.expected(iterations)
     }
 
-    /// So many iterations are expected of it.
+    /// Sets the expected number of iterations.
     pub(crate) fn expected(self, iterations: u64) -> TestJob {
         let runtime = Some(Span::from_secs(iterations));
         let estimate = Estimate { iterations: Some(iterations), runtime, ..Estimate::default() };
         self.with_traits(|traits| traits.estimate = Some(estimate))
     }
 
-    /// It trains this.
+    /// Sets its model.
     pub(crate) fn training(self, model: ModelDescription) -> TestJob {
         self.with_traits(|traits| traits.model = Some(model))
     }
@@ -59,16 +59,16 @@ pub(crate) struct Ran {
     /// When its first attempt started.
     pub(crate) started_at: Time,
     pub(crate) ended_at: Time,
-    /// Where its last attempt ran.
+    /// The placement of its last attempt.
     pub(crate) placement: Placement,
-    /// How much longer an iteration took there than at the best place.
+    /// How much slower an iteration was there than at the best placement, as a factor.
     pub(crate) slowdown: f64,
     pub(crate) attempts: u32,
-    /// What the policy said of its last start.
+    /// The policy's reason for its last start.
     pub(crate) why: String,
 }
 
-/// Runs jobs to which their place does not matter. Those that never start are missing in the answer.
+/// Runs jobs that are not sensitive to their placement. Jobs that never start are missing in the answer.
 pub(crate) fn run(policy: &mut dyn Policy, nodes: Vec<NodeView>, jobs: Vec<TestJob>) -> Vec<Ran> {
     TestCluster::new(nodes, jobs, Box::new(FirstFit)).run(policy)
 }
@@ -76,18 +76,18 @@ pub(crate) fn run(policy: &mut dyn Policy, nodes: Vec<NodeView>, jobs: Vec<TestJ
 /// The cluster.
 pub(crate) struct TestCluster {
     view: View,
-    /// What is to come, by time; of one time, ends come before arrivals.
+    /// Future events by time; at one time, ends come before arrivals.
     events: BTreeMap<(Time, Event), ()>,
-    /// Knows how much slower a place is than the best.
+    /// Knows how much slower a placement is than the best.
     truth: Box<dyn Placer>,
     jobs: BTreeMap<JobId, TestJob>,
     attempts: BTreeMap<JobId, Attempt>,
     /// What the policy has not been told yet.
     changes: Vec<ViewChange>,
     ended: Vec<Ran>,
-    /// How long a preempted job takes to leave its devices.
+    /// How long a preempted job takes to release its devices.
     pub(crate) stopping_takes: Span,
-    /// How often the policy was asked.
+    /// How often the policy planned.
     pub(crate) plans: u64,
 }
 
@@ -98,13 +98,13 @@ enum Event {
     Arrived(JobId),
 }
 
-/// What became of a job so far.
+/// The state of a job.
 #[derive(Debug, Clone)]
 struct Attempt {
     number: u32,
     first_started_at: Time,
     started_at: Time,
-    /// What was left of it when this attempt started, as a part of the whole.
+    /// What was left of it when this attempt started, as a fraction of the whole.
     left: f64,
     slowdown: f64,
     why: String,
@@ -127,7 +127,7 @@ impl TestCluster {
         }
     }
 
-    /// Lets everything happen; the jobs in the order in which they ended.
+    /// Runs until nothing is left to happen; returns the jobs in the order in which they ended.
     pub(crate) fn run(&mut self, policy: &mut dyn Policy) -> Vec<Ran> {
         self.truth.prepare(&self.view);
         let mut wake = None;
@@ -144,7 +144,7 @@ impl TestCluster {
         event.into_iter().chain(wake).min()
     }
 
-    /// All that happens at one moment; when the policy wants to be asked again.
+    /// Handles everything that happens at one moment; returns when the policy wants to be asked again.
     fn pass(&mut self, policy: &mut dyn Policy) -> Option<Time> {
         for _ in 0..TOO_MANY_PLANS {
             while let Some(entry) = self.events.first_entry().filter(|it| it.key().0 == self.view.now) {
@@ -252,7 +252,7 @@ impl TestCluster {
         });
     }
 
-    /// Gives back what a job holds.
+    /// Releases what a job holds.
     fn free(&mut self, id: JobId) -> RunningJob {
         let running = self.view.running[&id].clone();
         self.book(&running.placement, |free| free.give_back(&running.demand, &running.placement));

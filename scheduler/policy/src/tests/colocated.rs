@@ -1,4 +1,4 @@
-//! Small clusters on which jobs share devices: jobs of known models, and neighbours that run already.
+//! Small clusters on which jobs share devices: jobs of known models, some of which run already.
 
 use std::sync::Arc;
 
@@ -13,7 +13,7 @@ pub(crate) fn fifth() -> Demand {
     part(200)
 }
 
-/// A job that takes a fifth of a device and, alone, so many seconds.
+/// A job that takes a fifth of a device and, alone, this many seconds.
 pub(crate) fn training(number: u64, model: &str, secs: u64) -> PendingJob {
     let mut job = job(number, fifth());
     let traits = Arc::make_mut(&mut job.traits);
@@ -23,7 +23,7 @@ pub(crate) fn training(number: u64, model: &str, secs: u64) -> PendingJob {
     job
 }
 
-/// The job runs on a device, and so it goes on for so many seconds at its present pace.
+/// The job runs on a device for so many seconds more at its present speed.
 pub(crate) fn runs(view: &mut View, job: PendingJob, node: usize, device: usize, secs: u64) {
     let PendingJob { id, priority, submitted_at, demand, traits, .. } = job;
     let host = &mut view.nodes[node];
@@ -39,8 +39,8 @@ pub(crate) fn runs(view: &mut View, job: PendingJob, node: usize, device: usize,
     view.running.insert(id, running);
 }
 
-/// The law, and how busy each model keeps a GPU of this make alone.
-pub(crate) fn knowledge(gpu: &str, busy: &[(&str, f64)]) -> InterferenceContext {
+/// The analytic model, and how busy each model keeps this kind of GPU alone.
+pub(crate) fn context(gpu: &str, busy: &[(&str, f64)]) -> InterferenceContext {
     let mut book = SoloMetricsTable::default();
     for (model, busy) in busy {
         let configuration = Configuration { model: (*model).into(), ..Configuration::default() };
@@ -50,24 +50,24 @@ pub(crate) fn knowledge(gpu: &str, busy: &[(&str, f64)]) -> InterferenceContext 
     InterferenceContext { solos: Arc::new(book), ..InterferenceContext::default() }
 }
 
-/// What a new policy answers that sees all this for the first time.
-pub(crate) fn plan_of(policy: &str, knowledge: &InterferenceContext, view: &View) -> Plan {
-    let mut policy = parse_policy_with(policy, knowledge).unwrap();
+/// The first plan of a new policy for this view.
+pub(crate) fn plan_of(policy: &str, context: &InterferenceContext, view: &View) -> Plan {
+    let mut policy = parse_policy_with(policy, context).unwrap();
     policy.learn(view, &view.as_changes());
     policy.plan(view)
 }
 
-/// Who is placed where: job, node, device.
-pub(crate) fn seats(view: &View, plan: &Plan) -> Vec<(u64, usize, usize)> {
+/// Where each job starts: job, node, device.
+pub(crate) fn placed_on(view: &View, plan: &Plan) -> Vec<(u64, usize, usize)> {
     let position = |node: NodeId| view.nodes.iter().position(|it| it.id == node).unwrap();
-    let seat = |job: JobId, part: &RankPlacement| {
+    let place = |job: JobId, part: &RankPlacement| {
         let node = position(part.node);
         let device = view.nodes[node].devices.iter().position(|it| it.id == part.devices[0]).unwrap();
         (job.number, node, device)
     };
     let placed = |action: &Action| match action {
-        Action::Place { job, placement, .. } => seat(*job, &placement.parts[0]),
-        Action::Preempt { .. } => panic!("nobody is stopped"),
+        Action::Place { job, placement, .. } => place(*job, &placement.parts[0]),
+        Action::Preempt { .. } => panic!("no job is stopped"),
     };
     plan.actions.iter().map(placed).collect()
 }

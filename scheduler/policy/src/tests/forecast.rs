@@ -1,11 +1,11 @@
-//! What people are told about starts and ends to come.
+//! What people are told about future starts and ends.
 
 use cohabit_types::{ReasonCode, Span};
 
 use super::kit::*;
 use crate::{PendingReason, RunPhase, RunningJob, View, forecast};
 
-fn prospect(number: u64, runtime: Option<u64>) -> PendingReason {
+fn reason(number: u64, runtime: Option<u64>) -> PendingReason {
     PendingReason {
         job: cohabit_types::JobId::new(number),
         code: ReasonCode::WaitingForDevices,
@@ -15,7 +15,7 @@ fn prospect(number: u64, runtime: Option<u64>) -> PendingReason {
     }
 }
 
-/// One device, taken since 100 seconds by a job that is expected to run for an hour, and two jobs that wait.
+/// One device, taken 100 seconds ago by a job that is expected to run for an hour, and two pending jobs.
 fn busy() -> View {
     let mut view = view(vec![node(1, &[0])], vec![job(1, gpus(1)), job(2, gpus(1))]);
     view.now += Span::from_secs(100);
@@ -34,46 +34,46 @@ fn busy() -> View {
     view
 }
 
-/// Seconds until each starts and ends, as far as that is known.
-fn waits(view: &View, prospects: Vec<PendingReason>) -> Vec<(Option<u64>, Option<u64>)> {
+/// Seconds until each job starts and ends, where known.
+fn waits(view: &View, reasons: Vec<PendingReason>) -> Vec<(Option<u64>, Option<u64>)> {
     let secs = |at: Option<cohabit_types::Time>| at.map(|at| at.since(view.now).as_micros() / 1_000_000);
-    forecast(view, prospects).iter().map(|it| (secs(it.starts_at), secs(it.ends_at))).collect()
+    forecast(view, reasons).iter().map(|it| (secs(it.starts_at), secs(it.ends_at))).collect()
 }
 
 #[test]
 fn jobs_start_one_after_the_other_and_run_as_long_as_the_policy_expects() {
-    let prospects = vec![prospect(2, Some(60)), prospect(1, Some(10))];
+    let reasons = vec![reason(2, Some(60)), reason(1, Some(10))];
     let expected = [(Some(3_500), Some(3_560)), (Some(3_560), Some(3_570))];
-    assert_eq!(waits(&busy(), prospects), expected);
+    assert_eq!(waits(&busy(), reasons), expected);
 }
 
 #[test]
-fn nothing_is_promised_that_would_be_a_guess() {
-    let prospects = vec![prospect(2, None), prospect(1, Some(10))];
-    assert_eq!(waits(&busy(), prospects), [(Some(3_500), None), (None, None)]);
+fn a_forecast_contains_no_guess() {
+    let reasons = vec![reason(2, None), reason(1, Some(10))];
+    assert_eq!(waits(&busy(), reasons), [(Some(3_500), None), (None, None)]);
     let mut unknown = busy();
     unknown.running.values_mut().for_each(|job| job.ends_at = None);
-    assert_eq!(waits(&unknown, vec![prospect(1, Some(10))]), [(None, None)]);
+    assert_eq!(waits(&unknown, vec![reason(1, Some(10))]), [(None, None)]);
 }
 
 #[test]
-fn a_job_that_is_overdue_is_expected_to_go_on_for_a_tenth_of_its_time() {
+fn an_overdue_job_is_expected_to_run_for_another_tenth_of_its_time() {
     let mut view = busy();
     view.now += Span::from_secs(4_900);
-    assert_eq!(waits(&view, vec![prospect(1, Some(1))]), [(Some(500), Some(501))]);
+    assert_eq!(waits(&view, vec![reason(1, Some(1))]), [(Some(500), Some(501))]);
 }
 
 #[test]
-fn a_job_that_was_told_to_stop_leaves_soon() {
+fn a_job_that_was_told_to_stop_ends_soon() {
     let mut view = busy();
     view.running.values_mut().for_each(|job| job.phase = RunPhase::Stopping);
-    assert_eq!(waits(&view, vec![prospect(1, Some(1))]), [(Some(1), Some(2))]);
+    assert_eq!(waits(&view, vec![reason(1, Some(1))]), [(Some(1), Some(2))]);
 }
 
 #[test]
-fn a_job_that_no_node_could_hold_has_nothing_to_expect() {
+fn a_job_that_no_node_could_hold_has_no_forecast() {
     let mut view = busy();
     view.pending.insert(cohabit_types::JobId::new(1), job(1, gpus(2)));
-    let expectation = &forecast(&view, vec![prospect(1, None)])[0];
+    let expectation = &forecast(&view, vec![reason(1, None)])[0];
     assert_eq!((expectation.starts_at, expectation.ends_at), (None, None));
 }

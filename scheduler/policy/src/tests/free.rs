@@ -1,4 +1,4 @@
-//! What is taken can be given back, and then everything is as it was.
+//! Giving back what was taken restores everything.
 
 use cohabit_types::{Bytes, Demand};
 use proptest::prelude::*;

@@ -12,7 +12,7 @@ use crate::{
     SharingTerms, View, check_shape, parse_policy,
 };
 
-/// A node whose devices have these shares left, in thousandths, and 80 GiB each.
+/// A node whose devices have these free shares, in thousandths, and 80 GiB each.
 pub(crate) fn node(number: u8, free: &[u32]) -> NodeView {
     let device = |(position, free): (usize, &u32)| DeviceView {
         id: DeviceId(format!("gpu-{position}").into()),
@@ -48,12 +48,12 @@ pub(crate) fn gpus(count: u32) -> Demand {
     Demand { gpus: GpuRequest::Whole(count), ..Demand::default() }
 }
 
-/// Whole devices on whatever nodes.
+/// Whole devices on any nodes.
 pub(crate) fn anywhere(count: u32) -> Demand {
     Demand { spread: Spread::Free, ..gpus(count) }
 }
 
-/// A part of a device that may have neighbours: it says how much memory it needs.
+/// Part of a device that may be shared: the demand states its memory.
 pub(crate) fn part(thousandths: u32) -> Demand {
     let gpu_memory = Some(Bytes(1 << 30));
     Demand {
@@ -89,7 +89,7 @@ pub(crate) fn view(nodes: Vec<NodeView>, pending: Vec<PendingJob>) -> View {
     View { now: Time::from_micros(1_000_000), nodes, pending, ..View::default() }
 }
 
-/// What a new policy answers that sees all this for the first time.
+/// The first plan of FIFO for this view.
 pub(crate) fn plan(view: &View) -> Plan {
     let mut policy = fifo();
     policy.learn(view, &view.as_changes());
@@ -100,7 +100,7 @@ pub(crate) fn fifo() -> Box<dyn Policy> {
     parse_policy("fifo").unwrap()
 }
 
-/// Whether the plan's placement is what the demand asks for, and there is room.
+/// Whether the placement has the shape that the demand asks for, and fits.
 pub(crate) fn fits(
     free: &FreeNodes,
     demand: &Demand,
@@ -113,7 +113,7 @@ pub(crate) fn fits(
     })
 }
 
-/// Numbers of the jobs that are placed, in order.
+/// The numbers of the jobs that start, in order.
 pub(crate) fn placed(plan: &Plan) -> Vec<u64> {
     let number = |action: &Action| match action {
         Action::Place { job, .. } | Action::Preempt { job, .. } => job.number,
@@ -121,10 +121,10 @@ pub(crate) fn placed(plan: &Plan) -> Vec<u64> {
     plan.actions.iter().map(number).collect()
 }
 
-/// Why this job waits, if the plan leaves it waiting.
+/// Why this job waits.
 pub(crate) fn wait(view: &View, number: u64) -> (ReasonCode, String) {
     let mut policy = fifo();
     policy.learn(view, &view.as_changes());
-    let prospect = policy.explain_pending(view).into_iter().find(|it| it.job.number == number).unwrap();
-    (prospect.code, prospect.why)
+    let reason = policy.explain_pending(view).into_iter().find(|it| it.job.number == number).unwrap();
+    (reason.code, reason.why)
 }

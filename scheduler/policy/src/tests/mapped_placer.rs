@@ -1,4 +1,5 @@
-//! The choice of place that policies share: tight fits, and ranks where little crosses the network.
+//! The placer that most policies share: tight fits, and ranks placed so that little traffic crosses the
+//! network.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -31,14 +32,14 @@ fn propose(nodes: Vec<NodeView>, job: &PendingJob) -> Result<Proposal, Shortage>
 }
 
 /// The nodes of a placement by number, each with its devices by position.
-fn seats(placement: &Placement) -> Vec<(u128, Vec<String>)> {
+fn placed_on(placement: &Placement) -> Vec<(u128, Vec<String>)> {
     let device = |id: &DeviceId| id.0.replace("gpu-", "");
-    let seat = |part: &RankPlacement| (part.node.0.as_u128(), part.devices.iter().map(device).collect());
-    placement.parts.iter().map(seat).collect()
+    let place = |part: &RankPlacement| (part.node.0.as_u128(), part.devices.iter().map(device).collect());
+    placement.parts.iter().map(place).collect()
 }
 
 fn at(demand: Demand, nodes: Vec<NodeView>) -> Vec<(u128, Vec<String>)> {
-    seats(&propose(nodes, &job(1, demand)).unwrap().placement)
+    placed_on(&propose(nodes, &job(1, demand)).unwrap().placement)
 }
 
 fn stage(replicas: u32, activation_bytes: f64, gradient_bytes: f64) -> PipelineStage {
@@ -75,15 +76,15 @@ fn a_gang_takes_the_tightest_nodes() {
 }
 
 #[test]
-fn a_job_that_may_lie_anywhere_takes_as_few_nodes_as_can_be() {
+fn a_job_for_any_nodes_takes_as_few_as_possible() {
     let nodes = vec![node(1, &[1_000]), node(2, &[1_000; 3]), node(3, &[1_000; 2]), node(4, &[1_000; 4])];
     let proposal = propose(nodes, &job(1, anywhere(6))).unwrap();
-    assert_eq!(seats(&proposal.placement).iter().map(|it| it.0).collect::<Vec<_>>(), [4, 3]);
-    assert_eq!(proposal.why, "6 devices on 2 nodes");
+    assert_eq!(placed_on(&proposal.placement).iter().map(|it| it.0).collect::<Vec<_>>(), [4, 3]);
+    assert_eq!(proposal.why, "6 GPUs on 2 nodes");
 }
 
 #[test]
-fn a_part_goes_to_the_fullest_device_with_room() {
+fn a_part_goes_to_the_fullest_device_that_fits() {
     let nodes = vec![node(1, &[1_000, 600]), node(2, &[300, 500, 900]), node(3, &[500])];
     assert_eq!(at(part(400), nodes), [(2, vec!["1".into()])]);
 }
@@ -97,8 +98,8 @@ fn a_job_without_devices_goes_to_the_node_with_the_fewest_free_cores() {
 }
 
 #[test]
-fn ranks_that_talk_most_share_a_node() {
-    // Two pipelines of two stages with heavy rings: stages must not be torn apart.
+fn ranks_that_communicate_most_share_a_node() {
+    // Two pipelines of two stages with heavy rings: stages must not be split.
     let stages = vec![stage(2, 1e3, 1e9), stage(2, 1e3, 1e9)];
     let job = training(1, anywhere(4), stages, LaunchMode::PerGpu);
     let nodes = vec![node(1, &[1_000; 2]), node(2, &[1_000; 2]), node(3, &[1_000, 0, 0, 0])];
@@ -109,7 +110,7 @@ fn ranks_that_talk_most_share_a_node() {
 
 #[test]
 fn the_node_with_rank_0_comes_first() {
-    // The second stage fills the larger node; the first one, with rank 0, is left the smaller.
+    // The second stage fills the larger node; the first one, with rank 0, gets the smaller node.
     let stages = vec![stage(1, 1e3, 0.0), stage(3, 0.0, 1e9)];
     let job = training(1, anywhere(4), stages, LaunchMode::PerGpu);
     let proposal = propose(vec![node(1, &[1_000; 3]), node(2, &[1_000])], &job).unwrap();
@@ -120,25 +121,25 @@ fn the_node_with_rank_0_comes_first() {
 
 #[test]
 fn a_command_that_launches_its_own_ranks_is_judged_by_the_order_of_the_nodes() {
-    // The best mapping would pair replicas of both stages; numbered in order, stages are torn apart.
+    // The best mapping would pair replicas of both stages; numbered in order, stages are split.
     let stages = || vec![stage(2, 1e9, 0.0), stage(2, 0.0, 0.0)];
     let nodes = || vec![node(1, &[1_000; 2]), node(2, &[1_000; 2])];
     let ours = propose(nodes(), &training(1, anywhere(4), stages(), LaunchMode::PerGpu)).unwrap();
     let theirs = propose(nodes(), &training(1, anywhere(4), stages(), LaunchMode::PerNode)).unwrap();
     assert!(theirs.placement.parts.iter().all(|part| part.ranks.is_empty()), "{theirs:?}");
     assert!(theirs.slowdown > ours.slowdown * 1.3, "{} {}", theirs.slowdown, ours.slowdown);
-    assert_eq!(ours.why, "4 devices on 2 nodes, as fast as at best");
-    assert!(theirs.why.starts_with("4 devices on 2 nodes, an iteration takes"), "{}", theirs.why);
+    assert_eq!(ours.why, "4 GPUs on 2 nodes, as fast as the best placement");
+    assert!(theirs.why.starts_with("4 GPUs on 2 nodes, an iteration takes"), "{}", theirs.why);
 }
 
 #[test]
-fn a_place_is_measured_against_the_best_on_the_empty_cluster() {
+fn a_placement_is_compared_with_the_best_on_the_empty_cluster() {
     let job = training(1, anywhere(4), vec![stage(4, 0.0, 1e9)], LaunchMode::PerGpu);
     let whole = propose(vec![node(1, &[1_000; 4]), node(2, &[1_000; 4])], &job).unwrap();
     assert_eq!((whole.slowdown, whole.why.as_str()), (1.0, ""));
     let torn = propose(vec![node(1, &[1_000, 1_000, 0, 0]), node(2, &[1_000, 0, 0, 1_000])], &job).unwrap();
     assert!(torn.slowdown > 2.0, "{torn:?}");
-    assert!(torn.why.contains("4 devices on 2 nodes, an iteration takes"), "{}", torn.why);
+    assert!(torn.why.contains("4 GPUs on 2 nodes, an iteration takes"), "{}", torn.why);
 }
 
 #[test]
@@ -172,9 +173,9 @@ fn demands() -> impl Strategy<Value = Demand> {
 }
 
 proptest! {
-    /// Whoever says that there is no room is right, and a place is one.
+    /// A shortage is real, and a placement is valid.
     #[test]
-    fn it_finds_room_where_first_fit_does(
+    fn it_fits_jobs_wherever_first_fit_does(
         demand in demands(),
         free in prop::collection::vec(
             prop::collection::vec(prop_oneof![Just(1_000_u32), 0_u32..1_000], 0..5),
@@ -199,7 +200,7 @@ proptest! {
 }
 
 #[test]
-fn a_node_that_is_gone_holds_nothing_any_more() {
+fn a_node_that_is_gone_holds_nothing() {
     let mut place = placer();
     let mut view = View { nodes: vec![node(1, &[1_000; 4]), node(2, &[1_000; 4])], ..View::default() };
     place.learn(&view, &view.as_changes());

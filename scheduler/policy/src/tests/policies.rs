@@ -1,4 +1,4 @@
-//! Names and parameters of policies, and what is said where they are wrong.
+//! Names and parameters of policies, and the errors for wrong ones.
 
 use cohabit_types::Placement;
 
@@ -19,7 +19,7 @@ fn every_listed_name_is_a_policy_that_plans() {
     }
 }
 
-/// What a new policy of this name answers that sees all this for the first time.
+/// The first plan of the policy with this name for this view.
 fn plan_of(name: &str, view: &View) -> Plan {
     let mut policy = parse_policy(name).unwrap();
     policy.learn(view, &view.as_changes());
@@ -27,7 +27,7 @@ fn plan_of(name: &str, view: &View) -> Plan {
 }
 
 #[test]
-fn fifo_takes_the_first_place_and_strict_fifo_the_mappers() {
+fn fifo_takes_the_first_devices_and_strict_fifo_the_mappers() {
     let nodes = vec![node(1, &[1_000; 4]), node(2, &[1_000; 2])];
     let view = view(nodes, vec![job(1, gpus(2))]);
     let place = |name| match plan_of(name, &view).actions.as_slice() {
@@ -38,7 +38,7 @@ fn fifo_takes_the_first_place_and_strict_fifo_the_mappers() {
 }
 
 #[test]
-fn only_under_a_strict_fifo_nobody_passes_a_job_without_room() {
+fn only_a_strict_fifo_lets_no_job_pass_one_that_does_not_fit() {
     let view = view(vec![node(1, &[1_000, 0])], vec![job(1, gpus(2)), job(2, gpus(1))]);
     let started = |name| placed(&plan_of(name, &view));
     assert_eq!(["fifo", "fifo-strict", "fifo-greedy"].map(started), [vec![], vec![], vec![2]]);
@@ -68,19 +68,19 @@ fn parameters_follow_a_colon() {
 #[test]
 fn an_unknown_name_is_answered_with_the_nearest_ones() {
     let why = refusal("easy-backfil");
-    assert!(why.starts_with("there is no policy 'easy-backfil': perhaps easy-backfill is meant"), "{why}");
+    assert!(why.starts_with("there is no policy 'easy-backfil': did you mean easy-backfill?"), "{why}");
     assert!(
         refusal("zzz").starts_with("there is no policy 'zzz': use one of fifo, fifo-strict, fifo-greedy")
     );
 }
 
 #[test]
-fn an_unknown_parameter_is_answered_with_those_there_are() {
+fn an_unknown_parameter_is_answered_with_the_known_ones() {
     let why = refusal("las:quantun=3");
-    assert!(why.starts_with("the policy las takes no 'quantun': perhaps quantum is meant"), "{why}");
+    assert!(why.starts_with("the policy las has no parameter 'quantun': did you mean quantum?"), "{why}");
     assert!(why.contains("gpu-hours, factor, queues, quantum"), "{why}");
-    assert_eq!(refusal("fifo:theta=1"), "the policy fifo takes no 'theta': it takes no parameters");
-    assert!(refusal("spd:theta=1").contains("takes no 'theta'"));
+    assert_eq!(refusal("fifo:theta=1"), "the policy fifo has no parameter 'theta': it has none");
+    assert!(refusal("spd:theta=1").contains("has no parameter 'theta'"));
 }
 
 #[test]
@@ -107,7 +107,7 @@ fn a_bad_value_is_answered_with_what_is_allowed() {
 }
 
 #[test]
-fn what_is_no_parameter_is_answered_with_the_form() {
+fn a_malformed_parameter_is_answered_with_the_syntax() {
     let why = refusal("las:fast");
-    assert_eq!(why, "'fast' is no parameter of the policy las: write las:key=value,key=value");
+    assert_eq!(why, "'fast' is not a parameter of the policy las: write las:key=value,key=value");
 }

@@ -1,4 +1,4 @@
-//! Whatever the cluster and the queue, a plan never promises what is not there.
+//! Whatever the cluster and the queue, a plan never gives what is not there.
 
 use cohabit_types::{Bytes, Demand, EnforcementRequirement, Spread};
 use proptest::prelude::*;
@@ -44,16 +44,20 @@ fn nodes() -> impl Strategy<Value = Vec<NodeView>> {
         .prop_map(|all| (0..).zip(all).map(|(number, devices)| node_with(number, devices)).collect())
 }
 
-/// Whether a device is given to jobs, how it may be shared, and how much of it strangers hold.
+/// Whether jobs may use a device, how it may be shared, and how much of its memory other programs hold.
 type Condition = (DeviceAvailability, SharingTerms, Bytes);
 
 fn conditions() -> impl Strategy<Value = Condition> {
-    let intake = prop_oneof![8 => Just(DeviceAvailability::Open), 1 => Just(DeviceAvailability::Recovering), 1 => Just(DeviceAvailability::Closed)];
+    let intake = prop_oneof![
+        8 => Just(DeviceAvailability::Open),
+        1 => Just(DeviceAvailability::Recovering),
+        1 => Just(DeviceAvailability::Closed),
+    ];
     let mode =
         prop_oneof![Just(SharingMode::Enforced), Just(SharingMode::Unenforced), Just(SharingMode::Exclusive)];
     let reserve = prop_oneof![Just(Bytes::ZERO), Just(Bytes(1 << 30))];
     let terms = (mode, prop::option::of(0_u32..4), reserve)
-        .prop_map(|(mode, places_free, reserve)| SharingTerms { mode, places_free, reserve });
+        .prop_map(|(mode, ranks_free, reserve)| SharingTerms { mode, ranks_free, reserve });
     (intake, terms, prop_oneof![3 => Just(Bytes::ZERO), 1 => (0_u64..40).prop_map(|gib| Bytes(gib << 30))])
 }
 
@@ -79,7 +83,7 @@ proptest! {
     fn every_action_fits_what_those_before_it_left(view in views()) {
         let mut free = FreeNodes::new(&view.nodes);
         for action in plan(&view).actions {
-            let Action::Place { job, placement, .. } = action else { panic!("nothing runs to be stopped") };
+            let Action::Place { job, placement, .. } = action else { panic!("nothing runs") };
             let demand = view.pending[&job].demand;
             prop_assert_eq!(fits(&free, &demand, &placement), Ok(()));
             free.take(&demand, &placement);
@@ -87,14 +91,14 @@ proptest! {
     }
 
     #[test]
-    fn who_conserves_work_leaves_nobody_waiting_that_fits(view in views()) {
+    fn a_work_conserving_policy_leaves_no_job_waiting_that_fits(view in views()) {
         for name in WORK_CONSERVING {
             let mut policy = parse_policy(name).unwrap();
             policy.learn(&view, &view.as_changes());
             let mut free = FreeNodes::new(&view.nodes);
             let mut waiting = view.pending.clone();
             for action in policy.plan(&view).actions {
-                let Action::Place { job, placement, .. } = action else { panic!("nothing runs to be stopped") };
+                let Action::Place { job, placement, .. } = action else { panic!("nothing runs") };
                 let started = waiting.remove(&job).expect("a job is placed once");
                 prop_assert_eq!(fits(&free, &started.demand, &placement), Ok(()), "{}", name);
                 free.take(&started.demand, &placement);

@@ -1,4 +1,5 @@
-//! The queue against a sorted list: whatever comes and goes, a walk meets the same jobs in the same order.
+//! The queue compared with a sorted list: whatever comes and goes, a walk meets the same jobs in the same
+//! order.
 
 use std::collections::BTreeSet;
 

@@ -1,4 +1,4 @@
-//! First come, first served, onto the first devices with room.
+//! First come, first served, on the first devices that fit.
 
 use cohabit_types::{Bytes, Demand, JobId, ReasonCode};
 
@@ -29,7 +29,7 @@ fn a_large_job_is_not_overtaken() {
     let view = view(vec![node(1, &[1_000, 0])], jobs);
     assert_eq!(placed(&plan(&view)), [0_u64; 0]);
     assert_eq!(wait(&view, 1).0, ReasonCode::WaitingForDevices);
-    assert_eq!(wait(&view, 2), (ReasonCode::WaitingForTurn, "1 job is ahead of it in the queue".into()));
+    assert_eq!(wait(&view, 2), (ReasonCode::WaitingForTurn, "1 job is ahead in the queue".into()));
 }
 
 #[test]
@@ -54,22 +54,22 @@ fn the_shortage_is_named_with_numbers() {
         wait(part(700), half_taken()),
         (
             ReasonCode::WaitingForDevices,
-            "it needs 0.7 of a device and the largest free part is 0.5; it is next in line".into()
+            "needs 0.7 of a GPU; the largest free part is 0.5. First in the queue".into()
         )
     );
     let (code, why) = wait(Demand { gpu_memory: Some(Bytes(60 << 30)), ..part(500) }, half_taken());
     assert_eq!(code, ReasonCode::WaitingForMemory);
-    assert!(why.starts_with("it needs 60 GiB of device memory and the most that is free is"), "{why}");
+    assert!(why.starts_with("needs 60 GiB of GPU memory; the best GPU has"), "{why}");
     let (code, why) = wait(Demand { cpus: 9, ..part(500) }, half_taken());
-    assert_eq!((code, why.contains("9 cores")), (ReasonCode::WaitingForHost, true));
+    assert_eq!((code, why.contains("9 CPU cores")), (ReasonCode::WaitingForHost, true));
     assert_eq!(wait(gpus(1), vec![]).0, ReasonCode::WaitingForNodes);
 }
 
 #[test]
-fn a_gang_waits_until_all_its_nodes_have_room() {
+fn a_gang_waits_until_it_fits_on_all_its_nodes() {
     let gang = Demand { nodes: 2, ..gpus(1) };
     let half = view(vec![node(1, &[1_000]), node(2, &[0])], vec![job(1, gang)]);
-    assert!(wait(&half, 1).1.starts_with("it needs 2 nodes at once and 1 have room"));
+    assert!(wait(&half, 1).1.starts_with("needs 2 nodes at the same time; 1 node has enough free"));
     assert_eq!(placed(&plan(&view(vec![node(1, &[1_000]), node(2, &[1_000])], vec![job(1, gang)]))), [1]);
 }
 
@@ -79,18 +79,18 @@ fn jobs_without_devices_run_beside_full_ones() {
 }
 
 #[test]
-fn a_job_that_may_lie_anywhere_takes_what_the_first_nodes_have() {
+fn a_job_for_any_nodes_takes_what_the_first_nodes_have() {
     let nodes = || vec![node(1, &[1_000, 500]), node(2, &[1_000, 1_000])];
     let plan = plan(&view(nodes(), vec![job(1, anywhere(2))]));
     let Action::Place { placement, .. } = &plan.actions[0] else { panic!("{plan:?}") };
     let counts: Vec<usize> = placement.parts.iter().map(|part| part.devices.len()).collect();
     assert_eq!(counts, [1, 1]);
     let (_, why) = wait(&view(nodes(), vec![job(1, anywhere(4))]), 1);
-    assert_eq!(why, "it needs 4 whole device(s) on any nodes and 3 are free; it is next in line");
+    assert_eq!(why, "needs 4 free GPUs on any nodes; 3 are free. First in the queue");
 }
 
 #[test]
-fn what_changed_is_enough_to_plan_on() {
+fn changes_are_enough_to_plan_on() {
     let mut policy = fifo();
     let mut view = view(vec![node(1, &[1_000])], vec![job(1, gpus(2))]);
     let mut planned = |view: &View, changes: &[ViewChange]| {

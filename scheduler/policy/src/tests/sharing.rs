@@ -1,4 +1,4 @@
-//! Who may share a device with memory of its own, who gets it alone, and who waits: with the numbers why.
+//! Which jobs share a device, which get one alone, and which wait, with the reasons.
 
 use cohabit_types::{Bytes, Demand, EnforcementRequirement, JobId, ReasonCode, Share, Sharing, Span};
 
@@ -10,23 +10,23 @@ use crate::{
 
 const GIB: u64 = 1 << 30;
 
-/// A node with one GPU of 80 GiB that three may share, within enforced limits and beside a reserve of 1 GiB.
+/// A node with one GPU of 80 GiB that three ranks may share, with enforced limits and a reserve of 1 GiB.
 fn gpu(change: impl FnOnce(&mut DeviceView)) -> Vec<NodeView> {
     let mut node = node(1, &[1_000]);
     let device = &mut node.devices[0];
     let reserve = Bytes(GIB);
-    device.sharing = SharingTerms { mode: SharingMode::Enforced, places_free: Some(3), reserve };
+    device.sharing = SharingTerms { mode: SharingMode::Enforced, ranks_free: Some(3), reserve };
     change(device);
     vec![node]
 }
 
-/// So many jobs are on it, each with a tenth of it and this much memory.
+/// This many jobs are on it, each with a tenth of it and this much memory.
 fn taken_by(jobs: u64, memory: u64) -> impl FnOnce(&mut DeviceView) {
     move |device| {
         device.residents = (100..100 + jobs).map(JobId::new).collect();
         device.free = Share(1_000 - 100 * jobs as u32);
         device.memory_free = Some(Bytes((80 - jobs * memory) * GIB));
-        device.sharing.places_free = Some(3 - jobs as u32);
+        device.sharing.ranks_free = Some(3 - jobs as u32);
     }
 }
 
@@ -69,10 +69,10 @@ fn jobs(demands: Vec<Demand>) -> Vec<PendingJob> {
     (1..).zip(demands).map(|(number, demand)| job(number, demand)).collect()
 }
 
-/// Why it waits, without its place in the queue.
+/// Why it waits, without its position in the queue.
 fn why(demand: Demand, nodes: Vec<NodeView>) -> (ReasonCode, String) {
     let (code, why) = wait(&view(nodes, vec![job(1, demand)]), 1);
-    (code, why.strip_suffix("; it is next in line").expect("it is the only one").to_owned())
+    (code, why.strip_suffix(". First in the queue").expect("it is the only one").to_owned())
 }
 
 fn share_given(plan: &Plan) -> Share {
@@ -81,16 +81,15 @@ fn share_given(plan: &Plan) -> Share {
 }
 
 #[test]
-fn those_who_share_leave_the_reserve_free() {
+fn jobs_that_share_leave_the_reserve_free() {
     assert!(starts(tenth(19), gpu(taken_by(2, 30))));
     assert!(!starts(tenth(20), gpu(taken_by(2, 30))));
-    let sentence =
-        "it needs 20 GiB of device memory beside a reserve of 1 GiB and the most that is free is 20 GiB";
+    let sentence = "needs 20 GiB of GPU memory plus a reserve of 1 GiB; the best GPU has 20 GiB free";
     assert_eq!(why(tenth(20), gpu(taken_by(2, 30))), (ReasonCode::WaitingForMemory, sentence.into()));
 }
 
 #[test]
-fn who_has_a_device_alone_may_use_all_of_its_memory() {
+fn a_job_alone_on_a_device_may_use_all_of_its_memory() {
     let alone = |memory| Demand { gpu_memory: Some(Bytes(memory * GIB)), ..gpus(1) };
     assert!(starts(alone(80), gpu(|_| {})));
     assert!(!could_ever_hold(&gpu(|_| {}), &alone(81)));
@@ -99,27 +98,27 @@ fn who_has_a_device_alone_may_use_all_of_its_memory() {
 }
 
 #[test]
-fn no_more_share_a_device_than_there_are_places() {
+fn no_more_ranks_share_a_device_than_the_limit() {
     assert_eq!(placed(&planned(vec![tenth(8); 5], gpu(|_| {}))), [1, 2, 3]);
-    let sentence = "3 ranks share each GPU already, and no more may";
+    let sentence = "needs a GPU with room for one more rank; each already runs 3, the limit";
     assert_eq!(why(tenth(8), gpu(taken_by(3, 8))), (ReasonCode::WaitingForDevices, sentence.into()));
 }
 
 #[test]
-fn a_part_without_a_figure_takes_the_device_alone() {
+fn a_part_without_stated_memory_takes_the_whole_device() {
     let plan = planned(vec![without_figure(), tenth(8)], gpu(|_| {}));
     assert_eq!((placed(&plan), share_given(&plan)), (vec![1], Share::WHOLE));
     let (code, sentence) = why(without_figure(), gpu(taken_by(1, 8)));
     assert_eq!(code, ReasonCode::WaitingForDevices);
     assert_eq!(
         sentence,
-        "it needs 1 whole device(s) on a node and the most that are free on one is 0, since a GPU is shared \
-         only by those who say how much of its memory they need"
+        "needs 1 free GPU on one node; the best node has 0 free. It takes a whole GPU because it does not \
+         state how much GPU memory it needs (--gpu-mem)"
     );
 }
 
 #[test]
-fn where_devices_have_no_memory_to_count_a_part_needs_no_figure() {
+fn on_devices_without_memory_a_part_need_not_state_its_memory() {
     let slot = |device: &mut DeviceView| {
         (device.memory, device.memory_free) = (None, None);
         device.sharing = SharingTerms::default();
@@ -129,7 +128,7 @@ fn where_devices_have_no_memory_to_count_a_part_needs_no_figure() {
 }
 
 #[test]
-fn ranks_that_wait_for_each_other_share_no_device() {
+fn ranks_of_a_gang_share_no_device() {
     let nodes =
         || vec![gpu(|_| {}).remove(0), NodeView { id: node(2, &[]).id, ordinal: 2, ..gpu(|_| {}).remove(0) }];
     let gang = Demand { nodes: 2, ..tenth(8) };
@@ -138,19 +137,19 @@ fn ranks_that_wait_for_each_other_share_no_device() {
 }
 
 #[test]
-fn who_wants_no_neighbours_has_none() {
+fn an_exclusive_job_has_no_neighbors() {
     let exclusive = Demand { sharing: Sharing::Exclusive, ..tenth(8) };
     assert!(!starts(exclusive, gpu(taken_by(1, 8))));
     assert_eq!(placed(&planned(vec![exclusive, tenth(8)], gpu(|_| {}))), [1]);
 }
 
 #[test]
-fn who_insists_on_limits_shares_only_where_they_are_enforced() {
+fn a_job_that_requires_limits_shares_only_where_they_are_enforced() {
     assert!(starts(insisting(), gpu(shared_as(SharingMode::Enforced))));
     assert!(!starts(insisting(), gpu(shared_as(SharingMode::Unenforced))));
     assert!(starts(tenth(8), gpu(shared_as(SharingMode::Unenforced))));
     assert!(!could_ever_hold(&gpu(shared_as(SharingMode::Unenforced)), &insisting()));
-    let sentence = "it shares a device only within enforced limits and no free device enforces them";
+    let sentence = "needs a GPU that enforces limits (--enforced); no free GPU does";
     let told = why(insisting(), gpu(shared_as(SharingMode::Unenforced)));
     assert_eq!(told, (ReasonCode::WaitingForDevices, sentence.into()));
     let whole = Demand { limits: EnforcementRequirement::Enforced, ..gpus(1) };
@@ -158,26 +157,26 @@ fn who_insists_on_limits_shares_only_where_they_are_enforced() {
 }
 
 #[test]
-fn a_device_that_cannot_be_shared_is_given_whole_to_whoever_asks_for_a_part() {
+fn a_device_that_cannot_be_shared_is_given_whole_for_a_part() {
     let plan = planned(vec![insisting(), tenth(8)], gpu(shared_as(SharingMode::Exclusive)));
     assert_eq!((placed(&plan), share_given(&plan)), (vec![1], Share::WHOLE));
 }
 
 #[test]
-fn a_device_out_of_service_takes_nobody_and_yet_nobody_is_refused_for_it() {
+fn a_device_out_of_service_takes_no_job_but_counts_at_submission() {
     for intake in [DeviceAvailability::Recovering, DeviceAvailability::Closed] {
         for demand in [gpus(1), tenth(8), without_figure()] {
             assert!(!starts(demand, gpu(in_state(intake))));
             assert!(could_ever_hold(&gpu(in_state(intake)), &demand));
         }
-        let sentence = "it needs 1 whole device(s) on a node and the most that are free on one is 0; 1 \
-                        device(s) there are out of service";
+        let sentence =
+            "needs 1 free GPU on one node; the best node has 0 free; 1 GPU there is out of service";
         assert_eq!(why(gpus(1), gpu(in_state(intake))), (ReasonCode::WaitingForDevices, sentence.into()));
     }
 }
 
 #[test]
-fn who_waits_for_a_fenced_device_holds_up_nobody_but_a_short_recovery_is_waited_for() {
+fn a_job_for_a_fenced_device_blocks_no_other_but_one_for_a_recovering_device_does() {
     let nodes = |intake| {
         let mut node = node(1, &[1_000, 1_000]);
         node.devices[1].intake = intake;
@@ -189,7 +188,7 @@ fn who_waits_for_a_fenced_device_holds_up_nobody_but_a_short_recovery_is_waited_
 }
 
 #[test]
-fn memory_of_strangers_is_not_given_away() {
+fn memory_of_other_programs_is_not_given_to_jobs() {
     assert!(starts(tenth(29), gpu(strangers_hold(50))));
     assert!(!starts(tenth(30), gpu(strangers_hold(50))));
     assert!(!FreeNodes::new(&gpu(strangers_hold(50))).could_hold_when_empty(&tenth(30)));
@@ -197,13 +196,13 @@ fn memory_of_strangers_is_not_given_away() {
 }
 
 #[test]
-fn strangers_with_more_than_a_tenth_keep_away_who_does_not_say_what_it_needs() {
+fn other_programs_with_more_than_a_tenth_keep_away_jobs_without_stated_memory() {
     for demand in [gpus(1), without_figure()] {
         assert!(starts(demand, gpu(strangers_hold(8))));
         assert!(!starts(demand, gpu(strangers_hold(9))));
     }
-    let sentence = "it does not say how much device memory it needs, and programs that Cohabit did not start \
-                    hold 9 GiB of the device on which they hold least";
+    let sentence = "does not state how much GPU memory it needs (--gpu-mem); other programs hold at least \
+                    9 GiB of every free GPU";
     assert_eq!(why(gpus(1), gpu(strangers_hold(9))), (ReasonCode::WaitingForMemory, sentence.into()));
     let modest = Demand { gpu_memory: Some(Bytes(60 * GIB)), ..gpus(1) };
     assert_eq!(
@@ -214,7 +213,7 @@ fn strangers_with_more_than_a_tenth_keep_away_who_does_not_say_what_it_needs() {
 }
 
 #[test]
-fn what_a_preempted_neighbour_gives_back_is_not_the_memory_of_strangers() {
+fn memory_released_by_a_preempted_neighbor_is_not_that_of_other_programs() {
     let nodes = gpu(strangers_hold(50));
     let mut free = FreeNodes::new(&nodes);
     let parts = vec![nodes[0].part(&tenth(8), vec![nodes[0].devices[0].id.clone()])];
@@ -223,8 +222,8 @@ fn what_a_preempted_neighbour_gives_back_is_not_the_memory_of_strangers() {
 }
 
 #[test]
-fn a_forecast_counts_neither_devices_out_of_service_nor_more_sharers_than_places() {
-    let prospects = |jobs: u64| {
+fn a_forecast_counts_neither_devices_out_of_service_nor_more_ranks_than_the_limit() {
+    let reasons = |jobs: u64| {
         (1..=jobs).map(|number| PendingReason {
             job: JobId::new(number),
             code: ReasonCode::WaitingForDevices,
@@ -235,7 +234,7 @@ fn a_forecast_counts_neither_devices_out_of_service_nor_more_sharers_than_places
     };
     let waits = |demand, count: u64, nodes| {
         let view = view(nodes, jobs(vec![demand; count as usize]));
-        let expected = forecast(&view, prospects(count).collect());
+        let expected = forecast(&view, reasons(count).collect());
         let secs = |at: cohabit_types::Time| at.since(view.now).as_micros() / 1_000_000;
         expected.into_iter().map(|it| it.starts_at.map(secs)).collect::<Vec<_>>()
     };

@@ -1,4 +1,6 @@
-//! What a policy sees: the nodes that take jobs, the jobs that may start, and those that run.
+//! What a policy sees: the nodes that accept jobs, the jobs that may start, and those that run.
+//!
+//! Only data lives here. Whether a demand fits is decided in `device_fit.rs` and `free_nodes.rs`.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -8,16 +10,16 @@ use cohabit_types::{
     ModelDescription, NodeId, Placement, Share, Span, Time,
 };
 
-/// The cluster at one moment, as far as a policy may use it. Kept up to date by [`ViewChange`]s, so that a plan
-/// costs what changed and not what there is.
+/// The cluster at one moment, as far as a policy may use it. It is kept up to date by [`ViewChange`]s, so
+/// that a plan costs what changed and not what exists.
 #[derive(Debug, Default, Clone, PartialEq)]
 pub struct View {
-    /// The moment.
+    /// The current time.
     pub now: Time,
-    /// Nodes that take jobs, in the order in which they first joined.
+    /// Nodes that accept jobs, in the order in which they first joined.
     pub nodes: Vec<NodeView>,
-    /// Jobs that could start now if there were room. An array shows no more members at once than could
-    /// possibly start, beside those that the policy itself stopped.
+    /// Jobs that could start now if resources were free. An array shows at most as many members as could
+    /// possibly start at once, plus those that the policy itself stopped.
     pub pending: BTreeMap<JobId, PendingJob>,
     /// Jobs that hold devices.
     pub running: BTreeMap<JobId, RunningJob>,
@@ -26,20 +28,20 @@ pub struct View {
 /// One difference between a view and the next.
 #[derive(Debug, Clone, PartialEq)]
 pub enum ViewChange {
-    /// A node takes jobs, and this is what is left of it.
+    /// A node accepts jobs, and this is what it has left.
     Node(NodeView),
-    /// A node takes no jobs any more.
+    /// A node no longer accepts jobs.
     NodeGone(NodeId),
-    /// A job could start if there were room: a new one, or one that has lost its devices.
+    /// A job could start if resources were free: a new one, or one that lost its devices.
     Pending(PendingJob),
     /// A job holds devices, or more is known about its end.
     Running(RunningJob),
-    /// A job neither waits for room nor holds devices.
+    /// A job neither waits for resources nor holds devices.
     Gone(JobId),
 }
 
 impl View {
-    /// Takes the changes over, in their order.
+    /// Applies the changes in order.
     pub fn apply(&mut self, changes: &[ViewChange]) {
         changes.iter().for_each(|change| self.apply_one(change));
     }
@@ -66,8 +68,8 @@ impl View {
         }
     }
 
-    /// All there is, as changes of an empty view: for a policy that has seen nothing. Jobs come in the order
-    /// in which they could first have run.
+    /// The whole view as changes of an empty one, for a policy that has seen nothing. Pending jobs come in
+    /// the order in which they could first have run.
     #[must_use]
     pub fn as_changes(&self) -> Vec<ViewChange> {
         let nodes = self.nodes.iter().cloned().map(ViewChange::Node);
@@ -78,108 +80,108 @@ impl View {
     }
 }
 
-/// A node that takes jobs.
+/// A node that accepts jobs.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct NodeView {
-    /// Which.
+    /// Its id.
     pub id: NodeId,
-    /// Its place in the order in which nodes first joined.
+    /// Its position in the order in which nodes first joined.
     pub ordinal: u64,
-    /// For `why` texts.
+    /// Its name, for texts that people read.
     pub name: String,
-    /// All its cores.
+    /// All its CPU cores.
     pub cpus: u32,
     /// Cores that no job claims.
     pub cpus_free: u32,
-    /// All its memory.
+    /// All its host memory.
     pub memory: Bytes,
-    /// Memory that no job claims.
+    /// Host memory that no job claims.
     pub memory_free: Bytes,
-    /// How fast its devices reach each other and those of other nodes.
+    /// Bandwidths between its devices, and from it to other nodes.
     pub links: LinkBandwidths,
-    /// Its devices in the order in which they are filled.
+    /// Its devices, in the order in which they are filled.
     pub devices: Vec<DeviceView>,
 }
 
 /// A device and what is left of it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct DeviceView {
-    /// Which.
+    /// Its id.
     pub id: DeviceId,
-    /// What it really is.
+    /// A GPU, a host slot or a fake.
     pub kind: DeviceKind,
-    /// Its model.
+    /// The model's name.
     pub model: String,
-    /// What nobody has taken.
+    /// The share that no job has.
     pub free: Share,
-    /// All its memory, if it has memory of its own to count.
+    /// All its memory; `None` where the device has no memory of its own.
     pub memory: Option<Bytes>,
-    /// Memory that nobody has claimed.
+    /// Memory that no job claims.
     pub memory_free: Option<Bytes>,
-    /// Its co-location set.
+    /// The jobs that use it: its co-location set.
     pub residents: Vec<JobId>,
-    /// Whether it may be given to anybody now.
+    /// Whether jobs may start on it now.
     pub intake: DeviceAvailability,
     /// How it may be shared.
     pub sharing: SharingTerms,
-    /// Memory that processes hold which Cohabit did not start.
+    /// Memory held by processes that Cohabit did not start.
     pub foreign_memory: Bytes,
-    /// How other devices of its node are reached from it, where that is known.
+    /// How it reaches other devices of its node, where that is known.
     pub peers: Vec<GpuPeer>,
 }
 
-/// Whether a device may be given to jobs.
+/// Whether jobs may start on a device.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum DeviceAvailability {
-    /// It may.
+    /// They may.
     Open,
-    /// Not yet: it comes back by itself.
+    /// Not yet: the device recovers by itself.
     Recovering,
-    /// Not until somebody has looked after it.
+    /// Not until a person has seen to it.
     Closed,
 }
 
 /// How a device may be shared.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct SharingTerms {
-    /// What becomes of the limits of those who share it.
+    /// Whether the limits of a share are enforced.
     pub mode: SharingMode,
-    /// How many more ranks it may hold, if their number is limited.
-    pub places_free: Option<u32>,
-    /// Memory that those who share it leave free together.
+    /// How many more ranks it may hold; `None` without a limit.
+    pub ranks_free: Option<u32>,
+    /// Memory that all jobs sharing it have to leave free together.
     pub reserve: Bytes,
 }
 
 impl Default for SharingTerms {
-    /// By anybody, as bookkeeping.
+    /// Any job may share it, and limits are only accounting.
     fn default() -> SharingTerms {
-        SharingTerms { mode: SharingMode::Unenforced, places_free: None, reserve: Bytes::ZERO }
+        SharingTerms { mode: SharingMode::Unenforced, ranks_free: None, reserve: Bytes::ZERO }
     }
 }
 
-/// What becomes of the limits of those who share a device.
+/// Whether the limits of the jobs that share a device are enforced.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum SharingMode {
     /// They are enforced.
     Enforced,
-    /// They are only bookkeeping.
+    /// They are only accounting.
     Unenforced,
-    /// Nobody may share it.
+    /// The device cannot be shared.
     Exclusive,
 }
 
-/// A job that could start now if there were room.
+/// A job that could start now if resources were free.
 #[derive(Debug, Clone, PartialEq)]
 pub struct PendingJob {
-    /// Which.
+    /// Its id.
     pub id: JobId,
-    /// The larger, the earlier.
+    /// A larger priority goes first.
     pub priority: i32,
     /// When it was submitted.
     pub submitted_at: Time,
     /// Since when it could have run.
     pub eligible_at: Time,
-    /// What it needs.
+    /// The resources it needs.
     pub demand: Demand,
     /// What is known about it.
     pub traits: Arc<JobTraits>,
@@ -188,21 +190,21 @@ pub struct PendingJob {
 /// A job that holds devices.
 #[derive(Debug, Clone, PartialEq)]
 pub struct RunningJob {
-    /// Which.
+    /// Its id.
     pub id: JobId,
-    /// The larger, the later it makes room for others.
+    /// A larger priority is preempted later.
     pub priority: i32,
     /// When it was submitted.
     pub submitted_at: Time,
     /// When its attempt was placed.
     pub started_at: Time,
-    /// What it needs.
+    /// The resources it was given.
     pub demand: Demand,
-    /// Where it is.
+    /// The devices it holds.
     pub placement: Placement,
-    /// Whether it is about to leave them.
+    /// Whether it is about to release them.
     pub phase: RunPhase,
-    /// When it ends: by its own progress, or else by what was expected of it where it is.
+    /// When it is expected to end: by its own progress, else by its estimate for these devices.
     pub ends_at: Option<Time>,
     /// What is known about it.
     pub traits: Arc<JobTraits>,
@@ -213,29 +215,29 @@ pub struct RunningJob {
 pub enum RunPhase {
     /// It runs, or is being started.
     Running,
-    /// It was told to stop: its devices come free soon.
+    /// It was told to stop: its devices become free soon.
     Stopping,
 }
 
-/// What is known about a job before it runs; shared by all members of an array.
+/// What is known about a job before it runs; all members of an array share it.
 #[derive(Debug, Clone, PartialEq)]
 pub struct JobTraits {
-    /// Who submitted it.
+    /// The user who submitted it.
     pub user: String,
     /// Its group of recurring jobs.
     pub group: Option<String>,
-    /// What it trains.
+    /// The model that it trains.
     pub model: Option<ModelDescription>,
-    /// What is expected of it, frozen at submission.
+    /// Its estimate, frozen at submission.
     pub estimate: Option<Estimate>,
-    /// How long it may run.
+    /// Its time limit.
     pub time_limit: Option<Span>,
-    /// Who launches its ranks: only where we do can they be told apart.
+    /// Who launches its ranks: only where we do can a rank be put on a chosen device.
     pub launch: LaunchMode,
 }
 
 impl JobTraits {
-    /// What this user's job tells of itself, and what is expected of it.
+    /// The traits of a job of this user.
     #[must_use]
     pub fn of(user: &str, spec: &JobSpec, estimate: Option<Estimate>) -> JobTraits {
         JobTraits {

@@ -1,11 +1,12 @@
-//! One device and one demand: how much of it the demand takes, and whether it fits.
+//! One device and one demand: which share the demand takes, and whether it fits.
 
 use cohabit_types::{Bytes, Demand, EnforcementRequirement, Share};
 
 use crate::{DeviceAvailability, DeviceView, SharingMode};
 
 impl DeviceView {
-    /// How much of it a demand takes: all of it where it may have no neighbours, or nobody may here.
+    /// The share that the demand takes: the whole device where the job shares with no other, or the device
+    /// cannot be shared.
     #[must_use]
     pub fn share_for(&self, demand: &Demand) -> Share {
         match self.sharing.mode {
@@ -14,19 +15,19 @@ impl DeviceView {
         }
     }
 
-    /// Whether it could hold one rank of the demand in its best condition, with nothing on it.
+    /// Whether it could hold one rank of the demand at its best, with nothing else on it.
     pub(crate) fn could_ever_hold(&self, demand: &Demand) -> bool {
         self.allows(demand) && self.suffices(demand, self.memory, Bytes::ZERO)
     }
 
-    /// Whether it could hold one rank of the demand in its present condition if no job were on it. One that
-    /// comes back by itself counts.
+    /// Whether it could hold one rank of the demand in its present condition if it ran no job. A device that
+    /// recovers by itself counts.
     pub(crate) fn could_hold_when_empty(&self, demand: &Demand) -> bool {
         let own = self.memory.map(|memory| memory.saturating_sub(self.foreign_memory));
         self.is_in_service() && self.allows(demand) && self.suffices(demand, own, self.foreign_memory)
     }
 
-    /// Whether it is given to jobs, now or soon.
+    /// Whether jobs may use it, now or soon.
     pub(crate) const fn is_in_service(&self) -> bool {
         match self.intake {
             DeviceAvailability::Open | DeviceAvailability::Recovering => true,
@@ -34,33 +35,33 @@ impl DeviceView {
         }
     }
 
-    /// Whether it is given to jobs now, and may be used as the demand wants it.
+    /// Whether jobs may start on it now, and it may be used as the demand asks.
     pub(crate) fn takes(&self, demand: &Demand) -> bool {
         self.intake == DeviceAvailability::Open && self.allows(demand)
     }
 
-    /// Whether enough of it is left.
+    /// Whether a large enough share is free.
     pub(crate) fn has_share(&self, demand: &Demand) -> bool {
         self.free >= self.share_for(demand)
     }
 
     /// Whether it may hold one more rank.
     pub(crate) fn has_place(&self) -> bool {
-        self.sharing.places_free != Some(0)
+        self.sharing.ranks_free != Some(0)
     }
 
-    /// Whether enough of its memory is left.
+    /// Whether enough of its memory is free.
     pub(crate) fn has_memory(&self, demand: &Demand) -> bool {
         self.suffices(demand, self.memory_free, self.foreign_memory)
     }
 
-    /// Whether there is room on it.
+    /// Whether one rank of the demand fits now.
     pub(crate) fn has_room(&self, demand: &Demand) -> bool {
         self.takes(demand) && self.has_share(demand) && self.has_place() && self.has_memory(demand)
     }
 
-    /// Whether so much free memory is enough. Who shares leaves a reserve; who does not know what it needs
-    /// gets no device of which strangers hold more than a tenth.
+    /// Whether that much free memory is enough. A job that shares leaves a reserve; one that does not state
+    /// its memory gets no device of which other programs hold more than a tenth.
     fn suffices(&self, demand: &Demand, free: Option<Bytes>, foreign: Bytes) -> bool {
         match (demand.gpu_memory, free) {
             (Some(needed), Some(free)) => free >= needed + self.reserve_for(demand),
@@ -69,12 +70,12 @@ impl DeviceView {
         }
     }
 
-    /// The memory that a rank of the demand leaves free on it.
+    /// The memory that one rank of the demand has to leave free.
     pub(crate) fn reserve_for(&self, demand: &Demand) -> Bytes {
         if self.would_share(demand) { self.sharing.reserve } else { Bytes::ZERO }
     }
 
-    /// Whether it may be shared as the demand wants it.
+    /// Whether it may be shared as the demand asks.
     fn allows(&self, demand: &Demand) -> bool {
         match (self.sharing.mode, demand.limits) {
             (SharingMode::Unenforced, EnforcementRequirement::Enforced) => !self.would_share(demand),

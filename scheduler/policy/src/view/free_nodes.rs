@@ -1,7 +1,7 @@
-//! What is free while a plan is being made: a copy of the view's nodes from which placed jobs are taken.
+//! What is free while a plan is made: the nodes of the view, from which started jobs are taken.
 //!
-//! This is the one place that knows whether a demand fits a node, and `device_fit` whether it fits a device;
-//! the head uses it to check plans and to refuse, at submission, what no node can ever hold.
+//! This file alone decides whether a demand fits a node, and `device_fit.rs` whether it fits a device. The
+//! head uses both to check plans, and to refuse at submission what no node can ever hold.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -10,16 +10,16 @@ use cohabit_types::{Demand, DeviceId, JobId, NodeId, Placement, RankPlacement, S
 
 use crate::{DeviceView, NodeView};
 
-/// All nodes, with what is left of them. Costs only what is taken.
+/// All nodes and what is left of them. Only nodes that changed are copied.
 #[derive(Debug, Clone)]
 pub struct FreeNodes<'v> {
     view: &'v [NodeView],
-    /// Nodes of which something was taken, or to which something was given back, by position.
+    /// Nodes that changed since, by position.
     touched: BTreeMap<usize, Arc<NodeView>>,
 }
 
 impl<'v> FreeNodes<'v> {
-    /// What the view says is free.
+    /// Everything that the view says is free.
     #[must_use]
     pub const fn new(nodes: &'v [NodeView]) -> FreeNodes<'v> {
         FreeNodes { view: nodes, touched: BTreeMap::new() }
@@ -33,12 +33,12 @@ impl<'v> FreeNodes<'v> {
         })
     }
 
-    /// The nodes of the view, as if nothing had been taken or given back since.
+    /// The nodes of the view, without the changes since.
     pub(crate) const fn untouched(&self) -> &'v [NodeView] {
         self.view
     }
 
-    /// Those of which something was taken or given back since, by position.
+    /// The nodes that changed since, by position.
     pub(crate) fn touched(&self) -> impl Iterator<Item = (usize, &NodeView)> {
         self.touched.iter().map(|(position, node)| (*position, &**node))
     }
@@ -46,30 +46,30 @@ impl<'v> FreeNodes<'v> {
     /// The node at a position of [`FreeNodes::nodes`].
     ///
     /// # Panics
-    /// If there are not so many nodes.
+    /// If the position is past the last node.
     #[must_use]
     pub fn node(&self, position: usize) -> &NodeView {
         self.touched.get(&position).map_or(&self.view[position], |node| &**node)
     }
 
-    /// Where in [`FreeNodes::nodes`] a node is, if it takes jobs.
+    /// The position of a node in [`FreeNodes::nodes`], if it accepts jobs.
     #[must_use]
     pub fn position(&self, node: NodeId) -> Option<usize> {
         self.view.iter().position(|it| it.id == node)
     }
 
-    /// Whether the nodes in their present condition could hold the demand if nothing ran on them.
+    /// Whether the nodes in their present condition could hold the demand if they ran no jobs.
     #[must_use]
     pub fn could_hold_when_empty(&self, demand: &Demand) -> bool {
         could_hold(self.view, demand, DeviceView::could_hold_when_empty)
     }
 
-    /// Takes what a placed job uses.
+    /// Takes what a job with this placement uses.
     pub fn take(&mut self, demand: &Demand, placement: &Placement) {
         self.for_each_part(placement, |node, part| node.take(demand, part));
     }
 
-    /// The same, and counts the job among the residents from now on.
+    /// Takes the same, and adds the job to the residents of its devices.
     pub fn take_as_resident(&mut self, job: JobId, demand: &Demand, placement: &Placement) {
         self.for_each_part(placement, |node, part| {
             node.take(demand, part);
@@ -78,7 +78,7 @@ impl<'v> FreeNodes<'v> {
         });
     }
 
-    /// Gives back what a placed job used.
+    /// Gives back what a job with this placement used.
     pub fn give_back(&mut self, demand: &Demand, placement: &Placement) {
         self.for_each_part(placement, |node, part| node.give_back(demand, part));
     }
@@ -98,8 +98,8 @@ impl<'v> FreeNodes<'v> {
     }
 }
 
-/// Whether these nodes could hold the demand if nothing ran on them, all their devices were in service, and
-/// nobody else used them.
+/// Whether these nodes could hold the demand if they ran no jobs, all their devices were in service and no
+/// other program used them.
 #[must_use]
 pub fn could_ever_hold(nodes: &[NodeView], demand: &Demand) -> bool {
     could_hold(nodes, demand, DeviceView::could_ever_hold)
@@ -113,7 +113,7 @@ fn could_hold(nodes: &[NodeView], demand: &Demand, holds: fn(&DeviceView, &Deman
     }
 }
 
-/// Whether the parts of a placement are such as the demand asks for, whatever is free.
+/// Checks that a placement has the shape that the demand asks for, whatever is free.
 ///
 /// # Errors
 /// A sentence that says what is wrong.
@@ -121,16 +121,20 @@ pub fn check_shape(demand: &Demand, placement: &Placement) -> Result<(), String>
     let devices = |part: &RankPlacement| part.devices.len();
     match demand.spread {
         Spread::Even if placement.parts.len() != demand.nodes as usize => {
-            return Err(format!("it needs {} nodes, the plan gives {}", demand.nodes, placement.parts.len()));
+            return Err(format!(
+                "the job needs {} nodes; the plan gives {}",
+                demand.nodes,
+                placement.parts.len()
+            ));
         }
         Spread::Even if placement.parts.iter().any(|part| devices(part) != demand.devices() as usize) => {
-            return Err("the plan gives another number of devices on a node than the job asks for".into());
+            return Err("the plan gives another number of devices on a node than the job needs".into());
         }
         Spread::Free if placement.parts.iter().map(devices).sum::<usize>() != demand.devices() as usize => {
-            return Err("the plan gives another number of devices than the job asks for".into());
+            return Err("the plan gives another number of devices than the job needs".into());
         }
         Spread::Free if placement.parts.iter().any(|part| part.devices.is_empty()) => {
-            return Err("the plan names a node and no device on it".into());
+            return Err("the plan names a node without a device".into());
         }
         Spread::Even | Spread::Free => {}
     }
@@ -142,7 +146,7 @@ pub fn check_shape(demand: &Demand, placement: &Placement) -> Result<(), String>
     check_ranks(placement)
 }
 
-/// Where a placement numbers its ranks, each number of 0.. occurs once.
+/// Where a placement numbers its ranks, each number from 0 on must occur once.
 fn check_ranks(placement: &Placement) -> Result<(), String> {
     let mut ranks: Vec<u32> = placement.parts.iter().flat_map(|part| part.ranks.iter().copied()).collect();
     if ranks.is_empty() {
@@ -157,32 +161,33 @@ fn check_ranks(placement: &Placement) -> Result<(), String> {
 }
 
 impl NodeView {
-    /// How many devices could hold a rank of the demand; nothing where the node itself is too small.
+    /// How many devices could hold a rank of the demand; `None` where the node's cores or memory are too
+    /// small.
     fn devices_that(&self, demand: &Demand, holds: fn(&DeviceView, &Demand) -> bool) -> Option<u32> {
         let is_large_enough = self.cpus >= demand.cpus && self.memory >= demand.memory;
         is_large_enough.then(|| self.devices.iter().filter(|device| holds(device, demand)).count() as u32)
     }
 
-    /// How many devices have room for the demand; nothing where too few cores or too little memory is left.
+    /// How many devices a rank of the demand fits; `None` where too few cores or too little memory is left.
     #[must_use]
     pub fn roomy_devices(&self, demand: &Demand) -> Option<u32> {
         self.has_host_room(demand).then(|| self.roomy(demand).count() as u32)
     }
 
-    /// The first devices with room for the demand, at most so many.
+    /// The first devices that a rank of the demand fits, at most `count`.
     #[must_use]
     pub fn first_devices(&self, demand: &Demand, count: u32) -> Vec<DeviceId> {
         self.roomy(demand).take(count as usize).map(|device| device.id.clone()).collect()
     }
 
-    /// The devices with room for the demand, in the order in which they are filled.
+    /// The devices that a rank of the demand fits, in the order in which they are filled.
     pub(crate) fn roomy(&self, demand: &Demand) -> impl Iterator<Item = &DeviceView> {
         self.devices.iter().filter(|device| device.has_room(demand))
     }
 
-    /// These devices for the demand; it gets as much of each as it has to.
+    /// A part of a placement on these devices, with the share that the demand takes of each.
     ///
-    /// All whole devices are taken whole, and a demand for a part takes but one: the first speaks for all.
+    /// Whole devices are taken whole and a share is taken of one device, so the first device speaks for all.
     #[must_use]
     pub fn part(&self, demand: &Demand, devices: Vec<DeviceId>) -> RankPlacement {
         let taken = devices.first().and_then(|id| self.devices.iter().find(|device| device.id == *id));
@@ -190,12 +195,12 @@ impl NodeView {
         RankPlacement { node: self.id, devices, share, ranks: Vec::new() }
     }
 
-    /// Whether enough cores and memory are left.
+    /// Whether enough cores and host memory are left.
     pub(crate) fn has_host_room(&self, demand: &Demand) -> bool {
         self.cpus_free >= demand.cpus && self.memory_free >= demand.memory
     }
 
-    /// Whether a part of a placement fits what is left.
+    /// Checks that a part of a placement fits what is left.
     ///
     /// # Errors
     /// A sentence that says what does not fit.
@@ -203,19 +208,21 @@ impl NodeView {
         let name = &self.name;
         for (position, id) in part.devices.iter().enumerate() {
             let device = self.devices.iter().find(|device| device.id == *id);
-            let device = device.ok_or_else(|| format!("{name} has no device {id}"))?;
+            let device = device.ok_or_else(|| format!("node {name} has no device {id}"))?;
             if part.devices[..position].contains(id) {
-                return Err(format!("the plan names device {id} of {name} twice"));
+                return Err(format!("the plan names device {id} of node {name} twice"));
             }
             if part.share != device.share_for(demand) {
-                return Err(format!("the plan gives another share of {id} of {name} than the job needs"));
+                return Err(format!(
+                    "the plan gives another share of device {id} of node {name} than the job needs"
+                ));
             }
             if !device.has_room(demand) {
-                return Err(format!("device {id} of {name} has no room any more"));
+                return Err(format!("device {id} of node {name} has too little left"));
             }
         }
         if !self.has_host_room(demand) {
-            return Err(format!("{name} has too few cores or too little memory left"));
+            return Err(format!("node {name} has too few cores or too little memory left"));
         }
         Ok(())
     }
@@ -227,7 +234,7 @@ impl NodeView {
             device.free = device.free.saturating_sub(part.share);
             let claimed = demand.gpu_memory.unwrap_or_default();
             device.memory_free = device.memory_free.map(|free| free.saturating_sub(claimed));
-            device.sharing.places_free = device.sharing.places_free.map(|left| left.saturating_sub(1));
+            device.sharing.ranks_free = device.sharing.ranks_free.map(|left| left.saturating_sub(1));
         }
     }
 
@@ -239,7 +246,7 @@ impl NodeView {
             let claimed = demand.gpu_memory.unwrap_or_default();
             let most = device.memory.unwrap_or_default().saturating_sub(device.foreign_memory);
             device.memory_free = device.memory_free.map(|free| (free + claimed).min(most));
-            device.sharing.places_free = device.sharing.places_free.map(|left| left + 1);
+            device.sharing.ranks_free = device.sharing.ranks_free.map(|left| left + 1);
         }
     }
 }

@@ -1,11 +1,12 @@
-//! What a node has too little of for a demand: the first thing of which it would need more.
+//! What a node has too little of for a demand: the first resource that is short, devices before cores before
+//! memory.
 
 use cohabit_types::{Demand, EnforcementRequirement, GpuRequest, Share, Sharing};
 
 use crate::{DeviceAvailability, DeviceView, ExclusiveReason, NodeView, SharingMode, Shortage};
 
 impl NodeView {
-    /// What this node has too little of for the demand; nothing where it has room.
+    /// What this node has too little of for the demand; `None` where the demand fits.
     #[must_use]
     pub fn shortage(&self, demand: &Demand) -> Option<Shortage> {
         if self.roomy(demand).count() < demand.devices() as usize {
@@ -18,7 +19,7 @@ impl NodeView {
         (self.memory_free < demand.memory).then_some(memory)
     }
 
-    /// What keeps too many of its devices from having room.
+    /// Why too few of its devices fit the demand.
     fn device_shortage(&self, demand: &Demand) -> Shortage {
         let wanted = demand.devices() as usize;
         let usable: Vec<&DeviceView> = self.devices.iter().filter(|device| device.takes(demand)).collect();
@@ -55,7 +56,7 @@ impl NodeView {
     }
 }
 
-/// Why a demand for a part of a device takes all of one like this.
+/// Why a demand for part of a device takes a whole device like this one.
 fn exclusive_reason(demand: &Demand, device: &DeviceView) -> Option<ExclusiveReason> {
     let GpuRequest::Part(_) = demand.gpus else { return None };
     (device.share_for(demand) == Share::WHOLE).then_some(match (demand.sharing, device.sharing.mode) {
@@ -66,7 +67,7 @@ fn exclusive_reason(demand: &Demand, device: &DeviceView) -> Option<ExclusiveRea
     })
 }
 
-/// These devices have all that is needed but memory.
+/// These devices have everything that is needed except memory.
 fn memory_shortage(demand: &Demand, devices: &[&DeviceView]) -> Shortage {
     match demand.gpu_memory {
         Some(needed) => Shortage::Memory {

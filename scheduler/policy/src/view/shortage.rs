@@ -1,135 +1,138 @@
-//! Why a job has no place: what there is too little of, with numbers, for programs and for people.
+//! Why a job does not fit: which resource is short, with numbers, for programs and for people.
+//!
+//! A sentence leaves the job out as its subject and has no full stop: "needs 4 free GPUs on one node; the
+//! best node has 0 free".
 
 use std::fmt;
 
 use cohabit_types::{Bytes, GpuRequest, JobId, ReasonCode, Share, Slowdown};
 
-/// What there is too little of, with numbers.
+/// The resource that is short, with numbers.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Shortage {
-    /// No node takes jobs.
+    /// No node accepts jobs.
     Nodes,
-    /// Too few nodes have room at once.
+    /// Too few nodes have what each of them needs.
     NodesAtOnce {
         /// Nodes needed.
         needed: u32,
-        /// Nodes with room.
+        /// Nodes with enough free.
         found: u32,
     },
-    /// Devices on all nodes together, for a job that may lie on any.
+    /// Devices on all nodes together, for a job that may use any of them.
     DevicesInAll {
         /// Devices needed.
         needed: u32,
-        /// Devices with room.
+        /// Devices with enough free.
         found: u32,
     },
     /// Devices.
     Devices {
-        /// What is needed on a node.
+        /// What is needed on one node.
         needed: GpuRequest,
-        /// Why that is a whole device, where a part was asked for.
+        /// Why a job that asked for part of a device takes a whole one.
         alone: Option<ExclusiveReason>,
-        /// The most wholly free devices on one node.
+        /// The largest number of entirely free devices on one node.
         whole: u32,
         /// The largest free share of one device.
         share: Share,
         /// Devices of that node that are out of service.
         out: u32,
     },
-    /// Devices on which the limits of a share are enforced.
+    /// Devices that enforce the limits of a share.
     Enforcement,
-    /// Places on devices that have enough else.
+    /// Room for one more rank on devices that have enough of everything else.
     RankSlots {
         /// Ranks that share each of them.
         ranks: u32,
     },
-    /// Devices that only Cohabit uses, for a job that does not say how much memory it needs.
+    /// Devices that only Cohabit uses, for a job that does not state how much memory it needs.
     ForeignMemory {
         /// The least memory that other programs hold on a free device.
         hold: Bytes,
     },
-    /// Devices whose neighbours leave it enough time, by the rule of the policy.
+    /// Devices that are idle enough, by the rule of the policy.
     Busy {
-        /// The most that jobs on a device may keep it busy together, in percent.
+        /// The limit for the sum of utilizations on one device, in percent.
         most: u32,
     },
-    /// Devices on which it and its neighbours would slow each other down no more than they may.
-    Neighbours {
-        /// Devices with room.
-        seats: u32,
-        /// What keeps it from the one on which it does least harm.
-        harm: SharingConflict,
+    /// Devices on which the job and its neighbors would stay within their allowed slowdowns.
+    Slowdown {
+        /// Devices with enough free.
+        devices: u32,
+        /// What rules out the device that came nearest.
+        conflict: SharingConflict,
     },
     /// Device memory.
     Memory {
         /// Needed on each device.
         needed: Bytes,
-        /// What has to stay free beside that.
+        /// What has to stay free in addition.
         reserve: Bytes,
-        /// The most that is free on a device with enough share.
+        /// The largest amount that is free on a device with a large enough share.
         free: Bytes,
     },
-    /// Cores.
+    /// CPU cores.
     Cpus {
-        /// Needed on a node.
+        /// Needed on one node.
         needed: u32,
-        /// The most that are free on one with enough devices.
+        /// The largest number that is free on a node with enough devices.
         free: u32,
     },
     /// Host memory.
     HostMemory {
-        /// Needed on a node.
+        /// Needed on one node.
         needed: Bytes,
-        /// The most that is free on one with enough devices.
+        /// The largest amount that is free on a node with enough devices.
         free: Bytes,
     },
 }
 
-/// What keeps a job from a device with room.
+/// What keeps a job from joining a device that has enough free.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum SharingConflict {
-    /// It would be slowed too much itself.
-    ToItself {
-        /// How many times as long as alone it would take, by a careful guess.
+    /// The job itself would be slowed down too much.
+    OwnSlowdown {
+        /// Its slowdown there, by a cautious prediction.
         slowdown: Slowdown,
-        /// The most that is allowed.
+        /// Its largest allowed slowdown.
         allowed: Slowdown,
     },
-    /// A neighbour would be.
-    ToNeighbour {
-        /// Which.
+    /// A neighbor would be slowed down too much.
+    NeighborSlowdown {
+        /// That neighbor.
         job: JobId,
-        /// How many times as long as alone it would take, by a careful guess.
+        /// Its slowdown, by a cautious prediction.
         slowdown: Slowdown,
-        /// The most that is allowed.
+        /// Its largest allowed slowdown.
         allowed: Slowdown,
     },
-    /// They would probably need more memory than there is.
+    /// Together they would probably need more memory than the device has.
     Memory,
 }
 
-/// Why a job that asks for a part of a device takes all of it.
+/// Why a job that asked for part of a device takes a whole one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ExclusiveReason {
-    /// It does not say how much of its memory it needs.
+    /// It does not state how much GPU memory it needs.
     WithoutFigure,
-    /// It lets nobody join it.
+    /// It shares with no other job.
     Exclusive,
-    /// Its ranks wait for each other on several nodes.
+    /// Its ranks on several nodes wait for each other.
     Gang,
     /// The device cannot be shared.
     Device,
-    /// The policy puts nobody beside others.
+    /// The policy does not share devices.
     Policy,
 }
 
 impl Shortage {
-    /// Whether it is of this job alone: others that need the same may well have room.
+    /// Whether it concerns this job alone: other jobs of its class may well fit.
     pub(crate) const fn is_its_own(&self) -> bool {
         matches!(self, Shortage::Busy { .. })
     }
 
-    /// For programs.
+    /// The reason code, for programs.
     #[must_use]
     pub const fn code(&self) -> ReasonCode {
         match self {
@@ -140,7 +143,7 @@ impl Shortage {
             | Shortage::Enforcement
             | Shortage::RankSlots { .. }
             | Shortage::Busy { .. }
-            | Shortage::Neighbours { .. } => ReasonCode::WaitingForDevices,
+            | Shortage::Slowdown { .. } => ReasonCode::WaitingForDevices,
             Shortage::ForeignMemory { .. } | Shortage::Memory { .. } => ReasonCode::WaitingForMemory,
             Shortage::Cpus { .. } | Shortage::HostMemory { .. } => ReasonCode::WaitingForHost,
         }
@@ -150,91 +153,99 @@ impl Shortage {
 impl fmt::Display for Shortage {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Shortage::Nodes => f.write_str("no worker is connected that takes jobs"),
+            Shortage::Nodes => f.write_str("no connected worker accepts jobs"),
             Shortage::NodesAtOnce { needed, found } => {
-                write!(f, "it needs {needed} nodes at once and {found} have room")
+                let have = if *found == 1 { "node has" } else { "nodes have" };
+                write!(f, "needs {needed} nodes at the same time; {found} {have} enough free")
             }
             Shortage::DevicesInAll { needed, found } => {
-                write!(f, "it needs {needed} whole device(s) on any nodes and {found} are free")
+                let are = if *found == 1 { "is" } else { "are" };
+                write!(f, "needs {} on any nodes; {found} {are} free", free_gpus(*needed))
             }
             Shortage::Devices { needed, alone, whole, share, out } => {
                 match needed {
                     GpuRequest::Part(part) => {
-                        write!(f, "it needs {part} of a device and the largest free part is {share}")
+                        write!(f, "needs {part} of a GPU; the largest free part is {share}")
                     }
-                    GpuRequest::Whole(count) => write!(
-                        f,
-                        "it needs {count} whole device(s) on a node and the most that are free on one is \
-                         {whole}"
-                    ),
+                    GpuRequest::Whole(count) => {
+                        write!(f, "needs {} on one node; the best node has {whole} free", free_gpus(*count))
+                    }
                 }?;
-                alone.map_or(Ok(()), |why| write!(f, ", since {why}"))?;
-                if *out > 0 { write!(f, "; {out} device(s) there are out of service") } else { Ok(()) }
+                alone.map_or(Ok(()), |why| write!(f, ". It takes a whole GPU because {why}"))?;
+                match out {
+                    0 => Ok(()),
+                    1 => f.write_str("; 1 GPU there is out of service"),
+                    out => write!(f, "; {out} GPUs there are out of service"),
+                }
             }
             Shortage::Enforcement => {
-                f.write_str("it shares a device only within enforced limits and no free device enforces them")
+                f.write_str("needs a GPU that enforces limits (--enforced); no free GPU does")
             }
             Shortage::RankSlots { ranks } => {
-                write!(f, "{ranks} ranks share each GPU already, and no more may")
+                write!(f, "needs a GPU with room for one more rank; each already runs {ranks}, the limit")
             }
             Shortage::Busy { most } => {
-                write!(f, "with it, every GPU with room would be busier than the {most} % that are allowed")
+                write!(f, "would make every GPU with room busier than the limit of {most} %")
             }
-            Shortage::Neighbours { seats, harm } => {
-                write!(f, "it may join nobody on the {seats} GPU(s) with room: {harm}")
+            Shortage::Slowdown { devices: 1, conflict } => {
+                write!(f, "cannot join the jobs on the only GPU with room: {conflict}")
+            }
+            Shortage::Slowdown { devices, conflict } => {
+                write!(
+                    f,
+                    "cannot join the jobs on any of the {devices} GPUs with room: on the best one, {conflict}"
+                )
             }
             Shortage::ForeignMemory { hold } => write!(
                 f,
-                "it does not say how much device memory it needs, and programs that Cohabit did not start \
-                 hold {hold} of the device on which they hold least"
+                "does not state how much GPU memory it needs (--gpu-mem); other programs hold at least \
+                 {hold} of every free GPU"
             ),
             Shortage::Memory { needed, reserve, free } => {
-                write!(f, "it needs {needed} of device memory")?;
+                write!(f, "needs {needed} of GPU memory")?;
                 if *reserve > Bytes::ZERO {
-                    write!(f, " beside a reserve of {reserve}")?;
+                    write!(f, " plus a reserve of {reserve}")?;
                 }
-                write!(f, " and the most that is free is {free}")
+                write!(f, "; the best GPU has {free} free")
             }
             Shortage::Cpus { needed, free } => {
-                write!(f, "it needs {needed} cores and the most that are free is {free}")
+                write!(f, "needs {needed} CPU cores; the best node has {free} free")
             }
             Shortage::HostMemory { needed, free } => {
-                write!(f, "it needs {needed} of host memory and the most that is free is {free}")
+                write!(f, "needs {needed} of host memory; the best node has {free} free")
             }
         }
     }
 }
 
-/// A clause: what would happen where it does least harm.
+fn free_gpus(count: u32) -> String {
+    if count == 1 { "1 free GPU".to_owned() } else { format!("{count} free GPUs") }
+}
+
+/// A clause: what would happen on the device that came nearest.
 impl fmt::Display for SharingConflict {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            SharingConflict::ToItself { slowdown, allowed } => write!(
-                f,
-                "it would take up to {slowdown} times as long as alone at the best of them, and {allowed} is \
-                 allowed"
-            ),
-            SharingConflict::ToNeighbour { job, slowdown, allowed } => write!(
-                f,
-                "at the best of them job {job} would take up to {slowdown} times as long as alone, and \
-                 {allowed} is allowed"
-            ),
+            SharingConflict::OwnSlowdown { slowdown, allowed } => {
+                write!(f, "its slowdown could reach {slowdown}, and {allowed} is allowed")
+            }
+            SharingConflict::NeighborSlowdown { job, slowdown, allowed } => {
+                write!(f, "the slowdown of job {job} could reach {slowdown}, and {allowed} is allowed")
+            }
             SharingConflict::Memory => f.write_str("their memory would probably not fit"),
         }
     }
 }
 
-/// A clause: "since …".
+/// A clause after "because".
 impl fmt::Display for ExclusiveReason {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
-            ExclusiveReason::WithoutFigure => {
-                "a GPU is shared only by those who say how much of its memory they need"
-            }
-            ExclusiveReason::Exclusive => "nobody may join it there",
-            ExclusiveReason::Gang => "a job of several nodes shares no GPU",
-            ExclusiveReason::Device => "the devices there cannot be shared",
-            ExclusiveReason::Policy => "the policy lets nobody share one",
+            ExclusiveReason::WithoutFigure => "it does not state how much GPU memory it needs (--gpu-mem)",
+            ExclusiveReason::Exclusive => "it shares with no other job (--exclusive)",
+            ExclusiveReason::Gang => "jobs on several nodes do not share GPUs",
+            ExclusiveReason::Device => "the GPUs there cannot be shared",
+            ExclusiveReason::Policy => "the policy does not share GPUs",
         })
     }
 }

@@ -1,4 +1,4 @@
-//! The worked example: three jobs on four devices, second for second.
+//! The worked example: three jobs on four devices, second by second.
 
 use cohabit_types::{JobId, Span, Time};
 
@@ -53,11 +53,11 @@ fn strict_and_greedy_queues_start_the_worked_example_alike() {
 }
 
 #[test]
-fn the_story_of_a_start_says_when_the_turn_came_and_how_long_it_waited() {
+fn the_reason_of_a_start_says_when_the_turn_came_and_how_long_the_job_waited() {
     let ran = schedule("greedy");
     assert_eq!(ran[0].why, "its virtual turn came 6.5 s after it could first run");
     assert_eq!(
         ran[1].why,
-        "its virtual turn came 2.5 s after it could first run, and it waited 1.0 s for room"
+        "its virtual turn came 2.5 s after it could first run, then it waited 1.0 s for resources"
     );
 }

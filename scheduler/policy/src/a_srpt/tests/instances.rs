@@ -1,5 +1,5 @@
-//! Random instances: a small cluster with a slow network, and parallel training jobs whose iterations were
-//! guessed with an error.
+//! Random instances: a small cluster with a slow network, and parallel training jobs whose iterations are
+//! estimated with an error.
 //!
 //! Everything follows from the seed.
 
@@ -23,7 +23,7 @@ impl Draws {
         Draws(ChaCha8Rng::seed_from_u64(seed))
     }
 
-    /// From 0 up to, not including, 1.
+    /// From 0 to 1, excluding 1.
     pub(super) fn part(&mut self) -> f64 {
         (self.0.next_u64() >> 11) as f64 / (1_u64 << 53) as f64
     }
@@ -47,13 +47,13 @@ pub(super) struct Instance {
 const NETWORK: Bandwidth = Bandwidth(10_000_000_000);
 const INTERCONNECT: Bandwidth = Bandwidth(400_000_000_000);
 
-/// So many nodes with so many devices each, on a network of 10 Gb/s.
+/// Nodes with this many devices each, on a network of 10 Gb/s.
 pub(super) fn nodes(count: u8, devices: usize) -> Vec<NodeView> {
     let links = LinkBandwidths { network: Some(NETWORK), interconnect: Some(INTERCONNECT) };
     (1..=count).map(|number| NodeView { links, ..node(number, &vec![1_000; devices]) }).collect()
 }
 
-/// A replicated model that exchanges so many bytes of gradients.
+/// A replicated model that exchanges these bytes of gradients.
 pub(super) fn replicated(replicas: u32, compute_seconds: f64, gradient_bytes: f64) -> Vec<PipelineStage> {
     let stage = PipelineStage {
         replicas,
@@ -65,7 +65,7 @@ pub(super) fn replicated(replicas: u32, compute_seconds: f64, gradient_bytes: f6
     vec![stage]
 }
 
-/// A model cut into stages of a pipeline.
+/// A model cut into pipeline stages.
 fn pipelined(replicas: &[u32], compute_seconds: f64, bytes: f64) -> Vec<PipelineStage> {
     let stage = |replicas: &u32| PipelineStage {
         activation_bytes: bytes,
@@ -75,7 +75,7 @@ fn pipelined(replicas: &[u32], compute_seconds: f64, bytes: f64) -> Vec<Pipeline
 }
 
 fn stages(devices: u32, draws: &mut Draws) -> Vec<PipelineStage> {
-    // Few different models, as in a real laboratory, so that mappings can be remembered.
+    // Few different models, as in a real lab, so that mappings can be cached.
     let bytes = [1e6, 5e7, 4e8][draws.below(3)];
     match (devices, draws.below(3)) {
         (2 | 4 | 6, 1) => pipelined(&vec![2; devices as usize / 2], 0.05, bytes),
@@ -84,13 +84,13 @@ fn stages(devices: u32, draws: &mut Draws) -> Vec<PipelineStage> {
     }
 }
 
-/// What is drawn.
+/// The parameters of an instance.
 #[derive(Clone, Copy)]
 pub(super) struct Shape {
     pub(super) nodes: u8,
     pub(super) devices: usize,
     pub(super) jobs: u64,
-    /// How far guesses lie from the truth: a factor up to e to the power of this, either way.
+    /// The error of estimates: a factor up to e to the power of this, either way.
     pub(super) error: f64,
 }
 
@@ -117,14 +117,14 @@ impl Instance {
         self.nodes.iter().map(|node| node.devices.len() as u64).sum()
     }
 
-    /// What is expected of each job, and what an iteration takes.
+    /// The profile of each job, with its iteration times.
     pub(super) fn profiles(&self, place: &mut MappedPlacer) -> Vec<Profile> {
         place.prepare(&View { nodes: self.nodes.clone(), ..View::default() });
         let profile = |job: &TestJob| place.profile(&job.pending.demand, &job.pending.traits);
         self.jobs.iter().map(profile).collect()
     }
 
-    /// The same instance, all of which is known beforehand.
+    /// The same instance with exact estimates.
     pub(super) fn foreseen(&self) -> Instance {
         let jobs = self.jobs.iter().map(|job| job.clone().expected(job.iterations)).collect();
         Instance { jobs, nodes: self.nodes.clone() }
@@ -144,7 +144,7 @@ impl Instance {
         turns
     }
 
-    /// What becomes of the jobs, in the order of their numbers.
+    /// What happens to the jobs, in the order of their numbers.
     pub(super) fn run(&self, options: &ASrptOptions, place: &MappedPlacer) -> Vec<Ran> {
         let truth = Box::new(place.clone());
         let mut cluster = TestCluster::new(self.nodes.clone(), self.jobs.clone(), truth);
@@ -155,7 +155,7 @@ impl Instance {
     }
 }
 
-/// A mapper that knows nothing yet.
+/// A mapper with an empty cache.
 pub(super) fn place() -> MappedPlacer {
     MappedPlacer::new(MapperOptions::default(), LinkDefaults::default())
 }
@@ -169,7 +169,7 @@ pub(super) fn sum(times: &[Time]) -> f64 {
     times.iter().map(|at| at.as_secs_f64()).sum()
 }
 
-/// How many nodes it lay on.
+/// The number of nodes of a placement.
 pub(super) fn spread(placement: &Placement) -> usize {
     placement.parts.len()
 }

@@ -1,4 +1,4 @@
-//! What holds on every instance, whatever the switches.
+//! What holds on every instance with all options.
 
 use super::instances::{Instance, Shape, place, spread};
 use crate::a_srpt::{ASrptOptions, VirtualAlpha};
@@ -23,7 +23,7 @@ fn options(pairs: &[(&str, &str)]) -> ASrptOptions {
 }
 
 #[test]
-fn no_job_starts_before_its_virtual_turn_and_every_place_is_within_its_bounds() {
+fn no_job_starts_before_its_virtual_turn_and_every_placement_is_within_its_bounds() {
     let mut place = place();
     for seed in 0..140 {
         let options = options(VARIANTS[seed as usize % VARIANTS.len()]);
@@ -61,7 +61,7 @@ fn the_same_instance_gets_the_same_schedule_twice() {
 }
 
 #[test]
-fn holding_out_puts_jobs_on_fewer_nodes() {
+fn delays_put_jobs_on_fewer_nodes() {
     let place = place();
     let nodes = |switches: &[(&str, &str)]| -> usize {
         let spreads = (0..30).map(|seed| {

@@ -1,4 +1,4 @@
-//! Switches as users write them.
+//! Options as users write them.
 
 use cohabit_types::Span;
 
@@ -12,7 +12,7 @@ fn set(pairs: &[(&str, &str)]) -> Result<ASrptOptions, String> {
 }
 
 #[test]
-fn every_key_sets_its_switch() {
+fn every_key_sets_its_option() {
     let values = ["2.5", "0.5", "90", "strict", "turn", "block", "on", "lower-bound", "off"];
     let pairs: Vec<(&str, &str)> = ASrptOptions::KEYS.into_iter().zip(values).collect();
     let expected = ASrptOptions {
@@ -31,11 +31,13 @@ fn every_key_sets_its_switch() {
 }
 
 #[test]
-fn what_is_wrong_is_said_with_what_is_allowed() {
-    let complaint = |key, value| set(&[(key, value)]).unwrap_err();
-    assert_eq!(complaint("theta", "0.9"), "theta is '0.9': use a number of at least 1, or inf");
-    assert_eq!(complaint("delta", "nan"), "delta is 'nan': use a number of at least 0, or inf");
-    assert_eq!(complaint("tau", "-1"), "tau is '-1': use a number of seconds, or none");
-    assert_eq!(complaint("queue", "lifo"), "queue is 'lifo': use greedy or strict");
-    assert!(complaint("speed", "1").starts_with("a-srpt has no 'speed': use one of theta, delta, tau"));
+fn an_error_says_what_is_wrong_and_what_is_allowed() {
+    let refuse = |key, value| set(&[(key, value)]).unwrap_err();
+    assert_eq!(refuse("theta", "0.9"), "theta is '0.9': use a number of at least 1, or inf");
+    assert_eq!(refuse("delta", "nan"), "delta is 'nan': use a number of at least 0, or inf");
+    assert_eq!(refuse("tau", "-1"), "tau is '-1': use a number of seconds, or none");
+    assert_eq!(refuse("queue", "lifo"), "queue is 'lifo': use greedy or strict");
+    assert!(
+        refuse("speed", "1").starts_with("a-srpt has no parameter 'speed': use one of theta, delta, tau")
+    );
 }

@@ -1,5 +1,5 @@
-//! Whatever happens in whatever order, between two plans or in one batch: each pending job is known, once,
-//! and nobody else is.
+//! Whatever happens in whatever order, between two plans or in one batch: each pending job is known exactly
+//! once, and no other job is.
 
 use cohabit_types::{JobId, Placement, Span, Time};
 use proptest::prelude::*;
@@ -58,7 +58,7 @@ fn change(step: Step, view: &View) -> Option<ViewChange> {
 
 proptest! {
     #[test]
-    fn every_pending_job_is_known_once_and_nobody_else(steps in steps(), variant in 0_usize..3) {
+    fn exactly_the_pending_jobs_are_known_once_each(steps in steps(), variant in 0_usize..3) {
         let mut options = ASrptOptions::default();
         let switch = [("eager-start", "off"), ("eager-start", "on"), ("virtual-machine", "off")][variant];
         options.set(switch.0, switch.1).unwrap();
@@ -75,12 +75,13 @@ proptest! {
                 let plan = policy.plan(&view);
                 prop_assert!(plan.wake.is_none_or(|at| at > view.now));
                 for action in plan.actions {
-                    let Action::Place { job, .. } = action else { panic!("nobody is stopped") };
+                    let Action::Place { job, .. } = action else { panic!("no job is stopped") };
                     prop_assert!(view.pending.contains_key(&job));
                 }
-                let mut told: Vec<JobId> = policy.explain_pending(&view).into_iter().map(|it| it.job).collect();
-                told.sort_unstable();
-                prop_assert_eq!(told, view.pending.keys().copied().collect::<Vec<_>>());
+                let reasons = policy.explain_pending(&view).into_iter();
+                let mut explained: Vec<JobId> = reasons.map(|it| it.job).collect();
+                explained.sort_unstable();
+                prop_assert_eq!(explained, view.pending.keys().copied().collect::<Vec<_>>());
             }
         }
     }

@@ -1,4 +1,4 @@
-//! The window of waits against a plain sort.
+//! The window of waits compared with a plain sort.
 
 use cohabit_types::Span;
 use proptest::prelude::*;

@@ -1,6 +1,6 @@
-//! A-SRPT read aloud: every plan tries every waiting job, one after the other, as the algorithm is written
-//! down. It remembers no answers, and knows classes only where they are part of the rule: of jobs that need
-//! the same, the first without room may become a barrier. The real one must schedule just as it does.
+//! A-SRPT as the algorithm is written down: every plan tries every pending job, one after the other. Nothing
+//! is cached, and classes count only where they are part of the rule: of jobs that need the same, the first
+//! that does not fit may become a barrier. The real policy must schedule exactly like this one.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -128,7 +128,7 @@ impl Policy for Reference {
         Vec::new()
     }
 
-    fn consider(&mut self, _: &View, _: &PendingJob) -> Result<Proposal, Shortage> {
+    fn dry_run(&mut self, _: &View, _: &PendingJob) -> Result<Proposal, Shortage> {
         unreachable!("nobody asks")
     }
 }
@@ -144,7 +144,7 @@ const VARIANTS: [&[(&str, &str)]; 7] = [
 ];
 
 #[test]
-fn classes_and_memories_change_no_schedule() {
+fn classes_and_caches_change_no_schedule() {
     let place = place();
     for seed in 0..210 {
         let mut options = ASrptOptions::default();

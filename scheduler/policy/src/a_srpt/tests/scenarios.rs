@@ -1,7 +1,7 @@
-//! What A-SRPT does with a few jobs: turns, holding out, barriers, priorities, jobs that come back, and what
-//! people read about it.
+//! What A-SRPT does with a few jobs: turns, waiting for better placements, barriers, priorities, jobs that
+//! come back, and the sentences that people read.
 //!
-//! Guesses are wrong on purpose where a job shall hold its devices for longer than its turn took.
+//! Estimates are wrong on purpose where a job has to hold its devices for longer than its turn took.
 
 use std::sync::Arc;
 
@@ -22,7 +22,7 @@ fn options(pairs: &[(&str, &str)]) -> ASrptOptions {
     options
 }
 
-/// A job that is thought to be over at once, and holds its devices for so many seconds.
+/// A job that is estimated to end at once, and holds its devices for so many seconds.
 fn holder(number: u64, devices: u32, seconds: u64) -> TestJob {
     TestJob::new(number, 0.0, anywhere(devices), seconds).expected(1)
 }
@@ -33,8 +33,8 @@ fn talkative(number: u64, arrives_at: f64) -> TestJob {
     TestJob::new(number, arrives_at, anywhere(2), 100).training(model)
 }
 
-/// Two nodes of four devices, of each of which three are held from the first second on, on the second node
-/// until about `seconds` later; and a job that wants two devices.
+/// Two nodes of four devices, three of which are held from the first second on, on the second node for about
+/// `seconds`; and a job that wants two devices.
 fn crowded(seconds: u64, switches: &[(&str, &str)]) -> Vec<Ran> {
     let jobs = vec![holder(1, 3, 100), holder(2, 3, seconds), talkative(3, 2.0), holder(4, 1, 1)];
     ran_on(nodes(2, 4), jobs, switches)
@@ -56,14 +56,14 @@ fn near(one: f64, other: f64) -> bool {
 }
 
 #[test]
-fn a_job_holds_out_until_a_better_place_comes_free() {
+fn a_job_waits_until_a_better_placement_is_free() {
     let ran = crowded(7, &[]);
     assert!(ran[2].started_at == ran[1].ended_at && ran[2].started_at > Time::from_micros(4_510_000));
     assert_eq!((spread(&ran[2].placement), ran[2].slowdown), (1, 1.0));
 }
 
 #[test]
-fn it_holds_out_no_longer_than_the_slower_place_would_cost() {
+fn it_waits_no_longer_than_the_slower_placement_would_cost() {
     let ran = crowded(50, &[]);
     let (turn, price) = (4.51, 0.064 * 100.0 - 0.0004 * 100.0);
     assert!(near(ran[2].started_at.as_secs_f64(), turn + price), "{:?}", ran[2]);
@@ -79,12 +79,12 @@ fn nor_longer_than_its_allowance_or_the_fixed_time() {
 }
 
 #[test]
-fn a_job_to_which_its_place_matters_little_takes_any() {
+fn a_job_that_is_not_sensitive_takes_any_placement() {
     assert!(near(crowded(50, &[("theta", "1.7")])[2].started_at.as_secs_f64(), 4.51));
 }
 
 #[test]
-fn who_holds_out_blocks_nobody() {
+fn a_delayed_job_blocks_no_other() {
     for queue in ["greedy", "strict"] {
         let mut jobs = vec![holder(1, 3, 100), holder(2, 3, 50), talkative(3, 2.0)];
         jobs.push(TestJob::new(4, 5.0, anywhere(1), 1));
@@ -107,7 +107,7 @@ fn a_larger_priority_goes_before_an_earlier_turn() {
 }
 
 #[test]
-fn a_job_that_the_nodes_could_never_hold_blocks_nobody() {
+fn a_job_that_the_nodes_could_never_hold_blocks_no_other() {
     let jobs = vec![TestJob::new(1, 0.0, gpus(2), 1), TestJob::new(2, 0.0, gpus(1), 5)];
     let ran = ran_on(nodes(2, 1), jobs, &[("queue", "strict")]);
     assert_eq!(ran.iter().map(|it| it.job.number).collect::<Vec<_>>(), [2]);
@@ -122,16 +122,16 @@ fn stream(barrier: &str) -> f64 {
 }
 
 #[test]
-fn a_job_that_was_passed_for_too_long_lets_nobody_pass_any_more() {
+fn no_job_passes_a_starving_job_with_the_block_barrier() {
     assert!(stream("off") > 50.0, "{}", stream("off"));
     assert!(stream("block") < 20.0, "{}", stream("block"));
 }
 
 #[test]
-fn a_job_that_was_passed_for_too_long_gets_room_and_those_who_leave_in_time_pass() {
+fn a_starving_job_gets_a_reservation_and_jobs_that_end_before_it_pass() {
     let with_barrier = |barrier| {
-        // The second holds a device for long, the third wants both and is passed, the others are short or
-        // long.
+        // The second job holds a device for long, the third wants both and is passed, the others are short
+        // or long.
         let jobs = vec![
             holder(1, 1, 60),
             TestJob::new(2, 1.0, anywhere(2), 4),
@@ -157,8 +157,8 @@ fn an_idle_cluster_waits_for_the_virtual_turn_unless_told_otherwise() {
 }
 
 #[test]
-fn who_starts_early_is_ordered_by_what_the_virtual_machine_has_left() {
-    // When the first device comes free the second job has 21 s left of its 40, and the third all its 25.
+fn jobs_that_start_early_are_ordered_by_the_work_left_on_the_virtual_machine() {
+    // When the first device becomes free, the second job has 21 s left of its 40, and the third all its 25.
     let jobs = vec![
         holder(1, 1, 20),
         TestJob::new(2, 0.0, anywhere(1), 5).expected(40),
@@ -168,7 +168,7 @@ fn who_starts_early_is_ordered_by_what_the_virtual_machine_has_left() {
 }
 
 #[test]
-fn before_its_turn_a_job_takes_only_the_best_place() {
+fn before_its_turn_a_job_takes_only_the_best_placement() {
     let jobs = vec![holder(1, 3, 100), holder(2, 3, 50), talkative(3, 2.0)];
     let ran = ran_on(nodes(2, 4), jobs, &[("eager-start", "on"), ("delta", "0")]);
     assert!(near(ran[2].started_at.as_secs_f64(), 4.51), "{:?}", ran[2]);
@@ -190,7 +190,7 @@ fn without_the_virtual_machine_the_shortest_job_starts_at_once() {
     assert_eq!(ran[0].started_at, Time::EPOCH);
 }
 
-/// A policy that is told of changes by hand.
+/// A policy that is told changes by hand.
 struct Hand {
     policy: ASrpt<FirstFit>,
     view: View,
@@ -265,7 +265,7 @@ fn a_new_policy_lets_a_job_that_already_ran_go_first() {
 }
 
 #[test]
-fn a_new_policy_finds_turns_that_came_before_it_was_there() {
+fn a_new_policy_finds_turns_that_came_before_it_existed() {
     let mut hand = Hand::new(vec![]);
     let jobs = [pending(1, 0.0, gpus(1), 50), pending(2, 1.0, gpus(1), 10), pending(3, 70.0, gpus(1), 10)];
     hand.view.now = Time::from_micros(75_000_000);
@@ -300,13 +300,11 @@ fn more_nodes_bring_turns_nearer_from_then_on() {
     assert_eq!(plan.wake, Some(Time::from_micros(4_000_000)));
     let gone = [node(1, &[]).id, node(2, &[]).id].map(ViewChange::NodeGone);
     assert_eq!(hand.tell(3.0, &gone).wake, None);
-    assert!(
-        hand.explain_pending()[0].2.ends_with("its turn comes once a worker is connected that takes jobs")
-    );
+    assert!(hand.explain_pending()[0].2.ends_with("its turn comes once a worker accepts jobs"));
 }
 
 #[test]
-fn who_waits_is_told_for_what_and_how_long() {
+fn reasons_say_what_a_job_waits_for_and_how_long() {
     let mut hand = Hand::new(vec![node(1, &[0, 1_000])]);
     let jobs = [pending(1, 0.0, gpus(2), 4), pending(2, 0.0, gpus(1), 60), pending(3, 0.0, gpus(1), 90)];
     hand.tell(0.0, &jobs.map(ViewChange::Pending));
@@ -317,21 +315,20 @@ fn who_waits_is_told_for_what_and_how_long() {
             (
                 1,
                 ReasonCode::WaitingForDevices,
-                "it needs 2 whole device(s) on a node and the most that are free on one is 1; it is next in line"
-                    .into()
+                "needs 2 free GPUs on one node; the best node has 1 free. First in the queue".into()
             ),
             (
                 2,
                 ReasonCode::WaitingForVirtualTurn,
-                "on the virtual machine 48 s of one device are left of it and no job goes before it: its turn \
-                 comes in 24 s if no smaller job arrives"
+                "waits for its virtual turn: 48 s of GPU time are left on the virtual machine and no job is \
+                 ahead; its turn comes in 24 s if no smaller job arrives"
                     .into()
             ),
             (
                 3,
                 ReasonCode::WaitingForVirtualTurn,
-                "on the virtual machine 1 min 30 s of one device are left of it and 1 job with less left goes \
-                 before it: its turn comes in 1 min 9 s if no smaller job arrives"
+                "waits for its virtual turn: 1 min 30 s of GPU time are left on the virtual machine and \
+                 1 job with less left is ahead; its turn comes in 1 min 9 s if no smaller job arrives"
                     .into()
             ),
         ]
@@ -339,7 +336,7 @@ fn who_waits_is_told_for_what_and_how_long() {
 }
 
 #[test]
-fn who_holds_out_is_told_why_and_until_when() {
+fn the_reason_of_a_delay_says_why_and_until_when() {
     let mut nodes = nodes(2, 4);
     for node in &mut nodes {
         node.devices.iter_mut().skip(1).for_each(|device| device.free = cohabit_types::Share(0));
@@ -351,13 +348,14 @@ fn who_holds_out_is_told_why_and_until_when() {
     policy.learn(&view, &view.as_changes());
     let plan = policy.plan(&view);
     assert!(plan.actions.is_empty());
-    let prospect = policy.explain_pending(&view).remove(0);
-    assert_eq!(prospect.not_before, plan.wake);
+    let reason = policy.explain_pending(&view).remove(0);
+    assert_eq!(reason.not_before, plan.wake);
     assert_eq!(
-        (prospect.code, prospect.why.as_str()),
+        (reason.code, reason.why.as_str()),
         (
             ReasonCode::WaitingForDevices,
-            "it holds out for a better place: here an iteration takes 1.63 x the best; it starts anyway in 5.9 s"
+            "waits for a faster placement: an iteration would take 1.63 times the best now. Starts anyway in \
+             5.9 s"
         )
     );
 }

@@ -1,8 +1,8 @@
-//! The inequalities behind A-SRPT, on random instances with guessed iterations: the lower bounds, the bound
-//! on each job in a strict queue, and the bound on the sum.
+//! The inequalities behind A-SRPT, on random instances with estimated iterations: the lower bounds, the
+//! bound for each job in a strict queue, and the bound for the sum.
 //!
-//! The optimum of an instance is not known; where a proof needs it, a lower bound of it stands in, which
-//! makes the claim stronger.
+//! The optimum of an instance is unknown; where a proof needs it, a lower bound stands in, which makes the
+//! claim stronger.
 
 use super::instances::{Instance, Shape, completion, place, sum};
 use crate::a_srpt::{ASrptOptions, VirtualAlpha};
@@ -27,11 +27,11 @@ fn options(pairs: &[(&str, &str)]) -> ASrptOptions {
     options
 }
 
-/// What the bounds are made of.
+/// The quantities in the bounds.
 struct Numbers {
-    /// How much slower the worst place of any job is than its floor.
+    /// How much slower the worst placement of any job is than its floor.
     rho: f64,
-    /// The worst guess from below, and from above.
+    /// The worst underestimate and the worst overestimate.
     nu: f64,
     mu: f64,
     /// `G / (G - g + 1)`.
@@ -76,7 +76,7 @@ fn slowest(profile: &Profile) -> f64 {
     bounds.slowest / bounds.floor
 }
 
-/// At most, but for the rounding to microseconds.
+/// At most, up to rounding to microseconds.
 fn at_most(small: f64, large: f64) -> bool {
     small <= large * (1.0 + 1e-9) + 1e-4
 }
@@ -110,7 +110,7 @@ fn strict_queues_keep_the_bounds_of_each_job_and_of_the_sum() {
 }
 
 #[test]
-fn no_schedule_beats_the_virtual_machine_that_knows_all() {
+fn no_schedule_beats_the_virtual_machine_with_exact_estimates() {
     let mut place = place();
     for (shape, seed) in shapes().flat_map(|shape| (0..SEEDS / 3).map(move |seed| (shape, seed))) {
         let instance = Instance::draw(shape, seed);

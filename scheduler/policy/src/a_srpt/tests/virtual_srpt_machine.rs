@@ -1,4 +1,4 @@
-//! The virtual machine against a naive one that works unit by unit, and against every possible schedule.
+//! The virtual machine compared with a naive one that works unit by unit, and with every possible schedule.
 
 use std::collections::BTreeMap;
 
@@ -11,7 +11,7 @@ fn micros(at: u64) -> Time {
     Time::from_micros(at)
 }
 
-/// Jobs as (arrival, work), numbered from 1, with arrivals in order.
+/// Jobs as (arrival, work), numbered from 1, ordered by arrival.
 fn jobs(most: usize, latest: u64, work: u128) -> impl Strategy<Value = Vec<(u64, u128)>> {
     prop::collection::vec((0..=latest, 0..=work), 1..=most).prop_map(|mut jobs| {
         jobs.sort_unstable();
@@ -68,7 +68,7 @@ fn complete(left: &mut BTreeMap<u64, (u128, u64)>, now: u64, turns: &mut Vec<(u6
     }
 }
 
-/// The least sum of completion times over all ways to serve, unit by unit.
+/// The least sum of completion times over all schedules, unit by unit.
 fn best_sum(now: u64, jobs: &mut Vec<(u64, u128)>, known: &mut BTreeMap<(u64, Vec<u128>), u64>) -> u64 {
     let state = (now, jobs.iter().map(|(_, left)| *left).collect());
     if let Some(sum) = known.get(&state) {
@@ -92,7 +92,7 @@ fn best_sum(now: u64, jobs: &mut Vec<(u64, u128)>, known: &mut BTreeMap<(u64, Ve
 
 proptest! {
     #[test]
-    fn it_does_what_a_naive_machine_does(speed in 1_u64..7, jobs in jobs(8, 12, 15)) {
+    fn it_equals_a_naive_machine(speed in 1_u64..7, jobs in jobs(8, 12, 15)) {
         prop_assert_eq!(completions(speed, &jobs), naive(speed, &jobs));
     }
 
@@ -105,7 +105,7 @@ proptest! {
     }
 
     #[test]
-    fn no_work_is_lost_or_made_however_time_is_cut(
+    fn no_work_is_lost_or_made_whatever_the_time_steps(
         speed in 1_u64..5_000,
         jobs in jobs(20, 1_000, 100_000),
         cuts in prop::collection::btree_set(0_u64..2_000, 0..40),
@@ -124,20 +124,20 @@ proptest! {
     }
 
     #[test]
-    fn what_it_foretells_comes_true_if_nobody_arrives(speed in 1_u64..9, jobs in jobs(8, 0, 50)) {
+    fn listed_completions_come_true_if_no_job_arrives(speed in 1_u64..9, jobs in jobs(8, 0, 50)) {
         let mut machine = VirtualSrptMachine::default();
         machine.set_speed(speed);
         for (number, (_, work)) in (1..).zip(&jobs) {
             machine.release(micros(0), JobId::new(number), *work);
         }
-        let foretold = machine.list_completions().map(|(task, at)| (task.job.number, at.unwrap().as_micros()));
-        let foretold: Vec<_> = foretold.collect();
-        prop_assert_eq!(foretold, completions(speed, &jobs));
+        let listed = machine.list_completions();
+        let listed = listed.map(|(task, at)| (task.job.number, at.unwrap().as_micros()));
+        prop_assert_eq!(listed.collect::<Vec<_>>(), completions(speed, &jobs));
     }
 }
 
 #[test]
-fn without_devices_time_stands_still() {
+fn without_devices_no_work_is_done() {
     let mut machine = VirtualSrptMachine::default();
     machine.release(micros(0), JobId::new(1), 10);
     machine.advance(micros(1_000), |_, _| panic!("nothing is served"));
@@ -158,7 +158,7 @@ fn a_change_of_speed_counts_from_its_moment() {
 }
 
 #[test]
-fn a_job_that_is_removed_leaves_its_place_to_the_next() {
+fn a_removed_job_lets_the_next_one_be_served() {
     let mut machine = VirtualSrptMachine::default();
     machine.set_speed(1);
     machine.release(micros(0), JobId::new(1), 10);
@@ -181,7 +181,7 @@ fn a_revised_job_keeps_what_was_done_of_it() {
 }
 
 #[test]
-fn amounts_beyond_all_measure_end_at_the_end_of_time() {
+fn huge_amounts_of_work_end_at_the_end_of_time() {
     let mut machine = VirtualSrptMachine::default();
     machine.set_speed(1);
     machine.release(micros(0), JobId::new(1), u128::MAX / 4);

@@ -11,7 +11,7 @@ const NEAR: Link = Link { bandwidth: 10.0, latency: 0.5 };
 const FAR: Link = Link { bandwidth: 2.0, latency: 1.0 };
 const EQUAL: CostWeights = CostWeights { own: 1.0, hurt: 1.0, communication: 1.0 };
 
-/// Sites of one node on switches; tasks with these partners.
+/// Devices of one node on these switches; tasks with these partners.
 fn problem(switches: &[usize], edges: &[(usize, usize, f64)], tasks: usize) -> AssignmentProblem {
     let mut partners = vec![Vec::new(); tasks];
     for (one, other, bytes) in edges {
@@ -19,15 +19,15 @@ fn problem(switches: &[usize], edges: &[(usize, usize, f64)], tasks: usize) -> A
         partners[*other].push((*one, *bytes));
     }
     let link = |one: usize, other: usize| if switches[one] == switches[other] { NEAR } else { FAR };
-    let sites = 0..switches.len();
+    let devices = 0..switches.len();
     AssignmentProblem {
         partners,
-        homes: vec![0; tasks],
+        task_nodes: vec![0; tasks],
         across: CrossNodeSwaps::Nodes,
-        own: vec![vec![1.0; sites.len()]; tasks],
-        hurt: vec![0.0; sites.len()],
-        nodes: vec![0; sites.len()],
-        links: sites.clone().map(|one| sites.clone().map(|other| link(one, other)).collect()).collect(),
+        own: vec![vec![1.0; devices.len()]; tasks],
+        hurt: vec![0.0; devices.len()],
+        nodes: vec![0; devices.len()],
+        links: devices.clone().map(|one| devices.clone().map(|other| link(one, other)).collect()).collect(),
         weights: EQUAL,
     }
 }
@@ -37,41 +37,41 @@ fn the_cost_of_three_tasks_is_as_worked_out_by_hand() {
     let mut problem = problem(&[0, 0, 1], &[(0, 1, 20.0), (1, 2, 6.0)], 3);
     problem.own[1] = vec![1.0, 4.0, 1.0];
     problem.hurt = vec![0.25, 0.5, 0.0];
-    // The second task computes for 4 s. It sends 20 bytes near by, 2.5 s, and 6 bytes far away, 4 s.
+    // The second task computes for 4 s. It sends 20 bytes nearby, 2.5 s, and 6 bytes far away, 4 s.
     assert_eq!(problem.cost(&[0, 1, 2]), 4.0 + (2.5 + 4.0) + 0.75);
     problem.weights = CostWeights { own: 2.0, hurt: 10.0, communication: 0.0 };
     assert_eq!(problem.cost(&[0, 1, 2]), 8.0 + 7.5);
 }
 
 #[test]
-fn tasks_that_talk_share_a_switch_where_interference_is_equal() {
+fn tasks_that_communicate_share_a_switch_where_interference_is_equal() {
     let chatty = problem(&[0, 1, 1], &[(0, 1, 100.0)], 2);
-    let mut sites = chatty.solve();
-    sites.sort_unstable();
-    assert_eq!(sites, [1, 2]);
+    let mut devices = chatty.solve();
+    devices.sort_unstable();
+    assert_eq!(devices, [1, 2]);
     assert_eq!(problem(&[0, 1, 1], &[], 2).solve(), [0, 1]);
 }
 
 #[test]
-fn neighbours_that_would_suffer_more_than_talking_saves_are_spared() {
+fn neighbors_that_would_lose_more_than_communication_saves_are_spared() {
     let mut problem = problem(&[0, 1, 1], &[(0, 1, 8.0)], 2);
-    // Near by talking takes 1.3 s, far away 5 s.
+    // Communication takes 1.3 s nearby, 5 s far away.
     problem.hurt = vec![0.0, 0.0, 3.0];
     assert_eq!(sorted(problem.solve()), [1, 2]);
     problem.hurt[2] = 4.0;
     assert_eq!(sorted(problem.solve()), [0, 1]);
 }
 
-fn sorted(mut sites: Vec<usize>) -> Vec<usize> {
-    sites.sort_unstable();
-    sites
+fn sorted(mut devices: Vec<usize>) -> Vec<usize> {
+    devices.sort_unstable();
+    devices
 }
 
 #[test]
 fn each_node_keeps_as_many_tasks_as_it_was_given() {
     let mut problem = problem(&[0, 0, 1, 1], &[(0, 2, 100.0), (1, 3, 100.0)], 4);
-    (problem.homes, problem.nodes) = (vec![0, 0, 1, 1], vec![0, 0, 1, 1]);
-    let nodes = |sites: Vec<usize>| sites.into_iter().map(|site| site / 2).collect::<Vec<_>>();
+    (problem.task_nodes, problem.nodes) = (vec![0, 0, 1, 1], vec![0, 0, 1, 1]);
+    let nodes = |devices: Vec<usize>| devices.into_iter().map(|device| device / 2).collect::<Vec<_>>();
     let exchanged = nodes(problem.solve());
     assert_eq!((exchanged[0], exchanged[1]), (exchanged[2], exchanged[3]));
     assert_ne!(exchanged[0], exchanged[1]);
@@ -81,13 +81,13 @@ fn each_node_keeps_as_many_tasks_as_it_was_given() {
 
 /// The least cost of all assignments.
 fn least(problem: &AssignmentProblem, chosen: &mut Vec<usize>) -> f64 {
-    if chosen.len() == problem.homes.len() {
+    if chosen.len() == problem.task_nodes.len() {
         return problem.cost(chosen);
     }
     let mut best = f64::INFINITY;
-    for site in 0..problem.nodes.len() {
-        if !chosen.contains(&site) {
-            chosen.push(site);
+    for device in 0..problem.nodes.len() {
+        if !chosen.contains(&device) {
+            chosen.push(device);
             best = best.min(least(problem, chosen));
             chosen.pop();
         }
@@ -95,7 +95,7 @@ fn least(problem: &AssignmentProblem, chosen: &mut Vec<usize>) -> f64 {
     best
 }
 
-/// Up to five tasks that talk at random on up to seven sites.
+/// Up to five tasks with random traffic on up to seven devices.
 fn drawn(draws: &mut ChaCha8Rng) -> AssignmentProblem {
     let mut below = |limit: u32| draws.next_u32() % limit;
     let tasks = 2 + below(4) as usize;
@@ -125,7 +125,7 @@ fn the_answer_is_near_the_best_of_all_assignments() {
             let solve = problem.solve();
             let mut distinct = sorted(solve.clone());
             distinct.dedup();
-            assert_eq!(distinct.len(), problem.homes.len(), "a device for each task");
+            assert_eq!(distinct.len(), problem.task_nodes.len(), "a device for each task");
             assert_eq!(problem.solve(), solve, "the same problem has the same answer");
             problem.cost(&solve) / least(&problem, &mut Vec::new())
         })

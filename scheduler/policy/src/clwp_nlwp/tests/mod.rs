@@ -13,14 +13,14 @@ use crate::interference::{
     AnalyticInterference, ColocationEstimate, ColocationSet, ContentionMetrics, Interference,
     InterferenceContext, MaxMinSharing, SetMember,
 };
-use crate::tests::colocated::knowledge;
+use crate::tests::colocated::context;
 
-/// The law, with rows of contention metrics by models' names, and models beside which nobody fits.
+/// The analytic model, with rows of contention metrics by model name, and models beside which no job fits.
 #[derive(Debug, Default)]
 struct Metrics {
     rows: BTreeMap<&'static str, Vec<f64>>,
     huge: Vec<&'static str>,
-    /// The number of sets of each question for slowdowns.
+    /// The number of sets in each question for slowdowns.
     predicted: Mutex<Vec<usize>>,
     /// The same for rows.
     completed: Mutex<Vec<usize>>,
@@ -40,13 +40,13 @@ impl Metrics {
 impl Interference for Metrics {
     fn predict(&self, sets: &[ColocationSet]) -> Vec<Vec<ColocationEstimate>> {
         self.predicted.lock().unwrap().push(sets.len());
-        let mut told = AnalyticInterference::<MaxMinSharing>::default().predict(sets);
-        for (set, told) in sets.iter().zip(&mut told) {
+        let mut estimates = AnalyticInterference::<MaxMinSharing>::default().predict(sets);
+        for (set, estimates) in sets.iter().zip(&mut estimates) {
             let is_huge = |member: &SetMember| self.huge.contains(&member.model.as_str());
             let fits = if set.members.iter().any(is_huge) { 0.1 } else { 1.0 };
-            told.iter_mut().for_each(|it| it.fits = fits);
+            estimates.iter_mut().for_each(|it| it.fits = fits);
         }
-        told
+        estimates
     }
 
     fn contention(&self, sets: &[ColocationSet]) -> Option<Vec<Vec<ContentionMetrics>>> {
@@ -59,5 +59,5 @@ impl Interference for Metrics {
 fn knows(metrics: Metrics) -> (Arc<Metrics>, InterferenceContext) {
     let metrics = Arc::new(metrics);
     let busy = [("heavy", 0.94), ("middling", 0.5), ("shuffle", 0.3), ("light", 0.1)];
-    (metrics.clone(), InterferenceContext { interference: metrics, ..knowledge("test GPU", &busy) })
+    (metrics.clone(), InterferenceContext { interference: metrics, ..context("test GPU", &busy) })
 }

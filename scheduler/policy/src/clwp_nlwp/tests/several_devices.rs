@@ -13,7 +13,7 @@ use crate::tests::colocated::{plan_of, runs, training};
 use crate::tests::kit::{anywhere, gpus, job, node, view};
 use crate::{Action, NodeView, PendingJob, View};
 
-/// What a job trains, and how it is launched.
+/// A job with this model and launch mode.
 fn trains(demand: Demand, model: ModelDescription, launch: LaunchMode) -> PendingJob {
     let mut job = job(1, demand);
     let traits = Arc::make_mut(&mut job.traits);
@@ -25,7 +25,7 @@ fn copies(parameters: u64) -> ModelDescription {
     ModelDescription { parameters: Some(parameters), ..ModelDescription::default() }
 }
 
-/// A pipeline of stages with one replica each, which send so much to the next.
+/// A pipeline of stages with one replica each, which send these bytes to the next stage.
 fn pipeline(activation_bytes: &[f64]) -> ModelDescription {
     let stage = |activation_bytes: &f64| PipelineStage {
         replicas: 1,
@@ -38,9 +38,9 @@ fn pipeline(activation_bytes: &[f64]) -> ModelDescription {
 }
 
 fn placement(policy: &str, mut view: View, job: PendingJob) -> Placement {
-    let (_, knowledge) = knows(Metrics::default());
+    let (_, context) = knows(Metrics::default());
     view.pending.insert(job.id, job);
-    let mut plan = plan_of(policy, &knowledge, &view);
+    let mut plan = plan_of(policy, &context, &view);
     match plan.actions.pop() {
         Some(Action::Place { placement, .. }) => placement,
         other => panic!("nobody is stopped and there is room: {other:?}"),
@@ -72,7 +72,7 @@ fn two_switches() -> NodeView {
 }
 
 #[test]
-fn tasks_that_talk_go_under_one_switch_and_others_to_the_first_devices() {
+fn tasks_that_communicate_share_a_switch_and_others_go_to_the_first_devices() {
     let at = |policy, parameters| {
         let job = trains(gpus(2), copies(parameters), LaunchMode::PerGpu);
         devices(&placement(policy, view(vec![two_switches()], vec![]), job))
@@ -87,7 +87,7 @@ fn tasks_that_talk_go_under_one_switch_and_others_to_the_first_devices() {
 }
 
 #[test]
-fn a_parameter_server_lies_where_all_reach_it_best() {
+fn a_parameter_server_is_where_all_tasks_reach_it_best() {
     let chain = || {
         let mut node = node(1, &[1_000; 3]);
         let peer = |device: usize, path| GpuPeer { device: DeviceId(format!("gpu-{device}").into()), path };
@@ -99,12 +99,12 @@ fn a_parameter_server_lies_where_all_reach_it_best() {
     let job = || trains(gpus(3), copies(100_000_000), LaunchMode::PerGpu);
     let served = placement("clwp-nlwp:traffic=parameter-server", chain(), job());
     assert_eq!(devices(&served)[0].1[0], "1");
-    // In a ring all have two neighbours, so that nobody's place is better.
+    // In a ring all tasks have two neighbors, so no device is better.
     assert_eq!(devices(&placement("clwp-nlwp", chain(), job()))[0].1[0], "0");
 }
 
 #[test]
-fn ranks_change_places_between_nodes_where_each_can_be_put() {
+fn ranks_are_swapped_between_nodes_where_each_can_be_put_on_a_device() {
     let at = |launch| {
         let nodes = vec![node(1, &[1_000; 2]), node(2, &[1_000; 2])];
         placement(
@@ -115,13 +115,13 @@ fn ranks_change_places_between_nodes_where_each_can_be_put() {
     };
     let ranks =
         |placement: &Placement| placement.parts.iter().map(|part| part.ranks.clone()).collect::<Vec<_>>();
-    // The second and the third stage send each other most.
+    // The second and the third stage exchange most.
     assert_eq!(ranks(&at(LaunchMode::PerGpu)), [[0, 3], [1, 2]]);
     assert_eq!(ranks(&at(LaunchMode::PerNode)), [[0; 0]; 2]);
 }
 
 #[test]
-fn a_job_larger_than_any_node_takes_nodes_by_how_they_suit_it() {
+fn a_job_larger_than_any_node_takes_the_best_nodes() {
     let mut view = view((1..=3).map(|number| node(number, &[1_000; 3])).collect(), vec![]);
     runs(&mut view, training(101, "light", 100), 0, 0, 50);
     runs(&mut view, training(102, "heavy", 100), 1, 0, 50);
@@ -130,7 +130,7 @@ fn a_job_larger_than_any_node_takes_nodes_by_how_they_suit_it() {
 }
 
 #[test]
-fn a_job_that_is_split_is_split_as_little_as_can_be() {
+fn a_job_is_split_over_as_few_nodes_as_possible() {
     let mut view = view(vec![node(1, &[1_000]), node(2, &[1_000]), node(3, &[1_000; 4])], vec![]);
     runs(&mut view, training(101, "heavy", 100), 2, 0, 50);
     let at = devices(&placement("clwp-nlwp", view, job(1, anywhere(4))));
@@ -138,7 +138,7 @@ fn a_job_that_is_split_is_split_as_little_as_can_be() {
 }
 
 #[test]
-fn whole_devices_go_to_one_node_if_one_has_room_and_to_as_many_as_are_asked_for() {
+fn whole_devices_go_to_one_node_that_fits_or_to_as_many_as_demanded() {
     let nodes = || {
         let mut view = view((1..=3).map(|number| node(number, &[1_000; 3])).collect(), vec![]);
         runs(&mut view, training(101, "heavy", 100), 0, 0, 50);
@@ -152,7 +152,7 @@ fn whole_devices_go_to_one_node_if_one_has_room_and_to_as_many_as_are_asked_for(
 }
 
 #[test]
-fn a_faster_make_of_gpu_on_the_node_is_taken() {
+fn a_faster_kind_of_gpu_on_the_node_is_taken() {
     let mut mixed = node(1, &[1_000; 2]);
     (mixed.devices[0].model, mixed.devices[1].model) = ("K80".into(), "A100".into());
     assert_eq!(devices(&placement("clwp-nlwp", view(vec![mixed], vec![]), job(1, gpus(1)))), [on(1, &["1"])]);

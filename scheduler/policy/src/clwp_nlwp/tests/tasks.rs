@@ -33,9 +33,10 @@ fn of_stages(stages: Vec<PipelineStage>) -> ModelDescription {
 }
 
 #[test]
-fn stages_exchange_activations_and_their_replicas_sum_gradients_in_rings() {
+fn stages_exchange_activations_and_replicas_sum_up_gradients_in_rings() {
     let job = trains(3, of_stages(vec![stage(8.0, 10.0, 2), stage(0.0, 99.0, 1)]));
-    // Both directions of 8 bytes, shared by two replicas; and both links of a ring of two, 2 * 1/2 * 10 each.
+    // Both directions of 8 bytes, shared by two replicas; and both links of a ring of two, 2 * 1/2 * 10
+    // each.
     let should = [
         vec![(2, 8.0), (1, 10.0), (1, 10.0)],
         vec![(2, 8.0), (0, 10.0), (0, 10.0)],
@@ -46,7 +47,7 @@ fn stages_exchange_activations_and_their_replicas_sum_gradients_in_rings() {
 }
 
 #[test]
-fn copies_without_stages_sum_their_parameters() {
+fn copies_without_stages_sum_up_their_parameters() {
     let model = ModelDescription { parameters: Some(3), ..ModelDescription::default() };
     let ring = partners(&trains(3, model.clone()), TrafficPattern::Ring);
     // 2 * 2/3 * 3 parameters of 4 bytes to each neighbour.
@@ -56,7 +57,7 @@ fn copies_without_stages_sum_their_parameters() {
 }
 
 #[test]
-fn one_stage_is_copied_too_and_a_job_of_which_nothing_is_told_is_silent() {
+fn a_single_stage_is_a_copy_and_an_undescribed_job_sends_nothing() {
     let one = trains(2, of_stages(vec![stage(0.0, 5.0, 2)]));
     assert_eq!(partners(&one, TrafficPattern::ParameterServer), [[(1, 10.0)], [(0, 10.0)]]);
     let silent = trains(2, ModelDescription::default());

@@ -1,49 +1,49 @@
-//! What one configuration did in one company: means of which old stretches fade.
+//! What one configuration did in one set: means in which old samples decay.
 
 use crate::interference::{ObservedSample, SoloMetrics, UNKNOWN_UNCERTAINTY};
 
-/// Sums over the stretches of a configuration in a company.
+/// Statistics of the samples of one configuration in one set.
 #[derive(Debug, Default, Clone, PartialEq)]
 pub(super) struct ConfigurationStats {
-    /// Of the logarithm of a step's seconds: slowdowns multiply.
+    /// Of the logarithm of the seconds of a step, because slowdowns multiply.
     step: DecayingMean,
-    /// Of the device's utilisation.
+    /// Of the device's utilization.
     utilisation: DecayingMean,
-    /// The most that it ever held, in bytes.
+    /// The most memory that it ever held, in bytes.
     memory: Option<f64>,
 }
 
-/// A mean over time with its spread, of which the past fades as more is seen.
+/// A mean over time with its variance, in which old samples decay as new ones come.
 #[derive(Debug, Default, Clone, PartialEq)]
 struct DecayingMean {
-    /// Seconds that count.
+    /// The seconds that count.
     seconds: f64,
     mean: f64,
-    /// Sum of squared distances from the mean, weighted by seconds.
+    /// Sum of squared deviations from the mean, weighted by seconds.
     spread: f64,
 }
 
-/// After so many seconds of new stretches an old one counts half.
+/// After so many seconds of new samples an old one counts half.
 const HALF_LIFE: f64 = 1_800.0;
 
-/// A tally begins as if so many seconds of anything had been seen: a short stretch is no certainty.
+/// The statistics start as if so many seconds of anything had been seen: a short sample is no certainty.
 const PRIOR_SECONDS: f64 = 2.0;
 
-/// How close two measurements of one slowdown come at best.
+/// The least uncertainty of a measured slowdown.
 const MIN_UNCERTAINTY: f64 = 0.03;
 
 impl ConfigurationStats {
-    pub(super) fn note(&mut self, lived: &ObservedSample) {
-        let seconds = lived.length.as_secs_f64();
-        self.step.add(-lived.rate.ln(), seconds);
-        if let Some(utilisation) = lived.utilisation.filter(|it| it.is_finite()) {
+    pub(super) fn note(&mut self, sample: &ObservedSample) {
+        let seconds = sample.length.as_secs_f64();
+        self.step.add(-sample.rate.ln(), seconds);
+        if let Some(utilisation) = sample.utilisation.filter(|it| it.is_finite()) {
             self.utilisation.add(utilisation.clamp(0.0, 1.0), seconds);
         }
-        self.memory = self.memory.into_iter().chain(lived.memory).reduce(f64::max);
+        self.memory = self.memory.into_iter().chain(sample.memory).reduce(f64::max);
     }
 
-    /// How many times as long a step takes here as there, where the configuration is alone, at least 1; and
-    /// the standard deviation of the logarithm of that.
+    /// The slowdown against the same configuration alone, as a factor of at least 1, and the standard
+    /// deviation of its logarithm.
     pub(super) fn beside(&self, alone: &ConfigurationStats) -> (f64, f64) {
         let slowdown = (self.step.mean - alone.step.mean).exp().max(1.0);
         let uncertainty = (self.step.variance() + alone.step.variance()).sqrt();
@@ -55,7 +55,7 @@ impl ConfigurationStats {
         self.memory
     }
 
-    /// As the figures of a configuration alone; what was not seen here is as it was elsewhere.
+    /// As the measurement of a configuration alone; what was not seen here is taken from `elsewhere`.
     pub(super) fn solo(&self, elsewhere: &SoloMetrics) -> SoloMetrics {
         let utilisation = (self.utilisation.seconds > 0.0).then_some(self.utilisation.mean);
         SoloMetrics {
@@ -68,7 +68,7 @@ impl ConfigurationStats {
 }
 
 impl DecayingMean {
-    /// A stretch weighs the same in one piece as in many: within itself its beginning fades as well.
+    /// A sample weighs the same in one piece as in many, so its beginning decays within it.
     fn add(&mut self, value: f64, seconds: f64) {
         let stays = 0.5_f64.powf(seconds / HALF_LIFE);
         let weight = (1.0 - stays) * HALF_LIFE / std::f64::consts::LN_2;

@@ -1,9 +1,8 @@
-//! What a cluster lives through: how fast configurations ran alone and in which company, gathered from
-//! stretches.
+//! What the cluster observed: how fast configurations ran alone and in which sets, collected from samples.
 //!
-//! Recent stretches count more than old ones, so that a program that was changed under its old name is
-//! noticed; and companies that were not seen for the longest time are forgotten, so that it stays small.
-//! Jobs are known by their configurations: one that has no name teaches nothing.
+//! Recent samples count more than old ones, so that a program that was changed under its old name is
+//! noticed; sets that were not seen for the longest time are dropped, so that the history stays small. Jobs
+//! are known by their configurations: one without a name is ignored.
 
 mod configuration_stats;
 
@@ -20,16 +19,16 @@ use super::{
     SoloMetricsTable,
 };
 
-/// What stretches told, gathered by configuration.
+/// Samples, collected by configuration.
 #[derive(Debug, Default, Clone, PartialEq)]
 pub struct ColocationHistory {
-    companies: BTreeMap<SetKey, SetHistory>,
+    sets: BTreeMap<SetKey, SetHistory>,
 }
 
-/// A company of two or more with what each member did in it, beside what it did alone.
+/// A set of two or more with what each member did in it and alone.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ObservedSet {
-    /// The members, with what they did alone, and what became of them.
+    /// The members, with what they did alone, and what happened to them.
     pub measured: MeasuredSet,
     /// Standard deviation of the logarithm of each member's slowdown, in the members' order.
     pub uncertainty: Vec<f64>,
@@ -37,90 +36,88 @@ pub struct ObservedSet {
     pub last: Time,
 }
 
-/// Configurations on one GPU, of which some may have told nothing yet; or one that is alone.
+/// The configurations on one GPU, some of which may have no sample yet; or a single one.
 #[derive(Debug, Clone, PartialEq)]
 struct SetHistory {
     set: ColocationSet,
     /// Members of one configuration are the same.
-    tallies: BTreeMap<Configuration, ConfigurationStats>,
+    stats: BTreeMap<Configuration, ConfigurationStats>,
     last: Time,
 }
 
-/// So many companies are remembered, those of one member included.
+/// Sets that are remembered, including those of one member.
 const MAX_TRACKED_SETS: usize = 8_192;
 
-/// Where the figures alone come from if the company's own way of sharing has none.
+/// Where the measurements alone come from if there are none with the set's own way of sharing.
 const NEXT_BEST: [SharingStrategy; 3] =
     [SharingStrategy::Exclusive, SharingStrategy::Mps, SharingStrategy::TimeSliced];
 
 impl ColocationHistory {
-    /// Gathers one stretch, unless it is too short to tell anything, or somebody on the device is nobody
-    /// known.
-    pub fn note(&mut self, lived: &ObservedSample) {
-        if lived.is_informative() {
-            let set = lived.set();
-            let company = match self.companies.entry(SetKey::of(&set)) {
+    /// Adds a sample, unless it is too short, or a job on the device has no name.
+    pub fn note(&mut self, sample: &ObservedSample) {
+        if sample.is_informative() {
+            let set = sample.set();
+            let history = match self.sets.entry(SetKey::of(&set)) {
                 Entry::Occupied(known) => known.into_mut(),
                 Entry::Vacant(new) => new.insert(SetHistory::new(set)),
             };
-            company.note(lived);
+            history.note(sample);
             self.evict_oldest();
         }
     }
 
-    /// Figures of configurations alone: those that were lived through, and beside them what was measured
-    /// elsewhere.
+    /// The measurements of configurations alone: those observed here and, for all others, those of `beside`.
     #[must_use]
     pub fn solos(&self, beside: &SoloMetricsTable) -> SoloMetricsTable {
-        let mut book = beside.clone();
-        for key in self.companies.keys().filter(|key| key.configurations.len() == 1) {
+        let mut table = beside.clone();
+        for key in self.sets.keys().filter(|key| key.configurations.len() == 1) {
             let configuration = &key.configurations[0];
             if let Some(alone) = self.alone(&key.gpu, None, configuration) {
                 let elsewhere = beside.find(&key.gpu, configuration).map(|(_, solo)| solo);
                 let solo = alone.solo(elsewhere.unwrap_or(&SoloMetrics::default()));
-                book.insert(key.gpu.clone(), configuration.clone(), solo);
+                table.insert(key.gpu.clone(), configuration.clone(), solo);
             }
         }
-        book
+        table
     }
 
-    /// Every company of two or more all of whose members' rates together and alone are known, oldest first.
-    /// What a member does alone is taken from another way of sharing the same make of GPU, if need be.
+    /// Every set of two or more whose members' rates together and alone are all known, the oldest first.
+    /// What a member does alone is taken from another way of sharing the same kind of GPU, if necessary.
     #[must_use]
     pub fn sets(&self) -> Vec<ObservedSet> {
-        let mut sets: Vec<ObservedSet> = self.companies.values().filter_map(|it| self.lived(it)).collect();
+        let mut sets: Vec<ObservedSet> = self.sets.values().filter_map(|it| self.observed(it)).collect();
         sets.sort_by_key(|it| it.last);
         sets
     }
 
-    fn lived(&self, company: &SetHistory) -> Option<ObservedSet> {
-        if company.set.members.len() < 2 {
+    fn observed(&self, history: &SetHistory) -> Option<ObservedSet> {
+        if history.set.members.len() < 2 {
             return None;
         }
-        let mut lived = ObservedSet {
+        let mut sample = ObservedSet {
             measured: MeasuredSet {
-                set: ColocationSet { members: Vec::new(), ..company.set.clone() },
+                set: ColocationSet { members: Vec::new(), ..history.set.clone() },
                 outcome: SetOutcome::Ran(Vec::new()),
             },
             uncertainty: Vec::new(),
-            last: company.last,
+            last: history.last,
         };
         let mut observed = Vec::new();
-        for member in &company.set.members {
+        for member in &history.set.members {
             let configuration = member.configuration();
-            let together = company.tallies.get(&configuration)?;
-            let alone = self.alone(&company.set.gpu, company.set.sharing, &configuration)?;
+            let together = history.stats.get(&configuration)?;
+            let alone = self.alone(&history.set.gpu, history.set.sharing, &configuration)?;
             let (slowdown, uncertainty) = together.beside(alone);
             observed.push(MeasuredMember { slowdown, memory: together.memory(), utilisation: None });
-            lived.uncertainty.push(uncertainty);
+            sample.uncertainty.push(uncertainty);
             let member = SetMember { solo: alone.solo(&member.solo), ..member.clone() };
-            lived.measured.set.members.push(member);
+            sample.measured.set.members.push(member);
         }
-        lived.measured.outcome = SetOutcome::Ran(observed);
-        Some(lived)
+        sample.measured.outcome = SetOutcome::Ran(observed);
+        Some(sample)
     }
 
-    /// What a configuration did alone on the GPU, in this way of sharing or else in another.
+    /// What a configuration did alone on the GPU, with this way of sharing or else with another.
     fn alone(
         &self,
         gpu: &GpuKind,
@@ -130,28 +127,28 @@ impl ColocationHistory {
         sharing.into_iter().chain(NEXT_BEST).find_map(|sharing| {
             let configurations = vec![configuration.clone()];
             let key = SetKey { gpu: gpu.clone(), sharing: Some(sharing), configurations };
-            self.companies.get(&key)?.tallies.get(configuration)
+            self.sets.get(&key)?.stats.get(configuration)
         })
     }
 
-    /// Companies leave before what their members did alone, without which companies tell nothing.
+    /// Sets are dropped before single configurations, without which sets tell nothing.
     fn evict_oldest(&mut self) {
-        if self.companies.len() > MAX_TRACKED_SETS {
-            let age = |(_, company): &(&SetKey, &SetHistory)| (company.set.members.len() == 1, company.last);
-            let oldest = self.companies.iter().min_by_key(age).map(|(key, _)| key.clone());
-            oldest.map(|key| self.companies.remove(&key));
+        if self.sets.len() > MAX_TRACKED_SETS {
+            let age = |(_, history): &(&SetKey, &SetHistory)| (history.set.members.len() == 1, history.last);
+            let oldest = self.sets.iter().min_by_key(age).map(|(key, _)| key.clone());
+            oldest.map(|key| self.sets.remove(&key));
         }
     }
 }
 
 impl SetHistory {
     const fn new(set: ColocationSet) -> SetHistory {
-        SetHistory { set, tallies: BTreeMap::new(), last: Time::EPOCH }
+        SetHistory { set, stats: BTreeMap::new(), last: Time::EPOCH }
     }
 
-    fn note(&mut self, lived: &ObservedSample) {
-        self.last = self.last.max(lived.until);
-        self.tallies.entry(lived.member.configuration()).or_default().note(lived);
+    fn note(&mut self, sample: &ObservedSample) {
+        self.last = self.last.max(sample.until);
+        self.stats.entry(sample.member.configuration()).or_default().note(sample);
     }
 }
 

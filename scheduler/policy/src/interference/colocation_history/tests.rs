@@ -1,4 +1,4 @@
-//! What stretches tell, gathered.
+//! What is learned from samples.
 
 use cohabit_types::Span;
 
@@ -8,7 +8,7 @@ fn member(model: &str) -> SetMember {
     SetMember { model: model.to_owned(), batch: Some(32), ..SetMember::default() }
 }
 
-/// A minute of a member beside others on a V100 under MPS, which ends at minute `until`.
+/// A minute of a member with neighbors on a V100 under MPS, which ends at minute `until`.
 fn minute(until: u64, rate: f64, model: &str, neighbours: &[&str]) -> ObservedSample {
     ObservedSample {
         gpu: GpuKind::named("v100"),
@@ -24,13 +24,13 @@ fn minute(until: u64, rate: f64, model: &str, neighbours: &[&str]) -> ObservedSa
     }
 }
 
-fn experience(lived: &[ObservedSample]) -> ColocationHistory {
+fn experience(sample: &[ObservedSample]) -> ColocationHistory {
     let mut all = ColocationHistory::default();
-    lived.iter().for_each(|it| all.note(it));
+    sample.iter().for_each(|it| all.note(it));
     all
 }
 
-/// `a` runs at 10 steps a second alone and at 8 beside `b`, which runs at 6 and at 3.
+/// `a` runs at 10 steps per second alone and at 8 beside `b`, which runs at 6 and at 3.
 fn pair() -> Vec<ObservedSample> {
     vec![
         minute(1, 10.0, "a", &[]),
@@ -47,13 +47,13 @@ fn slowdowns(set: &ObservedSet) -> Vec<f64> {
 
 #[test]
 fn a_pair_is_known_once_both_were_seen_together_and_alone() {
-    let lived = pair();
-    for missing in 0..lived.len() {
+    let sample = pair();
+    for missing in 0..sample.len() {
         let others: Vec<ObservedSample> =
-            lived.iter().enumerate().filter(|(at, _)| *at != missing).map(|(_, it)| it.clone()).collect();
+            sample.iter().enumerate().filter(|(at, _)| *at != missing).map(|(_, it)| it.clone()).collect();
         assert_eq!(experience(&others).sets(), [], "without stretch {missing}");
     }
-    let sets = experience(&lived).sets();
+    let sets = experience(&sample).sets();
     let [set] = &sets[..] else { panic!("{sets:?}") };
     assert_eq!(slowdowns(set), [1.25, 2.0]);
     assert_eq!(set.measured.set.sharing, Some(SharingStrategy::Mps));
@@ -63,18 +63,18 @@ fn a_pair_is_known_once_both_were_seen_together_and_alone() {
 }
 
 #[test]
-fn figures_alone_may_come_from_another_way_of_sharing() {
-    let mut lived = pair();
-    for alone in &mut lived[..2] {
+fn measurements_alone_may_come_from_another_way_of_sharing() {
+    let mut sample = pair();
+    for alone in &mut sample[..2] {
         alone.sharing = SharingStrategy::Exclusive;
     }
-    assert_eq!(slowdowns(&experience(&lived).sets()[0]), [1.25, 2.0]);
+    assert_eq!(slowdowns(&experience(&sample).sets()[0]), [1.25, 2.0]);
     let closer = minute(5, 16.0, "a", &[]);
-    assert_eq!(slowdowns(&experience(&[lived, vec![closer]].concat()).sets()[0]), [2.0, 2.0]);
+    assert_eq!(slowdowns(&experience(&[sample, vec![closer]].concat()).sets()[0]), [2.0, 2.0]);
 }
 
 #[test]
-fn stretches_that_tell_nothing_are_left_out() {
+fn uninformative_samples_are_ignored() {
     let told = minute(1, 10.0, "a", &[]);
     let nothing = [
         ObservedSample { steps: 4, ..told.clone() },
@@ -89,8 +89,8 @@ fn stretches_that_tell_nothing_are_left_out() {
 }
 
 #[test]
-fn twins_are_the_same_and_the_fastest_is_not_slowed() {
-    let lived = [
+fn members_of_one_configuration_are_the_same_and_a_speedup_is_no_slowdown() {
+    let sample = [
         minute(1, 10.0, "a", &[]),
         minute(2, 8.0, "a", &["a"]),
         minute(2, 8.0, "a", &["a"]),
@@ -99,12 +99,12 @@ fn twins_are_the_same_and_the_fastest_is_not_slowed() {
         minute(4, 9.0, "c", &["b"]),
         minute(5, 9.0, "c", &[]),
     ];
-    let sets = experience(&lived).sets();
+    let sets = experience(&sample).sets();
     assert_eq!(sets.iter().map(slowdowns).collect::<Vec<_>>(), [[1.25; 2], [1.0, 1.0]]);
 }
 
 #[test]
-fn what_is_seen_often_and_evenly_is_more_certain() {
+fn frequent_and_steady_samples_are_more_certain() {
     let even = |minutes| {
         let minutes = (0..minutes).flat_map(|_| pair()).collect::<Vec<_>>();
         experience(&minutes).sets()[0].uncertainty[0]
@@ -124,8 +124,8 @@ fn what_is_seen_often_and_evenly_is_more_certain() {
 fn a_program_that_was_changed_is_noticed() {
     let mut all = experience(&(0..600).map(|at| minute(at, 10.0, "a", &[])).collect::<Vec<_>>());
     let rate = |all: &ColocationHistory| {
-        let book = all.solos(&SoloMetricsTable::default());
-        book.find(&GpuKind::named("v100"), &member("a").configuration()).unwrap().1.rate.unwrap()
+        let table = all.solos(&SoloMetricsTable::default());
+        table.find(&GpuKind::named("v100"), &member("a").configuration()).unwrap().1.rate.unwrap()
     };
     assert_eq!(rate(&all).round(), 10.0);
     (600..720).for_each(|at| all.note(&minute(at, 40.0, "a", &[])));
@@ -133,19 +133,19 @@ fn a_program_that_was_changed_is_noticed() {
 }
 
 #[test]
-fn a_stretch_counts_the_same_in_one_piece_as_in_many() {
+fn a_sample_counts_the_same_in_one_piece_as_in_many() {
     let before = minute(0, 20.0, "a", &[]);
     let whole = ObservedSample { length: Span::from_secs(3_600), ..minute(60, 10.0, "a", &[]) };
     let pieces = (1..=60).map(|at| minute(at, 10.0, "a", &[]));
-    let [whole, pieces] = [vec![whole], pieces.collect::<Vec<_>>()].map(|lived| {
-        let book = experience(&[vec![before.clone()], lived].concat()).solos(&SoloMetricsTable::default());
-        book.find(&GpuKind::named("v100"), &member("a").configuration()).unwrap().1.rate.unwrap()
+    let [whole, pieces] = [vec![whole], pieces.collect::<Vec<_>>()].map(|sample| {
+        let table = experience(&[vec![before.clone()], sample].concat()).solos(&SoloMetricsTable::default());
+        table.find(&GpuKind::named("v100"), &member("a").configuration()).unwrap().1.rate.unwrap()
     });
     assert!((whole - pieces).abs() < 1e-9 && whole > 10.0, "{whole} {pieces}");
 }
 
 #[test]
-fn what_was_lived_through_wins_over_what_was_measured_elsewhere() {
+fn observations_win_over_measurements_from_elsewhere() {
     let v100 = GpuKind::named("v100");
     let measured = |rate| SoloMetrics {
         rate: Some(rate),
@@ -157,8 +157,8 @@ fn what_was_lived_through_wins_over_what_was_measured_elsewhere() {
     for (model, rate) in [("a", 99.0), ("z", 7.0)] {
         beside.insert(v100.clone(), member(model).configuration(), measured(rate));
     }
-    let book = experience(&pair()).solos(&beside);
-    let solo = |model| book.find(&v100, &member(model).configuration()).unwrap().1.clone();
+    let table = experience(&pair()).solos(&beside);
+    let solo = |model| table.find(&v100, &member(model).configuration()).unwrap().1.clone();
     let own = solo("a");
     assert_eq!((own.rate.unwrap().round(), own.memory, own.utilisation), (10.0, Some(4e9), Some(0.5)));
     assert_eq!(own.others["smact"], 0.7, "what no stretch tells");
@@ -167,12 +167,12 @@ fn what_was_lived_through_wins_over_what_was_measured_elsewhere() {
 }
 
 #[test]
-fn the_oldest_companies_leave_and_what_was_alone_stays() {
+fn the_oldest_sets_are_dropped_and_single_configurations_stay() {
     let mut all = experience(&pair());
     for number in 0..MAX_TRACKED_SETS as u64 {
         all.note(&minute(10 + number, 1.0, "a", &[&format!("other {number}")]));
     }
-    assert_eq!(all.companies.len(), MAX_TRACKED_SETS);
+    assert_eq!(all.sets.len(), MAX_TRACKED_SETS);
     assert_eq!(all.sets(), [], "nothing is known of the others, and the pair has left");
     pair()[2..].iter().for_each(|it| all.note(&ObservedSample { until: Time::NEVER, ..it.clone() }));
     assert_eq!(all.sets().len(), 1, "each was still known alone");

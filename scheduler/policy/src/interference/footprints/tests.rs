@@ -1,4 +1,4 @@
-//! What is expected of a job's memory, and how sure that is.
+//! How much memory is expected of a job, and how certain that is.
 
 use proptest::prelude::*;
 
@@ -10,7 +10,7 @@ fn configuration(batch: Option<u64>) -> Configuration {
     Configuration { model: "resnet-50".into(), batch, precision: String::new() }
 }
 
-/// Runs on a V100: batches with the gibibytes that they held.
+/// Runs on a V100: batch sizes with the GiB that they held.
 fn seen(runs: &[(u64, u64)]) -> Footprints {
     let mut seen = Footprints::default();
     for (batch, gibibytes) in runs {
@@ -24,14 +24,14 @@ fn expected(seen: &Footprints, batch: u64) -> Option<Footprint> {
     seen.expect(&[GpuKind::named("V100")], &asked, &ModelFeatures::default())
 }
 
-/// Gibibytes and certainty.
+/// GiB and certainty.
 fn told(seen: &Footprints, batch: u64) -> Option<(f64, Certainty)> {
     let gibibytes = |bytes: Bytes| (bytes.0 as f64 / GIB as f64 * 1e3).round() / 1e3;
     expected(seen, batch).map(|it| (gibibytes(it.bytes), it.certainty))
 }
 
 #[test]
-fn what_was_seen_once_is_expected_again_with_a_margin() {
+fn a_known_configuration_is_expected_to_hold_the_same_with_a_margin() {
     assert_eq!(told(&seen(&[(32, 10)]), 32), Some((10.5, Certainty::Known)));
     assert_eq!(told(&seen(&[(32, 2)]), 32), Some((2.25, Certainty::Known)), "at least 256 MiB");
     assert_eq!(expected(&seen(&[(32, 10)]), 32).unwrap().basis, "a run of resnet-50 (32)");
@@ -41,7 +41,7 @@ fn what_was_seen_once_is_expected_again_with_a_margin() {
 }
 
 #[test]
-fn two_batches_tell_of_others_in_a_line() {
+fn two_batch_sizes_predict_others_on_a_line() {
     let two = seen(&[(16, 4), (32, 6)]);
     assert_eq!(told(&two, 48), Some((9.2, Certainty::Known)), "8 GiB and 15 %");
     assert_eq!(told(&two, 24), Some((5.75, Certainty::Known)));
@@ -51,7 +51,7 @@ fn two_batches_tell_of_others_in_a_line() {
 }
 
 #[test]
-fn one_batch_tells_of_smaller_ones_only() {
+fn one_batch_size_predicts_smaller_ones_only() {
     let one = seen(&[(32, 10)]);
     assert_eq!(told(&one, 8), Some((10.5, Certainty::Known)));
     assert_eq!(expected(&one, 8).unwrap().basis, "resnet-50 with a batch of 32, which needs no less");
@@ -59,7 +59,7 @@ fn one_batch_tells_of_smaller_ones_only() {
 }
 
 #[test]
-fn a_line_that_falls_is_level() {
+fn a_falling_line_is_not_used() {
     let falling = seen(&[(16, 6), (32, 4)]);
     assert_eq!(told(&falling, 32), Some((6.3, Certainty::Known)), "no less than a smaller batch");
     assert_eq!(told(&falling, 64), Some((6.3, Certainty::Known)));
@@ -88,7 +88,7 @@ fn a_description_alone_is_a_guess() {
 }
 
 #[test]
-fn who_does_not_tell_its_batch_is_known_after_three_runs() {
+fn a_job_without_a_batch_size_is_known_after_three_runs() {
     let (v100, asked) = (GpuKind::named("v100"), configuration(None));
     let mut runs = Footprints::default();
     for (run, expected) in [(1, None), (2, None), (3, Some(Bytes(21 * GIB)))] {
@@ -100,7 +100,7 @@ fn who_does_not_tell_its_batch_is_known_after_three_runs() {
 }
 
 #[test]
-fn another_precision_is_another_size() {
+fn another_precision_is_another_footprint() {
     let half = Configuration { precision: "bf16".into(), ..configuration(Some(16)) };
     let mut runs = seen(&[(32, 10)]);
     runs.note(&GpuKind::named("v100"), &half, Bytes(3 * GIB));
@@ -109,14 +109,14 @@ fn another_precision_is_another_size() {
 }
 
 #[test]
-fn who_has_no_name_teaches_nothing() {
+fn a_run_without_a_name_is_ignored() {
     let mut none = Footprints::default();
     none.note(&GpuKind::named("v100"), &Configuration::default(), Bytes(GIB));
     assert_eq!(none, Footprints::default());
 }
 
 #[test]
-fn what_was_not_seen_for_the_longest_time_is_forgotten() {
+fn the_configuration_not_seen_for_the_longest_time_is_dropped() {
     let mut many = seen(&[(1, 1)]);
     for batch in 0..MAX_CONFIGURATIONS as u64 {
         many.note(&GpuKind::named("k80"), &configuration(Some(batch)), Bytes(GIB));

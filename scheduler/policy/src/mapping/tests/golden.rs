@@ -64,7 +64,7 @@ fn a_pipeline_is_cut_at_its_thinnest_edge() {
 }
 
 #[test]
-fn without_other_means_a_group_grows_from_the_heaviest_edge() {
+fn without_several_starts_a_group_grows_from_the_heaviest_edge() {
     let literal = || MapperOptions { multi_start: Toggle::Off, swaps: Toggle::Off, ..Default::default() };
     let ranks = |stages: &[_], counts: &[u32]| {
         let cluster = vec![server(8, 8); counts.len()];
@@ -81,7 +81,7 @@ fn without_other_means_a_group_grows_from_the_heaviest_edge() {
 }
 
 #[test]
-fn ranks_that_number_themselves_lie_on_the_slots_in_order() {
+fn ranks_that_number_themselves_are_on_the_slots_in_order() {
     let job = graph(&[(1, 0.1, 4e8, 0.0), (1, 0.1, 1e6, 0.0), (1, 0.1, 4e8, 0.0), (1, 0.1, 0.0, 0.0)]);
     let mapper = Mapper::new(MapperOptions::default());
     let alpha = |counts: &[u32]| mapper.consecutive(&job, &servers(&[8, 8]), &slots(counts));
@@ -90,7 +90,7 @@ fn ranks_that_number_themselves_lie_on_the_slots_in_order() {
 }
 
 #[test]
-fn a_pool_lets_a_sender_use_what_its_silent_neighbours_leave() {
+fn a_pool_lets_a_sender_use_what_its_silent_neighbors_leave() {
     let job = graph(&[(1, 0.1, 1e6, 0.0), (1, 0.1, 4e8, 0.0), (1, 0.1, 0.0, 0.0)]);
     let alpha = |nic_share| {
         let mut mapper = Mapper::new(MapperOptions { nic_share, ..Default::default() });

@@ -1,4 +1,4 @@
-//! What the mapper remembers never changes what it answers.
+//! The cache never changes the mapper's answers.
 
 use super::{graph, of_model, random_stages, server, servers};
 use crate::mapping::{JobGraph, Mapper, MapperOptions, Mapping, Selection, Server, Slot};
@@ -7,7 +7,7 @@ fn mapper() -> Mapper {
     Mapper::new(MapperOptions::default())
 }
 
-/// A cluster of three kinds, with what is free drawn from the seed.
+/// A cluster of three kinds of servers, with free devices drawn from the seed.
 fn mixed(seed: u64) -> Vec<Server> {
     let mut draws = crate::mapping::split_mix::SplitMix64::new(seed);
     let kinds = [server(0, 8), of_model(server(0, 4), "A100"), Server { network: 4e9, ..server(0, 8) }];
@@ -23,7 +23,7 @@ fn jobs() -> Vec<JobGraph> {
 }
 
 #[test]
-fn a_mapper_that_remembers_answers_like_a_new_one() {
+fn a_mapper_with_a_cache_answers_like_a_new_one() {
     let mut old = mapper();
     let forward: Vec<Option<Mapping>> = answers(&mut old, jobs().iter());
     let again = answers(&mut old, jobs().iter());
@@ -58,7 +58,7 @@ fn bounds_follow_the_cluster_and_not_what_is_free() {
 }
 
 #[test]
-fn as_many_devices_in_another_mix_of_kinds_are_another_shape() {
+fn equally_many_devices_in_another_mix_of_classes_are_another_shape() {
     let job = graph(&[(1, 0.1, 1e8, 0.0), (1, 0.1, 2e8, 0.0), (1, 0.1, 3e8, 0.0), (1, 0.1, 0.0, 0.0)]);
     let slow = Server { network: 1e8, ..server(1, 8) };
     let mostly_slow = [server(1, 8), slow.clone(), slow.clone(), slow.clone()];

@@ -44,7 +44,7 @@ fn server(free: u32, devices: u32) -> Server {
     Server { free, devices, network: TEN_GIGABIT, interconnect: INTERCONNECT, model: "V100".into() }
 }
 
-/// Servers of eight devices, with so many free.
+/// Servers of eight devices, with these numbers of free ones.
 fn servers(free: &[u32]) -> Vec<Server> {
     free.iter().map(|free| server(*free, 8)).collect()
 }
@@ -58,7 +58,7 @@ fn draw_between(draws: &mut SplitMix64, low: f64, high: f64) -> f64 {
     low * (high / low).powf(part)
 }
 
-/// A job of so many devices, cut into stages at random; its sizes span three powers of ten.
+/// A job with this many devices, cut into stages at random; its sizes span three orders of magnitude.
 fn random_stages(seed: u64, devices: u32) -> Vec<StageWords> {
     let mut draws = SplitMix64::new(seed);
     draws.mix(u64::from(devices));

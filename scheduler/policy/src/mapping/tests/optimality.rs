@@ -1,14 +1,14 @@
-//! The mapper against the best of all assignments, on random jobs of eight devices. Jobs follow from fixed
-//! seeds, so the figures are always the same; the limits leave no room for a worse mapper.
+//! The mapper compared with the best of all assignments, on random jobs of eight devices. Jobs follow from
+//! fixed seeds, so the figures are always the same, and the limits leave no room for a worse mapper.
 
 use super::reference::optimum;
 use super::{TEN_GIGABIT, model, random_stages, server};
 use crate::mapping::{IterationModel, JobGraph, Mapper, MapperOptions, Server, Slot, Toggle};
 
-/// Ways in which eight devices lie on several servers.
+/// How eight devices may be spread over several servers.
 const COUNTS: [&[u32]; 4] = [&[4, 4], &[5, 3], &[3, 3, 2], &[2, 2, 2, 2]];
 
-/// Alpha over the optimum's, for each of these jobs.
+/// The mapper's alpha over the optimum, for each of these jobs.
 fn ratios(jobs: std::ops::Range<u64>, counts: &[u32], network: f64, options: &MapperOptions) -> Vec<f64> {
     let servers: Vec<Server> = counts.iter().map(|_| Server { network, ..server(8, 8) }).collect();
     let slot = |(server, count): (usize, &u32)| Slot { server, count: *count };
@@ -34,7 +34,7 @@ fn worst(ratios: &[f64]) -> f64 {
 }
 
 #[test]
-fn with_all_its_means_the_mapper_finds_the_optimum() {
+fn with_all_options_the_mapper_finds_the_optimum() {
     let options = MapperOptions::default();
     for counts in COUNTS {
         for network in [TEN_GIGABIT, 10.0 * TEN_GIGABIT] {
@@ -56,7 +56,7 @@ fn a_synchronous_pipeline_is_mapped_as_well() {
 }
 
 #[test]
-fn each_means_is_worth_something() {
+fn each_option_is_worth_something() {
     let worth = |multi_start, swaps| {
         let options = MapperOptions { multi_start, swaps, ..Default::default() };
         mean(&ratios(0..60, &[5, 3], TEN_GIGABIT, &options))

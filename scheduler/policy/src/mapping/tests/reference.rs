@@ -1,11 +1,11 @@
-//! The mapper's model written out vertex by vertex and edge by edge, from the definitions alone: what the
-//! compact form is compared with. It never uses the product's arithmetic.
+//! The mapper's model written out vertex by vertex and edge by edge, from the definitions alone: the compact
+//! form is compared with it. It shares no arithmetic with the product.
 
 use cohabit_types::ModelDescription;
 
 use crate::mapping::{IterationModel, NicShare, Server, Slot};
 
-/// A placement of every vertex: the slot it is on.
+/// A placement of every vertex: its slot.
 pub(super) struct Placed<'m> {
     pub(super) model: &'m ModelDescription,
     pub(super) servers: &'m [Server],

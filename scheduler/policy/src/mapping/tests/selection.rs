@@ -1,4 +1,4 @@
-//! SELECT: which servers, on lists small enough to see.
+//! SELECT: which servers, on lists small enough to check by eye.
 
 use proptest::prelude::*;
 
@@ -37,7 +37,7 @@ fn fragments_take_the_smallest_remainders_first() {
 }
 
 #[test]
-fn too_few_free_devices_are_no_choice() {
+fn too_few_free_devices_give_no_selection() {
     for selection in [Selection::Consolidate, Selection::Fragments, Selection::Random(1)] {
         assert_eq!(chosen(&[2, 3], 6, &selection), None);
         assert_eq!(chosen(&[], 1, &selection), None);

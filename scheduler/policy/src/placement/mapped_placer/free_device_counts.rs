@@ -1,6 +1,6 @@
-//! How many devices of each node have room for a demand: counted once, and again only where a node changed.
+//! How many devices of each node fit a demand: counted once, and again only where a node changed.
 //!
-//! In a large cluster many jobs ask for the same, and between two of them hardly any node changes.
+//! In a large cluster many jobs have the same demand, and between two of them hardly any node changes.
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
@@ -9,7 +9,7 @@ use cohabit_types::Demand;
 
 use crate::NodeView;
 
-/// So many demands are kept.
+/// Demands whose counts are kept.
 const MAX_CACHED_DEMANDS: usize = 64;
 
 /// Counts by demand, in the order of the nodes.
@@ -19,7 +19,7 @@ pub(super) struct FreeDeviceCounts {
     counts: BTreeMap<Demand, Vec<u32>>,
 }
 
-/// Whether every change is told.
+/// Whether every change is reported.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum ChangeTracking {
     Kept,
@@ -31,22 +31,22 @@ impl FreeDeviceCounts {
         FreeDeviceCounts { trust: ChangeTracking::None, counts: BTreeMap::new() }
     }
 
-    /// Begins anew.
+    /// Drops all counts.
     pub(super) fn forget(&mut self, trust: ChangeTracking) {
         self.trust = trust;
         self.counts.clear();
     }
 
-    /// The nodes at these positions have changed.
+    /// Counts the nodes at these positions again.
     pub(super) fn recount(&mut self, nodes: &[NodeView], changed: &[usize]) {
         for (demand, counts) in &mut self.counts {
-            changed.iter().for_each(|position| counts[*position] = room(&nodes[*position], demand));
+            changed.iter().for_each(|position| counts[*position] = count_fitting(&nodes[*position], demand));
         }
     }
 
-    /// For each of these nodes.
+    /// The count of each of these nodes.
     pub(super) fn of(&mut self, demand: &Demand, nodes: &[NodeView]) -> Cow<'_, [u32]> {
-        let count = || nodes.iter().map(|node| room(node, demand)).collect::<Vec<u32>>();
+        let count = || nodes.iter().map(|node| count_fitting(node, demand)).collect::<Vec<u32>>();
         if self.trust == ChangeTracking::None {
             return Cow::Owned(count());
         }
@@ -59,7 +59,7 @@ impl FreeDeviceCounts {
     }
 }
 
-/// How many devices of the node have room for the demand.
-pub(super) fn room(node: &NodeView, demand: &Demand) -> u32 {
+/// How many devices of the node fit the demand.
+pub(super) fn count_fitting(node: &NodeView, demand: &Demand) -> u32 {
     node.roomy_devices(demand).unwrap_or(0)
 }

@@ -1,7 +1,8 @@
-//! From a mapping to a placement: which node has which ranks, how slow that is, and how to say so.
+//! From a mapping to a placement: which node gets which ranks, how slow that is, and how to say it.
 //!
-//! The node with rank 0 comes first, since all ranks meet there. Where a command launches its own ranks, they
-//! are numbered in the order of nodes and devices whatever the mapping says, and the place is judged by that.
+//! The node with rank 0 comes first, because all ranks meet there. A command that launches its own ranks
+//! numbers them in the order of nodes and devices whatever the mapping says, so its placement is judged by
+//! that order.
 
 use std::sync::Arc;
 
@@ -11,14 +12,14 @@ use crate::mapping::{JobGraph, Mapper, Mapping, Server, Slot};
 use crate::placement::first_fit::place_on_node;
 use crate::{FreeNodes, Profile, Proposal};
 
-/// Slower by less than this is not worth a word.
+/// A smaller slowdown is not mentioned.
 const NOTABLE: f64 = 1.001;
 
 /// A job with a graph.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct GraphJob<'p> {
     pub(super) graph: &'p Arc<JobGraph>,
-    /// Seconds of an iteration at the best place.
+    /// The iteration time at the best placement, in seconds.
     fastest: f64,
     launch: LaunchMode,
 }
@@ -29,7 +30,7 @@ impl<'p> GraphJob<'p> {
         Some(GraphJob { graph, fastest: bounds.fastest, launch: profile.launch })
     }
 
-    /// The placement that a mapping means.
+    /// The placement that a mapping stands for.
     pub(super) fn proposal(
         &self,
         mapper: &mut Mapper,
@@ -38,16 +39,16 @@ impl<'p> GraphJob<'p> {
         demand: &Demand,
         free: &FreeNodes<'_>,
     ) -> Proposal {
-        let mut seats: Vec<(Vec<u32>, Slot)> = mapping.ranks.into_iter().zip(mapping.slots).collect();
-        seats.sort_by(|(ranks, _), (others, _)| ranks.cmp(others));
-        let slots: Vec<Slot> = seats.iter().map(|(_, slot)| *slot).collect();
+        let mut placed: Vec<(Vec<u32>, Slot)> = mapping.ranks.into_iter().zip(mapping.slots).collect();
+        placed.sort_by(|(ranks, _), (others, _)| ranks.cmp(others));
+        let slots: Vec<Slot> = placed.iter().map(|(_, slot)| *slot).collect();
         let alpha = match self.launch {
             LaunchMode::PerGpu => mapping.alpha,
             LaunchMode::PerNode => mapper.consecutive(self.graph, servers, &slots),
         };
-        let parts = seats.into_iter().map(|(ranks, slot)| self.part(demand, ranks, slot, free)).collect();
+        let parts = placed.into_iter().map(|(ranks, slot)| self.part(demand, ranks, slot, free)).collect();
         let slowdown = self.relative(alpha);
-        let why = self.why(alpha, slowdown, &slots, demand);
+        let why = self.explain(alpha, slowdown, &slots, demand);
         Proposal { slowdown, why, ..Proposal::new(Placement { parts }) }
     }
 
@@ -59,7 +60,7 @@ impl<'p> GraphJob<'p> {
         }
     }
 
-    /// How much slower a job is that runs on these slots already, in this order.
+    /// The slowdown of a job that runs on these slots, in this order.
     pub(super) fn slowdown(&self, mapper: &mut Mapper, servers: &[Server], slots: Vec<Slot>) -> f64 {
         let devices: u32 = slots.iter().map(|slot| slot.count).sum();
         if devices != self.graph.devices() {
@@ -71,22 +72,22 @@ impl<'p> GraphJob<'p> {
         })
     }
 
-    /// At least 1; an iteration that takes no time is slow nowhere.
+    /// At least 1, also where an iteration takes no time at all.
     fn relative(&self, alpha: f64) -> f64 {
         let slowdown = alpha / self.fastest;
         if slowdown.is_finite() { slowdown.max(1.0) } else { 1.0 }
     }
 
-    fn why(&self, alpha: f64, slowdown: f64, slots: &[Slot], demand: &Demand) -> String {
+    fn explain(&self, alpha: f64, slowdown: f64, slots: &[Slot], demand: &Demand) -> String {
         let devices = demand.total_devices();
         let speed = match slowdown < NOTABLE {
-            true => "as fast as at best".to_owned(),
-            false => format!("an iteration takes {alpha:.3} s there and {:.3} s at best", self.fastest),
+            true => "as fast as the best placement".to_owned(),
+            false => format!("an iteration takes {alpha:.3} s, {:.3} s at best", self.fastest),
         };
         match slots.len() {
             1 if slowdown < NOTABLE => String::new(),
-            1 => format!("{devices} devices on 1 node, {speed}"),
-            nodes => format!("{devices} devices on {nodes} nodes, {speed}"),
+            1 => format!("{devices} GPUs on 1 node, {speed}"),
+            nodes => format!("{devices} GPUs on {nodes} nodes, {speed}"),
         }
     }
 }

@@ -1,8 +1,10 @@
-//! The choice of place that all policies share but plain first come, first served: tight fits, and for a job
-//! whose graph is known the place where an iteration is fastest.
+//! The placer that all policies share except `fifo`: the tightest fit, and for a job whose graph is known
+//! the placement with the fastest iteration.
 //!
-//! Whole devices go to the tightest node, or, where they may lie anywhere, to as few nodes as can be; parts
-//! go to the fullest device with room. It decides nothing about when a job starts.
+//! Whole devices go to the node with the least left over or, where they may be on any nodes, to as few nodes
+//! as possible; a share goes to the fullest device that it fits. When a job starts is not decided here.
+//! Start with [`MappedPlacer::place`]; `servers.rs` translates nodes for the mapper, `graph_job.rs`
+//! translates its answer back, and `tight.rs` places jobs without a graph.
 
 mod free_device_counts;
 mod graph_job;
@@ -25,7 +27,7 @@ use servers::Servers;
 /// Graphs that are kept, so that jobs with the same graph share one copy.
 const MAX_GRAPHS: usize = 4_096;
 
-/// Maps jobs onto the tightest nodes, with little traffic between them.
+/// Puts jobs on the tightest nodes with the least traffic between them.
 #[derive(Debug, Clone)]
 pub(crate) struct MappedPlacer {
     mapper: Mapper,
@@ -67,14 +69,14 @@ impl Placer for MappedPlacer {
     }
 
     fn slowdown(&mut self, profile: &Profile, placement: &Placement) -> f64 {
-        let Some(graphed) = GraphJob::of(profile) else { return 1.0 };
+        let Some(graph_job) = GraphJob::of(profile) else { return 1.0 };
         self.slots(placement)
-            .map_or(1.0, |slots| graphed.slowdown(&mut self.mapper, self.servers.all(), slots))
+            .map_or(1.0, |slots| graph_job.slowdown(&mut self.mapper, self.servers.all(), slots))
     }
 }
 
 impl MappedPlacer {
-    /// A placer with these switches; `links` is what is taken for links that a node does not tell.
+    /// A placer with these options; `links` stands for bandwidths that a node does not report.
     #[must_use]
     pub(crate) fn new(options: MapperOptions, links: LinkDefaults) -> MappedPlacer {
         MappedPlacer {
@@ -85,7 +87,7 @@ impl MappedPlacer {
         }
     }
 
-    /// The graph of a job of whole devices whose model says enough.
+    /// The graph of a job with whole devices, if its model describes one.
     fn graph(&mut self, demand: &Demand, traits: &JobTraits) -> Option<Arc<JobGraph>> {
         let GpuRequest::Whole(1..) = demand.gpus else { return None };
         let graph = JobGraph::of(traits.model.as_ref()?, demand.total_devices())?;
@@ -99,24 +101,24 @@ impl MappedPlacer {
             Spread::Even => demand.devices(),
         };
         let servers = self.servers.with_room(demand, least, free);
-        let Some(graphed) = GraphJob::of(profile) else {
+        let Some(graph_job) = GraphJob::of(profile) else {
             let slots = select(servers, demand.devices(), &self.selection)?;
             return Some(unmapped(demand, &slots, free));
         };
-        let mapping = self.mapper.place(graphed.graph, servers, demand.devices())?;
-        Some(graphed.proposal(&mut self.mapper, servers, mapping, demand, free))
+        let mapping = self.mapper.place(graph_job.graph, servers, demand.devices())?;
+        Some(graph_job.proposal(&mut self.mapper, servers, mapping, demand, free))
     }
 
-    /// As many whole devices on each of several nodes.
+    /// The same number of whole devices on each of several nodes.
     fn on_several(&mut self, demand: &Demand, profile: &Profile, free: &FreeNodes<'_>) -> Option<Proposal> {
         let servers = self.servers.with_room(demand, demand.devices(), free);
         let slots = tight::equal_slots(servers, demand)?;
-        let Some(graphed) = GraphJob::of(profile) else { return Some(unmapped(demand, &slots, free)) };
-        let mapping = self.mapper.map(graphed.graph, servers, slots);
-        Some(graphed.proposal(&mut self.mapper, servers, mapping, demand, free))
+        let Some(graph_job) = GraphJob::of(profile) else { return Some(unmapped(demand, &slots, free)) };
+        let mapping = self.mapper.map(graph_job.graph, servers, slots);
+        Some(graph_job.proposal(&mut self.mapper, servers, mapping, demand, free))
     }
 
-    /// The slots of a placement, in its order; nothing if one of its nodes takes no jobs any more.
+    /// The slots of a placement, in its order; `None` if one of its nodes no longer accepts jobs.
     fn slots(&self, placement: &Placement) -> Option<Vec<Slot>> {
         let slot = |part: &RankPlacement| {
             let server = self.servers.position(part.node)?;
@@ -126,12 +128,12 @@ impl MappedPlacer {
     }
 }
 
-/// The place of a job of which no graph is known.
+/// The placement of a job without a graph.
 fn unmapped(demand: &Demand, slots: &[Slot], free: &FreeNodes<'_>) -> Proposal {
     let parts = slots.iter().map(|slot| place_on_node(demand, free.node(slot.server), slot.count)).collect();
     let why = match slots.len() {
         nodes if nodes > 1 && demand.spread == Spread::Free => {
-            format!("{} devices on {nodes} nodes", demand.devices())
+            format!("{} GPUs on {nodes} nodes", demand.devices())
         }
         _ => String::new(),
     };

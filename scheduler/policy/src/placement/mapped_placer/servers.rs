@@ -1,27 +1,27 @@
-//! The nodes of the view as the mapper's servers: what they are made of is looked at when they change, what
-//! is free on them for each question.
+//! The nodes of the view as servers for the mapper. What a node consists of is read when it changes, what is
+//! free on it for each question.
 //!
-//! Positions in the list are those of the view's nodes.
+//! A server's position in the list is that of its node in the view.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use cohabit_types::{Bandwidth, Demand, NodeId};
 
-use super::free_device_counts::{ChangeTracking, FreeDeviceCounts, room};
+use super::free_device_counts::{ChangeTracking, FreeDeviceCounts, count_fitting};
 use crate::mapping::Server;
 use crate::{ClusterChange, FreeNodes, NodeView, ViewChange};
 
-/// How fast links are taken to be that a node does not tell.
+/// Bandwidths that stand for those that a node does not report.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct LinkDefaults {
     /// Between a node and the network.
     pub(crate) network: Bandwidth,
-    /// Between a device and the others of its node.
+    /// Between two devices of one node.
     pub(crate) interconnect: Bandwidth,
 }
 
-/// 25 Gb/s between nodes and 50 GB/s within.
+/// 25 Gb/s between nodes, 50 GB/s within a node.
 impl Default for LinkDefaults {
     fn default() -> LinkDefaults {
         LinkDefaults { network: Bandwidth(25_000_000_000), interconnect: Bandwidth(400_000_000_000) }
@@ -33,17 +33,17 @@ impl Default for LinkDefaults {
 pub(super) struct Servers {
     links: LinkDefaults,
     list: Vec<Server>,
-    /// The node of each.
+    /// The node of each server.
     nodes: Vec<NodeId>,
-    /// How many devices of each have room for what.
-    rooms: FreeDeviceCounts,
+    /// How many devices of each fit a demand.
+    free_counts: FreeDeviceCounts,
     news: StaleNodes,
 }
 
-/// Which nodes may be otherwise than they were when they were last looked at.
+/// Nodes that may have changed since they were last read.
 #[derive(Debug, Clone)]
 enum StaleNodes {
-    /// All: nobody told.
+    /// All: changes were not reported.
     Unknown,
     /// These, by ordinal.
     Nodes(BTreeSet<u64>),
@@ -55,12 +55,12 @@ impl Servers {
             links,
             list: Vec::new(),
             nodes: Vec::new(),
-            rooms: FreeDeviceCounts::new(),
+            free_counts: FreeDeviceCounts::new(),
             news: StaleNodes::Unknown,
         }
     }
 
-    /// Takes note of all changes since the last look.
+    /// Remembers which nodes changed.
     pub(super) fn learn(&mut self, changes: &[ViewChange]) {
         let changed = changes.iter().filter_map(|change| match change {
             ViewChange::Node(node) => Some(node.ordinal),
@@ -75,14 +75,14 @@ impl Servers {
         }
     }
 
-    /// Looks whether the nodes are made of the same as before.
+    /// Reads what changed; says whether the nodes still consist of the same parts.
     pub(super) fn refresh(&mut self, nodes: &[NodeView]) -> ClusterChange {
         let news = std::mem::replace(&mut self.news, StaleNodes::Unknown);
         if let Some(changed) = self.changed(&news, nodes) {
-            self.rooms.recount(nodes, &changed);
+            self.free_counts.recount(nodes, &changed);
             return ClusterChange::Same;
         }
-        self.rooms.forget(if matches!(news, StaleNodes::Nodes(_)) {
+        self.free_counts.forget(if matches!(news, StaleNodes::Nodes(_)) {
             ChangeTracking::Kept
         } else {
             ChangeTracking::None
@@ -101,20 +101,21 @@ impl Servers {
         ClusterChange::Changed
     }
 
-    /// The servers, each with as many free devices as have room for the demand; none where that is fewer than
-    /// `least`.
+    /// The servers, each with as many free devices as fit the demand; 0 where that is fewer than `least`.
     pub(super) fn with_room(&mut self, demand: &Demand, least: u32, free: &FreeNodes<'_>) -> &[Server] {
         let enough = |devices: u32| if devices >= least { devices } else { 0 };
-        for (server, devices) in self.list.iter_mut().zip(self.rooms.of(demand, free.untouched()).iter()) {
+        for (server, devices) in
+            self.list.iter_mut().zip(self.free_counts.of(demand, free.untouched()).iter())
+        {
             server.free = enough(*devices);
         }
         for (position, node) in free.touched() {
-            self.list[position].free = enough(room(node, demand));
+            self.list[position].free = enough(count_fitting(node, demand));
         }
         &self.list
     }
 
-    /// The positions of the nodes that changed, if those and all others are made of the same as before.
+    /// The positions of the nodes that changed, if they and all others still consist of the same parts.
     fn changed(&self, news: &StaleNodes, nodes: &[NodeView]) -> Option<Vec<usize>> {
         let StaleNodes::Nodes(ordinals) = news else { return None };
         if self.list.len() != nodes.len() {
@@ -133,7 +134,7 @@ impl Servers {
         &self.list
     }
 
-    /// Where in the list a node is.
+    /// The position of a node in the list.
     pub(super) fn position(&self, node: NodeId) -> Option<usize> {
         self.nodes.iter().position(|it| *it == node)
     }
@@ -165,13 +166,12 @@ impl Servers {
     }
 }
 
-/// How many devices it has, without those that somebody has to look after first.
+/// Its devices, without those that a person has to see to first.
 fn in_service(node: &NodeView) -> u32 {
     node.devices.iter().filter(|device| device.is_in_service()).count() as u32
 }
 
-/// The model of its devices: they are all alike in practice, and where they are not, the first one speaks for
-/// them.
+/// The model of its devices. In practice they are all alike; where they are not, the first one counts.
 fn model(node: &NodeView) -> &str {
     node.devices.first().map_or("", |device| &device.model)
 }

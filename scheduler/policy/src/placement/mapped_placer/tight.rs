@@ -1,29 +1,29 @@
-//! The tightest fit: of all that have room, those that have the least of it, so that large rooms stay large.
+//! The tightest fit: among all nodes that fit, those with the least left, so that large gaps stay large.
 //!
-//! For jobs whose place does not matter to their speed, and for those that want as much on each of several
-//! nodes. Ties go to the node that joined first.
+//! For jobs whose speed does not depend on their placement, and for jobs that need the same on each of
+//! several nodes. Between equal nodes the one that joined first wins.
 
 use cohabit_types::{Demand, DeviceId, GpuRequest, Placement, RankPlacement};
 
 use crate::mapping::{Server, Slot};
 use crate::{FreeNodes, NodeView};
 
-/// On as many nodes as are demanded: the fullest device of each with room for a part of one, or nothing but
-/// room on the node.
+/// One device on each of the demanded nodes: the fullest device that the share fits; only room on the node
+/// for a demand without devices.
 pub(super) fn on_fullest(demand: &Demand, free: &FreeNodes<'_>) -> Option<Placement> {
-    let seat = |(position, node)| {
-        let (left, devices) = tightest_seat(demand, node)?;
+    let device = |(position, node)| {
+        let (left, devices) = tightest_device(demand, node)?;
         Some((left, position, node.part(demand, devices)))
     };
-    let mut seats: Vec<_> = free.nodes().enumerate().filter_map(seat).collect();
-    seats.sort_by_key(|(left, position, _)| (*left, *position));
-    seats.truncate(demand.nodes as usize);
-    let parts: Vec<RankPlacement> = seats.into_iter().map(|(_, _, part)| part).collect();
+    let mut devices: Vec<_> = free.nodes().enumerate().filter_map(device).collect();
+    devices.sort_by_key(|(left, position, _)| (*left, *position));
+    devices.truncate(demand.nodes as usize);
+    let parts: Vec<RankPlacement> = devices.into_iter().map(|(_, _, part)| part).collect();
     (parts.len() == demand.nodes as usize).then_some(Placement { parts })
 }
 
-/// What is free on the fullest part of a node that has room, and which device that is.
-fn tightest_seat(demand: &Demand, node: &NodeView) -> Option<(u64, Vec<DeviceId>)> {
+/// The fullest device of a node that the demand fits, and the share that is free on it.
+fn tightest_device(demand: &Demand, node: &NodeView) -> Option<(u64, Vec<DeviceId>)> {
     if !node.has_host_room(demand) {
         return None;
     }

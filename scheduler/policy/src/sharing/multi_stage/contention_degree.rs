@@ -1,21 +1,22 @@
-//! The degree of contention: how much less of a GPU's resources a job gets beside others than alone.
+//! The resource contention degree (RCD) of ISACPP: how much less of a GPU's resources a job gets beside
+//! others than alone.
 
 use crate::interference::{ColocationEstimate, SetMember};
 
 /// How the ratios of the three resources become one number.
 #[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum ContentionDegree {
-    /// Their sum, as released: 3 where nobody is in the way.
+    /// Their sum, as in the released code: 3 without contention.
     Sum,
-    /// How far their mean lies above 1: 0 where nobody is in the way.
+    /// Their mean minus 1: 0 without contention.
     #[default]
     MeanMinusOne,
 }
 
 impl ContentionDegree {
-    /// What one member meets. Of memory and utilisation the predictor says what becomes of them; bandwidth of
-    /// the link to the host falls as the job is slowed, and so does what it says nothing about but memory,
-    /// which is not shared out.
+    /// The degree of one member. The predictor gives memory and utilization; bandwidth to the host falls as
+    /// the job slows down, and so does whatever the predictor leaves out, except memory, which is not
+    /// divided among jobs.
     pub(super) fn degree(self, member: &SetMember, beside: &ColocationEstimate) -> f64 {
         let memory = ratio(member.solo.memory, beside.memory).unwrap_or(1.0);
         let link = beside.slowdown;
@@ -44,21 +45,21 @@ mod tests {
     }
 
     #[test]
-    fn nobody_in_the_way_is_three_as_a_sum_and_nothing_by_the_mean() {
+    fn no_contention_is_three_by_the_sum_and_zero_by_the_mean() {
         let beside = ColocationEstimate::slowed(&member(), 1.0, 0.0);
         assert_eq!(ContentionDegree::Sum.degree(&member(), &beside), 3.0);
         assert_eq!(ContentionDegree::MeanMinusOne.degree(&member(), &beside), 0.0);
     }
 
     #[test]
-    fn each_resource_counts_by_what_is_left_of_it() {
+    fn each_resource_counts_by_the_ratio_of_what_is_left() {
         let slowed = ColocationEstimate::slowed(&member(), 2.0, 0.0);
         let beside = ColocationEstimate { memory: Some(16e9), utilisation: Some(0.2), ..slowed };
         assert!((ContentionDegree::Sum.degree(&member(), &beside) - (0.5 + 2.0 + 3.0)).abs() < 1e-12);
     }
 
     #[test]
-    fn what_nobody_measured_is_taken_to_fall_with_the_speed() {
+    fn an_unmeasured_resource_is_assumed_to_fall_with_the_speed() {
         let unknown = SetMember::default();
         let nothing = ColocationEstimate {
             memory: None,

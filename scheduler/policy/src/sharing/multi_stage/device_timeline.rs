@@ -1,5 +1,5 @@
-//! A newcomer on each of several GPUs, played through to the end, stage by stage on all of them at once: each
-//! stage costs one question to the predictor, however many GPUs there are.
+//! A newcomer on each of several GPUs, simulated until all jobs have ended. All GPUs go through a stage
+//! together, so each stage costs one question to the predictor, however many GPUs there are.
 
 use std::collections::BTreeMap;
 
@@ -7,126 +7,127 @@ use cohabit_types::JobId;
 
 use super::contention_degree::ContentionDegree;
 use super::timeline::{RemainingIterations, StageConditions, Timeline};
-use crate::interference::{ColocationEstimate, GpuKind, InternedSet, PredictionCache};
+use crate::interference::{ColocationEstimate, GpuKind, InternedSet, LIKELY_TO_FIT, PredictionCache};
 use crate::sharing::{FreeDevice, Jobs};
 
-/// So many iterations a job is taken to have of which nobody knows how many it has.
+/// The number of iterations assumed for a job that does not state it.
 const UNKNOWN_ITERATIONS: f64 = 1_000.0;
-/// A set that fits less likely than this is no choice while there is another.
-const LIKELY_TO_FIT: f64 = 0.5;
-
-/// What is expected of a newcomer on one GPU.
+/// What to expect of a newcomer on one GPU.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) struct MultiStageEstimate {
     /// The overall interference; 0 on an idle GPU.
     pub(crate) interference: f64,
-    /// How many times as long as alone the newcomer takes.
+    /// The slowdown of the newcomer, as a factor of at least 1.
     pub(crate) slowdown: f64,
-    /// Neighbours at the start.
+    /// The number of neighbors at the start.
     pub(crate) neighbours: usize,
-    /// Whether their memory probably fits.
+    /// Whether the memory of all jobs probably fits.
     pub(crate) fits: bool,
 }
 
-/// The jobs of one GPU: a newcomer before its neighbours, or those alone.
+/// The jobs of one GPU: the newcomer and then its neighbors, or the neighbors alone.
 pub(crate) struct DeviceTimeline {
-    /// At the start.
+    /// All jobs at the start.
     together: InternedSet,
     timeline: Timeline,
     fits: bool,
 }
 
-/// What to expect of a newcomer on each of these.
-pub(crate) fn expected(
+/// What to expect of a newcomer on each of these devices.
+pub(crate) fn estimate_all(
     newcomer: JobId,
-    seats: &[FreeDevice<'_>],
+    devices: &[FreeDevice<'_>],
     jobs: &mut Jobs,
-    asked: &mut PredictionCache,
+    cache: &mut PredictionCache,
     contention: ContentionDegree,
 ) -> Vec<MultiStageEstimate> {
-    let mut scenes = build_with_newcomer(newcomer, seats, jobs, asked);
-    run_stages(&mut scenes, asked, contention);
-    scenes.iter().map(DeviceTimeline::expected).collect()
+    let mut timelines = build_with_newcomer(newcomer, devices, jobs, cache);
+    run_stages(&mut timelines, cache, contention);
+    timelines.iter().map(DeviceTimeline::finish).collect()
 }
 
-/// The newcomer and its neighbours on each seat, before their first stage.
+/// The newcomer and its neighbors on each device, before the first stage.
 pub(crate) fn build_with_newcomer(
     newcomer: JobId,
-    seats: &[FreeDevice<'_>],
+    devices: &[FreeDevice<'_>],
     jobs: &mut Jobs,
-    asked: &mut PredictionCache,
+    cache: &mut PredictionCache,
 ) -> Vec<DeviceTimeline> {
-    scenes(Some(newcomer), seats, jobs, asked)
+    build(Some(newcomer), devices, jobs, cache)
 }
 
-/// The neighbours of each seat as they go on if nobody joins them.
+/// The neighbors on each device if no job joins them.
 pub(crate) fn build_without_newcomer(
-    seats: &[FreeDevice<'_>],
+    devices: &[FreeDevice<'_>],
     jobs: &mut Jobs,
-    asked: &mut PredictionCache,
+    cache: &mut PredictionCache,
 ) -> Vec<DeviceTimeline> {
-    scenes(None, seats, jobs, asked)
+    build(None, devices, jobs, cache)
 }
 
-/// Goes through all stages of all scenes.
+/// Goes through all stages of all timelines.
 pub(crate) fn run_stages(
-    scenes: &mut [DeviceTimeline],
-    asked: &mut PredictionCache,
+    timelines: &mut [DeviceTimeline],
+    cache: &mut PredictionCache,
     contention: ContentionDegree,
 ) {
     loop {
         let mut going_on: Vec<&mut DeviceTimeline> =
-            scenes.iter_mut().filter(|scene| scene.goes_on()).collect();
+            timelines.iter_mut().filter(|timeline| timeline.is_running()).collect();
         if going_on.is_empty() {
             return;
         }
-        let companies: Vec<InternedSet> = going_on.iter().map(|scene| scene.company()).collect();
-        for (scene, told) in going_on.iter_mut().zip(asked.predict(&companies)) {
-            scene.pass(&told, contention);
+        let sets: Vec<InternedSet> = going_on.iter().map(|timeline| timeline.build_set()).collect();
+        for (timeline, estimates) in going_on.iter_mut().zip(cache.predict(&sets)) {
+            timeline.pass(&estimates, contention);
         }
     }
 }
 
-/// The scenes before their first stage: what who runs has left follows from the pace of its present company.
-fn scenes(
+/// The timelines before their first stage. What is left of a running job follows from its present speed.
+fn build(
     newcomer: Option<JobId>,
-    seats: &[FreeDevice<'_>],
+    devices: &[FreeDevice<'_>],
     jobs: &mut Jobs,
-    asked: &mut PredictionCache,
+    cache: &mut PredictionCache,
 ) -> Vec<DeviceTimeline> {
-    let neighbours: Vec<Vec<JobId>> = seats.iter().map(|seat| jobs.on(seat.device)).collect();
-    let running: Vec<Vec<JobId>> = neighbours.iter().map(|present| running(present, jobs)).collect();
-    let companies: Vec<InternedSet> =
-        seats.iter().zip(&running).map(|(seat, present)| company(seat, present, jobs)).collect();
-    let paces = running.into_iter().zip(asked.predict(&companies)).map(|(running, told)| {
-        running.into_iter().zip(told.iter().map(|it| it.slowdown)).collect::<BTreeMap<JobId, f64>>()
+    let neighbours: Vec<Vec<JobId>> = devices.iter().map(|device| jobs.on(device.view)).collect();
+    let running: Vec<Vec<JobId>> = neighbours.iter().map(|present| list_running(present, jobs)).collect();
+    let sets: Vec<InternedSet> =
+        devices.iter().zip(&running).map(|(device, present)| build_set(device, present, jobs)).collect();
+    let paces = running.into_iter().zip(cache.predict(&sets)).map(|(running, estimates)| {
+        running.into_iter().zip(estimates.iter().map(|it| it.slowdown)).collect::<BTreeMap<JobId, f64>>()
     });
-    let told = seats.iter().zip(neighbours).zip(paces);
-    told.map(|((seat, neighbours), paces)| {
-        let together: Vec<JobId> = newcomer.into_iter().chain(neighbours).collect();
-        DeviceTimeline {
-            timeline: Timeline::new(together.iter().map(|job| work(*job, &paces, jobs)).collect()),
-            together: company(seat, &together, jobs),
-            fits: true,
-        }
-    })
-    .collect()
+    let estimates = devices.iter().zip(neighbours).zip(paces);
+    estimates
+        .map(|((device, neighbours), paces)| {
+            let together: Vec<JobId> = newcomer.into_iter().chain(neighbours).collect();
+            DeviceTimeline {
+                timeline: Timeline::new(
+                    together.iter().map(|job| remaining_work(*job, &paces, jobs)).collect(),
+                ),
+                together: build_set(device, &together, jobs),
+                fits: true,
+            }
+        })
+        .collect()
 }
 
-/// Those that have been running till now.
-fn running(neighbours: &[JobId], jobs: &Jobs) -> Vec<JobId> {
+/// The neighbors that run already.
+fn list_running(neighbours: &[JobId], jobs: &Jobs) -> Vec<JobId> {
     neighbours.iter().copied().filter(|job| jobs.ends_in(*job).is_some()).collect()
 }
 
-/// These jobs on the GPU of a seat.
-pub(crate) fn company(seat: &FreeDevice<'_>, present: &[JobId], jobs: &mut Jobs) -> InternedSet {
-    let gpu = GpuKind::named(&seat.device.model);
+/// These jobs on the GPU of this device, as a set for the predictor.
+pub(crate) fn build_set(device: &FreeDevice<'_>, present: &[JobId], jobs: &mut Jobs) -> InternedSet {
+    let gpu = GpuKind::named(&device.view.model);
     let members = present.iter().map(|job| jobs.member(*job, &gpu)).collect();
-    InternedSet { gpu, sharing: seat.device.sharing.mode, members }
+    InternedSet { gpu, sharing: device.view.sharing.mode, members }
 }
 
-/// What a job still has to do: all of it, or, where it runs, what its present pace leaves until its end.
-fn work(job: JobId, paces: &BTreeMap<JobId, f64>, jobs: &Jobs) -> RemainingIterations {
+/// What a job still has to do: everything or, for a running job, what its present speed leaves until its
+/// end.
+fn remaining_work(job: JobId, paces: &BTreeMap<JobId, f64>, jobs: &Jobs) -> RemainingIterations {
     let profile = jobs.profile(job);
     let iterations = profile.iterations.map_or(UNKNOWN_ITERATIONS, |it| it.max(1) as f64);
     let seconds_alone = profile.runtime.as_secs_f64().max(1e-6) / iterations;
@@ -136,35 +137,36 @@ fn work(job: JobId, paces: &BTreeMap<JobId, f64>, jobs: &Jobs) -> RemainingItera
 }
 
 impl DeviceTimeline {
-    fn goes_on(&self) -> bool {
+    fn is_running(&self) -> bool {
         !self.timeline.present().is_empty()
     }
 
-    /// Those of the next stage.
-    fn company(&self) -> InternedSet {
+    /// The set of the next stage.
+    fn build_set(&self) -> InternedSet {
         let InternedSet { gpu, sharing, members } = &self.together;
         let members = self.timeline.present().iter().map(|job| members[*job].clone()).collect();
         InternedSet { gpu: gpu.clone(), sharing: *sharing, members }
     }
 
-    fn pass(&mut self, told: &[ColocationEstimate], contention: ContentionDegree) {
-        let beside = |(job, told): (&usize, &ColocationEstimate)| StageConditions {
-            seconds: self.timeline.seconds_alone(*job) * told.slowdown,
-            contention: contention.degree(&self.together.members[*job].member, told),
+    fn pass(&mut self, estimates: &[ColocationEstimate], contention: ContentionDegree) {
+        let beside = |(job, estimates): (&usize, &ColocationEstimate)| StageConditions {
+            seconds: self.timeline.seconds_alone(*job) * estimates.slowdown,
+            contention: contention.degree(&self.together.members[*job].member, estimates),
         };
-        let beside: Vec<StageConditions> = self.timeline.present().iter().zip(told).map(beside).collect();
-        // Memory is fullest in the first stage, when all are there.
-        self.fits = self.fits && told.first().is_none_or(|told| told.fits >= LIKELY_TO_FIT);
+        let beside: Vec<StageConditions> =
+            self.timeline.present().iter().zip(estimates).map(beside).collect();
+        // Memory is fullest in the first stage, with all jobs present.
+        self.fits = self.fits && estimates.first().is_none_or(|estimates| estimates.fits >= LIKELY_TO_FIT);
         self.timeline.pass(&beside);
     }
 
-    /// When each job ends that was there at the start, in seconds from now.
+    /// When each job of the start ends, in seconds from now.
     pub(crate) fn ends(&self) -> &[f64] {
         self.timeline.ends()
     }
 
-    /// What was played through, for the newcomer.
-    fn expected(&self) -> MultiStageEstimate {
+    /// The result for the newcomer.
+    fn finish(&self) -> MultiStageEstimate {
         let newcomer = 0;
         MultiStageEstimate {
             interference: self.timeline.interference(),

@@ -1,8 +1,9 @@
-//! Jobs on one GPU, stage by stage until all but one have ended: how long each takes beside whom, and how
-//! much they stand in each other's way.
+//! Jobs on one GPU, stage by stage until all but one have ended: how long each takes, and how much they slow
+//! each other down.
 //!
-//! ISACPP's multi-stage interference, for every policy that looks ahead in this way. Which GPU is chosen is
-//! not decided here.
+//! The multi-stage interference of ISACPP, for every policy that looks ahead in this way. Start with
+//! `timeline.rs`, which is pure arithmetic; `device_timeline.rs` asks the predictor for each stage. Which
+//! GPU is chosen is not decided here.
 
 mod contention_degree;
 mod device_timeline;
@@ -10,6 +11,6 @@ mod timeline;
 
 pub(crate) use contention_degree::ContentionDegree;
 pub(crate) use device_timeline::{
-    DeviceTimeline, MultiStageEstimate, build_with_newcomer, build_without_newcomer, company, expected,
+    DeviceTimeline, MultiStageEstimate, build_set, build_with_newcomer, build_without_newcomer, estimate_all,
     run_stages,
 };

@@ -1,38 +1,39 @@
-//! Multi-stage interference: how much jobs on one GPU stand in each other's way until all but one have ended.
+//! Multi-stage interference of the jobs on one GPU, until all but one have ended.
 //!
-//! A stage lasts until the first of those present ends; then the others go on faster. The first job is the
-//! newcomer, and only stages in which it is present count. Pure arithmetic: who predicts what a stage is like
-//! is asked from outside, so that many GPUs can be asked for together.
+//! A stage lasts until the first of the present jobs ends; then the others speed up. The first job is the
+//! newcomer, and only stages with the newcomer count. This is pure arithmetic: the caller asks the predictor
+//! what a stage is like, so that many GPUs can be asked about together. Symbols are those of the ISACPP
+//! paper.
 
 /// What a job still has to do.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(super) struct RemainingIterations {
     /// Iterations left (`rho`).
     pub(super) iterations: f64,
-    /// What one takes alone, in seconds.
+    /// Seconds of one iteration alone.
     pub(super) seconds_alone: f64,
 }
 
 /// What a stage is like for one job.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(super) struct StageConditions {
-    /// What an iteration takes in this company, in seconds (`tau / I`).
+    /// Seconds of one iteration beside the other jobs (`tau / I`).
     pub(super) seconds: f64,
-    /// The degree of contention that it meets (`RCD`).
+    /// The contention degree that the job meets (`RCD`).
     pub(super) contention: f64,
 }
 
-/// The stages of one GPU, as far as they have been gone through.
+/// The stages of one GPU so far.
 #[derive(Debug, Clone)]
 pub(super) struct Timeline {
     left: Vec<RemainingIterations>,
-    /// Seconds that each would take alone.
+    /// Seconds that each job would take alone.
     alone: Vec<f64>,
     /// The jobs that have not ended.
     present: Vec<usize>,
-    /// Seconds since the newcomer came.
+    /// Seconds since the newcomer started.
     elapsed: f64,
-    /// When each job ended (`T`).
+    /// The end of each job, in seconds (`T`).
     ends: Vec<f64>,
     stages: Vec<TimelineStage>,
 }
@@ -40,15 +41,15 @@ pub(super) struct Timeline {
 #[derive(Debug, Clone)]
 struct TimelineStage {
     seconds: f64,
-    /// Of those present.
+    /// Contention of the jobs present in each stage.
     contention: Vec<(usize, f64)>,
 }
 
-/// The newcomer's place among the jobs.
+/// The newcomer's index among the jobs.
 const NEWCOMER: usize = 0;
 
 impl Timeline {
-    /// Of these jobs, the newcomer first.
+    /// The timeline of these jobs, the newcomer first.
     pub(super) fn new(jobs: Vec<RemainingIterations>) -> Timeline {
         let alone = jobs.iter().map(|work| work.iterations * work.seconds_alone).collect();
         let (present, ends) = ((0..jobs.len()).collect(), vec![0.0; jobs.len()]);
@@ -57,12 +58,12 @@ impl Timeline {
         timeline
     }
 
-    /// Who is there in the next stage; nobody if there is none.
+    /// The jobs of the next stage; empty if there is none.
     pub(super) fn present(&self) -> &[usize] {
         &self.present
     }
 
-    /// Goes through a stage that is like this for those present, in their order.
+    /// Goes through a stage with these conditions for the present jobs, in their order.
     pub(super) fn pass(&mut self, beside: &[StageConditions]) {
         let needs = |(job, beside): (&usize, &StageConditions)| self.left[*job].iterations * beside.seconds;
         let needs: Vec<f64> = self.present.iter().zip(beside).map(needs).collect();
@@ -70,7 +71,7 @@ impl Timeline {
         let seconds = needs[first];
         for (job, beside) in self.present.iter().zip(beside) {
             let left = &mut self.left[*job].iterations;
-            // Whole iterations, as released; no more than there are, whatever rounding did.
+            // Whole iterations, as in the released code; never more than are left, whatever rounding does.
             *left = (*left - (seconds / beside.seconds).floor()).max(0.0);
         }
         self.elapsed += seconds;
@@ -80,7 +81,7 @@ impl Timeline {
         self.end_alone();
     }
 
-    /// Who is left alone meets nobody any more.
+    /// A job that is left alone meets no contention.
     fn end_alone(&mut self) {
         if let [last] = self.present[..] {
             let RemainingIterations { iterations, seconds_alone } = self.left[last];
@@ -89,8 +90,8 @@ impl Timeline {
         }
     }
 
-    /// The overall interference of a newcomer: what it meets, and what the others meet from it in the mean.
-    /// Nothing where it is alone.
+    /// The overall interference of the newcomer: what it meets, plus the mean of what the others meet from
+    /// it; 0 where it is alone.
     pub(super) fn interference(&self) -> f64 {
         let others = self.left.len().saturating_sub(1);
         if others == 0 {
@@ -100,27 +101,27 @@ impl Timeline {
         self.met_by(NEWCOMER) + met_by_others / others as f64
     }
 
-    /// What a job meets while the newcomer is there, by its whole time (`F`).
+    /// What a job meets while the newcomer is there, averaged over its whole time (`F`).
     fn met_by(&self, job: usize) -> f64 {
         let degree =
             |stage: &TimelineStage, of| stage.contention.iter().find(|(it, _)| *it == of).map(|it| it.1);
         let build_with_newcomer = self.stages.iter().filter(|stage| degree(stage, NEWCOMER).is_some());
         let met = build_with_newcomer.filter_map(|stage| Some(stage.seconds * degree(stage, job)?));
-        // Who ends at once meets nobody.
+        // A job that ends at once meets nothing.
         if self.ends[job] > 0.0 { met.sum::<f64>() / self.ends[job] } else { 0.0 }
     }
 
-    /// What an iteration of a job takes alone, in seconds.
+    /// Seconds of one iteration of a job alone.
     pub(super) fn seconds_alone(&self, job: usize) -> f64 {
         self.left[job].seconds_alone
     }
 
-    /// Seconds that a job takes alone, for what it had left at the start.
+    /// Seconds that a job would take alone for what it had left at the start.
     pub(super) fn alone(&self, job: usize) -> f64 {
         self.alone[job]
     }
 
-    /// Seconds until each job ends.
+    /// Seconds until the end of each job.
     pub(super) fn ends(&self) -> &[f64] {
         &self.ends
     }
@@ -153,13 +154,13 @@ mod tests {
     }
 
     #[test]
-    fn who_is_alone_meets_nobody() {
+    fn a_job_alone_meets_no_contention() {
         let timeline = Timeline::new(vec![RemainingIterations { iterations: 10.0, seconds_alone: 2.0 }]);
         assert_eq!((timeline.present().len(), timeline.interference(), timeline.ends()[0]), (0, 0.0, 20.0));
     }
 
     #[test]
-    fn stages_after_the_newcomer_has_gone_do_not_count() {
+    fn stages_after_the_newcomers_end_do_not_count() {
         let work = |iterations| RemainingIterations { iterations, seconds_alone: 1.0 };
         let mut timeline = Timeline::new(vec![work(10.0), work(100.0), work(100.0)]);
         timeline.pass(&[beside(1.0, 1.0); 3]);
@@ -169,7 +170,7 @@ mod tests {
     }
 
     #[test]
-    fn who_has_nothing_left_is_gone_at_once() {
+    fn a_job_without_work_left_ends_at_once() {
         let mut timeline =
             Timeline::new(vec![RemainingIterations { iterations: 10.0, seconds_alone: 1.0 }; 2]);
         timeline.left[1].iterations = 0.0;
