@@ -1,7 +1,7 @@
-//! A job as numbers for the trees: what it says of itself, and what was known of its likes.
+//! A job as features for the trees: what it states itself, and what was known of similar jobs.
 //!
-//! Values of other jobs are told as their distance from the anchor, the value that is expected without
-//! further thought; so a split that was learned on short jobs holds for long ones too.
+//! Values of other jobs are given as their distance from the anchor, the estimate without a forest, so that a
+//! split learned from short jobs holds for long ones too.
 
 use cohabit_policy::JobFeatures;
 use cohabit_types::Span;
@@ -10,18 +10,18 @@ use crate::cohort::Statistics;
 use crate::cohort_statistics::CohortStatistics;
 use crate::quantity::Quantity;
 
-/// How many numbers a job has.
+/// The number of features.
 pub(crate) const FEATURE_COUNT: usize = 50;
-/// Which of them is the anchor.
+/// The index of the anchor.
 pub(crate) const ANCHOR_COLUMN: usize = 0;
 
-/// A job as numbers.
+/// The features of a job.
 pub(crate) type FeatureRow = [f32; FEATURE_COUNT];
 
-/// Stands for a count, a time or a number that is not known.
+/// Stands for an unknown count, time or number.
 const UNKNOWN: f64 = -1.0;
 
-/// The job as numbers.
+/// Encodes a job.
 pub(crate) fn encode(quantity: Quantity, job: &JobFeatures, past: &CohortStatistics) -> FeatureRow {
     let anchor = past.anchor();
     let mut row = [0.0; FEATURE_COUNT];
@@ -36,11 +36,11 @@ pub(crate) fn encode(quantity: Quantity, job: &JobFeatures, past: &CohortStatist
     row
 }
 
-/// What the job says of itself.
+/// The features that the job states itself.
 fn own(quantity: Quantity, job: &JobFeatures) -> [f64; 7] {
     let iterations = match quantity {
         Quantity::Runtime => job.iterations,
-        // It would be the answer, and who tells it is not asked.
+        // It would be the answer, and jobs that state it are not estimated.
         Quantity::Iterations => None,
     };
     [
@@ -92,7 +92,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_slot_is_filled_and_none_is_left_over() {
+    fn the_number_of_features_is_right() {
         let numbers = 1
             + own(Quantity::Runtime, &JobFeatures::default()).len()
             + 3
@@ -101,7 +101,7 @@ mod tests {
     }
 
     #[test]
-    fn the_iterations_that_a_user_tells_are_hidden_where_iterations_are_learned() {
+    fn stated_iterations_are_hidden_when_iterations_are_estimated() {
         let told = JobFeatures { iterations: Some(500), ..JobFeatures::default() };
         let untold = JobFeatures::default();
         let row = |quantity, job| encode(quantity, job, &CohortStatistics::default());

@@ -1,7 +1,6 @@
-//! The estimator that expects of a job what all earlier jobs of its group took in the mean: what an
-//! experiment compares others with.
+//! The estimator that uses the mean of all earlier jobs of a group: a baseline for experiments.
 //!
-//! It forgets nothing, so it is not for a head that lives for long.
+//! It forgets nothing, so it is not for a head that runs for a long time.
 
 use std::collections::BTreeMap;
 
@@ -10,7 +9,7 @@ use cohabit_types::{Estimate, Span};
 
 use crate::quantity::Quantity;
 
-/// The mean of all jobs of the same user and group; of all jobs where there were none.
+/// The mean of all jobs of the same user and group; of all jobs if there were none.
 #[derive(Debug, Default, Clone)]
 pub struct GroupMean {
     groups: BTreeMap<(String, String), Sums>,
@@ -87,7 +86,7 @@ mod tests {
     }
 
     #[test]
-    fn a_group_is_expected_to_do_as_it_did_and_a_new_one_as_all_did() {
+    fn a_known_group_gets_its_mean_and_a_new_one_the_mean_of_all() {
         let mut estimator = GroupMean::default();
         assert_eq!(estimator.estimate(&job("a")), None);
         estimator.learn(&[ran("a", 10, Some(4)), ran("a", 20, None), ran("b", 60, Some(8))]);

@@ -1,7 +1,6 @@
-//! The newest jobs that ended, in ledgers by what they have in common, each with what it looked like when it
-//! was submitted.
+//! The most recent ended jobs, in cohorts by what they have in common, each with its features at submission.
 //!
-//! A history is of one quantity, in logarithms. It learns nothing from what it keeps.
+//! A history is for one quantity, in logarithms. It keeps jobs and learns nothing from them.
 
 use std::collections::{BTreeMap, VecDeque};
 
@@ -13,10 +12,10 @@ use crate::cohort_statistics::CohortStatistics;
 use crate::features::{FeatureRow, encode};
 use crate::quantity::Quantity;
 
-/// How many of the newest jobs are remembered.
+/// The number of jobs that are remembered.
 pub(crate) const WINDOW: usize = 20_000;
 
-/// What the jobs of one ledger have in common.
+/// What the jobs of one cohort have in common.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 enum CohortKey {
     /// User, group and devices.
@@ -33,20 +32,20 @@ enum CohortKey {
     All,
 }
 
-/// The newest jobs that ended.
+/// The most recent ended jobs.
 #[derive(Debug, Clone)]
 pub(crate) struct History {
     quantity: Quantity,
     ledgers: BTreeMap<CohortKey, Cohort>,
     /// The oldest first.
     window: VecDeque<Example>,
-    /// How many jobs were ever added.
+    /// The number of jobs ever added.
     added: u64,
-    /// The number of the newest ledger.
+    /// The code of the newest cohort.
     last_code: u32,
 }
 
-/// A job that ended: which ledgers have it, how it looked at its submission, and what it took.
+/// An ended job: its cohorts, its features at submission, and its value.
 #[derive(Debug, Clone)]
 struct Example {
     scopes: Vec<CohortKey>,
@@ -59,7 +58,7 @@ impl History {
         History { quantity, ledgers: BTreeMap::new(), window: VecDeque::new(), added: 0, last_code: 0 }
     }
 
-    /// Adds a job that took this, a logarithm.
+    /// Adds a job with this value, a logarithm.
     pub(crate) fn add(&mut self, job: &JobFeatures, ended_at: Time, value: f64) {
         let row = self.row(job, &self.past(job));
         let scopes = scopes(job);
@@ -110,22 +109,22 @@ impl History {
         past
     }
 
-    /// The job as numbers.
+    /// The features of the job.
     pub(crate) fn row(&self, job: &JobFeatures, past: &CohortStatistics) -> FeatureRow {
         encode(self.quantity, job, past)
     }
 
-    /// How many jobs were ever added.
+    /// The number of jobs ever added.
     pub(crate) fn added(&self) -> u64 {
         self.added
     }
 
-    /// The remembered jobs, the newest first: how each looked at its submission, and what it took.
+    /// The remembered jobs, the newest first: features at submission and value.
     pub(crate) fn newest(&self) -> impl Iterator<Item = (&FeatureRow, f64)> {
         self.window.iter().rev().map(|example| (&example.row, example.value))
     }
 
-    /// How many jobs are remembered.
+    /// The number of remembered jobs.
     pub(crate) fn len(&self) -> usize {
         self.window.len()
     }
@@ -165,7 +164,7 @@ mod tests {
     }
 
     #[test]
-    fn the_closest_jobs_of_which_something_is_known_are_found() {
+    fn the_closest_cohort_with_an_ended_job_is_found() {
         let mut history = History::of(Quantity::Runtime);
         history.add(&job("ada", "resnet", 4, 0), at(10), 5.0);
         let nearest = |user, group, gpus| history.past(&job(user, group, gpus, 20)).nearest().unwrap().0;
@@ -178,7 +177,7 @@ mod tests {
     }
 
     #[test]
-    fn an_example_looks_as_the_job_did_at_its_submission() {
+    fn an_example_has_the_features_at_its_submission() {
         let mut history = History::of(Quantity::Runtime);
         let late = job("ada", "resnet", 4, 20);
         history.add(&job("ada", "resnet", 4, 0), at(10), 5.0);
@@ -200,7 +199,7 @@ mod tests {
     }
 
     #[test]
-    fn jobs_of_the_same_model_are_known_to_each_other() {
+    fn jobs_of_the_same_model_form_a_cohort() {
         let mut history = History::of(Quantity::Runtime);
         let of_model = |user, secs| JobFeatures { model: Some("bert".into()), ..job(user, "a", 1, secs) };
         history.add(&of_model("ada", 0), at(5), 3.0);

@@ -1,4 +1,4 @@
-//! What is expected of one quantity: the forest where there is ground for it, else the recent median of the
+//! Estimates one quantity: by the forest if it has seen enough similar jobs, else by the recent median of the
 //! closest jobs.
 //!
 //! It says when a new forest is due and what to fit it to, but fits nothing itself: a simulation fits at
@@ -12,24 +12,24 @@ use crate::forest_model::{ForestModel, TrainingSample};
 use crate::history::{History, WINDOW};
 use crate::quantity::Quantity;
 
-/// The first forest is fitted to so many jobs.
+/// The first forest is fitted to this many jobs.
 const MIN_JOBS: u64 = 200;
-/// A new one is due after at least so many more.
+/// A new forest is due after at least this many more jobs,
 const MIN_REFIT_INTERVAL: u64 = 500;
-/// Later, when the jobs it has seen grew by a part of this.
+/// or, later, when the number of jobs has grown by one part in this many,
 const REFIT_GROWTH_DIVISOR: u64 = 25;
-/// But always before too much of the window is new.
+/// but always before too much of the window is new.
 const MAX_REFIT_INTERVAL: u64 = WINDOW as u64 / 10;
-/// The forest speaks of jobs of whose user or size it has seen so many.
+/// The forest is used for jobs whose user or size it has seen this often.
 const MIN_SIMILAR_JOBS: u64 = 50;
 
-/// Learns one quantity.
+/// The estimator of one quantity.
 #[derive(Debug)]
 pub(crate) struct QuantityEstimator {
     quantity: Quantity,
     history: History,
     model: Option<ForestModel>,
-    /// How many jobs there had been when the latest forest was due.
+    /// The number of jobs at the latest fit.
     fitted_at: u64,
 }
 
@@ -40,19 +40,19 @@ pub(crate) struct PendingFit {
     at: u64,
 }
 
-/// A forest to be used.
+/// A fitted forest.
 #[derive(Debug)]
 pub(crate) struct CompletedFit {
     model: Option<ForestModel>,
     at: u64,
 }
 
-/// What is expected.
+/// The estimate of a quantity.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct QuantityEstimate {
-    /// In seconds or iterations, as the quantity is.
+    /// In seconds or iterations.
     pub(crate) value: f64,
-    /// What it rests on.
+    /// The basis in words.
     pub(crate) basis: String,
 }
 
@@ -61,7 +61,7 @@ impl QuantityEstimator {
         QuantityEstimator { quantity, history: History::of(quantity), model: None, fitted_at: 0 }
     }
 
-    /// Remembers a job that ended, if it tells the quantity.
+    /// Remembers an ended job if it states the quantity.
     pub(crate) fn remember(&mut self, job: &CompletedRun) {
         if let Some(value) = self.quantity.observed_value(job) {
             self.history.add(&job.features, job.ended_at, value.ln_1p());
@@ -82,7 +82,7 @@ impl QuantityEstimator {
         })
     }
 
-    /// A forest to be fitted, if one is due.
+    /// The forest to be fitted, if one is due.
     pub(crate) fn pending_fit(&self) -> Option<PendingFit> {
         let at = self.history.added();
         (at >= self.next_due()).then(|| PendingFit { sample: TrainingSample::draw(&self.history, at), at })
@@ -97,7 +97,7 @@ impl QuantityEstimator {
         }
     }
 
-    /// Uses a forest from now on.
+    /// Uses a fitted forest from now on.
     pub(crate) fn adopt(&mut self, learned: CompletedFit) {
         self.model = learned.model;
         self.fitted_at = learned.at;
@@ -157,7 +157,7 @@ mod tests {
     }
 
     #[test]
-    fn the_forest_speaks_only_of_what_it_has_seen_enough_of() {
+    fn the_forest_is_used_only_for_jobs_with_enough_similar_ones() {
         let mut learner = taught(MIN_JOBS);
         (0..49).for_each(|number| learner.remember(&done(job("eve", 8, MIN_JOBS + number), 600)));
         learner.adopt(learner.pending_fit().unwrap().fit());
@@ -171,7 +171,7 @@ mod tests {
     }
 
     #[test]
-    fn without_a_forest_the_closest_jobs_are_the_ground() {
+    fn without_a_forest_the_closest_jobs_give_the_estimate() {
         let mut learner = QuantityEstimator::of(Quantity::Runtime);
         assert_eq!(learner.expected(&job("ada", 1, 9)), None);
         learner.remember(&done(job("ada", 1, 0), 60));

@@ -30,10 +30,10 @@ pub(crate) fn check_running(nodes: &[SimNode]) -> Result<(), String> {
             }
         }
     }
-    array_limits(nodes, &jobs)
+    check_array_limits(nodes, &jobs)
 }
 
-fn array_limits(nodes: &[SimNode], live: &BTreeMap<JobId, AttemptId>) -> Result<(), String> {
+fn check_array_limits(nodes: &[SimNode], live: &BTreeMap<JobId, AttemptId>) -> Result<(), String> {
     let processes = nodes.iter().flat_map(|node| node.machine.live());
     let limits: BTreeMap<u64, u32> = processes.filter_map(|(rank, it)| limit(rank, it)).collect();
     for (number, limit) in limits {
@@ -50,7 +50,7 @@ fn limit(rank: &RankId, process: &RankProcess) -> Option<(u64, u32)> {
 }
 
 /// Every job that lives says why.
-pub(crate) fn reasons(head: &Head, now: Time) -> Result<(), String> {
+pub(crate) fn check_reasons(head: &Head, now: Time) -> Result<(), String> {
     let silent = head.live_jobs().find(|job| head.record(now, *job).is_none_or(|it| it.reason.is_empty()));
     silent.map_or(Ok(()), |job| Err(format!("job {job} does not say why it is where it is")))
 }
@@ -75,7 +75,7 @@ pub(crate) fn check_ends(head: &Head, now: Time, retention: Span, jobs: &[JobId]
 ///
 /// It holds its devices from before its first process to after its last, so what the machines measured is
 /// less.
-pub(crate) fn device_time(head: &Head, now: Time, nodes: &[SimNode]) -> Result<(), String> {
+pub(crate) fn check_device_time(head: &Head, now: Time, nodes: &[SimNode]) -> Result<(), String> {
     let mut used: BTreeMap<AttemptId, u64> = BTreeMap::new();
     for (attempt, time) in nodes.iter().flat_map(|node| &node.machine.accounts().device_time) {
         *used.entry(*attempt).or_default() += time;
@@ -115,7 +115,7 @@ pub(crate) fn check_cancellations(
 }
 
 /// What is recorded of each rank's end is what its machine saw, unless the head gave it up.
-pub(crate) fn outcomes(head: &Head, now: Time, nodes: &[SimNode]) -> Result<(), String> {
+pub(crate) fn check_outcomes(head: &Head, now: Time, nodes: &[SimNode]) -> Result<(), String> {
     for (rank, seen) in nodes.iter().flat_map(|node| &node.machine.accounts().outcomes) {
         let Some(record) = head.record(now, rank.attempt.job) else { continue };
         let attempt = record.attempts.iter().find(|it| it.attempt == rank.attempt.attempt);
@@ -132,7 +132,7 @@ pub(crate) fn outcomes(head: &Head, now: Time, nodes: &[SimNode]) -> Result<(), 
 }
 
 /// Who was brought down by another's fault is recorded as stopped, and not as having failed by itself.
-pub(crate) fn victims(head: &Head, now: Time, nodes: &[SimNode]) -> Result<(), String> {
+pub(crate) fn check_victims(head: &Head, now: Time, nodes: &[SimNode]) -> Result<(), String> {
     for rank in nodes.iter().flat_map(|node| &node.machine.accounts().victims) {
         let Some(record) = head.record(now, rank.attempt.job) else { continue };
         let Some(attempt) = record.attempts.iter().find(|it| it.attempt == rank.attempt.attempt) else {
@@ -156,10 +156,10 @@ pub(crate) fn victims(head: &Head, now: Time, nodes: &[SimNode]) -> Result<(), S
 /// No job pays with a retry, or with its end, for what others did to its GPU.
 pub(crate) fn check_retries(head: &Head, now: Time, jobs: &[JobId]) -> Result<(), String> {
     for record in jobs.iter().filter_map(|job| head.record(now, *job)) {
-        if let Some(attempt) = paid_for_others(&head.story(record.id), &record.attempts) {
+        if let Some(attempt) = attempt_charged_wrongly(&head.story(record.id), &record.attempts) {
             return Err(format!("{attempt} was stopped for no fault of its own and paid with a retry"));
         }
-        if record.state == JobState::Failed && record.latest().is_some_and(blameless) {
+        if record.state == JobState::Failed && record.latest().is_some_and(failed_by_cluster) {
             return Err(format!("job {} failed because of what others did to its GPU", record.id));
         }
     }
@@ -167,24 +167,24 @@ pub(crate) fn check_retries(head: &Head, now: Time, jobs: &[JobId]) -> Result<()
 }
 
 /// The first attempt that did, of those about which the story tells: a long one has lost its middle.
-pub(crate) fn paid_for_others(story: &[JobEvent], attempts: &[AttemptRecord]) -> Option<AttemptId> {
+pub(crate) fn attempt_charged_wrongly(story: &[JobEvent], attempts: &[AttemptRecord]) -> Option<AttemptId> {
     let mut before = (0, 0);
-    for chapter in story {
-        let JobEventKind::Requeued { attempt, failures, .. } = chapter.happening else { continue };
+    for event in story {
+        let JobEventKind::Requeued { attempt, failures, .. } = event.happening else { continue };
         let (number, paid) = std::mem::replace(&mut before, (attempt.attempt, failures));
         let ended = attempts.iter().find(|it| it.attempt == attempt.attempt);
-        if number + 1 == attempt.attempt && failures > paid && ended.is_some_and(blameless) {
+        if number + 1 == attempt.attempt && failures > paid && ended.is_some_and(failed_by_cluster) {
             return Some(attempt);
         }
     }
     None
 }
 
-fn blameless(attempt: &AttemptRecord) -> bool {
-    attempt.stopped.is_some_and(is_blameless)
+fn failed_by_cluster(attempt: &AttemptRecord) -> bool {
+    attempt.stopped.is_some_and(is_fault_of_cluster)
 }
 
-const fn is_blameless(why: StopReason) -> bool {
+const fn is_fault_of_cluster(why: StopReason) -> bool {
     match why {
         StopReason::MpsFaultVictim | StopReason::DeviceLost | StopReason::Unenforced => true,
         StopReason::Cancelled

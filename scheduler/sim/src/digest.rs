@@ -30,9 +30,9 @@ impl Digest {
     }
 
     /// Takes in something that happened at this time.
-    pub fn record_event(&mut self, now: Time, what: &impl Debug) {
+    pub fn record_event(&mut self, now: Time, event: &impl Debug) {
         self.bytes(&now.as_micros().to_le_bytes());
-        write!(self, "{what:?}").expect("a digest takes everything");
+        write!(self, "{event:?}").expect("a digest takes everything");
     }
 
     /// Its value so far.

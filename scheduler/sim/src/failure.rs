@@ -67,8 +67,8 @@ impl fmt::Display for FailureKind {
 }
 
 /// Does this; a panic becomes a failure of the given kind.
-pub(crate) fn guarded<T>(kind: FailureKind, at: Time, act: impl FnOnce() -> T) -> Result<T, SimFailure> {
-    catch_unwind(AssertUnwindSafe(act)).map_err(|panic| SimFailure {
+pub(crate) fn guarded<T>(kind: FailureKind, at: Time, run: impl FnOnce() -> T) -> Result<T, SimFailure> {
+    catch_unwind(AssertUnwindSafe(run)).map_err(|panic| SimFailure {
         kind,
         at,
         detail: message(panic.as_ref()),

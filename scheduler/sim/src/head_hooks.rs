@@ -10,21 +10,21 @@ use crate::program::SimProgram;
 /// What the head's daemon does beside driving the core.
 pub(crate) trait HeadHooks {
     /// What is expected of a job that this user submits.
-    fn expect(&mut self, now: Time, user: &str, spec: &JobSpec) -> Option<Estimate>;
+    fn estimate(&mut self, now: Time, user: &str, spec: &JobSpec) -> Option<Estimate>;
 
     /// The policy begins to think.
-    fn asked(&mut self) {}
+    fn planning_started(&mut self) {}
 
     /// The policy has answered.
-    fn answered(&mut self) {}
+    fn planning_finished(&mut self) {}
 
     /// A gang was given a place where it reaches this part of its best pace.
-    fn placed(&mut self, attempt: AttemptId, pace: f64) {
-        let _ = (attempt, pace);
+    fn gang_placed(&mut self, attempt: AttemptId, speed: f64) {
+        let _ = (attempt, speed);
     }
 
     /// A job, or an array as a whole, has ended.
-    fn ended(&mut self, record: &JobRecord) {
+    fn job_ended(&mut self, record: &JobRecord) {
         let _ = record;
     }
 }
@@ -33,17 +33,17 @@ pub(crate) trait HeadHooks {
 pub(crate) struct ExactEstimator;
 
 impl HeadHooks for ExactEstimator {
-    fn expect(&mut self, _: Time, _: &str, spec: &JobSpec) -> Option<Estimate> {
-        Some(truth(spec))
+    fn estimate(&mut self, _: Time, _: &str, spec: &JobSpec) -> Option<Estimate> {
+        Some(true_estimate(spec))
     }
 }
 
 /// What is true of a job.
-pub(crate) fn truth(spec: &JobSpec) -> Estimate {
+pub(crate) fn true_estimate(spec: &JobSpec) -> Estimate {
     let program = SimProgram::of(spec);
     Estimate {
         iterations: Some(program.steps),
-        runtime: Some(program.alone),
+        runtime: Some(program.solo_duration),
         gpu_memory: program.gpu_memory,
         basis: "what its program says".into(),
     }

@@ -148,7 +148,7 @@ fn print_table(summary: &SwarmSummary) -> io::Result<()> {
     let mut out = io::stdout();
     for failed in &summary.failed {
         writeln!(out, "seed {}: {} at {:.6} s: {}", failed.seed, failed.kind, failed.at_s, failed.detail)?;
-        print_lines(&mut out, &failed.chapters)?;
+        print_lines(&mut out, &failed.job_events)?;
         writeln!(out, "  repeat it: {}", failed.command)?;
     }
     let SwarmSummary { seeds, events, ranks, crashes, breaks, clients, gpu_faults, simulated_s, .. } =
@@ -178,8 +178,8 @@ fn repeat(seed: u64, options: &Options, keep: TraceDetail) -> io::Result<ExitCod
     let run = run_twice(seed, options, keep);
     let mut out = io::stdout();
     print_lines(&mut out, &run.trace)?;
-    print_lines(&mut out, &run.chapters)?;
-    let (events, simulated) = (run.tally.events, run.simulated);
+    print_lines(&mut out, &run.job_events)?;
+    let (events, simulated) = (run.counters.events, run.simulated);
     match run.failure {
         None => {
             writeln!(out, "seed {seed} held: {events} events in {simulated}, digest {:016x}", run.digest)?;

@@ -15,9 +15,9 @@ use crate::wall_clock::WallClock;
 pub(crate) struct RankProcess {
     pub(crate) start: RankStart,
     pub(crate) program: SimProgram,
-    pub(crate) life: ProcessState,
+    pub(crate) state: ProcessState,
     /// When it began to run, by the machine's clock.
-    pub(crate) stamped: Time,
+    pub(crate) started_at: Time,
     /// How its first process ended, until nothing of it is left and that is written down.
     pub(crate) ending: Option<Outcome>,
     /// From when on no power cut takes its outcome.
@@ -28,21 +28,21 @@ pub(crate) struct RankProcess {
     pub(crate) stopping: Option<Stopping>,
     pub(crate) work: RemainingWork,
     /// How fast its gang is where it lies, as a part of its best pace.
-    pub(crate) pace: f64,
+    pub(crate) speed: f64,
     /// Whether it waits for a GPU that will never answer it.
     pub(crate) hangs: bool,
     /// The work that was left when it began to save it.
     pub(crate) saving: Option<f64>,
     /// What is true of it beside others.
     pub(crate) member: SetMember,
-    pub(crate) tenancy: SlowdownTracker,
+    pub(crate) slowdown: SlowdownTracker,
 }
 
 /// What a process finds when it starts.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) struct StartConditions {
     /// How fast its gang is where it lies, as a part of its best pace.
-    pub(crate) pace: f64,
+    pub(crate) speed: f64,
     /// The work that an earlier attempt left to do, if it saved the rest: in seconds alone.
     pub(crate) left: Option<f64>,
 }
@@ -50,7 +50,7 @@ pub(crate) struct StartConditions {
 impl StartConditions {
     /// At its best pace, from the beginning.
     #[cfg(test)]
-    pub(crate) const IDEAL: StartConditions = StartConditions { pace: 1.0, left: None };
+    pub(crate) const IDEAL: StartConditions = StartConditions { speed: 1.0, left: None };
 }
 
 /// How far a process is.
@@ -72,8 +72,8 @@ pub(crate) struct RemainingWork {
 }
 
 impl RemainingWork {
-    const fn new(alone: f64) -> RemainingWork {
-        RemainingWork { left: alone, rate: 0.0, as_of: Time::EPOCH, timing: 0 }
+    const fn new(solo_duration: f64) -> RemainingWork {
+        RemainingWork { left: solo_duration, rate: 0.0, as_of: Time::EPOCH, timing: 0 }
     }
 
     /// Sets the rate; answers when the work will be done, if that has changed.
@@ -95,33 +95,33 @@ impl RankProcess {
     pub(crate) fn new(mut start: RankStart, conditions: StartConditions) -> RankProcess {
         start.environment.clear();
         let program = SimProgram::of(&start.spec);
-        let work = RemainingWork::new(conditions.left.unwrap_or(program.alone.as_secs_f64()));
-        let pace = conditions.pace;
+        let work = RemainingWork::new(conditions.left.unwrap_or(program.solo_duration.as_secs_f64()));
+        let speed = conditions.speed;
         let member = member(&start.spec, &program);
         RankProcess {
             start,
             program,
-            life: ProcessState::Starting,
-            stamped: Time::EPOCH,
+            state: ProcessState::Starting,
+            started_at: Time::EPOCH,
             ending: None,
             flushed_at: Time::EPOCH,
             leases: 0,
             stopping: None,
             work,
-            pace,
+            speed,
             hangs: false,
             saving: None,
             member,
-            tenancy: SlowdownTracker::default(),
+            slowdown: SlowdownTracker::default(),
         }
     }
 
     /// SIGTERM came: when it ends because of that, and how. What hangs has nothing to save.
     pub(crate) fn terminate(&mut self, now: Time) -> Option<(Span, Outcome)> {
-        if let (SigtermBehaviour::Saves(span), true) = (self.program.on_term, self.hangs) {
+        if let (SigtermBehaviour::Checkpoints(span), true) = (self.program.on_term, self.hangs) {
             return Some((span, Outcome::Exited(1)));
         }
-        if let SigtermBehaviour::Saves(_) = self.program.on_term {
+        if let SigtermBehaviour::Checkpoints(_) = self.program.on_term {
             self.saving = self.saving.or(Some(self.work.left_at(now).max(0.0)));
         }
         self.program.on_term.end()
@@ -134,19 +134,19 @@ impl RankProcess {
     }
 
     pub(crate) const fn is_live(&self) -> bool {
-        match self.life {
+        match self.state {
             ProcessState::Starting | ProcessState::Running(_) => true,
             ProcessState::Ended(_) => false,
         }
     }
 
     pub(crate) const fn runs(&self) -> bool {
-        matches!(self.life, ProcessState::Running(_))
+        matches!(self.state, ProcessState::Running(_))
     }
 
     /// Whether it ended badly, and nothing says that it was stopped.
     pub(crate) const fn ended_unexplained(&self) -> bool {
-        match &self.life {
+        match &self.state {
             ProcessState::Starting | ProcessState::Running(_) => false,
             ProcessState::Ended(ending) => !ending.outcome.succeeded() && ending.stopped.is_none(),
         }
@@ -163,7 +163,7 @@ impl RankProcess {
 
     /// How far it is by its own word.
     pub(crate) fn progress(&self, now: Time, clock: WallClock) -> Progress {
-        let done = 1.0 - self.work.left_at(now) / self.program.alone.as_secs_f64().max(1e-9);
+        let done = 1.0 - self.work.left_at(now) / self.program.solo_duration.as_secs_f64().max(1e-9);
         let steps = self.program.steps;
         Progress {
             step: (done.max(0.0) * steps as f64) as u64,
@@ -176,18 +176,18 @@ impl RankProcess {
     /// How often it says so, if it does.
     pub(crate) fn progress_every(&self) -> Option<Span> {
         match self.program.reports {
-            ProgressReporting::Progress => {
-                Some(Span::from_secs_f64(self.program.alone.as_secs_f64() / 4.0).max(Span::from_secs(5)))
-            }
-            ProgressReporting::Nothing => None,
+            ProgressReporting::Progress => Some(
+                Span::from_secs_f64(self.program.solo_duration.as_secs_f64() / 4.0).max(Span::from_secs(5)),
+            ),
+            ProgressReporting::Never => None,
         }
     }
 
     /// What a worker daemon finds of it on its start; nothing of a process that is not yet there.
     pub(crate) fn found(&self) -> Option<FoundRank> {
-        let (started_at, ending) = match &self.life {
+        let (started_at, ending) = match &self.state {
             ProcessState::Starting => return None,
-            ProcessState::Running(_) => (self.stamped, None),
+            ProcessState::Running(_) => (self.started_at, None),
             ProcessState::Ended(ending) => (ending.at, Some(ending.clone())),
         };
         let stopping = self.stopping.filter(|_| ending.is_none());
@@ -196,7 +196,7 @@ impl RankProcess {
 
     /// Whether its limits on a GPU are seen to be enforced, where it is a client of an MPS server.
     pub(crate) fn enforcement(&self) -> Option<Enforcement> {
-        match (self.start.access, self.program.attaches) {
+        match (self.start.access, self.program.mps_attachment) {
             (GpuAccess::Mps(_), MpsAttachment::Always) => Some(Enforcement::Enforced),
             (GpuAccess::Mps(_), MpsAttachment::Never) => {
                 Some(Enforcement::Unenforced("it is no client of the MPS server".into()))
@@ -207,7 +207,7 @@ impl RankProcess {
 
     /// Device time that it used until now, in thousandths of a device times microseconds.
     pub(crate) fn device_time(&self, now: Time) -> u64 {
-        let ProcessState::Running(started_at) = self.life else { return 0 };
+        let ProcessState::Running(started_at) = self.state else { return 0 };
         now.since(started_at).as_micros() * u64::from(self.start.share.0) * self.start.devices.len() as u64
     }
 }
@@ -240,8 +240,8 @@ impl InterruptedStart {
 }
 
 /// For messages: the rank and how far it is.
-pub(crate) fn shown(rank: RankId, process: &RankProcess) -> String {
-    let phase = match &process.life {
+pub(crate) fn describe(rank: RankId, process: &RankProcess) -> String {
+    let phase = match &process.state {
         ProcessState::Starting => HeldRankPhase::Starting,
         ProcessState::Running(since) => HeldRankPhase::Running(*since),
         ProcessState::Ended(_) => HeldRankPhase::Ended,

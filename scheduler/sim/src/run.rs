@@ -18,7 +18,7 @@ pub struct RunResult {
     /// Of everything that happened: two runs of one seed have the same.
     pub digest: u64,
     /// What was counted.
-    pub tally: RunCounters,
+    pub counters: RunCounters,
     /// How much time passed in the cluster.
     pub simulated: Span,
     /// The jobs and arrays that were accepted, as they are in the end, as far as they are still known.
@@ -26,7 +26,7 @@ pub struct RunResult {
     /// What went wrong, if something did.
     pub failure: Option<SimFailure>,
     /// The last chapters of some jobs, if something went wrong.
-    pub chapters: Vec<String>,
+    pub job_events: Vec<String>,
     /// What happened, as far as it was kept.
     pub trace: Vec<String>,
 }
@@ -37,15 +37,15 @@ pub struct RunResult {
 /// If no policy has the scenario's name for it. What panics inside the cluster is a failure of the run.
 #[must_use]
 pub fn run(seed: u64, scenario: Scenario, keep: TraceDetail) -> RunResult {
-    let mut shell = ExactEstimator;
-    let mut world = World::new(seed, scenario, keep, &mut shell);
+    let mut hooks = ExactEstimator;
+    let mut world = World::new(seed, scenario, keep, &mut hooks);
     let failure = world.run().err();
     RunResult {
         digest: world.digest.value(),
-        tally: world.tally,
+        counters: world.counters,
         simulated: world.now().since(Time::EPOCH),
         jobs: world.records(),
-        chapters: failure.as_ref().map(|_| world.chapters()).unwrap_or_default(),
+        job_events: failure.as_ref().map(|_| world.last_job_events()).unwrap_or_default(),
         failure,
         trace: world.into_trace(),
     }

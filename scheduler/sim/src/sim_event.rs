@@ -11,7 +11,7 @@ use cohabit_worker_core::MpsOrder;
 
 use crate::alarm::AlarmToken;
 use crate::link::Side;
-use crate::machine::{FaultChance, RankSignal};
+use crate::machine::{FaultChance, RankTimer};
 use crate::scenario::ExternalEvent;
 
 /// A link between a worker and the head.
@@ -35,7 +35,7 @@ pub(crate) enum SimEvent {
     /// At a node's worker daemon, in the given one of its lives.
     Daemon(usize, u64, DaemonSimEvent),
     /// To a rank on this node.
-    Machine(usize, RankSignal),
+    Machine(usize, RankTimer),
     /// A machine that was down is up again.
     PowerOn(usize),
     /// The head that was down is up again.

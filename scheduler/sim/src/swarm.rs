@@ -46,7 +46,8 @@ pub struct FailedSeed {
     /// What was seen.
     pub detail: String,
     /// The last chapters of some jobs.
-    pub chapters: Vec<String>,
+    #[serde(rename = "chapters")]
+    pub job_events: Vec<String>,
     /// What repeats it.
     pub command: String,
     #[serde(skip)]
@@ -75,14 +76,15 @@ impl SwarmSummary {
     /// Adds a seed.
     pub fn add(&mut self, seed: u64, options: &Options, run: RunResult) {
         self.seeds += 1;
-        self.events += run.tally.events;
-        self.ranks += run.tally.ranks;
-        self.crashes += run.tally.crashes;
-        self.breaks += run.tally.breaks;
-        self.clients += run.tally.clients;
-        self.gpu_faults += run.tally.gpu_faults;
+        self.events += run.counters.events;
+        self.ranks += run.counters.ranks;
+        self.crashes += run.counters.crashes;
+        self.breaks += run.counters.breaks;
+        self.clients += run.counters.clients;
+        self.gpu_faults += run.counters.gpu_faults;
         self.simulated_s += run.simulated.as_secs_f64();
-        self.failed.extend(run.failure.map(|failure| FailedSeed::new(seed, options, failure, run.chapters)));
+        self.failed
+            .extend(run.failure.map(|failure| FailedSeed::new(seed, options, failure, run.job_events)));
     }
 
     /// Adds what came of other seeds.
@@ -107,14 +109,14 @@ impl SwarmSummary {
 }
 
 impl FailedSeed {
-    fn new(seed: u64, options: &Options, failure: SimFailure, chapters: Vec<String>) -> FailedSeed {
+    fn new(seed: u64, options: &Options, failure: SimFailure, job_events: Vec<String>) -> FailedSeed {
         let kind: FailureKind = failure.kind;
         FailedSeed {
             seed,
             kind: kind.code(),
             at_s: failure.at.as_secs_f64(),
             detail: failure.detail,
-            chapters,
+            job_events,
             command: command(seed, options),
             exit_code: kind.exit_code(),
         }

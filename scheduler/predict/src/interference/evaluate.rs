@@ -1,4 +1,4 @@
-//! How good predictions are.
+//! The accuracy of predictions.
 
 use std::collections::BTreeMap;
 
@@ -7,35 +7,35 @@ use cohabit_policy::interference::{
 };
 use serde::{Deserialize, Serialize};
 
-/// How far predictions lie from measurements. A figure is lacking where nothing of the kind was measured.
+/// The accuracy of predictions. A metric is `None` if nothing of its kind was measured.
 #[derive(Debug, Default, Clone, PartialEq, Serialize, Deserialize)]
 pub struct PredictionMetrics {
-    /// Members of the sets that ran.
+    /// Number of members of the sets that ran.
     pub rows: usize,
-    /// Mean absolute error of the slowdown as a part of the measured one.
+    /// Mean absolute error of the slowdown, as a fraction of the measured one.
     pub mape_slowdown: Option<f64>,
-    /// The error that nineteen of twenty stay below.
+    /// 95th percentile of the absolute error of the slowdown, as a fraction of the measured one.
     pub p95_ape_slowdown: Option<f64>,
-    /// The largest.
+    /// Largest absolute error of the slowdown, as a fraction of the measured one.
     pub max_ape_slowdown: Option<f64>,
-    /// The part of the slowdowns whose logarithm lies within one stated uncertainty of the answer's; 0.68
-    /// where uncertainties are honest.
+    /// Fraction of measured slowdowns whose logarithm lies within one stated uncertainty of the prediction;
+    /// 0.68 if uncertainties are calibrated.
     #[serde(default)]
     pub coverage_1sigma: Option<f64>,
-    /// The same of two stated uncertainties; 0.95 where they are honest.
+    /// The same for two stated uncertainties; 0.95 if they are calibrated.
     #[serde(default)]
     pub coverage_2sigma: Option<f64>,
-    /// The mean absolute error of the memory as a part of the measured one.
+    /// Mean absolute error of the memory, as a fraction of the measured one.
     pub mape_memory: Option<f64>,
-    /// The same of the utilisation.
+    /// Mean absolute error of the utilisation, as a fraction of the measured one.
     pub mape_utilisation: Option<f64>,
-    /// Of the sets that did not fit, the part that was said not to fit.
+    /// Of the sets that did not fit, the fraction that was predicted not to fit.
     pub infeasible_recall: Option<f64>,
-    /// Of the sets that were said not to fit, the part that did not.
+    /// Of the sets that were predicted not to fit, the fraction that did not.
     pub infeasible_precision: Option<f64>,
 }
 
-/// Asks a model about what was measured. Jobs alone are nothing to predict and do not count.
+/// Evaluates a model on measured sets. Sets of one job need no prediction and do not count.
 #[must_use]
 pub fn evaluate(model: &dyn Interference, measured: &[MeasuredSet]) -> PredictionMetrics {
     let mut tally = EvaluationAccumulator::default();
@@ -43,13 +43,13 @@ pub fn evaluate(model: &dyn Interference, measured: &[MeasuredSet]) -> Predictio
     tally.figures()
 }
 
-/// Adds up what several models said, each of its own part of the measurements.
+/// Accumulates the predictions of several models, each for its own part of the measurements.
 #[derive(Debug, Default, Clone)]
 pub struct EvaluationAccumulator {
     by_gpu: BTreeMap<GpuKind, PairedAnswers>,
 }
 
-/// Answers beside measurements.
+/// Errors of predictions.
 #[derive(Debug, Default, Clone)]
 struct PairedAnswers {
     slowdown: Vec<f64>,
@@ -61,18 +61,18 @@ struct PairedAnswers {
     fitted: FitCounts,
 }
 
-/// Sets, by what was said of them before.
+/// Numbers of sets by what was predicted of them.
 #[derive(Debug, Default, Clone, Copy)]
 struct FitCounts {
     said_to_fit: usize,
     said_not_to_fit: usize,
 }
 
-/// What is less likely to fit than this counts as said not to fit.
+/// A set whose probability of fitting is below this counts as predicted not to fit.
 const LIKELY_TO_FIT: f64 = 0.5;
 
 impl EvaluationAccumulator {
-    /// Asks one model about what was measured.
+    /// Adds the predictions of one model for these measurements.
     pub fn ask(&mut self, model: &dyn Interference, measured: &[MeasuredSet]) {
         let together: Vec<&MeasuredSet> = measured.iter().filter(|it| it.set.members.len() > 1).collect();
         let sets: Vec<_> = together.iter().map(|it| it.set.clone()).collect();
@@ -81,7 +81,7 @@ impl EvaluationAccumulator {
         }
     }
 
-    /// What it all comes to.
+    /// The metrics of all predictions.
     #[must_use]
     pub fn figures(&self) -> PredictionMetrics {
         let mut all = PairedAnswers::default();
@@ -89,7 +89,7 @@ impl EvaluationAccumulator {
         all.figures()
     }
 
-    /// What it comes to on each make of GPU.
+    /// The metrics for each GPU model.
     #[must_use]
     pub fn by_gpu(&self) -> BTreeMap<GpuKind, PredictionMetrics> {
         self.by_gpu.iter().map(|(gpu, of_gpu)| (gpu.clone(), of_gpu.figures())).collect()
@@ -177,7 +177,7 @@ fn part(some: usize, all: usize) -> Option<f64> {
     (all > 0).then(|| some as f64 / all as f64)
 }
 
-/// The value with this part of the others below it.
+/// The value below which this fraction of the others lies.
 fn quantile(sorted: &[f64], part: f64) -> Option<f64> {
     sorted.get((sorted.len().saturating_sub(1) as f64 * part).round() as usize).copied()
 }
@@ -188,7 +188,7 @@ mod tests {
 
     use super::*;
 
-    /// Says the batch size of a member as its slowdown; what has none does not fit.
+    /// Predicts the batch size of a member as its slowdown; a member without batch size does not fit.
     #[derive(Debug)]
     struct FixedAnswer;
 
@@ -213,7 +213,7 @@ mod tests {
     }
 
     #[test]
-    fn errors_are_parts_of_what_was_measured() {
+    fn errors_are_relative_to_the_measured_values() {
         let measured =
             [measured([Some(2), Some(3)], Some([2.5, 2.0])), measured([Some(1), Some(4)], Some([1.0, 4.0]))];
         let figures = evaluate(&FixedAnswer, &measured);
@@ -234,7 +234,7 @@ mod tests {
     }
 
     #[test]
-    fn figures_are_told_by_gpu_and_of_all_together() {
+    fn metrics_exist_by_gpu_and_in_total() {
         let on = |gpu: &str, slowdown| {
             let mut measured = measured([Some(2), Some(2)], Some([slowdown; 2]));
             measured.set.gpu = GpuKind::named(gpu);
@@ -250,7 +250,7 @@ mod tests {
     }
 
     #[test]
-    fn sets_that_do_not_fit_are_found_or_missed() {
+    fn recall_and_precision_of_misfits_are_counted() {
         let figures = evaluate(
             &FixedAnswer,
             &[

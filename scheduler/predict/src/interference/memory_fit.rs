@@ -1,4 +1,5 @@
-//! Whether a set fits into a GPU's memory: by measured memory where it is known, else by which sets did.
+//! Whether a set fits into the memory of a GPU: from measured memory if it is known, else from which sets
+//! fitted.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -7,27 +8,28 @@ use serde::{Deserialize, Serialize};
 
 use super::cholesky::Cholesky;
 
-/// What is known of the room that jobs take.
+/// Learns the memory that jobs take.
 ///
-/// A set does not fit when what its members take exceeds what the GPU has. Both are learned from which sets
-/// fitted, as weights of traits of members and of the GPU.
+/// A set does not fit when its members together take more than the GPU has. Both sides are learned from which
+/// sets fitted, as weights of covariates of members and of the GPU.
 #[derive(Debug, Default, Clone, PartialEq, Serialize, Deserialize)]
 pub(crate) struct MemoryFitModel {
     weights: BTreeMap<String, f64>,
 }
 
-/// Co-located memory is the sum of that alone; what exceeds this part of the GPU's memory hardly fits.
+/// Co-located jobs take the sum of what they take alone; a set above this fraction of the GPU's memory hardly
+/// fits.
 const FULL_MEMORY_PART: f64 = 0.97;
-/// From certainly fitting to certainly not fitting takes some of these steps, as parts of the GPU's memory.
+/// The width of the transition from fitting to not fitting, as a fraction of the GPU's memory.
 const STEP: f64 = 0.01;
-/// To start what does not fit costs more than to leave alone what would.
+/// Starting a set that does not fit costs more than rejecting one that would.
 const WEIGHT_OF_MISFITS: f64 = 150.0;
-/// How far traits are believed to lie from 0.
+/// The prior variance of the weights.
 const VARIANCE: f64 = 9.0;
 const ROUNDS: usize = 25;
 
 impl MemoryFitModel {
-    /// Learns from sets that fitted and sets that did not; from nothing but one of these nothing is learned.
+    /// Learns from sets that fitted and sets that did not; without examples of both, nothing is learned.
     pub(crate) fn learn(measured: &[MeasuredSet]) -> MemoryFitModel {
         let together: Vec<&MeasuredSet> = measured.iter().filter(|it| it.set.members.len() > 1).collect();
         let misfit = |it: &&&MeasuredSet| it.outcome == SetOutcome::DidNotFit;
@@ -49,7 +51,7 @@ impl MemoryFitModel {
         }
     }
 
-    /// How likely a set fits, 0 to 1.
+    /// The probability that a set fits, 0 to 1.
     pub(crate) fn fits(&self, set: &ColocationSet) -> f64 {
         if set.members.len() < 2 {
             return 1.0;
@@ -65,8 +67,8 @@ impl MemoryFitModel {
     }
 }
 
-/// The traits of a set: those of its members, added up, and the GPU. What a job takes is about the same on
-/// all GPUs with as much memory.
+/// The covariates of a set: the sums over its members, and the GPU. A job takes about the same memory on all
+/// GPUs with the same memory size.
 fn traits(set: &ColocationSet) -> BTreeMap<String, f64> {
     let gpu = set.gpu.name();
     let memory = set.gpu.memory().map_or_else(|| gpu.to_owned(), |memory| memory.to_string());

@@ -1,4 +1,4 @@
-//! The numbers by which policies are compared.
+//! The metrics by which policies are compared.
 
 use cohabit_policy::mapping::{JobGraph, Mapper, MapperOptions, Server};
 use cohabit_types::{JobState, Span, Time};
@@ -12,17 +12,17 @@ use crate::machine_spec::MachineSpec;
 use crate::slowdown_tracker::SharedRunTime;
 use crate::workload::WorkloadJob;
 
-/// A job that waits for longer was delayed: others start with the next plan.
+/// A job that waits longer than this counts as delayed; others start with the next plan.
 const DELAY_THRESHOLD: Span = Span::from_secs(1);
 
-/// How a policy did. JCT is the time from a job's submission to its end.
+/// How a policy performed. JCT, the job completion time, is the time from submission to end.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Metrics {
-    /// Its name.
+    /// The policy's name.
     pub policy: String,
-    /// How many jobs there were.
+    /// Number of jobs.
     pub jobs: usize,
-    /// How many of them completed.
+    /// Number of completed jobs.
     pub completed: usize,
     /// From the first submission to the last end, in seconds.
     pub makespan_s: f64,
@@ -36,51 +36,52 @@ pub struct Metrics {
     pub p99_jct_s: f64,
     /// Mean time without devices between submission and end, in seconds.
     pub mean_wait_s: f64,
-    /// The sum of all times of completion since the first submission, in seconds: what A-SRPT minimises.
+    /// Sum of all completion times since the first submission, in seconds: the objective of A-SRPT.
     pub total_completion_s: f64,
-    /// No schedule has a smaller mean JCT: that of the single machine A1 with true iterations and the
-    /// fastest thinkable places.
+    /// Lower bound on the mean JCT, in seconds: that of the single machine A1 with true iterations and the
+    /// fastest conceivable placements.
     pub lower_bound_mean_jct_s: f64,
-    /// The part of all devices' time that jobs held, from the first submission to the last end.
+    /// Fraction of all device time that jobs held, from the first submission to the last end.
     pub gpu_busy: f64,
-    /// The same from the first submission to the last one.
+    /// The same from the first to the last submission.
     pub gpu_busy_while_arriving: f64,
-    /// The part of all devices' time in which at least one job was on them, up to the last end: those that
+    /// Fraction of all device time in which a device had at least one job, up to the last end. Jobs that
     /// share a device count once.
     #[serde(default)]
     pub gpu_occupied: f64,
-    /// Mean over jobs of the time that they held devices to the time that they take at their best place
-    /// alone.
+    /// Mean over jobs of the time for which they held devices, divided by their run time alone at the best
+    /// placement.
     pub mean_slowdown: f64,
-    /// Mean over jobs with a graph of an iteration's time at their last place to that at the best.
+    /// Mean over jobs with a graph of the iteration time at the last placement, divided by that at the best
+    /// one.
     pub mean_gang_slowdown: f64,
-    /// Jobs that waited for longer than a second for their first devices.
+    /// Number of jobs that waited more than a second for their first devices.
     pub delayed: usize,
-    /// How often a job was stopped to make room.
+    /// How often a job was preempted.
     pub preemptions: usize,
     /// How often a job found no memory left on its device.
     pub out_of_memory: usize,
-    /// Of the time that jobs ran which may have neighbours, the part in which these slowed them down by more
-    /// than the bound.
+    /// Of the run time of jobs that were allowed to share a device, the fraction with a slowdown above the
+    /// bound.
     #[serde(default)]
     pub bound_violations: f64,
-    /// How many plans were made.
+    /// Number of plans.
     pub plans: usize,
-    /// The time of a plan that half of them do not exceed, in microseconds of a real clock.
+    /// Median time of a plan, in microseconds of a real clock.
     pub plan_us_p50: u64,
-    /// The time of a plan that 99 of 100 do not exceed.
+    /// 99th percentile of the time of a plan, in microseconds.
     pub plan_us_p99: u64,
-    /// Events that head and workers handled.
+    /// Events handled by the head and the workers.
     pub events: u64,
-    /// How long the evaluation took, in seconds of a real clock.
+    /// Duration of the evaluation, in seconds of a real clock.
     pub wall_s: f64,
 }
 
-/// What was counted while it ran.
+/// What is counted during an evaluation.
 pub(super) struct EvaluationCounts {
     /// How long each plan took, in microseconds.
     pub(super) plans: Vec<u64>,
-    /// Device time in which at least one job was there.
+    /// Device time with at least one job.
     pub(super) occupied: Span,
     pub(super) shared_run_time: SharedRunTime,
     pub(super) events: u64,
@@ -127,7 +128,7 @@ pub(super) fn of(evaluation: &Evaluation, jobs: &[JobResult], counted: Evaluatio
     }
 }
 
-/// Of so many seconds.
+/// The span as a fraction of this many seconds.
 fn part(of: Span, seconds: f64) -> f64 {
     of.as_secs_f64() / seconds.max(1e-9)
 }

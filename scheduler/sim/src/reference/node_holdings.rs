@@ -1,4 +1,4 @@
-//! What nodes are said to hold, beside what the jobs that run there need.
+//! Compares what nodes are recorded to hold with what their running jobs need.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -7,7 +7,7 @@ use cohabit_types::{DeviceId, JobId, NodeId, NodeRecord, Share};
 
 use super::ReferenceModel;
 
-/// What jobs hold of a node.
+/// What jobs hold on a node.
 #[derive(Debug, Default)]
 struct Holdings {
     jobs: BTreeSet<JobId>,
@@ -15,12 +15,12 @@ struct Holdings {
 }
 
 impl ReferenceModel {
-    /// No node holds anything for nobody, and nobody goes without.
-    pub(super) fn check_ledger(&self, head: &Head) -> Result<(), String> {
+    /// Checks that every node holds exactly what its jobs need.
+    pub(super) fn check_node_holdings(&self, head: &Head) -> Result<(), String> {
         let mut holdings = self.holdings();
         let wrong = |node: &NodeRecord| {
             let held = holdings.remove(&node.id).unwrap_or_default();
-            self.differs(node, &held)
+            self.find_difference(node, &held)
         };
         head.node_records().iter().find_map(wrong).map_or(Ok(()), Err)
     }
@@ -41,7 +41,7 @@ impl ReferenceModel {
         holdings
     }
 
-    fn differs(&self, node: &NodeRecord, held: &Holdings) -> Option<String> {
+    fn find_difference(&self, node: &NodeRecord, held: &Holdings) -> Option<String> {
         let cpus: u32 = held.jobs.iter().map(|job| self.specs[&job.number].demand.cpus).sum();
         if !node.jobs.iter().eq(&held.jobs) || node.cpus_used != cpus {
             let (said, cores) = (&node.jobs, node.cpus_used);

@@ -1,4 +1,4 @@
-//! The rules that a job keeps from one event to the next.
+//! The rules that each step of a job has to keep.
 
 use cohabit_scheduler_core::Event;
 use cohabit_types::{DependencyKind, JobId, JobState, ReasonCode};
@@ -10,49 +10,51 @@ impl ReferenceModel {
     pub(super) fn check_step(&self, it: &HandledEvent<'_>, step: &JobTransition) -> Result<(), String> {
         let wrong = |what: String| format!("job {}: {what}", step.id);
         check_history_unchanged(step).map_err(wrong)?;
-        self.state_fits(step).map_err(wrong)?;
+        self.check_state(step).map_err(wrong)?;
         if let Some(attempt) = started(step) {
-            self.may_start(it, step, attempt).map_err(wrong)?;
+            self.check_start(it, step, attempt).map_err(wrong)?;
         }
         self.check_outcomes(it, step).map_err(wrong)?;
         self.check_end(step).map_err(wrong)
     }
 
-    /// The state goes with the attempts, and with what users asked.
-    fn state_fits(&self, step: &JobTransition) -> Result<(), String> {
-        let (after, asked) = (&step.after, &self.jobs[&step.id].asked);
+    /// Checks that the state agrees with the attempts and with the requests of users.
+    fn check_state(&self, step: &JobTransition) -> Result<(), String> {
+        let (after, requests) = (&step.after, &self.jobs[&step.id].requests);
         let is_placed = matches!(after.state, JobState::Running | JobState::Completing);
         if is_placed != after.live().is_some() {
             return Err(format!("it is {} and has {} attempts", after.state, after.attempts.len()));
         }
         let is = |state| after.state == state;
         let why_not = match () {
-            () if is(JobState::Held) && !asked.held => "it is held, and nobody asked for that",
-            () if is(JobState::Pending) && asked.held => "it is to be held, and waits for room",
-            () if is(JobState::Pending) && asked.cancelled => "it was cancelled, and waits for room",
+            () if is(JobState::Held) && !requests.held => "it is held, and nobody asked for that",
+            () if is(JobState::Pending) && requests.held => "it is to be held, and waits for room",
+            () if is(JobState::Pending) && requests.cancelled => "it was cancelled, and waits for room",
             () => return Ok(()),
         };
         Err(why_not.into())
     }
 
-    /// A new attempt starts by a plan, of a job that nothing but room kept waiting.
-    fn may_start(
+    /// Checks that a new attempt was started by a plan, for a job that only waited for resources.
+    fn check_start(
         &self,
         it: &HandledEvent<'_>,
         step: &JobTransition,
         attempt: &ObservedAttempt,
     ) -> Result<(), String> {
-        let (spec, asked) = (&self.specs[&step.id.number], &self.jobs[&step.id].asked);
+        let (spec, requests) = (&self.specs[&step.id.number], &self.jobs[&step.id].requests);
         let by_plan = matches!(it.event, Event::Planned(..)) && attempt.started_at == it.at;
         let ordered = (0..attempt.ranks.len() as u32)
             .all(|rank| self.ordered.contains_key(&step.id.attempt(attempt.number).rank(rank)));
         let why_not = match () {
             () if !by_plan => "no plan placed it",
             () if step.before.state != JobState::Pending => "it did not wait for room",
-            () if asked.cancelled => "it was cancelled",
-            () if asked.held => "it is held",
-            () if !asked.revived && spec.begin.is_some_and(|begin| begin > it.at) => "it was to begin later",
-            () if !self.may_go_by_others(step.id) => "the jobs that it depends on have not ended so",
+            () if requests.cancelled => "it was cancelled",
+            () if requests.held => "it is held",
+            () if !requests.requeued_after_end && spec.begin.is_some_and(|begin| begin > it.at) => {
+                "it was to begin later"
+            }
+            () if !self.are_dependencies_met(step.id) => "the jobs that it depends on have not ended so",
             () if !ordered => "not all of its ranks were ordered",
             () if !self.array_has_room(step.id.number) => "as many members of its array run as may",
             () => return Ok(()),
@@ -60,23 +62,24 @@ impl ReferenceModel {
         Err(format!("attempt {} was started, but {why_not}", attempt.number))
     }
 
-    /// Whether the jobs that it depends on ended as they must; who is queued anew waits for nothing.
-    fn may_go_by_others(&self, id: JobId) -> bool {
+    /// Whether the dependencies of a job are met; a requeued job has none.
+    fn are_dependencies_met(&self, id: JobId) -> bool {
         let depends_on = &self.specs[&id.number].depends_on;
-        self.jobs[&id].asked.revived || depends_on.iter().all(|it| self.has_ended(it.job, it.when))
+        self.jobs[&id].requests.requeued_after_end
+            || depends_on.iter().all(|it| self.has_ended(it.job, it.when))
     }
 
     fn has_ended(&self, job: JobId, when: DependencyKind) -> bool {
         let ended = |end: JobEnd| self.ends.get(&job).is_some_and(|ends| ends.contains(&end));
         match when {
-            DependencyKind::AfterAny => ended(JobEnd::Well) || ended(JobEnd::Badly),
-            DependencyKind::AfterOk => ended(JobEnd::Well),
-            DependencyKind::AfterNotOk => ended(JobEnd::Badly),
+            DependencyKind::AfterAny => ended(JobEnd::Succeeded) || ended(JobEnd::Failed),
+            DependencyKind::AfterOk => ended(JobEnd::Succeeded),
+            DependencyKind::AfterNotOk => ended(JobEnd::Failed),
         }
     }
 
-    /// Whether it may be cancelled because a job that it depends on ended otherwise.
-    pub(super) fn may_fail_by_others(&self, id: JobId) -> bool {
+    /// Whether a job may be cancelled because a dependency can no longer be met.
+    pub(super) fn has_failed_dependency(&self, id: JobId) -> bool {
         self.specs[&id.number].depends_on.iter().any(|it| match it.when {
             DependencyKind::AfterAny => false,
             DependencyKind::AfterOk => self.has_ended(it.job, DependencyKind::AfterNotOk),
@@ -91,11 +94,11 @@ impl ReferenceModel {
         limit.is_none_or(|limit| live <= limit as usize)
     }
 
-    /// An end that no attempt brought about.
-    pub(super) fn may_end_waiting(&self, id: JobId, after: &ObservedJob) -> Result<(), String> {
-        let cancelled = self.jobs[&id].asked.cancelled;
+    /// Checks the end of a job that had no live attempt.
+    pub(super) fn check_end_without_attempt(&self, id: JobId, after: &ObservedJob) -> Result<(), String> {
+        let cancelled = self.jobs[&id].requests.cancelled;
         match (after.state, after.reason) {
-            (JobState::Cancelled, ReasonCode::DependencyFailed) if self.may_fail_by_others(id) => Ok(()),
+            (JobState::Cancelled, ReasonCode::DependencyFailed) if self.has_failed_dependency(id) => Ok(()),
             (JobState::Cancelled, ReasonCode::CancelledByUser) if cancelled => Ok(()),
             (state, reason) => Err(format!("it waited, and is {state} ({reason:?}) for no reason")),
         }
@@ -107,7 +110,7 @@ pub(super) fn started(step: &JobTransition) -> Option<&ObservedAttempt> {
     step.after.attempts.last().filter(|_| step.after.attempts.len() > step.before.attempts.len())
 }
 
-/// Attempts are numbered without gaps, at most the last one lives, and nothing that was known has changed.
+/// Checks that attempts are numbered without gaps, only the last one is live, and nothing known has changed.
 fn check_history_unchanged(step: &JobTransition) -> Result<(), String> {
     let (before, after) = (&step.before.attempts, &step.after.attempts);
     let numbers: Vec<u32> = after.iter().map(|attempt| attempt.number).collect();

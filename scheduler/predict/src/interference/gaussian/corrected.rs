@@ -1,4 +1,4 @@
-//! A model that is corrected by what was observed since it was trained.
+//! Corrects a model by what was observed since it was trained.
 
 use cohabit_policy::interference::{ColocationEstimate, ColocationSet, Interference, MeasuredSet};
 
@@ -6,17 +6,16 @@ use super::prior::ERRORS;
 use super::process::{GaussianProcess, Observations};
 use crate::interference::log_slowdown::{Censoring, ran};
 
-/// A model of whatever kind, corrected by what was observed since it was trained: its errors are learned by a
-/// process of their own.
+/// A model of any kind, corrected by observations since its training: a Gaussian process learns its errors.
 #[derive(Debug)]
 pub(crate) struct CorrectedModel {
     base: Box<dyn Interference>,
-    /// What is expected of its errors: logarithms of what was measured, less what it said.
+    /// The process of its errors: logarithms of measured slowdowns, minus the predicted ones.
     errors: Option<GaussianProcess>,
 }
 
 impl CorrectedModel {
-    /// This model after these observations.
+    /// Corrects a model by these observations.
     pub(crate) fn of(base: Box<dyn Interference>, observed: &[MeasuredSet]) -> CorrectedModel {
         let sets: Vec<ColocationSet> = observed.iter().map(|it| it.set.clone()).collect();
         let mut errors = Observations::default();

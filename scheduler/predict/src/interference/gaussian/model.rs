@@ -1,4 +1,4 @@
-//! The model of slowdowns of whole sets: pairs by one process, what larger sets add by another.
+//! The model for sets of any size: one Gaussian process for pairs, another for the residuals of larger sets.
 
 use std::collections::BTreeMap;
 
@@ -16,19 +16,19 @@ use crate::interference::memory_fit::MemoryFitModel;
 use crate::interference::model::{Model, RestoreError, TrainError, Weights};
 use crate::interference::usage_model::UsageModel;
 
-/// What was learned of sets.
+/// The trained model.
 #[derive(Debug, Clone)]
 pub(super) struct Gaussian {
     prior: Prior,
     pairs: GaussianProcess,
-    /// By how much the logarithm of the slowdown in a set of three or more exceeds what its pairs tell.
+    /// Residuals of the logarithm of the slowdown in sets of three or more, relative to their pairs.
     larger: Option<GaussianProcess>,
     room: MemoryFitModel,
     usage: UsageModel,
     calibration: Calibration,
 }
 
-/// Everything that is no weight.
+/// The part of the model that is not tensors.
 #[derive(Debug, Serialize, Deserialize)]
 struct ModelMetadata {
     prior: Prior,
@@ -48,7 +48,7 @@ impl Gaussian {
         Ok(Gaussian { calibration, ..Gaussian::learn_more(measured, prior, None)? })
     }
 
-    /// Learns from measurements, besides what a model has learned before.
+    /// Learns from measurements in addition to what a model has learned before.
     fn learn_more(
         measured: &[MeasuredSet],
         prior: Prior,
@@ -83,7 +83,7 @@ impl Gaussian {
         Ok(model)
     }
 
-    /// The mean absolute error of the logarithm of the slowdowns of these measurements.
+    /// Mean absolute error of the logarithm of the slowdowns.
     pub(super) fn loss(&self, measured: &[MeasuredSet]) -> f64 {
         let error = |(set, member, observed): (&ColocationSet, usize, &MeasuredMember)| {
             (self.expected(set, member).mean.max(0.0) - observed.slowdown.max(1.0).ln()).abs()
@@ -119,7 +119,7 @@ impl Gaussian {
         }
     }
 
-    /// What its pairs tell of a member of a larger set.
+    /// The prediction for a member of a larger set from its pairs.
     fn of_pairs(&self, set: &ColocationSet, member: usize) -> LogSlowdown {
         let pair = |other: &SetMember| {
             let members = vec![set.members[member].clone(), other.clone()];
@@ -157,7 +157,7 @@ impl Model for Gaussian {
         usual.into_iter().map(str::to_owned).chain(self.pairs.numbers()).collect()
     }
 
-    /// Solved anew with everything: what was learned before is kept.
+    /// Solves the equations again with all data; what was learned before is kept.
     fn adapted(&self, observed: &[MeasuredSet]) -> Box<dyn Interference> {
         let learned = Gaussian::learn_more(observed, self.prior, Some(self));
         Box::new(learned.unwrap_or_else(|_| self.clone()))

@@ -1,6 +1,6 @@
-//! A Gaussian process over members of sets: what it has seen of some says what it expects of others.
+//! A Gaussian process over members of sets: measurements of some predict others.
 //!
-//! A member beside partners is the mean over its partners of what each would do to it.
+//! The covariance of a member with partners is the mean over its partners.
 
 use std::collections::BTreeSet;
 
@@ -13,7 +13,7 @@ use super::prior::Prior;
 use crate::interference::cholesky::Cholesky;
 use crate::interference::log_slowdown::{Censoring, LogSlowdown, others};
 
-/// Where members share, and how.
+/// Where a set shares a GPU, and how.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub(super) struct SharingContext {
     gpu: GpuKind,
@@ -21,7 +21,7 @@ pub(super) struct SharingContext {
     members: usize,
 }
 
-/// A member beside its partners, by places in the cast.
+/// A member with its partners, as indices of known jobs.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 struct MemberRow {
     place: usize,
@@ -36,23 +36,23 @@ pub(super) struct Observations {
     places: Vec<SharingContext>,
     seats: Vec<MemberRow>,
     readings: Vec<Censoring>,
-    /// Kept apart, as weights.
+    /// Stored apart, as tensors.
     #[serde(skip)]
     targets: Vec<f64>,
 }
 
-/// A process that has seen measurements.
+/// A Gaussian process with its observations.
 #[derive(Debug, Clone)]
 pub(super) struct GaussianProcess {
     prior: Prior,
     lessons: Observations,
-    /// The mean of what was seen.
+    /// Mean of the targets.
     mean: f64,
-    /// What each measurement adds to what is expected.
+    /// The weight of each observation in a prediction.
     factors: Vec<f64>,
 }
 
-/// What a process is stored as, besides its numbers.
+/// The part of a process that is not tensors.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub(super) struct GpMetadata {
     prior: Prior,
@@ -60,11 +60,11 @@ pub(super) struct GpMetadata {
     lessons: Observations,
 }
 
-/// More rows take too long; the newest are kept.
+/// More rows take too long to solve; the newest are kept.
 const MAX_ROWS: usize = 3_000;
-/// Rounds in which values that are only bounded are guessed anew.
+/// Rounds in which censored targets are estimated again.
 const ROUNDS: usize = 6;
-/// How alike sets are that have more members or fewer.
+/// Similarity of sets with different numbers of members.
 const OTHER_SIZE: f64 = 0.7;
 
 impl SharingContext {
@@ -81,7 +81,7 @@ impl SharingContext {
 }
 
 impl Observations {
-    /// One more measurement: this member of this set.
+    /// Adds a measurement of this member of this set.
     pub(super) fn add(&mut self, set: &ColocationSet, member: usize, target: f64, reading: Censoring) {
         let place = SharingContext::of(set);
         let known = self.places.iter().position(|it| *it == place);
@@ -101,7 +101,7 @@ impl Observations {
         self.seats.is_empty()
     }
 
-    /// A process that has seen all of this, or as much of the end of it as can be learned.
+    /// Fits a process to the observations, or to as many of the newest as can be solved.
     pub(super) fn learn(mut self, prior: Prior) -> GaussianProcess {
         self.forget(self.seats.len().saturating_sub(MAX_ROWS));
         let mean = self.targets.iter().sum::<f64>() / self.targets.len().max(1) as f64;
@@ -110,7 +110,7 @@ impl Observations {
         process
     }
 
-    /// Leaves out so many of the oldest measurements, and the jobs that only they were of.
+    /// Removes the oldest `surplus` observations, and the jobs that only they mention.
     fn forget(&mut self, surplus: usize) {
         if surplus == 0 {
             return;
@@ -128,7 +128,7 @@ impl Observations {
 }
 
 impl GaussianProcess {
-    /// The factors. A value that is only bounded is taken for what all others say of it.
+    /// Solves for the weights. A censored target is replaced by its prediction from all other observations.
     fn solve(&self) -> Vec<f64> {
         let Observations { seats, readings, targets: bounds, .. } = &self.lessons;
         let likenesses = SimilarityMatrices::of_known_jobs(self);
@@ -152,7 +152,7 @@ impl GaussianProcess {
         solved(&targets)
     }
 
-    /// What is expected of a member. Its variance is at most what the closest measurement leaves open.
+    /// The prediction for a member. Its variance is an upper bound, from the closest observation alone.
     pub(super) fn expected(&self, set: &ColocationSet, member: usize) -> LogSlowdown {
         let asked = GpQuery::of(self, set, member);
         let mut mean = self.mean;
@@ -178,19 +178,19 @@ impl GaussianProcess {
         LogSlowdown { mean, variance }
     }
 
-    /// What it has seen, so that more can be added.
+    /// The observations, so that more can be added.
     pub(super) fn lessons(&self) -> &Observations {
         &self.lessons
     }
 
-    /// Its words, its factors and what was seen.
+    /// The metadata, the weights and the targets.
     pub(super) fn stored(&self) -> (GpMetadata, &[f64], &[f64]) {
         let GaussianProcess { prior, mean, lessons, factors } = self;
         let description = GpMetadata { prior: *prior, mean: *mean, lessons: lessons.clone() };
         (description, factors, &lessons.targets)
     }
 
-    /// What was stored; none where it does not go together.
+    /// Restores a process; `None` if the parts do not fit together.
     pub(super) fn restored(
         stored: GpMetadata,
         factors: Vec<f64>,
@@ -219,27 +219,27 @@ impl GaussianProcess {
     }
 }
 
-/// A member that is asked about, compared with all that was seen.
+/// A member to predict, compared with all observations.
 struct GpQuery {
-    /// By place.
+    /// Similarity to each known context.
     places: Vec<f64>,
-    /// By job of the cast.
+    /// Similarity to each known job.
     sensitivity: Vec<f64>,
     as_own: Vec<f64>,
-    /// Means over the partners, by job of the cast.
+    /// Means over the partners, for each known job.
     pressure: Vec<f64>,
     as_partners: Vec<f64>,
     member: JobCovariates,
     partners: Vec<JobCovariates>,
 }
 
-/// How alike the partners of two members are.
+/// The similarity of the partners of two members.
 struct PartnerSimilarity {
     pressure: f64,
     partners: f64,
 }
 
-/// How alike a member is to itself.
+/// The similarity of a member to itself.
 struct SelfSimilarity {
     sensitivity: f64,
     pressure: f64,
@@ -305,7 +305,7 @@ impl Prior {
     }
 }
 
-/// All likenesses of a cast and its places, row by row.
+/// All similarities between the known jobs and contexts, row by row.
 struct SimilarityMatrices {
     jobs: usize,
     places: usize,

@@ -1,4 +1,4 @@
-//! What the processes learn of sets whose slowdowns follow the law.
+//! What Gaussian processes learn of sets whose slowdowns follow the law.
 
 use cohabit_policy::interference::{
     AnalyticInterference, ColocationEstimate, ColocationSet, GpuKind, Interference, MaxMinSharing,
@@ -10,7 +10,7 @@ use crate::interference::{EvaluationAccumulator, ModelTrainer, StoredModel, held
 
 const MODELS: usize = 16;
 
-/// A job of one of a few models; the higher the number, the busier it keeps the GPU.
+/// A job of one of several models; the higher the number, the higher its utilisation.
 fn member(number: usize) -> SetMember {
     let busy = 0.15 + 0.8 * number as f64 / MODELS as f64;
     SetMember {
@@ -26,7 +26,7 @@ fn set(numbers: &[usize]) -> ColocationSet {
     ColocationSet { gpu: GpuKind::named("v100"), sharing: None, members }
 }
 
-/// What the law makes of a set.
+/// A set with the slowdowns of the law.
 fn measured(numbers: &[usize]) -> MeasuredSet {
     let set = set(numbers);
     let said = AnalyticInterference::<MaxMinSharing>::default().predict(std::slice::from_ref(&set)).remove(0);
@@ -38,7 +38,7 @@ fn measured(numbers: &[usize]) -> MeasuredSet {
     MeasuredSet { set, outcome: SetOutcome::Ran(said.iter().map(observed).collect()) }
 }
 
-/// All pairs of so many models, and every third triple and an eighth as many quadruples.
+/// All pairs of this many models, every third triple, and an eighth as many quadruples.
 fn sets(models: usize) -> Vec<MeasuredSet> {
     let mut sets = Vec::new();
     let mut triples = 0;
@@ -88,7 +88,7 @@ fn pairs_triples_and_quadruples_of_the_law_are_learned() {
 }
 
 #[test]
-fn alone_nothing_is_slowed_and_the_order_of_partners_means_nothing() {
+fn a_job_alone_is_not_slowed_and_the_order_of_partners_is_irrelevant() {
     for kind in [&ADDITIVE_KIND, &GAUSSIAN_KIND] {
         let model = trained(kind, &sets(8));
         assert_eq!(one(&*model, set(&[7]))[0], ColocationEstimate::alone(&member(7)));
@@ -102,7 +102,7 @@ fn alone_nothing_is_slowed_and_the_order_of_partners_means_nothing() {
 }
 
 #[test]
-fn what_was_never_seen_is_answered_with_less_certainty() {
+fn unseen_jobs_get_a_larger_uncertainty() {
     let model = trained(&GAUSSIAN_KIND, &sets(8));
     let known = one(&*model, set(&[3, 6]))[0];
     let stranger = SetMember { model: "stranger".to_owned(), ..SetMember::default() };
@@ -117,7 +117,7 @@ fn what_was_never_seen_is_answered_with_less_certainty() {
 }
 
 #[test]
-fn a_stored_model_says_the_same_to_the_last_bit() {
+fn a_stored_model_predicts_the_same_to_the_last_bit() {
     let folder = std::env::temp_dir().join(format!("cohabit-gaussian-{}", std::process::id()));
     let model = trained(&GAUSSIAN_KIND, &sets(8));
     let asked: Vec<ColocationSet> = [&[1, 2][..], &[3, 4, 5], &[0, 7]].map(set).into();
@@ -134,7 +134,7 @@ fn a_stored_model_says_the_same_to_the_last_bit() {
 }
 
 #[test]
-fn observed_sets_tell_of_a_newcomer() {
+fn observed_sets_improve_predictions_for_a_newcomer() {
     let has = |it: &MeasuredSet| it.set.members.iter().any(|member| member.model == "model 12");
     let strip = |it: &MeasuredSet| {
         let mut stripped = it.clone();
@@ -162,7 +162,7 @@ fn nothing_can_be_learned_where_no_pair_ran() {
 }
 
 #[test]
-fn of_very_many_measurements_the_newest_are_learned() {
+fn only_the_newest_of_very_many_measurements_are_learned() {
     let nine = MeasuredMember { slowdown: 9.0, ..MeasuredMember::default() };
     let old = MeasuredSet { outcome: SetOutcome::Ran(vec![nine; 2]), ..measured(&[0, 1]) };
     let mut many = vec![old; 10];

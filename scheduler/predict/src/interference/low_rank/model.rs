@@ -1,4 +1,4 @@
-//! The model of slowdowns of whole sets: pairs by effects, larger sets by their pairs.
+//! The model for sets of any size: pairs by effects, larger sets by their pairs.
 
 use std::collections::BTreeMap;
 
@@ -19,14 +19,14 @@ use crate::interference::memory_fit::MemoryFitModel;
 use crate::interference::model::{Model, RestoreError, TrainError, Weights};
 use crate::interference::usage_model::UsageModel;
 
-/// What was learned of sets.
+/// The trained model.
 #[derive(Debug, Clone)]
 pub(super) struct LowRank {
     effects: Effects,
     words: ModelMetadata,
 }
 
-/// Everything that is no weight.
+/// The part of the model that is not tensors.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 struct ModelMetadata {
     traits: CovariateIndex,
@@ -34,20 +34,21 @@ struct ModelMetadata {
     room: MemoryFitModel,
     usage: UsageModel,
     calibration: Calibration,
-    /// By the number of members, of sets of three and more.
+    /// By the number of members, for sets of three and more.
     #[serde(default)]
     larger: BTreeMap<usize, LargerSetError>,
 }
 
-/// What the pairs of a larger set do not tell.
+/// The error of the combination of pairs for a larger set.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 struct LargerSetError {
-    /// By how much the logarithm of a slowdown exceeds what they tell.
+    /// Mean error of the logarithm of the slowdown.
     mean: f64,
     variance: f64,
 }
 
-/// Where no larger set was measured: what pairs tell of those of the law is off by 10% for three members.
+/// The error for set sizes that were not measured: combined pairs deviate from the law by 10% for three
+/// members.
 const UNSEEN_LARGER_SET: LargerSetError = LargerSetError { mean: 0.0, variance: 0.02 };
 
 impl LargerSetError {
@@ -99,7 +100,7 @@ impl LowRank {
         errors.into_iter().map(|(members, errors)| (members, LargerSetError::of(&errors))).collect()
     }
 
-    /// The mean absolute error of the logarithm of the slowdowns of these measurements.
+    /// Mean absolute error of the logarithm of the slowdowns.
     pub(super) fn loss(&self, measured: &[MeasuredSet]) -> f64 {
         let error = |(set, member, observed): (&ColocationSet, usize, &MeasuredMember)| {
             (self.expected(set)[member].mean.max(0.0) - observed.slowdown.max(1.0).ln()).abs()
@@ -123,7 +124,7 @@ impl LowRank {
         self.expected(set).into_iter().enumerate().map(member).collect()
     }
 
-    /// What is expected of each member.
+    /// The prediction for each member.
     fn expected(&self, set: &ColocationSet) -> Vec<LogSlowdown> {
         let of_pairs = self.of_pairs(set);
         if set.members.len() < 3 {
@@ -135,7 +136,7 @@ impl LowRank {
         of_pairs.into_iter().map(more).collect()
     }
 
-    /// What its pairs tell of each member.
+    /// The prediction for each member from its pairs.
     fn of_pairs(&self, set: &ColocationSet) -> Vec<LogSlowdown> {
         let job = |member: &SetMember| self.words.traits.job(&covariates::of(member, &set.gpu));
         let jobs: Vec<EncodedJob> = set.members.iter().map(job).collect();
@@ -177,7 +178,7 @@ impl Model for LowRank {
         ["model", "batch", "precision", "family", "gpu", "own_utilisation"].map(str::to_owned).into()
     }
 
-    /// Its errors are learned.
+    /// A Gaussian process learns the errors of this model.
     fn adapted(&self, observed: &[MeasuredSet]) -> Box<dyn Interference> {
         Box::new(CorrectedModel::of(Box::new(self.clone()), observed))
     }

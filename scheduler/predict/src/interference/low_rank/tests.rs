@@ -25,7 +25,7 @@ fn set(gpu: &str, numbers: &[usize]) -> ColocationSet {
     ColocationSet { gpu: GpuKind::named(gpu), sharing: None, members }
 }
 
-/// Own sensitivity, the partner's pressure, and one product of both.
+/// The sensitivity of one, the pressure of the other, and one product of both.
 fn measured(gpu: &str, one: usize, other: usize) -> MeasuredSet {
     let part = |number: usize| number as f64 / MODELS as f64;
     let on = if gpu == "k80" { 0.2 } else { 0.0 };
@@ -53,14 +53,14 @@ fn one(model: &dyn Interference, set: ColocationSet) -> Vec<ColocationEstimate> 
 }
 
 #[test]
-fn what_is_special_of_two_jobs_is_learned() {
+fn interactions_of_two_jobs_are_learned() {
     let (train, test) = held_back(&pairs(), 5, 3);
     let error = evaluate(&*trained(&train), &test).mape_slowdown.unwrap();
     assert!(error < 0.015, "{error}");
 }
 
 #[test]
-fn it_holds_fewer_numbers_than_it_has_seen() {
+fn the_model_holds_only_effects() {
     let model = trained(&pairs());
     let numbers: usize = model.weights().tensors.values().map(candle_core::Tensor::elem_count).sum();
     let traits = model.weights().tensors["sensitivity"].elem_count();
@@ -68,7 +68,7 @@ fn it_holds_fewer_numbers_than_it_has_seen() {
 }
 
 #[test]
-fn alone_nothing_is_slowed_and_the_order_of_partners_means_nothing() {
+fn a_job_alone_is_not_slowed_and_the_order_of_partners_is_irrelevant() {
     let model = trained(&pairs());
     assert_eq!(one(&*model, set("v100", &[7]))[0], ColocationEstimate::alone(&member(7)));
     assert!(one(&*model, set("v100", &[])).is_empty());
@@ -81,7 +81,7 @@ fn alone_nothing_is_slowed_and_the_order_of_partners_means_nothing() {
 }
 
 #[test]
-fn the_less_is_known_the_less_sure_it_is() {
+fn uncertainty_grows_with_what_is_unknown() {
     let model = trained(&pairs());
     let known = one(&*model, set("v100", &[3, 6]))[0].uncertainty;
     let mut asked = set("v100", &[3, 6]);
@@ -96,7 +96,7 @@ fn the_less_is_known_the_less_sure_it_is() {
 }
 
 #[test]
-fn where_a_job_is_known_to_be_idle_the_law_is_listened_to() {
+fn the_law_is_used_if_the_utilisation_is_known() {
     let model = trained(&pairs());
     let mut asked = set("unheard of", &[0, 8]);
     asked.members.iter_mut().for_each(|member| "stranger".clone_into(&mut member.model));
@@ -113,7 +113,7 @@ fn where_a_job_is_known_to_be_idle_the_law_is_listened_to() {
 }
 
 #[test]
-fn a_stored_model_says_the_same_and_a_damaged_one_is_refused() {
+fn a_stored_model_predicts_the_same_and_a_damaged_one_is_refused() {
     let folder = std::env::temp_dir().join(format!("cohabit-low-rank-{}", std::process::id()));
     let model = trained(&pairs());
     let asked = [set("v100", &[1, 2]), set("k80", &[3, 4, 5]), set("h200", &[0, 7])];
@@ -123,7 +123,7 @@ fn a_stored_model_says_the_same_and_a_damaged_one_is_refused() {
     let restored = StoredModel::load(&folder).unwrap();
     std::fs::remove_dir_all(&folder).unwrap();
     for (said, restored) in said.iter().flatten().zip(restored.model.predict(&asked).iter().flatten()) {
-        // Weights are kept in single precision.
+        // Weights are stored in single precision.
         assert!((said.slowdown - restored.slowdown).abs() < 1e-5, "{said:?} {restored:?}");
     }
     let mut lacking = restored.model.weights();
@@ -133,7 +133,7 @@ fn a_stored_model_says_the_same_and_a_damaged_one_is_refused() {
 }
 
 #[test]
-fn observed_sets_tell_of_a_newcomer() {
+fn observed_sets_improve_predictions_for_a_newcomer() {
     let (with, without): (Vec<_>, Vec<_>) =
         pairs().into_iter().partition(|it| it.set.members.iter().any(|member| member.model == "model 7"));
     let (observed, asked): (Vec<_>, Vec<_>) =
@@ -146,7 +146,7 @@ fn observed_sets_tell_of_a_newcomer() {
 }
 
 #[test]
-fn the_same_lesson_gives_the_same_answers_and_nothing_can_be_learned_from_no_pair() {
+fn training_is_deterministic_and_needs_a_pair() {
     let asked = [set("v100", &[1, 2]), set("k80", &[8, 4])];
     assert_eq!(trained(&pairs()).predict(&asked), trained(&pairs()).predict(&asked));
     let alone = [MeasuredSet { outcome: SetOutcome::DidNotFit, ..measured("v100", 1, 2) }];

@@ -1,4 +1,4 @@
-//! The co-location table: a row for each member of a set.
+//! Reads the co-location table: a row for each member of a set.
 
 use std::collections::BTreeMap;
 use std::io::Read;
@@ -37,7 +37,7 @@ enum Feasible {
     No,
 }
 
-/// A set while its rows come in.
+/// A set whose rows are being read.
 struct PartialSet {
     set: ColocationSet,
     feasible: Feasible,
@@ -76,7 +76,7 @@ impl PartialSet {
         Ok(PartialSet { set, feasible, observed })
     }
 
-    /// One more row of the set.
+    /// Adds another row of the set.
     fn join(&mut self, more: PartialSet, cells: &CsvRow<'_>) -> Result<(), ReadError> {
         let differs = [
             ("gpu", self.set.gpu != more.set.gpu),
@@ -86,7 +86,7 @@ impl PartialSet {
         if let Some((column, _)) = differs.into_iter().find(|(_, differs)| *differs) {
             let set = cells.text("set");
             let why = format!(
-                "set {set} has another {column} here than in its first row: a set is one measurement"
+                "set {set} has another {column} here than in its first row; all rows of a set describe one measurement"
             );
             return Err(ReadError::Set { line: cells.line(), why });
         }

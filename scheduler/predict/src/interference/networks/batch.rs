@@ -1,4 +1,4 @@
-//! Sets as tensors: padded to the size of the largest, with masks that say who is there.
+//! Sets as tensors, padded to the size of the largest, with masks of the present members.
 
 use candle_core::{DType, Device, Result, Tensor};
 use cohabit_policy::interference::{ColocationEstimate, ColocationSet, MeasuredSet, SetOutcome};
@@ -8,62 +8,62 @@ use super::feature_encoder::{EmbeddingIndices, FeatureEncoder};
 use super::iasp::Metrics;
 use crate::interference::random::RandomExt;
 
-/// Sets of two or more. Rows of members follow each other set by set, `count` for each.
+/// A batch of sets of two or more. Members are rows, set by set, `count` rows for each set.
 #[derive(Debug)]
 pub(super) struct SetBatch {
     pub(super) sets: usize,
-    /// Members of a set, with those that only fill up.
+    /// Members of a set, padding included.
     pub(super) count: usize,
     /// `[sets * count, numbers]`.
     pub(super) numbers: Tensor,
-    /// Of jobs alone.
+    /// The metrics of jobs alone.
     pub(super) metrics: Metrics,
-    /// Of every row; 0 where it only fills up.
+    /// For each row; 0 for padding.
     pub(super) identities: Vec<EmbeddingIndices>,
-    /// 1 where there is a member, `[sets * count, 1]`.
+    /// 1 for a member, 0 for padding, `[sets * count, 1]`.
     pub(super) present: Tensor,
-    /// 1 where both are there and are not the same, `[sets, count, count]`.
+    /// 1 for two different members of a set, `[sets, count, count]`.
     pub(super) beside: Tensor,
-    /// How many times as long the first takes beside the second by the table of pairs; 1 where nothing is
-    /// known.
+    /// The slowdown of the first member beside the second by the pair table; 1 if unknown,
+    /// `[sets, count, count]`.
     pub(super) edges: Tensor,
-    /// Whether the edge was measured.
+    /// 1 if the edge was measured, `[sets, count, count]`.
     pub(super) edges_known: Tensor,
-    /// Steps a second alone, 0 where unknown, `[sets * count, 1]`.
+    /// Steps per second alone, 0 if unknown, `[sets * count, 1]`.
     pub(super) rates: Tensor,
-    /// Logarithm of the slowdown by the process that the networks start from, `[sets * count, 1]`.
+    /// Logarithm of the slowdown predicted by the base model, `[sets * count, 1]`.
     pub(super) base: Tensor,
-    /// How unsure the process is.
+    /// Uncertainty of the base model, `[sets * count, 1]`.
     pub(super) base_uncertainty: Tensor,
 }
 
-/// What is asked about a set.
+/// The input for one set.
 #[derive(Debug, Clone)]
 pub(super) struct NetworkInput<'a> {
     pub(super) set: &'a ColocationSet,
-    /// What the process says of each member.
+    /// The predictions of the base model for the members.
     pub(super) base: Vec<ColocationEstimate>,
 }
 
-/// What was measured of the rows of a batch.
+/// The measured values of the rows of a batch.
 #[derive(Debug)]
 pub(super) struct Targets {
     /// Logarithm of the slowdown, `[sets * count, 1]`.
     pub(super) ln_slowdown: Tensor,
-    /// How much each counts; the sum is 1.
+    /// The weight of each row; the sum is 1, `[sets * count, 1]`.
     pub(super) weights: Tensor,
 }
 
-/// What edges a network is shown.
+/// Which edges a network gets.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Edges {
-    /// As in the published release: the table, or the same models in other batch sizes, for pairs too.
+    /// As in the published release: the pair table, or the same models with other batch sizes, for pairs too.
     AsReleased,
-    /// Of sets of three and more, as far as their pairs were measured: the edge of a pair is its own answer.
+    /// Only in sets of three and more, if the pair was measured: the edge of a pair would be its own answer.
     OfLargerSets,
 }
 
-/// How often the identity of a job is hidden while learning, so that unseen ones are answered as well.
+/// Probabilities of hiding the identity of a job during training, so that the network can handle unseen jobs.
 const HIDDEN_CONFIGURATION: f64 = 0.2;
 const HIDDEN_MODEL: f64 = 0.1;
 
@@ -135,7 +135,7 @@ impl SetBatch {
         })
     }
 
-    /// The identities of all rows, as places in tables; some are hidden as they are drawn.
+    /// The identities of all rows as indices of embeddings; during training, some are hidden at random.
     pub(super) fn shown(&self, random: Option<&mut ChaCha8Rng>) -> Result<[Tensor; 3]> {
         let mut shown = self.identities.clone();
         if let Some(random) = random {
@@ -166,8 +166,8 @@ fn edge(look: &FeatureEncoder, set: &ColocationSet, own: usize, other: usize, sh
 }
 
 impl Targets {
-    /// Of sets that ran. Each member counts by the inverse of its slowdown: relative errors matter, and who
-    /// errs upwards errs by more.
+    /// Targets of sets that ran. Each member is weighted by the inverse of its slowdown, because relative
+    /// errors matter and overestimates have larger ones.
     pub(super) fn of(measured: &[&MeasuredSet], count: usize, precision: DType) -> Result<Targets> {
         let rows = measured.len() * count;
         let (mut ln_slowdown, mut weights) = (vec![0.0; rows], vec![0.0; rows]);

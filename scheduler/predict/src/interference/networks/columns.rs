@@ -1,12 +1,14 @@
-//! What is told of a member as named numbers, each on the scale on which it matters.
+//! The inputs for a member as named numbers, each on a suitable scale.
+//!
+//! The names are stored with the weights of trained models, so they must not change.
 
 use cohabit_policy::interference::{ColocationSet, SetMember};
 use cohabit_types::{ModelFamily, SharingStrategy};
 
-/// A named number; none where nobody says.
+/// A named number; `None` if it is unknown.
 pub(super) type Column = (String, Option<f64>);
 
-/// Numbers of the job, whatever it is beside: sizes by their logarithms, parts as they are.
+/// Numbers of the job itself: sizes as logarithms, fractions as they are.
 pub(super) fn job_columns(set: &ColocationSet, member: &SetMember) -> Vec<Column> {
     let ln = |value: Option<f64>| value.filter(|it| *it > 0.0).map(f64::ln);
     let SetMember { features, solo, .. } = member;
@@ -45,11 +47,11 @@ fn families(family: Option<ModelFamily>) -> impl Iterator<Item = Column> {
     names.into_iter().map(told)
 }
 
-/// What was measured of the job alone: parts of the GPU, and what the performance monitor says.
+/// What was measured of the job alone: fractions of the GPU, and metrics of the performance monitor.
 pub(super) fn measured(set: &ColocationSet, member: &SetMember) -> Vec<Column> {
     let capacity = set.gpu.memory().map(|memory| memory.0 as f64);
     let memory = member.solo.memory.zip(capacity).map(|(memory, capacity)| memory / capacity);
-    // Every profile has these two; their names come before those of the others.
+    // Every profile has these two, so their names have to sort before those of the others.
     let own = [("own_memory_part", memory), ("own_utilisation", member.solo.utilisation)];
     let own = own.into_iter().map(|(name, value)| (name.to_owned(), value));
     let others = member.solo.others.iter().map(|(name, value)| (format!("solo_{name}"), Some(*value)));
@@ -74,7 +76,7 @@ pub(super) fn gpu_columns(set: &ColocationSet) -> Vec<Column> {
     place.into_iter().map(|(name, value)| (name.to_owned(), value)).collect()
 }
 
-/// The company of a member: how many there are, and how much they want together.
+/// The other members of the set: their number, and how much they use together.
 pub(super) fn colocation_columns(set: &ColocationSet, place: usize) -> Vec<Column> {
     let wanted = |members: &mut dyn Iterator<Item = &SetMember>| -> Option<f64> {
         members.map(|member| member.solo.utilisation).sum()

@@ -1,10 +1,11 @@
-//! E-GGAT repaired: each member hears itself, edges speak, and what is learned is the slowdown itself.
+//! E-GGAT with its weaknesses repaired: members attend to themselves, edges matter, and the slowdown itself
+//! is learned.
 //!
-//! What differs from the release: the answer is by how much the logarithm of the slowdown differs from what
-//! the Gaussian process says; a member attends to itself as well; an edge is told besides what a head hears;
-//! beside the attended mean stands the sum, for a crowd weighs more than its mean; known configurations,
-//! models and GPUs have numbers of their own, hidden now and then while learning so that unseen ones are
-//! answered too; an additive part (own sensitivity, the partners' pressure) runs past all attention.
+//! Differences from the release: the output is the error of the Gaussian process in the logarithm of the
+//! slowdown; a member also attends to itself; edges are an input besides being gains of the heads; the sum
+//! over the partners is an input besides the attended mean, because more partners cost more than their mean;
+//! known configurations, models and GPUs have embeddings, which are hidden at random during training so that
+//! unseen ones can be handled; and an additive part (sensitivity and pressure) bypasses the attention.
 
 use candle_core::{Result, Tensor};
 use candle_nn::ops::leaky_relu;
@@ -29,7 +30,7 @@ pub(super) struct EGgatPlus {
     answer: Affine,
 }
 
-/// Numbers of their own of known configurations, models and GPUs.
+/// The embeddings of known configurations, models and GPUs.
 #[derive(Debug)]
 struct EmbeddingTables {
     configurations: Tensor,
@@ -37,27 +38,27 @@ struct EmbeddingTables {
     gpus: Tensor,
 }
 
-/// Heads that hear members with their edges, and what becomes of it.
+/// A block of attention heads.
 #[derive(Debug)]
 struct Block {
     heads: Vec<AttentionHead>,
-    /// What an edge adds to the message.
+    /// The contribution of an edge to the message.
     edge: Affine,
     together: Affine,
 }
 
-/// Numbers that each known configuration, model and GPU has.
+/// Widths of the embeddings of configurations and models, and of GPUs.
 const EMBEDDING_WIDTH: usize = 12;
 const GPU_EMBEDDING_WIDTH: usize = 4;
-/// How far they lie apart at first.
+/// Initial standard deviation of the embeddings.
 const INITIAL_DEVIATION: f64 = 0.3;
 const HEADS: usize = 3;
 const BLOCKS: usize = 2;
-/// What an edge is told by: the logarithm of the slowdown, and whether it is known.
+/// Inputs of an edge: the logarithm of the slowdown, and whether it is known.
 const EDGE: usize = 2;
-/// Numbers of what the process says.
+/// Inputs from the base model.
 const OF_BASE: usize = 2;
-/// How much they are stretched to lie as far apart as others.
+/// Scales the inputs from the base model to the spread of the others.
 const STRETCH: f64 = 4.0;
 
 impl Network for EGgatPlus {
@@ -122,7 +123,7 @@ impl EmbeddingTables {
         })
     }
 
-    /// `[rows, numbers]`.
+    /// The embeddings of all rows, `[rows, numbers]`.
     fn of(&self, batch: &SetBatch, mode: &mut Mode<'_>) -> Result<Tensor> {
         let [configurations, models, gpus] = batch.shown(mode.random())?;
         let configurations = rows(&self.configurations, &configurations)?;
@@ -148,7 +149,7 @@ impl Block {
         let to_self = Tensor::eye(*count, beside.dtype(), beside.device())?;
         let reached = beside.broadcast_add(&to_self)?;
         let edges = Tensor::stack(&[batch.edges.log()?, batch.edges_known.clone()], 3)?;
-        // An edge is told once, with the sum over all partners; a head weighs members.
+        // Edges enter once, summed over all partners; the heads weigh members.
         let told = edges.broadcast_mul(&beside.unsqueeze(3)?)?.sum(2)?.reshape((sets * count, EDGE))?;
         let mut heard = vec![members.clone()];
         for head in &self.heads {

@@ -1,7 +1,7 @@
-//! Networks that answer together, and the Gaussian process that they start from.
+//! An ensemble of networks, and the Gaussian process that is their base model.
 //!
-//! Every network holds back another part of the measurements and stops by it. The process answers for what
-//! networks do not: memory, utilisation, and whether a set fits.
+//! Every network holds back another fold of the measurements for early stopping. The process provides what
+//! the networks do not: memory, utilisation, and whether a set fits.
 
 use std::sync::Arc;
 
@@ -19,41 +19,41 @@ use super::training::{PRECISION, TrainedNetwork};
 use crate::interference::log_slowdown::{others, ran};
 use crate::interference::model::Weights;
 
-/// Trained networks of one kind, and what they start from.
+/// Trained networks of one kind with their base model.
 #[derive(Debug)]
 pub(super) struct Ensemble<N> {
     pub(super) networks: Arc<Vec<TrainedNetwork<N>>>,
     pub(super) look: FeatureEncoder,
-    /// Of the layers.
+    /// Width of the layers.
     pub(super) width: usize,
     pub(super) honesty: HeldOutError,
-    /// Of each metric that its networks complete.
+    /// Importance of each metric that the networks complete.
     pub(super) worth: Vec<f64>,
     pub(super) base: Arc<dyn Interference>,
-    /// Of the base as it was trained.
+    /// The weights of the base model as it was trained.
     pub(super) base_weights: Weights,
 }
 
-/// How wrong the logarithms of slowdowns are of sets that were held back: roots of mean squares.
+/// Root mean square errors of the logarithm of the slowdown on held-back sets.
 #[derive(Debug, Clone, Copy, PartialEq, serde::Serialize, serde::Deserialize)]
 pub(super) struct HeldOutError {
     pub(super) error: f64,
-    /// As a part of the uncertainty of the base.
+    /// The error in multiples of the uncertainty of the base model.
     pub(super) by_base: f64,
 }
 
-/// Sets that are asked about at once.
+/// The largest number of sets in a batch.
 const MAX_BATCH: usize = 512;
 
-/// What the networks say of a member.
+/// The prediction of the ensemble for a member.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct EnsembleOutput {
     pub(super) ln_slowdown: f64,
-    /// How far they lie apart.
+    /// Variance between the networks.
     pub(super) variance: f64,
 }
 
-/// What networks say of each member of each question.
+/// The predictions for each member of each set.
 pub(super) fn answers<N: Network>(
     networks: &[TrainedNetwork<N>],
     look: &FeatureEncoder,
@@ -78,7 +78,7 @@ pub(super) fn answers<N: Network>(
 }
 
 impl<N: Network> Ensemble<N> {
-    /// The answer of the base with the slowdown of the networks.
+    /// The estimate of the base model with the slowdown of the networks.
     fn refined(
         &self,
         set: &ColocationSet,
@@ -103,7 +103,7 @@ impl<N: Network> Interference for Ensemble<N> {
         let together = sets.iter().zip(&base).filter(|(set, _)| set.members.len() > 1);
         let question = |(set, base): (_, &Vec<ColocationEstimate>)| NetworkInput { set, base: base.clone() };
         let questions: Vec<NetworkInput<'_>> = together.map(question).collect();
-        // Layers that fitted together in training do so here; nobody who asks could act on an error.
+        // Layers that fitted together in training do so here, and no caller could act on an error.
         let ask = || answers(&self.networks, &self.look, &questions);
         let Ok(answers) = predict_single_threaded(ask) else { return base };
         let mut answers = answers.into_iter();
@@ -117,7 +117,7 @@ impl<N: Network> Interference for Ensemble<N> {
         sets.iter().zip(base).map(of_set).collect()
     }
 
-    /// The means over the networks, weighted so that the load of two jobs adds up as slowdowns do.
+    /// The means over the networks, weighted so that the load of two jobs adds up as their slowdowns do.
     fn contention(&self, sets: &[ColocationSet]) -> Option<Vec<Vec<ContentionMetrics>>> {
         let mut completed = completed(&self.networks, &self.look, sets)?;
         for ContentionMetrics(metrics) in completed.iter_mut().flatten() {
@@ -127,7 +127,8 @@ impl<N: Network> Interference for Ensemble<N> {
     }
 }
 
-/// The metrics of all members, completed: means over the networks. None of networks that do not look at them.
+/// The completed metrics of all members: means over the networks. `None` for networks that do not use
+/// metrics.
 fn completed<N: Network>(
     networks: &[TrainedNetwork<N>],
     look: &FeatureEncoder,
@@ -151,7 +152,7 @@ fn completed<N: Network>(
     Some(sets.iter().zip(mean.chunks(batch.count)).map(of_set).collect())
 }
 
-/// What contention for each metric was worth in these measurements; none of networks that do not look at it.
+/// The importance of each metric in these measurements; empty for networks that do not use metrics.
 pub(super) fn metric_importance<N: Network>(
     networks: &[TrainedNetwork<N>],
     look: &FeatureEncoder,
@@ -172,7 +173,7 @@ pub(super) fn metric_importance<N: Network>(
     fit_importance(&rows, look.metrics())
 }
 
-/// Networks are shared.
+/// Clones share the networks.
 impl<N> Clone for Ensemble<N> {
     fn clone(&self) -> Ensemble<N> {
         Ensemble {

@@ -1,7 +1,7 @@
-//! How an ensemble is trained: what each of its networks learns from, starts from and is stopped by.
+//! Trains an ensemble: the data, the base model and the early stopping of each network.
 //!
-//! What networks start from must be as good while they learn as it will be later, no better: for every set
-//! they are told what a process says that never saw it.
+//! During training the base model must be as accurate as it will be later, and no better: for every set the
+//! networks get the prediction of a Gaussian process that was not trained on this set.
 
 use std::sync::Arc;
 
@@ -16,10 +16,10 @@ use crate::interference::cross_validation::parts;
 use crate::interference::gaussian::GAUSSIAN_KIND;
 use crate::interference::model::{Epoch, Model, ModelKind, TrainError, TrainingData};
 
-/// Parts of the measurements. A network of an ensemble holds back one of them.
+/// The number of folds. Each network of an ensemble holds back one of them.
 const FOLDS: usize = 5;
 
-/// An example of a part.
+/// An example with its fold.
 struct FoldExample<'a> {
     part: usize,
     example: Example<'a>,
@@ -66,13 +66,13 @@ pub(super) fn train<N: Network>(
     })
 }
 
-/// The process that networks start from.
+/// Trains the Gaussian process that is the base model.
 fn process(measured: &[MeasuredSet], seed: u64) -> Result<Box<dyn Model>, TrainError> {
     let lesson = TrainingData { train: measured, held_back: &[], seed, epochs: None };
     GAUSSIAN_KIND.train(&lesson, &mut |_| ())
 }
 
-/// Every set that ran, with its part and what a process says of it that never saw it.
+/// Every set that ran, with its fold and the prediction of a process that was not trained on this fold.
 fn examples<'a, N: Network>(lesson: &TrainingData<'a>) -> Result<Vec<FoldExample<'a>>, TrainError> {
     let ran = |measured: &'a [MeasuredSet]| {
         let ran = |it: &&MeasuredSet| it.set.members.len() > 1 && matches!(it.outcome, SetOutcome::Ran(_));
@@ -93,7 +93,7 @@ fn examples<'a, N: Network>(lesson: &TrainingData<'a>) -> Result<Vec<FoldExample
     Ok(examples)
 }
 
-/// What a process says of some that learned from others.
+/// The predictions for `asked` by a process trained on `others`.
 fn told<'a, N: Network>(
     asked: &[&'a MeasuredSet],
     others: &[MeasuredSet],
@@ -103,7 +103,7 @@ fn told<'a, N: Network>(
     let sets: Vec<ColocationSet> = asked.iter().map(|it| it.set.clone()).collect();
     let of_process = || match process(others, seed) {
         Ok(process) => Ok(process.predict(&sets)),
-        // There is too little to learn from: the networks start from nothing here.
+        // There is too little data: the networks have no base prediction here.
         Err(TrainError::NoPairs) => Ok(vec![Vec::new(); sets.len()]),
         Err(error @ TrainError::Tensors(_)) => Err(error),
     };
@@ -118,7 +118,7 @@ fn told<'a, N: Network>(
     Ok(asked.iter().zip(said).map(example).collect())
 }
 
-/// Adds up errors of sets that were held back.
+/// Accumulates errors on held-back sets.
 #[derive(Debug, Default)]
 struct HeldOutErrorSum {
     error: f64,
@@ -139,7 +139,7 @@ impl HeldOutErrorSum {
             let base = example.question.base.iter().map(Some).chain(std::iter::repeat(None));
             for ((said, observed), base) in said.iter().zip(observed).zip(base) {
                 let error = said.ln_slowdown - observed.slowdown.max(1.0).ln();
-                // Where there was too little for a base, it counts as honest.
+                // Without a base prediction, the error counts as being as large as stated.
                 let unsure = base.map_or(error.abs(), |base| base.uncertainty).max(f64::MIN_POSITIVE);
                 self.error += error.powi(2);
                 self.by_base += (error / unsure).powi(2);

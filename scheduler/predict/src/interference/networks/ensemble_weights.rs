@@ -1,4 +1,4 @@
-//! Networks as weights that can be stored, and back.
+//! Stores ensembles as weights and restores them.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -16,7 +16,7 @@ use super::training::{PRECISION, TrainedNetwork};
 use crate::interference::gaussian::{CorrectedModel, GAUSSIAN_KIND};
 use crate::interference::model::{Model, ModelKind, RestoreError, Weights};
 
-/// Everything that is no weight.
+/// The part of the weights that is not tensors.
 #[derive(Debug, Serialize, Deserialize)]
 struct ModelMetadata {
     networks: usize,
@@ -27,7 +27,7 @@ struct ModelMetadata {
     base: Value,
 }
 
-/// What the names of the base's tensors begin with.
+/// The prefix of the names of the base model's tensors.
 const BASE: &str = "base.";
 
 impl<N: Network> Model for Ensemble<N> {
@@ -40,7 +40,7 @@ impl<N: Network> Model for Ensemble<N> {
         names.into_iter().chain(self.look.names()).collect()
     }
 
-    /// The networks stay. The base that they start from learns more; networks that start from nothing are
+    /// The networks stay as they are. A base model learns the observations; networks without one are
     /// corrected.
     fn adapted(&self, observed: &[MeasuredSet]) -> Box<dyn Interference> {
         let Ok(base) = base(&self.base_weights) else { return Box::new(self.clone()) };
@@ -95,12 +95,12 @@ pub(super) fn restored<N: Network>(weights: &Weights) -> Result<Ensemble<N>, Res
     })
 }
 
-/// The process that these are the weights of.
+/// Restores the base model from its weights.
 fn base(weights: &Weights) -> Result<Box<dyn Model>, RestoreError> {
     GAUSSIAN_KIND.restore(weights)
 }
 
-/// The tensors whose names begin so, without that beginning.
+/// The tensors whose names have this prefix, without it.
 fn beginning(weights: &Weights, prefix: &str) -> BTreeMap<String, Tensor> {
     let own =
         |(name, tensor): (&String, &Tensor)| Some((name.strip_prefix(prefix)?.to_owned(), tensor.clone()));

@@ -1,6 +1,6 @@
-//! IAPP: dense layers that say how much a job suffers, from its numbers and those of its partners.
+//! IAPP: dense layers that predict the slowdown of a job from its numbers and those of its partners.
 //!
-//! Metrics that were not measured are completed by IASP, which learns beside it.
+//! IASP, which is trained with it, completes metrics that were not measured.
 
 use candle_core::{D, Result, Tensor};
 
@@ -15,17 +15,17 @@ use super::scales::Scaling;
 /// The network.
 #[derive(Debug)]
 pub(super) struct Iapp {
-    /// None where no job was ever measured alone.
+    /// `None` if no job was ever measured alone.
     iasp: Option<Iasp>,
     layers: Vec<Affine>,
     answer: Affine,
 }
 
-/// Widths of the layers as parts of the first.
+/// The layers' widths: the first one divided by these.
 const NARROWING: [usize; 3] = [1, 2, 4];
-/// Part that is left out while learning.
+/// The dropout rate.
 const DROPOUT: f64 = 0.1;
-/// Padding is lower than every number of a member when the largest is sought.
+/// Padding is lower by this than any number of a member when the maximum is computed.
 const LOWEST: f64 = 1e4;
 
 impl Network for Iapp {
@@ -68,12 +68,12 @@ impl Network for Iapp {
         for layer in &self.layers {
             told = mode.dropout(&layer.forward(&told)?.relu()?, DROPOUT)?;
         }
-        // Softplus: no job gets faster beside others.
+        // Softplus: co-location makes no job faster.
         let answer = self.answer.forward(&told)?;
         answer.relu()? + (answer.abs()?.neg()?.exp()? + 1.0)?.log()?
     }
 
-    /// While learning, that of IASP comes with it.
+    /// Adds the loss of IASP during training.
     fn loss(&self, batch: &SetBatch, targets: &Targets, mode: &mut Mode<'_>) -> Result<Tensor> {
         let loss = relative_error(&self.forward(batch, mode)?, targets)?;
         match (&self.iasp, mode.random()) {
@@ -88,12 +88,12 @@ impl Network for Iapp {
     }
 }
 
-/// Sums of the numbers of the others, `[rows, numbers]`.
+/// Sums of the partners' numbers, `[rows, numbers]`.
 fn sum(batch: &SetBatch, by_set: &Tensor) -> Result<Tensor> {
     batch.beside.matmul(by_set)?.flatten(0, 1)
 }
 
-/// The largest of each number among the others.
+/// Maxima of the partners' numbers, `[rows, numbers]`.
 fn largest(batch: &SetBatch, by_set: &Tensor) -> Result<Tensor> {
     let nobody = batch.beside.affine(LOWEST, -LOWEST)?.unsqueeze(D::Minus1)?;
     let masked = by_set.unsqueeze(1)?.broadcast_add(&nobody)?;

@@ -8,7 +8,7 @@ use super::single_thread::run_single_threaded;
 use super::{ensemble_training, ensemble_weights};
 use crate::interference::model::{Epoch, Model, ModelKind, RestoreError, TrainError, TrainingData, Weights};
 
-/// Networks of this kind.
+/// The networks of this kind.
 pub(super) struct NetworkKind<N>(PhantomData<fn() -> N>);
 
 impl<N> NetworkKind<N> {

@@ -1,4 +1,4 @@
-//! Layers against worked examples, and their gradients against central differences.
+//! Layers compared with worked examples, and their gradients with central differences.
 
 use candle_core::{DType, Device, Tensor};
 
@@ -53,7 +53,7 @@ fn same(is: &Tensor, should: &[f64]) {
     assert!(close && is.len() == should.len(), "{is:?} instead of {should:?}");
 }
 
-/// Of the head, with the rectifier that follows it.
+/// The output of the head, after the rectifier that follows it.
 const HEARD: [f64; 6] = [0.381293, 0.217414, 0.69236, 0.757135, 0.521202, 1.525943];
 
 #[test]
@@ -72,14 +72,14 @@ fn the_gate_mixes_as_in_the_worked_example() {
 }
 
 #[test]
-fn who_is_alone_hears_nothing() {
+fn a_member_without_partners_gets_nothing() {
     let (edges, nobody) = (Tensor::ones((1, 2, 2), PRECISION, &Device::Cpu).unwrap(), [0.0; 4]);
     let nobody = Tensor::new(&nobody, &Device::Cpu).unwrap().reshape((1, 2, 2)).unwrap();
     let attended = head().forward(&members().narrow(0, 0, 2).unwrap(), &edges, &nobody).unwrap();
     same(&attended.heard().unwrap(), &[0.0; 4]);
 }
 
-/// Compares the gradient of every parameter with central differences, at a few places of each.
+/// Compares the gradient of every parameter with central differences at a few positions.
 #[track_caller]
 pub(in crate::interference::networks) fn gradients_agree(
     parameters: &Parameters,
@@ -126,7 +126,7 @@ fn the_gradients_of_a_gate_are_those_of_central_differences() {
 }
 
 #[test]
-fn what_is_left_out_while_learning_is_made_up_for() {
+fn dropout_keeps_the_mean() {
     use rand_chacha::rand_core::SeedableRng;
 
     let ones = Tensor::ones((100, 100), PRECISION, &Device::Cpu).unwrap();

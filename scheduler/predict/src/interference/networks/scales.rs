@@ -1,4 +1,4 @@
-//! Named numbers brought onto one scale, in an order that is kept with the weights.
+//! Scales named numbers, in an order that is stored with the weights.
 
 use std::collections::BTreeMap;
 
@@ -15,13 +15,13 @@ pub(super) enum Scaling {
     Range,
 }
 
-/// The numbers that are looked at, with their scales.
+/// The input numbers of a network with their scales.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub(super) struct Scales {
     scales: Vec<Scale>,
 }
 
-/// One of them.
+/// The scale of one number.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 struct Scale {
     name: String,
@@ -30,22 +30,22 @@ struct Scale {
     lacking: Missingness,
 }
 
-/// Whether some members lacked it when it was learned.
+/// Whether some members had no value during training.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 enum Missingness {
     Never,
-    /// Then whether it is there is a number of its own.
+    /// Some had none: a second number then says whether there is a value.
     Sometimes,
 }
 
-/// No number lies further than so many widths from its mean: what is far from all that was learned from is
-/// only known to be far.
+/// Scaled numbers are clipped to this absolute value: a value far from all training data is only known to be
+/// far.
 const MAX_SCALED: f64 = 4.0;
-/// What varies less than this does not vary.
+/// A number with a smaller width counts as constant.
 const LEAST_WIDTH: f64 = 1e-9;
 
 impl Scales {
-    /// Learns which numbers there are and how far they spread.
+    /// Learns the names and the scales of the numbers.
     pub(super) fn learn<'a>(rows: impl IntoIterator<Item = &'a [Column]>, scaling: Scaling) -> Scales {
         let mut told: BTreeMap<&str, Vec<f64>> = BTreeMap::new();
         let mut count = 0;
@@ -66,17 +66,17 @@ impl Scales {
         Scales { scales: told.into_iter().filter_map(scale).collect() }
     }
 
-    /// How many numbers a row has.
+    /// The number of inputs of a member.
     pub(super) fn width(&self) -> usize {
         self.scales.iter().map(|scale| if scale.lacking == Missingness::Sometimes { 2 } else { 1 }).sum()
     }
 
-    /// The names of what is looked at.
+    /// The names of the numbers.
     pub(super) fn names(&self) -> impl Iterator<Item = &str> {
         self.scales.iter().map(|scale| scale.name.as_str())
     }
 
-    /// Each number on its scale, where it is told.
+    /// Each scaled number, if it has a value.
     pub(super) fn told(&self, columns: &[Column]) -> Vec<Option<f64>> {
         let scaled = |scale: &Scale| {
             let (_, value) = columns.iter().find(|(name, _)| *name == scale.name)?;
@@ -86,7 +86,7 @@ impl Scales {
         self.scales.iter().map(scaled).collect()
     }
 
-    /// A row on these scales; what is lacking lies in the middle.
+    /// The inputs of a member; a missing value becomes 0, the middle of the scale.
     pub(super) fn row(&self, columns: &[Column]) -> Vec<f64> {
         let mut row = Vec::with_capacity(self.width());
         for (scale, told) in self.scales.iter().zip(self.told(columns)) {
@@ -126,7 +126,7 @@ mod tests {
     }
 
     #[test]
-    fn numbers_are_scaled_and_what_does_not_vary_or_is_lacking_is_told_apart() {
+    fn numbers_are_scaled_and_constant_or_missing_ones_handled() {
         let rows = [
             told(&[("batch", Some(1.0)), ("same", Some(7.0)), ("memory", Some(2.0))]),
             told(&[("batch", Some(3.0)), ("same", Some(7.0)), ("memory", None)]),
@@ -143,7 +143,7 @@ mod tests {
     }
 
     #[test]
-    fn a_number_far_from_all_that_was_seen_is_only_known_to_be_far() {
+    fn values_far_from_the_training_data_are_clipped() {
         let rows = [told(&[("batch", Some(0.0))]), told(&[("batch", Some(2.0))])];
         let scales = Scales::learn(rows.iter().map(Vec::as_slice), Scaling::Standard);
         assert_eq!(scales.row(&told(&[("batch", Some(1e9))])), [MAX_SCALED]);

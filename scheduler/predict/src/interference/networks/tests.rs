@@ -1,4 +1,4 @@
-//! What networks keep: gradients, seeds, order, newcomers, weights that are stored.
+//! Properties of all networks: gradients, seeds, order of members, newcomers, stored weights.
 
 use candle_core::{DType, Device, Tensor};
 use cohabit_policy::interference::{
@@ -31,7 +31,7 @@ fn train(kind: &dyn ModelKind, measured: &[MeasuredSet], epochs: usize) -> Box<d
     kind.train(&lesson, &mut |_| ()).unwrap()
 }
 
-/// Sets of two to four, some of them with jobs and on GPUs that nobody ever saw.
+/// Sets of two to four, some with jobs and GPUs that are in no measurement.
 fn questions() -> Vec<ColocationSet> {
     let stranger = SetMember { model: "stranger".to_owned(), ..SetMember::default() };
     let mut with_stranger = set(&[46, 24]);
@@ -44,7 +44,7 @@ fn slowdowns(said: &[Vec<ColocationEstimate>]) -> Vec<f64> {
     said.iter().flatten().map(|said| said.slowdown).collect()
 }
 
-/// The gradient of the loss of a whole network whose numbers were drawn.
+/// Checks the gradient of the loss of a whole network with random parameters.
 fn check_gradients<N: Network>() {
     let measured = [drawn(&JOBS[..4], 2, 2, 1), drawn(&JOBS[..4], 3, 2, 2)].concat();
     let look = FeatureEncoder::learn(&measured, N::SCALING);
@@ -81,7 +81,7 @@ fn the_gradients_of_iapp_and_iasp_are_those_of_central_differences() {
 }
 
 #[test]
-fn the_same_lesson_gives_the_same_weights_to_the_last_bit() {
+fn the_same_data_gives_the_same_weights_to_the_last_bit() {
     let bits = |model: &dyn Model| -> Vec<(String, Vec<u64>)> {
         let values = |tensor: Tensor| tensor.to_dtype(DType::F64).unwrap().flatten_all().unwrap();
         let weights = model.weights().tensors.into_iter();
@@ -99,7 +99,7 @@ fn the_same_lesson_gives_the_same_weights_to_the_last_bit() {
 }
 
 #[test]
-fn the_order_of_members_means_nothing() {
+fn the_order_of_members_is_irrelevant() {
     for kind in KINDS {
         let model = train(kind, &pairs_and_triples(), 2);
         for question in questions() {
@@ -116,7 +116,7 @@ fn the_order_of_members_means_nothing() {
 }
 
 #[test]
-fn answers_are_sound_and_the_unknown_is_unsure() {
+fn predictions_are_finite_and_bounded() {
     for kind in KINDS {
         let model = train(kind, &pairs_and_triples(), 2);
         assert_eq!(model.predict(&[]), Vec::<Vec<ColocationEstimate>>::new());
@@ -134,7 +134,7 @@ fn answers_are_sound_and_the_unknown_is_unsure() {
 }
 
 #[test]
-fn stored_weights_say_the_same() {
+fn stored_weights_predict_the_same() {
     for kind in KINDS {
         let model = train(kind, &pairs_and_triples(), 2);
         let restored = kind.restore(&model.weights()).unwrap();
@@ -158,8 +158,8 @@ fn e_ggat_plus_learns_the_law_of_triples_and_quadruples() {
 }
 
 #[test]
-fn after_a_few_observed_sets_a_newcomer_is_known_better() {
-    // It behaves like a busy job, and nothing that is told of it says so.
+fn a_few_observed_sets_improve_predictions_for_a_newcomer() {
+    // The newcomer behaves like a job with high utilisation, and nothing in its description says so.
     let newcomer = |beside: u32| {
         let mut measured = measured(set(&[90, beside]));
         let member = &mut measured.set.members[0];
@@ -178,7 +178,7 @@ fn after_a_few_observed_sets_a_newcomer_is_known_better() {
 }
 
 #[test]
-fn a_training_tells_of_every_epoch() {
+fn a_training_reports_every_epoch() {
     let lesson = TrainingData { train: &pairs_and_triples(), held_back: &[], seed: 1, epochs: Some(3) };
     let mut told: Vec<Epoch> = Vec::new();
     E_GGAT_PLUS_KIND.train(&lesson, &mut |epoch| told.push(*epoch)).unwrap();
@@ -189,7 +189,7 @@ fn a_training_tells_of_every_epoch() {
 }
 
 #[test]
-fn a_training_ends_when_nothing_is_gained() {
+fn a_training_stops_without_improvement() {
     let lesson = TrainingData { train: &pairs_and_triples(), held_back: &[], seed: 1, epochs: None };
     let training_options = TrainingOptions {
         learning_rate: 0.0,
@@ -204,7 +204,7 @@ fn a_training_ends_when_nothing_is_gained() {
 }
 
 #[test]
-fn metrics_that_were_not_measured_are_completed_from_those_that_were() {
+fn missing_metrics_are_completed_from_measured_ones() {
     let model = train(IAPP_KIND, &drawn(&JOBS, 2, 60, 1), 50);
     let full = ColocationSet { members: vec![job(24), job(79)], ..set(&[]) };
     let mut partial = full.clone();
@@ -222,7 +222,7 @@ fn metrics_that_were_not_measured_are_completed_from_those_that_were() {
 }
 
 #[test]
-fn one_pair_is_enough_to_begin_with_and_none_is_an_error() {
+fn one_pair_is_enough_and_none_is_an_error() {
     for kind in KINDS {
         let model = train(kind, &drawn(&JOBS, 2, 1, 1), 2);
         assert_eq!(model.predict(&questions()).len(), questions().len(), "{kind:?}");
@@ -233,7 +233,7 @@ fn one_pair_is_enough_to_begin_with_and_none_is_an_error() {
 }
 
 #[test]
-fn seeds_tell_networks_apart() {
+fn another_seed_gives_another_network() {
     let told = |seed| {
         let measured = pairs_and_triples();
         let lesson = TrainingData { train: &measured, held_back: &[], seed, epochs: Some(2) };

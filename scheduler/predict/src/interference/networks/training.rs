@@ -1,5 +1,4 @@
-//! The training of one network: steps of AdamW along clipped gradients, until what is held back gains no
-//! more.
+//! Trains one network: AdamW with clipped gradients, until the loss on held-back data no longer improves.
 
 use candle_core::backprop::GradStore;
 use candle_core::{DType, Result, Tensor, bail};
@@ -16,34 +15,34 @@ use super::parameters::Parameters;
 use crate::interference::model::Epoch;
 use crate::interference::random::RandomExt;
 
-/// A network with its numbers.
+/// A network with its parameters.
 #[derive(Debug)]
 pub(super) struct TrainedNetwork<N> {
     pub(super) network: N,
     pub(super) parameters: Parameters,
 }
 
-/// A question with what was measured.
+/// An input with its measurement.
 #[derive(Debug, Clone)]
 pub(super) struct Example<'a> {
     pub(super) question: NetworkInput<'a>,
     pub(super) measured: &'a MeasuredSet,
 }
 
-/// What one network learns from.
+/// The data and the settings for one network.
 #[derive(Debug)]
 pub(super) struct NetworkTrainer<'a> {
     pub(super) train: Vec<&'a Example<'a>>,
-    /// Tells when to stop, and which epoch was the best; may be empty.
+    /// Decides when to stop and which epoch was the best; may be empty.
     pub(super) held_back: Vec<&'a Example<'a>>,
     pub(super) seed: u64,
     pub(super) training_options: TrainingOptions,
 }
 
-/// Networks are small; single precision is enough.
+/// The networks are small; single precision is enough.
 pub(super) const PRECISION: DType = DType::F32;
 
-/// Sets with what was measured of them, as tensors.
+/// Sets with their measurements as tensors.
 struct EncodedExamples {
     batch: SetBatch,
     targets: Targets,
@@ -60,7 +59,7 @@ impl EncodedExamples {
 }
 
 impl NetworkTrainer<'_> {
-    /// Trains. The numbers are those of the best epoch.
+    /// Trains a network. Its parameters are those of the best epoch.
     pub(super) fn train<N: Network>(
         &self,
         look: &FeatureEncoder,
@@ -101,7 +100,7 @@ impl NetworkTrainer<'_> {
         AdamW::new(variables, ParamsAdamW { lr, weight_decay, ..ParamsAdamW::default() })
     }
 
-    /// Falls along half a cosine.
+    /// The learning rate, which falls along half a cosine.
     fn rate(&self, epoch: usize) -> f64 {
         let TrainingOptions { learning_rate, final_rate_part, epochs, .. } = self.training_options;
         let passed = (epoch - 1) as f64 / epochs.saturating_sub(1).max(1) as f64;
@@ -109,7 +108,7 @@ impl NetworkTrainer<'_> {
         learning_rate * (final_rate_part + (1.0 - final_rate_part) * part)
     }
 
-    /// All sets once, in an order that is drawn. Gives the mean loss.
+    /// Trains on all sets once in random order, and returns the mean loss.
     fn epoch<N: Network>(
         &self,
         network: &N,
@@ -134,8 +133,8 @@ impl NetworkTrainer<'_> {
     }
 }
 
-/// Shortens the gradient to this norm where it is longer. A parameter without a gradient is an error: some of
-/// the library's operations give none and stay silent.
+/// Clips the gradient to this norm. A parameter without a gradient is an error: some operations of the
+/// library silently give none.
 fn clip(gradients: &mut GradStore, parameters: &Parameters, max_gradient_norm: f64) -> Result<()> {
     let mut square = 0.0;
     for (name, variable) in parameters.iter() {

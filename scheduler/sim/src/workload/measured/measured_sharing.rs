@@ -1,7 +1,6 @@
-//! A predictor that is asked about GPUs which share as those did that were measured.
+//! A predictor that is asked as if GPUs were shared in the way of the measurements.
 //!
-//! Made-up GPUs share in no particular way, and a model that learned of one way would have to guess about
-//! another.
+//! Simulated GPUs are shared in no particular way, and a model trained on one way would have to extrapolate.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -11,10 +10,10 @@ use cohabit_policy::interference::{
 };
 use cohabit_types::SharingStrategy;
 
-/// What a predictor says of them.
+/// Wraps a predictor.
 #[derive(Debug)]
 pub(super) struct MeasuredSharing {
-    /// How each kind of GPU was shared, where the table tells.
+    /// How the devices of each kind of GPU were shared, if the table tells.
     pub(super) sharing: BTreeMap<GpuKind, Option<SharingStrategy>>,
     pub(super) predictor: Arc<dyn Interference>,
 }
