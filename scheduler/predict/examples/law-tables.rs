@@ -94,9 +94,10 @@ fn member(number: u64) -> SetMember {
 
 /// The set with the slowdowns of the law times a factor.
 fn measured(set: ColocationSet, factor: f64) -> MeasuredSet {
-    let said = AnalyticInterference::<MaxMinSharing>::default().predict(std::slice::from_ref(&set)).remove(0);
-    let observed = said.iter().map(|said| MeasuredMember {
-        slowdown: (said.slowdown * factor).max(1.0),
+    let predicted =
+        AnalyticInterference::<MaxMinSharing>::default().predict(std::slice::from_ref(&set)).remove(0);
+    let observed = predicted.iter().map(|predicted| MeasuredMember {
+        slowdown: (predicted.slowdown * factor).max(1.0),
         ..MeasuredMember::default()
     });
     MeasuredSet { outcome: SetOutcome::Ran(observed.collect()), set }

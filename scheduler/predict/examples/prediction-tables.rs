@@ -49,14 +49,14 @@ fn rows(
     (hold_out, observed, seeds): (HoldOut, usize, &[u64]),
     measured: &[MeasuredSet],
 ) -> Result<(), Box<dyn Error>> {
-    let mut tally = EvaluationAccumulator::default();
+    let mut accumulator = EvaluationAccumulator::default();
     for seed in seeds {
         let training = ModelTrainer { kind, seed: *seed, epochs: None };
-        training.cross_validate(measured, hold_out, observed, &mut tally, &mut |_, _| {})?;
+        training.cross_validate(measured, hold_out, observed, &mut accumulator, &mut |_, _| {})?;
     }
     let begin = format!("| {} | {hold_out} | {observed} |", kind.name());
-    println!("{begin} all | {} |", cells(&tally.figures()));
-    for (gpu, figures) in tally.by_gpu() {
+    println!("{begin} all | {} |", cells(&accumulator.figures()));
+    for (gpu, figures) in accumulator.by_gpu() {
         println!("{begin} {} | {} |", gpu.name(), cells(&figures));
     }
     Ok(())

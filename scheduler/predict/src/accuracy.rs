@@ -107,8 +107,8 @@ impl EstimatePairs {
 
     fn errors(&self) -> EstimateErrors {
         let count = self.pairs.len() as f64;
-        let relative = sorted(self.pairs.iter().map(|(said, truth)| (said - truth).abs() / truth));
-        let ratios = sorted(self.pairs.iter().map(|(said, truth)| (said / truth).ln()));
+        let relative = sorted(self.pairs.iter().map(|(predicted, truth)| (predicted - truth).abs() / truth));
+        let ratios = sorted(self.pairs.iter().map(|(predicted, truth)| (predicted / truth).ln()));
         let close = ratios.iter().filter(|ratio| ratio.abs() <= std::f64::consts::LN_2 + 1e-12).count();
         EstimateErrors {
             mape: relative.iter().sum::<f64>() / count,
@@ -140,11 +140,11 @@ mod tests {
 
     #[test]
     fn errors_are_relative_to_the_true_value() {
-        let mut tally = AccuracyAccumulator::default();
+        let mut accumulator = AccuracyAccumulator::default();
         for estimated in [50.0, 100.0, 201.0] {
-            tally.note(Recurrence::Recurring, Some(estimated), 100.0);
+            accumulator.note(Recurrence::Recurring, Some(estimated), 100.0);
         }
-        let AccuracyStats { jobs, estimated, errors: Some(errors) } = tally.accuracy().recurring else {
+        let AccuracyStats { jobs, estimated, errors: Some(errors) } = accumulator.accuracy().recurring else {
             panic!("three estimates were noted")
         };
         assert_eq!((jobs, estimated), (3, 3));
@@ -157,10 +157,10 @@ mod tests {
 
     #[test]
     fn a_job_without_an_estimate_counts_as_a_job_only() {
-        let mut tally = AccuracyAccumulator::default();
-        tally.note(Recurrence::FirstSeen, None, 10.0);
-        tally.note(Recurrence::Recurring, Some(10.0), 10.0);
-        let accuracy = tally.accuracy();
+        let mut accumulator = AccuracyAccumulator::default();
+        accumulator.note(Recurrence::FirstSeen, None, 10.0);
+        accumulator.note(Recurrence::Recurring, Some(10.0), 10.0);
+        let accuracy = accumulator.accuracy();
         assert_eq!(accuracy.first_seen, AccuracyStats { jobs: 1, estimated: 0, errors: None });
         assert_eq!((accuracy.all.jobs, accuracy.all.estimated), (2, 1));
     }

@@ -20,7 +20,7 @@ pub fn backtest(estimator: &mut dyn Estimator, jobs: &[CompletedRun], quantity: 
     submissions.sort_by_key(|job| job.features.submitted_at);
     let mut ends: Vec<&CompletedRun> = jobs.iter().collect();
     ends.sort_by_key(|job| job.ended_at);
-    let (mut ends, mut groups, mut tally) =
+    let (mut ends, mut groups, mut accumulator) =
         (ends.into_iter().peekable(), Groups::default(), AccuracyAccumulator::default());
     for job in submissions {
         let ended = ended_by(&mut ends, job.features.submitted_at);
@@ -29,10 +29,10 @@ pub fn backtest(estimator: &mut dyn Estimator, jobs: &[CompletedRun], quantity: 
         if let Some(truth) = quantity.observed_value(job) {
             let estimate = estimator.estimate(&without_answer(&job.features, quantity));
             let estimated = estimate.and_then(|it| quantity.estimated_value(&it));
-            tally.note(groups.recurrence(&job.features), estimated, truth);
+            accumulator.note(groups.recurrence(&job.features), estimated, truth);
         }
     }
-    tally.accuracy()
+    accumulator.accuracy()
 }
 
 fn ended_by<'a>(

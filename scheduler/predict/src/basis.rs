@@ -15,13 +15,13 @@ pub(crate) fn forest(jobs: usize, of_group: u64) -> String {
 }
 
 /// The basis of the median of the last `jobs` jobs that match this one.
-pub(crate) fn median(likeness: MatchLevel, jobs: usize, job: &JobFeatures) -> String {
+pub(crate) fn median(match_level: MatchLevel, jobs: usize, job: &JobFeatures) -> String {
     let last = match jobs {
         1 => "the last job".to_owned(),
         _ => format!("the median of the last {jobs} jobs"),
     };
     let (user, group) = (&job.user, &job.group);
-    match likeness {
+    match match_level {
         MatchLevel::Kind => format!("{last} of '{group}' by {user}"),
         MatchLevel::Group => format!("{last} of '{group}' by {user}, of other sizes"),
         MatchLevel::User => format!("{last} by {user}"),

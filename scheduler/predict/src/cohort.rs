@@ -97,7 +97,7 @@ impl Cohort {
     }
 
     /// The statistics of the remembered jobs at this time; `None` before the first of them ended.
-    pub(crate) fn known_at(&self, moment: Time) -> Option<Statistics> {
+    pub(crate) fn statistics_at(&self, moment: Time) -> Option<Statistics> {
         let known = self.entries.partition_point(|entry| entry.known_at <= moment);
         let newest = self.entries.get(known.checked_sub(1)?)?;
         let recent = self.newest(known, MEDIAN_WINDOW);
@@ -167,28 +167,28 @@ mod tests {
     }
 
     /// A job every ten seconds, submitted five seconds before its end.
-    fn ledger(values: impl IntoIterator<Item = f64>) -> Cohort {
-        let mut ledger = Cohort::new(1);
+    fn cohort(values: impl IntoIterator<Item = f64>) -> Cohort {
+        let mut cohort = Cohort::new(1);
         for (index, value) in values.into_iter().enumerate() {
             let ended = 10 * (index as u64 + 1);
-            ledger.add(at(ended - 5), at(ended), value);
+            cohort.add(at(ended - 5), at(ended), value);
         }
-        ledger
+        cohort
     }
 
     #[test]
     fn statistics_contain_only_jobs_that_had_ended() {
-        let ledger = ledger([1.0, 2.0, 6.0]);
-        assert_eq!(ledger.known_at(at(9)), None);
-        let seen = ledger.known_at(at(29)).unwrap();
+        let cohort = cohort([1.0, 2.0, 6.0]);
+        assert_eq!(cohort.statistics_at(at(9)), None);
+        let seen = cohort.statistics_at(at(29)).unwrap();
         assert_eq!((seen.count, seen.last, seen.mean, seen.deviation), (2, 2.0, 1.5, 0.5));
         assert_eq!((seen.since_last, seen.since_last_submitted), (Span::from_secs(9), Span::from_secs(14)));
-        assert_eq!(ledger.known_at(at(30)).unwrap().mean, 3.0);
+        assert_eq!(cohort.statistics_at(at(30)).unwrap().mean, 3.0);
     }
 
     #[test]
     fn medians_are_of_the_newest_values() {
-        let seen = ledger((0..40).map(f64::from)).known_at(Time::NEVER).unwrap();
+        let seen = cohort((0..40).map(f64::from)).statistics_at(Time::NEVER).unwrap();
         assert_eq!((seen.count, seen.recent, seen.range), (40, 20, 19.0));
         assert_eq!((seen.median, seen.short_median), (29.0, 37.0));
         assert!((seen.exponential_mean - 39.0).abs() < 2.5);
@@ -196,10 +196,10 @@ mod tests {
 
     #[test]
     fn the_last_submitted_job_is_found() {
-        let mut ledger = ledger([1.0]);
-        ledger.add(at(20), at(30), 2.0);
-        ledger.add(at(6), at(40), 3.0);
-        let seen = ledger.known_at(at(50)).unwrap();
+        let mut cohort = cohort([1.0]);
+        cohort.add(at(20), at(30), 2.0);
+        cohort.add(at(6), at(40), 3.0);
+        let seen = cohort.statistics_at(at(50)).unwrap();
         assert_eq!(
             (seen.last, seen.last_submitted, seen.since_last_submitted),
             (3.0, 2.0, Span::from_secs(30))
@@ -208,20 +208,20 @@ mod tests {
 
     #[test]
     fn forgotten_values_are_in_no_count_mean_or_range() {
-        let mut forgetting = ledger([100.0, 1.0, 2.0]);
+        let mut forgetting = cohort([100.0, 1.0, 2.0]);
         forgetting.forget_oldest();
-        let seen = forgetting.known_at(at(30)).unwrap();
+        let seen = forgetting.statistics_at(at(30)).unwrap();
         assert_eq!((seen.count, seen.mean, seen.range), (2, 1.5, 1.0));
         assert!((seen.deviation - 0.5).abs() < 1e-9);
     }
 
     #[test]
     fn an_end_out_of_order_counts_no_earlier_than_the_one_before() {
-        let mut ledger = ledger([1.0, 2.0]);
-        ledger.add(at(1), at(3), 9.0);
-        ledger.add(at(35), at(40), 4.0);
-        assert_eq!(ledger.known_at(at(15)).unwrap().last, 1.0);
-        assert_eq!(ledger.known_at(at(20)).unwrap().last, 9.0);
+        let mut cohort = cohort([1.0, 2.0]);
+        cohort.add(at(1), at(3), 9.0);
+        cohort.add(at(35), at(40), 4.0);
+        assert_eq!(cohort.statistics_at(at(15)).unwrap().last, 1.0);
+        assert_eq!(cohort.statistics_at(at(20)).unwrap().last, 9.0);
     }
 
     /// Mean and standard deviation from the values themselves.
@@ -241,9 +241,9 @@ mod tests {
         ) {
             let known = known.min(values.len());
             let forgotten = forgotten.min(known - 1);
-            let mut ledger = ledger(values.clone());
-            (0..forgotten).for_each(|_| ledger.forget_oldest());
-            let seen = ledger.known_at(at(10 * known as u64)).unwrap();
+            let mut cohort = cohort(values.clone());
+            (0..forgotten).for_each(|_| cohort.forget_oldest());
+            let seen = cohort.statistics_at(at(10 * known as u64)).unwrap();
             let (mean, deviation) = moments(&values[forgotten..known]);
             proptest::prop_assert!((seen.mean - mean).abs() < 1e-9);
             proptest::prop_assert!((seen.deviation - deviation).abs() < 1e-5);

@@ -44,7 +44,7 @@ impl CohortStatistics {
             (MatchLevel::Shape, self.shape),
             (MatchLevel::All, self.all),
         ];
-        from_close_to_far.into_iter().find_map(|(likeness, seen)| Some((likeness, seen?)))
+        from_close_to_far.into_iter().find_map(|(match_level, seen)| Some((match_level, seen?)))
     }
 
     /// The anchor, the estimate without a forest: the recent median of the closest cohort; 0 without one.

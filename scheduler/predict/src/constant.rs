@@ -32,11 +32,11 @@ mod tests {
     #[test]
     fn only_iterations_stated_by_the_user_differ() {
         let constant = Constant { runtime: Some(Span::from_secs(60)), iterations: Some(1) };
-        let said = |iterations| {
+        let predicted = |iterations| {
             let estimate = constant.estimate(&JobFeatures { iterations, ..JobFeatures::default() }).unwrap();
             (estimate.runtime, estimate.iterations)
         };
-        assert_eq!(said(None), (Some(Span::from_secs(60)), Some(1)));
-        assert_eq!(said(Some(7)), (Some(Span::from_secs(60)), Some(7)));
+        assert_eq!(predicted(None), (Some(Span::from_secs(60)), Some(1)));
+        assert_eq!(predicted(Some(7)), (Some(Span::from_secs(60)), Some(7)));
     }
 }

@@ -86,8 +86,8 @@ impl ForestFit {
 
 impl Estimator for Forest {
     fn estimate(&self, job: &JobFeatures) -> Option<Estimate> {
-        let Some(runtime) = self.runtime.expected(job) else { return job.told() };
-        let learned = || self.iterations.expected(job).map(|it| it.value.round().max(1.0) as u64);
+        let Some(runtime) = self.runtime.estimate(job) else { return job.told() };
+        let learned = || self.iterations.estimate(job).map(|it| it.value.round().max(1.0) as u64);
         Some(Estimate {
             iterations: job.iterations.or_else(learned),
             runtime: Some(Span::from_secs_f64(runtime.value).max(SHORTEST)),

@@ -82,8 +82,8 @@ impl ForestModel {
     /// The predicted difference between the logarithm of the quantity and the anchor.
     pub(crate) fn correction(&self, row: &FeatureRow) -> f64 {
         let one = matrix(std::slice::from_ref(row), &self.columns);
-        let said = one.and_then(|one| self.trees.predict(&one).ok());
-        said.and_then(|said| said.first().copied()).map_or(0.0, f64::from)
+        let predicted = one.and_then(|one| self.trees.predict(&one).ok());
+        predicted.and_then(|predicted| predicted.first().copied()).map_or(0.0, f64::from)
     }
 }
 
@@ -132,18 +132,18 @@ mod tests {
             let (history, job) = (history(jobs), hourly(jobs));
             let model = TrainingSample::draw(&history, 1).fit().unwrap();
             let past = history.past(&job);
-            let said = past.anchor() + model.correction(&history.row(&job, &past));
+            let predicted = past.anchor() + model.correction(&history.row(&job, &past));
             let expected = if job.hour() < 12 { 4.8 } else { 5.2 };
-            assert!((said - expected).abs() < 0.1, "{said} at hour {}", job.hour());
+            assert!((predicted - expected).abs() < 0.1, "{predicted} at hour {}", job.hour());
         }
     }
 
     #[test]
     fn the_same_seed_draws_and_fits_the_same() {
         let history = history(3_000);
-        let (job, said) = (hourly(3_001), |seed| TrainingSample::draw(&history, seed).fit().unwrap());
+        let (job, predicted) = (hourly(3_001), |seed| TrainingSample::draw(&history, seed).fit().unwrap());
         let row = history.row(&job, &history.past(&job));
-        assert_eq!(said(1).correction(&row).to_bits(), said(1).correction(&row).to_bits());
+        assert_eq!(predicted(1).correction(&row).to_bits(), predicted(1).correction(&row).to_bits());
         let anchors = |seed| TrainingSample::draw(&history, seed).rows;
         assert_ne!(anchors(1), anchors(2));
     }

@@ -90,11 +90,11 @@ mod tests {
         let mut estimator = GroupMean::default();
         assert_eq!(estimator.estimate(&job("a")), None);
         estimator.learn(&[ran("a", 10, Some(4)), ran("a", 20, None), ran("b", 60, Some(8))]);
-        let said = |group| {
+        let predicted = |group| {
             let estimate = estimator.estimate(&job(group)).unwrap();
             (estimate.runtime.unwrap().as_secs_f64(), estimate.iterations, estimate.basis)
         };
-        assert_eq!(said("a"), (15.0, Some(4), "the mean of all jobs of 'a' by ada".to_owned()));
-        assert_eq!(said("c"), (30.0, Some(6), "the mean of all jobs".to_owned()));
+        assert_eq!(predicted("a"), (15.0, Some(4), "the mean of all jobs of 'a' by ada".to_owned()));
+        assert_eq!(predicted("c"), (30.0, Some(6), "the mean of all jobs".to_owned()));
     }
 }

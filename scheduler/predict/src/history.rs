@@ -36,45 +36,45 @@ enum CohortKey {
 #[derive(Debug, Clone)]
 pub(crate) struct History {
     quantity: Quantity,
-    ledgers: BTreeMap<CohortKey, Cohort>,
+    cohorts: BTreeMap<CohortKey, Cohort>,
     /// The oldest first.
     window: VecDeque<Example>,
     /// The number of jobs ever added.
     added: u64,
     /// The code of the newest cohort.
-    last_code: u32,
+    last_cohort_code: u32,
 }
 
 /// An ended job: its cohorts, its features at submission, and its value.
 #[derive(Debug, Clone)]
 struct Example {
-    scopes: Vec<CohortKey>,
+    cohort_keys: Vec<CohortKey>,
     row: FeatureRow,
     value: f64,
 }
 
 impl History {
     pub(crate) fn of(quantity: Quantity) -> History {
-        History { quantity, ledgers: BTreeMap::new(), window: VecDeque::new(), added: 0, last_code: 0 }
+        History { quantity, cohorts: BTreeMap::new(), window: VecDeque::new(), added: 0, last_cohort_code: 0 }
     }
 
     /// Adds a job with this value, a logarithm.
     pub(crate) fn add(&mut self, job: &JobFeatures, ended_at: Time, value: f64) {
         let row = self.row(job, &self.past(job));
-        let scopes = scopes(job);
-        for scope in &scopes {
-            self.ledger(scope).add(job.submitted_at, ended_at, value);
+        let cohort_keys = cohort_keys(job);
+        for key in &cohort_keys {
+            self.cohort(key).add(job.submitted_at, ended_at, value);
         }
-        self.window.push_back(Example { scopes, row, value });
+        self.window.push_back(Example { cohort_keys, row, value });
         self.added += 1;
         if self.window.len() > WINDOW {
             self.forget_oldest();
         }
     }
 
-    fn ledger(&mut self, scope: &CohortKey) -> &mut Cohort {
-        let code = &mut self.last_code;
-        self.ledgers.entry(scope.clone()).or_insert_with(|| {
+    fn cohort(&mut self, key: &CohortKey) -> &mut Cohort {
+        let code = &mut self.last_cohort_code;
+        self.cohorts.entry(key.clone()).or_insert_with(|| {
             *code += 1;
             Cohort::new(*code)
         })
@@ -82,11 +82,11 @@ impl History {
 
     fn forget_oldest(&mut self) {
         let Some(oldest) = self.window.pop_front() else { return };
-        for scope in oldest.scopes {
-            if let Some(ledger) = self.ledgers.get_mut(&scope) {
-                ledger.forget_oldest();
-                if ledger.is_empty() {
-                    self.ledgers.remove(&scope);
+        for key in oldest.cohort_keys {
+            if let Some(cohort) = self.cohorts.get_mut(&key) {
+                cohort.forget_oldest();
+                if cohort.is_empty() {
+                    self.cohorts.remove(&key);
                 }
             }
         }
@@ -95,9 +95,9 @@ impl History {
     /// What was known when this job was submitted.
     pub(crate) fn past(&self, job: &JobFeatures) -> CohortStatistics {
         let mut past = CohortStatistics::default();
-        for scope in scopes(job) {
-            let seen = self.ledgers.get(&scope).and_then(|ledger| ledger.known_at(job.submitted_at));
-            match scope {
+        for key in cohort_keys(job) {
+            let seen = self.cohorts.get(&key).and_then(|cohort| cohort.statistics_at(job.submitted_at));
+            match key {
                 CohortKey::Kind(..) => past.kind = seen,
                 CohortKey::Group(..) => past.group = seen,
                 CohortKey::User(_) => past.user = seen,
@@ -130,7 +130,7 @@ impl History {
     }
 }
 
-fn scopes(job: &JobFeatures) -> Vec<CohortKey> {
+fn cohort_keys(job: &JobFeatures) -> Vec<CohortKey> {
     let (user, group, devices) = (&job.user, &job.group, job.devices_milli);
     let always = [
         CohortKey::Kind(user.clone(), group.clone(), devices),

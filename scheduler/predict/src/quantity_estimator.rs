@@ -68,16 +68,16 @@ impl QuantityEstimator {
         }
     }
 
-    pub(crate) fn expected(&self, job: &JobFeatures) -> Option<QuantityEstimate> {
+    pub(crate) fn estimate(&self, job: &JobFeatures) -> Option<QuantityEstimate> {
         let past = self.history.past(job);
-        let (likeness, seen) = past.nearest()?;
+        let (match_level, seen) = past.nearest()?;
         let model = self.model.as_ref().filter(|_| has_enough_similar_jobs(&past));
         let correction = model.map(|model| model.correction(&self.history.row(job, &past)));
         Some(QuantityEstimate {
             value: (seen.median + correction.unwrap_or(0.0)).exp_m1(),
             basis: match correction {
                 Some(_) => basis::forest(self.history.len(), past.group.map_or(0, |it| it.count)),
-                None => basis::median(likeness, seen.recent, job),
+                None => basis::median(match_level, seen.recent, job),
             },
         })
     }
@@ -133,10 +133,10 @@ mod tests {
     }
 
     /// `jobs` jobs of ada on one GPU; each takes a minute.
-    fn taught(jobs: u64) -> QuantityEstimator {
-        let mut learner = QuantityEstimator::of(Quantity::Runtime);
-        (0..jobs).for_each(|number| learner.remember(&done(job("ada", 1, number), 60)));
-        learner
+    fn trained(jobs: u64) -> QuantityEstimator {
+        let mut estimator = QuantityEstimator::of(Quantity::Runtime);
+        (0..jobs).for_each(|number| estimator.remember(&done(job("ada", 1, number), 60)));
+        estimator
     }
 
     fn done(features: JobFeatures, secs: u64) -> CompletedRun {
@@ -146,10 +146,10 @@ mod tests {
 
     #[test]
     fn a_forest_is_due_when_enough_jobs_were_added() {
-        assert!(taught(MIN_JOBS - 1).pending_fit().is_none());
-        let mut learner = taught(MIN_JOBS);
-        learner.adopt(learner.pending_fit().unwrap().fit());
-        assert!(learner.pending_fit().is_none());
+        assert!(trained(MIN_JOBS - 1).pending_fit().is_none());
+        let mut estimator = trained(MIN_JOBS);
+        estimator.adopt(estimator.pending_fit().unwrap().fit());
+        assert!(estimator.pending_fit().is_none());
         let due = |fitted_at| {
             QuantityEstimator { fitted_at, ..QuantityEstimator::of(Quantity::Runtime) }.next_due()
         };
@@ -158,28 +158,28 @@ mod tests {
 
     #[test]
     fn the_forest_is_used_only_for_jobs_with_enough_similar_ones() {
-        let mut learner = taught(MIN_JOBS);
-        (0..49).for_each(|number| learner.remember(&done(job("eve", 8, MIN_JOBS + number), 600)));
-        learner.adopt(learner.pending_fit().unwrap().fit());
-        let basis = |user, gpus| learner.expected(&job(user, gpus, 10_000)).unwrap().basis;
+        let mut estimator = trained(MIN_JOBS);
+        (0..49).for_each(|number| estimator.remember(&done(job("eve", 8, MIN_JOBS + number), 600)));
+        estimator.adopt(estimator.pending_fit().unwrap().fit());
+        let basis = |user, gpus| estimator.estimate(&job(user, gpus, 10_000)).unwrap().basis;
         assert_eq!(basis("ada", 3), "the forest, from 249 jobs, 200 of them of its group");
         assert_eq!(basis("bob", 1), "the forest, from 249 jobs, none of them of its group");
         assert_eq!(basis("eve", 8), "the median of the last 20 jobs of 'a' by eve");
-        learner.remember(&done(job("eve", 8, 300), 600));
-        let basis = learner.expected(&job("eve", 8, 10_000)).unwrap().basis;
+        estimator.remember(&done(job("eve", 8, 300), 600));
+        let basis = estimator.estimate(&job("eve", 8, 10_000)).unwrap().basis;
         assert_eq!(basis, "the forest, from 250 jobs, 50 of them of its group");
     }
 
     #[test]
     fn without_a_forest_the_closest_jobs_give_the_estimate() {
-        let mut learner = QuantityEstimator::of(Quantity::Runtime);
-        assert_eq!(learner.expected(&job("ada", 1, 9)), None);
-        learner.remember(&done(job("ada", 1, 0), 60));
-        learner.remember(&done(job("eve", 4, 1), 600));
-        let expected = |user, gpus| learner.expected(&job(user, gpus, 90)).unwrap();
-        assert!((expected("ada", 4).value - 60.0).abs() < 1e-9);
-        assert!((expected("bob", 4).value - 600.0).abs() < 1e-9);
-        assert_eq!(expected("bob", 4).basis, "the last job of its size");
-        assert_eq!(expected("bob", 2).basis, "the median of the last 2 jobs");
+        let mut estimator = QuantityEstimator::of(Quantity::Runtime);
+        assert_eq!(estimator.estimate(&job("ada", 1, 9)), None);
+        estimator.remember(&done(job("ada", 1, 0), 60));
+        estimator.remember(&done(job("eve", 4, 1), 600));
+        let estimate = |user, gpus| estimator.estimate(&job(user, gpus, 90)).unwrap();
+        assert!((estimate("ada", 4).value - 60.0).abs() < 1e-9);
+        assert!((estimate("bob", 4).value - 600.0).abs() < 1e-9);
+        assert_eq!(estimate("bob", 4).basis, "the last job of its size");
+        assert_eq!(estimate("bob", 2).basis, "the median of the last 2 jobs");
     }
 }

@@ -25,12 +25,12 @@ fn pairs() -> Option<Vec<MeasuredSet>> {
 fn figures(kind: &str, hold_out: HoldOut, observed: usize, seeds: &[u64]) -> Option<PredictionMetrics> {
     let measured = pairs()?;
     let kind = kind_by_name(kind).unwrap();
-    let mut tally = EvaluationAccumulator::default();
+    let mut accumulator = EvaluationAccumulator::default();
     for seed in seeds {
         let training = ModelTrainer { kind, seed: *seed, epochs: None };
-        training.cross_validate(&measured, hold_out, observed, &mut tally, &mut |_, _| {}).unwrap();
+        training.cross_validate(&measured, hold_out, observed, &mut accumulator, &mut |_, _| {}).unwrap();
     }
-    let figures = tally.figures();
+    let figures = accumulator.figures();
     eprintln!("{} without {hold_out}, after {observed}: {figures:?}", kind.name());
     Some(figures)
 }
@@ -79,9 +79,9 @@ fn the_pretrained_model_matches_its_card() {
         epochs: None,
     };
     let told = shipped.card.held_out.iter().find(|held| held.split == "sets").unwrap();
-    let mut tally = EvaluationAccumulator::default();
-    training.cross_validate(&measured, HoldOut::Sets, 0, &mut tally, &mut |_, _| {}).unwrap();
-    same(&told.figures, &tally.figures());
+    let mut accumulator = EvaluationAccumulator::default();
+    training.cross_validate(&measured, HoldOut::Sets, 0, &mut accumulator, &mut |_, _| {}).unwrap();
+    same(&told.figures, &accumulator.figures());
     let trained = training.train(&measured, &mut |_| {}).unwrap().weights();
     for (name, shipped) in shipped.model.weights().tensors {
         let bits = |tensor: &candle_core::Tensor| {

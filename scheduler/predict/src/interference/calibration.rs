@@ -26,29 +26,29 @@ impl Calibration {
     ///
     /// Those of `learn`.
     pub(crate) fn train_calibrated<M: Interference>(
-        lesson: &TrainingData<'_>,
+        data: &TrainingData<'_>,
         learn: impl Fn(&[MeasuredSet], Calibration) -> Result<M, TrainError>,
     ) -> Result<M, TrainError> {
-        if lesson.held_back.is_empty() {
-            return learn(lesson.train, Calibration::default());
+        if data.held_back.is_empty() {
+            return learn(data.train, Calibration::default());
         }
-        let calibration = match learn(lesson.train, Calibration::default()) {
-            Ok(model) => Calibration::of(&model, lesson.held_back),
+        let calibration = match learn(data.train, Calibration::default()) {
+            Ok(model) => Calibration::of(&model, data.held_back),
             // A part without any pair says nothing; the whole may still have pairs.
             Err(TrainError::NoPairs) => Calibration::default(),
             Err(error @ TrainError::Tensors(_)) => return Err(error),
         };
-        learn(&lesson.all(), calibration)
+        learn(&data.all(), calibration)
     }
 
     fn of(model: &dyn Interference, held_back: &[MeasuredSet]) -> Calibration {
         let sets: Vec<_> = held_back.iter().map(|it| it.set.clone()).collect();
-        let said = model.predict(&sets);
+        let predicted = model.predict(&sets);
         let (mut square, mut count) = (PRIOR_WEIGHT, PRIOR_WEIGHT);
-        for (said, measured) in said.iter().zip(held_back) {
+        for (predicted, measured) in predicted.iter().zip(held_back) {
             for (_, member, observed) in ran(std::slice::from_ref(measured)) {
-                let apart = (said[member].slowdown / observed.slowdown.max(1.0)).ln();
-                square += (apart / said[member].uncertainty.max(f64::MIN_POSITIVE)).powi(2);
+                let apart = (predicted[member].slowdown / observed.slowdown.max(1.0)).ln();
+                square += (apart / predicted[member].uncertainty.max(f64::MIN_POSITIVE)).powi(2);
                 count += 1.0;
             }
         }

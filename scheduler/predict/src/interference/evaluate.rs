@@ -38,9 +38,9 @@ pub struct PredictionMetrics {
 /// Evaluates a model on measured sets. Sets of one job need no prediction and do not count.
 #[must_use]
 pub fn evaluate(model: &dyn Interference, measured: &[MeasuredSet]) -> PredictionMetrics {
-    let mut tally = EvaluationAccumulator::default();
-    tally.ask(model, measured);
-    tally.figures()
+    let mut accumulator = EvaluationAccumulator::default();
+    accumulator.ask(model, measured);
+    accumulator.figures()
 }
 
 /// Accumulates the predictions of several models, each for its own part of the measurements.
@@ -64,8 +64,8 @@ struct PairedAnswers {
 /// Numbers of sets by what was predicted of them.
 #[derive(Debug, Default, Clone, Copy)]
 struct FitCounts {
-    said_to_fit: usize,
-    said_not_to_fit: usize,
+    predicted_to_fit: usize,
+    predicted_not_to_fit: usize,
 }
 
 /// A set whose probability of fitting is below this counts as predicted not to fit.
@@ -76,8 +76,8 @@ impl EvaluationAccumulator {
     pub fn ask(&mut self, model: &dyn Interference, measured: &[MeasuredSet]) {
         let together: Vec<&MeasuredSet> = measured.iter().filter(|it| it.set.members.len() > 1).collect();
         let sets: Vec<_> = together.iter().map(|it| it.set.clone()).collect();
-        for (said, measured) in model.predict(&sets).iter().zip(together) {
-            self.by_gpu.entry(measured.set.gpu.clone()).or_default().compare(said, &measured.outcome);
+        for (predicted, measured) in model.predict(&sets).iter().zip(together) {
+            self.by_gpu.entry(measured.set.gpu.clone()).or_default().compare(predicted, &measured.outcome);
         }
     }
 
@@ -97,29 +97,33 @@ impl EvaluationAccumulator {
 }
 
 impl PairedAnswers {
-    fn compare(&mut self, said: &[ColocationEstimate], outcome: &SetOutcome) {
+    fn compare(&mut self, predicted: &[ColocationEstimate], outcome: &SetOutcome) {
         match outcome {
             SetOutcome::Ran(observed) => {
-                self.fitted.count(said);
-                said.iter().zip(observed).for_each(|(said, observed)| self.member(said, observed));
+                self.fitted.count(predicted);
+                predicted
+                    .iter()
+                    .zip(observed)
+                    .for_each(|(predicted, observed)| self.member(predicted, observed));
             }
-            SetOutcome::DidNotFit => self.did_not_fit.count(said),
+            SetOutcome::DidNotFit => self.did_not_fit.count(predicted),
         }
     }
 
-    fn member(&mut self, said: &ColocationEstimate, observed: &MeasuredMember) {
-        self.slowdown.push(error(said.slowdown, observed.slowdown));
-        let apart = (said.slowdown / observed.slowdown).ln().abs();
+    fn member(&mut self, predicted: &ColocationEstimate, observed: &MeasuredMember) {
+        self.slowdown.push(error(predicted.slowdown, observed.slowdown));
+        let apart = (predicted.slowdown / observed.slowdown).ln().abs();
         for (sigmas, within) in [1.0, 2.0].into_iter().zip(&mut self.within) {
-            *within += usize::from(apart <= sigmas * said.uncertainty);
+            *within += usize::from(apart <= sigmas * predicted.uncertainty);
         }
-        let known = |said: Option<f64>, observed: Option<f64>| {
-            said.zip(observed)
+        let known = |predicted: Option<f64>, observed: Option<f64>| {
+            predicted
+                .zip(observed)
                 .filter(|(_, observed)| *observed > 0.0)
-                .map(|(said, observed)| error(said, observed))
+                .map(|(predicted, observed)| error(predicted, observed))
         };
-        self.memory.extend(known(said.memory, observed.memory));
-        self.utilisation.extend(known(said.utilisation, observed.utilisation));
+        self.memory.extend(known(predicted.memory, observed.memory));
+        self.utilisation.extend(known(predicted.utilisation, observed.utilisation));
     }
 
     fn add(&mut self, other: &PairedAnswers) {
@@ -134,8 +138,8 @@ impl PairedAnswers {
     fn figures(&self) -> PredictionMetrics {
         let mut slowdown = self.slowdown.clone();
         slowdown.sort_unstable_by(f64::total_cmp);
-        let warned = self.did_not_fit.said_not_to_fit + self.fitted.said_not_to_fit;
-        let did_not_fit = self.did_not_fit.said_not_to_fit + self.did_not_fit.said_to_fit;
+        let predicted_misfits = self.did_not_fit.predicted_not_to_fit + self.fitted.predicted_not_to_fit;
+        let did_not_fit = self.did_not_fit.predicted_not_to_fit + self.did_not_fit.predicted_to_fit;
         PredictionMetrics {
             rows: slowdown.len(),
             mape_slowdown: mean(&slowdown),
@@ -145,28 +149,28 @@ impl PairedAnswers {
             coverage_2sigma: part(self.within[1], slowdown.len()),
             mape_memory: mean(&self.memory),
             mape_utilisation: mean(&self.utilisation),
-            infeasible_recall: part(self.did_not_fit.said_not_to_fit, did_not_fit),
-            infeasible_precision: part(self.did_not_fit.said_not_to_fit, warned),
+            infeasible_recall: part(self.did_not_fit.predicted_not_to_fit, did_not_fit),
+            infeasible_precision: part(self.did_not_fit.predicted_not_to_fit, predicted_misfits),
         }
     }
 }
 
 impl FitCounts {
-    fn count(&mut self, said: &[ColocationEstimate]) {
-        match said.iter().all(|member| member.fits >= LIKELY_TO_FIT) {
-            true => self.said_to_fit += 1,
-            false => self.said_not_to_fit += 1,
+    fn count(&mut self, predicted: &[ColocationEstimate]) {
+        match predicted.iter().all(|member| member.fits >= LIKELY_TO_FIT) {
+            true => self.predicted_to_fit += 1,
+            false => self.predicted_not_to_fit += 1,
         }
     }
 
     fn add(&mut self, other: FitCounts) {
-        self.said_to_fit += other.said_to_fit;
-        self.said_not_to_fit += other.said_not_to_fit;
+        self.predicted_to_fit += other.predicted_to_fit;
+        self.predicted_not_to_fit += other.predicted_not_to_fit;
     }
 }
 
-fn error(said: f64, observed: f64) -> f64 {
-    (said - observed).abs() / observed
+fn error(predicted: f64, observed: f64) -> f64 {
+    (predicted - observed).abs() / observed
 }
 
 fn mean(values: &[f64]) -> Option<f64> {
@@ -240,11 +244,11 @@ mod tests {
             measured.set.gpu = GpuKind::named(gpu);
             measured
         };
-        let mut tally = EvaluationAccumulator::default();
-        tally.ask(&FixedAnswer, &[on("v100", 2.0), on("k80", 4.0)]);
-        let of = |gpu: &str| tally.by_gpu()[&GpuKind::named(gpu)].mape_slowdown;
+        let mut accumulator = EvaluationAccumulator::default();
+        accumulator.ask(&FixedAnswer, &[on("v100", 2.0), on("k80", 4.0)]);
+        let of = |gpu: &str| accumulator.by_gpu()[&GpuKind::named(gpu)].mape_slowdown;
         assert_eq!(
-            (of("v100"), of("k80"), tally.figures().mape_slowdown),
+            (of("v100"), of("k80"), accumulator.figures().mape_slowdown),
             (Some(0.0), Some(0.5), Some(0.25))
         );
     }

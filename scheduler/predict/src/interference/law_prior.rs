@@ -13,9 +13,9 @@ const UNKNOWN: [f64; 2] = [0.4, 1.0];
 
 /// The prediction of the law for each member of a set; `None` if no utilisation is known, not even one that a
 /// user has claimed.
-pub(super) fn told(set: &ColocationSet) -> Option<Vec<LogSlowdown>> {
-    let told = |member: &SetMember| member.solo.utilisation.or(member.claim);
-    let busy = |member: &SetMember| told(member).filter(|busy| (0.0..=1.0).contains(busy));
+pub(super) fn predict_by_law(set: &ColocationSet) -> Option<Vec<LogSlowdown>> {
+    let utilisation = |member: &SetMember| member.solo.utilisation.or(member.claim);
+    let busy = |member: &SetMember| utilisation(member).filter(|busy| (0.0..=1.0).contains(busy));
     if set.members.iter().all(|member| busy(member).is_none()) {
         return None;
     }
@@ -33,7 +33,7 @@ pub(super) fn told(set: &ColocationSet) -> Option<Vec<LogSlowdown>> {
 
 impl LogSlowdown {
     /// Combines two independent predictions, weighted by their precision.
-    pub(super) fn and(self, other: LogSlowdown) -> LogSlowdown {
+    pub(super) fn combine(self, other: LogSlowdown) -> LogSlowdown {
         let weight = self.variance.recip() / (self.variance.recip() + other.variance.recip());
         LogSlowdown {
             mean: weight * self.mean + (1.0 - weight) * other.mean,

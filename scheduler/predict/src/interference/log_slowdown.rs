@@ -58,11 +58,11 @@ impl Censoring {
         if observed.slowdown > 1.0 { Censoring::Exact } else { Censoring::AtMost }
     }
 
-    /// The target for a measurement read as `value`, for which the model without it predicts `said`.
-    pub(crate) fn learned(self, value: f64, said: f64) -> f64 {
+    /// The target for a measurement read as `value`, for which the model without it predicts `predicted`.
+    pub(crate) fn learned(self, value: f64, predicted: f64) -> f64 {
         match self {
             Censoring::Exact => value,
-            Censoring::AtMost => said.clamp(value - MAX_BELOW_BOUND, value),
+            Censoring::AtMost => predicted.clamp(value - MAX_BELOW_BOUND, value),
         }
     }
 }

@@ -37,12 +37,12 @@ impl MemoryFitModel {
         if misfits == 0 || misfits == together.len() {
             return MemoryFitModel::default();
         }
-        let rows: Vec<_> = together.iter().map(|it| (traits(&it.set), misfit(&it))).collect();
-        let names: BTreeSet<&String> = rows.iter().flat_map(|(traits, _)| traits.keys()).collect();
+        let rows: Vec<_> = together.iter().map(|it| (covariates(&it.set), misfit(&it))).collect();
+        let names: BTreeSet<&String> = rows.iter().flat_map(|(covariates, _)| covariates.keys()).collect();
         let names: BTreeMap<&String, usize> =
             names.into_iter().enumerate().map(|(place, name)| (name, place)).collect();
-        let sparse = |(traits, misfit): &(BTreeMap<String, f64>, bool)| {
-            (traits.iter().map(|(name, value)| (names[name], *value)).collect(), *misfit)
+        let sparse = |(covariates, misfit): &(BTreeMap<String, f64>, bool)| {
+            (covariates.iter().map(|(name, value)| (names[name], *value)).collect(), *misfit)
         };
         let rows: Vec<FitExample> = rows.iter().map(sparse).collect();
         let weights = logistic(&rows, names.len());
@@ -62,18 +62,18 @@ impl MemoryFitModel {
         if self.weights.is_empty() {
             return 1.0;
         }
-        let known = traits(set).into_iter();
+        let known = covariates(set).into_iter();
         1.0 - sigmoid(known.map(|(name, value)| self.weights.get(&name).unwrap_or(&0.0) * value).sum())
     }
 }
 
 /// The covariates of a set: the sums over its members, and the GPU. A job takes about the same memory on all
 /// GPUs with the same memory size.
-fn traits(set: &ColocationSet) -> BTreeMap<String, f64> {
+fn covariates(set: &ColocationSet) -> BTreeMap<String, f64> {
     let gpu = set.gpu.name();
     let memory = set.gpu.memory().map_or_else(|| gpu.to_owned(), |memory| memory.to_string());
-    let mut traits = BTreeMap::from([(format!("gpu {gpu}"), 1.0)]);
-    let mut add = |name: String, value: f64| *traits.entry(name).or_insert(0.0) += value;
+    let mut covariates = BTreeMap::from([(format!("gpu {gpu}"), 1.0)]);
+    let mut add = |name: String, value: f64| *covariates.entry(name).or_insert(0.0) += value;
     for member in &set.members {
         let SetMember { model, batch, .. } = member;
         let doublings = batch.map_or(0.0, |batch| (batch.max(1) as f64).log2() / 2.0);
@@ -84,7 +84,7 @@ fn traits(set: &ColocationSet) -> BTreeMap<String, f64> {
         add(format!("doublings of {model}"), doublings);
         add("doublings".to_owned(), doublings);
     }
-    traits
+    covariates
 }
 
 type FitExample = (Vec<(usize, f64)>, bool);
@@ -95,13 +95,13 @@ fn logistic(rows: &[FitExample], width: usize) -> Vec<f64> {
     for _ in 0..ROUNDS {
         let mut gradient: Vec<f64> = weights.iter().map(|weight| weight / VARIANCE).collect();
         let mut curvature = vec![0.0; width * width];
-        for (traits, misfit) in rows {
-            let said = sigmoid(traits.iter().map(|(at, value)| weights[*at] * value).sum());
+        for (covariates, misfit) in rows {
+            let predicted = sigmoid(covariates.iter().map(|(at, value)| weights[*at] * value).sum());
             let (truth, counts) = if *misfit { (1.0, WEIGHT_OF_MISFITS) } else { (0.0, 1.0) };
-            for (row, one) in traits {
-                gradient[*row] += counts * (said - truth) * one;
-                for (column, other) in traits {
-                    curvature[row * width + column] += counts * said * (1.0 - said) * one * other;
+            for (row, one) in covariates {
+                gradient[*row] += counts * (predicted - truth) * one;
+                for (column, other) in covariates {
+                    curvature[row * width + column] += counts * predicted * (1.0 - predicted) * one * other;
                 }
             }
         }

@@ -21,7 +21,7 @@ pub trait ModelKind: std::fmt::Debug + Sync {
     /// If nothing can be learned from these measurements.
     fn train(
         &self,
-        lesson: &TrainingData<'_>,
+        data: &TrainingData<'_>,
         watch: &mut dyn FnMut(&Epoch),
     ) -> Result<Box<dyn Model>, TrainError>;
 
@@ -85,7 +85,7 @@ pub struct Weights {
     /// Tensors by name.
     pub tensors: BTreeMap<String, Tensor>,
     /// Everything else: names of configurations and GPUs, sizes, features with their scales.
-    pub words: Value,
+    pub metadata: Value,
 }
 
 /// Why a training failed.

@@ -32,9 +32,9 @@ impl ModelTrainer {
         watch: &mut dyn FnMut(&Epoch),
     ) -> Result<Box<dyn Model>, TrainError> {
         let (train, held_back) = held_back(measured, HELD_BACK_ONE_IN, self.seed);
-        let lesson =
+        let data =
             TrainingData { train: &train, held_back: &held_back, seed: self.seed, epochs: self.epochs };
-        self.kind.train(&lesson, watch)
+        self.kind.train(&data, watch)
     }
 
     /// Cross-validates: trains a model for each split and adds its predictions for the test data to the
@@ -49,15 +49,15 @@ impl ModelTrainer {
         measured: &[MeasuredSet],
         hold_out: HoldOut,
         observed: usize,
-        tally: &mut EvaluationAccumulator,
+        accumulator: &mut EvaluationAccumulator,
         watch: &mut dyn FnMut(&str, &Epoch),
     ) -> Result<(), TrainError> {
         for fold in folds(measured, hold_out, observed, self.seed) {
             let model = self.train(&fold.train, &mut |epoch| watch(&fold.held_out, epoch))?;
             if fold.observed.is_empty() {
-                tally.ask(&*model, &fold.test);
+                accumulator.ask(&*model, &fold.test);
             } else {
-                tally.ask(&*model.adapted(&fold.observed), &fold.test);
+                accumulator.ask(&*model.adapted(&fold.observed), &fold.test);
             }
         }
         Ok(())

@@ -61,10 +61,10 @@ mod tests {
             let set =
                 ColocationSet { gpu: GpuKind::named("nvidia h200"), sharing: None, members: members.clone() };
             let law = AnalyticInterference::<MaxMinSharing>::default().predict(&[set]).remove(0);
-            for (said, law) in asked("nvidia h200", members).iter().zip(law) {
-                let apart = (said.slowdown / law.slowdown).ln().abs();
-                assert!(apart < 0.2, "{busy:?}: {said:?} beside {law:?}");
-                assert!(said.uncertainty > 0.1, "{busy:?}: {said:?}");
+            for (predicted, law) in asked("nvidia h200", members).iter().zip(law) {
+                let apart = (predicted.slowdown / law.slowdown).ln().abs();
+                assert!(apart < 0.2, "{busy:?}: {predicted:?} beside {law:?}");
+                assert!(predicted.uncertainty > 0.1, "{busy:?}: {predicted:?}");
             }
         }
     }
@@ -80,10 +80,13 @@ mod tests {
     fn unknown_jobs_get_a_large_uncertainty() {
         for (utilisation, parameters) in [(None, None), (None, Some(7e9)), (None, Some(0.0))] {
             for count in 2..=6 {
-                let said = asked("gpu of tomorrow", vec![stranger(utilisation, parameters); count]);
-                for said in said {
-                    assert!(said.uncertainty > 0.25, "{count}: {said:?}");
-                    assert!((1.2..count as f64 * 1.7).contains(&said.slowdown), "{count}: {said:?}");
+                let predicted = asked("gpu of tomorrow", vec![stranger(utilisation, parameters); count]);
+                for predicted in predicted {
+                    assert!(predicted.uncertainty > 0.25, "{count}: {predicted:?}");
+                    assert!(
+                        (1.2..count as f64 * 1.7).contains(&predicted.slowdown),
+                        "{count}: {predicted:?}"
+                    );
                 }
             }
         }
@@ -93,8 +96,8 @@ mod tests {
     fn invalid_values_still_give_finite_estimates() {
         for odd in [f64::NAN, f64::INFINITY, -1.0, 1e300] {
             let members = vec![stranger(Some(odd), Some(odd)), stranger(None, None), SetMember::default()];
-            let sound = |said: &ColocationEstimate| {
-                said.slowdown.is_finite() && said.slowdown >= 1.0 && said.uncertainty > 0.0
+            let sound = |predicted: &ColocationEstimate| {
+                predicted.slowdown.is_finite() && predicted.slowdown >= 1.0 && predicted.uncertainty > 0.0
             };
             assert!(asked("", members.clone()).iter().all(sound), "{odd}: {:?}", asked("", members));
         }

@@ -53,8 +53,8 @@ pub struct ModelCard {
     /// The learning curve.
     pub curve: Vec<Epoch>,
     /// The metadata of the weights.
-    #[serde(default, skip_serializing_if = "Value::is_null")]
-    pub words: Value,
+    #[serde(rename = "words", default, skip_serializing_if = "Value::is_null")]
+    pub metadata: Value,
 }
 
 /// A summary of the measurements that a model was trained on.
@@ -137,8 +137,8 @@ impl StoredModel {
     ///
     /// If the folder or a file cannot be written.
     pub fn save(mut self, folder: &Path) -> Result<(), StoreError> {
-        let Weights { tensors, words } = self.model.weights();
-        self.card.words = words;
+        let Weights { tensors, metadata } = self.model.weights();
+        self.card.metadata = metadata;
         self.card.schema = SCHEMA;
         fs::create_dir_all(folder).map_err(|source| file("create", folder, source))?;
         write(&folder.join(WEIGHTS), &safetensors::serialize(&tensors, None)?)?;
@@ -165,7 +165,7 @@ impl StoredModel {
         let unusable = |source: RestoreError| StoreError::Weights { path: path.to_owned(), source };
         let tensors = candle_core::safetensors::load_buffer(weights, &Device::Cpu);
         let tensors = tensors.map_err(|error| unusable(error.into()))?.into_iter().collect();
-        let weights = Weights { tensors, words: card.words.clone() };
+        let weights = Weights { tensors, metadata: card.metadata.clone() };
         let model = kind.restore(&weights).map_err(unusable)?;
         Ok(StoredModel { card, model })
     }
@@ -174,8 +174,8 @@ impl StoredModel {
 impl ModelCard {
     /// The card without the metadata of the weights, for people and scripts.
     #[must_use]
-    pub fn told(&self) -> ModelCard {
-        ModelCard { schema: SCHEMA, words: Value::Null, ..self.clone() }
+    pub fn without_metadata(&self) -> ModelCard {
+        ModelCard { schema: SCHEMA, metadata: Value::Null, ..self.clone() }
     }
 
     /// Loads the card alone.
@@ -222,9 +222,9 @@ impl DatasetSummary {
 
 /// Writes a temporary file and renames it, so that a folder in use never holds half a file.
 fn write(path: &Path, bytes: &[u8]) -> Result<(), StoreError> {
-    let unfinished = path.with_added_extension("unfinished");
-    fs::write(&unfinished, bytes)
-        .and_then(|()| fs::rename(&unfinished, path))
+    let temporary = path.with_added_extension("unfinished");
+    fs::write(&temporary, bytes)
+        .and_then(|()| fs::rename(&temporary, path))
         .map_err(|source| file("write", path, source))
 }
 

@@ -15,14 +15,16 @@ pub(crate) struct UsageModel {
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 enum UtilisationScope {
     /// The utilisation of its own processes: the utilisation alone, divided by the slowdown.
-    OfMember(f64),
+    #[serde(rename = "OfMember")]
+    Member(f64),
     /// The utilisation of the whole GPU: the sum over its members.
-    OfGpu(f64),
+    #[serde(rename = "OfGpu")]
+    Gpu(f64),
 }
 
 impl Default for UsageModel {
     fn default() -> UsageModel {
-        UsageModel { memory: 1.0, utilisation: UtilisationScope::OfMember(1.0) }
+        UsageModel { memory: 1.0, utilisation: UtilisationScope::Member(1.0) }
     }
 }
 
@@ -40,8 +42,8 @@ impl UsageModel {
             }
         }
         let utilisation = match deviation(&of_gpu) < deviation(&of_member) {
-            true => UtilisationScope::OfGpu(factor(&of_gpu)),
-            false => UtilisationScope::OfMember(factor(&of_member)),
+            true => UtilisationScope::Gpu(factor(&of_gpu)),
+            false => UtilisationScope::Member(factor(&of_member)),
         };
         UsageModel { memory: factor(&memory), utilisation }
     }
@@ -51,19 +53,19 @@ impl UsageModel {
         &self,
         set: &ColocationSet,
         member: usize,
-        said: ColocationEstimate,
+        predicted: ColocationEstimate,
     ) -> ColocationEstimate {
         let alone = &set.members[member].solo;
         let utilisation = match self.utilisation {
-            UtilisationScope::OfMember(factor) => {
-                alone.utilisation.map(|alone| factor * alone / said.slowdown)
+            UtilisationScope::Member(factor) => {
+                alone.utilisation.map(|alone| factor * alone / predicted.slowdown)
             }
-            UtilisationScope::OfGpu(factor) => busy(set).map(|busy| factor * busy),
+            UtilisationScope::Gpu(factor) => busy(set).map(|busy| factor * busy),
         };
         ColocationEstimate {
             memory: alone.memory.map(|alone| self.memory * alone),
             utilisation: utilisation.map(|busy| busy.min(1.0)),
-            ..said
+            ..predicted
         }
     }
 }

@@ -8,7 +8,7 @@ use crate::output;
 pub(super) fn show(arguments: &PredictShowArguments) -> Result<(), CommandError> {
     let card = input::model(&arguments.weights)?.card;
     match arguments.display.output {
-        OutputFormat::Json => output::document(&card.told()),
+        OutputFormat::Json => output::document(&card.without_metadata()),
         OutputFormat::Table | OutputFormat::Wide => output::data(&sheet::card(&card)),
         OutputFormat::Quiet => output::data(&card.model),
     }

@@ -14,7 +14,7 @@ use crate::output;
 pub(super) fn train(arguments: &PredictTrainArguments) -> Result<(), CommandError> {
     let card = trained(arguments)?;
     match arguments.display.output {
-        OutputFormat::Json => output::document(&card.told())?,
+        OutputFormat::Json => output::document(&card.without_metadata())?,
         OutputFormat::Table | OutputFormat::Wide => output::data(&sheet::card(&card))?,
         OutputFormat::Quiet => output::data(&arguments.out.display().to_string())?,
     }

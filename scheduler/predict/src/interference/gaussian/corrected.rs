@@ -19,9 +19,9 @@ impl CorrectedModel {
     pub(crate) fn of(base: Box<dyn Interference>, observed: &[MeasuredSet]) -> CorrectedModel {
         let sets: Vec<ColocationSet> = observed.iter().map(|it| it.set.clone()).collect();
         let mut errors = Observations::default();
-        for (said, measured) in base.predict(&sets).iter().zip(observed) {
+        for (predicted, measured) in base.predict(&sets).iter().zip(observed) {
             for (set, member, observed) in ran(std::slice::from_ref(measured)) {
-                let error = observed.slowdown.max(1.0).ln() - said[member].slowdown.ln();
+                let error = observed.slowdown.max(1.0).ln() - predicted[member].slowdown.ln();
                 errors.add(set, member, error, Censoring::Exact);
             }
         }
@@ -32,9 +32,9 @@ impl CorrectedModel {
 
 impl Interference for CorrectedModel {
     fn predict(&self, sets: &[ColocationSet]) -> Vec<Vec<ColocationEstimate>> {
-        let mut said = self.base.predict(sets);
-        let Some(errors) = &self.errors else { return said };
-        for (set, members) in sets.iter().zip(&mut said).filter(|(set, _)| set.members.len() > 1) {
+        let mut predicted = self.base.predict(sets);
+        let Some(errors) = &self.errors else { return predicted };
+        for (set, members) in sets.iter().zip(&mut predicted).filter(|(set, _)| set.members.len() > 1) {
             for (place, member) in members.iter_mut().enumerate() {
                 let error = errors.expected(set, place);
                 let slowdown = (member.slowdown.ln() + error.mean).exp();
@@ -45,6 +45,6 @@ impl Interference for CorrectedModel {
                     ColocationEstimate { utilisation, memory: member.memory, fits: member.fits, ..corrected };
             }
         }
-        said
+        predicted
     }
 }

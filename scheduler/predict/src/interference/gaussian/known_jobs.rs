@@ -97,10 +97,10 @@ fn near(distance: f64, scale: f64) -> f64 {
 
 impl KnownJobs {
     /// The index of a job, which is added if it is new.
-    pub(super) fn place(&mut self, traits: JobCovariates) -> usize {
-        let known = self.jobs.iter().position(|job| *job == traits);
+    pub(super) fn index_of(&mut self, job: JobCovariates) -> usize {
+        let known = self.jobs.iter().position(|known| *known == job);
         known.unwrap_or_else(|| {
-            self.jobs.push(traits);
+            self.jobs.push(job);
             self.jobs.len() - 1
         })
     }

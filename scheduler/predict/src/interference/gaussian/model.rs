@@ -23,7 +23,7 @@ pub(super) struct Gaussian {
     pairs: GaussianProcess,
     /// Residuals of the logarithm of the slowdown in sets of three or more, relative to their pairs.
     larger: Option<GaussianProcess>,
-    room: MemoryFitModel,
+    memory_fit: MemoryFitModel,
     usage: UsageModel,
     calibration: Calibration,
 }
@@ -34,7 +34,8 @@ struct ModelMetadata {
     prior: Prior,
     pairs: GpMetadata,
     larger: Option<GpMetadata>,
-    room: MemoryFitModel,
+    #[serde(rename = "room")]
+    memory_fit: MemoryFitModel,
     usage: UsageModel,
     calibration: Calibration,
 }
@@ -54,7 +55,8 @@ impl Gaussian {
         prior: Prior,
         before: Option<&Gaussian>,
     ) -> Result<Gaussian, TrainError> {
-        let mut pairs = before.map_or_else(Observations::default, |before| before.pairs.lessons().clone());
+        let mut pairs =
+            before.map_or_else(Observations::default, |before| before.pairs.observations().clone());
         for (set, member, observed) in ran(measured).filter(|(set, ..)| set.members.len() == 2) {
             pairs.add(set, member, observed.slowdown.max(1.0).ln(), Censoring::of(observed));
         }
@@ -65,19 +67,19 @@ impl Gaussian {
             prior,
             pairs: pairs.learn(prior),
             larger: None,
-            room: before.map_or_else(MemoryFitModel::default, |before| before.room.clone()),
+            memory_fit: before.map_or_else(MemoryFitModel::default, |before| before.memory_fit.clone()),
             usage: before.map_or_else(UsageModel::default, |before| before.usage),
             calibration: before.map_or_else(Calibration::default, |before| before.calibration),
         };
         let seen = before.and_then(|before| before.larger.as_ref());
-        let mut larger = seen.map_or_else(Observations::default, |larger| larger.lessons().clone());
+        let mut larger = seen.map_or_else(Observations::default, |larger| larger.observations().clone());
         for (set, member, observed) in ran(measured).filter(|(set, ..)| set.members.len() > 2) {
             let target = observed.slowdown.max(1.0).ln() - model.of_pairs(set, member).mean;
             larger.add(set, member, target, Censoring::of(observed));
         }
         model.larger = (!larger.is_empty()).then(|| larger.learn(prior));
         if before.is_none() {
-            model.room = MemoryFitModel::learn(measured);
+            model.memory_fit = MemoryFitModel::learn(measured);
             model.usage = UsageModel::learn(measured);
         }
         Ok(model)
@@ -96,7 +98,7 @@ impl Gaussian {
         if let [member] = &set.members[..] {
             return vec![ColocationEstimate::alone(member)];
         }
-        let fits = self.room.fits(set);
+        let fits = self.memory_fit.fits(set);
         let member = |(place, member): (usize, &SetMember)| {
             let expected = self.expected(set, place).with_caution();
             let slowed = self.calibration.rescale(expected).answer(member);
@@ -139,7 +141,7 @@ impl Model for Gaussian {
     fn weights(&self) -> Weights {
         let mut tensors = BTreeMap::new();
         let mut stored = |name: &str, process: &GaussianProcess| {
-            let (description, factors, targets) = process.stored();
+            let (description, factors, targets) = process.to_stored();
             for (kind, values) in [("factors", factors), ("targets", targets)] {
                 tensors.extend(tensor(values).map(|tensor| (format!("{name}.{kind}"), tensor)));
             }
@@ -147,9 +149,9 @@ impl Model for Gaussian {
         };
         let pairs = stored("pairs", &self.pairs);
         let larger = self.larger.as_ref().map(|larger| stored("larger", larger));
-        let Gaussian { prior, room, usage, calibration, .. } = self.clone();
-        let words = ModelMetadata { prior, pairs, larger, room, usage, calibration };
-        Weights { tensors, words: serde_json::to_value(words).unwrap_or_default() }
+        let Gaussian { prior, memory_fit, usage, calibration, .. } = self.clone();
+        let metadata = ModelMetadata { prior, pairs, larger, memory_fit, usage, calibration };
+        Weights { tensors, metadata: serde_json::to_value(metadata).unwrap_or_default() }
     }
 
     fn features(&self) -> Vec<String> {
@@ -166,7 +168,7 @@ impl Model for Gaussian {
 
 impl Gaussian {
     pub(super) fn restored(weights: &Weights) -> Result<Gaussian, RestoreError> {
-        let words: ModelMetadata = serde_json::from_value(weights.words.clone())?;
+        let metadata: ModelMetadata = serde_json::from_value(weights.metadata.clone())?;
         let process = |name: &str, description: GpMetadata| {
             let values = |kind: &str| {
                 let name = format!("{name}.{kind}");
@@ -175,16 +177,16 @@ impl Gaussian {
                 Ok::<_, RestoreError>(tensor.to_dtype(DType::F64)?.to_vec1::<f64>()?)
             };
             let (factors, targets) = (values("factors")?, values("targets")?);
-            let lacking = || RestoreError::MissingTensor(format!("{name}.factors"));
-            GaussianProcess::restored(description, factors, targets).ok_or_else(lacking)
+            let missing = || RestoreError::MissingTensor(format!("{name}.factors"));
+            GaussianProcess::restored(description, factors, targets).ok_or_else(missing)
         };
         Ok(Gaussian {
-            prior: words.prior,
-            pairs: process("pairs", words.pairs)?,
-            larger: words.larger.map(|larger| process("larger", larger)).transpose()?,
-            room: words.room,
-            usage: words.usage,
-            calibration: words.calibration,
+            prior: metadata.prior,
+            pairs: process("pairs", metadata.pairs)?,
+            larger: metadata.larger.map(|larger| process("larger", larger)).transpose()?,
+            memory_fit: metadata.memory_fit,
+            usage: metadata.usage,
+            calibration: metadata.calibration,
         })
     }
 }

@@ -29,13 +29,14 @@ fn set(numbers: &[usize]) -> ColocationSet {
 /// A set with the slowdowns of the law.
 fn measured(numbers: &[usize]) -> MeasuredSet {
     let set = set(numbers);
-    let said = AnalyticInterference::<MaxMinSharing>::default().predict(std::slice::from_ref(&set)).remove(0);
-    let observed = |said: &ColocationEstimate| MeasuredMember {
-        slowdown: said.slowdown,
-        memory: said.memory,
-        utilisation: said.utilisation,
+    let predicted =
+        AnalyticInterference::<MaxMinSharing>::default().predict(std::slice::from_ref(&set)).remove(0);
+    let observed = |predicted: &ColocationEstimate| MeasuredMember {
+        slowdown: predicted.slowdown,
+        memory: predicted.memory,
+        utilisation: predicted.utilisation,
     };
-    MeasuredSet { set, outcome: SetOutcome::Ran(said.iter().map(observed).collect()) }
+    MeasuredSet { set, outcome: SetOutcome::Ran(predicted.iter().map(observed).collect()) }
 }
 
 /// All pairs of this many models, every third triple, and an eighth as many quadruples.
@@ -64,9 +65,9 @@ fn trained(kind: &'static dyn ModelKind, measured: &[MeasuredSet]) -> Box<dyn Mo
 }
 
 fn error(model: &dyn Interference, measured: &[MeasuredSet]) -> f64 {
-    let mut tally = EvaluationAccumulator::default();
-    tally.ask(model, measured);
-    tally.figures().mape_slowdown.unwrap()
+    let mut accumulator = EvaluationAccumulator::default();
+    accumulator.ask(model, measured);
+    accumulator.figures().mape_slowdown.unwrap()
 }
 
 fn one(model: &dyn Interference, set: ColocationSet) -> Vec<ColocationEstimate> {
@@ -121,11 +122,11 @@ fn a_stored_model_predicts_the_same_to_the_last_bit() {
     let folder = std::env::temp_dir().join(format!("cohabit-gaussian-{}", std::process::id()));
     let model = trained(&GAUSSIAN_KIND, &sets(8));
     let asked: Vec<ColocationSet> = [&[1, 2][..], &[3, 4, 5], &[0, 7]].map(set).into();
-    let said = model.predict(&asked);
+    let predicted = model.predict(&asked);
     let card = crate::interference::ModelCard { model: "gaussian".to_owned(), ..Default::default() };
     StoredModel { card, model }.save(&folder).unwrap();
     let restored = StoredModel::load(&folder).unwrap();
-    assert_eq!(restored.model.predict(&asked), said);
+    assert_eq!(restored.model.predict(&asked), predicted);
     let damaged = folder.join("weights.safetensors");
     std::fs::write(&damaged, b"not whole").unwrap();
     let refusal = StoredModel::load(&folder).unwrap_err().to_string();
@@ -169,12 +170,28 @@ fn only_the_newest_of_very_many_measurements_are_learned() {
     many.extend((0..1_500).map(|number| measured(&[2 + number % 5, 7 + number % 3])));
     let model = trained(&ADDITIVE_KIND, &many);
     let rows = model.weights().tensors["pairs.targets"].elem_count();
-    let said = one(&*model, set(&[2, 7]));
+    let predicted = one(&*model, set(&[2, 7]));
     assert_eq!(rows, 3_000);
-    assert!((said[0].slowdown / slowdown(&measured(&[2, 7])) - 1.0).abs() < 0.1, "{said:?}");
+    assert!((predicted[0].slowdown / slowdown(&measured(&[2, 7])) - 1.0).abs() < 0.1, "{predicted:?}");
 }
 
 fn slowdown(measured: &MeasuredSet) -> f64 {
     let SetOutcome::Ran(observed) = &measured.outcome else { panic!("{measured:?}") };
     observed[0].slowdown
+}
+
+#[test]
+fn names_in_stored_metadata_do_not_change() {
+    let metadata = trained(&GAUSSIAN_KIND, &sets(4)).weights().metadata;
+    let keys = |value: &serde_json::Value| {
+        value.as_object().unwrap().keys().cloned().collect::<std::collections::BTreeSet<_>>()
+    };
+    let expected = |names: &[&str]| names.iter().map(|name| (*name).to_owned()).collect();
+    assert_eq!(keys(&metadata), expected(&["prior", "pairs", "larger", "room", "usage", "calibration"]));
+    assert_eq!(keys(&metadata["pairs"]), expected(&["prior", "mean", "lessons"]));
+    let lessons = &metadata["pairs"]["lessons"];
+    assert_eq!(keys(lessons), expected(&["cast", "places", "seats", "readings"]));
+    assert_eq!(keys(&lessons["seats"][0]), expected(&["place", "own", "partners"]));
+    assert_eq!(keys(&metadata["usage"]), expected(&["memory", "utilisation"]));
+    assert_eq!(keys(&metadata["usage"]["utilisation"]), expected(&["OfMember"]));
 }

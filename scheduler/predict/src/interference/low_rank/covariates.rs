@@ -22,7 +22,8 @@ pub(super) struct CovariateIndex {
     /// Names in the order of their indices.
     names: Vec<String>,
     /// The number of measurements of each.
-    seen: Vec<u32>,
+    #[serde(rename = "seen")]
+    counts: Vec<u32>,
     /// Prior variances; only needed for training.
     #[serde(skip)]
     pub(super) variances: Vec<f64>,
@@ -51,19 +52,19 @@ const VARIANCE_CONFIGURATION: f64 = 0.005;
 pub(super) const NOISE: f64 = 0.003;
 
 /// The covariates of a job on a GPU.
-pub(super) fn of(member: &SetMember, gpu: &GpuKind) -> Vec<Covariate> {
+pub(super) fn covariates_of(member: &SetMember, gpu: &GpuKind) -> Vec<Covariate> {
     let on = gpu.name();
-    let mut traits = vec![
+    let mut covariates = vec![
         Covariate { name: "any".to_owned(), amount: 1.0, variance: VARIANCE_GPU },
         Covariate { name: format!("on {on}"), amount: 1.0, variance: VARIANCE_GPU },
     ];
     let mut add = |name: String, amount: f64, variance: f64| {
-        traits.push(Covariate {
+        covariates.push(Covariate {
             name: format!("{name} on {on}"),
             amount,
             variance: (1.0 - SHARED_BY_GPUS) * variance,
         });
-        traits.push(Covariate { name, amount, variance: SHARED_BY_GPUS * variance });
+        covariates.push(Covariate { name, amount, variance: SHARED_BY_GPUS * variance });
     };
     if let Some(family) = member.family {
         add(format!("family {}", stored_name(family)), 1.0, VARIANCE_FAMILY);
@@ -78,7 +79,7 @@ pub(super) fn of(member: &SetMember, gpu: &GpuKind) -> Vec<Covariate> {
         }
     }
     add(member.configuration().to_string(), 1.0, VARIANCE_CONFIGURATION);
-    traits
+    covariates
 }
 
 /// The name of a family in the covariates of stored models. It must never change, or stored models would no longer
@@ -100,24 +101,24 @@ impl CovariateIndex {
     }
 
     /// Counts a measurement of a job with these covariates.
-    pub(super) fn note(&mut self, traits: &[Covariate]) {
-        for it in traits {
+    pub(super) fn note(&mut self, covariates: &[Covariate]) {
+        for it in covariates {
             let place = *self.places.entry(it.name.clone()).or_insert(self.names.len());
             if place == self.names.len() {
                 self.names.push(it.name.clone());
-                self.seen.push(0);
+                self.counts.push(0);
                 self.variances.push(it.variance);
             }
-            self.seen[place] += 1;
+            self.counts[place] += 1;
         }
     }
 
     /// The indices of the known covariates, and the variance that remains.
-    pub(super) fn job(&self, traits: &[Covariate]) -> EncodedJob {
+    pub(super) fn job(&self, covariates: &[Covariate]) -> EncodedJob {
         let mut job = EncodedJob::default();
-        for it in traits {
+        for it in covariates {
             let place = self.places.get(&it.name).copied();
-            let seen = place.map_or(0, |place| self.seen[place]);
+            let seen = place.map_or(0, |place| self.counts[place]);
             job.known.extend(place.map(|place| (place, it.amount)));
             let variance = it.variance * it.amount * it.amount;
             job.open += variance / (1.0 + f64::from(seen) * variance / NOISE);
@@ -128,6 +129,6 @@ impl CovariateIndex {
     /// Adds the indices, which are not stored; `None` if names and counts do not match.
     pub(super) fn with_places(self) -> Option<CovariateIndex> {
         let places = self.names.iter().cloned().enumerate().map(|(place, name)| (name, place)).collect();
-        (self.seen.len() == self.names.len()).then_some(CovariateIndex { places, ..self })
+        (self.counts.len() == self.names.len()).then_some(CovariateIndex { places, ..self })
     }
 }

@@ -16,7 +16,7 @@ pub(super) struct PairObservation {
     pub(super) partner: EncodedJob,
     /// The logarithm of its slowdown.
     pub(super) value: f64,
-    pub(super) reading: Censoring,
+    pub(super) censoring: Censoring,
 }
 
 /// Prior variance of the sum of all products.
@@ -32,7 +32,7 @@ pub(super) fn fit(rows: &[PairObservation], variances: &[f64], seed: u64) -> Eff
     effects.mean = values.iter().sum::<f64>() / values.len().max(1) as f64;
     // The prior variances of the factors are scaled so that the products add up to theirs.
     let usual: f64 =
-        rows.iter().map(|row| spread(&row.own, variances)).sum::<f64>() / rows.len().max(1) as f64;
+        rows.iter().map(|row| prior_variance(&row.own, variances)).sum::<f64>() / rows.len().max(1) as f64;
     let stretch = (OF_PRODUCTS / RANK as f64).sqrt() / usual.max(f64::MIN_POSITIVE);
     let of_factors: Vec<f64> = variances.iter().map(|variance| variance * stretch).collect();
     let mut random = ChaCha8Rng::seed_from_u64(seed);
@@ -45,14 +45,14 @@ pub(super) fn fit(rows: &[PairObservation], variances: &[f64], seed: u64) -> Eff
             factor(&mut effects, rows, &values, &of_factors, product);
         }
         for (value, row) in values.iter_mut().zip(rows) {
-            *value = row.reading.learned(row.value, effects.of(&row.own, &row.partner));
+            *value = row.censoring.learned(row.value, effects.of(&row.own, &row.partner));
         }
     }
     effects
 }
 
 /// Prior variance of the effect for a job.
-fn spread(job: &EncodedJob, variances: &[f64]) -> f64 {
+fn prior_variance(job: &EncodedJob, variances: &[f64]) -> f64 {
     job.known.iter().map(|(place, amount)| variances[*place] * amount * amount).sum()
 }
 

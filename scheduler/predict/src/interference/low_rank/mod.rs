@@ -28,12 +28,12 @@ impl ModelKind for LowRankKind {
     /// Held-back data only calibrates the uncertainty, and is learned from as well.
     fn train(
         &self,
-        lesson: &TrainingData<'_>,
+        data: &TrainingData<'_>,
         watch: &mut dyn FnMut(&Epoch),
     ) -> Result<Box<dyn Model>, TrainError> {
-        let learn = |measured: &[_], calibration| LowRank::learn(measured, lesson.seed, calibration);
-        let model = Calibration::train_calibrated(lesson, learn)?;
-        watch(&Epoch { epoch: 1, of: 1, loss: model.loss(&lesson.all()), held_back_loss: None });
+        let learn = |measured: &[_], calibration| LowRank::learn(measured, data.seed, calibration);
+        let model = Calibration::train_calibrated(data, learn)?;
+        watch(&Epoch { epoch: 1, of: 1, loss: model.loss(&data.all()), held_back_loss: None });
         Ok(Box::new(model))
     }
 

@@ -8,7 +8,7 @@ use cohabit_policy::interference::{
 };
 use serde::{Deserialize, Serialize};
 
-use super::covariates::{self, CovariateIndex, EncodedJob, NOISE};
+use super::covariates::{CovariateIndex, EncodedJob, NOISE, covariates_of};
 use super::effects::Effects;
 use super::factors::{PairObservation, fit};
 use crate::interference::calibration::Calibration;
@@ -23,20 +23,22 @@ use crate::interference::usage_model::UsageModel;
 #[derive(Debug, Clone)]
 pub(super) struct LowRank {
     effects: Effects,
-    words: ModelMetadata,
+    metadata: ModelMetadata,
 }
 
 /// The part of the model that is not tensors.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 struct ModelMetadata {
-    traits: CovariateIndex,
+    #[serde(rename = "traits")]
+    covariates: CovariateIndex,
     mean: f64,
-    room: MemoryFitModel,
+    #[serde(rename = "room")]
+    memory_fit: MemoryFitModel,
     usage: UsageModel,
     calibration: Calibration,
     /// By the number of members, for sets of three and more.
-    #[serde(default)]
-    larger: BTreeMap<usize, LargerSetError>,
+    #[serde(rename = "larger", default)]
+    larger_sets: BTreeMap<usize, LargerSetError>,
 }
 
 /// The error of the combination of pairs for a larger set.
@@ -72,26 +74,27 @@ impl LowRank {
         if pairs.is_empty() {
             return Err(TrainError::NoPairs);
         }
-        let mut traits = CovariateIndex::default();
-        let job = |set: &ColocationSet, member: usize| covariates::of(&set.members[member], &set.gpu);
-        pairs.iter().for_each(|(set, member, _)| traits.note(&job(set, *member)));
+        let mut covariates = CovariateIndex::default();
+        let job = |set: &ColocationSet, member: usize| covariates_of(&set.members[member], &set.gpu);
+        pairs.iter().for_each(|(set, member, _)| covariates.note(&job(set, *member)));
         let row = |(set, member, observed): &(&ColocationSet, usize, &MeasuredMember)| PairObservation {
-            own: traits.job(&job(set, *member)),
-            partner: traits.job(&job(set, 1 - *member)),
+            own: covariates.job(&job(set, *member)),
+            partner: covariates.job(&job(set, 1 - *member)),
             value: observed.slowdown.max(1.0).ln(),
-            reading: Censoring::of(observed),
+            censoring: Censoring::of(observed),
         };
         let rows: Vec<PairObservation> = pairs.iter().map(row).collect();
-        let effects = fit(&rows, &traits.variances, seed);
-        let (room, usage) = (MemoryFitModel::learn(measured), UsageModel::learn(measured));
-        let larger = BTreeMap::new();
-        let words = ModelMetadata { traits, mean: effects.mean, room, usage, calibration, larger };
-        let mut model = LowRank { effects, words };
-        model.words.larger = model.larger(measured);
+        let effects = fit(&rows, &covariates.variances, seed);
+        let (memory_fit, usage) = (MemoryFitModel::learn(measured), UsageModel::learn(measured));
+        let larger_sets = BTreeMap::new();
+        let metadata =
+            ModelMetadata { covariates, mean: effects.mean, memory_fit, usage, calibration, larger_sets };
+        let mut model = LowRank { effects, metadata };
+        model.metadata.larger_sets = model.larger_set_errors(measured);
         Ok(model)
     }
 
-    fn larger(&self, measured: &[MeasuredSet]) -> BTreeMap<usize, LargerSetError> {
+    fn larger_set_errors(&self, measured: &[MeasuredSet]) -> BTreeMap<usize, LargerSetError> {
         let mut errors: BTreeMap<usize, Vec<f64>> = BTreeMap::new();
         for (set, member, observed) in ran(measured).filter(|(set, ..)| set.members.len() > 2) {
             let error = observed.slowdown.max(1.0).ln() - self.of_pairs(set)[member].mean;
@@ -113,13 +116,13 @@ impl LowRank {
         if let [member] = &set.members[..] {
             return vec![ColocationEstimate::alone(member)];
         }
-        let fits = self.words.room.fits(set);
-        let law = law_prior::told(set);
+        let fits = self.metadata.memory_fit.fits(set);
+        let law = law_prior::predict_by_law(set);
         let member = |(place, expected): (usize, LogSlowdown)| {
-            let learned = self.words.calibration.rescale(expected.with_caution());
-            let believed = law.as_ref().map_or(learned, |law| learned.and(law[place]));
-            let slowed = believed.answer(&set.members[place]);
-            ColocationEstimate { fits, ..self.words.usage.complete(set, place, slowed) }
+            let learned = self.metadata.calibration.rescale(expected.with_caution());
+            let combined = law.as_ref().map_or(learned, |law| learned.combine(law[place]));
+            let slowed = combined.answer(&set.members[place]);
+            ColocationEstimate { fits, ..self.metadata.usage.complete(set, place, slowed) }
         };
         self.expected(set).into_iter().enumerate().map(member).collect()
     }
@@ -131,14 +134,14 @@ impl LowRank {
             return of_pairs;
         }
         let LargerSetError { mean, variance } =
-            self.words.larger.get(&set.members.len()).copied().unwrap_or(UNSEEN_LARGER_SET);
+            self.metadata.larger_sets.get(&set.members.len()).copied().unwrap_or(UNSEEN_LARGER_SET);
         let more = |it: LogSlowdown| LogSlowdown { mean: it.mean + mean, variance: it.variance + variance };
         of_pairs.into_iter().map(more).collect()
     }
 
     /// The prediction for each member from its pairs.
     fn of_pairs(&self, set: &ColocationSet) -> Vec<LogSlowdown> {
-        let job = |member: &SetMember| self.words.traits.job(&covariates::of(member, &set.gpu));
+        let job = |member: &SetMember| self.metadata.covariates.job(&covariates_of(member, &set.gpu));
         let jobs: Vec<EncodedJob> = set.members.iter().map(job).collect();
         let member = |place: usize| {
             let partners = others(&jobs, place);
@@ -171,7 +174,7 @@ impl Model for LowRank {
             Some((name.to_owned(), Tensor::from_vec(all, (count, width), &Device::Cpu).ok()?))
         };
         let tensors = named.into_iter().chain(factors).filter_map(rows).collect();
-        Weights { tensors, words: serde_json::to_value(&self.words).unwrap_or_default() }
+        Weights { tensors, metadata: serde_json::to_value(&self.metadata).unwrap_or_default() }
     }
 
     fn features(&self) -> Vec<String> {
@@ -191,25 +194,27 @@ const PARTNERS: &str = "factors_of_partners";
 
 impl LowRank {
     pub(super) fn restored(weights: &Weights) -> Result<LowRank, RestoreError> {
-        let words: ModelMetadata = serde_json::from_value(weights.words.clone())?;
+        let metadata: ModelMetadata = serde_json::from_value(weights.metadata.clone())?;
         let rows = |name: &str| -> Result<Vec<Vec<f64>>, RestoreError> {
             let lacking = || RestoreError::MissingTensor(name.to_owned());
             let rows = weights.tensors.get(name).ok_or_else(lacking)?.to_dtype(DType::F64)?.to_vec2()?;
-            let whole = rows.iter().all(|row: &Vec<f64>| row.len() == words.traits.count());
+            let whole = rows.iter().all(|row: &Vec<f64>| row.len() == metadata.covariates.count());
             if whole { Ok(rows) } else { Err(lacking()) }
         };
         let only = |name: &str| -> Result<Vec<f64>, RestoreError> {
             rows(name)?.into_iter().next().ok_or_else(|| RestoreError::MissingTensor(name.to_owned()))
         };
         let effects = Effects {
-            mean: words.mean,
+            mean: metadata.mean,
             sensitivity: only(SENSITIVITY)?,
             pressure: only(PRESSURE)?,
             own: rows(OWN)?,
             partners: rows(PARTNERS)?,
         };
-        let traits =
-            words.traits.with_places().ok_or_else(|| RestoreError::MissingTensor("seen".to_owned()))?;
-        Ok(LowRank { effects, words: ModelMetadata { traits, ..words } })
+        let covariates = metadata
+            .covariates
+            .with_places()
+            .ok_or_else(|| RestoreError::MissingTensor("seen".to_owned()))?;
+        Ok(LowRank { effects, metadata: ModelMetadata { covariates, ..metadata } })
     }
 }

@@ -63,8 +63,8 @@ fn interactions_of_two_jobs_are_learned() {
 fn the_model_holds_only_effects() {
     let model = trained(&pairs());
     let numbers: usize = model.weights().tensors.values().map(candle_core::Tensor::elem_count).sum();
-    let traits = model.weights().tensors["sensitivity"].elem_count();
-    assert_eq!(numbers, traits * (2 + 2 * effects::RANK));
+    let covariates = model.weights().tensors["sensitivity"].elem_count();
+    assert_eq!(numbers, covariates * (2 + 2 * effects::RANK));
 }
 
 #[test]
@@ -117,14 +117,16 @@ fn a_stored_model_predicts_the_same_and_a_damaged_one_is_refused() {
     let folder = std::env::temp_dir().join(format!("cohabit-low-rank-{}", std::process::id()));
     let model = trained(&pairs());
     let asked = [set("v100", &[1, 2]), set("k80", &[3, 4, 5]), set("h200", &[0, 7])];
-    let said = model.predict(&asked);
+    let predicted = model.predict(&asked);
     let card = ModelCard { model: "low-rank".to_owned(), ..ModelCard::default() };
     StoredModel { card, model }.save(&folder).unwrap();
     let restored = StoredModel::load(&folder).unwrap();
     std::fs::remove_dir_all(&folder).unwrap();
-    for (said, restored) in said.iter().flatten().zip(restored.model.predict(&asked).iter().flatten()) {
+    for (predicted, restored) in
+        predicted.iter().flatten().zip(restored.model.predict(&asked).iter().flatten())
+    {
         // Weights are stored in single precision.
-        assert!((said.slowdown - restored.slowdown).abs() < 1e-5, "{said:?} {restored:?}");
+        assert!((predicted.slowdown - restored.slowdown).abs() < 1e-5, "{predicted:?} {restored:?}");
     }
     let mut lacking = restored.model.weights();
     lacking.tensors.remove("factors");

@@ -69,25 +69,25 @@ const HIDDEN_MODEL: f64 = 0.1;
 
 impl SetBatch {
     pub(super) fn of(
-        look: &FeatureEncoder,
+        encoder: &FeatureEncoder,
         questions: &[NetworkInput<'_>],
         edges_shown: Edges,
         precision: DType,
     ) -> Result<SetBatch> {
         let count = questions.iter().map(|it| it.set.members.len()).max().unwrap_or(0).max(1);
-        let width = look.width();
+        let width = encoder.width();
         let rows = questions.len() * count;
         let mut numbers = vec![0.0; rows * width];
         let (mut present, mut rates) = (vec![0.0; rows], vec![0.0; rows]);
         let mut identities = vec![EmbeddingIndices::default(); rows];
         let mut beside = vec![0.0; rows * count];
         let (mut edges, mut edges_known) = (vec![1.0; rows * count], vec![0.0; rows * count]);
-        let metrics = look.metrics();
+        let metrics = encoder.metrics();
         let (mut values, mut observed) = (vec![0.0; rows * metrics], vec![0.0; rows * metrics]);
         let (mut base, mut base_uncertainty) = (vec![0.0; rows], vec![0.0; rows]);
-        for (at, NetworkInput { set, base: said }) in questions.iter().enumerate() {
-            let members = look.numbers(set).into_iter().zip(look.identities(set)).zip(&set.members);
-            let seen = look.observed(set);
+        for (at, NetworkInput { set, base: predicted }) in questions.iter().enumerate() {
+            let members = encoder.numbers(set).into_iter().zip(encoder.identities(set)).zip(&set.members);
+            let seen = encoder.observed(set);
             for (place, ((told, identity), member)) in members.enumerate() {
                 let row = at * count + place;
                 numbers[row * width..(row + 1) * width].copy_from_slice(&told);
@@ -98,14 +98,14 @@ impl SetBatch {
                         observed[row * metrics + column] = 1.0;
                     }
                 }
-                if let Some(said) = said.get(place) {
-                    (base[row], base_uncertainty[row]) = (said.slowdown.ln(), said.uncertainty);
+                if let Some(predicted) = predicted.get(place) {
+                    (base[row], base_uncertainty[row]) = (predicted.slowdown.ln(), predicted.uncertainty);
                 }
                 present[row] = 1.0;
                 rates[row] = member.solo.rate.unwrap_or(0.0);
                 for other in (0..set.members.len()).filter(|other| *other != place) {
                     beside[row * count + other] = 1.0;
-                    if let Some(slowdown) = edge(look, set, place, other, edges_shown) {
+                    if let Some(slowdown) = edge(encoder, set, place, other, edges_shown) {
                         edges[row * count + other] = slowdown;
                         edges_known[row * count + other] = 1.0;
                     }
@@ -156,11 +156,17 @@ impl SetBatch {
     }
 }
 
-fn edge(look: &FeatureEncoder, set: &ColocationSet, own: usize, other: usize, shown: Edges) -> Option<f64> {
+fn edge(
+    encoder: &FeatureEncoder,
+    set: &ColocationSet,
+    own: usize,
+    other: usize,
+    shown: Edges,
+) -> Option<f64> {
     let (one, two) = (set.members[own].configuration(), set.members[other].configuration());
     match shown {
-        Edges::AsReleased => look.pairs.of_models(&set.gpu, &one, &two),
-        Edges::OfLargerSets if set.members.len() > 2 => look.pairs.measured(&set.gpu, &one, &two),
+        Edges::AsReleased => encoder.pairs.of_models(&set.gpu, &one, &two),
+        Edges::OfLargerSets if set.members.len() > 2 => encoder.pairs.measured(&set.gpu, &one, &two),
         Edges::OfLargerSets => None,
     }
 }

@@ -23,7 +23,7 @@ pub(super) struct EGgat {
     gate: Gate,
     answer: Affine,
     /// The range of all measured step times.
-    steps: StepTimes,
+    step_times: StepTimes,
 }
 
 /// Several heads, and one that combines them.
@@ -59,11 +59,11 @@ impl Network for EGgat {
     const BASE_MODEL: BaseModel = BaseModel::Nothing;
     const EDGES: Edges = Edges::AsReleased;
 
-    fn new(parameters: &mut Parameters, look: &FeatureEncoder, width: usize) -> Result<EGgat> {
+    fn new(parameters: &mut Parameters, encoder: &FeatureEncoder, width: usize) -> Result<EGgat> {
         let block = |parameters: &mut Parameters, at: usize, from, heads| {
             Block::new(parameters, &format!("block{at}"), from, width, heads)
         };
-        let first = block(parameters, 1, look.width(), HEADS)?;
+        let first = block(parameters, 1, encoder.width(), HEADS)?;
         let middle = (2..2 + MIDDLE_BLOCKS).map(|at| block(parameters, at, width, HEADS));
         let mut gated: Vec<Block> = middle.collect::<Result<_>>()?;
         gated.push(block(parameters, 2 + MIDDLE_BLOCKS, width, 0)?);
@@ -72,12 +72,12 @@ impl Network for EGgat {
             gated,
             gate: Gate::new(parameters, "gate", width)?,
             answer: Affine::new(parameters, "answer", width, 1)?,
-            steps: look.steps,
+            step_times: encoder.step_times,
         })
     }
 
     fn forward(&self, batch: &SetBatch, _: &mut Mode<'_>) -> Result<Tensor> {
-        let seconds = self.part_of_range(batch)?.affine(self.steps.range, self.steps.shortest)?;
+        let seconds = self.part_of_range(batch)?.affine(self.step_times.range, self.step_times.shortest)?;
         let slowdown = (seconds * &batch.rates)?.maximum(LEAST)?;
         // Without the rate alone, no slowdown follows from a time.
         batch.rates.gt(0.0)?.where_cond(&slowdown.log()?, &batch.rates.zeros_like()?)
@@ -86,7 +86,7 @@ impl Network for EGgat {
     /// Smooth L1 loss of the scaled times.
     fn loss(&self, batch: &SetBatch, targets: &Targets, _: &mut Mode<'_>) -> Result<Tensor> {
         let seconds = (targets.ln_slowdown.exp()? / batch.rates.maximum(LEAST)?)?;
-        let measured = ((seconds - self.steps.shortest)? / self.steps.range)?;
+        let measured = ((seconds - self.step_times.shortest)? / self.step_times.range)?;
         let error = huber(&(self.part_of_range(batch)? - measured)?, LINEAR_FROM)?;
         let counts = (targets.weights.gt(0.0)?.mul(&batch.rates.gt(0.0)?)?).to_dtype(error.dtype())?;
         let all = counts.sum_all()?.maximum(1.0)?;
@@ -124,11 +124,11 @@ impl Block {
 
     fn forward(&self, members: &Tensor, batch: &SetBatch) -> Result<Tensor> {
         let SetBatch { edges, beside, .. } = batch;
-        let heard = |head: &AttentionHead| head.forward(members, edges, beside)?.heard();
+        let heard = |head: &AttentionHead| head.forward(members, edges, beside)?.attended_mean();
         let heard: Vec<Tensor> = self.heads.iter().map(heard).collect::<Result<_>>()?;
         let heard =
             if heard.is_empty() { members.clone() } else { leaky_relu(&Tensor::cat(&heard, 1)?, SLOPE)? };
-        let together = self.together.forward(&heard, edges, beside)?.heard()?;
+        let together = self.together.forward(&heard, edges, beside)?.attended_mean()?;
         leaky_relu(&together, SLOPE)
     }
 }

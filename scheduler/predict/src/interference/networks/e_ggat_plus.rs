@@ -78,9 +78,9 @@ impl Network for EGgatPlus {
     const BASE_MODEL: BaseModel = BaseModel::Process;
     const EDGES: Edges = Edges::OfLargerSets;
 
-    fn new(parameters: &mut Parameters, look: &FeatureEncoder, width: usize) -> Result<EGgatPlus> {
-        let identities = EmbeddingTables::new(parameters, look)?;
-        let from = look.width() + 2 * EMBEDDING_WIDTH + GPU_EMBEDDING_WIDTH + OF_BASE;
+    fn new(parameters: &mut Parameters, encoder: &FeatureEncoder, width: usize) -> Result<EGgatPlus> {
+        let identities = EmbeddingTables::new(parameters, encoder)?;
+        let from = encoder.width() + 2 * EMBEDDING_WIDTH + GPU_EMBEDDING_WIDTH + OF_BASE;
         let block = |at: usize| Block::new(parameters, &format!("block{at}"), width);
         let blocks = (1..=BLOCKS).map(block).collect::<Result<_>>()?;
         Ok(EGgatPlus {
@@ -113,8 +113,8 @@ impl Network for EGgatPlus {
 }
 
 impl EmbeddingTables {
-    fn new(parameters: &mut Parameters, look: &FeatureEncoder) -> Result<EmbeddingTables> {
-        let [configurations, models, gpus] = look.sizes();
+    fn new(parameters: &mut Parameters, encoder: &FeatureEncoder) -> Result<EmbeddingTables> {
+        let [configurations, models, gpus] = encoder.sizes();
         let mut table = |name: &str, rows, width| parameters.normal(name, (rows, width), INITIAL_DEVIATION);
         Ok(EmbeddingTables {
             configurations: table("configurations", configurations, EMBEDDING_WIDTH)?,
@@ -153,7 +153,7 @@ impl Block {
         let told = edges.broadcast_mul(&beside.unsqueeze(3)?)?.sum(2)?.reshape((sets * count, EDGE))?;
         let mut heard = vec![members.clone()];
         for head in &self.heads {
-            heard.push(head.forward(members, &batch.edges, &reached)?.heard()?);
+            heard.push(head.forward(members, &batch.edges, &reached)?.attended_mean()?);
         }
         let crowd = members.reshape((*sets, *count, ()))?;
         heard.push((beside.matmul(&crowd)?.flatten(0, 1)? + self.edge.forward(&told)?)?);

@@ -17,9 +17,11 @@ pub(super) struct FeatureEncoder {
     scales: Scales,
     /// The metrics of jobs alone, scaled to the range from 0 to 1.
     metrics: Scales,
-    known: Vocabulary,
+    #[serde(rename = "known")]
+    vocabulary: Vocabulary,
     pub(super) pairs: PairTable,
-    pub(super) steps: StepTimes,
+    #[serde(rename = "steps")]
+    pub(super) step_times: StepTimes,
 }
 
 /// The range of step times of co-located jobs, in seconds.
@@ -54,7 +56,7 @@ impl FeatureEncoder {
         let configurations: BTreeSet<Configuration> = members().map(SetMember::configuration).collect();
         let models: BTreeSet<String> = members().map(|member| member.model.clone()).collect();
         let gpus: BTreeSet<GpuKind> = measured.iter().map(|it| it.set.gpu.clone()).collect();
-        let known = Vocabulary {
+        let vocabulary = Vocabulary {
             configurations: configurations.into_iter().collect(),
             models: models.into_iter().filter(|model| !model.is_empty()).collect(),
             gpus: gpus.into_iter().collect(),
@@ -64,7 +66,7 @@ impl FeatureEncoder {
         let scales = Scales::learn(rows.iter().map(Vec::as_slice), scaling);
         let metrics: Vec<Vec<Column>> = measured.iter().flat_map(|it| metrics(&it.set)).collect();
         let metrics = Scales::learn(metrics.iter().map(Vec::as_slice), Scaling::Range);
-        FeatureEncoder { scales, metrics, known, pairs, steps: StepTimes::of(measured) }
+        FeatureEncoder { scales, metrics, vocabulary, pairs, step_times: StepTimes::of(measured) }
     }
 
     /// The number of inputs of a member.
@@ -79,12 +81,12 @@ impl FeatureEncoder {
 
     /// The observed metrics of each member, ordered by name; those that every profile has come first.
     pub(super) fn observed(&self, set: &ColocationSet) -> Vec<Vec<Option<f64>>> {
-        metrics(set).iter().map(|row| self.metrics.told(row)).collect()
+        metrics(set).iter().map(|row| self.metrics.scale(row)).collect()
     }
 
     /// The numbers of configurations, models and GPUs, including the unknown one.
     pub(super) fn sizes(&self) -> [usize; 3] {
-        let Vocabulary { configurations, models, gpus } = &self.known;
+        let Vocabulary { configurations, models, gpus } = &self.vocabulary;
         [configurations.len() + 1, models.len() + 1, gpus.len() + 1]
     }
 
@@ -100,10 +102,10 @@ impl FeatureEncoder {
 
     /// The identity of each member.
     pub(super) fn identities(&self, set: &ColocationSet) -> Vec<EmbeddingIndices> {
-        let gpu = place(&self.known.gpus, &set.gpu);
+        let gpu = index_of(&self.vocabulary.gpus, &set.gpu);
         let identity = |member: &SetMember| EmbeddingIndices {
-            configuration: place(&self.known.configurations, &member.configuration()),
-            model: place(&self.known.models, &member.model),
+            configuration: index_of(&self.vocabulary.configurations, &member.configuration()),
+            model: index_of(&self.vocabulary.models, &member.model),
             gpu,
         };
         set.members.iter().map(identity).collect()
@@ -131,7 +133,7 @@ impl StepTimes {
 }
 
 /// The index from 1 in an ordered list; 0 if it is not in the list.
-fn place<T: Ord>(known: &[T], one: &T) -> u32 {
+fn index_of<T: Ord>(known: &[T], one: &T) -> u32 {
     known.binary_search(one).map_or(0, |at| u32::try_from(at + 1).unwrap_or(0))
 }
 

@@ -45,10 +45,10 @@ impl Network for Iapp {
     const BASE_MODEL: BaseModel = BaseModel::Nothing;
     const EDGES: Edges = Edges::OfLargerSets;
 
-    fn new(parameters: &mut Parameters, look: &FeatureEncoder, width: usize) -> Result<Iapp> {
-        let metrics = look.metrics();
-        let iasp = (metrics > 0).then(|| Iasp::new(parameters, metrics, look.width())).transpose()?;
-        let mut from = 3 * (look.width() + metrics);
+    fn new(parameters: &mut Parameters, encoder: &FeatureEncoder, width: usize) -> Result<Iapp> {
+        let metrics = encoder.metrics();
+        let iasp = (metrics > 0).then(|| Iasp::new(parameters, metrics, encoder.width())).transpose()?;
+        let mut from = 3 * (encoder.width() + metrics);
         let mut layers = Vec::new();
         for (at, narrower) in NARROWING.into_iter().enumerate() {
             let to = width / narrower;
@@ -83,7 +83,7 @@ impl Network for Iapp {
     }
 
     fn contention(&self, batch: &SetBatch) -> Result<Option<Tensor>> {
-        let completed = |iasp: &Iasp| iasp.completed(&batch.metrics, &batch.numbers);
+        let completed = |iasp: &Iasp| iasp.complete(&batch.metrics, &batch.numbers);
         self.iasp.as_ref().map(completed).transpose()
     }
 }

@@ -64,21 +64,21 @@ impl Iasp {
 
     /// The observed metrics, and predictions of the others. `told` are the other inputs of the jobs,
     /// `[rows, numbers]`.
-    pub(super) fn completed(&self, metrics: &Metrics, told: &Tensor) -> Result<Tensor> {
+    pub(super) fn complete(&self, metrics: &Metrics, told: &Tensor) -> Result<Tensor> {
         let Metrics { values, observed } = metrics;
-        values + (self.expected(metrics, told)? * observed.affine(-1.0, 1.0)?)?
+        values + (self.predict(metrics, told)? * observed.affine(-1.0, 1.0)?)?
     }
 
     /// Mean square error of observed metrics that were hidden from the network.
     pub(super) fn loss(&self, metrics: &Metrics, told: &Tensor, random: &mut ChaCha8Rng) -> Result<Tensor> {
-        let shown = metrics.shown(random)?;
-        let error = ((self.expected(&shown, told)? - &metrics.values)?.sqr()?
+        let shown = metrics.draw_subset(random)?;
+        let error = ((self.predict(&shown, told)? - &metrics.values)?.sqr()?
             * (&metrics.observed - &shown.observed)?)?;
         let hidden = (&metrics.observed - &shown.observed)?.sum_all()?.maximum(1.0)?;
         error.sum_all()? / hidden
     }
 
-    fn expected(&self, metrics: &Metrics, told: &Tensor) -> Result<Tensor> {
+    fn predict(&self, metrics: &Metrics, told: &Tensor) -> Result<Tensor> {
         let (rows, columns) = metrics.values.dims2()?;
         let mut job = Tensor::cat(&[&metrics.values, &metrics.observed, told], 1)?;
         for layer in &self.job {
@@ -100,7 +100,7 @@ impl Iasp {
 
 impl Metrics {
     /// A random subset of the observed metrics of each job.
-    fn shown(&self, random: &mut ChaCha8Rng) -> Result<Metrics> {
+    fn draw_subset(&self, random: &mut ChaCha8Rng) -> Result<Metrics> {
         let (rows, columns) = self.values.dims2()?;
         let mut mask = Vec::with_capacity(rows * columns);
         for _ in 0..rows {

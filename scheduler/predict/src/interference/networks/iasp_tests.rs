@@ -90,7 +90,7 @@ fn by_iasp(train: &[Profile], new: &[Profile]) -> Vec<Vec<f64>> {
     let observed =
         |_: &Profile| std::array::from_fn::<f64, METRICS, _>(|at| f64::from(u8::from(at < OBSERVED)));
     let asked = Metrics { values: tensor(new, shown), observed: tensor(new, observed) };
-    let completed = iasp.completed(&asked, &tensor(new, |it| it.description)).unwrap().detach();
+    let completed = iasp.complete(&asked, &tensor(new, |it| it.description)).unwrap().detach();
     completed.to_dtype(DType::F64).unwrap().to_vec2().unwrap()
 }
 
@@ -130,11 +130,11 @@ fn by_factors(train: &[Profile], new: &[Profile], rank: usize) -> Vec<Vec<f64>> 
 }
 
 /// Root mean square error of the hidden metrics.
-fn error(said: &[Vec<f64>], new: &[Profile]) -> f64 {
-    let of_job = |(said, job): (&Vec<f64>, &Profile)| -> f64 {
-        (OBSERVED..METRICS).map(|at| (said[at] - job.metrics[at]).powi(2)).sum()
+fn error(predicted: &[Vec<f64>], new: &[Profile]) -> f64 {
+    let of_job = |(predicted, job): (&Vec<f64>, &Profile)| -> f64 {
+        (OBSERVED..METRICS).map(|at| (predicted[at] - job.metrics[at]).powi(2)).sum()
     };
-    let square: f64 = said.iter().zip(new).map(of_job).sum();
+    let square: f64 = predicted.iter().zip(new).map(of_job).sum();
     (square / (new.len() * (METRICS - OBSERVED)) as f64).sqrt()
 }
 

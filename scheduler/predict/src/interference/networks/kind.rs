@@ -30,14 +30,13 @@ impl<N: Network> ModelKind for NetworkKind<N> {
 
     fn train(
         &self,
-        lesson: &TrainingData<'_>,
+        data: &TrainingData<'_>,
         watch: &mut dyn FnMut(&Epoch),
     ) -> Result<Box<dyn Model>, TrainError> {
-        let epochs = lesson.epochs.unwrap_or(N::TRAINING_OPTIONS.epochs);
+        let epochs = data.epochs.unwrap_or(N::TRAINING_OPTIONS.epochs);
         let training_options = TrainingOptions { epochs, ..N::TRAINING_OPTIONS };
-        let ensemble = run_single_threaded(watch, |watch| {
-            ensemble_training::train::<N>(lesson, training_options, watch)
-        })?;
+        let ensemble =
+            run_single_threaded(watch, |watch| ensemble_training::train::<N>(data, training_options, watch))?;
         Ok(Box::new(ensemble))
     }
 

@@ -146,7 +146,7 @@ impl AttentionHead {
 
 impl AttentionOutput {
     /// The attended mean of the partners of each member, `[sets * members, width]`.
-    pub(super) fn heard(&self) -> Result<Tensor> {
+    pub(super) fn attended_mean(&self) -> Result<Tensor> {
         self.attention.matmul(&self.seen)?.flatten(0, 1)
     }
 }

@@ -61,7 +61,7 @@ fn a_head_attends_as_in_the_worked_example() {
     let (edges, beside) = graph();
     let attended = head().forward(&members(), &edges, &beside).unwrap();
     same(&attended.attention, &[0.0, 0.232759, 0.767241, 0.38472, 0.0, 0.61528, 0.525943, 0.474057, 0.0]);
-    same(&attended.heard().unwrap(), &HEARD);
+    same(&attended.attended_mean().unwrap(), &HEARD);
 }
 
 #[test]
@@ -76,7 +76,7 @@ fn a_member_without_partners_gets_nothing() {
     let (edges, nobody) = (Tensor::ones((1, 2, 2), PRECISION, &Device::Cpu).unwrap(), [0.0; 4]);
     let nobody = Tensor::new(&nobody, &Device::Cpu).unwrap().reshape((1, 2, 2)).unwrap();
     let attended = head().forward(&members().narrow(0, 0, 2).unwrap(), &edges, &nobody).unwrap();
-    same(&attended.heard().unwrap(), &[0.0; 4]);
+    same(&attended.attended_mean().unwrap(), &[0.0; 4]);
 }
 
 /// Compares the gradient of every parameter with central differences at a few positions.
@@ -112,7 +112,7 @@ fn the_gradients_of_a_head_are_those_of_central_differences() {
     let mut parameters = Parameters::drawn(3, PRECISION);
     let head = AttentionHead::new(&mut parameters, "head", 2, 4).unwrap();
     let (edges, beside) = graph();
-    let heard = || head.forward(&members(), &edges, &beside).unwrap().heard().unwrap();
+    let heard = || head.forward(&members(), &edges, &beside).unwrap().attended_mean().unwrap();
     gradients_agree(&parameters, || heard().sqr().unwrap().sum_all().unwrap());
 }
 

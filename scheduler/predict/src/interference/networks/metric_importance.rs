@@ -11,17 +11,19 @@ pub(super) fn fit_importance(rows: &[(Vec<f64>, f64)], metrics: usize) -> Vec<f6
         (0..metrics).map(|one| (0..metrics).map(|other| product(one, other)).collect()).collect();
     let right: Vec<f64> =
         (0..metrics).map(|metric| rows.iter().map(|(row, value)| row[metric] * value).sum()).collect();
-    let mut worth = vec![0.0; metrics];
+    let mut importance = vec![0.0; metrics];
     for _ in 0..ROUNDS {
         for metric in 0..metrics {
-            let said: f64 = squares[metric].iter().zip(&worth).map(|(square, worth)| square * worth).sum();
+            let predicted: f64 =
+                squares[metric].iter().zip(&importance).map(|(square, importance)| square * importance).sum();
             let steepness = squares[metric][metric] + SHRINKAGE;
-            worth[metric] =
-                (worth[metric] + (right[metric] - said - SHRINKAGE * worth[metric]) / steepness).max(0.0);
+            importance[metric] = (importance[metric]
+                + (right[metric] - predicted - SHRINKAGE * importance[metric]) / steepness)
+                .max(0.0);
         }
     }
-    let most = worth.iter().copied().fold(0.0, f64::max);
-    if most > 0.0 { worth.iter().map(|it| it / most).collect() } else { vec![1.0; metrics] }
+    let most = importance.iter().copied().fold(0.0, f64::max);
+    if most > 0.0 { importance.iter().map(|it| it / most).collect() } else { vec![1.0; metrics] }
 }
 
 /// Rounds of coordinate descent.
@@ -42,9 +44,9 @@ mod tests {
                 (vec![one, two, three], 0.8 * one + 0.2 * two - 0.1 * three)
             })
             .collect();
-        let worth = fit_importance(&rows, 3);
-        assert!((worth[0] - 1.0).abs() < 1e-9 && worth[2] == 0.0, "{worth:?}");
-        assert!((0.1..0.4).contains(&worth[1]), "{worth:?}");
+        let importance = fit_importance(&rows, 3);
+        assert!((importance[0] - 1.0).abs() < 1e-9 && importance[2] == 0.0, "{importance:?}");
+        assert!((0.1..0.4).contains(&importance[1]), "{importance:?}");
     }
 
     #[test]

@@ -26,7 +26,7 @@ pub(super) trait Network: std::fmt::Debug + Send + Sync + Sized + 'static {
     /// # Errors
     ///
     /// If parameters are restored and one is missing or has another shape.
-    fn new(parameters: &mut Parameters, look: &FeatureEncoder, width: usize) -> Result<Self>;
+    fn new(parameters: &mut Parameters, encoder: &FeatureEncoder, width: usize) -> Result<Self>;
 
     /// The logarithm of the slowdown of every row, `[rows, 1]`; it may be below 0.
     fn forward(&self, batch: &SetBatch, mode: &mut Mode<'_>) -> Result<Tensor>;

@@ -27,7 +27,8 @@ struct Scale {
     name: String,
     from: f64,
     width: f64,
-    lacking: Missingness,
+    #[serde(rename = "lacking")]
+    missing: Missingness,
 }
 
 /// Whether some members had no value during training.
@@ -58,17 +59,17 @@ impl Scales {
         }
         let scale = |(name, values): (&str, Vec<f64>)| {
             let (from, width) = scaling.of(&values);
-            let lacking = if values.len() < count { Missingness::Sometimes } else { Missingness::Never };
-            let varies = width > LEAST_WIDTH || lacking == Missingness::Sometimes;
+            let missing = if values.len() < count { Missingness::Sometimes } else { Missingness::Never };
+            let varies = width > LEAST_WIDTH || missing == Missingness::Sometimes;
             let width = width.max(LEAST_WIDTH);
-            varies.then(|| Scale { name: name.to_owned(), from, width, lacking })
+            varies.then(|| Scale { name: name.to_owned(), from, width, missing })
         };
         Scales { scales: told.into_iter().filter_map(scale).collect() }
     }
 
     /// The number of inputs of a member.
     pub(super) fn width(&self) -> usize {
-        self.scales.iter().map(|scale| if scale.lacking == Missingness::Sometimes { 2 } else { 1 }).sum()
+        self.scales.iter().map(|scale| if scale.missing == Missingness::Sometimes { 2 } else { 1 }).sum()
     }
 
     /// The names of the numbers.
@@ -77,7 +78,7 @@ impl Scales {
     }
 
     /// Each scaled number, if it has a value.
-    pub(super) fn told(&self, columns: &[Column]) -> Vec<Option<f64>> {
+    pub(super) fn scale(&self, columns: &[Column]) -> Vec<Option<f64>> {
         let scaled = |scale: &Scale| {
             let (_, value) = columns.iter().find(|(name, _)| *name == scale.name)?;
             let value = value.filter(|value| value.is_finite())?;
@@ -89,9 +90,9 @@ impl Scales {
     /// The inputs of a member; a missing value becomes 0, the middle of the scale.
     pub(super) fn row(&self, columns: &[Column]) -> Vec<f64> {
         let mut row = Vec::with_capacity(self.width());
-        for (scale, told) in self.scales.iter().zip(self.told(columns)) {
+        for (scale, told) in self.scales.iter().zip(self.scale(columns)) {
             row.push(told.unwrap_or(0.0));
-            if scale.lacking == Missingness::Sometimes {
+            if scale.missing == Missingness::Sometimes {
                 row.push(if told.is_some() { 1.0 } else { 0.0 });
             }
         }

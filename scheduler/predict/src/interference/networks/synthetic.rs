@@ -34,12 +34,13 @@ pub(super) fn set(busy: &[u32]) -> ColocationSet {
 
 /// A set with the slowdowns of the law.
 pub(super) fn measured(set: ColocationSet) -> MeasuredSet {
-    let said = AnalyticInterference::<MaxMinSharing>::default().predict(std::slice::from_ref(&set)).remove(0);
-    let observed = |said: &cohabit_policy::interference::ColocationEstimate| MeasuredMember {
-        slowdown: said.slowdown,
+    let predicted =
+        AnalyticInterference::<MaxMinSharing>::default().predict(std::slice::from_ref(&set)).remove(0);
+    let observed = |predicted: &cohabit_policy::interference::ColocationEstimate| MeasuredMember {
+        slowdown: predicted.slowdown,
         ..MeasuredMember::default()
     };
-    MeasuredSet { outcome: SetOutcome::Ran(said.iter().map(observed).collect()), set }
+    MeasuredSet { outcome: SetOutcome::Ran(predicted.iter().map(observed).collect()), set }
 }
 
 /// Random sets of these jobs: `count` sets of `members` jobs each.

@@ -27,8 +27,8 @@ fn pairs_and_triples() -> Vec<MeasuredSet> {
 }
 
 fn train(kind: &dyn ModelKind, measured: &[MeasuredSet], epochs: usize) -> Box<dyn Model> {
-    let lesson = TrainingData { train: measured, held_back: &[], seed: 7, epochs: Some(epochs) };
-    kind.train(&lesson, &mut |_| ()).unwrap()
+    let data = TrainingData { train: measured, held_back: &[], seed: 7, epochs: Some(epochs) };
+    kind.train(&data, &mut |_| ()).unwrap()
 }
 
 /// Sets of two to four, some with jobs and GPUs that are in no measurement.
@@ -40,16 +40,16 @@ fn questions() -> Vec<ColocationSet> {
     vec![set(&[13, 90]), set(&[90, 90]), set(&[24, 57, 79]), set(&[13, 35, 68, 90]), with_stranger, elsewhere]
 }
 
-fn slowdowns(said: &[Vec<ColocationEstimate>]) -> Vec<f64> {
-    said.iter().flatten().map(|said| said.slowdown).collect()
+fn slowdowns(predicted: &[Vec<ColocationEstimate>]) -> Vec<f64> {
+    predicted.iter().flatten().map(|predicted| predicted.slowdown).collect()
 }
 
 /// Checks the gradient of the loss of a whole network with random parameters.
 fn check_gradients<N: Network>() {
     let measured = [drawn(&JOBS[..4], 2, 2, 1), drawn(&JOBS[..4], 3, 2, 2)].concat();
-    let look = FeatureEncoder::learn(&measured, N::SCALING);
+    let encoder = FeatureEncoder::learn(&measured, N::SCALING);
     let mut parameters = Parameters::drawn(1, DType::F64);
-    let network = N::new(&mut parameters, &look, 4).unwrap();
+    let network = N::new(&mut parameters, &encoder, 4).unwrap();
     let mut random = ChaCha8Rng::seed_from_u64(2);
     for (_, variable) in parameters.iter() {
         let numbers: Vec<f64> = (0..variable.elem_count()).map(|_| 0.4 * random.normal()).collect();
@@ -57,7 +57,7 @@ fn check_gradients<N: Network>() {
     }
     let questions: Vec<NetworkInput<'_>> =
         measured.iter().map(|it| NetworkInput { set: &it.set, base: Vec::new() }).collect();
-    let batch = SetBatch::of(&look, &questions, N::EDGES, DType::F64).unwrap();
+    let batch = SetBatch::of(&encoder, &questions, N::EDGES, DType::F64).unwrap();
     let targets = Targets::of(&measured.iter().collect::<Vec<_>>(), batch.count, DType::F64).unwrap();
     gradients_agree(&parameters, || {
         let mut random = ChaCha8Rng::seed_from_u64(3);
@@ -105,11 +105,11 @@ fn the_order_of_members_is_irrelevant() {
         for question in questions() {
             let mut turned = question.clone();
             turned.members.rotate_left(1);
-            let said = model.predict(std::slice::from_ref(&question)).remove(0);
+            let predicted = model.predict(std::slice::from_ref(&question)).remove(0);
             let mut turned = model.predict(&[turned]).remove(0);
             turned.rotate_right(1);
-            for (said, turned) in said.iter().zip(&turned) {
-                assert!((said.slowdown - turned.slowdown).abs() < 1e-4, "{kind:?}: {question:?}");
+            for (predicted, turned) in predicted.iter().zip(&turned) {
+                assert!((predicted.slowdown - turned.slowdown).abs() < 1e-4, "{kind:?}: {question:?}");
             }
         }
     }
@@ -121,14 +121,17 @@ fn predictions_are_finite_and_bounded() {
         let model = train(kind, &pairs_and_triples(), 2);
         assert_eq!(model.predict(&[]), Vec::<Vec<ColocationEstimate>>::new());
         assert_eq!(model.predict(&[set(&[57])]), [[ColocationEstimate::alone(&job(57))]]);
-        let said = model.predict(&questions());
-        for (said, question) in said.iter().zip(questions()) {
-            assert_eq!(said.len(), question.members.len(), "{kind:?}");
+        let predicted = model.predict(&questions());
+        for (predicted, question) in predicted.iter().zip(questions()) {
+            assert_eq!(predicted.len(), question.members.len(), "{kind:?}");
             let sound = |it: &ColocationEstimate| {
                 it.slowdown >= 1.0 && it.uncertainty.is_finite() && it.uncertainty > 0.0
             };
-            assert!(said.iter().all(sound), "{kind:?}: {said:?}");
-            assert!(said.iter().all(|it| it.uncertainty <= UNKNOWN_UNCERTAINTY), "{kind:?}: {said:?}");
+            assert!(predicted.iter().all(sound), "{kind:?}: {predicted:?}");
+            assert!(
+                predicted.iter().all(|it| it.uncertainty <= UNKNOWN_UNCERTAINTY),
+                "{kind:?}: {predicted:?}"
+            );
         }
     }
 }
@@ -179,9 +182,9 @@ fn a_few_observed_sets_improve_predictions_for_a_newcomer() {
 
 #[test]
 fn a_training_reports_every_epoch() {
-    let lesson = TrainingData { train: &pairs_and_triples(), held_back: &[], seed: 1, epochs: Some(3) };
+    let data = TrainingData { train: &pairs_and_triples(), held_back: &[], seed: 1, epochs: Some(3) };
     let mut told: Vec<Epoch> = Vec::new();
-    E_GGAT_PLUS_KIND.train(&lesson, &mut |epoch| told.push(*epoch)).unwrap();
+    E_GGAT_PLUS_KIND.train(&data, &mut |epoch| told.push(*epoch)).unwrap();
     let places: Vec<_> = told.iter().map(|it| (it.epoch, it.of)).collect();
     assert_eq!(places, (1..=9).map(|epoch| (epoch, 9)).collect::<Vec<_>>());
     assert!(told.iter().all(|it| it.loss.is_finite() && it.held_back_loss.is_some()));
@@ -190,7 +193,7 @@ fn a_training_reports_every_epoch() {
 
 #[test]
 fn a_training_stops_without_improvement() {
-    let lesson = TrainingData { train: &pairs_and_triples(), held_back: &[], seed: 1, epochs: None };
+    let data = TrainingData { train: &pairs_and_triples(), held_back: &[], seed: 1, epochs: None };
     let training_options = TrainingOptions {
         learning_rate: 0.0,
         patience: 3,
@@ -199,7 +202,7 @@ fn a_training_stops_without_improvement() {
         ..Iapp::TRAINING_OPTIONS
     };
     let mut told = Vec::new();
-    ensemble_training::train::<Iapp>(&lesson, training_options, &mut |epoch| told.push(epoch.epoch)).unwrap();
+    ensemble_training::train::<Iapp>(&data, training_options, &mut |epoch| told.push(epoch.epoch)).unwrap();
     assert_eq!(told, [1, 2, 3, 4, 51, 52, 53, 54]);
 }
 
@@ -214,7 +217,7 @@ fn missing_metrics_are_completed_from_measured_ones() {
     assert_eq!(full[0].0.len(), 4);
     for (full, partial) in full.iter().zip(&partial) {
         assert_eq!(full.0[..2], partial.0[..2], "what was measured stays");
-        let near = full.0.iter().zip(&partial.0).all(|(is, said)| (is - said).abs() < 0.15);
+        let near = full.0.iter().zip(&partial.0).all(|(is, predicted)| (is - predicted).abs() < 0.15);
         assert!(near, "{full:?}: {partial:?}");
     }
     assert!(full[1].load(&full[1]) > full[0].load(&full[0]));
@@ -227,8 +230,8 @@ fn one_pair_is_enough_and_none_is_an_error() {
         let model = train(kind, &drawn(&JOBS, 2, 1, 1), 2);
         assert_eq!(model.predict(&questions()).len(), questions().len(), "{kind:?}");
         let alone = [measured(set(&[57]))];
-        let lesson = TrainingData { train: &alone, held_back: &[], seed: 1, epochs: None };
-        assert!(matches!(kind.train(&lesson, &mut |_| ()), Err(TrainError::NoPairs)), "{kind:?}");
+        let data = TrainingData { train: &alone, held_back: &[], seed: 1, epochs: None };
+        assert!(matches!(kind.train(&data, &mut |_| ()), Err(TrainError::NoPairs)), "{kind:?}");
     }
 }
 
@@ -236,8 +239,22 @@ fn one_pair_is_enough_and_none_is_an_error() {
 fn another_seed_gives_another_network() {
     let told = |seed| {
         let measured = pairs_and_triples();
-        let lesson = TrainingData { train: &measured, held_back: &[], seed, epochs: Some(2) };
-        slowdowns(&IAPP_KIND.train(&lesson, &mut |_| ()).unwrap().predict(&questions()))
+        let data = TrainingData { train: &measured, held_back: &[], seed, epochs: Some(2) };
+        slowdowns(&IAPP_KIND.train(&data, &mut |_| ()).unwrap().predict(&questions()))
     };
     assert_ne!(told(1), told(2));
+}
+
+#[test]
+fn names_in_stored_metadata_do_not_change() {
+    let metadata = train(IAPP_KIND, &drawn(&JOBS, 2, 1, 1), 1).weights().metadata;
+    let keys = |value: &serde_json::Value| {
+        value.as_object().unwrap().keys().cloned().collect::<std::collections::BTreeSet<_>>()
+    };
+    let expected = |names: &[&str]| names.iter().map(|name| (*name).to_owned()).collect();
+    assert_eq!(keys(&metadata), expected(&["networks", "width", "look", "honesty", "worth", "base"]));
+    assert_eq!(keys(&metadata["look"]), expected(&["scales", "metrics", "known", "pairs", "steps"]));
+    let scale = &metadata["look"]["scales"]["scales"][0];
+    assert_eq!(keys(scale), expected(&["name", "from", "width", "lacking"]));
+    assert_eq!(keys(&metadata["honesty"]), expected(&["error", "by_base"]));
 }

@@ -49,10 +49,10 @@ struct EncodedExamples {
 }
 
 impl EncodedExamples {
-    fn of<N: Network>(look: &FeatureEncoder, examples: &[&Example<'_>]) -> Result<EncodedExamples> {
+    fn of<N: Network>(encoder: &FeatureEncoder, examples: &[&Example<'_>]) -> Result<EncodedExamples> {
         let questions: Vec<NetworkInput<'_>> = examples.iter().map(|it| it.question.clone()).collect();
         let measured: Vec<&MeasuredSet> = examples.iter().map(|it| it.measured).collect();
-        let batch = SetBatch::of(look, &questions, N::EDGES, PRECISION)?;
+        let batch = SetBatch::of(encoder, &questions, N::EDGES, PRECISION)?;
         let targets = Targets::of(&measured, batch.count, PRECISION)?;
         Ok(EncodedExamples { batch, targets })
     }
@@ -62,23 +62,23 @@ impl NetworkTrainer<'_> {
     /// Trains a network. Its parameters are those of the best epoch.
     pub(super) fn train<N: Network>(
         &self,
-        look: &FeatureEncoder,
+        encoder: &FeatureEncoder,
         watch: &mut dyn FnMut(&Epoch),
     ) -> Result<TrainedNetwork<N>> {
         let TrainingOptions { epochs, patience, width, .. } = self.training_options;
         let mut parameters = Parameters::drawn(self.seed, PRECISION);
-        let network = N::new(&mut parameters, look, width)?;
+        let network = N::new(&mut parameters, encoder, width)?;
         let mut optimizer = self.optimizer(&parameters)?;
         let mut random = ChaCha8Rng::seed_from_u64(self.seed.wrapping_add(1));
         let held_back = match &self.held_back[..] {
             [] => None,
-            held_back => Some(EncodedExamples::of::<N>(look, held_back)?),
+            held_back => Some(EncodedExamples::of::<N>(encoder, held_back)?),
         };
         let (mut best, mut best_epoch) = (f64::INFINITY, 0);
         let mut best_values = parameters.values()?;
         for epoch in 1..=epochs {
             optimizer.set_learning_rate(self.rate(epoch));
-            let loss = self.epoch(&network, look, &parameters, &mut optimizer, &mut random)?;
+            let loss = self.epoch(&network, encoder, &parameters, &mut optimizer, &mut random)?;
             let asked = |it: &EncodedExamples| network.loss(&it.batch, &it.targets, &mut Mode::Inference);
             let held_back_loss = held_back.as_ref().map(|it| number(&asked(it)?)).transpose()?;
             watch(&Epoch { epoch, of: epochs, loss, held_back_loss });
@@ -112,7 +112,7 @@ impl NetworkTrainer<'_> {
     fn epoch<N: Network>(
         &self,
         network: &N,
-        look: &FeatureEncoder,
+        encoder: &FeatureEncoder,
         parameters: &Parameters,
         optimizer: &mut AdamW,
         random: &mut ChaCha8Rng,
@@ -121,7 +121,7 @@ impl NetworkTrainer<'_> {
         random.shuffle(&mut order);
         let (mut sum, mut steps) = (0.0, 0);
         for part in order.chunks(self.training_options.batch) {
-            let EncodedExamples { batch, targets } = EncodedExamples::of::<N>(look, part)?;
+            let EncodedExamples { batch, targets } = EncodedExamples::of::<N>(encoder, part)?;
             let loss = network.loss(&batch, &targets, &mut Mode::Training(random))?;
             let mut gradients = loss.backward()?;
             clip(&mut gradients, parameters, self.training_options.max_gradient_norm)?;
@@ -154,7 +154,7 @@ fn clip(gradients: &mut GradStore, parameters: &Parameters, max_gradient_norm: f
 
 impl<N: Network> TrainedNetwork<N> {
     /// The logarithm of the slowdown of each row of a batch, at least 0.
-    pub(super) fn ask(&self, batch: &SetBatch) -> Result<Vec<f64>> {
+    pub(super) fn predict(&self, batch: &SetBatch) -> Result<Vec<f64>> {
         let ln_slowdown = self.network.forward(batch, &mut Mode::Inference)?.detach();
         ln_slowdown.relu()?.to_dtype(DType::F64)?.flatten_all()?.to_vec1()
     }
