@@ -95,12 +95,12 @@ mod tests {
     fn ran(group: &str, from: u64, until: u64) -> CompletedRun {
         let at = |secs| Time::EPOCH + Span::from_secs(secs);
         let features = JobFeatures { group: group.into(), submitted_at: at(from), ..JobFeatures::default() };
-        let told = JobFeatures { iterations: Some(7), ..features };
+        let stated = JobFeatures { iterations: Some(7), ..features };
         CompletedRun {
             ended_at: at(until),
             runtime: Span::from_secs(until - from),
             iterations: Some(7),
-            features: told,
+            features: stated,
         }
     }
 

@@ -180,18 +180,24 @@ mod tests {
     fn statistics_contain_only_jobs_that_had_ended() {
         let cohort = cohort([1.0, 2.0, 6.0]);
         assert_eq!(cohort.statistics_at(at(9)), None);
-        let seen = cohort.statistics_at(at(29)).unwrap();
-        assert_eq!((seen.count, seen.last, seen.mean, seen.deviation), (2, 2.0, 1.5, 0.5));
-        assert_eq!((seen.since_last, seen.since_last_submitted), (Span::from_secs(9), Span::from_secs(14)));
+        let statistics = cohort.statistics_at(at(29)).unwrap();
+        assert_eq!(
+            (statistics.count, statistics.last, statistics.mean, statistics.deviation),
+            (2, 2.0, 1.5, 0.5)
+        );
+        assert_eq!(
+            (statistics.since_last, statistics.since_last_submitted),
+            (Span::from_secs(9), Span::from_secs(14))
+        );
         assert_eq!(cohort.statistics_at(at(30)).unwrap().mean, 3.0);
     }
 
     #[test]
     fn medians_are_of_the_newest_values() {
-        let seen = cohort((0..40).map(f64::from)).statistics_at(Time::NEVER).unwrap();
-        assert_eq!((seen.count, seen.recent, seen.range), (40, 20, 19.0));
-        assert_eq!((seen.median, seen.short_median), (29.0, 37.0));
-        assert!((seen.exponential_mean - 39.0).abs() < 2.5);
+        let statistics = cohort((0..40).map(f64::from)).statistics_at(Time::NEVER).unwrap();
+        assert_eq!((statistics.count, statistics.recent, statistics.range), (40, 20, 19.0));
+        assert_eq!((statistics.median, statistics.short_median), (29.0, 37.0));
+        assert!((statistics.exponential_mean - 39.0).abs() < 2.5);
     }
 
     #[test]
@@ -199,9 +205,9 @@ mod tests {
         let mut cohort = cohort([1.0]);
         cohort.add(at(20), at(30), 2.0);
         cohort.add(at(6), at(40), 3.0);
-        let seen = cohort.statistics_at(at(50)).unwrap();
+        let statistics = cohort.statistics_at(at(50)).unwrap();
         assert_eq!(
-            (seen.last, seen.last_submitted, seen.since_last_submitted),
+            (statistics.last, statistics.last_submitted, statistics.since_last_submitted),
             (3.0, 2.0, Span::from_secs(30))
         );
     }
@@ -210,9 +216,9 @@ mod tests {
     fn forgotten_values_are_in_no_count_mean_or_range() {
         let mut forgetting = cohort([100.0, 1.0, 2.0]);
         forgetting.forget_oldest();
-        let seen = forgetting.statistics_at(at(30)).unwrap();
-        assert_eq!((seen.count, seen.mean, seen.range), (2, 1.5, 1.0));
-        assert!((seen.deviation - 0.5).abs() < 1e-9);
+        let statistics = forgetting.statistics_at(at(30)).unwrap();
+        assert_eq!((statistics.count, statistics.mean, statistics.range), (2, 1.5, 1.0));
+        assert!((statistics.deviation - 0.5).abs() < 1e-9);
     }
 
     #[test]
@@ -243,12 +249,12 @@ mod tests {
             let forgotten = forgotten.min(known - 1);
             let mut cohort = cohort(values.clone());
             (0..forgotten).for_each(|_| cohort.forget_oldest());
-            let seen = cohort.statistics_at(at(10 * known as u64)).unwrap();
+            let statistics = cohort.statistics_at(at(10 * known as u64)).unwrap();
             let (mean, deviation) = moments(&values[forgotten..known]);
-            proptest::prop_assert!((seen.mean - mean).abs() < 1e-9);
-            proptest::prop_assert!((seen.deviation - deviation).abs() < 1e-5);
-            proptest::prop_assert_eq!(seen.last, values[known - 1]);
-            proptest::prop_assert_eq!(seen.count, (known - forgotten) as u64);
+            proptest::prop_assert!((statistics.mean - mean).abs() < 1e-9);
+            proptest::prop_assert!((statistics.deviation - deviation).abs() < 1e-5);
+            proptest::prop_assert_eq!(statistics.last, values[known - 1]);
+            proptest::prop_assert_eq!(statistics.count, (known - forgotten) as u64);
         }
     }
 }

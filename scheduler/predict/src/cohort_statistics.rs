@@ -44,11 +44,11 @@ impl CohortStatistics {
             (MatchLevel::Shape, self.shape),
             (MatchLevel::All, self.all),
         ];
-        from_close_to_far.into_iter().find_map(|(match_level, seen)| Some((match_level, seen?)))
+        from_close_to_far.into_iter().find_map(|(match_level, statistics)| Some((match_level, statistics?)))
     }
 
     /// The anchor, the estimate without a forest: the recent median of the closest cohort; 0 without one.
     pub(crate) fn anchor(&self) -> f64 {
-        self.nearest().map_or(0.0, |(_, seen)| seen.median)
+        self.nearest().map_or(0.0, |(_, statistics)| statistics.median)
     }
 }

@@ -28,9 +28,15 @@ pub(crate) fn encode(quantity: Quantity, job: &JobFeatures, past: &CohortStatist
     let numbers = std::iter::once(anchor)
         .chain(own(quantity, job))
         .chain([past.user, past.group, past.model].map(code))
-        .chain([past.kind, past.user, past.shape].into_iter().flat_map(|seen| full_statistics(seen, anchor)))
         .chain(
-            [past.group, past.model, past.all].into_iter().flat_map(|seen| short_statistics(seen, anchor)),
+            [past.kind, past.user, past.shape]
+                .into_iter()
+                .flat_map(|statistics| full_statistics(statistics, anchor)),
+        )
+        .chain(
+            [past.group, past.model, past.all]
+                .into_iter()
+                .flat_map(|statistics| short_statistics(statistics, anchor)),
         );
     row.iter_mut().zip(numbers).for_each(|(slot, number)| *slot = number as f32);
     row
@@ -54,8 +60,8 @@ fn own(quantity: Quantity, job: &JobFeatures) -> [f64; 7] {
     ]
 }
 
-fn full_statistics(seen: Option<Statistics>, anchor: f64) -> [f64; 11] {
-    let Some(it) = seen else { return [0.0, UNKNOWN, UNKNOWN, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0] };
+fn full_statistics(statistics: Option<Statistics>, anchor: f64) -> [f64; 11] {
+    let Some(it) = statistics else { return [0.0, UNKNOWN, UNKNOWN, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0] };
     [
         (it.count as f64).ln_1p(),
         log(it.since_last),
@@ -71,12 +77,12 @@ fn full_statistics(seen: Option<Statistics>, anchor: f64) -> [f64; 11] {
     ]
 }
 
-fn short_statistics(seen: Option<Statistics>, anchor: f64) -> [f64; 2] {
-    seen.map_or([0.0; 2], |it| [(it.count as f64).ln_1p(), it.median - anchor])
+fn short_statistics(statistics: Option<Statistics>, anchor: f64) -> [f64; 2] {
+    statistics.map_or([0.0; 2], |it| [(it.count as f64).ln_1p(), it.median - anchor])
 }
 
-fn code(seen: Option<Statistics>) -> f64 {
-    seen.map_or(UNKNOWN, |it| f64::from(it.code))
+fn code(statistics: Option<Statistics>) -> f64 {
+    statistics.map_or(UNKNOWN, |it| f64::from(it.code))
 }
 
 fn amount(count: Option<u64>) -> f64 {
@@ -102,10 +108,10 @@ mod tests {
 
     #[test]
     fn stated_iterations_are_hidden_when_iterations_are_estimated() {
-        let told = JobFeatures { iterations: Some(500), ..JobFeatures::default() };
-        let untold = JobFeatures::default();
+        let stated = JobFeatures { iterations: Some(500), ..JobFeatures::default() };
+        let unstated = JobFeatures::default();
         let row = |quantity, job| encode(quantity, job, &CohortStatistics::default());
-        assert_ne!(row(Quantity::Runtime, &told), row(Quantity::Runtime, &untold));
-        assert_eq!(row(Quantity::Iterations, &told), row(Quantity::Iterations, &untold));
+        assert_ne!(row(Quantity::Runtime, &stated), row(Quantity::Runtime, &unstated));
+        assert_eq!(row(Quantity::Iterations, &stated), row(Quantity::Iterations, &unstated));
     }
 }

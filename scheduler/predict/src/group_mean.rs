@@ -30,7 +30,7 @@ struct Mean {
 
 impl Estimator for GroupMean {
     fn estimate(&self, job: &JobFeatures) -> Option<Estimate> {
-        let (sums, whose) = match self.groups.get(&(job.user.clone(), job.group.clone())) {
+        let (sums, source) = match self.groups.get(&(job.user.clone(), job.group.clone())) {
             Some(sums) => (sums, format!("jobs of '{}' by {}", job.group, job.user)),
             None => (&self.all, "jobs".to_owned()),
         };
@@ -38,7 +38,7 @@ impl Estimator for GroupMean {
         Some(Estimate {
             iterations: job.iterations.or_else(|| Some(sums.iterations.value()?.round().max(1.0) as u64)),
             runtime: Some(Span::from_secs_f64(runtime)),
-            basis: format!("the mean of all {whose}"),
+            basis: format!("the mean of all {source}"),
             ..Estimate::default()
         })
     }

@@ -96,14 +96,14 @@ impl History {
     pub(crate) fn past(&self, job: &JobFeatures) -> CohortStatistics {
         let mut past = CohortStatistics::default();
         for key in cohort_keys(job) {
-            let seen = self.cohorts.get(&key).and_then(|cohort| cohort.statistics_at(job.submitted_at));
+            let statistics = self.cohorts.get(&key).and_then(|cohort| cohort.statistics_at(job.submitted_at));
             match key {
-                CohortKey::Kind(..) => past.kind = seen,
-                CohortKey::Group(..) => past.group = seen,
-                CohortKey::User(_) => past.user = seen,
-                CohortKey::Model(_) => past.model = seen,
-                CohortKey::Shape(_) => past.shape = seen,
-                CohortKey::All => past.all = seen,
+                CohortKey::Kind(..) => past.kind = statistics,
+                CohortKey::Group(..) => past.group = statistics,
+                CohortKey::User(_) => past.user = statistics,
+                CohortKey::Model(_) => past.model = statistics,
+                CohortKey::Shape(_) => past.shape = statistics,
+                CohortKey::All => past.all = statistics,
             }
         }
         past
@@ -181,10 +181,10 @@ mod tests {
         let mut history = History::of(Quantity::Runtime);
         let late = job("ada", "resnet", 4, 20);
         history.add(&job("ada", "resnet", 4, 0), at(10), 5.0);
-        let asked = history.row(&late, &history.past(&late));
+        let expected = history.row(&late, &history.past(&late));
         history.add(&job("ada", "resnet", 4, 1), at(30), 7.0);
         history.add(&late, at(40), 9.0);
-        assert_eq!(history.newest().next(), Some((&asked, 9.0)));
+        assert_eq!(history.newest().next(), Some((&expected, 9.0)));
     }
 
     #[test]

@@ -70,14 +70,14 @@ impl QuantityEstimator {
 
     pub(crate) fn estimate(&self, job: &JobFeatures) -> Option<QuantityEstimate> {
         let past = self.history.past(job);
-        let (match_level, seen) = past.nearest()?;
+        let (match_level, statistics) = past.nearest()?;
         let model = self.model.as_ref().filter(|_| has_enough_similar_jobs(&past));
         let correction = model.map(|model| model.correction(&self.history.row(job, &past)));
         Some(QuantityEstimate {
-            value: (seen.median + correction.unwrap_or(0.0)).exp_m1(),
+            value: (statistics.median + correction.unwrap_or(0.0)).exp_m1(),
             basis: match correction {
                 Some(_) => basis::forest(self.history.len(), past.group.map_or(0, |it| it.count)),
-                None => basis::median(match_level, seen.recent, job),
+                None => basis::median(match_level, statistics.recent, job),
             },
         })
     }
@@ -111,7 +111,7 @@ impl PendingFit {
 }
 
 fn has_enough_similar_jobs(past: &CohortStatistics) -> bool {
-    [past.user, past.shape].into_iter().flatten().any(|seen| seen.count >= MIN_SIMILAR_JOBS)
+    [past.user, past.shape].into_iter().flatten().any(|statistics| statistics.count >= MIN_SIMILAR_JOBS)
 }
 
 #[cfg(test)]

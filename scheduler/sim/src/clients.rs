@@ -141,7 +141,7 @@ impl Clients {
     /// If it contradicts an earlier reply, or reports an internal error of the head.
     pub(crate) fn reply(&mut self, now: Time, key: ClientRequestId, reply: Reply) -> Result<(), String> {
         if let Reply::Refused(Refusal { code: RefusalCode::Internal, message }) = &reply {
-            return Err(format!("the head blames itself: {message}"));
+            return Err(format!("internal error of the head: {message}"));
         }
         match (self.pending.remove(&key), reply) {
             (Some(Subject::Submission(index)), Reply::Accepted { job, .. }) => {
@@ -180,12 +180,12 @@ impl Clients {
     fn record_status(&mut self, index: usize, status: SubmissionStatus) -> Result<(), String> {
         let known = &self.submissions[index].1;
         if *known != SubmissionStatus::Open && *known != status {
-            return Err(format!("submission {index} is {known:?}, and now it shall be {status:?}"));
+            return Err(format!("submission {index} was {known:?} and is now {status:?}"));
         }
         if let Some(job) = status.job() {
             let other = *self.submission_of.entry(job).or_insert(index);
             if other != index {
-                return Err(format!("submissions {index} and {other} are one job: {status:?}"));
+                return Err(format!("submissions {index} and {other} became one job: {status:?}"));
             }
         }
         self.open -= usize::from(*known == SubmissionStatus::Open);

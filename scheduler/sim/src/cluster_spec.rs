@@ -60,14 +60,14 @@ pub enum ParseClusterError {
         why: String,
     },
     /// The memory of this GPU model is unknown.
-    #[error("unknown GPU model '{model}': the known models are {known}; for another model give its memory, for example {model}-24G", known = known())]
+    #[error("unknown GPU model '{model}': the known models are {known}; for another model give its memory, for example {model}-24G", known = known_models())]
     Model {
         /// The model as written.
         model: String,
     },
 }
 
-fn known() -> String {
+fn known_models() -> String {
     GPU_MODELS.map(|model| model.name).join(", ")
 }
 

@@ -36,7 +36,7 @@ impl Gangs {
 
     /// Records the attempts that the head orders and returns those with a job graph, with their relative
     /// speed.
-    pub(crate) fn ordered(&mut self, effects: &[Effect]) -> Vec<(AttemptId, f64)> {
+    pub(crate) fn record_orders(&mut self, effects: &[Effect]) -> Vec<(AttemptId, f64)> {
         let mut orders: BTreeMap<AttemptId, Vec<&RunOrder>> = BTreeMap::new();
         for effect in effects {
             if let Effect::Tell(_, Order::Run(order)) = effect

@@ -1,24 +1,24 @@
-//! What stands around the production head: the part of its daemon that is not state.
+//! Hooks of the head daemon around the core: the part of the daemon that is not state.
 //!
-//! It fills in estimates at submission, looks at the clock while the policy thinks, and hears of every end.
-//! Nothing it does may change what the head decides, but for the estimates that it gives.
+//! They fill in estimates at submission, measure planning time, and observe the end of every job. Apart from
+//! the estimates, nothing that they do may change what the head decides.
 
 use cohabit_types::{AttemptId, Estimate, JobRecord, JobSpec, Time};
 
 use crate::program::SimProgram;
 
-/// What the head's daemon does beside driving the core.
+/// The hooks of a head daemon.
 pub(crate) trait HeadHooks {
-    /// What is expected of a job that this user submits.
+    /// The estimate for a job that this user submits.
     fn estimate(&mut self, now: Time, user: &str, spec: &JobSpec) -> Option<Estimate>;
 
-    /// The policy begins to think.
+    /// The policy begins to plan.
     fn planning_started(&mut self) {}
 
-    /// The policy has answered.
+    /// The policy has planned.
     fn planning_finished(&mut self) {}
 
-    /// A gang was given a place where it reaches this part of its best pace.
+    /// A gang was placed where it reaches this fraction of its best speed.
     fn gang_placed(&mut self, attempt: AttemptId, speed: f64) {
         let _ = (attempt, speed);
     }
@@ -29,7 +29,7 @@ pub(crate) trait HeadHooks {
     }
 }
 
-/// Expects of each job what its program says.
+/// Estimates every job exactly, from its program.
 pub(crate) struct ExactEstimator;
 
 impl HeadHooks for ExactEstimator {
@@ -38,7 +38,7 @@ impl HeadHooks for ExactEstimator {
     }
 }
 
-/// What is true of a job.
+/// The true values of a job.
 pub(crate) fn true_estimate(spec: &JobSpec) -> Estimate {
     let program = SimProgram::of(spec);
     Estimate {

@@ -37,12 +37,12 @@ struct Stream {
     /// Nothing arrives later than this.
     breaks_at: Time,
     /// Whether the receiver's end is open.
-    heard: bool,
+    is_open: bool,
 }
 
 impl Stream {
     const fn new() -> Stream {
-        Stream { last_arrival: Time::EPOCH, breaks_at: Time::NEVER, heard: true }
+        Stream { last_arrival: Time::EPOCH, breaks_at: Time::NEVER, is_open: true }
     }
 }
 
@@ -77,7 +77,7 @@ impl Link {
     /// Whether a message that is due at this side now arrives.
     pub(crate) fn arrives(&mut self, now: Time, at: Side) -> bool {
         let stream = self.towards(at);
-        stream.heard && now <= stream.breaks_at
+        stream.is_open && now <= stream.breaks_at
     }
 
     /// Breaks the stream to this side: messages that would arrive after `until` are lost.
@@ -88,7 +88,7 @@ impl Link {
 
     /// Closes the end of this side and returns whether it was open.
     pub(crate) fn close(&mut self, side: Side) -> bool {
-        std::mem::replace(&mut self.towards(side).heard, false)
+        std::mem::replace(&mut self.towards(side).is_open, false)
     }
 }
 

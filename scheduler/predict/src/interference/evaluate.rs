@@ -39,7 +39,7 @@ pub struct PredictionMetrics {
 #[must_use]
 pub fn evaluate(model: &dyn Interference, measured: &[MeasuredSet]) -> PredictionMetrics {
     let mut accumulator = EvaluationAccumulator::default();
-    accumulator.ask(model, measured);
+    accumulator.add(model, measured);
     accumulator.figures()
 }
 
@@ -73,10 +73,10 @@ const LIKELY_TO_FIT: f64 = 0.5;
 
 impl EvaluationAccumulator {
     /// Adds the predictions of one model for these measurements.
-    pub fn ask(&mut self, model: &dyn Interference, measured: &[MeasuredSet]) {
-        let together: Vec<&MeasuredSet> = measured.iter().filter(|it| it.set.members.len() > 1).collect();
-        let sets: Vec<_> = together.iter().map(|it| it.set.clone()).collect();
-        for (predicted, measured) in model.predict(&sets).iter().zip(together) {
+    pub fn add(&mut self, model: &dyn Interference, measured: &[MeasuredSet]) {
+        let co_located: Vec<&MeasuredSet> = measured.iter().filter(|it| it.set.members.len() > 1).collect();
+        let sets: Vec<_> = co_located.iter().map(|it| it.set.clone()).collect();
+        for (predicted, measured) in model.predict(&sets).iter().zip(co_located) {
             self.by_gpu.entry(measured.set.gpu.clone()).or_default().compare(predicted, &measured.outcome);
         }
     }
@@ -85,7 +85,7 @@ impl EvaluationAccumulator {
     #[must_use]
     pub fn figures(&self) -> PredictionMetrics {
         let mut all = PairedAnswers::default();
-        self.by_gpu.values().for_each(|of_gpu| all.add(of_gpu));
+        self.by_gpu.values().for_each(|of_gpu| all.merge(of_gpu));
         all.figures()
     }
 
@@ -126,13 +126,13 @@ impl PairedAnswers {
         self.utilisation.extend(known(predicted.utilisation, observed.utilisation));
     }
 
-    fn add(&mut self, other: &PairedAnswers) {
+    fn merge(&mut self, other: &PairedAnswers) {
         self.slowdown.extend(&other.slowdown);
         self.within.iter_mut().zip(other.within).for_each(|(within, more)| *within += more);
         self.memory.extend(&other.memory);
         self.utilisation.extend(&other.utilisation);
-        self.did_not_fit.add(other.did_not_fit);
-        self.fitted.add(other.fitted);
+        self.did_not_fit.merge(other.did_not_fit);
+        self.fitted.merge(other.fitted);
     }
 
     fn figures(&self) -> PredictionMetrics {
@@ -163,7 +163,7 @@ impl FitCounts {
         }
     }
 
-    fn add(&mut self, other: FitCounts) {
+    fn merge(&mut self, other: FitCounts) {
         self.predicted_to_fit += other.predicted_to_fit;
         self.predicted_not_to_fit += other.predicted_not_to_fit;
     }
@@ -245,7 +245,7 @@ mod tests {
             measured
         };
         let mut accumulator = EvaluationAccumulator::default();
-        accumulator.ask(&FixedAnswer, &[on("v100", 2.0), on("k80", 4.0)]);
+        accumulator.add(&FixedAnswer, &[on("v100", 2.0), on("k80", 4.0)]);
         let of = |gpu: &str| accumulator.by_gpu()[&GpuKind::named(gpu)].mape_slowdown;
         assert_eq!(
             (of("v100"), of("k80"), accumulator.figures().mape_slowdown),

@@ -31,13 +31,13 @@ const ROUNDS: usize = 25;
 impl MemoryFitModel {
     /// Learns from sets that fitted and sets that did not; without examples of both, nothing is learned.
     pub(crate) fn learn(measured: &[MeasuredSet]) -> MemoryFitModel {
-        let together: Vec<&MeasuredSet> = measured.iter().filter(|it| it.set.members.len() > 1).collect();
+        let co_located: Vec<&MeasuredSet> = measured.iter().filter(|it| it.set.members.len() > 1).collect();
         let misfit = |it: &&&MeasuredSet| it.outcome == SetOutcome::DidNotFit;
-        let misfits = together.iter().filter(misfit).count();
-        if misfits == 0 || misfits == together.len() {
+        let misfits = co_located.iter().filter(misfit).count();
+        if misfits == 0 || misfits == co_located.len() {
             return MemoryFitModel::default();
         }
-        let rows: Vec<_> = together.iter().map(|it| (covariates(&it.set), misfit(&it))).collect();
+        let rows: Vec<_> = co_located.iter().map(|it| (covariates(&it.set), misfit(&it))).collect();
         let names: BTreeSet<&String> = rows.iter().flat_map(|(covariates, _)| covariates.keys()).collect();
         let names: BTreeMap<&String, usize> =
             names.into_iter().enumerate().map(|(place, name)| (name, place)).collect();

@@ -19,6 +19,7 @@ mod low_rank;
 mod measurements;
 mod memory_fit;
 mod model;
+mod model_family;
 mod model_trainer;
 mod networks;
 mod pretrained;

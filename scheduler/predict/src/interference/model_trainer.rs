@@ -55,9 +55,9 @@ impl ModelTrainer {
         for fold in folds(measured, hold_out, observed, self.seed) {
             let model = self.train(&fold.train, &mut |epoch| watch(&fold.held_out, epoch))?;
             if fold.observed.is_empty() {
-                accumulator.ask(&*model, &fold.test);
+                accumulator.add(&*model, &fold.test);
             } else {
-                accumulator.ask(&*model.adapted(&fold.observed), &fold.test);
+                accumulator.add(&*model.adapted(&fold.observed), &fold.test);
             }
         }
         Ok(())

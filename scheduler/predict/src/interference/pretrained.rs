@@ -31,7 +31,7 @@ mod tests {
     use super::*;
 
     /// A job that is in no measurement.
-    fn stranger(utilisation: Option<f64>, parameters: Option<f64>) -> SetMember {
+    fn unseen_job(utilisation: Option<f64>, parameters: Option<f64>) -> SetMember {
         SetMember {
             model: "made up".to_owned(),
             batch: Some(48),
@@ -41,7 +41,7 @@ mod tests {
         }
     }
 
-    fn asked(gpu: &str, members: Vec<SetMember>) -> Vec<ColocationEstimate> {
+    fn predict(gpu: &str, members: Vec<SetMember>) -> Vec<ColocationEstimate> {
         let set = ColocationSet { gpu: GpuKind::named(gpu), sharing: None, members };
         pretrained().unwrap().model.predict(&[set]).remove(0)
     }
@@ -57,11 +57,11 @@ mod tests {
     #[test]
     fn on_an_unseen_gpu_it_leans_to_the_law() {
         for busy in [[0.1, 0.9], [0.3, 0.3], [0.5, 0.95], [0.95, 0.95], [0.05, 0.05]] {
-            let members: Vec<SetMember> = busy.map(|busy| stranger(Some(busy), Some(3e8))).into();
+            let members: Vec<SetMember> = busy.map(|busy| unseen_job(Some(busy), Some(3e8))).into();
             let set =
                 ColocationSet { gpu: GpuKind::named("nvidia h200"), sharing: None, members: members.clone() };
             let law = AnalyticInterference::<MaxMinSharing>::default().predict(&[set]).remove(0);
-            for (predicted, law) in asked("nvidia h200", members).iter().zip(law) {
+            for (predicted, law) in predict("nvidia h200", members).iter().zip(law) {
                 let apart = (predicted.slowdown / law.slowdown).ln().abs();
                 assert!(apart < 0.2, "{busy:?}: {predicted:?} beside {law:?}");
                 assert!(predicted.uncertainty > 0.1, "{busy:?}: {predicted:?}");
@@ -71,8 +71,9 @@ mod tests {
 
     #[test]
     fn an_unseen_job_is_slowed_more_by_a_busier_partner() {
-        let beside = |busy| asked("nvidia h200", vec![stranger(Some(0.7), None), stranger(Some(busy), None)]);
-        let slowdowns: Vec<f64> = [0.1, 0.4, 0.7, 1.0].map(|busy| beside(busy)[0].slowdown).into();
+        let slowdowns_with =
+            |busy| predict("nvidia h200", vec![unseen_job(Some(0.7), None), unseen_job(Some(busy), None)]);
+        let slowdowns: Vec<f64> = [0.1, 0.4, 0.7, 1.0].map(|busy| slowdowns_with(busy)[0].slowdown).into();
         assert!(slowdowns.is_sorted() && slowdowns[3] > slowdowns[0] + 0.3, "{slowdowns:?}");
     }
 
@@ -80,7 +81,7 @@ mod tests {
     fn unknown_jobs_get_a_large_uncertainty() {
         for (utilisation, parameters) in [(None, None), (None, Some(7e9)), (None, Some(0.0))] {
             for count in 2..=6 {
-                let predicted = asked("gpu of tomorrow", vec![stranger(utilisation, parameters); count]);
+                let predicted = predict("gpu of tomorrow", vec![unseen_job(utilisation, parameters); count]);
                 for predicted in predicted {
                     assert!(predicted.uncertainty > 0.25, "{count}: {predicted:?}");
                     assert!(
@@ -95,11 +96,12 @@ mod tests {
     #[test]
     fn invalid_values_still_give_finite_estimates() {
         for odd in [f64::NAN, f64::INFINITY, -1.0, 1e300] {
-            let members = vec![stranger(Some(odd), Some(odd)), stranger(None, None), SetMember::default()];
+            let members =
+                vec![unseen_job(Some(odd), Some(odd)), unseen_job(None, None), SetMember::default()];
             let sound = |predicted: &ColocationEstimate| {
                 predicted.slowdown.is_finite() && predicted.slowdown >= 1.0 && predicted.uncertainty > 0.0
             };
-            assert!(asked("", members.clone()).iter().all(sound), "{odd}: {:?}", asked("", members));
+            assert!(predict("", members.clone()).iter().all(sound), "{odd}: {:?}", predict("", members));
         }
     }
 }

@@ -214,7 +214,7 @@ fn kill_executor(random: &mut Random, node: usize) -> ExternalEvent {
 }
 
 fn break_mps(random: &mut Random, node: usize) -> ExternalEvent {
-    let attribution = *random.pick(&[FaultAttribution::Culprit, FaultAttribution::Nobody]);
+    let attribution = *random.pick(&[FaultAttribution::Culprit, FaultAttribution::Unknown]);
     ExternalEvent::BreakMps { node, number: random.between(0, 11) as usize, attribution }
 }
 

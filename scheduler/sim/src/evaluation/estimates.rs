@@ -61,7 +61,7 @@ impl EvaluationEstimator {
     }
 
     /// Estimates a job. `pace` is the time of an iteration at the best placement, in seconds.
-    pub(super) fn of(
+    pub(super) fn estimate(
         &mut self,
         index: usize,
         spec: &JobSpec,
@@ -70,7 +70,9 @@ impl EvaluationEstimator {
     ) -> Option<Estimate> {
         let truth = true_estimate(spec);
         let estimate = match &self.source {
-            Source::Truth { seed, sigma } => Some(blurred(&truth, noise::factor(*seed, index, *sigma))),
+            Source::Truth { seed, sigma } => {
+                Some(scale_estimate(&truth, noise::factor(*seed, index, *sigma)))
+            }
             Source::Learned(estimator) => estimator.estimate(features),
         };
         let seconds = |estimate: &Estimate| match (estimate.iterations, estimate.runtime) {
@@ -98,7 +100,7 @@ impl EvaluationEstimator {
 }
 
 /// The true values times this factor.
-fn blurred(truth: &Estimate, factor: f64) -> Estimate {
+fn scale_estimate(truth: &Estimate, factor: f64) -> Estimate {
     Estimate {
         iterations: truth.iterations.map(|it| ((it as f64 * factor).round() as u64).max(1)),
         runtime: truth.runtime.map(|it| Span::from_secs_f64(it.as_secs_f64() * factor)),

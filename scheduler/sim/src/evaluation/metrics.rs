@@ -88,7 +88,7 @@ pub(super) struct EvaluationCounts {
     pub(super) wall_us: u64,
 }
 
-pub(super) fn of(evaluation: &Evaluation, jobs: &[JobResult], counted: EvaluationCounts) -> Metrics {
+pub(super) fn compute(evaluation: &Evaluation, jobs: &[JobResult], counts: EvaluationCounts) -> Metrics {
     let first = jobs.iter().map(|job| job.submitted).min().unwrap_or(Time::EPOCH);
     let last_arrival = jobs.iter().map(|job| job.submitted).max().unwrap_or(first);
     let last_end = jobs.iter().filter_map(|job| job.ended).max().unwrap_or(first);
@@ -98,7 +98,7 @@ pub(super) fn of(evaluation: &Evaluation, jobs: &[JobResult], counted: Evaluatio
     };
     let all_time = capacity as f64 * last_end.since(first).as_secs_f64();
     let jct = sorted(jobs.iter().filter_map(JobResult::completion_time).map(Span::as_secs_f64));
-    let plans = sorted_integers(counted.plans);
+    let plans = sorted_integers(counts.plans);
     Metrics {
         policy: evaluation.policy.clone(),
         jobs: jobs.len(),
@@ -113,24 +113,27 @@ pub(super) fn of(evaluation: &Evaluation, jobs: &[JobResult], counted: Evaluatio
         lower_bound_mean_jct_s: lower_bound(evaluation, capacity),
         gpu_busy: busy(last_end),
         gpu_busy_while_arriving: busy(last_arrival),
-        gpu_occupied: part(counted.occupied, all_time),
+        gpu_occupied: fraction(counts.occupied, all_time),
         mean_slowdown: mean(jobs.iter().filter_map(slowdown)),
         mean_gang_slowdown: mean(jobs.iter().filter_map(|job| job.gang_slowdown)),
         delayed: count(jobs, |job| job.started.is_none_or(|at| at.since(job.submitted) > DELAY_THRESHOLD)),
         preemptions: jobs.iter().map(JobResult::preemptions).sum(),
         out_of_memory: jobs.iter().map(|job| job.out_of_memory).sum(),
-        bound_violations: part(counted.shared_run_time.over_bound, counted.shared_run_time.ran.as_secs_f64()),
+        bound_violations: fraction(
+            counts.shared_run_time.over_bound,
+            counts.shared_run_time.ran.as_secs_f64(),
+        ),
         plans: plans.len(),
         plan_us_p50: percentile(&plans, 0.5),
         plan_us_p99: percentile(&plans, 0.99),
-        events: counted.events,
-        wall_s: counted.wall_us as f64 / 1e6,
+        events: counts.events,
+        wall_s: counts.wall_us as f64 / 1e6,
     }
 }
 
 /// The span as a fraction of this many seconds.
-fn part(of: Span, seconds: f64) -> f64 {
-    of.as_secs_f64() / seconds.max(1e-9)
+fn fraction(span: Span, seconds: f64) -> f64 {
+    span.as_secs_f64() / seconds.max(1e-9)
 }
 
 fn count(jobs: &[JobResult], which: impl Fn(&&JobResult) -> bool) -> usize {

@@ -64,9 +64,9 @@ pub fn evaluate(
     let Some(last) = evaluation.jobs.last() else { return Err(EvaluationError::NoJobs) };
     let last_arrival = last.at;
     let begun = observer.clock_us();
-    let mut books = EvaluationRecorder::new(&evaluation, observer);
+    let mut recorder = EvaluationRecorder::new(&evaluation, observer);
     let scenario = scenario(&evaluation, last_arrival);
-    let mut world = World::new(evaluation.seed, scenario, TraceDetail::Nothing, &mut books);
+    let mut world = World::new(evaluation.seed, scenario, TraceDetail::Nothing, &mut recorder);
     world.run()?;
     if let Some((job, why)) = world.first_refused() {
         return Err(EvaluationError::Refused { job, why });
@@ -74,9 +74,9 @@ pub fn evaluate(
     let (used, shared_run_time, events) =
         (world.device_time(), world.shared_run_time(), world.counters.events);
     drop(world);
-    books.check_device_time(&used)?;
-    let wall_us = books.clock_us() - begun;
-    Ok(books.close(&evaluation, shared_run_time, events, wall_us))
+    recorder.check_device_time(&used)?;
+    let wall_us = recorder.clock_us() - begun;
+    Ok(recorder.into_result(&evaluation, shared_run_time, events, wall_us))
 }
 
 fn scenario(evaluation: &Evaluation, last_arrival: Time) -> Scenario {
@@ -105,12 +105,12 @@ fn scenario(evaluation: &Evaluation, last_arrival: Time) -> Scenario {
 
 /// The submitted job, with a program that behaves as the job truly does.
 fn spec(job: &WorkloadJob) -> JobSpec {
-    let told = SimProgram::of(&job.spec);
+    let requested = SimProgram::of(&job.spec);
     let program = SimProgram {
         steps: job.iterations,
         reports: ProgressReporting::Never,
-        busy: told.busy,
-        gpu_memory: told.gpu_memory,
+        busy: requested.busy,
+        gpu_memory: requested.gpu_memory,
         start: StartBehaviour::Succeeds(Span::ZERO),
         on_term: SigtermBehaviour::Checkpoints(CHECKPOINT_TIME),
         ..SimProgram::working(job.ideal())

@@ -91,7 +91,7 @@ impl<'o> EvaluationRecorder<'o> {
     }
 
     /// Computes the result.
-    pub(super) fn close(
+    pub(super) fn into_result(
         self,
         evaluation: &Evaluation,
         shared_run_time: SharedRunTime,
@@ -103,7 +103,7 @@ impl<'o> EvaluationRecorder<'o> {
         let occupied = self.occupancy.total();
         let counts = EvaluationCounts { plans: self.plans, occupied, shared_run_time, events, wall_us };
         EvaluationResult {
-            metrics: metrics::of(evaluation, &jobs, counts),
+            metrics: metrics::compute(evaluation, &jobs, counts),
             series: Series::of(&jobs),
             spans: self.device_spans.into_spans(),
             jobs,
@@ -122,7 +122,7 @@ impl HeadHooks for EvaluationRecorder<'_> {
         self.submitted += 1;
         let entry = &mut self.jobs[index];
         let features = JobFeatures::of(user, spec, now);
-        let estimate = self.estimates.of(index, spec, &features, entry.pace);
+        let estimate = self.estimates.estimate(index, spec, &features, entry.pace);
         entry.features = Some(features);
         estimate
     }

@@ -33,7 +33,7 @@ pub enum FaultAttribution {
     /// One of the clients.
     Culprit,
     /// No client.
-    Nobody,
+    Unknown,
 }
 
 /// How much GPU memory the ranks are observed to hold.

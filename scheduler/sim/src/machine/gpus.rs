@@ -28,7 +28,9 @@ impl SimMachine {
         let clients = self.clients(device);
         match order {
             MpsOrder::Start | MpsOrder::Recover | MpsOrder::Stop if !clients.is_empty() => {
-                return Err(format!("{order:?} was ordered on {device} while {clients:?} are clients there"));
+                return Err(format!(
+                    "{order:?} was ordered on {device} while it has the clients {clients:?}"
+                ));
             }
             MpsOrder::Start | MpsOrder::Recover | MpsOrder::Stop | MpsOrder::Adopt => {}
         }
@@ -72,7 +74,7 @@ impl SimMachine {
         let clients = self.clients(&device);
         let culprit = match attribution {
             FaultAttribution::Culprit => clients.get(number.checked_rem(clients.len()).unwrap_or(0)).copied(),
-            FaultAttribution::Nobody => None,
+            FaultAttribution::Unknown => None,
         };
         self.accounts.victims.extend(clients.iter().filter(|rank| Some(**rank) != culprit));
         clients.into_iter().for_each(|rank| self.hang(now, rank));
@@ -112,7 +114,7 @@ impl SimMachine {
                 true => Err("the GPU is lost".into()),
                 false => Ok(GpuReading { utilisation: Some(0.5), ..GpuReading::default() }),
             },
-            ranks: self.on(&device).map(|(rank, it)| (*rank, observed_memory(it, observed))).collect(),
+            ranks: self.ranks_on(&device).map(|(rank, it)| (*rank, observed_memory(it, observed))).collect(),
             foreign_memory,
             device,
         };
@@ -160,7 +162,7 @@ impl SimMachine {
         };
         match fits {
             true => Ok(()),
-            false => Err(format!("{rank} comes to {:?} by {:?}, and must not", start.devices, start.access)),
+            false => Err(format!("{rank} may not use {:?} with {:?}", start.devices, start.access)),
         }
     }
 
@@ -179,10 +181,10 @@ impl SimMachine {
     }
 
     fn clients(&self, device: &DeviceId) -> Vec<RankId> {
-        self.on(device).filter(|(_, process)| is_client(process)).map(|(rank, _)| *rank).collect()
+        self.ranks_on(device).filter(|(_, process)| is_client(process)).map(|(rank, _)| *rank).collect()
     }
 
-    fn on<'m>(&'m self, device: &'m DeviceId) -> impl Iterator<Item = (&'m RankId, &'m RankProcess)> {
+    fn ranks_on<'m>(&'m self, device: &'m DeviceId) -> impl Iterator<Item = (&'m RankId, &'m RankProcess)> {
         self.live().filter(|(_, process)| process.start.devices.contains(device))
     }
 
@@ -197,9 +199,9 @@ const fn is_client(process: &RankProcess) -> bool {
 }
 
 fn observed_memory(process: &RankProcess, observed: ObservedMemory) -> Bytes {
-    let asked = process.start.spec.demand.gpu_memory.unwrap_or_default();
+    let requested = process.start.spec.demand.gpu_memory.unwrap_or_default();
     match observed {
-        ObservedMemory::AsRequested => asked,
-        ObservedMemory::OverRequest => Bytes(asked.0 + 1),
+        ObservedMemory::AsRequested => requested,
+        ObservedMemory::OverRequest => Bytes(requested.0 + 1),
     }
 }

@@ -52,7 +52,7 @@ impl ReferenceModel {
     fn accept(&mut self, id: JobId, spec: &JobSpec) -> Result<BTreeSet<JobId>, String> {
         match self.specs.insert(id.number, spec.clone()) {
             Some(known) if known == *spec => return Ok(BTreeSet::new()),
-            Some(_) => return Err(format!("another submission became job {id}, too")),
+            Some(_) => return Err(format!("a second submission became job {id}")),
             None => {}
         }
         let jobs = members(id, spec);
@@ -70,7 +70,7 @@ impl ReferenceModel {
             let Some(job) = self.jobs.get_mut(id) else { continue };
             match change {
                 JobChange::Cancel => job.requests.cancelled |= job.is_live(),
-                JobChange::Hold => job.requests.held |= job.seen.state.phase() == JobPhase::Waiting,
+                JobChange::Hold => job.requests.held |= job.observed.state.phase() == JobPhase::Waiting,
                 JobChange::Release => job.requests.held = false,
                 JobChange::Requeue => {
                     // A job that is being stopped for good is not queued again.
@@ -96,7 +96,9 @@ impl ReferenceModel {
         for (rank, node) in effects.iter().flat_map(ranks_ordered) {
             match self.ordered.insert(rank, node) {
                 Some(earlier) if earlier != node => {
-                    return Err(format!("{rank} is ordered to node {node}, and was to node {earlier}"));
+                    return Err(format!(
+                        "{rank} is ordered to node {node}, but was ordered to node {earlier} before"
+                    ));
                 }
                 Some(_) | None => {}
             }
@@ -110,8 +112,10 @@ impl ReferenceModel {
             changed.iter().filter(|id| id.index.is_some()).map(|id| JobId::new(id.number)).collect();
         for id in changed.iter().chain(&arrays) {
             let states = match self.jobs.get(id) {
-                Some(job) => vec![job.seen.state],
-                None => self.resolve_targets(*id).iter().map(|member| self.jobs[member].seen.state).collect(),
+                Some(job) => vec![job.observed.state],
+                None => {
+                    self.resolve_targets(*id).iter().map(|member| self.jobs[member].observed.state).collect()
+                }
             };
             if states.iter().all(|state| state.is_terminal()) {
                 let well = states.iter().all(|state| *state == JobState::Completed);

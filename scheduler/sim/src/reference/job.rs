@@ -9,7 +9,7 @@ use super::observed::{ObservedAttempt, ObservedJob};
 /// A job.
 #[derive(Debug)]
 pub(super) struct ReferenceJob {
-    pub(super) seen: ObservedJob,
+    pub(super) observed: ObservedJob,
     pub(super) requests: UserRequests,
     /// The first failure of a rank of its live attempt.
     pub(super) first_bad: Option<Outcome>,
@@ -38,7 +38,7 @@ impl ReferenceJob {
     /// A newly accepted job.
     pub(super) fn new(spec: &JobSpec) -> ReferenceJob {
         ReferenceJob {
-            seen: ObservedJob::nothing(),
+            observed: ObservedJob::nothing(),
             requests: UserRequests { held: spec.held, ..UserRequests::default() },
             first_bad: None,
             own_failures: 0,
@@ -47,11 +47,11 @@ impl ReferenceJob {
     }
 
     pub(super) fn is_live(&self) -> bool {
-        !self.seen.state.is_terminal()
+        !self.observed.state.is_terminal()
     }
 
     pub(super) fn may_be_forgotten(&self, now: Time, retention: Span) -> bool {
-        self.seen.ended_at.is_some_and(|ended_at| ended_at + retention <= now)
+        self.observed.ended_at.is_some_and(|ended_at| ended_at + retention <= now)
     }
 
     /// Resets the counts after a user has requeued the ended job.

@@ -5,9 +5,9 @@
 //! mistake that the head and the journal make together is therefore found here.
 //!
 //! ```text
-//!  event, effects ──> heard (answers, orders) ─┐
-//!  Head::record ─────> seen ───────────────────┼─> rules · verdict · ledger ──> what is wrong
-//!  machines ─────────> truth ──────────────────┘
+//!  event, effects ──> inputs (replies, orders) ─┐
+//!  Head::record ─────> observed ────────────────┼─> rules · end_rules · node_holdings ──> violation
+//!  machines ─────────> true_outcome ────────────┘
 //! ```
 
 mod end_rules;
@@ -108,7 +108,7 @@ impl ReferenceModel {
         match self.ordered.get(&rank) {
             Some(ordered) if *ordered == node => Ok(()),
             Some(ordered) => Err(format!("{rank} starts on node {node}, but was ordered to {ordered}")),
-            None => Err(format!("{rank} starts on node {node}, and nobody ordered it")),
+            None => Err(format!("{rank} starts on node {node}, but was never ordered")),
         }
     }
 
@@ -119,8 +119,8 @@ impl ReferenceModel {
     pub(crate) fn check_all(&self, now: Time, head: &Head) -> Result<(), String> {
         for (id, job) in &self.jobs {
             match head.record(now, *id) {
-                Some(record) if ObservedJob::of(&record) == job.seen => {}
-                Some(_) => return Err(format!("job {id} has changed, and nobody was told")),
+                Some(record) if ObservedJob::of(&record) == job.observed => {}
+                Some(_) => return Err(format!("job {id} has changed without a published event")),
                 None if job.may_be_forgotten(now, self.config.retention) => {}
                 None => return Err(format!("job {id} was accepted, and is forgotten")),
             }
@@ -143,7 +143,7 @@ impl ReferenceModel {
                 None if job.may_be_forgotten(it.at, self.config.retention) => continue,
                 None => return Err(format!("job {id} was accepted, and is forgotten")),
             };
-            let before = std::mem::replace(&mut job.seen, after.clone());
+            let before = std::mem::replace(&mut job.observed, after.clone());
             job.note(&before, &after);
             match after.state.is_terminal() {
                 true => _ = self.live.remove(id),
@@ -159,8 +159,8 @@ impl ReferenceModel {
         let known: BTreeSet<JobId> = head.live_jobs().collect();
         match known.symmetric_difference(&self.live).next() {
             None => Ok(()),
-            Some(id) if known.contains(id) => Err(format!("job {id} lives, and should not")),
-            Some(id) => Err(format!("job {id} has not ended, and the head no longer says that it lives")),
+            Some(id) if known.contains(id) => Err(format!("job {id} is live in the head, but has ended")),
+            Some(id) => Err(format!("job {id} has not ended, but is not live in the head")),
         }
     }
 }

@@ -27,9 +27,9 @@ impl ReferenceModel {
         }
         let is = |state| after.state == state;
         let why_not = match () {
-            () if is(JobState::Held) && !requests.held => "it is held, and nobody asked for that",
-            () if is(JobState::Pending) && requests.held => "it is to be held, and waits for room",
-            () if is(JobState::Pending) && requests.cancelled => "it was cancelled, and waits for room",
+            () if is(JobState::Held) && !requests.held => "it is held, but nobody asked for that",
+            () if is(JobState::Pending) && requests.held => "it is pending, but should be held",
+            () if is(JobState::Pending) && requests.cancelled => "it is pending, but was cancelled",
             () => return Ok(()),
         };
         Err(why_not.into())
@@ -47,16 +47,16 @@ impl ReferenceModel {
         let ordered = (0..attempt.ranks.len() as u32)
             .all(|rank| self.ordered.contains_key(&step.id.attempt(attempt.number).rank(rank)));
         let why_not = match () {
-            () if !by_plan => "no plan placed it",
-            () if step.before.state != JobState::Pending => "it did not wait for room",
+            () if !by_plan => "not by a plan",
+            () if step.before.state != JobState::Pending => "it was not pending",
             () if requests.cancelled => "it was cancelled",
             () if requests.held => "it is held",
             () if !requests.requeued_after_end && spec.begin.is_some_and(|begin| begin > it.at) => {
-                "it was to begin later"
+                "its begin time has not come"
             }
-            () if !self.are_dependencies_met(step.id) => "the jobs that it depends on have not ended so",
+            () if !self.are_dependencies_met(step.id) => "its dependencies are not met",
             () if !ordered => "not all of its ranks were ordered",
-            () if !self.array_has_room(step.id.number) => "as many members of its array run as may",
+            () if !self.array_has_room(step.id.number) => "its array is at its limit",
             () => return Ok(()),
         };
         Err(format!("attempt {} was started, but {why_not}", attempt.number))
@@ -90,7 +90,7 @@ impl ReferenceModel {
     fn array_has_room(&self, number: u64) -> bool {
         let limit = self.specs[&number].array.as_ref().and_then(|array| array.at_once);
         let members = JobId::new(number)..=JobId::member(number, u32::MAX);
-        let live = self.jobs.range(members).filter(|(_, job)| job.seen.live().is_some()).count();
+        let live = self.jobs.range(members).filter(|(_, job)| job.observed.live().is_some()).count();
         limit.is_none_or(|limit| live <= limit as usize)
     }
 
@@ -100,7 +100,7 @@ impl ReferenceModel {
         match (after.state, after.reason) {
             (JobState::Cancelled, ReasonCode::DependencyFailed) if self.has_failed_dependency(id) => Ok(()),
             (JobState::Cancelled, ReasonCode::CancelledByUser) if cancelled => Ok(()),
-            (state, reason) => Err(format!("it waited, and is {state} ({reason:?}) for no reason")),
+            (state, reason) => Err(format!("it was waiting and is now {state} ({reason:?}) without a cause")),
         }
     }
 }

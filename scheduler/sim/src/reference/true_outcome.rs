@@ -37,8 +37,8 @@ impl ReferenceModel {
     fn check_outcome(&self, it: &HandledEvent<'_>, rank: RankId, recorded: &Outcome) -> Result<(), String> {
         let truth = TrueOutcome::of(rank, it.nodes);
         let fits = match (it.event, recorded) {
-            (Event::Report(key, Report::Ended { rank: told, outcome, .. }), _) => {
-                let from_there = *told == rank && self.ordered.get(&rank) == Some(&key.node);
+            (Event::Report(key, Report::Ended { rank: reported, outcome, .. }), _) => {
+                let from_there = *reported == rank && self.ordered.get(&rank) == Some(&key.node);
                 from_there && outcome == recorded && truth.may_be_recorded_as(recorded)
             }
             // Its node came back without it.
@@ -75,9 +75,11 @@ impl<'a> TrueOutcome<'a> {
     fn may_be_recorded_as(self, outcome: &Outcome) -> bool {
         match self {
             TrueOutcome::NoTrace => matches!(outcome, Outcome::NotStarted(_)),
-            TrueOutcome::Forgotten(seen) => seen == Some(outcome) || matches!(outcome, Outcome::Lost(_)),
+            TrueOutcome::Forgotten(observed) => {
+                observed == Some(outcome) || matches!(outcome, Outcome::Lost(_))
+            }
             TrueOutcome::Lives => false,
-            TrueOutcome::Ended(seen) => seen == outcome,
+            TrueOutcome::Ended(observed) => observed == outcome,
         }
     }
 

@@ -23,7 +23,7 @@ struct Counter {
 
 impl Observer for Counter {
     fn progressed(&mut self, ended: usize, _: usize) {
-        assert_eq!(ended, self.ended + 1, "every end is told once");
+        assert_eq!(ended, self.ended + 1, "every end is reported once");
         self.ended = ended;
     }
 
@@ -206,7 +206,7 @@ fn invalid_evaluations_are_refused_with_a_reason() {
 }
 
 #[test]
-#[expect(clippy::print_stderr, reason = "whoever runs the tests has to know that this one did nothing")]
+#[expect(clippy::print_stderr, reason = "a skipped test has to say so")]
 fn two_thousand_jobs_of_philly_are_evaluated_quickly() {
     let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../../../shared/data/philly/philly_pollux_66k.csv.gz");
     let Ok(file) = std::fs::File::open(path) else {

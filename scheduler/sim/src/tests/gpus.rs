@@ -61,7 +61,7 @@ fn a_fault_costs_the_culprit_its_job_and_the_victim_nothing() {
 
 #[test]
 fn a_fault_without_a_culprit_costs_no_job_anything() {
-    let scenario = lab(1).submit(at(50), sharer(1_000)).inject(at(200), break_mps(FaultAttribution::Nobody));
+    let scenario = lab(1).submit(at(50), sharer(1_000)).inject(at(200), break_mps(FaultAttribution::Unknown));
     let run = held(scenario);
     let job = only(&run);
     assert_eq!((job.state, stops(job)), (JobState::Completed, vec![Some(StopReason::MpsFaultVictim), None]));

@@ -73,7 +73,7 @@ pub(super) fn held(scenario: Scenario) -> RunResult {
 /// Runs the scenario, which must fail, and returns the failure.
 #[track_caller]
 pub(super) fn failed(scenario: Scenario) -> SimFailure {
-    run(1, scenario, TraceDetail::Nothing).failure.expect("a promise was to be broken")
+    run(1, scenario, TraceDetail::Nothing).failure.expect("the run should fail")
 }
 
 /// The record of the only job.

@@ -72,7 +72,10 @@ fn a_doubled_attempt_is_caught() {
 
 #[test]
 fn a_leaked_slot_is_caught() {
-    assert_broken(&caught(PlantedBug::LeakedSlot), &["0 of device node-1-1 is held by {}, said are 1 by []"]);
+    assert_broken(
+        &caught(PlantedBug::LeakedSlot),
+        &["0 of device node-1-1 is held by {}, recorded are 1 by []"],
+    );
 }
 
 #[test]

@@ -15,9 +15,9 @@ use crate::trace::{ReadOptions, Trace, read, synthetic};
 use crate::workload::{Measurements, Pace, Workload, WorkloadJob, read_measurements, workload};
 
 /// Ignores progress; its clock stands still.
-struct Nobody;
+struct SilentObserver;
 
-impl Observer for Nobody {
+impl Observer for SilentObserver {
     fn progressed(&mut self, _: usize, _: usize) {}
 
     fn clock_us(&mut self) -> u64 {
@@ -70,7 +70,7 @@ fn evaluated(
     };
     let (policy, estimator) = (policy.into(), EstimatorKind::Oracle);
     let evaluation = Evaluation { shapes, hardware, jobs, policy, knowledge, estimator, seed: 1 };
-    evaluate(evaluation, &mut Nobody).unwrap()
+    evaluate(evaluation, &mut SilentObserver).unwrap()
 }
 
 fn ends(done: &EvaluationResult) -> Vec<f64> {
@@ -192,7 +192,7 @@ impl Interference for Counting {
 fn policies_use_the_chosen_predictor() {
     let shapes = one_v100();
     let measured = measured(&shapes);
-    let asked = |policy: &str| {
+    let count_queries = |policy: &str| {
         let counting = Arc::new(Counting(measured.table_truth(), AtomicUsize::new(0)));
         let knowledge = InterferenceContext {
             interference: counting.clone(),
@@ -204,15 +204,15 @@ fn policies_use_the_chosen_predictor() {
         let (policy, estimator) = (policy.into(), EstimatorKind::Oracle);
         let evaluation =
             Evaluation { shapes: shapes.clone(), hardware, jobs, policy, knowledge, estimator, seed: 1 };
-        assert_eq!(evaluate(evaluation, &mut Nobody).unwrap().metrics.completed, 2);
+        assert_eq!(evaluate(evaluation, &mut SilentObserver).unwrap().metrics.completed, 2);
         counting.1.load(Ordering::Relaxed)
     };
-    assert!(asked("isacpp") > 0);
-    assert_eq!(asked("fifo"), 0);
+    assert!(count_queries("isacpp") > 0);
+    assert_eq!(count_queries("fifo"), 0);
 }
 
 /// The published pairs, if they are available.
-#[expect(clippy::print_stderr, reason = "whoever runs the tests has to know that these did nothing")]
+#[expect(clippy::print_stderr, reason = "a skipped test has to say so")]
 fn published(shapes: &[MachineSpec]) -> Option<Measurements> {
     let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../../../shared/data/gavel/pairs_flat.csv");
     let Ok(file) = std::fs::File::open(path) else {
@@ -256,7 +256,7 @@ fn under_the_law_the_same_jobs_get_other_results() {
             ("fifo".into(), EstimatorKind::Oracle, InterferenceContext::default());
         let (shapes, jobs) = (shapes.clone(), jobs.clone());
         let evaluation = Evaluation { shapes, hardware, jobs, policy, knowledge, estimator, seed: 1 };
-        evaluate(evaluation, &mut Nobody).unwrap().metrics
+        evaluate(evaluation, &mut SilentObserver).unwrap().metrics
     };
     let (law, table) = (run(measured.law_truth()), run(measured.table_truth()));
     assert_eq!((law.completed, table.completed), (jobs.len(), jobs.len()));

@@ -22,7 +22,7 @@ fn after_an_unseen_fault() -> SimMachine {
     machine.carry_out(&gpu(), MpsOrder::Start, FaultChance::Succeeds).unwrap();
     machine.spawn(at(0), client, StartConditions::IDEAL, &mut out).unwrap();
     fire_timers(&mut machine, out);
-    machine.break_mps_server(at(50), 0, FaultAttribution::Nobody);
+    machine.break_mps_server(at(50), 0, FaultAttribution::Unknown);
     let mut out = Outbox::default();
     machine.signal(at(60), rank, Signal::KILL, &mut out);
     fire_timers(&mut machine, out);
@@ -73,7 +73,7 @@ fn a_machine_without_power_has_no_mps_clients() {
 fn broken_before_it_is_adopted() -> Scenario {
     let crash = ExternalEvent::CrashWorker { node: 0, down_for: secs(30) };
     let scenario = (0..3).fold(lab(1), |scenario, _| scenario.submit(at(50), sharer(1_000)));
-    scenario.inject(at(100), crash).inject(at(129), break_mps(FaultAttribution::Nobody))
+    scenario.inject(at(100), crash).inject(at(129), break_mps(FaultAttribution::Unknown))
 }
 
 #[test]

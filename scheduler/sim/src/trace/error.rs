@@ -20,7 +20,7 @@ pub enum TraceError {
     #[error("cannot read the file: {0}")]
     Unreadable(#[from] io::Error),
     /// The first line matches no format.
-    #[error("unknown trace format, the first line is '{first_line}': give the format with --format ({known})", known = TraceFormat::known())]
+    #[error("unknown trace format, the first line is '{first_line}': give the format with --format ({known})", known = TraceFormat::known_names())]
     UnknownFormat {
         /// The first line.
         first_line: String,

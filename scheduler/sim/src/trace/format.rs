@@ -18,7 +18,7 @@ pub enum TraceFormat {
 
 /// An unknown name of a trace format.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("unknown trace format '{0}': the formats are {known}", known = TraceFormat::known())]
+#[error("unknown trace format '{0}': the formats are {known}", known = TraceFormat::known_names())]
 pub struct UnknownFormat(String);
 
 impl TraceFormat {
@@ -50,7 +50,7 @@ impl TraceFormat {
         }
     }
 
-    pub(super) fn known() -> String {
+    pub(super) fn known_names() -> String {
         TraceFormat::ALL.map(TraceFormat::name).join(", ")
     }
 }

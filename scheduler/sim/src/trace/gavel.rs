@@ -46,7 +46,7 @@ fn names(fields: usize) -> Result<&'static [&'static str], String> {
 }
 
 fn job(row: &Row<'_>, throughputs: &Throughputs) -> Result<TraceJob, String> {
-    let job_type = row.needed("job type")?;
+    let job_type = row.required("job type")?;
     let (model, batch) = model_and_batch(job_type)?;
     let devices_milli = row.devices("scale_factor")?;
     let steps = row.count("total_steps")?;

@@ -24,7 +24,7 @@ pub(super) fn read(text: impl Read, strictness: Strictness) -> Result<Rows, Trac
 fn job(row: &Row<'_>) -> Result<TraceJob, String> {
     let devices_milli = devices_milli(row)?;
     let cpus = row.text("cpu_milli").unwrap_or("");
-    let user = row.needed("qos")?.to_owned();
+    let user = row.required("qos")?.to_owned();
     Ok(TraceJob {
         submitted: Span::from_secs_f64(row.seconds("creation_time")?),
         duration: duration(row)?,

@@ -23,10 +23,10 @@ pub(super) fn read(text: impl Read, strictness: Strictness) -> Result<Rows, Trac
 }
 
 fn job(row: &Row<'_>) -> Result<TraceJob, String> {
-    let written = row.needed("timestamp")?;
+    let written = row.required("timestamp")?;
     let submitted = civil::seconds(written)
         .ok_or_else(|| format!("timestamp is '{written}': expected a date like 2017-09-04 10:30:41"))?;
-    let cluster = row.needed("cluster")?.to_owned();
+    let cluster = row.required("cluster")?.to_owned();
     let devices_milli = row.devices("num_gpus")?;
     Ok(TraceJob {
         submitted: Span::from_secs(submitted),

@@ -132,9 +132,9 @@ fn lines_within(record: &StringRecord) -> u64 {
 }
 
 fn unreadable(error: csv::Error) -> TraceError {
-    let told = error.to_string();
+    let message = error.to_string();
     let reason = if let csv::ErrorKind::Io(reason) = error.into_kind() { Some(reason) } else { None };
-    TraceError::Unreadable(reason.unwrap_or_else(|| io::Error::other(told)))
+    TraceError::Unreadable(reason.unwrap_or_else(|| io::Error::other(message)))
 }
 
 fn places<'a>(names: impl Iterator<Item = &'a str>) -> BTreeMap<String, usize> {
@@ -187,13 +187,13 @@ impl Row<'_> {
     }
 
     /// The text of a required column.
-    pub(super) fn needed(&self, column: &str) -> Result<&str, String> {
+    pub(super) fn required(&self, column: &str) -> Result<&str, String> {
         self.text(column).ok_or_else(|| format!("{column} is empty"))
     }
 
     /// A time in seconds, not negative.
     pub(super) fn seconds(&self, column: &str) -> Result<f64, String> {
-        let text = self.needed(column)?;
+        let text = self.required(column)?;
         let seconds: f64 = text.parse().map_err(|_| format!("{column} is '{text}': expected a number"))?;
         match (0.0..LONGEST_SECONDS).contains(&seconds) {
             true => Ok(seconds),
@@ -208,7 +208,7 @@ impl Row<'_> {
 
     /// A whole number.
     pub(super) fn count(&self, column: &str) -> Result<u64, String> {
-        whole(self.needed(column)?, column)
+        whole(self.required(column)?, column)
     }
 
     /// A whole number, if the column has a value.

@@ -48,7 +48,7 @@ impl Throughputs {
     pub fn read(table: impl Read, of: ThroughputSource) -> Result<Throughputs, TraceError> {
         let (_, text) = unpack::unpack(table)?;
         let mut rates = BTreeMap::new();
-        let mut seen: Vec<String> = Vec::new();
+        let mut sources: Vec<String> = Vec::new();
         each_with_heading(text, &COLUMNS, |line, row| {
             let bad = |why| TraceError::BadRow(SkippedRow { line, why });
             let measured = row.and_then(ThroughputRow::of).map_err(bad)?;
@@ -56,13 +56,13 @@ impl Throughputs {
                 rates.insert(measured.key, measured.rate);
             }
             let name = measured.of.to_string();
-            if !seen.contains(&name) {
-                seen.push(name);
+            if !sources.contains(&name) {
+                sources.push(name);
             }
             Ok(())
         })?;
         if rates.is_empty() {
-            let why = format!("no measurements for {of}; the table has {}", seen.join(", "));
+            let why = format!("no measurements for {of}; the table has {}", sources.join(", "));
             return Err(TraceError::BadRow(SkippedRow { line: 1, why }));
         }
         Ok(Throughputs { of, rates })
@@ -94,9 +94,10 @@ struct ThroughputRow {
 
 impl ThroughputRow {
     fn of(row: &Row<'_>) -> Result<ThroughputRow, String> {
-        let of = ThroughputSource { source: row.needed("source")?.into(), gpu: row.needed("gpu")?.into() };
-        let key = (row.needed("model")?.to_owned(), row.count("batch_size")?, row.count("scale_factor")?);
-        let is_usable = row.needed("consolidated")?.eq_ignore_ascii_case("true");
+        let of =
+            ThroughputSource { source: row.required("source")?.into(), gpu: row.required("gpu")?.into() };
+        let key = (row.required("model")?.to_owned(), row.count("batch_size")?, row.count("scale_factor")?);
+        let is_usable = row.required("consolidated")?.eq_ignore_ascii_case("true");
         Ok(ThroughputRow { of, is_usable, key, rate: row.seconds("steps_per_s")? })
     }
 }

@@ -87,7 +87,8 @@ impl<'m> SharingJobs<'m> {
     fn trained(&self, number: usize, job: &TraceJob) -> &'m MeasuredConfiguration {
         let all = self.measurements.trained();
         let is_named = |it: &&MeasuredConfiguration| {
-            let same = |name: &String| job.model.as_ref().is_some_and(|told| told.eq_ignore_ascii_case(name));
+            let same =
+                |name: &String| job.model.as_ref().is_some_and(|model| model.eq_ignore_ascii_case(name));
             it.model.name.as_ref().is_some_and(same)
                 && job.batch.is_none_or(|batch| it.model.batch_size == Some(batch))
         };

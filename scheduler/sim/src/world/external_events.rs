@@ -171,7 +171,7 @@ impl World<'_> {
 
     /// Begins the quiet phase: no more faults happen, and machines that were gone are installed anew.
     pub(super) fn begin_quiet_phase(&mut self) -> Result<(), SimFailure> {
-        self.recorder.add(self.now, || "outside     all is quiet from here on".into());
+        self.recorder.add(self.now, || "outside     the quiet phase begins".into());
         if let HeadState::CrashDuringEffects { back, .. } | HeadState::CrashAfterEvents { back, .. } =
             self.head.state
         {

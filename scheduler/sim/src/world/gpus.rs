@@ -70,12 +70,12 @@ impl World<'_> {
         let mut from_there = (node..self.nodes.len()).chain(0..node);
         let serving = from_there.find(|node| self.nodes[*node].machine.serves_clients());
         let Some(node) = serving else { return Ok(()) };
-        let Some(seen) = self.nodes[node].machine.break_mps_server(self.now, number, attribution) else {
+        let Some(event) = self.nodes[node].machine.break_mps_server(self.now, number, attribution) else {
             return Ok(());
         };
         self.counters.gpu_faults += 1;
         // The actor observes the fault before any of its clients ends.
-        self.worker_event(node, seen)?;
+        self.worker_event(node, event)?;
         let mut out = Outbox::default();
         self.nodes[node].machine.end_hanging_clients(self.now, &mut self.gpus, &mut out);
         self.machine_outbox(node, out)

@@ -92,7 +92,7 @@ impl World<'_> {
 
     pub(super) fn head_effects(&mut self, effects: Vec<Effect>) -> Result<(), SimFailure> {
         self.record_event(&effects);
-        for (attempt, speed) in self.gangs.ordered(&effects) {
+        for (attempt, speed) in self.gangs.record_orders(&effects) {
             self.hooks.gang_placed(attempt, speed);
         }
         match self.head.state {

@@ -168,7 +168,7 @@ impl World<'_> {
     pub(crate) fn run(&mut self) -> Result<(), SimFailure> {
         while !self.finished {
             let Some((at, event)) = self.queue.next() else {
-                return Err(self.failure(FailureKind::NeverEnded, "nothing happens any more".into()));
+                return Err(self.failure(FailureKind::NeverEnded, "the event queue is empty".into()));
             };
             self.now = at;
             guarded(FailureKind::Crash, at, || self.dispatch(event))??;

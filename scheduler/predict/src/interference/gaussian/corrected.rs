@@ -36,7 +36,7 @@ impl Interference for CorrectedModel {
         let Some(errors) = &self.errors else { return predicted };
         for (set, members) in sets.iter().zip(&mut predicted).filter(|(set, _)| set.members.len() > 1) {
             for (place, member) in members.iter_mut().enumerate() {
-                let error = errors.expected(set, place);
+                let error = errors.predict(set, place);
                 let slowdown = (member.slowdown.ln() + error.mean).exp();
                 let uncertainty = member.uncertainty.min(error.variance.sqrt());
                 let corrected = ColocationEstimate::slowed(&set.members[place], slowdown, uncertainty);

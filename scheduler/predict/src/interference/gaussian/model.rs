@@ -74,7 +74,7 @@ impl Gaussian {
         let seen = before.and_then(|before| before.larger.as_ref());
         let mut larger = seen.map_or_else(Observations::default, |larger| larger.observations().clone());
         for (set, member, observed) in ran(measured).filter(|(set, ..)| set.members.len() > 2) {
-            let target = observed.slowdown.max(1.0).ln() - model.of_pairs(set, member).mean;
+            let target = observed.slowdown.max(1.0).ln() - model.combine_pairs(set, member).mean;
             larger.add(set, member, target, Censoring::of(observed));
         }
         model.larger = (!larger.is_empty()).then(|| larger.learn(prior));
@@ -88,33 +88,33 @@ impl Gaussian {
     /// Mean absolute error of the logarithm of the slowdowns.
     pub(super) fn loss(&self, measured: &[MeasuredSet]) -> f64 {
         let error = |(set, member, observed): (&ColocationSet, usize, &MeasuredMember)| {
-            (self.expected(set, member).mean.max(0.0) - observed.slowdown.max(1.0).ln()).abs()
+            (self.predict_member(set, member).mean.max(0.0) - observed.slowdown.max(1.0).ln()).abs()
         };
         let errors: Vec<f64> = ran(measured).map(error).collect();
         errors.iter().sum::<f64>() / errors.len().max(1) as f64
     }
 
-    fn of_set(&self, set: &ColocationSet) -> Vec<ColocationEstimate> {
+    fn predict_set(&self, set: &ColocationSet) -> Vec<ColocationEstimate> {
         if let [member] = &set.members[..] {
             return vec![ColocationEstimate::alone(member)];
         }
         let fits = self.memory_fit.fits(set);
         let member = |(place, member): (usize, &SetMember)| {
-            let expected = self.expected(set, place).with_caution();
+            let expected = self.predict_member(set, place).with_caution();
             let slowed = self.calibration.rescale(expected).answer(member);
             ColocationEstimate { fits, ..self.usage.complete(set, place, slowed) }
         };
         set.members.iter().enumerate().map(member).collect()
     }
 
-    fn expected(&self, set: &ColocationSet, member: usize) -> LogSlowdown {
+    fn predict_member(&self, set: &ColocationSet, member: usize) -> LogSlowdown {
         if set.members.len() == 2 {
-            return self.pairs.expected(set, member);
+            return self.pairs.predict(set, member);
         }
-        let of_pairs = self.of_pairs(set, member);
+        let of_pairs = self.combine_pairs(set, member);
         match &self.larger {
             Some(larger) => {
-                let more = larger.expected(set, member);
+                let more = larger.predict(set, member);
                 LogSlowdown { mean: of_pairs.mean + more.mean, variance: more.variance }
             }
             None => of_pairs,
@@ -122,10 +122,10 @@ impl Gaussian {
     }
 
     /// The prediction for a member of a larger set from its pairs.
-    fn of_pairs(&self, set: &ColocationSet, member: usize) -> LogSlowdown {
+    fn combine_pairs(&self, set: &ColocationSet, member: usize) -> LogSlowdown {
         let pair = |other: &SetMember| {
             let members = vec![set.members[member].clone(), other.clone()];
-            self.pairs.expected(&ColocationSet { members, ..set.clone() }, 0)
+            self.pairs.predict(&ColocationSet { members, ..set.clone() }, 0)
         };
         LogSlowdown::of_pairs(others(&set.members, member).map(pair))
     }
@@ -133,7 +133,7 @@ impl Gaussian {
 
 impl Interference for Gaussian {
     fn predict(&self, sets: &[ColocationSet]) -> Vec<Vec<ColocationEstimate>> {
-        sets.iter().map(|set| self.of_set(set)).collect()
+        sets.iter().map(|set| self.predict_set(set)).collect()
     }
 }
 

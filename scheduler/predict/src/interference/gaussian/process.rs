@@ -159,7 +159,7 @@ impl GaussianProcess {
     }
 
     /// The prediction for a member. Its variance is an upper bound, from the closest observation alone.
-    pub(super) fn expected(&self, set: &ColocationSet, member: usize) -> LogSlowdown {
+    pub(super) fn predict(&self, set: &ColocationSet, member: usize) -> LogSlowdown {
         let query = GpQuery::of(self, set, member);
         let mut mean = self.mean;
         let (mut own, mut partner, mut both): (f64, f64, f64) = (0.0, 0.0, 0.0);
@@ -173,7 +173,7 @@ impl GaussianProcess {
         }
         let open =
             |seen: f64, most: f64| if most > 0.0 { (1.0 - (seen / most).min(1.0)).max(0.0) } else { 0.0 };
-        let most = query.most(self);
+        let most = query.self_similarity(self);
         let prior = &self.prior;
         let closest = query.contexts.iter().copied().fold(0.0, f64::max);
         let variance = prior.noise
@@ -298,7 +298,7 @@ impl GpQuery {
         )
     }
 
-    fn most(&self, process: &GaussianProcess) -> SelfSimilarity {
+    fn self_similarity(&self, process: &GaussianProcess) -> SelfSimilarity {
         let Prior { sensitivity, pressure, partners, .. } = &process.prior;
         let count = self.partners.len().max(1) as f64;
         let among = |weights: &SimilarityWeights| {

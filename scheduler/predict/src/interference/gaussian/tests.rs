@@ -66,7 +66,7 @@ fn trained(kind: &'static dyn ModelKind, measured: &[MeasuredSet]) -> Box<dyn Mo
 
 fn error(model: &dyn Interference, measured: &[MeasuredSet]) -> f64 {
     let mut accumulator = EvaluationAccumulator::default();
-    accumulator.ask(model, measured);
+    accumulator.add(model, measured);
     accumulator.figures().mape_slowdown.unwrap()
 }
 
@@ -94,10 +94,13 @@ fn a_job_alone_is_not_slowed_and_the_order_of_partners_is_irrelevant() {
         let model = trained(kind, &sets(8));
         assert_eq!(one(&*model, set(&[7]))[0], ColocationEstimate::alone(&member(7)));
         assert!(one(&*model, set(&[])).is_empty());
-        let told = one(&*model, set(&[1, 5, 7]));
-        let turned = one(&*model, set(&[5, 7, 1]));
+        let ordered = one(&*model, set(&[1, 5, 7]));
+        let rotated = one(&*model, set(&[5, 7, 1]));
         for (at, elsewhere) in [(0, 2), (1, 0), (2, 1)] {
-            assert!((told[at].slowdown - turned[elsewhere].slowdown).abs() < 1e-9, "{told:?} {turned:?}");
+            assert!(
+                (ordered[at].slowdown - rotated[elsewhere].slowdown).abs() < 1e-9,
+                "{ordered:?} {rotated:?}"
+            );
         }
     }
 }
@@ -106,12 +109,12 @@ fn a_job_alone_is_not_slowed_and_the_order_of_partners_is_irrelevant() {
 fn unseen_jobs_get_a_larger_uncertainty() {
     let model = trained(&GAUSSIAN_KIND, &sets(8));
     let known = one(&*model, set(&[3, 6]))[0];
-    let stranger = SetMember { model: "stranger".to_owned(), ..SetMember::default() };
-    let mut asked = set(&[3, 6]);
-    asked.members[0] = stranger;
-    let unknown = one(&*model, asked.clone())[0];
-    asked.gpu = GpuKind::named("unheard of");
-    let elsewhere = one(&*model, asked)[0];
+    let unseen = SetMember { model: "stranger".to_owned(), ..SetMember::default() };
+    let mut query = set(&[3, 6]);
+    query.members[0] = unseen;
+    let unknown = one(&*model, query.clone())[0];
+    query.gpu = GpuKind::named("unheard of");
+    let elsewhere = one(&*model, query)[0];
     assert!(known.uncertainty < unknown.uncertainty, "{known:?} {unknown:?}");
     assert!(unknown.uncertainty <= elsewhere.uncertainty, "{unknown:?} {elsewhere:?}");
     assert!(elsewhere.slowdown >= 1.0 && elsewhere.memory.is_none());
@@ -121,12 +124,12 @@ fn unseen_jobs_get_a_larger_uncertainty() {
 fn a_stored_model_predicts_the_same_to_the_last_bit() {
     let folder = std::env::temp_dir().join(format!("cohabit-gaussian-{}", std::process::id()));
     let model = trained(&GAUSSIAN_KIND, &sets(8));
-    let asked: Vec<ColocationSet> = [&[1, 2][..], &[3, 4, 5], &[0, 7]].map(set).into();
-    let predicted = model.predict(&asked);
+    let query: Vec<ColocationSet> = [&[1, 2][..], &[3, 4, 5], &[0, 7]].map(set).into();
+    let predicted = model.predict(&query);
     let card = crate::interference::ModelCard { model: "gaussian".to_owned(), ..Default::default() };
     StoredModel { card, model }.save(&folder).unwrap();
     let restored = StoredModel::load(&folder).unwrap();
-    assert_eq!(restored.model.predict(&asked), predicted);
+    assert_eq!(restored.model.predict(&query), predicted);
     let damaged = folder.join("weights.safetensors");
     std::fs::write(&damaged, b"not whole").unwrap();
     let refusal = StoredModel::load(&folder).unwrap_err().to_string();
@@ -145,13 +148,13 @@ fn observed_sets_improve_predictions_for_a_newcomer() {
     let all: Vec<MeasuredSet> = sets(MODELS).iter().map(strip).collect();
     let (with, without): (Vec<_>, Vec<_>) = all.into_iter().partition(has);
     let pairs: Vec<MeasuredSet> = with.into_iter().filter(|it| it.set.members.len() == 2).collect();
-    let (observed, asked): (Vec<_>, Vec<_>) =
+    let (observed, query): (Vec<_>, Vec<_>) =
         pairs.chunks(4).map(|four| (four[0].clone(), &four[1..])).unzip();
-    let asked = &asked.concat();
+    let query = &query.concat();
     let model = trained(&GAUSSIAN_KIND, &without);
-    let (before, after) = (error(&*model, asked), error(&*model.adapted(&observed), asked));
+    let (before, after) = (error(&*model, query), error(&*model.adapted(&observed), query));
     assert!(after < 0.6 * before, "{before} {after}");
-    let corrected = error(&CorrectedModel::of(trained(&GAUSSIAN_KIND, &without), &observed), asked);
+    let corrected = error(&CorrectedModel::of(trained(&GAUSSIAN_KIND, &without), &observed), query);
     assert!(corrected < 0.7 * before, "{before} {corrected}");
 }
 

@@ -34,7 +34,7 @@ impl Effects {
     }
 
     /// The logarithm of the slowdown of a job beside a partner.
-    pub(super) fn of(&self, own: &EncodedJob, partner: &EncodedJob) -> f64 {
+    pub(super) fn ln_slowdown(&self, own: &EncodedJob, partner: &EncodedJob) -> f64 {
         let additive = Effects::sum(&self.sensitivity, own) + Effects::sum(&self.pressure, partner);
         self.mean + additive + self.products(own, partner)
     }

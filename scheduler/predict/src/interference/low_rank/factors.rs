@@ -45,7 +45,7 @@ pub(super) fn fit(rows: &[PairObservation], variances: &[f64], seed: u64) -> Eff
             factor(&mut effects, rows, &values, &of_factors, product);
         }
         for (value, row) in values.iter_mut().zip(rows) {
-            *value = row.censoring.learned(row.value, effects.of(&row.own, &row.partner));
+            *value = row.censoring.learned(row.value, effects.ln_slowdown(&row.own, &row.partner));
         }
     }
     effects
@@ -82,7 +82,8 @@ fn factor(
         .iter()
         .zip(values)
         .map(|(row, value)| {
-            value - effects.of(&row.own, &row.partner) + effects.product(product, &row.own, &row.partner)
+            value - effects.ln_slowdown(&row.own, &row.partner)
+                + effects.product(product, &row.own, &row.partner)
         })
         .collect();
     let solved = |side: fn(&PairObservation) -> (&EncodedJob, &EncodedJob), other: &[f64]| {

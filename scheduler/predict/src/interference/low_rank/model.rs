@@ -97,7 +97,7 @@ impl LowRank {
     fn larger_set_errors(&self, measured: &[MeasuredSet]) -> BTreeMap<usize, LargerSetError> {
         let mut errors: BTreeMap<usize, Vec<f64>> = BTreeMap::new();
         for (set, member, observed) in ran(measured).filter(|(set, ..)| set.members.len() > 2) {
-            let error = observed.slowdown.max(1.0).ln() - self.of_pairs(set)[member].mean;
+            let error = observed.slowdown.max(1.0).ln() - self.combine_pairs(set)[member].mean;
             errors.entry(set.members.len()).or_default().push(error);
         }
         errors.into_iter().map(|(members, errors)| (members, LargerSetError::of(&errors))).collect()
@@ -106,13 +106,13 @@ impl LowRank {
     /// Mean absolute error of the logarithm of the slowdowns.
     pub(super) fn loss(&self, measured: &[MeasuredSet]) -> f64 {
         let error = |(set, member, observed): (&ColocationSet, usize, &MeasuredMember)| {
-            (self.expected(set)[member].mean.max(0.0) - observed.slowdown.max(1.0).ln()).abs()
+            (self.predict_members(set)[member].mean.max(0.0) - observed.slowdown.max(1.0).ln()).abs()
         };
         let errors: Vec<f64> = ran(measured).map(error).collect();
         errors.iter().sum::<f64>() / errors.len().max(1) as f64
     }
 
-    fn of_set(&self, set: &ColocationSet) -> Vec<ColocationEstimate> {
+    fn predict_set(&self, set: &ColocationSet) -> Vec<ColocationEstimate> {
         if let [member] = &set.members[..] {
             return vec![ColocationEstimate::alone(member)];
         }
@@ -124,12 +124,12 @@ impl LowRank {
             let slowed = combined.answer(&set.members[place]);
             ColocationEstimate { fits, ..self.metadata.usage.complete(set, place, slowed) }
         };
-        self.expected(set).into_iter().enumerate().map(member).collect()
+        self.predict_members(set).into_iter().enumerate().map(member).collect()
     }
 
     /// The prediction for each member.
-    fn expected(&self, set: &ColocationSet) -> Vec<LogSlowdown> {
-        let of_pairs = self.of_pairs(set);
+    fn predict_members(&self, set: &ColocationSet) -> Vec<LogSlowdown> {
+        let of_pairs = self.combine_pairs(set);
         if set.members.len() < 3 {
             return of_pairs;
         }
@@ -140,7 +140,7 @@ impl LowRank {
     }
 
     /// The prediction for each member from its pairs.
-    fn of_pairs(&self, set: &ColocationSet) -> Vec<LogSlowdown> {
+    fn combine_pairs(&self, set: &ColocationSet) -> Vec<LogSlowdown> {
         let job = |member: &SetMember| self.metadata.covariates.job(&covariates_of(member, &set.gpu));
         let jobs: Vec<EncodedJob> = set.members.iter().map(job).collect();
         let member = |place: usize| {
@@ -152,13 +152,13 @@ impl LowRank {
 
     fn pair(&self, own: &EncodedJob, partner: &EncodedJob) -> LogSlowdown {
         let variance = NOISE + own.open + partner.open;
-        LogSlowdown { mean: self.effects.of(own, partner), variance }
+        LogSlowdown { mean: self.effects.ln_slowdown(own, partner), variance }
     }
 }
 
 impl Interference for LowRank {
     fn predict(&self, sets: &[ColocationSet]) -> Vec<Vec<ColocationEstimate>> {
-        sets.iter().map(|set| self.of_set(set)).collect()
+        sets.iter().map(|set| self.predict_set(set)).collect()
     }
 }
 

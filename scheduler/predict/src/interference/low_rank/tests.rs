@@ -72,38 +72,38 @@ fn a_job_alone_is_not_slowed_and_the_order_of_partners_is_irrelevant() {
     let model = trained(&pairs());
     assert_eq!(one(&*model, set("v100", &[7]))[0], ColocationEstimate::alone(&member(7)));
     assert!(one(&*model, set("v100", &[])).is_empty());
-    let told = one(&*model, set("v100", &[1, 5, 7]));
-    let turned = one(&*model, set("v100", &[5, 7, 1]));
+    let ordered = one(&*model, set("v100", &[1, 5, 7]));
+    let rotated = one(&*model, set("v100", &[5, 7, 1]));
     for (at, elsewhere) in [(0, 2), (1, 0), (2, 1)] {
-        assert!((told[at].slowdown - turned[elsewhere].slowdown).abs() < 1e-9, "{told:?} {turned:?}");
+        assert!((ordered[at].slowdown - rotated[elsewhere].slowdown).abs() < 1e-9, "{ordered:?} {rotated:?}");
     }
-    assert!(told[1].slowdown > one(&*model, set("v100", &[5, 7]))[0].slowdown, "a crowd costs more");
+    assert!(ordered[1].slowdown > one(&*model, set("v100", &[5, 7]))[0].slowdown, "a crowd costs more");
 }
 
 #[test]
 fn uncertainty_grows_with_what_is_unknown() {
     let model = trained(&pairs());
     let known = one(&*model, set("v100", &[3, 6]))[0].uncertainty;
-    let mut asked = set("v100", &[3, 6]);
-    asked.members[0].batch = Some(4_096);
-    let in_other_steps = one(&*model, asked.clone())[0].uncertainty;
-    asked.members[0].model = "stranger".to_owned();
-    let stranger = one(&*model, asked.clone())[0].uncertainty;
-    asked.gpu = GpuKind::named("unheard of");
-    let elsewhere = one(&*model, asked)[0].uncertainty;
-    let all = [known, in_other_steps, stranger, elsewhere];
+    let mut query = set("v100", &[3, 6]);
+    query.members[0].batch = Some(4_096);
+    let in_other_steps = one(&*model, query.clone())[0].uncertainty;
+    query.members[0].model = "stranger".to_owned();
+    let unseen = one(&*model, query.clone())[0].uncertainty;
+    query.gpu = GpuKind::named("unheard of");
+    let elsewhere = one(&*model, query)[0].uncertainty;
+    let all = [known, in_other_steps, unseen, elsewhere];
     assert!(all.is_sorted() && all[3] <= UNKNOWN_UNCERTAINTY && all[0] < 0.5 * all[2], "{all:?}");
 }
 
 #[test]
 fn the_law_is_used_if_the_utilisation_is_known() {
     let model = trained(&pairs());
-    let mut asked = set("unheard of", &[0, 8]);
-    asked.members.iter_mut().for_each(|member| "stranger".clone_into(&mut member.model));
-    let before = one(&*model, asked.clone());
+    let mut query = set("unheard of", &[0, 8]);
+    query.members.iter_mut().for_each(|member| "stranger".clone_into(&mut member.model));
+    let before = one(&*model, query.clone());
     let idle = SoloMetrics { utilisation: Some(0.05), ..SoloMetrics::default() };
-    asked.members.iter_mut().for_each(|member| member.solo = idle.clone());
-    let after = one(&*model, asked);
+    query.members.iter_mut().for_each(|member| member.solo = idle.clone());
+    let after = one(&*model, query);
     for (before, after) in before.iter().zip(&after) {
         assert!(
             after.slowdown < before.slowdown && after.uncertainty < before.uncertainty,
@@ -116,14 +116,14 @@ fn the_law_is_used_if_the_utilisation_is_known() {
 fn a_stored_model_predicts_the_same_and_a_damaged_one_is_refused() {
     let folder = std::env::temp_dir().join(format!("cohabit-low-rank-{}", std::process::id()));
     let model = trained(&pairs());
-    let asked = [set("v100", &[1, 2]), set("k80", &[3, 4, 5]), set("h200", &[0, 7])];
-    let predicted = model.predict(&asked);
+    let query = [set("v100", &[1, 2]), set("k80", &[3, 4, 5]), set("h200", &[0, 7])];
+    let predicted = model.predict(&query);
     let card = ModelCard { model: "low-rank".to_owned(), ..ModelCard::default() };
     StoredModel { card, model }.save(&folder).unwrap();
     let restored = StoredModel::load(&folder).unwrap();
     std::fs::remove_dir_all(&folder).unwrap();
     for (predicted, restored) in
-        predicted.iter().flatten().zip(restored.model.predict(&asked).iter().flatten())
+        predicted.iter().flatten().zip(restored.model.predict(&query).iter().flatten())
     {
         // Weights are stored in single precision.
         assert!((predicted.slowdown - restored.slowdown).abs() < 1e-5, "{predicted:?} {restored:?}");
@@ -138,19 +138,19 @@ fn a_stored_model_predicts_the_same_and_a_damaged_one_is_refused() {
 fn observed_sets_improve_predictions_for_a_newcomer() {
     let (with, without): (Vec<_>, Vec<_>) =
         pairs().into_iter().partition(|it| it.set.members.iter().any(|member| member.model == "model 7"));
-    let (observed, asked): (Vec<_>, Vec<_>) =
+    let (observed, query): (Vec<_>, Vec<_>) =
         with.chunks(3).map(|three| (three[0].clone(), &three[1..])).unzip();
-    let asked = asked.concat();
+    let query = query.concat();
     let model = trained(&without);
-    let error = |model: &dyn Interference| evaluate(model, &asked).mape_slowdown.unwrap();
+    let error = |model: &dyn Interference| evaluate(model, &query).mape_slowdown.unwrap();
     let (before, after) = (error(&*model), error(&*model.adapted(&observed)));
     assert!(after < 0.6 * before, "{before} {after}");
 }
 
 #[test]
 fn training_is_deterministic_and_needs_a_pair() {
-    let asked = [set("v100", &[1, 2]), set("k80", &[8, 4])];
-    assert_eq!(trained(&pairs()).predict(&asked), trained(&pairs()).predict(&asked));
+    let query = [set("v100", &[1, 2]), set("k80", &[8, 4])];
+    assert_eq!(trained(&pairs()).predict(&query), trained(&pairs()).predict(&query));
     let alone = [MeasuredSet { outcome: SetOutcome::DidNotFit, ..measured("v100", 1, 2) }];
     let refused = ModelTrainer { kind: &LowRankKind, seed: 1, epochs: None }.train(&alone, &mut |_| {});
     assert!(matches!(refused, Err(TrainError::NoPairs)));

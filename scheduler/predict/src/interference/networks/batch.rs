@@ -23,7 +23,7 @@ pub(super) struct SetBatch {
     /// 1 for a member, 0 for padding, `[sets * count, 1]`.
     pub(super) present: Tensor,
     /// 1 for two different members of a set, `[sets, count, count]`.
-    pub(super) beside: Tensor,
+    pub(super) partner_mask: Tensor,
     /// The slowdown of the first member beside the second by the pair table; 1 if unknown,
     /// `[sets, count, count]`.
     pub(super) edges: Tensor,
@@ -70,29 +70,29 @@ const HIDDEN_MODEL: f64 = 0.1;
 impl SetBatch {
     pub(super) fn of(
         encoder: &FeatureEncoder,
-        questions: &[NetworkInput<'_>],
+        inputs_of_sets: &[NetworkInput<'_>],
         edges_shown: Edges,
         precision: DType,
     ) -> Result<SetBatch> {
-        let count = questions.iter().map(|it| it.set.members.len()).max().unwrap_or(0).max(1);
+        let count = inputs_of_sets.iter().map(|it| it.set.members.len()).max().unwrap_or(0).max(1);
         let width = encoder.width();
-        let rows = questions.len() * count;
+        let rows = inputs_of_sets.len() * count;
         let mut numbers = vec![0.0; rows * width];
         let (mut present, mut rates) = (vec![0.0; rows], vec![0.0; rows]);
         let mut identities = vec![EmbeddingIndices::default(); rows];
-        let mut beside = vec![0.0; rows * count];
+        let mut partner_mask = vec![0.0; rows * count];
         let (mut edges, mut edges_known) = (vec![1.0; rows * count], vec![0.0; rows * count]);
         let metrics = encoder.metrics();
         let (mut values, mut observed) = (vec![0.0; rows * metrics], vec![0.0; rows * metrics]);
         let (mut base, mut base_uncertainty) = (vec![0.0; rows], vec![0.0; rows]);
-        for (at, NetworkInput { set, base: predicted }) in questions.iter().enumerate() {
+        for (at, NetworkInput { set, base: predicted }) in inputs_of_sets.iter().enumerate() {
             let members = encoder.numbers(set).into_iter().zip(encoder.identities(set)).zip(&set.members);
-            let seen = encoder.observed(set);
-            for (place, ((told, identity), member)) in members.enumerate() {
+            let observed_metrics = encoder.observed(set);
+            for (place, ((inputs, identity), member)) in members.enumerate() {
                 let row = at * count + place;
-                numbers[row * width..(row + 1) * width].copy_from_slice(&told);
+                numbers[row * width..(row + 1) * width].copy_from_slice(&inputs);
                 identities[row] = identity;
-                for (column, value) in seen[place].iter().enumerate() {
+                for (column, value) in observed_metrics[place].iter().enumerate() {
                     if let Some(value) = value {
                         values[row * metrics + column] = value.clamp(0.0, 1.0);
                         observed[row * metrics + column] = 1.0;
@@ -104,7 +104,7 @@ impl SetBatch {
                 present[row] = 1.0;
                 rates[row] = member.solo.rate.unwrap_or(0.0);
                 for other in (0..set.members.len()).filter(|other| *other != place) {
-                    beside[row * count + other] = 1.0;
+                    partner_mask[row * count + other] = 1.0;
                     if let Some(slowdown) = edge(encoder, set, place, other, edges_shown) {
                         edges[row * count + other] = slowdown;
                         edges_known[row * count + other] = 1.0;
@@ -115,9 +115,9 @@ impl SetBatch {
         let tensor = |values: Vec<f64>, shape: &[usize]| {
             Tensor::from_vec(values, shape, &Device::Cpu)?.to_dtype(precision)
         };
-        let square = [questions.len(), count, count];
+        let square = [inputs_of_sets.len(), count, count];
         Ok(SetBatch {
-            sets: questions.len(),
+            sets: inputs_of_sets.len(),
             count,
             numbers: tensor(numbers, &[rows, width])?,
             metrics: Metrics {
@@ -126,7 +126,7 @@ impl SetBatch {
             },
             identities,
             present: tensor(present, &[rows, 1])?,
-            beside: tensor(beside, &square)?,
+            partner_mask: tensor(partner_mask, &square)?,
             edges: tensor(edges, &square)?,
             edges_known: tensor(edges_known, &square)?,
             rates: tensor(rates, &[rows, 1])?,
@@ -165,7 +165,7 @@ fn edge(
 ) -> Option<f64> {
     let (one, two) = (set.members[own].configuration(), set.members[other].configuration());
     match shown {
-        Edges::AsReleased => encoder.pairs.of_models(&set.gpu, &one, &two),
+        Edges::AsReleased => encoder.pairs.measured_or_similar(&set.gpu, &one, &two),
         Edges::OfLargerSets if set.members.len() > 2 => encoder.pairs.measured(&set.gpu, &one, &two),
         Edges::OfLargerSets => None,
     }

@@ -117,18 +117,22 @@ impl Block {
     ) -> Result<Block> {
         let head = |at: usize| AttentionHead::new(parameters, &format!("{name}.head{at}"), from, width);
         let heads: Vec<AttentionHead> = (1..=heads).map(head).collect::<Result<_>>()?;
-        let heard = if heads.is_empty() { from } else { heads.len() * width };
-        let together = AttentionHead::new(parameters, &format!("{name}.together"), heard, width)?;
+        let attended_members = if heads.is_empty() { from } else { heads.len() * width };
+        let together = AttentionHead::new(parameters, &format!("{name}.together"), attended_members, width)?;
         Ok(Block { heads, together })
     }
 
     fn forward(&self, members: &Tensor, batch: &SetBatch) -> Result<Tensor> {
-        let SetBatch { edges, beside, .. } = batch;
-        let heard = |head: &AttentionHead| head.forward(members, edges, beside)?.attended_mean();
-        let heard: Vec<Tensor> = self.heads.iter().map(heard).collect::<Result<_>>()?;
-        let heard =
-            if heard.is_empty() { members.clone() } else { leaky_relu(&Tensor::cat(&heard, 1)?, SLOPE)? };
-        let together = self.together.forward(&heard, edges, beside)?.attended_mean()?;
+        let SetBatch { edges, partner_mask, .. } = batch;
+        let attended_members =
+            |head: &AttentionHead| head.forward(members, edges, partner_mask)?.attended_mean();
+        let attended_members: Vec<Tensor> = self.heads.iter().map(attended_members).collect::<Result<_>>()?;
+        let attended_members = if attended_members.is_empty() {
+            members.clone()
+        } else {
+            leaky_relu(&Tensor::cat(&attended_members, 1)?, SLOPE)?
+        };
+        let together = self.together.forward(&attended_members, edges, partner_mask)?.attended_mean()?;
         leaky_relu(&together, SLOPE)
     }
 }

@@ -97,8 +97,8 @@ impl Network for EGgatPlus {
 
     fn forward(&self, batch: &SetBatch, mode: &mut Mode<'_>) -> Result<Tensor> {
         let base = (Tensor::cat(&[&batch.base, &batch.base_uncertainty], 1)? * STRETCH)?;
-        let told = Tensor::cat(&[&batch.numbers, &self.identities.of(batch, mode)?, &base], 1)?;
-        let own = self.entry.forward(&told)?.gelu()?;
+        let inputs = Tensor::cat(&[&batch.numbers, &self.identities.embed(batch, mode)?, &base], 1)?;
+        let own = self.entry.forward(&inputs)?.gelu()?;
         let mut members = own.clone();
         for block in &self.blocks {
             let output = block.forward(&members, batch)?;
@@ -106,7 +106,7 @@ impl Network for EGgatPlus {
         }
         let deep = self.hidden.forward(&Tensor::cat(&[&members, &own], 1)?)?.gelu()?;
         let pressure = self.pressure.forward(&own)?.reshape((batch.sets, batch.count, 1))?;
-        let pressure = batch.beside.matmul(&pressure)?.flatten(0, 1)?;
+        let pressure = batch.partner_mask.matmul(&pressure)?.flatten(0, 1)?;
         let error = ((self.answer.forward(&deep)? + self.sensitivity.forward(&own)?)? + pressure)?;
         error + &batch.base
     }
@@ -124,7 +124,7 @@ impl EmbeddingTables {
     }
 
     /// The embeddings of all rows, `[rows, numbers]`.
-    fn of(&self, batch: &SetBatch, mode: &mut Mode<'_>) -> Result<Tensor> {
+    fn embed(&self, batch: &SetBatch, mode: &mut Mode<'_>) -> Result<Tensor> {
         let [configurations, models, gpus] = batch.shown(mode.random())?;
         let configurations = rows(&self.configurations, &configurations)?;
         Tensor::cat(&[configurations, rows(&self.models, &models)?, rows(&self.gpus, &gpus)?], 1)
@@ -136,27 +136,28 @@ impl Block {
         let head = |at: usize| AttentionHead::new(parameters, &format!("{name}.head{at}"), width, width);
         let heads = (1..=HEADS).map(head).collect::<Result<_>>()?;
         let edge = Affine::without_bias(parameters, &format!("{name}.edge"), EDGE, width)?;
-        let heard = (HEADS + 2) * width;
+        let attended_members = (HEADS + 2) * width;
         Ok(Block {
             heads,
             edge,
-            together: Affine::new(parameters, &format!("{name}.together"), heard, width)?,
+            together: Affine::new(parameters, &format!("{name}.together"), attended_members, width)?,
         })
     }
 
     fn forward(&self, members: &Tensor, batch: &SetBatch) -> Result<Tensor> {
-        let SetBatch { sets, count, beside, .. } = batch;
-        let to_self = Tensor::eye(*count, beside.dtype(), beside.device())?;
-        let reached = beside.broadcast_add(&to_self)?;
+        let SetBatch { sets, count, partner_mask, .. } = batch;
+        let to_self = Tensor::eye(*count, partner_mask.dtype(), partner_mask.device())?;
+        let reached = partner_mask.broadcast_add(&to_self)?;
         let edges = Tensor::stack(&[batch.edges.log()?, batch.edges_known.clone()], 3)?;
         // Edges enter once, summed over all partners; the heads weigh members.
-        let told = edges.broadcast_mul(&beside.unsqueeze(3)?)?.sum(2)?.reshape((sets * count, EDGE))?;
-        let mut heard = vec![members.clone()];
+        let inputs =
+            edges.broadcast_mul(&partner_mask.unsqueeze(3)?)?.sum(2)?.reshape((sets * count, EDGE))?;
+        let mut attended_members = vec![members.clone()];
         for head in &self.heads {
-            heard.push(head.forward(members, &batch.edges, &reached)?.attended_mean()?);
+            attended_members.push(head.forward(members, &batch.edges, &reached)?.attended_mean()?);
         }
         let crowd = members.reshape((*sets, *count, ()))?;
-        heard.push((beside.matmul(&crowd)?.flatten(0, 1)? + self.edge.forward(&told)?)?);
-        leaky_relu(&self.together.forward(&Tensor::cat(&heard, 1)?)?, SLOPE)
+        attended_members.push((partner_mask.matmul(&crowd)?.flatten(0, 1)? + self.edge.forward(&inputs)?)?);
+        leaky_relu(&self.together.forward(&Tensor::cat(&attended_members, 1)?)?, SLOPE)
     }
 }

@@ -144,10 +144,10 @@ fn completed<N: Network>(
     let batch = SetBatch::of(encoder, &questions, N::EDGES, PRECISION).ok()?;
     let mut sum: Option<Tensor> = None;
     for trained in networks {
-        let told = trained.network.contention(&batch).ok()??.detach();
+        let contention = trained.network.contention(&batch).ok()??.detach();
         sum = Some(match sum {
-            Some(sum) => (sum + told).ok()?,
-            None => told,
+            Some(sum) => (sum + contention).ok()?,
+            None => contention,
         });
     }
     let mean = (sum? / networks.len() as f64).ok()?.to_dtype(DType::F64).ok()?.to_vec2().ok()?;

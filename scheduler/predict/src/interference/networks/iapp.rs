@@ -64,12 +64,12 @@ impl Network for Iapp {
             None => batch.numbers.clone(),
         };
         let by_set = own.reshape((batch.sets, batch.count, ()))?;
-        let mut told = Tensor::cat(&[own, sum(batch, &by_set)?, largest(batch, &by_set)?], 1)?;
+        let mut inputs = Tensor::cat(&[own, sum(batch, &by_set)?, largest(batch, &by_set)?], 1)?;
         for layer in &self.layers {
-            told = mode.dropout(&layer.forward(&told)?.relu()?, DROPOUT)?;
+            inputs = mode.dropout(&layer.forward(&inputs)?.relu()?, DROPOUT)?;
         }
         // Softplus: co-location makes no job faster.
-        let answer = self.answer.forward(&told)?;
+        let answer = self.answer.forward(&inputs)?;
         answer.relu()? + (answer.abs()?.neg()?.exp()? + 1.0)?.log()?
     }
 
@@ -90,13 +90,13 @@ impl Network for Iapp {
 
 /// Sums of the partners' numbers, `[rows, numbers]`.
 fn sum(batch: &SetBatch, by_set: &Tensor) -> Result<Tensor> {
-    batch.beside.matmul(by_set)?.flatten(0, 1)
+    batch.partner_mask.matmul(by_set)?.flatten(0, 1)
 }
 
 /// Maxima of the partners' numbers, `[rows, numbers]`.
 fn largest(batch: &SetBatch, by_set: &Tensor) -> Result<Tensor> {
-    let nobody = batch.beside.affine(LOWEST, -LOWEST)?.unsqueeze(D::Minus1)?;
-    let masked = by_set.unsqueeze(1)?.broadcast_add(&nobody)?;
+    let mask = batch.partner_mask.affine(LOWEST, -LOWEST)?.unsqueeze(D::Minus1)?;
+    let masked = by_set.unsqueeze(1)?.broadcast_add(&mask)?;
     let there = batch.present.reshape((batch.sets, batch.count, 1))?;
     masked.max(2)?.broadcast_mul(&there)?.flatten(0, 1)
 }

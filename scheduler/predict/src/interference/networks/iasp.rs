@@ -45,9 +45,9 @@ const SHOWN_PART: f64 = 0.5;
 const INITIAL_DEVIATION: f64 = 0.3;
 
 impl Iasp {
-    pub(super) fn new(parameters: &mut Parameters, metrics: usize, told: usize) -> Result<Iasp> {
+    pub(super) fn new(parameters: &mut Parameters, metrics: usize, inputs: usize) -> Result<Iasp> {
         let mut affine = |name: &str, from, to| Affine::new(parameters, &format!("iasp.{name}"), from, to);
-        let job = [affine("job1", 2 * metrics + told, JOB[0])?, affine("job2", JOB[0], JOB[1])?];
+        let job = [affine("job1", 2 * metrics + inputs, JOB[0])?, affine("job2", JOB[0], JOB[1])?];
         let (job_product, job_dense) =
             (affine("job_product", JOB[1], PRODUCT)?, affine("job_dense", JOB[1], DENSE)?);
         let dense = [
@@ -62,25 +62,25 @@ impl Iasp {
         Ok(Iasp { job, job_product, job_dense, metric_product, metric_dense, dense, answer })
     }
 
-    /// The observed metrics, and predictions of the others. `told` are the other inputs of the jobs,
+    /// The observed metrics, and predictions of the others. `inputs` are the other inputs of the jobs,
     /// `[rows, numbers]`.
-    pub(super) fn complete(&self, metrics: &Metrics, told: &Tensor) -> Result<Tensor> {
+    pub(super) fn complete(&self, metrics: &Metrics, inputs: &Tensor) -> Result<Tensor> {
         let Metrics { values, observed } = metrics;
-        values + (self.predict(metrics, told)? * observed.affine(-1.0, 1.0)?)?
+        values + (self.predict(metrics, inputs)? * observed.affine(-1.0, 1.0)?)?
     }
 
     /// Mean square error of observed metrics that were hidden from the network.
-    pub(super) fn loss(&self, metrics: &Metrics, told: &Tensor, random: &mut ChaCha8Rng) -> Result<Tensor> {
+    pub(super) fn loss(&self, metrics: &Metrics, inputs: &Tensor, random: &mut ChaCha8Rng) -> Result<Tensor> {
         let shown = metrics.draw_subset(random)?;
-        let error = ((self.predict(&shown, told)? - &metrics.values)?.sqr()?
+        let error = ((self.predict(&shown, inputs)? - &metrics.values)?.sqr()?
             * (&metrics.observed - &shown.observed)?)?;
         let hidden = (&metrics.observed - &shown.observed)?.sum_all()?.maximum(1.0)?;
         error.sum_all()? / hidden
     }
 
-    fn predict(&self, metrics: &Metrics, told: &Tensor) -> Result<Tensor> {
+    fn predict(&self, metrics: &Metrics, inputs: &Tensor) -> Result<Tensor> {
         let (rows, columns) = metrics.values.dims2()?;
-        let mut job = Tensor::cat(&[&metrics.values, &metrics.observed, told], 1)?;
+        let mut job = Tensor::cat(&[&metrics.values, &metrics.observed, inputs], 1)?;
         for layer in &self.job {
             job = layer.forward(&job)?.relu()?;
         }

@@ -53,8 +53,11 @@ fn profile(random: &mut ChaCha8Rng) -> Profile {
     ];
     let metrics = metrics.map(|metric| (metric + NOISE * random.normal()).clamp(0.0, 1.0));
     let mut description = [0.0; DESCRIPTION];
-    let told = [compute, moved, read, held, compute * held];
-    description.iter_mut().zip(told).for_each(|(it, cause)| *it = 2.0 * cause - 1.0 + 0.2 * random.normal());
+    let inputs = [compute, moved, read, held, compute * held];
+    description
+        .iter_mut()
+        .zip(inputs)
+        .for_each(|(it, cause)| *it = 2.0 * cause - 1.0 + 0.2 * random.normal());
     description[5 + family] = 1.0;
     Profile { metrics, description }
 }
@@ -78,10 +81,10 @@ fn by_iasp(train: &[Profile], new: &[Profile]) -> Vec<Vec<f64>> {
     let mut optimizer = AdamW::new(variables, how).unwrap();
     let values = tensor(train, |it| it.metrics);
     let full = Metrics { observed: values.ones_like().unwrap(), values };
-    let told = tensor(train, |it| it.description);
+    let inputs = tensor(train, |it| it.description);
     let mut random = ChaCha8Rng::seed_from_u64(2);
     for _ in 0..300 {
-        let gradients = iasp.loss(&full, &told, &mut random).unwrap().backward().unwrap();
+        let gradients = iasp.loss(&full, &inputs, &mut random).unwrap().backward().unwrap();
         optimizer.step(&gradients).unwrap();
     }
     let shown = |it: &Profile| {
@@ -89,8 +92,8 @@ fn by_iasp(train: &[Profile], new: &[Profile]) -> Vec<Vec<f64>> {
     };
     let observed =
         |_: &Profile| std::array::from_fn::<f64, METRICS, _>(|at| f64::from(u8::from(at < OBSERVED)));
-    let asked = Metrics { values: tensor(new, shown), observed: tensor(new, observed) };
-    let completed = iasp.complete(&asked, &tensor(new, |it| it.description)).unwrap().detach();
+    let query = Metrics { values: tensor(new, shown), observed: tensor(new, observed) };
+    let completed = iasp.complete(&query, &tensor(new, |it| it.description)).unwrap().detach();
     completed.to_dtype(DType::F64).unwrap().to_vec2().unwrap()
 }
 

@@ -99,7 +99,7 @@ pub(super) struct AttentionHead {
 #[derive(Debug)]
 pub(super) struct AttentionOutput {
     /// The projected members, `[sets, members, width]`.
-    pub(super) seen: Tensor,
+    pub(super) projected: Tensor,
     /// The attention of the first member to the second, `[sets, members, members]`.
     pub(super) attention: Tensor,
 }
@@ -128,26 +128,26 @@ impl AttentionHead {
         &self,
         members: &Tensor,
         edges: &Tensor,
-        beside: &Tensor,
+        partner_mask: &Tensor,
     ) -> Result<AttentionOutput> {
         let (sets, count, _) = edges.dims3()?;
-        let seen = leaky_relu(&self.weight.forward(members)?, SLOPE)?;
-        let destination = seen.matmul(&self.destination)?.reshape((sets, count, 1))?;
-        let source = seen.matmul(&self.source)?.reshape((sets, 1, count))?;
+        let projected = leaky_relu(&self.weight.forward(members)?, SLOPE)?;
+        let destination = projected.matmul(&self.destination)?.reshape((sets, count, 1))?;
+        let source = projected.matmul(&self.source)?.reshape((sets, 1, count))?;
         let edges = edges.broadcast_mul(&self.edge_gain.reshape((1, 1, 1))?)?;
         let score = leaky_relu(&(destination.broadcast_add(&source)? * edges)?, SLOPE)?;
         let score = score.broadcast_mul(&self.sharpness.reshape((1, 1, 1))?)?;
-        let score = (score + beside.affine(MASKED_SCORE, -MASKED_SCORE)?)?;
-        let attention = (softmax(&score, 2)? * beside)?;
-        let seen = seen.reshape((sets, count, ()))?;
-        Ok(AttentionOutput { seen, attention })
+        let score = (score + partner_mask.affine(MASKED_SCORE, -MASKED_SCORE)?)?;
+        let attention = (softmax(&score, 2)? * partner_mask)?;
+        let projected = projected.reshape((sets, count, ()))?;
+        Ok(AttentionOutput { projected, attention })
     }
 }
 
 impl AttentionOutput {
     /// The attended mean of the partners of each member, `[sets * members, width]`.
     pub(super) fn attended_mean(&self) -> Result<Tensor> {
-        self.attention.matmul(&self.seen)?.flatten(0, 1)
+        self.attention.matmul(&self.projected)?.flatten(0, 1)
     }
 }
 

@@ -35,11 +35,11 @@ impl PairTable {
         for it in measured {
             if let ([one, other], SetOutcome::Ran(observed)) = (&it.set.members[..], &it.outcome) {
                 let (one, other) = (one.configuration(), other.configuration());
-                for (own, beside, observed) in
+                for (own, partner, observed) in
                     [(&one, &other, observed.first()), (&other, &one, observed.get(1))]
                 {
                     let Some(observed) = observed else { continue };
-                    let place = PairKey { gpu: it.set.gpu.clone(), own: own.clone(), other: beside.clone() };
+                    let place = PairKey { gpu: it.set.gpu.clone(), own: own.clone(), other: partner.clone() };
                     self.by_place.entry(place).or_default().add(observed.slowdown.max(1.0).ln());
                 }
             }
@@ -53,7 +53,12 @@ impl PairTable {
     }
 
     /// The measured slowdown, or that of the same models with other batch sizes.
-    pub(super) fn of_models(&self, gpu: &GpuKind, own: &Configuration, other: &Configuration) -> Option<f64> {
+    pub(super) fn measured_or_similar(
+        &self,
+        gpu: &GpuKind,
+        own: &Configuration,
+        other: &Configuration,
+    ) -> Option<f64> {
         let like = |place: &&PairKey| {
             place.gpu == *gpu && place.own.model == own.model && place.other.model == other.model
         };

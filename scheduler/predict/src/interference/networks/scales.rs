@@ -48,23 +48,23 @@ const LEAST_WIDTH: f64 = 1e-9;
 impl Scales {
     /// Learns the names and the scales of the numbers.
     pub(super) fn learn<'a>(rows: impl IntoIterator<Item = &'a [Column]>, scaling: Scaling) -> Scales {
-        let mut told: BTreeMap<&str, Vec<f64>> = BTreeMap::new();
+        let mut known_values: BTreeMap<&str, Vec<f64>> = BTreeMap::new();
         let mut count = 0;
         for row in rows {
             count += 1;
             let known = row.iter().filter_map(|(name, value)| Some((name.as_str(), (*value)?)));
             known.filter(|(_, value)| value.is_finite()).for_each(|(name, value)| {
-                told.entry(name).or_default().push(value);
+                known_values.entry(name).or_default().push(value);
             });
         }
         let scale = |(name, values): (&str, Vec<f64>)| {
-            let (from, width) = scaling.of(&values);
+            let (from, width) = scaling.fit(&values);
             let missing = if values.len() < count { Missingness::Sometimes } else { Missingness::Never };
             let varies = width > LEAST_WIDTH || missing == Missingness::Sometimes;
             let width = width.max(LEAST_WIDTH);
             varies.then(|| Scale { name: name.to_owned(), from, width, missing })
         };
-        Scales { scales: told.into_iter().filter_map(scale).collect() }
+        Scales { scales: known_values.into_iter().filter_map(scale).collect() }
     }
 
     /// The number of inputs of a member.
@@ -90,10 +90,10 @@ impl Scales {
     /// The inputs of a member; a missing value becomes 0, the middle of the scale.
     pub(super) fn row(&self, columns: &[Column]) -> Vec<f64> {
         let mut row = Vec::with_capacity(self.width());
-        for (scale, told) in self.scales.iter().zip(self.scale(columns)) {
-            row.push(told.unwrap_or(0.0));
+        for (scale, known_values) in self.scales.iter().zip(self.scale(columns)) {
+            row.push(known_values.unwrap_or(0.0));
             if scale.missing == Missingness::Sometimes {
-                row.push(if told.is_some() { 1.0 } else { 0.0 });
+                row.push(if known_values.is_some() { 1.0 } else { 0.0 });
             }
         }
         row
@@ -101,7 +101,7 @@ impl Scales {
 }
 
 impl Scaling {
-    fn of(self, values: &[f64]) -> (f64, f64) {
+    fn fit(self, values: &[f64]) -> (f64, f64) {
         let count = values.len().max(1) as f64;
         match self {
             Scaling::Standard => {
@@ -122,15 +122,15 @@ impl Scaling {
 mod tests {
     use super::*;
 
-    fn told(values: &[(&str, Option<f64>)]) -> Vec<Column> {
+    fn columns(values: &[(&str, Option<f64>)]) -> Vec<Column> {
         values.iter().map(|(name, value)| ((*name).to_owned(), *value)).collect()
     }
 
     #[test]
     fn numbers_are_scaled_and_constant_or_missing_ones_handled() {
         let rows = [
-            told(&[("batch", Some(1.0)), ("same", Some(7.0)), ("memory", Some(2.0))]),
-            told(&[("batch", Some(3.0)), ("same", Some(7.0)), ("memory", None)]),
+            columns(&[("batch", Some(1.0)), ("same", Some(7.0)), ("memory", Some(2.0))]),
+            columns(&[("batch", Some(3.0)), ("same", Some(7.0)), ("memory", None)]),
         ];
         let rows: Vec<&[Column]> = rows.iter().map(Vec::as_slice).collect();
         let standard = Scales::learn(rows.iter().copied(), Scaling::Standard);
@@ -145,9 +145,9 @@ mod tests {
 
     #[test]
     fn values_far_from_the_training_data_are_clipped() {
-        let rows = [told(&[("batch", Some(0.0))]), told(&[("batch", Some(2.0))])];
+        let rows = [columns(&[("batch", Some(0.0))]), columns(&[("batch", Some(2.0))])];
         let scales = Scales::learn(rows.iter().map(Vec::as_slice), Scaling::Standard);
-        assert_eq!(scales.row(&told(&[("batch", Some(1e9))])), [MAX_SCALED]);
-        assert_eq!(scales.row(&told(&[("batch", Some(f64::NAN))])), [0.0]);
+        assert_eq!(scales.row(&columns(&[("batch", Some(1e9))])), [MAX_SCALED]);
+        assert_eq!(scales.row(&columns(&[("batch", Some(f64::NAN))])), [0.0]);
     }
 }

@@ -154,27 +154,27 @@ fn stored_weights_predict_the_same() {
 #[test]
 fn e_ggat_plus_learns_the_law_of_triples_and_quadruples() {
     let train_on = [drawn(&JOBS, 2, 120, 1), drawn(&JOBS, 3, 100, 2), drawn(&JOBS, 4, 60, 3)].concat();
-    let asked = [drawn(&JOBS, 3, 60, 4), drawn(&JOBS, 4, 60, 5)].concat();
+    let test_sets = [drawn(&JOBS, 3, 60, 4), drawn(&JOBS, 4, 60, 5)].concat();
     let model = train(E_GGAT_PLUS_KIND, &train_on, 24);
-    let error = evaluate(&*model, &asked).mape_slowdown.unwrap();
+    let error = evaluate(&*model, &test_sets).mape_slowdown.unwrap();
     assert!(error < 0.03, "{error}");
 }
 
 #[test]
 fn a_few_observed_sets_improve_predictions_for_a_newcomer() {
     // The newcomer behaves like a job with high utilisation, and nothing in its description says so.
-    let newcomer = |beside: u32| {
-        let mut measured = measured(set(&[90, beside]));
+    let newcomer = |partner: u32| {
+        let mut measured = measured(set(&[90, partner]));
         let member = &mut measured.set.members[0];
         *member = SetMember { model: "newcomer".to_owned(), batch: Some(16), ..SetMember::default() };
         member.solo.rate = Some(2.0);
         measured
     };
     let observed: Vec<MeasuredSet> = [24, 57, 79].map(newcomer).into();
-    let asked: Vec<MeasuredSet> = [13, 35, 46, 68].map(newcomer).into();
+    let test_sets: Vec<MeasuredSet> = [13, 35, 46, 68].map(newcomer).into();
     for kind in KINDS {
         let model = train(kind, &pairs_and_triples(), 10);
-        let error = |model: &dyn Interference| evaluate(model, &asked).mape_slowdown.unwrap();
+        let error = |model: &dyn Interference| evaluate(model, &test_sets).mape_slowdown.unwrap();
         let (before, after) = (error(&*model), error(&*model.adapted(&observed)));
         assert!(after < 0.6 * before, "{kind:?}: {before} before and {after} after");
     }
@@ -183,12 +183,12 @@ fn a_few_observed_sets_improve_predictions_for_a_newcomer() {
 #[test]
 fn a_training_reports_every_epoch() {
     let data = TrainingData { train: &pairs_and_triples(), held_back: &[], seed: 1, epochs: Some(3) };
-    let mut told: Vec<Epoch> = Vec::new();
-    E_GGAT_PLUS_KIND.train(&data, &mut |epoch| told.push(*epoch)).unwrap();
-    let places: Vec<_> = told.iter().map(|it| (it.epoch, it.of)).collect();
+    let mut reported: Vec<Epoch> = Vec::new();
+    E_GGAT_PLUS_KIND.train(&data, &mut |epoch| reported.push(*epoch)).unwrap();
+    let places: Vec<_> = reported.iter().map(|it| (it.epoch, it.of)).collect();
     assert_eq!(places, (1..=9).map(|epoch| (epoch, 9)).collect::<Vec<_>>());
-    assert!(told.iter().all(|it| it.loss.is_finite() && it.held_back_loss.is_some()));
-    assert!(told[2].loss < told[0].loss);
+    assert!(reported.iter().all(|it| it.loss.is_finite() && it.held_back_loss.is_some()));
+    assert!(reported[2].loss < reported[0].loss);
 }
 
 #[test]
@@ -201,9 +201,10 @@ fn a_training_stops_without_improvement() {
         ensemble: 2,
         ..Iapp::TRAINING_OPTIONS
     };
-    let mut told = Vec::new();
-    ensemble_training::train::<Iapp>(&data, training_options, &mut |epoch| told.push(epoch.epoch)).unwrap();
-    assert_eq!(told, [1, 2, 3, 4, 51, 52, 53, 54]);
+    let mut reported = Vec::new();
+    ensemble_training::train::<Iapp>(&data, training_options, &mut |epoch| reported.push(epoch.epoch))
+        .unwrap();
+    assert_eq!(reported, [1, 2, 3, 4, 51, 52, 53, 54]);
 }
 
 #[test]
@@ -237,12 +238,12 @@ fn one_pair_is_enough_and_none_is_an_error() {
 
 #[test]
 fn another_seed_gives_another_network() {
-    let told = |seed| {
+    let reported = |seed| {
         let measured = pairs_and_triples();
         let data = TrainingData { train: &measured, held_back: &[], seed, epochs: Some(2) };
         slowdowns(&IAPP_KIND.train(&data, &mut |_| ()).unwrap().predict(&questions()))
     };
-    assert_ne!(told(1), told(2));
+    assert_ne!(reported(1), reported(2));
 }
 
 #[test]

@@ -79,8 +79,8 @@ impl NetworkTrainer<'_> {
         for epoch in 1..=epochs {
             optimizer.set_learning_rate(self.rate(epoch));
             let loss = self.epoch(&network, encoder, &parameters, &mut optimizer, &mut random)?;
-            let asked = |it: &EncodedExamples| network.loss(&it.batch, &it.targets, &mut Mode::Inference);
-            let held_back_loss = held_back.as_ref().map(|it| number(&asked(it)?)).transpose()?;
+            let loss_of = |it: &EncodedExamples| network.loss(&it.batch, &it.targets, &mut Mode::Inference);
+            let held_back_loss = held_back.as_ref().map(|it| number(&loss_of(it)?)).transpose()?;
             watch(&Epoch { epoch, of: epochs, loss, held_back_loss });
             if held_back_loss.unwrap_or(loss) < best {
                 (best, best_epoch) = (held_back_loss.unwrap_or(loss), epoch);

@@ -20,7 +20,7 @@ pub(super) struct GroundTruth {
 
 impl Interference for GroundTruth {
     fn predict(&self, sets: &[ColocationSet]) -> Vec<Vec<ColocationEstimate>> {
-        let known: Vec<ColocationSet> = sets.iter().map(|set| self.known(set)).collect();
+        let known: Vec<ColocationSet> = sets.iter().map(|set| self.with_solo_values(set)).collect();
         let queries: Vec<ColocationSet> = known.iter().cloned().map(without_memory).collect();
         let estimates = self.by.predict(&queries);
         known.iter().zip(estimates).map(|(set, estimates)| self.with_memory_fit(set, estimates)).collect()
@@ -30,7 +30,7 @@ impl Interference for GroundTruth {
 impl GroundTruth {
     /// The set with the measured values of its members alone. The way of sharing does not matter: there is
     /// one truth.
-    fn known(&self, set: &ColocationSet) -> ColocationSet {
+    fn with_solo_values(&self, set: &ColocationSet) -> ColocationSet {
         let members = set.members.iter().map(|member| self.member(&set.gpu, member));
         ColocationSet { gpu: set.gpu.clone(), sharing: None, members: members.collect() }
     }

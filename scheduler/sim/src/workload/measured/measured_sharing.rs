@@ -20,16 +20,16 @@ pub(super) struct MeasuredSharing {
 
 impl Interference for MeasuredSharing {
     fn predict(&self, sets: &[ColocationSet]) -> Vec<Vec<ColocationEstimate>> {
-        self.predictor.predict(&self.asked(sets))
+        self.predictor.predict(&self.with_measured_sharing(sets))
     }
 
     fn contention(&self, sets: &[ColocationSet]) -> Option<Vec<Vec<ContentionMetrics>>> {
-        self.predictor.contention(&self.asked(sets))
+        self.predictor.contention(&self.with_measured_sharing(sets))
     }
 }
 
 impl MeasuredSharing {
-    fn asked(&self, sets: &[ColocationSet]) -> Vec<ColocationSet> {
+    fn with_measured_sharing(&self, sets: &[ColocationSet]) -> Vec<ColocationSet> {
         let as_measured = |set: &ColocationSet| {
             let sharing = self.sharing.get(&set.gpu).copied().unwrap_or(set.sharing);
             ColocationSet { sharing, ..set.clone() }

@@ -11,8 +11,8 @@ use cohabit_policy::interference::Configuration;
 
 /// The slowdown of one configuration beside another.
 pub(super) struct PairSlowdown<'a> {
-    pub(super) who: &'a Configuration,
-    pub(super) beside: &'a Configuration,
+    pub(super) job: &'a Configuration,
+    pub(super) partner: &'a Configuration,
     pub(super) slowdown: f64,
 }
 
@@ -38,37 +38,37 @@ impl AdditiveEffects {
             let left = observed
                 .iter()
                 .zip(&logs)
-                .map(|(it, log)| (it.who, log - mean - effects.pressure_of(it.beside)));
+                .map(|(it, log)| (it.job, log - mean - effects.pressure_of(it.partner)));
             effects.sensitivity = means(left);
             let left = observed
                 .iter()
                 .zip(&logs)
-                .map(|(it, log)| (it.beside, log - mean - effects.sensitivity_of(it.who)));
+                .map(|(it, log)| (it.partner, log - mean - effects.sensitivity_of(it.job)));
             effects.pressure = means(left);
         }
         effects
     }
 
-    /// The slowdown of `who` beside `beside`.
-    pub(super) fn slowdown(&self, who: &Configuration, beside: &Configuration) -> f64 {
-        (self.mean + self.sensitivity_of(who) + self.pressure_of(beside)).exp().max(1.0)
+    /// The slowdown of `job` beside `partner`.
+    pub(super) fn slowdown(&self, job: &Configuration, partner: &Configuration) -> f64 {
+        (self.mean + self.sensitivity_of(job) + self.pressure_of(partner)).exp().max(1.0)
     }
 
-    fn sensitivity_of(&self, who: &Configuration) -> f64 {
-        self.sensitivity.get(who).copied().unwrap_or_default()
+    fn sensitivity_of(&self, job: &Configuration) -> f64 {
+        self.sensitivity.get(job).copied().unwrap_or_default()
     }
 
-    fn pressure_of(&self, who: &Configuration) -> f64 {
-        self.pressure.get(who).copied().unwrap_or_default()
+    fn pressure_of(&self, job: &Configuration) -> f64 {
+        self.pressure.get(job).copied().unwrap_or_default()
     }
 }
 
 fn means<'a>(values: impl Iterator<Item = (&'a Configuration, f64)>) -> BTreeMap<Configuration, f64> {
     let mut sums: BTreeMap<&Configuration, (f64, f64)> = BTreeMap::new();
-    for (who, value) in values {
-        let (sum, count) = sums.entry(who).or_insert((0.0, WEIGHT_OF_THE_MEAN));
+    for (job, value) in values {
+        let (sum, count) = sums.entry(job).or_insert((0.0, WEIGHT_OF_THE_MEAN));
         *sum += value;
         *count += 1.0;
     }
-    sums.into_iter().map(|(who, (sum, count))| (who.clone(), sum / count)).collect()
+    sums.into_iter().map(|(job, (sum, count))| (job.clone(), sum / count)).collect()
 }

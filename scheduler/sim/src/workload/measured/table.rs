@@ -97,8 +97,8 @@ impl Table {
             for other in &known[place..] {
                 let pair = [one, other].map(|it| self.members.get(it).cloned());
                 if let [Some(first), Some(second)] = pair {
-                    let slowdown = |who, beside| MeasuredMember {
-                        slowdown: self.effects.slowdown(who, beside),
+                    let slowdown = |job, partner| MeasuredMember {
+                        slowdown: self.effects.slowdown(job, partner),
                         ..MeasuredMember::default()
                     };
                     let outcome = SetOutcome::Ran(vec![slowdown(one, other), slowdown(other, one)]);
@@ -152,9 +152,9 @@ fn effects(sets: &[MeasuredSet]) -> AdditiveEffects {
     for (it, members) in sets.iter().zip(&configurations) {
         if let ([one, other], SetOutcome::Ran(observed)) = (&members[..], &it.outcome) {
             let both = [(one, other), (other, one)].into_iter().zip(observed);
-            slowdowns.extend(both.map(|((who, beside), it)| PairSlowdown {
-                who,
-                beside,
+            slowdowns.extend(both.map(|((job, partner), it)| PairSlowdown {
+                job,
+                partner,
                 slowdown: it.slowdown,
             }));
         }

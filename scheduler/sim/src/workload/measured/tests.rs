@@ -157,31 +157,31 @@ impl Interference for OfMps {
 
 #[test]
 fn a_predictor_is_asked_about_the_sharing_of_the_table() {
-    let asked = on(machine("V100", 16)).with_measured_sharing(Arc::new(OfMps));
-    assert_eq!(estimates_of(&*asked, &["a", "b"])[0].slowdown, 1.5);
+    let predictor = on(machine("V100", 16)).with_measured_sharing(Arc::new(OfMps));
+    assert_eq!(estimates_of(&*predictor, &["a", "b"])[0].slowdown, 1.5);
     let elsewhere =
         ColocationSet { gpu: GpuKind::named("h200"), members: vec![SetMember::default(); 2], sharing: None };
-    assert_eq!(asked.predict(&[elsewhere])[0][0].slowdown, 9.0);
+    assert_eq!(predictor.predict(&[elsewhere])[0][0].slowdown, 9.0);
 }
 
 #[test]
 fn a_missing_pair_follows_from_sensitivity_and_pressure() {
     // Slowdowns that are a product of the sensitivity of one and the pressure of the other.
-    let (suffers, presses) = ([1.0, 1.2, 1.5, 1.1, 1.3], [1.1, 1.4, 1.2, 1.6, 1.3]);
+    let (sensitivity, pressure) = ([1.0, 1.2, 1.5, 1.1, 1.3], [1.1, 1.4, 1.2, 1.6, 1.3]);
     let mut rows = Vec::new();
     for one in 0..5 {
         for other in one..5 {
             if (one, other) != (1, 3) {
-                let rate = |who: usize, beside: usize| 1.0 / (suffers[who] * presses[beside]);
+                let rate = |job: usize, partner: usize| 1.0 / (sensitivity[job] * pressure[partner]);
                 let row =
-                    |who, beside| format!("{one}{other} v100 - m{who} 1 1 {} 1 0.5 1", rate(who, beside));
+                    |job, partner| format!("{one}{other} v100 - m{job} 1 1 {} 1 0.5 1", rate(job, partner));
                 rows.extend([row(one, other), row(other, one)]);
             }
         }
     }
     let rows: Vec<&str> = rows.iter().map(String::as_str).collect();
     let measured = Measurements::of(&table(&rows), &[machine("V100", 16)]).unwrap();
-    let member = |who: usize| SetMember { model: format!("m{who}"), batch: Some(1), ..SetMember::default() };
+    let member = |job: usize| SetMember { model: format!("m{job}"), batch: Some(1), ..SetMember::default() };
     let members = vec![member(1), member(3)];
     let set = ColocationSet { gpu: GpuKind::named("v100"), sharing: None, members };
     let estimates = measured.table_truth().predict(&[set]).remove(0);
