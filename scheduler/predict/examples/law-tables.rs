@@ -2,9 +2,9 @@
 //!
 //!     cargo run --release -p cohabit-predict --example law-tables -- [KIND]...
 //!
-//! There are 60 configurations, and 3,000 pairs, 1,500 triples and 500 quadruples of them, with noise that is a
-//! property of the set; one tenth of the sets is held out. Errors are relative to the noisy measurements and to
-//! the law itself, because noise cannot be predicted.
+//! There are 60 configurations, and 3,000 pairs, 1,500 triples and 500 quadruples of them, with noise that is
+//! a property of the set; one tenth of the sets is held out. Errors are relative to the noisy measurements
+//! and to the law itself, because noise cannot be predicted.
 #![expect(clippy::print_stdout, reason = "printing is the purpose of this program")]
 
 use std::error::Error;

@@ -35,8 +35,8 @@ fn figures(kind: &str, hold_out: HoldOut, observed: usize, seeds: &[u64]) -> Opt
     Some(figures)
 }
 
-/// Checks that the error is below a bound, as a fraction of the slowdown. The bounds are the errors of boosted trees
-/// and of an additive model with all the information of a pair table.
+/// Checks that the error is below a bound, as a fraction of the slowdown. The bounds are the errors of
+/// boosted trees and of an additive model with all the information of a pair table.
 fn assert_error_below(kind: &str, hold_out: HoldOut, observed: usize, floor: f64) {
     let Some(figures) = figures(kind, hold_out, observed, &[1]) else { return };
     assert!(figures.mape_slowdown.unwrap() < floor, "{figures:?}");

@@ -1,7 +1,7 @@
 //! Simulates a whole Cohabit cluster in one process, under virtual time.
 //!
-//! The production head, worker cores and policies run on simulated machines, a simulated network and simulated
-//! clients: one thread, no clock, one queue of events. There are two uses:
+//! The production head, worker cores and policies run on simulated machines, a simulated network and
+//! simulated clients: one thread, no clock, one queue of events. There are two uses:
 //!
 //! - [`swarm`] draws clusters, jobs and faults from seeds and checks from outside that every invariant holds;
 //!   [`run`] runs any [`Scenario`] in this way;
@@ -13,10 +13,10 @@
 //!  trace ─> workload ─> Evaluation      └─ or a result for each job, unchecked ──> EvaluationResult
 //! ```
 //!
-//! Where to start reading: `world/mod.rs` has the event loop. `scenario.rs` and `program.rs` say what can happen,
-//! `machine/` is the simulated hardware, `head.rs` and `node.rs` wrap the production cores, `checks.rs` and
-//! `reference/` find violations, `trace/` and `workload/` make jobs from traces, and `evaluation/` has the
-//! metrics. docs/SIMULATION.md is the manual.
+//! Where to start reading: `world/mod.rs` has the event loop. `scenario.rs` and `program.rs` say what can
+//! happen, `machine/` is the simulated hardware, `head.rs` and `node.rs` wrap the production cores,
+//! `checks.rs` and `reference/` find violations, `trace/` and `workload/` make jobs from traces, and
+//! `evaluation/` has the metrics. docs/SIMULATION.md is the manual.
 
 mod alarm;
 mod checks;

@@ -1,7 +1,7 @@
 //! `cohabit-sim`: runs simulated clusters with faults from the command line.
 //!
-//! Data goes to standard output, messages to standard error. The exit code is that of the worst failure. An invalid
-//! command line exits with 64, because 2 means that something never ended.
+//! Data goes to standard output, messages to standard error. The exit code is that of the worst failure. An
+//! invalid command line exits with 64, because 2 means that something never ended.
 
 use std::io::{self, IsTerminal, Write};
 use std::num::NonZeroUsize;

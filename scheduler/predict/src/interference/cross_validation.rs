@@ -136,8 +136,8 @@ impl UnorderedSetKey {
     }
 }
 
-/// The order of the ways of sharing in a key. It decides which sets a seed draws, so a change would change every
-/// trained model.
+/// The order of the ways of sharing in a key. It decides which sets a seed draws, so a change would change
+/// every trained model.
 const fn sharing_rank(sharing: Option<SharingStrategy>) -> u8 {
     match sharing {
         None => 0,

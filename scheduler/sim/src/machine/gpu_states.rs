@@ -1,4 +1,5 @@
-//! The state of the GPUs of a machine and of their MPS servers, and the choices that faults on them leave open.
+//! The state of the GPUs of a machine and of their MPS servers, and the choices that faults on them leave
+//! open.
 
 use std::collections::{BTreeMap, BTreeSet};
 

@@ -82,8 +82,8 @@ pub(super) fn covariates_of(member: &SetMember, gpu: &GpuKind) -> Vec<Covariate>
     covariates
 }
 
-/// The name of a family in the covariates of stored models. It must never change, or stored models would no longer
-/// know their families.
+/// The name of a family in the covariates of stored models. It must never change, or stored models would no
+/// longer know their families.
 const fn stored_name(family: ModelFamily) -> &'static str {
     match family {
         ModelFamily::Cnn => "Cnn",

@@ -1,14 +1,14 @@
 //! Measured co-locations as the ground truth of a simulated cluster, and as the models that its jobs train.
 //!
-//! A table has configurations (a model with a batch size), the speed of each alone, and how much the members of
-//! some sets slowed each other down. Jobs draw configurations from it. Gaps are filled once, before the
+//! A table has configurations (a model with a batch size), the speed of each alone, and how much the members
+//! of some sets slowed each other down. Jobs draw configurations from it. Gaps are filled once, before the
 //! simulation, so that the machines and the predictors share one truth:
 //!
 //! - a pair that was not measured is slowed by the usual sensitivity and pressure of its members
 //!   (`missing_pairs`), and a larger set by the sum of what each partner costs
 //!   ([`MeasuredTable`](cohabit_policy::interference::MeasuredTable));
-//! - memory that was not measured comes from `memory`, and the utilisation of a job from the mutual slowdown of
-//!   two copies of it.
+//! - memory that was not measured comes from `memory`, and the utilisation of a job from the mutual slowdown
+//!   of two copies of it.
 
 mod error;
 mod ground_truth;
