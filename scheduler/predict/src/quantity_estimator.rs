@@ -68,6 +68,7 @@ impl QuantityEstimator {
         }
     }
 
+    /// Estimates the quantity; `None` before any job has ended.
     pub(crate) fn estimate(&self, job: &JobFeatures) -> Option<QuantityEstimate> {
         let past = self.history.past(job);
         let (match_level, statistics) = past.nearest()?;

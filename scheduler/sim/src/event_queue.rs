@@ -21,6 +21,7 @@ impl<T> EventQueue<T> {
         EventQueue { sequence: 0, times: BinaryHeap::new(), entries: Vec::new(), free: Vec::new() }
     }
 
+    /// Adds an event at this time.
     pub(crate) fn put(&mut self, at: Time, event: T) {
         self.sequence += 1;
         let place = self.free.pop().unwrap_or_else(|| {

@@ -29,6 +29,7 @@ impl Recorder {
         Recorder { detail, lines: VecDeque::new() }
     }
 
+    /// Adds a line, which is only formatted if it is kept.
     pub(crate) fn add(&mut self, now: Time, line: impl FnOnce() -> String) {
         let limit = match self.detail {
             TraceDetail::Nothing => return,

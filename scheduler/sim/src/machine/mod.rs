@@ -139,6 +139,7 @@ impl SimMachine {
         }
     }
 
+    /// Sends a signal to the processes of a running rank.
     pub(crate) fn signal(&mut self, now: Time, rank: RankId, signal: Signal, out: &mut Outbox) {
         let Some(process) = self.processes.get_mut(&rank).filter(|process| process.runs()) else { return };
         let end = match signal {
@@ -151,6 +152,8 @@ impl SimMachine {
         }
     }
 
+    /// Tells the executor of a rank whether a worker daemon holds it. An orphan is stopped after the orphan
+    /// grace.
     pub(crate) fn lease(&mut self, now: Time, rank: RankId, lease: Lease, out: &mut Outbox) {
         let Some(process) = self.processes.get_mut(&rank).filter(|process| process.is_live()) else { return };
         let orphaned = lease == Lease::Orphaned;
@@ -163,12 +166,14 @@ impl SimMachine {
         }
     }
 
+    /// Deletes the outcome of an ended rank, which the head has acknowledged.
     pub(crate) fn forget(&mut self, rank: RankId) {
         if self.processes.get(&rank).is_some_and(|process| !process.is_live()) {
             self.processes.remove(&rank);
         }
     }
 
+    /// Handles a timer, unless the rank has ended or the timer is out of date.
     pub(crate) fn handle_timer(&mut self, now: Time, timer: RankTimer, out: &mut Outbox) {
         let rank = timer.rank;
         let Some(process) = self.processes.get(&rank).filter(|process| process.is_live()) else { return };

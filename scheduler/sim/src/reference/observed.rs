@@ -23,6 +23,7 @@ pub(super) struct ObservedAttempt {
     pub(super) ranks: Vec<ObservedRank>,
 }
 
+/// A rank, from its record.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct ObservedRank {
     pub(super) node: String,

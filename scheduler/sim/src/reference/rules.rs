@@ -7,6 +7,7 @@ use super::observed::{ObservedAttempt, ObservedJob};
 use super::{HandledEvent, JobEnd, JobTransition, ReferenceModel};
 
 impl ReferenceModel {
+    /// Checks every rule for one step of a job.
     pub(super) fn check_step(&self, it: &HandledEvent<'_>, step: &JobTransition) -> Result<(), String> {
         let wrong = |what: String| format!("job {}: {what}", step.id);
         check_history_unchanged(step).map_err(wrong)?;

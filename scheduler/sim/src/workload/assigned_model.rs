@@ -4,6 +4,7 @@ use cohabit_types::{ModelDescription, PipelineStage};
 
 use crate::trace::TraceJob;
 
+/// The model that a job trains, with its best iteration time.
 #[derive(Clone)]
 pub(super) struct AssignedModel {
     pub(super) model: ModelDescription,

@@ -16,6 +16,7 @@ use crate::scenario::ExternalEvent;
 use crate::sim_event::{LinkId, SimEvent};
 
 impl World<'_> {
+    /// Makes an external event happen.
     pub(super) fn handle_external_event(&mut self, event: ExternalEvent) -> Result<(), SimFailure> {
         self.recorder.add(self.now, || format!("outside     {event:?}"));
         match event {
@@ -73,6 +74,7 @@ impl World<'_> {
         }
     }
 
+    /// Crashes the head, alone or with its machine, and schedules its restart.
     pub(super) fn crash_head(&mut self, down_for: Span) -> Result<(), SimFailure> {
         self.counters.crashes += 1;
         self.recorder.add(self.now, || "head        crashes".into());
@@ -93,6 +95,7 @@ impl World<'_> {
         Ok(())
     }
 
+    /// Restarts the head after checking that it still knows every job.
     pub(super) fn restart_head(&mut self) -> Result<(), SimFailure> {
         self.recorder.add(self.now, || "head        is back".into());
         self.inject_head_bugs();
@@ -102,6 +105,7 @@ impl World<'_> {
         self.write_journal()
     }
 
+    /// Crashes a worker daemon and schedules its restart; its executors go on.
     pub(super) fn crash_worker(&mut self, node: usize, down_for: Span) -> Result<(), SimFailure> {
         let Some(daemon) = self.nodes[node].daemon.take() else { return Ok(()) };
         self.counters.crashes += 1;
@@ -115,6 +119,7 @@ impl World<'_> {
         self.machine_outbox(node, out)
     }
 
+    /// Restarts a worker daemon, unless its node has changed since the crash.
     pub(super) fn restart_daemon(&mut self, node: usize, generation: u64) -> Result<(), SimFailure> {
         let there = &self.nodes[node];
         if there.power == Power::On && there.daemon.is_none() && there.generation == generation {

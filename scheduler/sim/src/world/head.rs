@@ -90,6 +90,7 @@ impl World<'_> {
         self.finished |= idle && self.settings.check_level == CheckLevel::Outcomes;
     }
 
+    /// Carries out the effects of an event, or some of them if the head is about to crash.
     pub(super) fn head_effects(&mut self, effects: Vec<Effect>) -> Result<(), SimFailure> {
         self.record_event(&effects);
         for (attempt, speed) in self.gangs.record_orders(&effects) {

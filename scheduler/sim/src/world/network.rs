@@ -23,6 +23,7 @@ const HANDSHAKE_TIMEOUT: Span = Span::from_secs(20);
 const DISCONNECT_NOTICE_DELAY: (Span, Span) = (Span::from_secs(1), Span::from_secs(30));
 
 impl World<'_> {
+    /// Sends a message over a link; it is lost if the link is broken.
     pub(super) fn send(&mut self, id: LinkId, message: SimMessage) {
         let delay = self.delays.span(self.settings.delay);
         let arrival =
@@ -32,6 +33,7 @@ impl World<'_> {
         }
     }
 
+    /// Delivers a message at its end of a link, if this end is still open.
     pub(super) fn handle_arrival(&mut self, id: LinkId, message: SimMessage) -> Result<(), SimFailure> {
         let Some(link) = self.links.get_mut(id.place()) else { return Ok(()) };
         if !link.arrives(self.now, message.to()) {
@@ -54,6 +56,7 @@ impl World<'_> {
         }
     }
 
+    /// Lets a worker dial after a random pause.
     pub(super) fn schedule_dial(&mut self, node: usize) {
         let pause = self.delays.span(RECONNECT_DELAY);
         let dial = SimEvent::Daemon(node, self.nodes[node].generation, DaemonSimEvent::Dial);
@@ -157,6 +160,7 @@ impl World<'_> {
         }
     }
 
+    /// Closes an end of a broken link; the head loses the session, or the worker dials again.
     pub(super) fn handle_link_break(&mut self, id: LinkId, side: Side) -> Result<(), SimFailure> {
         let Some(link) = self.links.get_mut(id.place()) else { return Ok(()) };
         if !link.close(side) {

@@ -24,6 +24,7 @@ impl World<'_> {
         }
     }
 
+    /// Sends a request of an administrator.
     pub(super) fn administer(&mut self, request: Request) {
         let request = self.clients.administer(request);
         self.send_request(request);
@@ -47,6 +48,7 @@ impl World<'_> {
         self.head_event(Event::Client(client, by, request))
     }
 
+    /// Delivers a reply to its client, and checks that every job gives a reason.
     pub(super) fn reply(&mut self, client: ClientRequestId, reply: Reply) -> Result<(), SimFailure> {
         let result = self.clients.reply(self.head_now(), client, reply);
         self.invariant(result)?;

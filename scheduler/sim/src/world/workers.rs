@@ -38,6 +38,7 @@ impl World<'_> {
         Ok(())
     }
 
+    /// Handles the timer of a worker daemon, and checks that the daemon moved its deadline.
     pub(super) fn daemon_alarm(&mut self, node: usize, setting: AlarmToken) -> Result<(), SimFailure> {
         let Some(daemon) = &mut self.nodes[node].daemon else { return Ok(()) };
         if !daemon.alarm.rings(setting) {
@@ -108,6 +109,7 @@ impl World<'_> {
         StartConditions { speed: self.gangs.speed(attempt), left: self.saved.get(&attempt.job).copied() }
     }
 
+    /// Handles a timer of a machine.
     pub(super) fn at_machine(&mut self, node: usize, timer: RankTimer) -> Result<(), SimFailure> {
         let mut out = Outbox::default();
         self.nodes[node].machine.handle_timer(self.now, timer, &mut out);

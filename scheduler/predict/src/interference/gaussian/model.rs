@@ -41,6 +41,7 @@ struct ModelMetadata {
 }
 
 impl Gaussian {
+    /// Fits both processes, and the models of memory and utilisation.
     pub(super) fn learn(
         measured: &[MeasuredSet],
         prior: Prior,

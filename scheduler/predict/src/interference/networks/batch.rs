@@ -68,6 +68,7 @@ const HIDDEN_CONFIGURATION: f64 = 0.2;
 const HIDDEN_MODEL: f64 = 0.1;
 
 impl SetBatch {
+    /// Encodes sets; networks of the given kind get these edges.
     pub(super) fn of(
         encoder: &FeatureEncoder,
         inputs_of_sets: &[NetworkInput<'_>],
